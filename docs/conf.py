@@ -1,0 +1,43 @@
+"""How Sphinx builds these pages. Nothing is fetched: the build works without a network."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gpclass
+
+project = "gpclass"
+author = "gpclass developers"
+copyright = "2026, gpclass developers"
+release = version = gpclass.__version__
+
+extensions = [
+    "myst_parser",
+    "numpydoc",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.mathjax",
+    "sphinx.ext.viewcode",
+]
+exclude_patterns = ["_build"]
+templates_path = ["_templates"]
+myst_enable_extensions = ["dollarmath", "amsmath", "deflist"]
+myst_heading_anchors = 3
+
+autosummary_generate = True
+autodoc_typehints = "none"  # the signature would repeat what the docstring's Parameters say
+autodoc_member_order = "bysource"
+numpydoc_show_class_members = False  # autodoc lists them, once
+
+html_theme = "furo"
+html_title = f"gpclass {release}"
+
+
+def skip_foreign(app: Any, what: str, name: str, obj: Any, skip: bool, options: Any) -> bool | None:
+    """Leave out names that other packages document: scikit-learn's kernels, which ours re-exports."""
+    module = getattr(obj, "__module__", None) or "gpclass"
+    return True if what == "module" and not module.startswith("gpclass") else None
+
+
+def setup(app: Any) -> None:
+    app.connect("autodoc-skip-member", skip_foreign)

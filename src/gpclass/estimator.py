@@ -1,0 +1,403 @@
+"""The classifier: validate, encode, resolve strings, delegate. No formula lives here."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted
+
+from gpclass.decision import bayes_decision, check_cost
+from gpclass.inference import Laplace
+from gpclass.kernels import CompoundKernel, Kernel, bind_columns
+from gpclass.learning import Hyperprior, Problem
+from gpclass.likelihoods import Logit, Probit
+from gpclass.model import LatentModel, LearningPlan, complaints, fit_latent
+from gpclass.multiclass import OneVsOne, fit_one_vs_one, fit_one_vs_rest, mean_evidence, split_theta
+from gpclass.predictive import ROUTES
+from gpclass.progress import reporter
+from gpclass.protocols import Array, Inference, Likelihood
+from gpclass.validation import (
+    check_inputs,
+    check_integer,
+    check_name,
+    check_option,
+    check_weights,
+    default_kernel,
+    take,
+)
+
+LIKELIHOODS = {"logit": Logit, "probit": Probit}
+INFERENCES = {"laplace": Laplace}
+MULTI_CLASS = {"one_vs_rest": fit_one_vs_rest, "one_vs_one": fit_one_vs_one}
+
+
+class GaussianProcessClassifier(ClassifierMixin, BaseEstimator):
+    """Gaussian-process classification, a drop-in for scikit-learn's class of the same name.
+
+    A latent function f with a Gaussian-process prior is squashed to class probabilities by a
+    likelihood; its posterior is approximated by ``inference``, and the kernel's hyperparameters are
+    learned by maximising the evidence of that approximation.
+
+    Parameters
+    ----------
+    kernel : kernel, default=None
+        Any kernel of scikit-learn or of `gpclass.kernels`. None is a learned ``1.0 * RBF`` with one
+        length scale a column, started and bounded by the spread of each column.
+    likelihood : {"logit", "probit"} or object, default="logit"
+        p(y|f), as a name or as an object of `gpclass.likelihoods`.
+    inference : {"laplace"} or object, default="laplace"
+        The approximation of p(f|X, y), as a name or as a settings record of `gpclass.inference`.
+    optimizer : "fmin_l_bfgs_b", callable or None, default="fmin_l_bfgs_b"
+        How the evidence is maximised. A callable gets ``(obj_func, initial_theta, bounds)`` and returns
+        ``(theta, value)``, where ``obj_func(theta, eval_gradient=True)`` is to be minimised. None
+        keeps the hyperparameters of the kernel.
+    n_restarts_optimizer : int, default=0
+        Further runs of the optimiser, from log-uniform draws between the bounds; the best run counts.
+    max_iter_predict : int, default=100
+        Iterations of the approximation at most, when ``inference`` is a name.
+    warm_start : bool, default=False
+        Whether a further ``fit`` on as many rows starts from the last posterior.
+    copy_X_train : bool, default=True
+        Whether to keep a copy of X rather than a reference to it.
+    random_state : int, RandomState or None, default=None
+        For the restarts and for Monte Carlo integration.
+    multi_class : {"one_vs_rest", "one_vs_one"}, default="one_vs_rest"
+        How three classes or more are reduced to two at a time.
+    n_jobs : int or None, default=None
+        Processes for the restarts, or for the two-class problems of a multi-class one.
+    hyperparameters : {"learn"}, default="learn"
+        Hyperparameters are found by maximising the evidence.
+    hyperprior : mapping of str to frozen scipy.stats distribution, default=None
+        Priors on hyperparameters on their natural scale, by the kernel's names for them
+        (``{"k2__length_scale": scipy.stats.lognorm(1.0)}``, or ``"length_scale"`` for all so called).
+    inducing : {"auto"} or None, default="auto"
+        The prior is exact on all training rows, however chosen.
+    class_weight : mapping, "balanced" or None, default=None
+        Weights of the classes, multiplied into ``sample_weight``.
+    cost_matrix : array of shape (n_classes, n_classes), default=None
+        ``cost_matrix[i, j]`` is the cost of predicting class j when class i is true; `predict` minimises
+        its expectation. None makes every error equally bad.
+    integration : {"exact", "map", "mackay", "monte_carlo"}, default="exact"
+        How the latent value is averaged out of the class probability; see `gpclass.predictive`.
+    verbose : int, default=0
+        Whether to show progress on standard error.
+
+    Attributes
+    ----------
+    kernel_ : kernel
+        The kernel with its hyperparameters; for three classes or more a `CompoundKernel` of those of
+        the two-class models.
+    classes_ : ndarray of shape (n_classes,)
+        The labels, sorted.
+    n_classes_ : int
+        How many there are.
+    log_marginal_likelihood_value_ : float or None
+        Log evidence at ``kernel_.theta``; the mean over the models for three classes or more.
+    base_estimator_ : object
+        The fitted two-class model, or what combines several.
+    posterior_ : Posterior or list of them
+        The latent process; one for each two-class model.
+    history_ : History or None, or list of them
+        Theta, evidence and gradient norm at every evaluation while learning.
+    n_features_in_, feature_names_in_
+        Number and, for data frames, names of the columns.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from gpclass import GaussianProcessClassifier
+    >>> from gpclass.kernels import RBF
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> X = (X - X.mean(axis=0)) / X.std(axis=0)
+    >>> clf = GaussianProcessClassifier(1.0 * RBF(5.0)).fit(X[::2], y[::2])
+    >>> bool(clf.score(X[1::2], y[1::2]) > 0.95)
+    True
+    >>> low, high = clf.predict_interval(X[1:3], level=0.9)
+    >>> p = clf.predict_proba(X[1:3])[:, 1]
+    >>> bool(((low < p) & (p < high)).all())
+    True
+    """
+
+    def __init__(
+        self,
+        kernel: Any = None,
+        *,
+        likelihood: str | Likelihood = "logit",
+        inference: str | Inference = "laplace",
+        optimizer: Any = "fmin_l_bfgs_b",
+        n_restarts_optimizer: int = 0,
+        max_iter_predict: int = 100,
+        warm_start: bool = False,
+        copy_X_train: bool = True,
+        random_state: Any = None,
+        multi_class: str = "one_vs_rest",
+        n_jobs: int | None = None,
+        hyperparameters: str = "learn",
+        hyperprior: Mapping[str, Any] | None = None,
+        inducing: str | None = "auto",
+        class_weight: Any = None,
+        cost_matrix: Any = None,
+        integration: str = "exact",
+        verbose: int = 0,
+    ) -> None:
+        self.kernel = kernel
+        self.likelihood = likelihood
+        self.inference = inference
+        self.optimizer = optimizer
+        self.n_restarts_optimizer = n_restarts_optimizer
+        self.max_iter_predict = max_iter_predict
+        self.warm_start = warm_start
+        self.copy_X_train = copy_X_train
+        self.random_state = random_state
+        self.multi_class = multi_class
+        self.n_jobs = n_jobs
+        self.hyperparameters = hyperparameters
+        self.hyperprior = hyperprior
+        self.inducing = inducing
+        self.class_weight = class_weight
+        self.cost_matrix = cost_matrix
+        self.integration = integration
+        self.verbose = verbose
+
+    # ------------------------------------------------------------------------------- fit
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn the hyperparameters and infer the latent function.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_features), or sequence of objects for kernels on such
+        y : array-like of shape (n,)
+            Labels of any kind.
+        sample_weight : array-like of shape (n,), default=None
+            Weight k counts a row as k copies of it.
+
+        Returns
+        -------
+        self
+        """
+        _check_parameters(self)
+        X, y = check_inputs(self, X, y, vectors=self._takes_vectors(), fitting=True)
+        check_classification_targets(y)
+        weight = check_weights(sample_weight, self.class_weight, y)
+        if weight is not None and (weight == 0.0).any():
+            kept = np.flatnonzero(weight)
+            X, y, weight = take(X, kept), y[kept], weight[kept]
+        self.classes_, codes = np.unique(y, return_inverse=True)
+        self.n_classes_ = len(self.classes_)
+        if self.n_classes_ < 2:
+            raise ValueError(
+                f"{type(self).__name__} requires 2 or more distinct classes; got {self.n_classes_} class "
+                f"with a positive weight ({self.classes_}): give it rows of another class."
+            )
+        if self.cost_matrix is not None:
+            check_cost(self.cost_matrix, self.n_classes_, self.n_classes_)
+        rng = check_random_state(self.random_state)
+        self._seed = int(rng.randint(2**31 - 1))
+        problem = self._problem(np.copy(X) if self.copy_X_train else X, codes, weight)
+        previous = getattr(self, "base_estimator_", None)
+        with reporter(self.verbose) as report:
+            self.base_estimator_ = self._fit_models(problem, codes, report, previous)
+        for model in self.base_estimator_.models:
+            for sentence in complaints(model, at_bounds=self.kernel is not None):
+                warnings.warn(sentence, ConvergenceWarning, stacklevel=2)
+        evidences = [model.evidence for model in self.base_estimator_.models]
+        self.log_marginal_likelihood_value_ = None if None in evidences else float(np.mean(evidences))
+        return self
+
+    def _fit_models(self, problem: Problem, codes: Any, report: Any, previous: Any) -> Any:
+        plan = LearningPlan(
+            enabled=self.optimizer is not None,
+            optimizer=self.optimizer if callable(self.optimizer) else None,
+            n_restarts=self.n_restarts_optimizer,
+            n_jobs=self.n_jobs,
+            report=report,
+        )
+        if self.n_classes_ == 2:
+            warm = self.warm_start and isinstance(previous, LatentModel)
+            init = previous.sites if warm and len(previous.sites.tau) == len(codes) else None
+            return fit_latent(problem, plan, init=init, seed=self._seed)
+        return MULTI_CLASS[self.multi_class](problem, codes, self.n_classes_, plan, self._seed)
+
+    def _problem(self, X: Any, codes: Any, weight: Array | None) -> Problem:
+        if self.kernel is None:
+            kernel = default_kernel(X)
+        else:
+            kernel = bind_columns(clone(self.kernel), getattr(self, "feature_names_in_", None))
+        likelihood, inference = self.likelihood, self.inference
+        if isinstance(likelihood, str):
+            likelihood = LIKELIHOODS[likelihood]()
+        if isinstance(inference, str):
+            inference = INFERENCES[inference](max_iter=self.max_iter_predict)
+        hyperprior = None if self.hyperprior is None else Hyperprior(kernel, self.hyperprior)
+        y = np.where(codes == 1, 1.0, -1.0)
+        return Problem(X, y, weight, kernel, likelihood, inference, hyperprior)
+
+    # ----------------------------------------------------------------------- predictions
+
+    def predict(self, X: Any) -> Any:
+        """Return the class of least expected cost for each row: the Bayes decision on `predict_proba`."""
+        decision = bayes_decision(self.predict_proba(X), self.cost_matrix)
+        return self.classes_[decision]
+
+    def predict_proba(self, X: Any) -> Array:
+        """Return class probabilities, shape (n, n_classes), columns as in ``classes_``."""
+        return np.exp(self.predict_log_proba(X))
+
+    def predict_log_proba(self, X: Any) -> Array:
+        """Return log class probabilities, without underflow, shape (n, n_classes)."""
+        X = self._check_fitted_inputs(X)
+        out: Array = self.base_estimator_.log_proba(X, self.integration, self._rng())
+        return out
+
+    def predict_interval(self, X: Any, level: float = 0.95) -> tuple[Array, Array]:
+        """Return the central credible interval of the probability of ``classes_[1]``: (low, high).
+
+        It is the interval of p(y|f) as f varies over its posterior, exact for two classes. For three
+        classes or more it is by Monte Carlo, each bound of shape (n, n_classes).
+        """
+        X = self._check_fitted_inputs(X)
+        bounds: tuple[Array, Array] = self._latents().interval(X, level, self._rng())
+        return bounds
+
+    def predict_latent(self, X: Any, return_std: bool = False, return_cov: bool = False) -> Any:
+        """Return the posterior mean of f, with its standard deviation or its full covariance if asked.
+
+        For three classes or more means and deviations have shape (n, n_classes), covariances
+        (n_classes, n, n).
+        """
+        if return_std and return_cov:
+            raise ValueError("return_std and return_cov are both True: ask for one of them.")
+        X = self._check_fitted_inputs(X)
+        if return_cov:
+            return self._latents().covariance(X)
+        if return_std:
+            mean, var = self._latents().latent(X)
+            return mean, np.sqrt(var)
+        return self._latents().mean(X)
+
+    def sample_latent(self, X: Any, n_samples: int = 1, random_state: Any = None) -> Array:
+        """Draw f jointly at the rows of X: shape (n, n_samples), or (n, n_classes, n_samples)."""
+        X = self._check_fitted_inputs(X)
+        rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
+        draws: Array = self._latents().sample(X, n_samples, rng)
+        return draws
+
+    def proba_gradient(self, X: Any) -> Array:
+        """Return the gradient of the predicted probability with respect to the inputs.
+
+        Shape (n, n_features), of the probability of ``classes_[1]``, for two classes;
+        (n, n_classes, n_features) for more.
+        """
+        X = self._check_fitted_inputs(X)
+        gradient: Array = self._latents().proba_gradient(X, self.integration)
+        return gradient
+
+    def latent_mean_and_variance(self, X: Any) -> tuple[Array, Array]:
+        """Return mean and variance of f at each row, for two classes only (scikit-learn's method)."""
+        X = self._check_fitted_inputs(X)
+        if self.n_classes_ > 2:
+            raise ValueError(
+                "Returning the mean and variance of the latent function f is only supported for binary "
+                f"classification, received {self.n_classes_} classes: use predict_latent()."
+            )
+        latent: tuple[Array, Array] = self._latents().latent(X)
+        return latent
+
+    # -------------------------------------------------------------------------- evidence
+
+    def log_marginal_likelihood(
+        self, theta: Any = None, eval_gradient: bool = False, clone_kernel: bool = True
+    ) -> Any:
+        """Return the log evidence at theta, and its gradient if asked for.
+
+        Parameters
+        ----------
+        theta : array-like, default=None
+            Log hyperparameters: of ``kernel_``, or for three classes or more also of one kernel,
+            to be shared by all models. None returns ``log_marginal_likelihood_value_``.
+        eval_gradient : bool, default=False
+            Whether to return ``(value, gradient)``.
+        clone_kernel : bool, default=True
+            False also sets ``kernel_.theta`` (scikit-learn's side effect); predictions are not affected.
+        """
+        check_is_fitted(self)
+        if theta is None:
+            if eval_gradient:
+                raise ValueError("Gradient can only be evaluated for theta!=None")
+            return self.log_marginal_likelihood_value_
+        theta, models = np.asarray(theta, dtype=float), self.base_estimator_.models
+        value, gradient = mean_evidence(models, theta, eval_gradient)
+        if not clone_kernel:
+            for model, part in zip(models, split_theta(models, theta), strict=True):
+                model.kernel.theta = part
+        return (value, gradient) if eval_gradient else value
+
+    # ------------------------------------------------------------------------ attributes
+
+    @property
+    def kernel_(self) -> Any:
+        """The kernel with its hyperparameters."""
+        kernels = [model.kernel for model in self._fitted_models()]
+        return kernels[0] if len(kernels) == 1 else CompoundKernel(kernels)
+
+    @property
+    def posterior_(self) -> Any:
+        """The latent process, or a list of them."""
+        return _one_or_list([model.posterior for model in self._fitted_models()])
+
+    @property
+    def history_(self) -> Any:
+        """The course of learning, or a list of them; None where nothing was learned."""
+        learned = [model.learned for model in self._fitted_models()]
+        return _one_or_list([None if end is None else end.history for end in learned])
+
+    # --------------------------------------------------------------------------- helpers
+
+    def _fitted_models(self) -> Any:
+        if not hasattr(self, "base_estimator_"):  # so that hasattr(clf, "kernel_") is False before fit
+            raise AttributeError(f"This {type(self).__name__} is not fitted yet: call fit() first.")
+        return self.base_estimator_.models
+
+    def _latents(self) -> Any:
+        if isinstance(self.base_estimator_, OneVsOne):
+            raise ValueError(
+                "multi_class='one_vs_one' has no latent function for each class: use 'one_vs_rest'."
+            )
+        return self.base_estimator_
+
+    def _rng(self) -> np.random.Generator:
+        return np.random.default_rng(self._seed)
+
+    def _takes_vectors(self) -> bool:
+        return self.kernel is None or bool(self.kernel.requires_vector_input)
+
+    def _check_fitted_inputs(self, X: Any) -> Any:
+        check_is_fitted(self)
+        return check_inputs(self, X, vectors=self._takes_vectors(), fitting=False)
+
+
+def _one_or_list(items: list[Any]) -> Any:
+    return items[0] if len(items) == 1 else items
+
+
+def _check_parameters(clf: GaussianProcessClassifier) -> None:
+    if isinstance(clf.kernel, CompoundKernel):
+        raise ValueError("kernel cannot be a CompoundKernel")
+    check_option("kernel", clf.kernel, clf.kernel is None or isinstance(clf.kernel, Kernel), "a kernel or None")
+    check_name("likelihood", clf.likelihood, LIKELIHOODS, Likelihood)
+    check_name("inference", clf.inference, INFERENCES, Inference)
+    check_name("multi_class", clf.multi_class, MULTI_CLASS)
+    check_name("integration", clf.integration, ROUTES)
+    check_name("hyperparameters", clf.hyperparameters, ("learn",))
+    check_name("inducing", clf.inducing, ("auto",), type(None))
+    check_name("optimizer", clf.optimizer, ("fmin_l_bfgs_b",), (Callable, type(None)))
+    check_integer("n_restarts_optimizer", clf.n_restarts_optimizer, 0)
+    check_integer("max_iter_predict", clf.max_iter_predict, 1)

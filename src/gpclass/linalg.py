@@ -1,0 +1,185 @@
+"""Dense linear algebra: B = I + S K S in one buffer, and conjugate gradients preconditioned by it.
+
+A symmetric matrix is held as a C-contiguous n x n array of which only the lower triangle counts.
+LAPACK reads columns, so it is handed the transposed view, whose *upper* triangle is that memory:
+everything happens in place and nothing is copied.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from enum import IntEnum
+
+import numpy as np
+from scipy.linalg import blas, lapack
+
+from gpclass.protocols import Array
+
+TILE = 1 << 17  # numbers in a tile: 1 MB, so that a few tiles stay in the cache of one core
+
+
+def row_tiles(n: int, columns: int | None = None) -> Iterator[slice]:
+    """Yield slices that cover range(n), each about ``TILE`` numbers when rows have ``columns``."""
+    step = min(512, max(32, TILE // max(1, columns if columns is not None else n)))
+    for start in range(0, n, step):
+        yield slice(start, min(start + step, n))
+
+
+def multiply(K: Array, v: Array) -> Array:
+    """Return K v for the symmetric K whose lower triangle is given."""
+    out: Array = blas.dsymv(1.0, K.T, v, lower=0)
+    return out
+
+
+class Stage(IntEnum):
+    """How far the buffer of a `BForm` has been taken."""
+
+    EMPTY = 0
+    FACTOR = 1  # L with B = L Lᵀ
+    INVERSE_FACTOR = 2  # L⁻¹
+    INVERSE = 3  # B⁻¹
+
+
+class BForm:
+    """B = I + S K S, factored and inverted in its own buffer only as far as is asked for.
+
+    The eigenvalues of B are at least one, so its factorisation is safe whatever K is. The three
+    stages cost n³/3 each: the factor gives solves and the determinant, the inverse factor the
+    diagonal of B⁻¹, the inverse the gradient. `solve` works at every stage, so the
+    leftover of one problem can precondition the next.
+    """
+
+    __slots__ = ("half_logdet", "matrix", "stage")
+
+    def __init__(self, n: int) -> None:
+        self.matrix: Array = np.empty((n, n))
+        self.stage = Stage.EMPTY
+        self.half_logdet = 0.0
+
+    def factor(self, K: Array, scale: Array) -> None:
+        """Factor I + diag(scale) K diag(scale); K is read in its lower triangle only."""
+        self.stage = Stage.EMPTY
+        B = self.matrix
+        for rows in row_tiles(len(K)):
+            tile = B[rows, : rows.stop]
+            np.multiply(K[rows, : rows.stop], scale[: rows.stop], out=tile)
+            tile *= scale[rows, None]
+        B.ravel()[:: len(K) + 1] += 1.0
+        _, info = lapack.dpotrf(B.T, lower=0, clean=0, overwrite_a=1)
+        if info != 0:
+            raise np.linalg.LinAlgError(f"leading minor {info} of I + S K S is not positive")
+        self.stage = Stage.FACTOR
+        self.half_logdet = float(np.log(B.diagonal()).sum())
+
+    def advance(self, stage: Stage) -> Array:
+        """Take the buffer to ``stage`` if it is not there yet, and return it."""
+        if self.stage == Stage.EMPTY:
+            raise RuntimeError("advance() was called before factor(): factor a matrix first.")
+        if self.stage < stage and self.stage == Stage.FACTOR:
+            _, info = lapack.dtrtri(self.matrix.T, lower=0, overwrite_c=1)
+            self.stage = Stage.INVERSE_FACTOR
+        if self.stage < stage and self.stage == Stage.INVERSE_FACTOR:
+            lapack.dlauum(self.matrix.T, lower=0, overwrite_c=1)
+            self.stage = Stage.INVERSE
+        return self.matrix
+
+    def solve(self, b: Array) -> Array:
+        """Return B⁻¹ b."""
+        U = self.matrix.T
+        if self.stage == Stage.INVERSE:
+            x: Array = blas.dsymv(1.0, U, b, lower=0)
+        elif self.stage == Stage.INVERSE_FACTOR:
+            x = blas.dtrmv(U, blas.dtrmv(U, b, lower=0, trans=1), lower=0)
+        else:
+            x = blas.dtrsv(U, blas.dtrsv(U, b, lower=0, trans=1), lower=0)
+        return x
+
+    def quadratic_forms(self, V: Array) -> Array:
+        """Return vᵀ B⁻¹ v for each row v of V."""
+        if self.stage == Stage.INVERSE:
+            W: Array = blas.dsymm(1.0, self.matrix.T, V.T, lower=0).T
+            return np.einsum("ij,ij->i", V, W)
+        T = self.advance(Stage.INVERSE_FACTOR)
+        W = blas.dtrmm(1.0, T.T, V.T, lower=0, trans_a=1).T
+        return np.einsum("ij,ij->i", W, W)
+
+    def inverse_diagonal(self) -> Array:
+        """Return the diagonal of B⁻¹ = L⁻ᵀ L⁻¹."""
+        if self.stage == Stage.INVERSE:
+            return self.matrix.diagonal().copy()
+        T = self.advance(Stage.INVERSE_FACTOR)
+        total = np.zeros(len(T))
+        for rows in row_tiles(len(T)):
+            left = T[rows, : rows.start]
+            total[: rows.start] += np.einsum("ij,ij->j", left, left)
+            corner = np.tril(T[rows, rows])
+            total[rows] += np.einsum("ij,ij->j", corner, corner)
+        return total
+
+
+def conjugate_gradient(
+    apply: Callable[[Array], Array],
+    b: Array,
+    precondition: Callable[[Array], Array],
+    *,
+    rtol: float,
+    max_iter: int,
+) -> Array | None:
+    """Solve A x = b from x = 0, A symmetric positive definite; None if ``max_iter`` is not enough.
+
+    Stops when the residual in the norm of the preconditioner has fallen by ``rtol``.
+    """
+    x = np.zeros_like(b)
+    r = b.copy()
+    z = precondition(r)
+    p = z
+    rz = float(r @ z)
+    target = rtol * rtol * rz
+    if rz <= 0.0:
+        return x if rz == 0.0 else None
+    for _ in range(max_iter):
+        Ap = apply(p)
+        curvature = float(p @ Ap)
+        if not curvature > 0.0:
+            return None
+        step = rz / curvature
+        x += step * p
+        r -= step * Ap
+        z = precondition(r)
+        rz, last = float(r @ z), rz
+        if rz <= target:
+            return x
+        p = z + (rz / last) * p
+    return None
+
+
+def available_memory() -> float | None:
+    """Return the bytes that can still be allocated, or None where the system does not say."""
+    try:
+        return float(os.sysconf("SC_PAGE_SIZE") * _available_pages())
+    except (AttributeError, ValueError, OSError):
+        return None
+
+
+def _available_pages() -> int:
+    # MemAvailable counts the page cache that can be given back, which SC_AVPHYS_PAGES does not.
+    if os.path.exists("/proc/meminfo"):
+        with open("/proc/meminfo", encoding="ascii") as lines:
+            for line in lines:
+                if line.startswith("MemAvailable:"):
+                    return int(line.split()[1]) * 1024 // os.sysconf("SC_PAGE_SIZE")
+    return os.sysconf("SC_AVPHYS_PAGES")
+
+
+def require_memory(n: int, matrices: float) -> None:
+    """Raise MemoryError, before anything is allocated, if so many n x n matrices do not fit."""
+    need, have = 8.0 * matrices * n * n, available_memory()
+    if have is None or need <= have:
+        return
+    fits = int((have / (8.0 * matrices)) ** 0.5)
+    raise MemoryError(
+        f"An exact Gaussian process on {n:,} rows needs {need / 1e9:,.1f} GB and {have / 1e9:,.1f} GB is "
+        f"available: fit a subset of at most {fits // 1000 * 1000 or fits:,} rows, for example "
+        "sklearn.utils.resample(X, y, replace=False, n_samples=..., stratify=y)."
+    )

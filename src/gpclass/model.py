@@ -1,0 +1,133 @@
+"""One latent function fitted to two classes: learning, inference and prediction put together."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from gpclass.learning import Learned, Optimizer, Problem, bound_messages, learn
+from gpclass.predictive import interval, log_proba, proba_gradient
+from gpclass.protocols import Array, Info, Inputs, Posterior, Sites
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LearningPlan:
+    """How hyperparameters are found; ``enabled`` False keeps those of the kernel."""
+
+    enabled: bool = True
+    optimizer: Optimizer | None = None
+    n_restarts: int = 0
+    n_jobs: int | None = None
+    report: Callable[[float], None] | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LatentModel:
+    """A fitted latent function with the problem it was fitted to."""
+
+    problem: Problem
+    posterior: Posterior
+    sites: Sites
+    evidence: float | None
+    info: Info
+    learned: Learned | None
+    kernel: Any  # a copy of the problem's that a user may change without harm
+
+    def log_proba(self, X: Inputs, route: str, rng: np.random.Generator | None = None) -> Array:
+        """Return log probabilities of the two classes, shape (n, 2)."""
+        if route == "map":
+            mean = self.posterior.mean(X)
+            return log_proba(self.problem.likelihood, mean, np.zeros_like(mean), route)
+        return log_proba(self.problem.likelihood, *self.posterior.latent(X), route, rng)
+
+    @property
+    def models(self) -> Sequence[LatentModel]:
+        """The two-class models: this one."""
+        return (self,)
+
+    def latent(self, X: Inputs) -> tuple[Array, Array]:
+        """Return mean and variance of f at each row."""
+        return self.posterior.latent(X)
+
+    def mean(self, X: Inputs) -> Array:
+        """Return the mean of f at each row."""
+        return self.posterior.mean(X)
+
+    def covariance(self, X: Inputs) -> tuple[Array, Array]:
+        """Return mean and full covariance of f over the rows."""
+        return self.posterior.covariance(X)
+
+    def sample(self, X: Inputs, n_samples: int, rng: np.random.Generator) -> Array:
+        """Draw f jointly at the rows of X, shape (n, n_samples)."""
+        return self.posterior.sample(X, n_samples, rng)
+
+    def interval(self, X: Inputs, level: float, rng: np.random.Generator) -> tuple[Array, Array]:
+        """Return the credible interval of p(y=+1|f), exactly."""
+        return interval(self.problem.likelihood, *self.posterior.latent(X), level)
+
+    def proba_gradient(self, X: Array, route: str) -> Array:
+        """Return the gradient of p(y=+1|x) with respect to x, shape (n, d)."""
+        latent, slopes = self.posterior.latent(X), self.posterior.input_gradient(X)
+        return proba_gradient(self.problem.likelihood, latent, slopes, route)
+
+    def evidence_at(self, theta: Array, eval_gradient: bool) -> tuple[float, Array | None]:
+        """Return the log evidence at other hyperparameters, and its gradient if asked for."""
+        prior = self.problem.prior(theta)
+        result = self.problem.infer(prior, self.sites)
+        if not result.info.converged:
+            warnings.warn(_unconverged(self.problem, result.info), ConvergenceWarning, stacklevel=3)
+        if result.evidence is None or result.adjoint is None:
+            raise ValueError(f"{self.problem.inference!r} gives no evidence.")
+        return result.evidence, prior.pullback(result.adjoint()) if eval_gradient else None
+
+
+def fit_latent(
+    problem: Problem, plan: LearningPlan, *, init: Sites | None = None, seed: Any = None
+) -> LatentModel:
+    """Learn the hyperparameters if the plan says so, then infer f at the best of them."""
+    learned: Learned | None = None
+    if plan.enabled and problem.kernel.n_dims > 0:
+        learned = learn(
+            problem,
+            optimizer=plan.optimizer,
+            n_restarts=plan.n_restarts,
+            n_jobs=plan.n_jobs,
+            report=plan.report,
+            init=init,
+            rng=np.random.default_rng(seed),
+        )
+        problem = replace(problem, kernel=problem.kernel.clone_with_theta(learned.theta))
+        init = learned.sites
+    prior = problem.prior(problem.kernel.theta)
+    result = problem.infer(prior, init)
+    return LatentModel(
+        problem=problem,
+        posterior=prior.posterior(result.conditioned),
+        sites=result.sites,
+        evidence=result.evidence,
+        info=result.info,
+        learned=learned,
+        kernel=problem.kernel.clone_with_theta(problem.kernel.theta),
+    )
+
+
+def complaints(model: LatentModel, *, at_bounds: bool) -> Iterator[str]:
+    """Yield a sentence for everything in which the fit fell short; none if all is well."""
+    if model.learned is not None and model.learned.message:
+        yield model.learned.message
+    if not model.info.converged:
+        yield _unconverged(model.problem, model.info)
+    if at_bounds and model.learned is not None:
+        yield from bound_messages(model.problem.kernel)
+
+
+def _unconverged(problem: Problem, info: Info) -> str:
+    return (
+        f"{problem.inference!r} did not converge in {info.n_iter} iterations (residual {info.residual:.3g}): "
+        "raise its max_iter (max_iter_predict of the classifier)."
+    )

@@ -1,0 +1,183 @@
+"""Three classes and more by way of two: one latent function a class, or one a pair of classes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpclass.learning import Problem
+from gpclass.model import LatentModel, LearningPlan, fit_latent
+from gpclass.predictive import N_DRAWS, link_of
+from gpclass.protocols import Array, Inputs
+from gpclass.validation import take
+
+Codes = NDArray[np.intp]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OneVsRest:
+    """One model a class, its probability against the rest divided by their sum."""
+
+    models: Sequence[LatentModel]
+
+    def log_proba(self, X: Inputs, route: str, rng: np.random.Generator | None = None) -> Array:
+        """Return log class probabilities, shape (n, n_classes)."""
+        raw = np.column_stack([model.log_proba(X, route, rng)[:, 1] for model in self.models])
+        out: Array = raw - np.logaddexp.reduce(raw, axis=1, keepdims=True)
+        return out
+
+    def proba_gradient(self, X: Array, route: str) -> Array:
+        """Return the gradients of the class probabilities, shape (n, n_classes, d)."""
+        raw = np.exp(np.column_stack([model.log_proba(X, route)[:, 1] for model in self.models]))
+        slopes = np.stack([model.proba_gradient(X, route) for model in self.models], axis=1)
+        total = raw.sum(axis=1)[:, None, None]
+        share = raw[:, :, None] / total
+        out: Array = (slopes - share * slopes.sum(axis=1, keepdims=True)) / total
+        return out
+
+    def latent(self, X: Inputs) -> tuple[Array, Array]:
+        """Return means and variances of the latent functions, each (n, n_classes)."""
+        means, variances = zip(*(model.latent(X) for model in self.models), strict=True)
+        return np.stack(means, axis=1), np.stack(variances, axis=1)
+
+    def mean(self, X: Inputs) -> Array:
+        """Return the means of the latent functions, shape (n, n_classes)."""
+        return np.stack([model.mean(X) for model in self.models], axis=1)
+
+    def covariance(self, X: Inputs) -> tuple[Array, Array]:
+        """Return means (n, n_classes) and covariances (n_classes, n, n)."""
+        means, covariances = zip(*(model.covariance(X) for model in self.models), strict=True)
+        return np.stack(means, axis=1), np.stack(covariances)
+
+    def sample(self, X: Inputs, n_samples: int, rng: np.random.Generator) -> Array:
+        """Draw the latent functions, shape (n, n_classes, n_samples)."""
+        return np.stack([model.sample(X, n_samples, rng) for model in self.models], axis=1)
+
+    def interval(self, X: Inputs, level: float, rng: np.random.Generator) -> tuple[Array, Array]:
+        """Return credible intervals of the class probabilities by Monte Carlo, each (n, n_classes).
+
+        A normalised probability is no monotone map of one latent value, so there is no closed form.
+        """
+        latents = [model.posterior.latent(X) for model in self.models]
+        links = [link_of(model.problem.likelihood, "A credible interval").link for model in self.models]
+        z = rng.standard_normal((len(self.models), N_DRAWS))
+        tails = [0.5 - 0.5 * level, 0.5 + 0.5 * level]
+        low, high = np.empty((2, len(X), len(self.models)))
+        for i in range(len(X)):
+            f = [mean[i] + np.sqrt(var[i]) * z[c] for c, (mean, var) in enumerate(latents)]
+            p = np.array([link(fc) for link, fc in zip(links, f, strict=True)])
+            low[i], high[i] = np.quantile(p / p.sum(axis=0), tails, axis=1)
+        return low, high
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OneVsOne:
+    """One model a pair of classes, the pairwise probabilities coupled into one distribution."""
+
+    models: Sequence[LatentModel]
+    pairs: Sequence[tuple[int, int]]
+
+    def log_proba(self, X: Inputs, route: str, rng: np.random.Generator | None = None) -> Array:
+        """Return log class probabilities, shape (n, n_classes)."""
+        n_classes = 1 + max(second for _, second in self.pairs)
+        pairwise = np.zeros((len(X), n_classes, n_classes))
+        for (i, j), model in zip(self.pairs, self.models, strict=True):
+            p = np.exp(model.log_proba(X, route, rng))
+            pairwise[:, i, j], pairwise[:, j, i] = p[:, 0], p[:, 1]
+        return np.log(couple(pairwise))
+
+
+def couple(pairwise: Array) -> Array:
+    """Return the distributions nearest to pairwise probabilities r_ij = p(i | i or j).
+
+    Minimises Σ_{i≠j} (r_ji p_i - r_ij p_j)² subject to Σ p = 1 (Wu, Lin & Weng 2004, their second
+    method): one small linear system a row, whose solution is positive.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> p = np.array([0.5, 0.3, 0.2])
+    >>> r = p[:, None] / (p[:, None] + p[None, :]) * (1 - np.eye(3))
+    >>> couple(r[None]).round(6)
+    array([[0.5, 0.3, 0.2]])
+    """
+    n, c, _ = pairwise.shape
+    r = np.maximum(pairwise, 1e-12) * (1.0 - np.eye(c))
+    system = np.zeros((n, c + 1, c + 1))
+    rT = r.transpose(0, 2, 1)
+    system[:, :c, :c] = -rT * r
+    system[:, range(c), range(c)] = (rT**2).sum(axis=2)
+    system[:, :c, c] = system[:, c, :c] = 1.0
+    right = np.zeros((n, c + 1, 1))
+    right[:, c] = 1.0
+    p = np.maximum(np.linalg.solve(system, right)[:, :c, 0], 1e-300)
+    out: Array = p / p.sum(axis=1, keepdims=True)
+    return out
+
+
+def fit_one_vs_rest(
+    problem: Problem, codes: Codes, n_classes: int, plan: LearningPlan, seed: int
+) -> OneVsRest:
+    """Fit each class against the others."""
+    problems = [replace(problem, y=np.where(codes == c, 1.0, -1.0)) for c in range(n_classes)]
+    return OneVsRest(_fit_all(problems, plan, seed))
+
+
+def fit_one_vs_one(
+    problem: Problem, codes: Codes, n_classes: int, plan: LearningPlan, seed: int
+) -> OneVsOne:
+    """Fit each class against each other one, on the rows of the two."""
+    pairs = list(combinations(range(n_classes), 2))
+    problems = []
+    for i, j in pairs:
+        rows = np.flatnonzero((codes == i) | (codes == j))
+        X = take(problem.X, rows)
+        weight = None if problem.weight is None else problem.weight[rows]
+        problems.append(replace(problem, X=X, y=np.where(codes[rows] == j, 1.0, -1.0), weight=weight))
+    return OneVsOne(_fit_all(problems, plan, seed), pairs)
+
+
+def _fit_all(problems: list[Problem], plan: LearningPlan, seed: int) -> list[LatentModel]:
+    from joblib import Parallel, delayed, effective_n_jobs
+
+    seeds = np.random.SeedSequence(seed).spawn(len(problems))
+    if effective_n_jobs(plan.n_jobs) == 1:
+        return [fit_latent(p, plan, seed=s) for p, s in zip(problems, seeds, strict=True)]
+    # The classes are the parallel work; a progress bar cannot cross processes.
+    inner = replace(plan, n_jobs=None, report=None)
+    models: list[LatentModel] = Parallel(n_jobs=plan.n_jobs)(
+        delayed(fit_latent)(p, inner, seed=s) for p, s in zip(problems, seeds, strict=True)
+    )
+    return models
+
+
+def mean_evidence(
+    models: Sequence[LatentModel], theta: Array, eval_gradient: bool
+) -> tuple[float, Array | None]:
+    """Return the mean log evidence of the models and its gradient.
+
+    Theta is that of one kernel, shared by all models, or those of all kernels one after another.
+    """
+    n_dims = models[0].kernel.n_dims
+    if theta.shape not in ((n_dims,), (n_dims * len(models),)):
+        raise ValueError(
+            f"theta has shape {theta.shape}, expected ({n_dims},)"
+            + (f" or ({n_dims * len(models)},)." if len(models) > 1 else ".")
+        )
+    parts = split_theta(models, theta)
+    ends = [model.evidence_at(part, eval_gradient) for model, part in zip(models, parts, strict=True)]
+    value = float(np.mean([evidence for evidence, _ in ends]))
+    if not eval_gradient:
+        return value, None
+    gradients = np.array([gradient for _, gradient in ends]) / len(models)
+    return value, gradients.sum(axis=0) if theta.shape == (n_dims,) else gradients.ravel()
+
+
+def split_theta(models: Sequence[LatentModel], theta: Array) -> list[Array]:
+    """Return each model's part of theta."""
+    shared = len(theta) == models[0].kernel.n_dims
+    return [theta] * len(models) if shared else np.split(theta, len(models))

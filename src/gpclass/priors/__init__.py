@@ -1,0 +1,5 @@
+"""Priors: the covariance of the latent values at the data, at one theta."""
+
+from gpclass.priors.dense import DensePrior
+
+__all__ = ["DensePrior"]

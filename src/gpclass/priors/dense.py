@@ -1,0 +1,209 @@
+"""The dense prior: K held whole, two n x n buffers, everything in place.
+
+K is built and differentiated in row tiles of its lower triangle, so it is the only large array
+besides the one for B. Off the diagonal a tile is a cross-covariance; the diagonal, where a
+`WhiteKernel` shows, comes from `diag` and is exact.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gpclass.kernels import diag, matrix, pullback, pullback_diag
+from gpclass.linalg import BForm, Stage, conjugate_gradient, multiply, require_memory, row_tiles
+from gpclass.posterior import Posterior
+from gpclass.protocols import Adjoint, Array, Inputs, Sites
+
+TINY = 1e-5  # below this tau_i K_ii, (1 - [B⁻¹]_ii) / tau_i has lost too many digits
+
+
+class DensePrior:
+    """N(f | 0, K + nugget I) with K = k(X, X) in memory.
+
+    Parameters
+    ----------
+    kernel : scikit-learn kernel
+    X : inputs, an array of rows or a sequence of structured objects
+    nugget : float
+        Added to the diagonal of K: independent noise on the latent values, as a fixed
+        `WhiteKernel` would. No jitter is ever added on top, because K is never factored.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gpclass.kernels import RBF
+    >>> from gpclass.protocols import Sites
+    >>> prior = DensePrior(4.0 * RBF(1.0), np.array([[0.0], [1.0]]))
+    >>> prior.condition(Sites(nu=np.array([1.0, 0.0]), tau=np.ones(2))).mean.round(4)
+    array([0.6982, 0.3191])
+    """
+
+    __slots__ = ("K", "X", "_B", "kernel", "nugget")
+
+    def __init__(self, kernel: Any, X: Inputs, *, nugget: float = 0.0) -> None:
+        require_memory(len(X), 2.1)
+        self._fill(kernel, X, nugget, np.empty((len(X), len(X))), BForm(len(X)))
+
+    def _fill(self, kernel: Any, X: Inputs, nugget: float, K: Array, B: BForm) -> None:
+        self.kernel, self.X, self.nugget, self.K, self._B = kernel, X, nugget, K, B
+        for rows in row_tiles(self.n):
+            matrix(kernel, X[rows], X[: rows.stop], out=K[rows, : rows.stop])
+        K.ravel()[:: self.n + 1] = diag(kernel, X) + nugget
+        if not np.isfinite(np.add.reduce(multiply(K, np.ones(self.n)))):
+            raise ValueError(
+                f"The kernel {kernel} gave values that are not finite on the training inputs: "
+                "check its hyperparameters, their bounds and the scale of the inputs."
+            )
+
+    @property
+    def n(self) -> int:
+        """Number of data."""
+        return len(self.X)
+
+    def at(self, theta: Array) -> DensePrior:
+        """Return the prior at theta, in the buffers of this one, which must not be used again.
+
+        What is left of B⁻¹ stays behind as a preconditioner: near theta it is a good one.
+        """
+        moved = object.__new__(DensePrior)
+        moved._fill(self.kernel.clone_with_theta(theta), self.X, self.nugget, self.K, self._B)
+        return moved
+
+    def multiply(self, v: Array) -> Array:
+        """Return K v."""
+        return multiply(self.K, v)
+
+    def newton(self, tau: Array, r: Array, rtol: float) -> tuple[Array, Array]:
+        """Return d and K d with (I + diag(tau) K) d = r.
+
+        d = r - S x with B x = S K r. A factorisation costs as much as n/10 or so products, so an
+        older factor is tried as a preconditioner first.
+        """
+        s = np.sqrt(tau)
+        b = s * self.multiply(r)
+        x = None
+        if self._B.stage != Stage.EMPTY:
+            x = conjugate_gradient(
+                lambda p: p + s * self.multiply(s * p),
+                b,
+                self._B.solve,
+                rtol=rtol,
+                max_iter=min(40, max(4, self.n // 64)),
+            )
+        if x is None:
+            self._factor(s)
+            x = self._B.solve(b)
+        d = r - s * x
+        return d, self.multiply(d)
+
+    def condition(self, sites: Sites) -> DenseConditioned:
+        """Return q(f) for the sites, by a fresh factorisation of B."""
+        s = np.sqrt(sites.tau)
+        self._factor(s)
+        alpha = sites.nu - s * self._B.solve(s * self.multiply(sites.nu))
+        # One step of refinement: nu can be many times larger than alpha.
+        alpha += self._correct(sites, alpha, s)
+        return DenseConditioned(self, self._B, s, alpha, self.multiply(alpha), self._B.half_logdet)
+
+    def _correct(self, sites: Sites, alpha: Array, s: Array) -> Array:
+        r = sites.nu - alpha - sites.tau * self.multiply(alpha)
+        out: Array = r - s * self._B.solve(s * self.multiply(r))
+        return out
+
+    def _factor(self, s: Array) -> None:
+        try:
+            self._B.factor(self.K, s)
+        except np.linalg.LinAlgError:
+            raise ValueError(
+                f"The kernel {self.kernel} gave a covariance matrix with a negative eigenvalue on the "
+                f"{self.n} training inputs, expected a positive semi-definite one: check that it is a "
+                "valid covariance function at these hyperparameters."
+            ) from None
+
+    def pullback(self, adjoint: Adjoint) -> Array:
+        """Return Σ_ij G_ij ∂K_ij/∂theta.
+
+        G is symmetric, so the strictly lower triangle counts twice and the diagonal is apart. A
+        tile of 2 G is one product of rank 1 + 2 (number of pairs), minus a tile of S B⁻¹ S.
+        """
+        s, inverse = _scaled_inverse(adjoint, self)
+        left = np.column_stack([adjoint.alpha, *(u for pair in adjoint.pairs for u in pair)])
+        right = np.column_stack([adjoint.alpha, *(u for pair in adjoint.pairs for u in pair[::-1])])
+        diagonal = 0.5 * (np.einsum("ij,ij->i", left, right) - s * s * inverse.diagonal())
+        total = pullback_diag(self.kernel, self.X, diagonal)
+        for rows in row_tiles(self.n):
+            G = left[rows] @ right[: rows.stop].T
+            R = inverse[rows, : rows.stop] * s[: rows.stop]
+            R *= s[rows, None]
+            G -= R
+            corner = G[:, rows]
+            corner[...] = np.tril(corner, -1)
+            K = self.K[rows, : rows.stop]
+            total += pullback(self.kernel, self.X[rows], self.X[: rows.stop], G, K=K)
+        return total
+
+    def posterior(self, conditioned: DenseConditioned) -> Posterior:
+        """Return q as a process; the buffer of B becomes its root, so the prior is used up."""
+        if conditioned.B.stage > Stage.INVERSE_FACTOR:
+            conditioned.B.factor(self.K, conditioned.scale)
+        root = conditioned.B.advance(Stage.INVERSE_FACTOR)
+        for rows in row_tiles(self.n):
+            root[rows, : rows.stop] *= conditioned.scale[: rows.stop]
+        conditioned.B.stage = Stage.EMPTY
+        return Posterior(self.kernel, self.X, conditioned.alpha, root)
+
+
+def _scaled_inverse(adjoint: Adjoint, prior: DensePrior) -> tuple[Array, Array]:
+    conditioned = adjoint.conditioned
+    if not isinstance(conditioned, DenseConditioned) or conditioned.prior is not prior:
+        raise TypeError("DensePrior.pullback() takes an adjoint of its own condition().")
+    return conditioned.scale, conditioned.B.advance(Stage.INVERSE)
+
+
+class DenseConditioned:
+    """q(f) ∝ N(f | 0, K) Π sites. Variances and R are worked out in place when first asked for."""
+
+    __slots__ = ("B", "alpha", "half_logdet", "mean", "prior", "scale")
+
+    def __init__(
+        self, prior: DensePrior, B: BForm, scale: Array, alpha: Array, mean: Array, half_logdet: float
+    ) -> None:
+        self.prior, self.B, self.scale = prior, B, scale
+        self.alpha, self.mean, self.half_logdet = alpha, mean, half_logdet
+
+    def var(self, tiny: float = TINY) -> Array:
+        """Return the marginal variances: (1 - [B⁻¹]_ii) / tau_i, or K_ii - (K R K)_ii for tiny tau_i.
+
+        The first form loses digits like 1 / (tau_i v_i), the second costs n² for each such i.
+        """
+        tau, prior_var = self.scale**2, self.prior.K.diagonal()
+        var = 1.0 - self.B.inverse_diagonal()
+        flat = tau * prior_var <= tiny
+        var /= np.where(flat, 1.0, tau)
+        indices = np.flatnonzero(flat)
+        for start in range(0, len(indices), 256):
+            rows = indices[start : start + 256]
+            V = np.array([self._column(i) for i in rows]) * self.scale
+            var[rows] = prior_var[rows] - self.B.quadratic_forms(V)
+        return var
+
+    def _column(self, i: int) -> Array:
+        return np.concatenate([self.prior.K[i, :i], self.prior.K[i:, i]])
+
+    def trace_inv_B(self) -> float:
+        """Return tr B⁻¹."""
+        return float(self.B.inverse_diagonal().sum())
+
+    def multiply_K(self, v: Array) -> Array:
+        """Return K v."""
+        return self.prior.multiply(v)
+
+    def multiply_R(self, v: Array) -> Array:
+        """Return S B⁻¹ S v."""
+        return self.scale * self.B.solve(self.scale * v)
+
+    def dense_R(self) -> Array:
+        """Return R as a full matrix, for tests."""
+        return np.column_stack([self.multiply_R(e) for e in np.eye(len(self.scale))])
