@@ -31,7 +31,7 @@ def bayes_decision(
     Returns
     -------
     ndarray of shape (n,) of int
-        Positions of the actions, with ties going to the first; -1 where rejected.
+        Positions of the actions, with ties going to the last; -1 where rejected.
 
     Examples
     --------
@@ -45,8 +45,10 @@ def bayes_decision(
     P = _check_probabilities(proba)
     C = 1.0 - np.eye(P.shape[1]) if cost is None else check_cost(cost, P.shape[1])
     expected = P @ C
-    # The most probable class and the least probability of error tie differently in rounding.
-    choice = np.argmax(P, axis=1) if cost is None else np.argmin(expected, axis=1)
+    # Without costs it is the most probable class; 1 - p rounds, so p itself decides. Of two equal actions
+    # the later one is taken: with two classes that is y = +1 wherever p(y=+1) >= ½.
+    worth = P if cost is None else -expected
+    choice: NDArray[np.intp] = worth.shape[1] - 1 - np.argmax(worth[:, ::-1], axis=1)
     if reject is not None:
         choice[expected[np.arange(len(P)), choice] > reject] = REJECTED
     return choice
@@ -56,9 +58,10 @@ def check_cost(cost: Any, n_classes: int, n_actions: int | None = None) -> Array
     """Return the cost matrix as an array of finite numbers with a row a class and a column an action."""
     C = np.asarray(cost, dtype=float)
     if C.ndim != 2 or C.shape[0] != n_classes or C.shape[1] == 0 or n_actions not in (None, C.shape[1]):
+        shape = f"({n_classes}, {n_actions or 'number of actions'})"
         raise ValueError(
-            f"The cost matrix has shape {C.shape}, expected ({n_classes}, {n_actions or 'number of actions'}): "
-            "a row for each true class, a column for each action."
+            f"The cost matrix has shape {C.shape}, expected {shape}: a row for each true class, a column "
+            "for each action."
         )
     if not np.isfinite(C).all():
         raise ValueError("The cost matrix has a value that is not finite, expected finite costs.")

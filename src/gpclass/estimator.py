@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
@@ -14,28 +14,14 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from gpclass.decision import bayes_decision, check_cost
-from gpclass.inference import Laplace
-from gpclass.kernels import CompoundKernel, Kernel, bind_columns
+from gpclass.kernels import CompoundKernel, bind_columns
 from gpclass.learning import Hyperprior, Problem
-from gpclass.likelihoods import Logit, Probit
 from gpclass.model import LatentModel, LearningPlan, complaints, fit_latent
-from gpclass.multiclass import OneVsOne, fit_one_vs_one, fit_one_vs_rest, mean_evidence, split_theta
-from gpclass.predictive import ROUTES
+from gpclass.multiclass import OneVsOne, mean_evidence, split_theta
+from gpclass.options import MULTI_CLASS, check_parameters, inference_of, likelihood_of
 from gpclass.progress import reporter
 from gpclass.protocols import Array, Inference, Likelihood
-from gpclass.validation import (
-    check_inputs,
-    check_integer,
-    check_name,
-    check_option,
-    check_weights,
-    default_kernel,
-    take,
-)
-
-LIKELIHOODS = {"logit": Logit, "probit": Probit}
-INFERENCES = {"laplace": Laplace}
-MULTI_CLASS = {"one_vs_rest": fit_one_vs_rest, "one_vs_one": fit_one_vs_one}
+from gpclass.validation import check_inputs, check_weights, default_kernel, merge_copies, take
 
 
 class GaussianProcessClassifier(ClassifierMixin, BaseEstimator):
@@ -183,7 +169,7 @@ class GaussianProcessClassifier(ClassifierMixin, BaseEstimator):
         -------
         self
         """
-        _check_parameters(self)
+        check_parameters(self)
         X, y = check_inputs(self, X, y, vectors=self._takes_vectors(), fitting=True)
         check_classification_targets(y)
         weight = check_weights(sample_weight, self.class_weight, y)
@@ -199,9 +185,12 @@ class GaussianProcessClassifier(ClassifierMixin, BaseEstimator):
             )
         if self.cost_matrix is not None:
             check_cost(self.cost_matrix, self.n_classes_, self.n_classes_)
-        rng = check_random_state(self.random_state)
-        self._seed = int(rng.randint(2**31 - 1))
-        problem = self._problem(np.copy(X) if self.copy_X_train else X, codes, weight)
+        self._seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        kernel = self.kernel
+        if kernel is not None:
+            kernel = bind_columns(clone(kernel), getattr(self, "feature_names_in_", ()))
+        X, codes, weight = merge_copies(X, codes, weight, kernel)
+        problem = self._problem(np.copy(X) if self.copy_X_train else X, codes, weight, kernel)
         previous = getattr(self, "base_estimator_", None)
         with reporter(self.verbose) as report:
             self.base_estimator_ = self._fit_models(problem, codes, report, previous)
@@ -209,7 +198,7 @@ class GaussianProcessClassifier(ClassifierMixin, BaseEstimator):
             for sentence in complaints(model, at_bounds=self.kernel is not None):
                 warnings.warn(sentence, ConvergenceWarning, stacklevel=2)
         evidences = [model.evidence for model in self.base_estimator_.models]
-        self.log_marginal_likelihood_value_ = None if None in evidences else float(np.mean(evidences))
+        self.log_marginal_likelihood_value_ = None if None in evidences else np.mean(evidences)
         return self
 
     def _fit_models(self, problem: Problem, codes: Any, report: Any, previous: Any) -> Any:
@@ -226,16 +215,9 @@ class GaussianProcessClassifier(ClassifierMixin, BaseEstimator):
             return fit_latent(problem, plan, init=init, seed=self._seed)
         return MULTI_CLASS[self.multi_class](problem, codes, self.n_classes_, plan, self._seed)
 
-    def _problem(self, X: Any, codes: Any, weight: Array | None) -> Problem:
-        if self.kernel is None:
-            kernel = default_kernel(X)
-        else:
-            kernel = bind_columns(clone(self.kernel), getattr(self, "feature_names_in_", None))
-        likelihood, inference = self.likelihood, self.inference
-        if isinstance(likelihood, str):
-            likelihood = LIKELIHOODS[likelihood]()
-        if isinstance(inference, str):
-            inference = INFERENCES[inference](max_iter=self.max_iter_predict)
+    def _problem(self, X: Any, codes: Any, weight: Array | None, kernel: Any) -> Problem:
+        kernel = default_kernel(X, weight) if kernel is None else kernel
+        likelihood, inference = likelihood_of(self), inference_of(self)
         hyperprior = None if self.hyperprior is None else Hyperprior(kernel, self.hyperprior)
         y = np.where(codes == 1, 1.0, -1.0)
         return Problem(X, y, weight, kernel, likelihood, inference, hyperprior)
@@ -386,18 +368,3 @@ class GaussianProcessClassifier(ClassifierMixin, BaseEstimator):
 
 def _one_or_list(items: list[Any]) -> Any:
     return items[0] if len(items) == 1 else items
-
-
-def _check_parameters(clf: GaussianProcessClassifier) -> None:
-    if isinstance(clf.kernel, CompoundKernel):
-        raise ValueError("kernel cannot be a CompoundKernel")
-    check_option("kernel", clf.kernel, clf.kernel is None or isinstance(clf.kernel, Kernel), "a kernel or None")
-    check_name("likelihood", clf.likelihood, LIKELIHOODS, Likelihood)
-    check_name("inference", clf.inference, INFERENCES, Inference)
-    check_name("multi_class", clf.multi_class, MULTI_CLASS)
-    check_name("integration", clf.integration, ROUTES)
-    check_name("hyperparameters", clf.hyperparameters, ("learn",))
-    check_name("inducing", clf.inducing, ("auto",), type(None))
-    check_name("optimizer", clf.optimizer, ("fmin_l_bfgs_b",), (Callable, type(None)))
-    check_integer("n_restarts_optimizer", clf.n_restarts_optimizer, 0)
-    check_integer("max_iter_predict", clf.max_iter_predict, 1)

@@ -77,7 +77,7 @@ class BForm:
         if self.stage == Stage.EMPTY:
             raise RuntimeError("advance() was called before factor(): factor a matrix first.")
         if self.stage < stage and self.stage == Stage.FACTOR:
-            _, info = lapack.dtrtri(self.matrix.T, lower=0, overwrite_c=1)
+            lapack.dtrtri(self.matrix.T, lower=0, overwrite_c=1)
             self.stage = Stage.INVERSE_FACTOR
         if self.stage < stage and self.stage == Stage.INVERSE_FACTOR:
             lapack.dlauum(self.matrix.T, lower=0, overwrite_c=1)
@@ -99,10 +99,11 @@ class BForm:
         """Return vᵀ B⁻¹ v for each row v of V."""
         if self.stage == Stage.INVERSE:
             W: Array = blas.dsymm(1.0, self.matrix.T, V.T, lower=0).T
-            return np.einsum("ij,ij->i", V, W)
-        T = self.advance(Stage.INVERSE_FACTOR)
-        W = blas.dtrmm(1.0, T.T, V.T, lower=0, trans_a=1).T
-        return np.einsum("ij,ij->i", W, W)
+        else:
+            T = self.advance(Stage.INVERSE_FACTOR)
+            W = V = blas.dtrmm(1.0, T.T, V.T, lower=0, trans_a=1).T
+        forms: Array = np.einsum("ij,ij->i", V, W)
+        return forms
 
     def inverse_diagonal(self) -> Array:
         """Return the diagonal of B⁻¹ = L⁻ᵀ L⁻¹."""
@@ -123,35 +124,38 @@ def conjugate_gradient(
     b: Array,
     precondition: Callable[[Array], Array],
     *,
+    energy: float,
     rtol: float,
     max_iter: int,
 ) -> Array | None:
     """Solve A x = b from x = 0, A symmetric positive definite; None if ``max_iter`` is not enough.
 
-    Stops when the residual in the norm of the preconditioner has fallen by ``rtol``.
+    Stops when |b - A x|² <= rtol² (energy - bᵀx), where ``energy`` is at least bᵀA⁻¹b, and gives up as
+    soon as the pace so far would not get there in time.
     """
-    x = np.zeros_like(b)
-    r = b.copy()
-    z = precondition(r)
-    p = z
+    x, r = np.zeros_like(b), b.copy()
+    z = p = precondition(r)
     rz = float(r @ z)
-    target = rtol * rtol * rz
-    if rz <= 0.0:
-        return x if rz == 0.0 else None
-    for _ in range(max_iter):
+    error, target = [float(r @ r) / energy if energy > 0.0 else 0.0], rtol * rtol
+    for k in range(1, max_iter + 1):
+        if error[-1] <= target:
+            return x
         Ap = apply(p)
         curvature = float(p @ Ap)
         if not curvature > 0.0:
             return None
-        step = rz / curvature
-        x += step * p
-        r -= step * Ap
+        x += (rz / curvature) * p
+        r -= (rz / curvature) * Ap
         z = precondition(r)
         rz, last = float(r @ z), rz
-        if rz <= target:
-            return x
+        left = energy - float(b @ x)
+        if not left > 0.0:
+            return None
+        error.append(float(r @ r) / left)
+        if k == 8 and 8.0 * np.log(target / error[0]) < max_iter * np.log(error[-1] / error[0]):
+            return None
         p = z + (rz / last) * p
-    return None
+    return x if error[-1] <= target else None
 
 
 def available_memory() -> float | None:

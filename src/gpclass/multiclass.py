@@ -127,9 +127,7 @@ def fit_one_vs_rest(
     return OneVsRest(_fit_all(problems, plan, seed))
 
 
-def fit_one_vs_one(
-    problem: Problem, codes: Codes, n_classes: int, plan: LearningPlan, seed: int
-) -> OneVsOne:
+def fit_one_vs_one(problem: Problem, codes: Codes, n_classes: int, plan: LearningPlan, seed: int) -> OneVsOne:
     """Fit each class against each other one, on the rows of the two."""
     pairs = list(combinations(range(n_classes), 2))
     problems = []
@@ -157,7 +155,7 @@ def _fit_all(problems: list[Problem], plan: LearningPlan, seed: int) -> list[Lat
 
 def mean_evidence(
     models: Sequence[LatentModel], theta: Array, eval_gradient: bool
-) -> tuple[float, Array | None]:
+) -> tuple[np.float64, Array | None]:
     """Return the mean log evidence of the models and its gradient.
 
     Theta is that of one kernel, shared by all models, or those of all kernels one after another.
@@ -170,7 +168,7 @@ def mean_evidence(
         )
     parts = split_theta(models, theta)
     ends = [model.evidence_at(part, eval_gradient) for model, part in zip(models, parts, strict=True)]
-    value = float(np.mean([evidence for evidence, _ in ends]))
+    value = np.mean([evidence for evidence, _ in ends])
     if not eval_gradient:
         return value, None
     gradients = np.array([gradient for _, gradient in ends]) / len(models)

@@ -163,17 +163,9 @@ class HasLink(Protocol):
 class Conditioned(Protocol):
     """The prior times sites: the moments of q(f) and what the evidence needs of B."""
 
-    @property
-    def alpha(self) -> Array:
-        """Return K⁻¹ mean = nu - R K nu."""
-
-    @property
-    def mean(self) -> Array:
-        """Return the mean of q at the data."""
-
-    @property
-    def half_logdet(self) -> float:
-        """Return ½ log|B|."""
+    alpha: Array  # K⁻¹ mean = nu - R K nu
+    mean: Array  # of q at the data
+    half_logdet: float  # ½ log|B|
 
     def var(self, tiny: float = ...) -> Array:
         """Return the marginal variances of q at the data.

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import validate_data
 
-from gpclass.kernels import RBF, ConstantKernel
+from gpclass.kernels import RBF, ConstantKernel, diag, matrix
 from gpclass.protocols import Array, Inputs
 
 
@@ -59,19 +58,44 @@ def check_weights(sample_weight: Any, class_weight: Any, y: Any) -> Array | None
             raise ValueError(
                 f"sample_weight[{row}] is {weight[row]}, expected a finite number that is not negative."
             )
+        if not weight.any():
+            raise ValueError("All sample weights are zero, expected some positive ones.")
     if class_weight is not None:
         by_class = compute_sample_weight(class_weight, y)
         weight = by_class if weight is None else weight * by_class
     return None if weight is None or (weight == 1.0).all() else weight
 
 
-def default_kernel(X: Array) -> Any:
+def merge_copies(X: Inputs, codes: Any, weight: Array | None, kernel: Any) -> tuple[Any, Any, Any]:
+    """Return distinct rows with their classes and the sums of their weights, in an order of their own.
+
+    k copies of a datum are one datum of weight k, so that the cost is that of the distinct ones, and the
+    answer to the last bit does not depend on which of the two was given. Kernels with noise of their own
+    for each row (`WhiteKernel`) tell copies apart, so then nothing is merged.
+    """
+    if not isinstance(X, np.ndarray) or X.ndim != 2 or _is_noisy(kernel, X):
+        return X, codes, weight
+    rows, first, inverse = np.unique(
+        np.column_stack([X, codes]), axis=0, return_index=True, return_inverse=True
+    )
+    if len(rows) == len(X) and weight is None:
+        return X, codes, None
+    total = np.bincount(inverse.ravel(), weights=weight)
+    return X[first], codes[first], None if (total == 1.0).all() else total
+
+
+def _is_noisy(kernel: Any, X: Array) -> bool:
+    return kernel is not None and bool(diag(kernel, X[:1])[0] != matrix(kernel, X[:1], X[:1])[0, 0])
+
+
+def default_kernel(X: Array, weight: Array | None = None) -> Any:
     """Return 1.0 * RBF with one length scale a column, started and bounded by each column's spread.
 
     Distances of standardised rows grow like the root of the number of columns, hence the start. A length
     scale a hundred times the spread already means that a column does not matter.
     """
-    spread = X.std(axis=0)
+    centre = np.average(X, axis=0, weights=weight)
+    spread = np.sqrt(np.average((X - centre) ** 2, axis=0, weights=weight))
     spread = np.where(spread > 0.0, spread, 1.0)
     scale = spread * np.sqrt(X.shape[1])
     bounds = np.column_stack([1e-2 * spread, 1e2 * scale])
@@ -83,22 +107,3 @@ def default_kernel(X: Array) -> Any:
 def take(X: Inputs, rows: Any) -> Inputs:
     """Return some rows of X, an array or a sequence of objects."""
     return X[rows] if isinstance(X, np.ndarray) else [X[i] for i in rows]
-
-
-def check_option(name: str, value: Any, fine: bool, expected: str) -> None:
-    """Raise unless a parameter is fine."""
-    if not fine:
-        raise ValueError(f"{name}={value!r} is not possible, expected {expected}.")
-
-
-def check_name(name: str, value: Any, known: Iterable[str], other: Any = ()) -> None:
-    """Raise unless a parameter is one of the known names, or an object of the ``other`` kind."""
-    fine = value in known if isinstance(value, str) else isinstance(value, other)
-    options = ", ".join(repr(option) for option in known)
-    check_option(name, value, fine, f"{options}" + (" or an object that does the same" if other else ""))
-
-
-def check_integer(name: str, value: Any, least: int) -> None:
-    """Raise unless a parameter is an integer of at least ``least``."""
-    fine = isinstance(value, (int, np.integer)) and value >= least
-    check_option(name, value, fine, f"an integer of at least {least}")

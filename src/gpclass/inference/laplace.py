@@ -49,7 +49,8 @@ class Laplace:
     def __post_init__(self) -> None:
         if not self.tol > 0 or not self.max_iter >= 1:
             raise ValueError(
-                f"Laplace(tol={self.tol}, max_iter={self.max_iter}): tol must be positive and max_iter at least 1."
+                f"Laplace(tol={self.tol}, max_iter={self.max_iter}) is not possible: tol must be positive "
+                "and max_iter at least 1."
             )
 
     def __call__(
@@ -86,7 +87,7 @@ def _find_mode(
     for n_iter in range(1, settings.max_iter + 1):
         r = w * point.slope - point.alpha
         d, Kd = prior.newton(-w * point.curvature, r, rtol=min(1e-2, max(1e-9, last)))
-        decrement = float(np.sqrt(max(0.0, r @ Kd)))
+        decrement = max(0.0, float(r @ Kd)) ** 0.5
         if decrement <= settings.tol:
             return point.f + Kd, Info(True, n_iter, decrement)
         # At the floor of rounding the decrement stops falling: nothing more is to be had.
@@ -113,9 +114,7 @@ def _point(likelihood: HasDerivatives, y: Array, w: Array, alpha: Array, f: Arra
     return _Point(alpha, f, float(w @ value) - 0.5 * float(alpha @ f), slope, curvature)
 
 
-def _start(
-    prior: Prior, likelihood: HasDerivatives, y: Array, w: Array, init: Sites | None
-) -> _Point:
+def _start(prior: Prior, likelihood: HasDerivatives, y: Array, w: Array, init: Sites | None) -> _Point:
     """Start at the mean that the last sites have under this prior, if that beats f = 0."""
     zero = np.zeros(prior.n)
     point = _point(likelihood, y, w, zero, zero)

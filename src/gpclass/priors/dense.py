@@ -14,7 +14,7 @@ import numpy as np
 from gpclass.kernels import diag, matrix, pullback, pullback_diag
 from gpclass.linalg import BForm, Stage, conjugate_gradient, multiply, require_memory, row_tiles
 from gpclass.posterior import Posterior
-from gpclass.protocols import Adjoint, Array, Inputs, Sites
+from gpclass.protocols import Adjoint, Array, Conditioned, Inputs, Sites
 
 TINY = 1e-5  # below this tau_i K_ii, (1 - [B⁻¹]_ii) / tau_i has lost too many digits
 
@@ -78,19 +78,22 @@ class DensePrior:
     def newton(self, tau: Array, r: Array, rtol: float) -> tuple[Array, Array]:
         """Return d and K d with (I + diag(tau) K) d = r.
 
-        d = r - S x with B x = S K r. A factorisation costs as much as n/10 or so products, so an
-        older factor is tried as a preconditioner first.
+        d = r - S x with B x = S K r. A factorisation costs as much as n/10 or so products, so an older
+        factor is tried as a preconditioner first. An error e of x is one of K S e in f, whose
+        norm in the metric of the posterior, K⁻¹ + diag(tau), is at most |B e|: the residual. It is
+        held against the length of the step in that metric, rᵀK d = rᵀK r - (S K r)ᵀx.
         """
-        s = np.sqrt(tau)
-        b = s * self.multiply(r)
+        s, Kr = np.sqrt(tau), self.multiply(r)
+        b = s * Kr
         x = None
         if self._B.stage != Stage.EMPTY:
             x = conjugate_gradient(
                 lambda p: p + s * self.multiply(s * p),
                 b,
                 self._B.solve,
+                energy=float(r @ Kr),
                 rtol=rtol,
-                max_iter=min(40, max(4, self.n // 64)),
+                max_iter=min(60, max(4, self.n // 64)),
             )
         if x is None:
             self._factor(s)
@@ -102,7 +105,7 @@ class DensePrior:
         """Return q(f) for the sites, by a fresh factorisation of B."""
         s = np.sqrt(sites.tau)
         self._factor(s)
-        alpha = sites.nu - s * self._B.solve(s * self.multiply(sites.nu))
+        alpha: Array = sites.nu - s * self._B.solve(s * self.multiply(sites.nu))
         # One step of refinement: nu can be many times larger than alpha.
         alpha += self._correct(sites, alpha, s)
         return DenseConditioned(self, self._B, s, alpha, self.multiply(alpha), self._B.half_logdet)
@@ -128,7 +131,8 @@ class DensePrior:
         G is symmetric, so the strictly lower triangle counts twice and the diagonal is apart. A
         tile of 2 G is one product of rank 1 + 2 (number of pairs), minus a tile of S B⁻¹ S.
         """
-        s, inverse = _scaled_inverse(adjoint, self)
+        q = self._own(adjoint.conditioned)
+        s, inverse = q.scale, q.B.advance(Stage.INVERSE)
         left = np.column_stack([adjoint.alpha, *(u for pair in adjoint.pairs for u in pair)])
         right = np.column_stack([adjoint.alpha, *(u for pair in adjoint.pairs for u in pair[::-1])])
         diagonal = 0.5 * (np.einsum("ij,ij->i", left, right) - s * s * inverse.diagonal())
@@ -144,22 +148,21 @@ class DensePrior:
             total += pullback(self.kernel, self.X[rows], self.X[: rows.stop], G, K=K)
         return total
 
-    def posterior(self, conditioned: DenseConditioned) -> Posterior:
+    def posterior(self, conditioned: Conditioned) -> Posterior:
         """Return q as a process; the buffer of B becomes its root, so the prior is used up."""
-        if conditioned.B.stage > Stage.INVERSE_FACTOR:
-            conditioned.B.factor(self.K, conditioned.scale)
-        root = conditioned.B.advance(Stage.INVERSE_FACTOR)
+        q = self._own(conditioned)
+        if q.B.stage > Stage.INVERSE_FACTOR:
+            self._factor(q.scale)
+        root = q.B.advance(Stage.INVERSE_FACTOR)
         for rows in row_tiles(self.n):
-            root[rows, : rows.stop] *= conditioned.scale[: rows.stop]
-        conditioned.B.stage = Stage.EMPTY
-        return Posterior(self.kernel, self.X, conditioned.alpha, root)
+            root[rows, : rows.stop] *= q.scale[: rows.stop]
+        q.B.stage = Stage.EMPTY
+        return Posterior(self.kernel, self.X, q.alpha, root)
 
-
-def _scaled_inverse(adjoint: Adjoint, prior: DensePrior) -> tuple[Array, Array]:
-    conditioned = adjoint.conditioned
-    if not isinstance(conditioned, DenseConditioned) or conditioned.prior is not prior:
-        raise TypeError("DensePrior.pullback() takes an adjoint of its own condition().")
-    return conditioned.scale, conditioned.B.advance(Stage.INVERSE)
+    def _own(self, conditioned: Conditioned) -> DenseConditioned:
+        if not isinstance(conditioned, DenseConditioned) or conditioned.prior is not self:
+            raise TypeError("This prior was given the result of another prior's condition().")
+        return conditioned
 
 
 class DenseConditioned:

@@ -1,0 +1,196 @@
+"""A kernel on some of the columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.gaussian_process.kernels import Hyperparameter, Kernel
+
+from gpclass.kernels import dispatch
+from gpclass.protocols import Array
+
+
+class Columns(Kernel):
+    """Apply a kernel to chosen columns of X.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        The kernel; its hyperparameters are those of this one.
+    columns : int, str, slice, or sequence of int, of bool or of str
+        The columns: one index or name, several, a slice, or a mask with one entry a column. Names
+        must be turned into indices by ``bind_columns`` before the kernel is called.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gpclass.kernels import RBF, Columns, Matern
+    >>> kernel = Columns(RBF(2.0), [0, 2]) * Columns(Matern(), 1)
+    >>> kernel(np.eye(3)).round(3)
+    array([[1.   , 0.427, 0.779],
+           [0.427, 1.   , 0.427],
+           [0.779, 0.427, 1.   ]])
+    """
+
+    def __init__(self, kernel: Kernel, columns: Any) -> None:
+        self.kernel = kernel
+        self.columns = columns
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters, with those of the inner kernel as ``kernel__...`` if ``deep``."""
+        params = {"kernel": self.kernel, "columns": self.columns}
+        if deep:
+            params.update(("kernel__" + name, value) for name, value in self.kernel.get_params().items())
+        return params
+
+    @property
+    def hyperparameters(self) -> list[Hyperparameter]:
+        """Return the specifications of the inner kernel's hyperparameters."""
+        return [
+            Hyperparameter("kernel__" + inner.name, inner.value_type, inner.bounds, inner.n_elements)
+            for inner in self.kernel.hyperparameters
+        ]
+
+    @property
+    def theta(self) -> Array:
+        """Return theta of the inner kernel."""
+        return self.kernel.theta  # type: ignore[no-any-return]
+
+    @theta.setter
+    def theta(self, theta: Array) -> None:
+        self.kernel.theta = theta
+
+    @property
+    def bounds(self) -> Array:
+        """Return the bounds of the inner kernel's theta."""
+        return self.kernel.bounds  # type: ignore[no-any-return]
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Columns)
+            and type(self) is type(other)
+            and bool(self.kernel == other.kernel)
+            and bool(np.array_equal(_comparable(self.columns), _comparable(other.columns)))
+        )
+
+    def __call__(self, X: Any, Y: Any = None, eval_gradient: bool = False) -> Any:
+        """Return the inner kernel of the chosen columns, and its gradient if asked."""
+        Y = None if Y is None else _select(self, np.atleast_2d(Y))
+        return self.kernel(_select(self, np.atleast_2d(X)), Y, eval_gradient=eval_gradient)
+
+    def diag(self, X: Any) -> Array:
+        """Return k(x_i, x_i)."""
+        return np.asarray(self.kernel.diag(_select(self, np.atleast_2d(X))))
+
+    def is_stationary(self) -> bool:
+        """Return whether the inner kernel is stationary."""
+        return bool(self.kernel.is_stationary())
+
+    def __repr__(self) -> str:
+        columns = self.columns.tolist() if isinstance(self.columns, np.ndarray) else self.columns
+        return f"Columns({self.kernel}, {columns!r})"
+
+
+def bind_columns(kernel: Kernel, feature_names: Sequence[str]) -> Kernel:
+    """Return a clone of ``kernel`` in which every ``Columns`` that names columns has their indices.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        Any kernel, ``Columns`` anywhere in it. Inside a ``Columns``, names are of its columns.
+    feature_names : sequence of str
+        Names of the columns of X, in order.
+
+    Examples
+    --------
+    >>> from gpclass.kernels import RBF, Columns, bind_columns
+    >>> bind_columns(2.0 * Columns(RBF(), ["height", "age"]), ["age", "weight", "height"])
+    1.41**2 * Columns(RBF(length_scale=1), [2, 0])
+    """
+    names = np.asarray(feature_names, dtype=object)
+    if isinstance(kernel, Columns):
+        columns = _indices(kernel.columns, list(names))
+        inner = bind_columns(kernel.kernel, list(names[_as_index(columns, len(names))]))
+        return clone(kernel).set_params(kernel=inner, columns=columns)
+    params = kernel.get_params(deep=False).items()
+    inside = {name: bind_columns(part, feature_names) for name, part in params if isinstance(part, Kernel)}
+    return clone(kernel).set_params(**inside)
+
+
+def _named(columns: Any) -> bool:
+    return isinstance(columns, str) or (
+        not isinstance(columns, slice) and any(isinstance(c, str) for c in np.ravel(np.asarray(columns)))
+    )
+
+
+def _indices(columns: Any, names: list[str]) -> Any:
+    """Turn names into indices; leave anything else as it is."""
+    if isinstance(columns, slice) or not _named(columns):
+        return columns
+    wanted = [columns] if isinstance(columns, str) else list(columns)
+    missing = [name for name in wanted if name not in names]
+    if missing:
+        raise ValueError(f"Columns names {missing[0]!r}, which is not among the columns of X: {names}.")
+    return [names.index(name) for name in wanted]
+
+
+def _as_index(columns: Any, n_columns: int) -> Any:
+    """Return what selects the columns from an array that has ``n_columns`` of them."""
+    if isinstance(columns, slice):
+        return columns
+    if _named(columns):
+        raise ValueError(
+            f"Columns has names ({columns!r}) but X has none: turn them into indices with "
+            "gpclass.kernels.bind_columns(kernel, feature_names)."
+        )
+    index = np.atleast_1d(np.asarray(columns))
+    if index.dtype == bool:
+        if index.shape != (n_columns,):
+            raise ValueError(f"the mask of Columns has {index.size} entries but X has {n_columns} columns.")
+        return np.flatnonzero(index)
+    if index.dtype.kind not in "iu" or index.ndim != 1 or not index.size:
+        raise ValueError(f"columns is {columns!r}, expected indices, a mask, a slice or names of columns.")
+    if index.min() < -n_columns or index.max() >= n_columns:
+        raise ValueError(f"Columns asks for columns {index.tolist()} but X has only {n_columns}.")
+    return index
+
+
+def _select(kernel: Columns, X: Array) -> Array:
+    return X[:, _as_index(kernel.columns, X.shape[1])]
+
+
+def _comparable(columns: Any) -> Any:
+    return np.asarray(str(columns) if isinstance(columns, slice) else columns)
+
+
+@dispatch.fill.register(Columns)
+def _(kernel: Columns, X: Array, Z: Array, out: Array) -> None:
+    dispatch.fill(kernel.kernel, _select(kernel, X), _select(kernel, Z), out)
+
+
+@dispatch.diagonal.register(Columns)
+def _(kernel: Columns, X: Array) -> Array:
+    return dispatch.diagonal(kernel.kernel, _select(kernel, X))
+
+
+@dispatch.pull.register(Columns)
+def _(kernel: Columns, X: Array, Z: Array, G: Array, K: Array | None, scale: float) -> Array:
+    return dispatch.pull(kernel.kernel, _select(kernel, X), _select(kernel, Z), G, K, scale)
+
+
+@dispatch.pull_diagonal.register(Columns)
+def _(kernel: Columns, X: Array, g: Array) -> Array:
+    return dispatch.pull_diagonal(kernel.kernel, _select(kernel, X), g)
+
+
+@dispatch.pull_inputs.register(Columns)
+def _(kernel: Columns, X: Array, Z: Array, G: Array) -> Array:
+    result = np.zeros(X.shape)
+    inner = dispatch.pull_inputs(kernel.kernel, _select(kernel, X), _select(kernel, Z), G)
+    chosen = np.arange(X.shape[1])[_as_index(kernel.columns, X.shape[1])]
+    for column, part in zip(chosen, inner.T, strict=True):
+        result[:, column] += part  # a column chosen twice counts twice
+    return result

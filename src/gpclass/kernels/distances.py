@@ -1,0 +1,117 @@
+"""Scaled squared distances between rows, and sums weighted by them.
+
+|a - b|² = |a|² + |b|² - 2 a·b is one matrix product of rows that carry their squared norm and a
+one with them. Its rounding error is about eps · |a|², so it serves while the centred, scaled rows
+are short; for long rows (tiny length scales) differences are taken first, which is exact.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.spatial.distance import cdist
+from sklearn.gaussian_process.kernels import Kernel
+
+from gpclass.protocols import Array
+
+LONGEST = {4: 512.0, 8: 1024.0}  # squared norm up to which products serve, by bytes of a number
+CENTRE_ROWS = 64
+
+
+def by_column(kernel: Kernel, name: str, n_columns: int) -> Array:
+    """Return a hyperparameter as a 0-d array, or as a 1-d array with one number a column."""
+    value = np.squeeze(np.asarray(getattr(kernel, name), dtype=float))
+    if value.ndim and value.shape != (n_columns,):
+        raise ValueError(
+            f"{name} of {type(kernel).__name__} has shape {value.shape} but X has {n_columns} columns: "
+            "give one number, or one for each column."
+        )
+    return value
+
+
+def centred(X: Array, Z: Array, scale: Array, dtype: Any = float) -> tuple[Array, Array]:
+    """Return rows of X and Z less a common centre, over ``scale``.
+
+    Distances do not depend on the centre, their rounding does; a few rows find one good enough.
+    """
+    centre = Z[:: max(1, len(Z) // CENTRE_ROWS)].mean(axis=0, dtype=float)
+    A = np.subtract(X, centre, dtype=float)
+    B = np.subtract(Z, centre, dtype=float)
+    inverse = 1.0 / scale
+    A *= inverse
+    B *= inverse
+    return A.astype(dtype, copy=False), B.astype(dtype, copy=False)
+
+
+def squared_norms(A: Array) -> Array:
+    """Return |a_i|²."""
+    norms: Array = np.einsum("id,id->i", A, A)
+    return norms
+
+
+def are_long(A: Array, B: Array) -> bool:
+    """Return whether |a|² + |b|² - 2 a·b would round badly."""
+    limit = LONGEST[A.dtype.itemsize]
+    return bool(squared_norms(A).max(initial=0) > limit or squared_norms(B).max(initial=0) > limit)
+
+
+def squared_distances(A: Array, B: Array, factor: float, out: Array, *, exact: bool = False) -> None:
+    """Write factor · |a_i - b_j|² into ``out``."""
+    a2, b2 = squared_norms(A), squared_norms(B)
+    limit = LONGEST[A.dtype.itemsize]
+    # With one or two columns differences cost no more than products.
+    if exact or A.shape[1] <= 2 or a2.max(initial=0) > limit or b2.max(initial=0) > limit:
+        _exact_squared_distances(A, B, factor, out)
+        return
+    columns = A.shape[1]
+    left = np.empty((len(A), columns + 2), dtype=A.dtype)
+    left[:, :columns] = A
+    np.multiply(a2, factor, out=left[:, columns])
+    left[:, columns + 1] = 1.0
+    right = np.empty((len(B), columns + 2), dtype=A.dtype)
+    np.multiply(B, -2.0 * factor, out=right[:, :columns])
+    right[:, columns] = 1.0
+    np.multiply(b2, factor, out=right[:, columns + 1])
+    np.matmul(left, right.T, out=out)
+    (np.maximum if factor > 0 else np.minimum)(out, 0.0, out=out)
+
+
+def _exact_squared_distances(A: Array, B: Array, factor: float, out: Array) -> None:
+    if A.shape[1] == 1:
+        np.subtract(A, B.T, out=out)
+        np.multiply(out, out, out=out)
+        out *= factor
+    else:
+        np.multiply(cdist(A, B, "sqeuclidean"), factor, out=out)
+
+
+def weighted_squares(W: Array, A: Array, B: Array, *, exact: bool) -> Array:
+    """Return Σ_ij W_ij (a_id - b_jd)² for every column d, without an n x m x d array."""
+    if exact:
+        D = np.empty(W.shape)
+        return np.array([_weighted_square(W, a, b, D) for a, b in zip(A.T, B.T, strict=True)])
+    rows, WB = _product_with_sums(W, B)
+    squares: Array = rows @ (A * A) + W.sum(axis=0) @ (B * B)
+    squares -= 2.0 * np.einsum("id,id->d", A, WB)
+    return squares
+
+
+def weighted_differences(W: Array, A: Array, B: Array) -> Array:
+    """Return Σ_j W_ij (a_i - b_j) for every row i."""
+    rows, WB = _product_with_sums(W, B)
+    return rows[:, None] * A - WB
+
+
+def _weighted_square(W: Array, a: Array, b: Array, D: Array) -> float:
+    np.subtract.outer(a, b, out=D)
+    np.multiply(D, D, out=D)
+    return float(np.einsum("ij,ij->", W, D))
+
+
+def _product_with_sums(W: Array, B: Array) -> tuple[Array, Array]:
+    """Return the row sums of W, and W B."""
+    augmented = np.ones((B.shape[0], B.shape[1] + 1))
+    augmented[:, :-1] = B
+    product = W @ augmented
+    return product[:, -1], product[:, :-1]

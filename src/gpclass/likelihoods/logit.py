@@ -1,0 +1,108 @@
+"""The logistic likelihood p(y|f) = sigma(y f), y = -1 or +1."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import expit
+
+from gpclass.likelihoods import logistic
+from gpclass.likelihoods.quadrature import flatten, quiet
+from gpclass.protocols import Array, Expected, Tilted
+
+
+@dataclass(frozen=True, slots=True)
+class Logit:
+    """p(y|f) = 1 / (1 + exp(-y f)) for y in {-1, +1}.
+
+    Averages under a Gaussian have no closed form; they are computed to a relative error below 1e-10
+    (1e-12 is usual) for |mean| <= 1e3 and var <= 1e8, logarithms of averages likewise, however small the
+    average. E[link''], which changes sign, has that error relative to E[link'].
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gpclass.likelihoods import Logit
+    >>> likelihood = Logit()
+    >>> np.exp(likelihood.log_predict(np.array([0.0]), np.array([4.0]))).round(12)
+    array([[0.5, 0.5]])
+    >>> likelihood.log_predict(np.array([-900.0]), np.array([1.0]))  # log E[sigma] ≈ mean + var/2
+    array([[  -0. , -899.5]])
+    """
+
+    @property
+    def probit_scale(self) -> float:
+        """Return √(8/pi), which gives Phi(f / scale) the slope of the link at 0."""
+        return float(np.sqrt(8.0 / np.pi))
+
+    def link(self, f: Array) -> Array:
+        """Return p(y=+1|f)."""
+        out: Array = expit(np.asarray(f, dtype=np.float64))
+        return out
+
+    def log_prob(self, y: Array, f: Array) -> Array:
+        """Return log p(y|f)."""
+        return _log_sigma(np.asarray(y, dtype=np.float64) * f)
+
+    def log_classes(self, f: Array) -> Array:
+        """Return log p(class|f), columns y=-1 and y=+1."""
+        f = np.asarray(f, dtype=np.float64)
+        return np.stack([_log_sigma(-f), _log_sigma(f)], axis=-1)
+
+    def derivatives(self, y: Array, f: Array) -> tuple[Array, Array, Array]:
+        """Return l, l' and l'' of l(f) = log p(y|f)."""
+        y = np.asarray(y, dtype=np.float64)
+        z = y * f
+        down = expit(-z)
+        with quiet():
+            return _log_sigma(z), y * down, -down * expit(z)
+
+    def third(self, y: Array, f: Array, var: Array) -> Array:
+        """Return var · l'''(f) = var · sigma'(f) tanh(f/2), whichever the label."""
+        shape, (_, f, var) = flatten(y, f, var)
+        with quiet():
+            out: Array = var * (expit(f) * expit(-f) * np.tanh(0.5 * f))
+        return out.reshape(shape)
+
+    def expected(self, y: Array, mean: Array, var: Array) -> Expected:
+        """Return E[l], E[l'], E[l''] under N(f | mean, var)."""
+        shape, (y, mean, var) = flatten(y, mean, var)
+        z = y * mean
+        with quiet():
+            value, slope, curvature = logistic.average_softplus(-np.abs(z), var)
+        # l = -softplus(-f), and softplus(-f) = softplus(f) - f brings a negative z to a positive one.
+        value = np.minimum(z, 0.0) - value
+        slope = y * np.where(z < 0.0, 1.0 - slope, slope)
+        return Expected(value.reshape(shape), slope.reshape(shape), -curvature.reshape(shape))
+
+    def tilted(self, y: Array, mean: Array, var: Array) -> Tilted:
+        """Return mass and moments of N(f | mean, var) p(y|f)."""
+        shape, (y, mean, var) = flatten(y, mean, var)
+        with quiet():
+            log_mass, slope, curvature, shrink = logistic.tilted(y * mean, var)
+        return Tilted(*(a.reshape(shape) for a in (log_mass, y * slope, curvature, shrink)))
+
+    def log_predict(self, mean: Array, var: Array) -> Array:
+        """Return log of p(class|f) averaged over N(f | mean, var), columns y=-1 and y=+1."""
+        shape, (mean, var) = flatten(mean, var)
+        with quiet():
+            small = logistic.log_average(-np.abs(mean), var)
+            large = np.log1p(-np.exp(small))
+        up = mean > 0.0
+        out = np.stack([np.where(up, small, large), np.where(up, large, small)], axis=-1)
+        return out.reshape((*shape, 2))
+
+    def link_slope(self, mean: Array, var: Array) -> tuple[Array, Array]:
+        """Return E[link'] and E[link''] under N(f | mean, var)."""
+        shape, (mean, var) = flatten(mean, var)
+        with quiet():
+            a = logistic.average(-np.abs(mean), var)
+            scale = np.exp(a.log_scale)
+            first, second = scale * a.first, -np.sign(mean) * scale * a.second
+        return first.reshape(shape), second.reshape(shape)
+
+
+def _log_sigma(z: Array) -> Array:
+    with quiet():
+        return np.minimum(z, 0.0) - np.log1p(np.exp(-np.abs(z)))

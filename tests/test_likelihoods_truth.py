@@ -1,0 +1,280 @@
+"""Accuracy of the binary likelihoods against mpmath, over the whole range of means and variances."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache
+from itertools import pairwise
+
+import mpmath as mp
+import numpy as np
+import pytest
+
+from gpclass.likelihoods import Logit, Probit
+from gpclass.likelihoods.normal import tail
+
+RTOL = 1e-11
+Edges = Sequence[mp.mpf]
+
+
+@cache
+def gauss_legendre(n: int, dps: int) -> tuple[tuple[mp.mpf, mp.mpf], ...]:
+    """Nodes and weights on [-1, 1] by Newton on Legendre's recurrence."""
+    rule = []
+    with mp.workdps(dps + 10):
+        for k in range(1, n + 1):
+            x = mp.cos(mp.pi * (k - mp.mpf(1) / 4) / (n + mp.mpf(1) / 2))
+            for _ in range(9):
+                p0, p1 = mp.mpf(1), x
+                for j in range(2, n + 1):
+                    p0, p1 = p1, ((2 * j - 1) * x * p1 - (j - 1) * p0) / j
+                slope = n * (x * p1 - p0) / (x * x - 1)
+                x -= p1 / slope
+            rule.append((x, 2 / ((1 - x * x) * slope**2)))
+    return tuple(rule)
+
+
+def integrate(g: Callable[[mp.mpf], tuple[mp.mpf, ...]], edges: Edges, n: int) -> list[mp.mpf]:
+    """Integrals of the functions in g over panels, n Gauss-Legendre nodes each."""
+    rule = gauss_legendre(n, mp.mp.dps)
+    rows = []
+    for low, high in pairwise(edges):
+        half, middle = (high - low) / 2, (high + low) / 2
+        rows += [[half * w * value for value in g(middle + half * x)] for x, w in rule]
+    return [mp.fsum(column) for column in zip(*rows, strict=True)]
+
+
+def march(low: mp.mpf, high: mp.mpf, width: Callable[[mp.mpf], mp.mpf]) -> list[mp.mpf]:
+    edges = [low]
+    while edges[-1] < high:
+        edges.append(min(high, edges[-1] + width(edges[-1])))
+    return edges
+
+
+def logit_averages(mean: mp.mpf, var: mp.mpf, n: int = 20) -> list[mp.mpf]:
+    """E of sigma(f), sigma(-f), sigma', sigma'' and log sigma(f)."""
+    mean, var = mp.mpf(mean), mp.mpf(var)
+    s, norm = mp.sqrt(var), 1 / mp.sqrt(2 * mp.pi * var)
+    # exp(±f) moves the Gaussian by var towards 0, and no further than that does the mass move
+    ends = sorted([mean, mean - mp.sign(mean) * min(var, abs(mean))])
+
+    def width(f: mp.mpf) -> mp.mpf:
+        return min(2 * s, max(mp.mpf(3) / 2, abs(f) / 4))
+
+    def g(f: mp.mpf) -> tuple[mp.mpf, ...]:
+        N, e = norm * mp.exp(-((f - mean) ** 2) / (2 * var)), mp.exp(-abs(f))
+        big, small = 1 / (1 + e), e / (1 + e)
+        up, down = (big, small) if f > 0 else (small, big)
+        log_up = -mp.log1p(e) + min(f, 0)
+        return N * up, N * down, N * up * down, N * up * down * (down - up), N * log_up
+
+    return integrate(g, march(ends[0] - 13 * s, ends[1] + 13 * s, width), n)
+
+
+def probit_averages(mean: mp.mpf, var: mp.mpf, n: int = 18) -> list[mp.mpf]:
+    """E of log Phi, (log Phi)' and (log Phi)''."""
+    mean, var = mp.mpf(mean), mp.mpf(var)
+    s, norm, root2 = mp.sqrt(var), 1 / mp.sqrt(2 * mp.pi * var), mp.sqrt(2)
+    # to the right the integrand is phi(f) N(f), a Gaussian: its centre and its width
+    centre, spread = mean / (1 + var), s / mp.sqrt(1 + var)
+    low = mean - 13 * s
+    if mean > 0:
+        low = centre - 13 * spread
+        low = low if low > 0 else min(low, -min(13 * s, 70 * var / mean))
+    high = centre + 13 * spread if mean > 0 else min(mean + 13 * s, mp.mpf(13))
+
+    def width(f: mp.mpf) -> mp.mpf:
+        return min(2 * s, max(mp.mpf(5) / 4, -f / 4))
+
+    def g(f: mp.mpf) -> tuple[mp.mpf, ...]:
+        N = norm * mp.exp(-((f - mean) ** 2) / (2 * var))
+        Q = mp.erfc(abs(f) / root2) / 2
+        P = Q if f < 0 else 1 - Q
+        rho = mp.exp(-f * f / 2) / (mp.sqrt(2 * mp.pi) * P)
+        return N * (mp.log1p(-Q) if f > 0 else mp.log(P)), N * rho, -N * rho * (f + rho)
+
+    return integrate(g, march(low, high, width), n)
+
+
+def points(n_random: int, seed: int) -> list[tuple[float, float]]:
+    """Corners, the seams between the rules, and random points over the range."""
+    rng = np.random.default_rng(seed)
+    means = [-1000.0, -30.0, -2.0, 0.0, 0.5, 6.5, 1000.0]
+    variances = [1e-12, 0.039, 0.3, 0.97, 3.0, 60.0, 1500.0, 1e5, 1e8]
+    grid = [(m, v) for v in variances for m in means]
+    v = 10.0 ** rng.uniform(-3.0, 4.0, n_random)
+    m = np.where(
+        rng.random(n_random) < 0.6, -v * rng.uniform(-0.3, 2.5, n_random), rng.normal(0.0, 30.0, n_random)
+    )
+    return grid + list(zip(np.clip(m, -1e3, 1e3).tolist(), v.tolist(), strict=True))
+
+
+LOGIT, PROBIT = points(97, 0), points(97, 1)
+
+
+def assert_close(
+    found: np.ndarray, truth: Sequence[mp.mpf], where: object, scale: Sequence[mp.mpf] = ()
+) -> None:
+    """Relative error below RTOL; what is below 1e-300 need only be tiny."""
+    assert len(found) == len(truth)
+    assert np.isfinite(found).all()
+    for a, b, c, at in zip(found.tolist(), truth, scale or truth, where, strict=True):
+        assert abs(a - b) <= RTOL * abs(c) + mp.mpf("1e-300"), (at, a, mp.nstr(b, 17))
+
+
+def columns(pairs: list[tuple[float, float]]) -> tuple[np.ndarray, np.ndarray]:
+    mean, var = np.array(pairs).T
+    return mean, var
+
+
+@pytest.fixture(scope="module")
+def logit_truth() -> dict[str, list[mp.mpf]]:
+    names = ("up", "down", "first", "second", "value", "log_up", "log_down", "slope", "curvature", "shrink")
+    truth: dict[str, list[mp.mpf]] = {name: [] for name in names}
+    with mp.workdps(36):
+        for mean, var in LOGIT:
+            up, down, first, second, value = logit_averages(mean, var)
+            log_up = mp.log(up) if up < 0.5 else mp.log1p(-down)
+            log_down = mp.log(down) if down < 0.5 else mp.log1p(-up)
+            slope, curvature = first / up, (first / up) ** 2 - second / up
+            if curvature < slope**2 * mp.mpf(10) ** -18:
+                # All digits cancelled. sigma(f) = exp(f) sigma(-f), so Z(m) = exp(m + v/2) Z(-m - v) and
+                # log Z has the same curvature at -m - v, where it is plain.
+                u, _, a, b, _ = logit_averages(-mp.mpf(mean) - mp.mpf(var), var)
+                curvature = (a / u) ** 2 - b / u
+            row = (up, down, first, second, value, log_up, log_down, slope, curvature, 1 - var * curvature)
+            for name, entry in zip(names, row, strict=True):
+                truth[name].append(entry)
+    return truth
+
+
+@pytest.fixture(scope="module")
+def probit_truth() -> list[list[mp.mpf]]:
+    with mp.workdps(30):
+        return [list(column) for column in zip(*(probit_averages(m, v) for m, v in PROBIT), strict=True)]
+
+
+@pytest.mark.parametrize("y", [1.0, -1.0])
+def test_logit_expected(logit_truth: dict[str, list[mp.mpf]], y: float) -> None:
+    mean, var = columns(LOGIT)
+    found = Logit().expected(np.full(mean.size, y), y * mean, var)
+    assert_close(found.value, logit_truth["value"], LOGIT)
+    assert_close(y * found.slope, logit_truth["down"], LOGIT)
+    assert_close(-found.curvature, logit_truth["first"], LOGIT)
+
+
+@pytest.mark.parametrize("y", [1.0, -1.0])
+@pytest.mark.parametrize("name", ["log_mass", "slope", "curvature", "shrink"])
+def test_logit_tilted(logit_truth: dict[str, list[mp.mpf]], y: float, name: str) -> None:
+    mean, var = columns(LOGIT)
+    found = getattr(Logit().tilted(np.full(mean.size, y), y * mean, var), name)
+    truth = logit_truth["log_up" if name == "log_mass" else name]
+    assert_close(y * found if name == "slope" else found, truth, LOGIT)
+
+
+def test_logit_log_predict(logit_truth: dict[str, list[mp.mpf]]) -> None:
+    found = Logit().log_predict(*columns(LOGIT))
+    assert_close(found[:, 0], logit_truth["log_down"], LOGIT)
+    assert_close(found[:, 1], logit_truth["log_up"], LOGIT)
+
+
+def test_logit_link_slope(logit_truth: dict[str, list[mp.mpf]]) -> None:
+    first, second = Logit().link_slope(*columns(LOGIT))
+    assert_close(first, logit_truth["first"], LOGIT)
+    assert_close(second, logit_truth["second"], LOGIT, scale=logit_truth["first"])
+
+
+def test_logit_curvature_in_the_exponential_tail_directly() -> None:
+    """Where Z ≈ exp(mean + var/2) the curvature is 1e-25 of what it is the difference of."""
+    with mp.workdps(80):
+        up, _, first, second, _ = logit_averages(mp.mpf(-60), mp.mpf(2), n=50)
+        truth = (first / up) ** 2 - second / up
+    found = Logit().tilted(np.array([1.0]), np.array([-60.0]), np.array([2.0])).curvature
+    assert_close(found, [truth], [(-60, 2)])
+
+
+@pytest.mark.parametrize("y", [1.0, -1.0])
+def test_probit_expected(probit_truth: list[list[mp.mpf]], y: float) -> None:
+    mean, var = columns(PROBIT)
+    found = Probit().expected(np.full(mean.size, y), y * mean, var)
+    assert_close(found.value, probit_truth[0], PROBIT)
+    assert_close(y * found.slope, probit_truth[1], PROBIT)
+    assert_close(found.curvature, probit_truth[2], PROBIT)
+
+
+def normal_tail(z: mp.mpf) -> tuple[mp.mpf, ...]:
+    """log Phi, rho, kappa = z + rho, omega = 1 - rho kappa, kappa² - omega, and Phi."""
+    Q = mp.erfc(abs(z) / mp.sqrt(2)) / 2
+    P = Q if z < 0 else 1 - Q
+    rho = mp.exp(-z * z / 2) / (mp.sqrt(2 * mp.pi) * P)
+    kappa = z + rho
+    omega = 1 - rho * kappa
+    return (mp.log1p(-Q) if z > 0 else mp.log(P)), rho, kappa, omega, kappa**2 - omega, P
+
+
+def test_probit_tilted_and_prediction_in_closed_form() -> None:
+    mean, var = columns(PROBIT)
+    tilted = Probit().tilted(np.ones(mean.size), mean, var)
+    rows, densities = [], []
+    with mp.workdps(60):
+        for m, v in PROBIT:
+            q = 1 / mp.sqrt(1 + mp.mpf(v))
+            log_Phi, rho, kappa, _, _, Phi = normal_tail(m * q)
+            rows.append((log_Phi, q * rho, q**2 * rho * kappa, 1 - v * q**2 * rho * kappa, q * rho * Phi))
+            densities.append(-m * q**2 * rows[-1][-1])
+    log_mass, slope, curvature, shrink, first = (list(c) for c in zip(*rows, strict=True))
+    for name, truth in {
+        "log_mass": log_mass,
+        "slope": slope,
+        "curvature": curvature,
+        "shrink": shrink,
+    }.items():
+        assert_close(getattr(tilted, name), truth, PROBIT)
+    assert_close(Probit().log_predict(mean, var)[:, 1], log_mass, PROBIT)
+    assert_close(Probit().log_predict(-mean, var)[:, 0], log_mass, PROBIT)
+    found_first, found_second = Probit().link_slope(mean, var)
+    assert_close(found_first, first, PROBIT)
+    assert_close(found_second, densities, PROBIT)
+
+
+F = [s * f for f in (1e-9, 0.01, 0.7, 2.0, 3.9, 4.1, 9.0, 25.0, 37.0, 200.0, 1e3) for s in (-1.0, 1.0)]
+
+
+@pytest.mark.parametrize("y", [1.0, -1.0])
+def test_probit_pointwise(y: float) -> None:
+    f, ys = np.array(F), np.full(len(F), y)
+    with mp.workdps(60):
+        truth = [normal_tail(mp.mpf(v)) for v in F]
+        slope, curvature, third = (
+            [t[1] for t in truth],
+            [-t[1] * t[2] for t in truth],
+            [t[1] * t[4] for t in truth],
+        )
+    value, first, second = Probit().derivatives(ys, y * f)
+    assert_close(value, [t[0] for t in truth], F)
+    assert_close(Probit().log_prob(ys, y * f), [t[0] for t in truth], F)
+    assert_close(y * first, slope, F)
+    assert_close(second, curvature, F)
+    assert_close(y * Probit().third(ys, y * f, np.full(f.size, 2.0)), [2 * t for t in third], F)
+    assert_close(Probit().link(f), [t[5] for t in truth], F)
+    assert_close(Probit().log_classes(f)[:, 1], [t[0] for t in truth], F)
+    assert_close(tail(f).omega, [t[3] for t in truth], F)
+
+
+@pytest.mark.parametrize("y", [1.0, -1.0])
+def test_logit_pointwise(y: float) -> None:
+    f, ys = np.array(F), np.full(len(F), y)
+    with mp.workdps(40):
+        up = [1 / (1 + mp.exp(-mp.mpf(v))) for v in F]
+        down = [1 / (1 + mp.exp(mp.mpf(v))) for v in F]
+        log_up = [-mp.log1p(mp.exp(-mp.mpf(v))) for v in F]
+        second = [-a * b for a, b in zip(up, down, strict=True)]
+        third = [a * b * mp.tanh(mp.mpf(v) / 2) for a, b, v in zip(up, down, F, strict=True)]
+    value, slope, curvature = Logit().derivatives(ys, y * f)
+    assert_close(value, log_up, F)
+    assert_close(Logit().log_prob(ys, y * f), log_up, F)
+    assert_close(y * slope, down, F)
+    assert_close(curvature, second, F)
+    assert_close(y * Logit().third(ys, y * f, np.full(f.size, 2.0)), [2 * t for t in third], F)
+    assert_close(Logit().link(f), up, F)
+    assert_close(Logit().log_classes(f)[:, 1], log_up, F)

@@ -1,0 +1,99 @@
+"""The B-form and conjugate gradients against explicit matrices."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from gpclass import linalg
+from gpclass.linalg import BForm, Stage, conjugate_gradient, multiply, require_memory, row_tiles
+
+
+@pytest.fixture(params=[1, 7, 130, 700])
+def problem(request):
+    n = request.param
+    rng = np.random.default_rng(n)
+    A = rng.normal(size=(n, n))
+    K = A @ A.T / n
+    s = rng.uniform(0.0, 2.0, size=n)
+    B = np.eye(n) + s[:, None] * K * s
+    lower = np.tril(K) + np.triu(np.full((n, n), np.nan), 32)  # beyond a tile's corner nobody may look
+    return K, lower, s, B, rng
+
+
+def test_multiply_reads_the_lower_triangle_only(problem):
+    K, _, _, _, rng = problem
+    v = rng.normal(size=len(K))
+    only_lower = np.tril(K) + np.triu(np.full(K.shape, np.nan), 1)
+    assert_allclose(multiply(only_lower, v), K @ v, atol=1e-12)
+
+
+def test_every_stage_gives_the_same_answers(problem):
+    _, lower, s, B, rng = problem
+    form = BForm(len(B))
+    form.factor(lower, s)
+    b = rng.normal(size=len(B))
+    V = rng.normal(size=(3, len(B)))
+    inverse = np.linalg.inv(B)
+    assert_allclose(form.half_logdet, 0.5 * np.linalg.slogdet(B)[1], rtol=1e-12)
+    for stage in (Stage.FACTOR, Stage.INVERSE_FACTOR, Stage.INVERSE):
+        form.advance(stage)
+        assert form.stage == stage
+        assert_allclose(form.solve(b), inverse @ b, atol=1e-11)
+    assert_allclose(form.inverse_diagonal(), inverse.diagonal(), atol=1e-12)
+    assert_allclose(form.quadratic_forms(V), np.einsum("ij,jk,ik->i", V, inverse, V), atol=1e-10)
+    assert_allclose(np.tril(form.matrix), np.tril(inverse), atol=1e-12)
+    form.factor(lower, s)
+    assert_allclose(form.quadratic_forms(V), np.einsum("ij,jk,ik->i", V, inverse, V), atol=1e-10)
+    assert_allclose(form.inverse_diagonal(), inverse.diagonal(), atol=1e-12)
+    assert form.stage == Stage.INVERSE_FACTOR
+
+
+def test_an_indefinite_matrix_is_refused():
+    form = BForm(2)
+    with pytest.raises(np.linalg.LinAlgError):
+        form.factor(np.array([[0.0, 0.0], [5.0, 0.0]]), np.ones(2))
+    with pytest.raises(RuntimeError, match="factor a matrix first"):
+        form.advance(Stage.INVERSE)
+
+
+def test_conjugate_gradient_solves_or_says_that_it_cannot():
+    rng = np.random.default_rng(0)
+    A = rng.normal(size=(60, 60))
+    B = np.eye(60) + A @ A.T
+    b = rng.normal(size=60)
+    near = np.linalg.inv(B * (1 + 0.01 * np.eye(60)))
+    exact = np.linalg.solve(B, b)
+    energy = 1.5 * b @ exact
+
+    def solve(b, precondition, rtol, max_iter):
+        return conjugate_gradient(
+            lambda p: B @ p, b, precondition, energy=energy, rtol=rtol, max_iter=max_iter
+        )
+
+    for rtol in (1e-2, 1e-6, 1e-10):
+        x = solve(b, lambda r: near @ r, rtol, 25)
+        assert np.linalg.norm(b - B @ x) <= 1.001 * rtol * np.sqrt(energy - b @ exact)
+    assert solve(b, lambda r: r, 1e-10, 12) is None
+    assert_allclose(solve(0 * b, lambda r: r, 1e-8, 3), 0.0)
+
+
+@pytest.mark.parametrize("n", [1, 31, 512, 5000])
+def test_tiles_cover_every_row_once(n):
+    rows = np.concatenate([np.arange(n)[tile] for tile in row_tiles(n)])
+    assert_allclose(rows, np.arange(n))
+
+
+def test_memory_is_refused_before_it_is_allocated(monkeypatch):
+    monkeypatch.setattr(linalg, "available_memory", lambda: 16e9)
+    require_memory(20_000, 2.1)
+    with pytest.raises(MemoryError, match=r"200,000 rows needs 672.0 GB and 16.0 GB is available"):
+        require_memory(200_000, 2.1)
+    monkeypatch.setattr(linalg, "available_memory", lambda: None)
+    require_memory(200_000, 2.1)
+
+
+def test_available_memory_is_a_plausible_number():
+    have = linalg.available_memory()
+    assert have is None or 1e7 < have < 1e14
