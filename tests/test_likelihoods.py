@@ -229,6 +229,10 @@ def test_finite_over_the_stated_range(likelihood):
     mean, var = (a.ravel() for a in np.meshgrid(np.concatenate([-m, m]), np.logspace(-12, 8, 81)))
     for y in (-1.0, 1.0):
         assert all(np.isfinite(a).all() for a in everything(likelihood, np.full(mean.size, y), mean, var))
+        _, _, precision, shrink = tilted(likelihood, np.full(mean.size, y), mean, var)
+        assert (precision >= 0.0).all()
+        assert (shrink > 0.0).all()
+        assert (shrink <= 1.0).all()
         _, slope, curvature = expected(likelihood, np.full(mean.size, y), mean, var)
         assert (curvature <= 0.0).all()
         assert isinstance(likelihood, Gaussian) or (y * slope >= 0.0).all()

@@ -101,7 +101,7 @@ def points(n_random: int, seed: int) -> list[tuple[float, float]]:
     rng = np.random.default_rng(seed)
     means = [-1000.0, -30.0, -2.0, 0.0, 0.5, 6.5, 1000.0]
     variances = [1e-12, 0.039, 0.3, 0.97, 3.0, 60.0, 1500.0, 1e5, 1e8]
-    grid = [(m, v) for v in variances for m in means]
+    grid = [(m, v) for v in variances for m in means] + [(-1000.0, 2000.1), (-499.0, 1000.0), (-60.0, 119.0)]
     v = 10.0 ** rng.uniform(-3.0, 4.0, n_random)
     m = np.where(
         rng.random(n_random) < 0.6, -v * rng.uniform(-0.3, 2.5, n_random), rng.normal(0.0, 30.0, n_random)

@@ -187,8 +187,8 @@ class GaussianProcessClassifier(ClassifierMixin, BaseEstimator):
             check_cost(self.cost_matrix, self.n_classes_, self.n_classes_)
         self._seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         kernel = self.kernel
-        if kernel is not None:
-            kernel = bind_columns(clone(kernel), getattr(self, "feature_names_in_", ()))
+        if kernel is not None and hasattr(self, "feature_names_in_"):
+            kernel = bind_columns(kernel, self.feature_names_in_)
         X, codes, weight = merge_copies(X, codes, weight, kernel)
         problem = self._problem(np.copy(X) if self.copy_X_train else X, codes, weight, kernel)
         previous = getattr(self, "base_estimator_", None)
@@ -216,7 +216,7 @@ class GaussianProcessClassifier(ClassifierMixin, BaseEstimator):
         return MULTI_CLASS[self.multi_class](problem, codes, self.n_classes_, plan, self._seed)
 
     def _problem(self, X: Any, codes: Any, weight: Array | None, kernel: Any) -> Problem:
-        kernel = default_kernel(X, weight) if kernel is None else kernel
+        kernel = default_kernel(X, weight) if kernel is None else clone(kernel)
         likelihood, inference = likelihood_of(self), inference_of(self)
         hyperprior = None if self.hyperprior is None else Hyperprior(kernel, self.hyperprior)
         y = np.where(codes == 1, 1.0, -1.0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -155,7 +156,7 @@ def _fit_all(problems: list[Problem], plan: LearningPlan, seed: int) -> list[Lat
 
 def mean_evidence(
     models: Sequence[LatentModel], theta: Array, eval_gradient: bool
-) -> tuple[np.float64, Array | None]:
+) -> tuple[np.floating[Any], Array | None]:
     """Return the mean log evidence of the models and its gradient.
 
     Theta is that of one kernel, shared by all models, or those of all kernels one after another.

@@ -81,8 +81,8 @@ class Probit:
             z = y * mean * q
             t = tail(z)
             curvature = q * q * t.rho * t.kappa
-            # 1 - var · curvature, with omega = 1 - rho kappa: a sum of positive terms.
-            shrink = q * q + (var * q * q) * t.omega
+            # 1 - var · curvature, with omega = 1 - rho kappa: a sum of positive terms, never above 1.
+            shrink = (1.0 + var * t.omega) / (1.0 + var)
             parts = (log_ndtr(z), y * q * t.rho, curvature, shrink)
         return Tilted(*(a.reshape(shape) for a in parts))
 
@@ -140,9 +140,9 @@ def _left(z: Array, var: Array) -> Array:
 
 
 def _right(z: Array, var: Array) -> Array:
-    z = np.minimum(z, 1e150)  # where all is 0 and must not meet infinity
     q = 1.0 / np.sqrt(1.0 + var)
-    out: Array = q * density(q * z) * hermite_average(_over_density, z * q * q, var * q * q)
+    mean = np.minimum(z * q * q, 1e150)  # beyond, the factor is 0 and must not meet infinity
+    out: Array = q * density(q * z) * hermite_average(_over_density, mean, var * q * q)
     return out
 
 

@@ -1,0 +1,211 @@
+"""Speed and memory, side by side with scikit-learn and with the LAPACK calls that cannot be avoided.
+
+    python benchmarks/run.py                       everything, at sizes that take a few minutes
+    python benchmarks/run.py fit --n 2000          one part, at another size
+    python benchmarks/run.py fit predict gradient memory large imports --full     the published figures
+
+Figures are ratios measured in one run, best of several, with the BLAS threads pinned.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import time
+import warnings
+from collections.abc import Callable
+
+import numpy as np
+from scipy.linalg import lapack
+from sklearn.gaussian_process import GaussianProcessClassifier as Peer
+from threadpoolctl import threadpool_limits
+
+from gpclass import GaussianProcessClassifier
+from gpclass.inference import Laplace
+from gpclass.kernels import RBF
+from gpclass.likelihoods import Logit
+from gpclass.priors import DensePrior
+
+warnings.simplefilter("ignore")
+THREADS = (1, 2)
+
+
+def problem(n: int, d: int = 10, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Return inputs and labels of a boundary that needs four of the columns."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    f = np.sin(2.0 * X[:, 0]) + X[:, 1] * X[:, 2] + 0.5 * X[:, 3] + 0.3 * rng.normal(size=n)
+    return X, (f > 0.0).astype(int)
+
+
+def seconds(work: Callable[[], object], repeat: int = 1) -> float:
+    """Return the best wall-clock time of several runs."""
+    times = []
+    for _ in range(repeat):
+        start = time.perf_counter()
+        work()
+        times.append(time.perf_counter() - start)
+    return min(times)
+
+
+def fit(n: int, repeat: int) -> None:
+    X, y = problem(n)
+    for name, scale in (("isotropic", 1.0), ("one length scale a column", np.ones(X.shape[1]))):
+        kernel = 1.0 * RBF(scale)
+        for threads in THREADS:
+            with threadpool_limits(threads):
+                ours, peer = GaussianProcessClassifier(kernel), Peer(kernel)
+                a = seconds(lambda ours=ours: ours.fit(X, y), repeat)
+                b = seconds(lambda peer=peer: peer.fit(X, y))
+            gap = ours.log_marginal_likelihood_value_ - peer.log_marginal_likelihood_value_
+            print(
+                f"fit, N={n}, d=10, {name}, {threads} thread(s): {a:.2f} s, scikit-learn {b:.2f} s, "
+                f"ratio {b / a:.1f}; log evidence {ours.log_marginal_likelihood_value_:.4f} ({gap:+.4f}), "
+                f"{len(ours.history_)} evaluations",
+                flush=True,
+            )
+
+
+def predict(n: int, repeat: int, rows: int = 10_000) -> None:
+    X, y = problem(n)
+    Z = problem(rows, seed=1)[0]
+    kernel = 4.0 * RBF(3.0)
+    for threads in THREADS:
+        with threadpool_limits(threads):
+            ours = GaussianProcessClassifier(kernel, optimizer=None).fit(X, y)
+            peer = Peer(kernel, optimizer=None).fit(X, y)
+            a, b = np.inf, np.inf
+            for _ in range(repeat):  # in turn, so that the machine's moods meet both
+                a = min(a, seconds(lambda ours=ours: ours.predict_proba(Z)))
+                b = min(b, seconds(lambda peer=peer: peer.predict_proba(Z)))
+        print(
+            f"predict_proba, N={n}, {rows} rows, {threads} thread(s): {a:.3f} s, scikit-learn {b:.3f} s, "
+            f"ratio {b / a:.1f}",
+            flush=True,
+        )
+
+
+def gradient(n: int, repeat: int) -> None:
+    """Time evidence and gradient at a theta near the last one against potrf + potri at the same n."""
+    X, labels = problem(n)
+    y = 2.0 * labels - 1.0
+    rng = np.random.default_rng(0)
+    kernel = 4.0 * RBF(2.0 * np.ones(X.shape[1]))
+    A = rng.normal(size=(n, n))
+    A = np.asfortranarray(A @ A.T / n + np.eye(n))
+    for threads in THREADS:
+        with threadpool_limits(threads):
+            state = _warm(kernel, X, y)
+            floor, ours = np.inf, np.inf
+            for _ in range(max(5, repeat)):
+                C = A.copy(order="F")
+                floor = min(floor, seconds(lambda C=C: _floor(C)))
+                theta = kernel.theta + 0.05 * rng.normal(size=len(kernel.theta))
+                ours = min(ours, seconds(lambda state=state, theta=theta: _step(state, theta, y)))
+        print(
+            f"warm evidence + gradient, N={n}, d=10, {threads} thread(s): {ours:.3f} s, potrf + potri "
+            f"{floor:.3f} s, ratio {ours / floor:.2f}",
+            flush=True,
+        )
+
+
+def _floor(C: np.ndarray) -> None:
+    lapack.dpotrf(C, lower=1, clean=0, overwrite_a=1)
+    lapack.dpotri(C, lower=1, overwrite_c=1)
+
+
+def _warm(kernel: object, X: np.ndarray, y: np.ndarray) -> dict[str, object]:
+    prior = DensePrior(kernel, X)
+    result = Laplace()(prior, Logit(), y)
+    prior.pullback(result.adjoint())
+    return {"prior": prior, "sites": result.sites}
+
+
+def _step(state: dict, theta: np.ndarray, y: np.ndarray) -> None:
+    prior = state["prior"].at(theta)
+    result = Laplace()(prior, Logit(), y, init=state["sites"])
+    prior.pullback(result.adjoint())
+    state.update(prior=prior, sites=result.sites)
+
+
+MEMORY = """
+import sys, warnings
+import numpy as np
+warnings.simplefilter("ignore")
+sys.path.insert(0, "benchmarks")
+from run import problem
+from gpclass import GaussianProcessClassifier
+from gpclass.kernels import RBF
+n = {n}
+X, y = problem(n, d=20)
+
+def peak():  # of this process alone: ru_maxrss would begin with its parent's
+    return 1024 * int(open("/proc/self/status").read().split("VmHWM:")[1].split()[0])
+
+before = peak()
+
+def three_evaluations(objective, start, bounds):
+    tried = [(theta, objective(theta)[0]) for theta in (start, start + 0.1, start + 0.2)]
+    return min(tried, key=lambda end: end[1])
+
+GaussianProcessClassifier(1.0 * RBF(np.full(20, 4.0)), optimizer=three_evaluations).fit(X, y)
+print((peak() - before) / (8 * n * n))
+"""
+
+
+def memory(n: int, repeat: int) -> None:
+    """Measure the growth of the process's peak, in n x n matrices, over learning with 20 length scales."""
+    code = [sys.executable, "-c", MEMORY.format(n=n)]
+    used = float(subprocess.run(code, capture_output=True, text=True, check=True).stdout)
+    print(f"peak memory of learning, N={n}, d=20, one length scale a column: {used:.2f} N² doubles")
+
+
+def large(n: int, repeat: int) -> None:
+    X, y = problem(n)
+    clf = GaussianProcessClassifier(4.0 * RBF(3.0), optimizer=None)
+    print(f"fit with fixed hyperparameters, N={n}: {seconds(lambda: clf.fit(X, y)):.1f} s", flush=True)
+    try:
+        clf.fit(*problem(200_000))
+    except MemoryError as refusal:
+        print(f"N=200000: {refusal}")
+
+
+def imports(n: int, repeat: int) -> None:
+    def cost(module: str) -> float:
+        code = f"import time; t = time.perf_counter(); import {module}; print(time.perf_counter() - t)"
+        return float(subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout)
+
+    pairs = [(cost("gpclass"), cost("sklearn.gaussian_process")) for _ in range(7)]
+    a, b = (min(column) for column in zip(*pairs, strict=True))
+    print(f"import gpclass: {a:.3f} s, import sklearn.gaussian_process: {b:.3f} s, ratio {a / b:.2f}")
+
+
+PARTS = {
+    "imports": imports,
+    "gradient": gradient,
+    "predict": predict,
+    "memory": memory,
+    "fit": fit,
+    "large": large,
+}
+SIZES = {"imports": 0, "gradient": 1500, "predict": 1000, "memory": 2000, "fit": 600, "large": 5000}
+FULL = {"imports": 0, "gradient": 3000, "predict": 2000, "memory": 5000, "fit": 2000, "large": 20_000}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument(
+        "parts", nargs="*", choices=[*PARTS, []], help="what to measure; all if none is named"
+    )
+    parser.add_argument("--n", type=int, help="number of rows")
+    parser.add_argument("--full", action="store_true", help="the published sizes: about half an hour")
+    parser.add_argument("--repeat", type=int, default=3, help="runs of which the best counts")
+    args = parser.parse_args()
+    sizes = FULL if args.full else SIZES
+    for name in args.parts or PARTS:
+        PARTS[name](args.n or sizes[name], args.repeat)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,38 @@
+"""Small problems that come with the library."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_random_state
+
+from gpclass.protocols import Array
+
+
+class Split(NamedTuple):
+    """Training and test rows of one problem."""
+
+    X: Array
+    y: NDArray[np.int_]
+    X_test: Array
+    y_test: NDArray[np.int_]
+
+
+def interval(n_train: int = 20, random_state: Any = 0) -> Split:
+    """Return the textbook exercise on a line: class 0 for 25 < x < 60, class 1 elsewhere on 0..99.
+
+    A random part of the hundred points is for training, all hundred are for testing. The exercise
+    goes with ``RBF(10.0)``, that is exp(-0.005 (x - z)²).
+
+    Examples
+    --------
+    >>> split = interval()
+    >>> split.X.shape, split.X_test.shape, int((split.y_test == 0).sum())
+    ((20, 1), (100, 1), 34)
+    """
+    X = np.arange(100.0)[:, None]
+    y = np.where((X[:, 0] > 25) & (X[:, 0] < 60), 0, 1)
+    chosen = np.sort(check_random_state(random_state).choice(100, size=n_train, replace=False))
+    return Split(X[chosen], y[chosen], X, y)

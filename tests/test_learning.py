@@ -1,0 +1,165 @@
+"""Learning by the evidence: priors on hyperparameters, restarts, interruption, history, bounds."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from problems import two_moons_like
+from scipy import stats
+from sklearn.exceptions import ConvergenceWarning
+
+from gpclass import GaussianProcessClassifier
+from gpclass.inference import Laplace
+from gpclass.kernels import RBF, WhiteKernel
+from gpclass.learning import Hyperprior, Learned, Objective, Problem, learn, maximise
+from gpclass.likelihoods import Logit
+from gpclass.testing import central_difference
+
+X, y = two_moons_like(50)
+
+
+def problem(kernel=None, **options):
+    kernel = 2.0 * RBF([1.0, 1.0], (1e-2, 1e3)) if kernel is None else kernel
+    return Problem(X, y, None, kernel, Logit(), Laplace(), **options)
+
+
+def test_the_end_is_a_maximum():
+    task = problem()
+    end = maximise(task, task.kernel.theta)
+    assert end.message == ""
+    gradient = Objective(task)(end.theta)[1]
+    inside = (end.theta > task.kernel.bounds[:, 0] + 1e-6) & (end.theta < task.kernel.bounds[:, 1] - 1e-6)
+    assert np.abs(gradient[inside]).max() < 1e-3
+    rng = np.random.default_rng(0)
+    for _ in range(10):
+        near = np.clip(end.theta + 0.1 * rng.normal(size=3), *task.kernel.bounds.T)
+        assert -Objective(task)(near, eval_gradient=False) < end.objective
+
+
+def test_the_history_tells_the_course():
+    clf = GaussianProcessClassifier(2.0 * RBF(1.0)).fit(X, y)
+    history = clf.history_
+    assert len(history) == len(history.theta) == len(history.gradient_norm) > 3
+    assert_allclose(history.theta[0], (2.0 * RBF(1.0)).theta)
+    assert_allclose(history.evidence.max(), clf.log_marginal_likelihood_value_, atol=1e-7)
+    assert_allclose(history.evidence[0], clf.log_marginal_likelihood(history.theta[0]), atol=1e-7)
+    assert history.gradient_norm[-1] < history.gradient_norm[0]
+    assert GaussianProcessClassifier(2.0 * RBF(1.0), optimizer=None).fit(X, y).history_ is None
+
+
+@pytest.mark.parametrize(
+    "prior", [stats.lognorm(0.7), stats.gamma(2.0, scale=3.0), stats.invgamma(3.0), stats.halfcauchy()]
+)
+def test_hyperpriors_enter_value_and_gradient(prior):
+    task = problem()
+    theta = task.kernel.theta + np.array([0.3, -0.2, 0.1])
+    plain, gradient = Objective(task)(theta)
+    hyperprior = Hyperprior(task.kernel, {"k2__length_scale": prior})
+    withal, withal_gradient = Objective(problem(hyperprior=hyperprior))(theta)
+    scales = np.exp(theta[1:])
+    assert_allclose(plain - withal, prior.logpdf(scales).sum(), rtol=1e-12)
+    truth = central_difference(lambda t: prior.logpdf(np.exp(t)).sum(), theta[1:], 1e-3)
+    assert_allclose((gradient - withal_gradient)[1:], truth, rtol=1e-8)
+    assert_allclose(gradient[0], withal_gradient[0])
+
+
+def test_a_tight_hyperprior_pins_its_hyperparameter():
+    tight = {"length_scale": stats.lognorm(0.01, scale=3.0)}
+    clf = GaussianProcessClassifier(2.0 * RBF([1.0, 1.0]), hyperprior=tight).fit(X, y)
+    assert_allclose(clf.kernel_.k2.length_scale, 3.0, rtol=0.02)
+    # the reported evidence is the evidence alone
+    assert_allclose(
+        clf.log_marginal_likelihood_value_, clf.log_marginal_likelihood(clf.kernel_.theta), atol=1e-7
+    )
+
+
+def test_restarts_are_drawn_between_the_bounds_and_never_hurt():
+    seen = []
+
+    def optimizer(objective, start, bounds):
+        seen.append(start)
+        return start, objective(start, eval_gradient=False)
+
+    kernel = 1.0 * RBF(1.0, (1e-3, 1e3))
+    clf = GaussianProcessClassifier(kernel, optimizer=optimizer, n_restarts_optimizer=200, random_state=0)
+    clf.fit(X, y)
+    starts = np.array(seen)
+    assert_allclose(starts[0], kernel.theta)
+    low, high = kernel.bounds.T
+    uniform = (starts[1:] - low) / (high - low)
+    assert stats.kstest(uniform[:, 1], "uniform").pvalue > 0.01  # uniform in log space, not exp of it
+    values = [clf.log_marginal_likelihood(start) for start in starts[:20]]
+    assert clf.log_marginal_likelihood_value_ >= max(values) - 1e-7
+
+
+def test_restarts_in_parallel_give_the_same_answer():
+    kernel = 1.0 * RBF([1.0, 1.0], (1e-2, 1e2))
+    rngs = [np.random.default_rng(3), np.random.default_rng(3)]
+    one = learn(problem(kernel), n_restarts=3, rng=rngs[0])
+    two = learn(problem(kernel), n_restarts=3, rng=rngs[1], n_jobs=2)
+    assert_allclose(one.theta, two.theta, atol=1e-5)
+    assert_allclose(one.objective, two.objective, rtol=1e-9)
+
+
+def test_unbounded_hyperparameters_cannot_restart():
+    with pytest.raises(ValueError, match="requires that all bounds are finite"):
+        learn(problem(1.0 * RBF(1.0, (0.1, np.inf))), n_restarts=1)
+
+
+def test_an_interruption_keeps_the_best_so_far(monkeypatch):
+    calls = []
+    right = Problem.infer
+
+    def infer(self, prior, init):
+        calls.append(None)
+        if len(calls) == 7:
+            raise KeyboardInterrupt
+        return right(self, prior, init)
+
+    monkeypatch.setattr(Problem, "infer", infer)
+    with pytest.warns(ConvergenceWarning, match="interrupted after 6 evaluations"):
+        clf = GaussianProcessClassifier(2.0 * RBF([1.0, 1.0]), n_restarts_optimizer=2).fit(X, y)
+    best = clf.history_.evidence.argmax()
+    assert len(clf.history_) == 6
+    assert_allclose(clf.kernel_.theta, clf.history_.theta[best], rtol=1e-12)
+    assert clf.score(X, y) > 0.7
+
+
+def test_an_interruption_before_anything_was_reached_goes_through(monkeypatch):
+    def infer(self, prior, init):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Problem, "infer", infer)
+    with pytest.raises(KeyboardInterrupt):
+        GaussianProcessClassifier(2.0 * RBF(1.0)).fit(X, y)
+
+
+def test_an_optimiser_that_gives_up_is_reported(monkeypatch):
+    import scipy.optimize
+
+    right = scipy.optimize.minimize
+    monkeypatch.setattr(scipy.optimize, "minimize", lambda *a, **k: right(*a, **k, options={"maxiter": 1}))
+    with pytest.warns(ConvergenceWarning, match=r"L-BFGS-B stopped after .* gradient of norm"):
+        GaussianProcessClassifier(2.0 * RBF(1.0)).fit(X, y)
+
+
+def test_fixed_hyperparameters_stay():
+    kernel = 2.0 * RBF(1.3, "fixed") + WhiteKernel(0.1, (1e-3, 1e1))
+    with pytest.warns(ConvergenceWarning, match="noise_level is close to the specified lower bound"):
+        clf = GaussianProcessClassifier(kernel).fit(X, y)
+    assert clf.kernel_.k1.k2.length_scale == 1.3
+    assert clf.kernel_.theta.shape == (2,)
+
+
+def test_a_method_without_evidence_cannot_learn():
+    def silent(prior, likelihood, y, *, weight=None, init=None):
+        from dataclasses import replace
+
+        return replace(Laplace()(prior, likelihood, y), evidence=None, adjoint=None)
+
+    with pytest.raises(TypeError, match="gives no evidence to learn"):
+        GaussianProcessClassifier(2.0 * RBF(1.0), inference=silent).fit(X, y)
+    clf = GaussianProcessClassifier(2.0 * RBF(1.0), inference=silent, optimizer=None).fit(X, y)
+    assert clf.log_marginal_likelihood_value_ is None
+    assert isinstance(maximise(problem(), problem().kernel.theta), Learned)
