@@ -26,6 +26,30 @@ def row_tiles(n: int, columns: int | None = None) -> Iterator[slice]:
         yield slice(start, min(start + step, n))
 
 
+# NumPy and SciPy may each bring a BLAS with threads of its own, and threads of the one that wait for
+# work slow down the other: in loops that call LAPACK, products go through SciPy's as well.
+
+
+def matmul(A: Array, B: Array) -> Array:
+    """Return A B by SciPy's BLAS; rows contiguous."""
+    gemm = blas.sgemm if A.dtype == np.float32 else blas.dgemm
+    out: Array = gemm(1.0, B.T, A.T).T
+    return out
+
+
+def matmul_transposed(A: Array, B: Array) -> Array:
+    """Return A Bᵀ by SciPy's BLAS; rows contiguous."""
+    gemm = blas.sgemm if A.dtype == np.float32 else blas.dgemm
+    out: Array = gemm(1.0, B.T, A.T, trans_a=1).T
+    return out
+
+
+def matvec(A: Array, v: Array) -> Array:
+    """Return A v by SciPy's BLAS; rows contiguous."""
+    out: Array = blas.dgemv(1.0, A.T, v, trans=1)
+    return out
+
+
 def multiply(K: Array, v: Array) -> Array:
     """Return K v for the symmetric K whose lower triangle is given."""
     out: Array = blas.dsymv(1.0, K.T, v, lower=0)

@@ -14,7 +14,7 @@ import numpy as np
 from scipy.linalg import blas
 
 from gpclass.kernels import diag, matrix, pullback_inputs
-from gpclass.linalg import require_memory
+from gpclass.linalg import matvec, require_memory
 from gpclass.protocols import Array, Inputs
 
 BLOCK = 1024  # rows predicted at a time: memory is bounded by BLOCK x P whatever is asked for
@@ -35,7 +35,7 @@ class Posterior:
         for start in range(0, len(X), BLOCK):
             rows = slice(start, start + BLOCK)
             K = matrix(self.kernel, X[rows], self.inputs)
-            mean[rows] = K @ self.alpha
+            mean[rows] = matvec(K, self.alpha)
             V = self._whiten(K)
             var[rows] = diag(self.kernel, X[rows]) - np.einsum("ij,ij->i", V, V)
         # The difference of two equal numbers may round below zero, never further.
@@ -46,7 +46,7 @@ class Posterior:
         mean = np.empty(len(X))
         for start in range(0, len(X), BLOCK):
             rows = slice(start, start + BLOCK)
-            mean[rows] = matrix(self.kernel, X[rows], self.inputs) @ self.alpha
+            mean[rows] = matvec(matrix(self.kernel, X[rows], self.inputs), self.alpha)
         return mean
 
     def covariance(self, X: Inputs) -> tuple[Array, Array]:

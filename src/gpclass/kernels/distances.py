@@ -13,6 +13,7 @@ import numpy as np
 from scipy.spatial.distance import cdist
 from sklearn.gaussian_process.kernels import Kernel
 
+from gpclass.linalg import matmul, matmul_transposed
 from gpclass.protocols import Array
 
 LONGEST = {4: 512.0, 8: 1024.0}  # squared norm up to which products serve, by bytes of a number
@@ -73,8 +74,8 @@ def squared_distances(A: Array, B: Array, factor: float, out: Array, *, exact: b
     np.multiply(B, -2.0 * factor, out=right[:, :columns])
     right[:, columns] = 1.0
     np.multiply(b2, factor, out=right[:, columns + 1])
-    np.matmul(left, right.T, out=out)
-    (np.maximum if factor > 0 else np.minimum)(out, 0.0, out=out)
+    S = matmul_transposed(left, right)
+    (np.maximum if factor > 0 else np.minimum)(S, 0.0, out=out)
 
 
 def _exact_squared_distances(A: Array, B: Array, factor: float, out: Array) -> None:
@@ -113,5 +114,5 @@ def _product_with_sums(W: Array, B: Array) -> tuple[Array, Array]:
     """Return the row sums of W, and W B."""
     augmented = np.ones((B.shape[0], B.shape[1] + 1))
     augmented[:, :-1] = B
-    product = W @ augmented
+    product = matmul(W, augmented)
     return product[:, -1], product[:, :-1]

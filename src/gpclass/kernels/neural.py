@@ -13,6 +13,7 @@ from sklearn.gaussian_process.kernels import Hyperparameter, Kernel
 
 from gpclass.kernels import dispatch
 from gpclass.kernels.distances import by_column, squared_norms
+from gpclass.linalg import matmul, matmul_transposed
 from gpclass.protocols import Array
 
 Bounds = Any  # a pair of numbers, an array of pairs, or "fixed"
@@ -125,7 +126,7 @@ def _unit_rows(kernel: Kernel, X: Array) -> tuple[Array, Array, Array]:
 
 
 def _cosines(U: Array, V: Array) -> Array:
-    T = U @ V.T
+    T = matmul_transposed(U, V)
     return np.clip(T, -1.0, 1.0, out=T)
 
 
@@ -176,7 +177,7 @@ def _(kernel: Kernel, X: Array, Z: Array, G: Array, K: Array | None, scale: floa
     T = _cosines(U, V)
     P = _arcsine_slope(T)
     P *= G
-    product = np.einsum("id,id->d", U, P @ V)
+    product = np.einsum("id,id->d", U, matmul(P, V))
     P *= T
     shrink = P.sum(axis=1) @ (U * U) + P.sum(axis=0) @ (V * V)
     return scale * _by_theta(kernel, product - 0.5 * shrink)
@@ -199,7 +200,7 @@ def _(kernel: Kernel, X: Array, Z: Array, G: Array) -> Array:
     T = _cosines(U, V)
     P = _arcsine_slope(T)
     P *= G
-    product = P @ V
+    product = matmul(P, V)
     P *= T
     product -= P.sum(axis=1)[:, None] * U
     return np.asarray(product[:, 1:] * roots / divisors[:, None])

@@ -12,7 +12,15 @@ from typing import Any
 import numpy as np
 
 from gpclass.kernels import diag, matrix, pullback, pullback_diag
-from gpclass.linalg import BForm, Stage, conjugate_gradient, multiply, require_memory, row_tiles
+from gpclass.linalg import (
+    BForm,
+    Stage,
+    conjugate_gradient,
+    matmul_transposed,
+    multiply,
+    require_memory,
+    row_tiles,
+)
 from gpclass.posterior import Posterior
 from gpclass.protocols import Adjoint, Array, Conditioned, Inputs, Sites
 
@@ -138,7 +146,7 @@ class DensePrior:
         diagonal = 0.5 * (np.einsum("ij,ij->i", left, right) - s * s * inverse.diagonal())
         total = pullback_diag(self.kernel, self.X, diagonal)
         for rows in row_tiles(self.n):
-            G = left[rows] @ right[: rows.stop].T
+            G = matmul_transposed(left[rows], right[: rows.stop])
             R = inverse[rows, : rows.stop] * s[: rows.stop]
             R *= s[rows, None]
             G -= R
