@@ -411,3 +411,11 @@ def test_too_many_rows_are_refused_at_once():
 def test_non_convergence_is_reported():
     with pytest.warns(ConvergenceWarning, match="did not converge in 1 iterations"):
         fixed(max_iter_predict=1).fit(X, y)
+
+
+@pytest.mark.parametrize("likelihood", ["logit", "probit"])
+@pytest.mark.parametrize("integration", ["exact", "map", "mackay", "monte_carlo"])
+def test_predictions_are_the_decisions_on_the_probabilities(likelihood, integration):
+    clf = fixed(likelihood=likelihood, integration=integration, random_state=0).fit(X, y)
+    grid = np.random.default_rng(0).normal(size=(3000, 2))
+    assert_array_equal(clf.predict(grid), clf.classes_[bayes_decision(clf.predict_proba(grid))])

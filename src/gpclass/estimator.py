@@ -20,7 +20,7 @@ from gpclass.model import LatentModel, LearningPlan, complaints, fit_latent
 from gpclass.multiclass import OneVsOne, mean_evidence, split_theta
 from gpclass.options import MULTI_CLASS, check_parameters, inference_of, likelihood_of
 from gpclass.progress import reporter
-from gpclass.protocols import Array, Inference, Likelihood
+from gpclass.protocols import Array, HasLink, Inference, Likelihood
 from gpclass.validation import check_inputs, check_weights, default_kernel, merge_copies, take
 
 
@@ -226,8 +226,13 @@ class GaussianProcessClassifier(ClassifierMixin, BaseEstimator):
 
     def predict(self, X: Any) -> Any:
         """Return the class of least expected cost for each row: the Bayes decision on `predict_proba`."""
-        decision = bayes_decision(self.predict_proba(X), self.cost_matrix)
-        return self.classes_[decision]
+        X, route, cost = self._check_fitted_inputs(X), self.integration, None
+        if self.cost_matrix is not None:
+            cost = check_cost(self.cost_matrix, self.n_classes_, self.n_classes_)
+        elif self.n_classes_ == 2 and route in ("exact", "mackay") and self._has_link():
+            route = "map"  # on the same side of one half (R&W section 3.4.2), for the price of the mean
+        log_proba = self.base_estimator_.log_proba(X, route, self._rng())
+        return self.classes_[bayes_decision(np.exp(log_proba), cost)]
 
     def predict_proba(self, X: Any) -> Array:
         """Return class probabilities, shape (n, n_classes), columns as in ``classes_``."""
@@ -354,6 +359,9 @@ class GaussianProcessClassifier(ClassifierMixin, BaseEstimator):
                 "multi_class='one_vs_one' has no latent function for each class: use 'one_vs_rest'."
             )
         return self.base_estimator_
+
+    def _has_link(self) -> bool:
+        return isinstance(self.base_estimator_.problem.likelihood, HasLink)
 
     def _rng(self) -> np.random.Generator:
         return np.random.default_rng(self._seed)

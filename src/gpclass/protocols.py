@@ -144,7 +144,7 @@ class HasTilted(Protocol):
 
 @runtime_checkable
 class HasLink(Protocol):
-    """A binary likelihood p(y=+1|f) = link(f), increasing in f and near Phi(f / scale)."""
+    """A binary likelihood p(y=+1|f) = link(f), increasing, near Phi(f / scale), link(-f) = 1 - link(f)."""
 
     @property
     def probit_scale(self) -> float:

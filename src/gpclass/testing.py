@@ -164,6 +164,7 @@ def _check_tilted(likelihood: Any, y: Array, f: Array, var: Array, rtol: float) 
 def _check_link(likelihood: HasLink, f: Array, var: Array, rtol: float) -> None:
     p = likelihood.link(np.sort(f))
     assert (np.diff(p) >= 0).all(), "the link does not increase"
+    _close(likelihood.link(-f), 1.0 - likelihood.link(f), 1e-12, "link(-f) is not 1 - link(f)")
     first, second = likelihood.link_slope(f, var)
     h = 1e-3
     values = np.array([_gauss_average(lambda _, x: likelihood.link(x), f + k * h, var) for k in range(-2, 3)])
