@@ -31,3 +31,13 @@ def test_examples(page):
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_every_python_block_is_an_example_that_is_run(page):
     assert "```python" not in page.read_text("utf-8"), "write ```pycon, with prompts and results"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_links_lead_somewhere(page):
+    text = page.read_text("utf-8")
+    targets = re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", text)
+    for listing in re.findall(r"```\{toctree\}\n(.*?)```", text, re.DOTALL):
+        targets += [f"{line}.md" for line in listing.splitlines() if line and not line.startswith(":")]
+    missing = [target for target in targets if not (page.parent / target).exists()]
+    assert not missing

@@ -15,16 +15,16 @@ from scipy import integrate, stats
 from scipy.special import expit
 from sklearn import config_context
 from sklearn.base import clone
-from sklearn.datasets import load_iris, make_classification
+from sklearn.datasets import load_breast_cancer, load_iris, make_classification
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.gaussian_process import GaussianProcessClassifier as Peer
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from gpclass import GaussianProcessClassifier, bayes_decision
+from gpclass import GaussianProcessClassifier, bayes_decision, linalg
 from gpclass.inference import Laplace
-from gpclass.kernels import RBF, Columns, ConstantKernel, Matern, WhiteKernel
+from gpclass.kernels import RBF, Columns, ConstantKernel, DotProduct, Matern, NeuralNetwork, WhiteKernel
 from gpclass.likelihoods import Probit
 
 X, y = two_moons_like(60)
@@ -377,8 +377,8 @@ def test_bad_data_is_named():
         fixed().fit(X, X[:, 0])
     for weight, message in (
         (np.ones(3), r"shape \(3,\), expected \(60,\)"),
-        (np.where(y > 0, -1.0, 1.0), "is -1.0, expected a finite number"),
-        (np.where(y > 0, np.nan, 1.0), "is nan, expected a finite number"),
+        (np.where(y > 0, -1.0, 1.0), "is -1.0, expected a number from 0"),
+        (np.where(y > 0, np.nan, 1.0), "is nan, expected a number from 0"),
         (np.zeros(60), "All sample weights are zero"),
         (np.where(y > 0, 0.0, 1.0), "got 1 class"),
     ):
@@ -419,3 +419,94 @@ def test_predictions_are_the_decisions_on_the_probabilities(likelihood, integrat
     clf = fixed(likelihood=likelihood, integration=integration, random_state=0).fit(X, y)
     grid = np.random.default_rng(0).normal(size=(3000, 2))
     assert_array_equal(clf.predict(grid), clf.classes_[bayes_decision(clf.predict_proba(grid))])
+
+
+def test_a_valid_kernel_beyond_double_precision_is_no_end_of_learning():
+    data, labels = load_breast_cancer(return_X_y=True)
+    data, labels = StandardScaler().fit_transform(data)[::3], labels[::3]
+    start = GaussianProcessClassifier(DotProduct() ** 2, optimizer=None).fit(data, labels)
+    clf = GaussianProcessClassifier(DotProduct() ** 2).fit(data, labels)
+    assert clf.log_marginal_likelihood_value_ > start.log_marginal_likelihood_value_ + 10.0
+
+
+def test_constant_columns_do_not_matter():
+    for constant in (0.1, -0.7, 1e-3, 1000000.1, 0.0):
+        wide = np.column_stack([X, np.full(len(X), constant)])
+        clf = GaussianProcessClassifier().fit(wide, y)
+        nudged = np.column_stack([Z, np.full(len(Z), constant + 1e-9)])
+        truth = GaussianProcessClassifier().fit(X, y).predict_proba(Z)
+        assert np.abs(clf.predict_proba(nudged) - truth).max() < 0.05
+
+
+def test_a_fit_that_fails_leaves_the_last_one():
+    clf = fixed().fit(X, np.where(y > 0, "a", "b"))
+    before = clf.predict(Z)
+    with pytest.raises(ValueError, match="got 1 class"):
+        clf.fit(X, np.full(len(X), "c"))
+    with pytest.raises(ValueError, match="cost matrix"):
+        clf.set_params(cost_matrix=np.ones((2, 3))).fit(X, np.where(y > 0, "c", "d"))
+    assert_array_equal(clf.set_params(cost_matrix=None).predict(Z), before)
+    fresh = fixed(cost_matrix=np.ones((2, 3)))
+    with pytest.raises(ValueError, match="cost matrix"):
+        fresh.fit(X, y)
+    with pytest.raises(NotFittedError):
+        fresh.predict(Z)
+
+
+def test_intervals_of_several_classes_far_away():
+    labels = np.digitize(X[:, 0], [-0.5, 0.5])
+    clf = GaussianProcessClassifier(1e4 * RBF(1.0), optimizer=None, likelihood="probit").fit(X, labels)
+    low, high = clf.predict_interval([[50.0, 50.0]])
+    assert np.isfinite(low).all()
+    assert ((low >= 0.0) & (low <= high) & (high <= 1.0)).all()
+    with pytest.raises(ValueError, match="level=-1"):
+        clf.predict_interval(Z, level=-1)
+
+
+def test_columns_and_labels_that_are_no_numbers_are_named():
+    frame = pd.DataFrame({"a": X[:, 0], "kind": ["red"] * len(X)})
+    with pytest.raises(ValueError, match="Column 'kind' of X cannot be read as numbers"):
+        fixed().fit(frame, y)
+    mixed = np.array(["a", 1] * 30, dtype=object)
+    with pytest.raises(ValueError, match="labels of the kinds int, str"):
+        fixed().fit(X, mixed)
+    with pytest.raises(ValueError, match=r"is -1\.0"):
+        fixed(class_weight={-1.0: -1.0, 1.0: 1.0}).fit(X, y)
+    with pytest.raises(ValueError, match="sample_weight cannot be read"):
+        fixed().fit(X, y, sample_weight=["heavy"] * len(X))
+    with pytest.raises(ValueError, match="cannot be read as a table"):
+        fixed(cost_matrix="high").fit(X, y)
+    with pytest.raises(ValueError, match=r"class Laplace, expected an object: Laplace\(\)"):
+        fixed(inference=Laplace).fit(X, y)
+
+
+def _probability_or_refusal(clf, inputs):
+    try:
+        return clf.predict_proba(inputs), ""
+    except ValueError as refusal:
+        return None, str(refusal)
+
+
+def test_inputs_beyond_the_range_of_a_kernel_give_no_nan():
+    far = np.full((1, 2), 1e200)
+    for kernel in (Matern(1.0, nu=1.5), Matern(1.0, nu=2.5), NeuralNetwork(), RBF(), DotProduct()):
+        clf = GaussianProcessClassifier(kernel, optimizer=None).fit(X, y)
+        with np.errstate(all="ignore"):
+            p, refusal = _probability_or_refusal(clf, far)
+        assert "no finite covariance at row 0" in refusal if p is None else ((p >= 0) & (p <= 1)).all()
+
+
+def test_memory_for_all_classes_is_asked_for_at_once(monkeypatch):
+    monkeypatch.setattr(linalg, "available_memory", lambda: 8.0 * 60**2 * 4.5)
+    fixed().fit(X, y)
+    with pytest.raises(MemoryError, match="60 rows needs"):
+        fixed().fit(X, np.digitize(X[:, 0], [-0.5, 0.5]))
+
+
+def test_copies_are_merged_under_any_kernel_without_noise():
+    twice, labels = np.repeat(X, 2, axis=0), np.repeat(y, 2)
+    for kernel in (DotProduct(), NeuralNetwork(), 1.0 * RBF()):
+        clf = GaussianProcessClassifier(kernel, optimizer=None).fit(twice, labels)
+        assert len(clf.base_estimator_.problem.y) == len(X)
+        once = GaussianProcessClassifier(kernel, optimizer=None).fit(X, y, sample_weight=np.full(len(X), 2))
+        assert_array_equal(clf.predict_proba(Z), once.predict_proba(Z))

@@ -14,6 +14,7 @@ from gpclass.inference import Laplace
 from gpclass.kernels import RBF, WhiteKernel
 from gpclass.learning import Hyperprior, Learned, Objective, Problem, learn, maximise
 from gpclass.likelihoods import Logit
+from gpclass.priors import DensePrior
 from gpclass.testing import central_difference
 
 X, y = two_moons_like(50)
@@ -163,3 +164,88 @@ def test_a_method_without_evidence_cannot_learn():
     clf = GaussianProcessClassifier(2.0 * RBF(1.0), inference=silent, optimizer=None).fit(X, y)
     assert clf.log_marginal_likelihood_value_ is None
     assert isinstance(maximise(problem(), problem().kernel.theta), Learned)
+
+
+BOUNDED = [
+    stats.uniform(0.5, 2.0),
+    stats.uniform(1.0, 2.0),
+    stats.uniform(2.0, 2.0),
+    stats.truncnorm(-1.0, 1.0, loc=2.0, scale=0.5),
+    stats.beta(2.0, 2.0),
+]
+
+
+@pytest.mark.parametrize("prior", BOUNDED)
+def test_a_hyperprior_of_bounded_support_holds_its_hyperparameter_inside(prior):
+    low, high = prior.support()
+    clf = GaussianProcessClassifier(2.0 * RBF(1.0), hyperprior={"length_scale": prior}).fit(X, y)
+    assert low <= clf.kernel_.k2.length_scale <= high
+    assert clf.kernel_.k1.constant_value != 2.0  # it did learn
+    # the best of a grid inside the support is no better
+    theta = clf.kernel_.theta
+    best = clf.log_marginal_likelihood(theta) + prior.logpdf(np.exp(theta[1]))
+    for scale in np.linspace(low + 1e-3, high - 1e-3, 15):
+        other = clf.log_marginal_likelihood([theta[0], np.log(scale)]) + prior.logpdf(scale)
+        assert other <= best + 1e-4
+
+
+def test_a_hyperprior_outside_the_bounds_is_refused():
+    with pytest.raises(ValueError, match="leaves nothing of the bounds"):
+        GaussianProcessClassifier(
+            RBF(1.0, (0.1, 10.0)), hyperprior={"length_scale": stats.uniform(20.0, 5.0)}
+        ).fit(X, y)
+    for wrong in (stats.lognorm, stats.poisson(3.0), [stats.lognorm(1.0)]):
+        hyperprior = wrong if isinstance(wrong, list) else {"length_scale": wrong}
+        with pytest.raises(ValueError, match="hyperprior"):
+            GaussianProcessClassifier(RBF(1.0), hyperprior=hyperprior).fit(X, y)
+
+
+def test_the_more_exact_name_of_a_hyperprior_wins():
+    kernel = 1.0 * RBF(1.0) + 1.0 * RBF(2.0)
+    both = Hyperprior(kernel, {"k1__k2__length_scale": stats.gamma(3.0), "length_scale": stats.gamma(2.0)})
+    assert sorted(both.terms) == [1, 3]
+    value = stats.gamma(3.0).logpdf(1.0) + stats.gamma(2.0).logpdf(2.0)
+    assert_allclose(both(kernel.theta)[0], value)
+
+
+def test_an_optimiser_of_ones_own_has_the_last_word():
+    def timid(objective, start, bounds):
+        for step in (0.5, 0.1):
+            objective(start + step)
+        return start + 0.1, 0.0
+
+    kernel = 1.0 * RBF(1.0)
+    clf = GaussianProcessClassifier(kernel, optimizer=timid).fit(X, y)
+    assert_allclose(clf.kernel_.theta, kernel.theta + 0.1)
+    for end in ((np.array([np.nan, 0.0]), 0.0), (np.zeros(5), 0.0), (None, 0.0)):
+        with pytest.raises(ValueError, match=r"The optimizer returned|could not convert"):
+            GaussianProcessClassifier(kernel, optimizer=lambda *a, end=end: end).fit(X, y)
+
+
+def test_evaluations_that_did_not_converge_are_counted():
+    with pytest.warns(ConvergenceWarning) as caught:
+        GaussianProcessClassifier(100.0 * RBF(1.0), max_iter_predict=1).fit(X, y)
+    assert any("evaluations while learning" in str(warning.message) for warning in caught)
+
+
+def test_one_interruption_stops_the_learning_of_all_classes(monkeypatch):
+    calls = []
+    right = Problem.infer
+
+    def infer(self, prior, init):
+        calls.append(None)
+        if len(calls) == 6:
+            raise KeyboardInterrupt
+        return right(self, prior, init)
+
+    monkeypatch.setattr(Problem, "infer", infer)
+    with pytest.warns(ConvergenceWarning, match="interrupted"):
+        clf = GaussianProcessClassifier(2.0 * RBF(1.0)).fit(X, np.digitize(X[:, 0], [-0.5, 0.5]))
+    assert len(calls) == 6 + 3
+    assert_allclose(clf.kernel_.theta, np.tile(clf.kernel_.kernels[0].theta, 3))
+
+
+def test_the_nugget_is_a_fixed_white_kernel():
+    theirs = Laplace()(DensePrior(2.0 * RBF(1.0) + WhiteKernel(0.3), X), Logit(), y)
+    ours = Laplace()(DensePrior(2.0 * RBF(1.0), X, nugget=0.3), Logit(), y)
+    assert_allclose(ours.evidence, theirs.evidence, rtol=1e-12)

@@ -32,6 +32,8 @@ def interval(n_train: int = 20, random_state: Any = 0) -> Split:
     >>> split.X.shape, split.X_test.shape, int((split.y_test == 0).sum())
     ((20, 1), (100, 1), 34)
     """
+    if not 1 <= n_train <= 100:
+        raise ValueError(f"n_train={n_train} is not possible, the problem has 100 points.")
     X = np.arange(100.0)[:, None]
     y = np.where((X[:, 0] > 25) & (X[:, 0] < 60), 0, 1)
     chosen = np.sort(check_random_state(random_state).choice(100, size=n_train, replace=False))

@@ -56,7 +56,10 @@ def bayes_decision(
 
 def check_cost(cost: Any, n_classes: int, n_actions: int | None = None) -> Array:
     """Return the cost matrix as an array of finite numbers with a row a class and a column an action."""
-    C = np.asarray(cost, dtype=float)
+    try:
+        C = np.asarray(cost, dtype=float)
+    except (TypeError, ValueError):
+        raise ValueError(f"The cost matrix {cost!r} cannot be read as a table of numbers.") from None
     if C.ndim != 2 or C.shape[0] != n_classes or C.shape[1] == 0 or n_actions not in (None, C.shape[1]):
         shape = f"({n_classes}, {n_actions or 'number of actions'})"
         raise ValueError(

@@ -10,7 +10,6 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from gpclass.decision import bayes_decision, check_cost
@@ -21,7 +20,14 @@ from gpclass.multiclass import OneVsOne, mean_evidence, split_theta
 from gpclass.options import MULTI_CLASS, check_parameters, inference_of, likelihood_of
 from gpclass.progress import reporter
 from gpclass.protocols import Array, HasLink, Inference, Likelihood
-from gpclass.validation import check_inputs, check_weights, default_kernel, merge_copies, take
+from gpclass.validation import (
+    check_inputs,
+    check_labels,
+    check_weights,
+    default_kernel,
+    merge_copies,
+    take,
+)
 
 
 class GaussianProcessClassifier(ClassifierMixin, BaseEstimator):
@@ -49,7 +55,7 @@ class GaussianProcessClassifier(ClassifierMixin, BaseEstimator):
     max_iter_predict : int, default=100
         Iterations of the approximation at most, when ``inference`` is a name.
     warm_start : bool, default=False
-        Whether a further ``fit`` on as many rows starts from the last posterior.
+        Whether a further ``fit`` on as many rows of two classes starts from the last posterior.
     copy_X_train : bool, default=True
         Whether to keep a copy of X rather than a reference to it.
     random_state : int, RandomState or None, default=None
@@ -170,30 +176,32 @@ class GaussianProcessClassifier(ClassifierMixin, BaseEstimator):
         self
         """
         check_parameters(self)
-        X, y = check_inputs(self, X, y, vectors=self._takes_vectors(), fitting=True)
-        check_classification_targets(y)
+        vectors = self.kernel is None or bool(self.kernel.requires_vector_input)
+        X, y = check_inputs(self, X, y, vectors=vectors, fitting=True)
+        check_labels(y)
         weight = check_weights(sample_weight, self.class_weight, y)
         if weight is not None and (weight == 0.0).any():
             kept = np.flatnonzero(weight)
             X, y, weight = take(X, kept), y[kept], weight[kept]
-        self.classes_, codes = np.unique(y, return_inverse=True)
-        self.n_classes_ = len(self.classes_)
-        if self.n_classes_ < 2:
+        classes, codes = np.unique(y, return_inverse=True)
+        if len(classes) < 2:
             raise ValueError(
-                f"{type(self).__name__} requires 2 or more distinct classes; got {self.n_classes_} class "
-                f"with a positive weight ({self.classes_}): give it rows of another class."
+                f"{type(self).__name__} requires 2 or more distinct classes; got {len(classes)} class "
+                f"with a positive weight ({classes}): give it rows of another class."
             )
         if self.cost_matrix is not None:
-            check_cost(self.cost_matrix, self.n_classes_, self.n_classes_)
-        self._seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+            check_cost(self.cost_matrix, len(classes), len(classes))
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         kernel = self.kernel
         if kernel is not None and hasattr(self, "feature_names_in_"):
             kernel = bind_columns(kernel, self.feature_names_in_)
         X, codes, weight = merge_copies(X, codes, weight, kernel)
         problem = self._problem(np.copy(X) if self.copy_X_train else X, codes, weight, kernel)
-        previous = getattr(self, "base_estimator_", None)
         with reporter(self.verbose) as report:
-            self.base_estimator_ = self._fit_models(problem, codes, report, previous)
+            fitted = self._fit_models(problem, codes, len(classes), seed, report)
+        # Only now: a fit that fails leaves the last one as it was.
+        self.base_estimator_, self._seed = fitted, seed
+        self.classes_, self.n_classes_ = classes, len(classes)
         for model in self.base_estimator_.models:
             for sentence in complaints(model, at_bounds=self.kernel is not None):
                 warnings.warn(sentence, ConvergenceWarning, stacklevel=2)
@@ -201,7 +209,7 @@ class GaussianProcessClassifier(ClassifierMixin, BaseEstimator):
         self.log_marginal_likelihood_value_ = None if None in evidences else np.mean(evidences)
         return self
 
-    def _fit_models(self, problem: Problem, codes: Any, report: Any, previous: Any) -> Any:
+    def _fit_models(self, problem: Problem, codes: Any, n_classes: int, seed: int, report: Any) -> Any:
         plan = LearningPlan(
             enabled=self.optimizer is not None,
             optimizer=self.optimizer if callable(self.optimizer) else None,
@@ -209,11 +217,12 @@ class GaussianProcessClassifier(ClassifierMixin, BaseEstimator):
             n_jobs=self.n_jobs,
             report=report,
         )
-        if self.n_classes_ == 2:
-            warm = self.warm_start and isinstance(previous, LatentModel)
-            init = previous.sites if warm and len(previous.sites.tau) == len(codes) else None
-            return fit_latent(problem, plan, init=init, seed=self._seed)
-        return MULTI_CLASS[self.multi_class](problem, codes, self.n_classes_, plan, self._seed)
+        if n_classes > 2:
+            return MULTI_CLASS[self.multi_class](problem, codes, n_classes, plan, seed)
+        last, init = getattr(self, "base_estimator_", None), None
+        if self.warm_start and isinstance(last, LatentModel) and len(last.sites.tau) == len(codes):
+            init = last.sites
+        return fit_latent(problem, plan, init=init, seed=seed)
 
     def _problem(self, X: Any, codes: Any, weight: Array | None, kernel: Any) -> Problem:
         kernel = default_kernel(X, weight) if kernel is None else clone(kernel)
@@ -360,18 +369,19 @@ class GaussianProcessClassifier(ClassifierMixin, BaseEstimator):
             )
         return self.base_estimator_
 
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "base_estimator_")
+
     def _has_link(self) -> bool:
         return isinstance(self.base_estimator_.problem.likelihood, HasLink)
 
     def _rng(self) -> np.random.Generator:
         return np.random.default_rng(self._seed)
 
-    def _takes_vectors(self) -> bool:
-        return self.kernel is None or bool(self.kernel.requires_vector_input)
-
     def _check_fitted_inputs(self, X: Any) -> Any:
         check_is_fitted(self)
-        return check_inputs(self, X, vectors=self._takes_vectors(), fitting=False)
+        vectors = bool(self.base_estimator_.models[0].kernel.requires_vector_input)
+        return check_inputs(self, X, vectors=vectors, fitting=False)
 
 
 def _one_or_list(items: list[Any]) -> Any:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from gpclass.priors import DensePrior
+from gpclass.priors import DensePrior, NotPositiveError
 from gpclass.protocols import Array, Inference, Inputs, Prior, Result, Sites
 
 Optimizer = Callable[..., tuple[Array, float]]
@@ -35,6 +35,11 @@ class Problem:
     def prior(self, theta: Array) -> Prior:
         """Return the prior at theta, in buffers of its own."""
         return self.make_prior(self.kernel.clone_with_theta(theta), self.X)
+
+    def bounds(self) -> Array:
+        """Return the bounds on theta, narrowed to where the hyperprior is positive."""
+        bounds: Array = self.kernel.bounds
+        return bounds if self.hyperprior is None else self.hyperprior.narrow(bounds)
 
     def infer(self, prior: Prior, init: Sites | None) -> Result:
         """Run the method at the theta of ``prior``."""
@@ -90,36 +95,61 @@ class Hyperprior:
     """
 
     def __init__(self, kernel: Any, priors: Mapping[str, Any]) -> None:
-        owners: list[str] = []
-        for hyper in kernel.hyperparameters:
-            if not hyper.fixed:
-                owners += [hyper.name] * hyper.n_elements
-        self.terms: list[tuple[int, Any]] = []
-        for name, prior in priors.items():
+        owners = [h.name for h in kernel.hyperparameters if not h.fixed for _ in range(h.n_elements)]
+        if not isinstance(priors, Mapping):
+            raise ValueError(f"hyperprior is {priors!r}, expected a mapping of names to distributions.")
+        self.terms: dict[int, Any] = {}
+        # Whole names after last parts, so that the more exact of two wins.
+        for name, prior in sorted(priors.items(), key=lambda item: item[0] in owners):
             places = [i for i, owner in enumerate(owners) if name in (owner, owner.rsplit("__", 1)[-1])]
             if not places:
                 raise ValueError(
                     f"hyperprior names {name!r}, which is not a free hyperparameter of {kernel}: "
                     f"expected one of {sorted(set(owners))}."
                 )
-            if not callable(getattr(prior, "logpdf", None)):
+            if not all(callable(getattr(prior, part, None)) for part in ("logpdf", "support")) or not hasattr(
+                prior, "args"
+            ):
                 raise ValueError(
                     f"hyperprior[{name!r}] is {prior!r}, expected a frozen continuous distribution "
                     "of scipy.stats such as scipy.stats.lognorm(1.0)."
                 )
-            self.terms += [(i, prior) for i in places]
+            self.terms.update((i, prior) for i in places)
 
     def __call__(self, theta: Array) -> tuple[float, Array]:
         """Return log p(exp(theta)) and its gradient with respect to theta."""
         value, gradient = 0.0, np.zeros(len(theta))
-        for i, prior in self.terms:
+        for i, prior in self.terms.items():
             value += float(prior.logpdf(np.exp(theta[i])))
             gradient[i] += _slope(prior, theta[i])
         return value, gradient
 
+    def narrow(self, bounds: Array) -> Array:
+        """Return the part of the bounds on theta where the density is positive."""
+        inside = bounds.copy()
+        for i, prior in self.terms.items():
+            low, high = _log_support(prior)
+            inside[i] = max(bounds[i, 0], low + EDGE), min(bounds[i, 1], high - EDGE)
+            if not inside[i, 0] <= inside[i, 1]:
+                raise ValueError(
+                    f"A hyperprior on {np.exp(low):.4g} to {np.exp(high):.4g} leaves nothing of the bounds "
+                    f"{np.exp(bounds[i])} of its hyperparameter: change one of the two."
+                )
+        return inside
 
-def _slope(prior: Any, theta: float, h: float = 1e-3) -> float:
-    """Return d log p(exp(theta)) / d theta by a central difference of sixth order."""
+
+EDGE = 1e-6  # distance in theta kept from the ends of a hyperprior's support
+
+
+def _log_support(prior: Any) -> tuple[float, float]:
+    low, high = (float(end) for end in prior.support())
+    return (np.log(low) if low > 0 else -np.inf), (np.log(high) if high > 0 else -np.inf)
+
+
+def _slope(prior: Any, theta: float) -> float:
+    """Return d log p(exp(theta)) / d theta by a central difference of sixth order, inside the support."""
+    low, high = _log_support(prior)
+    h = max(EDGE / 4, min(1e-3, (theta - low) / 4, (high - theta) / 4))
     offsets = h * np.array([-3.0, -2.0, -1.0, 1.0, 2.0, 3.0])
     stencil = np.array([-1.0, 9.0, -45.0, 45.0, -9.0, 1.0]) / (60.0 * h)
     return float(stencil @ prior.logpdf(np.exp(theta + offsets)))
@@ -135,10 +165,20 @@ class Objective:
     sites: Sites | None = None
     best: tuple[float, Array, Sites | None] | None = None
     records: list[tuple[Array, float, float]] = field(default_factory=list)
+    unconverged: int = 0
 
     def __call__(self, theta: Array, eval_gradient: bool = True) -> Any:
         """Return the value, and the gradient if it is asked for."""
         theta = np.array(theta, dtype=float)
+        try:
+            value, gradient = self._evaluate(theta, eval_gradient)
+        except NotPositiveError:
+            if self.best is None:
+                raise
+            value, gradient = self._wall(theta)
+        return (-value, -gradient) if eval_gradient else -value
+
+    def _evaluate(self, theta: Array, eval_gradient: bool) -> tuple[float, Array]:
         self.prior = self.problem.prior(theta) if self.prior is None else self.prior.at(theta)
         result = self.problem.infer(self.prior, self.sites)
         if result.evidence is None or result.adjoint is None:
@@ -147,19 +187,24 @@ class Objective:
                 "optimizer=None, or a method that has one."
             )
         self.sites = result.sites
-        value, gradient = result.evidence, None
+        self.unconverged += not result.info.converged
+        value, gradient = result.evidence, np.full(len(theta), np.nan)
         if eval_gradient:
             gradient = self.prior.pullback(result.adjoint())
         if self.problem.hyperprior is not None:
             log_prior, slope = self.problem.hyperprior(theta)
-            value += log_prior
-            gradient = None if gradient is None else gradient + slope
+            value, gradient = value + log_prior, gradient + slope
         self._record(theta, result.evidence, value, gradient)
-        return (-value, -gradient) if gradient is not None else -value
+        return value, gradient
 
-    def _record(self, theta: Array, evidence: float, value: float, gradient: Array | None) -> None:
-        norm = np.nan if gradient is None else float(np.linalg.norm(gradient))
-        self.records.append((theta, evidence, norm))
+    def _wall(self, theta: Array) -> tuple[float, Array]:
+        """Stand in for a theta whose covariances are beyond double precision: worse the farther away."""
+        assert self.best is not None
+        away = theta - self.best[1]
+        return self.best[0] - 1e3, -2e3 * away / max(float(away @ away), 1e-12)
+
+    def _record(self, theta: Array, evidence: float, value: float, gradient: Array) -> None:
+        self.records.append((theta, evidence, float(np.linalg.norm(gradient))))
         if self.best is None or value > self.best[0]:
             self.best = (value, theta, self.sites)
         if self.report is not None:
@@ -181,14 +226,14 @@ def maximise(
 ) -> Learned:
     """Run one optimisation from ``start``; an interruption keeps the best theta so far."""
     objective = Objective(problem, report, sites=init)
-    message, interrupted = "", False
+    bounds = problem.bounds()
+    start = np.clip(start, *bounds.T)
+    message, interrupted, theta = "", False, None
     try:
         if optimizer is None:
-            message = _lbfgs(objective, start, problem.kernel.bounds)
+            message = _lbfgs(objective, start, bounds)
         else:
-            theta = np.asarray(optimizer(objective, start, problem.kernel.bounds)[0], dtype=float)
-            if not any(np.array_equal(theta, seen) for seen, *_ in objective.records):
-                objective(theta, eval_gradient=False)
+            theta = _check_theta(optimizer(objective, start, bounds), bounds)
     except KeyboardInterrupt:
         if objective.best is None:
             raise
@@ -199,7 +244,24 @@ def maximise(
         )
     assert objective.best is not None
     value, best, sites = objective.best
+    if theta is not None:  # an optimiser of the user's own has the last word
+        value, best, sites = -objective(theta, eval_gradient=False), theta, objective.sites
+    if objective.unconverged and not message:
+        message = (
+            f"{problem.inference!r} did not converge in {objective.unconverged} of {len(objective.records)} "
+            "evaluations while learning: raise its max_iter (max_iter_predict of the classifier)."
+        )
     return Learned(best, value, sites, objective.history(), message, interrupted)
+
+
+def _check_theta(end: Any, bounds: Array) -> Array:
+    theta = np.asarray(end[0] if isinstance(end, tuple) else end, dtype=float)
+    if theta.shape != (len(bounds),) or not np.isfinite(theta).all():
+        raise ValueError(
+            f"The optimizer returned {end!r}, expected a tuple of {len(bounds)} finite log hyperparameters "
+            "and the value of the objective there."
+        )
+    return theta
 
 
 def _lbfgs(objective: Objective, start: Array, bounds: Array) -> str:
@@ -229,22 +291,27 @@ def learn(
 
     Restarts are drawn uniformly in log space between the bounds and run in parallel.
     """
-    starts = [problem.kernel.theta, *_random_starts(problem.kernel.bounds, n_restarts, rng)]
+    starts = [problem.kernel.theta, *_random_starts(problem.bounds(), n_restarts, rng)]
     from joblib import Parallel, delayed, effective_n_jobs
 
-    if n_restarts and effective_n_jobs(n_jobs) > 1:
-        runs = Parallel(n_jobs=n_jobs)(
-            delayed(maximise)(problem, start, optimizer, init=init) for start in starts
-        )
-    else:
-        runs = []
-        for start in starts:
-            runs.append(maximise(problem, start, optimizer, init=init, report=report))
-            if runs[-1].interrupted:
-                break
+    jobs = (delayed(maximise)(problem, start, optimizer, init=init) for start in starts)
+    runs: list[Learned] = []
+    try:
+        if n_restarts and effective_n_jobs(n_jobs) > 1:
+            runs.extend(Parallel(n_jobs=n_jobs, return_as="generator_unordered")(jobs))
+        else:
+            for start in starts:
+                runs.append(maximise(problem, start, optimizer, init=init, report=report))
+                if runs[-1].interrupted:
+                    break
+    except KeyboardInterrupt:
+        if not runs:
+            raise
+        message = f"Learning was interrupted after {len(runs)} of {len(starts)} runs: the best is kept."
+        runs.append(replace(runs[0], message=message, interrupted=True))
     best: Learned = max(runs, key=lambda run: run.objective)
     stopped = [run.message for run in runs if run.interrupted]
-    return replace(best, message=stopped[0]) if stopped else best
+    return replace(best, message=stopped[0], interrupted=True) if stopped else best
 
 
 def _random_starts(bounds: Array, n: int, rng: np.random.Generator | None) -> list[Array]:

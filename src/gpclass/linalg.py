@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from enum import IntEnum
+from pathlib import Path
 
 import numpy as np
 from scipy.linalg import blas, lapack
@@ -184,20 +185,28 @@ def conjugate_gradient(
 
 def available_memory() -> float | None:
     """Return the bytes that can still be allocated, or None where the system does not say."""
+    known = [bytes_left for bytes_left in (_of_machine(), _of_container()) if bytes_left is not None]
+    return min(known, default=None)
+
+
+def _of_machine() -> float | None:
+    # MemAvailable counts the page cache that can be given back, which SC_AVPHYS_PAGES does not.
     try:
-        return float(os.sysconf("SC_PAGE_SIZE") * _available_pages())
+        for line in Path("/proc/meminfo").read_text("ascii").splitlines():
+            if line.startswith("MemAvailable:"):
+                return 1024.0 * int(line.split()[1])
+        return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_AVPHYS_PAGES"))
     except (AttributeError, ValueError, OSError):
         return None
 
 
-def _available_pages() -> int:
-    # MemAvailable counts the page cache that can be given back, which SC_AVPHYS_PAGES does not.
-    if os.path.exists("/proc/meminfo"):
-        with open("/proc/meminfo", encoding="ascii") as lines:
-            for line in lines:
-                if line.startswith("MemAvailable:"):
-                    return int(line.split()[1]) * 1024 // os.sysconf("SC_PAGE_SIZE")
-    return os.sysconf("SC_AVPHYS_PAGES")
+def _of_container() -> float | None:
+    group = Path("/sys/fs/cgroup")
+    try:
+        used = float((group / "memory.current").read_text("ascii"))
+        return float((group / "memory.max").read_text("ascii")) - used
+    except (ValueError, OSError):  # no such group, or a limit of "max"
+        return None
 
 
 def require_memory(n: int, matrices: float) -> None:

@@ -11,12 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpclass.learning import Problem
+from gpclass.linalg import require_memory
 from gpclass.model import LatentModel, LearningPlan, fit_latent
-from gpclass.predictive import N_DRAWS, link_of
+from gpclass.predictive import N_DRAWS, check_level
 from gpclass.protocols import Array, Inputs
 from gpclass.validation import take
 
 Codes = NDArray[np.intp]
+BLOCK = 8192  # rows whose pairwise probabilities are coupled at a time
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,15 +65,17 @@ class OneVsRest:
 
         A normalised probability is no monotone map of one latent value, so there is no closed form.
         """
+        check_level(level)
         latents = [model.posterior.latent(X) for model in self.models]
-        links = [link_of(model.problem.likelihood, "A credible interval").link for model in self.models]
+        likelihood = self.models[0].problem.likelihood
         z = rng.standard_normal((len(self.models), N_DRAWS))
         tails = [0.5 - 0.5 * level, 0.5 + 0.5 * level]
         low, high = np.empty((2, len(X), len(self.models)))
         for i in range(len(X)):
             f = [mean[i] + np.sqrt(var[i]) * z[c] for c, (mean, var) in enumerate(latents)]
-            p = np.array([link(fc) for link, fc in zip(links, f, strict=True)])
-            low[i], high[i] = np.quantile(p / p.sum(axis=0), tails, axis=1)
+            L = np.array([likelihood.log_classes(fc)[:, 1] for fc in f])
+            p = np.exp(L - np.logaddexp.reduce(L, axis=0))
+            low[i], high[i] = np.quantile(p, tails, axis=1)
         return low, high
 
 
@@ -85,11 +89,15 @@ class OneVsOne:
     def log_proba(self, X: Inputs, route: str, rng: np.random.Generator | None = None) -> Array:
         """Return log class probabilities, shape (n, n_classes)."""
         n_classes = 1 + max(second for _, second in self.pairs)
-        pairwise = np.zeros((len(X), n_classes, n_classes))
-        for (i, j), model in zip(self.pairs, self.models, strict=True):
-            p = np.exp(model.log_proba(X, route, rng))
-            pairwise[:, i, j], pairwise[:, j, i] = p[:, 0], p[:, 1]
-        return np.log(couple(pairwise))
+        p = np.stack([np.exp(model.log_proba(X, route, rng)) for model in self.models], axis=1)
+        i, j = np.array(self.pairs).T
+        out = np.empty((len(X), n_classes))
+        for start in range(0, len(X), BLOCK):
+            rows = slice(start, start + BLOCK)
+            pairwise = np.zeros((len(p[rows]), n_classes, n_classes))
+            pairwise[:, i, j], pairwise[:, j, i] = p[rows, :, 0], p[rows, :, 1]
+            out[rows] = np.log(couple(pairwise))
+        return out
 
 
 def couple(pairwise: Array) -> Array:
@@ -144,13 +152,29 @@ def _fit_all(problems: list[Problem], plan: LearningPlan, seed: int) -> list[Lat
     from joblib import Parallel, delayed, effective_n_jobs
 
     seeds = np.random.SeedSequence(seed).spawn(len(problems))
-    if effective_n_jobs(plan.n_jobs) == 1:
-        return [fit_latent(p, plan, seed=s) for p, s in zip(problems, seeds, strict=True)]
+    sizes = np.array([len(p.X) for p in problems])
+    workers = min(effective_n_jobs(plan.n_jobs), len(problems))
+    require_memory(sizes.max(), float(((sizes / sizes.max()) ** 2).sum()) + 2.1 * workers)
+    if workers == 1:
+        return _fit_in_turn(problems, plan, seeds)
     # The classes are the parallel work; a progress bar cannot cross processes.
     inner = replace(plan, n_jobs=None, report=None)
     models: list[LatentModel] = Parallel(n_jobs=plan.n_jobs)(
         delayed(fit_latent)(p, inner, seed=s) for p, s in zip(problems, seeds, strict=True)
     )
+    return models
+
+
+def _fit_in_turn(problems: list[Problem], plan: LearningPlan, seeds: Sequence[Any]) -> list[LatentModel]:
+    """Fit one after another; after an interruption the rest take the hyperparameters reached."""
+    models: list[LatentModel] = []
+    for problem, seed in zip(problems, seeds, strict=True):
+        last = models[-1] if models else None
+        if last is not None and last.learned is not None and last.learned.interrupted:
+            plan = replace(plan, enabled=False)
+        if last is not None and not plan.enabled:
+            problem = replace(problem, kernel=last.problem.kernel)
+        models.append(fit_latent(problem, plan, seed=seed))
     return models
 
 

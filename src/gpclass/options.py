@@ -58,6 +58,8 @@ def _check_option(name: str, value: Any, fine: bool, expected: str) -> None:
 
 def _check_name(name: str, value: Any, known: Iterable[str], other: Any = ()) -> None:
     """Raise unless a parameter is one of the known names, or an object of the ``other`` kind."""
+    if isinstance(value, type):
+        raise ValueError(f"{name} is the class {value.__name__}, expected an object: {value.__name__}().")
     fine = value in known if isinstance(value, str) else isinstance(value, other)
     options = ", ".join(repr(option) for option in known)
     _check_option(name, value, fine, f"{options}" + (" or an object that does the same" if other else ""))

@@ -38,6 +38,7 @@ class Posterior:
             mean[rows] = matvec(K, self.alpha)
             V = self._whiten(K)
             var[rows] = diag(self.kernel, X[rows]) - np.einsum("ij,ij->i", V, V)
+        self._check(mean, var)
         # The difference of two equal numbers may round below zero, never further.
         return mean, np.maximum(var, 0.0, out=var)
 
@@ -47,6 +48,7 @@ class Posterior:
         for start in range(0, len(X), BLOCK):
             rows = slice(start, start + BLOCK)
             mean[rows] = matvec(matrix(self.kernel, X[rows], self.inputs), self.alpha)
+        self._check(mean)
         return mean
 
     def covariance(self, X: Inputs) -> tuple[Array, Array]:
@@ -83,6 +85,15 @@ class Posterior:
             spread[rows] = pullback_inputs(self.kernel, X[rows], self.inputs, G)
             spread[rows] += _diag_gradient(self.kernel, X[rows])
         return slope, spread
+
+    def _check(self, *moments: Array) -> None:
+        for moment in moments:
+            if not np.isfinite(moment).all():
+                row = int(np.argmin(np.isfinite(moment)))
+                raise ValueError(
+                    f"The kernel {self.kernel} has no finite covariance at row {row} of X: such inputs are "
+                    "beyond its range."
+                )
 
     def _whiten(self, K: Array) -> Array:
         """Turn rows k(x, P) into rows root k(P, x), in the memory of K."""

@@ -54,11 +54,16 @@ def interval(likelihood: Any, mean: Array, var: Array, level: float) -> tuple[Ar
     """
     from scipy.special import ndtri
 
-    if not 0.0 < level < 1.0:
-        raise ValueError(f"level={level} is not a probability between 0 and 1, for example 0.95.")
+    check_level(level)
     link = link_of(likelihood, "A credible interval").link
     half = ndtri(0.5 + 0.5 * level) * np.sqrt(var)
     return link(mean - half), link(mean + half)
+
+
+def check_level(level: float) -> None:
+    """Raise unless a credible level lies between 0 and 1."""
+    if not 0.0 < level < 1.0:
+        raise ValueError(f"level={level} is not a probability between 0 and 1, for example 0.95.")
 
 
 def proba_gradient(

@@ -5,10 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
-from gpclass.kernels import RBF, ConstantKernel, diag, matrix
+from gpclass.kernels import RBF, ConstantKernel, has_noise
 from gpclass.protocols import Array, Inputs
+
+HEAVIEST = 1e12  # a weight beyond this leaves no digits to the others
 
 
 def check_inputs(estimator: Any, X: Any, y: Any = None, *, vectors: bool, fitting: bool) -> Any:
@@ -16,13 +19,38 @@ def check_inputs(estimator: Any, X: Any, y: Any = None, *, vectors: bool, fittin
     options: dict[str, Any] = {"ensure_2d": vectors, "dtype": np.float64 if vectors else None}
     if vectors:
         options["ensure_all_finite"] = False  # told below, with the place
-    if fitting:
-        X, y = validate_data(estimator, X, y, **options)
-    else:
-        X = validate_data(estimator, X, reset=False, **options)
+    try:
+        if fitting:
+            X, y = validate_data(estimator, X, y, **options)
+        else:
+            X = validate_data(estimator, X, reset=False, **options)
+    except (TypeError, ValueError) as error:
+        _name_text_column(X, error)
+        raise
     if vectors:
         _check_finite(X, getattr(estimator, "feature_names_in_", None))
     return (X, y) if fitting else X
+
+
+def _name_text_column(X: Any, error: Exception) -> None:
+    """Raise a sentence that names the column, if it is a column of a frame that is no number."""
+    for name in getattr(X, "columns", ()):
+        try:
+            np.asarray(X[name], dtype=float)
+        except (TypeError, ValueError):
+            raise ValueError(
+                f"Column {name!r} of X cannot be read as numbers ({error}): encode it first, for example "
+                "with sklearn.preprocessing.OneHotEncoder."
+            ) from error
+
+
+def check_labels(y: Any) -> None:
+    """Raise unless y are class labels of one kind."""
+    try:
+        check_classification_targets(y)
+    except TypeError:
+        kinds = ", ".join(sorted({type(label).__name__ for label in y}))
+        raise ValueError(f"y has labels of the kinds {kinds}, expected one kind.") from None
 
 
 def _check_finite(X: Array, names: Any) -> None:
@@ -46,24 +74,34 @@ def check_weights(sample_weight: Any, class_weight: Any, y: Any) -> Array | None
 
     weight = None
     if sample_weight is not None:
-        weight = np.asarray(sample_weight, dtype=float)
+        try:
+            weight = np.asarray(sample_weight, dtype=float)
+        except (TypeError, ValueError):
+            raise ValueError("sample_weight cannot be read as numbers, expected one for each row.") from None
         if weight.ndim == 0:
             weight = np.full(len(y), float(weight))
         if weight.shape != (len(y),):
             raise ValueError(
                 f"sample_weight has shape {weight.shape}, expected ({len(y)},): one weight for each row of X."
             )
-        if not np.isfinite(weight).all() or (weight < 0).any():
-            row = int(np.argmin(np.where(np.isfinite(weight), weight, -np.inf)))
-            raise ValueError(
-                f"sample_weight[{row}] is {weight[row]}, expected a finite number that is not negative."
-            )
-        if not weight.any():
-            raise ValueError("All sample weights are zero, expected some positive ones.")
     if class_weight is not None:
         by_class = compute_sample_weight(class_weight, y)
         weight = by_class if weight is None else weight * by_class
+    if weight is not None:
+        _check_each_weight(weight)
     return None if weight is None or (weight == 1.0).all() else weight
+
+
+def _check_each_weight(weight: Array) -> None:
+    fine = (weight >= 0.0) & (weight < HEAVIEST)
+    if not fine.all():
+        row = int(np.argmin(fine))
+        raise ValueError(
+            f"The weight of row {row} (sample_weight times class_weight) is {weight[row]}, expected a number "
+            f"from 0 to {HEAVIEST:.0e}."
+        )
+    if not weight.any():
+        raise ValueError("All sample weights are zero, expected some positive ones.")
 
 
 def merge_copies(X: Inputs, codes: Any, weight: Array | None, kernel: Any) -> tuple[Any, Any, Any]:
@@ -73,7 +111,7 @@ def merge_copies(X: Inputs, codes: Any, weight: Array | None, kernel: Any) -> tu
     answer to the last bit does not depend on which of the two was given. Kernels with noise of their own
     for each row (`WhiteKernel`) tell copies apart, so then nothing is merged.
     """
-    if not isinstance(X, np.ndarray) or X.ndim != 2 or _is_noisy(kernel, X):
+    if not isinstance(X, np.ndarray) or X.ndim != 2 or (kernel is not None and has_noise(kernel)):
         return X, codes, weight
     rows, first, inverse = np.unique(
         np.column_stack([X, codes]), axis=0, return_index=True, return_inverse=True
@@ -84,19 +122,18 @@ def merge_copies(X: Inputs, codes: Any, weight: Array | None, kernel: Any) -> tu
     return X[first], codes[first], None if (total == 1.0).all() else total
 
 
-def _is_noisy(kernel: Any, X: Array) -> bool:
-    return kernel is not None and bool(diag(kernel, X[:1])[0] != matrix(kernel, X[:1], X[:1])[0, 0])
-
-
 def default_kernel(X: Array, weight: Array | None = None) -> Any:
     """Return 1.0 * RBF with one length scale a column, started and bounded by each column's spread.
 
     Distances of standardised rows grow like the root of the number of columns, hence the start. A length
     scale a hundred times the spread already means that a column does not matter.
     """
-    centre = np.average(X, axis=0, weights=weight)
-    spread = np.sqrt(np.average((X - centre) ** 2, axis=0, weights=weight))
-    spread = np.where(spread > 0.0, spread, 1.0)
+    size = np.abs(X).max(axis=0)
+    size = np.where(size > 0.0, size, 1.0)
+    rows = X / size
+    centre = np.average(rows, axis=0, weights=weight)
+    spread = np.sqrt(np.average((rows - centre) ** 2, axis=0, weights=weight))
+    spread = np.where(spread > 1e-12, spread, 1.0) * size  # less is the rounding of a constant
     scale = spread * np.sqrt(X.shape[1])
     bounds = np.column_stack([1e-2 * spread, 1e2 * scale])
     if X.shape[1] == 1:

@@ -1,12 +1,7 @@
 """Laplace's approximation: a Gaussian at the mode of p(f | X, y) (R&W section 3.4).
 
-With l(f) = Σ w_i log p(y_i|f_i) the mode maximises  Psi(alpha) = l(K alpha) - ½ alphaᵀ K alpha.
-Its rule for the sites is  tau = -l''(m),  nu = l'(m) + tau m; Newton's method is that rule's
-fixed point. The step from (alpha, f = K alpha) with residual r = l'(f) - alpha is
-
-    (I + W K) d = r,    alpha += d,    f += K d,    W = -l''(f),
-
-and lambda² = rᵀ K d, Newton's decrement, is twice the gain in Psi that is still to be had.
+The curve of datum i is w_i log p(y_i|f_i) itself, so the mean is the mode, and the sites are
+tau = -l''(m), nu = l'(m) + tau m.
 """
 
 from __future__ import annotations
@@ -16,7 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from gpclass.protocols import Adjoint, Array, Conditioned, HasDerivatives, Info, Prior, Result, Sites
+from gpclass.inference.checks import check_settings, require
+from gpclass.inference.mode import find_mode, first_point
+from gpclass.protocols import Adjoint, Array, Conditioned, HasDerivatives, Prior, Result, Sites
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +44,7 @@ class Laplace:
     max_iter: int = 100
 
     def __post_init__(self) -> None:
-        if not self.tol > 0 or not self.max_iter >= 1:
-            raise ValueError(
-                f"Laplace(tol={self.tol}, max_iter={self.max_iter}) is not possible: tol must be positive "
-                "and max_iter at least 1."
-            )
+        check_settings(self, tol=self.tol, max_iter=self.max_iter)
 
     def __call__(
         self,
@@ -63,79 +56,18 @@ class Laplace:
         init: Sites | None = None,
     ) -> Result:
         """Find the mode; evidence and adjoint follow R&W eq. 3.32 and algorithm 5.1."""
-        if not isinstance(likelihood, HasDerivatives):
-            raise TypeError(
-                f"Laplace needs a likelihood with derivatives() and third(), {likelihood!r} has not."
-            )
+        require(likelihood, HasDerivatives, "Laplace", "derivatives() and third()")
         w = np.ones(prior.n) if weight is None else weight
-        f, info = _find_mode(prior, likelihood, y, w, init, self)
-        _, slope, curvature = likelihood.derivatives(y, f)
-        tau = -w * curvature
-        sites = Sites(nu=w * slope + tau * f, tau=tau)
-        q = prior.condition(sites)
-        log_prob, *_ = likelihood.derivatives(y, q.mean)
-        evidence = float(w @ log_prob) - 0.5 * float(q.alpha @ q.mean) - q.half_logdet
-        return Result(sites, q, evidence, lambda: _adjoint(likelihood, y, w, q), info)
 
+        def curve(f: Array) -> tuple[Array, Array, Array]:
+            value, slope, curvature = likelihood.derivatives(y, f)
+            return w * value, w * slope, w * curvature
 
-def _find_mode(
-    prior: Prior, likelihood: HasDerivatives, y: Array, w: Array, init: Sites | None, settings: Laplace
-) -> tuple[Array, Info]:
-    """Run Newton's method, each step only as exact as the distance to the mode deserves."""
-    point = _start(prior, likelihood, y, w, init)
-    last = np.inf
-    for n_iter in range(1, settings.max_iter + 1):
-        r = w * point.slope - point.alpha
-        d, Kd = prior.newton(-w * point.curvature, r, rtol=min(1e-2, max(1e-9, last)))
-        decrement = max(0.0, float(r @ Kd)) ** 0.5
-        if decrement <= settings.tol:
-            return point.f + Kd, Info(True, n_iter, decrement)
-        # At the floor of rounding the decrement stops falling: nothing more is to be had.
-        if decrement < 1e-5 and decrement > 0.5 * last:
-            return point.f, Info(True, n_iter, decrement)
-        moved = _line_search(likelihood, y, w, point, d, Kd)
-        if moved is None:
-            return point.f, Info(decrement < 1e-5, n_iter, decrement)
-        point, last = moved, decrement
-    return point.f, Info(False, settings.max_iter, last)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Point:
-    alpha: Array
-    f: Array
-    psi: float
-    slope: Array
-    curvature: Array
-
-
-def _point(likelihood: HasDerivatives, y: Array, w: Array, alpha: Array, f: Array) -> _Point:
-    value, slope, curvature = likelihood.derivatives(y, f)
-    return _Point(alpha, f, float(w @ value) - 0.5 * float(alpha @ f), slope, curvature)
-
-
-def _start(prior: Prior, likelihood: HasDerivatives, y: Array, w: Array, init: Sites | None) -> _Point:
-    """Start at the mean that the last sites have under this prior, if that beats f = 0."""
-    zero = np.zeros(prior.n)
-    point = _point(likelihood, y, w, zero, zero)
-    if init is None:
-        return point
-    warm = _point(likelihood, y, w, *prior.newton(init.tau, init.nu, rtol=1e-3))
-    return warm if warm.psi >= point.psi else point
-
-
-def _line_search(
-    likelihood: HasDerivatives, y: Array, w: Array, point: _Point, d: Array, Kd: Array
-) -> _Point | None:
-    """Halve the step until Psi does not fall; None if it falls however short the step is."""
-    slack = 1e-13 * (1.0 + abs(point.psi))
-    step = 1.0
-    for _ in range(30):
-        moved = _point(likelihood, y, w, point.alpha + step * d, point.f + step * Kd)
-        if moved.psi >= point.psi - slack:
-            return moved
-        step *= 0.5
-    return None
+        start = first_point(prior, curve, init)
+        mode = find_mode(prior, curve, start, tol=self.tol, max_iter=self.max_iter)
+        q = prior.condition(mode.sites)
+        evidence = float(curve(q.mean)[0].sum()) - 0.5 * float(q.alpha @ q.mean) - q.half_logdet
+        return Result(mode.sites, q, evidence, lambda: _adjoint(likelihood, y, w, q), mode.info)
 
 
 def _adjoint(likelihood: HasDerivatives, y: Array, w: Array, q: Conditioned) -> Adjoint:

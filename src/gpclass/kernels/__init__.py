@@ -27,8 +27,9 @@ from sklearn.gaussian_process.kernels import (
     WhiteKernel,
 )
 
-from gpclass.kernels import composite, linear  # noqa: F401  (they register their kernels)
+from gpclass.kernels import linear  # noqa: F401  (it registers its kernels)
 from gpclass.kernels.columns import Columns, bind_columns
+from gpclass.kernels.composite import has_noise
 from gpclass.kernels.functions import diag, matrix, pullback, pullback_diag, pullback_inputs
 from gpclass.kernels.neural import NeuralNetwork
 from gpclass.kernels.stationary import Profile, register_stationary
@@ -59,6 +60,7 @@ __all__ = [
     "WhiteKernel",
     "bind_columns",
     "diag",
+    "has_noise",
     "matrix",
     "pullback",
     "pullback_diag",

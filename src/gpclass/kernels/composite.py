@@ -36,6 +36,21 @@ def _is_noise(kernel: Kernel) -> bool:
     return kind is WhiteKernel
 
 
+def has_noise(kernel: Kernel) -> bool:
+    """Return whether the kernel gives each row noise of its own, so that it tells copies of a row apart.
+
+    Examples
+    --------
+    >>> from gpclass.kernels import RBF, WhiteKernel, has_noise
+    >>> has_noise(2.0 * RBF() + WhiteKernel()), has_noise(RBF())
+    (True, False)
+    """
+    parts = [part for part in kernel.get_params(deep=False).values() if isinstance(part, Kernel)]
+    if parts:
+        return any(has_noise(part) for part in parts)
+    return isinstance(kernel, WhiteKernel) or fill.is_default(kernel)  # who knows what a stranger does
+
+
 def _dtype(X: Inputs) -> type:
     return np.float32 if getattr(X, "dtype", None) == np.float32 else np.float64
 

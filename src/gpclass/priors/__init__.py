@@ -1,5 +1,5 @@
 """Priors: the covariance of the latent values at the data, at one theta."""
 
-from gpclass.priors.dense import DensePrior
+from gpclass.priors.dense import DensePrior, NotPositiveError
 
-__all__ = ["DensePrior"]
+__all__ = ["DensePrior", "NotPositiveError"]

@@ -27,6 +27,10 @@ from gpclass.protocols import Adjoint, Array, Conditioned, Inputs, Sites
 TINY = 1e-5  # below this tau_i K_ii, (1 - [B⁻¹]_ii) / tau_i has lost too many digits
 
 
+class NotPositiveError(ValueError):
+    """A covariance matrix has a negative eigenvalue, by its nature or by rounding."""
+
+
 class DensePrior:
     """N(f | 0, K + nugget I) with K = k(X, X) in memory.
 
@@ -127,10 +131,11 @@ class DensePrior:
         try:
             self._B.factor(self.K, s)
         except np.linalg.LinAlgError:
-            raise ValueError(
+            raise NotPositiveError(
                 f"The kernel {self.kernel} gave a covariance matrix with a negative eigenvalue on the "
-                f"{self.n} training inputs, expected a positive semi-definite one: check that it is a "
-                "valid covariance function at these hyperparameters."
+                f"{self.n} training inputs, expected a positive semi-definite one: either it is no "
+                f"covariance function, or its values (up to {self.K.diagonal().max():.2g} here) are too "
+                "large to be told apart in double precision; scale the inputs or lower the upper bounds."
             ) from None
 
     def pullback(self, adjoint: Adjoint) -> Array:
