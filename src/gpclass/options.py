@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gpclass.inference import Laplace
+from gpclass.inference import EP, VI, Laplace
 from gpclass.kernels import CompoundKernel, Kernel
 from gpclass.likelihoods import Logit, Probit
 from gpclass.multiclass import fit_one_vs_one, fit_one_vs_rest
@@ -15,7 +15,7 @@ from gpclass.predictive import ROUTES
 from gpclass.protocols import Inference, Likelihood
 
 LIKELIHOODS: dict[str, Any] = {"logit": Logit, "probit": Probit}
-INFERENCES: dict[str, Any] = {"laplace": Laplace}
+INFERENCES: dict[str, Any] = {"laplace": Laplace, "ep": EP, "vi": VI}
 MULTI_CLASS: dict[str, Any] = {"one_vs_rest": fit_one_vs_rest, "one_vs_one": fit_one_vs_one}
 
 

@@ -26,10 +26,14 @@ Inputs = Any  # rows of a 2-D array, or a sequence of structured objects
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sites:
-    """Gaussian factors exp(nu f - tau f² / 2), one a datum."""
+    """Gaussian factors exp(nu f - tau f² / 2), one a datum.
+
+    ``spread`` is the variance at which a method made them, if it used one; a warm start begins there.
+    """
 
     nu: Array
     tau: Array
+    spread: Array | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,7 +47,7 @@ class Expected:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tilted:
-    """What N(f | mean, var) p(y|f) looks like, with Z its mass.
+    """What N(f | mean, var) p(y|f)^power looks like, with Z its mass.
 
     ``slope`` and ``curvature`` are d log Z / d mean and -d² log Z / d mean²; ``shrink`` is the
     tilted variance over ``var``, so the tilted mean is mean + var · slope.
@@ -138,8 +142,8 @@ class HasExpected(Protocol):
 class HasTilted(Protocol):
     """What expectation propagation needs."""
 
-    def tilted(self, y: Array, mean: Array, var: Array) -> Tilted:
-        """Return mass and moments of N(f | mean, var) p(y|f)."""
+    def tilted(self, y: Array, mean: Array, var: Array, power: Array | float = 1.0) -> Tilted:
+        """Return mass and moments of N(f | mean, var) p(y|f)^power."""
 
 
 @runtime_checkable
@@ -172,6 +176,9 @@ class Conditioned(Protocol):
 
         A smaller ``tiny`` is cheaper and gives fewer digits where a site is nearly flat.
         """
+
+    def inverse_diagonal(self) -> Array:
+        """Return the diagonal of B⁻¹, which is 1 - tau v."""
 
     def trace_inv_B(self) -> float:
         """Return the trace of B⁻¹."""

@@ -1,5 +1,7 @@
 """Approximations of p(f | X, y): each a frozen record of settings, called at one theta."""
 
+from gpclass.inference.ep import EP
 from gpclass.inference.laplace import Laplace
+from gpclass.inference.variational import VI
 
-__all__ = ["Laplace"]
+__all__ = ["EP", "VI", "Laplace"]

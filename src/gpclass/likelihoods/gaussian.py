@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gpclass.likelihoods.power import check_power
 from gpclass.likelihoods.quadrature import flatten, quiet
 from gpclass.protocols import Array, Expected, Tilted
 
@@ -57,13 +58,17 @@ class Gaussian:
             parts = (value, r / self.noise, np.full_like(r, -1.0 / self.noise))
         return Expected(*(a.reshape(shape) for a in parts))
 
-    def tilted(self, y: Array, mean: Array, var: Array) -> Tilted:
-        """Return mass and moments of N(f | mean, var) N(y | f, noise)."""
-        shape, (y, mean, var) = flatten(y, mean, var)
+    def tilted(self, y: Array, mean: Array, var: Array, power: Array | float = 1.0) -> Tilted:
+        """Return mass and moments of N(f | mean, var) N(y | f, noise)^power, power from 0 to 2."""
+        shape, (y, mean, var, power) = flatten(y, mean, var, power)
+        check_power(power)
         with quiet():
             r = y - mean
-            total = self.noise + var
-            parts = (_log_normal(r, total), r / total, 1.0 / total, self.noise / total)
+            # N(y | f, noise)^power is N(y | f, noise / power) but for a constant; power 0 is no datum.
+            total = self.noise + power * var
+            log_ratio = np.log(total / self.noise) + power * np.log(2.0 * np.pi * self.noise)
+            log_mass = -0.5 * (power * r * (r / total) + log_ratio)
+            parts = (log_mass, power * r / total, power / total, self.noise / total)
         return Tilted(*(a.reshape(shape) for a in parts))
 
 

@@ -24,6 +24,7 @@ import numpy as np
 from scipy.special import erfcx, expit, ndtr
 
 from gpclass.likelihoods.normal import density, tail
+from gpclass.likelihoods.power import REACH, Four, Link, integrate
 from gpclass.likelihoods.quadrature import Mask, by_regime, lattice_sums, orders
 from gpclass.protocols import Array
 
@@ -88,6 +89,42 @@ def _tilted_derivatives(mu: Array, var: Array) -> Array:
     slope = np.where(positive, scale, 1.0) * a.first / Z
     curvature = slope * slope + np.where(positive, scale, -1.0) * a.second / Z
     return np.stack([log_mass, slope, curvature, 1.0 - var * curvature])
+
+
+def tilted_power(z: Array, var: Array, power: Array) -> Four:
+    """Return the same of N(f | z, var) sigma(f)^power."""
+    # The reflection, with the power: log Z(z) = power (z + power var/2) + log Z(mu).
+    low = z + 0.5 * power * var
+    reflect = low < 0.0
+    mu = np.where(reflect, -z - power * var, z)
+    log_mass, slope, curvature, shrink = integrate(_LINK, mu, var, power)
+    log_mass += np.where(reflect, power * low, 0.0)
+    return log_mass, np.where(reflect, power - slope, slope), curvature, shrink
+
+
+def _functions(f: Array) -> tuple[Array, Array, Array]:
+    """Return -l, l' and -l'' of l = log sigma."""
+    down = expit(-f)
+    return np.log1p(np.exp(-np.abs(f))) - np.minimum(f, 0.0), down, down * expit(f)
+
+
+def _over_exponential(f: Array) -> tuple[Array, Array, Array]:
+    """Return -l, l' and -l'' times exp(f), for f not far below 0."""
+    E = np.exp(-f)
+    ratio = np.ones_like(f)
+    np.divide(np.log1p(E), E, out=ratio, where=E > 1e-20)
+    r = 1.0 / (1.0 + E)
+    return ratio, r, r * r
+
+
+_LINK = Link(
+    functions=_functions,
+    over=_over_exponential,
+    factor=lambda f: np.exp(-f),
+    shift=lambda z, var: (0.5 * var - z, z - var, var),
+    far=lambda var: var + REACH * np.sqrt(var),
+    bend=0.25,
+)
 
 
 # ------------------------------------------------------------------------ narrow Gaussians

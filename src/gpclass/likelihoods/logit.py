@@ -8,6 +8,7 @@ import numpy as np
 from scipy.special import expit
 
 from gpclass.likelihoods import logistic
+from gpclass.likelihoods import power as power_rules
 from gpclass.likelihoods.quadrature import flatten, quiet
 from gpclass.protocols import Array, Expected, Tilted
 
@@ -76,12 +77,9 @@ class Logit:
         slope = y * np.where(z < 0.0, 1.0 - slope, slope)
         return Expected(value.reshape(shape), slope.reshape(shape), -curvature.reshape(shape))
 
-    def tilted(self, y: Array, mean: Array, var: Array) -> Tilted:
-        """Return mass and moments of N(f | mean, var) p(y|f)."""
-        shape, (y, mean, var) = flatten(y, mean, var)
-        with quiet():
-            log_mass, slope, curvature, shrink = logistic.tilted(y * mean, var)
-        return Tilted(*(a.reshape(shape) for a in (log_mass, y * slope, curvature, shrink)))
+    def tilted(self, y: Array, mean: Array, var: Array, power: Array | float = 1.0) -> Tilted:
+        """Return mass and moments of N(f | mean, var) p(y|f)^power, power from 0 to 2."""
+        return power_rules.tilted(logistic.tilted, logistic.tilted_power, y, mean, var, power)
 
     def log_predict(self, mean: Array, var: Array) -> Array:
         """Return log of p(class|f) averaged over N(f | mean, var), columns y=-1 and y=+1."""

@@ -8,8 +8,10 @@ from functools import cache
 import numpy as np
 from scipy.special import erfcx, log_ndtr, ndtr
 
+from gpclass.likelihoods import power as power_rules
 from gpclass.likelihoods.normal import density, tail
-from gpclass.likelihoods.quadrature import by_regime, flatten, hermite_average, lattice_sums, quiet
+from gpclass.likelihoods.power import REACH, WIDE, Four, Link, bounded, from_moments, integrate
+from gpclass.likelihoods.quadrature import by_regime, flatten, hermite_average, lattice_sums, orders, quiet
 from gpclass.protocols import Array, Expected, Tilted
 
 
@@ -73,18 +75,9 @@ class Probit:
             value, slope, curvature = _expected(y * mean, var)
         return Expected(*(a.reshape(shape) for a in (-value, y * slope, -curvature)))
 
-    def tilted(self, y: Array, mean: Array, var: Array) -> Tilted:
-        """Return mass and moments of N(f | mean, var) p(y|f) (Rasmussen & Williams, section 3.9)."""
-        shape, (y, mean, var) = flatten(y, mean, var)
-        with quiet():
-            q = 1.0 / np.sqrt(1.0 + var)
-            z = y * mean * q
-            t = tail(z)
-            curvature = q * q * t.rho * t.kappa
-            # 1 - var · curvature, with omega = 1 - rho kappa: a sum of positive terms, never above 1.
-            shrink = (1.0 + var * t.omega) / (1.0 + var)
-            parts = (log_ndtr(z), y * q * t.rho, curvature, shrink)
-        return Tilted(*(a.reshape(shape) for a in parts))
+    def tilted(self, y: Array, mean: Array, var: Array, power: Array | float = 1.0) -> Tilted:
+        """Return mass and moments of N(f | mean, var) p(y|f)^power, power from 0 to 2."""
+        return power_rules.tilted(_tilted, _tilted_power, y, mean, var, power)
 
     def log_predict(self, mean: Array, var: Array) -> Array:
         """Return log of p(class|f) averaged over N(f | mean, var), columns y=-1 and y=+1."""
@@ -104,6 +97,59 @@ class Probit:
         return first.reshape(shape), second.reshape(shape)
 
 
+# -------------------------------------------------------------------------- tilted Gaussians
+
+
+def _tilted(z: Array, var: Array) -> Four:
+    """Return log mass, slope, curvature and shrink of Phi(f) N(f | z, var) (R&W, section 3.9)."""
+    q = 1.0 / np.sqrt(1.0 + var)
+    z = z * q
+    t = tail(z)
+    # shrink = 1 - var · curvature, with omega = 1 - rho kappa: a sum of positive terms, never above 1.
+    return log_ndtr(z), q * t.rho, q * q * t.rho * t.kappa, (1.0 + var * t.omega) / (1.0 + var)
+
+
+def _tilted_power(z: Array, var: Array, power: Array) -> Four:
+    """Return the same of Phi(f)^power N(f | z, var)."""
+    low = z < np.where(var < WIDE, 0.0, -REACH * np.sqrt(var) * np.sqrt(1.0 + power * var))
+    out = np.empty((4, z.size))
+    out[:, low] = _power_left(z[low], var[low], power[low])
+    out[:, ~low] = integrate(_LINK, z[~low], var[~low], power[~low])
+    log_mass, slope, curvature, shrink = out
+    return log_mass, slope, curvature, shrink
+
+
+def _power_left(z: Array, var: Array, power: Array) -> Four:
+    """Gauss-Hermite with phi^power taken out of Phi^power = (phi / rho)^power: what is left varies slowly.
+
+    phi^power N(f | z, var) is, up to a factor, N(f | q² z, q² var) with q² = 1/(1 + power var).
+    """
+    q2 = 1.0 / (1.0 + power * var)
+    centre, spread = q2 * z, q2 * var
+    sums = np.empty((5, z.size))
+    top = -power * np.log(tail(centre).rho)
+    for i, x, w in orders(spread):
+        t = tail(centre[i, None] + np.sqrt(spread[i, None]) * x)
+        W = w * np.exp(-power[i, None] * np.log(t.rho) - top[i, None])
+        mass = W.sum(axis=1)
+        first, second, mean = ((W * a).sum(axis=1) / mass for a in (t.rho, t.rho * t.kappa, x))
+        square, variance = (
+            (W * (a - b[:, None]) ** 2).sum(axis=1) / mass for a, b in ((t.rho, first), (x, mean))
+        )
+        sums[:, i] = mass, first, second, square, variance
+    mass, first, second, square, variance = sums
+    gauss = -0.5 * (power * (np.log(2.0 * np.pi) + z * centre) - np.log(q2))
+    direct = power * second - power * power * square
+    out = from_moments(gauss + top + np.log(mass), power * first, direct, q2 * variance, var)
+    return bounded(*out, var, power)
+
+
+def _shift(z: Array, var: Array) -> tuple[Array, Array, Array]:
+    """Return log mass, mean and variance of phi(f) N(f | z, var)."""
+    q2 = 1.0 / (1.0 + var)
+    return -0.5 * (np.log(2.0 * np.pi) + z * (z * q2) - np.log(q2)), z * q2, var * q2
+
+
 # ------------------------------------------------------ averages of log Phi and its derivatives
 #
 # -log Phi, rho and rho kappa are positive: nothing cancels in a sum of them. They are analytic for
@@ -117,14 +163,13 @@ class Probit:
 #              phi(f) N(f | mean, var) = q phi(q mean) N(f | q² mean, q² var),   q² = 1/(1 + var),
 #          does. Gauss-Hermite on the right-hand side, functions divided by phi.
 
-_REACH = 9.0  # standard deviations beyond which a Gaussian is nothing
 _RIGHT = 8.5
 
 
 def _expected(z: Array, var: Array) -> Array:
     """Return E[-log Phi], E[rho], E[rho kappa] under N(z, var)."""
     central = (var >= 0.04) & (var <= 1.0) & (np.abs(z) <= 6.0)
-    wide = (var > 1.0) & (z >= -_REACH * np.sqrt(var)) & (z <= _RIGHT * (1.0 + var))
+    wide = (var > 1.0) & (z >= -REACH * np.sqrt(var)) & (z <= _RIGHT * (1.0 + var))
     rest = ~(central | wide)
     parts = [(central, _central), (wide, _wide), (rest & (z <= 0.0), _left), (rest & (z > 0.0), _right)]
     return by_regime(3, parts, z, var)
@@ -156,6 +201,16 @@ def _over_density(f: Array) -> tuple[Array, Array, Array]:
     return mills * ratio, 1.0 / (1.0 - p), (f + phi / (1.0 - p)) / (1.0 - p)
 
 
+_LINK = Link(
+    functions=_functions,
+    over=_over_density,
+    factor=density,
+    shift=_shift,
+    far=lambda var: 6.0 * (1.0 + var),
+    bend=1.0,
+)
+
+
 @cache
 def _central_lattice() -> tuple[Array, Array]:
     """Step 0.15 is 0.77 of the least width, s' = √(var/(1+var)) at var = 0.04, of phi(f) N(f)."""
@@ -176,7 +231,7 @@ def _wide_lattice() -> tuple[Array, Array]:
     -18 s, s = 3 10^4, to where phi, shifted by at most 8.5, ends.
     """
     b, h = 4.0, 0.25
-    low, high = (b / h * np.arcsinh(f / b) for f in (-2.0 * _REACH * 3e4, _RIGHT + _REACH))
+    low, high = (b / h * np.arcsinh(f / b) for f in (-2.0 * REACH * 3e4, _RIGHT + REACH))
     u = h / b * np.arange(np.floor(low), np.ceil(high) + 1.0)
     f = b * np.sinh(u)
     return f, (h * np.cosh(u))[:, None] * np.stack(_functions(f), axis=1)

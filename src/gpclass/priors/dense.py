@@ -181,13 +181,14 @@ class DensePrior:
 class DenseConditioned:
     """q(f) ∝ N(f | 0, K) Π sites. Variances and R are worked out in place when first asked for."""
 
-    __slots__ = ("B", "alpha", "half_logdet", "mean", "prior", "scale")
+    __slots__ = ("B", "_diagonal", "alpha", "half_logdet", "mean", "prior", "scale")
 
     def __init__(
         self, prior: DensePrior, B: BForm, scale: Array, alpha: Array, mean: Array, half_logdet: float
     ) -> None:
         self.prior, self.B, self.scale = prior, B, scale
         self.alpha, self.mean, self.half_logdet = alpha, mean, half_logdet
+        self._diagonal: Array | None = None
 
     def var(self, tiny: float = TINY) -> Array:
         """Return the marginal variances: (1 - [B⁻¹]_ii) / tau_i, or K_ii - (K R K)_ii for tiny tau_i.
@@ -195,7 +196,7 @@ class DenseConditioned:
         The first form loses digits like 1 / (tau_i v_i), the second costs n² for each such i.
         """
         tau, prior_var = self.scale**2, self.prior.K.diagonal()
-        var = 1.0 - self.B.inverse_diagonal()
+        var = 1.0 - self.inverse_diagonal()
         flat = tau * prior_var <= tiny
         var /= np.where(flat, 1.0, tau)
         indices = np.flatnonzero(flat)
@@ -208,9 +209,15 @@ class DenseConditioned:
     def _column(self, i: int) -> Array:
         return np.concatenate([self.prior.K[i, :i], self.prior.K[i:, i]])
 
+    def inverse_diagonal(self) -> Array:
+        """Return the diagonal of B⁻¹."""
+        if self._diagonal is None:
+            self._diagonal = self.B.inverse_diagonal()
+        return self._diagonal
+
     def trace_inv_B(self) -> float:
         """Return tr B⁻¹."""
-        return float(self.B.inverse_diagonal().sum())
+        return float(self.inverse_diagonal().sum())
 
     def multiply_K(self, v: Array) -> Array:
         """Return K v."""
