@@ -180,9 +180,9 @@ class GaussianProcessClassifier(ClassifierMixin, BaseEstimator):
         X, y = check_inputs(self, X, y, vectors=vectors, fitting=True)
         check_labels(y)
         weight = check_weights(sample_weight, self.class_weight, y)
-        if weight is not None and (weight == 0.0).any():
-            kept = np.flatnonzero(weight)
-            X, y, weight = take(X, kept), y[kept], weight[kept]
+        kept = np.arange(len(y)) if weight is None else np.flatnonzero(weight)
+        if len(kept) < len(y):
+            X, y, weight = take(X, kept), y[kept], None if weight is None else weight[kept]
         classes, codes = np.unique(y, return_inverse=True)
         if len(classes) < 2:
             raise ValueError(
@@ -195,12 +195,12 @@ class GaussianProcessClassifier(ClassifierMixin, BaseEstimator):
         kernel = self.kernel
         if kernel is not None and hasattr(self, "feature_names_in_"):
             kernel = bind_columns(kernel, self.feature_names_in_)
-        X, codes, weight = merge_copies(X, codes, weight, kernel)
+        X, codes, weight, home = merge_copies(X, codes, weight, kernel)
         problem = self._problem(np.copy(X) if self.copy_X_train else X, codes, weight, kernel)
         with reporter(self.verbose) as report:
             fitted = self._fit_models(problem, codes, len(classes), seed, report)
         # Only now: a fit that fails leaves the last one as it was.
-        self.base_estimator_, self._seed = fitted, seed
+        self.base_estimator_, self._seed, self._home = fitted, seed, (kept, home, codes[home])
         self.classes_, self.n_classes_ = classes, len(classes)
         for model in self.base_estimator_.models:
             for sentence in complaints(model, at_bounds=self.kernel is not None):
@@ -354,6 +354,21 @@ class GaussianProcessClassifier(ClassifierMixin, BaseEstimator):
         """The course of learning, or a list of them; None where nothing was learned."""
         learned = [model.learned for model in self._fitted_models()]
         return _one_or_list([None if end is None else end.history for end in learned])
+
+    @property
+    def loo_proba_(self) -> Array:
+        """Class probabilities of each training row of positive weight, from the other rows."""
+        self._fitted_models()
+        if isinstance(self.base_estimator_, OneVsOne):
+            raise AttributeError("multi_class='one_vs_one' has no leave-one-out probabilities.")
+        out: Array = np.exp(self.base_estimator_.loo[self._home[1]])
+        return out
+
+    @property
+    def loo_log_score_(self) -> float:
+        """Mean log probability of a training row's own class, from the other rows."""
+        with np.errstate(divide="ignore"):
+            return float(np.mean(np.log(self.loo_proba_[np.arange(len(self._home[1])), self._home[2]])))
 
     # --------------------------------------------------------------------------- helpers
 

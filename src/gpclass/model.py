@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from gpclass.inference.cavity import cavity, copies_of
 from gpclass.learning import Learned, Optimizer, Problem, bound_messages, learn
 from gpclass.predictive import interval, log_proba, proba_gradient
 from gpclass.protocols import Array, Info, Inputs, Posterior, Sites
@@ -36,6 +37,7 @@ class LatentModel:
     evidence: float | None
     info: Info
     learned: Learned | None
+    loo: Array  # log probabilities of the two classes at each datum, from the others
     kernel: Any  # a copy of the problem's that a user may change without harm
 
     def log_proba(self, X: Inputs, route: str, rng: np.random.Generator | None = None) -> Array:
@@ -105,8 +107,10 @@ def fit_latent(
         init = learned.sites
     prior = problem.prior(problem.kernel.theta)
     result = problem.infer(prior, init)
+    left_out = cavity(result.conditioned, copies_of(problem.weight, prior.n), tiny=1e-9)
     return LatentModel(
         problem=problem,
+        loo=problem.likelihood.log_predict(*left_out),
         posterior=prior.posterior(result.conditioned),
         sites=result.sites,
         evidence=result.evidence,

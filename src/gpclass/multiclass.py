@@ -29,9 +29,12 @@ class OneVsRest:
 
     def log_proba(self, X: Inputs, route: str, rng: np.random.Generator | None = None) -> Array:
         """Return log class probabilities, shape (n, n_classes)."""
-        raw = np.column_stack([model.log_proba(X, route, rng)[:, 1] for model in self.models])
-        out: Array = raw - np.logaddexp.reduce(raw, axis=1, keepdims=True)
-        return out
+        return _normalise([model.log_proba(X, route, rng) for model in self.models])
+
+    @property
+    def loo(self) -> Array:
+        """Log class probabilities at each datum, from the others."""
+        return _normalise([model.loo for model in self.models])
 
     def proba_gradient(self, X: Array, route: str) -> Array:
         """Return the gradients of the class probabilities, shape (n, n_classes, d)."""
@@ -77,6 +80,12 @@ class OneVsRest:
             p = np.exp(L - np.logaddexp.reduce(L, axis=0))
             low[i], high[i] = np.quantile(p, tails, axis=1)
         return low, high
+
+
+def _normalise(against_rest: list[Array]) -> Array:
+    raw = np.column_stack([pair[:, 1] for pair in against_rest])
+    out: Array = raw - np.logaddexp.reduce(raw, axis=1, keepdims=True)
+    return out
 
 
 @dataclass(frozen=True, slots=True, eq=False)

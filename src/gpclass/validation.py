@@ -104,22 +104,22 @@ def _check_each_weight(weight: Array) -> None:
         raise ValueError("All sample weights are zero, expected some positive ones.")
 
 
-def merge_copies(X: Inputs, codes: Any, weight: Array | None, kernel: Any) -> tuple[Any, Any, Any]:
-    """Return distinct rows with their classes and the sums of their weights, in an order of their own.
+def merge_copies(X: Inputs, codes: Any, weight: Array | None, kernel: Any) -> tuple[Any, Any, Any, Any]:
+    """Return distinct rows, their classes, the sums of their weights, and where each given row went.
 
     k copies of a datum are one datum of weight k, so that the cost is that of the distinct ones, and the
     answer to the last bit does not depend on which of the two was given. Kernels with noise of their own
     for each row (`WhiteKernel`) tell copies apart, so then nothing is merged.
     """
     if not isinstance(X, np.ndarray) or X.ndim != 2 or (kernel is not None and has_noise(kernel)):
-        return X, codes, weight
+        return X, codes, weight, np.arange(len(codes))
     rows, first, inverse = np.unique(
         np.column_stack([X, codes]), axis=0, return_index=True, return_inverse=True
     )
     if len(rows) == len(X) and weight is None:
-        return X, codes, None
+        return X, codes, None, np.arange(len(codes))
     total = np.bincount(inverse.ravel(), weights=weight)
-    return X[first], codes[first], None if (total == 1.0).all() else total
+    return X[first], codes[first], None if (total == 1.0).all() else total, inverse.ravel()
 
 
 def default_kernel(X: Array, weight: Array | None = None) -> Any:

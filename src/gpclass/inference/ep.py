@@ -12,8 +12,8 @@ k / (1 - v_c k). At a *fixed* v_c, m grows with m_c, so g is a function of m, wi
     dg/dm = (dg/dm_c) / (dm/dm_c) = -k / (1 - v_c k),
 
 minus the precision of the share. So EP at fixed cavity variances is the maximum of the curves
-c h(m),  h(m) = log Z + ½ v_c g²,  h' = g:  concave, and Laplace's when v_c = 0. What is left is to make the v_c
-those of the posterior found: 1/v_c = 1/v - tau/c, or v_c = v c / (c - 1 + [B⁻¹]_ii), without cancellation.
+c h(m),  h(m) = log Z + ½ v_c g²,  h' = g:  concave, and Laplace's when v_c = 0. What is left is to make
+the v_c those of the posterior found (see `cavity`).
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 
+from gpclass.inference.cavity import cavity
 from gpclass.inference.checks import check_settings, require
 from gpclass.inference.mode import Curve
 from gpclass.inference.settle import settle
@@ -51,7 +52,7 @@ class EP:
     >>> prior = DensePrior(4.0 * RBF(1.0), np.array([[0.0], [1.0], [3.0]]))
     >>> result = EP()(prior, Probit(), np.array([1.0, 1.0, -1.0]))
     >>> result.info.converged, round(result.evidence, 4)
-    (True, -1.7886)
+    (True, -1.8596)
     """
 
     power: float = 1.0
@@ -126,17 +127,17 @@ class Propagation:
 
     def spread(self, q: Conditioned) -> Array:
         """Return the cavity variances."""
-        out: Array = q.var() * self.copies / (self.copies - 1.0 + q.inverse_diagonal())
-        return out
+        return cavity(q, self.copies)[1]
 
     def evidence(self, q: Conditioned) -> float:
         """Return the free energy (R&W eq. 3.65), with the cavities of q, whether or not it has converged.
 
-        log Z = log ∫ prior x sites + Σ c (log ∫ cavity x p^a - log ∫ cavity x share); with the share of alpha,
-        b = alpha / c, the cavity mean is m - v_c b, and all squares in means come together in v_c b².
+        log Z = log ∫ prior x sites + Σ c (log ∫ cavity x p^a - log ∫ cavity x share). With the share
+        b = alpha / c the cavity mean is m - v_c b, and all squares in means come together in v_c b².
         """
-        v_c, b = self.spread(q), q.alpha / self.copies
-        t = self.tilted(q.mean - v_c * b, v_c)
+        m_c, v_c = cavity(q, self.copies)
+        log_mass = self.tilted(m_c, v_c).log_mass
         ratio = 1.0 - 1.0 / self.copies + q.inverse_diagonal() / self.copies  # v / v_c
-        local = self.copies * (t.log_mass + 0.5 * v_c * b**2 - 0.5 * np.log(ratio))
+        b = q.alpha / self.copies
+        local = self.copies * (log_mass + 0.5 * v_c * b**2 - 0.5 * np.log(ratio))
         return float(local.sum()) - 0.5 * float(q.alpha @ q.mean) - q.half_logdet

@@ -2,8 +2,8 @@
 
 At given spreads (one number a datum: its marginal variance, or its cavity's) a method is a set of concave
 curves, whose maximum `find_mode` finds with matrix-vector products. The sites found there give new
-variances, for one factorisation, and these new spreads. Means follow variances at once, so the
-iteration contracts fast, about tenfold a round; Anderson's mixing of the last few rounds helps where it does not.
+variances, for one factorisation, and these new spreads. Means follow variances at once, so the iteration
+contracts fast, about tenfold a round; Anderson's mixing of the last few rounds helps where it does not.
 """
 
 from __future__ import annotations
