@@ -31,6 +31,7 @@ LAYERS = [
     "model",
     "multiclass",
     "options",
+    "fitted",
     "estimator",
     "compare",
     "plotting",

@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from gpclass import linalg
-from gpclass.linalg import BForm, Stage, conjugate_gradient, multiply, require_memory, row_tiles
+from gpclass.linalg import BForm, Stage, cholesky, conjugate_gradient, multiply, require_memory, row_tiles
 
 
 @pytest.fixture(params=[1, 7, 130, 700])
@@ -48,6 +48,17 @@ def test_every_stage_gives_the_same_answers(problem):
     assert_allclose(form.quadratic_forms(V), np.einsum("ij,jk,ik->i", V, inverse, V), atol=1e-10)
     assert_allclose(form.inverse_diagonal(), inverse.diagonal(), atol=1e-12)
     assert form.stage == Stage.INVERSE_FACTOR
+
+
+@pytest.mark.parametrize("n", [64, 193, 300, 511])
+def test_the_blocked_factor_is_the_factor(n):
+    A = np.random.default_rng(n).normal(size=(n, n))
+    B = np.eye(n) + A @ A.T
+    blocked = np.tril(B) + np.triu(np.full((n, n), 7.0), 64)
+    cholesky(blocked, block=64)
+    assert_allclose(np.tril(blocked), np.linalg.cholesky(B), atol=1e-10)
+    with pytest.raises(np.linalg.LinAlgError):
+        cholesky(B - 100.0 * np.eye(n) * (np.arange(n) == n - 1) * B[-1, -1], block=64)
 
 
 def test_an_indefinite_matrix_is_refused():

@@ -13,7 +13,9 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from gpclass.decision import bayes_decision, check_cost
-from gpclass.kernels import CompoundKernel, bind_columns
+from gpclass.evidence import check_model
+from gpclass.fitted import FittedAttributes, one_or_list
+from gpclass.kernels import bind_columns
 from gpclass.learning import Hyperprior, Problem
 from gpclass.model import LatentModel, LearningPlan, complaints, fit_latent
 from gpclass.multiclass import OneVsOne, mean_evidence, split_theta
@@ -30,7 +32,7 @@ from gpclass.validation import (
 )
 
 
-class GaussianProcessClassifier(ClassifierMixin, BaseEstimator):
+class GaussianProcessClassifier(FittedAttributes, ClassifierMixin, BaseEstimator):
     """Gaussian-process classification, a drop-in for scikit-learn's class of the same name.
 
     A latent function f with a Gaussian-process prior is squashed to class probabilities by a
@@ -44,7 +46,7 @@ class GaussianProcessClassifier(ClassifierMixin, BaseEstimator):
         length scale a column, started and bounded by the spread of each column.
     likelihood : {"logit", "probit"} or object, default="logit"
         p(y|f), as a name or as an object of `gpclass.likelihoods`.
-    inference : {"laplace"} or object, default="laplace"
+    inference : {"laplace", "ep", "vi"} or object, default="laplace"
         The approximation of p(f|X, y), as a name or as a settings record of `gpclass.inference`.
     optimizer : "fmin_l_bfgs_b", callable or None, default="fmin_l_bfgs_b"
         How the evidence is maximised. A callable gets ``(obj_func, initial_theta, bounds)`` and returns
@@ -309,6 +311,17 @@ class GaussianProcessClassifier(ClassifierMixin, BaseEstimator):
 
     # -------------------------------------------------------------------------- evidence
 
+    def check_approximation(self, n_samples: int = 2000, random_state: Any = None) -> Any:
+        """Measure how wrong the approximation is, by importance sampling from it.
+
+        Returns an `gpclass.evidence.ApproximationCheck` (for three classes or more a list, one for each
+        two-class model): evidence, corrected evidence with its standard error, how far the
+        probabilities at the training inputs shift, and whether the correction can be believed.
+        """
+        check_is_fitted(self)
+        rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
+        return one_or_list([check_model(model, n_samples, rng) for model in self.base_estimator_.models])
+
     def log_marginal_likelihood(
         self, theta: Any = None, eval_gradient: bool = False, clone_kernel: bool = True
     ) -> Any:
@@ -336,46 +349,7 @@ class GaussianProcessClassifier(ClassifierMixin, BaseEstimator):
                 model.kernel.theta = part
         return (value, gradient) if eval_gradient else value
 
-    # ------------------------------------------------------------------------ attributes
-
-    @property
-    def kernel_(self) -> Any:
-        """The kernel with its hyperparameters."""
-        kernels = [model.kernel for model in self._fitted_models()]
-        return kernels[0] if len(kernels) == 1 else CompoundKernel(kernels)
-
-    @property
-    def posterior_(self) -> Any:
-        """The latent process, or a list of them."""
-        return _one_or_list([model.posterior for model in self._fitted_models()])
-
-    @property
-    def history_(self) -> Any:
-        """The course of learning, or a list of them; None where nothing was learned."""
-        learned = [model.learned for model in self._fitted_models()]
-        return _one_or_list([None if end is None else end.history for end in learned])
-
-    @property
-    def loo_proba_(self) -> Array:
-        """Class probabilities of each training row of positive weight, from the other rows."""
-        self._fitted_models()
-        if isinstance(self.base_estimator_, OneVsOne):
-            raise AttributeError("multi_class='one_vs_one' has no leave-one-out probabilities.")
-        out: Array = np.exp(self.base_estimator_.loo[self._home[1]])
-        return out
-
-    @property
-    def loo_log_score_(self) -> float:
-        """Mean log probability of a training row's own class, from the other rows."""
-        with np.errstate(divide="ignore"):
-            return float(np.mean(np.log(self.loo_proba_[np.arange(len(self._home[1])), self._home[2]])))
-
     # --------------------------------------------------------------------------- helpers
-
-    def _fitted_models(self) -> Any:
-        if not hasattr(self, "base_estimator_"):  # so that hasattr(clf, "kernel_") is False before fit
-            raise AttributeError(f"This {type(self).__name__} is not fitted yet: call fit() first.")
-        return self.base_estimator_.models
 
     def _latents(self) -> Any:
         if isinstance(self.base_estimator_, OneVsOne):
@@ -397,7 +371,3 @@ class GaussianProcessClassifier(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         vectors = bool(self.base_estimator_.models[0].kernel.requires_vector_input)
         return check_inputs(self, X, vectors=vectors, fitting=False)
-
-
-def _one_or_list(items: list[Any]) -> Any:
-    return items[0] if len(items) == 1 else items

@@ -57,6 +57,33 @@ def multiply(K: Array, v: Array) -> Array:
     return out
 
 
+def cholesky(B: Array, block: int = 4096) -> None:
+    """Factor the lower triangle of B in place; LinAlgError if it is not positive definite.
+
+    LAPACK does it whole up to three blocks. Beyond, where the threaded potrf of current OpenBLAS
+    crashes (from about 16,000 rows), it is done panel by panel: factor the corner, solve for the
+    rows below it, take their products from what is left.
+    """
+    n = len(B)
+    if n <= 3 * block:
+        _, info = lapack.dpotrf(B.T, lower=0, clean=0, overwrite_a=1)
+        if info != 0:
+            raise np.linalg.LinAlgError(f"leading minor {info} is not positive")
+        return
+    for start in range(0, n, block):
+        stop = min(start + block, n)
+        corner = B[start:stop, start:stop].copy()
+        cholesky(corner, block)
+        B[start:stop, start:stop] = corner
+        panel = B[stop:, start:stop].copy()
+        panel = blas.dtrsm(1.0, corner.T, panel.T, side=0, lower=0, trans_a=1, overwrite_b=1).T
+        B[stop:, start:stop] = panel
+        for low in range(0, n - stop, block // 4):
+            high = min(low + block // 4, n - stop)
+            rest = B[stop + low : stop + high, stop : stop + high]
+            rest -= matmul_transposed(panel[low:high], panel[:high])
+
+
 class Stage(IntEnum):
     """How far the buffer of a `BForm` has been taken."""
 
@@ -91,9 +118,7 @@ class BForm:
             np.multiply(K[rows, : rows.stop], scale[: rows.stop], out=tile)
             tile *= scale[rows, None]
         B.ravel()[:: len(K) + 1] += 1.0
-        _, info = lapack.dpotrf(B.T, lower=0, clean=0, overwrite_a=1)
-        if info != 0:
-            raise np.linalg.LinAlgError(f"leading minor {info} of I + S K S is not positive")
+        cholesky(B)
         self.stage = Stage.FACTOR
         self.half_logdet = float(np.log(B.diagonal()).sum())
 

@@ -67,8 +67,8 @@ class Gaussian:
             # N(y | f, noise)^power is N(y | f, noise / power) but for a constant; power 0 is no datum.
             total = self.noise + power * var
             log_ratio = np.log(total / self.noise) + power * np.log(2.0 * np.pi * self.noise)
-            log_mass = -0.5 * (power * r * (r / total) + log_ratio)
-            parts = (log_mass, power * r / total, power / total, self.noise / total)
+            slope = r * (power / total)
+            parts = (-0.5 * (r * slope + log_ratio), slope, power / total, self.noise / total)
         return Tilted(*(a.reshape(shape) for a in parts))
 
 

@@ -40,7 +40,8 @@ Index = NDArray[np.intp]
 MAX_POWER = 2.0
 REACH = 9.0  # standard deviations beyond which a Gaussian is nothing
 WIDE = 0.5  # variance from which the lattice is used
-_HUGE = 1e9  # variance from which only z / √var matters
+_WIDEST = 1e9
+_FARTHEST = 1e100  # squares of what is beyond might overflow
 _SPREADS = (10.0, 1e3, 4e4)  # standard deviations for which there are lattices
 _B, _STEP = 4.0, 0.0625
 _FLOOR = -700.0
@@ -76,9 +77,17 @@ def tilted(unit: Unit, powered: Powered, y: Array, mean: Array, var: Array, powe
         out = np.empty((4, z.size))
         with quiet():
             out[:, one] = unit(z[one], var[one])
-            out[:, ~one] = powered(z[~one], var[~one], power[~one])
+            out[:, ~one] = _within_range(powered, z[~one], var[~one], power[~one])
         log_mass, slope, curvature, shrink = out
     return Tilted(*(a.reshape(shape) for a in (log_mass, y * slope, curvature, shrink)))
+
+
+def _within_range(powered: Powered, z: Array, var: Array, power: Array) -> Four:
+    """Call ``powered`` with var <= 1e9: p(f) is a step to a wider Gaussian, and only z / √var matters."""
+    scale = np.sqrt(np.maximum(var / _WIDEST, 1.0))
+    z = np.clip(z / scale, -_FARTHEST, _FARTHEST)
+    log_mass, slope, curvature, shrink = powered(z, np.minimum(var, _WIDEST), power)
+    return log_mass, slope / scale, curvature / scale / scale, shrink
 
 
 def check_power(power: Array) -> None:
@@ -90,21 +99,17 @@ def check_power(power: Array) -> None:
 
 def integrate(link: Link, z: Array, var: Array, power: Array) -> Four:
     """Return log mass, slope, curvature and shrink; z is not so low that w lives far to the left of 0."""
-    # p(f) is a step to so wide a Gaussian, and only z / √var matters.
-    scale = np.sqrt(np.maximum(var / _HUGE, 1.0))
-    z, narrowed = z / scale, np.minimum(var, _HUGE)
-    wide = (narrowed >= WIDE) & (z <= link.far(narrowed))
+    wide = (var >= WIDE) & (z <= link.far(var))
     out = np.empty((4, z.size))
-    regimes = ((~wide, _right), (wide & (z >= 0.0), _deficit), (wide & (z < 0.0), _moments))
-    for mask, rule in regimes:
+    for mask, rule in ((~wide, _right), (wide & (z >= 0.0), _deficit), (wide & (z < 0.0), _moments)):
         index = np.flatnonzero(mask)
-        out[:, index] = rule(link, z[index], narrowed[index], power[index])
-    log_mass, slope, curvature, shrink = out
-    return bounded(log_mass, slope / scale, curvature / scale / scale, shrink, var, power * link.bend)
+        out[:, index] = rule(link, z[index], var[index], power[index])
+    return bounded(out, var, power * link.bend)
 
 
-def bounded(log_mass: Array, slope: Array, curvature: Array, shrink: Array, var: Array, bend: Array) -> Four:
-    """Return the four with the last bits of curvature and shrink inside what -l'' in [0, bend] allows."""
+def bounded(parts: Array | Four, var: Array, bend: Array) -> Four:
+    """Return the four with the last bits of curvature and shrink inside what -power l'' <= bend allows."""
+    log_mass, slope, curvature, shrink = parts
     least = 1.0 / (1.0 + bend * var)
     return log_mass, slope, np.clip(curvature, 0.0, bend * least), np.clip(shrink, least, 1.0)
 
@@ -127,7 +132,7 @@ def _from_deficits(I: Array, var: Array) -> Four:
 
 
 def _right(link: Link, z: Array, var: Array, power: Array) -> Four:
-    """Gauss-Hermite under factor(f) N(f | z, var), to which z = 0 is not too low if var is small."""
+    """Gauss-Hermite under factor(f) N(f | z, var): z beyond ``far`` or var small, z not far below 0."""
     log_scale, centre, spread = link.shift(z, var)
     I = np.empty((3, z.size))
     for i, x, w in orders(spread):

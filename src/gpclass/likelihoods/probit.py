@@ -19,9 +19,10 @@ from gpclass.protocols import Array, Expected, Tilted
 class Probit:
     """p(y|f) = Phi(y f) for y in {-1, +1}, Phi the standard normal distribution function.
 
-    All averages are closed forms of z = y mean / √(1 + var) except those of ``expected``, which are
-    computed to a relative error below 1e-10 (1e-12 is usual) for |mean| <= 1e3 and var <= 1e8. E[link'']
-    is relatively accurate too: it is -z / √(1 + var) times E[link'].
+    All averages are closed forms of z = y mean / √(1 + var) except those of ``expected`` and those of
+    ``tilted`` with a power other than 1, which are computed to a relative error below 1e-10 (1e-12 is
+    usual) for |mean| <= 1e3 and var <= 1e8 (1e6 with a power). E[link''] is relatively accurate too: it
+    is -z / √(1 + var) times E[link'].
 
     Examples
     --------
@@ -141,7 +142,7 @@ def _power_left(z: Array, var: Array, power: Array) -> Four:
     gauss = -0.5 * (power * (np.log(2.0 * np.pi) + z * centre) - np.log(q2))
     direct = power * second - power * power * square
     out = from_moments(gauss + top + np.log(mass), power * first, direct, q2 * variance, var)
-    return bounded(*out, var, power)
+    return bounded(out, var, power)
 
 
 def _shift(z: Array, var: Array) -> tuple[Array, Array, Array]:

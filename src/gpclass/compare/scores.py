@@ -1,0 +1,113 @@
+"""How good predicted probabilities were, once the labels are known."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpclass.decision import bayes_decision
+from gpclass.protocols import Array
+
+__all__ = ["Bins", "Scores", "calibration_bins", "score"]
+
+N_BINS = 10
+Codes = NDArray[np.intp]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Scores:
+    """Averages over the predicted rows; the less the better.
+
+    Attributes
+    ----------
+    log_loss : float
+        Mean of -log p(true class), in nats.
+    log_loss_error : float or None
+        Its standard error: from the means of the folds, or from the rows where there are no folds. Folds
+        share training rows, so it is a rough one.
+    error : float
+        Share of rows whose Bayes decision is not the true class.
+    brier : float
+        Mean of (p(class 1) - y)² for two classes; of Σ_c (p_c - y_c)² for more.
+    ece : float
+        Expected calibration error: the absolute difference of observed frequency and mean probability,
+        averaged over ten bins of equal width by their share of the rows. For two classes the probability is
+        that of the second class; for more it is that of the most probable class, and the frequency is how
+        often that class was the true one.
+    """
+
+    log_loss: float
+    log_loss_error: float | None
+    error: float
+    brier: float
+    ece: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Bins:
+    """The bins that have rows: mean probability, observed frequency, and their share of all rows."""
+
+    probability: Array
+    frequency: Array
+    share: Array
+
+
+def score(
+    log_proba: Array, codes: Codes, *, weight: Array | None = None, fold: Any = None, cost: Any = None
+) -> Scores:
+    """Return the scores of log class probabilities, shape (n, n_classes), for the true classes ``codes``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> p = np.array([[0.8, 0.2], [0.4, 0.6], [0.3, 0.7]])
+    >>> s = score(np.log(p), np.array([0, 1, 0]))
+    >>> round(s.log_loss, 4), round(s.error, 4), round(s.brier, 4), round(s.ece, 4)
+    (0.6460, 0.3333, 0.2300, 0.4333)
+    """
+    proba = np.exp(log_proba)
+    weight = np.ones(len(codes)) if weight is None else weight
+    losses = -log_proba[np.arange(len(codes)), codes]
+    wrong = bayes_decision(proba, cost) != codes
+    squares = (proba - np.eye(proba.shape[1])[codes]) ** 2
+    brier = squares[:, 1] if proba.shape[1] == 2 else squares.sum(axis=1)
+    bins = calibration_bins(proba, codes, weight)
+    return Scores(
+        log_loss=_mean(losses, weight),
+        log_loss_error=_standard_error(losses, weight, fold),
+        error=_mean(wrong, weight),
+        brier=_mean(brier, weight),
+        ece=float(bins.share @ np.abs(bins.frequency - bins.probability)),
+    )
+
+
+def calibration_bins(proba: Array, codes: Codes, weight: Array | None = None) -> Bins:
+    """Return the bins behind the expected calibration error, as `Scores` defines it."""
+    if proba.shape[1] == 2:
+        p, hit = proba[:, 1], codes == 1
+    else:
+        p, hit = proba.max(axis=1), proba.argmax(axis=1) == codes
+    weight = np.ones(len(codes)) if weight is None else weight
+    place = np.minimum((N_BINS * p).astype(int), N_BINS - 1)  # closed below; 1 goes with the last
+
+    def total(values: Array) -> Array:
+        return np.bincount(place, weights=values, minlength=N_BINS).astype(float, copy=False)
+
+    mass = total(weight)
+    full = mass > 0.0
+    mass = mass[full]
+    return Bins(total(weight * p)[full] / mass, total(weight * hit)[full] / mass, mass / mass.sum())
+
+
+def _mean(values: Any, weight: Array) -> float:
+    return float(np.average(values, weights=weight))
+
+
+def _standard_error(losses: Array, weight: Array, fold: Any) -> float | None:
+    if fold is not None:
+        groups = [fold == k for k in np.unique(fold)]
+        losses = np.array([_mean(losses[group], weight[group]) for group in groups])
+    return float(losses.std(ddof=1) / np.sqrt(len(losses))) if len(losses) > 1 else None

@@ -1,0 +1,178 @@
+"""Who takes part in a comparison, and on which rows: the same for all."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.utils import _safe_indexing as rows_of
+
+from gpclass.compare.scores import Codes
+from gpclass.estimator import GaussianProcessClassifier
+from gpclass.options import check_parameters
+from gpclass.protocols import Array
+from gpclass.validation import check_inputs, check_labels, check_weights
+
+Splits = list[tuple[Codes, Codes]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Scored:
+    """The rows that are predicted, in the order of the user's, and ``order``, which brings them into it."""
+
+    index: Codes
+    order: Codes
+    codes: Codes
+    fold: Codes | None = None
+    weight: Array | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Trial:
+    """What is the same for every method: the rows, the splits, the seed."""
+
+    X: Any
+    y: Any
+    weight: Array | None
+    classes: Any
+    splits: Splits
+    X_test: Any
+    scored: Scored
+    n_samples: int
+    seed: int
+
+
+# ------------------------------------------------------------------------------ what is compared
+
+
+def entrants_of(methods: Any, shared: dict[str, Any]) -> dict[str, Any]:
+    """Return an unfitted classifier for each label."""
+    if isinstance(methods, str):
+        methods = (methods,)
+    if isinstance(methods, Mapping):
+        named = [(str(label), method) for label, method in methods.items()]
+    else:
+        named = [(_label(method), method) for method in methods]
+    if not named:
+        raise ValueError("methods is empty, expected at least one.")
+    out: dict[str, Any] = {}
+    for label, method in named:
+        copies = sum(taken == label or taken.startswith(f"{label} (") for taken in out)
+        out[f"{label} ({copies + 1})" if copies else label] = _classifier(method, shared)
+    return out
+
+
+def _classifier(method: Any, shared: dict[str, Any]) -> Any:
+    if hasattr(method, "fit"):
+        clf = method if isinstance(method, type) else clone(method)
+    elif isinstance(method, tuple):
+        if len(method) != 2:
+            raise ValueError(f"{method!r} is not possible as a method, expected a pair (method, likelihood).")
+        clf = GaussianProcessClassifier(**{**shared, "inference": method[0], "likelihood": method[1]})
+    else:
+        clf = GaussianProcessClassifier(**{**shared, "inference": method})
+    if isinstance(clf, GaussianProcessClassifier):
+        check_parameters(clf)
+    elif isinstance(clf, type) or not hasattr(clf, "predict_proba"):
+        raise ValueError(f"{method!r} is not possible as a method, expected a classifier with predict_proba.")
+    return clf
+
+
+def _label(method: Any) -> str:
+    """Return a short name: of a settings record, only the settings that are not its own defaults."""
+    if isinstance(method, str):
+        return method
+    if isinstance(method, tuple):
+        return ", ".join(_label(part) for part in method)
+    name = type(method).__name__
+    if hasattr(method, "fit") or not hasattr(method, "__dataclass_fields__"):
+        return name
+    given = [
+        f"{f.name}={getattr(method, f.name)!r}"
+        for f in fields(method)
+        if getattr(method, f.name) != f.default
+    ]
+    return f"{name}({', '.join(given)})"
+
+
+# ---------------------------------------------------------------------------- on what it is done
+
+
+def trial_of(
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    entrants: Mapping[str, Any],
+    *,
+    cv: Any,
+    test: tuple[Any, Any],
+    n_samples: int,
+    seed: int,
+) -> Trial:
+    """Check the rows, so that what is wrong with them is not said of every method, and split them."""
+    ours = [clf for clf in entrants.values() if isinstance(clf, GaussianProcessClassifier)]
+    judge = clone(ours[0]) if ours else GaussianProcessClassifier()
+    vectors = judge.kernel is None or bool(judge.kernel.requires_vector_input)
+    _, y = check_inputs(judge, X, y, vectors=vectors, fitting=True)
+    check_labels(y)
+    weight = check_weights(sample_weight, None, y)
+    kept = np.arange(len(y)) if weight is None else np.flatnonzero(weight)
+    if len(kept) < len(y) and weight is not None:
+        X, y, weight = rows_of(X, kept), y[kept], weight[kept]
+    classes, codes = np.unique(y, return_inverse=True)
+    if len(classes) < 2:
+        raise ValueError(f"y has the one class {classes} with positive weight, expected two or more.")
+    X_test, y_test = test
+    if (X_test is None) != (y_test is None):
+        raise ValueError("Only one of X_test and y_test is given, expected both or neither.")
+    if X_test is None:
+        splits = _splits(cv, X, codes, seed)
+        scored = _scored(splits, codes, weight, kept)
+    else:
+        check_inputs(judge, X_test, vectors=vectors, fitting=False)
+        codes = _codes(y_test, classes, len(X_test))
+        splits, rows = [], np.arange(len(codes))
+        scored = Scored(rows, rows, codes)
+    return Trial(X, y, weight, classes, splits, X_test, scored, n_samples, seed)
+
+
+def _scored(splits: Splits, codes: Codes, weight: Array | None, kept: Codes) -> Scored:
+    if not splits:
+        return Scored(*np.empty((3, 0), dtype=np.intp))
+    rows = np.concatenate([test for _, test in splits])
+    fold = np.repeat(np.arange(len(splits)), [len(test) for _, test in splits])
+    order = np.argsort(rows, kind="stable")
+    rows = rows[order]
+    return Scored(kept[rows], order, codes[rows], fold[order], None if weight is None else weight[rows])
+
+
+def _codes(y_test: Any, classes: Any, n: int) -> Codes:
+    y_test = np.asarray(y_test)
+    if y_test.shape != (n,):
+        raise ValueError(
+            f"y_test has shape {y_test.shape}, expected ({n},): one label for each row of X_test."
+        )
+    unknown = np.setdiff1d(y_test, classes)
+    if len(unknown):
+        raise ValueError(f"y_test has the label {unknown[0]!r}, which y has not: leave such rows out.")
+    codes: Codes = np.searchsorted(classes, y_test)
+    return codes
+
+
+def _splits(cv: Any, X: Any, codes: Codes, seed: int) -> Splits:
+    from sklearn.model_selection import StratifiedKFold, check_cv
+
+    if cv is None:
+        return []
+    if isinstance(cv, (int, np.integer)):
+        least = int(np.bincount(codes).min())
+        if not 2 <= cv <= least:
+            raise ValueError(
+                f"cv={cv} is not possible, expected from 2 folds to as many as the smallest class has rows "
+                f"({least}): give fewer folds, or X_test and y_test."
+            )
+        cv = StratifiedKFold(int(cv), shuffle=True, random_state=seed)
+    return list(check_cv(cv, codes, classifier=True).split(X, codes))

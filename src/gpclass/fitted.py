@@ -1,0 +1,60 @@
+"""What a fitted classifier shows of itself: kernel, posterior, history, leave-one-out probabilities."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gpclass.kernels import CompoundKernel
+from gpclass.multiclass import OneVsOne
+from gpclass.protocols import Array
+
+
+class FittedAttributes:
+    """Properties of a classifier with ``base_estimator_``; absent before it is fitted."""
+
+    base_estimator_: Any
+    _home: Any  # positions of the rows of positive weight, where each went when copies were merged, its class
+
+    @property
+    def kernel_(self) -> Any:
+        """The kernel with its hyperparameters."""
+        kernels = [model.kernel for model in self._fitted_models()]
+        return kernels[0] if len(kernels) == 1 else CompoundKernel(kernels)
+
+    @property
+    def posterior_(self) -> Any:
+        """The latent process, or a list of them."""
+        return one_or_list([model.posterior for model in self._fitted_models()])
+
+    @property
+    def history_(self) -> Any:
+        """The course of learning, or a list of them; None where nothing was learned."""
+        learned = [model.learned for model in self._fitted_models()]
+        return one_or_list([None if end is None else end.history for end in learned])
+
+    @property
+    def loo_proba_(self) -> Array:
+        """Class probabilities of each training row of positive weight, from the other rows."""
+        self._fitted_models()
+        if isinstance(self.base_estimator_, OneVsOne):
+            raise AttributeError("multi_class='one_vs_one' has no leave-one-out probabilities.")
+        out: Array = np.exp(self.base_estimator_.loo[self._home[1]])
+        return out
+
+    @property
+    def loo_log_score_(self) -> float:
+        """Mean log probability of a training row's own class, from the other rows."""
+        with np.errstate(divide="ignore"):
+            return float(np.mean(np.log(self.loo_proba_[np.arange(len(self._home[1])), self._home[2]])))
+
+    def _fitted_models(self) -> Any:
+        if not hasattr(self, "base_estimator_"):  # so that hasattr(clf, "kernel_") is False before fit
+            raise AttributeError(f"This {type(self).__name__} is not fitted yet: call fit() first.")
+        return self.base_estimator_.models
+
+
+def one_or_list(items: list[Any]) -> Any:
+    """Return the only item, or all of them."""
+    return items[0] if len(items) == 1 else items

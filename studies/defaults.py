@@ -1,0 +1,133 @@
+"""Which method and likelihood should be the default? Cross-validated log loss on every set that is there.
+
+    python studies/defaults.py [--data FOLDER] [--rows 400] [--jobs 2]
+
+Laplace, EP and VI with logit and probit, isotropic and with one length scale a column, stratified folds,
+inputs standardised on the training part, large sets cut to their first shuffled rows. Writes
+docs/guide/defaults.md; results are kept in studies/.defaults.json, so that a run that was stopped goes on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+import warnings
+from itertools import product
+from pathlib import Path
+
+import data
+import numpy as np
+from joblib import Parallel, delayed
+from sklearn.model_selection import StratifiedKFold
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils import shuffle
+from threadpoolctl import threadpool_limits
+
+from gpclass import GaussianProcessClassifier
+from gpclass.kernels import RBF, ConstantKernel
+
+METHODS, LIKELIHOODS, KERNELS = ("laplace", "ep", "vi"), ("logit", "probit"), ("isotropic", "per column")
+CACHE = Path(__file__).with_name(".defaults.json")
+PAGE = Path(__file__).parents[1] / "docs" / "guide" / "defaults.md"
+WIDEST = 60  # columns beyond which one length scale a column is left out
+
+
+def kernel(kind: str, d: int) -> object:
+    scale = np.sqrt(d)
+    return ConstantKernel(1.0, (1e-2, 1e4)) * RBF(
+        scale if kind == "isotropic" else np.full(d, scale), (1e-2, 1e3)
+    )
+
+
+def run(folder: Path, name: str, rows: int, folds: int) -> list[dict]:
+    """Return a record for each model of one set."""
+    warnings.simplefilter("ignore")
+    X, y = shuffle(*data.load(folder, name), random_state=0)
+    X, y = X[:rows], y[:rows]
+    records = []
+    for kind, method, likelihood in product(KERNELS, METHODS, LIKELIHOODS):
+        if kind == "per column" and X.shape[1] > WIDEST:
+            continue
+        losses, errors, start = [], [], time.perf_counter()
+        for train, test in StratifiedKFold(folds, shuffle=True, random_state=0).split(X, y):
+            scaler = StandardScaler().fit(X[train])
+            clf = GaussianProcessClassifier(kernel(kind, X.shape[1]), inference=method, likelihood=likelihood)
+            with threadpool_limits(1):
+                clf.fit(scaler.transform(X[train]), y[train])
+                log_p = clf.predict_log_proba(scaler.transform(X[test]))
+            losses.append(-log_p[np.arange(len(test)), y[test]])
+            errors.append(log_p.argmax(axis=1) != y[test])
+        seconds = (time.perf_counter() - start) / folds
+        records.append({
+            "set": name, "n": len(y), "d": X.shape[1],
+            "kernel": kind, "method": method, "likelihood": likelihood,
+            "loss": float(np.mean(np.concatenate(losses))), "error": float(np.mean(np.concatenate(errors))),
+            "seconds": seconds,
+        })  # fmt: skip
+    return records
+
+
+def table(records: list[dict], kind: str) -> str:
+    """Return the log losses as a table, with mean, mean rank and wins below."""
+    columns = list(product(METHODS, LIKELIHOODS))
+    head = "| set | n | d | " + " | ".join(f"{m} {l}" for m, l in columns) + " |\n"
+    lines = [head, "|---" * (3 + len(columns)) + "|\n"]
+    chosen = [r for r in records if r["kernel"] == kind]
+    sets = sorted({(r["set"], r["n"], r["d"]) for r in chosen})
+    losses = np.array([[_find(chosen, s[0], m, k)["loss"] for m, k in columns] for s in sets])
+    for (name, n, d), row in zip(sets, losses, strict=True):
+        cells = [f"**{v:.4f}**" if v == row.min() else f"{v:.4f}" for v in row]
+        lines.append(f"| {name} | {n} | {d} | " + " | ".join(cells) + " |\n")
+    ranks = (losses[:, :, None] > losses[:, None, :]).sum(axis=2) + 1
+    seconds = np.array([[_find(chosen, s[0], m, k)["seconds"] for m, k in columns] for s in sets])
+    for label, values, form in (
+        ("mean log loss", losses.mean(axis=0), "{:.4f}"), ("mean rank", ranks.mean(axis=0), "{:.2f}"),
+        ("best on", (ranks == 1).sum(axis=0), "{:.0f}"), ("seconds a fit", seconds.mean(axis=0), "{:.2f}"),
+    ):  # fmt: skip
+        lines.append(f"| *{label}* | | | " + " | ".join(form.format(v) for v in values) + " |\n")
+    return "".join(lines)
+
+
+def _find(records: list[dict], name: str, method: str, likelihood: str) -> dict:
+    return next(r for r in records if (r["set"], r["method"], r["likelihood"]) == (name, method, likelihood))
+
+
+def write_page(records: list[dict], rows: int, folds: int) -> None:
+    parts = [
+        "# Which method by default\n\n",
+        f"Log loss by {folds}-fold cross-validation on the two-class sets named, hyperparameters learned\n",
+        f"by each method's own evidence, inputs standardised, at most {rows} rows of each set (a random\n",
+        "part, the same for all). Written by `studies/defaults.py`.\n\n",
+    ]
+    for kind, title in (("isotropic", "One length scale"), ("per column", "One length scale a column")):
+        parts += [f"## {title}\n\n", table(records, kind), "\n"]
+    PAGE.write_text("".join(parts).rstrip() + "\n", "utf-8")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--data", type=Path, default=data.DEFAULT)
+    parser.add_argument("--rows", type=int, default=400)
+    parser.add_argument("--folds", type=int, default=10)
+    parser.add_argument("--jobs", type=int, default=2)
+    args = parser.parse_args()
+    done = json.loads(CACHE.read_text()) if CACHE.exists() else []
+    todo = [name for name in data.names(args.data) if name not in {r["set"] for r in done}]
+    todo.sort(key=lambda name: data.load(args.data, name)[0].shape[1])
+    jobs = (delayed(run)(args.data, name, args.rows, args.folds) for name in todo)
+    for records in Parallel(n_jobs=args.jobs, return_as="generator_unordered")(jobs):
+        done += records
+        CACHE.write_text(json.dumps(done, indent=1))
+        print(
+            records[0]["set"],
+            " ".join(f"{r['method']}-{r['likelihood']} {r['loss']:.4f}" for r in records),
+            flush=True,
+        )
+    write_page(done, args.rows, args.folds)
+
+
+if __name__ == "__main__":
+    main()
