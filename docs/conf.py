@@ -35,6 +35,8 @@ html_title = f"gpclass {release}"
 
 def skip_foreign(app: Any, what: str, name: str, obj: Any, skip: bool, options: Any) -> bool | None:
     """Leave out names that other packages document: scikit-learn's kernels, which ours re-exports."""
+    if name.startswith("set_") and name.endswith("_request"):  # scikit-learn's, with links into its own pages
+        return True
     module = getattr(obj, "__module__", None) or "gpclass"
     return True if what == "module" and not module.startswith("gpclass") else None
 

@@ -18,7 +18,7 @@ class Logit:
     """p(y|f) = 1 / (1 + exp(-y f)) for y in {-1, +1}.
 
     Averages under a Gaussian have no closed form; they are computed to a relative error below 1e-10
-    (1e-12 is usual) for |mean| <= 1e3 and var <= 1e8, logarithms of averages likewise, however small the
+    (1e-12 is usual) for ``|mean|`` <= 1e3 and var <= 1e8, logarithms of averages likewise, however small the
     average. E[link''], which changes sign, has that error relative to E[link']. ``tilted`` with a power
     other than 1 is as accurate for var <= 1e6, at three times the time and more.
 

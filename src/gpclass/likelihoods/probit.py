@@ -21,7 +21,7 @@ class Probit:
 
     All averages are closed forms of z = y mean / √(1 + var) except those of ``expected`` and those of
     ``tilted`` with a power other than 1, which are computed to a relative error below 1e-10 (1e-12 is
-    usual) for |mean| <= 1e3 and var <= 1e8 (1e6 with a power). E[link''] is relatively accurate too: it
+    usual) for ``|mean|`` <= 1e3 and var <= 1e8 (1e6 with a power). E[link''] is relatively accurate too: it
     is -z / √(1 + var) times E[link'].
 
     Examples

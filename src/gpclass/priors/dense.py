@@ -92,7 +92,7 @@ class DensePrior:
 
         d = r - S x with B x = S K r. A factorisation costs as much as n/10 or so products, so an older
         factor is tried as a preconditioner first. An error e of x is one of K S e in f, whose
-        norm in the metric of the posterior, K⁻¹ + diag(tau), is at most |B e|: the residual. It is
+        norm in the metric of the posterior, K⁻¹ + diag(tau), is at most that of B e: the residual. It is
         held against the length of the step in that metric, rᵀK d = rᵀK r - (S K r)ᵀx.
         """
         s, Kr = np.sqrt(tau), self.multiply(r)
