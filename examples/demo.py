@@ -12,7 +12,7 @@ import matplotlib as mpl
 import numpy as np
 from scipy.stats import lognorm
 
-from gpclass.compare import Comparison, ComparisonRow, compare
+from gpclass.comparison import Comparison, ComparisonRow, compare
 from gpclass.datasets import Split, interval
 from gpclass.kernels import RBF, ConstantKernel
 

@@ -19,7 +19,7 @@ from sklearn.metrics import brier_score_loss, log_loss, zero_one_loss
 from sklearn.model_selection import ShuffleSplit
 
 from gpclass import GaussianProcessClassifier
-from gpclass.compare import calibration_bins, compare, score
+from gpclass.comparison import calibration_bins, compare, score
 from gpclass.datasets import interval
 from gpclass.inference import EP
 from gpclass.kernels import RBF

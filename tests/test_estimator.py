@@ -10,7 +10,7 @@ import pandas as pd
 import polars as pl
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from problems import two_moons_like
+from problems import exact_probit_evidence, two_moons_like
 from scipy import integrate, stats
 from scipy.special import expit
 from sklearn import config_context
@@ -510,3 +510,21 @@ def test_copies_are_merged_under_any_kernel_without_noise():
         assert len(clf.base_estimator_.problem.y) == len(X)
         once = GaussianProcessClassifier(kernel, optimizer=None).fit(X, y, sample_weight=np.full(len(X), 2))
         assert_array_equal(clf.predict_proba(Z), once.predict_proba(Z))
+
+
+def test_the_check_of_the_approximation_finds_the_exact_evidence():
+    few, labels = two_moons_like(6, seed=4)
+    kernel = 9.0 * RBF(1.0)
+    truth = exact_probit_evidence(kernel(few), labels)
+    for inference in ("laplace", "ep", "vi"):
+        options = {"inference": inference, "likelihood": "probit", "optimizer": None}
+        check = (
+            GaussianProcessClassifier(kernel, **options).fit(few, labels).check_approximation(random_state=0)
+        )
+        assert abs(check.corrected - truth) < 4.0 * check.standard_error + 1e-6
+        assert check.evidence is not None
+        assert inference[:2] in str(check).lower()
+    several = GaussianProcessClassifier(kernel, optimizer=None).fit(X, np.digitize(X[:, 0], [-0.5, 0.5]))
+    assert len(several.check_approximation(n_samples=200, random_state=0)) == 3
+    with pytest.raises(NotFittedError):
+        fixed().check_approximation()

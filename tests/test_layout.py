@@ -33,7 +33,7 @@ LAYERS = [
     "options",
     "fitted",
     "estimator",
-    "compare",
+    "comparison",
     "plotting",
     "persistence",
     "datasets",

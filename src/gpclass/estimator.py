@@ -13,7 +13,6 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from gpclass.decision import bayes_decision, check_cost
-from gpclass.evidence import check_model
 from gpclass.fitted import FittedAttributes, one_or_list
 from gpclass.kernels import bind_columns
 from gpclass.learning import Hyperprior, Problem
@@ -317,6 +316,8 @@ class GaussianProcessClassifier(FittedAttributes, ClassifierMixin, BaseEstimator
         two-class model): evidence, corrected evidence with its standard error, how far the
         probabilities at the training inputs shift, and whether the correction can be believed.
         """
+        from gpclass.evidence import check_model
+
         check_is_fitted(self)
         rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
         return one_or_list([check_model(model, n_samples, rng) for model in self.base_estimator_.models])

@@ -19,9 +19,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import _safe_indexing as rows_of
 from sklearn.utils import check_random_state
 
-from gpclass.compare.scores import score
-from gpclass.compare.table import Comparison, ComparisonRow
-from gpclass.compare.trial import Trial, entrants_of, trial_of
+from gpclass.comparison.scores import score
+from gpclass.comparison.table import Comparison, ComparisonRow
+from gpclass.comparison.trial import Trial, entrants_of, trial_of
 from gpclass.estimator import GaussianProcessClassifier
 from gpclass.protocols import Array
 
@@ -83,7 +83,7 @@ def compare(
 
     Examples
     --------
-    >>> from gpclass.compare import compare
+    >>> from gpclass.comparison import compare
     >>> from gpclass.datasets import interval
     >>> from gpclass.kernels import RBF
     >>> X, y, X_test, y_test = interval()

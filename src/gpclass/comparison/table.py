@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from gpclass.compare import figure
-from gpclass.compare.scores import Bins, Codes, calibration_bins
+from gpclass.comparison import figure
+from gpclass.comparison.scores import Bins, Codes, calibration_bins
 from gpclass.kernels import CompoundKernel
 from gpclass.protocols import Array
 
@@ -38,7 +38,7 @@ class ComparisonRow:
         Log evidence by importance sampling from the method's posterior, the standard error of that, and how
         far to trust both (below 0.7), from ``check_approximation``.
     log_loss, log_loss_error, error, brier, ece : float
-        As in `gpclass.compare.scores.Scores`.
+        As in `gpclass.comparison.scores.Scores`.
     fit_seconds, predict_seconds : float
         To fit all training rows, learning included; to predict all rows that are scored.
     kernel : kernel

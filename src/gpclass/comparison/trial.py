@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing as rows_of
 
-from gpclass.compare.scores import Codes
+from gpclass.comparison.scores import Codes
 from gpclass.estimator import GaussianProcessClassifier
 from gpclass.options import check_parameters
 from gpclass.protocols import Array

@@ -17,7 +17,7 @@ STYLES = (
 
 
 def draw(comparison: Any, axes: Any = None) -> Any:
-    """Draw the three parts of a `gpclass.compare.Comparison` and return the axes."""
+    """Draw the three parts of a `gpclass.comparison.Comparison` and return the axes."""
     if axes is None:
         import matplotlib.pyplot as plt
 

@@ -1,7 +1,7 @@
 """Methods side by side on one problem: evidence, predictions out of sample, calibration and time."""
 
-from gpclass.compare.run import compare
-from gpclass.compare.scores import Bins, Scores, calibration_bins, score
-from gpclass.compare.table import Comparison, ComparisonRow
+from gpclass.comparison.run import compare
+from gpclass.comparison.scores import Bins, Scores, calibration_bins, score
+from gpclass.comparison.table import Comparison, ComparisonRow
 
 __all__ = ["Bins", "Comparison", "ComparisonRow", "Scores", "calibration_bins", "compare", "score"]
