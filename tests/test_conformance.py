@@ -56,7 +56,7 @@ KERNELS = [
     1.0 * RBF(0.7, "fixed"),
 ]
 LIKELIHOODS = [(Logit(), [-1.0, 1.0]), (Probit(), [-1.0, 1.0]), (Gaussian(0.4), [-1.0, 0.3, 2.0])]
-METHODS = [Laplace(tol=1e-12), EP(tol=1e-10), VI(tol=1e-10)]
+METHODS = [Laplace(tol=1e-12), EP(tol=1e-10), VI(tol=1e-10), VI("ep", tol=1e-10)]
 PRIORS = [DensePrior]
 # Kernels that are no covariance functions of one process by themselves.
 NOT_KERNELS = {"Kernel", "KernelOperator", "Hyperparameter", CompoundKernel.__name__}

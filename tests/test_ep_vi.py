@@ -19,6 +19,7 @@ from gpclass.testing import central_difference
 
 LIKELIHOODS = [Logit(), Probit()]
 METHODS = [EP(), VI()]
+TIGHT = [EP(tol=1e-11), VI(tol=1e-11), VI("ep", tol=1e-11), EP(power=0.5, tol=1e-10)]
 
 
 def run(method, kernel, X, likelihood, y, **options):
@@ -53,7 +54,7 @@ def test_one_datum_is_matched_exactly():
 
 
 @pytest.mark.parametrize("likelihood", LIKELIHOODS, ids=repr)
-@pytest.mark.parametrize("method", [EP(tol=1e-11), VI(tol=1e-11), EP(power=0.5, tol=1e-10)], ids=repr)
+@pytest.mark.parametrize("method", TIGHT, ids=repr)
 @given(theta=st.lists(st.floats(-3.0, 3.0), min_size=3, max_size=3), scale=st.floats(-3.0, 6.0))
 @settings(max_examples=6, deadline=None)
 def test_the_gradient_holds_at_random_and_extreme_theta(method, likelihood, theta, scale):
@@ -149,6 +150,22 @@ def test_power_ep_runs_from_ep_to_variational(likelihood):
     assert values == sorted(values, reverse=True)
 
 
+@pytest.mark.parametrize("likelihood", LIKELIHOODS, ids=repr)
+def test_eps_evidence_on_variational_sites(likelihood):
+    X, y = two_moons_like(20)
+    kernel = 9.0 * RBF(1.0)
+    bound, hybrid = run(VI(), kernel, X, likelihood, y), run(VI("ep"), kernel, X, likelihood, y)
+    propagated = run(EP(), kernel, X, likelihood, y)
+    assert_allclose(hybrid.sites.tau, bound.sites.tau)
+    assert abs(hybrid.evidence - propagated.evidence) < 0.2 * abs(bound.evidence - propagated.evidence)
+    prior = DensePrior(kernel, X)
+    adjoint = VI("ep")(prior, likelihood, y).adjoint()
+    G = adjoint.dense()
+    assert_allclose(G, G.T, atol=1e-10)
+    K = matrix(kernel, X)
+    assert_allclose(prior.pullback(adjoint)[0], np.sum(G * K), rtol=1e-9)  # by the log of the variance
+
+
 def test_fractional_weights_are_between_their_neighbours():
     X, y = two_moons_like(20)
     kernel = 4.0 * RBF(1.0)
@@ -222,6 +239,8 @@ def test_settings_that_make_no_sense_are_refused():
         EP(power=0.0)
     with pytest.raises(ValueError, match="tol must be positive"):
         VI(tol=-1.0)
+    with pytest.raises(ValueError, match="evidence must be"):
+        VI(evidence="waic")
     for method, needs in ((EP(), "tilted"), (VI(), "expected")):
         with pytest.raises(TypeError, match=needs):
             run(method, 1.0 * RBF(), np.zeros((2, 1)), object(), np.ones(2))

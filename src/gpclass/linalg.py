@@ -51,6 +51,14 @@ def matvec(A: Array, v: Array) -> Array:
     return out
 
 
+def mirrored(K: Array) -> Array:
+    """Return the whole of the symmetric K whose lower triangle is given, as a copy."""
+    lower = np.tril(K, -1)
+    out: Array = lower + lower.T
+    out.ravel()[:: len(K) + 1] = K.diagonal()
+    return out
+
+
 def multiply(K: Array, v: Array) -> Array:
     """Return K v for the symmetric K whose lower triangle is given."""
     out: Array = blas.dsymv(1.0, K.T, v, lower=0)

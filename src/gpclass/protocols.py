@@ -63,18 +63,23 @@ class Tilted:
 class Adjoint:
     """d log evidence / d K, never formed here: ½(alpha alphaᵀ - R) + ½ Σ (u wᵀ + w uᵀ).
 
-    R = S B⁻¹ S stays with the ``Conditioned`` that made it; ``pairs`` holds the (u, w).
+    R = S B⁻¹ S stays with the ``Conditioned`` that made it; ``pairs`` holds the (u, w). A ``spread`` b,
+    the adjoint of the posterior's variances, adds Mᵀ diag(b) M with M = I - K R.
     """
 
     alpha: Array
     conditioned: Conditioned
     pairs: tuple[tuple[Array, Array], ...] = ()
+    spread: Array | None = None
 
     def dense(self) -> Array:
         """Return the n x n matrix, for tests."""
         G = np.outer(self.alpha, self.alpha) - self.conditioned.dense_R()
         for u, w in self.pairs:
             G += np.outer(u, w) + np.outer(w, u)
+        if self.spread is not None:
+            M = self.conditioned.dense_M()
+            G += 2.0 * M.T @ (self.spread[:, None] * M)
         return 0.5 * G
 
 
@@ -191,6 +196,12 @@ class Conditioned(Protocol):
 
     def dense_R(self) -> Array:
         """Return the n x n matrix R, for tests."""
+
+    def dense_M(self) -> Array:
+        """Return the n x n matrix M = I - K R, with which the posterior's covariance is M K."""
+
+    def dense_covariance(self) -> Array:
+        """Return the n x n covariance of q at the data."""
 
 
 class Prior(Protocol):

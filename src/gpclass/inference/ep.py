@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from gpclass.inference.cavity import cavity
+from gpclass.inference.cavity import cavity, free_energy, tilt
 from gpclass.inference.checks import check_settings, require
 from gpclass.inference.mode import Curve
 from gpclass.inference.settle import settle
@@ -94,9 +94,7 @@ class Propagation:
 
     def tilted(self, mean: Array, var: Array) -> Tilted:
         """Return mass and moments of the tilted distributions of these cavities."""
-        if (self.power == 1.0).all():
-            return self.likelihood.tilted(self.y, mean, var)
-        return self.likelihood.tilted(self.y, mean, var, self.power)
+        return tilt(self.likelihood, self.y, mean, var, self.power)
 
     def curve(self, spread: Array) -> Curve:
         """Return c h, c g and minus the site's precision as functions of the posterior mean."""
@@ -130,14 +128,5 @@ class Propagation:
         return cavity(q, self.copies)[1]
 
     def evidence(self, q: Conditioned) -> float:
-        """Return the free energy (R&W eq. 3.65), with the cavities of q, whether or not it has converged.
-
-        log Z = log ∫ prior x sites + Σ c (log ∫ cavity x p^a - log ∫ cavity x share). With the share
-        b = alpha / c the cavity mean is m - v_c b, and all squares in means come together in v_c b².
-        """
-        m_c, v_c = cavity(q, self.copies)
-        log_mass = self.tilted(m_c, v_c).log_mass
-        ratio = 1.0 - 1.0 / self.copies + q.inverse_diagonal() / self.copies  # v / v_c
-        b = q.alpha / self.copies
-        local = self.copies * (log_mass + 0.5 * v_c * b**2 - 0.5 * np.log(ratio))
-        return float(local.sum()) - 0.5 * float(q.alpha @ q.mean) - q.half_logdet
+        """Return the free energy."""
+        return free_energy(self.likelihood, self.y, self.power, self.copies, q)

@@ -16,7 +16,9 @@ from gpclass.linalg import (
     BForm,
     Stage,
     conjugate_gradient,
+    matmul,
     matmul_transposed,
+    mirrored,
     multiply,
     require_memory,
     row_tiles,
@@ -149,12 +151,19 @@ class DensePrior:
         left = np.column_stack([adjoint.alpha, *(u for pair in adjoint.pairs for u in pair)])
         right = np.column_stack([adjoint.alpha, *(u for pair in adjoint.pairs for u in pair[::-1])])
         diagonal = 0.5 * (np.einsum("ij,ij->i", left, right) - s * s * inverse.diagonal())
+        M, bM = None, None
+        if adjoint.spread is not None:
+            M = q.dense_M()
+            bM = adjoint.spread[:, None] * M
+            diagonal += np.einsum("ji,ji->i", M, bM)
         total = pullback_diag(self.kernel, self.X, diagonal)
         for rows in row_tiles(self.n):
             G = matmul_transposed(left[rows], right[: rows.stop])
             R = inverse[rows, : rows.stop] * s[: rows.stop]
             R *= s[rows, None]
             G -= R
+            if M is not None and bM is not None:
+                G += 2.0 * matmul(np.ascontiguousarray(M[:, rows].T), bM)[:, : rows.stop]
             corner = G[:, rows]
             corner[...] = np.tril(corner, -1)
             K = self.K[rows, : rows.stop]
@@ -228,5 +237,18 @@ class DenseConditioned:
         return self.scale * self.B.solve(self.scale * v)
 
     def dense_R(self) -> Array:
-        """Return R as a full matrix, for tests."""
-        return np.column_stack([self.multiply_R(e) for e in np.eye(len(self.scale))])
+        """Return R as a full matrix."""
+        R = mirrored(self.B.advance(Stage.INVERSE))
+        R *= self.scale
+        R *= self.scale[:, None]
+        return R
+
+    def dense_M(self) -> Array:
+        """Return M = I - K R."""
+        M = -matmul(mirrored(self.prior.K), self.dense_R())
+        M.ravel()[:: len(M) + 1] += 1.0
+        return M
+
+    def dense_covariance(self) -> Array:
+        """Return the covariance of q, M K."""
+        return matmul(self.dense_M(), mirrored(self.prior.K))

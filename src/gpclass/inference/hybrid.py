@@ -1,0 +1,74 @@
+"""EP's evidence on the sites of variational inference, and its exact gradient (Li, John & Solin 2023).
+
+The free energy E(K, nu, tau) of EP is a better guide to hyperparameters than the bound, and can be had for
+any sites. It is not stationary in those of variational inference, so its gradient needs their
+derivatives. With the tilted moments m', v' at the cavities of q and M = I - K R, at fixed sites
+
+    ∂E/∂K = ½ (alpha alphaᵀ - R)                  and, through the marginals and the sites,
+    ∂E/∂m = c (m' - m) / v      ∂E/∂v = c ((m' - m)² + v' - v) / (2 v²)
+    ∂E/∂nu = m - m'             ∂E/∂tau = ½ (m'² + v' - m² - v),
+
+all zero at EP's own fixed point. The marginals and sites move with K as
+
+    dm = M dK alpha + Σ (½ E3 dv)       dv = diag(M dK Mᵀ) - (Σ∘Σ) dtau       dtau = -E3 dm - ½ E4 dv
+    dnu = ½ E3 dv + m dtau,             E3, E4 = w E[l'''], w E[l''''].
+
+Solving the transposed of this system for (a, b) gives  dE = ... + aᵀ M dK alpha + bᵀ diag(M dK Mᵀ).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.sparse.linalg import LinearOperator, gmres
+
+from gpclass.inference.cavity import cavity
+from gpclass.protocols import Adjoint, Array, Conditioned
+
+
+def hybrid_adjoint(likelihood: Any, y: Array, weight: Array, q: Conditioned) -> Adjoint:
+    """Return d free energy / d K at the sites of variational inference."""
+    by_mean, by_var, third, fourth = _partials(likelihood, y, weight, q)
+    cov = q.dense_covariance()
+    squares = cov * cov
+    n = len(y)
+
+    def transposed(ab: Array) -> Array:
+        a, b = ab[:n], ab[n:]
+        spread = squares @ b
+        return np.concatenate([a - third * spread, b - 0.5 * third * (cov @ a) - 0.5 * fourth * spread])
+
+    right = np.concatenate([by_mean, by_var])
+    system = LinearOperator((2 * n, 2 * n), matvec=transposed)
+    ab, failed = gmres(system, right, rtol=1e-12, atol=1e-14, restart=60, maxiter=20)
+    if failed:
+        raise ArithmeticError("The derivative of the variational sites could not be solved for.")
+    a, b = ab[:n], ab[n:]
+    u = a - q.multiply_R(q.multiply_K(a))
+    return Adjoint(alpha=q.alpha, conditioned=q, pairs=((u, q.alpha),), spread=b)
+
+
+def _partials(likelihood: Any, y: Array, weight: Array, q: Conditioned) -> tuple[Array, Array, Array, Array]:
+    """Return dE/dm and dE/dv with the sites' own dependence on them put in, and E3, E4."""
+    copies, power = np.maximum(weight, 1.0), np.minimum(weight, 1.0)
+    m, v = q.mean, q.var()
+    m_c, v_c = cavity(q, copies)
+    tilted = likelihood.tilted(y, m_c, v_c, power)
+    mean, var = m_c + v_c * tilted.slope, v_c * tilted.shrink
+    third, fourth = _higher(likelihood, y, weight, m, v)
+    by_nu, by_tau = m - mean, 0.5 * (mean**2 + var - m**2 - v)
+    through_tau = by_nu * m + by_tau
+    by_mean = copies * (mean - m) / v - third * through_tau
+    by_var = 0.5 * copies * ((mean - m) ** 2 + var - v) / v**2
+    by_var += 0.5 * third * by_nu - 0.5 * fourth * through_tau
+    return by_mean, by_var, third, fourth
+
+
+def _higher(likelihood: Any, y: Array, weight: Array, mean: Array, var: Array) -> tuple[Array, Array]:
+    """Return w E[l'''] and w E[l'''']: differences of E[l''], smooth on the scale sqrt(1 + v)."""
+    h = 0.02 * np.sqrt(1.0 + var)
+    E2 = np.array([likelihood.expected(y, mean + k * h, var).curvature for k in range(-3, 4)])
+    first = np.array([-1, 9, -45, 0, 45, -9, 1]) / 60.0
+    second = np.array([2, -27, 270, -490, 270, -27, 2]) / 180.0
+    return weight * (first @ E2) / h, weight * (second @ E2) / h**2
