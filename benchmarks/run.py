@@ -2,7 +2,7 @@
 
     python benchmarks/run.py                       everything, at sizes that take a few minutes
     python benchmarks/run.py fit --n 2000          one part, at another size
-    python benchmarks/run.py fit predict gradient memory large imports --full     the published figures
+    python benchmarks/run.py --full                the published figures, about half an hour
 
 Figures are ratios measured in one run, best of several, with the BLAS threads pinned.
 """
@@ -171,6 +171,30 @@ def large(n: int, repeat: int) -> None:
         print(f"N=200000: {refusal}")
 
 
+def methods(n: int, repeat: int) -> None:
+    """Time each method beside our Laplace (learned) and beside scikit-learn's Laplace (fixed), one thread."""
+    X, y = problem(n)
+    with threadpool_limits(1):
+        for likelihood in ("logit", "probit"):
+            learned = {}
+            for method in ("laplace", "ep", "vi"):
+                options = {"inference": method, "likelihood": likelihood}
+                clf = GaussianProcessClassifier(1.0 * RBF(1.0), **options)
+                learned[method] = seconds(lambda clf=clf: clf.fit(X, y), repeat)
+                kernel = 4.0 * RBF(3.0)
+                fixed = GaussianProcessClassifier(kernel, optimizer=None, **options)
+                a, b = np.inf, np.inf
+                for _ in range(repeat):
+                    a = min(a, seconds(lambda fixed=fixed: fixed.fit(X, y)))
+                    b = min(b, seconds(lambda kernel=kernel: Peer(kernel, optimizer=None).fit(X, y)))
+                print(
+                    f"{method}, {likelihood}, N={n}: learned {learned[method]:.2f} s, "
+                    f"{learned[method] / learned['laplace']:.2f} times Laplace; fixed {a:.3f} s, "
+                    f"{a / b:.2f} times scikit-learn's Laplace",
+                    flush=True,
+                )
+
+
 def imports(n: int, repeat: int) -> None:
     def cost(module: str) -> float:
         code = f"import time; t = time.perf_counter(); import {module}; print(time.perf_counter() - t)"
@@ -185,12 +209,17 @@ PARTS = {
     "imports": imports,
     "gradient": gradient,
     "predict": predict,
+    "methods": methods,
     "memory": memory,
     "fit": fit,
     "large": large,
 }
-SIZES = {"imports": 0, "gradient": 1500, "predict": 1000, "memory": 2000, "fit": 600, "large": 5000}
-FULL = {"imports": 0, "gradient": 3000, "predict": 2000, "memory": 5000, "fit": 2000, "large": 20_000}
+QUICK = {
+    "imports": 0, "gradient": 1500, "predict": 1000, "methods": 500, "memory": 2000, "fit": 600, "large": 5000
+}  # fmt: skip
+FULL = {
+    "imports": 0, "gradient": 3000, "predict": 2000, "methods": 1000, "memory": 5000, "fit": 2000, "large": 20_000
+}  # fmt: skip
 
 
 def main() -> None:
@@ -202,7 +231,7 @@ def main() -> None:
     parser.add_argument("--full", action="store_true", help="the published sizes: about half an hour")
     parser.add_argument("--repeat", type=int, default=3, help="runs of which the best counts")
     args = parser.parse_args()
-    sizes = FULL if args.full else SIZES
+    sizes = FULL if args.full else QUICK
     for name in args.parts or PARTS:
         PARTS[name](args.n or sizes[name], args.repeat)
 

@@ -15,6 +15,18 @@ def two_moons_like(n: int = 60, d: int = 2, seed: int = 0) -> tuple[np.ndarray, 
     return X, np.where(f > 0.0, 1.0, -1.0)
 
 
+def hard(n: int, shape: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return a problem that is noisy, separable, one-sided (one class) or has every row twice."""
+    X, y = two_moons_like(n, seed=n)
+    if shape == "separable":
+        y = np.where(X[:, 0] > 0.0, 1.0, -1.0)
+    elif shape == "one-sided":
+        y = np.ones(n)
+    elif shape == "duplicated":
+        X = np.repeat(X[: n // 2 + 1], 2, axis=0)[:n]
+    return X, y
+
+
 def exact_probit_evidence(K: np.ndarray, y: np.ndarray) -> float:
     """Return log P(u <= 0), u ~ N(0, I + diag(y) K diag(y)): the evidence is an orthant probability."""
     cov = np.eye(len(y)) + y[:, None] * K * y

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
-from problems import exact_logit_evidence, exact_probit_evidence, two_moons_like
+from problems import exact_logit_evidence, exact_probit_evidence, hard, two_moons_like
 
 from gpclass import GaussianProcessClassifier
 from gpclass.inference import EP, VI, Laplace
@@ -79,13 +79,7 @@ def test_the_gradient_holds_at_random_and_extreme_theta(method, likelihood, thet
 )
 @settings(max_examples=40, deadline=None)
 def test_it_always_converges(method, log_variance, log_scale, n, shape, likelihood):
-    X, y = two_moons_like(n, seed=n)
-    if shape == "separable":
-        y = np.where(X[:, 0] > 0.0, 1.0, -1.0)
-    elif shape == "one-sided":
-        y = np.ones(n)
-    elif shape == "duplicated":
-        X = np.repeat(X[: n // 2 + 1], 2, axis=0)[:n]
+    X, y = hard(n, shape)
     kernel = float(np.exp(log_variance)) * RBF(float(np.exp(log_scale)))
     result = run(method, kernel, X, likelihood, y)
     assert result.info.converged, result.info
