@@ -218,7 +218,8 @@ QUICK = {
     "imports": 0, "gradient": 1500, "predict": 1000, "methods": 500, "memory": 2000, "fit": 600, "large": 5000
 }  # fmt: skip
 FULL = {
-    "imports": 0, "gradient": 3000, "predict": 2000, "methods": 1000, "memory": 5000, "fit": 2000, "large": 20_000
+    "imports": 0, "gradient": 3000, "predict": 2000, "methods": 1000,
+    "memory": 5000, "fit": 2000, "large": 20_000,
 }  # fmt: skip
 
 
