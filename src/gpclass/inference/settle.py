@@ -51,7 +51,7 @@ def settle(
     """
     spread = _first_spread(prior, family, init)
     start = first_point(prior, family.curve(spread), init)
-    mixing, best, residual = Mixing(), None, np.inf
+    mixing, best, residual = Mixing(), -np.inf, np.inf
     for n_iter in range(1, max_iter + 1):
         inner = max(1e-10, min(1e-3, 0.01 * residual))
         mode = find_mode(prior, family.curve(spread), start, tol=inner, max_iter=MODE_STEPS)
@@ -63,7 +63,8 @@ def settle(
         )
         if residual <= tol:
             return ended
-        if ascending and best is not None and ended.evidence < best - 1e-9 * (1.0 + abs(best)):
+        # A mean found to a decrement of ``inner`` costs the evidence half its square, which is no fall.
+        if ascending and ended.evidence < best - inner**2 - 1e-9 * abs(best) and mixing.can_retreat():
             spread = mixing.retreat(spread)
             continue
         best = ended.evidence
@@ -92,21 +93,24 @@ class Mixing:
     """Anderson's acceleration of a fixed point x = g(x) of positive numbers, in their logs.
 
     The next x is the combination of the last few g(x) whose combined residual g(x) - x is least. A round
-    that makes matters much worse empties the memory and is damped.
+    that makes matters much worse empties the memory and is damped, good ones lift the damping again.
     """
 
     depth: int = 4
     x: list[Array] = field(default_factory=list)
     g: list[Array] = field(default_factory=list)
-    residuals: list[float] = field(default_factory=list)
+    last: float = np.inf
     damping: float = 1.0
+    retreats: int = 0
 
     def advance(self, spread: Array, proposed: Array, residual: float) -> Array:
         """Return the next spreads, given what came of these."""
-        if self.residuals and residual > 2.0 * min(self.residuals):
+        if residual > 2.0 * self.last:
             self.x, self.g = [], []
             self.damping = max(0.1, 0.5 * self.damping)
-        self.residuals.append(residual)
+        else:
+            self.damping = min(1.0, 1.5 * self.damping)
+        self.last, self.retreats = residual, 0
         self.x, self.g = [*self.x, np.log(spread)][-self.depth :], [*self.g, np.log(proposed)][-self.depth :]
         step = self._combine() - self.x[-1]
         return np.asarray(spread * np.exp(np.clip(self.damping * step, -5.0, 5.0)))
@@ -115,7 +119,12 @@ class Mixing:
         """Return spreads half way back to the last good ones, and forget how we came here."""
         back = np.exp(0.5 * (np.log(spread) + self.x[-1]))
         self.x, self.g = self.x[-1:], self.g[-1:]
+        self.retreats, self.damping = self.retreats + 1, max(0.1, 0.5 * self.damping)
         return np.asarray(back)
+
+    def can_retreat(self) -> bool:
+        """Return whether going back may still help: ten halvings are as good as all the way."""
+        return bool(self.x) and self.retreats < 10
 
     def _combine(self) -> Array:
         f = np.array([g - x for x, g in zip(self.x, self.g, strict=True)])
