@@ -32,9 +32,10 @@ class Posterior:
     def latent(self, X: Inputs) -> tuple[Array, Array]:
         """Return the mean and the variance of f at each row of X."""
         mean, var = np.empty(len(X)), np.empty(len(X))
+        buffer = np.empty((min(BLOCK, len(X)), len(self.inputs)))  # fresh pages cost as much as exponentials
         for start in range(0, len(X), BLOCK):
             rows = slice(start, start + BLOCK)
-            K = matrix(self.kernel, X[rows], self.inputs)
+            K = matrix(self.kernel, X[rows], self.inputs, out=buffer[: len(X[rows])])
             mean[rows] = matvec(K, self.alpha)
             V = self._whiten(K)
             var[rows] = diag(self.kernel, X[rows]) - np.einsum("ij,ij->i", V, V)
