@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 from scipy.linalg import blas, lapack
 
-from gpclass.protocols import Array
+from gpclass.protocols import Array, Index
 
 TILE = 1 << 17  # numbers in a tile: 1 MB, so that a few tiles stay in the cache of one core
 
@@ -48,6 +48,16 @@ def matmul_transposed(A: Array, B: Array) -> Array:
 def matvec(A: Array, v: Array) -> Array:
     """Return A v by SciPy's BLAS; rows contiguous."""
     out: Array = blas.dgemv(1.0, A.T, v, trans=1)
+    return out
+
+
+def pair_products(Y: Array) -> Array:
+    """Return the C x C matrix of inner products of the rows of Y_i, for each i; Y has shape (n, C, m)."""
+    n, C, _ = Y.shape
+    out = np.empty((n, C, C))
+    for c in range(C):
+        for d in range(c + 1):
+            out[:, c, d] = out[:, d, c] = np.einsum("ij,ij->i", Y[:, c], Y[:, d])
     return out
 
 
@@ -90,6 +100,27 @@ def cholesky(B: Array, block: int = 4096) -> None:
             high = min(low + block // 4, n - stop)
             rest = B[stop + low : stop + high, stop : stop + high]
             rest -= matmul_transposed(panel[low:high], panel[:high])
+
+
+def covariance_root(K: Array) -> Array:
+    """Return A with K = A Aᵀ and as many columns as K has rank, by Cholesky with pivoting."""
+    return pivoted_root(K)[0]
+
+
+def pivoted_root(K: Array) -> tuple[Array, Index]:
+    """Return A with K = A Aᵀ and the pivots: the rows of A so numbered are lower triangular.
+
+    What is dropped, n · eps · max K_ii at most on the diagonal, is the rounding of K itself: no jitter.
+    """
+    require_memory(len(K), 3.0)
+    L, pivots, rank, _ = lapack.dpstrf(K, lower=1)
+    A = np.empty((len(K), rank))
+    A[pivots - 1] = np.tril(L)[:, :rank]
+    probe = np.cos(np.arange(len(K)))
+    left = K @ probe - A @ (A.T @ probe)
+    if not np.abs(left).max(initial=0.0) <= 1e-6 * K.max(initial=0.0):
+        raise ValueError("K is not a covariance matrix: it has a negative eigenvalue or is not symmetric.")
+    return A, pivots[:rank] - 1
 
 
 class Stage(IntEnum):

@@ -1,0 +1,34 @@
+"""Independent draws: by inversion, by rejection, and by weighting those of another distribution.
+
+`inversion` and `inversion_discrete` turn uniform numbers into draws of any distribution of one variable;
+`draw_labels` does so for a matrix of class probabilities. `rejection` and `generalised_rejection` need a
+bound, and the latter works in several dimensions; `posterior_by_rejection` makes exact draws from the
+posterior of a handful of data. `importance` weights draws instead, and says when that cannot be trusted.
+"""
+
+from __future__ import annotations
+
+from gpclass.sampling.accept import Proposal, RejectionSample, generalised_rejection, rejection
+from gpclass.sampling.continuous import inversion
+from gpclass.sampling.discrete import draw_labels, inversion_discrete
+from gpclass.sampling.exact import PosteriorSample, posterior_by_rejection
+from gpclass.sampling.pareto import pareto_smooth
+from gpclass.sampling.settings import Rejection
+from gpclass.sampling.weigh import ImportanceEstimate, importance, importance_estimate
+
+__all__ = [
+    "ImportanceEstimate",
+    "PosteriorSample",
+    "Proposal",
+    "Rejection",
+    "RejectionSample",
+    "draw_labels",
+    "generalised_rejection",
+    "importance",
+    "importance_estimate",
+    "inversion",
+    "inversion_discrete",
+    "pareto_smooth",
+    "posterior_by_rejection",
+    "rejection",
+]

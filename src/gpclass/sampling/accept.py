@@ -1,0 +1,295 @@
+"""Rejection: propose, and keep a proposal x with probability p(x) / (bound · q(x)).
+
+Kept draws are independent and exact. The mean of the probabilities of acceptance, over all proposals, is the
+mass of p over the bound: it is known better than from counting what was kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from gpclass.protocols import Array
+from gpclass.sampling.checks import Function, Seed, check_count, density_of, shown, values_of
+
+MAX_PROPOSALS = 10_000_000
+PILOT = 10_000  # proposals after which the rate is first looked at
+CHUNK = 1 << 20  # numbers proposed at a time
+SLACK = 1e-9  # by which rounding may take a ratio above its bound
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RejectionSample:
+    """Independent draws, and what they cost.
+
+    Parameters
+    ----------
+    draws : array of shape (size,) or (size, d)
+    acceptance_rate : float
+        Share of all proposals that was accepted.
+    n_proposals : int
+    log_mass : float
+        Logarithm of the integral of the density, which is one if that is normalised.
+    standard_error : float
+        Of ``log_mass``.
+    """
+
+    draws: Array
+    acceptance_rate: float
+    n_proposals: int
+    log_mass: float
+    standard_error: float
+
+
+class Proposal(Protocol):
+    """What draws are proposed from; a frozen distribution of `scipy.stats` will do as well."""
+
+    def draw(self, n: int, rng: np.random.Generator) -> Array:
+        """Return n independent draws, shape (n,) or (n, d)."""
+
+    def log_density(self, x: Array) -> Array:
+        """Return the normalised log density at each draw, shape (n,)."""
+
+
+def rejection(
+    density: Function,
+    bound: float,
+    interval: tuple[float, float],
+    size: int,
+    rng: Seed = None,
+    *,
+    max_proposals: int = MAX_PROPOSALS,
+) -> RejectionSample:
+    """Draw from a density on an interval, of which an upper bound is known.
+
+    Parameters
+    ----------
+    density : callable
+        Takes an array of shape (m,) and returns one; it need not be normalised.
+    bound : float
+        The density is nowhere above it. A proposal at which it is raises an error.
+    interval : (low, high)
+        Finite.
+    size : int
+        Number of draws.
+    rng : numpy Generator or seed
+    max_proposals : int
+        Give up, and say so early, if more would be needed.
+
+    Returns
+    -------
+    RejectionSample
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gpclass.sampling import rejection
+    >>> result = rejection(np.sin, 1.0, (0, np.pi), 100_000, rng=0)
+    >>> round(result.acceptance_rate, 2), round(float(result.draws.std()), 2)  # 2 / π, √(π²/4 - 2)
+    (0.64, 0.68)
+    >>> round(float(np.exp(result.log_mass)), 1)
+    2.0
+    """
+    low, high = float(interval[0]), float(interval[1])
+    if not (low < high and np.isfinite(high - low)):
+        raise ValueError(f"interval=({low:g}, {high:g}) is not possible, expected finite ends in order.")
+    if not 0.0 < bound < np.inf:
+        raise ValueError(f"bound={bound} is not possible, expected a positive number.")
+
+    def log_accept(x: Array) -> Array:
+        values = density_of(density, x, "density")
+        i = int(np.argmax(values))
+        if values[i] > bound * (1.0 + SLACK):
+            raise ValueError(
+                f"density is {values[i]:.6g} at {x[i]:.6g}, above bound={bound:.6g} by "
+                f"{values[i] - bound:.3g}: raise the bound to the density's maximum."
+            )
+        return log_of(values / bound)
+
+    generator = np.random.default_rng(rng)
+    kept = accept(lambda n: generator.uniform(low, high, n), log_accept, size, generator, max_proposals)
+    return sample(*kept, np.log(bound) + np.log(high - low))
+
+
+def generalised_rejection(
+    log_density: Function,
+    proposal: Any,
+    log_bound: float,
+    size: int,
+    rng: Seed = None,
+    *,
+    max_proposals: int = MAX_PROPOSALS,
+) -> RejectionSample:
+    """Draw from a density in any dimension, by way of a proposal that covers it.
+
+    Parameters
+    ----------
+    log_density : callable
+        Takes an array of shape (m,) or (m, d) and returns one of shape (m,); -inf is allowed. The
+        density need not be normalised.
+    proposal : frozen distribution of scipy.stats, or Proposal
+        Has ``rvs`` and ``logpdf``, or ``draw(n, rng)`` and ``log_density(x)``.
+    log_bound : float
+        Nowhere is log_density less the proposal's above it. A proposal at which it is raises an error.
+    size : int
+        Number of draws.
+    rng : numpy Generator or seed
+    max_proposals : int
+        Give up, and say so early, if more would be needed.
+
+    Returns
+    -------
+    RejectionSample
+
+    Examples
+    --------
+    A normal distribution out of a Cauchy distribution; their ratio is greatest at -1 and 1:
+
+    >>> import numpy as np
+    >>> from scipy.stats import cauchy
+    >>> from gpclass.sampling import generalised_rejection
+    >>> log_bound = -0.5 - cauchy.logpdf(1.0)
+    >>> result = generalised_rejection(lambda x: -0.5 * x**2, cauchy(), log_bound, 100_000, rng=0)
+    >>> round(result.acceptance_rate, 2), round(float(result.draws.std()), 1)
+    (0.66, 1.0)
+    """
+    if not np.isfinite(log_bound):
+        raise ValueError(f"log_bound={log_bound} is not possible, expected a finite number.")
+    draw, log_q = proposal_functions(proposal)
+
+    def log_accept(x: Array) -> Array:
+        ratio = log_ratio(log_density, log_q, x)
+        i = int(np.argmax(ratio))
+        if ratio[i] > log_bound + SLACK:
+            raise ValueError(
+                f"log_density less that of the proposal is {ratio[i]:.6g} at {shown(x[i])}, above "
+                f"log_bound={log_bound:.6g} by {ratio[i] - log_bound:.3g}: raise the bound to their greatest "
+                "difference, or take a proposal with longer tails."
+            )
+        return ratio - log_bound
+
+    generator = np.random.default_rng(rng)
+    kept = accept(lambda n: draw(n, generator), log_accept, size, generator, max_proposals)
+    return sample(*kept, log_bound)
+
+
+def proposal_functions(proposal: Any) -> tuple[Callable[[int, np.random.Generator], Array], Function]:
+    """Return how to draw from a proposal and its log density, whichever of the two kinds it is."""
+    if hasattr(proposal, "draw") and hasattr(proposal, "log_density"):
+        return proposal.draw, proposal.log_density
+    if hasattr(proposal, "rvs") and hasattr(proposal, "logpdf"):
+        # Multivariate distributions of scipy drop the axis of a single draw.
+        return (
+            lambda n, rng: np.asarray(proposal.rvs(size=max(n, 2), random_state=rng), dtype=float)[:n],
+            lambda x: np.atleast_1d(proposal.logpdf(x)),
+        )
+    raise TypeError(
+        f"{proposal!r} cannot propose: it has neither rvs and logpdf, as frozen distributions of scipy.stats "
+        "have, nor draw and log_density."
+    )
+
+
+def log_ratio(log_density: Function, log_q: Function, x: Array) -> Array:
+    """Return log_density(x) - log_q(x) for draws x of q."""
+    below = values_of(log_q, x, "The proposal's log density")
+    if (below == -np.inf).any():
+        i = int(np.argmin(below))
+        raise ValueError(f"The proposal's log density is -inf at {shown(x[i])}, which is a draw of its own.")
+    return values_of(log_density, x, "log_density") - below
+
+
+def log_of(values: Array) -> Array:
+    """Return the logarithm, -inf at zero."""
+    with np.errstate(divide="ignore"):
+        out: Array = np.log(values)
+    return out
+
+
+# ------------------------------------------------------------------------------------- the loop
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tally:
+    """What is known after some proposals; ``sums`` are of powers 1 to 4 of the acceptance probabilities."""
+
+    n_accepted: int
+    n_proposals: int
+    sums: Array
+
+    @property
+    def rate(self) -> float:
+        """Return the share that was accepted."""
+        return self.n_accepted / self.n_proposals
+
+    @property
+    def mean(self) -> float:
+        """Return the mean probability of acceptance."""
+        return float(self.sums[0]) / self.n_proposals
+
+    @property
+    def error(self) -> float:
+        """Return its standard error, the variance taken larger by its own, as in `cautious_error`."""
+        s, m, n = self.sums, self.mean, self.n_proposals
+        second = max(float(s[1]) - n * m**2, 0.0)
+        fourth = max(float(s[3] - 4.0 * m * s[2] + 6.0 * m**2 * s[1]) - 3.0 * n * m**4, 0.0)
+        return float(np.sqrt(second + np.sqrt(fourth))) / n
+
+    def add(self, log_p: Array, n_accepted: int) -> Tally:
+        """Return the tally with one more batch."""
+        p = np.exp(np.maximum(log_p, -170.0))  # its fourth power is still a number
+        powers = np.array([float(np.sum(p**k)) for k in (1, 2, 3, 4)])
+        return Tally(self.n_accepted + n_accepted, self.n_proposals + len(p), self.sums + powers)
+
+
+def sample(draws: Array, tally: Tally, log_scale: float) -> RejectionSample:
+    """Return the draws with the mass of the density, that of the bound being exp(log_scale)."""
+    log_mass = float(log_scale + np.log(tally.mean))
+    return RejectionSample(draws, tally.rate, tally.n_proposals, log_mass, tally.error / tally.mean)
+
+
+def accept(
+    propose: Callable[[int], Array],
+    log_accept: Callable[[Array], Array],
+    size: int,
+    rng: np.random.Generator,
+    max_proposals: int,
+    chunk: int = CHUNK,
+    remedy: str = "a proposal or an interval closer to the density, or importance sampling",
+) -> tuple[Array, Tally]:
+    """Propose in batches of at most ``chunk`` until ``size`` are accepted or that has become hopeless."""
+    check_count(size, "size")
+    check_count(max_proposals, "max_proposals")
+    kept: list[Array] = []
+    tally = Tally(0, 0, np.zeros(4))
+    while tally.n_accepted < size:
+        _check_hope(tally, size, max_proposals, remedy)
+        x = propose(_next_batch(tally, size, min(chunk, max_proposals - tally.n_proposals)))
+        log_p = np.minimum(log_accept(x), 0.0)
+        kept.append(x[-rng.standard_exponential(len(x)) <= log_p])
+        tally = tally.add(log_p, len(kept[-1]))
+    return np.concatenate(kept)[:size], tally
+
+
+def _next_batch(tally: Tally, size: int, most: int) -> int:
+    if tally.n_proposals == 0:
+        return min(most, max(PILOT, size))
+    per_draw = (tally.n_proposals + 1.0) / (tally.n_accepted + 1.0)
+    return int(min(most, 1.05 * (size - tally.n_accepted) * per_draw + 100.0))
+
+
+def _check_hope(tally: Tally, size: int, max_proposals: int, remedy: str) -> None:
+    """Raise if even a rate at the upper end of what is credible is too low."""
+    n, missing = tally.n_proposals, size - tally.n_accepted
+    needed, known = float(size), "even if all are accepted"
+    if n > 0:
+        # 5 / n is what the rate may be if nothing at all was accepted: exp(-5) is less than 1 %.
+        needed = n + missing / min(tally.mean + 3.0 * tally.error + 5.0 / n, 1.0)
+        known = f"as {tally.n_accepted:,} of {n:,} were accepted"
+    if needed > max_proposals:
+        raise ValueError(
+            f"{size:,} draws by rejection need {needed:,.0f} proposals or more, {known}, but "
+            f"max_proposals={max_proposals:,}: ask for fewer draws, or use {remedy}."
+        )

@@ -1,0 +1,285 @@
+"""Continuous distributions by inversion: x = F⁻¹(u), u uniform on (0, 1).
+
+A quantile function is F⁻¹ itself. A distribution function is inverted by bisection, which needs no more
+than that it increases: at a jump, all u inside it give the same x. A density is integrated first: panels of
+Gauss-Legendre nodes are halved until halving changes nothing, and every panel keeps the polynomial through
+its nodes, whose integral is inverted. Panels cover all of the domain from the start, so that
+modes far apart are all found; an infinite domain is mapped to (-1, 1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.polynomial import legendre
+
+from gpclass.protocols import Array
+from gpclass.sampling.checks import Function, Seed, density_of, values_of
+
+Domain = tuple[float, float]
+
+ORDER = 8  # nodes in a panel
+PANELS = 512  # to begin with
+SHORTEST = 2.0**-44  # panel, met at jumps and poles only: t has no digits for the nodes of shorter ones
+ACCURACY = 1e-11  # of the mass, for a panel to be left alone
+TOLERANCE = 1e-6  # of the mass, for what is left at the end
+
+
+def inversion(
+    *,
+    ppf: Function | None = None,
+    cdf: Function | None = None,
+    pdf: Function | None = None,
+    domain: Domain | None = None,
+    size: int | tuple[int, ...] = 1,
+    rng: Seed = None,
+) -> Array:
+    """Draw independent numbers by inversion, from one of three descriptions of a distribution.
+
+    Parameters
+    ----------
+    ppf : callable, optional
+        Quantile function: the inverse of the distribution function.
+    cdf : callable, optional
+        Distribution function. Only its increase over the domain counts, so it need not run from 0 to
+        1; where it has no value at an infinite end, 0 or 1 is taken for it. It may jump and be flat.
+    pdf : callable, optional
+        Density, which need not be normalised. It may jump, and grow like x^-½ at the ends of the domain.
+    domain : (low, high), optional
+        Draw between these only; with ``cdf`` or ``pdf``, and infinite unless given. A density far narrower
+        than its distance from zero needs finite ends that enclose it.
+    size : int or tuple of ints
+        Shape of the result.
+    rng : numpy Generator or seed
+
+    Returns
+    -------
+    array of shape ``size``
+
+    Notes
+    -----
+    Functions are called with one-dimensional arrays and return arrays of the same shape. The distribution
+    function of draws from a density is right to about 1e-9, with poles to 1e-7.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gpclass.sampling import inversion
+    >>> x = inversion(ppf=lambda u: -np.log1p(-u), size=100_000, rng=0)  # exponential
+    >>> round(float(x.mean()), 2)
+    1.0
+    >>> x = inversion(cdf=lambda x: 1 / (1 + np.exp(-x)), domain=(0, 2), size=100_000, rng=0)
+    >>> bool(0 < x.min() and x.max() < 2)
+    True
+    >>> x = inversion(pdf=lambda x: np.exp(-(x**2 - 4)**2), size=100_000, rng=0)  # modes at -2 and 2
+    >>> round(float(np.mean(x > 0)), 2), round(float(np.mean(np.abs(x))), 2)
+    (0.5, 1.97)
+    """
+    given = [name for name, f in (("ppf", ppf), ("cdf", cdf), ("pdf", pdf)) if f is not None]
+    if len(given) != 1:
+        raise ValueError(f"{len(given)} of ppf, cdf and pdf are given, expected exactly one.")
+    low, high = check_domain(domain)
+    # rng.random() may be 0, where quantiles can be infinite; it is never 1.
+    u = np.maximum(np.random.default_rng(rng).random(size), 2.0**-54)
+    if ppf is not None:
+        if domain is not None:
+            raise ValueError("A domain cannot be imposed on a quantile function: give cdf or pdf with it.")
+        return values_of(ppf, u.ravel(), "ppf").reshape(u.shape)
+    if cdf is not None:
+        return _invert_cdf(cdf, u.ravel(), low, high).reshape(u.shape)
+    assert pdf is not None
+    return tabulate(pdf, low, high).quantiles(u.ravel()).reshape(u.shape)
+
+
+def check_domain(domain: Domain | None) -> Domain:
+    """Return the two ends of a domain, infinite ones if there is none."""
+    low, high = (-np.inf, np.inf) if domain is None else (float(domain[0]), float(domain[1]))
+    if not low < high:
+        raise ValueError(f"domain=({low:g}, {high:g}) is empty, expected its low end below its high end.")
+    return low, high
+
+
+# ---------------------------------------------------------------------- from a distribution function
+
+
+def _invert_cdf(cdf: Function, u: Array, low: float, high: float) -> Array:
+    bottom, top = _value_at_end(cdf, low, 0.0), _value_at_end(cdf, high, 1.0)
+    if not bottom < top:
+        raise ValueError(
+            f"cdf is {bottom:.6g} at {low:g} and {top:.6g} at {high:g}, expected it to increase between them."
+        )
+    # Rounding must not ask for what the function does not exceed: v in (bottom, top].
+    v = np.clip(bottom + u * (top - bottom), np.nextafter(bottom, top), top)
+    left, right = _bracket(cdf, (float(v.min()), float(v.max())), low, high)
+    _check_increase(cdf, left, right)
+    return bisect(lambda x: values_of(cdf, x, "cdf"), v, np.full(u.shape, left), np.full(u.shape, right))
+
+
+def _value_at_end(cdf: Function, end: float, limit: float) -> float:
+    if np.isfinite(end):
+        return float(values_of(cdf, np.array([end]), "cdf")[0])
+    with np.errstate(all="ignore"):
+        value = float(np.asarray(cdf(np.array([end])), dtype=float).ravel()[0])
+    return value if np.isfinite(value) else limit
+
+
+def _bracket(cdf: Function, v: tuple[float, float], low: float, high: float) -> tuple[float, float]:
+    """Return finite ends between which cdf passes all values from v[0] to v[1]."""
+
+    def at(x: float) -> float:
+        return float(values_of(cdf, np.array([x]), "cdf")[0])
+
+    left, right, step = low, high, 1.0
+    if np.isinf(low):
+        left = min(high, 0.0) - step
+        while at(left) >= v[0] and step < 1e300:
+            step *= 4.0
+            left = min(high, 0.0) - step
+    step = 1.0
+    if np.isinf(high):
+        right = max(low, 0.0) + step
+        while at(right) < v[1] and step < 1e300:
+            step *= 4.0
+            right = max(low, 0.0) + step
+    return left, right
+
+
+def _check_increase(cdf: Function, left: float, right: float) -> None:
+    x = np.linspace(left, right, 257)
+    drop = -np.diff(values_of(cdf, x, "cdf"))
+    i = int(np.argmax(drop))
+    if drop[i] > 1e-9:
+        raise ValueError(
+            f"cdf falls by {drop[i]:.3g} from {x[i]:.6g} to {x[i + 1]:.6g}, expected it to increase."
+        )
+
+
+def bisect(F: Callable[[Array], Array], v: Array, low: Array, high: Array, steps: int = 200) -> Array:
+    """Return, to the last digit or ``steps`` halvings, the smallest x in (low, high] with F(x) >= v."""
+    for _ in range(steps):
+        middle = 0.5 * low + 0.5 * high
+        if not ((middle > low) & (middle < high)).any():
+            break
+        below = F(middle) < v
+        low, high = np.where(below, middle, low), np.where(below, high, middle)
+    return high
+
+
+# ------------------------------------------------------------------------------------ from a density
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Table:
+    """The integral of a density: panels of t in [-1, 1], and a polynomial for each."""
+
+    low: float
+    high: float
+    edges: Array  # of panels, shape (n + 1,)
+    integrals: Array  # Legendre coefficients, rising from zero at a panel's left end; shape (ORDER + 1, n)
+    cumulative: Array  # mass to the left of each edge
+
+    def quantiles(self, u: Array) -> Array:
+        """Return x with the share u of the mass to its left."""
+        v = u * self.cumulative[-1]
+        i = np.minimum(np.searchsorted(self.cumulative, v, side="right") - 1, self.integrals.shape[1] - 1)
+        s = _newton(self.integrals[:, i], v - self.cumulative[i], np.diff(self.cumulative)[i])
+        t = self.edges[i] + 0.5 * (s + 1.0) * (self.edges[i + 1] - self.edges[i])
+        return _from_unit(t, self.low, self.high)[0]
+
+
+def _newton(c: Array, v: Array, mass: Array) -> Array:
+    """Return s with c(s) = v, for polynomials that rise from 0 at -1 to mass at 1; halve if Newton fails."""
+    slope = legendre.legder(c)
+    low, high = np.full(v.shape, -1.0), np.full(v.shape, 1.0)
+    s = np.clip(2.0 * v / np.maximum(mass, 1e-300) - 1.0, low, high)
+    for _ in range(60):
+        excess = legendre.legval(s, c, tensor=False) - v
+        low, high = np.where(excess < 0.0, s, low), np.where(excess < 0.0, high, s)
+        steep = np.maximum(legendre.legval(s, slope, tensor=False), 1e-300)
+        with np.errstate(over="ignore"):
+            new = s - excess / steep
+        new = np.where((new >= low) & (new <= high), new, 0.5 * (low + high))
+        moved, s = float(np.abs(new - s).max(initial=0.0)), new
+        if moved < 1e-12:
+            break
+    return s
+
+
+def tabulate(pdf: Function, low: float, high: float) -> Table:
+    """Integrate a density over panels that are as short as it needs them."""
+    s, weights = legendre.leggauss(ORDER)
+
+    def heights(edges: Array) -> Array:
+        """Return the density of t at the nodes of panels, rows of (left, right), times half their width."""
+        half = 0.5 * (edges[:, 1] - edges[:, 0])
+        t = edges[:, :1] + half[:, None] * (s + 1.0)
+        x, slope = _from_unit(t.ravel(), low, high)
+        out: Array = (density_of(pdf, x, "pdf") * slope).reshape(t.shape) * half[:, None]
+        return out
+
+    grid = _first_edges(low, high)
+    panels = np.stack([grid[:-1], grid[1:]], axis=1)
+    H = heights(panels)
+    done: list[tuple[Array, Array]] = []
+    settled = left = 0.0
+    while len(panels):
+        middle = panels.mean(axis=1)
+        halves = np.stack([panels[:, 0], middle, middle, panels[:, 1]], axis=1).reshape(-1, 2)
+        H_halves = heights(halves)
+        refined = (H_halves @ weights).reshape(-1, 2).sum(axis=1)
+        total = settled + float(refined.sum())
+        if not total > 0.0:
+            raise ValueError(
+                f"pdf is zero wherever it was tried between {low:g} and {high:g}: give a domain that "
+                "encloses its mass more closely."
+            )
+        change = np.abs(H @ weights - refined)
+        fine = (change <= ACCURACY * total) | (panels[:, 1] - panels[:, 0] < SHORTEST)
+        # The halves are kept: inside a panel, the polynomial is not as good as its integral.
+        done.append((halves[np.repeat(fine, 2)], H_halves[np.repeat(fine, 2)]))
+        settled += float(refined[fine].sum())
+        left += float(change[fine].sum())
+        panels, H = halves[np.repeat(~fine, 2)], H_halves[np.repeat(~fine, 2)]
+    if left > TOLERANCE * settled:
+        raise ValueError(
+            f"pdf has too strong a pole between {low:g} and {high:g}, which leaves {left / settled:.2g} of "
+            "its mass uncertain: give the cdf, or transform the variable."
+        )
+    return _assemble(done, s, weights, low, high)
+
+
+def _first_edges(low: float, high: float) -> Array:
+    """Return the edges of panels to begin with; those on an infinite domain must find any scale."""
+    grid = np.linspace(-1.0, 1.0, PANELS + 1)
+    if np.isfinite(low) and np.isfinite(high):
+        return grid
+    near = np.geomspace(1e-12, 1e-2, 61)
+    if np.isfinite(low) or np.isfinite(high):
+        return np.union1d(grid, near - 1.0 if np.isfinite(low) else 1.0 - near)
+    return np.union1d(grid, np.concatenate([-near, near]))
+
+
+def _assemble(parts: list[tuple[Array, Array]], s: Array, weights: Array, low: float, high: float) -> Table:
+    panels, H = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+    order = np.argsort(panels[:, 0])
+    panels, H = panels[order], H[order]
+    # Gauss quadrature gives the coefficients of the interpolant: c_k = (k + ½) Σ_j w_j P_k(s_j) H_j.
+    P = legendre.legvander(s, ORDER - 1) * weights[:, None] * (np.arange(ORDER) + 0.5)
+    integrals = legendre.legint((H @ P).T, lbnd=-1)
+    cumulative = np.concatenate([[0.0], np.cumsum(H @ weights)])
+    return Table(low, high, np.append(panels[:, 0], panels[-1, 1]), integrals, cumulative)
+
+
+def _from_unit(t: Array, low: float, high: float) -> tuple[Array, Array]:
+    """Return x(t), which increases from low to high as t does from -1 to 1, and dx/dt."""
+    if np.isfinite(low) and np.isfinite(high):
+        half = 0.5 * (high - low)
+        return np.clip(low + half * (t + 1.0), low, high), np.full(t.shape, half)
+    if np.isfinite(low):
+        return low + (1.0 + t) / (1.0 - t), 2.0 / (1.0 - t) ** 2
+    if np.isfinite(high):
+        return high - (1.0 - t) / (1.0 + t), 2.0 / (1.0 + t) ** 2
+    inside = (1.0 - t) * (1.0 + t)
+    return t / inside, (1.0 + t * t) / inside**2

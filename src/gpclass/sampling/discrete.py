@@ -1,0 +1,118 @@
+"""Discrete distributions by inversion: the first value whose cumulated probability exceeds u."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from gpclass.protocols import Array
+from gpclass.sampling.checks import Seed, check_count
+
+
+def inversion_discrete(
+    pmf: ArrayLike | Callable[[Any], Any],
+    values: ArrayLike | None = None,
+    *,
+    size: int | tuple[int, ...] = 1,
+    rng: Seed = None,
+) -> NDArray[Any]:
+    """Draw independently from finitely many values.
+
+    Parameters
+    ----------
+    pmf : array of shape (m,) or callable
+        Probabilities, which need not be normalised; or a function that returns them for ``values``.
+    values : array of shape (m, ...), optional
+        What is drawn; 0, 1, ..., m - 1 unless given. Required if ``pmf`` is a function.
+    size : int or tuple of ints
+    rng : numpy Generator or seed
+
+    Returns
+    -------
+    array of shape ``size`` (and that of one value)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gpclass.sampling import inversion_discrete
+    >>> x = inversion_discrete([3, 0, 1], ["a", "b", "c"], size=100_000, rng=0)
+    >>> names, counts = np.unique(x, return_counts=True)
+    >>> names.tolist(), (counts / 100_000).round(2).tolist()
+    (['a', 'c'], [0.75, 0.25])
+    """
+    support = None if values is None else np.asarray(values)
+    if callable(pmf):
+        if support is None:
+            raise ValueError("pmf is a function, so values must say where it is to be evaluated.")
+        pmf = pmf(support)
+    p = np.asarray(pmf, dtype=float)
+    if p.ndim != 1 or (support is not None and len(support) != len(p)):
+        raise ValueError(
+            f"pmf has the shape {p.shape} and values {None if support is None else support.shape}, expected "
+            "a probability for each value."
+        )
+    cumulative = _cumulated(p[None], "pmf")[0]
+    u = np.random.default_rng(rng).random(size)
+    index = np.searchsorted(cumulative, u * cumulative[-1], side="right")
+    out: NDArray[Any] = np.asarray(index if support is None else support[index])
+    return out
+
+
+def draw_labels(
+    P: Array, n_samples: int = 1, rng: Seed = None, *, classes: ArrayLike | None = None
+) -> NDArray[Any]:
+    """Draw class labels with the probabilities in each row of a matrix.
+
+    Parameters
+    ----------
+    P : array of shape (n, C)
+        Class probabilities, such as ``predict_proba`` returns; rows need not be normalised.
+    n_samples : int
+        Draws for each row.
+    rng : numpy Generator or seed
+    classes : array of shape (C,), optional
+        Names of the columns; 0, 1, ..., C - 1 unless given.
+
+    Returns
+    -------
+    array of shape (n, n_samples)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gpclass.sampling import draw_labels
+    >>> P = np.array([[0.2, 0.8], [1.0, 0.0]])
+    >>> draw_labels(P, 100_000, rng=0).mean(axis=1).round(2)
+    array([0.8, 0. ])
+    >>> draw_labels(P[1:], 3, rng=0, classes=["no", "yes"])
+    array([['no', 'no', 'no']], dtype='<U3')
+    """
+    check_count(n_samples, "n_samples")
+    P = np.asarray(P, dtype=float)
+    if P.ndim != 2:
+        raise ValueError(f"P has the shape {P.shape}, expected (n, C): a row of class probabilities a datum.")
+    names = np.arange(P.shape[1]) if classes is None else np.asarray(classes)
+    if names.shape != P.shape[1:]:
+        raise ValueError(f"classes has the shape {names.shape}, expected ({P.shape[1]},): a name a column.")
+    cumulative = _cumulated(P, "P")
+    u = np.random.default_rng(rng).random((len(P), n_samples)) * cumulative[:, -1:]
+    labels = np.zeros(u.shape, dtype=np.intp)
+    for column in cumulative.T[:-1]:
+        labels += u >= column[:, None]
+    return names[labels]
+
+
+def _cumulated(P: Array, name: str) -> Array:
+    """Return the sums of each row up to each column, in units of its largest number: no sum overflows."""
+    bad = ~np.isfinite(P) | (P < 0.0)
+    nothing = ~(P > 0.0).any(axis=1)
+    if bad.any() or nothing.any():
+        row = int(np.argmax(bad.any(axis=1) | nothing))
+        what = f"has {P[row][bad[row]][0]}" if bad[row].any() else "sums to 0.0"
+        where = name if len(P) == 1 else f"Row {row} of {name}"
+        raise ValueError(f"{where} {what}, expected probabilities: none negative, with a positive sum.")
+    out: Array = np.cumsum(P / P.max(axis=1, keepdims=True), axis=1)
+    return out

@@ -1,0 +1,115 @@
+"""Pareto smoothing of importance weights, and what their tail says about an estimate.
+
+The largest weights decide an importance-sampling estimate, and are the ones known worst. Pareto smoothing
+(Vehtari, Simpson, Gelman, Yao & Gabry 2024) fits a generalised Pareto distribution to the
+M = min(S/5, 3√S) largest of S weights and puts its expected order statistics in their place. Its shape k says
+how many moments the weights have: with k < ½ a variance, with k > 0.7 nothing that S draws can tell.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gpclass.protocols import Array
+
+SMOOTHED = 0.5  # khat from which smoothing is worth its small bias: the weights have no variance
+SMALLEST_TAIL = 5  # weights that a Pareto distribution can be fitted to
+
+
+def trusted(khat: float | None, n_samples: int) -> bool:
+    """Return whether khat is below min(0.7, 1 - 1/log10 n_samples): Vehtari et al. 2024, eq. 13."""
+    return khat is None or khat < min(0.7, 1.0 - 1.0 / np.log10(max(n_samples, 11)))
+
+
+def stable_weights(log_weights: Array) -> tuple[Array, float | None]:
+    """Return log weights, smoothed if their tail has no variance, and k-hat."""
+    smoothed, khat = pareto_smooth(log_weights)
+    return (log_weights if khat is None or khat < SMOOTHED else smoothed), khat
+
+
+def cautious_error(deviations: Array) -> Array:
+    """Return the root of Σe², over the first axis, taken larger by its own standard error (Σe⁴)^½.
+
+    Few draws may contribute most of a sum of squares: an estimate that was lucky in missing them is then not
+    trusted too far.
+    """
+    square = deviations**2
+    out: Array = np.sqrt(square.sum(axis=0) + np.sqrt((square**2).sum(axis=0)))
+    return out
+
+
+def pareto_smooth(log_weights: Array) -> tuple[Array, float | None]:
+    """Return smoothed log weights and k-hat.
+
+    Parameters
+    ----------
+    log_weights : array of shape (S,)
+
+    Returns
+    -------
+    smoothed : array of shape (S,)
+        None of them above the largest that was given.
+    khat : float or None
+        None if the largest weights are all equal; infinite if there are too few draws for a fit, or one
+        of them outweighs all others beyond measure.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> light, heavy = rng.standard_exponential((2, 100_000)) * [[0.3], [1.2]]
+    >>> round(pareto_smooth(light)[1], 1), round(pareto_smooth(heavy)[1], 1)
+    (0.3, 1.3)
+    """
+    log_weights = np.asarray(log_weights, dtype=float)
+    positive = log_weights > -np.inf
+    if not positive.all():  # weights of zero stay zero, and tell nothing about the tail
+        smoothed = log_weights.copy()
+        smoothed[positive], khat = pareto_smooth(log_weights[positive])
+        return smoothed, khat
+    n_tail = int(min(0.2 * log_weights.size, 3.0 * log_weights.size**0.5))
+    if n_tail < SMALLEST_TAIL:
+        return log_weights, np.inf
+    order = np.argsort(log_weights, kind="stable")
+    tail, cutoff = order[-n_tail:], float(log_weights[order[-n_tail - 1]])
+    above = log_weights[tail] - cutoff
+    if above[-1] <= 1e-10:  # the weights are equal up to rounding
+        return log_weights, None
+    with np.errstate(under="ignore"):
+        excess = np.expm1(np.minimum(above, 700.0)) / np.expm1(min(above[-1], 700.0))
+    if excess[n_tail // 4 - 1] <= 0.0 or above[-1] > 500.0:
+        return log_weights, np.inf  # one draw is everything
+    k, sigma = fit_pareto(excess)
+    smoothed = log_weights.copy()
+    quantiles = pareto_quantiles((np.arange(n_tail) + 0.5) / n_tail, k, sigma)
+    smoothed[tail] = cutoff + np.minimum(np.log1p(np.expm1(above[-1]) * quantiles), above[-1])
+    return smoothed, k
+
+
+def fit_pareto(x: Array) -> tuple[float, float]:
+    """Return shape and scale of a generalised Pareto distribution for the ascending numbers x.
+
+    The density is (1 + k x/σ)^(-1/k - 1) / σ. Given b = -k/σ, the likelihood is greatest at
+    k(b) = mean log(1 - b x). Zhang & Stephens (2009) average b over its profile likelihood, on a grid
+    that follows a prior scaled by the first quartile. Few data say little about k, so it is drawn
+    to ½ by the worth of ten observations (Vehtari et al. 2024, appendix G).
+    """
+    n = len(x)
+    n_grid = 30 + int(n**0.5)
+    quartile = x[int(n / 4 + 0.5) - 1]
+    j = np.arange(1, n_grid + 1)
+    b = 1.0 / x[-1] + (1.0 - np.sqrt(n_grid / (j - 0.5))) / (3.0 * quartile)
+    b = np.where(b == 0.0, np.finfo(float).eps / x[-1], b)  # there the distribution is exponential
+    k = np.log1p(-b[:, None] * x).mean(axis=1)
+    profile = n * (np.log(-b / k) - k - 1.0)
+    mass = np.exp(profile - profile.max())
+    best = float(b @ mass / mass.sum())
+    shape = float(np.log1p(-best * x).mean())
+    return (n * shape + 10.0 * 0.5) / (n + 10.0), -shape / best
+
+
+def pareto_quantiles(p: Array, k: float, sigma: float) -> Array:
+    """Return the quantiles σ ((1 - p)^-k - 1) / k."""
+    exponent = -np.log1p(-p)
+    out: Array = sigma * (np.expm1(k * exponent) / k if k != 0.0 else exponent)
+    return out
