@@ -13,7 +13,8 @@ from gpclass.evidence.check import ApproximationCheck, check_approximation, chec
 from gpclass.evidence.correction import ep_correction
 from gpclass.evidence.exact import exact_evidence
 from gpclass.evidence.importance import importance_evidence
-from gpclass.evidence.weights import EvidenceEstimate, pareto_smooth
+from gpclass.evidence.weights import EvidenceEstimate
+from gpclass.sampling.pareto import pareto_smooth
 
 __all__ = [
     "ApproximationCheck",

@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from gpclass.evidence.proposal import Target, make_target
 from gpclass.evidence.weights import EvidenceEstimate, summarise
-from gpclass.linalg import matmul_transposed
+from gpclass.mcmc.elliptical import slice_step
 from gpclass.protocols import Array, Sites
+from gpclass.target import make_target
 
 
 def annealed_evidence(
@@ -69,40 +69,10 @@ def annealed_evidence(
         )
     target = make_target(likelihood, K, y, sites, weight)
     rng = np.random.default_rng(rng)
-    D = target.shifts(rng.standard_normal((n_chains, target.rank)))
+    D = target.shifts(target.normals(n_chains, rng))
     r = target.remainder(D)
     log_weights = r / n_steps
     for k in range(1, n_steps):
-        D, r = slice_step(target, D, r, k / n_steps, rng, wide=k % 2 == 0)
+        D, r, _ = slice_step(target, D, r, k / n_steps, rng, wide=k % 2 == 0)
         log_weights += r / n_steps
     return summarise(log_weights[None], target.log_mass)[0]
-
-
-def slice_step(
-    target: Target, D: Array, r: Array, b: float, rng: np.random.Generator, *, wide: bool
-) -> tuple[Array, Array]:
-    """Move every chain, a row of D, once under q(f) exp(b r(f)); the ellipses are the prior's if ``wide``."""
-    root, centre = (target.prior_root, -target.mean) if wide else (target.root, np.zeros_like(target.mean))
-
-    def log_factor(D: Array, r: Array) -> Array:
-        """Return the log density less that of the Gaussian whose ellipses are used."""
-        return b * r + target.sites(D) if wide else b * r
-
-    start, other = D - centre, matmul_transposed(rng.standard_normal((len(D), target.rank)), root)
-    height = log_factor(D, r) - rng.standard_exponential(len(D))
-    angle = rng.uniform(0.0, 2.0 * np.pi, size=len(D))
-    low, high = angle - 2.0 * np.pi, angle.copy()
-    moved, value = D.copy(), r.copy()
-    open_ = np.arange(len(D))
-    while open_.size:
-        a = angle[open_, None]
-        proposed = centre + start[open_] * np.cos(a) + other[open_] * np.sin(a)
-        at = target.remainder(proposed)
-        # An angle of zero is the chain's own point: if it came to that, rounding must not keep it out.
-        inside = (log_factor(proposed, at) >= height[open_]) | (np.abs(angle[open_]) < 1e-12)
-        moved[open_[inside]], value[open_[inside]] = proposed[inside], at[inside]
-        open_ = open_[~inside]
-        below = angle[open_] < 0.0
-        low[open_[below]], high[open_[~below]] = angle[open_[below]], angle[open_[~below]]
-        angle[open_] = rng.uniform(low[open_], high[open_])
-    return moved, value

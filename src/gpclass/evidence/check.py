@@ -8,11 +8,12 @@ from typing import Any, Protocol
 import numpy as np
 
 from gpclass.evidence.importance import Draws, draw
-from gpclass.evidence.proposal import Target, make_target
+from gpclass.evidence.joint import JointTarget
 from gpclass.evidence.weights import EvidenceEstimate, summarise
 from gpclass.kernels import matrix
 from gpclass.linalg import row_tiles
 from gpclass.protocols import Array, HasLink, Sites
+from gpclass.target import Target, make_target
 
 SMALL_SHIFT = 0.05  # of a probability
 SMALL_GAP = 0.5  # of a log evidence: too little to choose a model by
@@ -36,9 +37,9 @@ class ApproximationCheck:
     method : str
     evidence : float or None
         The approximate log evidence.
-    corrected : float
-        The log evidence by importance sampling.
-    standard_error : float
+    corrected : float or None
+        The log evidence by importance sampling; None where theta was sampled.
+    standard_error : float or None
         Of ``corrected``.
     khat : float or None
         Shape of the weights' tail: above 0.7 the correction is not to be believed.
@@ -46,19 +47,22 @@ class ApproximationCheck:
         Effective number of draws.
     n_samples : int
     largest_shift : float
-        The largest change that the weights make to p(y=+1) at a training input.
+        The largest change that the weights make to p(y=+1) at a training input, or to the probability of
+        any class where there are three or more.
     shift_error : float
         Its standard error.
     mean_shift : float
         The mean absolute change, noise included.
     verdict : str
         All this in one sentence.
+    shifted : str
+        Whose shifts they are.
     """
 
     method: str
     evidence: float | None
-    corrected: float
-    standard_error: float
+    corrected: float | None
+    standard_error: float | None
     khat: float | None
     ess: float
     n_samples: int
@@ -66,14 +70,17 @@ class ApproximationCheck:
     shift_error: float
     mean_shift: float
     verdict: str
+    shifted: str = "p(y=+1)"
 
     def __str__(self) -> str:
         khat = "none, all weights are equal" if self.khat is None else f"{self.khat:.2f}"
+        khat = "none" if self.corrected is None else khat
+        corrected = "none" if self.corrected is None else f"{self.corrected:.4f} ± {self.standard_error:.4f}"
         rows = [
             ("log evidence, " + self.method, "none" if self.evidence is None else f"{self.evidence:.4f}"),
-            ("log evidence, corrected", f"{self.corrected:.4f} ± {self.standard_error:.4f}"),
-            ("largest shift of p(y=+1)", f"{self.largest_shift:.4f} ± {self.shift_error:.4f}"),
-            ("mean shift of p(y=+1)", f"{self.mean_shift:.4f}"),
+            ("log evidence, corrected", corrected),
+            (f"largest shift of {self.shifted}", f"{self.largest_shift:.4f} ± {self.shift_error:.4f}"),
+            (f"mean shift of {self.shifted}", f"{self.mean_shift:.4f}"),
             ("tail of the weights, khat", khat),
             ("effective draws", f"{self.ess:.0f} of {self.n_samples}"),
         ]
@@ -159,7 +166,18 @@ def check_approximation(
     'EP is accurate here: no probability moves by more than ..., and its log evidence by 0.0...'
     """
     target = make_target(likelihood, K, y, sites, weight)
-    drawn = draw(target, n_samples, "mixed", np.random.default_rng(rng))
+    return check_target(target, evidence, method, n_samples, np.random.default_rng(rng))
+
+
+def check_target(
+    target: Target | JointTarget,
+    evidence: float | None,
+    method: str,
+    n_samples: int,
+    rng: np.random.Generator,
+) -> ApproximationCheck:
+    """Check an approximation that is already beside its posterior."""
+    drawn = draw(target, n_samples, "mixed", rng)
     estimate, weights = summarise(drawn.log_weights, target.log_mass, drawn.log_q, drawn.n_student)
     shift, error = probability_shifts(target, drawn, weights)
     worst = int(np.argmax(np.abs(shift)))
@@ -176,33 +194,41 @@ def check_approximation(
         shift_error=noise,
         mean_shift=float(np.abs(shift).mean()),
         verdict=_verdict(method, evidence, estimate, largest, noise),
+        shifted="p(class)" if isinstance(target, JointTarget) else "p(y=+1)",
     )
 
 
-def probability_shifts(target: Target, drawn: Draws, weights: Array) -> tuple[Array, Array]:
+def probability_shifts(target: Target | JointTarget, drawn: Draws, weights: Array) -> tuple[Array, Array]:
     """Return E_posterior[p(y=+1|f_i)] - E_q[p(y=+1|f_i)] for each datum, and its standard error.
 
+    With several latent values a datum they are those of all classes.
+
     Both averages are over the same draws, so most of their noise cancels. An antithetic pair is one
-    independent contribution, Σ over its two of w (p - mean p) - w_q (p - mean_q p).
+    independent contribution, Σ over its two of w (p - mean p) - w_q (p - mean_q p); its square is summed term
+    by term, as probabilities are too dear to have twice and too many to keep.
     """
     base = np.exp(drawn.log_q - drawn.log_q.max())
     base /= base.sum()
     n = len(target.mean)
-    means = np.zeros((2, n))
+    means, cross, square = np.zeros((2, n)), np.zeros((2, n)), np.zeros(n)
     for rows in row_tiles(len(drawn.D), n):
-        for sign, w, w_q in zip((1.0, -1.0), weights[:, rows], base[:, rows], strict=True):
-            means += np.stack([w, w_q]) @ _link(target, sign * drawn.D[rows])
-    square = np.zeros(n)
-    for rows in row_tiles(len(drawn.D), n):
-        pair = np.zeros((rows.stop - rows.start, n))
+        x = np.zeros((rows.stop - rows.start, n))
         for sign, w, w_q in zip((1.0, -1.0), weights[:, rows], base[:, rows], strict=True):
             p = _link(target, sign * drawn.D[rows])
-            pair += w[:, None] * (p - means[0]) - w_q[:, None] * (p - means[1])
-        square += np.einsum("ij,ij->j", pair, pair)
-    return means[0] - means[1], np.sqrt(square)
+            means += np.stack([w, w_q]) @ p
+            x += (w - w_q)[:, None] * p
+        totals = np.stack([weights[:, rows].sum(axis=0), base[:, rows].sum(axis=0)])
+        cross += totals @ x
+        square += np.einsum("ij,ij->j", x, x)
+    pairs = np.stack([weights.sum(axis=0), -base.sum(axis=0)])
+    square -= 2.0 * (means[0] * cross[0] - means[1] * cross[1])
+    square += np.einsum("ai,ab,bi->i", means, pairs @ pairs.T, means)
+    return means[0] - means[1], np.sqrt(np.maximum(square, 0.0))
 
 
-def _link(target: Target, D: Array) -> Array:
+def _link(target: Target | JointTarget, D: Array) -> Array:
+    if isinstance(target, JointTarget):
+        return target.classes(D)
     if isinstance(target.likelihood, HasLink):
         return target.likelihood.link(target.mean + D)
     out: Array = np.exp(target.likelihood.log_classes(target.mean + D)[..., 1])

@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from gpclass.evidence.proposal import make_target
 from gpclass.protocols import Array, HasTilted, Sites
+from gpclass.target import make_target
 
 
 def ep_correction(

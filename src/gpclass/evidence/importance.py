@@ -16,9 +16,10 @@ from typing import Any
 import numpy as np
 from scipy.special import gammaln
 
-from gpclass.evidence.proposal import Target, make_target
+from gpclass.evidence.joint import JointTarget
 from gpclass.evidence.weights import EvidenceEstimate, summarise
 from gpclass.protocols import Array, Sites
+from gpclass.target import Target, make_target
 
 DEGREES = 3.0  # of freedom of the Student distribution
 SHARES = {"normal": 0.0, "mixed": 0.5, "student": 1.0}  # of draws from it
@@ -96,7 +97,7 @@ def importance_evidence(
     return summarise(drawn.log_weights, target.log_mass, drawn.log_q, drawn.n_student)[0]
 
 
-def draw(target: Target, n_samples: int, tails: str, rng: np.random.Generator) -> Draws:
+def draw(target: Target | JointTarget, n_samples: int, tails: str, rng: np.random.Generator) -> Draws:
     """Draw pairs from q, its heavy-tailed relative, or both."""
     if tails not in SHARES:
         raise ValueError(f"tails={tails!r} is not known, expected one of {', '.join(SHARES)}.")

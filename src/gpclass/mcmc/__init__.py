@@ -1,0 +1,32 @@
+"""Markov chain Monte Carlo for the latent function: samplers, chains, diagnostics.
+
+A sampler is a frozen record of settings with pure functions: ``init(target, f)`` gives a `State`,
+``step(rng, state)`` the next one and an `Info`, ``adapt`` a better tuned one while warming up. `sample` runs
+several chains as one.
+"""
+
+from __future__ import annotations
+
+from gpclass.mcmc.chains import Chains, Diagnostics
+from gpclass.mcmc.elliptical import EllipticalSlice
+from gpclass.mcmc.hamiltonian import HMC
+from gpclass.mcmc.hyper import JointWhitened, PseudoMarginal
+from gpclass.mcmc.metropolis import BlockMetropolis
+from gpclass.mcmc.records import Info, Sampler, State
+from gpclass.mcmc.run import sample
+from gpclass.mcmc.settings import MCMC
+
+__all__ = [
+    "HMC",
+    "MCMC",
+    "BlockMetropolis",
+    "Chains",
+    "Diagnostics",
+    "EllipticalSlice",
+    "Info",
+    "JointWhitened",
+    "PseudoMarginal",
+    "Sampler",
+    "State",
+    "sample",
+]

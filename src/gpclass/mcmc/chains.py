@@ -1,0 +1,190 @@
+"""The draws of several chains, and whether they can be believed (through arviz-stats)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gpclass.protocols import Array
+
+WORST_RHAT, LEAST_ESS = 1.01, 100.0  # of a chain set, and for each chain (Vehtari et al. 2021)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Diagnostics:
+    """Numbers for every quantity that was sampled: how well the chains agree, and what they are worth.
+
+    Parameters
+    ----------
+    rhat : array
+        Rank-normalised split R-hat; above 1.01 the chains have not forgotten where they began.
+    ess_bulk, ess_tail : array
+        Effective draws for the middle and for the 5 % and 95 % quantiles.
+    mcse : array
+        Standard error of the mean.
+    """
+
+    rhat: Array
+    ess_bulk: Array
+    ess_tail: Array
+    mcse: Array
+
+    def complaint(self, n_chains: int) -> str:
+        """Return a sentence if the draws should not be trusted, else an empty one."""
+        rhat, ess = float(self.rhat.max()), float(min(self.ess_bulk.min(), self.ess_tail.min()))
+        if rhat <= WORST_RHAT and ess >= LEAST_ESS * n_chains:
+            return ""
+        return (
+            f"The chains have not mixed: the largest R-hat is {rhat:.3f} (at most {WORST_RHAT} is wanted) "
+            f"and the smallest effective sample size is {ess:.0f} "
+            f"(at least {LEAST_ESS * n_chains:.0f} is wanted): "
+            "take more draws, or thin more."
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Chains:
+    """Draws of the latent values at the data.
+
+    Parameters
+    ----------
+    f : array of shape (chains, draws, n), or (chains, draws, n, C)
+    log_likelihood : array of shape (chains, draws)
+        Log p(y|f) of each draw.
+    accept : array of shape (chains, draws)
+        Share of the proposals accepted on the way to each draw.
+    accept_points : array of shape (n,) or None
+        For block Metropolis, the share accepted at each datum.
+    evaluations : array of shape (chains,)
+        Evaluations of the likelihood after warming up.
+    sampler : object
+        The settings.
+    n_warmup, thin : int
+    jitter : float
+        What the sampler had added to the diagonal of K.
+    seconds : float
+    interrupted : bool
+    theta : array of shape (chains, draws, p) or None
+        Log hyperparameters, where they were sampled as well.
+    """
+
+    f: Array
+    log_likelihood: Array
+    accept: Array
+    accept_points: Array | None
+    evaluations: Array
+    sampler: Any
+    n_warmup: int
+    thin: int
+    jitter: float
+    seconds: float
+    interrupted: bool = False
+    theta: Array | None = None
+
+    @property
+    def n_chains(self) -> int:
+        """Number of chains."""
+        return len(self.f)
+
+    @property
+    def n_draws(self) -> int:
+        """Number of draws kept of each chain."""
+        return int(self.f.shape[1])
+
+    def flat(self) -> Array:
+        """Return the draws of all chains, shape (chains · draws, n) or (chains · draws, n, C)."""
+        return self.f.reshape(-1, *self.f.shape[2:])
+
+    def mean(self) -> Array:
+        """Return the posterior mean of every latent value."""
+        out: Array = self.f.mean(axis=(0, 1))
+        return out
+
+    def var(self) -> Array:
+        """Return the posterior variance of every latent value."""
+        out: Array = self.f.var(axis=(0, 1))
+        return out
+
+    def interval(self, level: float = 0.95) -> tuple[Array, Array]:
+        """Return the central credible interval of every latent value."""
+        if not 0.0 < level < 1.0:
+            raise ValueError(f"level={level} is not a probability between 0 and 1, for example 0.95.")
+        low, high = np.quantile(self.f, [0.5 - 0.5 * level, 0.5 + 0.5 * level], axis=(0, 1))
+        return low, high
+
+    def diagnostics(self, what: str = "f") -> Diagnostics:
+        """Return R-hat, effective sample sizes and standard errors.
+
+        Parameters
+        ----------
+        what : {"f", "theta", "log_likelihood"}
+        """
+        values = getattr(self, what)
+        if values is None:
+            raise ValueError("These chains have no theta: the hyperparameters were not sampled.")
+        return diagnose(values)
+
+    def complaint(self) -> str:
+        """Return a sentence if the draws should not be trusted, else an empty one."""
+        parts = ["f"] if self.theta is None else ["theta", "f"]
+        return next(filter(None, (self.diagnostics(p).complaint(self.n_chains) for p in parts)), "")
+
+    def to_arviz(self) -> Any:
+        """Return the draws as ArviZ has them (a DataTree), for its plots and tables."""
+        try:
+            from arviz_base import from_dict
+        except ImportError:
+            raise ImportError("to_arviz() needs ArviZ: pip install arviz-base.") from None
+        posterior = {"f": self.f} | ({} if self.theta is None else {"theta": self.theta})
+        return from_dict(
+            {
+                "posterior": posterior,
+                "sample_stats": {"acceptance_rate": self.accept, "log_likelihood": self.log_likelihood},
+            }
+        )
+
+
+def diagnose(values: Array) -> Diagnostics:
+    """Return the diagnostics of values of shape (chains, draws, ...).
+
+    A value that stays put while others move is a constant, and known; if nothing moves, nothing is known.
+    """
+    stats = array_stats()
+    axes = {"chain_axis": 0, "draw_axis": 1}
+    flat = values.reshape(*values.shape[:2], -1)
+    half = flat.shape[1] // 2
+    pair = (
+        flat if len(flat) > 1 else np.concatenate([flat[:, :half], flat[:, -half:]])
+    )  # of one chain: its halves
+    moving = (np.ptp(flat, axis=1) > 0.0).any(axis=0)
+    known = ~moving & (np.ptp(flat[:, 0], axis=0) == 0.0) & moving.any()
+
+    def of(function: Any, draws: Array, constant: float, unknown: float, **options: Any) -> Array:
+        out = np.full(draws.shape[2], unknown)
+        with np.errstate(all="ignore"):  # too few draws
+            if moving.any():
+                out[moving] = function(draws[:, :, moving], **axes, **options)
+        out[known] = constant
+        out[np.isnan(out)] = unknown
+        return out.reshape(values.shape[2:])
+
+    n, inf = float(values.shape[0] * values.shape[1]), float("inf")
+    return Diagnostics(
+        rhat=of(stats.rhat, pair, 1.0, inf, method="rank"),
+        ess_bulk=of(stats.ess, flat, n, 0.0, method="bulk"),
+        ess_tail=of(stats.ess, flat, n, 0.0, method="tail", prob=(0.05, 0.95)),
+        mcse=of(stats.mcse, flat, 0.0, inf, method="mean"),
+    )
+
+
+def array_stats() -> Any:
+    """Return arviz-stats' functions on arrays, or say how to get them."""
+    try:
+        from arviz_stats.base import array_stats as stats  # type: ignore[attr-defined, unused-ignore]
+    except ImportError:
+        raise ImportError(
+            'Sampling needs arviz-stats to judge its chains: pip install "gpclass[mcmc]".'
+        ) from None
+    return stats

@@ -1,0 +1,594 @@
+"""Samplers against what is known without them: joint simulation, calibration, quadrature, weights."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cache
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+from problems import two_moons_like
+from scipy.special import expit, log_expit, log_softmax, softmax
+from scipy.stats import chi2
+
+from gpclass.datasets import interval
+from gpclass.inference import EP, Laplace
+from gpclass.kernels import RBF, Matern
+from gpclass.likelihoods import Logit, Probit
+from gpclass.mcmc import HMC, BlockMetropolis, EllipticalSlice, hamiltonian, sample
+from gpclass.mcmc.chains import diagnose
+from gpclass.priors import DensePrior
+from gpclass.protocols import Sites
+from gpclass.target import Target, make_target
+
+pytest.importorskip("arviz_stats")
+
+# With fixed blocks and fixed steps: what adapts is not a Markov chain of this target.
+FIXED = {
+    "metropolis": BlockMetropolis(block_size=2, adapt_size=False),
+    "slice, prior": EllipticalSlice(whiten=None),
+    "slice, ep": EllipticalSlice(whiten=EP()),
+    "slice, laplace": EllipticalSlice(whiten=Laplace()),
+    "hmc, prior": HMC(whiten=None, step_size=0.7),
+    "hmc, ep": HMC(whiten=EP(), step_size=0.9),
+}
+X3 = np.array([[0.0], [0.7], [2.0]])
+KERNEL = 6.0 * RBF(1.0)
+
+
+def fitted(
+    likelihood: Any, X: np.ndarray, kernel: Any, y: np.ndarray, whiten: Any, weight: Any = None
+) -> Target:
+    """Return the target in the coordinates that are asked for."""
+    sites = None if whiten is None else whiten(DensePrior(kernel, X), likelihood, y).sites
+    return make_target(likelihood, kernel(X), y, sites, weight)
+
+
+def posterior_moments(
+    likelihood: Any, K: np.ndarray, y: np.ndarray, weight: np.ndarray, order: int = 71
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return E[f] and E[f fᵀ] by the trapezoidal rule in z, f = V z."""
+    z = np.linspace(-7.5, 7.5, order)
+    grid = np.stack(np.meshgrid(*[z] * len(y), indexing="ij"), axis=-1).reshape(-1, len(y))
+    values, vectors = np.linalg.eigh(K)
+    f = grid @ (vectors * np.sqrt(np.maximum(values, 0.0))).T
+    mass = np.exp(likelihood.log_prob(y, f) @ weight - 0.5 * (grid**2).sum(axis=1))
+    mass /= mass.sum()
+    return mass @ f, (f.T * mass) @ f
+
+
+def distance(values: np.ndarray, truth: np.ndarray) -> float:
+    """Return the largest distance of the mean of chains from the truth in standard errors."""
+    d = diagnose(values)
+    assert d.ess_bulk.min() > 200
+    return float(np.max(np.abs(values.mean(axis=(0, 1)) - truth) / d.mcse))
+
+
+# --- Joint simulation (Geweke 2004) -------------------------------------------------------------------------
+
+
+def redraw(f: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Draw labels given latent values."""
+    return np.where(rng.uniform(size=f.shape) < expit(f), 1.0, -1.0)
+
+
+def functions_of(f: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Return functions of latent values and labels whose means are to agree, one a column."""
+    level = log_expit(y * f).sum(axis=-1)
+    columns = [
+        f[..., 0],
+        f[..., 1] ** 2,
+        f[..., 0] * f[..., 1],
+        f[..., 0] * f[..., -1],
+        y[..., 0] * f[..., 0],
+    ]
+    columns += [y[..., 1] * f[..., 0], y[..., 0] * y[..., 1], np.tanh(f[..., 1]), np.abs(f[..., -1]) > 3.0]
+    columns += [level, level**2, f[..., -1] ** 4, (f**2).sum(axis=-1)]
+    return np.stack(columns, axis=-1)
+
+
+def joint_simulation(
+    make_state: Any, step: Any, kernel: Any, X: np.ndarray, *, n_chains: int, n_sweeps: int
+) -> np.ndarray:
+    """Return distances, in standard errors, of successive-conditional from marginal-conditional simulation.
+
+    Chains begin with a draw of (f, y), which a right sampler keeps; those with the same labels move
+    together. Each chain is independent of the others given what they share, so that the spread of
+    the chains' own means is the standard error.
+    """
+    rng = np.random.default_rng(5)
+    A = np.linalg.cholesky(kernel(X))
+    f = rng.standard_normal((n_chains, len(X))) @ A.T
+    total = 0.0
+    for _ in range(n_sweeps):
+        y = redraw(f, rng)
+        labels, members = np.unique(y, axis=0, return_inverse=True)
+        for k, label in enumerate(labels):
+            rows = members.ravel() == k
+            f[rows] = step(rng, make_state(tuple(label), f[rows]))[0].f
+        total = total + functions_of(f, redraw(f, rng))
+    means = total / n_sweeps
+    f = rng.standard_normal((400_000, len(X))) @ A.T
+    direct = functions_of(f, redraw(f, rng))
+    error = np.sqrt(means.var(axis=0) / n_chains + direct.var(axis=0) / len(direct))
+    return (means.mean(axis=0) - direct.mean(axis=0)) / error
+
+
+@cache
+def cached_target(label: tuple[float, ...], whiten: Any) -> Target:
+    return fitted(Logit(), X3, KERNEL, np.array(label), whiten)
+
+
+@pytest.mark.parametrize("name", FIXED)
+def test_joint_simulation(name: str) -> None:
+    sampler = FIXED[name]
+    z = joint_simulation(
+        lambda label, f: sampler.init(cached_target(label, sampler.whiten), f),
+        sampler.step, KERNEL, X3, n_chains=400, n_sweeps=100,
+    )  # fmt: skip
+    assert np.abs(z).max() < 4.0
+
+
+def test_joint_simulation_in_standardised_coordinates() -> None:
+    sampler = HMC(whiten=EP())
+    shift, scale = np.array([0.4, -0.3, 0.2]), np.array([0.7, 1.4, 1.1])
+
+    def make_state(label: tuple[float, ...], f: np.ndarray) -> Any:
+        tuning = hamiltonian.Tuning(0.8, shift, scale)
+        return hamiltonian._enter(cached_target(label, sampler.whiten), f, tuning)
+
+    z = joint_simulation(make_state, sampler.step, KERNEL, X3, n_chains=400, n_sweeps=100)
+    assert np.abs(z).max() < 4.0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", FIXED)
+def test_joint_simulation_with_many_chains(name: str) -> None:
+    sampler = FIXED[name]
+    z = joint_simulation(
+        lambda label, f: sampler.init(cached_target(label, sampler.whiten), f),
+        sampler.step, KERNEL, X3, n_chains=4000, n_sweeps=400,
+    )  # fmt: skip
+    assert np.abs(z).max() < 4.0
+
+
+# --- Simulation-based calibration (Talts et al. 2018) -------------------------------------------------------
+
+X_CALIBRATION = np.array([[0.0], [0.8], [1.5], [3.0], [2.2]])  # the last is a test point: its weight is 0
+
+
+@cache
+def calibration_target(label: tuple[float, ...], whiten: Any) -> Target:
+    y, kernel = np.array(label), 9.0 * Matern(1.5, nu=2.5)
+    weight = np.array([1.0, 1.0, 1.0, 1.0, 0.0])
+    sites = None
+    if whiten is not None:
+        found = whiten(DensePrior(kernel, X_CALIBRATION[:4]), Probit(), y[:4]).sites
+        sites = Sites(np.append(found.nu, 0.0), np.append(found.tau, 0.0))
+    return make_target(Probit(), kernel(X_CALIBRATION), y, sites, weight)
+
+
+def ranks(sampler: Any, n_simulations: int, n_draws: int, thin: int, seed: int = 0) -> np.ndarray:
+    """Return ranks of the true f at the test point, of the mean f and of the log likelihood among draws."""
+    rng = np.random.default_rng(seed)
+    A = np.linalg.cholesky((9.0 * Matern(1.5, nu=2.5))(X_CALIBRATION))
+    truth = rng.standard_normal((n_simulations, 5)) @ A.T
+    y = np.where(rng.standard_normal(truth.shape) < truth, 1.0, -1.0)
+    y[:, 4] = 1.0
+    labels, members = np.unique(y, axis=0, return_inverse=True)
+    out = np.empty((n_simulations, 3))
+    for k, label in enumerate(labels):
+        rows = np.flatnonzero(members.ravel() == k)
+        target = calibration_target(tuple(label), sampler.whiten)
+        chains = sample(target, sampler, n_chains=len(rows), n_draws=n_draws, n_warmup=60, thin=thin, rng=rng)
+        f, true = chains.f, truth[rows]
+        out[rows, 0] = (f[:, :, 4] < true[:, None, 4]).sum(axis=1)
+        out[rows, 1] = (f.mean(axis=2) < true.mean(axis=1)[:, None]).sum(axis=1)
+        out[rows, 2] = (chains.log_likelihood < target.log_likelihood(true)[:, None]).sum(axis=1)
+    return out
+
+
+def uniformity(rank: np.ndarray, n_draws: int, n_bins: int = 8) -> float:
+    """Return the chi-square tail probability of uniform ranks."""
+    counts = np.bincount((rank * n_bins // (n_draws + 1)).astype(int), minlength=n_bins)
+    expected = len(rank) / n_bins
+    return float(chi2.sf(((counts - expected) ** 2).sum() / expected, n_bins - 1))
+
+
+CALIBRATED = {
+    "metropolis": (BlockMetropolis(block_size=3), 16),
+    "slice, prior": (EllipticalSlice(whiten=None), 12),
+    "slice, ep": (EllipticalSlice(whiten=EP()), 2),
+    "hmc, prior": (HMC(whiten=None), 3),
+    "hmc, ep": (HMC(whiten=EP()), 3),
+}
+
+
+@pytest.mark.parametrize("name", CALIBRATED)
+def test_calibration(name: str) -> None:
+    sampler, thin = CALIBRATED[name]
+    found = ranks(sampler, 400, 15, thin)
+    assert min(uniformity(rank, 15) for rank in found.T) > 1e-3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CALIBRATED)
+def test_calibration_with_many_simulations(name: str) -> None:
+    sampler, thin = CALIBRATED[name]
+    found = ranks(sampler, 20_000, 31, 2 * thin, seed=1)
+    assert min(uniformity(rank, 31, 32) for rank in found.T) > 1e-4
+
+
+# --- Moments ------------------------------------------------------------------------------------------------
+
+SAMPLERS = {
+    "metropolis": BlockMetropolis(block_size=2),
+    "slice, prior": EllipticalSlice(whiten=None),
+    "slice, laplace": EllipticalSlice(whiten=Laplace()),
+    "hmc, prior": HMC(whiten=None),
+    "hmc, ep": HMC(whiten=EP()),
+}
+WEIGHTS = {"equal": np.ones(3), "unequal": np.array([2.0, 0.5, 1.5])}
+
+
+@pytest.mark.parametrize("name", SAMPLERS)
+@pytest.mark.parametrize("weights", WEIGHTS)
+@pytest.mark.parametrize("likelihood", [Logit(), Probit()], ids=["logit", "probit"])
+def test_moments_are_exact(likelihood: Any, weights: str, name: str) -> None:
+    sampler, y = SAMPLERS[name], np.array([1.0, 1.0, -1.0])
+    target = fitted(likelihood, X3, KERNEL, y, sampler.whiten, WEIGHTS[weights])
+    chains = sample(target, sampler, n_chains=50, n_draws=400, n_warmup=200, rng=1)
+    first, second = posterior_moments(likelihood, KERNEL(X3), y, WEIGHTS[weights])
+    assert distance(chains.f, first) < 4.0
+    pairs = chains.f[..., :, None] * chains.f[..., None, :]
+    assert distance(pairs, second) < 4.0
+    np.testing.assert_allclose(chains.mean(), chains.flat().mean(axis=0), rtol=1e-10)
+    np.testing.assert_allclose(chains.var(), np.diag(second) - first**2, rtol=0.15)
+
+
+def test_samplers_agree_on_a_hundred_points() -> None:
+    X, y = two_moons_like(100)
+    kernel = 1.0 * Matern(1.0, nu=0.5)
+    found = []
+    for k, sampler in enumerate(SAMPLERS.values()):
+        target = fitted(Logit(), X, kernel, y, sampler.whiten)
+        thin = 1 if sampler.whiten is not None or isinstance(sampler, HMC) else 6
+        chains = sample(target, sampler, n_chains=16, n_draws=400, n_warmup=300, thin=thin, rng=k)
+        d = diagnose(chains.f)
+        assert d.ess_bulk.min() > 400
+        found.append((chains.mean(), d.mcse))
+    for (one, error), (other, its_error) in product(found, found):
+        assert np.max(np.abs(one - other) / np.hypot(error, its_error)) < 4.5
+
+
+# --- Several latent functions -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Softmax:
+    """p(y|f) = softmax(f)_y, y = 0, 1, ...; what the samplers need of it."""
+
+    def log_prob(self, y: np.ndarray, f: np.ndarray) -> np.ndarray:
+        index = np.broadcast_to(y.astype(int)[:, None], (*f.shape[:-1], 1))
+        return np.take_along_axis(log_softmax(f, axis=-1), index, axis=-1)[..., 0]
+
+    def derivatives(self, y: np.ndarray, f: np.ndarray) -> tuple[np.ndarray, np.ndarray, None]:
+        hot = np.arange(f.shape[-1]) == y[:, None]
+        return self.log_prob(y, f), hot - softmax(f, axis=-1), None
+
+
+PRIOR_ONLY = {
+    "metropolis": BlockMetropolis(block_size=2),
+    "slice": EllipticalSlice(whiten=None),
+    "hmc": HMC(whiten=None),
+}
+
+
+@pytest.mark.parametrize("name", PRIOR_ONLY)
+def test_two_classes_are_one_difference(name: str) -> None:
+    # f₁ - f₀ has the prior 2K and a logit likelihood; f₁ + f₀ has the prior 2K and no data, independently.
+    K, y, weight = KERNEL(X3), np.array([1.0, 0.0, 1.0]), np.array([1.0, 2.0, 0.5])
+    target = make_target(Softmax(), K, y, weight=weight, n_latent=2)
+    chains = sample(target, PRIOR_ONLY[name], n_chains=50, n_draws=500, n_warmup=200, rng=2)
+    assert chains.f.shape == (50, 500, 3, 2)
+    mean, second = posterior_moments(Logit(), 2.0 * K, 2.0 * y - 1.0, weight)
+    truth = 0.5 * np.stack([-mean, mean], axis=-1)
+    assert distance(chains.f, truth) < 4.0
+    square = 0.25 * (np.diag(second) + 2.0 * np.diag(K))
+    assert distance(chains.f**2, np.stack([square, square], axis=-1)) < 4.0
+
+
+@pytest.mark.parametrize("name", PRIOR_ONLY)
+def test_three_classes_against_importance_sampling(name: str) -> None:
+    K, y = KERNEL(X3)[:2, :2], np.array([2.0, 0.0])
+    draws = np.random.default_rng(0).standard_normal((400_000, 3, 2)) @ np.linalg.cholesky(K).T
+    w = np.exp(Softmax().log_prob(y, draws.swapaxes(-1, -2)).sum(axis=-1))
+    w /= w.sum()
+    truth = np.tensordot(w, draws, axes=(0, 0)).T
+    error = np.sqrt(np.tensordot(w**2, (draws.swapaxes(-1, -2) - truth) ** 2, axes=(0, 0)))
+    chains = sample(
+        make_target(Softmax(), K, y, n_latent=3), PRIOR_ONLY[name], n_chains=50, n_draws=500, rng=3
+    )
+    d = chains.diagnostics()
+    assert d.rhat.shape == (2, 3)
+    assert d.ess_bulk.min() > 400
+    assert np.max(np.abs(chains.mean() - truth) / np.hypot(error, d.mcse)) < 4.0
+
+
+# --- Singular covariance ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_copies_of_points_are_weights(name: str) -> None:
+    # Every point twice: K is singular, and the posterior that of each point once with the weight 2.
+    sampler, y = SAMPLERS[name], np.array([1.0, 1.0, -1.0])
+    target = fitted(Logit(), np.repeat(X3, 2, axis=0), KERNEL, np.repeat(y, 2), sampler.whiten)
+    assert target.rank == 3
+    if isinstance(sampler, BlockMetropolis):
+        with pytest.raises(ValueError, match="rank 3 for 6 data"):
+            sampler.init(target, np.zeros((1, 6)))
+        sampler = replace(sampler, block_size=4)
+    chains = sample(target, sampler, n_chains=50, n_draws=600, n_warmup=300, rng=4)
+    assert chains.jitter == pytest.approx(6e-8 if isinstance(sampler, BlockMetropolis) else 0.0)
+    np.testing.assert_allclose(chains.f[..., ::2], chains.f[..., 1::2], atol=1e-2 if chains.jitter else 1e-7)
+    first, second = posterior_moments(Logit(), KERNEL(X3), y, np.full(3, 2.0))
+    assert distance(chains.f[..., ::2], first) < 4.0
+    assert distance(chains.f[..., ::2] ** 2, np.diag(second)) < 4.0
+
+
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_huge_length_scale(name: str) -> None:
+    # All latent values are one number, whose posterior is an integral over a line.
+    sampler, y = SAMPLERS[name], np.array([1.0, 1.0, -1.0, 1.0, 1.0, 1.0])
+    X, kernel = np.arange(6.0)[:, None], 4.0 * RBF(1e6)
+    target = fitted(Logit(), X, kernel, y, sampler.whiten)
+    chains = sample(target, sampler, n_chains=20, n_draws=600, n_warmup=200, rng=5)
+    assert np.isfinite(chains.f).all()
+    line = np.linspace(-16.0, 16.0, 4001)
+    mass = np.exp(5.0 * log_expit(line) + log_expit(-line) - line**2 / 8.0)
+    assert distance(chains.f.mean(axis=2), np.array(mass @ line / mass.sum())) < 4.0
+
+
+# --- Running ------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def target() -> Target:
+    return fitted(Logit(), X3, KERNEL, np.array([1.0, 1.0, -1.0]), EP())
+
+
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_one_seed_one_answer(name: str, target: Target) -> None:
+    one, same = (sample(target, SAMPLERS[name], n_draws=50, n_warmup=50, rng=7) for _ in range(2))
+    other = sample(target, SAMPLERS[name], n_draws=50, n_warmup=50, rng=8)
+    np.testing.assert_array_equal(one.f, same.f)
+    np.testing.assert_array_equal(one.log_likelihood, same.log_likelihood)
+    assert not np.array_equal(one.f, other.f)
+
+
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_records_of_a_run(name: str, target: Target) -> None:
+    sampler = SAMPLERS[name]
+    chains = sample(target, sampler, n_chains=3, n_draws=40, n_warmup=30, thin=2, rng=0)
+    assert (chains.n_chains, chains.n_draws, chains.thin, chains.n_warmup) == (3, 40, 2, 30)
+    np.testing.assert_allclose(chains.log_likelihood, log_expit(target.y * chains.f).sum(axis=-1), rtol=1e-10)
+    assert chains.accept.shape == (3, 40)
+    assert ((chains.accept >= 0.0) & (chains.accept <= 1.0)).all()
+    assert (chains.evaluations >= 80).all()
+    assert not chains.interrupted
+    low, high = chains.interval(0.5)
+    assert np.mean((low < chains.flat()) & (chains.flat() < high)) == pytest.approx(0.5, abs=0.03)
+
+
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_states_carry_what_belongs_to_their_f(name: str) -> None:
+    # Accepted or not, whatever a state carries is what a fresh one at the same f would.
+    sampler, y = replace(SAMPLERS[name]), np.array([1.0, 1.0, -1.0])
+    if isinstance(sampler, HMC):
+        sampler = replace(sampler, step_size=1.4)
+    state = sampler.init(fitted(Logit(), X3, 25.0 * RBF(1.0), y, sampler.whiten), np.zeros((100, 3)))
+    rng, accepted = np.random.default_rng(0), []
+    for _ in range(20):
+        state, info = sampler.step(rng, state)
+        accepted.append(info.accept.mean())
+    assert isinstance(sampler, EllipticalSlice) or np.mean(accepted) < 0.95
+    fresh = sampler.init(state.target, state.f)
+    for field in ("value", "each", "x", "slope"):
+        if getattr(fresh, field, None) is not None:
+            np.testing.assert_allclose(getattr(state, field), getattr(fresh, field), rtol=1e-8, atol=1e-8)
+
+
+def test_a_hopeless_target_ends() -> None:
+    @dataclass(frozen=True)
+    class Wrong(Logit):  # a gradient that leads nowhere
+        def derivatives(self, y: Any, f: Any) -> Any:
+            value, slope, curvature = super().derivatives(y, f)
+            return value, slope + 1e9, curvature
+
+    target = make_target(Wrong(), KERNEL(X3), np.ones(3))
+    chains = sample(target, HMC(whiten=None), n_draws=4, n_warmup=12, rng=0)
+    assert chains.complaint() != ""
+
+
+def test_thinning_keeps_every_so_manieth_step(target: Target) -> None:
+    every = sample(target, EllipticalSlice(), n_draws=60, n_warmup=10, rng=3)
+    third = sample(target, EllipticalSlice(), n_draws=20, n_warmup=10, thin=3, rng=3)
+    np.testing.assert_array_equal(every.f[:, 2::3], third.f)
+    np.testing.assert_array_equal(every.evaluations, third.evaluations)
+
+
+def test_chains_start_where_they_are_told(target: Target) -> None:
+    start = np.array([[5.0, 5.0, -5.0], [0.0, 0.0, 0.0]])
+    sampler = HMC(step_size=1e-3)
+    np.testing.assert_array_equal(sampler.init(target, start).f, start)
+    state = EllipticalSlice().init(target, start)
+    np.testing.assert_allclose(
+        state.value,
+        log_expit(target.y * start).sum(axis=1) - target.sites(start - target.mean),
+        rtol=1e-12,
+    )
+    chains = sample(target, sampler, n_chains=2, n_draws=4, n_warmup=0, init=start, rng=0)
+    assert chains.f.shape == (2, 4, 3)
+
+
+@pytest.mark.parametrize(("n_draws", "kept"), [(40, 10), (1, None)])
+def test_interruption(n_draws: int, kept: int | None, target: Target) -> None:
+    words: list[str] = []
+
+    def report(text: str) -> None:
+        words.append(text)
+        if text == "draw 10 of 40" or (kept is None and text == "warming up, step 3 of 5"):
+            raise KeyboardInterrupt
+
+    def run() -> Any:
+        return sample(target, HMC(), n_draws=n_draws, n_warmup=5, rng=0, report=report)
+
+    if kept is None:
+        with pytest.raises(KeyboardInterrupt, match="with 0 draws, too few"):
+            run()
+        return
+    chains = run()
+    assert chains.interrupted
+    assert chains.f.shape == (4, kept, 3)
+    assert chains.accept.shape == chains.log_likelihood.shape == (4, kept)
+    assert words[:2] == ["warming up, step 1 of 5", "warming up, step 2 of 5"]
+    whole = sample(target, HMC(), n_draws=40, n_warmup=5, rng=0)
+    np.testing.assert_array_equal(whole.f[:, :kept], chains.f)
+
+
+def test_few_draws_are_kept_if_that_is_what_was_asked(target: Target) -> None:
+    chains = sample(target, HMC(), n_draws=2, n_warmup=5, rng=0)
+    assert chains.f.shape == (4, 2, 3)
+    assert "inf" in chains.complaint()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"n_chains": 0}, "n_chains=0"),
+        ({"n_draws": 2.5}, "n_draws=2.5"),
+        ({"thin": 0}, "thin=0"),
+        ({"n_warmup": -1}, "n_warmup=-1"),
+        ({"init": np.zeros(3)}, r"shape \(3,\), expected \(4, 3\)"),
+        ({"init": np.zeros((4, 2))}, r"shape \(4, 2\), expected \(4, 3\)"),
+    ],
+)
+def test_bad_arguments(options: dict[str, Any], message: str, target: Target) -> None:
+    with pytest.raises(ValueError, match=message):
+        sample(target, EllipticalSlice(), **options)
+
+
+@pytest.mark.parametrize(
+    ("make", "options"),
+    [
+        (BlockMetropolis, {"block_size": 0}),
+        (BlockMetropolis, {"jitter": -1.0}),
+        (HMC, {"accept": 1.0}),
+        (HMC, {"step_size": 0.0}),
+    ],
+)
+def test_bad_settings(make: Any, options: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=f"{next(iter(options))}=.* is not possible"):
+        make(**options)
+
+
+def test_bad_targets(target: Target) -> None:
+    K, y = KERNEL(X3), np.array([1.0, 1.0, -1.0])
+    with pytest.raises(ValueError, match=r"\(3, 3\), \(2,\) and \(2,\)"):
+        make_target(Logit(), K, y[:2])
+    with pytest.raises(ValueError, match=r"\(3, 3\), \(3,\) and \(2,\)"):
+        make_target(Logit(), K, y, weight=np.ones(2))
+    with pytest.raises(ValueError, match=r"sites have the shape \(2,\)"):
+        make_target(Logit(), K, y, Sites(np.ones(2), np.ones(2)))
+    with pytest.raises(ValueError, match="one latent value a datum"):
+        make_target(Softmax(), K, y, Sites(np.ones(3), np.ones(3)), n_latent=2)
+    with pytest.raises(ValueError, match="negative eigenvalue"):
+        make_target(Logit(), -K, y)
+    chains = sample(target, HMC(), n_draws=5, n_warmup=5, rng=0)
+    with pytest.raises(ValueError, match=r"level=1.5"):
+        chains.interval(1.5)
+    with pytest.raises(ValueError, match="no theta"):
+        chains.diagnostics("theta")
+
+
+# --- Adaptation and diagnostics -----------------------------------------------------------------------------
+
+
+def interval_target(whiten: Any) -> Target:
+    split = interval()
+    return fitted(Logit(), split.X, 9.0 * RBF(10.0), 2.0 * split.y - 1.0, whiten)
+
+
+@pytest.mark.parametrize("block_size", [1, 4, 20])
+def test_blocks_grow_and_shrink_until_a_third_is_accepted(block_size: int) -> None:
+    sampler = BlockMetropolis(block_size)
+    chains = sample(interval_target(None), sampler, n_chains=16, n_draws=200, rng=0)
+    assert 0.15 < chains.accept.mean() < 0.5
+    assert chains.accept_points is not None
+    assert chains.accept_points.shape == (20,)
+    assert chains.accept_points.mean() == pytest.approx(chains.accept.mean(), rel=1e-10)
+    assert (chains.accept_points > 0.05).all()
+    moved = (np.diff(chains.f, axis=1) != 0.0).mean(axis=(0, 1))
+    np.testing.assert_allclose(moved, chains.accept_points, atol=0.02)
+
+
+@pytest.mark.parametrize("whiten", [None, EP()], ids=["prior", "ep"])
+@pytest.mark.parametrize("accept", [0.65, 0.9])
+def test_steps_reach_the_acceptance_aimed_at(accept: float, whiten: Any) -> None:
+    chains = sample(
+        interval_target(whiten), HMC(whiten=whiten, accept=accept), n_chains=16, n_draws=300, rng=0
+    )
+    # A step is at most almost a quarter turn, at which more may be accepted than is asked for.
+    assert accept - 0.08 < chains.accept.mean() < max(accept + 0.08, 0.9)
+
+
+def test_good_chains_bring_no_complaint() -> None:
+    chains = sample(interval_target(EP()), HMC(), n_draws=1000, rng=0)
+    assert chains.complaint() == ""
+    d = chains.diagnostics("log_likelihood")
+    assert float(d.rhat) < 1.01
+
+
+def test_stuck_chains_bring_a_complaint_with_numbers() -> None:
+    target = interval_target(None)
+    chains = sample(target, BlockMetropolis(block_size=1, adapt_size=False), n_draws=200, n_warmup=20, rng=0)
+    d = chains.diagnostics()
+    assert d.rhat.max() > 1.5
+    assert f"largest R-hat is {d.rhat.max():.3f} (at most 1.01 is wanted)" in chains.complaint()
+    assert "at least 400 is wanted" in chains.complaint()
+
+
+def test_values_that_never_move() -> None:
+    values = np.zeros((4, 100, 3))
+    values[:, :, 1] = np.arange(4.0)[:, None]
+    values[:, :, 2] = np.random.default_rng(0).normal(size=(4, 100))
+    d = diagnose(values)  # a constant, four stuck chains, white noise
+    np.testing.assert_array_equal(d.rhat[:2], [1.0, np.inf])
+    np.testing.assert_array_equal(d.ess_bulk[:2], [400.0, 0.0])
+    np.testing.assert_array_equal(d.mcse[:2], [0.0, np.inf])
+    assert abs(d.rhat[2] - 1.0) < 0.02
+    assert "largest R-hat is inf" in d.complaint(4)
+    assert "largest R-hat is inf" in diagnose(np.zeros((4, 100, 2))).complaint(4)  # nothing moves
+
+
+def test_one_chain_is_compared_with_itself() -> None:
+    rng = np.random.default_rng(0)
+    assert abs(diagnose(rng.normal(size=(1, 1000))).rhat - 1.0) < 0.01
+    assert diagnose(rng.normal(size=(1, 1000)) + np.linspace(0.0, 5.0, 1000)).rhat > 1.5
+
+
+def test_prior_variance_of_zero() -> None:
+    X = np.array([[0.0], [1.0], [2.0]])
+    target = make_target(Logit(), X @ X.T, np.array([1.0, -1.0, 1.0]))
+    chains = sample(target, HMC(whiten=None), n_draws=1000, rng=0)
+    assert (chains.f[..., 0] == 0.0).all()
+    assert chains.complaint() == ""
+
+
+def test_to_arviz(target: Target) -> None:
+    pytest.importorskip("arviz_base")
+    tree = sample(target, HMC(), n_draws=20, n_warmup=20, rng=0).to_arviz()
+    assert tree["posterior"]["f"].shape == (4, 20, 3)
+    assert tree["sample_stats"]["acceptance_rate"].shape == (4, 20)

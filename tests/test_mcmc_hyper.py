@@ -1,0 +1,455 @@
+"""Samplers of theta and f together: against exact posteriors, and against the joint distribution itself."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+from scipy import stats
+from scipy.special import expit
+
+from gpclass.hyperprior import Hyperprior, LogScalePrior
+from gpclass.inference import EP, VI, Laplace
+from gpclass.kernels import RBF, ConstantKernel
+from gpclass.learning import Problem
+from gpclass.likelihoods import Logit, Probit
+from gpclass.mcmc import JointWhitened, PseudoMarginal
+from gpclass.mcmc.chains import diagnose
+from gpclass.mcmc.hyper import HyperState, Proposal, fitted_proposal, refined
+from gpclass.mcmc.hyper_run import sample_hyper
+from gpclass.priors import NotPositiveError
+from gpclass.sampled import hyper_model
+
+KERNEL = ConstantKernel(30.0) * RBF(1.0)  # a scale at which the posterior is far from Gaussian
+CENTRE = np.log([30.0, 1.0])
+LIKELY = 1e-3  # a p-value below it, with the seed fixed, is a fault
+
+SAMPLERS = {
+    "pseudo-marginal": PseudoMarginal(n_importance=8),
+    "pseudo-marginal, unrefined": PseudoMarginal(n_importance=2, n_refine=0),
+    "pseudo-marginal, VI": PseudoMarginal(VI(), n_importance=4, n_refine=0),
+    "pseudo-marginal, EP": PseudoMarginal(EP(), n_importance=4, n_refine=0),
+    "whitened by the prior": JointWhitened(n_latent_steps=1),
+    "whitened by Laplace": JointWhitened(Laplace(), n_latent_steps=1),
+}
+QUICK = ["pseudo-marginal, unrefined", "whitened by Laplace"]
+
+
+def quick_and_slow(few, many):
+    """Return what to run now with few steps, and in the slow tests, all samplers with many."""
+    slow = [pytest.param(name, many, marks=pytest.mark.slow) for name in SAMPLERS]
+    return [(name, few) for name in QUICK] + slow
+
+
+def model_of(X, y, likelihood=None, weight=None, kernel=KERNEL):
+    problem = Problem(X, y, weight, kernel, likelihood or Logit(), Laplace())
+    return hyper_model(problem, LogScalePrior(kernel, None))
+
+
+def covariances(theta, X):
+    """Return k(X, X) at each row of theta, by the formula."""
+    square = (X - X.T) ** 2
+    scale, length = np.exp(theta).T[:, :, None, None]
+    return scale * np.exp(-0.5 * square / length**2)
+
+
+def prior_draws(n, X, rng, spread=1.5):
+    """Return theta and f of the joint prior."""
+    theta = CENTRE + spread * rng.standard_normal((n, 2))
+    K = covariances(theta, X) + 1e-10 * np.exp(theta[:, :1, None]) * np.eye(len(X))
+    z = rng.standard_normal((n, len(X)))
+    return theta, np.einsum("nij,nj->ni", np.linalg.cholesky(K), z)
+
+
+@cache
+def exact_draws():
+    """Return theta and f of the joint posterior of four data: the prior, thinned by the likelihood."""
+    rng = np.random.default_rng(0)
+    theta, f = prior_draws(300_000, X4, rng)
+    kept = rng.uniform(size=len(f)) < expit(Y4 * f).prod(axis=1)
+    return theta[kept], f[kept]
+
+
+def excess(chains, truth, error):
+    """Return by how many standard errors the mean of chains, shape (chains, draws, k), misses the truth."""
+    return np.abs(chains.mean(axis=(0, 1)) - truth) / np.hypot(diagnose(chains).mcse, error)
+
+
+def summaries(theta, f):
+    """Return functions of theta and f whose tails are light enough for a standard error."""
+    bent = np.tanh(f / 6.0)
+    return np.concatenate([moments(theta), moments(bent), theta[..., :1] * bent, f > 3.0], axis=-1)
+
+
+def moments(x):
+    """Return the numbers themselves and their squares about a fixed point, side by side."""
+    return np.concatenate([x, (x - 1.0) ** 2], axis=-1)
+
+
+X4 = np.array([[0.0], [0.5], [1.5], [3.0]])
+Y4 = np.array([1.0, 1.0, -1.0, 1.0])
+
+
+# ------------------------------------------------------------------------------ truth
+
+
+@pytest.mark.parametrize(("name", "n_draws"), quick_and_slow(300, 5000))
+def test_posterior_of_theta_and_f_is_that_of_rejection(name, n_draws):
+    theta, f = exact_draws()
+    truth = summaries(theta, f)
+    sampler = SAMPLERS[name]
+    options = {"n_chains": 4, "n_draws": n_draws, "n_warmup": 100, "rng": 1}
+    chains, _ = sample_hyper(model_of(X4, Y4), sampler, CENTRE, **options)
+    ours = summaries(chains.theta, chains.f)
+    assert excess(ours, truth.mean(axis=0), truth.std(axis=0) / len(truth) ** 0.5).max() < 4.5
+
+
+def orthant(K, y):
+    """Return P(y) of three data under a probit: an orthant of three correlated normal numbers."""
+    cov = np.eye(3) + y[:, None] * K * y
+    root = np.sqrt(np.einsum("...ii->...i", cov))
+    rho = cov / root[..., :, None] / root[..., None, :]
+    total = sum(np.arcsin(rho[..., i, j]) for i, j in ((0, 1), (0, 2), (1, 2)))
+    return 0.125 + total / (4.0 * np.pi)
+
+
+GRID = [("pseudo-marginal", 250), ("whitened by the prior", 400), *quick_and_slow(0, 5000)[2:]]
+
+
+@pytest.mark.parametrize(("name", "n_draws"), GRID)
+def test_posterior_of_theta_is_prior_times_evidence_on_a_grid(name, n_draws):
+    X, y = X4[[0, 1, 3]], np.array([1.0, -1.0, 1.0])
+    axes = [c + 1.5 * np.linspace(-5.0, 5.0, 101) for c in CENTRE]
+    grid = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, 2)
+    mass = orthant(covariances(grid, X), y) * np.exp(-0.5 * (((grid - CENTRE) / 1.5) ** 2).sum(axis=1))
+    mass /= mass.sum()
+    truth = mass @ moments(grid)
+    options = {"n_chains": 4, "n_draws": n_draws, "n_warmup": 100, "rng": 2}
+    chains, _ = sample_hyper(model_of(X, y, Probit()), SAMPLERS[name], CENTRE, **options)
+    assert excess(moments(chains.theta), truth, 0.0).max() < 4.0
+    prior = moments(CENTRE + 1.5 * np.random.default_rng(0).standard_normal((10_000, 2))).mean(axis=0)
+    assert excess(moments(chains.theta), prior, 0.0).max() > 4.0  # the data have something to say
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_six_data_under_a_probit_on_a_grid(name):
+    from gpclass.evidence import exact_evidence
+
+    X, y = np.linspace(0.0, 3.0, 6)[:, None], np.array([1.0, 1.0, 1.0, -1.0, -1.0, 1.0])
+    kernel = ConstantKernel(30.0, "fixed") * RBF(1.0)
+    grid = 1.5 * np.linspace(-4.5, 4.5, 31)
+    logs = [exact_evidence(Probit(), k[0] + 1e-12 * np.eye(6), y) for k in
+            (covariances(np.array([[CENTRE[0], t]]), X) for t in grid)]  # fmt: skip
+    mass = np.exp(np.array(logs) - 0.5 * (grid / 1.5) ** 2)
+    mass /= mass.sum()
+    options = {"n_chains": 4, "n_draws": 3000, "n_warmup": 300, "rng": 3}
+    model = model_of(X, y, Probit(), kernel=kernel)
+    chains, _ = sample_hyper(model, SAMPLERS[name], kernel.theta, **options)
+    assert excess(moments(chains.theta), mass @ moments(grid[:, None]), 0.0).max() < 4.0
+
+
+@pytest.mark.parametrize("wall", ["bounds", "covariance"])
+def test_what_is_impossible_is_rejected(wall):
+    theta, f = exact_draws()
+    inside = (theta < CENTRE).all(axis=1)
+    truth = np.hstack([theta, f])[inside]
+    model = model_of(X4, Y4)
+    if wall == "bounds":
+        model = replace(model, bounds=np.column_stack([model.bounds[:, 0], CENTRE]))
+    else:
+        inner = model.at
+
+        def at(theta, whiten, jitter, init):
+            if (theta > CENTRE).any():
+                raise NotPositiveError("beyond double precision")
+            return inner(theta, whiten, jitter, init)
+
+        model = replace(model, at=at)
+    options = {"n_chains": 4, "n_draws": 200, "n_warmup": 50, "rng": 4}
+    chains, _ = sample_hyper(model, PseudoMarginal(n_importance=8), CENTRE - 0.1, **options)
+    assert (chains.theta <= CENTRE).all()
+    ours = np.concatenate([chains.theta, chains.f], axis=-1)
+    assert excess(ours, truth.mean(axis=0), truth.std(axis=0) / len(truth) ** 0.5).max() < 4.0
+
+
+# ----------------------------------------------------------------- the joint distribution
+
+
+def state_at(sampler, model, theta, f, rng, proposal) -> HyperState:
+    """Return the sampler's state given theta and f: with what else belongs to it from its conditional."""
+    state = sampler.init(model, theta, rng, proposal)
+    target = state.target
+    if isinstance(sampler, JointWhitened):
+        value = float(target.remainder(f[None] - target.mean)[0]) + target.log_mass + model.log_prior(theta)
+        return replace(state, f=f[None], z=target.whiten(f[None]), value=value)
+    # The importance draws given that f is one of them: f, its mirror image, and others from q.
+    others = state.f[1 : len(state.f) // 2] - target.mean
+    D = np.concatenate([f[None] - target.mean, others])
+    D = np.concatenate([D, -D])
+    log_w = target.remainder(D)
+    total = np.logaddexp.reduce(log_w)
+    value = total - np.log(len(D)) + target.log_mass + model.log_prior(theta)
+    return replace(state, f=target.mean + D, log_weight=log_w - total, value=float(value))
+
+
+def one_latent(state, rng):
+    return state.f[rng.choice(len(state.f), p=np.exp(state.log_weight))]
+
+
+def features(theta, f, y):
+    """Return functions of rows of theta, f and y whose expectations are to agree, with light tails."""
+    bent, pair = np.tanh(f / 4.0), y[..., :1] * y[..., 1:]
+    parts = [theta, (theta - CENTRE) ** 2, bent, bent[..., :1] * bent[..., 1:], pair, pair * theta[..., :1]]
+    return np.concatenate([*parts, y * bent, bent**2 * theta[..., :1]], axis=-1)
+
+
+def geweke(name, n_steps, seed):
+    """Return z-scores of the two simulators of Geweke (2004): in turn, and all at once."""
+    sampler, rng = SAMPLERS[name], np.random.default_rng(seed)
+    X = X4[:3]
+    spread = 1.5
+    theta, f = prior_draws(50_000, X, rng, spread)
+    y = np.where(rng.uniform(size=f.shape) < expit(f), 1.0, -1.0)
+    truth = features(theta, f, y)
+    proposal = Proposal(spread * np.eye(2), 1.0, CENTRE)
+    theta, f, y = theta[0], f[0], y[0]
+    out = []
+    for _ in range(n_steps):
+        state = state_at(sampler, model_of(X, y), theta, f, rng, proposal)
+        state, _ = sampler.step(rng, state)
+        theta, f = state.theta, one_latent(state, rng)
+        y = np.where(rng.uniform(size=3) < expit(f), 1.0, -1.0)
+        out.append(features(theta, f, y))
+    return excess(
+        np.array(out).reshape(4, -1, len(out[0])), truth.mean(axis=0), truth.std(axis=0) / 50_000**0.5
+    )
+
+
+@pytest.mark.parametrize(("name", "n_steps"), quick_and_slow(800, 20_000))
+def test_joint_distribution_is_left_alone(name, n_steps):
+    assert geweke(name, n_steps, seed=5).max() < 4.5
+
+
+def ranks(name, n_simulations, n_draws, thin, seed):
+    """Return ranks of the truth among draws of its posterior: uniform if those are right (Talts et al. 2018).
+
+    The last datum has no weight: f there is a prediction.
+    """
+    sampler, rng = SAMPLERS[name], np.random.default_rng(seed)
+    X, weight = np.vstack([X4, [[1.0]]]), np.array([1.0, 1.0, 1.0, 1.0, 0.0])
+    proposal = Proposal(1.5 * np.eye(2), 1.0, CENTRE)
+    out = []
+    for theta, f in zip(*prior_draws(n_simulations, X, rng), strict=True):
+        y = np.where(rng.uniform(size=5) < expit(f), 1.0, -1.0)
+        model = model_of(X, y, weight=weight)
+
+        def summary(theta, f, y=y):
+            return np.array([*theta, f[-1], np.log(expit(y * f)[:4]).sum()])
+
+        state, draws = state_at(sampler, model, theta, f, rng, proposal), []
+        for _ in range(n_draws):
+            for _ in range(thin):
+                state, _ = sampler.step(rng, state)
+            draws.append(summary(state.theta, one_latent(state, rng)))
+        out.append((np.array(draws) < summary(theta, f)).sum(axis=0))
+    return np.array(out)
+
+
+def uniform(counted, n_values):
+    """Return the least p-value of a chi-square test that each column of ranks is uniform."""
+    tables = [np.bincount(column, minlength=n_values) for column in counted.T]
+    return min(stats.chisquare(table).pvalue for table in tables)
+
+
+def test_ranks_of_the_truth_are_uniform():
+    assert uniform(ranks("pseudo-marginal", 60, n_draws=3, thin=6, seed=7), 4) > LIKELY
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_ranks_of_the_truth_are_uniform_in_many_simulations(name):
+    assert uniform(ranks(name, 400, n_draws=9, thin=25, seed=8), 10) > LIKELY
+
+
+# ----------------------------------------------------------------------------- proposals
+
+
+def test_proposal_leaves_a_known_density_alone():
+    rng = np.random.default_rng(9)
+    proposal = Proposal(np.array([[1.5, 0.0], [0.5, 0.8]]), 0.7, np.array([0.3, -0.4]))
+    x, out = np.zeros(2), []
+    for _ in range(20_000):
+        new, back = proposal.draw(x, rng)
+        gain = 0.5 * (x @ x - new @ new) + back
+        x = new if np.log(rng.uniform()) < gain else x
+        out.append(x)
+    out = np.array(out).reshape(4, -1, 2)
+    assert excess(moments(out), np.array([0.0, 0.0, 2.0, 2.0]), 0.0).max() < 4.0
+
+
+def test_proposal_is_fitted_to_draws():
+    rng = np.random.default_rng(10)
+    L = np.array([[2.0, 0.0], [1.0, 0.5]])
+    draws = rng.standard_normal((50_000, 2)) @ L.T + [1.0, -1.0]
+    first = Proposal(np.eye(2), 1.0)
+    fitted = fitted_proposal(draws, 0.3, first, long=True)
+    np.testing.assert_allclose(fitted.root @ fitted.root.T, L @ L.T, atol=0.1)
+    np.testing.assert_allclose(fitted.mean, [1.0, -1.0], atol=0.05)
+    few = fitted_proposal(draws[:5], 0.9, first, long=True)
+    assert few.scale > 1.0
+    assert few.mean is None
+    assert_array_equal(few.root, first.root)
+
+
+def test_refining_lowers_the_noise_of_the_evidence():
+    rng = np.random.default_rng(11)
+    X = rng.normal(size=(40, 1))
+    y = np.where(rng.uniform(size=40) < expit(3.0 * np.sin(2.0 * X[:, 0])), 1.0, -1.0)
+    model = model_of(X, y)
+    rough, _ = model.at(np.log([30.0, 0.7]), Laplace(), 0.0, None)
+    fine = refined(rough, 2)
+
+    def noise(target):
+        D = target.shifts(target.normals(4000, rng))
+        w = np.exp(target.remainder(D) + target.log_mass)
+        return w.std() / w.mean(), w.mean()
+
+    (one, first), (two, second) = noise(rough), noise(fine)
+    assert two < 0.7 * one
+    assert abs(np.log(first / second)) < 4.0 * np.hypot(one, two) / 4000**0.5
+
+
+# ------------------------------------------------------------------------------- running
+
+SHORT = {"n_chains": 2, "n_draws": 60, "n_warmup": 30}
+
+
+@pytest.mark.parametrize("sampler", [PseudoMarginal(n_importance=4), JointWhitened()])
+def test_same_seed_same_draws_here_or_in_processes(sampler):
+    model = model_of(X4, Y4)
+    one, whole = sample_hyper(model, sampler, CENTRE, rng=0, **SHORT)
+    two, others = sample_hyper(model, sampler, CENTRE, rng=0, n_jobs=2, **SHORT)
+    assert_array_equal(one.theta, two.theta)
+    assert_array_equal(one.f, two.f)
+    for a, b in zip(whole[0], others[0], strict=True):
+        assert_array_equal(a.latents()[0], b.latents()[0])
+    other, _ = sample_hyper(model, sampler, CENTRE, rng=1, **SHORT)
+    assert (one.theta != other.theta).any()
+    assert one.theta.shape == (2, 60, 2)
+    assert one.f.shape == (2, 60, 4)
+    assert ((one.accept >= 0.0) & (one.accept <= 1.0)).all()
+    np.testing.assert_allclose(one.log_likelihood, np.log(expit(Y4 * one.f)).sum(axis=-1))
+
+
+def test_every_so_many_draws_are_whole():
+    model, sampler = model_of(X4, Y4), PseudoMarginal(n_importance=6)
+    _, draws = sample_hyper(model, sampler, CENTRE, rng=0, n_whole=12, **SHORT)
+    whole = [draw for chain in draws for draw in chain if draw.f is not None]
+    assert len(whole) == 12
+    for draw in whole:
+        f, weight = draw.latents()
+        assert f.shape == (6, 4)
+        assert weight.sum() == pytest.approx(1.0)
+        assert (f == draw.one).all(axis=1).any()
+    f, weight = draws[0][0].latents()
+    assert_array_equal(f, draws[0][0].one[None])
+    assert_array_equal(weight, [1.0])
+
+
+def test_interruption_keeps_finished_pieces():
+    def report(words):
+        if words.startswith("draw 50"):
+            raise KeyboardInterrupt
+
+    model, sampler = model_of(X4, Y4), PseudoMarginal(n_importance=4)
+    chains, draws = sample_hyper(model, sampler, CENTRE, rng=0, report=report, **SHORT)
+    assert chains.interrupted
+    assert chains.n_draws == 50
+    assert [len(chain) for chain in draws] == [50] * 2
+    all_of_it, _ = sample_hyper(model, sampler, CENTRE, rng=0, **SHORT)
+    assert_array_equal(chains.theta, all_of_it.theta[:, :50])
+
+    def at_once(words):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        sample_hyper(model, sampler, CENTRE, rng=0, report=at_once, **SHORT)
+
+
+def test_chains_start_apart_and_within_bounds():
+    model = model_of(X4, Y4)
+    model = replace(model, bounds=np.column_stack([CENTRE - 0.2, CENTRE + 0.2]))
+    chains, _ = sample_hyper(model, JointWhitened(), CENTRE + 5.0, n_chains=4, n_draws=4, n_warmup=0, rng=0)
+    assert (np.abs(chains.theta - CENTRE) <= 0.2 + 1e-12).all()
+    assert len(np.unique(chains.theta[:, 0, 0])) > 1
+
+
+def test_bad_settings_are_refused():
+    with pytest.raises(ValueError, match="n_importance 2 or more"):
+        PseudoMarginal(n_importance=1)
+    with pytest.raises(ValueError, match="n_refine 0 or more"):
+        PseudoMarginal(n_refine=-1)
+    with pytest.raises(ValueError, match="whiten must be an approximation"):
+        PseudoMarginal(whiten=None)
+    with pytest.raises(ValueError, match="must be positive"):
+        JointWhitened(n_latent_steps=0)
+    with pytest.raises(ValueError, match="must be positive"):
+        JointWhitened(jitter=0.0)
+    model = model_of(X4, Y4)
+    for wrong in ({"n_chains": 0}, {"n_draws": 0}, {"n_warmup": -1}, {"thin": 0}, {"n_whole": 0}):
+        with pytest.raises(ValueError, match=f"{next(iter(wrong))}="):
+            sample_hyper(model, PseudoMarginal(), CENTRE, **(SHORT | wrong))
+
+
+# ------------------------------------------------------------------------- the hyperprior
+
+
+@pytest.mark.parametrize("given", [None, {"length_scale": stats.gamma(3.0, scale=0.5)}])
+def test_density_of_theta_integrates_to_one(given):
+    kernel = RBF(1.0)
+    prior = LogScalePrior(kernel, None if given is None else Hyperprior(kernel, given))
+    grid = np.linspace(-10.0, 10.0, 401)
+    assert np.exp([prior(grid[i : i + 1])[0] for i in range(401)]).sum() * 0.05 == pytest.approx(
+        1.0, abs=1e-4
+    )
+
+
+@pytest.mark.parametrize("theta", [[0.3, -0.2], [-3.0, 2.0], [4.0, 1.5]])
+def test_gradient_of_the_density_of_theta(theta):
+    priors = {"constant_value": stats.lognorm(0.8, scale=2.0), "length_scale": stats.gamma(2.0)}
+    for given in (priors, {"length_scale": stats.invgamma(2.0)}, None):
+        prior = LogScalePrior(KERNEL, None if given is None else Hyperprior(KERNEL, given))
+        theta, h = np.array(theta), 1e-5
+        slopes = [(prior(theta + h * e)[0] - prior(theta - h * e)[0]) / (2 * h) for e in np.eye(2)]
+        np.testing.assert_allclose(prior(theta)[1], slopes, rtol=1e-6, atol=1e-8)
+
+
+def test_density_of_theta_is_that_of_its_exponential_with_the_jacobian():
+    given = stats.lognorm(0.7, scale=2.0)  # on the log scale a normal density
+    prior = LogScalePrior(RBF(1.0), Hyperprior(RBF(1.0), {"length_scale": given}))
+    for theta in (-1.0, 0.2, 3.0):
+        assert prior(np.array([theta]))[0] == pytest.approx(stats.norm(np.log(2.0), 0.7).logpdf(theta))
+    unsaid = LogScalePrior(RBF(2.0), None)
+    assert unsaid(np.array([0.1]))[0] == pytest.approx(stats.norm(np.log(2.0), 1.5).logpdf(0.1))
+
+
+def test_bounds_are_narrowed_to_the_support():
+    kernel = RBF(1.0, (1e-3, 1e3))
+    prior = LogScalePrior(kernel, Hyperprior(kernel, {"length_scale": stats.uniform(0.5, 2.0)}))
+    np.testing.assert_allclose(prior.narrow(kernel.bounds), np.log([[0.5, 2.5]]), atol=1e-5)
+    assert_array_equal(LogScalePrior(kernel, None).narrow(kernel.bounds), kernel.bounds)
+    problem = Problem(X4, Y4, None, kernel, Logit(), Laplace())
+    chains, _ = sample_hyper(hyper_model(problem, prior), PseudoMarginal(), np.zeros(1), rng=0, **SHORT)
+    assert ((np.exp(chains.theta) > 0.5) & (np.exp(chains.theta) < 2.5)).all()
+
+
+def test_probit_evidence_of_the_grid_is_an_orthant():
+    from problems import exact_probit_evidence
+
+    y = np.array([1.0, -1.0, 1.0])
+    K = covariances(np.array([[1.0, 0.3]]), X4[:3])
+    assert np.log(orthant(K, y))[0] == pytest.approx(exact_probit_evidence(K[0], y), abs=1e-6)

@@ -1,0 +1,680 @@
+"""The classifier by Monte Carlo: its predictions against weighted draws of the prior, and all its methods."""
+
+from __future__ import annotations
+
+import pickle
+import sys
+import warnings
+from contextlib import contextmanager
+from functools import cache
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import optimize, stats
+from scipy.special import expit, ndtr
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.gaussian_process.kernels import GenericKernelMixin, Kernel, StationaryKernelMixin
+
+import gpclass.estimator
+from gpclass import GaussianProcessClassifier
+from gpclass.evidence import exact_evidence
+from gpclass.inference import EP, Laplace
+from gpclass.kernels import RBF, ConstantKernel, WhiteKernel
+from gpclass.likelihoods import Logit, Probit
+from gpclass.mcmc import HMC, MCMC, BlockMetropolis, EllipticalSlice, JointWhitened, PseudoMarginal
+from gpclass.mixture import Component, MixturePosterior
+from gpclass.predictive import average_log_proba, log_proba, mixture_quantile
+from gpclass.sampling import Rejection
+
+X = np.array([[-2.0], [-1.2], [-0.5], [0.4], [1.1], [2.2]])
+LABELS = np.array(["no", "no", "yes", "no", "yes", "yes"])
+Y = np.where(LABELS == "yes", 1.0, -1.0)
+X_TEST = np.array([[-2.5], [-1.0], [0.0], [1.5], [4.0]])
+KERNEL = ConstantKernel(4.0) * RBF(1.0)
+FEW = MCMC(n_draws=600, n_warmup=100)
+
+
+def classifier(kernel=KERNEL, likelihood="logit", **options):
+    return GaussianProcessClassifier(kernel, likelihood=likelihood, **options)
+
+
+FIXED = {
+    "HMC": MCMC(HMC(), n_draws=1000, n_warmup=150),
+    "slices": MCMC(EllipticalSlice(), n_draws=1000, n_warmup=100),
+    "slices of the prior": MCMC(EllipticalSlice(whiten=None), n_draws=1000, n_warmup=100, thin=4),
+    "blocks": MCMC(BlockMetropolis(), n_draws=1000, n_warmup=300, thin=6),
+    "rejection": Rejection(4000),
+}
+
+
+@cache
+def fixed(name, likelihood="logit", **options):
+    inference = FIXED[name]
+    clf = classifier(likelihood=likelihood, inference=inference, optimizer=None, random_state=0, **options)
+    return clf.fit(X, LABELS)
+
+
+SAMPLED = {
+    "mcmc": MCMC(n_draws=300, n_warmup=100),
+    "whitened": MCMC(n_draws=300, n_warmup=100, hyper_sampler=JointWhitened(n_latent_steps=2)),
+    "noisy": MCMC(n_draws=300, n_warmup=100, hyper_sampler=PseudoMarginal(Laplace(), 4, n_refine=0)),
+}
+
+
+@cache
+def sampled(name):
+    clf = classifier(inference=SAMPLED[name], hyperparameters="sample", optimizer=None, random_state=1)
+    with warnings.catch_warnings():  # short chains are complained of
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return clf.fit(X, LABELS)
+
+
+def covariance(theta, Z):
+    """Return the kernel at each row of theta, by its formula."""
+    scale, length = np.exp(theta).T[:, :, None, None]
+    return scale * np.exp(-0.5 * (Z - Z.T) ** 2 / length**2)
+
+
+@cache
+def weighted_prior(spread, link="logit", n=400_000):
+    """Return draws of f from the prior at the data and test inputs, and p(y|f): a posterior, unsampled.
+
+    With a spread, theta is drawn as well.
+    """
+    rng, Z = np.random.default_rng(0), np.vstack([X, X_TEST])
+    if not spread:
+        K = covariance(np.log([[4.0, 1.0]]), Z)[0]
+        f = rng.standard_normal((n, len(Z))) @ np.linalg.cholesky(K + 1e-10 * np.eye(len(Z))).T
+    else:
+        theta = np.log([4.0, 1.0]) + spread * rng.standard_normal((n // 2, 2))
+        K = covariance(theta, Z) + 1e-9 * np.exp(theta[:, :1, None]) * np.eye(len(Z))
+        f = np.einsum("nij,nj->ni", np.linalg.cholesky(K), rng.standard_normal((n // 2, len(Z))))
+    w = (expit if link == "logit" else ndtr)(Y * f[:, :6]).prod(axis=1)
+    return f, w / w.sum()
+
+
+def check_against_prior(clf, f, w, squash, tolerance):
+    """Compare everything predicted at test inputs with weighted draws."""
+    rest = f[:, 6:]
+    assert_allclose(clf.predict_proba(X_TEST)[:, 1], w @ squash(rest), atol=tolerance)
+    mean, cov = clf.predict_latent(X_TEST, return_cov=True)
+    spread = np.sqrt(w @ (rest - w @ rest) ** 2)
+    assert_allclose(mean, w @ rest, atol=4.0 * tolerance * spread.max())
+    away = rest - w @ rest
+    truth = (w[:, None] * away).T @ away
+    assert_allclose(cov, truth, atol=16.0 * tolerance * truth.max())
+    low, high = clf.predict_interval(X_TEST, level=0.8)
+    order = np.argsort(rest, axis=0)
+    for i in range(len(X_TEST)):
+        cumulated = np.cumsum(w[order[:, i]])
+        quantiles = rest[order[np.searchsorted(cumulated, [0.1, 0.9]), i], i]
+        assert_allclose([low[i], high[i]], squash(quantiles), atol=3.0 * tolerance)
+
+
+# --------------------------------------------------------------------------------- truth
+
+
+@pytest.mark.parametrize("name", FIXED)
+def test_predictions_are_those_of_the_weighted_prior(name):
+    check_against_prior(fixed(name), *weighted_prior(0.0), expit, 0.02)
+
+
+@pytest.mark.parametrize("name", ["HMC", "rejection"])
+def test_predictions_are_those_of_the_weighted_prior_with_a_probit(name):
+    check_against_prior(fixed(name, "probit"), *weighted_prior(0.0, "probit"), ndtr, 0.02)
+
+
+@pytest.mark.parametrize("name", SAMPLED)
+def test_predictions_with_theta_sampled_are_those_of_the_weighted_prior(name):
+    check_against_prior(sampled(name), *weighted_prior(1.5), expit, 0.04)
+
+
+@pytest.mark.parametrize("name", ["HMC", "rejection"])
+def test_predictions_at_the_data_are_the_draws(name):
+    clf = fixed(name)
+    draws = clf.base_estimator_.draws
+    assert_allclose(clf.predict_proba(X)[:, 1], expit(draws).mean(axis=0), rtol=1e-5)
+    mean, std = clf.predict_latent(X, return_std=True)
+    assert_allclose(mean, draws.mean(axis=0), atol=1e-8)
+    assert_allclose(std, draws.std(axis=0), rtol=1e-5)
+    samples = clf.sample_latent(X, 50, random_state=0)
+    for f in samples.T:
+        assert np.abs(draws - f).max(axis=1).min() < 1e-3
+
+
+def test_samples_have_the_moments_predicted():
+    for clf, tolerance in ((fixed("HMC"), 0.04), (sampled("mcmc"), 0.1)):
+        mean, cov = clf.predict_latent(X_TEST, return_cov=True)
+        samples = clf.sample_latent(X_TEST, 40_000, random_state=0)
+        assert samples.shape == (5, 40_000)
+        assert_allclose(samples.mean(axis=1), mean, atol=0.02 * np.sqrt(cov.max()))
+        assert_allclose(np.cov(samples), cov, atol=tolerance * cov.max())
+        assert_array_equal(samples, clf.sample_latent(X_TEST, 40_000, random_state=0))
+
+
+# ---------------------------------------------------------------------- mixture posterior
+
+
+def brute_mixture(components, Z):
+    """Return mean and covariance of the mixture by the formulas, with K inverted."""
+    means, covariances, weights = [], [], []
+    for c in components:
+        inverse = np.linalg.inv(c.kernel(X) + c.jitter * np.eye(6))
+        cross = c.kernel(Z, X)
+        for f, w in zip(c.f, c.weight, strict=True):
+            means.append(cross @ inverse @ f)
+            covariances.append(c.kernel(Z) - cross @ inverse @ cross.T)
+            weights.append(w)
+    means, weights = np.array(means), np.array(weights)
+    mean = weights @ means
+    cov = sum(
+        w * (C + np.outer(m - mean, m - mean)) for w, m, C in zip(weights, means, covariances, strict=True)
+    )
+    return mean, cov
+
+
+def some_components(jitter=0.0):
+    rng = np.random.default_rng(3)
+    weight = rng.dirichlet(np.ones(7))
+    return [
+        Component(2.0 * RBF(0.7), rng.normal(size=(3, 6)), weight[:3], jitter),
+        Component(5.0 * RBF(1.1), 2.0 * rng.normal(size=(4, 6)), weight[3:], jitter),
+    ]
+
+
+@pytest.mark.parametrize("jitter", [0.0, 0.1])
+def test_moments_of_a_mixture(jitter):
+    components = some_components(jitter)
+    mixture = MixturePosterior(X, components)
+    mean, cov = brute_mixture(components, X_TEST)
+    for ours, var in (mixture.latent(X_TEST), mixture.covariance(X_TEST)):
+        assert_allclose(ours, mean, rtol=1e-8, atol=1e-9)
+        assert_allclose(var, cov if var.ndim == 2 else cov.diagonal(), rtol=1e-7, atol=1e-9)
+    assert_allclose(mixture.mean(X_TEST), mean, atol=1e-9)
+    samples = mixture.sample(X_TEST, 100_000, np.random.default_rng(0))
+    assert_allclose(samples.mean(axis=1), mean, atol=0.05)
+    assert_allclose(np.cov(samples), cov, atol=0.03 * cov.max())
+
+
+def test_blocks_of_rows_change_nothing(monkeypatch):
+    Z = np.linspace(-3.0, 3.0, 600)[:, None]
+    for components in (some_components(), some_components()[:1]):
+        mixture = MixturePosterior(X, components)
+        whole = mixture.latent(Z)
+        monkeypatch.setattr("gpclass.mixture.BLOCK", 100)
+        for a, b in zip(whole, mixture.latent(Z), strict=True):
+            assert_allclose(a, b, rtol=1e-12, atol=1e-12)
+        monkeypatch.undo()
+
+
+def test_mixture_survives_pickling():
+    mixture = MixturePosterior(X, some_components())
+    mixture.latent(X_TEST)
+    again = pickle.loads(pickle.dumps(mixture))
+    assert_array_equal(again.latent(X_TEST), mixture.latent(X_TEST))
+    assert again.n_draws == 7
+
+
+@pytest.mark.parametrize("level", [0.001, 0.025, 0.5, 0.8, 0.999])
+def test_quantiles_of_mixtures(level):
+    rng = np.random.default_rng(4)
+    weight = rng.dirichlet(np.ones(40))
+    means = np.stack(
+        [rng.normal(size=40), np.where(np.arange(40) < 20, -30.0, 30.0), 5.0 * rng.normal(size=40)]
+    )
+    stds = np.stack([rng.uniform(0.1, 2.0, 40), rng.uniform(0.5, 1.0, 40), np.full(40, 0.3)])
+    ours = mixture_quantile(means, stds, weight, level)
+    for q, m, s in zip(ours, means, stds, strict=True):
+        truth = optimize.brentq(
+            lambda x, m=m, s=s: weight @ ndtr((x - m) / s) - level, -200.0, 200.0, xtol=1e-12
+        )
+        assert weight @ ndtr((q - m) / s) == pytest.approx(level, abs=2e-6)
+        assert abs(q - truth) < 1e-3 or abs(weight @ ndtr((q - m) / s) - level) < 1e-6
+
+
+def test_quantiles_of_draws_without_spread():
+    rng = np.random.default_rng(5)
+    means = rng.normal(size=(2, 4000))
+    ours = mixture_quantile(means, np.zeros((2, 4000)), np.full(4000, 1.0 / 4000), 0.9)
+    assert_allclose(ours, np.quantile(means, 0.9, axis=1), atol=0.01)
+    same = mixture_quantile(np.full((1, 5), 2.0), np.zeros((1, 5)), np.full(5, 0.2), 0.9)
+    assert_allclose(same, 2.0, atol=1e-6)
+
+
+@pytest.mark.parametrize("likelihood", [Logit(), Probit()])
+@pytest.mark.parametrize("route", ["exact", "mackay"])
+def test_interpolated_averages_are_those_of_every_draw(likelihood, route):
+    rng = np.random.default_rng(6)
+    weight = rng.dirichlet(np.ones(3000))
+    spans = np.array([0.0, 1e-9, 0.1, 3.0, 50.0, 200.0])
+    for var in (0.0, 0.3, 10.0):
+        mean = rng.normal(size=6)[:, None] + spans[:, None] * rng.standard_normal((6, 3000)) / 6.0
+        each = np.exp(log_proba(likelihood, mean, np.full(mean.shape, var), route))
+        truth = np.log(np.einsum("nsc,s->nc", each, weight))
+        ours = average_log_proba(likelihood, mean, np.full(6, var), weight, route, np.zeros(3000))
+        assert_allclose(ours, truth, atol=1e-5)
+
+
+# --------------------------------------------------------------------------- the estimator
+
+
+@pytest.mark.parametrize("route", ["exact", "map", "mackay"])
+def test_gradient_of_the_probability(route):
+    for clf in (fixed("HMC"), sampled("mcmc"), sampled("whitened")):
+        clf = pickle.loads(pickle.dumps(clf)).set_params(integration=route)
+        h = 1e-4
+        slope = (clf.predict_proba(X_TEST + h) - clf.predict_proba(X_TEST - h))[:, 1] / (2.0 * h)
+        assert_allclose(clf.proba_gradient(X_TEST)[:, 0], slope, rtol=2e-4, atol=2e-6)
+
+
+def skewed_classifier():
+    """Return a classifier whose mean of f is negative where the mean probability is above one half."""
+    clf = classifier(
+        inference=Rejection(2), optimizer=None, random_state=0
+    ).fit(X, LABELS)  # fmt: skip
+    model = clf.base_estimator_
+    f = np.array([np.full(6, 0.8), np.full(6, -6.0)])
+    components = [Component(KERNEL, f, np.array([0.75, 0.25]))]
+    changed = {name: getattr(model, name) for name in type(model).__slots__}
+    changed["posterior"] = MixturePosterior(X, components)
+    clf.base_estimator_ = type(model)(**changed)
+    return clf
+
+
+def test_predict_is_the_decision_on_predict_proba():
+    clf = skewed_classifier()
+    assert (clf.predict_latent(X) < 0.0).all()
+    assert (clf.predict_proba(X)[:, 1] > 0.5).all()
+    assert (clf.predict(X) == "yes").all()
+    for clf in (fixed("HMC"), sampled("mcmc")):
+        P = clf.predict_proba(X_TEST)
+        assert_allclose(P.sum(axis=1), 1.0)
+        assert_array_equal(clf.predict(X_TEST), clf.classes_[P.argmax(axis=1)])
+        assert_allclose(np.log(P), clf.predict_log_proba(X_TEST))
+
+
+@pytest.mark.parametrize("route", ["monte_carlo", "map", "mackay"])
+def test_other_integrals(route, monkeypatch):
+    for clf in (fixed("HMC"), sampled("mcmc")):
+        exact = clf.predict_proba(X_TEST)
+        other = pickle.loads(pickle.dumps(clf)).set_params(integration=route)
+        P = other.predict_proba(X_TEST)
+        assert_allclose(P, exact, atol={"monte_carlo": 0.03, "mackay": 0.01, "map": 0.2}[route])
+        one_by_one = np.vstack([other.predict_proba(x[None]) for x in X_TEST])
+        assert_allclose(P, one_by_one, rtol=1e-9)  # a row's answer does not depend on its company
+        if route == "map":
+            assert_allclose(P[:, 1], expit(clf.predict_latent(X_TEST)), rtol=1e-9)
+
+
+def left_out(i, **options):
+    """Return the probability of the second class at a datum from a fit without it."""
+    rows = np.arange(6) != i
+    clf = classifier(inference=Rejection(20_000), optimizer=None, random_state=i)
+    weight = options.get("sample_weight")
+    return clf.fit(X[rows], LABELS[rows], None if weight is None else weight[rows]).predict_proba(X[[i]])[
+        0, 1
+    ]
+
+
+def test_leave_one_out():
+    truth = np.array([left_out(i) for i in range(6)])
+    for name in ("HMC", "rejection"):
+        assert_allclose(fixed(name).loo_proba_[:, 1], truth, atol=0.035)
+        clf = fixed(name)
+        own = clf.loo_proba_[np.arange(6), (LABELS == "yes").astype(int)]
+        assert clf.loo_log_score_ == pytest.approx(np.log(own).mean())
+
+
+def test_leave_one_out_of_weights():
+    weight = np.array([0.3, 1.0, 3.0, 1.0, 0.5, 1.0])
+    clf = classifier(inference=MCMC(n_draws=2000, n_warmup=150), optimizer=None,
+                                    random_state=0).fit(X, LABELS, weight)  # fmt: skip
+    for i in (0, 4):  # less than a copy: all of it goes
+        assert clf.loo_proba_[i, 1] == pytest.approx(left_out(i, sample_weight=weight), abs=0.035)
+    fewer = weight - (np.arange(6) == 2)  # of three copies one goes
+    other = classifier(inference=Rejection(20_000), optimizer=None, random_state=0)
+    truth = other.fit(X, LABELS, fewer).predict_proba(X[[2]])[0, 1]
+    assert clf.loo_proba_[2, 1] == pytest.approx(truth, abs=0.035)
+
+
+def test_check_of_draws_at_fixed_theta():
+    for name in ("HMC", "rejection"):
+        check = fixed(name).check_approximation(4000, random_state=0)
+        truth = exact_logit()
+        assert abs(check.corrected - truth) < 5.0 * check.standard_error + 1e-6
+        assert check.largest_shift < 0.05
+        assert "confirmed" in check.verdict
+    assert fixed("rejection").log_marginal_likelihood_value_ == pytest.approx(truth, abs=0.1)
+
+
+@cache
+def exact_logit():
+    """Return the log evidence by the mean likelihood over draws of the prior."""
+    rng = np.random.default_rng(1)
+    K = covariance(np.log([[4.0, 1.0]]), X)[0]
+    f = rng.standard_normal((2_000_000, 6)) @ np.linalg.cholesky(K).T
+    return float(np.log(expit(Y * f).prod(axis=1).mean()))
+
+
+def test_check_notices_wrong_draws():
+    clf = pickle.loads(pickle.dumps(fixed("HMC")))
+    model = clf.base_estimator_
+    object.__setattr__(model, "draws", model.draws + 1.0)
+    check = clf.check_approximation(4000, random_state=0)
+    assert "disagree" in check.verdict
+    assert check.largest_shift > 0.05
+
+
+def test_check_of_chains_with_theta_sampled():
+    check = sampled("mcmc").check_approximation(random_state=0)
+    assert check.method == "MCMC"
+    assert check.evidence is None
+    assert check.corrected is None
+    assert check.n_samples == 1200
+    assert 0.0 < check.largest_shift < 0.2
+    assert check.largest_shift < 5.0 * check.shift_error
+    assert "chains" in check.verdict
+
+
+def test_attributes():
+    clf = fixed("HMC")
+    assert clf.chains_.f.shape == (4, 1000, 6)
+    assert clf.log_marginal_likelihood_value_ is None
+    assert clf.log_marginal_likelihood() is None
+    with pytest.raises(ValueError, match="no evidence at other"):
+        clf.log_marginal_likelihood(clf.kernel_.theta)
+    assert_array_equal(clf.kernel_.theta, KERNEL.theta)
+    assert isinstance(clf.posterior_, MixturePosterior)
+    assert clf.history_ is None
+    assert not hasattr(fixed("rejection"), "chains_")
+    with pytest.raises(AttributeError, match="inference='mcmc'"):
+        _ = fixed("rejection").chains_
+    plain = classifier(optimizer=None).fit(X, LABELS)
+    assert not hasattr(plain, "chains_")
+    both = sampled("mcmc")
+    assert both.chains_.theta.shape == (4, 300, 2)
+    assert_allclose(both.kernel_.theta, both.chains_.theta.mean(axis=(0, 1)))
+    assert both.log_marginal_likelihood_value_ is None
+    assert 1 < len(both.posterior_.components) <= 200
+    assert sum(c.weight.sum() for c in both.posterior_.components) == pytest.approx(1.0)
+
+
+def test_annealed_evidence_is_the_evidence():
+    inference = MCMC(n_draws=300, n_warmup=100, annealing=64)
+    clf = classifier(likelihood="probit", inference=inference, optimizer=None, random_state=0).fit(
+        X[:4], LABELS[:4]
+    )
+    truth = exact_evidence(Probit(), KERNEL(X[:4]), Y[:4])
+    assert clf.log_marginal_likelihood_value_ == pytest.approx(truth, abs=0.05)
+
+
+def test_hyperparameters_are_learned_first():
+    labels = LABELS[[0, 1, 1, 4, 4, 4]]
+    hyperprior = {"constant_value": stats.gamma(5.0), "length_scale": stats.gamma(5.0)}
+    for inference in (FEW, Rejection(500)):
+        clf = classifier(inference=inference, hyperprior=hyperprior, random_state=0).fit(X, labels)
+        by_ep = classifier(inference="ep", hyperprior=hyperprior).fit(X, labels)
+        assert_allclose(clf.kernel_.theta, by_ep.kernel_.theta, atol=1e-3)
+        assert len(clf.history_) > 1
+
+
+def test_names_stand_for_settings():
+    clf = classifier(inference="mcmc", optimizer=None, random_state=0).fit(X, LABELS)
+    assert clf.chains_.f.shape == (4, 1000, 6)
+    clf = classifier(inference="rejection", optimizer=None, random_state=0).fit(X, LABELS)
+    assert clf.base_estimator_.draws.shape == (4000, 6)
+
+
+@pytest.mark.parametrize("inference", [Laplace(), EP()])
+def test_approximations_are_what_importance_sampling_starts_from(inference, monkeypatch):
+    import gpclass.sampled
+
+    monkeypatch.setattr(gpclass.sampled, "MCMC", Few)
+    clf = classifier(inference=inference, hyperparameters="sample", random_state=0)
+    with pytest.warns(ConvergenceWarning, match="have not mixed"):
+        clf.fit(X, LABELS)
+    assert clf.chains_.sampler == PseudoMarginal(whiten=inference)
+    assert clf.chains_.theta.shape == (4, 40, 2)
+    assert clf.predict_proba(X_TEST).shape == (5, 2)
+    assert len(clf.history_) > 1
+
+
+class Few(MCMC):
+    """Settings for very short chains."""
+
+    def __init__(self, **options):
+        super().__init__(**({"n_draws": 40, "n_warmup": 20} | options))
+
+
+def test_nothing_to_sample_is_an_ordinary_fit():
+    kernel = ConstantKernel(4.0, "fixed") * RBF(1.0, "fixed")
+    clf = classifier(kernel, hyperparameters="sample").fit(X, LABELS)
+    assert_array_equal(clf.predict_proba(X), classifier(kernel).fit(X, LABELS).predict_proba(X))
+    clf = classifier(kernel, inference=FEW, hyperparameters="sample", random_state=0).fit(X, LABELS)
+    assert clf.chains_.theta is None
+
+
+def test_weights_are_copies():
+    weight = np.array([1.0, 2.0, 1.0, 0.0, 3.0, 1.0])
+    rows = np.repeat(np.arange(6), weight.astype(int))
+    make = classifier(inference=Rejection(8000), optimizer=None, random_state=0)
+    a = make.fit(X, LABELS, weight).predict_proba(X_TEST)
+    b = clone(make).set_params(inference=MCMC(n_draws=2000, n_warmup=100)).fit(X[rows], LABELS[rows])
+    assert_allclose(a, b.predict_proba(X_TEST), atol=0.025)
+
+
+@pytest.mark.parametrize("labels", [np.array([7, 3]), np.array([True, False]), np.array(["b", "a"], object)])
+def test_labels_of_any_kind(labels):
+    y = labels[(LABELS == "yes").astype(int)]
+    clf = classifier(inference=Rejection(200), optimizer=None, random_state=0).fit(X, y)
+    assert_array_equal(clf.classes_, np.unique(labels))
+    assert set(clf.predict(X_TEST)) <= set(labels.tolist())
+
+
+@pytest.mark.parametrize("how", ["one_vs_rest", "one_vs_one"])
+@pytest.mark.parametrize("inference", [Rejection(2000), FEW])
+def test_three_classes(how, inference):
+    y = np.array([0, 0, 1, 1, 2, 2])
+    clf = classifier(inference=inference, optimizer=None, multi_class=how, random_state=0).fit(X, y)
+    P = clf.predict_proba(X_TEST)
+    assert P.shape == (5, 3)
+    assert_allclose(P.sum(axis=1), 1.0)
+    assert_array_equal(clf.predict(X), y)
+    by_ep = clone(clf).set_params(inference="ep").fit(X, y).predict_proba(X_TEST)
+    assert_allclose(P, by_ep, atol=0.06)
+    if how == "one_vs_one":
+        return
+    low, high = clf.predict_interval(X_TEST)
+    assert low.shape == high.shape == (5, 3)
+    assert (low < high).all()
+    apart = [clf.predict_interval(x[None])[0][0] for x in X_TEST]
+    assert_allclose(low, apart, atol=1e-9)
+    assert clf.sample_latent(X_TEST, 3).shape == (5, 3, 3)
+    assert clf.loo_proba_.shape == (6, 3)
+    h = 1e-4
+    slope = (clf.predict_proba(X_TEST + h) - clf.predict_proba(X_TEST - h)) / (2.0 * h)
+    assert_allclose(clf.proba_gradient(X_TEST)[:, :, 0], slope, rtol=2e-4, atol=2e-6)
+    assert len(clf.check_approximation(500)) == 3
+
+
+def test_classes_have_hyperparameters_and_priors_of_their_own():
+    y = np.array([0, 0, 1, 1, 2, 2])
+    settings = MCMC(n_draws=30, n_warmup=10, n_chains=2)
+    make = classifier(
+        inference=settings,
+        hyperparameters="sample",
+        optimizer=None,
+        random_state=0,
+        multi_class="one_vs_rest",
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        one, two = make.fit(X, y), clone(make).set_params(n_jobs=2).fit(X, y)
+    assert len(one.chains_) == 3
+    for a, b in zip(one.chains_, two.chains_, strict=True):
+        assert_array_equal(a.theta, b.theta)
+    assert one.kernel_.n_dims == 6
+
+
+class Letters(GenericKernelMixin, StationaryKernelMixin, Kernel):
+    """The share of equal letters of two words."""
+
+    def __init__(self):
+        pass
+
+    def __call__(self, X, Y=None, eval_gradient=False):
+        words = X if Y is None else Y
+        K = np.array([[np.mean([a == b for a, b in zip(x, y, strict=True)]) for y in words] for x in X])
+        return (K, np.empty((*K.shape, 0))) if eval_gradient else K
+
+    def diag(self, X):
+        return np.ones(len(X))
+
+
+def test_words_as_inputs():
+    words, y = ["aaaa", "aaab", "abab", "bbbb", "bbba", "baba"], [0, 0, 0, 1, 1, 1]
+    kernel = ConstantKernel(9.0) * Letters()
+    for inference, how in ((FEW, "learn"), (Rejection(500), "learn"), (Few(), "sample")):
+        clf = classifier(kernel, inference=inference, optimizer=None, hyperparameters=how, random_state=0)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            clf.fit(words, y)
+        assert_array_equal(clf.predict(["aaaa", "bbbb"]), [0, 1])
+        assert clf.predict_latent(words, return_cov=True)[1].shape == (6, 6)
+
+
+def test_noise_of_the_latent_function():
+    kernel = KERNEL + WhiteKernel(0.5)
+    by_ep = classifier(kernel, inference="ep", optimizer=None).fit(X, LABELS)
+    clf = classifier(kernel, inference=MCMC(n_draws=2000, n_warmup=100), optimizer=None, random_state=0).fit(
+        X, LABELS
+    )
+    Z = np.vstack([X_TEST, X])
+    assert_allclose(clf.predict_proba(Z), by_ep.predict_proba(Z), atol=0.02)
+    for ours, theirs in zip(clf.predict_latent(Z, True), by_ep.predict_latent(Z, True), strict=True):
+        assert_allclose(ours, theirs, atol=0.15)
+
+
+def test_jitter_of_a_sampler_does_not_spoil_predictions_beyond_the_data():
+    Z = np.linspace(0.0, 1.0, 12)[:, None]
+    y = (Z[:, 0] > 0.45).astype(int)
+    kernel = ConstantKernel(4.0, (3.9, 4.1)) * RBF(1.0, (0.95, 1.05))
+    probabilities = []
+    for sampler in (JointWhitened(), PseudoMarginal()):
+        settings = MCMC(n_draws=150, n_warmup=50, hyper_sampler=sampler)
+        clf = classifier(kernel, inference=settings, hyperparameters="sample", optimizer=None, random_state=0)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            clf.fit(Z, y)
+        assert (clf.chains_.jitter > 0.0) == isinstance(sampler, JointWhitened)
+        assert np.abs(clf.predict_latent([[-1.0], [2.0], [3.0]])).max() < 6.0
+        probabilities.append(clf.predict_proba([[-1.0], [0.1], [0.7], [2.0], [3.0]])[:, 1])
+    assert_allclose(*probabilities, atol=0.08)
+
+
+def test_copies_of_a_fitted_classifier():
+    for clf in (fixed("HMC"), sampled("mcmc")):
+        again = pickle.loads(pickle.dumps(clf))
+        assert_array_equal(again.predict_proba(X_TEST), clf.predict_proba(X_TEST))
+        assert_array_equal(again.chains_.f, clf.chains_.f)
+        fresh = clone(clf)
+        assert fresh.get_params() == clf.get_params()
+        assert not hasattr(fresh, "chains_")
+    again = clone(fixed("HMC")).fit(X, LABELS)
+    assert_array_equal(again.predict_proba(X_TEST), fixed("HMC").predict_proba(X_TEST))
+
+
+def test_warm_start_goes_from_any_method_to_any_other():
+    clf = classifier(optimizer=None, warm_start=True, random_state=0).fit(X, LABELS)
+    for inference in (FEW, Rejection(100), "laplace", FEW):
+        P = clf.set_params(inference=inference).fit(X, LABELS).predict_proba(X_TEST)
+        assert P.shape == (5, 2)
+
+
+# ----------------------------------------------------------------------------- what goes wrong
+
+
+def interrupting(monkeypatch, when):
+    """Make the progress report interrupt the fit when it says so."""
+
+    @contextmanager
+    def reporter(verbose):
+        def report(what):
+            if str(what).startswith(when):
+                raise KeyboardInterrupt
+
+        yield report
+
+    monkeypatch.setattr(gpclass.estimator, "reporter", reporter)
+
+
+@pytest.mark.parametrize("how", ["learn", "sample"])
+def test_interruption_keeps_the_draws(how, monkeypatch):
+    interrupting(monkeypatch, "draw 50 of")
+    clf = classifier(inference=FEW, hyperparameters=how, optimizer=None, random_state=0)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        clf.fit(X, LABELS)
+    assert any("interrupted: the 50 draws so far" in str(w.message) for w in caught)
+    assert clf.chains_.interrupted
+    assert clf.chains_.n_draws == 50
+    assert clf.predict_proba(X_TEST).shape == (5, 2)
+    assert clf.posterior_.n_draws >= 100
+    interrupting(monkeypatch, "warming up")
+    with pytest.raises(KeyboardInterrupt):
+        clf.fit(X, LABELS)
+    assert clf.chains_.n_draws == 50  # a fit that fails leaves the last one as it was
+
+
+def test_short_chains_are_complained_of_with_numbers():
+    clf = classifier(inference=MCMC(n_draws=20, n_warmup=10), optimizer=None, random_state=0)
+    with pytest.warns(ConvergenceWarning, match=r"largest R-hat is \d\.\d+ .* effective sample size is \d+"):
+        clf.fit(X, LABELS)
+    assert "have not mixed" in clf.chains_.complaint()
+
+
+@pytest.mark.parametrize("how", ["learn", "sample"])
+def test_missing_arviz_is_said_before_the_work(how, monkeypatch):
+    for name in [name for name in sys.modules if name.split(".")[0] == "arviz_stats"] + ["arviz_stats"]:
+        monkeypatch.setitem(sys.modules, name, None)
+    monkeypatch.setitem(sys.modules, "arviz_stats.base", None)
+    clf = classifier(inference="mcmc", hyperparameters=how, optimizer=None)
+    with pytest.raises(ImportError, match=r'needs arviz-stats .* pip install "gpclass\[mcmc\]"'):
+        clf.fit(X, LABELS)
+    classifier(inference=Rejection(100), optimizer=None).fit(X, LABELS)
+
+
+def test_rejection_of_many_data_is_refused():
+    rng = np.random.default_rng(0)
+    Z = rng.normal(size=(200, 2))
+    clf = classifier(inference="rejection", optimizer=None, random_state=0)
+    with pytest.raises(ValueError, match=r"draws by rejection need .* proposals or more"):
+        clf.fit(Z, rng.integers(0, 2, 200))
+
+
+def test_combinations_that_make_no_sense_are_refused():
+    clf = classifier(inference="rejection", hyperparameters="sample")
+    with pytest.raises(ValueError, match="not with rejection"):
+        clf.fit(X, LABELS)
+    with pytest.raises(ValueError, match="'learn', 'sample'"):
+        classifier(hyperparameters="guess").fit(X, LABELS)
+    with pytest.raises(ValueError, match="n_draws"):
+        MCMC(n_draws=0)
+    with pytest.raises(ValueError, match="annealing"):
+        MCMC(annealing=0)
+    with pytest.raises(ValueError, match="n_draws must be positive"):
+        Rejection(0)
+
+
+def test_hyperprior_narrows_what_is_sampled():
+    clf = classifier(
+        inference=Few(), hyperparameters="sample", random_state=0,
+        hyperprior={"length_scale": stats.uniform(0.5, 1.0), "constant_value": stats.gamma(4.0)},
+    )  # fmt: skip
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        clf.fit(X, LABELS)
+    lengths = np.exp(clf.chains_.theta[..., 1])
+    assert ((lengths > 0.5) & (lengths < 1.5)).all()
