@@ -29,6 +29,7 @@ from gpclass.priors import DensePrior
 
 warnings.simplefilter("ignore")
 THREADS = (1, 2)
+SAME = {"inference": "laplace", "likelihood": "logit"}  # as scikit-learn's
 
 
 def problem(n: int, d: int = 10, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -55,7 +56,7 @@ def fit(n: int, repeat: int) -> None:
         kernel = 1.0 * RBF(scale)
         for threads in THREADS:
             with threadpool_limits(threads):
-                ours, peer = GaussianProcessClassifier(kernel), Peer(kernel)
+                ours, peer = GaussianProcessClassifier(kernel, **SAME), Peer(kernel)
                 a = seconds(lambda ours=ours: ours.fit(X, y), repeat)
                 b = seconds(lambda peer=peer: peer.fit(X, y))
             gap = ours.log_marginal_likelihood_value_ - peer.log_marginal_likelihood_value_
@@ -73,7 +74,7 @@ def predict(n: int, repeat: int, rows: int = 10_000) -> None:
     kernel = 4.0 * RBF(3.0)
     for threads in THREADS:
         with threadpool_limits(threads):
-            ours = GaussianProcessClassifier(kernel, optimizer=None).fit(X, y)
+            ours = GaussianProcessClassifier(kernel, optimizer=None, **SAME).fit(X, y)
             peer = Peer(kernel, optimizer=None).fit(X, y)
             a, b = np.inf, np.inf
             for _ in range(repeat):  # in turn, so that the machine's moods meet both
@@ -149,7 +150,8 @@ def three_evaluations(objective, start, bounds):
     tried = [(theta, objective(theta)[0]) for theta in (start, start + 0.1, start + 0.2)]
     return min(tried, key=lambda end: end[1])
 
-GaussianProcessClassifier(1.0 * RBF(np.full(20, 4.0)), optimizer=three_evaluations).fit(X, y)
+clf = GaussianProcessClassifier(1.0 * RBF(np.full(20, 4.0)), inference="laplace", optimizer=three_evaluations)
+clf.fit(X, y)
 print((peak() - before) / (8 * n * n))
 """
 
@@ -163,7 +165,7 @@ def memory(n: int, repeat: int) -> None:
 
 def large(n: int, repeat: int) -> None:
     X, y = problem(n)
-    clf = GaussianProcessClassifier(4.0 * RBF(3.0), optimizer=None)
+    clf = GaussianProcessClassifier(4.0 * RBF(3.0), optimizer=None, **SAME)
     print(f"fit with fixed hyperparameters, N={n}: {seconds(lambda: clf.fit(X, y)):.1f} s", flush=True)
     try:
         clf.fit(*problem(200_000))
@@ -205,6 +207,49 @@ def imports(n: int, repeat: int) -> None:
     print(f"import gpclass: {a:.3f} s, import sklearn.gaussian_process: {b:.3f} s, ratio {a / b:.2f}")
 
 
+def mcmc(n: int, repeat: int) -> None:
+    from mcmc import mcmc as measure  # of this directory
+
+    measure(n, repeat, problem)
+
+
+DIGITS = """
+import sys, time
+from sklearn.datasets import load_digits
+from sklearn.preprocessing import StandardScaler
+X, y = load_digits(return_X_y=True)
+X, y = StandardScaler().fit_transform(X)[:{n}], y[:{n}]
+
+def peak():
+    return 1024 * int(open("/proc/self/status").read().split("VmHWM:")[1].split()[0])
+
+from {module} import GaussianProcessClassifier
+from sklearn.gaussian_process.kernels import RBF
+clf = GaussianProcessClassifier(1.0 * RBF(8.0), **{options})
+before, start = peak(), time.perf_counter()
+clf.fit(X, y)
+print(time.perf_counter() - start, (peak() - before) / (8 * len(y) ** 2), clf.log_marginal_likelihood_value_)
+"""
+
+
+def digits(n: int, repeat: int) -> None:
+    """Time and memory of learning ten classes, each way in a process of its own."""
+    ways = {
+        "joint Laplace, softmax": ("gpclass", {"inference": "laplace", "likelihood": "softmax"}),
+        "joint VI, multinomial probit": ("gpclass", {}),
+        "scikit-learn, one-vs-rest": ("sklearn.gaussian_process", {}),
+    }
+    for label, (module, options) in ways.items():
+        code = DIGITS.format(n=n, module=module, options=options)
+        run = [sys.executable, "-W", "ignore", "-c", code]
+        out = subprocess.run(run, capture_output=True, text=True, check=True)
+        spent, used, evidence = map(float, out.stdout.split())
+        print(
+            f"digits, N={n}, {label}: {spent:.1f} s, peak {used:.1f} N² doubles, log evidence {evidence:.2f}",
+            flush=True,
+        )
+
+
 PARTS = {
     "imports": imports,
     "gradient": gradient,
@@ -212,14 +257,17 @@ PARTS = {
     "methods": methods,
     "memory": memory,
     "fit": fit,
+    "mcmc": mcmc,
+    "digits": digits,
     "large": large,
 }
 QUICK = {
-    "imports": 0, "gradient": 1500, "predict": 1000, "methods": 500, "memory": 2000, "fit": 600, "large": 5000
+    "imports": 0, "gradient": 1500, "predict": 1000, "methods": 500, "memory": 2000, "fit": 600,
+    "mcmc": 1000, "digits": 400, "large": 5000,
 }  # fmt: skip
 FULL = {
     "imports": 0, "gradient": 3000, "predict": 2000, "methods": 1000,
-    "memory": 5000, "fit": 2000, "large": 20_000,
+    "memory": 5000, "fit": 2000, "mcmc": 1000, "digits": 1797, "large": 20_000,
 }  # fmt: skip
 
 

@@ -239,8 +239,9 @@ def test_one_interruption_stops_the_learning_of_all_classes(monkeypatch):
         return right(self, prior, init)
 
     monkeypatch.setattr(Problem, "infer", infer)
+    clf = GaussianProcessClassifier(2.0 * RBF(1.0), multi_class="one_vs_rest")
     with pytest.warns(ConvergenceWarning, match="interrupted"):
-        clf = GaussianProcessClassifier(2.0 * RBF(1.0)).fit(X, np.digitize(X[:, 0], [-0.5, 0.5]))
+        clf.fit(X, np.digitize(X[:, 0], [-0.5, 0.5]))
     assert len(calls) == 6 + 3
     assert_allclose(clf.kernel_.theta, np.tile(clf.kernel_.kernels[0].theta, 3))
 

@@ -4,39 +4,44 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from gpclass.decision import bayes_decision, check_cost
 from gpclass.fitted import FittedAttributes, one_or_list
-from gpclass.kernels import bind_columns
-from gpclass.learning import Hyperprior, Problem
-from gpclass.model import LatentModel, LearningPlan, complaints, fit_latent
+from gpclass.fitting import complaints, fit_model
+from gpclass.hyperprior import Hyperprior
+from gpclass.kernels import bind_columns, settable
+from gpclass.labels import Labelled, from_labels, from_probabilities, soft_classes
+from gpclass.learning import Problem
+from gpclass.likelihoods import MultiProbit, Softmax
+from gpclass.model import LatentModel, LearningPlan
 from gpclass.multiclass import OneVsOne, mean_evidence, split_theta
-from gpclass.options import MULTI_CLASS, check_parameters, inference_of, likelihood_of
+from gpclass.options import (
+    MULTI_CLASS,
+    check_parameters,
+    check_present,
+    inference_of,
+    likelihood_of,
+    takes_label_weights,
+)
 from gpclass.progress import reporter
 from gpclass.protocols import Array, HasLink, Inference, Likelihood
-from gpclass.validation import (
-    check_inputs,
-    check_labels,
-    check_weights,
-    default_kernel,
-    merge_copies,
-    take,
-)
+from gpclass.validation import check_inputs, default_kernel
 
 
 class GaussianProcessClassifier(FittedAttributes, ClassifierMixin, BaseEstimator):
     """Gaussian-process classification, a drop-in for scikit-learn's class of the same name.
 
     A latent function f with a Gaussian-process prior is squashed to class probabilities by a
-    likelihood; its posterior is approximated by ``inference``, and the kernel's hyperparameters are
-    learned by maximising the evidence of that approximation.
+    likelihood; its posterior is approximated or sampled by ``inference``, and the kernel's hyperparameters
+    are learned by maximising the evidence, or sampled as well.
 
     Parameters
     ----------
@@ -45,8 +50,11 @@ class GaussianProcessClassifier(FittedAttributes, ClassifierMixin, BaseEstimator
         length scale a column, started and bounded by the spread of each column.
     likelihood : {"logit", "probit"} or object, default="logit"
         p(y|f), as a name or as an object of `gpclass.likelihoods`.
-    inference : {"laplace", "ep", "vi"} or object, default="laplace"
-        The approximation of p(f|X, y), as a name or as a settings record of `gpclass.inference`.
+    inference : {"laplace", "ep", "vi", "mcmc", "rejection"} or object, default="laplace"
+        How p(f|X, y) is found: approximated, as a name or as a settings record of `gpclass.inference`;
+        sampled, as ``"mcmc"`` or a `gpclass.mcmc.MCMC` (needs arviz-stats); or, for a handful of rows,
+        by exact draws, as ``"rejection"`` or a `gpclass.sampling.Rejection`. Before f is sampled,
+        hyperparameters are learned by the evidence of EP (``learn_by`` of the record).
     optimizer : "fmin_l_bfgs_b", callable or None, default="fmin_l_bfgs_b"
         How the evidence is maximised. A callable gets ``(obj_func, initial_theta, bounds)`` and returns
         ``(theta, value)``, where ``obj_func(theta, eval_gradient=True)`` is to be minimised. None
@@ -60,13 +68,15 @@ class GaussianProcessClassifier(FittedAttributes, ClassifierMixin, BaseEstimator
     copy_X_train : bool, default=True
         Whether to keep a copy of X rather than a reference to it.
     random_state : int, RandomState or None, default=None
-        For the restarts and for Monte Carlo integration.
+        For the restarts, for sampling and for Monte Carlo integration.
     multi_class : {"one_vs_rest", "one_vs_one"}, default="one_vs_rest"
         How three classes or more are reduced to two at a time.
     n_jobs : int or None, default=None
         Processes for the restarts, or for the two-class problems of a multi-class one.
-    hyperparameters : {"learn"}, default="learn"
-        Hyperparameters are found by maximising the evidence.
+    hyperparameters : {"learn", "sample"}, default="learn"
+        Whether hyperparameters maximise the evidence, or are sampled together with f; predictions then
+        average over them. Those without a ``hyperprior`` are log-normal about the kernel's values
+        when sampled. An approximation given as ``inference`` is what the sampling starts from.
     hyperprior : mapping of str to frozen scipy.stats distribution, default=None
         Priors on hyperparameters on their natural scale, by the kernel's names for them
         (``{"k2__length_scale": scipy.stats.lognorm(1.0)}``, or ``"length_scale"`` for all so called).
@@ -85,20 +95,24 @@ class GaussianProcessClassifier(FittedAttributes, ClassifierMixin, BaseEstimator
     Attributes
     ----------
     kernel_ : kernel
-        The kernel with its hyperparameters; for three classes or more a `CompoundKernel` of those of
-        the two-class models.
+        The kernel with its hyperparameters, their posterior mean (of logs) where they were sampled; for
+        three classes or more a `CompoundKernel` of those of the two-class models.
     classes_ : ndarray of shape (n_classes,)
         The labels, sorted.
     n_classes_ : int
         How many there are.
     log_marginal_likelihood_value_ : float or None
-        Log evidence at ``kernel_.theta``; the mean over the models for three classes or more.
+        Log evidence at ``kernel_.theta``; the mean over the models for three classes or more. None where
+        sampling gives none.
     base_estimator_ : object
         The fitted two-class model, or what combines several.
     posterior_ : Posterior or list of them
         The latent process; one for each two-class model.
     history_ : History or None, or list of them
         Theta, evidence and gradient norm at every evaluation while learning.
+    chains_ : Chains or list of them
+        The draws of f at the training rows, of theta where it was sampled, and their diagnostics; one for
+        each two-class model. Only where Markov chains were run.
     n_features_in_, feature_names_in_
         Number and, for data frames, names of the columns.
 
@@ -121,15 +135,15 @@ class GaussianProcessClassifier(FittedAttributes, ClassifierMixin, BaseEstimator
         self,
         kernel: Any = None,
         *,
-        likelihood: str | Likelihood = "logit",
-        inference: str | Inference = "laplace",
+        likelihood: str | Likelihood = "probit",
+        inference: str | Inference = "vi",
         optimizer: Any = "fmin_l_bfgs_b",
         n_restarts_optimizer: int = 0,
         max_iter_predict: int = 100,
         warm_start: bool = False,
         copy_X_train: bool = True,
         random_state: Any = None,
-        multi_class: str = "one_vs_rest",
+        multi_class: str = "joint",
         n_jobs: int | None = None,
         hyperparameters: str = "learn",
         hyperprior: Mapping[str, Any] | None = None,
@@ -166,8 +180,9 @@ class GaussianProcessClassifier(FittedAttributes, ClassifierMixin, BaseEstimator
         Parameters
         ----------
         X : array-like of shape (n, n_features), or sequence of objects for kernels on such
-        y : array-like of shape (n,)
-            Labels of any kind.
+        y : array-like of shape (n,) or (n, n_classes)
+            Labels of any kind; or a matrix of floats, whose rows are class probabilities (soft labels).
+            Its columns are the classes: their positions, or the names in a data frame.
         sample_weight : array-like of shape (n,), default=None
             Weight k counts a row as k copies of it.
 
@@ -177,30 +192,27 @@ class GaussianProcessClassifier(FittedAttributes, ClassifierMixin, BaseEstimator
         """
         check_parameters(self)
         vectors = self.kernel is None or bool(self.kernel.requires_vector_input)
-        X, y = check_inputs(self, X, y, vectors=vectors, fitting=True)
-        check_labels(y)
-        weight = check_weights(sample_weight, self.class_weight, y)
-        kept = np.arange(len(y)) if weight is None else np.flatnonzero(weight)
-        if len(kept) < len(y):
-            X, y, weight = take(X, kept), y[kept], None if weight is None else weight[kept]
-        classes, codes = np.unique(y, return_inverse=True)
-        if len(classes) < 2:
-            raise ValueError(
-                f"{type(self).__name__} requires 2 or more distinct classes; got {len(classes)} class "
-                f"with a positive weight ({classes}): give it rows of another class."
-            )
-        if self.cost_matrix is not None:
-            check_cost(self.cost_matrix, len(classes), len(classes))
-        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        soft = soft_classes(y)
+        X, y = check_inputs(self, X, y, vectors=vectors, fitting=True, several=soft is not None)
         kernel = self.kernel
         if kernel is not None and hasattr(self, "feature_names_in_"):
             kernel = bind_columns(kernel, self.feature_names_in_)
-        X, codes, weight, home = merge_copies(X, codes, weight, kernel)
-        problem = self._problem(np.copy(X) if self.copy_X_train else X, codes, weight, kernel)
+        given = (sample_weight, self.class_weight, kernel)
+        if soft is None:
+            data = from_labels(X, y, *given)
+        else:
+            data = from_probabilities(X, y, soft, *given, partial(takes_label_weights, self, len(soft)))
+        classes = data.classes
+        check_present(self, data.codes, len(classes))
+        if self.cost_matrix is not None:
+            check_cost(self.cost_matrix, len(classes), len(classes))
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        problem = self._problem(np.copy(data.X) if self.copy_X_train else data.X, data, kernel)
         with reporter(self.verbose) as report:
-            fitted = self._fit_models(problem, codes, len(classes), seed, report)
+            fitted = self._fit_models(problem, data.codes, len(classes), seed, report)
         # Only now: a fit that fails leaves the last one as it was.
-        self.base_estimator_, self._seed, self._home = fitted, seed, (kept, home, codes[home])
+        self.base_estimator_, self._seed = fitted, seed
+        self._home = (data.kept, data.home, data.truth)
         self.classes_, self.n_classes_ = classes, len(classes)
         for model in self.base_estimator_.models:
             for sentence in complaints(model, at_bounds=self.kernel is not None):
@@ -216,20 +228,21 @@ class GaussianProcessClassifier(FittedAttributes, ClassifierMixin, BaseEstimator
             n_restarts=self.n_restarts_optimizer,
             n_jobs=self.n_jobs,
             report=report,
+            sample=self.hyperparameters == "sample",
         )
-        if n_classes > 2:
+        if n_classes > 2 or isinstance(problem.likelihood, Softmax | MultiProbit):
             return MULTI_CLASS[self.multi_class](problem, codes, n_classes, plan, seed)
         last, init = getattr(self, "base_estimator_", None), None
         if self.warm_start and isinstance(last, LatentModel) and len(last.sites.tau) == len(codes):
             init = last.sites
-        return fit_latent(problem, plan, init=init, seed=seed)
+        return fit_model(problem, plan, init=init, seed=seed)
 
-    def _problem(self, X: Any, codes: Any, weight: Array | None, kernel: Any) -> Problem:
-        kernel = default_kernel(X, weight) if kernel is None else clone(kernel)
+    def _problem(self, X: Any, data: Labelled, kernel: Any) -> Problem:
+        kernel = default_kernel(X, data.row_weight) if kernel is None else settable(kernel)
         likelihood, inference = likelihood_of(self), inference_of(self)
         hyperprior = None if self.hyperprior is None else Hyperprior(kernel, self.hyperprior)
-        y = np.where(codes == 1, 1.0, -1.0)
-        return Problem(X, y, weight, kernel, likelihood, inference, hyperprior)
+        y = data.codes if data.codes.ndim == 2 else np.where(data.codes == 1, 1.0, -1.0)
+        return Problem(X, y, data.weight, kernel, likelihood, inference, hyperprior)
 
     # ----------------------------------------------------------------------- predictions
 
@@ -238,7 +251,7 @@ class GaussianProcessClassifier(FittedAttributes, ClassifierMixin, BaseEstimator
         X, route, cost = self._check_fitted_inputs(X), self.integration, None
         if self.cost_matrix is not None:
             cost = check_cost(self.cost_matrix, self.n_classes_, self.n_classes_)
-        elif self.n_classes_ == 2 and route in ("exact", "mackay") and self._has_link():
+        elif route in ("exact", "mackay") and self._is_gaussian():
             route = "map"  # on the same side of one half (R&W section 3.4.2), for the price of the mean
         log_proba = self.base_estimator_.log_proba(X, route, self._rng())
         return self.classes_[bayes_decision(np.exp(log_proba), cost)]
@@ -316,11 +329,11 @@ class GaussianProcessClassifier(FittedAttributes, ClassifierMixin, BaseEstimator
         two-class model): evidence, corrected evidence with its standard error, how far the
         probabilities at the training inputs shift, and whether the correction can be believed.
         """
-        from gpclass.evidence import check_model
+        from gpclass.checking import check
 
         check_is_fitted(self)
         rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
-        return one_or_list([check_model(model, n_samples, rng) for model in self.base_estimator_.models])
+        return one_or_list([check(model, n_samples, rng) for model in self.base_estimator_.models])
 
     def log_marginal_likelihood(
         self, theta: Any = None, eval_gradient: bool = False, clone_kernel: bool = True
@@ -361,8 +374,10 @@ class GaussianProcessClassifier(FittedAttributes, ClassifierMixin, BaseEstimator
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "base_estimator_")
 
-    def _has_link(self) -> bool:
-        return isinstance(self.base_estimator_.problem.likelihood, HasLink)
+    def _is_gaussian(self) -> bool:
+        """Whether there is one latent function, Gaussian at every input: a mixture may be skewed."""
+        model = self.base_estimator_
+        return isinstance(model, LatentModel) and isinstance(model.problem.likelihood, HasLink)
 
     def _rng(self) -> np.random.Generator:
         return np.random.default_rng(self._seed)

@@ -35,19 +35,32 @@ class FittedAttributes:
         return one_or_list([None if end is None else end.history for end in learned])
 
     @property
+    def chains_(self) -> Any:
+        """The chains of each model, where it was sampled."""
+        chains = [getattr(model, "chains", None) for model in self._fitted_models()]
+        if None in chains:
+            raise AttributeError("There are no chains: they come with inference='mcmc'.")
+        return one_or_list(chains)
+
+    @property
     def loo_proba_(self) -> Array:
         """Class probabilities of each training row of positive weight, from the other rows."""
         self._fitted_models()
         if isinstance(self.base_estimator_, OneVsOne):
             raise AttributeError("multi_class='one_vs_one' has no leave-one-out probabilities.")
+        if self._home[1] is None:  # a row is in several sites
+            raise AttributeError("Soft labels have leave-one-out probabilities with 'softmax' only.")
         out: Array = np.exp(self.base_estimator_.loo[self._home[1]])
         return out
 
     @property
     def loo_log_score_(self) -> float:
-        """Mean log probability of a training row's own class, from the other rows."""
+        """Mean log probability of a row's class from the other rows, averaged over soft labels."""
+        p, truth = self.loo_proba_, self._home[2]
         with np.errstate(divide="ignore"):
-            return float(np.mean(np.log(self.loo_proba_[np.arange(len(self._home[1])), self._home[2]])))
+            if truth.ndim == 1:
+                return float(np.mean(np.log(p[np.arange(len(p)), truth])))
+            return float(np.where(truth > 0.0, truth * np.log(p), 0.0).sum(axis=1).mean())
 
     def _fitted_models(self) -> Any:
         if not hasattr(self, "base_estimator_"):  # so that hasattr(clf, "kernel_") is False before fit

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from gpclass.inference.cavity import cavity, copies_of
-from gpclass.learning import Learned, Optimizer, Problem, bound_messages, learn
+from gpclass.learning import Learned, Optimizer, Problem, learn
 from gpclass.predictive import interval, log_proba, proba_gradient
 from gpclass.protocols import Array, Info, Inputs, Posterior, Sites
 
@@ -24,7 +24,8 @@ class LearningPlan:
     optimizer: Optimizer | None = None
     n_restarts: int = 0
     n_jobs: int | None = None
-    report: Callable[[float], None] | None = None
+    report: Callable[[float | str], None] | None = None
+    sample: bool = False  # hyperparameters are sampled, not maximised over
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -68,6 +69,12 @@ class LatentModel:
         """Draw f jointly at the rows of X, shape (n, n_samples)."""
         return self.posterior.sample(X, n_samples, rng)
 
+    def marginals(self, X: Inputs, n_samples: int, rng: np.random.Generator) -> Array:
+        """Draw f at each row by itself, shape (n, n_samples); the same normals serve every row."""
+        mean, var = self.posterior.latent(X)
+        draws: Array = mean[:, None] + np.sqrt(var)[:, None] * rng.standard_normal(n_samples)
+        return draws
+
     def interval(self, X: Inputs, level: float, rng: np.random.Generator) -> tuple[Array, Array]:
         """Return the credible interval of p(y=+1|f), exactly."""
         return interval(self.problem.likelihood, *self.posterior.latent(X), level)
@@ -82,7 +89,7 @@ class LatentModel:
         prior = self.problem.prior(theta)
         result = self.problem.infer(prior, self.sites)
         if not result.info.converged:
-            warnings.warn(_unconverged(self.problem, result.info), ConvergenceWarning, stacklevel=3)
+            warnings.warn(unconverged(self.problem, result.info), ConvergenceWarning, stacklevel=3)
         if result.evidence is None or result.adjoint is None:
             raise ValueError(f"{self.problem.inference!r} gives no evidence.")
         return result.evidence, prior.pullback(result.adjoint()) if eval_gradient else None
@@ -120,17 +127,8 @@ def fit_latent(
     )
 
 
-def complaints(model: LatentModel, *, at_bounds: bool) -> Iterator[str]:
-    """Yield a sentence for everything in which the fit fell short; none if all is well."""
-    if model.learned is not None and model.learned.message:
-        yield model.learned.message
-    if not model.info.converged:
-        yield _unconverged(model.problem, model.info)
-    if at_bounds and model.learned is not None:
-        yield from bound_messages(model.problem.kernel)
-
-
-def _unconverged(problem: Problem, info: Info) -> str:
+def unconverged(problem: Problem, info: Info) -> str:
+    """Return the sentence about a method that ran out of iterations."""
     return (
         f"{problem.inference!r} did not converge in {info.n_iter} iterations (residual {info.residual:.3g}): "
         "raise its max_iter (max_iter_predict of the classifier)."

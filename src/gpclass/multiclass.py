@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
@@ -10,14 +11,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gpclass.fitting import Model, fit_model
+from gpclass.joint import JointModel, fit_joint
+from gpclass.joint_sampled import JointSampledModel, fit_joint_sampled
 from gpclass.learning import Problem
+from gpclass.likelihoods import Logit, MultiProbit, Probit, Softmax
 from gpclass.linalg import require_memory
-from gpclass.model import LatentModel, LearningPlan, fit_latent
+from gpclass.mcmc import MCMC
+from gpclass.model import LearningPlan
 from gpclass.predictive import N_DRAWS, check_level
 from gpclass.protocols import Array, Inputs
+from gpclass.sampling import Rejection
 from gpclass.validation import take
 
 Codes = NDArray[np.intp]
+JOINT: dict[Any, Any] = {Logit: Softmax, Probit: MultiProbit}  # what a likelihood becomes with more classes
 BLOCK = 8192  # rows whose pairwise probabilities are coupled at a time
 
 
@@ -25,7 +33,7 @@ BLOCK = 8192  # rows whose pairwise probabilities are coupled at a time
 class OneVsRest:
     """One model a class, its probability against the rest divided by their sum."""
 
-    models: Sequence[LatentModel]
+    models: Sequence[Model]
 
     def log_proba(self, X: Inputs, route: str, rng: np.random.Generator | None = None) -> Array:
         """Return log class probabilities, shape (n, n_classes)."""
@@ -69,14 +77,12 @@ class OneVsRest:
         A normalised probability is no monotone map of one latent value, so there is no closed form.
         """
         check_level(level)
-        latents = [model.posterior.latent(X) for model in self.models]
+        draws = [model.marginals(X, N_DRAWS, rng) for model in self.models]
         likelihood = self.models[0].problem.likelihood
-        z = rng.standard_normal((len(self.models), N_DRAWS))
         tails = [0.5 - 0.5 * level, 0.5 + 0.5 * level]
         low, high = np.empty((2, len(X), len(self.models)))
         for i in range(len(X)):
-            f = [mean[i] + np.sqrt(var[i]) * z[c] for c, (mean, var) in enumerate(latents)]
-            L = np.array([likelihood.log_classes(fc)[:, 1] for fc in f])
+            L = np.array([likelihood.log_classes(f[i])[:, 1] for f in draws])
             p = np.exp(L - np.logaddexp.reduce(L, axis=0))
             low[i], high[i] = np.quantile(p, tails, axis=1)
         return low, high
@@ -92,7 +98,7 @@ def _normalise(against_rest: list[Array]) -> Array:
 class OneVsOne:
     """One model a pair of classes, the pairwise probabilities coupled into one distribution."""
 
-    models: Sequence[LatentModel]
+    models: Sequence[Model]
     pairs: Sequence[tuple[int, int]]
 
     def log_proba(self, X: Inputs, route: str, rng: np.random.Generator | None = None) -> Array:
@@ -145,6 +151,36 @@ def fit_one_vs_rest(
     return OneVsRest(_fit_all(problems, plan, seed))
 
 
+def fit_joint_model(
+    problem: Problem, codes: Codes, n_classes: int, plan: LearningPlan, seed: int
+) -> JointModel | JointSampledModel | OneVsRest:
+    """Fit one model of all classes; ``codes`` may be label weights of shape (n, n_classes).
+
+    The multinomial probit has no fractions of a datum; with weights that are not whole numbers, or so large
+    that their copies are half as many rows again, each class is fitted against the rest instead.
+    """
+    labels = np.eye(n_classes)[codes] if codes.ndim == 1 else np.asarray(codes, dtype=float)
+    if problem.weight is not None:
+        labels *= problem.weight[:, None]
+    likelihood = (
+        JOINT[type(problem.likelihood)]() if type(problem.likelihood) in JOINT else problem.likelihood
+    )
+    copies = labels.sum(axis=1)
+    many = (copies != np.round(copies)).any() or copies.sum() > 1.5 * len(copies) + 1000
+    if isinstance(problem.likelihood, Probit) and many:
+        warnings.warn(
+            "Weights that are no small whole numbers have no meaning in the multinomial probit: each class "
+            "is fitted against the rest (give multi_class='one_vs_rest', or likelihood='softmax').",
+            UserWarning,
+            stacklevel=4,
+        )
+        return fit_one_vs_rest(problem, codes, n_classes, plan, seed)
+    problem = replace(problem, likelihood=likelihood)
+    if isinstance(problem.inference, MCMC | Rejection) or plan.sample:
+        return fit_joint_sampled(problem, labels, plan, seed=seed)
+    return fit_joint(problem, labels, plan, seed=seed)
+
+
 def fit_one_vs_one(problem: Problem, codes: Codes, n_classes: int, plan: LearningPlan, seed: int) -> OneVsOne:
     """Fit each class against each other one, on the rows of the two."""
     pairs = list(combinations(range(n_classes), 2))
@@ -157,7 +193,7 @@ def fit_one_vs_one(problem: Problem, codes: Codes, n_classes: int, plan: Learnin
     return OneVsOne(_fit_all(problems, plan, seed), pairs)
 
 
-def _fit_all(problems: list[Problem], plan: LearningPlan, seed: int) -> list[LatentModel]:
+def _fit_all(problems: list[Problem], plan: LearningPlan, seed: int) -> list[Model]:
     from joblib import Parallel, delayed, effective_n_jobs
 
     seeds = np.random.SeedSequence(seed).spawn(len(problems))
@@ -168,27 +204,27 @@ def _fit_all(problems: list[Problem], plan: LearningPlan, seed: int) -> list[Lat
         return _fit_in_turn(problems, plan, seeds)
     # The classes are the parallel work; a progress bar cannot cross processes.
     inner = replace(plan, n_jobs=None, report=None)
-    models: list[LatentModel] = Parallel(n_jobs=plan.n_jobs)(
-        delayed(fit_latent)(p, inner, seed=s) for p, s in zip(problems, seeds, strict=True)
+    models: list[Model] = Parallel(n_jobs=plan.n_jobs)(
+        delayed(fit_model)(p, inner, seed=s) for p, s in zip(problems, seeds, strict=True)
     )
     return models
 
 
-def _fit_in_turn(problems: list[Problem], plan: LearningPlan, seeds: Sequence[Any]) -> list[LatentModel]:
+def _fit_in_turn(problems: list[Problem], plan: LearningPlan, seeds: Sequence[Any]) -> list[Model]:
     """Fit one after another; after an interruption the rest take the hyperparameters reached."""
-    models: list[LatentModel] = []
+    models: list[Model] = []
     for problem, seed in zip(problems, seeds, strict=True):
         last = models[-1] if models else None
         if last is not None and last.learned is not None and last.learned.interrupted:
             plan = replace(plan, enabled=False)
         if last is not None and not plan.enabled:
             problem = replace(problem, kernel=last.problem.kernel)
-        models.append(fit_latent(problem, plan, seed=seed))
+        models.append(fit_model(problem, plan, seed=seed))
     return models
 
 
 def mean_evidence(
-    models: Sequence[LatentModel], theta: Array, eval_gradient: bool
+    models: Sequence[Model], theta: Array, eval_gradient: bool
 ) -> tuple[np.floating[Any], Array | None]:
     """Return the mean log evidence of the models and its gradient.
 
@@ -209,7 +245,7 @@ def mean_evidence(
     return value, gradients.sum(axis=0) if theta.shape == (n_dims,) else gradients.ravel()
 
 
-def split_theta(models: Sequence[LatentModel], theta: Array) -> list[Array]:
+def split_theta(models: Sequence[Model], theta: Array) -> list[Array]:
     """Return each model's part of theta."""
     shared = len(theta) == models[0].kernel.n_dims
     return [theta] * len(models) if shared else np.split(theta, len(models))

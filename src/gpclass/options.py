@@ -6,17 +6,30 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
+from sklearn.gaussian_process.kernels import CompoundKernel
 
 from gpclass.inference import EP, VI, Laplace
-from gpclass.kernels import CompoundKernel, Kernel
-from gpclass.likelihoods import Logit, Probit
-from gpclass.multiclass import fit_one_vs_one, fit_one_vs_rest
+from gpclass.kernels import Kernel
+from gpclass.likelihoods import Logit, MultiProbit, Probit, Softmax
+from gpclass.mcmc import MCMC
+from gpclass.multiclass import fit_joint_model, fit_one_vs_one, fit_one_vs_rest
 from gpclass.predictive import ROUTES
 from gpclass.protocols import Inference, Likelihood
+from gpclass.sampling import Rejection
 
-LIKELIHOODS: dict[str, Any] = {"logit": Logit, "probit": Probit}
-INFERENCES: dict[str, Any] = {"laplace": Laplace, "ep": EP, "vi": VI}
-MULTI_CLASS: dict[str, Any] = {"one_vs_rest": fit_one_vs_rest, "one_vs_one": fit_one_vs_one}
+LIKELIHOODS: dict[str, Any] = {
+    "logit": Logit,
+    "probit": Probit,
+    "softmax": Softmax,
+    "multiprobit": MultiProbit,
+}
+APPROXIMATIONS: dict[str, Any] = {"laplace": Laplace, "ep": EP, "vi": VI}
+INFERENCES: dict[str, Any] = APPROXIMATIONS | {"mcmc": MCMC, "rejection": Rejection}
+MULTI_CLASS: dict[str, Any] = {
+    "joint": fit_joint_model,
+    "one_vs_rest": fit_one_vs_rest,
+    "one_vs_one": fit_one_vs_one,
+}
 
 
 def likelihood_of(clf: Any) -> Likelihood:
@@ -28,26 +41,60 @@ def likelihood_of(clf: Any) -> Likelihood:
 def inference_of(clf: Any) -> Inference:
     """Return the method that a classifier's parameters mean."""
     if isinstance(clf.inference, str):
-        return INFERENCES[clf.inference](max_iter=clf.max_iter_predict)  # type: ignore[no-any-return]
+        settings = {"max_iter": clf.max_iter_predict} if clf.inference in APPROXIMATIONS else {}
+        return INFERENCES[clf.inference](**settings)  # type: ignore[no-any-return]
     return clf.inference  # type: ignore[no-any-return]
 
 
 def check_parameters(clf: Any) -> None:
     """Raise ValueError for the first parameter of a classifier that is not possible."""
-    if isinstance(clf.kernel, CompoundKernel):
+    joint = clf.multi_class == "joint"
+    if isinstance(clf.kernel, CompoundKernel) and not (joint and len(clf.kernel.kernels or ()) > 2):
         raise ValueError("kernel cannot be a CompoundKernel")
     _check_option(
         "kernel", clf.kernel, clf.kernel is None or isinstance(clf.kernel, Kernel), "a kernel or None"
     )
     _check_name("likelihood", clf.likelihood, LIKELIHOODS, Likelihood)
-    _check_name("inference", clf.inference, INFERENCES, Inference)
+    _check_name("inference", clf.inference, INFERENCES, (Inference, MCMC, Rejection))
     _check_name("multi_class", clf.multi_class, MULTI_CLASS)
+    if not joint and isinstance(likelihood_of(clf), Softmax | MultiProbit):
+        raise ValueError(
+            f"likelihood={clf.likelihood!r} has a latent function for each class, which goes with "
+            f"multi_class='joint', not with {clf.multi_class!r}."
+        )
     _check_name("integration", clf.integration, ROUTES)
-    _check_name("hyperparameters", clf.hyperparameters, ("learn",))
+    _check_name("hyperparameters", clf.hyperparameters, ("learn", "sample"))
+    if clf.hyperparameters == "sample" and isinstance(inference_of(clf), Rejection):
+        raise ValueError(
+            "hyperparameters='sample' goes with inference='mcmc' or an approximation, not with rejection."
+        )
     _check_name("inducing", clf.inducing, ("auto",), type(None))
     _check_name("optimizer", clf.optimizer, ("fmin_l_bfgs_b",), (Callable, type(None)))
     _check_integer("n_restarts_optimizer", clf.n_restarts_optimizer, 0)
     _check_integer("max_iter_predict", clf.max_iter_predict, 1)
+
+
+def takes_label_weights(clf: Any, n_classes: int) -> bool:
+    """Return whether soft labels go into the model as they are; raise if it has no use for them."""
+    likelihood, joint = likelihood_of(clf), clf.multi_class == "joint" and n_classes > 2
+    if isinstance(likelihood, Softmax) or (joint and isinstance(likelihood, Logit)):
+        return True
+    if joint or isinstance(likelihood, MultiProbit):
+        raise ValueError(
+            f"likelihood={clf.likelihood!r} has no use for soft labels of {n_classes} classes, as its noise "
+            "belongs to one label a row: use likelihood='softmax' (or 'logit')."
+        )
+    return False
+
+
+def check_present(clf: Any, codes: Any, n_classes: int) -> None:
+    """Raise if a class has no rows, and each class is to have a model of its own."""
+    present = codes.any(axis=0) if codes.ndim == 2 else np.bincount(codes, minlength=n_classes) > 0
+    if clf.multi_class != "joint" and not present.all():
+        raise ValueError(
+            f"Column {int(np.argmin(present))} of y is zero in every row of positive weight, which only "
+            "multi_class='joint' can learn from: leave the column out."
+        )
 
 
 def _check_option(name: str, value: Any, fine: bool, expected: str) -> None:

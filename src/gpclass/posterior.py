@@ -84,7 +84,7 @@ class Posterior:
             # d/dx (-|root k|²) = -2 (rootᵀ root k) · dk/dx
             G = -2.0 * self._whiten(K) @ np.tril(self.root)
             spread[rows] = pullback_inputs(self.kernel, X[rows], self.inputs, G)
-            spread[rows] += _diag_gradient(self.kernel, X[rows])
+            spread[rows] += diag_gradient(self.kernel, X[rows])
         return slope, spread
 
     def _check(self, *moments: Array) -> None:
@@ -102,7 +102,7 @@ class Posterior:
         return V.T
 
 
-def _diag_gradient(kernel: Any, X: Array) -> Array:
+def diag_gradient(kernel: Any, X: Array) -> Array:
     """Return d k(x, x) / d x = 2 ∂₁k(x, z) at z = x, in small squares of rows."""
     if kernel.is_stationary():
         return np.zeros(X.shape)

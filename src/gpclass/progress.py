@@ -8,8 +8,8 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def reporter(verbose: int) -> Iterator[Callable[[float], None] | None]:
-    """Give a function to call with the evidence of each evaluation, or None when quiet."""
+def reporter(verbose: int) -> Iterator[Callable[[float | str], None] | None]:
+    """Give a function to call with the evidence of each evaluation, or with words; None when quiet."""
     if not verbose:
         yield None
         return
@@ -19,15 +19,19 @@ def reporter(verbose: int) -> Iterator[Callable[[float], None] | None]:
         yield _line
         sys.stderr.write("\n")
         return
-    with tqdm(desc="learning", unit=" evaluations", file=sys.stderr) as bar:
+    with tqdm(desc="fitting", unit=" steps", file=sys.stderr) as bar:
 
-        def report(evidence: float) -> None:
-            bar.set_postfix_str(f"log evidence {evidence:.4f}", refresh=False)
+        def report(what: float | str) -> None:
+            bar.set_postfix_str(_words(what), refresh=False)
             bar.update()
 
         yield report
 
 
-def _line(evidence: float) -> None:
-    sys.stderr.write(f"\rlearning: log evidence {evidence:.4f}")
+def _line(what: float | str) -> None:
+    sys.stderr.write(f"\rfitting: {_words(what):<60}")
     sys.stderr.flush()
+
+
+def _words(what: float | str) -> str:
+    return what if isinstance(what, str) else f"log evidence {what:.4f}"

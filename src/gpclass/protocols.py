@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.floating[Any]]
+Index = NDArray[np.integer[Any]]
 Inputs = Any  # rows of a 2-D array, or a sequence of structured objects
 
 # ------------------------------------------------------------------------------ records

@@ -14,14 +14,19 @@ from gpclass.protocols import Array, Inputs
 HEAVIEST = 1e12  # a weight beyond this leaves no digits to the others
 
 
-def check_inputs(estimator: Any, X: Any, y: Any = None, *, vectors: bool, fitting: bool) -> Any:
-    """Return X (and y when fitting) as float64 rows, or as they are for kernels on structured inputs."""
+def check_inputs(
+    estimator: Any, X: Any, y: Any = None, *, vectors: bool, fitting: bool, several: bool = False
+) -> Any:
+    """Return X (and y when fitting) as float64 rows, or as they are for kernels on structured inputs.
+
+    ``several`` allows y to have more than one column.
+    """
     options: dict[str, Any] = {"ensure_2d": vectors, "dtype": np.float64 if vectors else None}
     if vectors:
         options["ensure_all_finite"] = False  # told below, with the place
     try:
         if fitting:
-            X, y = validate_data(estimator, X, y, **options)
+            X, y = validate_data(estimator, X, y, multi_output=several, **options)
         else:
             X = validate_data(estimator, X, reset=False, **options)
     except (TypeError, ValueError) as error:

@@ -33,10 +33,10 @@ class ComparisonRow:
         Its name in the table, and its likelihood's.
     evidence : float
         Log evidence of all training rows by the method itself; the mean over the models for three classes
-        or more, as in ``log_marginal_likelihood_value_``.
+        or more, as in ``log_marginal_likelihood_value_``. MCMC has none unless it was asked to anneal.
     corrected_evidence, standard_error, khat : float
-        Log evidence by importance sampling from the method's posterior, the standard error of that, and how
-        far to trust both (below 0.7), from ``check_approximation``.
+        Log evidence by importance sampling from the method's posterior (for MCMC from EP's), the standard
+        error of that, and how far to trust both (below 0.7), from ``check_approximation``.
     log_loss, log_loss_error, error, brier, ece : float
         As in `gpclass.comparison.scores.Scores`.
     fit_seconds, predict_seconds : float

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
 import numpy as np
@@ -88,14 +88,13 @@ def _label(method: Any) -> str:
     if isinstance(method, tuple):
         return ", ".join(_label(part) for part in method)
     name = type(method).__name__
-    if hasattr(method, "fit") or not hasattr(method, "__dataclass_fields__"):
+    if hasattr(method, "fit") or not is_dataclass(method):
         return name
     given = [
-        f"{f.name}={getattr(method, f.name)!r}"
-        for f in fields(method)
-        if getattr(method, f.name) != f.default
+        (f.name, getattr(method, f.name)) for f in fields(method) if getattr(method, f.name) != f.default
     ]
-    return f"{name}({', '.join(given)})"
+    settings = [f"{key}={_label(value) if is_dataclass(value) else repr(value)}" for key, value in given]
+    return f"{name}({', '.join(settings)})"
 
 
 # ---------------------------------------------------------------------------- on what it is done

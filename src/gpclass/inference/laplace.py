@@ -7,11 +7,12 @@ tau = -l''(m), nu = l'(m) + tau m.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from gpclass.inference.checks import check_settings, require
+from gpclass.inference.joint import joint_laplace
 from gpclass.inference.mode import find_mode, first_point
 from gpclass.protocols import Adjoint, Array, Conditioned, HasDerivatives, Prior, Result, Sites
 
@@ -57,6 +58,9 @@ class Laplace:
     ) -> Result:
         """Find the mode; evidence and adjoint follow R&W eq. 3.32 and algorithm 5.1."""
         require(likelihood, HasDerivatives, "Laplace", "derivatives() and third()")
+        if y.ndim == 2:  # label weights of several classes, each with a latent function
+            labels, joint = y if weight is None else y * weight[:, None], cast(Any, prior)
+            return joint_laplace(joint, likelihood, labels, init, tol=self.tol, max_iter=self.max_iter)
         w = np.ones(prior.n) if weight is None else weight
 
         def curve(f: Array) -> tuple[Array, Array, Array]:

@@ -11,13 +11,14 @@ At fixed variances the curve of datum i is  w_i E[l(f)], f ~ N(m, v_i),  concave
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from gpclass.inference.cavity import free_energy
 from gpclass.inference.checks import check_settings, require
 from gpclass.inference.hybrid import hybrid_adjoint
+from gpclass.inference.joint import joint_variational
 from gpclass.inference.mode import Curve
 from gpclass.inference.settle import settle
 from gpclass.protocols import Adjoint, Array, Conditioned, HasExpected, HasTilted, Prior, Result, Sites
@@ -68,6 +69,9 @@ class VI:
         init: Sites | None = None,
     ) -> Result:
         """Maximise the bound, which is the evidence returned unless EP's is asked for."""
+        if y.ndim == 2:  # label weights of several classes, each with a latent function
+            labels, joint = y if weight is None else y * weight[:, None], cast(Any, prior)
+            return joint_variational(joint, likelihood, labels, init, tol=self.tol, max_iter=self.max_iter)
         require(likelihood, HasExpected, "VI", "expected()")
         w = np.ones(prior.n) if weight is None else weight
         end = settle(

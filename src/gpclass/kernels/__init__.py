@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from sklearn.gaussian_process.kernels import (
     RBF,
-    CompoundKernel,
     ConstantKernel,
     DotProduct,
     Exponentiation,
@@ -30,6 +29,7 @@ from sklearn.gaussian_process.kernels import (
 from gpclass.kernels import linear  # noqa: F401  (it registers its kernels)
 from gpclass.kernels.columns import Columns, bind_columns
 from gpclass.kernels.composite import has_noise
+from gpclass.kernels.compound import CompoundKernel, settable
 from gpclass.kernels.functions import diag, matrix, pullback, pullback_diag, pullback_inputs
 from gpclass.kernels.neural import NeuralNetwork
 from gpclass.kernels.stationary import Profile, register_stationary
@@ -66,4 +66,5 @@ __all__ = [
     "pullback_diag",
     "pullback_inputs",
     "register_stationary",
+    "settable",
 ]

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.gaussian_process.kernels import Hyperparameter, Kernel
+from sklearn.gaussian_process.kernels import CompoundKernel, Hyperparameter, Kernel
 
 from gpclass.kernels import dispatch
 from gpclass.protocols import Array
@@ -115,6 +115,8 @@ def bind_columns(kernel: Kernel, feature_names: Sequence[str]) -> Kernel:
         columns = _indices(kernel.columns, list(names))
         inner = bind_columns(kernel.kernel, list(names[_as_index(columns, len(names))]))
         return clone(kernel).set_params(kernel=inner, columns=columns)
+    if isinstance(kernel, CompoundKernel):
+        return type(kernel)([bind_columns(part, feature_names) for part in kernel.kernels])
     params = kernel.get_params(deep=False).items()
     inside = {name: bind_columns(part, feature_names) for name, part in params if isinstance(part, Kernel)}
     return clone(kernel).set_params(**inside)

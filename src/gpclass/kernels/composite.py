@@ -46,6 +46,7 @@ def has_noise(kernel: Kernel) -> bool:
     (True, False)
     """
     parts = [part for part in kernel.get_params(deep=False).values() if isinstance(part, Kernel)]
+    parts += getattr(kernel, "kernels", ())  # of a CompoundKernel
     if parts:
         return any(has_noise(part) for part in parts)
     return isinstance(kernel, WhiteKernel) or fill.is_default(kernel)  # who knows what a stranger does

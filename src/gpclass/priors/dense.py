@@ -70,6 +70,11 @@ class DensePrior:
                 f"The kernel {kernel} gave values that are not finite on the training inputs: "
                 "check its hyperparameters, their bounds and the scale of the inputs."
             )
+        if K.diagonal().min(initial=0.0) < 0.0:
+            raise NotPositiveError(
+                f"The kernel {kernel} gave the variance {K.diagonal().min():.3g}, a covariance matrix with a "
+                "negative eigenvalue: it is no covariance function."
+            )
 
     @property
     def n(self) -> int:

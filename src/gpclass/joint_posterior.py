@@ -1,0 +1,102 @@
+"""The Gaussian posterior over several latent functions, one a class.
+
+    mean_c(x) = k_c(x, X) alpha_c
+    cov_cd(x, z) = [c = d] (k_c(x, z) - k_c(x, X) E_c k_c(X, z)) + k_c(x, X) E_c M⁻¹ E_d k_d(X, z)
+
+with E_c and M = Σ E_c = L Lᵀ of `priors.coupled`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gpclass.kernels import diag, matrix
+from gpclass.linalg import matmul, matmul_transposed, pair_products, require_memory
+from gpclass.protocols import Array, Inputs
+
+BLOCK = 512  # rows predicted at a time
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class JointPosterior:
+    """C Gaussian processes with a common posterior; ``root`` is L⁻¹, None where they are independent."""
+
+    kernels: tuple[Any, ...]
+    inputs: Inputs
+    alpha: Array
+    E: Array
+    root: Array | None
+
+    @property
+    def n_classes(self) -> int:
+        """Number of latent functions."""
+        return int(self.alpha.shape[1])
+
+    def mean(self, X: Inputs) -> Array:
+        """Return the means of f at each row of X, shape (n, C)."""
+        out = np.empty((len(X), self.n_classes))
+        for start in range(0, len(X), BLOCK):
+            rows = slice(start, start + BLOCK)
+            Ks = [matrix(kernel, X[rows], self.inputs) for kernel in self.kernels]
+            out[rows] = self._means(Ks)
+        return out
+
+    def _means(self, Ks: list[Array]) -> Array:
+        if len(Ks) == 1:
+            return matmul(Ks[0], np.ascontiguousarray(self.alpha))
+        return np.stack([K @ self.alpha[:, c] for c, K in enumerate(Ks)], axis=1)
+
+    def latent(self, X: Inputs) -> tuple[Array, Array]:
+        """Return means (n, C) and covariances (n, C, C) of the latent values at each row of X."""
+        C = self.n_classes
+        mean, cov = np.empty((len(X), C)), np.empty((len(X), C, C))
+        for start in range(0, len(X), BLOCK):
+            rows = slice(start, start + BLOCK)
+            Ks = [matrix(kernel, X[rows], self.inputs) for kernel in self.kernels]
+            mean[rows] = self._means(Ks)
+            own, Y = self._parts(Ks)
+            cov[rows] = 0.0 if Y is None else pair_products(Y)
+            for c in range(C):
+                prior_var = diag(self.kernels[c % len(self.kernels)], X[rows])
+                forms = np.einsum("ij,ij->i", own[c], Ks[c % len(Ks)])
+                cov[rows, c, c] += np.maximum(prior_var - forms, 0.0)
+        if not (np.isfinite(mean).all() and np.isfinite(cov).all()):
+            row = int(np.argmin(np.isfinite(mean).all(axis=1) & np.isfinite(cov).all(axis=(1, 2))))
+            raise ValueError(
+                f"The kernel {self.kernels[0]} has no finite covariance at row {row} of X: such inputs are "
+                "beyond its range."
+            )
+        return mean, cov
+
+    def _parts(self, Ks: list[Array]) -> tuple[list[Array], Array | None]:
+        """Return k(x, X) E_c for each class, and k(x, X) E_c L⁻ᵀ as (n, C, number of data)."""
+        own = [matmul(Ks[c % len(Ks)], self.E[c]) for c in range(self.n_classes)]
+        if self.root is None:
+            return own, None
+        return own, np.stack([matmul_transposed(part, self.root) for part in own], axis=1)
+
+    def covariance(self, X: Inputs) -> tuple[Array, Array]:
+        """Return means (n, C) and the full covariance (n, C, n, C) over the rows of X."""
+        C, n = self.n_classes, len(X)
+        require_memory(n * C, 2.0)
+        Ks = [matrix(kernel, X, self.inputs) for kernel in self.kernels]
+        own, Y = self._parts(Ks)
+        flat = np.zeros((n * C, 1)) if Y is None else Y.reshape(n * C, -1)
+        cov = (flat @ flat.T).reshape(n, C, n, C)
+        for c in range(C):
+            kernel, K = self.kernels[c % len(self.kernels)], Ks[c % len(Ks)]
+            cov[:, c, :, c] += matrix(kernel, X) - own[c] @ K.T
+        return self._means(Ks), cov
+
+    def sample(self, X: Inputs, n_samples: int, rng: np.random.Generator) -> Array:
+        """Draw f jointly at the rows of X; shape (n, C, n_samples)."""
+        mean, cov = self.covariance(X)
+        n, C = mean.shape
+        values, vectors = np.linalg.eigh(cov.reshape(n * C, n * C))
+        root = vectors * np.sqrt(np.maximum(values, 0.0))
+        draws = root @ rng.standard_normal((n * C, n_samples))
+        out: Array = mean[:, :, None] + draws.reshape(n, C, n_samples)
+        return out

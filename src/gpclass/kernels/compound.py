@@ -1,0 +1,67 @@
+"""A kernel for each class: scikit-learn's `CompoundKernel`, whose hyperparameters can be set and named."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.gaussian_process import kernels as theirs
+from sklearn.gaussian_process.kernels import Hyperparameter
+
+from gpclass.protocols import Array
+
+
+class CompoundKernel(theirs.CompoundKernel):
+    """A kernel for each latent function, in the order of the classes.
+
+    scikit-learn's class of that name cannot set its ``theta``, which learning has to do.
+
+    Parameters
+    ----------
+    kernels : list of kernels
+
+    Examples
+    --------
+    >>> from gpclass.kernels import RBF, CompoundKernel
+    >>> kernel = CompoundKernel([RBF(1.0), 2.0 * RBF(3.0)])
+    >>> [h.name for h in kernel.hyperparameters]
+    ['kernels__0__length_scale', 'kernels__1__k1__constant_value', 'kernels__1__k2__length_scale']
+    >>> kernel.clone_with_theta(kernel.theta + 1.0).kernels[0]
+    RBF(length_scale=2.72)
+    """
+
+    @property
+    def theta(self) -> Array:
+        """The logarithms of all free hyperparameters, one kernel after another."""
+        return np.concatenate([kernel.theta for kernel in self.kernels])
+
+    @theta.setter
+    def theta(self, theta: Array) -> None:
+        ends = np.cumsum([kernel.n_dims for kernel in self.kernels])[:-1]
+        for kernel, part in zip(self.kernels, np.split(np.asarray(theta), ends), strict=True):
+            kernel.theta = part
+
+    @property
+    def hyperparameters(self) -> list[Hyperparameter]:
+        """Those of all kernels, with the position of their kernel in the name."""
+        return [
+            Hyperparameter(f"kernels__{i}__{h.name}", h.value_type, h.bounds, h.n_elements)
+            for i, kernel in enumerate(self.kernels)
+            for h in kernel.hyperparameters
+        ]
+
+    @property
+    def bounds(self) -> Array:
+        """The bounds on ``theta``."""
+        return np.vstack([kernel.bounds for kernel in self.kernels if kernel.n_dims] or [np.empty((0, 2))])
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}([{', '.join(map(repr, self.kernels))}])"
+
+
+def settable(kernel: Any) -> Any:
+    """Return a clone of a kernel whose ``theta`` can be set, whichever `CompoundKernel` it is."""
+    if isinstance(kernel, theirs.CompoundKernel):
+        return CompoundKernel([clone(part) for part in kernel.kernels])
+    return clone(kernel)

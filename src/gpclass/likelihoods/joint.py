@@ -1,0 +1,174 @@
+"""Class probabilities averaged over N(mean, cov) of the latent values, correlations and all.
+
+What shifts all classes together is of no account, so a covariance is taken between the projections P on the
+differences, P = I - 11ᵀ/C. Four steps, a datum at a time whatever the others:
+
+1. A class that beats the one of largest mean with probability below 1e-9 is left out: that changes the other
+   probabilities by less.
+2. Two or three classes left: one- and two-dimensional rules, accurate to 1e-8 or better.
+3. More: let D be the diagonal for which P D P is nearest P cov P. With it the maximum has the distribution
+   function F(x) = Π_c h_c(x), and all follows from an integral over x. In posterior covariances of Gaussian
+   processes that are independent a priori the rest, O = P (cov - D) P, is a few per cent, and has no
+   diagonal. As ∂E/∂cov_ab = ∂²E/∂mean_a ∂mean_b, log F is a series in O; with r, kappa, tau the first
+   derivatives of log h and g = O r its terms up to O² are
+
+       log F = Σ log h_a + ½ rᵀO r + ½ Σ_a kappa_a g_a² + ¼ kappaᵀ(O∘O) kappa + ...
+
+   and E[p_c] = -∫ ∂F/∂mean_c dx. Where O² adds too much for O³ to be small, O is left to the mean over
+   lattice points z of p(mean + A z) - p(mean + A0 z), with A Aᵀ = P cov P, A0 A0ᵀ = P D P and A as near A0
+   as can be (the orthogonal Procrustes problem), so that the error is small in proportion.
+4. A class whose probability is too small for this gets its logarithm from points shifted to where it wins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from gpclass.protocols import Array, Index
+
+_DROP = np.log(1e-9)
+_SMALL = 3e-4  # the probability below which points that are not shifted give too few digits
+_TRUST = 5e-5  # the estimated error of the series above which points do better
+_HUGE = 2e4  # variance from which the integral over x would be too long
+_FAR = 0.7  # |A - A0| / |A| from which the diagonal is of no help
+
+
+# Blocks of rows: their index, F times weights at nodes, and r, kappa, tau, shape (rows, C, nodes).
+Nodes = Iterator[tuple[Index, Array, Array, Array, Array]]
+
+
+class Pieces(NamedTuple):
+    """What a likelihood gives: log probabilities, or their means over points, for K classes."""
+
+    pair: Callable[[Array, Array], Array]  # mean and variance of a difference: log P(it is positive)
+    triple: Callable[[Array, Array], Array]  # three classes: log probabilities
+    nodes: Callable[[Array, Array], Nodes]  # mean and variances of independent classes
+    points: Callable[[Array, Array], Array]  # mean and root A: probabilities
+    tail: Callable[[Array, Array], Array]  # log probability of the first class, when it is small
+
+
+def log_softmax(f: Array) -> Array:
+    """Return f_c - log Σ_k exp(f_k), along the last axis."""
+    f = f - f.max(axis=-1, keepdims=True)
+    out: Array = f - np.log(np.exp(f).sum(axis=-1, keepdims=True))
+    return out
+
+
+def log_average(pieces: Pieces, mean: Array, cov: Array) -> Array:
+    """Return the log probabilities of the classes, shape (n, C)."""
+    n, n_classes = mean.shape
+    mean = mean - mean.max(axis=1, keepdims=True)
+    best = mean.argmax(axis=1)
+    rows = np.arange(n)
+    v = np.diagonal(cov, axis1=1, axis2=2)
+    spread = np.maximum(v + v[rows, best, None] - cov[rows, best] - cov[rows, :, best], 0.0)
+    out = pieces.pair(mean.ravel(), spread.ravel()).reshape(mean.shape)
+    if n_classes == 2:
+        # The other's complement, exactly.
+        out[rows, best] = np.log1p(-np.exp(out[rows, 1 - best]))
+        return out
+    out[rows, best] = 0.0
+    kept = out > _DROP
+    count = kept.sum(axis=1)
+    order = np.argsort(~kept, axis=1, kind="stable")
+    for k in np.unique(count).tolist():
+        i = np.flatnonzero(count == k)
+        _fill(pieces, mean, cov, i, order[i], k, out)
+    return log_softmax(out)
+
+
+def _fill(pieces: Pieces, mean: Array, cov: Array, i: Index, order: Index, k: int, out: Array) -> None:
+    """Fill the rows i of ``out``, where the first k of ``order`` are the classes kept."""
+    log_p, floor = _few(pieces, *_take(mean, cov, i, order[:, :k]), k)
+    np.put_along_axis(out_rows := out[i], order[:, :k], log_p, axis=1)
+    out[i] = out_rows
+    for j in range(order.shape[1] if k > 1 else 0):
+        small = np.ones(i.size, bool) if j >= k else log_p[:, j] < floor
+        if not small.any():
+            continue
+        columns = np.delete(order[small, :k], j, axis=1) if j < k else order[small, :k]
+        columns = np.concatenate([order[small, j : j + 1], columns], axis=1)
+        found = pieces.tail(*_take(mean, cov, i[small], columns))
+        out[i[small], order[small, j]] = np.minimum(found, out[i[small], order[small, j]] if j >= k else 0.0)
+
+
+def _take(mean: Array, cov: Array, rows: Index, classes: Index) -> tuple[Array, Array]:
+    """Return mean and covariance of some classes of some rows."""
+    r = rows[:, None]
+    return mean[r, classes], cov[r[:, :, None], classes[:, :, None], classes[:, None, :]]
+
+
+def _few(pieces: Pieces, mean: Array, cov: Array, k: int) -> tuple[Array, Array]:
+    """Return log probabilities, and below what they are not to be trusted, one a row."""
+    if k > 3:
+        return _many(pieces, mean, cov)
+    return _at_most_three(pieces, mean, cov, k), np.full(len(mean), -np.inf)
+
+
+def _at_most_three(pieces: Pieces, mean: Array, cov: Array, k: int) -> Array:
+    if k == 1:
+        return np.zeros((len(mean), 1))
+    if k == 2:
+        var = np.maximum(cov[:, 0, 0] + cov[:, 1, 1] - cov[:, 0, 1] - cov[:, 1, 0], 0.0)
+        d = mean[:, 1] - mean[:, 0]
+        return np.stack([pieces.pair(-d, var), pieces.pair(d, var)], axis=1)
+    return pieces.triple(mean, cov)
+
+
+def _many(pieces: Pieces, mean: Array, cov: Array) -> tuple[Array, Array]:
+    D, O, A0, A = _roots(cov)
+    near = np.linalg.norm(A - A0, axis=(1, 2)) <= _FAR * np.linalg.norm(A, axis=(1, 2))
+    near &= D.max(axis=1) < _HUGE
+    p, error = np.zeros_like(mean), np.full(len(mean), np.inf)
+    p0 = np.zeros_like(mean)
+    p0[near], p[near], error[near] = _series(pieces.nodes(mean[near], D[near]), O[near])
+    i = np.flatnonzero(near & (error > _TRUST))
+    if i.size:
+        p[i] = p0[i] + pieces.points(mean[i], A[i]) - pieces.points(mean[i], A0[i])
+    if not near.all():
+        p[~near] = pieces.points(mean[~near], A[~near])
+    floor = np.where(error > _TRUST, _SMALL, 1e-9 + 30.0 * error)
+    return np.log(np.maximum(p, 1e-12)), np.log(floor)
+
+
+def _series(nodes: Nodes, O: Array) -> tuple[Array, Array, Array]:
+    """Return the probabilities of order 0 and of order 2 in O, and an estimate of what order 3 would add."""
+    p = np.empty((3, *O.shape[:2]))
+    for i, F, r, kappa, tau in nodes:
+        far = (F < 1e-12)[:, None, :]
+        r, kappa, tau = (np.where(far, 0.0, a) for a in (r, kappa, tau))
+        g, Qk = O[i] @ r, (O[i] * O[i]) @ kappa
+        one = 0.5 * (r * g).sum(axis=1)
+        two = 0.5 * (kappa * (g * g + 0.5 * Qk)).sum(axis=1)
+        first = kappa * g
+        second = 0.5 * tau * (g * g + Qk) + kappa * (O[i] @ first)
+        p[0, i] = np.einsum("nct,nt->nc", r, F)
+        p[1, i] = np.einsum("nct,nt->nc", r, F * one) + np.einsum("nct,nt->nc", first, F)
+        p[2, i] = np.einsum("nct,nt->nc", r, F * (two + 0.5 * one * one))
+        p[2, i] += np.einsum("nct,nt->nc", first, F * one) + np.einsum("nct,nt->nc", second, F)
+    size = np.abs(p).max(axis=2)
+    error = size[2] * np.minimum(1.0, size[2] / np.maximum(size[1], 1e-300))
+    # What the floor of D leaves on the diagonal of O is not in the series; p'' is below 1/10.
+    error += 0.05 * np.abs(np.diagonal(O, axis1=1, axis2=2)).max(axis=1)
+    return p[0], p.sum(axis=0), error
+
+
+def _roots(cov: Array) -> tuple[Array, Array, Array, Array]:
+    """Return D, O, A0 = P D^{1/2} and the root A of P cov P nearest it."""
+    n_classes = cov.shape[-1]
+    P = np.eye(n_classes) - 1.0 / n_classes
+    S = P @ cov @ P
+    # |P (cov - D) P|² is least where (P∘P) D = diag(S).
+    # A floor keeps A0 of full rank, without which A would not be unique.
+    s = np.diagonal(S, axis1=1, axis2=2)
+    total = s.sum(axis=1, keepdims=True)
+    D = (s - total / (n_classes * (n_classes - 1.0))) / (1.0 - 2.0 / n_classes)
+    D = np.maximum(D, 1e-3 * total / n_classes)
+    A0 = P * np.sqrt(D)[:, None, :]
+    values, V = np.linalg.eigh(0.5 * (S + S.transpose(0, 2, 1)))
+    root = V * np.sqrt(np.maximum(values, 0.0))[:, None, :]
+    left, _, right = np.linalg.svd(root.transpose(0, 2, 1) @ A0)
+    return D, S - A0 @ A0.transpose(0, 2, 1), A0, root @ (left @ right)

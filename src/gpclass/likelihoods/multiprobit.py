@@ -1,0 +1,83 @@
+"""The multinomial probit likelihood: the class whose latent value plus standard normal noise is largest."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from gpclass.likelihoods import orthant
+from gpclass.likelihoods.quadrature import quiet
+from gpclass.protocols import Array
+
+
+@dataclass(frozen=True, slots=True)
+class MultiProbit:
+    """p(y = c | f) = P(f_c + e_c > f_k + e_k for all k ≠ c), e ~ N(0, I).
+
+    Labels are rows Y of non-negative weights, one a class: one-hot rows for known labels, other rows for soft
+    labels. A row counts as Σ_c Y_c log p(c|f).
+
+    ``log_classes`` is accurate to 1e-12, relative to its value where that is large. ``log_predict`` errs by
+    less than 1e-10 with up to three classes, 1e-8 with more if they are independent and 1e-5 if they
+    correlate as posteriors of independent Gaussian processes do; strong correlations between many classes
+    leave errors of 2e-4 at unit variances and 1e-3 at 100.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gpclass.likelihoods import MultiProbit
+    >>> likelihood = MultiProbit()
+    >>> np.exp(likelihood.log_classes(np.zeros((1, 4)))).round(12)
+    array([[0.25, 0.25, 0.25, 0.25]])
+    """
+
+    def log_prob(self, Y: Array, f: Array) -> Array:
+        """Return Σ_c Y_c log p(c|f), shape (..., n)."""
+        return self._labelled(Y, f, slopes=False)[0]
+
+    def log_classes(self, f: Array) -> Array:
+        """Return log p(class|f), shape (..., n, C)."""
+        f = np.asarray(f, dtype=np.float64)
+        D = f[..., :, None] - f[..., None, :]
+        n_classes = f.shape[-1]
+        rivals = _rivals(D.reshape(-1, n_classes, n_classes)).reshape(-1, n_classes - 1)
+        with quiet():
+            return orthant.log_all(rivals)[0].reshape(f.shape)
+
+    def derivatives(self, Y: Array, f: Array) -> tuple[Array, Array, None]:
+        """Return l and its gradient; the second derivatives are not computed."""
+        value, slope = self._labelled(Y, f, slopes=True)
+        return value, slope, None
+
+    def log_predict(self, mean: Array, cov: Array) -> Array:
+        """Return log of p(class|f) averaged over N(f | mean, cov), shape (n, C)."""
+        with quiet():
+            return orthant.log_average(np.asarray(mean, np.float64), np.asarray(cov, np.float64))
+
+    def _labelled(self, Y: Array, f: Array, slopes: bool) -> tuple[Array, Array]:
+        f = np.asarray(f, dtype=np.float64)
+        Y = np.broadcast_to(np.asarray(Y, dtype=np.float64), f.shape)
+        value, slope = np.zeros(f.shape[:-1]), np.zeros(f.shape)
+        for c in range(f.shape[-1]):
+            here = np.nonzero(Y[..., c] > 0.0)
+            if here[0].size == 0:
+                continue
+            y, fc = Y[..., c][here], f[here]
+            others = np.arange(f.shape[-1]) != c
+            with quiet():
+                log_p, rho = orthant.log_all(fc[:, c, None] - fc[:, others], slopes)
+            value[here] += y * log_p
+            if slopes:
+                part = np.empty_like(fc)
+                part[:, others] = -y[:, None] * rho
+                part[:, c] = y * rho.sum(axis=1)
+                slope[here] += part
+        return value, slope
+
+
+def _rivals(D: Array) -> Array:
+    """Return D, shape (n, C, C), without its diagonals: shape (n, C, C - 1)."""
+    n_classes = D.shape[-1]
+    keep = ~np.eye(n_classes, dtype=bool)
+    return D[:, keep].reshape(-1, n_classes, n_classes - 1)

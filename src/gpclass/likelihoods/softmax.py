@@ -1,0 +1,91 @@
+"""The softmax likelihood p(y = c | f) = exp(f_c) / Σ_k exp(f_k), C latent values a datum."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from gpclass.likelihoods import gumbel, simplex
+from gpclass.likelihoods.joint import log_softmax
+from gpclass.likelihoods.quadrature import quiet
+from gpclass.protocols import Array, Expected
+
+
+@dataclass(frozen=True, slots=True)
+class Softmax:
+    """p(y = c | f) = exp(f_c) / Σ_k exp(f_k).
+
+    Labels are rows Y of non-negative weights, one a class: one-hot rows for known labels, other rows for soft
+    labels. A row counts as Σ_c Y_c log p(c|f); w = Σ_c Y_c is its weight.
+
+    ``log_predict`` errs by less than 1e-10 with two classes, 1e-7 with three, 1e-8 with more if they are
+    independent and 1e-5 if they correlate as posteriors of independent Gaussian processes do; strong
+    correlations between many classes leave errors of 1e-4 at unit variances and 5e-3 at 100.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gpclass.likelihoods import Softmax
+    >>> likelihood = Softmax()
+    >>> np.exp(likelihood.log_predict(np.zeros((1, 4)), np.eye(4)[None])).round(12)
+    array([[0.25, 0.25, 0.25, 0.25]])
+    """
+
+    def log_prob(self, Y: Array, f: Array) -> Array:
+        """Return Σ_c Y_c log p(c|f), shape (..., n)."""
+        out: Array = _weighted(Y, self.log_classes(f))
+        return out
+
+    def log_classes(self, f: Array) -> Array:
+        """Return log p(class|f), shape (..., n, C)."""
+        with quiet():
+            return log_softmax(np.asarray(f, dtype=np.float64))
+
+    def derivatives(self, Y: Array, f: Array) -> tuple[Array, Array, Array]:
+        """Return l, its gradient and the vector a that holds its second derivatives.
+
+        The negative Hessian of l is w (diag(p) - p pᵀ) = diag(a) - a aᵀ / Σ_c a_c with a = w p.
+        """
+        Y = np.asarray(Y, dtype=np.float64)
+        log_p = self.log_classes(f)
+        with quiet():
+            a = Y.sum(axis=-1, keepdims=True) * np.exp(log_p)
+            return _weighted(Y, log_p), Y - a, a
+
+    def third(self, Y: Array, f: Array, cov: Array) -> Array:
+        """Return Σ_ab cov_ab ∂³l / ∂f_a ∂f_b ∂f_c, shape (..., n, C).
+
+        The third derivatives of log Σ exp(f) are the third central moments of a one-hot draw e from p, so
+        the sum is -w p_c (q_c - Σ_k p_k q_k) with q_c = (e_c - p)ᵀ cov (e_c - p).
+        """
+        p = np.exp(self.log_classes(f))
+        Cp = np.einsum("...ab,...b->...a", cov, p)
+        q = np.diagonal(cov, axis1=-2, axis2=-1) - 2.0 * Cp + (Cp * p).sum(axis=-1, keepdims=True)
+        w = np.asarray(Y, dtype=np.float64).sum(axis=-1, keepdims=True)
+        out: Array = -w * p * (q - (p * q).sum(axis=-1, keepdims=True))
+        return out
+
+    def log_predict(self, mean: Array, cov: Array) -> Array:
+        """Return log of p(class|f) averaged over N(f | mean, cov), shape (n, C)."""
+        with quiet():
+            return simplex.log_average(np.asarray(mean, np.float64), np.asarray(cov, np.float64))
+
+    def expected_independent(self, Y: Array, mean: Array, var: Array) -> Expected:
+        """Return E[l], its gradient and the diagonal of its second derivatives in the mean.
+
+        f_c ~ N(mean_c, var_c) are independent; the gradient is Y - w E[p] and the diagonal -w E[p (1 - p)].
+        """
+        Y = np.asarray(Y, dtype=np.float64)
+        mean, var = (np.asarray(a, dtype=np.float64) for a in (mean, var))
+        with quiet():
+            value, first, second = gumbel.log_sum(mean, var)
+        w = Y.sum(axis=-1, keepdims=True)
+        top = mean.max(axis=-1, keepdims=True)
+        return Expected((Y * (mean - top)).sum(axis=-1) - w[..., 0] * value, Y - w * first, -w * second)
+
+
+def _weighted(Y: Array, log_p: Array) -> Array:
+    """Return Σ_c Y_c log p_c, where a class of weight 0 counts as nothing."""
+    out: Array = (np.asarray(Y, dtype=np.float64) * log_p).sum(axis=-1)
+    return out
