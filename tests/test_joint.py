@@ -320,7 +320,7 @@ class TestTruth:
         q = multivariate_normal(np.zeros(len(S)), cov, maxpts=400_000, abseps=1e-9, seed=0)
         truth = np.log(q.cdf(np.zeros(len(S))))
         assert abs(truth - evidence) < 4.0 * error
-        for inference, low, high in (("laplace", -0.6, 0.0), ("ep", -0.03, 0.03), ("vi", -0.3, 1e-4)):
+        for inference, low, high in (("laplace", -0.5, 0.0), ("ep", -0.03, 0.03), ("vi", -0.25, 0.0)):
             clf = fitted(self.X, self.y, inference, name, self.kernel)
             assert low < clf.log_marginal_likelihood_value_ - truth < high
 
@@ -468,7 +468,7 @@ class TestIdentities:
             ]
             for i in range(8)
         ]
-        assert np.abs(clf.loo_proba_[:8] - again).max() < (0.02 if inference == "ep" else 0.12)
+        assert np.abs(clf.loo_proba_[:8] - again).max() < 0.03
         own = clf.loo_proba_[np.arange(len(self.y)), self.y]
         assert_allclose(clf.loo_log_score_, np.log(own).mean())
 

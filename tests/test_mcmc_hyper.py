@@ -32,8 +32,8 @@ SAMPLERS = {
     "pseudo-marginal, unrefined": PseudoMarginal(n_importance=2, n_refine=0),
     "pseudo-marginal, VI": PseudoMarginal(VI(), n_importance=4, n_refine=0),
     "pseudo-marginal, EP": PseudoMarginal(EP(), n_importance=4, n_refine=0),
-    "whitened by the prior": JointWhitened(n_latent_steps=1),
-    "whitened by Laplace": JointWhitened(Laplace(), n_latent_steps=1),
+    "whitened by the prior": JointWhitened(n_latent_steps=3),
+    "whitened by Laplace": JointWhitened(Laplace(), n_latent_steps=3),
 }
 QUICK = ["pseudo-marginal, unrefined", "whitened by Laplace"]
 
@@ -96,7 +96,7 @@ Y4 = np.array([1.0, 1.0, -1.0, 1.0])
 # ------------------------------------------------------------------------------ truth
 
 
-@pytest.mark.parametrize(("name", "n_draws"), quick_and_slow(300, 5000))
+@pytest.mark.parametrize(("name", "n_draws"), quick_and_slow(500, 5000))
 def test_posterior_of_theta_and_f_is_that_of_rejection(name, n_draws):
     theta, f = exact_draws()
     truth = summaries(theta, f)
@@ -229,7 +229,7 @@ def geweke(name, n_steps, seed):
     )
 
 
-@pytest.mark.parametrize(("name", "n_steps"), quick_and_slow(800, 20_000))
+@pytest.mark.parametrize(("name", "n_steps"), quick_and_slow(600, 20_000))
 def test_joint_distribution_is_left_alone(name, n_steps):
     assert geweke(name, n_steps, seed=5).max() < 4.5
 

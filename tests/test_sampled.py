@@ -436,7 +436,7 @@ def test_approximations_are_what_importance_sampling_starts_from(inference, monk
     with pytest.warns(ConvergenceWarning, match="have not mixed"):
         clf.fit(X, LABELS)
     assert clf.chains_.sampler == PseudoMarginal(whiten=inference)
-    assert clf.chains_.theta.shape == (4, 40, 2)
+    assert clf.chains_.theta.shape == (4, 20, 2)
     assert clf.predict_proba(X_TEST).shape == (5, 2)
     assert len(clf.history_) > 1
 
@@ -445,7 +445,7 @@ class Few(MCMC):
     """Settings for very short chains."""
 
     def __init__(self, **options):
-        super().__init__(**({"n_draws": 40, "n_warmup": 20} | options))
+        super().__init__(**({"n_draws": 20, "n_warmup": 10} | options))
 
 
 def test_nothing_to_sample_is_an_ordinary_fit():
@@ -501,7 +501,7 @@ def test_three_classes(how, inference):
 
 def test_classes_have_hyperparameters_and_priors_of_their_own():
     y = np.array([0, 0, 1, 1, 2, 2])
-    settings = MCMC(n_draws=30, n_warmup=10, n_chains=2)
+    settings = MCMC(n_draws=10, n_warmup=5, n_chains=2)
     make = classifier(
         inference=settings,
         hyperparameters="sample",
@@ -563,7 +563,7 @@ def test_jitter_of_a_sampler_does_not_spoil_predictions_beyond_the_data():
     kernel = ConstantKernel(4.0, (3.9, 4.1)) * RBF(1.0, (0.95, 1.05))
     probabilities = []
     for sampler in (JointWhitened(), PseudoMarginal()):
-        settings = MCMC(n_draws=150, n_warmup=50, hyper_sampler=sampler)
+        settings = MCMC(n_draws=100, n_warmup=20, hyper_sampler=sampler)
         clf = classifier(kernel, inference=settings, hyperparameters="sample", optimizer=None, random_state=0)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)

@@ -47,10 +47,12 @@ class GaussianProcessClassifier(FittedAttributes, ClassifierMixin, BaseEstimator
     ----------
     kernel : kernel, default=None
         Any kernel of scikit-learn or of `gpclass.kernels`. None is a learned ``1.0 * RBF`` with one
-        length scale a column, started and bounded by the spread of each column.
-    likelihood : {"logit", "probit"} or object, default="logit"
-        p(y|f), as a name or as an object of `gpclass.likelihoods`.
-    inference : {"laplace", "ep", "vi", "mcmc", "rejection"} or object, default="laplace"
+        length scale a column, started and bounded by the spread of each column. A `CompoundKernel` has
+        one for each of three classes or more, in the order of ``classes_``.
+    likelihood : {"probit", "logit", "multiprobit", "softmax"} or object, default="probit"
+        p(y|f), as a name or as an object of `gpclass.likelihoods`. With three classes or more in one
+        model the probit is the multinomial probit, and the logit is softmax.
+    inference : {"laplace", "ep", "vi", "mcmc", "rejection"} or object, default="vi"
         How p(f|X, y) is found: approximated, as a name or as a settings record of `gpclass.inference`;
         sampled, as ``"mcmc"`` or a `gpclass.mcmc.MCMC` (needs arviz-stats); or, for a handful of rows,
         by exact draws, as ``"rejection"`` or a `gpclass.sampling.Rejection`. Before f is sampled,
@@ -69,8 +71,8 @@ class GaussianProcessClassifier(FittedAttributes, ClassifierMixin, BaseEstimator
         Whether to keep a copy of X rather than a reference to it.
     random_state : int, RandomState or None, default=None
         For the restarts, for sampling and for Monte Carlo integration.
-    multi_class : {"one_vs_rest", "one_vs_one"}, default="one_vs_rest"
-        How three classes or more are reduced to two at a time.
+    multi_class : {"joint", "one_vs_rest", "one_vs_one"}, default="joint"
+        Three classes or more in one model, with a latent function for each, or two at a time.
     n_jobs : int or None, default=None
         Processes for the restarts, or for the two-class problems of a multi-class one.
     hyperparameters : {"learn", "sample"}, default="learn"
@@ -96,16 +98,16 @@ class GaussianProcessClassifier(FittedAttributes, ClassifierMixin, BaseEstimator
     ----------
     kernel_ : kernel
         The kernel with its hyperparameters, their posterior mean (of logs) where they were sampled; for
-        three classes or more a `CompoundKernel` of those of the two-class models.
+        several two-class models a `CompoundKernel` of theirs.
     classes_ : ndarray of shape (n_classes,)
-        The labels, sorted.
+        The labels, sorted; the columns of soft labels, as given.
     n_classes_ : int
         How many there are.
     log_marginal_likelihood_value_ : float or None
-        Log evidence at ``kernel_.theta``; the mean over the models for three classes or more. None where
-        sampling gives none.
+        Log evidence at ``kernel_.theta``; the mean over several two-class models. None where sampling
+        gives none.
     base_estimator_ : object
-        The fitted two-class model, or what combines several.
+        The fitted model, of two classes or of all, or what combines several.
     posterior_ : Posterior or list of them
         The latent process; one for each two-class model.
     history_ : History or None, or list of them
@@ -279,8 +281,8 @@ class GaussianProcessClassifier(FittedAttributes, ClassifierMixin, BaseEstimator
     def predict_latent(self, X: Any, return_std: bool = False, return_cov: bool = False) -> Any:
         """Return the posterior mean of f, with its standard deviation or its full covariance if asked.
 
-        For three classes or more means and deviations have shape (n, n_classes), covariances
-        (n_classes, n, n).
+        For three classes or more means and deviations have shape (n, n_classes). Covariances are those of
+        the classes at each row, (n, n_classes, n_classes); of separate models (n_classes, n, n).
         """
         if return_std and return_cov:
             raise ValueError("return_std and return_cov are both True: ask for one of them.")
@@ -325,8 +327,7 @@ class GaussianProcessClassifier(FittedAttributes, ClassifierMixin, BaseEstimator
     def check_approximation(self, n_samples: int = 2000, random_state: Any = None) -> Any:
         """Measure how wrong the approximation is, by importance sampling from it.
 
-        Returns an `gpclass.evidence.ApproximationCheck` (for three classes or more a list, one for each
-        two-class model): evidence, corrected evidence with its standard error, how far the
+        Returns an `gpclass.evidence.ApproximationCheck` (for several two-class models a list): evidence, corrected evidence with its standard error, how far the
         probabilities at the training inputs shift, and whether the correction can be believed.
         """
         from gpclass.checking import check
@@ -343,8 +344,8 @@ class GaussianProcessClassifier(FittedAttributes, ClassifierMixin, BaseEstimator
         Parameters
         ----------
         theta : array-like, default=None
-            Log hyperparameters: of ``kernel_``, or for three classes or more also of one kernel,
-            to be shared by all models. None returns ``log_marginal_likelihood_value_``.
+            Log hyperparameters: of ``kernel_``, or for several two-class models also of one kernel,
+            to be shared by all. None returns ``log_marginal_likelihood_value_``.
         eval_gradient : bool, default=False
             Whether to return ``(value, gradient)``.
         clone_kernel : bool, default=True

@@ -89,9 +89,9 @@ class LogScalePrior:
     --------
     >>> from gpclass.kernels import RBF
     >>> prior = LogScalePrior(1.0 * RBF(2.0), None)
-    >>> value, gradient = prior((1.0 * RBF(4.0)).theta)
+    >>> value, gradient = prior((3.0 * RBF(4.0)).theta)
     >>> gradient.round(4)
-    array([ 0.    , -0.3081])
+    array([-0.4883, -0.3081])
     """
 
     def __init__(self, kernel: Any, hyperprior: Hyperprior | None) -> None:

@@ -95,7 +95,7 @@ def compare(
     >>> [row.label for row in result.rows if row.evidence is None]
     ['mcmc']
     >>> round(result["mcmc"].corrected_evidence, 1)
-    -7.9
+    -7.0
     """
     seed = int(check_random_state(random_state).randint(2**31 - 1))
     if not learn:
