@@ -43,7 +43,7 @@ def report(fitted: dict[str, Any], test: tuple[np.ndarray, np.ndarray]) -> None:
     print(f"{'':12}  log evidence  log loss  error   (on {len(y)} new rows)")
     for way, clf in fitted.items():
         loss = -clf.predict_log_proba(X)[np.arange(len(y)), y].mean()
-        evidence = f"{clf.log_marginal_likelihood_value_:12.2f}" if way == "joint" else f"{'(of pairs)':>12}"
+        evidence = f"{clf.log_marginal_likelihood_value_:12.2f}" if way == "joint" else f"{'–':>12}"
         print(f"{way:12}  {evidence}  {loss:8.3f}  {1.0 - clf.score(X, y):5.3f}")
     print(fitted["joint"].check_approximation(1000, random_state=0))
 

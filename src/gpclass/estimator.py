@@ -327,8 +327,9 @@ class GaussianProcessClassifier(FittedAttributes, ClassifierMixin, BaseEstimator
     def check_approximation(self, n_samples: int = 2000, random_state: Any = None) -> Any:
         """Measure how wrong the approximation is, by importance sampling from it.
 
-        Returns an `gpclass.evidence.ApproximationCheck` (for several two-class models a list): evidence, corrected evidence with its standard error, how far the
-        probabilities at the training inputs shift, and whether the correction can be believed.
+        Returns an `gpclass.evidence.ApproximationCheck` (for several two-class models a list): evidence,
+        corrected evidence with its standard error, how far the probabilities at the training inputs
+        shift, and whether the correction can be believed.
         """
         from gpclass.checking import check
 
