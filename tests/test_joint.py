@@ -98,7 +98,8 @@ class TestLeadPrior:
         given = kernel.kernels if which == "each" else [kernel]
         S, A, K = lead_covariance([k(X) for k in kernels_of(kernel)], y)
         rng = np.random.default_rng(seed)
-        sites = Sites(nu=rng.normal(size=len(S)), tau=rng.uniform(0.05, 2.0, size=len(S)))
+        tau = 10.0 ** rng.uniform(-4.0, 1.5, size=len(S))
+        sites = Sites(nu=rng.normal(size=len(S)), tau=tau)
         return LeadPrior(given, X, 3, y), S, A, K, sites, rng
 
     def test_covariance(self, which):
