@@ -266,7 +266,7 @@ class LeadPrior(JointPrior):
                 s * Kr,
                 self._last.precondition,
                 energy=float(r @ Kr),
-                rtol=max(rtol, 1e-3),  # each digit is a pass over all factors
+                rtol=rtol,
                 max_iter=60,
             )
         if x is not None:
