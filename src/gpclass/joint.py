@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from gpclass.inference import EP, VI
 from gpclass.joint_posterior import JointPosterior
 from gpclass.kernels import CompoundKernel
-from gpclass.learning import Learned, Problem, learn
+from gpclass.learning import Learned, Problem
 from gpclass.likelihoods import MultiProbit, Probit, Softmax
 from gpclass.model import LearningPlan, unconverged
 from gpclass.predictive import N_DRAWS, check_level
@@ -198,15 +198,7 @@ def fit_joint(
     problem = joint_problem(problem, labels)
     learned: Learned | None = None
     if plan.enabled and problem.kernel.n_dims > 0:
-        learned = learn(
-            problem,
-            optimizer=plan.optimizer,
-            n_restarts=plan.n_restarts,
-            n_jobs=plan.n_jobs,
-            report=plan.report,
-            init=init,
-            rng=np.random.default_rng(seed),
-        )
+        learned = plan.learn(problem, np.random.default_rng(seed), init)
         problem = replace(problem, kernel=problem.kernel.clone_with_theta(learned.theta))
         init = learned.sites
     prior: Any = problem.prior(problem.kernel.theta)

@@ -14,14 +14,13 @@ from gpclass.kernels import CompoundKernel
 from gpclass.learning import Learned, Problem
 from gpclass.likelihoods import MultiProbit
 from gpclass.linalg import mirrored
-from gpclass.mcmc import Chains, sample
+from gpclass.mcmc import Chains
 from gpclass.mcmc.chains import array_stats
 from gpclass.mixture import Component, MixturePosterior
 from gpclass.model import LearningPlan
 from gpclass.predictive import check_level
 from gpclass.priors import DensePrior
 from gpclass.protocols import Array, Info, Inputs
-from gpclass.sampled import learn_first
 from gpclass.sampling import Rejection, pareto_smooth, posterior_by_rejection
 from gpclass.target import make_target
 
@@ -145,7 +144,7 @@ def fit_joint_sampled(
     learned = None
     if plan.enabled and problem.kernel.n_dims > 0:
         by = EP() if isinstance(problem.likelihood, MultiProbit) else Laplace()
-        learned = learn_first(joint_problem(replace(problem, inference=by), labels), plan, rng)
+        learned = plan.learn(joint_problem(replace(problem, inference=by), labels), rng)
         problem = replace(problem, kernel=problem.kernel.clone_with_theta(learned.theta))
     K = mirrored(DensePrior(problem.kernel, problem.X).K)
     chains, evidence = None, None
@@ -157,16 +156,7 @@ def fit_joint_sampled(
     else:
         array_stats()
         target = make_target(problem.likelihood, K, labels, n_latent=labels.shape[1])
-        chains = sample(
-            target,
-            settings.sampler,
-            n_chains=settings.n_chains,
-            n_draws=settings.n_draws,
-            n_warmup=settings.n_warmup,
-            thin=settings.thin,
-            rng=rng,
-            report=plan.report,
-        )
+        chains = settings.run(target, rng, plan.report)
         f = chains.flat()
     kept = f[np.unique(np.linspace(0, len(f) - 1, MOST_DRAWS).round().astype(int))]
     flat = kept.transpose(0, 2, 1).reshape(-1, len(K))

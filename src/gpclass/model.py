@@ -27,6 +27,18 @@ class LearningPlan:
     report: Callable[[float | str], None] | None = None
     sample: bool = False  # hyperparameters are sampled, not maximised over
 
+    def learn(self, problem: Problem, rng: np.random.Generator, init: Sites | None = None) -> Learned:
+        """Return the hyperparameters that the problem's own method finds best."""
+        return learn(
+            problem,
+            optimizer=self.optimizer,
+            n_restarts=self.n_restarts,
+            n_jobs=self.n_jobs,
+            report=self.report,
+            init=init,
+            rng=rng,
+        )
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LatentModel:
@@ -101,15 +113,7 @@ def fit_latent(
     """Learn the hyperparameters if the plan says so, then infer f at the best of them."""
     learned: Learned | None = None
     if plan.enabled and problem.kernel.n_dims > 0:
-        learned = learn(
-            problem,
-            optimizer=plan.optimizer,
-            n_restarts=plan.n_restarts,
-            n_jobs=plan.n_jobs,
-            report=plan.report,
-            init=init,
-            rng=np.random.default_rng(seed),
-        )
+        learned = plan.learn(problem, np.random.default_rng(seed), init)
         problem = replace(problem, kernel=problem.kernel.clone_with_theta(learned.theta))
         init = learned.sites
     prior = problem.prior(problem.kernel.theta)

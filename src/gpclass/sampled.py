@@ -13,9 +13,9 @@ import numpy as np
 
 from gpclass.evidence import annealed_evidence
 from gpclass.hyperprior import LogScalePrior
-from gpclass.learning import Learned, Problem, learn
+from gpclass.learning import Learned, Problem
 from gpclass.linalg import mirrored
-from gpclass.mcmc import MCMC, Chains, sample
+from gpclass.mcmc import MCMC, Chains
 from gpclass.mcmc.chains import array_stats
 from gpclass.mcmc.hyper import HyperModel, PseudoMarginal
 from gpclass.mcmc.hyper_run import Draw, sample_hyper
@@ -152,23 +152,14 @@ def fit_sampled(problem: Problem, plan: LearningPlan, *, seed: Any = None) -> Sa
     settings: Any = problem.inference
     learned = None
     if plan.enabled and problem.kernel.n_dims > 0:
-        learned = learn_first(replace(problem, inference=settings.learn_by), plan, rng)
+        learned = plan.learn(replace(problem, inference=settings.learn_by), rng)
         problem = replace(problem, kernel=problem.kernel.clone_with_theta(learned.theta))
     if isinstance(settings, Rejection):
         return _fit_rejection(problem, settings, learned, rng)
     array_stats()  # complain before the work, not after
     whiten, jitter = settings.sampler.whiten, settings.sampler.jitter
     target, sites = _target_at(problem, problem.kernel.theta, whiten, jitter, None)
-    chains = sample(
-        target,
-        settings.sampler,
-        n_chains=settings.n_chains,
-        n_draws=settings.n_draws,
-        n_warmup=settings.n_warmup,
-        thin=settings.thin,
-        rng=rng,
-        report=plan.report,
-    )
+    chains = settings.run(target, rng, plan.report)
     f = chains.flat()
     component = Component(problem.kernel, f, np.full(len(f), 1.0 / len(f)), chains.jitter)
     return SampledModel(
@@ -181,18 +172,6 @@ def fit_sampled(problem: Problem, plan: LearningPlan, *, seed: Any = None) -> Sa
         learned=learned,
         kernel=problem.kernel.clone_with_theta(problem.kernel.theta),
         sites=sites,
-    )
-
-
-def learn_first(problem: Problem, plan: LearningPlan, rng: np.random.Generator) -> Learned:
-    """Return the hyperparameters that a problem's own method learns."""
-    return learn(
-        problem,
-        optimizer=plan.optimizer,
-        n_restarts=plan.n_restarts,
-        n_jobs=plan.n_jobs,
-        report=plan.report,
-        rng=rng,
     )
 
 
@@ -270,7 +249,7 @@ def _fit_hyper(problem: Problem, plan: LearningPlan, rng: np.random.Generator) -
         settings = MCMC(hyper_sampler=PseudoMarginal(whiten=settings), learn_by=settings)
     log_prior = LogScalePrior(problem.kernel, problem.hyperprior)  # type: ignore[arg-type]
     start = replace(problem, inference=settings.learn_by, hyperprior=log_prior)
-    learned = learn_first(start, plan, rng) if plan.enabled else None
+    learned = plan.learn(start, rng) if plan.enabled else None
     chains, draws = sample_hyper(
         hyper_model(problem, log_prior),
         settings.hyper_sampler,

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from gpclass.inference import EP
+from gpclass.mcmc.chains import Chains
 from gpclass.mcmc.hamiltonian import HMC
 from gpclass.mcmc.hyper import PseudoMarginal
-from gpclass.mcmc.run import check_counts
+from gpclass.mcmc.run import check_counts, sample
 from gpclass.protocols import Inference
+from gpclass.target import Target
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,3 +73,18 @@ class MCMC:
         )
         if self.annealing is not None:
             check_counts(annealing=self.annealing)
+
+    def run(
+        self, target: Target, rng: np.random.Generator, report: Callable[[str], None] | None = None
+    ) -> Chains:
+        """Draw the latent function from a target, at one theta."""
+        return sample(
+            target,
+            self.sampler,
+            n_chains=self.n_chains,
+            n_draws=self.n_draws,
+            n_warmup=self.n_warmup,
+            thin=self.thin,
+            rng=rng,
+            report=report,
+        )
