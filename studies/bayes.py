@@ -74,7 +74,9 @@ def write_page(records: list[dict]) -> None:
         "Log loss, share of errors and seconds a fit by ten stratified folds: hyperparameters learned by\n"
         "the evidence of each approximation, and sampled (`hyperparameters='sample'`, four chains of 250\n"
         "draws). Probit likelihood, one isotropic RBF kernel, inputs standardised, a random part of each\n"
-        "set. Written by `studies/bayes.py`.\n",
+        "set. Written by `studies/bayes.py`.\n\n"
+        "Seconds were measured beside other work. Where R-hat is far from one the chains of some fold did\n"
+        "not agree, and the row is not to be relied on.\n",
         "| set | n | d | method | log loss | error | seconds | largest R-hat of theta |",
         "|---|---|---|---|---|---|---|---|",
     ]  # fmt: skip

@@ -119,7 +119,8 @@ def write_page(records: list[dict], rows: int, folds: int) -> None:
         "# Which method by default\n\n",
         f"Log loss by {folds}-fold cross-validation on the two-class sets named, hyperparameters learned\n",
         f"by each method's own evidence, inputs standardised, at most {rows} rows of each set (a random\n",
-        "part, the same for all). Written by `studies/defaults.py`.\n\n",
+        "part, the same for all). Seconds were measured beside other work, so that only large differences\n",
+        "mean anything. Written by `studies/defaults.py`.\n\n",
     ]
     for kind, title in (("isotropic", "One length scale"), ("per column", "One length scale a column")):
         parts += [f"## {title}\n\n", table(records, kind), "\n"]
