@@ -15,6 +15,7 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 LAYERS = [
     "protocols",
     "linalg",
+    "optimise",
     "kernels",
     "likelihoods",
     "posterior",
@@ -43,8 +44,9 @@ LAYERS = [
     "options",
     "fitted",
     "estimator",
-    "comparison",
+    "active",
     "plotting",
+    "comparison",
     "persistence",
     "datasets",
     "testing",

@@ -140,7 +140,9 @@ def test_an_optimiser_that_gives_up_is_reported(monkeypatch):
     import scipy.optimize
 
     right = scipy.optimize.minimize
-    monkeypatch.setattr(scipy.optimize, "minimize", lambda *a, **k: right(*a, **k, options={"maxiter": 1}))
+    monkeypatch.setattr(
+        scipy.optimize, "minimize", lambda *a, **k: right(*a, **(k | {"options": {"maxiter": 1}}))
+    )
     with pytest.warns(ConvergenceWarning, match=r"L-BFGS-B stopped after .* gradient of norm"):
         GaussianProcessClassifier(2.0 * RBF(1.0)).fit(X, y)
 

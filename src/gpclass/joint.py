@@ -21,6 +21,7 @@ from gpclass.priors.joint import JointPrior, LeadPrior
 from gpclass.protocols import Array, Index, Info, Inputs, Sites
 from gpclass.validation import take
 
+PILOT_FROM = 500  # rows from which hyperparameters are sought on a part of them first
 DIFFERENCE = 1e-4  # step of a gradient with respect to the inputs, relative to their spread
 
 
@@ -190,15 +191,27 @@ def joint_problem(problem: Problem, labels: Array) -> Problem:
     )
 
 
+def joint_pilot(problem: Problem, labels: Array) -> Problem | None:
+    """Return the problem on a third of the rows, where hyperparameters are sought first; None if it is small.
+
+    A third of the rows costs a 27th of the work, and its optimum is near that of all rows.
+    """
+    n = len(labels)
+    if n < PILOT_FROM:
+        return None
+    rows = np.sort(np.random.default_rng(0).permutation(n)[: n // 3])
+    return joint_problem(replace(problem, X=take(problem.X, rows)), labels[rows])
+
+
 def fit_joint(
     problem: Problem, labels: Array, plan: LearningPlan, *, init: Sites | None = None, seed: Any = None
 ) -> JointModel:
     """Learn the hyperparameters if the plan says so, then infer all latent functions together."""
-    likelihood = problem.likelihood
+    likelihood, given = problem.likelihood, problem
     problem = joint_problem(problem, labels)
     learned: Learned | None = None
     if plan.enabled and problem.kernel.n_dims > 0:
-        learned = plan.learn(problem, np.random.default_rng(seed), init)
+        learned = plan.learn(problem, np.random.default_rng(seed), init, joint_pilot(given, labels))
         problem = replace(problem, kernel=problem.kernel.clone_with_theta(learned.theta))
         init = learned.sites
     prior: Any = problem.prior(problem.kernel.theta)

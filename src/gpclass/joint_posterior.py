@@ -1,9 +1,9 @@
 """The Gaussian posterior over several latent functions, one a class.
 
     mean_c(x) = k_c(x, X) alpha_c
-    cov_cd(x, z) = [c = d] (k_c(x, z) - k_c(x, X) E_c k_c(X, z)) + k_c(x, X) E_c M⁻¹ E_d k_d(X, z)
+    cov_cd(x, z) = [c = d] (k_c(x, z) - k_c(x, X) E_c k_c(X, z)) + k_c(x, X) V_c V_dᵀ k_d(X, z)
 
-with E_c and M = Σ E_c = L Lᵀ of `priors.coupled`.
+with E_c = V_c Lᵀ and L of `priors.coupled`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from gpclass.kernels import diag, matrix
-from gpclass.linalg import matmul, matmul_transposed, pair_products, require_memory
+from gpclass.linalg import matmul, pair_products, require_memory
 from gpclass.protocols import Array, Inputs
 
 BLOCK = 512  # rows predicted at a time
@@ -22,12 +22,15 @@ BLOCK = 512  # rows predicted at a time
 
 @dataclass(frozen=True, slots=True, eq=False)
 class JointPosterior:
-    """C Gaussian processes with a common posterior; ``root`` is L⁻¹, None where they are independent."""
+    """C Gaussian processes with a common posterior.
+
+    ``factors`` holds V_c, or E_c where they are independent, ``root`` L, or None.
+    """
 
     kernels: tuple[Any, ...]
     inputs: Inputs
     alpha: Array
-    E: Array
+    factors: Array
     root: Array | None
 
     @property
@@ -57,11 +60,11 @@ class JointPosterior:
             rows = slice(start, start + BLOCK)
             Ks = [matrix(kernel, X[rows], self.inputs) for kernel in self.kernels]
             mean[rows] = self._means(Ks)
-            own, Y = self._parts(Ks)
-            cov[rows] = 0.0 if Y is None else pair_products(Y)
+            Y, rotated = self._parts(Ks)
+            cov[rows] = 0.0 if self.root is None else pair_products(Y)
             for c in range(C):
                 prior_var = diag(self.kernels[c % len(self.kernels)], X[rows])
-                forms = np.einsum("ij,ij->i", own[c], Ks[c % len(Ks)])
+                forms = np.einsum("ij,ij->i", Y[:, c], rotated[c % len(Ks)])
                 cov[rows, c, c] += np.maximum(prior_var - forms, 0.0)
         if not (np.isfinite(mean).all() and np.isfinite(cov).all()):
             row = int(np.argmin(np.isfinite(mean).all(axis=1) & np.isfinite(cov).all(axis=(1, 2))))
@@ -71,24 +74,26 @@ class JointPosterior:
             )
         return mean, cov
 
-    def _parts(self, Ks: list[Array]) -> tuple[list[Array], Array | None]:
-        """Return k(x, X) E_c for each class, and k(x, X) E_c L⁻ᵀ as (n, C, number of data)."""
-        own = [matmul(Ks[c % len(Ks)], self.E[c]) for c in range(self.n_classes)]
-        if self.root is None:
-            return own, None
-        return own, np.stack([matmul_transposed(part, self.root) for part in own], axis=1)
+    def _parts(self, Ks: list[Array]) -> tuple[Array, list[Array]]:
+        """Return Y_c = k(x, X) V_c as (n, C, number of data), and k(x, X) L for each kernel.
+
+        Their products are k(x, X) E_c k(X, z); where the functions are independent they are those with E_c
+        and the identity.
+        """
+        Y = np.stack([matmul(Ks[c % len(Ks)], self.factors[c]) for c in range(self.n_classes)], axis=1)
+        return Y, Ks if self.root is None else [matmul(K, self.root) for K in Ks]
 
     def covariance(self, X: Inputs) -> tuple[Array, Array]:
         """Return means (n, C) and the full covariance (n, C, n, C) over the rows of X."""
         C, n = self.n_classes, len(X)
         require_memory(n * C, 2.0)
         Ks = [matrix(kernel, X, self.inputs) for kernel in self.kernels]
-        own, Y = self._parts(Ks)
-        flat = np.zeros((n * C, 1)) if Y is None else Y.reshape(n * C, -1)
+        Y, rotated = self._parts(Ks)
+        flat = np.zeros((n * C, 1)) if self.root is None else Y.reshape(n * C, -1)
         cov = (flat @ flat.T).reshape(n, C, n, C)
         for c in range(C):
-            kernel, K = self.kernels[c % len(self.kernels)], Ks[c % len(Ks)]
-            cov[:, c, :, c] += matrix(kernel, X) - own[c] @ K.T
+            kernel = self.kernels[c % len(self.kernels)]
+            cov[:, c, :, c] += matrix(kernel, X) - Y[:, c] @ rotated[c % len(Ks)].T
         return self._means(Ks), cov
 
     def sample(self, X: Inputs, n_samples: int, rng: np.random.Generator) -> Array:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from gpclass.hyperprior import Hyperprior, LogScalePrior
+from gpclass.optimise import from_afar, from_nearby
 from gpclass.priors import DensePrior, NotPositiveError
 from gpclass.protocols import Array, Inference, Inputs, Prior, Result, Sites
 
@@ -72,6 +73,7 @@ class Learned:
     history: History
     message: str = ""
     interrupted: bool = False
+    inverse_hessian: Array | None = None
 
 
 @dataclass(slots=True, eq=False)
@@ -142,15 +144,22 @@ def maximise(
     *,
     init: Sites | None = None,
     report: Callable[[float], None] | None = None,
+    inverse_hessian: Array | None = None,
 ) -> Learned:
-    """Run one optimisation from ``start``; an interruption keeps the best theta so far."""
+    """Run one optimisation from ``start``; an interruption keeps the best theta so far.
+
+    With ``inverse_hessian`` the start is taken to be near the end.
+    """
     objective = Objective(problem, report, sites=init)
     bounds = problem.bounds()
     start = np.clip(start, *bounds.T)
     message, interrupted, theta = "", False, None
     try:
         if optimizer is None:
-            message = _lbfgs(objective, start, bounds)
+            if inverse_hessian is None:
+                message, inverse_hessian = from_afar(objective, start, bounds)
+            else:
+                message, inverse_hessian = from_nearby(objective, start, bounds, inverse_hessian)
         else:
             theta = _check_theta(optimizer(objective, start, bounds), bounds)
     except KeyboardInterrupt:
@@ -165,12 +174,13 @@ def maximise(
     value, best, sites = objective.best
     if theta is not None:  # an optimiser of the user's own has the last word
         value, best, sites = -objective(theta, eval_gradient=False), theta, objective.sites
+    objective.prior = None  # the optimiser's own references to the objective may outlive it
     if objective.unconverged and not message:
         message = (
             f"{problem.inference!r} did not converge in {objective.unconverged} of {len(objective.records)} "
             "evaluations while learning: raise its max_iter (max_iter_predict of the classifier)."
         )
-    return Learned(best, value, sites, objective.history(), message, interrupted)
+    return Learned(best, value, sites, objective.history(), message, interrupted, inverse_hessian)
 
 
 def _check_theta(end: Any, bounds: Array) -> Array:
@@ -183,19 +193,6 @@ def _check_theta(end: Any, bounds: Array) -> Array:
     return theta
 
 
-def _lbfgs(objective: Objective, start: Array, bounds: Array) -> str:
-    from scipy.optimize import minimize
-
-    end = minimize(objective, start, jac=True, method="L-BFGS-B", bounds=bounds)
-    if end.success:
-        return ""
-    norm = float(np.linalg.norm(end.jac))
-    return (
-        f"L-BFGS-B stopped after {end.nfev} evaluations with a gradient of norm {norm:.3g} before it "
-        f"converged ({end.message}): scale the inputs, tighten the bounds or set n_restarts_optimizer."
-    )
-
-
 def learn(
     problem: Problem,
     *,
@@ -205,11 +202,18 @@ def learn(
     n_jobs: int | None = None,
     init: Sites | None = None,
     report: Callable[[float], None] | None = None,
+    pilot: Problem | None = None,
 ) -> Learned:
     """Maximise the evidence from the kernel's own theta and from random ones; return the best run.
 
-    Restarts are drawn uniformly in log space between the bounds and run in parallel.
+    Restarts are drawn uniformly in log space between the bounds and run in parallel. A ``pilot`` is a problem
+    on some of the rows: all runs are made there, and the best is finished on all rows.
     """
+    if pilot is not None and optimizer is None and init is None:
+        found = learn(pilot, n_restarts=n_restarts, rng=rng, n_jobs=n_jobs, report=report)
+        if found.interrupted:
+            return replace(found, sites=None)
+        return maximise(problem, found.theta, report=report, inverse_hessian=found.inverse_hessian)
     starts = [problem.kernel.theta, *_random_starts(problem.bounds(), n_restarts, rng)]
     from joblib import Parallel, delayed, effective_n_jobs
 

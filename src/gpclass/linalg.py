@@ -61,6 +61,13 @@ def pair_products(Y: Array) -> Array:
     return out
 
 
+def clear_upper(A: Array) -> None:
+    """Set what is above the diagonal to zero."""
+    for rows in row_tiles(len(A)):
+        A[rows, rows.stop :] = 0.0
+        A[rows, rows] = np.tril(A[rows, rows])
+
+
 def mirrored(K: Array) -> Array:
     """Return the whole of the symmetric K whose lower triangle is given, as a copy."""
     lower = np.tril(K, -1)
@@ -76,7 +83,7 @@ def multiply(K: Array, v: Array) -> Array:
 
 
 def cholesky(B: Array, block: int = 4096) -> None:
-    """Factor the lower triangle of B in place; LinAlgError if it is not positive definite.
+    """Factor the lower triangle of B in place, leaving the upper one; LinAlgError if not positive definite.
 
     LAPACK does it whole up to three blocks. Beyond, where the threaded potrf of current OpenBLAS
     crashes (from about 16,000 rows), it is done panel by panel: factor the corner, solve for the
@@ -99,7 +106,8 @@ def cholesky(B: Array, block: int = 4096) -> None:
         for low in range(0, n - stop, block // 4):
             high = min(low + block // 4, n - stop)
             rest = B[stop + low : stop + high, stop : stop + high]
-            rest -= matmul_transposed(panel[low:high], panel[:high])
+            product = matmul_transposed(panel[low:high], panel[:high])
+            rest -= np.tril(product, low)
 
 
 def covariance_root(K: Array) -> Array:

@@ -27,8 +27,14 @@ class LearningPlan:
     report: Callable[[float | str], None] | None = None
     sample: bool = False  # hyperparameters are sampled, not maximised over
 
-    def learn(self, problem: Problem, rng: np.random.Generator, init: Sites | None = None) -> Learned:
-        """Return the hyperparameters that the problem's own method finds best."""
+    def learn(
+        self,
+        problem: Problem,
+        rng: np.random.Generator,
+        init: Sites | None = None,
+        pilot: Problem | None = None,
+    ) -> Learned:
+        """Return the hyperparameters that the problem's method finds best, ``pilot`` being a part of it."""
         return learn(
             problem,
             optimizer=self.optimizer,
@@ -37,6 +43,7 @@ class LearningPlan:
             report=self.report,
             init=init,
             rng=rng,
+            pilot=pilot,
         )
 
 

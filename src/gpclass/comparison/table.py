@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from gpclass.comparison import figure
 from gpclass.comparison.scores import Bins, Codes, calibration_bins
 from gpclass.kernels import CompoundKernel
 from gpclass.protocols import Array
@@ -143,7 +142,9 @@ class Comparison:
 
     def plot(self, axes: Any = None) -> Any:
         """Draw log losses, evidences and calibration curves, and return the three axes."""
-        return figure.draw(self, axes)
+        from gpclass.plotting.comparison import ComparisonDisplay
+
+        return ComparisonDisplay(self).plot(axes).axes_
 
     @property
     def title(self) -> str:

@@ -29,6 +29,7 @@ import numpy as np
 
 from gpclass.protocols import Array, Index
 
+_ROWS = 512  # at a time: copies of their covariances are to stay small
 _DROP = np.log(1e-9)
 _SMALL = 3e-4  # the probability below which points that are not shifted give too few digits
 _TRUST = 5e-5  # the estimated error of the series above which points do better
@@ -59,6 +60,10 @@ def log_softmax(f: Array) -> Array:
 
 def log_average(pieces: Pieces, mean: Array, cov: Array) -> Array:
     """Return the log probabilities of the classes, shape (n, C)."""
+    if len(mean) > _ROWS:
+        cuts = range(_ROWS, len(mean), _ROWS)
+        parts = zip(np.split(mean, cuts), np.split(cov, cuts), strict=True)
+        return np.concatenate([log_average(pieces, *part) for part in parts])
     n, n_classes = mean.shape
     mean = mean - mean.max(axis=1, keepdims=True)
     best = mean.argmax(axis=1)

@@ -10,7 +10,11 @@ D_c = diag(a_c) over the data, E_c = D_c - D_c (K_c⁻¹ + D_c)⁻¹ D_c = S_c B
     R = E - E 1 M⁻¹ 1ᵀ E,     cov = K - K R K,     log|I + K W| = Σ_c log|B_c| + log|M| - Σ_i log s_i,
 
 where E is block-diagonal and 1 adds up the functions. All of it is R&W's algebra for softmax with
-Π = D 1 S^(-1/2) in place of theirs. Sites that are not tied, W_i = diag(a_i), are the case without M.
+Π = D 1 S^(-1/2) in place of theirs. With M = L Lᵀ what is kept of E_c is V_c = E_c L⁻ᵀ, so that
+
+    E_c v = V_c Lᵀ v,     E_c 1ᵀ M⁻¹ w = V_c L⁻¹ w,     R_cd = [c = d] E_c - V_c V_dᵀ.
+
+Sites that are not tied, W_i = diag(a_i), are the case without M; there E_c itself is kept.
 """
 
 from __future__ import annotations
@@ -20,7 +24,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from scipy.linalg import blas, lapack
 
-from gpclass.linalg import cholesky, matvec, pair_products, row_tiles
+from gpclass.linalg import cholesky, clear_upper, matvec, pair_products, row_tiles
 from gpclass.protocols import Array
 
 # Below this a_i K_ii a site is as good as flat, and D⁻¹ E would lose its digits: it is taken as this. A site
@@ -31,39 +35,50 @@ FLATTEST = 1e-7
 class Coupled:
     """The factors for one set of sites; ``Ks`` holds one matrix for all functions or one for each.
 
-    Only the lower triangles of ``Ks`` count. Buffers are the caller's, so that they can be used again.
+    Only the lower triangles of ``Ks`` count. The work space is the caller's, C + 2 matrices of n x n, so that
+    it can be used again. In ``V`` is V_c where the functions are tied, E_c where they are not; ``L`` is the
+    factor of M, with M above its diagonal, and ``T`` is L⁻¹.
     """
 
-    __slots__ = ("E", "M", "_inverse_root", "_marginals", "a", "half_logdet", "tied")
+    __slots__ = ("L", "T", "V", "_M_diagonal", "_diagonal", "_marginals", "a", "half_logdet", "tied")
 
-    def __init__(self, Ks: Sequence[Array], a: Array, buffer: Array, M: Array, *, tied: bool = True) -> None:
+    def __init__(self, Ks: Sequence[Array], a: Array, space: Array, *, tied: bool = True) -> None:
         C = a.shape[1]
         prior_var = np.stack([Ks[c % len(Ks)].diagonal() for c in range(C)], axis=1)
         self.a = np.maximum(a, FLATTEST / np.maximum(prior_var, 1.0))
-        self.E, self.M, self.tied = buffer, M, tied
+        self.V, self.L, self.T, self.tied = space[:C], space[C], space[C + 1], tied
         self.half_logdet = 0.0
-        M[...] = 0.0
+        self.L[...] = 0.0
         for c in range(C):
-            E = buffer[c]
-            self.half_logdet += _fill(Ks[c % len(Ks)], np.sqrt(self.a[:, c]), E)
-            M += E
-        self._inverse_root: Array | None = None
+            self.half_logdet += _fill(Ks[c % len(Ks)], np.sqrt(self.a[:, c]), self.V[c])
+            self.L += self.V[c]
+        self._diagonal = np.stack([E.diagonal() for E in self.V], axis=1)
+        self._M_diagonal = self.L.diagonal().copy()
         self._marginals: tuple[Array, Array] | None = None
         if tied:
-            cholesky(M)
-            self.half_logdet += float(np.log(M.diagonal()).sum())
+            self._tie()
+
+    def _tie(self) -> None:
+        cholesky(self.L)
+        self.half_logdet += float(np.log(self.L.diagonal()).sum())
+        self.T[...] = self.L
+        clear_upper(self.T)
+        lapack.dtrtri(self.T.T, lower=0, overwrite_c=1)
+        for V in self.V:
+            blas.dtrmm(1.0, self.T.T, V.T, side=0, lower=0, trans_a=1, overwrite_b=1)
 
     def solve(self, v: Array) -> Array:
         """Return R v for v of shape (n, C)."""
-        w = self._times_E(v)
         if not self.tied:
-            return w
-        z, _ = lapack.dpotrs(self.M.T, w.sum(axis=1), lower=0)
-        out: Array = w - self._times_E(np.broadcast_to(z[:, None], v.shape))
+            return self._times_V(v)
+        u = blas.dtrmm(1.0, self.L.T, np.asfortranarray(v), lower=0, trans_a=0)  # Lᵀ v
+        w = self._times_V(u)
+        z = blas.dtrsv(self.L.T, w.sum(axis=1), lower=0, trans=1)  # L⁻¹ Σ E_c v_c
+        out: Array = w - self._times_V(np.broadcast_to(z[:, None], v.shape))
         return out
 
-    def _times_E(self, v: Array) -> Array:
-        return np.stack([matvec(self.E[c], v[:, c]) for c in range(v.shape[1])], axis=1)
+    def _times_V(self, v: Array) -> Array:
+        return np.stack([matvec(self.V[c], v[:, c]) for c in range(v.shape[1])], axis=1)
 
     def precondition(self, x: Array) -> Array:
         """Return (I + Qᵀ K Q)⁻¹ x for W = Q Qᵀ, Q = D^½ P.
@@ -76,13 +91,6 @@ class Coupled:
         reduced = projector(self.a)(out) if self.tied else out
         return np.ravel(X - inner + reduced)
 
-    def inverse_root(self) -> Array | None:
-        """Return L⁻¹ for M = L Lᵀ, lower triangular; None where functions are not tied."""
-        if self._inverse_root is None and self.tied:
-            T, _ = lapack.dtrtri(self.M.T, lower=0)
-            self._inverse_root = np.ascontiguousarray(np.tril(T.T))
-        return self._inverse_root
-
     def blocks(self) -> Array:
         """Return the covariances of the C latent values of each datum, shape (n, C, C)."""
         return self.marginals()[0]
@@ -90,8 +98,8 @@ class Coupled:
     def marginals(self) -> tuple[Array, Array]:
         """Return the covariances of each datum's latent values, (n, C, C), and the diagonal of R, (n, C).
 
-        With V_c = E_c L⁻ᵀ, M = L Lᵀ, R has the diagonal E_ii - |V_i|². (K_c⁻¹ + D_c)⁻¹ has the diagonal
-        (a - E_ii) / a², and K E_c = I - D_c⁻¹ E_c, so that K E_c L⁻ᵀ = L⁻ᵀ - D_c⁻¹ V_c.
+        (K_c⁻¹ + D_c)⁻¹ has the diagonal (a - E_ii) / a², and K E_c = I - D_c⁻¹ E_c, so that
+        K V_c = L⁻ᵀ - D_c⁻¹ V_c.
         """
         if self._marginals is None:
             self._marginals = self._find_marginals()
@@ -99,15 +107,12 @@ class Coupled:
 
     def _find_marginals(self) -> tuple[Array, Array]:
         n, C = self.a.shape
-        T = self.inverse_root()
-        diagonal = np.stack([self.E[c].diagonal() for c in range(C)], axis=1)
+        T, diagonal = self.T, self._diagonal
         blocks, reduced = np.zeros((n, C, C)), diagonal.copy()
-        for rows in row_tiles(n, n * C) if T is not None else ():
-            assert T is not None
+        for rows in row_tiles(n, n * C) if self.tied else ():
             Y = np.empty((rows.stop - rows.start, C, n))
             for c in range(C):
-                E = self.E[c][rows].copy()
-                V = blas.dtrmm(1.0, T.T, E.T, side=0, lower=0, trans_a=1, overwrite_b=1).T
+                V = self.V[c][rows]
                 reduced[rows, c] -= np.einsum("ij,ij->i", V, V)
                 np.divide(V, -self.a[rows, c, None], out=Y[:, c])
                 Y[:, c] += T[:, rows].T
@@ -117,12 +122,27 @@ class Coupled:
         return blocks, reduced
 
     def subtract_R(self, c: int, G: Array) -> None:
-        """Take the block of R of one function, E_c - E_c M⁻¹ E_c, from the lower triangle of G."""
-        G -= self.E[c]
-        T = self.inverse_root()
-        if T is not None:
-            V = blas.dtrmm(1.0, T.T, self.E[c].T, side=0, lower=0, trans_a=1)  # the transpose of E_c L⁻ᵀ
-            blas.dsyrk(1.0, V, beta=1.0, c=G.T, trans=1, lower=0, overwrite_c=1)
+        """Take the block of R of one function, V_c (L - V_c)ᵀ, from the lower triangle of G."""
+        if not self.tied:
+            G -= self.V[c]
+            return
+        rest = np.tril(self.L)
+        rest -= self.V[c]
+        blas.dgemm(-1.0, rest.T, self.V[c].T, beta=1.0, c=G.T, trans_a=1, overwrite_c=1)
+
+    def subtract_all_R(self, G: Array) -> None:
+        """Take the sum of the blocks of R, M - Σ V_c V_cᵀ, from the lower triangle of G."""
+        if not self.tied:
+            for E in self.V:
+                G -= E
+            return
+        for rows in row_tiles(len(G)):
+            M = self.L[: rows.stop, rows].T.copy()
+            M[:, rows] = np.tril(M[:, rows], -1)
+            G[rows, : rows.stop] -= M
+        G.ravel()[:: len(G) + 1] -= self._M_diagonal
+        for V in self.V:
+            blas.dsyrk(1.0, V.T, beta=1.0, c=G.T, trans=1, lower=0, overwrite_c=1)
 
 
 def projector(a: Array) -> Callable[[Array], Array]:

@@ -21,9 +21,12 @@ from scipy.linalg import blas
 
 from gpclass.joint_posterior import JointPosterior
 from gpclass.kernels import diag, matrix, pullback, pullback_diag
-from gpclass.linalg import conjugate_gradient, require_memory, row_tiles
+from gpclass.linalg import clear_upper, conjugate_gradient, matmul_transposed, require_memory, row_tiles
 from gpclass.priors.coupled import Coupled, projector
+from gpclass.priors.lowrank import ORDER, LowRank, nystrom_root
 from gpclass.protocols import Adjoint, Array, Index, Inputs, Sites
+
+CG_STEPS = 120  # beyond, a factorisation is the cheaper
 
 
 class JointPrior:
@@ -50,18 +53,20 @@ class JointPrior:
         n = len(X)
         self.n_classes, self.X = n_classes, X
         require_memory(n, n_classes + len(kernels) + 4.0)
-        self.Ks = [np.empty((n, n)) for _ in kernels]
-        self._buffer, self._M = np.empty((n_classes, n, n)), np.empty((n, n))
-        self._factors: Coupled | None = None
+        # One block for all that is n x n: the allocator would not give smaller ones back.
+        space = np.empty((len(kernels) + n_classes + 2, n, n))
+        self.Ks, self._space = list(space[: len(kernels)]), space[len(kernels) :]
         self._fill(list(kernels))
 
     def _fill(self, kernels: list[Any]) -> None:
         self.kernels = kernels
+        self._roots: list[Array] | None = None
         for kernel, K in zip(kernels, self.Ks, strict=True):
             for rows in row_tiles(len(K)):
                 matrix(kernel, self.X[rows], self.X[: rows.stop], out=K[rows, : rows.stop])
             K.ravel()[:: len(K) + 1] = diag(kernel, self.X)
-            if not np.isfinite(K.diagonal()).all() or not np.isfinite(np.tril(K).sum()):
+            total = sum(float(np.tril(K[rows, : rows.stop], rows.start).sum()) for rows in row_tiles(len(K)))
+            if not np.isfinite(total):
                 raise ValueError(
                     f"The kernel {kernel} gave values that are not finite on the training inputs: "
                     "check its hyperparameters, their bounds and the scale of the inputs."
@@ -99,27 +104,32 @@ class JointPrior:
         """Return d and K d with (I + W K) d = r, for r of shape (n, C).
 
         W = Q Qᵀ, Q = D^½ (I - v vᵀ), v = (a / s)^½ a unit vector at each datum. So d = r - Q x with
-        (I + Qᵀ K Q) x = Qᵀ K r, which the last factors precondition.
+        (I + Qᵀ K Q) x = Qᵀ K r.
         """
-        Kr, x = JointPrior.multiply(self, r), None
-        root, project = np.sqrt(a), projector(a)
-        if self._factors is not None:
+        Kr, root, project = self.multiply(r), np.sqrt(a), projector(a)
 
-            def apply(x: Array) -> Array:
-                X = x.reshape(a.shape)
-                return np.ravel(X + project(root * JointPrior.multiply(self, root * project(X))))
+        def apply(x: Array) -> Array:
+            X = x.reshape(a.shape)
+            return np.ravel(X + project(root * self.multiply(root * project(X))))
 
-            x = conjugate_gradient(
-                apply,
-                np.ravel(project(root * Kr)),
-                self._factors.precondition,
-                energy=float(np.vdot(r, Kr)),
-                rtol=rtol,
-                max_iter=min(60, max(4, len(a) // 16)),
-            )
+        x = conjugate_gradient(
+            apply,
+            np.ravel(project(root * Kr)),
+            self.stand_in(a).precondition,
+            energy=float(np.vdot(r, Kr)),
+            rtol=rtol,
+            max_iter=CG_STEPS,
+        )
         step = self.factor(a).solve(Kr) if x is None else root * project(x.reshape(a.shape))
         d = r - step
-        return d, JointPrior.multiply(self, d)
+        return d, self.multiply(d)
+
+    def stand_in(self, a: Array) -> LowRank:
+        """Return a cheap approximation of the factors for these a."""
+        if self._roots is None:
+            rank = max(16, ORDER // self.n_classes)
+            self._roots = [nystrom_root(K, rank) for K in self.Ks]
+        return LowRank(self._roots, a)
 
     def condition(self, sites: Sites, *, tied: bool = True) -> Any:
         """Return q for sites on the latent values, tau of them being a; not tied, diagonal ones."""
@@ -139,8 +149,13 @@ class JointPrior:
     def posterior(self, conditioned: Any) -> JointPosterior:
         """Return q as a process over all inputs; the prior is used up."""
         coupled = conditioned.coupled
+        clear_upper(coupled.L)
         return JointPosterior(
-            tuple(self.kernels), self.X, self.coefficients(conditioned), coupled.E, coupled.inverse_root()
+            tuple(self.kernels),
+            self.X,
+            self.coefficients(conditioned),
+            coupled.V,
+            coupled.L if coupled.tied else None,
         )
 
     def coefficients(self, conditioned: Any) -> Array:
@@ -150,9 +165,7 @@ class JointPrior:
 
     def factor(self, a: Array, *, tied: bool = True) -> Coupled:
         """Return the factors for sites with these a; earlier ones must not be used again."""
-        self._factors = None
-        self._factors = Coupled(self.Ks, a, self._buffer, self._M, tied=tied)
-        return self._factors
+        return Coupled(self.Ks, a, self._space, tied=tied)
 
     def latent_sites(self, sites: Sites) -> Sites:
         """Return sites on the latent values f, nu and a of shape (n, C)."""
@@ -160,16 +173,16 @@ class JointPrior:
 
     def pull(self, q: Coupled, lefts: list[Array], rights: list[Array]) -> Array:
         """Return dtheta for G_c = ½(Σ left_c right_cᵀ - R_cc), lefts and rights of shape (n, C)."""
-        total = [np.zeros(kernel.n_dims) for kernel in self.kernels]
-        G = np.zeros((len(self.X), len(self.X)))
-        for c in range(self.n_classes):
-            for left, right in zip(lefts, rights, strict=True):
-                G += np.outer(left[:, c], right[:, c])
+        if len(self.Ks) == 1:
+            G = matmul_transposed(np.hstack(lefts), np.hstack(rights))
+            q.subtract_all_R(G)
+            return self._pull_one(self.kernels[0], self.Ks[0], G)
+        total = []
+        for c, (kernel, K) in enumerate(zip(self.kernels, self.Ks, strict=True)):
+            left, right = (np.stack([part[:, c] for part in parts], axis=1) for parts in (lefts, rights))
+            G = matmul_transposed(left, right)
             q.subtract_R(c, G)
-            if len(self.Ks) > 1 or c == self.n_classes - 1:
-                k = c % len(self.Ks)
-                total[k] = total[k] + self._pull_one(self.kernels[k], self.Ks[k], G)
-                G[...] = 0.0
+            total.append(self._pull_one(kernel, K, G))
         return np.concatenate(total)
 
     def _pull_one(self, kernel: Any, K: Array, G: Array) -> Array:
@@ -226,7 +239,6 @@ class LeadPrior(JointPrior):
         self.labels = np.asarray(labels)
         self.others = np.ones((len(X), n_classes), dtype=bool)
         self.others[np.arange(len(X)), self.labels] = False
-        self._last: LeadConditioned | None = None
         super().__init__(kernels, X, n_classes)
 
     @property
@@ -259,16 +271,15 @@ class LeadPrior(JointPrior):
     def newton(self, tau: Array, r: Array, rtol: float) -> tuple[Array, Array]:  # type: ignore[override]
         """Return d and K d with (I + diag(tau) K) d = r, by conjugate gradients or a factorisation."""
         s, Kr = np.sqrt(tau), self.multiply(r)
-        x = None
-        if self._last is not None:
-            x = conjugate_gradient(
-                lambda p: p + s * self.multiply(s * p),
-                s * Kr,
-                self._last.precondition,
-                energy=float(r @ Kr),
-                rtol=rtol,
-                max_iter=60,
-            )
+        R = self.stand_in(self.spread(tau, own=1.0))
+        x = conjugate_gradient(
+            lambda p: p + s * self.multiply(s * p),
+            s * Kr,
+            lambda p: R.solve(self.spread(p / s))[self.others] / s,  # as in `LeadConditioned.multiply_R`
+            energy=float(r @ Kr),
+            rtol=rtol,
+            max_iter=CG_STEPS,
+        )
         if x is not None:
             d = r - s * x
             return d, self.multiply(d)
@@ -277,9 +288,7 @@ class LeadPrior(JointPrior):
 
     def condition(self, sites: Sites, *, tied: bool = True) -> LeadConditioned:
         """Return q for sites on the leads."""
-        self._last = None
-        self._last = LeadConditioned(self, sites)
-        return self._last
+        return LeadConditioned(self, sites)
 
     def pullback(self, adjoint: Adjoint) -> Array:
         """Return Σ_ij G_ij ∂K_ij/∂theta: G for the leads is one for f by way of `down`."""
@@ -329,10 +338,6 @@ class LeadConditioned:
         R of the leads is its part that belongs to the other classes.
         """
         return self.coupled.solve(self.prior.spread(v))[self.prior.others]
-
-    def precondition(self, x: Array) -> Array:
-        """Return B⁻¹ x = S⁻¹ R S⁻¹ x."""
-        return self.multiply_R(x / self.scale) / self.scale
 
     def multiply_K(self, v: Array) -> Array:
         """Return K v."""

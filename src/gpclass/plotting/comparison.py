@@ -1,37 +1,59 @@
-"""The picture of a comparison. matplotlib is loaded when it is drawn."""
+"""A comparison: log losses, evidences and calibration curves of the methods side by side."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
-# Okabe and Ito's colours: told apart by every kind of colour vision; marker and line tell them apart in grey.
-STYLES = (
-    ("#0072B2", "o", "-"),
-    ("#D55E00", "s", "--"),
-    ("#009E73", "^", "-."),
-    ("#CC79A7", "D", ":"),
-    ("#E69F00", "v", (0, (5, 1, 1, 1, 1, 1))),
-    ("#56B4E9", "P", (0, (8, 3))),
-    ("#000000", "X", (0, (1, 1))),
-)
+from gpclass.plotting import style
 
 
-def draw(comparison: Any, axes: Any = None) -> Any:
-    """Draw the three parts of a `gpclass.comparison.Comparison` and return the axes."""
-    if axes is None:
-        import matplotlib.pyplot as plt
+class ComparisonDisplay:
+    """The result of `gpclass.compare` as a picture of three panels.
 
-        height = 1.9 + 0.32 * len(comparison.rows)
-        _, axes = plt.subplots(1, 3, figsize=(11.0, max(3.4, height)), layout="constrained")
-    losses, evidences, calibration = axes
-    _losses(comparison, losses)
-    _evidences(comparison, evidences)
-    _calibration(comparison, calibration)
-    return axes
+    Log losses with a standard error; log evidence by the method itself (open markers) beside the corrected
+    one (filled); calibration curves, with markers as large as the share of rows in a bin.
 
+    Parameters
+    ----------
+    comparison : gpclass.comparison.Comparison
+        What `gpclass.compare` returned; ``comparison.plot()`` makes this display too.
 
-def _style(i: int) -> Any:
-    return STYLES[i % len(STYLES)]
+    Attributes
+    ----------
+    figure_, axes_
+        The figure, and its three panels.
+
+    Examples
+    --------
+    >>> import matplotlib; matplotlib.use("Agg")
+    >>> from gpclass import compare
+    >>> from gpclass.datasets import interval
+    >>> from gpclass.kernels import RBF
+    >>> from gpclass.plotting import ComparisonDisplay
+    >>> X, y, X_test, y_test = interval()
+    >>> held_out = {"X_test": X_test, "y_test": y_test}
+    >>> result = compare(X, y, methods=("laplace", "ep"), kernel=9.0 * RBF(15.0), learn=False, **held_out)
+    >>> len(ComparisonDisplay(result).plot().axes_)
+    3
+    """
+
+    def __init__(self, comparison: Any) -> None:
+        self.comparison = comparison
+
+    def plot(self, ax: Any = None) -> Self:
+        """Draw the three panels.
+
+        Parameters
+        ----------
+        ax : three axes, default=None
+        """
+        height = 1.9 + 0.32 * len(self.comparison.rows)
+        self.figure_, axes = style.panels(ax, 1, 3, (11.0, max(3.4, height)))
+        self.axes_ = axes if ax is None else ax
+        _losses(self.comparison, axes[0])
+        _evidences(self.comparison, axes[1])
+        _calibration(self.comparison, axes[2])
+        return self
 
 
 def _dots(comparison: Any, axis: Any, label: str) -> None:
@@ -42,14 +64,14 @@ def _dots(comparison: Any, axis: Any, label: str) -> None:
     axis.set_axisbelow(True)
     axis.margins(x=0.12)
     axis.locator_params(axis="x", nbins=5)
-    axis.spines[["top", "right"]].set_visible(False)
+    style.bare(axis)
 
 
 def _losses(comparison: Any, axis: Any) -> None:
     _dots(comparison, axis, "log loss ± one standard error")
     for i, row in enumerate(comparison.rows):
         if row.log_loss is not None:
-            colour, marker, _ = _style(i)
+            colour, marker, _ = style.style(i)
             axis.errorbar(row.log_loss, i, xerr=row.log_loss_error, fmt=marker, color=colour, capsize=3)
 
 
@@ -57,7 +79,7 @@ def _evidences(comparison: Any, axis: Any) -> None:
     """Open markers: what the method says; filled ones: corrected, with two standard errors."""
     _dots(comparison, axis, "log evidence (open), corrected (filled)")
     for i, row in enumerate(comparison.rows):
-        colour, marker, _ = _style(i)
+        colour, marker, _ = style.style(i)
         if row.evidence is not None and row.corrected_evidence is not None:
             axis.plot([row.evidence, row.corrected_evidence], [i, i], color=colour, linewidth=1.0)
         if row.corrected_evidence is not None:
@@ -74,7 +96,7 @@ def _calibration(comparison: Any, axis: Any) -> None:
     for i, row in enumerate(comparison.rows):
         bins = comparison.calibration(row.label)
         if bins is not None:
-            colour, marker, line = _style(i)
+            colour, marker, line = style.style(i)
             p, seen = bins.probability, bins.frequency
             axis.plot(p, seen, color=colour, linestyle=line, linewidth=1.2)
             axis.scatter(
@@ -95,4 +117,4 @@ def _calibration(comparison: Any, axis: Any) -> None:
     axis.set_xlim(-0.03, 1.03)
     axis.set_ylim(-0.03, 1.03)
     axis.set_aspect("equal")
-    axis.spines[["top", "right"]].set_visible(False)
+    style.bare(axis)

@@ -1,0 +1,113 @@
+"""Scikit-learn's calibration curve, with how much of it chance could have done, and for several classes."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from scipy.special import betaincinv
+from sklearn import calibration as theirs
+
+from gpclass.plotting import style
+from gpclass.predictive import check_level
+from gpclass.protocols import Array
+
+
+class CalibrationDisplay(theirs.CalibrationDisplay):
+    """Scikit-learn's display of that name, to which it adds two things.
+
+    Every bin gets the credible interval of its frequency, given how many rows it holds: a curve that strays
+    from the diagonal by less shows nothing. And three classes or more are taken together: the probability of
+    the predicted class against how often it is right.
+
+    Attributes
+    ----------
+    counts_ : ndarray of shape (n_bins,)
+        Rows in each bin that has any.
+    low_, high_ : ndarray of shape (n_bins,)
+        Central interval of the frequency under Jeffreys' prior, Beta(½, ½).
+
+    Examples
+    --------
+    >>> import matplotlib; matplotlib.use("Agg")
+    >>> from gpclass import GaussianProcessClassifier
+    >>> from gpclass.datasets import interval
+    >>> from gpclass.kernels import RBF
+    >>> from gpclass.plotting import CalibrationDisplay
+    >>> split = interval()
+    >>> clf = GaussianProcessClassifier(9.0 * RBF(15.0), optimizer=None).fit(split.X, split.y)
+    >>> display = CalibrationDisplay.from_estimator(clf, split.X_test, split.y_test, n_bins=4)
+    >>> display.counts_
+    array([32,  7,  7, 54])
+    >>> bool(((display.low_ < display.prob_true + 1e-12) & (display.prob_true - 1e-12 < display.high_)).all())
+    True
+    """
+
+    counts_: Any = None
+    low_: Any = None
+    high_: Any = None
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, X: Any, y: Any, **options: Any) -> Self:
+        """Predict X and draw the curve; ``options`` as in scikit-learn, and ``level`` of the intervals."""
+        classes = np.asarray(getattr(estimator, "classes_", ()))
+        if len(classes) <= 2:
+            return super().from_estimator(estimator, X, y, **options)  # type: ignore[no-any-return]
+        proba = np.asarray(estimator.predict_proba(X))
+        hits = classes[proba.argmax(axis=1)] == np.asarray(y)
+        name = options.pop("name", None) or type(estimator).__name__
+        display = cls.from_predictions(hits, proba.max(axis=1), name=name, **options)
+        display.ax_.set(xlabel="Probability of the predicted class", ylabel="Fraction that is right")
+        return display
+
+    @classmethod
+    def from_predictions(cls, y_true: Any, y_prob: Any, *, level: float = 0.95, **options: Any) -> Self:
+        """Draw the curve of given probabilities; ``options`` as in scikit-learn."""
+        check_level(level)
+        display: Self = super().from_predictions(y_true, y_prob, **options)
+        bins = {key: options[key] for key in ("n_bins", "strategy") if key in options}
+        display.counts_ = bin_counts(np.asarray(y_prob, dtype=float), **bins)
+        display.low_, display.high_ = jeffreys(display.prob_true, display.counts_, level)
+        display._intervals()
+        return display
+
+    def plot(self, *, ax: Any = None, name: Any = None, ref_line: bool = True, **options: Any) -> Self:
+        """Draw the curve, in a style that no curve of the same axes has yet, with its intervals if known."""
+        if ax is None:
+            _, (ax,) = style.panels(None, 1, 1, (4.6, 4.5))
+        drawn = sum(line.get_label()[:1] != "_" for line in ax.lines)
+        colour, marker, line = style.style(max(drawn - 1, 0) if ref_line else drawn)
+        kinds = {"color": colour, "marker": marker, "linestyle": line, "markersize": 5, **options}
+        super().plot(ax=ax, name=name, ref_line=ref_line, **kinds)
+        self.ax_.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), aspect="equal")
+        self.ax_.get_legend().set_frame_on(False)
+        style.bare(self.ax_)
+        if self.counts_ is not None:
+            self._intervals()
+        return self
+
+    def _intervals(self) -> None:
+        colour = self.line_.get_color()
+        self.ax_.vlines(self.prob_pred, self.low_, self.high_, color=colour, linewidth=1.0, alpha=0.8)
+        for end in (self.low_, self.high_):
+            self.ax_.plot(self.prob_pred, end, "_", color=colour, markersize=6, label="_interval")
+
+
+def bin_counts(p: Array, n_bins: int = 5, strategy: str = "uniform") -> Any:
+    """Return how many probabilities fall into each bin of scikit-learn's `calibration_curve` that has any."""
+    ends = np.linspace(0.0, 1.0, n_bins + 1)
+    if strategy == "quantile":
+        ends = np.percentile(p, 100.0 * ends)
+    counts = np.bincount(np.searchsorted(ends[1:-1], p), minlength=len(ends))
+    return counts[counts > 0]
+
+
+def jeffreys(frequency: Array, counts: Any, level: float) -> tuple[Array, Array]:
+    """Return the central interval of a frequency seen in so many trials, under Beta(½, ½).
+
+    Where all or none were hits the interval reaches the end.
+    """
+    hits = frequency * counts
+    a, b = hits + 0.5, counts - hits + 0.5
+    low, high = (betaincinv(a, b, q) for q in (0.5 - 0.5 * level, 0.5 + 0.5 * level))
+    return np.where(hits < 0.5, 0.0, low), np.where(counts - hits < 0.5, 1.0, high)

@@ -1,0 +1,251 @@
+"""Two columns: probabilities over the plane, the boundary of the decision, what f is not known to."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+
+from gpclass.decision import check_cost
+from gpclass.plotting import style
+from gpclass.protocols import Array
+
+LINES = (0.1, 0.5, 0.9)  # of the probability, besides the boundary
+
+
+class PredictiveContourDisplay:
+    """Class probabilities over the plane, with the boundary of the decision that `predict` makes.
+
+    Make one with `from_estimator`.
+
+    Parameters
+    ----------
+    x0, x1 : ndarray of shape (columns,) and (rows,)
+        The grid.
+    proba : ndarray of shape (rows, columns, n_classes)
+        Class probabilities on it.
+    classes : ndarray of shape (n_classes,)
+    cost : ndarray of shape (n_classes, n_classes) or None
+        The cost matrix of the decision; None makes all errors equally bad.
+    latent_std : ndarray of shape (rows, columns) or None
+        Standard deviation of the latent function; with three classes or more, the root mean square over
+        the functions, in a joint model without what is common to them, which no label tells.
+    X, codes : ndarray of shape (n, 2) and (n,), or None
+        Rows to draw, and the positions of their labels in ``classes``.
+    names : sequence of two str
+        Of the columns.
+
+    Attributes
+    ----------
+    figure_, ax_, axes_
+        The figure, the panel of the probabilities, and all panels.
+    boundary_ : list of ContourSet
+        The lines between decisions that are in view: one with two classes, else one around each class.
+
+    Examples
+    --------
+    >>> import matplotlib; matplotlib.use("Agg")
+    >>> from sklearn.datasets import make_moons
+    >>> from gpclass import GaussianProcessClassifier
+    >>> from gpclass.kernels import RBF
+    >>> from gpclass.plotting import PredictiveContourDisplay
+    >>> X, y = make_moons(60, noise=0.2, random_state=0)
+    >>> clf = GaussianProcessClassifier(4.0 * RBF(0.7), optimizer=None).fit(X, y)
+    >>> display = PredictiveContourDisplay.from_estimator(clf, X, y, grid_resolution=40, latent_std=True)
+    >>> display.proba.shape, len(display.axes_)
+    ((40, 40, 2), 2)
+    """
+
+    def __init__(
+        self,
+        x0: Array,
+        x1: Array,
+        proba: Array,
+        *,
+        classes: Any,
+        cost: Array | None = None,
+        latent_std: Array | None = None,
+        X: Array | None = None,
+        codes: Any = None,
+        names: Any = ("$x_1$", "$x_2$"),
+    ) -> None:
+        self.x0, self.x1, self.proba = x0, x1, proba
+        self.classes, self.cost, self.latent_std = classes, cost, latent_std
+        self.X, self.codes, self.names = X, codes, names
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: Any = None,
+        *,
+        grid_resolution: int = 100,
+        eps: float = 0.1,
+        latent_std: bool = False,
+        ax: Any = None,
+        **options: Any,
+    ) -> Self:
+        """Predict on a grid that covers X, and draw it.
+
+        Parameters
+        ----------
+        estimator : classifier
+            Fitted to two columns; any classifier with ``predict_proba``, unless ``latent_std``.
+        X, y : array-like of shape (n, 2) and (n,)
+            Rows to draw, with their labels. Without y only the extent of X is used.
+        grid_resolution : int, default=100
+            Points along each side.
+        eps : float, default=0.1
+            Margin around X, as a share of its extent.
+        latent_std : bool, default=False
+            Whether to have a second panel with the standard deviation of f.
+        ax : axes, or two of them with ``latent_std``; default=None
+        **options
+            For `plot`.
+
+        Returns
+        -------
+        PredictiveContourDisplay
+        """
+        rows = style.rows_of(X, 2, cls.__name__)
+        low, high = rows.min(axis=0), rows.max(axis=0)
+        edge = eps * np.where(high > low, high - low, 1.0)
+        x0, x1 = (np.linspace(low[j] - edge[j], high[j] + edge[j], grid_resolution) for j in (0, 1))
+        grid = style.like(estimator, np.stack(np.meshgrid(x0, x1), axis=-1).reshape(-1, 2))
+        shape = (len(x1), len(x0))
+        cost = getattr(estimator, "cost_matrix", None)
+        n = len(estimator.classes_)
+        proba = np.asarray(estimator.predict_proba(grid))
+        display = cls(
+            x0,
+            x1,
+            proba.reshape(*shape, n),
+            classes=estimator.classes_,
+            cost=None if cost is None else check_cost(cost, n, n),
+            latent_std=_deviation(estimator, grid, n).reshape(shape) if latent_std else None,
+            X=None if y is None else rows,
+            codes=None if y is None else style.codes_of(y, estimator.classes_),
+            names=style.feature_names(estimator, X, 2),
+        )
+        return display.plot(ax=ax, **options)
+
+    @property
+    def margin(self) -> Array:
+        """By how much the expected cost of a class is below that of the others, (rows, columns, n_classes).
+
+        The decision is the class whose margin is positive.
+        """
+        C = 1.0 - np.eye(self.proba.shape[2]) if self.cost is None else self.cost
+        expected = self.proba @ C
+        others = [np.delete(expected, c, axis=2).min(axis=2) for c in range(expected.shape[2])]
+        out: Array = np.stack(others, axis=2) - expected
+        return out
+
+    def plot(self, ax: Any = None, *, cmap: str = style.SEQUENTIAL, legend: bool = True) -> Self:
+        """Draw the panels.
+
+        Parameters
+        ----------
+        ax : axes, or two of them where ``latent_std`` is known; default=None
+        cmap : str, default="cividis"
+            Colours of the probability of ``classes[1]``, and of the deviation. Three classes or more are
+            mixed of a colour each, paler where they are less certain.
+        legend : bool, default=True
+            Whether to say above the panel which marker is which class.
+        """
+        n = 1 if self.latent_std is None else 2
+        self.figure_, self.axes_ = style.panels(ax, 1, n, (5.2 * n, 4.4), sharex=True, sharey=True)
+        self.ax_ = self.axes_[0]
+        (self._two_classes if self.proba.shape[2] == 2 else self._many_classes)(self.ax_, cmap)
+        if self.latent_std is not None:
+            self._deviation(self.axes_[1], cmap)
+        for i, axis in enumerate(self.axes_):
+            self._finish(axis, legend and i == 0)
+        return self
+
+    def _two_classes(self, axis: Any, cmap: str) -> None:
+        p = self.proba[:, :, 1]
+        filled = axis.contourf(self.x0, self.x1, p, levels=np.linspace(0.0, 1.0, 21), cmap=cmap)
+        label = f"predicted p(y = {self.classes[1]})"  # a name may not be fit for a formula
+        bar = self.figure_.colorbar(filled, ax=axis, label=label, ticks=np.linspace(0.0, 1.0, 6))
+        bar.outline.set_linewidth(0.6)
+        shown = [q for q in LINES if p.min() < q < p.max()]
+        if shown:
+            colours = ["white" if q <= 0.5 else style.DARK for q in shown]
+            kinds = [":" if q == 0.5 else "--" for q in shown]
+            lines = axis.contour(
+                self.x0, self.x1, p, levels=shown, linewidths=0.9, colors=colours, linestyles=kinds
+            )
+            bar.add_lines(lines, erase=False)
+        self.boundary_ = self._borders(axis, [1])
+
+    def _borders(self, axis: Any, chosen: Any) -> list[Any]:
+        """Draw where the margin of a class changes sign, if it does, as a dark line on a pale one."""
+        from matplotlib.patheffects import Normal, Stroke
+
+        drawn = []
+        for c in chosen:
+            margin = self.margin[:, :, c]
+            if margin.min() < 0.0 < margin.max():
+                options = {"colors": "black", "linewidths": 1.8, "zorder": 3}
+                drawn.append(axis.contour(self.x0, self.x1, margin, levels=[0.0], **options))
+                drawn[-1].set(path_effects=[Stroke(linewidth=3.4, foreground="white"), Normal()])
+        return drawn
+
+    def _many_classes(self, axis: Any, cmap: str) -> None:
+        from matplotlib.colors import to_rgb
+
+        n = self.proba.shape[2]
+        colours = np.array([to_rgb(style.style(c)[0]) for c in range(n)])
+        p = self.proba
+        entropy = -(p * np.log(np.maximum(p, 1e-300))).sum(axis=2, keepdims=True) / np.log(n)
+        mixed = p @ colours
+        mixed = mixed + 0.8 * entropy * (1.0 - mixed)  # as pale as it is uncertain
+        axis.imshow(np.clip(mixed, 0.0, 1.0), **self._box())
+        self.boundary_ = self._borders(axis, range(n))
+        for c in range(n):  # so that regions have names without their colours
+            row, column = np.unravel_index(int(self.margin[:, :, c].argmax()), p.shape[:2])
+            if self.X is None and self.margin[row, column, c] > 0.0:
+                axis.text(self.x0[column], self.x1[row], str(self.classes[c]), ha="center", va="center")
+
+    def _box(self) -> dict[str, Any]:
+        half0, half1 = (0.5 * (x[1] - x[0]) for x in (self.x0, self.x1))
+        extent = (self.x0[0] - half0, self.x0[-1] + half0, self.x1[0] - half1, self.x1[-1] + half1)
+        return {"extent": extent, "origin": "lower", "interpolation": "bilinear", "aspect": "auto"}
+
+    def _deviation(self, axis: Any, cmap: str) -> None:
+        shown = axis.contourf(self.x0, self.x1, self.latent_std, levels=14, cmap=cmap)
+        two = self.proba.shape[2] == 2
+        label = "standard deviation of $f$" if two else "standard deviation of the $f_c$"
+        self.figure_.colorbar(shown, ax=axis, label=label).outline.set_linewidth(0.6)
+
+    def _finish(self, axis: Any, legend: bool) -> None:
+        if self.X is not None:
+            style.scatter_classes(axis, self.X, self.codes, self.classes)
+        if legend:
+            from matplotlib.lines import Line2D
+
+            handles = [*axis.get_legend_handles_labels()[0], Line2D([], [], color="black", linewidth=1.8)]
+            labels = [*axis.get_legend_handles_labels()[1], "decision boundary"]
+            style.legend_above(axis, len(labels), handles=handles, labels=labels)
+        axis.set_xlabel(self.names[0])
+        if axis is self.ax_:
+            axis.set_ylabel(self.names[1])
+        axis.set(xlim=(self.x0[0], self.x0[-1]), ylim=(self.x1[0], self.x1[-1]))
+
+
+def _deviation(estimator: Any, grid: Any, n_classes: int) -> Array:
+    """Return the standard deviation of f; of several functions, the root mean square over the classes.
+
+    Joint models know differences of f only, so what is common to the classes is taken out of their
+    covariance first: H cov H with H = I - 11ᵀ/C, whose trace has C - 1 degrees of freedom.
+    """
+    std = np.asarray(estimator.predict_latent(grid, return_std=True)[1])
+    if std.ndim == 1:
+        return std
+    if estimator.multi_class == "one_vs_rest":
+        return np.asarray(np.sqrt((std**2).mean(axis=1)))
+    cov = estimator.predict_latent(grid, return_cov=True)[1]
+    total = np.einsum("icc->i", cov) - cov.sum(axis=(1, 2)) / n_classes
+    return np.asarray(np.sqrt(np.maximum(total, 0.0) / (n_classes - 1)))

@@ -1,0 +1,228 @@
+"""The evidence as a landscape over two hyperparameters, with the path that learning took."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, Self
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from gpclass.plotting import style
+from gpclass.priors import NotPositiveError
+from gpclass.protocols import Array
+
+DROPS = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0)  # nats below the best
+
+
+class EvidenceDisplay:
+    """Log evidence over two hyperparameters, the others as they are, and the path of learning.
+
+    The landscape is Occam's razor: functions that vary too much spread their probability over too many
+    labellings, those that vary too little cannot fit these labels, and the evidence is largest between.
+
+    Parameters
+    ----------
+    first, second : ndarray of shape (columns,) and (rows,)
+        Values of the two hyperparameters on their natural scale.
+    evidence : masked array of shape (rows, columns)
+        Log evidence; masked where the method failed.
+    names : sequence of two str
+    best : ndarray of shape (2,)
+        The values of the fitted kernel.
+    path : ndarray of shape (n_evaluations, 2) or None
+        Values tried while learning, in order.
+
+    Attributes
+    ----------
+    figure_, ax_
+
+    Examples
+    --------
+    >>> import matplotlib; matplotlib.use("Agg")
+    >>> from gpclass import GaussianProcessClassifier
+    >>> from gpclass.datasets import interval
+    >>> from gpclass.kernels import RBF
+    >>> from gpclass.plotting import EvidenceDisplay
+    >>> X, y, _, _ = interval()
+    >>> clf = GaussianProcessClassifier(1.0 * RBF(3.0, (0.1, 100.0))).fit(X, y)
+    >>> display = EvidenceDisplay.from_estimator(clf, grid_resolution=9)
+    >>> display.names, display.evidence.shape
+    (['constant value', 'length scale'], (9, 9))
+    >>> bool(display.evidence.max() <= clf.log_marginal_likelihood_value_ + 1e-6)
+    True
+    """
+
+    def __init__(
+        self,
+        first: Array,
+        second: Array,
+        evidence: Any,
+        *,
+        names: Any,
+        best: Array,
+        path: Array | None = None,
+    ) -> None:
+        self.first, self.second, self.evidence = first, second, evidence
+        self.names, self.best, self.path = names, best, path
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        parameters: Any = (0, 1),
+        *,
+        grid_resolution: int = 30,
+        span: float = 2.5,
+        limits: Any = (None, None),
+        ax: Any = None,
+        **options: Any,
+    ) -> Self:
+        """Find the evidence on a grid, and draw it.
+
+        Parameters
+        ----------
+        estimator : GaussianProcessClassifier
+            Fitted by a method that has an evidence: Laplace, EP or the variational one.
+        parameters : pair of int or str, default=(0, 1)
+            Positions in ``kernel_.theta``, or names as the kernel has them (``"k2__length_scale"``, or
+            ``"k2__length_scale[3]"`` in a vector).
+        grid_resolution : int, default=30
+            Points along each side; each point is an inference.
+        span : float, default=2.5
+            How far to go from the fitted values, in both directions, in natural logarithms. What learning
+            tried within that much more is shown as well.
+        limits : pair of (low, high) or None
+            Ends on the natural scale, in place of ``span``.
+        ax : axes, default=None
+        **options
+            For `plot`.
+
+        Returns
+        -------
+        EvidenceDisplay
+        """
+        kernel = estimator.kernel_
+        names = style.hyperparameter_names(kernel)
+        i, j = (_position(names, parameter) for parameter in parameters)
+        if i == j:
+            raise ValueError(f"Both parameters are {names[i]!r}: choose two different ones of {names}.")
+        theta = np.array(kernel.theta, dtype=float)
+        path = _path(estimator, len(theta))
+        a, b = (
+            _axis(theta[k], kernel.bounds[k], path, k, grid_resolution, span, ends)
+            for k, ends in zip((i, j), limits, strict=True)
+        )
+        display = cls(
+            np.exp(a),
+            np.exp(b),
+            _landscape(estimator, theta, (i, j), a, b),
+            names=[style.short_names(names)[k] for k in (i, j)],
+            best=np.exp(theta[[i, j]]),
+            path=None if path is None else np.exp(path[:, [i, j]]),
+        )
+        return display.plot(ax=ax, **options)
+
+    def plot(self, ax: Any = None, *, cmap: str = style.SEQUENTIAL) -> Self:
+        """Draw contours of the log evidence, labelled by how far below the best they are.
+
+        Parameters
+        ----------
+        ax : axes, default=None
+        cmap : str, default="cividis"
+        """
+        from matplotlib.colors import BoundaryNorm
+
+        self.figure_, axes = style.panels(ax, 1, 1, (5.6, 4.4))
+        axis = self.ax_ = axes[0]
+        axis.set(xscale="log", yscale="log")  # before labels are placed on the lines
+        top = float(self.evidence.max())
+        below = self.evidence - top
+        drops = [drop for drop in DROPS if -drop > float(below.min())]
+        levels = np.array([min(float(below.min()), -1e-3) - 1e-9, *(-np.array(drops[::-1]))])
+        options = {"levels": levels, "norm": BoundaryNorm(levels, 256)}
+        filled = axis.contourf(self.first, self.second, below, cmap=cmap, **options)
+        if len(levels) > 2:
+            white = {"levels": levels[1:-1], "colors": "white", "linewidths": 0.8, "linestyles": "-"}
+            axis.clabel(axis.contour(self.first, self.second, below, **white), fmt=_signed, fontsize=7)
+        label = f"log evidence less its best, {_signed(top, 4)}"
+        bar = self.figure_.colorbar(filled, ax=axis, label=label, spacing="uniform")
+        bar.set_ticks(levels[1:], labels=[_signed(value) for value in levels[1:]])
+        bar.outline.set_linewidth(0.6)
+        self._learning(axis)
+        axis.set(xlabel=self.names[0], ylabel=self.names[1])
+        axis.set(xlim=self.first[[0, -1]], ylim=self.second[[0, -1]])
+        return self
+
+    def _learning(self, axis: Any) -> None:
+        from matplotlib.patheffects import Normal, Stroke
+
+        halo = [Stroke(linewidth=3.0, foreground="black"), Normal()]
+        if self.path is not None and len(self.path):
+            axis.plot(*self.path.T, "-", color="white", linewidth=1.2, path_effects=halo, zorder=3)
+            dots = {"color": "white", "markeredgecolor": "black", "zorder": 4}
+            axis.plot(*self.path.T, "o", markersize=3.5, label="tried while learning", linestyle="", **dots)
+            axis.plot(*self.path[:1].T, "s", markersize=7, label="start", linestyle="", **dots)
+        axis.plot(
+            *self.best,
+            "*",
+            color="white",
+            markeredgecolor="black",
+            markersize=14,
+            label="fitted",
+            zorder=5,
+            linestyle="",
+        )
+        style.legend_above(axis, 3, fontsize=8)
+
+
+def _signed(value: float, digits: int = 3) -> str:
+    return f"{value + 0.0:.{digits}g}".replace("-", "−")
+
+
+def _position(names: list[str], parameter: Any) -> int:
+    """Return the place of a hyperparameter in theta, given as that or by its name."""
+    if not isinstance(parameter, str):
+        if not 0 <= parameter < len(names):
+            raise ValueError(f"There is no hyperparameter {parameter}: the kernel has {len(names)}, {names}.")
+        return int(parameter)
+    found = [i for i, name in enumerate(names) if parameter in (name, name.split("__")[-1])]
+    if len(found) != 1:
+        how = "none" if not found else "several"
+        raise ValueError(
+            f"The name {parameter!r} fits {how} of the hyperparameters, expected one of {names}."
+        )
+    return found[0]
+
+
+def _path(estimator: Any, n: int) -> Array | None:
+    """Return the thetas tried while learning, if one model was learned."""
+    theta = getattr(estimator.history_, "theta", None)
+    return theta if theta is not None and np.ndim(theta) == 2 and theta.shape[1] == n else None
+
+
+def _axis(best: float, bounds: Array, path: Array | None, k: int, size: int, span: float, ends: Any) -> Array:
+    if ends is not None:
+        return np.linspace(np.log(ends[0]), np.log(ends[1]), size)
+    low, high = best - span, best + span
+    if path is not None:
+        near = path[np.abs(path[:, k] - best) < 2.0 * span, k]
+        low, high = min(low, near.min(initial=low) - 0.2), max(high, near.max(initial=high) + 0.2)
+    return np.linspace(max(low, bounds[0]), min(high, bounds[1]), size)
+
+
+def _landscape(estimator: Any, theta: Array, chosen: tuple[int, int], a: Array, b: Array) -> Any:
+    values: Any = np.ma.array(np.zeros((len(b), len(a))), mask=True)
+    theta = theta.copy()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # far from the best, and nothing rests on it
+        for row, second in enumerate(b):
+            for column, first in enumerate(a):
+                theta[list(chosen)] = first, second
+                try:
+                    values[row, column] = estimator.log_marginal_likelihood(theta)
+                except NotPositiveError:
+                    continue
+    if values.mask.all():
+        raise ValueError("The evidence is known nowhere on this grid: choose other limits.")
+    return values

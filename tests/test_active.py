@@ -1,0 +1,235 @@
+"""Scores of active learning against dense integration, Monte Carlo and actual refits."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy.integrate import quad
+from scipy.special import entr, expit, log_expit, log_ndtr, ndtr
+from scipy.stats import multivariate_normal, norm
+from sklearn.datasets import load_iris
+from sklearn.linear_model import LogisticRegression
+
+from gpclass import GaussianProcessClassifier, active
+from gpclass.active.gaussian import expected_entropy
+from gpclass.datasets import interval
+from gpclass.kernels import RBF
+from gpclass.likelihoods import Logit, Probit
+from gpclass.mcmc import MCMC
+
+SPLIT = interval()
+KERNEL = 4.0 * RBF(10.0)
+POOL, TARGETS = SPLIT.X_test[3::8], SPLIT.X_test[::5]
+LINKS = {"probit": (Probit(), ndtr, log_ndtr), "logit": (Logit(), expit, log_expit)}
+
+
+def fit(X=SPLIT.X, y=SPLIT.y, **options):
+    return GaussianProcessClassifier(**({"kernel": KERNEL, "optimizer": None} | options)).fit(X, y)
+
+
+def binary_entropy(f, log_link):
+    a, b = log_link(f), log_link(-f)
+    return -(np.exp(a) * a + np.exp(b) * b)
+
+
+class TestBald:
+    @pytest.mark.parametrize("name", ["probit", "logit"])
+    @pytest.mark.parametrize("std", [1e-3, 0.3, 0.99, 1.7, 6.0, 80.0])
+    @pytest.mark.parametrize("mean", [0.0, -1.3, 9.0])
+    def test_expected_entropy_by_adaptive_quadrature(self, name, std, mean):
+        likelihood, _, log_link = LINKS[name]
+        ends = max(mean - 12 * std, -60.0), min(mean + 12 * std, 60.0)  # the entropy is below 1e-24 beyond
+        truth = quad(
+            lambda f: binary_entropy(f, log_link) * norm.pdf(f, mean, std),
+            *ends,
+            points=np.clip([-5.0, 0.0, 5.0, mean], *ends),
+            epsabs=1e-13,
+            epsrel=1e-11,
+            limit=500,
+        )[0]
+        assert_allclose(expected_entropy(likelihood, np.array([mean]), np.array([std])), truth, atol=1e-10)
+
+    @pytest.mark.parametrize("name", ["probit", "logit"])
+    def test_is_the_mutual_information(self, name):
+        clf = fit(likelihood=name)
+        _, link, log_link = LINKS[name]
+        mean, std = clf.predict_latent(POOL, return_std=True)
+        f = mean[:, None] + std[:, None] * np.linspace(-10, 10, 20001)
+        weight = norm.pdf(np.linspace(-10, 10, 20001)) * 1e-3
+        p = link(f) @ weight
+        truth = entr(p) + entr(1 - p) - binary_entropy(f, log_link) @ weight
+        assert_allclose(active.bald(clf, POOL), truth, atol=1e-9)
+
+    def test_is_not_above_the_entropy_and_not_below_zero(self):
+        clf = fit()
+        score, whole = active.bald(clf, SPLIT.X_test), active.entropy(clf, SPLIT.X_test)
+        assert ((score >= 0.0) & (score <= whole)).all()
+
+    def test_sampled_posterior(self):
+        clf = fit(inference=MCMC(n_draws=500), random_state=0)
+        p = ndtr(clf.sample_latent(POOL, 200_000, random_state=1))
+        mean = p.mean(axis=1)
+        truth = entr(mean) + entr(1 - mean) - (entr(p) + entr(1 - p)).mean(axis=1)
+        assert_allclose(active.bald(clf, POOL), truth, atol=4e-3)
+
+    @pytest.mark.parametrize("options", [{"likelihood": "softmax"}, {"multi_class": "one_vs_rest"}])
+    def test_three_classes_by_many_draws(self, options):
+        X, y = load_iris(return_X_y=True)
+        X = (X - X.mean(axis=0)) / X.std(axis=0)
+        clf = fit(X[::3], y[::3], kernel=4.0 * RBF(2.0), **options)
+        rows = X[[1, 52, 70, 77, 110, 133]]
+        rng = np.random.default_rng(0)
+        score = active.bald(clf, rows)
+        for i, row in enumerate(rows):
+            if "likelihood" in options:
+                mean, cov = clf.predict_latent([row], return_cov=True)
+                raw = np.exp(rng.multivariate_normal(mean[0], cov[0], size=200_000))
+            else:
+                mean, std = clf.predict_latent([row], return_std=True)
+                raw = ndtr(mean + std * rng.standard_normal((200_000, 3)))
+            p = raw / raw.sum(axis=1, keepdims=True)
+            truth = entr(p.mean(axis=0)).sum() - entr(p).sum(axis=1).mean()
+            assert abs(score[i] - truth) < 4e-3
+
+    def test_multiprobit_of_two_functions_is_the_probit(self):
+        clf, two = fit(inference="ep"), fit(inference="ep", likelihood="multiprobit")
+        # The lead f₁ - f₀ of two functions with e₁ - e₀ of variance 2 is the probit's f scaled by √2.
+        assert_allclose(active.bald(two, POOL), active.bald(clf, POOL), atol=3e-3)
+
+    def test_one_vs_one_is_refused(self):
+        X, y = load_iris(return_X_y=True)
+        clf = fit(X[::5], y[::5], kernel=RBF(1.0), multi_class="one_vs_one")
+        with pytest.raises(ValueError, match="has no latent function"):
+            active.bald(clf, X[:2])
+        assert len(active.query(clf, X[::7], n=3, score="entropy")) == 3
+
+
+def test_entropy_takes_any_classifier():
+    clf = LogisticRegression().fit(SPLIT.X, SPLIT.y)
+    p = clf.predict_proba(POOL)
+    assert_allclose(active.entropy(clf, POOL), -(p * np.log(p)).sum(axis=1))
+    assert len(active.query(clf, POOL, n=2, score="entropy")) == 2
+    with pytest.raises(ValueError, match="has no latent function"):
+        active.query(clf, POOL)
+
+
+class TestExpectedReduction:
+    """I(y; y_t) under the posterior, a bivariate normal orthant probability for the probit."""
+
+    def exact(self, clf):
+        X = np.concatenate([POOL, TARGETS])
+        mean, cov = clf.predict_latent(X, return_cov=True)
+        scale = np.sqrt(1.0 + np.diag(cov))
+        z, n = mean / scale, len(POOL)
+        out = np.zeros(n)
+        for i in range(n):
+            for t in range(n, len(X)):
+                rho = cov[i, t] / (scale[i] * scale[t])
+                joint = np.empty((2, 2))
+                for a, s in enumerate((-1.0, 1.0)):
+                    for b, u in enumerate((-1.0, 1.0)):
+                        shape = [[1.0, s * u * rho], [s * u * rho, 1.0]]
+                        joint[a, b] = multivariate_normal.cdf([s * z[i], u * z[t]], cov=shape)
+                own, other = joint.sum(axis=1), joint.sum(axis=0)
+                out[i] += entr(own).sum() + entr(other).sum() - entr(joint).sum()
+        return out / len(TARGETS)
+
+    def test_against_orthant_probabilities(self):
+        clf = fit()
+        truth = self.exact(clf)
+        score = active.expected_log_loss_reduction(clf, POOL, TARGETS)
+        assert_allclose(score, truth, atol=0.12 * truth.max())
+        assert np.argmax(score) == np.argmax(truth)
+
+    @pytest.mark.parametrize("likelihood", ["probit", "logit"])
+    @pytest.mark.parametrize("inference", ["ep", "vi"])
+    def test_against_refits(self, inference, likelihood):
+        options = {"inference": inference, "likelihood": likelihood}
+        clf = fit(**options)
+
+        def loss(model):
+            return entr(model.predict_proba(TARGETS)).sum(axis=1).mean()
+
+        truth = []
+        for row, p in zip(POOL, clf.predict_proba(POOL), strict=True):
+            refits = [fit(np.vstack([SPLIT.X, row]), np.append(SPLIT.y, c), **options) for c in (0, 1)]
+            truth.append(loss(clf) - p @ [loss(model) for model in refits])
+        score = active.expected_log_loss_reduction(clf, POOL, TARGETS)
+        assert_allclose(score, truth, atol=0.12 * max(truth))
+        assert np.corrcoef(score, truth)[0, 1] > 0.99
+
+    def test_one_label_moves_the_targets_as_ep_does(self):
+        """With one datum in all, moment matching is exact: the update is that of the prior."""
+        far = fit(np.array([[1e4], [-1e4]]), np.array([0, 1]), inference="ep")
+        one = fit(np.array([[1e4], [-1e4], [50.0]]), np.array([0, 1, 1]), inference="ep")
+        target = np.array([[55.0]])
+        gain = active.expected_log_loss_reduction(far, [[50.0]], target)
+        left = entr(one.predict_proba(target)).sum()  # the same for either label, by symmetry
+        assert_allclose(gain, np.log(2.0) - left, atol=1e-8)
+
+    def test_rows_are_scored_one_by_one(self):
+        clf = fit()
+        whole = active.expected_log_loss_reduction(clf, POOL, TARGETS)
+        single = [active.expected_log_loss_reduction(clf, row[None], TARGETS)[0] for row in POOL]
+        assert_allclose(whole, single, rtol=1e-9)
+        own = active.expected_log_loss_reduction(clf, POOL)
+        assert_allclose(own, active.expected_log_loss_reduction(clf, POOL, POOL), rtol=1e-12)
+
+    def test_by_draws(self):
+        clf = fit(inference=MCMC(n_draws=500), random_state=0)
+        score = active.expected_log_loss_reduction(clf, POOL, TARGETS, n_draws=20_000)
+        truth = active.expected_log_loss_reduction(fit(inference="ep"), POOL, TARGETS)
+        assert np.corrcoef(score, truth)[0, 1] > 0.97
+        assert_allclose(score, truth, atol=0.3 * truth.max())
+
+
+class TestQuery:
+    def test_one_row_has_the_largest_score(self):
+        clf = fit()
+        for name in ("bald", "entropy", "expected_log_loss_reduction"):
+            best = np.argmax(getattr(active, name)(clf, SPLIT.X_test))
+            assert active.query(clf, SPLIT.X_test, score=name).tolist() == [best]
+            assert active.query(clf, SPLIT.X_test, n=3, score=name)[0] == best
+
+    def test_a_batch_is_diverse_and_distinct(self):
+        clf = fit()
+        top = np.argsort(-active.bald(clf, SPLIT.X_test))[:6]
+        batch = active.query(clf, SPLIT.X_test, n=6)
+        assert len(set(batch)) == 6
+        assert np.ptp(SPLIT.X_test[top]) < 10.0 < np.ptp(SPLIT.X_test[batch])
+
+    @pytest.mark.parametrize("score", ["bald", "expected_log_loss_reduction"])
+    def test_second_row_is_the_best_given_the_label_of_the_first(self, score):
+        """Refits with either label of the first row, weighted by its probability, judge the second."""
+        clf = fit(inference="ep")
+        X = SPLIT.X_test[::3]
+        first, second = active.query(clf, X, n=2, score=score)
+        worth = np.zeros(len(X))
+        for c, p in enumerate(clf.predict_proba(X[[first]])[0]):
+            refit = fit(np.vstack([SPLIT.X, X[first]]), np.append(SPLIT.y, c), inference="ep")
+            worth += p * getattr(active, score)(refit, X)
+        worth[first] = -np.inf
+        assert worth[second] > 0.9 * worth.max()
+
+    def test_batches_by_draws_agree_with_the_gaussian_ones(self):
+        clf = fit(inference="ep")
+        sampled = fit(inference=MCMC(n_draws=500), random_state=0)
+        X = SPLIT.X_test[::3]
+        mine = X[active.query(clf, X, n=2)].ravel()
+        theirs = X[active.query(sampled, X, n=2, n_draws=10_000)].ravel()
+        assert (np.abs(np.sort(mine) - np.sort(theirs)) <= 6.0).all()
+
+    def test_three_classes_and_callables(self):
+        X, y = load_iris(return_X_y=True)
+        clf = fit(X[::5], y[::5], kernel=4.0 * RBF(1.0), likelihood="softmax")
+        assert len(set(active.query(clf, X, n=4, n_draws=500))) == 4
+        chosen = active.query(clf, X, n=4, score=lambda clf, X: -np.arange(len(X)))
+        assert chosen.tolist() == [0, 1, 2, 3]
+
+    def test_errors(self):
+        clf = fit()
+        with pytest.raises(ValueError, match="n=9 rows were asked for"):
+            active.query(clf, POOL[:3], n=9)
+        with pytest.raises(ValueError, match="score='luck' is not known"):
+            active.query(clf, POOL, score="luck")
