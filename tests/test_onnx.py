@@ -1,0 +1,250 @@
+"""An exported classifier says what the original says, to 1e-9, in another program."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.special import erfcx, log_ndtr, ndtr
+from scipy.stats import multivariate_normal
+
+from gpclass import GaussianProcessClassifier
+from gpclass.kernels import (
+    RBF,
+    Columns,
+    CompoundKernel,
+    DotProduct,
+    ExpSineSquared,
+    Matern,
+    NeuralNetwork,
+    RationalQuadratic,
+    WhiteKernel,
+)
+from gpclass.likelihoods import Logit
+from gpclass.mcmc import MCMC, EllipticalSlice
+from gpclass.onnx import OnnxExportError, to_onnx
+from gpclass.onnx.functions import bivariate, logistic_pair, normal_pair, scaled_erfc
+from gpclass.onnx.graph import IR_VERSION, OPSET, Graph
+
+onnx = pytest.importorskip("onnx")
+runtime = pytest.importorskip("onnxruntime")
+
+
+def session(model: bytes):
+    return runtime.InferenceSession(model, providers=["CPUExecutionProvider"])
+
+
+def evaluate(function, *columns):
+    """Return what a function of columns gives when the runtime works it out."""
+    graph, helper = Graph(), onnx.helper
+    names = [f"i{k}" for k in range(len(columns))]
+    out = function(*(graph.input(name) for name in names))
+    outs = out if isinstance(out, tuple) else (out,)
+    kind = onnx.TensorProto.DOUBLE
+    described = helper.make_graph(
+        graph.nodes,
+        "f",
+        [helper.make_tensor_value_info(name, kind, [None, 1]) for name in names],
+        [helper.make_tensor_value_info(o.name, kind, None) for o in outs],
+        graph.constants,
+    )
+    model = helper.make_model(
+        described, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=IR_VERSION
+    )
+    feed = {name: np.asarray(c, dtype=float)[:, None] for name, c in zip(names, columns, strict=True)}
+    got = [a[:, 0] for a in session(model.SerializeToString()).run(None, feed)]
+    return got if isinstance(out, tuple) else got[0]
+
+
+# -------------------------------------------------------------------------------- functions
+
+
+def test_scaled_erfc():
+    x = np.concatenate([[0.0], np.logspace(-12, 8, 400), np.linspace(0.0, 30.0, 400)])
+    assert np.abs(evaluate(scaled_erfc, x) / erfcx(x) - 1.0).max() < 4e-15
+
+
+def test_normal_distribution_function():
+    z = np.linspace(-37.0, 37.0, 2001)
+    low, high = evaluate(normal_pair, z)
+    assert np.abs(low / ndtr(-z) - 1.0).max() < 1e-12
+    assert np.abs(high / ndtr(z) - 1.0).max() < 1e-12
+
+
+def test_average_of_the_logistic_function():
+    # Against mpmath's quadrature, relative to the smaller of the two.
+    mp = pytest.importorskip("mpmath")
+    cases = [(0.0, 1.0), (-1.0, 0.01), (3.0, 0.49), (-2.0, 0.51), (5.0, 30.0), (-40.0, 9.0), (-30.0, 400.0)]
+    mean, var = np.array(cases).T
+    low, high = evaluate(logistic_pair, mean, var)
+    for m, v, a, b in zip(mean, var, low, high, strict=True):
+        s = mp.sqrt(v)
+
+        def integrand(f, m=m, s=s):
+            return mp.npdf(f, m, s) / (1 + mp.exp(-f))
+
+        ends = sorted({m + k * s for k in (-14, -7, -3, 0, 3, 7, 14)} | {mp.mpf(0), m + v})
+        with mp.workdps(30):
+            truth = float(mp.quad(integrand, ends))
+        assert abs(b / truth - 1.0) < 1e-10
+        assert abs(a + b - 1.0) < 1e-15
+
+
+def test_two_correlated_normals():
+    rng = np.random.default_rng(0)
+    r = np.concatenate([rng.uniform(-0.99, 0.99, 60), [-0.9999, 0.9999, 0.99999, 0.0, -0.5, 0.5]])
+    h, k = rng.normal(size=(2, len(r))) * 1.5
+    h[-9:-6] = k[-9:-6] + 1e-4
+    r[-9:-6] = [0.999, 0.9999, 0.99]
+    one = np.ones(len(r))
+    got = evaluate(lambda h, k, c, u, v: bivariate(h, k, c, (u, v)), h, k, r * 6.0, 4.0 * one, 9.0 * one)
+    for i in range(len(r)):
+        truth = multivariate_normal([0.0, 0.0], [[1.0, r[i]], [r[i], 1.0]]).cdf([h[i], k[i]])
+        assert abs(got[i] - truth) < 1e-10, r[i]
+
+
+# ------------------------------------------------------------------------------------ models
+
+
+def data(n=40, n_classes=2, d=3):
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(n, d))
+    f = X[:, 0] + np.sin(2.0 * X[:, -1]) + 0.3 * rng.normal(size=n)
+    return X, np.digitize(f, np.quantile(f, np.arange(1, n_classes) / n_classes))
+
+
+def assert_agrees(clf, X, classes=None):
+    """Fit, export, and hold the two against each other at and far from the data."""
+    rng = np.random.default_rng(2)
+    Z = np.concatenate([rng.normal(size=(150, X.shape[1])) * 2.0, X, 30.0 * X[:10]])
+    label, proba = session(to_onnx(clf)).run(["label", "probabilities"], {"X": Z})
+    truth = clf.predict_proba(Z)
+    assert proba.dtype == np.float64
+    assert np.abs(proba - truth).max() < 1e-9
+    ordered = np.sort(truth, axis=1)
+    clear = ordered[:, -1] - ordered[:, -2] > 1e-9
+    assert (label == clf.predict(Z))[clear].all()
+    assert clear.sum() > 100
+
+
+KERNELS = [
+    9.0 * RBF([1.0, 2.0, 3.0]),
+    1e6 * RBF(0.5),
+    2.0 * Matern([1.0, 2.0, 3.0], nu=0.5),
+    2.0 * Matern(nu=1.5) + 0.5 * RBF(3.0),
+    1e4 * Matern(2.0, nu=2.5) * RBF(5.0),
+    Matern(nu=np.inf),
+    DotProduct() + RationalQuadratic() + WhiteKernel(0.1),
+    5.0 * Columns(ExpSineSquared(), [1]) * Columns(RBF(), slice(0, 3, 2)) ** 2,
+    RBF(1e-3) + RBF(1.0),
+]
+
+
+@pytest.mark.parametrize("likelihood", ["probit", "logit"])
+@pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: str(kernel)[:30])
+def test_kernels(kernel, likelihood):
+    X, y = data()
+    clf = GaussianProcessClassifier(kernel, likelihood=likelihood, optimizer=None, inference="laplace")
+    assert_agrees(clf.fit(X, y), X)
+
+
+@pytest.mark.parametrize("likelihood", ["probit", "logit"])
+@pytest.mark.parametrize("inference", ["vi", "ep", "laplace"])
+def test_methods_with_learned_hyperparameters(likelihood, inference):
+    X, y = data()
+    assert_agrees(GaussianProcessClassifier(likelihood=likelihood, inference=inference).fit(X, y), X)
+
+
+@pytest.mark.parametrize("route", ["map", "mackay"])
+@pytest.mark.parametrize("likelihood", ["probit", "logit", "softmax", "multiprobit"])
+@pytest.mark.parametrize("n_classes", [2, 5])
+def test_other_routes(route, likelihood, n_classes):
+    X, y = data(40, n_classes)
+    settings = {"likelihood": likelihood, "integration": route, "optimizer": None, "inference": "laplace"}
+    assert_agrees(GaussianProcessClassifier(9.0 * RBF(), **settings).fit(X, y), X)
+
+
+@pytest.mark.parametrize("likelihood", ["probit", "logit"])
+@pytest.mark.parametrize("multi_class", ["one_vs_rest", "one_vs_one"])
+@pytest.mark.parametrize("n_classes", [3, 6])
+def test_several_models(likelihood, multi_class, n_classes):
+    X, y = data(60, n_classes)
+    settings = {"likelihood": likelihood, "multi_class": multi_class, "inference": "laplace"}
+    assert_agrees(GaussianProcessClassifier(30.0 * RBF(), optimizer=None, **settings).fit(X, y), X)
+
+
+@pytest.mark.parametrize("inference", ["vi", "ep", "laplace"])
+@pytest.mark.parametrize(
+    "kernel",
+    [1.0 * RBF(), 100.0 * RBF(3.0), CompoundKernel([1.0 * RBF(), 30.0 * Matern(), RBF(3.0)])],
+    ids=["small", "large", "own"],
+)
+def test_three_classes_in_one_model(kernel, inference):
+    X, y = data(45, 3)
+    assert_agrees(GaussianProcessClassifier(kernel, inference=inference, optimizer=None).fit(X, y), X)
+
+
+@pytest.mark.parametrize("likelihood", ["softmax", "multiprobit"])
+def test_two_classes_in_one_model(likelihood):
+    X, y = data()
+    assert_agrees(GaussianProcessClassifier(9.0 * RBF(), likelihood=likelihood, optimizer=None).fit(X, y), X)
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [np.array([5, -3, 2]), np.array(["low", "mid", "höch"]), np.array([0.0, 1.0, 4.0])],
+    ids=lambda labels: labels.dtype.kind,
+)
+def test_labels_and_costs(labels, tmp_path):
+    X, y = data(45, 3)
+    clf = GaussianProcessClassifier(
+        1.0 * RBF(), optimizer=None, cost_matrix=[[0, 1, 9], [2, 0, 1], [1, 1, 0]]
+    )
+    clf.fit(X, labels[y])
+    model = to_onnx(clf, tmp_path / "model.onnx")
+    assert (tmp_path / "model.onnx").read_bytes() == model
+    label, proba = session(model).run(["label", "probabilities"], {"X": X})
+    assert (label == clf.predict(X)).all()
+    assert (label != clf.classes_[proba.argmax(axis=1)]).any()
+
+
+def test_one_row_and_none():
+    X, y = data()
+    run = session(to_onnx(GaussianProcessClassifier(1.0 * RBF(), optimizer=None).fit(X, y))).run
+    assert run(None, {"X": X[:1]})[1].shape == (1, 2)
+    assert run(None, {"X": X[:0]})[1].shape == (0, 2)
+
+
+def test_only_standard_operators():
+    X, y = data(30, 3)
+    model = onnx.load_from_string(to_onnx(GaussianProcessClassifier(1.0 * RBF(), optimizer=None).fit(X, y)))
+    assert {node.domain for node in model.graph.node} == {""}
+    assert [output.name for output in model.graph.output] == ["label", "probabilities"]
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_what_has_no_form_is_named():
+    X, y = data(24, 4)
+    short = MCMC(EllipticalSlice(), n_chains=2, n_draws=5, n_warmup=2)
+    for settings, word in [
+        ({"likelihood": "softmax", "inference": "laplace"}, "one_vs_rest"),
+        ({"inference": "laplace"}, "4 classes"),
+        ({"integration": "monte_carlo", "inference": "laplace"}, "monte_carlo"),
+        ({"kernel": NeuralNetwork(), "multi_class": "one_vs_rest"}, "NeuralNetwork"),
+        ({"kernel": Matern(nu=0.7), "multi_class": "one_vs_rest"}, "nu"),
+        ({"inference": short, "random_state": 0}, "sampled"),
+    ]:
+        given = {"kernel": 1.0 * RBF(), "optimizer": None} | settings
+        clf = GaussianProcessClassifier(**given).fit(X, y)
+        with pytest.raises(OnnxExportError, match=word):
+            to_onnx(clf)
+
+
+def test_a_likelihood_of_ones_own_is_refused():
+    class Mine(Logit):
+        def log_predict(self, mean, var):
+            return np.stack([log_ndtr(-mean), log_ndtr(mean)], axis=-1)
+
+    X, y = data()
+    clf = GaussianProcessClassifier(1.0 * RBF(), likelihood=Mine(), optimizer=None, inference="laplace")
+    with pytest.raises(OnnxExportError, match="likelihood"):
+        to_onnx(clf.fit(X, y))
