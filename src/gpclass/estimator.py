@@ -14,7 +14,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from gpclass.decision import bayes_decision, check_cost
-from gpclass.fitted import FittedAttributes, one_or_list
+from gpclass.fitted import FittedAttributes
 from gpclass.fitting import complaints, fit_model
 from gpclass.hyperprior import Hyperprior
 from gpclass.kernels import bind_columns, settable
@@ -27,16 +27,18 @@ from gpclass.options import (
     MULTI_CLASS,
     check_parameters,
     check_present,
+    inducing_for,
     inference_of,
     likelihood_of,
     takes_label_weights,
 )
 from gpclass.progress import reporter
 from gpclass.protocols import Array, HasLink, Inference, Likelihood
+from gpclass.streaming import Streaming, as_source, fit_source, lazily
 from gpclass.validation import check_inputs, default_kernel
 
 
-class GaussianProcessClassifier(FittedAttributes, ClassifierMixin, BaseEstimator):
+class GaussianProcessClassifier(FittedAttributes, Streaming, ClassifierMixin, BaseEstimator):
     """Gaussian-process classification, a drop-in for scikit-learn's class of the same name.
 
     A latent function f with a Gaussian-process prior is squashed to class probabilities by a
@@ -82,8 +84,9 @@ class GaussianProcessClassifier(FittedAttributes, ClassifierMixin, BaseEstimator
     hyperprior : mapping of str to frozen scipy.stats distribution, default=None
         Priors on hyperparameters on their natural scale, by the kernel's names for them
         (``{"k2__length_scale": scipy.stats.lognorm(1.0)}``, or ``"length_scale"`` for all so called).
-    inducing : {"auto"} or None, default="auto"
-        The prior is exact on all training rows, however chosen.
+    inducing : "auto", int, array, `gpclass.scale.Inducing` or None, default="auto"
+        Inducing inputs, for more rows than n x n matrices allow: how many, which, or all settings. "auto" has
+        none up to a few thousand rows, then as many as are needed, 1,000 at most. None has none ever.
     class_weight : mapping, "balanced" or None, default=None
         Weights of the classes, multiplied into ``sample_weight``.
     cost_matrix : array of shape (n_classes, n_classes), default=None
@@ -149,7 +152,7 @@ class GaussianProcessClassifier(FittedAttributes, ClassifierMixin, BaseEstimator
         n_jobs: int | None = None,
         hyperparameters: str = "learn",
         hyperprior: Mapping[str, Any] | None = None,
-        inducing: str | None = "auto",
+        inducing: Any = "auto",
         class_weight: Any = None,
         cost_matrix: Any = None,
         integration: str = "exact",
@@ -176,22 +179,31 @@ class GaussianProcessClassifier(FittedAttributes, ClassifierMixin, BaseEstimator
 
     # ------------------------------------------------------------------------------- fit
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, client: Any = None) -> Self:
         """Learn the hyperparameters and infer the latent function.
 
         Parameters
         ----------
         X : array-like of shape (n, n_features), or sequence of objects for kernels on such
+            Also, to be passed over and never held in memory: a Dask array or data frame, the path of a
+            Parquet file or folder, a source of `gpclass.scale`, or a function that yields blocks (X, y).
         y : array-like of shape (n,) or (n, n_classes)
             Labels of any kind; or a matrix of floats, whose rows are class probabilities (soft labels).
-            Its columns are the classes: their positions, or the names in a data frame.
+            Its columns are the classes: their positions, or the names in a data frame. For files, and for a
+            Dask data frame if one likes, the name of the column.
         sample_weight : array-like of shape (n,), default=None
             Weight k counts a row as k copies of it.
+        client : distributed.Client, default=None
+            Where to work on a Dask collection or on files; for the former the current one if None.
 
         Returns
         -------
         self
         """
+        source = as_source(X, y, sample_weight, client)
+        if source is not None:
+            fit_source(self, source)
+            return self
         check_parameters(self)
         vectors = self.kernel is None or bool(self.kernel.requires_vector_input)
         soft = soft_classes(y)
@@ -214,13 +226,14 @@ class GaussianProcessClassifier(FittedAttributes, ClassifierMixin, BaseEstimator
             fitted = self._fit_models(problem, data.codes, len(classes), seed, report)
         # Only now: a fit that fails leaves the last one as it was.
         self.base_estimator_, self._seed = fitted, seed
-        self._home = (data.kept, data.home, data.truth)
+        in_passes = hasattr(fitted.models[0], "report")  # and so nothing is known of single rows
+        self._home = (None, None, None) if in_passes else (data.kept, data.home, data.truth)
         self.classes_, self.n_classes_ = classes, len(classes)
         for model in self.base_estimator_.models:
             for sentence in complaints(model, at_bounds=self.kernel is not None):
                 warnings.warn(sentence, ConvergenceWarning, stacklevel=2)
         evidences = [model.evidence for model in self.base_estimator_.models]
-        self.log_marginal_likelihood_value_ = None if None in evidences else np.mean(evidences)
+        self.log_marginal_likelihood_value_: Any = None if None in evidences else np.mean(evidences)
         return self
 
     def _fit_models(self, problem: Problem, codes: Any, n_classes: int, seed: int, report: Any) -> Any:
@@ -231,6 +244,7 @@ class GaussianProcessClassifier(FittedAttributes, ClassifierMixin, BaseEstimator
             n_jobs=self.n_jobs,
             report=report,
             sample=self.hyperparameters == "sample",
+            inducing=inducing_for(self, problem.X, n_classes),
         )
         if n_classes > 2 or isinstance(problem.likelihood, Softmax | MultiProbit):
             return MULTI_CLASS[self.multi_class](problem, codes, n_classes, plan, seed)
@@ -248,6 +262,7 @@ class GaussianProcessClassifier(FittedAttributes, ClassifierMixin, BaseEstimator
 
     # ----------------------------------------------------------------------- predictions
 
+    @lazily(labels=True)
     def predict(self, X: Any) -> Any:
         """Return the class of least expected cost for each row: the Bayes decision on `predict_proba`."""
         X, route, cost = self._check_fitted_inputs(X), self.integration, None
@@ -258,10 +273,12 @@ class GaussianProcessClassifier(FittedAttributes, ClassifierMixin, BaseEstimator
         log_proba = self.base_estimator_.log_proba(X, route, self._rng())
         return self.classes_[bayes_decision(np.exp(log_proba), cost)]
 
+    @lazily()
     def predict_proba(self, X: Any) -> Array:
         """Return class probabilities, shape (n, n_classes), columns as in ``classes_``."""
         return np.exp(self.predict_log_proba(X))
 
+    @lazily()
     def predict_log_proba(self, X: Any) -> Array:
         """Return log class probabilities, without underflow, shape (n, n_classes)."""
         X = self._check_fitted_inputs(X)
@@ -323,19 +340,6 @@ class GaussianProcessClassifier(FittedAttributes, ClassifierMixin, BaseEstimator
         return latent
 
     # -------------------------------------------------------------------------- evidence
-
-    def check_approximation(self, n_samples: int = 2000, random_state: Any = None) -> Any:
-        """Measure how wrong the approximation is, by importance sampling from it.
-
-        Returns an `gpclass.evidence.ApproximationCheck` (for several two-class models a list): evidence,
-        corrected evidence with its standard error, how far the probabilities at the training inputs
-        shift, and whether the correction can be believed.
-        """
-        from gpclass.checking import check
-
-        check_is_fitted(self)
-        rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
-        return one_or_list([check(model, n_samples, rng) for model in self.base_estimator_.models])
 
     def log_marginal_likelihood(
         self, theta: Any = None, eval_gradient: bool = False, clone_kernel: bool = True

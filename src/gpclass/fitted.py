@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Any
 
 import numpy as np
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
 
 from gpclass.kernels import CompoundKernel
 from gpclass.multiclass import OneVsOne
 from gpclass.protocols import Array
+from gpclass.scale.model import without_rows
 
 
 class FittedAttributes:
@@ -48,6 +52,10 @@ class FittedAttributes:
         self._fitted_models()
         if isinstance(self.base_estimator_, OneVsOne):
             raise AttributeError("multi_class='one_vs_one' has no leave-one-out probabilities.")
+        if self._home[0] is None:
+            raise AttributeError(
+                "Variational models with inducing inputs keep no leave-one-out probabilities."
+            )
         if self._home[1] is None:  # a row is in several sites
             raise AttributeError("Soft labels have leave-one-out probabilities with 'softmax' only.")
         out: Array = np.exp(self.base_estimator_.loo[self._home[1]])
@@ -61,6 +69,28 @@ class FittedAttributes:
             if truth.ndim == 1:
                 return float(np.mean(np.log(p[np.arange(len(p)), truth])))
             return float(np.where(truth > 0.0, truth * np.log(p), 0.0).sum(axis=1).mean())
+
+    def check_approximation(self, n_samples: int = 2000, random_state: Any = None) -> Any:
+        """Measure how wrong the approximation is, by importance sampling from it.
+
+        Returns an `gpclass.evidence.ApproximationCheck` (for several two-class models a list): evidence,
+        corrected evidence with its standard error, how far the probabilities at the training inputs
+        shift, and whether the correction can be believed.
+        """
+        from gpclass.checking import check
+
+        check_is_fitted(self)
+        rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
+        return one_or_list([check(model, n_samples, rng) for model in self.base_estimator_.models])
+
+    def save(self, path: Any) -> None:
+        """Write the fitted classifier to one file, which `gpclass.load` reads: no pickle, no code in it."""
+        from gpclass.persistence import save
+
+        check_is_fitted(self)
+        kept = copy(self)
+        kept.base_estimator_ = without_rows(self.base_estimator_)
+        save(kept, path)
 
     def _fitted_models(self) -> Any:
         if not hasattr(self, "base_estimator_"):  # so that hasattr(clf, "kernel_") is False before fit

@@ -11,6 +11,7 @@ from gpclass.model import LatentModel, LearningPlan, fit_latent, unconverged
 from gpclass.protocols import Sites
 from gpclass.sampled import SampledModel, fit_sampled
 from gpclass.sampling import Rejection
+from gpclass.scale.model import fit_inducing
 
 Model = LatentModel | SampledModel
 
@@ -20,6 +21,8 @@ def fit_model(problem: Problem, plan: LearningPlan, *, init: Sites | None = None
     to_sample = plan.sample and problem.kernel.n_dims > 0
     if to_sample or isinstance(problem.inference, MCMC | Rejection):
         return fit_sampled(problem, plan, seed=seed)
+    if plan.inducing is not None:
+        return fit_inducing(problem, plan, plan.inducing, seed=seed)
     return fit_latent(problem, plan, init=init, seed=seed)
 
 

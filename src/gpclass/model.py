@@ -26,6 +26,7 @@ class LearningPlan:
     n_jobs: int | None = None
     report: Callable[[float | str], None] | None = None
     sample: bool = False  # hyperparameters are sampled, not maximised over
+    inducing: Any = None  # settings of inducing inputs, if there are to be some
 
     def learn(
         self,

@@ -22,6 +22,8 @@ from gpclass.model import LearningPlan
 from gpclass.predictive import N_DRAWS, check_level
 from gpclass.protocols import Array, Inputs
 from gpclass.sampling import Rejection
+from gpclass.scale.learn import Rows
+from gpclass.scale.model import fit_joint_stream
 from gpclass.validation import take
 
 Codes = NDArray[np.intp]
@@ -175,6 +177,8 @@ def fit_joint_model(
             stacklevel=4,
         )
         return fit_one_vs_rest(problem, codes, n_classes, plan, seed)
+    if plan.inducing is not None:
+        return fit_joint_stream(problem, Rows(problem.X, labels), n_classes, plan, plan.inducing, seed=seed)
     problem = replace(problem, likelihood=likelihood)
     if isinstance(problem.inference, MCMC | Rejection) or plan.sample:
         return fit_joint_sampled(problem, labels, plan, seed=seed)

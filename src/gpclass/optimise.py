@@ -13,7 +13,7 @@ Function = Callable[[Array], tuple[float, Array]]  # theta -> value, gradient
 GTOL, FTOL = 1e-5, 2.2e-9  # SciPy's own for L-BFGS-B: on the gradient, and on the gain relative to the value
 
 
-def from_afar(function: Function, start: Array, bounds: Array) -> tuple[str, Array]:
+def from_afar(function: Function, start: Array, bounds: Array, ftol: float = FTOL) -> tuple[str, Array]:
     """Minimise by L-BFGS-B; return what went wrong, if anything, and the inverse Hessian at the end.
 
     Between bounds L-BFGS-B first tries the whole gradient as a step: for an evidence, a corner of the box.
@@ -28,7 +28,7 @@ def from_afar(function: Function, start: Array, bounds: Array) -> tuple[str, Arr
         value, gradient = first if np.array_equal(theta, start) else function(theta)
         return value / unit, gradient / unit
 
-    options = {"gtol": GTOL / unit, "ftol": FTOL * min(1.0, max(1.0, abs(first[0])) / unit)}
+    options = {"gtol": GTOL / unit, "ftol": ftol * min(1.0, max(1.0, abs(first[0])) / unit)}
     end = minimize(scaled, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
     inverse = np.asarray(end.hess_inv.todense(), dtype=float) / unit
     if end.success:
@@ -41,13 +41,20 @@ def from_afar(function: Function, start: Array, bounds: Array) -> tuple[str, Arr
 
 
 def from_nearby(
-    function: Function, start: Array, bounds: Array, inverse: Array, max_iter: int = 50
+    function: Function,
+    start: Array,
+    bounds: Array,
+    inverse: Array,
+    *,
+    ftol: float = FTOL,
+    max_iter: int = 50,
 ) -> tuple[str, Array]:
     """Minimise by BFGS from a known inverse Hessian, on the box by projection; returns as `from_afar`.
 
     With the right curvature every step is Newton's, where L-BFGS-B would have to learn it first.
     """
-    x, H = np.clip(start, *bounds.T), 0.5 * (inverse + inverse.T)
+    H: Array = 0.5 * (inverse + inverse.T)
+    x: Array = np.clip(start, *bounds.T)
     value, gradient = function(x)
     for _ in range(max_iter):
         held = ((x <= bounds[:, 0]) & (gradient > 0.0)) | ((x >= bounds[:, 1]) & (gradient < 0.0))
@@ -56,21 +63,25 @@ def from_nearby(
             return "", H
         direction = np.zeros_like(x)
         direction[free] = -H[np.ix_(free, free)] @ gradient[free]
+        if -0.5 * float(gradient @ direction) <= ftol * max(abs(value), 1.0):  # all that is to be gained
+            return "", H
         step = min(1.0, 2.0 / max(float(np.linalg.norm(direction)), 1e-300))  # two in log scale is far
         for _ in range(25):
             new: Array = np.clip(x + step * direction, *bounds.T)
             new_value, new_gradient = function(new)
-            if new_value <= value + 1e-4 * float(gradient @ (new - x)):
+            slope = float(gradient @ (new - x))
+            if new_value <= value + 1e-4 * slope:
                 break
-            step *= 0.5
+            # The minimum of the parabola through both values and the slope here.
+            step *= min(0.5, max(0.1, -0.5 * slope / max(new_value - value - slope, 1e-300)))
         else:
-            return from_afar(function, x, bounds)  # the curvature misleads: start afresh
+            return from_afar(function, x, bounds, ftol)  # the curvature misleads: start afresh
         moved, bent, gain = new - x, new_gradient - gradient, value - new_value
         H = _updated(H, moved, bent)
-        x, value, gradient = new, new_value, new_gradient
-        if gain <= FTOL * max(abs(value), 1.0):
+        x, value, gradient = np.asarray(new), new_value, new_gradient
+        if gain <= ftol * max(abs(value), 1.0):
             return "", H
-    return from_afar(function, x, bounds)
+    return from_afar(function, x, bounds, ftol) if max_iter >= 50 else ("", H)
 
 
 def _updated(H: Array, moved: Array, bent: Array) -> Array:

@@ -16,6 +16,7 @@ from gpclass.multiclass import fit_joint_model, fit_one_vs_one, fit_one_vs_rest
 from gpclass.predictive import ROUTES
 from gpclass.protocols import Inference, Likelihood
 from gpclass.sampling import Rejection
+from gpclass.scale.settings import Inducing, inducing_of
 
 LIKELIHOODS: dict[str, Any] = {
     "logit": Logit,
@@ -68,10 +69,40 @@ def check_parameters(clf: Any) -> None:
         raise ValueError(
             "hyperparameters='sample' goes with inference='mcmc' or an approximation, not with rejection."
         )
-    _check_name("inducing", clf.inducing, ("auto",), type(None))
+    _check_name("inducing", clf.inducing, ("auto",), (type(None), int, np.integer, np.ndarray, Inducing))
     _check_name("optimizer", clf.optimizer, ("fmin_l_bfgs_b",), (Callable, type(None)))
     _check_integer("n_restarts_optimizer", clf.n_restarts_optimizer, 0)
     _check_integer("max_iter_predict", clf.max_iter_predict, 1)
+
+
+def inducing_for(clf: Any, X: Any, n_classes: int) -> Inducing | None:
+    """Return the settings of inducing inputs for these rows, or None if all rows are kept."""
+    settings = inducing_of(clf.inducing, len(X), n_classes)
+    if settings is None:
+        return None
+    found = _no_inducing(clf, X, n_classes)
+    if found and not isinstance(clf.inducing, str):
+        raise ValueError(f"inducing={clf.inducing!r} is not possible {found}.")
+    return None if found else settings
+
+
+def _no_inducing(clf: Any, X: Any, n_classes: int) -> str:
+    """Return why there can be no inducing inputs, or nothing."""
+    inference, joint = inference_of(clf), n_classes > 2 and clf.multi_class == "joint"
+    if not isinstance(inference, VI | EP | Laplace) or clf.hyperparameters == "sample":
+        return "when f or the hyperparameters are sampled: use an approximation, or inducing=None"
+    if not isinstance(X, np.ndarray) or X.ndim != 2:
+        return "for structured inputs: use inducing=None"
+    if isinstance(inference, VI) and inference.evidence == "ep":
+        return "with VI(evidence='ep'): use VI() or EP()"
+    if joint and (not isinstance(inference, VI) or isinstance(likelihood_of(clf), MultiProbit)):
+        return (
+            "for three classes or more in one model except with inference='vi' and softmax: use them, or "
+            "multi_class='one_vs_rest'"
+        )
+    if joint and isinstance(clf.kernel, CompoundKernel):
+        return "with a kernel for each class: give one kernel, or use inducing=None"
+    return ""
 
 
 def takes_label_weights(clf: Any, n_classes: int) -> bool:

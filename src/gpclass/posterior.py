@@ -37,7 +37,7 @@ class Posterior:
             rows = slice(start, start + BLOCK)
             K = matrix(self.kernel, X[rows], self.inputs, out=buffer[: len(X[rows])])
             mean[rows] = matvec(K, self.alpha)
-            V = self._whiten(K)
+            V = self.whiten(K)
             var[rows] = diag(self.kernel, X[rows]) - np.einsum("ij,ij->i", V, V)
         self._check(mean, var)
         # The difference of two equal numbers may round below zero, never further.
@@ -58,7 +58,7 @@ class Posterior:
         K = matrix(self.kernel, X, self.inputs)
         mean: Array = K @ self.alpha
         cov = matrix(self.kernel, X)
-        V = self._whiten(K)
+        V = self.whiten(K)
         cov -= V @ V.T
         return mean, cov
 
@@ -82,7 +82,7 @@ class Posterior:
             G = np.broadcast_to(self.alpha, K.shape)
             slope[rows] = pullback_inputs(self.kernel, X[rows], self.inputs, G)
             # d/dx (-|root k|²) = -2 (rootᵀ root k) · dk/dx
-            G = -2.0 * self._whiten(K) @ np.tril(self.root)
+            G = -2.0 * self.whiten(K) @ np.tril(self.root)
             spread[rows] = pullback_inputs(self.kernel, X[rows], self.inputs, G)
             spread[rows] += diag_gradient(self.kernel, X[rows])
         return slope, spread
@@ -96,7 +96,7 @@ class Posterior:
                     "beyond its range."
                 )
 
-    def _whiten(self, K: Array) -> Array:
+    def whiten(self, K: Array) -> Array:
         """Turn rows k(x, P) into rows root k(P, x), in the memory of K."""
         V: Array = blas.dtrmm(1.0, self.root.T, K.T, side=0, lower=0, trans_a=1, overwrite_b=1)
         return V.T

@@ -11,6 +11,7 @@ from sklearn.utils.validation import validate_data
 from gpclass.kernels import RBF, ConstantKernel, has_noise
 from gpclass.protocols import Array, Inputs
 
+MERGED_UP_TO = 20_000  # rows: sorting more of them costs more than it saves
 HEAVIEST = 1e12  # a weight beyond this leaves no digits to the others
 
 
@@ -116,14 +117,15 @@ def merge_copies(X: Inputs, codes: Any, weight: Array | None, kernel: Any) -> tu
     answer to the last bit does not depend on which of the two was given. Kernels with noise of their own
     for each row (`WhiteKernel`) tell copies apart, so then nothing is merged.
     """
-    if not isinstance(X, np.ndarray) or X.ndim != 2 or (kernel is not None and has_noise(kernel)):
+    noisy = kernel is not None and has_noise(kernel)
+    if not isinstance(X, np.ndarray) or X.ndim != 2 or len(X) > MERGED_UP_TO or noisy:
         return X, codes, weight, np.arange(len(codes))
     rows, first, inverse = np.unique(
         np.column_stack([X, codes]), axis=0, return_index=True, return_inverse=True
     )
     if len(rows) == len(X) and weight is None:
         return X, codes, None, np.arange(len(codes))
-    total = np.bincount(inverse.ravel(), weights=weight)
+    total = np.bincount(inverse.ravel(), weights=weight).astype(float)
     return X[first], codes[first], None if (total == 1.0).all() else total, inverse.ravel()
 
 

@@ -270,7 +270,7 @@ class LeadPrior(JointPrior):
 
     def newton(self, tau: Array, r: Array, rtol: float) -> tuple[Array, Array]:  # type: ignore[override]
         """Return d and K d with (I + diag(tau) K) d = r, by conjugate gradients or a factorisation."""
-        s, Kr = np.sqrt(tau), self.multiply(r)
+        s, Kr = np.sqrt(np.maximum(tau, 1e-14)), self.multiply(r)  # to be divided by
         R = self.stand_in(self.spread(tau, own=1.0))
         x = conjugate_gradient(
             lambda p: p + s * self.multiply(s * p),

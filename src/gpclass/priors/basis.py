@@ -1,0 +1,151 @@
+"""Inducing inputs: a handful of places whose values of f stand for all others.
+
+K_uu + jitter I = L Lᵀ, and a(x) = L⁻¹ k(Z, x) are the coordinates of x in them: of Var f(x) = k(x, x) they
+explain |a|², and r = k(x, x) - |a|² is left over. Inputs are chosen greedily where most is left over
+(pivoted Cholesky), several at a time, so that the work is in matrix products.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.linalg import blas, lapack
+
+from gpclass.kernels import diag, matrix, pullback, pullback_diag, pullback_inputs
+from gpclass.linalg import clear_upper, matmul_transposed, mirrored
+from gpclass.posterior import Posterior
+from gpclass.protocols import Array, Index
+
+JITTER = 1e-5  # of the mean prior variance at first; tenfold as often as the factorisation fails
+BATCH = 128  # candidates looked at in a round of the greedy choice
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Basis:
+    """The inducing inputs at one theta; ``T`` is L⁻¹, ``jitter`` what was added relative to the variance."""
+
+    kernel: Any
+    Z: Array
+    L: Array
+    T: Array
+    jitter: float
+
+    @property
+    def size(self) -> int:
+        """Number of inducing inputs."""
+        return len(self.Z)
+
+    def whiten(self, K: Array) -> Array:
+        """Return rows a(x) = L⁻¹ k(Z, x) for rows k(x, Z), in their memory."""
+        out: Array = blas.dtrmm(1.0, self.T.T, K.T, side=0, lower=0, trans_a=1, overwrite_b=1).T
+        return out
+
+
+def make_basis(kernel: Any, Z: Array, jitter: float = JITTER) -> Basis:
+    """Factor the covariance of the inducing inputs, with as little jitter as it takes, from ``jitter`` up."""
+    variance = float(diag(kernel, Z).mean())
+    K = matrix(kernel, Z, Z.copy())
+    if not np.isfinite(K.sum()):
+        raise ValueError(
+            f"The kernel {kernel} gave values that are not finite on the inducing inputs: "
+            "check its hyperparameters, their bounds and the scale of the inputs."
+        )
+    while jitter < 1e-2:
+        L = K.copy()
+        L.ravel()[:: len(Z) + 1] += jitter * variance
+        _, info = lapack.dpotrf(L.T, lower=0, clean=0, overwrite_a=1)
+        if info == 0:
+            clear_upper(L)
+            T = L.copy()
+            lapack.dtrtri(T.T, lower=0, overwrite_c=1)
+            return Basis(kernel, Z, L, T, jitter)
+        jitter *= 10.0
+    raise ValueError(
+        f"The kernel {kernel} gave a covariance matrix of the {len(Z)} inducing inputs with a negative "
+        "eigenvalue: it is no covariance function, or the inducing inputs are all alike."
+    )
+
+
+def pull_basis(basis: Basis, E: Array, *, inputs: bool = False) -> tuple[Array, Array | None]:
+    """Return the gradient through L, with respect to theta and, if asked for, to Z.
+
+    E = Σ_i a_bar_i a_iᵀ (transposed: A_barᵀ A) for adjoints a_bar of a = L⁻¹ k. The adjoint of L is
+    -tril(L⁻ᵀ E), and that of K_uu, by the rule of the Cholesky factor, -L⁻ᵀ Phi(E) L⁻¹ made symmetric, with
+    Phi the lower triangle, its diagonal halved: Lᵀ tril(L⁻ᵀ E) has the lower triangle of E.
+    """
+    phi = np.tril(E)
+    phi.ravel()[:: len(E) + 1] *= 0.5
+    right = times_lower(phi, basis.T)
+    G = -times_lower(np.ascontiguousarray(right.T), basis.T)  # the transpose of -Tᵀ (phi T)
+    G = 0.5 * (G + G.T)
+    share = basis.jitter * float(np.trace(G)) / len(E)
+    theta = pullback(basis.kernel, basis.Z, basis.Z.copy(), G)
+    theta = theta + pullback_diag(basis.kernel, basis.Z, np.full(len(E), share))
+    return theta, 2.0 * pullback_inputs(basis.kernel, basis.Z, basis.Z.copy(), G) if inputs else None
+
+
+def process(basis: Basis, P: Array, mean: Array) -> Posterior:
+    """Return N(mean, P⁻¹) of the whitened u as a process over all inputs.
+
+    Its mean is k(x, Z) L⁻ᵀ mean, its variance k(x, x) - |root k(Z, x)|² with rootᵀ root = L⁻ᵀ (I - P⁻¹) L⁻¹;
+    with eigenvalues of P there is no difference, and a QL factorisation makes the root triangular.
+    """
+    values, vectors = np.linalg.eigh(mirrored(P))
+    share = np.sqrt(np.maximum(1.0 - 1.0 / np.maximum(values, 1.0), 0.0))
+    full = times_lower(np.ascontiguousarray((vectors * share).T), basis.T)
+    R = np.asarray(np.linalg.qr(full[:, ::-1], mode="r"))
+    alpha = blas.dtrmv(basis.T.T, np.ascontiguousarray(mean), lower=0)
+    return Posterior(basis.kernel, basis.Z, alpha, np.ascontiguousarray(R[::-1, ::-1]))
+
+
+def times_lower(A: Array, T: Array) -> Array:
+    """Return A T for lower triangular T."""
+    out: Array = blas.dtrmm(1.0, T.T, A.T, side=0, lower=0).T
+    return out
+
+
+def greedy(kernel: Any, X: Array, m: int, rng: np.random.Generator, tol: float = 0.0) -> tuple[Index, float]:
+    """Choose at most m rows of X that leave least variance over; return them and the share left over.
+
+    Each round draws candidates in proportion to what is left at them and keeps, by pivoted Cholesky, those at
+    which much is left given the others. It ends when less than ``tol`` of the whole variance is left.
+    """
+    n = len(X)
+    m = min(m, n)
+    left = _cross_diagonal(kernel, X)
+    whole, floor = float(left.sum()), 1e-6 * float(left.max(initial=0.0))
+    A, chosen, rank = np.empty((n, m)), np.empty(m, dtype=np.intp), 0
+    while rank < m and float(left.sum()) > tol * whole:
+        alive = np.flatnonzero(left > floor)
+        if not len(alive):
+            break
+        weight = left[alive] / left[alive].sum()
+        candidates = rng.choice(alive, size=min(BATCH, len(alive)), replace=False, p=weight)
+        C = matrix(kernel, X[candidates], X[candidates].copy())
+        C -= matmul_transposed(A[candidates, :rank], A[candidates, :rank]) if rank else 0.0
+        C.ravel()[:: len(C) + 1] = left[candidates]
+        L, pivots, kept, _ = lapack.dpstrf(C, tol=0.25 * float(left[candidates].max()), lower=1)
+        kept = min(int(kept), m - rank)
+        new = candidates[pivots[:kept] - 1]
+        corner = np.tril(L[:kept, :kept])
+        rest = matrix(kernel, X, X[new])
+        if rank:
+            rest -= matmul_transposed(A[:, :rank].copy(), A[new, :rank].copy())
+        A[:, rank : rank + kept] = blas.dtrsm(1.0, corner, rest, side=1, lower=1, trans_a=1)
+        chosen[rank : rank + kept] = new
+        left -= np.einsum("ij,ij->i", A[:, rank : rank + kept], A[:, rank : rank + kept])
+        np.maximum(left, 0.0, out=left)
+        left[new] = 0.0
+        rank += kept
+    return chosen[:rank], float(left.sum()) / max(whole, 1e-300)
+
+
+def _cross_diagonal(kernel: Any, X: Array, tile: int = 32) -> Array:
+    """Return k(x, x) without the noise of a `WhiteKernel`, which no other input can explain."""
+    out = np.empty(len(X))
+    for start in range(0, len(X), tile):
+        part = X[start : start + tile]
+        out[start : start + tile] = matrix(kernel, part, part.copy()).diagonal()
+    return out

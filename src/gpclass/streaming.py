@@ -1,0 +1,209 @@
+"""Rows that are no array in memory: files, iterables of blocks, Dask collections, rows that keep coming."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial, wraps
+from typing import Any, TypeVar, cast
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from gpclass.fitting import complaints
+from gpclass.hyperprior import Hyperprior
+from gpclass.inference import VI
+from gpclass.kernels import bind_columns, settable
+from gpclass.learning import Problem
+from gpclass.model import LearningPlan
+from gpclass.options import check_parameters, inference_of, likelihood_of
+from gpclass.progress import reporter
+from gpclass.scale.engine import Engine
+from gpclass.scale.learn import Rows
+from gpclass.scale.local import Encode, LocalData
+from gpclass.scale.model import fit_joint_stream, fit_stream, refitted
+from gpclass.scale.settings import Inducing, inducing_of
+from gpclass.validation import check_inputs, check_weights, default_kernel
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def is_lazy(X: Any) -> bool:
+    """Return whether X is a collection of Dask."""
+    return type(X).__module__.partition(".")[0] in ("dask", "dask_expr")
+
+
+def lazily(*, labels: bool = False) -> Callable[[F], F]:
+    """Return a decorator for predictions that are made later where X is a collection of Dask."""
+
+    def decorate(method: F) -> F:
+        @wraps(method)
+        def predict(self: Any, X: Any) -> Any:
+            if not is_lazy(X):
+                return method(self, X)
+            from gpclass.scale.prediction import lazy_predict
+
+            check_is_fitted(self)
+            if labels:
+                return lazy_predict(partial(method, self), X, dtype=self.classes_.dtype)
+            return lazy_predict(partial(method, self), X, classes=self.classes_)
+
+        return cast(F, predict)
+
+    return decorate
+
+
+def as_source(X: Any, y: Any, weight: Any, client: Any) -> Any:
+    """Return a source of rows, or None if X is to be read as an array."""
+    from gpclass.scale.sources import BlockSource, ParquetSource
+
+    if is_lazy(X):
+        from gpclass.scale.distributed import on_dask
+
+        return on_dask(X, y, weight, client=client)
+    if isinstance(X, str | os.PathLike):
+        if not isinstance(y, str):
+            raise ValueError(
+                f"X is the path {os.fspath(X)!r}: give the name of the column of labels as y, found {y!r}."
+            )
+        X = ParquetSource(X, target=y, weight=weight)
+    elif callable(X):
+        X = BlockSource(X)
+    if not (hasattr(X, "blocks") or hasattr(X, "groups")):
+        return None
+    if client is not None and isinstance(X, ParquetSource):
+        from gpclass.scale.distributed import on_dask
+
+        return on_dask(X, client=client)
+    return X
+
+
+def data_of(source: Any, classes: Any, n_jobs: int | None) -> Any:
+    """Return the rows of a source as the engine takes them."""
+    if hasattr(source, "groups"):
+        from gpclass.scale.distributed import DaskData
+
+        return DaskData(source, Encode(classes))
+    return LocalData(source, Encode(classes), n_jobs)
+
+
+def fit_source(clf: Any, source: Any) -> None:
+    """Fit a classifier to a source of rows, in passes over it."""
+    check_parameters(clf)
+    if not isinstance(inference_of(clf), VI):
+        raise ValueError(
+            f"inference={clf.inference!r} needs all rows in memory: use inference='vi' for rows in passes."
+        )
+    settings = _settings(clf)
+    classes = np.asarray(source.classes())
+    if len(classes) < 2:
+        raise ValueError(f"The labels have one class only, {classes[0]!r}: two or more are needed.")
+    seed = int(check_random_state(clf.random_state).randint(2**31 - 1))
+    data = data_of(source, classes, clf.n_jobs)
+    kernel, names = clf.kernel, source.names
+    if kernel is None:
+        kernel = default_kernel(np.asarray(data.sample(10_000, np.random.default_rng(seed))[0], dtype=float))
+    elif names is not None:
+        kernel = bind_columns(kernel, names)
+    problem = _problem(clf, settable(kernel))
+    with reporter(clf.verbose) as report:
+        plan = LearningPlan(enabled=clf.optimizer is not None, report=report)
+        if len(classes) == 2:
+            model: Any = fit_stream(problem, data, plan, settings, seed=seed)
+        else:
+            model = fit_joint_stream(problem, data, len(classes), plan, settings, seed=seed)
+    clf.n_features_in_ = source.n_columns
+    if names is not None:
+        clf.feature_names_in_ = np.asarray(names, dtype=object)
+    elif hasattr(clf, "feature_names_in_"):
+        del clf.feature_names_in_
+    _set(clf, model, classes, seed)
+    for sentence in complaints(model, at_bounds=clf.kernel is not None):
+        warnings.warn(sentence, ConvergenceWarning, stacklevel=3)
+
+
+def _settings(clf: Any) -> Inducing:
+    """Return the settings of inducing inputs, which there are however few the rows."""
+    return inducing_of(clf.inducing, 10**9, 2) or Inducing()
+
+
+def _problem(clf: Any, kernel: Any) -> Problem:
+    hyperprior = None if clf.hyperprior is None else Hyperprior(kernel, clf.hyperprior)
+    empty = np.empty(0)
+    return Problem(empty, empty, None, kernel, likelihood_of(clf), inference_of(clf), hyperprior)
+
+
+def _set(clf: Any, model: Any, classes: Any, seed: int) -> None:
+    clf.base_estimator_, clf._seed, clf._home = model, seed, (None, None, None)
+    clf.classes_, clf.n_classes_ = classes, len(classes)
+    clf.log_marginal_likelihood_value_ = model.evidence
+
+
+class Streaming:
+    """What a classifier does with rows that keep coming."""
+
+    def partial_fit(self: Any, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Any:
+        """Learn from some rows, and keep what was learned from all before.
+
+        The first rows choose the inducing inputs and the hyperparameters. The posterior after some rows is
+        the prior of the next (streaming variational Bayes), so that the order matters little and each
+        row is seen once. ``log_marginal_likelihood_value_`` adds up the bounds of all calls.
+
+        Parameters
+        ----------
+        X, y : rows and labels, as for ``fit``
+        classes : array-like, default=None
+            All classes there will ever be; to be given in the first call if they are not all in it.
+        sample_weight : array-like of shape (n,), default=None
+
+        Returns
+        -------
+        self
+        """
+        check_parameters(self)
+        first = not hasattr(self, "base_estimator_") or not hasattr(self.base_estimator_, "fit")
+        X, y = check_inputs(self, X, y, vectors=True, fitting=True) if first else _further(self, X, y)
+        weight = check_weights(sample_weight, self.class_weight, y)
+        known = np.unique(y if classes is None else classes) if first else self.classes_
+        if len(known) < 2:
+            raise ValueError(
+                "The first rows of partial_fit have one class only: give all classes with classes=[...]."
+            )
+        encode = Encode(known)
+        rows = Rows(X, *encode(y, weight))
+        if not first:
+            self._go_on(rows)
+            return self
+        kernel = default_kernel(X) if self.kernel is None else settable(self.kernel)
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        settings = _settings(self)
+        plan, problem = LearningPlan(enabled=self.optimizer is not None), _problem(self, kernel)
+        if len(known) == 2:
+            model: Any = fit_stream(problem, rows, plan, settings, seed=seed)
+        else:
+            model = fit_joint_stream(problem, rows, len(known), plan, settings, seed=seed)
+        _set(self, replace(model, data=None), known, seed)
+        return self
+
+    def _go_on(self: Any, rows: Rows) -> None:
+        """Take more rows in, with the posterior so far as the prior."""
+        model = self.base_estimator_
+        n_latents = len(model.fit.q.P)
+        engine = Engine(rows, model.problem.likelihood, n_latents, np.float64, base=model.fit.q)
+        fit = engine.settle(model.fit.basis, model.fit.q, tol=1e-6 * rows.n_rows)
+        fit = replace(fit, q=fit.next_q, bound=model.evidence + fit.bound)
+        report = replace(model.report, n_rows=model.report.n_rows + rows.n_rows)
+        self.base_estimator_ = replace(refitted(model, fit), report=report)
+        self.log_marginal_likelihood_value_ = fit.bound
+
+
+def _further(clf: Any, X: Any, y: Any) -> tuple[Any, Any]:
+    X = check_inputs(clf, X, vectors=True, fitting=False)
+    y = np.asarray(y)
+    if y.shape != (len(X),):
+        raise ValueError(f"y has shape {y.shape}, expected ({len(X)},): one label for each row of X.")
+    return X, y
