@@ -48,10 +48,12 @@ def from_nearby(
     *,
     ftol: float = FTOL,
     max_iter: int = 50,
+    longest: float = 2.0,
 ) -> tuple[str, Array]:
     """Minimise by BFGS from a known inverse Hessian, on the box by projection; returns as `from_afar`.
 
-    With the right curvature every step is Newton's, where L-BFGS-B would have to learn it first.
+    With the right curvature every step is Newton's, where L-BFGS-B would have to learn it first. No step is
+    longer than ``longest``.
     """
     H: Array = 0.5 * (inverse + inverse.T)
     x: Array = np.clip(start, *bounds.T)
@@ -65,7 +67,7 @@ def from_nearby(
         direction[free] = -H[np.ix_(free, free)] @ gradient[free]
         if -0.5 * float(gradient @ direction) <= ftol * max(abs(value), 1.0):  # all that is to be gained
             return "", H
-        step = min(1.0, 2.0 / max(float(np.linalg.norm(direction)), 1e-300))  # two in log scale is far
+        step = min(1.0, longest / max(float(np.linalg.norm(direction)), 1e-300))
         for _ in range(25):
             new: Array = np.clip(x + step * direction, *bounds.T)
             new_value, new_gradient = function(new)

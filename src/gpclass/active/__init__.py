@@ -1,6 +1,6 @@
 """Active learning: which rows of a pool are worth a label.
 
-A label y is one of the classes, f the latent function, and everything is given the training data:
+A label y is one of the classes, f the latent function, and everything is given the training data::
 
     entropy    H[y]                     how uncertain the label is, for whatever reason
     bald       H[y] - E_f H[y|f]        what the label tells about f: I(y; f) (Houlsby et al. 2011)

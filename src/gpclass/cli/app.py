@@ -100,7 +100,11 @@ def sentence(error: BaseException) -> str:
     """Return what is to be said of an error, in one line."""
     words = " ".join(str(error).split())
     if isinstance(error, MemoryError):
-        return "there is not enough memory for so many rows: fit to some of them with --rows 2000."
+        return (
+            f"{words} The option --rows 2000 fits to some of them."
+            if words
+            else "Memory ran out: use --rows."
+        )
     if isinstance(error, ValueError | ImportError) and words:
         return words
     return f"{type(error).__name__}: {words or 'no words'} (--debug shows where)."

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,8 +11,6 @@ from gpclass.cli.encoding import Encoding, labels_of, learn_encoding
 from gpclass.cli.errors import InputError, named
 from gpclass.cli.tables import Table, read_table
 from gpclass.protocols import Array
-
-BUFFERS = 2  # n x n matrices that the exact prior holds
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -65,10 +62,7 @@ def read_problem(options: DataOptions) -> Problem:
     if options.rows is not None and options.rows < table.n_rows:
         chosen = _sample(y, options.rows, options.seed)
         table, y = table.take(chosen), y[chosen]
-    problem = Problem(table, y, features, options)
-    if _bytes(table.n_rows, y) > memory():  # before anything of that size is asked for
-        _check_memory(problem)
-    return problem
+    return Problem(table, y, features, options)
 
 
 def _features(table: Table, options: DataOptions) -> tuple[str, ...]:
@@ -127,32 +121,3 @@ def folds(y: Any, cv: int, seed: int) -> list[tuple[Any, Any]]:
             f"row{'s' * (least > 1)}: give fewer by --cv, or --test-fraction."
         )
     return list(StratifiedKFold(cv, shuffle=True, random_state=seed).split(np.zeros(len(y)), codes))
-
-
-# --------------------------------------------------------------------------------- memory
-
-
-def memory() -> float:
-    """Return the bytes of memory that the machine has; without end where it does not say."""
-    try:
-        return float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
-    except (AttributeError, OSError, ValueError):
-        return float("inf")
-
-
-def _bytes(n: int, y: Any) -> float:
-    n_classes = len(np.unique(y))
-    return 8.0 * n * n * (BUFFERS if n_classes == 2 else n_classes + BUFFERS)
-
-
-def _check_memory(problem: Problem) -> None:
-    """Raise if the distinct rows need more memory than there is; copies are merged by the model."""
-    X = problem.inputs(problem.encode())
-    distinct = len(np.unique(np.column_stack([X, np.unique(problem.y, return_inverse=True)[1]]), axis=0))
-    need, have = _bytes(distinct, problem.y), memory()
-    if need > have:
-        raise InputError(
-            f"{problem.table.path} has {distinct} different rows, which takes about {need / 1e9:.0f} "
-            f"GB (it grows as their square), and there are {have / 1e9:.0f}: "
-            "fit to some of them with --rows 4000."
-        )

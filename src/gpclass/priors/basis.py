@@ -1,7 +1,7 @@
 """Inducing inputs: a handful of places whose values of f stand for all others.
 
 K_uu + jitter I = L Lᵀ, and a(x) = L⁻¹ k(Z, x) are the coordinates of x in them: of Var f(x) = k(x, x) they
-explain |a|², and r = k(x, x) - |a|² is left over. Inputs are chosen greedily where most is left over
+explain ``|a|²``, and r = k(x, x) - ``|a|²`` is left over. Inputs are chosen greedily where most is left over
 (pivoted Cholesky), several at a time, so that the work is in matrix products.
 """
 
@@ -89,8 +89,9 @@ def pull_basis(basis: Basis, E: Array, *, inputs: bool = False) -> tuple[Array, 
 def process(basis: Basis, P: Array, mean: Array) -> Posterior:
     """Return N(mean, P⁻¹) of the whitened u as a process over all inputs.
 
-    Its mean is k(x, Z) L⁻ᵀ mean, its variance k(x, x) - |root k(Z, x)|² with rootᵀ root = L⁻ᵀ (I - P⁻¹) L⁻¹;
-    with eigenvalues of P there is no difference, and a QL factorisation makes the root triangular.
+    Its mean is k(x, Z) L⁻ᵀ mean, its variance k(x, x) - ``|root k(Z, x)|²`` with rootᵀ root =
+    L⁻ᵀ (I - P⁻¹) L⁻¹; with eigenvalues of P there is no difference, and a QL factorisation makes the root
+    triangular.
     """
     values, vectors = np.linalg.eigh(mirrored(P))
     share = np.sqrt(np.maximum(1.0 - 1.0 / np.maximum(values, 1.0), 0.0))

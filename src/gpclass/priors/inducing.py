@@ -1,6 +1,6 @@
 """The prior with inducing inputs whose residual variance is part of it (FITC), for Laplace and EP.
 
-    K = A Aᵀ + diag(r),   A = K_fu L⁻ᵀ,   r_i = k(x_i, x_i) - |a_i|²
+    K = A Aᵀ + diag(r),   A = K_fu L⁻ᵀ,   r_i = k(x_i, x_i) - a_iᵀ a_i
 
 (Snelson & Ghahramani 2006; Naish-Guzman & Holden 2008). With lambda = 1 + tau r, w = tau / lambda and
 P = I + Aᵀ diag(w) A, an M x M matrix,

@@ -189,8 +189,9 @@ class DaskSource:
 
     def total(self, job: Job) -> Any:
         """Return the sum of what a job returns on all rows."""
-        from distributed.protocol.pickle import dumps  # knows what to do with a notebook's own kernels
+        from distributed.protocol import pickle as portable  # for a notebook's own kernels as well
 
+        dumps: Any = portable.dumps
         pickled: bytes = dumps(job)
         make = lambda: _tree(_tasks(pickled, self.groups, "gpclass-sums"))  # noqa: E731
         return _told(compute(make, self.client, len(pickled)))

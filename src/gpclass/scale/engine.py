@@ -110,7 +110,7 @@ class Engine:
     n_latents: int = 1
     dtype: Any = np.float32
     report: Callable[[float, int], None] | None = None
-    after: Callable[[Q], None] | None = None  # given the next q after every pass
+    after: Callable[[Basis, Q], None] | None = None  # given the next q after every pass
     base: Q | None = None  # the prior of q, if it is not N(0, I): what earlier rows have left
 
     def settle(
@@ -149,7 +149,7 @@ class Engine:
             rho = min(longest, 2.0 * rho)
             q = target if rho == 1.0 else _mixed(q, target, rho)
             if self.after is not None:
-                self.after(q)
+                self.after(basis, q)
         assert best is not None
         return best
 
@@ -255,7 +255,7 @@ def _gap(q: Q, factors: Factors, target: Q, half_logdets: list[float]) -> float:
 class Bound:
     """-(bound + log hyperprior) as a function of theta, q being settled anew from the last one.
 
-    ``watch`` hears of every evaluation, with the best fit so far.
+    ``watch`` hears of every evaluation, with the best q so far.
     """
 
     engine: Engine
@@ -266,7 +266,7 @@ class Bound:
     tol: float = 1e-6
     max_passes: int = 50
     hyperprior: Hyperprior | LogScalePrior | None = None
-    watch: Callable[[Fit], None] | None = None
+    watch: Callable[[Basis, Q], None] | None = None
     best: tuple[float, Array, Fit] | None = None
     records: list[tuple[Array, float, float]] = field(default_factory=list)
 
@@ -285,5 +285,5 @@ class Bound:
         if self.best is None or value > self.best[0]:
             self.best = (value, theta, fit)
         if self.watch is not None:
-            self.watch(self.best[2])
+            self.watch(self.best[2].basis, self.best[2].next_q)
         return -value, -gradient

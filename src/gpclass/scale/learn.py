@@ -16,7 +16,7 @@ import numpy as np
 from gpclass.hyperprior import Hyperprior, LogScalePrior
 from gpclass.learning import History, Learned
 from gpclass.optimise import from_afar, from_nearby
-from gpclass.priors.basis import greedy, make_basis
+from gpclass.priors.basis import Basis, greedy, make_basis
 from gpclass.protocols import Array
 from gpclass.scale.checkpoint import State, keep, resume
 from gpclass.scale.engine import Bound, Data, Engine, Fit, Q
@@ -70,7 +70,7 @@ class Task:
     learn: bool = True
     hyperprior: Hyperprior | LogScalePrior | None = None
     report: Callable[[float | str], None] | None = None
-    watch: Callable[[Fit], None] | None = None  # hears of every better q, for curves
+    watch: Callable[[Basis, Q], None] | None = None  # hears of every better q, for curves
     records: list[tuple[Array, float, float]] = field(default_factory=list)
     passes: int = 0
     message: str = ""
@@ -214,12 +214,17 @@ def _move_inputs(task: Task, rows: Rows, state: State, steps: int = 20) -> State
 def _all_rows(task: Task, state: State, learning: bool) -> Fit:
     """Return q on all rows, the hyperparameters refined while it pays."""
     n, settings = task.data.n_rows, task.settings
-    engine = replace(task.engine(task.data), after=lambda q: keep(task, replace(state, q=q)))
+
+    def after(basis: Basis, q: Q) -> None:
+        keep(task, replace(state, theta=basis.kernel.theta, q=q))
+        if task.watch is not None and not better:
+            task.watch(basis, q)
+
+    better: list[Fit] = []  # once there is one, a pass may be at a worse theta
+    engine = replace(task.engine(task.data), after=after)
     if not learning or task.interrupted or settings.max_refine == 0:
         basis = make_basis(task.kernel.clone_with_theta(state.theta), state.Z, settings.jitter)
         fit = engine.settle(basis, state.q, tol=max(1e-8 * n, 1e-7), max_passes=200)
-        if task.watch is not None:
-            task.watch(fit)
         return fit
     bound = _bound(task, engine, state.Z, state.q, min(1.0, 1e-4 * n))
 
@@ -227,6 +232,8 @@ def _all_rows(task: Task, state: State, learning: bool) -> Fit:
         nonlocal state
         out = bound(theta)
         assert bound.best is not None
+        better.append(bound.best[2])
+        bound.max_passes = 4  # from here on q is never far off
         state = replace(state, theta=bound.best[1], q=bound.best[2].next_q)
         keep(task, state)
         return out
@@ -234,7 +241,9 @@ def _all_rows(task: Task, state: State, learning: bool) -> Fit:
     ftol = settings.gain / 0.5  # relative to a bound of about half a nat a row
     inverse = np.eye(len(state.theta)) / n if state.inverse_hessian is None else state.inverse_hessian
     try:
-        from_nearby(at, state.theta, task.bounds(), inverse, ftol=ftol, max_iter=settings.max_refine)
+        from_nearby(
+            at, state.theta, task.bounds(), inverse, ftol=ftol, max_iter=settings.max_refine, longest=0.5
+        )
     except KeyboardInterrupt:
         if bound.best is None:
             raise

@@ -180,6 +180,8 @@ def _batches(pieces: Sequence[Piece], names: list[str], rows: int) -> Iterator[t
             for batch in opened.read(piece, names, rows):
                 yield piece, start, batch
                 start += batch.num_rows
+            if start != piece.start + piece.rows:
+                raise ValueError(f"{piece.path} has changed since its rows were counted: begin again.")
     finally:
         if opened is not None:
             opened.close()
@@ -198,6 +200,7 @@ class _Opened:
         pa = _arrow()
         from pyarrow import parquet
 
+        self.handle = None
         try:
             files, inner = _filesystem(self.path)
             self.handle = files.open_input_file(inner)
@@ -206,6 +209,7 @@ class _Opened:
             else:
                 self.reader = pa.ipc.open_file(self.handle)
         except (pa.ArrowException, ValueError, OSError) as error:
+            self.close()
             raise _unreadable(self.path, error) from None
 
     def read(self, piece: Piece, names: list[str], rows: int) -> Iterator[Any]:
@@ -222,7 +226,8 @@ class _Opened:
 
     def close(self) -> None:
         """Close it."""
-        self.handle.close()
+        if self.handle is not None:
+            self.handle.close()
 
 
 def _numbers(column: Any) -> Any:

@@ -43,14 +43,14 @@ def lazy_predict(
         return _of_frame(function, X, classes, dtype)
     X = X.rechunk({1: -1}) if X.numblocks[1] > 1 else X
     width = None if classes is None else len(classes)
-    work = partial(_rows, function, width, dtype)
+    work = partial(predicted, function, width, dtype)
     if width is None:
         return X.map_blocks(work, drop_axis=1, dtype=dtype, meta=np.empty(0, dtype=dtype))
     chunks = (X.chunks[0], (width,))
     return X.map_blocks(work, chunks=chunks, dtype=dtype, meta=np.empty((0, 0), dtype=dtype))
 
 
-def _rows(function: Callable[[Any], Any], width: int | None, dtype: Any, X: Any) -> Any:
+def predicted(function: Callable[[Any], Any], width: int | None, dtype: Any, X: Any) -> Any:
     """Return predictions of some rows, with one thread of BLAS; of no rows none."""
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
@@ -74,7 +74,7 @@ def _of_frame(function: Callable[[Any], Any], X: Any, classes: Sequence[Any] | N
 def _frame(function: Callable[[Any], Any], classes: Sequence[Any] | None, dtype: Any, X: Any) -> Any:
     import pandas as pd
 
-    values = _rows(function, None if classes is None else len(classes), dtype, X)
+    values = predicted(function, None if classes is None else len(classes), dtype, X)
     if classes is None:
         return pd.Series(values, index=X.index)
     return pd.DataFrame(values, index=X.index, columns=list(classes))

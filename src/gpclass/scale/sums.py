@@ -155,7 +155,7 @@ def times_lower_transposed(A: Array, T: Array) -> Array:
 
 
 def row_squares(A: Array) -> Array:
-    """Return |a_i|² of each row, in double."""
+    """Return a_iᵀ a_i of each row, in double."""
     out: Array = np.einsum("ij,ij->i", A, A).astype(float)
     return out
 
