@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -236,6 +238,17 @@ class TestGreedy:
         assert share <= 1e-3
 
 
+def test_prediction_in_single_precision():
+    X, y = large(4000)
+    new = large(500, seed=1)[0]
+    options = {"kernel": 30.0 * RBF(0.8), "optimizer": None, "random_state": 0}
+    single = GaussianProcessClassifier(**options, inducing=Inducing(n=200)).fit(X, y)
+    assert single.posterior_.beta is not None
+    double = replace(single.posterior_, beta=None)
+    for found, right in zip(single.posterior_.latent(new), double.latent(new), strict=True):
+        assert_allclose(found, right, atol=5e-4)
+
+
 class TestClassifier:
     def test_auto_is_exact_for_few_rows_and_not_for_many(self):
         X, y = large(6000)
@@ -410,3 +423,17 @@ def test_model_files(options, tmp_path):
     back = gpclass.load(tmp_path / "model.gpc")
     np.testing.assert_array_equal(back.predict_proba(X), clf.predict_proba(X))
     assert back.log_marginal_likelihood_value_ == clf.log_marginal_likelihood_value_
+
+
+def test_what_rows_in_passes_cannot_do_is_said():
+    X, y = large(300)
+
+    def blocks():
+        yield X, y
+
+    with pytest.raises(ValueError, match="class_weight"):
+        GaussianProcessClassifier(class_weight="balanced").fit(blocks)
+    clf = GaussianProcessClassifier(optimizer=None, inducing=20, random_state=0).fit(blocks)
+    assert clf.score(X, y) > 0.6
+    with pytest.raises(ValueError, match="inducing=None"):
+        clf.check_approximation()

@@ -26,6 +26,11 @@ from gpclass.target import make_target
 
 def check(model: Any, n_samples: int, rng: np.random.Generator) -> ApproximationCheck:
     """Check the posterior of a fitted latent function, or of those of all classes."""
+    if hasattr(model, "report"):
+        raise ValueError(
+            "A model fitted in passes keeps no rows to check the approximation with: fit some thousand of "
+            "them with inducing=None and check that."
+        )
     if isinstance(model, JointModel):
         return _check_joint(model, n_samples, rng)
     if isinstance(model, JointSampledModel):

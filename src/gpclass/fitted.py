@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from copy import copy
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,6 @@ from sklearn.utils.validation import check_is_fitted
 from gpclass.kernels import CompoundKernel
 from gpclass.multiclass import OneVsOne
 from gpclass.protocols import Array
-from gpclass.scale.model import without_rows
 
 
 class FittedAttributes:
@@ -88,9 +86,7 @@ class FittedAttributes:
         from gpclass.persistence import save
 
         check_is_fitted(self)
-        kept = copy(self)
-        kept.base_estimator_ = without_rows(self.base_estimator_)
-        save(kept, path)
+        save(self, path)
 
     def _fitted_models(self) -> Any:
         if not hasattr(self, "base_estimator_"):  # so that hasattr(clf, "kernel_") is False before fit

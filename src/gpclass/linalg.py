@@ -289,6 +289,7 @@ def require_memory(n: int, matrices: float) -> None:
     fits = int((have / (8.0 * matrices)) ** 0.5)
     raise MemoryError(
         f"An exact Gaussian process on {n:,} rows needs {need / 1e9:,.1f} GB and {have / 1e9:,.1f} GB is "
-        f"available: fit a subset of at most {fits // 1000 * 1000 or fits:,} rows, for example "
+        f"available: use inducing inputs (inducing='auto'), or fit a subset of at most "
+        f"{fits // 1000 * 1000 or fits:,} rows, for example "
         "sklearn.utils.resample(X, y, replace=False, n_samples=..., stratify=y)."
     )

@@ -22,15 +22,22 @@ BLOCK = 1024  # rows predicted at a time: memory is bounded by BLOCK x P whateve
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Posterior:
-    """A Gaussian process conditioned on sites at the inputs P; ``root`` is lower triangular."""
+    """A Gaussian process conditioned on sites at the inputs P; ``root`` is lower triangular.
+
+    Where ``beta`` is given, alpha = rootᵀ beta, and means and variances at single rows are worked out in
+    single precision: the mean as betaᵀ (root k), whose terms are small where those of k alpha need not be.
+    """
 
     kernel: Any
     inputs: Inputs
     alpha: Array
     root: Array
+    beta: Array | None = None
 
     def latent(self, X: Inputs) -> tuple[Array, Array]:
         """Return the mean and the variance of f at each row of X."""
+        if self.beta is not None:
+            return self._latent_single(X)
         mean, var = np.empty(len(X)), np.empty(len(X))
         buffer = np.empty((min(BLOCK, len(X)), len(self.inputs)))  # fresh pages cost as much as exponentials
         for start in range(0, len(X), BLOCK):
@@ -41,6 +48,19 @@ class Posterior:
             var[rows] = diag(self.kernel, X[rows]) - np.einsum("ij,ij->i", V, V)
         self._check(mean, var)
         # The difference of two equal numbers may round below zero, never further.
+        return mean, np.maximum(var, 0.0, out=var)
+
+    def _latent_single(self, X: Inputs) -> tuple[Array, Array]:
+        mean, var = np.empty(len(X)), np.empty(len(X))
+        buffer = np.empty((min(BLOCK, len(X)), len(self.inputs)), dtype=np.float32)
+        root = self.root.astype(np.float32)
+        for start in range(0, len(X), BLOCK):
+            rows = slice(start, start + BLOCK)
+            K = matrix(self.kernel, X[rows], self.inputs, out=buffer[: len(X[rows])])
+            V = blas.strmm(1.0, root.T, K.T, side=0, lower=0, trans_a=1, overwrite_b=1).T
+            mean[rows] = V @ self.beta.astype(np.float32)  # type: ignore[union-attr]
+            var[rows] = diag(self.kernel, X[rows]) - np.einsum("ij,ij->i", V, V)
+        self._check(mean, var)
         return mean, np.maximum(var, 0.0, out=var)
 
     def mean(self, X: Inputs) -> Array:

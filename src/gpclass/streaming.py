@@ -98,10 +98,19 @@ def fit_source(clf: Any, source: Any) -> None:
         raise ValueError(
             f"inference={clf.inference!r} needs all rows in memory: use inference='vi' for rows in passes."
         )
+    if clf.class_weight is not None:
+        raise ValueError(
+            "class_weight is for rows in memory: give the weights of the rows as sample_weight, or as a "
+            "column of the files."
+        )
     settings = _settings(clf)
     classes = np.asarray(source.classes())
     if len(classes) < 2:
         raise ValueError(f"The labels have one class only, {classes[0]!r}: two or more are needed.")
+    if len(classes) > 2 and clf.multi_class != "joint":
+        raise ValueError(
+            f"multi_class={clf.multi_class!r} needs rows in memory: in passes there is one model, 'joint'."
+        )
     seed = int(check_random_state(clf.random_state).randint(2**31 - 1))
     data = data_of(source, classes, clf.n_jobs)
     kernel, names = clf.kernel, source.names

@@ -24,7 +24,7 @@ from gpclass.persistence.codec import Decoder, Encoder
 from gpclass.persistence.container import ModelFileError, parse_json, read, write
 from gpclass.persistence.registry import REGISTRY
 from gpclass.persistence.schema import Sizes
-from gpclass.scale.model import InducingJointModel, InducingModel
+from gpclass.scale.model import InducingJointModel, InducingModel, without_rows
 from gpclass.validation import take
 
 # What fit() leaves in a classifier, and whether it is always there.
@@ -101,6 +101,7 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
     check_is_fitted(estimator)
     params = estimator.get_params(deep=False)
     fitted = {name: value for name, value in vars(estimator).items() if name not in params}
+    fitted["base_estimator_"] = without_rows(estimator.base_estimator_)
     if strange := sorted(set(fitted) - set(FITTED)):
         raise ModelFileError(
             f"The classifier has the attribute {strange[0]!r}, which fit() does not set and a file does not "

@@ -103,7 +103,15 @@ record(
 
 record(Sites, nu="float[n]|float[n,c]", tau="float[n]|float[n,c]", spread="float[n]|float[n,c]|none")
 record(Info, converged="bool", n_iter="count", residual="real|number")
-record(Posterior, "posterior", kernel="kernel", inputs="inputs[n]", alpha="float[n]", root="lower[n,n]")
+record(
+    Posterior,
+    "posterior",
+    kernel="kernel",
+    inputs="inputs[n]",
+    alpha="float[n]",
+    root="lower[n,n]",
+    beta="float[n]|none",
+)
 record(
     JointPosterior,
     kernels="list(kernel)",

@@ -86,8 +86,8 @@ def pull_basis(basis: Basis, E: Array, *, inputs: bool = False) -> tuple[Array, 
     return theta, 2.0 * pullback_inputs(basis.kernel, basis.Z, basis.Z.copy(), G) if inputs else None
 
 
-def process(basis: Basis, P: Array, mean: Array) -> Posterior:
-    """Return N(mean, P⁻¹) of the whitened u as a process over all inputs.
+def process(basis: Basis, P: Array, mean: Array, *, single: bool = False) -> Posterior:
+    """Return N(mean, P⁻¹) of the whitened u as a process over all inputs, in single precision if asked for.
 
     Its mean is k(x, Z) L⁻ᵀ mean, its variance k(x, x) - ``|root k(Z, x)|²`` with rootᵀ root =
     L⁻ᵀ (I - P⁻¹) L⁻¹; with eigenvalues of P there is no difference, and a QL factorisation makes the root
@@ -96,9 +96,13 @@ def process(basis: Basis, P: Array, mean: Array) -> Posterior:
     values, vectors = np.linalg.eigh(mirrored(P))
     share = np.sqrt(np.maximum(1.0 - 1.0 / np.maximum(values, 1.0), 0.0))
     full = times_lower(np.ascontiguousarray((vectors * share).T), basis.T)
-    R = np.asarray(np.linalg.qr(full[:, ::-1], mode="r"))
+    turn, R = np.linalg.qr(full[:, ::-1])
     alpha = blas.dtrmv(basis.T.T, np.ascontiguousarray(mean), lower=0)
-    return Posterior(basis.kernel, basis.Z, alpha, np.ascontiguousarray(R[::-1, ::-1]))
+    root, beta = np.ascontiguousarray(R[::-1, ::-1]), None
+    if single:
+        known = share > 1e-6
+        beta = turn[:, ::-1].T @ np.where(known, (vectors.T @ mean) / np.where(known, share, 1.0), 0.0)
+    return Posterior(basis.kernel, basis.Z, alpha, root, beta)
 
 
 def times_lower(A: Array, T: Array) -> Array:

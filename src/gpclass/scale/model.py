@@ -154,7 +154,7 @@ def fit_stream(
     return InducingModel(
         problem=replace(problem, kernel=kernel, X=fit.basis.Z, y=np.empty(0), weight=None),
         loo=np.empty((0, 2)),
-        posterior=process(fit.basis, fit.q.P[0], fit.q.mean[:, 0]),
+        posterior=process(fit.basis, fit.q.P[0], fit.q.mean[:, 0], single=settings.dtype == "float32"),
         sites=NO_SITES,
         evidence=fit.bound,
         info=Info(fit.gap <= max(1.0, 1e-4 * data.n_rows), task.passes, fit.gap),
@@ -237,7 +237,8 @@ def without_rows(model: Any) -> Any:
 
 def refitted(model: Any, fit: Fit) -> Any:
     """Return the model with another q at the same hyperparameters."""
-    processes = tuple(process(fit.basis, P, fit.q.mean[:, c]) for c, P in enumerate(fit.q.P))
+    single = isinstance(model, InducingModel) and model.posterior.beta is not None  # type: ignore[attr-defined]
+    processes = tuple(process(fit.basis, P, fit.q.mean[:, c], single=single) for c, P in enumerate(fit.q.P))
     posterior = processes[0] if isinstance(model, InducingModel) else IndependentPosterior(processes)
     return replace(model, fit=fit, posterior=posterior, evidence=fit.bound)
 
