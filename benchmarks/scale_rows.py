@@ -53,7 +53,8 @@ def write_rows(folder: Path, n: int, seed: int = 0) -> None:
         if written % (4 * CHUNK) == 0:
             if writer is not None:
                 writer.close()
-            writer = parquet.ParquetWriter(folder / f"part-{written // (4 * CHUNK):04}.parquet", schema)
+            path = folder / f"part-{written // (4 * CHUNK):04}.parquet"
+            writer = parquet.ParquetWriter(path, schema, use_dictionary=["label"])
         X = rng.normal(size=(rows, COLUMNS)).astype(np.float32)
         f = np.cos(X @ W + b) @ a
         label = (f + rng.normal(size=rows) > 0.0).astype(np.int8)

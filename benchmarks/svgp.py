@@ -87,7 +87,13 @@ def ours(args: argparse.Namespace) -> dict:
     def watch(basis, q) -> None:
         clock.test(process(basis, q.P[0], q.mean[:, 0]).latent, X_test, y_test)
 
-    task = Task(Rows(X, 2.0 * y - 1.0), 1.0 * RBF(np.ones(D)), Logit(), Inducing(), watch=watch)
+    task = Task(
+        Rows(X, 2.0 * y - 1.0),
+        1.0 * RBF(np.ones(D)),
+        Logit(),
+        Inducing(**json.loads(args.settings)),
+        watch=watch,
+    )
     fit, _ = learn_inducing(task, np.random.default_rng(0))
     latent = process(fit.basis, fit.q.P[0], fit.q.mean[:, 0]).latent
     start = time.process_time()
@@ -190,6 +196,7 @@ def main() -> None:
     parser.add_argument("--kind", choices=["unit", "two", "normal"], default="unit")
     parser.add_argument("--n", type=int, default=100_000)
     parser.add_argument("--seconds", type=float, default=180.0)
+    parser.add_argument("--settings", default="{}", help="of Inducing, as JSON")
     parser.add_argument("--out", type=Path)
     args = parser.parse_args()
     if args.what == "compare":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.testing import assert_allclose, assert_array_equal
@@ -17,6 +17,7 @@ RNG = np.random.default_rng(0)
 P = RNG.dirichlet(np.ones(3), size=50)
 
 
+@settings(deadline=None)
 @given(arrays(float, (3, 4), elements=st.floats(-10, 10)), st.floats(-5, 5))
 def test_no_action_is_cheaper(cost, reject):
     chosen = bayes_decision(P, cost)

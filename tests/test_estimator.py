@@ -349,7 +349,7 @@ BAD = [
     ({"integration": "simpson"}, "integration='simpson'"),
     ({"multi_class": "ovr"}, "multi_class='ovr'"),
     ({"hyperparameters": "guess"}, "hyperparameters='guess'"),
-    ({"inducing": 10}, "inducing=10"),
+    ({"inducing": 1.5}, "inducing=1.5"),
     ({"n_restarts_optimizer": -1}, "n_restarts_optimizer=-1"),
     ({"max_iter_predict": 0}, "max_iter_predict=0"),
     ({"hyperprior": {"width": stats.norm()}}, "hyperprior names 'width'"),

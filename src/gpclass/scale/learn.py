@@ -111,17 +111,16 @@ def choose(task: Task, kernel: Any, rows: Rows, most: int, rng: np.random.Genera
     given, X = task.settings.given(), rows.X
     if given is not None:
         return given
-    most = min(most, len(X))
-    if task.settings.choose == "kmeans":
-        from sklearn.cluster import MiniBatchKMeans
-
-        seed = int(rng.integers(2**31 - 1))
-        centres = MiniBatchKMeans(most, random_state=seed, n_init=1).fit(X).cluster_centers_
-        return np.ascontiguousarray(centres, dtype=float)
     tol = task.settings.tol if task.settings.n == "auto" else 0.0
-    pool = X[: max(CANDIDATES * most, 2000)]
-    chosen, _ = greedy(kernel, np.asarray(pool, dtype=float), most, rng, tol)
-    return np.array(pool[chosen], dtype=float)
+    pool = np.asarray(X[: max(CANDIDATES * most, 2000)], dtype=float)
+    chosen, _ = greedy(kernel, pool, min(most, len(X)), rng, tol)
+    if task.settings.choose == "greedy" or len(chosen) == len(pool):
+        return pool[chosen]
+    from sklearn.cluster import MiniBatchKMeans
+
+    seed = int(rng.integers(2**31 - 1))
+    clusters = MiniBatchKMeans(len(chosen), init=pool[chosen], n_init=1, random_state=seed)
+    return np.ascontiguousarray(clusters.fit(X).cluster_centers_, dtype=float)
 
 
 def _fixed(task: Task, rng: np.random.Generator) -> State:

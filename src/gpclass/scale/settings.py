@@ -24,8 +24,9 @@ class Inducing:
         How many; with "auto" as many as leave a share ``tol`` of the prior variance over, 1,000 at most.
     inputs : array of shape (n, n_features), default=None
         The inducing inputs themselves, to be used as they are.
-    choose : {"greedy", "kmeans"}
-        By the variance that is left over, or as the centres of clusters.
+    choose : {"kmeans", "greedy"}
+        As the centres of clusters, which lie amidst the rows, or as the rows at which most variance is left
+        over. Either way no more are taken than the greedy choice finds room for.
     tol : float
         The share of the prior variance that may be left over, for ``n="auto"``.
     move : bool
@@ -49,13 +50,13 @@ class Inducing:
 
     n: int | str = "auto"
     inputs: Any = None
-    choose: str = "greedy"
+    choose: str = "kmeans"
     tol: float = 1e-4
     move: bool = False
     dtype: str = "float32"
     rows: tuple[int, int] = (3000, 6000)
     max_refine: int = 4
-    gain: float = 1e-3
+    gain: float = 2e-3
     checkpoint: str | Path | None = None
 
     def __post_init__(self) -> None:
