@@ -45,7 +45,8 @@ typecheck: $(READY) ## check types, strictly
 bench: $(READY) ## run the benchmarks
 	$(PY) benchmarks/run.py
 
-docs: $(DOCS_READY) ## build the documentation; a warning is an error
+docs: $(DOCS_READY) ## make its pictures and build the documentation; a warning is an error
+	$(PY) examples/gallery.py
 	$(PY) -m sphinx -W --keep-going -q -b html docs docs/_build/html
 	@echo "The documentation is at docs/_build/html/index.html."
 

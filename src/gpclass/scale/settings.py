@@ -54,9 +54,9 @@ class Inducing:
     tol: float = 1e-4
     move: bool = False
     dtype: str = "float32"
-    rows: tuple[int, int] = (3000, 6000)
+    rows: tuple[int, int] = (3000, 5000)
     max_refine: int = 4
-    gain: float = 2e-3
+    gain: float = 5e-3
     checkpoint: str | Path | None = None
 
     def __post_init__(self) -> None:
