@@ -372,3 +372,8 @@ def test_bad_shapes_are_named():
         matrix(RBF(), [1.0, 2.0])
     with pytest.raises(ValueError, match="X cannot be read as numbers"):
         matrix(RBF(), [["a"], ["b"]])
+
+
+def test_a_matern_kernel_of_absurd_smoothness_is_refused():
+    with pytest.raises(ValueError, match="nu=inf"):
+        matrix(Matern(nu=2.0**31), np.zeros((1, 1)), np.ones((1, 1)))

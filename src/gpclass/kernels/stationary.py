@@ -272,6 +272,8 @@ _MATERN = {
 
 
 def _matern(kernel: Kernel) -> Profile:
+    if 1e6 < kernel.nu < math.inf:  # as many steps of the recursion
+        raise ValueError(f"Matern(nu={kernel.nu:g}) is an RBF to six digits: use nu=inf.")
     return _MATERN.get(kernel.nu) or _bessel_profile(float(kernel.nu))
 
 
