@@ -437,3 +437,22 @@ def test_what_rows_in_passes_cannot_do_is_said():
     assert clf.score(X, y) > 0.6
     with pytest.raises(ValueError, match="inducing=None"):
         clf.check_approximation()
+
+
+@pytest.mark.parametrize(
+    ("options", "word"),
+    [({"inference": "ep"}, "inference='vi'"), ({"likelihood": "softmax"}, "'logit'")],
+)
+def test_passes_do_not_change_the_model_silently(options, word):
+    X, y = large(60)
+    for fit in (lambda clf: clf.partial_fit(X, y), lambda clf: clf.fit(lambda: [(X, y)])):
+        with pytest.raises(ValueError, match=word):
+            fit(GaussianProcessClassifier(**options))
+
+
+def test_a_column_called_groups_is_a_column():
+    pd = pytest.importorskip("pandas")
+    X, y = large(60)
+    frame = pd.DataFrame(X, columns=["groups", "blocks"])
+    clf = GaussianProcessClassifier(2.0 * RBF(1.0), optimizer=None).fit(frame, y)
+    assert clf.predict(frame).shape == (60,)

@@ -19,6 +19,7 @@ from gpclass.hyperprior import Hyperprior
 from gpclass.inference import VI
 from gpclass.kernels import bind_columns, settable
 from gpclass.learning import Problem
+from gpclass.likelihoods import MultiProbit, Softmax
 from gpclass.model import LearningPlan
 from gpclass.options import check_parameters, inference_of, likelihood_of
 from gpclass.progress import reporter
@@ -73,7 +74,7 @@ def as_source(X: Any, y: Any, weight: Any, client: Any) -> Any:
         X = ParquetSource(X, target=y, weight=weight)
     elif callable(X):
         X = BlockSource(X)
-    if not (hasattr(X, "blocks") or hasattr(X, "groups")):
+    if not _is_source(X):
         return None
     if client is not None and isinstance(X, ParquetSource):
         from gpclass.scale.distributed import on_dask
@@ -82,9 +83,18 @@ def as_source(X: Any, y: Any, weight: Any, client: Any) -> Any:
     return X
 
 
+def _is_source(X: Any) -> bool:
+    # By the class: an attribute of a data frame may be a column of that name.
+    return hasattr(type(X), "blocks") or _is_distributed(X)
+
+
+def _is_distributed(X: Any) -> bool:
+    return type(X).__module__ == "gpclass.scale.distributed"
+
+
 def data_of(source: Any, classes: Any, n_jobs: int | None) -> Any:
     """Return the rows of a source as the engine takes them."""
-    if hasattr(source, "groups"):
+    if _is_distributed(source):
         from gpclass.scale.distributed import DaskData
 
         return DaskData(source, Encode(classes))
@@ -93,18 +103,13 @@ def data_of(source: Any, classes: Any, n_jobs: int | None) -> Any:
 
 def fit_source(clf: Any, source: Any) -> None:
     """Fit a classifier to a source of rows, in passes over it."""
-    check_parameters(clf)
-    if not isinstance(inference_of(clf), VI):
-        raise ValueError(
-            f"inference={clf.inference!r} needs all rows in memory: use inference='vi' for rows in passes."
-        )
     if clf.class_weight is not None:
         raise ValueError(
             "class_weight is for rows in memory: give the weights of the rows as sample_weight, or as a "
             "column of the files."
         )
-    settings = _settings(clf)
     classes = np.asarray(source.classes())
+    settings = _check(clf, len(classes))
     if len(classes) < 2:
         raise ValueError(f"The labels have one class only, {classes[0]!r}: two or more are needed.")
     if len(classes) > 2 and clf.multi_class != "joint":
@@ -135,8 +140,20 @@ def fit_source(clf: Any, source: Any) -> None:
         warnings.warn(sentence, ConvergenceWarning, stacklevel=3)
 
 
-def _settings(clf: Any) -> Inducing:
+def _check(clf: Any, n_classes: int) -> Inducing:
     """Return the settings of inducing inputs, which there are however few the rows."""
+    check_parameters(clf)
+    inference, likelihood = inference_of(clf), likelihood_of(clf)
+    if not isinstance(inference, VI) or inference.evidence == "ep" or clf.hyperparameters == "sample":
+        raise ValueError(
+            f"inference={clf.inference!r} with hyperparameters={clf.hyperparameters!r} needs all rows in "
+            "memory: use inference='vi' and 'learn' for rows in passes."
+        )
+    if isinstance(likelihood, MultiProbit) or (n_classes == 2 and isinstance(likelihood, Softmax)):
+        raise ValueError(
+            f"likelihood={clf.likelihood!r} is not possible for {n_classes} classes in passes: use 'logit', "
+            "which is softmax for three classes or more."
+        )
     return inducing_of(clf.inducing, 10**9, 2) or Inducing()
 
 
@@ -159,8 +176,9 @@ class Streaming:
         """Learn from some rows, and keep what was learned from all before.
 
         The first rows choose the inducing inputs and the hyperparameters. The posterior after some rows is
-        the prior of the next (streaming variational Bayes), so that the order matters little and each
-        row is seen once. ``log_marginal_likelihood_value_`` adds up the bounds of all calls.
+        the prior of the next (streaming variational Bayes), so that each row is seen once; they should come
+        shuffled, as what was made of early rows is not looked at again.
+        ``log_marginal_likelihood_value_`` adds up the bounds of all calls.
 
         Parameters
         ----------
@@ -173,7 +191,6 @@ class Streaming:
         -------
         self
         """
-        check_parameters(self)
         first = not hasattr(self, "base_estimator_") or not hasattr(self.base_estimator_, "fit")
         X, y = check_inputs(self, X, y, vectors=True, fitting=True) if first else _further(self, X, y)
         weight = check_weights(sample_weight, self.class_weight, y)
@@ -182,14 +199,13 @@ class Streaming:
             raise ValueError(
                 "The first rows of partial_fit have one class only: give all classes with classes=[...]."
             )
-        encode = Encode(known)
-        rows = Rows(X, *encode(y, weight))
+        settings = _check(self, len(known))
+        rows = Rows(X, *Encode(known)(y, weight))
         if not first:
             self._go_on(rows)
             return self
         kernel = default_kernel(X) if self.kernel is None else settable(self.kernel)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        settings = _settings(self)
         plan, problem = LearningPlan(enabled=self.optimizer is not None), _problem(self, kernel)
         if len(known) == 2:
             model: Any = fit_stream(problem, rows, plan, settings, seed=seed)

@@ -80,17 +80,6 @@ class Coupled:
     def _times_V(self, v: Array) -> Array:
         return np.stack([matvec(self.V[c], v[:, c]) for c in range(v.shape[1])], axis=1)
 
-    def precondition(self, x: Array) -> Array:
-        """Return (I + Qᵀ K Q)⁻¹ x for W = Q Qᵀ, Q = D^½ P.
-
-        As R = W - W cov W, it is x - P x + P D^-½ R D^-½ P x.
-        """
-        X, root = x.reshape(self.a.shape), np.sqrt(self.a)
-        inner = projector(self.a)(X) if self.tied else X
-        out: Array = self.solve(inner / root) / root
-        reduced = projector(self.a)(out) if self.tied else out
-        return np.ravel(X - inner + reduced)
-
     def blocks(self) -> Array:
         """Return the covariances of the C latent values of each datum, shape (n, C, C)."""
         return self.marginals()[0]

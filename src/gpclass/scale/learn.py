@@ -178,9 +178,8 @@ def _stage(task: Task, rows: Rows, start: Array, Z: Array, inverse: Array | None
     whole = rows.n_rows >= task.data.n_rows
     if whole:
         task.records.extend(bound.records)
-    scale = (
-        rows.n_rows / task.data.n_rows
-    ) ** 0.5  # the curvature grows with the rows, but less than they do
+    # The curvature grows with the rows, but less than they do.
+    scale = (rows.n_rows / task.data.n_rows) ** 0.5
     return State(theta, Z, fit.next_q, None if inverse is None else inverse * scale)
 
 
