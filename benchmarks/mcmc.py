@@ -21,8 +21,8 @@ from gpclass.kernels import RBF
 from gpclass.likelihoods import Logit
 from gpclass.mcmc import HMC, BlockMetropolis, Chains, EllipticalSlice, sample
 from gpclass.mcmc.chains import diagnose
+from gpclass.posteriors.target import make_target
 from gpclass.priors import DensePrior
-from gpclass.target import make_target
 
 JITTER = 1e-8
 

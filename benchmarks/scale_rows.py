@@ -28,12 +28,12 @@ import numpy as np
 from scipy.linalg import blas
 from threadpoolctl import threadpool_limits
 
+from gpclass.data.local import Encode, LocalData
+from gpclass.data.sources import ParquetSource
 from gpclass.kernels import RBF
 from gpclass.likelihoods import Probit
 from gpclass.priors.basis import make_basis
-from gpclass.scale.engine import Engine, Q, factor
-from gpclass.scale.local import Encode, LocalData
-from gpclass.scale.sources import ParquetSource
+from gpclass.sparse.engine import Engine, Q, factor
 
 COLUMNS, CHUNK = 10, 250_000
 
@@ -123,7 +123,7 @@ def measure_dask(folder: Path, M: int, workers: int) -> dict[str, float]:
     """Return seconds of a pass on so many workers with a thread each, and of their processors together."""
     from distributed import Client, LocalCluster
 
-    from gpclass.scale.distributed import DaskData, on_dask
+    from gpclass.data.distributed import DaskData, on_dask
 
     # Workers give memory back at every turn unless told otherwise, which costs a quarter of the time.
     os.environ.update(MALLOC_TRIM_THRESHOLD_=str(1 << 28), MALLOC_MMAP_THRESHOLD_=str(1 << 28))

@@ -78,8 +78,8 @@ def ours(args: argparse.Namespace) -> dict:
     from gpclass.kernels import RBF
     from gpclass.likelihoods import Logit
     from gpclass.priors.basis import process
-    from gpclass.scale import Inducing
-    from gpclass.scale.learn import Rows, Task, learn_inducing
+    from gpclass.sparse import Inducing
+    from gpclass.sparse.learn import Rows, Task, learn_inducing
 
     X, y, X_test, y_test, best = data(args.n, args.kind)
     clock = Clock()

@@ -21,7 +21,7 @@ from gpclass.datasets import Split, interval
 from gpclass.kernels import RBF
 from gpclass.likelihoods import Logit
 from gpclass.mcmc import HMC, MCMC, BlockMetropolis, Chains, sample
-from gpclass.target import make_target
+from gpclass.posteriors.target import make_target
 
 FIGURE = Path(__file__).parents[1] / "docs" / "images" / "exercise.png"
 METHODS = {

@@ -14,14 +14,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from gpclass.data.distributed import DaskData, _grouped, is_dask, lazy_predict, on_dask
+from gpclass.data.local import Encode, LocalData
+from gpclass.data.sources import ArraySource, ParquetSource
 from gpclass.kernels import RBF
 from gpclass.likelihoods import Probit, Softmax
 from gpclass.priors.basis import make_basis
-from gpclass.scale.distributed import DaskData, _grouped, is_dask, lazy_predict, on_dask
-from gpclass.scale.engine import Engine, Q, factor
-from gpclass.scale.local import Encode, LocalData
-from gpclass.scale.sources import ArraySource, ParquetSource
-from gpclass.scale.sums import add_up
+from gpclass.sparse.engine import Engine, Q, factor
+from gpclass.sparse.sums import add_up
 
 distributed = pytest.importorskip("distributed")
 da = pytest.importorskip("dask.array")
@@ -343,7 +343,7 @@ class TestPredictions:
 
 
 def test_dask_is_not_imported_to_find_out():
-    code = "import sys, gpclass.scale.distributed as d; assert not (d.is_dask([1]) or 'dask' in sys.modules)"
+    code = "import sys, gpclass.data.distributed as d; assert not (d.is_dask([1]) or 'dask' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True, env={**os.environ, "PYTHONPATH": "src"})
     assert is_dask(da.ones(3))
     assert not is_dask(np.ones(3))

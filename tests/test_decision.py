@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import minimize
 
 from gpclass import bayes_decision
-from gpclass.multiclass import couple
+from gpclass.learning.multiclass import couple
 
 RNG = np.random.default_rng(0)
 P = RNG.dirichlet(np.ones(3), size=50)

@@ -22,7 +22,8 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from gpclass import GaussianProcessClassifier, bayes_decision, linalg
+from gpclass import GaussianProcessClassifier, bayes_decision
+from gpclass.core import linalg
 from gpclass.inference import Laplace
 from gpclass.kernels import RBF, Columns, ConstantKernel, DotProduct, Matern, NeuralNetwork, WhiteKernel
 from gpclass.likelihoods import Probit

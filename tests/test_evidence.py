@@ -12,6 +12,7 @@ from problems import exact_logit_evidence, two_moons_like
 from scipy.integrate import quad
 from scipy.stats import genpareto, multivariate_normal, multivariate_t
 
+from gpclass.core.protocols import Sites
 from gpclass.evidence import (
     annealed_evidence,
     check_approximation,
@@ -28,10 +29,9 @@ from gpclass.inference import EP, VI, Laplace
 from gpclass.kernels import RBF, WhiteKernel, matrix
 from gpclass.likelihoods import Gaussian, Logit, Probit
 from gpclass.mcmc.elliptical import slice_step
+from gpclass.posteriors.target import make_target
 from gpclass.priors import DensePrior
-from gpclass.protocols import Sites
 from gpclass.sampling.pareto import fit_pareto, pareto_quantiles
-from gpclass.target import make_target
 
 METHODS = [Laplace(), EP(), VI()]
 LIKELIHOODS = [Logit(), Probit()]

@@ -16,13 +16,13 @@ from sklearn.datasets import load_iris
 from sklearn.preprocessing import StandardScaler
 
 from gpclass import GaussianProcessClassifier
+from gpclass.core.protocols import Sites
 from gpclass.inference import EP, VI, Laplace
 from gpclass.kernels import RBF, CompoundKernel, ConstantKernel, Matern, WhiteKernel
 from gpclass.likelihoods import MultiProbit, Probit, Softmax
 from gpclass.mcmc import MCMC, EllipticalSlice
 from gpclass.priors import DensePrior
 from gpclass.priors.joint import JointPrior, LeadPrior
-from gpclass.protocols import Sites
 from gpclass.sampling import Rejection
 
 ROUTES = [
@@ -681,7 +681,7 @@ def test_a_pilot_finds_the_same_hyperparameters(monkeypatch):
     kernel = ConstantKernel(1.0, (1e-2, 1e4)) * RBF(2.0, (1e-2, 1e3))
     options = {"inference": "laplace", "likelihood": "softmax"}
     plain = GaussianProcessClassifier(kernel, **options).fit(X, y)
-    monkeypatch.setattr("gpclass.joint.PILOT_FROM", 100)
+    monkeypatch.setattr("gpclass.learning.joint.PILOT_FROM", 100)
     staged = GaussianProcessClassifier(kernel, **options).fit(X, y)
     assert_allclose(staged.kernel_.theta, plain.kernel_.theta, atol=5e-3)
     assert_allclose(staged.log_marginal_likelihood_value_, plain.log_marginal_likelihood_value_, atol=1e-5)

@@ -125,7 +125,7 @@ def test_a_warm_start_saves_steps_and_ends_in_the_same_place():
 def test_a_bad_warm_start_does_no_harm():
     X, y = two_moons_like(30)
     cold = Laplace()(DensePrior(2.0 * RBF(1.0), X), Logit(), y)
-    from gpclass.protocols import Sites
+    from gpclass.core.protocols import Sites
 
     for nu, tau in ((1e6 * np.ones(30), 1e-9 * np.ones(30)), (np.zeros(30), np.zeros(30))):
         warm = Laplace()(DensePrior(2.0 * RBF(1.0), X), Logit(), y, init=Sites(nu, tau))

@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from gpclass import GaussianProcessClassifier
 from gpclass.inference import Laplace
 from gpclass.kernels import RBF, WhiteKernel
-from gpclass.learning import Hyperprior, Learned, Objective, Problem, learn, maximise
+from gpclass.learning.maximise import Hyperprior, Learned, Objective, Problem, learn, maximise
 from gpclass.likelihoods import Logit
 from gpclass.priors import DensePrior
 from gpclass.testing import central_difference

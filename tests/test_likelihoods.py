@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import norm
 
-from gpclass import protocols
+from gpclass.core import protocols
 from gpclass.likelihoods import Gaussian, Logit, Probit
 from gpclass.likelihoods.normal import tail
 from gpclass.likelihoods.quadrature import blocks, flatten, hermite, hermite_average, lattice_sums

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from scipy.stats import norm
 from test_likelihoods_truth import integrate, march
 
+from gpclass.core.protocols import Tilted
 from gpclass.likelihoods import Gaussian, Logit, Probit
-from gpclass.protocols import Tilted
 
 NAMES = ("log_mass", "slope", "curvature", "shrink")
 RTOL = 2e-11

@@ -6,8 +6,16 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from gpclass import linalg
-from gpclass.linalg import BForm, Stage, cholesky, conjugate_gradient, multiply, require_memory, row_tiles
+from gpclass.core import linalg
+from gpclass.core.linalg import (
+    BForm,
+    Stage,
+    cholesky,
+    conjugate_gradient,
+    multiply,
+    require_memory,
+    row_tiles,
+)
 
 
 @pytest.fixture(params=[1, 7, 130, 700])

@@ -13,15 +13,15 @@ from problems import two_moons_like
 from scipy.special import expit, log_expit, log_softmax, softmax
 from scipy.stats import chi2
 
+from gpclass.core.protocols import Sites
 from gpclass.datasets import interval
 from gpclass.inference import EP, Laplace
 from gpclass.kernels import RBF, Matern
 from gpclass.likelihoods import Logit, Probit
 from gpclass.mcmc import HMC, BlockMetropolis, EllipticalSlice, hamiltonian, sample
 from gpclass.mcmc.chains import diagnose
+from gpclass.posteriors.target import Target, make_target
 from gpclass.priors import DensePrior
-from gpclass.protocols import Sites
-from gpclass.target import Target, make_target
 
 pytest.importorskip("arviz_stats")
 

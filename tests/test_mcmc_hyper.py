@@ -11,17 +11,17 @@ from numpy.testing import assert_array_equal
 from scipy import stats
 from scipy.special import expit
 
-from gpclass.hyperprior import Hyperprior, LogScalePrior
+from gpclass.core.hyperpriors import Hyperprior, LogScalePrior
 from gpclass.inference import EP, VI, Laplace
 from gpclass.kernels import RBF, ConstantKernel
-from gpclass.learning import Problem
+from gpclass.learning.maximise import Problem
+from gpclass.learning.sampled import hyper_model
 from gpclass.likelihoods import Logit, Probit
 from gpclass.mcmc import JointWhitened, PseudoMarginal
 from gpclass.mcmc.chains import diagnose
 from gpclass.mcmc.hyper import HyperState, Proposal, fitted_proposal, refined
 from gpclass.mcmc.hyper_run import sample_hyper
 from gpclass.priors import NotPositiveError
-from gpclass.sampled import hyper_model
 
 KERNEL = ConstantKernel(30.0) * RBF(1.0)  # a scale at which the posterior is far from Gaussian
 CENTRE = np.log([30.0, 1.0])

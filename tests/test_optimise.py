@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from gpclass.optimise import from_afar, from_nearby
+from gpclass.core.optimisers import from_afar, from_nearby
 
 FREE = np.array([[-10.0, 10.0]] * 3)
 

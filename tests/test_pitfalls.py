@@ -10,12 +10,12 @@ from scipy.integrate import quad
 from scipy.special import expit
 from scipy.stats import norm
 
+from gpclass.core.protocols import Sites
 from gpclass.inference import EP, VI, Laplace
 from gpclass.kernels import RBF, matrix
+from gpclass.learning.prediction import log_proba
 from gpclass.likelihoods import Logit, Probit
-from gpclass.predictive import log_proba
 from gpclass.priors import DensePrior
-from gpclass.protocols import Sites
 
 
 def test_a_singular_covariance_costs_no_digits():

@@ -22,10 +22,10 @@ from gpclass import GaussianProcessClassifier
 from gpclass.evidence import exact_evidence
 from gpclass.inference import EP, Laplace
 from gpclass.kernels import RBF, ConstantKernel, WhiteKernel
+from gpclass.learning.prediction import average_log_proba, log_proba, mixture_quantile
 from gpclass.likelihoods import Logit, Probit
 from gpclass.mcmc import HMC, MCMC, BlockMetropolis, EllipticalSlice, JointWhitened, PseudoMarginal
-from gpclass.mixture import Component, MixturePosterior
-from gpclass.predictive import average_log_proba, log_proba, mixture_quantile
+from gpclass.posteriors.mixture import Component, MixturePosterior
 from gpclass.sampling import Rejection
 
 X = np.array([[-2.0], [-1.2], [-0.5], [0.4], [1.1], [2.2]])
@@ -203,7 +203,7 @@ def test_blocks_of_rows_change_nothing(monkeypatch):
     for components in (some_components(), some_components()[:1]):
         mixture = MixturePosterior(X, components)
         whole = mixture.latent(Z)
-        monkeypatch.setattr("gpclass.mixture.BLOCK", 100)
+        monkeypatch.setattr("gpclass.posteriors.mixture.BLOCK", 100)
         for a, b in zip(whole, mixture.latent(Z), strict=True):
             assert_allclose(a, b, rtol=1e-12, atol=1e-12)
         monkeypatch.undo()
@@ -429,9 +429,9 @@ def test_names_stand_for_settings():
 
 @pytest.mark.parametrize("inference", [Laplace(), EP()])
 def test_approximations_are_what_importance_sampling_starts_from(inference, monkeypatch):
-    import gpclass.sampled
+    import gpclass.learning.sampled
 
-    monkeypatch.setattr(gpclass.sampled, "MCMC", Few)
+    monkeypatch.setattr(gpclass.learning.sampled, "MCMC", Few)
     clf = classifier(inference=inference, hyperparameters="sample", random_state=0)
     with pytest.warns(ConvergenceWarning, match="have not mixed"):
         clf.fit(X, LABELS)

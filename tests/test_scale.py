@@ -11,17 +11,17 @@ from sklearn.datasets import load_iris, make_moons
 from sklearn.preprocessing import StandardScaler
 
 from gpclass import GaussianProcessClassifier
+from gpclass.core.protocols import Sites
 from gpclass.inference import EP, VI, Laplace
 from gpclass.kernels import RBF, ConstantKernel, Matern, WhiteKernel
 from gpclass.likelihoods import Gaussian, Logit, Probit, Softmax
 from gpclass.priors import DensePrior
 from gpclass.priors.basis import greedy, make_basis
 from gpclass.priors.inducing import InducingPrior
-from gpclass.protocols import Sites
-from gpclass.scale import Inducing
-from gpclass.scale.engine import Engine, prior_q
-from gpclass.scale.learn import Rows
-from gpclass.scale.sums import add_up, no_sums
+from gpclass.sparse import Inducing
+from gpclass.sparse.engine import Engine, prior_q
+from gpclass.sparse.learn import Rows
+from gpclass.sparse.sums import add_up, no_sums
 
 TIGHT = {"laplace": Laplace(tol=1e-12), "ep": EP(tol=1e-11)}
 KERNELS = {
@@ -185,7 +185,7 @@ class TestSums:
             y, likelihood = np.eye(3)[np.arange(200) % 3], Softmax()
         basis = make_basis(KERNELS["rbf"], X[:12].copy())
         engine = Engine(Rows(X, y), likelihood, n_latents, np.float64)
-        from gpclass.scale.engine import factor
+        from gpclass.sparse.engine import factor
 
         q = prior_q(12, n_latents)
         step = engine._step(basis, q, factor(q), True, True)

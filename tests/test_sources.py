@@ -11,14 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gpclass.data.blocks import Block, recut
+from gpclass.data.local import Ahead, Encode, LocalData, in_turn
+from gpclass.data.sources import ArraySource, BlockSource, ParquetSource
 from gpclass.kernels import RBF
 from gpclass.likelihoods import Probit, Softmax
 from gpclass.priors.basis import make_basis
-from gpclass.scale.blocks import Block, recut
-from gpclass.scale.engine import Engine, factor, prior_q
-from gpclass.scale.local import Ahead, Encode, LocalData, in_turn
-from gpclass.scale.sources import ArraySource, BlockSource, ParquetSource
-from gpclass.scale.sums import add_up
+from gpclass.sparse.engine import Engine, factor, prior_q
+from gpclass.sparse.sums import add_up
 
 
 def problem(n=3000, classes=2, seed=0):

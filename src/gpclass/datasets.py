@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
-from gpclass.protocols import Array
+from gpclass.core.protocols import Array
 
 
 class Split(NamedTuple):

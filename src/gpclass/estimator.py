@@ -13,17 +13,19 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from gpclass.core.hyperpriors import Hyperprior
+from gpclass.core.progress import reporter
+from gpclass.core.protocols import Array, HasLink, Inference, Likelihood
 from gpclass.decision import bayes_decision, check_cost
 from gpclass.fitted import FittedAttributes
-from gpclass.fitting import complaints, fit_model
-from gpclass.hyperprior import Hyperprior
 from gpclass.kernels import bind_columns, settable
 from gpclass.labels import Labelled, from_labels, from_probabilities, soft_classes
-from gpclass.learning import Problem
+from gpclass.learning.fitting import complaints, fit_model
+from gpclass.learning.maximise import Problem
+from gpclass.learning.model import LatentModel, LearningPlan
+from gpclass.learning.multiclass import OneVsOne, mean_evidence, split_theta
 from gpclass.likelihoods import MultiProbit, Softmax
-from gpclass.model import LatentModel, LearningPlan
-from gpclass.multiclass import OneVsOne, mean_evidence, split_theta
-from gpclass.options import (
+from gpclass.parameters import (
     MULTI_CLASS,
     check_parameters,
     check_present,
@@ -32,8 +34,6 @@ from gpclass.options import (
     likelihood_of,
     takes_label_weights,
 )
-from gpclass.progress import reporter
-from gpclass.protocols import Array, HasLink, Inference, Likelihood
 from gpclass.streaming import Streaming, as_source, fit_source, lazily
 from gpclass.validation import check_inputs, default_kernel
 
@@ -84,7 +84,7 @@ class GaussianProcessClassifier(FittedAttributes, Streaming, ClassifierMixin, Ba
     hyperprior : mapping of str to frozen scipy.stats distribution, default=None
         Priors on hyperparameters on their natural scale, by the kernel's names for them
         (``{"k2__length_scale": scipy.stats.lognorm(1.0)}``, or ``"length_scale"`` for all so called).
-    inducing : "auto", int, array, `gpclass.scale.Inducing` or None, default="auto"
+    inducing : "auto", int, array, `gpclass.sparse.Inducing` or None, default="auto"
         Inducing inputs, for more rows than n x n matrices allow: how many, which, or all settings. "auto" has
         none up to a few thousand rows, then as many as are needed, 1,000 at most. None has none ever.
     class_weight : mapping, "balanced" or None, default=None
@@ -93,7 +93,7 @@ class GaussianProcessClassifier(FittedAttributes, Streaming, ClassifierMixin, Ba
         ``cost_matrix[i, j]`` is the cost of predicting class j when class i is true; `predict` minimises
         its expectation. None makes every error equally bad.
     integration : {"exact", "map", "mackay", "monte_carlo"}, default="exact"
-        How the latent value is averaged out of the class probability; see `gpclass.predictive`.
+        How the latent value is averaged out of the class probability; see `gpclass.learning.prediction`.
     verbose : int, default=0
         Whether to show progress on standard error.
 
@@ -186,7 +186,7 @@ class GaussianProcessClassifier(FittedAttributes, Streaming, ClassifierMixin, Ba
         ----------
         X : array-like of shape (n, n_features), or sequence of objects for kernels on such
             Also, to be passed over and never held in memory: a Dask array or data frame, the path of a
-            Parquet file or folder, a source of `gpclass.scale`, or a function that yields blocks (X, y).
+            Parquet file or folder, a source of `gpclass.sparse`, or a function that yields blocks (X, y).
         y : array-like of shape (n,) or (n, n_classes)
             Labels of any kind; or a matrix of floats, whose rows are class probabilities (soft labels).
             Its columns are the classes: their positions, or the names in a data frame. For files, and for a

@@ -8,9 +8,9 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from gpclass.core.protocols import Array
 from gpclass.kernels import CompoundKernel
-from gpclass.multiclass import OneVsOne
-from gpclass.protocols import Array
+from gpclass.learning.multiclass import OneVsOne
 
 
 class FittedAttributes:
@@ -75,7 +75,7 @@ class FittedAttributes:
         corrected evidence with its standard error, how far the probabilities at the training inputs
         shift, and whether the correction can be believed.
         """
-        from gpclass.checking import check
+        from gpclass.learning.checking import check
 
         check_is_fitted(self)
         rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))

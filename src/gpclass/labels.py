@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from gpclass.core.protocols import Array, Index, Inputs
 from gpclass.kernels import has_noise
-from gpclass.protocols import Array, Index, Inputs
 from gpclass.validation import check_labels, check_weights, merge_copies, take
 
 ROUNDING = 1e-5  # by which a row of probabilities may miss one

@@ -14,20 +14,20 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from gpclass.fitting import complaints
-from gpclass.hyperprior import Hyperprior
+from gpclass.core.hyperpriors import Hyperprior
+from gpclass.core.progress import reporter
+from gpclass.data.local import Encode, LocalData
 from gpclass.inference import VI
 from gpclass.kernels import bind_columns, settable
-from gpclass.learning import Problem
+from gpclass.learning.fitting import complaints
+from gpclass.learning.maximise import Problem
+from gpclass.learning.model import LearningPlan
 from gpclass.likelihoods import MultiProbit, Softmax
-from gpclass.model import LearningPlan
-from gpclass.options import check_parameters, inference_of, likelihood_of
-from gpclass.progress import reporter
-from gpclass.scale.engine import Engine
-from gpclass.scale.learn import Rows
-from gpclass.scale.local import Encode, LocalData
-from gpclass.scale.model import fit_joint_stream, fit_stream, refitted
-from gpclass.scale.settings import Inducing, inducing_of
+from gpclass.parameters import check_parameters, inference_of, likelihood_of
+from gpclass.sparse.engine import Engine
+from gpclass.sparse.learn import Rows
+from gpclass.sparse.model import fit_joint_stream, fit_stream, refitted
+from gpclass.sparse.settings import Inducing, inducing_of
 from gpclass.validation import check_inputs, check_weights, default_kernel
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -46,7 +46,7 @@ def lazily(*, labels: bool = False) -> Callable[[F], F]:
         def predict(self: Any, X: Any) -> Any:
             if not is_lazy(X):
                 return method(self, X)
-            from gpclass.scale.prediction import lazy_predict
+            from gpclass.data.prediction import lazy_predict
 
             check_is_fitted(self)
             if labels:
@@ -60,10 +60,10 @@ def lazily(*, labels: bool = False) -> Callable[[F], F]:
 
 def as_source(X: Any, y: Any, weight: Any, client: Any) -> Any:
     """Return a source of rows, or None if X is to be read as an array."""
-    from gpclass.scale.sources import BlockSource, ParquetSource
+    from gpclass.data.sources import BlockSource, ParquetSource
 
     if is_lazy(X):
-        from gpclass.scale.distributed import on_dask
+        from gpclass.data.distributed import on_dask
 
         return on_dask(X, y, weight, client=client)
     if isinstance(X, str | os.PathLike):
@@ -77,7 +77,7 @@ def as_source(X: Any, y: Any, weight: Any, client: Any) -> Any:
     if not _is_source(X):
         return None
     if client is not None and isinstance(X, ParquetSource):
-        from gpclass.scale.distributed import on_dask
+        from gpclass.data.distributed import on_dask
 
         return on_dask(X, client=client)
     return X
@@ -89,13 +89,13 @@ def _is_source(X: Any) -> bool:
 
 
 def _is_distributed(X: Any) -> bool:
-    return type(X).__module__ == "gpclass.scale.distributed"
+    return type(X).__module__ == "gpclass.data.distributed"
 
 
 def data_of(source: Any, classes: Any, n_jobs: int | None) -> Any:
     """Return the rows of a source as the engine takes them."""
     if _is_distributed(source):
-        from gpclass.scale.distributed import DaskData
+        from gpclass.data.distributed import DaskData
 
         return DaskData(source, Encode(classes))
     return LocalData(source, Encode(classes), n_jobs)

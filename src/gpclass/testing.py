@@ -21,10 +21,7 @@ import numpy as np
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 
-from gpclass.kernels import diag, matrix, pullback, pullback_diag, pullback_inputs
-from gpclass.likelihoods import Gaussian
-from gpclass.priors import DensePrior
-from gpclass.protocols import (
+from gpclass.core.protocols import (
     Adjoint,
     Array,
     HasDerivatives,
@@ -38,6 +35,9 @@ from gpclass.protocols import (
     Prior,
     Sites,
 )
+from gpclass.kernels import diag, matrix, pullback, pullback_diag, pullback_inputs
+from gpclass.likelihoods import Gaussian
+from gpclass.priors import DensePrior
 
 __all__ = [
     "central_difference",

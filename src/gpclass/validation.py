@@ -8,8 +8,8 @@ import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
+from gpclass.core.protocols import Array, Inputs
 from gpclass.kernels import RBF, ConstantKernel, has_noise
-from gpclass.protocols import Array, Inputs
 
 MERGED_UP_TO = 20_000  # rows: sorting more of them costs more than it saves
 HEAVIEST = 1e12  # a weight beyond this leaves no digits to the others

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from scipy.special import entr, ndtri
 
 from gpclass.active.models import FANTASIES, draw_labels, has_link
-from gpclass.joint import JointModel
-from gpclass.model import LatentModel
-from gpclass.multiclass import OneVsRest
-from gpclass.protocols import Array
+from gpclass.core.protocols import Array
+from gpclass.learning.joint import JointModel
+from gpclass.learning.model import LatentModel
+from gpclass.learning.multiclass import OneVsRest
 
 
 def drawn_probabilities(

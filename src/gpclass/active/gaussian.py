@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from scipy.special import entr
 
 from gpclass.active.models import FANTASIES, draw_labels, joined_rows
-from gpclass.mixture import joined
-from gpclass.model import LatentModel
-from gpclass.predictive import link_of
-from gpclass.protocols import Array
+from gpclass.core.protocols import Array
+from gpclass.learning.model import LatentModel
+from gpclass.learning.prediction import link_of
+from gpclass.posteriors.mixture import joined
 
 LATTICE = 0.25  # step, in standard deviations or in widths of the sigmoid, whichever is less
 REACH, BUMP = 9.0, 40.0  # deviations that hold the mass of a Gaussian; widths that hold H[y|f]

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from gpclass.model import LatentModel
-from gpclass.multiclass import OneVsOne
-from gpclass.protocols import Array, HasLink, HasTilted
-from gpclass.sampled import SampledModel
+from gpclass.core.protocols import Array, HasLink, HasTilted
+from gpclass.learning.model import LatentModel
+from gpclass.learning.multiclass import OneVsOne
+from gpclass.learning.sampled import SampledModel
 from gpclass.validation import check_inputs
 
 FANTASIES = 32  # sets of labels that the earlier rows of a batch may turn out to have

@@ -18,9 +18,9 @@ from gpclass.active.draws import (
 )
 from gpclass.active.gaussian import bald_of_link, greedy, reduction
 from gpclass.active.models import has_link, inputs_of, is_gaussian, joined_rows, latents_of
+from gpclass.core.protocols import Array
 from gpclass.estimator import GaussianProcessClassifier
-from gpclass.multiclass import OneVsOne
-from gpclass.protocols import Array
+from gpclass.learning.multiclass import OneVsOne
 from gpclass.validation import take
 
 __all__ = ["bald", "entropy", "expected_log_loss_reduction", "query"]

@@ -10,7 +10,7 @@ import numpy as np
 
 from gpclass.estimator import GaussianProcessClassifier
 from gpclass.kernels import RBF, ConstantKernel, DotProduct, Matern, NeuralNetwork, RationalQuadratic
-from gpclass.options import INFERENCES, LIKELIHOODS, MULTI_CLASS
+from gpclass.parameters import INFERENCES, LIKELIHOODS, MULTI_CLASS
 
 __all__ = ["INFERENCES", "KERNELS", "LIKELIHOODS", "MULTI_CLASS", "ModelOptions", "classifier", "kernel_of"]
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from gpclass.cli.errors import InputError, named
 from gpclass.cli.tables import read_table
+from gpclass.core.protocols import Array
 from gpclass.decision import check_cost
-from gpclass.protocols import Array
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -10,7 +10,7 @@ import numpy as np
 from gpclass.cli.encoding import Encoding, labels_of, learn_encoding
 from gpclass.cli.errors import InputError, named
 from gpclass.cli.tables import Table, read_table
-from gpclass.protocols import Array
+from gpclass.core.protocols import Array
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -12,7 +12,7 @@ import numpy as np
 
 from gpclass.cli.errors import InputError, named
 from gpclass.cli.tables import Column, Table
-from gpclass.protocols import Array
+from gpclass.core.protocols import Array
 
 BOOLEANS = {"false": 0.0, "true": 1.0, "0": 0.0, "1": 1.0}
 FEW = 20  # categories that any number of rows may have

@@ -16,9 +16,9 @@ from gpclass.cli.data import DataOptions, Problem, folds, held_out, read_problem
 from gpclass.cli.encoding import Encoding
 from gpclass.cli.modelfile import Model, write_model
 from gpclass.comparison import Scores, score
+from gpclass.core.protocols import Array
 from gpclass.estimator import GaussianProcessClassifier
 from gpclass.kernels import CompoundKernel
-from gpclass.protocols import Array
 
 
 def run(

@@ -16,8 +16,8 @@ from gpclass.cli.costs import Costs, read_costs
 from gpclass.cli.errors import InputError, named
 from gpclass.cli.modelfile import Model, read_model
 from gpclass.cli.tables import Table, read_table
+from gpclass.core.protocols import Array
 from gpclass.decision import bayes_decision
-from gpclass.protocols import Array
 
 BLOCK = 1000  # rows predicted together
 UNDECIDED = "undecided"

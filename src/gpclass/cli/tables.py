@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from gpclass.cli.errors import InputError, named
-from gpclass.protocols import Array
+from gpclass.core.protocols import Array
 
 MISSING = frozenset({"", "NA", "N/A", "NaN", "nan", "null", "NULL", "?"})
 SEPARATORS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}

@@ -22,9 +22,9 @@ from sklearn.utils import check_random_state
 from gpclass.comparison.scores import score
 from gpclass.comparison.table import Comparison, ComparisonRow
 from gpclass.comparison.trial import Trial, entrants_of, trial_of
+from gpclass.core.protocols import Array
 from gpclass.estimator import GaussianProcessClassifier
 from gpclass.evidence.joint import MOST_VALUES
-from gpclass.protocols import Array
 
 Notes = list[tuple[str, str]]  # a sentence, and where it was heard: "" is the fit to all training rows
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gpclass.core.protocols import Array
 from gpclass.decision import bayes_decision
-from gpclass.protocols import Array
 
 __all__ = ["Bins", "Scores", "calibration_bins", "score"]
 

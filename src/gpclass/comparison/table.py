@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from gpclass.comparison.scores import Bins, Codes, calibration_bins
+from gpclass.core.protocols import Array
 from gpclass.kernels import CompoundKernel
-from gpclass.protocols import Array
 
 __all__ = ["Comparison", "ComparisonRow"]
 

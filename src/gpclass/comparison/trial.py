@@ -11,9 +11,9 @@ from sklearn.base import clone
 from sklearn.utils import _safe_indexing as rows_of
 
 from gpclass.comparison.scores import Codes
+from gpclass.core.protocols import Array
 from gpclass.estimator import GaussianProcessClassifier
-from gpclass.options import check_parameters
-from gpclass.protocols import Array
+from gpclass.parameters import check_parameters
 from gpclass.validation import check_inputs, check_labels, check_weights
 
 Splits = list[tuple[Codes, Codes]]

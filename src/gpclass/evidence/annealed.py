@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
+from gpclass.core.protocols import Array, Sites
 from gpclass.evidence.weights import EvidenceEstimate, summarise
 from gpclass.mcmc.elliptical import slice_step
-from gpclass.protocols import Array, Sites
-from gpclass.target import make_target
+from gpclass.posteriors.target import make_target
 
 
 def annealed_evidence(

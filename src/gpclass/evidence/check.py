@@ -7,13 +7,13 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from gpclass.core.linalg import row_tiles
+from gpclass.core.protocols import Array, HasLink, Sites
 from gpclass.evidence.importance import Draws, draw
 from gpclass.evidence.joint import JointTarget
 from gpclass.evidence.weights import EvidenceEstimate, summarise
 from gpclass.kernels import matrix
-from gpclass.linalg import row_tiles
-from gpclass.protocols import Array, HasLink, Sites
-from gpclass.target import Target, make_target
+from gpclass.posteriors.target import Target, make_target
 
 SMALL_SHIFT = 0.05  # of a probability
 SMALL_GAP = 0.5  # of a log evidence: too little to choose a model by

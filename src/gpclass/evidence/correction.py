@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from gpclass.protocols import Array, HasTilted, Sites
-from gpclass.target import make_target
+from gpclass.core.protocols import Array, HasTilted, Sites
+from gpclass.posteriors.target import make_target
 
 
 def ep_correction(

@@ -18,10 +18,10 @@ import numpy as np
 from scipy.interpolate import CubicSpline
 from scipy.linalg import lapack
 
+from gpclass.core.linalg import covariance_root
+from gpclass.core.protocols import Array
 from gpclass.likelihoods import Probit
-from gpclass.linalg import covariance_root
-from gpclass.protocols import Array
-from gpclass.target import checked
+from gpclass.posteriors.target import checked
 
 MOST_ORTHANT, MOST_NODES = 10, 4e7
 REACH = 8.0  # standard deviations beyond which a Gaussian is nothing

@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 from scipy.special import gammaln
 
+from gpclass.core.protocols import Array, Sites
 from gpclass.evidence.joint import JointTarget
 from gpclass.evidence.weights import EvidenceEstimate, summarise
-from gpclass.protocols import Array, Sites
-from gpclass.target import Target, make_target
+from gpclass.posteriors.target import Target, make_target
 
 DEGREES = 3.0  # of freedom of the Student distribution
 SHARES = {"normal": 0.0, "mixed": 0.5, "student": 1.0}  # of draws from it

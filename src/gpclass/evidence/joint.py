@@ -1,6 +1,6 @@
 """Importance sampling of C latent values a datum, for the evidence of joint models and its check.
 
-It is the algebra of `gpclass.target` in n C dimensions: with K = A Aᵀ over all functions, P = I + Aᵀ W A,
+It is the algebra of `posteriors.target` in n C dimensions: with K = A Aᵀ over all functions, P = I + Aᵀ W A,
 q = N(m, A P⁻¹ Aᵀ), m = A P⁻¹ Aᵀ nu, and for f = m + d, alpha = nu - W m,
 
     log w = Σ_i l_i(m_i + d_i) - alphaᵀ d + ½ dᵀ W d - ½ alphaᵀ m - ½ log|P|.
@@ -18,15 +18,15 @@ from typing import Any
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from gpclass.linalg import matmul_transposed, pivoted_root, row_tiles
-from gpclass.protocols import Array, Sites
+from gpclass.core.linalg import matmul_transposed, pivoted_root, row_tiles
+from gpclass.core.protocols import Array, Sites
 
 MOST_VALUES = 4000  # latent values, n C: the time grows as their cube
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class JointTarget:
-    """The posterior of all latent functions beside a Gaussian q; names as in `gpclass.target.Target`."""
+    """The posterior of all latent functions beside a Gaussian q; names as in `posteriors.target.Target`."""
 
     likelihood: Any
     labels: Array  # label weights, (n, C)
@@ -92,7 +92,7 @@ def make_joint_target(
     >>> import numpy as np
     >>> from gpclass.evidence.joint import make_joint_target
     >>> from gpclass.likelihoods import Softmax
-    >>> from gpclass.protocols import Sites
+    >>> from gpclass.core.protocols import Sites
     >>> flat = Sites(np.zeros((1, 3)), np.zeros((1, 3)))
     >>> target = make_joint_target(Softmax(), [np.eye(1)], np.eye(1, 3), flat, tied=False)
     >>> target.rank, target.classes(np.zeros((1, 3))).round(3)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gpclass.protocols import Array
+from gpclass.core.protocols import Array
 from gpclass.sampling.pareto import cautious_error, stable_weights, trusted
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gpclass.protocols import Array, Conditioned, Tilted
+from gpclass.core.protocols import Array, Conditioned, Tilted
 
 
 def cavity(q: Conditioned, copies: Array, tiny: float = 1e-5) -> tuple[Array, Array]:

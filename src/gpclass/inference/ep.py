@@ -23,11 +23,11 @@ from typing import Any
 
 import numpy as np
 
+from gpclass.core.protocols import Adjoint, Array, Conditioned, HasTilted, Prior, Result, Sites, Tilted
 from gpclass.inference.cavity import cavity, free_energy, tilt
 from gpclass.inference.checks import check_settings, require
 from gpclass.inference.mode import Curve
 from gpclass.inference.settle import settle
-from gpclass.protocols import Adjoint, Array, Conditioned, HasTilted, Prior, Result, Sites, Tilted
 
 
 @dataclass(frozen=True, slots=True)

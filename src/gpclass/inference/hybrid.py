@@ -23,8 +23,8 @@ from typing import Any
 import numpy as np
 from scipy.sparse.linalg import LinearOperator, gmres
 
+from gpclass.core.protocols import Adjoint, Array, Conditioned
 from gpclass.inference.cavity import cavity
-from gpclass.protocols import Adjoint, Array, Conditioned
 
 
 def hybrid_adjoint(likelihood: Any, y: Array, weight: Array, q: Conditioned) -> Adjoint:

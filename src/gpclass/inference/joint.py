@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
+from gpclass.core.protocols import Adjoint, Array, Info, Result, Sites
 from gpclass.inference.settle import Mixing
 from gpclass.priors.joint import JointConditioned, JointPrior
-from gpclass.protocols import Adjoint, Array, Info, Result, Sites
 
 
 def joint_laplace(

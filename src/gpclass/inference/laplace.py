@@ -11,10 +11,10 @@ from typing import Any, cast
 
 import numpy as np
 
+from gpclass.core.protocols import Adjoint, Array, Conditioned, HasDerivatives, Prior, Result, Sites
 from gpclass.inference.checks import check_settings, require
 from gpclass.inference.joint import joint_laplace
 from gpclass.inference.mode import find_mode, first_point
-from gpclass.protocols import Adjoint, Array, Conditioned, HasDerivatives, Prior, Result, Sites
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from gpclass.protocols import Array, Info, Prior, Sites
+from gpclass.core.protocols import Array, Info, Prior, Sites
 
 # Means -> values, slopes and curvatures of the n curves, weights included.
 Curve = Callable[[Array], tuple[Array, Array, Array]]

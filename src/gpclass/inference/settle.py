@@ -13,8 +13,8 @@ from typing import Protocol
 
 import numpy as np
 
+from gpclass.core.protocols import Array, Conditioned, Info, Prior, Sites
 from gpclass.inference.mode import Curve, Mode, find_mode, first_point
-from gpclass.protocols import Array, Conditioned, Info, Prior, Sites
 
 MODE_STEPS = 100
 

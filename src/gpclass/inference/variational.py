@@ -15,13 +15,13 @@ from typing import Any, cast
 
 import numpy as np
 
+from gpclass.core.protocols import Adjoint, Array, Conditioned, HasExpected, HasTilted, Prior, Result, Sites
 from gpclass.inference.cavity import free_energy
 from gpclass.inference.checks import check_settings, require
 from gpclass.inference.hybrid import hybrid_adjoint
 from gpclass.inference.joint import joint_variational
 from gpclass.inference.mode import Curve
 from gpclass.inference.settle import settle
-from gpclass.protocols import Adjoint, Array, Conditioned, HasExpected, HasTilted, Prior, Result, Sites
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,8 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.gaussian_process.kernels import CompoundKernel, Hyperparameter, Kernel
 
+from gpclass.core.protocols import Array
 from gpclass.kernels import dispatch
-from gpclass.protocols import Array
 
 
 class Columns(Kernel):

@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 from sklearn.gaussian_process.kernels import ConstantKernel, Exponentiation, Kernel, Product, Sum, WhiteKernel
 
+from gpclass.core.protocols import Array, Inputs
 from gpclass.kernels.dispatch import (
     diagonal,
     evaluate,
@@ -17,7 +18,6 @@ from gpclass.kernels.dispatch import (
     pull_diagonal,
     pull_inputs,
 )
-from gpclass.protocols import Array, Inputs
 
 
 def _is_constant(kernel: Kernel) -> bool:

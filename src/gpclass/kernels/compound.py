@@ -9,7 +9,7 @@ from sklearn.base import clone
 from sklearn.gaussian_process import kernels as theirs
 from sklearn.gaussian_process.kernels import Hyperparameter
 
-from gpclass.protocols import Array
+from gpclass.core.protocols import Array
 
 
 class CompoundKernel(theirs.CompoundKernel):

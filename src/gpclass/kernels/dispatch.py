@@ -15,8 +15,8 @@ from typing import Any, Generic, ParamSpec, TypeVar
 import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 
+from gpclass.core.protocols import Array, Inputs
 from gpclass.kernels import fallback
-from gpclass.protocols import Array, Inputs
 
 P = ParamSpec("P")
 R = TypeVar("R")

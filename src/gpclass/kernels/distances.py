@@ -13,8 +13,8 @@ import numpy as np
 from scipy.spatial.distance import cdist
 from sklearn.gaussian_process.kernels import Kernel
 
-from gpclass.linalg import matmul, matmul_transposed
-from gpclass.protocols import Array
+from gpclass.core.linalg import matmul, matmul_transposed
+from gpclass.core.protocols import Array
 
 LONGEST = {4: 512.0, 8: 1024.0}  # squared norm up to which products serve, by bytes of a number
 CENTRE_ROWS = 64

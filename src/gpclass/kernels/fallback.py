@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 
-from gpclass.protocols import Array, Inputs
+from gpclass.core.protocols import Array, Inputs
 
 GRADIENT_NUMBERS = 2**19  # in one block of a kernel's own gradient: 4 MB
 STEP = np.finfo(float).eps ** (1 / 3)  # balances rounding against the truncation of a central difference

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 
+from gpclass.core.protocols import Array, Inputs
 from gpclass.kernels import dispatch, fallback
-from gpclass.protocols import Array, Inputs
 
 TILE_NUMBERS = 2**18  # of one row tile: 2 MB in double precision
 LEAST_ROWS = 16

@@ -9,10 +9,10 @@ from scipy.spatial.distance import cdist
 from sklearn.gaussian_process.kernels import DotProduct, Kernel, PairwiseKernel
 from sklearn.metrics.pairwise import additive_chi2_kernel
 
+from gpclass.core.protocols import Array
 from gpclass.kernels import fallback
 from gpclass.kernels.dispatch import diagonal, fill, is_free, pull, pull_diagonal, pull_inputs
 from gpclass.kernels.distances import squared_norms
-from gpclass.protocols import Array
 
 # ------------------------------------------------------------------------ dot product
 

@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.gaussian_process.kernels import Hyperparameter, Kernel
 
+from gpclass.core.linalg import matmul, matmul_transposed
+from gpclass.core.protocols import Array
 from gpclass.kernels import dispatch
 from gpclass.kernels.distances import by_column, squared_norms
-from gpclass.linalg import matmul, matmul_transposed
-from gpclass.protocols import Array
 
 Bounds = Any  # a pair of numbers, an array of pairs, or "fixed"
 

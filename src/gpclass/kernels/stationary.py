@@ -19,6 +19,7 @@ import numpy as np
 from scipy.special import gamma, kv
 from sklearn.gaussian_process.kernels import RBF, ExpSineSquared, Kernel, Matern, RationalQuadratic
 
+from gpclass.core.protocols import Array
 from gpclass.kernels import dispatch
 from gpclass.kernels.distances import (
     are_long,
@@ -28,7 +29,6 @@ from gpclass.kernels.distances import (
     weighted_differences,
     weighted_squares,
 )
-from gpclass.protocols import Array
 
 InPlace = Callable[[Array], None]
 

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.gaussian_process.kernels import Hyperparameter, Kernel
 
+from gpclass.core.protocols import Array
 from gpclass.kernels import dispatch
 from gpclass.kernels.distances import (
     are_long,
@@ -17,7 +18,6 @@ from gpclass.kernels.distances import (
     weighted_differences,
     weighted_squares,
 )
-from gpclass.protocols import Array
 
 Bounds = Any  # a pair of numbers or "fixed"
 

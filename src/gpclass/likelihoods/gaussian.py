@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gpclass.core.protocols import Array, Expected, Tilted
 from gpclass.likelihoods.power import check_power
 from gpclass.likelihoods.quadrature import flatten, quiet
-from gpclass.protocols import Array, Expected, Tilted
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,8 +26,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.fft import irfft, next_fast_len, rfft
 
+from gpclass.core.protocols import Array, Index
 from gpclass.likelihoods.quadrature import blocks, hermite
-from gpclass.protocols import Array, Index
 
 _STEP = 1.0 / 3.0
 _NARROW = 0.18  # variance below which Gauss-Hermite is used

@@ -27,7 +27,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gpclass.protocols import Array, Index
+from gpclass.core.protocols import Array, Index
 
 _ROWS = 512  # at a time: copies of their covariances are to stay small
 _DROP = np.log(1e-9)

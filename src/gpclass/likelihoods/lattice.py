@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 from scipy.special import ndtri
 
-from gpclass.protocols import Array
+from gpclass.core.protocols import Array
 
 
 @cache

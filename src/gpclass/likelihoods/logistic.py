@@ -23,10 +23,10 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import erfcx, expit, ndtr
 
+from gpclass.core.protocols import Array
 from gpclass.likelihoods.normal import density, tail
 from gpclass.likelihoods.power import REACH, Four, Link, integrate
 from gpclass.likelihoods.quadrature import Mask, by_regime, lattice_sums, orders
-from gpclass.protocols import Array
 
 _C = np.sqrt(np.pi / 8.0)  # Phi(c f) has the slope of sigma at 0; any c near 1/2 would do
 _WIDE = 0.5  # variance from which the lattice is used

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import expit
 
+from gpclass.core.protocols import Array, Expected, Tilted
 from gpclass.likelihoods import logistic
 from gpclass.likelihoods import power as power_rules
 from gpclass.likelihoods.quadrature import flatten, quiet
-from gpclass.protocols import Array, Expected, Tilted
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gpclass.core.protocols import Array
 from gpclass.likelihoods import orthant
 from gpclass.likelihoods.quadrature import quiet
-from gpclass.protocols import Array
 
 
 @dataclass(frozen=True, slots=True)

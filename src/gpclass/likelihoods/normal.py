@@ -23,8 +23,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import erfcx
 
+from gpclass.core.protocols import Array
 from gpclass.likelihoods.quadrature import quiet
-from gpclass.protocols import Array
 
 _SQRT_HALF = np.sqrt(0.5)
 _SQRT_2_OVER_PI = np.sqrt(2.0 / np.pi)

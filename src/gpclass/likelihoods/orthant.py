@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import erfcx, log_ndtr, ndtr, ndtri, ndtri_exp, owens_t
 
+from gpclass.core.protocols import Array
 from gpclass.likelihoods import joint
 from gpclass.likelihoods.lattice import uniform_points
 from gpclass.likelihoods.normal import density, tail
 from gpclass.likelihoods.quadrature import blocks
-from gpclass.protocols import Array
 
 _REACH = 8.3
 _POINTS, _TAIL_POINTS = 127, 61

@@ -28,8 +28,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from gpclass.core.protocols import Array, Tilted
 from gpclass.likelihoods.quadrature import blocks, flatten, orders, quiet
-from gpclass.protocols import Array, Tilted
 
 Three = tuple[Array, Array, Array]
 Four = tuple[Array, Array, Array, Array]

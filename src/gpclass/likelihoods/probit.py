@@ -8,11 +8,11 @@ from functools import cache
 import numpy as np
 from scipy.special import erfcx, log_ndtr, ndtr
 
+from gpclass.core.protocols import Array, Expected, Tilted
 from gpclass.likelihoods import power as power_rules
 from gpclass.likelihoods.normal import density, tail
 from gpclass.likelihoods.power import REACH, WIDE, Four, Link, bounded, from_moments, integrate
 from gpclass.likelihoods.quadrature import by_regime, flatten, hermite_average, lattice_sums, orders, quiet
-from gpclass.protocols import Array, Expected, Tilted
 
 
 @dataclass(frozen=True, slots=True)

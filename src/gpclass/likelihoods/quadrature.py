@@ -32,7 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import roots_hermitenorm
 
-from gpclass.protocols import Array
+from gpclass.core.protocols import Array
 
 _ELEMENTS = 1 << 16  # numbers in a (data, nodes) block: half a megabyte stays in cache
 _FLOOR = -600.0

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import expit
 
+from gpclass.core.protocols import Array, Index
 from gpclass.likelihoods import gumbel, joint, logistic
 from gpclass.likelihoods.joint import log_softmax
 from gpclass.likelihoods.lattice import normal_points
 from gpclass.likelihoods.quadrature import blocks
-from gpclass.protocols import Array, Index
 
 _POINTS, _TAIL_POINTS = 2039, 61
 _REACH = 6.3  # deviations either side of the mode

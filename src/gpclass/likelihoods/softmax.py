@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gpclass.core.protocols import Array, Expected
 from gpclass.likelihoods import gumbel, simplex
 from gpclass.likelihoods.joint import log_softmax
 from gpclass.likelihoods.quadrature import quiet
-from gpclass.protocols import Array, Expected
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gpclass.protocols import Array
+from gpclass.core.protocols import Array
 
 WORST_RHAT, LEAST_ESS = 1.01, 100.0  # of a chain set, and for each chain (Vehtari et al. 2021)
 

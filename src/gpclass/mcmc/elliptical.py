@@ -13,10 +13,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gpclass.core.protocols import Array, Inference
 from gpclass.inference import EP
 from gpclass.mcmc.records import Info, State
-from gpclass.protocols import Array, Inference
-from gpclass.target import Target
+from gpclass.posteriors.target import Target
 
 # Where a bracket shrinks to does not depend on the target, only when it stops does. So the next few angles of
 # a chain are tried at once, as long as there are few numbers to work on and calls cost more than arithmetic.
@@ -39,7 +39,7 @@ class EllipticalSlice:
     >>> from gpclass.kernels import RBF
     >>> from gpclass.likelihoods import Logit
     >>> from gpclass.mcmc import EllipticalSlice
-    >>> from gpclass.target import make_target
+    >>> from gpclass.posteriors.target import make_target
     >>> X, y = np.array([[0.0], [1.0], [3.0]]), np.array([1.0, 1.0, -1.0])
     >>> target = make_target(Logit(), (4.0 * RBF(1.0))(X), y)
     >>> sampler, rng = EllipticalSlice(whiten=None), np.random.default_rng(0)

@@ -17,10 +17,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from gpclass.core.protocols import Array, Inference
 from gpclass.inference import EP
 from gpclass.mcmc.records import Info, State
-from gpclass.protocols import Array, Inference
-from gpclass.target import Target
+from gpclass.posteriors.target import Target
 
 LONGEST = 0.45 * np.pi  # of a step: a turn by a quarter forgets z, further ones only come back
 SHORTEST = 1e-3  # below it a trajectory takes thousands of steps, and something else is wrong
@@ -71,7 +71,7 @@ class HMC:
     >>> from gpclass.kernels import RBF
     >>> from gpclass.likelihoods import Logit
     >>> from gpclass.mcmc import HMC, sample
-    >>> from gpclass.target import make_target
+    >>> from gpclass.posteriors.target import make_target
     >>> X, y = np.array([[0.0], [1.0], [3.0]]), np.array([1.0, 1.0, -1.0])
     >>> target = make_target(Logit(), (4.0 * RBF(1.0))(X), y)
     >>> chains = sample(target, HMC(whiten=None), n_draws=500, n_warmup=200, rng=0)

@@ -21,11 +21,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from gpclass.core.protocols import Array, HasExpected, Inference, Sites
 from gpclass.inference import Laplace
 from gpclass.mcmc.elliptical import slice_step
+from gpclass.posteriors.target import Target
 from gpclass.priors import NotPositiveError
-from gpclass.protocols import Array, HasExpected, Inference, Sites
-from gpclass.target import Target
 
 DEGREES = 3.0  # of freedom of the long moves: a chain in a tail must find back
 LONG = 0.7  # share of them among all moves, once there are any

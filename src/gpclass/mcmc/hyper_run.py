@@ -9,10 +9,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from gpclass.core.protocols import Array
 from gpclass.mcmc.chains import Chains
 from gpclass.mcmc.hyper import HyperModel, HyperState, Proposal, fitted_proposal
 from gpclass.mcmc.run import check_counts
-from gpclass.protocols import Array
 
 PIECE = 25  # steps of every chain between two looks at all of them
 FIRST_SPREAD = 0.3  # of theta, in proposals, before anything is known

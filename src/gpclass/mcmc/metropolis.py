@@ -17,9 +17,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.linalg import solve_triangular
 
+from gpclass.core.protocols import Array, Index
 from gpclass.mcmc.records import Info, State
-from gpclass.protocols import Array, Index
-from gpclass.target import Target
+from gpclass.posteriors.target import Target
 
 LEAST, MOST = 0.28, 0.45  # acceptance rates between which a block size is left as it is
 
@@ -70,7 +70,7 @@ class BlockMetropolis:
     >>> from gpclass.kernels import RBF
     >>> from gpclass.likelihoods import Logit
     >>> from gpclass.mcmc import BlockMetropolis, sample
-    >>> from gpclass.target import make_target
+    >>> from gpclass.posteriors.target import make_target
     >>> X, y = np.arange(6.0)[:, None], np.array([1.0, 1.0, -1.0, -1.0, 1.0, 1.0])
     >>> target = make_target(Logit(), (4.0 * RBF(1.0))(X), y)
     >>> chains = sample(target, BlockMetropolis(block_size=2), n_draws=500, n_warmup=200, rng=0)

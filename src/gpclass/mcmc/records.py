@@ -7,8 +7,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from gpclass.protocols import Array, Inference
-from gpclass.target import Target
+from gpclass.core.protocols import Array, Inference
+from gpclass.posteriors.target import Target
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from gpclass.core.protocols import Array
 from gpclass.mcmc.chains import Chains
 from gpclass.mcmc.records import Info, Sampler, State
-from gpclass.protocols import Array
-from gpclass.target import Target
+from gpclass.posteriors.target import Target
 
 
 def sample(
@@ -31,7 +31,7 @@ def sample(
     Parameters
     ----------
     target : Target
-        From `gpclass.target.make_target`.
+        From `gpclass.posteriors.target.make_target`.
     sampler : BlockMetropolis, EllipticalSlice or HMC
     n_chains : int
         Chains; their steps are one matrix product, so that a few more cost little.
@@ -59,7 +59,7 @@ def sample(
     >>> from gpclass.kernels import RBF
     >>> from gpclass.likelihoods import Logit
     >>> from gpclass.mcmc import EllipticalSlice, sample
-    >>> from gpclass.target import make_target
+    >>> from gpclass.posteriors.target import make_target
     >>> X, y = np.array([[0.0], [1.0], [3.0]]), np.array([1.0, 1.0, -1.0])
     >>> target = make_target(Logit(), (4.0 * RBF(1.0))(X), y)
     >>> chains = sample(target, EllipticalSlice(), n_draws=2000, rng=0)

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from gpclass.core.protocols import Inference
 from gpclass.inference import EP
 from gpclass.mcmc.chains import Chains
 from gpclass.mcmc.hamiltonian import HMC
 from gpclass.mcmc.hyper import PseudoMarginal
 from gpclass.mcmc.run import check_counts, sample
-from gpclass.protocols import Inference
-from gpclass.target import Target
+from gpclass.posteriors.target import Target
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,16 +10,16 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from gpclass.decision import check_cost
-from gpclass.joint import JointModel
+from gpclass.learning.joint import JointModel
+from gpclass.learning.model import LatentModel
+from gpclass.learning.multiclass import OneVsOne, OneVsRest
+from gpclass.learning.prediction import link_of
 from gpclass.likelihoods import Logit, MultiProbit, Probit
-from gpclass.model import LatentModel
-from gpclass.multiclass import OneVsOne, OneVsRest
 from gpclass.onnx.functions import bivariate, logistic_pair, normal, normal_pair
 from gpclass.onnx.graph import IR_VERSION, OPSET, Graph, Value, join
 from gpclass.onnx.kernels import OnnxExportError, diag, matrix
 from gpclass.persistence.container import write_whole
-from gpclass.posterior import Posterior
-from gpclass.predictive import link_of
+from gpclass.posteriors.gaussian import Posterior
 
 ROUNDING = 1e-15  # by which probabilities that should be equal may differ
 LARGEST = 1_900_000_000  # bytes: a graph in one piece has at most 2 GB
@@ -164,7 +164,7 @@ def _one_vs_rest(pairs: list[tuple[Value, Value]]) -> Value:
 
 
 def _couple(pairs: list[tuple[Value, Value]], n_classes: int) -> Value:
-    """Return the coupled probabilities: the minimum of pᵀ Q p with Σ p = 1 (see `gpclass.multiclass.couple`).
+    """Return the coupled probabilities: the minimum of pᵀ Q p with Σ p = 1 (`multiclass.couple`).
 
     With p = e_last + Z y, where Z leaves the sum alone, it is A y = -Zᵀ Q e_last with a positive definite
     A = Zᵀ Q Z, solved by A = L D Lᵀ.

@@ -14,17 +14,17 @@ import sklearn
 from sklearn.utils.validation import check_is_fitted
 
 from gpclass.estimator import GaussianProcessClassifier
-from gpclass.joint import JointModel
-from gpclass.joint_sampled import JointSampledModel
 from gpclass.kernels import diag, matrix
-from gpclass.mixture import MixturePosterior
-from gpclass.multiclass import OneVsOne, OneVsRest
-from gpclass.options import check_parameters
+from gpclass.learning.joint import JointModel
+from gpclass.learning.joint_sampled import JointSampledModel
+from gpclass.learning.multiclass import OneVsOne, OneVsRest
+from gpclass.parameters import check_parameters
 from gpclass.persistence.codec import Decoder, Encoder
 from gpclass.persistence.container import ModelFileError, parse_json, read, write
 from gpclass.persistence.registry import REGISTRY
 from gpclass.persistence.schema import Sizes
-from gpclass.scale.model import InducingJointModel, InducingModel, without_rows
+from gpclass.posteriors.mixture import MixturePosterior
+from gpclass.sparse.model import InducingJointModel, InducingModel, without_rows
 from gpclass.validation import take
 
 # What fit() leaves in a classifier, and whether it is always there.

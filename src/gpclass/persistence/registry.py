@@ -4,33 +4,33 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpclass.hyperprior import Hyperprior, LogScalePrior
+from gpclass.core.hyperpriors import Hyperprior, LogScalePrior
+from gpclass.core.protocols import Info, Sites
 from gpclass.inference import EP, VI, Laplace
-from gpclass.joint import JointModel, JointPriorMaker
-from gpclass.joint_posterior import JointPosterior
-from gpclass.joint_sampled import JointSampledModel
-from gpclass.learning import History, Learned, Problem
+from gpclass.learning.joint import JointModel, JointPriorMaker
+from gpclass.learning.joint_sampled import JointSampledModel
+from gpclass.learning.maximise import History, Learned, Problem
+from gpclass.learning.model import LatentModel
+from gpclass.learning.multiclass import OneVsOne, OneVsRest
+from gpclass.learning.sampled import SampledModel
 from gpclass.likelihoods import Gaussian, Logit, MultiProbit, Probit, Softmax
 from gpclass.mcmc import HMC, MCMC, BlockMetropolis, Chains, EllipticalSlice, JointWhitened, PseudoMarginal
-from gpclass.mixture import Component, MixturePosterior
-from gpclass.model import LatentModel
-from gpclass.multiclass import OneVsOne, OneVsRest
 from gpclass.persistence.schema import Registry
-from gpclass.posterior import Posterior
+from gpclass.posteriors.classes import JointPosterior
+from gpclass.posteriors.gaussian import Posterior
+from gpclass.posteriors.mixture import Component, MixturePosterior
 from gpclass.priors import DensePrior
 from gpclass.priors.basis import Basis
-from gpclass.protocols import Info, Sites
-from gpclass.sampled import SampledModel
 from gpclass.sampling import Rejection
-from gpclass.scale.engine import Fit, Q
-from gpclass.scale.model import (
+from gpclass.sparse.engine import Fit, Q
+from gpclass.sparse.model import (
     IndependentPosterior,
     InducingJointModel,
     InducingModel,
     InducingPriorMaker,
     Report,
 )
-from gpclass.scale.settings import Inducing
+from gpclass.sparse.settings import Inducing
 
 
 def _bare(cls: Any) -> Any:

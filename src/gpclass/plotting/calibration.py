@@ -8,9 +8,9 @@ import numpy as np
 from scipy.special import betaincinv
 from sklearn import calibration as theirs
 
+from gpclass.core.protocols import Array
+from gpclass.learning.prediction import check_level
 from gpclass.plotting import style
-from gpclass.predictive import check_level
-from gpclass.protocols import Array
 
 
 class CalibrationDisplay(theirs.CalibrationDisplay):

@@ -6,9 +6,9 @@ from typing import Any, Self
 
 import numpy as np
 
+from gpclass.core.protocols import Array
 from gpclass.decision import check_cost
 from gpclass.plotting import style
-from gpclass.protocols import Array
 
 LINES = (0.1, 0.5, 0.9)  # of the probability, besides the boundary
 

@@ -8,9 +8,9 @@ from typing import Any, Self
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from gpclass.core.protocols import Array
 from gpclass.plotting import style
 from gpclass.priors import NotPositiveError
-from gpclass.protocols import Array
 
 DROPS = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0)  # nats below the best
 

@@ -7,11 +7,11 @@ from typing import Any, Self
 import numpy as np
 from scipy.special import ndtri
 
-from gpclass.mixture import joined
+from gpclass.core.protocols import Array
+from gpclass.learning.prediction import check_level, mixture_quantile
+from gpclass.learning.sampled import SampledModel
 from gpclass.plotting import style
-from gpclass.predictive import check_level, mixture_quantile
-from gpclass.protocols import Array
-from gpclass.sampled import SampledModel
+from gpclass.posteriors.mixture import joined
 
 
 class LatentDisplay:

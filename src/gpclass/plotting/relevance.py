@@ -7,10 +7,10 @@ from typing import Any, Self
 
 import numpy as np
 
+from gpclass.core.protocols import Array
 from gpclass.kernels import Columns
+from gpclass.learning.prediction import check_level
 from gpclass.plotting import style
-from gpclass.predictive import check_level
-from gpclass.protocols import Array
 
 
 class RelevanceDisplay:

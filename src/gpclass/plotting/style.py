@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gpclass.protocols import Array
+from gpclass.core.protocols import Array
 
 # Okabe and Ito's colours: told apart by every kind of colour vision; marker and line tell them apart in grey.
 STYLES = (

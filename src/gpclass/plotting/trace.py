@@ -8,10 +8,10 @@ from typing import Any, Self
 import numpy as np
 from scipy.stats import rankdata
 
+from gpclass.core.protocols import Array
 from gpclass.mcmc import Chains
 from gpclass.mcmc.chains import diagnose
 from gpclass.plotting import style
-from gpclass.protocols import Array
 
 MOST_LAGS, WINDOWS = 60, 40
 

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from scipy.linalg import blas, lapack
 
+from gpclass.core.linalg import clear_upper, matmul_transposed, mirrored
+from gpclass.core.protocols import Array, Index
 from gpclass.kernels import diag, matrix, pullback, pullback_diag, pullback_inputs
-from gpclass.linalg import clear_upper, matmul_transposed, mirrored
-from gpclass.posterior import Posterior
-from gpclass.protocols import Array, Index
+from gpclass.posteriors.gaussian import Posterior
 
 JITTER = 1e-5  # of the mean prior variance at first; tenfold as often as the factorisation fails
 BATCH = 128  # candidates looked at in a round of the greedy choice

@@ -24,8 +24,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from scipy.linalg import blas, lapack
 
-from gpclass.linalg import cholesky, clear_upper, matvec, pair_products, row_tiles
-from gpclass.protocols import Array
+from gpclass.core.linalg import cholesky, clear_upper, matvec, pair_products, row_tiles
+from gpclass.core.protocols import Array
 
 # Below this a_i K_ii a site is as good as flat, and D⁻¹ E would lose its digits: it is taken as this. A site
 # that is not flat stays what it is where the prior's variance is small: digits of that are of no account.

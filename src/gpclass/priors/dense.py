@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from gpclass.kernels import diag, matrix, pullback, pullback_diag
-from gpclass.linalg import (
+from gpclass.core.linalg import (
     BForm,
     Stage,
     conjugate_gradient,
@@ -23,8 +22,9 @@ from gpclass.linalg import (
     require_memory,
     row_tiles,
 )
-from gpclass.posterior import Posterior
-from gpclass.protocols import Adjoint, Array, Conditioned, Inputs, Sites
+from gpclass.core.protocols import Adjoint, Array, Conditioned, Inputs, Sites
+from gpclass.kernels import diag, matrix, pullback, pullback_diag
+from gpclass.posteriors.gaussian import Posterior
 
 TINY = 1e-5  # below this tau_i K_ii, (1 - [B⁻¹]_ii) / tau_i has lost too many digits
 
@@ -48,7 +48,7 @@ class DensePrior:
     --------
     >>> import numpy as np
     >>> from gpclass.kernels import RBF
-    >>> from gpclass.protocols import Sites
+    >>> from gpclass.core.protocols import Sites
     >>> prior = DensePrior(4.0 * RBF(1.0), np.array([[0.0], [1.0]]))
     >>> prior.condition(Sites(nu=np.array([1.0, 0.0]), tau=np.ones(2))).mean.round(4)
     array([0.7384, 0.1269])

@@ -18,11 +18,11 @@ from typing import Any
 import numpy as np
 from scipy.linalg import lapack
 
+from gpclass.core.linalg import available_memory, clear_upper, matmul, matvec, mirrored, row_tiles
+from gpclass.core.protocols import Adjoint, Array, Conditioned, Sites
 from gpclass.kernels import diag, matrix, pullback, pullback_diag
-from gpclass.linalg import available_memory, clear_upper, matmul, matvec, mirrored, row_tiles
-from gpclass.posterior import Posterior
+from gpclass.posteriors.gaussian import Posterior
 from gpclass.priors.basis import Basis, make_basis, process, pull_basis
-from gpclass.protocols import Adjoint, Array, Conditioned, Sites
 
 JITTER = 1e-10  # everything here is in double precision
 
@@ -41,7 +41,7 @@ class InducingPrior:
     --------
     >>> import numpy as np
     >>> from gpclass.kernels import RBF
-    >>> from gpclass.protocols import Sites
+    >>> from gpclass.core.protocols import Sites
     >>> X = np.array([[0.0], [1.0]])
     >>> prior = InducingPrior(4.0 * RBF(1.0), X, X)
     >>> prior.condition(Sites(nu=np.array([1.0, 0.0]), tau=np.ones(2))).mean.round(4)

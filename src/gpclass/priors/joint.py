@@ -19,12 +19,12 @@ from typing import Any
 import numpy as np
 from scipy.linalg import blas
 
-from gpclass.joint_posterior import JointPosterior
+from gpclass.core.linalg import clear_upper, conjugate_gradient, matmul_transposed, require_memory, row_tiles
+from gpclass.core.protocols import Adjoint, Array, Index, Inputs, Sites
 from gpclass.kernels import diag, matrix, pullback, pullback_diag
-from gpclass.linalg import clear_upper, conjugate_gradient, matmul_transposed, require_memory, row_tiles
+from gpclass.posteriors.classes import JointPosterior
 from gpclass.priors.coupled import Coupled, projector
 from gpclass.priors.lowrank import ORDER, LowRank, nystrom_root
-from gpclass.protocols import Adjoint, Array, Index, Inputs, Sites
 
 CG_STEPS = 120  # beyond, a factorisation is the cheaper
 

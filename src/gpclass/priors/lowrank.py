@@ -15,9 +15,9 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.linalg import blas, lapack
 
-from gpclass.linalg import matvec
+from gpclass.core.linalg import matvec
+from gpclass.core.protocols import Array
 from gpclass.priors.coupled import projector
-from gpclass.protocols import Array
 
 ORDER = 400  # of the matrix that is factored: rank times classes
 

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from gpclass.protocols import Array
+from gpclass.core.protocols import Array
 from gpclass.sampling.checks import Function, Seed, check_count, density_of, shown, values_of
 
 MAX_PROPOSALS = 10_000_000

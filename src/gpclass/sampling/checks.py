@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gpclass.protocols import Array
+from gpclass.core.protocols import Array
 
 Function = Callable[[Array], Any]
 Seed = np.random.Generator | int | None

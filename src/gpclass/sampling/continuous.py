@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.polynomial import legendre
 
-from gpclass.protocols import Array
+from gpclass.core.protocols import Array
 from gpclass.sampling.checks import Function, Seed, density_of, values_of
 
 Domain = tuple[float, float]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gpclass.protocols import Array
+from gpclass.core.protocols import Array
 from gpclass.sampling.checks import Seed, check_count
 
 

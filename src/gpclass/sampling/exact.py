@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from gpclass.linalg import covariance_root, matmul_transposed
-from gpclass.protocols import Array
+from gpclass.core.linalg import covariance_root, matmul_transposed
+from gpclass.core.protocols import Array
 from gpclass.sampling.accept import CHUNK, MAX_PROPOSALS, SLACK, accept
 from gpclass.sampling.checks import Seed, check_count
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gpclass.protocols import Array
+from gpclass.core.protocols import Array
 
 SMOOTHED = 0.5  # khat from which smoothing is worth its small bias: the weights have no variance
 SMALLEST_TAIL = 5  # weights that a Pareto distribution can be fitted to

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from gpclass.core.protocols import Inference
 from gpclass.inference import EP
-from gpclass.protocols import Inference
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from gpclass.protocols import Array
+from gpclass.core.protocols import Array
 from gpclass.sampling.accept import log_of, log_ratio, proposal_functions
 from gpclass.sampling.checks import Function, Seed, check_count
 from gpclass.sampling.pareto import SMOOTHED, cautious_error, pareto_smooth, trusted

@@ -1,0 +1,1 @@
+"""What every part shares: the protocols, linear algebra, optimisers, priors on hyperparameters, progress."""

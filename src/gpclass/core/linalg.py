@@ -1,0 +1,295 @@
+"""Dense linear algebra: B = I + S K S in one buffer, and conjugate gradients preconditioned by it.
+
+A symmetric matrix is held as a C-contiguous n x n array of which only the lower triangle counts.
+LAPACK reads columns, so it is handed the transposed view, whose *upper* triangle is that memory:
+everything happens in place and nothing is copied.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from enum import IntEnum
+from pathlib import Path
+
+import numpy as np
+from scipy.linalg import blas, lapack
+
+from gpclass.core.protocols import Array, Index
+
+TILE = 1 << 17  # numbers in a tile: 1 MB, so that a few tiles stay in the cache of one core
+
+
+def row_tiles(n: int, columns: int | None = None) -> Iterator[slice]:
+    """Yield slices that cover range(n), each about ``TILE`` numbers when rows have ``columns``."""
+    step = min(512, max(32, TILE // max(1, columns if columns is not None else n)))
+    for start in range(0, n, step):
+        yield slice(start, min(start + step, n))
+
+
+# NumPy and SciPy may each bring a BLAS with threads of its own, and threads of the one that wait for
+# work slow down the other: in loops that call LAPACK, products go through SciPy's as well.
+
+
+def matmul(A: Array, B: Array) -> Array:
+    """Return A B by SciPy's BLAS; rows contiguous."""
+    gemm = blas.sgemm if A.dtype == np.float32 else blas.dgemm
+    out: Array = gemm(1.0, B.T, A.T).T
+    return out
+
+
+def matmul_transposed(A: Array, B: Array) -> Array:
+    """Return A Bᵀ by SciPy's BLAS; rows contiguous."""
+    gemm = blas.sgemm if A.dtype == np.float32 else blas.dgemm
+    out: Array = gemm(1.0, B.T, A.T, trans_a=1).T
+    return out
+
+
+def matvec(A: Array, v: Array) -> Array:
+    """Return A v by SciPy's BLAS; rows contiguous."""
+    out: Array = blas.dgemv(1.0, A.T, v, trans=1)
+    return out
+
+
+def pair_products(Y: Array) -> Array:
+    """Return the C x C matrix of inner products of the rows of Y_i, for each i; Y has shape (n, C, m)."""
+    n, C, _ = Y.shape
+    out = np.empty((n, C, C))
+    for c in range(C):
+        for d in range(c + 1):
+            out[:, c, d] = out[:, d, c] = np.einsum("ij,ij->i", Y[:, c], Y[:, d])
+    return out
+
+
+def clear_upper(A: Array) -> None:
+    """Set what is above the diagonal to zero."""
+    for rows in row_tiles(len(A)):
+        A[rows, rows.stop :] = 0.0
+        A[rows, rows] = np.tril(A[rows, rows])
+
+
+def mirrored(K: Array) -> Array:
+    """Return the whole of the symmetric K whose lower triangle is given, as a copy."""
+    lower = np.tril(K, -1)
+    out: Array = lower + lower.T
+    out.ravel()[:: len(K) + 1] = K.diagonal()
+    return out
+
+
+def multiply(K: Array, v: Array) -> Array:
+    """Return K v for the symmetric K whose lower triangle is given."""
+    out: Array = blas.dsymv(1.0, K.T, v, lower=0)
+    return out
+
+
+def cholesky(B: Array, block: int = 4096) -> None:
+    """Factor the lower triangle of B in place, leaving the upper one; LinAlgError if not positive definite.
+
+    LAPACK does it whole up to three blocks. Beyond, where the threaded potrf of current OpenBLAS
+    crashes (from about 16,000 rows), it is done panel by panel: factor the corner, solve for the
+    rows below it, take their products from what is left.
+    """
+    n = len(B)
+    if n <= 3 * block:
+        _, info = lapack.dpotrf(B.T, lower=0, clean=0, overwrite_a=1)
+        if info != 0:
+            raise np.linalg.LinAlgError(f"leading minor {info} is not positive")
+        return
+    for start in range(0, n, block):
+        stop = min(start + block, n)
+        corner = B[start:stop, start:stop].copy()
+        cholesky(corner, block)
+        B[start:stop, start:stop] = corner
+        panel = B[stop:, start:stop].copy()
+        panel = blas.dtrsm(1.0, corner.T, panel.T, side=0, lower=0, trans_a=1, overwrite_b=1).T
+        B[stop:, start:stop] = panel
+        for low in range(0, n - stop, block // 4):
+            high = min(low + block // 4, n - stop)
+            rest = B[stop + low : stop + high, stop : stop + high]
+            product = matmul_transposed(panel[low:high], panel[:high])
+            rest -= np.tril(product, low)
+
+
+def covariance_root(K: Array) -> Array:
+    """Return A with K = A Aᵀ and as many columns as K has rank, by Cholesky with pivoting."""
+    return pivoted_root(K)[0]
+
+
+def pivoted_root(K: Array) -> tuple[Array, Index]:
+    """Return A with K = A Aᵀ and the pivots: the rows of A so numbered are lower triangular.
+
+    What is dropped, n · eps · max K_ii at most on the diagonal, is the rounding of K itself: no jitter.
+    """
+    require_memory(len(K), 3.0)
+    L, pivots, rank, _ = lapack.dpstrf(K, lower=1)
+    A = np.empty((len(K), rank))
+    A[pivots - 1] = np.tril(L)[:, :rank]
+    probe = np.cos(np.arange(len(K)))
+    left = K @ probe - A @ (A.T @ probe)
+    if not np.abs(left).max(initial=0.0) <= 1e-6 * K.max(initial=0.0):
+        raise ValueError("K is not a covariance matrix: it has a negative eigenvalue or is not symmetric.")
+    return A, pivots[:rank] - 1
+
+
+class Stage(IntEnum):
+    """How far the buffer of a `BForm` has been taken."""
+
+    EMPTY = 0
+    FACTOR = 1  # L with B = L Lᵀ
+    INVERSE_FACTOR = 2  # L⁻¹
+    INVERSE = 3  # B⁻¹
+
+
+class BForm:
+    """B = I + S K S, factored and inverted in its own buffer only as far as is asked for.
+
+    The eigenvalues of B are at least one, so its factorisation is safe whatever K is. The three
+    stages cost n³/3 each: the factor gives solves and the determinant, the inverse factor the
+    diagonal of B⁻¹, the inverse the gradient. `solve` works at every stage, so the
+    leftover of one problem can precondition the next.
+    """
+
+    __slots__ = ("half_logdet", "matrix", "stage")
+
+    def __init__(self, n: int) -> None:
+        self.matrix: Array = np.empty((n, n))
+        self.stage = Stage.EMPTY
+        self.half_logdet = 0.0
+
+    def factor(self, K: Array, scale: Array) -> None:
+        """Factor I + diag(scale) K diag(scale); K is read in its lower triangle only."""
+        self.stage = Stage.EMPTY
+        B = self.matrix
+        for rows in row_tiles(len(K)):
+            tile = B[rows, : rows.stop]
+            np.multiply(K[rows, : rows.stop], scale[: rows.stop], out=tile)
+            tile *= scale[rows, None]
+        B.ravel()[:: len(K) + 1] += 1.0
+        cholesky(B)
+        self.stage = Stage.FACTOR
+        self.half_logdet = float(np.log(B.diagonal()).sum())
+
+    def advance(self, stage: Stage) -> Array:
+        """Take the buffer to ``stage`` if it is not there yet, and return it."""
+        if self.stage == Stage.EMPTY:
+            raise RuntimeError("advance() was called before factor(): factor a matrix first.")
+        if self.stage < stage and self.stage == Stage.FACTOR:
+            lapack.dtrtri(self.matrix.T, lower=0, overwrite_c=1)
+            self.stage = Stage.INVERSE_FACTOR
+        if self.stage < stage and self.stage == Stage.INVERSE_FACTOR:
+            lapack.dlauum(self.matrix.T, lower=0, overwrite_c=1)
+            self.stage = Stage.INVERSE
+        return self.matrix
+
+    def solve(self, b: Array) -> Array:
+        """Return B⁻¹ b."""
+        U = self.matrix.T
+        if self.stage == Stage.INVERSE:
+            x: Array = blas.dsymv(1.0, U, b, lower=0)
+        elif self.stage == Stage.INVERSE_FACTOR:
+            x = blas.dtrmv(U, blas.dtrmv(U, b, lower=0, trans=1), lower=0)
+        else:
+            x = blas.dtrsv(U, blas.dtrsv(U, b, lower=0, trans=1), lower=0)
+        return x
+
+    def quadratic_forms(self, V: Array) -> Array:
+        """Return vᵀ B⁻¹ v for each row v of V."""
+        if self.stage == Stage.INVERSE:
+            W: Array = blas.dsymm(1.0, self.matrix.T, V.T, lower=0).T
+        else:
+            T = self.advance(Stage.INVERSE_FACTOR)
+            W = V = blas.dtrmm(1.0, T.T, V.T, lower=0, trans_a=1).T
+        forms: Array = np.einsum("ij,ij->i", V, W)
+        return forms
+
+    def inverse_diagonal(self) -> Array:
+        """Return the diagonal of B⁻¹ = L⁻ᵀ L⁻¹."""
+        if self.stage == Stage.INVERSE:
+            return self.matrix.diagonal().copy()
+        T = self.advance(Stage.INVERSE_FACTOR)
+        total = np.zeros(len(T))
+        for rows in row_tiles(len(T)):
+            left = T[rows, : rows.start]
+            total[: rows.start] += np.einsum("ij,ij->j", left, left)
+            corner = np.tril(T[rows, rows])
+            total[rows] += np.einsum("ij,ij->j", corner, corner)
+        return total
+
+
+def conjugate_gradient(
+    apply: Callable[[Array], Array],
+    b: Array,
+    precondition: Callable[[Array], Array],
+    *,
+    energy: float,
+    rtol: float,
+    max_iter: int,
+) -> Array | None:
+    """Solve A x = b from x = 0, A symmetric positive definite; None if ``max_iter`` is not enough.
+
+    Stops when |b - A x|² <= rtol² (energy - bᵀx), where ``energy`` is at least bᵀA⁻¹b, and gives up as
+    soon as the pace so far would not get there in time.
+    """
+    x, r = np.zeros_like(b), b.copy()
+    z = p = precondition(r)
+    rz = float(r @ z)
+    error, target = [float(r @ r) / energy if energy > 0.0 else 0.0], rtol * rtol
+    for k in range(1, max_iter + 1):
+        if error[-1] <= target:
+            return x
+        Ap = apply(p)
+        curvature = float(p @ Ap)
+        if not curvature > 0.0:
+            return None
+        x += (rz / curvature) * p
+        r -= (rz / curvature) * Ap
+        z = precondition(r)
+        rz, last = float(r @ z), rz
+        left = energy - float(b @ x)
+        if not left > 0.0:
+            return None
+        error.append(float(r @ r) / left)
+        if k == 8 and 8.0 * np.log(target / error[0]) < max_iter * np.log(error[-1] / error[0]):
+            return None
+        p = z + (rz / last) * p
+    return x if error[-1] <= target else None
+
+
+def available_memory() -> float | None:
+    """Return the bytes that can still be allocated, or None where the system does not say."""
+    known = [bytes_left for bytes_left in (_of_machine(), _of_container()) if bytes_left is not None]
+    return min(known, default=None)
+
+
+def _of_machine() -> float | None:
+    # MemAvailable counts the page cache that can be given back, which SC_AVPHYS_PAGES does not.
+    try:
+        for line in Path("/proc/meminfo").read_text("ascii").splitlines():
+            if line.startswith("MemAvailable:"):
+                return 1024.0 * int(line.split()[1])
+        return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_AVPHYS_PAGES"))
+    except (AttributeError, ValueError, OSError):
+        return None
+
+
+def _of_container() -> float | None:
+    group = Path("/sys/fs/cgroup")
+    try:
+        used = float((group / "memory.current").read_text("ascii"))
+        return float((group / "memory.max").read_text("ascii")) - used
+    except (ValueError, OSError):  # no such group, or a limit of "max"
+        return None
+
+
+def require_memory(n: int, matrices: float) -> None:
+    """Raise MemoryError, before anything is allocated, if so many n x n matrices do not fit."""
+    need, have = 8.0 * matrices * n * n, available_memory()
+    if have is None or need <= have:
+        return
+    fits = int((have / (8.0 * matrices)) ** 0.5)
+    raise MemoryError(
+        f"An exact Gaussian process on {n:,} rows needs {need / 1e9:,.1f} GB and {have / 1e9:,.1f} GB is "
+        f"available: use inducing inputs (inducing='auto'), or fit a subset of at most "
+        f"{fits // 1000 * 1000 or fits:,} rows, for example "
+        "sklearn.utils.resample(X, y, replace=False, n_samples=..., stratify=y)."
+    )

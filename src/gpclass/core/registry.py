@@ -1,0 +1,73 @@
+"""Parts that users can name and model files can hold: they register themselves when they are defined.
+
+A likelihood, a method or a sampler derives from a base class with a ``kind``; its ``name`` is what a user types and
+what a model file stores. Records that only occur inside model files use the decorator `stored`. Both are read back
+by their dataclass fields, so a new part needs no entry anywhere else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, ClassVar, TypeVar
+
+C = TypeVar("C", bound=type)
+
+_PARTS: dict[str, dict[str, Any]] = {}
+_STORED: dict[str, Any] = {}
+
+
+class Part:
+    """Base class of parts that register themselves under ``kind`` and ``name``.
+
+    A subclass that sets ``kind`` opens a family and is not registered itself. The name is that of the class in lower
+    case unless the class sets ``name``.
+
+    Examples
+    --------
+    >>> from gpclass.core.registry import Part, parts
+    >>> class Fruit(Part):
+    ...     kind = "fruit"
+    >>> class Apple(Fruit):
+    ...     pass
+    >>> dict(parts("fruit"))
+    {'apple': <class 'gpclass.core.registry.Apple'>}
+    """
+
+    __slots__ = ()
+    kind: ClassVar[str]
+    name: ClassVar[str]
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "kind" in vars(cls):
+            _PARTS.setdefault(cls.kind, {})
+            return
+        if "name" not in vars(cls):
+            cls.name = cls.__name__.lower()
+        _PARTS[cls.kind][cls.name] = (
+            cls  # `dataclass(slots=True)` makes the class twice: the second one stays
+        )
+
+
+def parts(kind: str) -> Mapping[str, Any]:
+    """Return the classes of one kind by their names."""
+    return MappingProxyType(_PARTS[kind])
+
+
+def kinds() -> tuple[str, ...]:
+    """Return the kinds of parts there are."""
+    return tuple(_PARTS)
+
+
+def stored(cls: C) -> C:
+    """Allow a dataclass in model files, under its own name and by its fields."""
+    if _STORED.setdefault(cls.__name__, cls).__module__ != cls.__module__:
+        raise TypeError(f"Two classes of the name {cls.__name__} cannot both be stored in model files.")
+    _STORED[cls.__name__] = cls
+    return cls
+
+
+def stored_classes() -> Mapping[str, Any]:
+    """Return the classes that model files may hold beside the parts, by their names."""
+    return MappingProxyType(_STORED)

@@ -1,0 +1,1 @@
+"""Rows wherever they are: arrays, files, iterables of blocks, Dask collections."""

@@ -1,0 +1,80 @@
+"""Predictions for the rows of a Dask collection, made where the rows are and when they are asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+
+def lazy_predict(
+    function: Callable[[Any], Any], X: Any, *, classes: Sequence[Any] | None = None, dtype: Any = float
+) -> Any:
+    """Return the predictions of a function as a collection to be computed.
+
+    Parameters
+    ----------
+    function : callable
+        Takes some rows, an array or a pandas frame, and returns as many values, or rows with one a class.
+    X : dask array or dask dataframe
+    classes : sequence, optional
+        If given, the function returns a value for each class, and a frame's predictions have them as columns.
+    dtype : dtype
+        Of the values.
+
+    Returns
+    -------
+    dask array of shape (n,) or (n, n_classes), or dask series or frame with the index of X
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import dask.array as da
+    >>> from gpclass.data.prediction import lazy_predict
+    >>> X = da.from_array(np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]), chunks=(2, 2))
+    >>> total = lazy_predict(lambda rows: rows.sum(axis=1), X)
+    >>> total.shape, total.compute().tolist()
+    ((3,), [3.0, 7.0, 11.0])
+    """
+    dtype = np.dtype(dtype)
+    if hasattr(X, "columns"):
+        return _of_frame(function, X, classes, dtype)
+    X = X.rechunk({1: -1}) if X.numblocks[1] > 1 else X
+    width = None if classes is None else len(classes)
+    work = partial(predicted, function, width, dtype)
+    if width is None:
+        return X.map_blocks(work, drop_axis=1, dtype=dtype, meta=np.empty(0, dtype=dtype))
+    chunks = (X.chunks[0], (width,))
+    return X.map_blocks(work, chunks=chunks, dtype=dtype, meta=np.empty((0, 0), dtype=dtype))
+
+
+def predicted(function: Callable[[Any], Any], width: int | None, dtype: Any, X: Any) -> Any:
+    """Return predictions of some rows, with one thread of BLAS; of no rows none."""
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+    if not len(X):
+        return np.empty(0 if width is None else (0, width), dtype=dtype)
+    with threadpool_limits(1):
+        return np.asarray(function(X), dtype=dtype)
+
+
+def _of_frame(function: Callable[[Any], Any], X: Any, classes: Sequence[Any] | None, dtype: Any) -> Any:
+    import pandas as pd
+
+    empty = X._meta.index[:0]
+    if classes is None:
+        meta: Any = pd.Series(np.empty(0, dtype=dtype), index=empty)
+    else:
+        meta = pd.DataFrame(np.empty((0, len(classes)), dtype=dtype), index=empty, columns=list(classes))
+    return X.map_partitions(partial(_frame, function, classes, dtype), meta=meta)
+
+
+def _frame(function: Callable[[Any], Any], classes: Sequence[Any] | None, dtype: Any, X: Any) -> Any:
+    import pandas as pd
+
+    values = predicted(function, None if classes is None else len(classes), dtype, X)
+    if classes is None:
+        return pd.Series(values, index=X.index)
+    return pd.DataFrame(values, index=X.index, columns=list(classes))

@@ -1,0 +1,1 @@
+"""Learning and fitting: from a problem to a fitted model."""

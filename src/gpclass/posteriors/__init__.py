@@ -1,0 +1,1 @@
+"""Posteriors: latent processes over inputs, whichever method made them."""

@@ -1,5 +1,0 @@
-"""Gaussian-process classification when n x n is out of the question: inducing inputs, passes over data."""
-
-from gpclass.scale.settings import Inducing
-
-__all__ = ["Inducing"]

@@ -1,0 +1,289 @@
+"""Variational inference with inducing inputs, as passes over data that may be anywhere.
+
+q(u) = N(mu, P⁻¹) in whitened coordinates. A pass returns sums (`sums`), and from them come
+
+    bound = Σ E[l] - ½ Σ_c (tr P⁻¹ + muᵀmu - M + log|P|),     the natural-gradient step,     d bound / d theta
+
+all exact for all rows. A step that lowers the bound is halved. Near its end the bound is as flat in q as
+the step is short, so that one or two passes a theta are enough when q starts from the last one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+from scipy.linalg import lapack
+
+from gpclass.core.hyperpriors import Hyperprior, LogScalePrior
+from gpclass.core.linalg import clear_upper, matmul, matvec, mirrored
+from gpclass.core.protocols import Array
+from gpclass.posteriors.gaussian import Posterior
+from gpclass.priors.basis import JITTER, Basis, make_basis, process, pull_basis, times_lower
+from gpclass.sparse.sums import Step, Sums
+
+
+class Data(Protocol):
+    """Rows, wherever they are."""
+
+    @property
+    def n_rows(self) -> int:
+        """Return the number of rows."""
+
+    def total(self, step: Step) -> Sums:
+        """Return the sums over all rows, in the same order of blocks every time."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Q:
+    """q(u) of C latent functions in whitened coordinates: means (M, C), precisions (C, M, M)."""
+
+    mean: Array
+    P: Array
+
+
+def prior_q(M: int, n_latents: int) -> Q:
+    """Return the prior as q."""
+    return Q(np.zeros((M, n_latents)), np.tile(np.eye(M), (n_latents, 1, 1)))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Factors:
+    """C⁻¹ of P = C Cᵀ and P⁻¹, for each function."""
+
+    roots: list[Array]
+    inverses: list[Array]
+    half_logdets: list[float]
+    divergence: float  # KL(q || prior)
+
+
+def factor(q: Q) -> Factors:
+    """Factor the precisions."""
+    roots, inverses, half_logdets, divergence = [], [], [], 0.0
+    for c, P in enumerate(q.P):
+        C = P.copy()
+        _, info = lapack.dpotrf(C.T, lower=0, clean=0, overwrite_a=1)
+        if info != 0:
+            raise np.linalg.LinAlgError(f"leading minor {info} is not positive")
+        half_logdets.append(float(np.log(C.diagonal()).sum()))
+        clear_upper(C)
+        lapack.dtrtri(C.T, lower=0, overwrite_c=1)
+        inverse = C.copy()
+        lapack.dlauum(inverse.T, lower=0, overwrite_c=1)
+        roots.append(C)
+        inverses.append(mirrored(inverse))
+        mu = q.mean[:, c]
+        excess = float(np.trace(inverse)) + float(mu @ mu) - len(P)
+        divergence += 0.5 * excess + half_logdets[-1]
+    return Factors(roots, inverses, half_logdets, divergence)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fit:
+    """q after a number of passes at one theta; ``gap`` is about what one more would gain, in nats."""
+
+    basis: Basis
+    q: Q
+    next_q: Q  # a whole step further
+    bound: float
+    gap: float
+    passes: int
+    gradient: Array | None
+    inputs: Array | None
+    left: float  # mean of r_i
+
+    @property
+    def posterior(self) -> Posterior | tuple[Posterior, ...]:
+        """The latent process, or one for each class."""
+        out = tuple(process(self.basis, P, self.q.mean[:, c]) for c, P in enumerate(self.q.P))
+        return out[0] if len(out) == 1 else out
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Engine:
+    """The data and the model; ``report`` hears of every pass."""
+
+    data: Data
+    likelihood: Any
+    n_latents: int = 1
+    dtype: Any = np.float32
+    report: Callable[[float, int], None] | None = None
+    after: Callable[[Basis, Q], None] | None = None  # given the next q after every pass
+    base: Q | None = None  # the prior of q, if it is not N(0, I): what earlier rows have left
+
+    def settle(
+        self,
+        basis: Basis,
+        q: Q | None = None,
+        *,
+        tol: float = 1e-6,
+        max_passes: int = 50,
+        gradient: bool = False,
+        inputs: bool = False,
+    ) -> Fit:
+        """Iterate q until another step would gain less than ``tol`` nats, and at most so many passes."""
+        q = prior_q(basis.size, self.n_latents) if q is None else q
+        best: Fit | None = None
+        # Each class steps as if the others stood still, whose steps add up to twice what is right at most.
+        longest = 1.0 if self.n_latents == 1 else 0.6
+        target, rho = q, longest
+        for passes in range(1, max_passes + 1):
+            factors = factor(q)
+            wanted = gradient and (passes > 1 or max_passes == 1)
+            sums = self.data.total(self._step(basis, q, factors, wanted, inputs))
+            bound = sums.value - (factors.divergence if self.base is None else self._divergence(q, factors))
+            if self.report is not None:
+                self.report(bound, passes)
+            if best is not None and bound < best.bound - 1e-9 * abs(bound) - 0.1 * tol and rho > 1e-3:
+                rho *= 0.5
+                q = _mixed(best.q, target, rho)
+                continue
+            target, half_logdets = _natural(sums, self.base)
+            gap = _gap(q, factors, target, half_logdets)
+            theta, dZ = self._gradient(basis, q, factors, sums) if wanted else (None, None)
+            best = Fit(basis, q, target, bound, gap, passes, theta, dZ, sums.left / max(self.data.n_rows, 1))
+            if gap <= tol and (wanted or not gradient):
+                return best
+            rho = min(longest, 2.0 * rho)
+            q = target if rho == 1.0 else _mixed(q, target, rho)
+            if self.after is not None:
+                self.after(basis, q)
+        assert best is not None
+        return best
+
+    def _step(self, basis: Basis, q: Q, factors: Factors, gradient: bool, inputs: bool) -> Step:
+        """Return what goes down to the data."""
+
+        def as_work(M: Array) -> Array:
+            return np.ascontiguousarray(M, dtype=self.dtype)
+
+        alpha: Array | None = None
+        pull: tuple[Array, ...] = ()
+        if gradient:
+            alpha = as_work(matmul(np.ascontiguousarray(basis.T.T), q.mean.copy()))
+            pull = tuple(as_work(basis.T - times_lower(inverse, basis.T)) for inverse in factors.inverses)
+        return Step(
+            kernel=basis.kernel,
+            likelihood=self.likelihood,
+            Z=basis.Z,
+            T=as_work(basis.T),
+            mean=q.mean,
+            roots=tuple(as_work(C) for C in factors.roots),
+            alpha=alpha,
+            pull=pull,
+            inputs=gradient and inputs,
+        )
+
+    def _divergence(self, q: Q, factors: Factors) -> float:
+        """Return KL(q || base)."""
+        assert self.base is not None
+        before = factor(self.base)
+        total = 0.0
+        for c, P in enumerate(self.base.P):
+            d = q.mean[:, c] - self.base.mean[:, c]
+            trace = float(np.vdot(P, factors.inverses[c])) - len(P)
+            total += (
+                0.5 * (trace + float(d @ matvec(P, d))) + factors.half_logdets[c] - before.half_logdets[c]
+            )
+        return total
+
+    def _gradient(self, basis: Basis, q: Q, factors: Factors, sums: Sums) -> tuple[Array, Array | None]:
+        M = basis.size
+        E = np.zeros((M, M))
+        for c, inverse in enumerate(factors.inverses):
+            S = mirrored(sums.curvature[c])
+            E += np.outer(q.mean[:, c], sums.slope[:, c]) + S - matmul(inverse, S)
+        theta, dZ = pull_basis(basis, E, inputs=sums.inputs is not None)
+        if sums.inputs is not None and dZ is not None:
+            dZ = dZ + sums.inputs
+        return theta + sums.theta, dZ
+
+
+def _natural(sums: Sums, base: Q | None) -> tuple[Q, list[float]]:
+    """Return q at the end of a whole natural-gradient step, and ½ log|P| of each function."""
+    P = np.stack([mirrored(S) for S in sums.curvature])
+    mean, half_logdets = np.empty(sums.linear.shape), []
+    for c in range(len(P)):
+        b = sums.linear[:, c]
+        if base is None:
+            P[c].ravel()[:: len(P[c]) + 1] += 1.0
+        else:
+            P[c] += base.P[c]
+            b = b + matvec(base.P[c], np.ascontiguousarray(base.mean[:, c]))
+        C, x, info = lapack.dposv(P[c].copy().T, b, lower=0, overwrite_a=1)
+        if info != 0:
+            raise np.linalg.LinAlgError(f"leading minor {info} is not positive")
+        mean[:, c] = np.ravel(x)
+        half_logdets.append(float(np.log(C.diagonal()).sum()))
+    return Q(_balanced(mean), P), half_logdets
+
+
+def _balanced(mean: Array) -> Array:
+    """Return means of the functions of several classes that add up to zero, as the best ones do.
+
+    mu_c = Σ_i g_ic a_i there, and the slopes of a datum add up to zero; steps for each class by itself would
+    only creep there.
+    """
+    return mean - mean.mean(axis=1, keepdims=True) if mean.shape[1] > 1 else mean
+
+
+def _mixed(q: Q, target: Q, rho: float) -> Q:
+    """Return q a part of the way, in its natural parameters P and P mu."""
+    P = (1.0 - rho) * q.P + rho * target.P
+    mean = np.empty(q.mean.shape)
+    for c in range(len(P)):
+        b = (1.0 - rho) * matvec(q.P[c], q.mean[:, c]) + rho * matvec(target.P[c], target.mean[:, c])
+        _, x, _ = lapack.dposv(P[c].copy().T, b, lower=0, overwrite_a=1)
+        mean[:, c] = np.ravel(x)
+    return Q(_balanced(mean), P)
+
+
+def _gap(q: Q, factors: Factors, target: Q, half_logdets: list[float]) -> float:
+    """Return KL(q || target): about what the step gains."""
+    gap = 0.0
+    for c, P in enumerate(target.P):
+        d = target.mean[:, c] - q.mean[:, c]
+        trace = float(np.vdot(P, factors.inverses[c])) - len(P)
+        bend = trace - 2.0 * (half_logdets[c] - factors.half_logdets[c])
+        gap += 0.5 * (max(bend, 0.0) + float(d @ matvec(P, d)))
+    return gap
+
+
+@dataclass(slots=True, eq=False)
+class Bound:
+    """-(bound + log hyperprior) as a function of theta, q being settled anew from the last one.
+
+    ``watch`` hears of every evaluation, with the best q so far.
+    """
+
+    engine: Engine
+    kernel: Any
+    Z: Array
+    q: Q | None = None
+    jitter: float = JITTER
+    tol: float = 1e-6
+    max_passes: int = 50
+    hyperprior: Hyperprior | LogScalePrior | None = None
+    watch: Callable[[Basis, Q], None] | None = None
+    best: tuple[float, Array, Fit] | None = None
+    records: list[tuple[Array, float, float]] = field(default_factory=list)
+
+    def __call__(self, theta: Array) -> tuple[float, Array]:
+        """Return the value and the gradient."""
+        theta = np.array(theta, dtype=float)
+        basis = make_basis(self.kernel.clone_with_theta(theta), self.Z, self.jitter)
+        fit = self.engine.settle(basis, self.q, tol=self.tol, max_passes=self.max_passes, gradient=True)
+        assert fit.gradient is not None
+        value, gradient = fit.bound, fit.gradient
+        if self.hyperprior is not None:
+            log_prior, slope = self.hyperprior(theta)
+            value, gradient = value + log_prior, gradient + slope
+        self.q = fit.next_q
+        self.records.append((theta, fit.bound, float(np.linalg.norm(gradient))))
+        if self.best is None or value > self.best[0]:
+            self.best = (value, theta, fit)
+        if self.watch is not None:
+            self.watch(self.best[2].basis, self.best[2].next_q)
+        return -value, -gradient
