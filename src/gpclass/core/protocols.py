@@ -41,8 +41,8 @@ class Sites:
 class CoupledSites:
     """Gaussian factors that tie the C latent values of a data point: exp(nuᵀ f - ½ fᵀ W f).
 
-    W = diag(a) - a aᵀ / Σ_c a_c only knows differences of latent values, as the Hessian of softmax and the sites of
-    the multinomial probit do. ``nu`` and ``a`` have shape (n, C).
+    W = diag(a) - a aᵀ / Σ_c a_c only knows differences of latent values, as the Hessian of softmax and the
+    sites of the multinomial probit do. ``nu`` and ``a`` have shape (n, C).
     """
 
     nu: Array

@@ -1,8 +1,8 @@
 """Parts that users can name and model files can hold: they register themselves when they are defined.
 
-A likelihood, a method or a sampler derives from a base class with a ``kind``; its ``name`` is what a user types and
-what a model file stores. Records that only occur inside model files use the decorator `stored`. Both are read back
-by their dataclass fields, so a new part needs no entry anywhere else.
+A likelihood, a method or a sampler derives from a base class with a ``kind``; its ``name`` is what a user types
+and what a model file stores. Records that only occur inside model files use the decorator `stored`. Both are read
+back by their dataclass fields, so a new part needs no entry anywhere else.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ _STORED: dict[str, Any] = {}
 class Part:
     """Base class of parts that register themselves under ``kind`` and ``name``.
 
-    A subclass that sets ``kind`` opens a family and is not registered itself. The name is that of the class in lower
-    case unless the class sets ``name``.
+    A subclass that sets ``kind`` opens a family and is not registered itself. The name is that of the class in
+    lower case unless the class sets ``name``.
 
     Examples
     --------
@@ -45,9 +45,7 @@ class Part:
             return
         if "name" not in vars(cls):
             cls.name = cls.__name__.lower()
-        _PARTS[cls.kind][cls.name] = (
-            cls  # `dataclass(slots=True)` makes the class twice: the second one stays
-        )
+        _PARTS[cls.kind][cls.name] = cls  # dataclass(slots=True) makes it twice: the second stays
 
 
 def parts(kind: str) -> Mapping[str, Any]:
