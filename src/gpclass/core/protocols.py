@@ -1,22 +1,24 @@
-"""Every seam of the library: the records that travel and the protocols its parts satisfy.
+"""The records that travel between the parts of the library, and the protocols those parts satisfy.
 
 Every Gaussian approximation of p(f | X, y) here is the prior times Gaussian sites,
 
     q(f)  ∝  N(f | 0, K) · Π_i exp(nu_i f_i - tau_i f_i² / 2),
 
-and methods differ only in the rule that turns the marginals of q into new sites.
-Shapes are those of one latent value a datum; with C latent values a datum, vectors of
-shape (n,) become (n, C) and per-datum variances and precisions become (n, C, C).
+and methods differ only in the rule that turns the marginals of q into new sites. With one latent function vectors
+have shape (n,). With one latent function per class they have shape (n, C), and the sites of a data point may couple
+its C latent values (`CoupledSites`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
+
+from gpclass.core.registry import stored
 
 Array = NDArray[np.floating[Any]]
 Index = NDArray[np.integer[Any]]
@@ -25,21 +27,39 @@ Inputs = Any  # rows of a 2-D array, or a sequence of structured objects
 # ------------------------------------------------------------------------------ records
 
 
+@stored
 @dataclass(frozen=True, slots=True, eq=False)
 class Sites:
-    """Gaussian factors exp(nu f - tau f² / 2), one a datum.
+    """Gaussian factors exp(nu f - tau f² / 2), one per latent value.
 
-    ``spread`` is the variance at which a method made them, if it used one; a warm start begins there.
+    ``variance`` is the marginal or cavity variance at which a method computed them; a warm start begins there.
     """
 
     nu: Array
     tau: Array
-    spread: Array | None = None
+    variance: Array | None = None
+
+    def times(self, v: Array) -> Array:
+        """Return T v, T = diag(tau) being the precision of the sites."""
+        return self.tau * v
+
+    def root(self, v: Array) -> Array:
+        """Return Q v, where Q Qᵀ = T."""
+        return np.sqrt(self.tau) * v
+
+    def root_transposed(self, v: Array) -> Array:
+        """Return Qᵀ v."""
+        return np.sqrt(self.tau) * v
+
+    def block(self, c: int, d: int) -> Array:
+        """Return the precision between the latent values c and d of each data point."""
+        return self.tau[:, c] * float(c == d)
 
 
+@stored
 @dataclass(frozen=True, slots=True, eq=False)
 class CoupledSites:
-    """Gaussian factors that tie the C latent values of a data point: exp(nuᵀ f - ½ fᵀ W f).
+    """Gaussian factors that couple the C latent values of a data point: exp(nuᵀ f - ½ fᵀ W f).
 
     W = diag(a) - a aᵀ / Σ_c a_c only knows differences of latent values, as the Hessian of softmax and the
     sites of the multinomial probit do. ``nu`` and ``a`` have shape (n, C).
@@ -54,10 +74,35 @@ class CoupledSites:
         out: Array = a * (v - (a * v).sum(axis=-1, keepdims=True) / a.sum(axis=-1, keepdims=True))
         return out
 
+    def _project(self, v: Array) -> Array:
+        """Return (I - p pᵀ) v with the unit vectors p = (a / Σ a)^½."""
+        p = np.sqrt(self.a / self.a.sum(axis=1, keepdims=True))
+        out: Array = v - p * (p * v).sum(axis=1, keepdims=True)
+        return out
+
+    def root(self, v: Array) -> Array:
+        """Return Q v, where Q = diag(a)^½ (I - p pᵀ) and Q Qᵀ = W."""
+        return np.sqrt(self.a) * self._project(v)
+
+    def root_transposed(self, v: Array) -> Array:
+        """Return Qᵀ v."""
+        return self._project(np.sqrt(self.a) * v)
+
+    def block(self, c: int, d: int) -> Array:
+        """Return the precision between the latent values c and d of each data point."""
+        out: Array = self.a[:, c] * (float(c == d) - self.a[:, d] / self.a.sum(axis=1))
+        return out
+
+
+AnySites = Sites | CoupledSites
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Expected:
-    """E[l], E[l'] and E[l''] of l(f) = log p(y|f) under a Gaussian, one a datum."""
+    """E[l], E[l'] and E[l''] of l(f) = log p(y|f) under a Gaussian, one per data point.
+
+    With several latent values per data point, slope and curvature have shape (n, C).
+    """
 
     value: Array
     slope: Array
@@ -66,7 +111,7 @@ class Expected:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tilted:
-    """What N(f | mean, var) p(y|f)^power looks like, with Z its mass.
+    """The tilted distribution N(f | mean, var) p(y|f)^power, with Z its normalising constant.
 
     ``slope`` and ``curvature`` are d log Z / d mean and -d² log Z / d mean²; ``shrink`` is the
     tilted variance over ``var``, so the tilted mean is mean + var · slope.
@@ -82,26 +127,33 @@ class Tilted:
 class Adjoint:
     """d log evidence / d K, never formed here: ½(alpha alphaᵀ - R) + ½ Σ (u wᵀ + w uᵀ).
 
-    R = S B⁻¹ S stays with the ``Conditioned`` that made it; ``pairs`` holds the (u, w). A ``spread`` b,
-    the adjoint of the posterior's variances, adds Mᵀ diag(b) M with M = I - K R.
+    R = S B⁻¹ S stays with the ``Conditioned`` that made it; ``pairs`` holds the (u, w). ``variance`` is the adjoint
+    b of the posterior's marginal variances; it adds Mᵀ diag(b) M with M = I - K R.
     """
 
     alpha: Array
     conditioned: Conditioned
     pairs: tuple[tuple[Array, Array], ...] = ()
-    spread: Array | None = None
+    variance: Array | None = None
+
+    def factors(self) -> tuple[list[Array], list[Array]]:
+        """Return the vectors l and r of 2 G + R = Σ l rᵀ (without the term of the variances)."""
+        flat = [u for pair in self.pairs for u in pair]
+        swapped = [u for pair in self.pairs for u in pair[::-1]]
+        return [self.alpha, *flat], [self.alpha, *swapped]
 
     def dense(self) -> Array:
         """Return the n x n matrix, for tests."""
-        G = np.outer(self.alpha, self.alpha) - self.conditioned.dense_R()
-        for u, w in self.pairs:
-            G += np.outer(u, w) + np.outer(w, u)
-        if self.spread is not None:
+        G = -self.conditioned.dense_R()
+        for u, w in zip(*self.factors(), strict=True):
+            G += np.outer(u, w)
+        if self.variance is not None:
             M = self.conditioned.dense_M()
-            G += 2.0 * M.T @ (self.spread[:, None] * M)
+            G += 2.0 * M.T @ (self.variance[:, None] * M)
         return 0.5 * G
 
 
+@stored
 @dataclass(frozen=True, slots=True, eq=False)
 class Info:
     """How an iteration ended: ``residual`` is what ``converged`` was judged on."""
@@ -115,15 +167,29 @@ class Info:
 class Result:
     """What inference at one theta gives.
 
-    ``evidence`` is None where there is none; ``adjoint`` is a function, because a caller that only
-    wants the evidence should not pay for the gradient.
+    ``adjoint`` and ``likelihood_gradient`` (with respect to the likelihood's own theta) are functions, because a
+    caller that only wants the evidence should not pay for the gradient.
     """
 
-    sites: Sites
+    sites: AnySites
     conditioned: Conditioned
-    evidence: float | None
-    adjoint: Callable[[], Adjoint] | None
+    evidence: float
+    adjoint: Callable[[], Adjoint]
     info: Info
+    likelihood_gradient: Callable[[], Array]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Part:
+    """Weighted Gaussians that share a covariance, at some rows.
+
+    With one latent function ``mean`` is (rows, S) and ``cov`` (rows,), the variances; with C of them ``mean`` is
+    (rows, S, C) and ``cov`` (rows, C, C). ``weight`` has shape (S,). A Gaussian posterior is one part with S = 1.
+    """
+
+    mean: Array
+    cov: Array
+    weight: Array
 
 
 # -------------------------------------------------------------------------- likelihoods
@@ -131,10 +197,19 @@ class Result:
 
 @runtime_checkable
 class Likelihood(Protocol):
-    """p(y|f) for class labels. ``y`` is encoded: -1.0 / +1.0 with one latent value a datum."""
+    """p(y|f). Labels y are -1 and +1 with one latent value, rows of class weights with one per class."""
+
+    theta: Array  # logarithms of the likelihood's free parameters; empty for most
+    bounds: Array
+
+    def with_theta(self, theta: Array) -> Likelihood:
+        """Return the likelihood with other parameters."""
+
+    def n_latents(self, n_classes: int) -> int:
+        """Return the number of latent functions for so many classes."""
 
     def log_prob(self, y: Array, f: Array) -> Array:
-        """Return log p(y|f), one a datum."""
+        """Return log p(y|f), one per data point."""
 
     def log_classes(self, f: Array) -> Array:
         """Return log p(class|f), shape (n, number of classes)."""
@@ -142,37 +217,34 @@ class Likelihood(Protocol):
     def log_predict(self, mean: Array, var: Array) -> Array:
         """Return log of p(class|f) averaged over N(f | mean, var), shape (n, number of classes)."""
 
-
-@runtime_checkable
-class HasDerivatives(Protocol):
-    """What Laplace needs. ``log p(y|f)`` must be concave in f."""
-
     def derivatives(self, y: Array, f: Array) -> tuple[Array, Array, Array]:
-        """Return l, l' and l'' of l(f) = log p(y|f)."""
+        """Return l, l' and l'' of l(f) = log p(y|f); softmax gives `CoupledSites.a` for l''."""
 
     def third(self, y: Array, f: Array, var: Array) -> Array:
-        """Return l''' contracted with the variance: var · l'''(f) with one latent a datum."""
+        """Return l''' contracted with the posterior (co)variance: var · l'''(f) with one latent value."""
 
+    def local_sites(self, mean: Array, slope: Array, curvature: Array) -> AnySites:
+        """Return the sites that have this slope and curvature at the mean, as `derivatives` gives them."""
 
-@runtime_checkable
-class HasExpected(Protocol):
-    """What variational inference needs."""
+    def negative_curvature(self, curvature: Array) -> Array | None:
+        """Return the positive part of l'', where l is not concave; None if it is nowhere."""
 
     def expected(self, y: Array, mean: Array, var: Array) -> Expected:
-        """Return E[l], E[l'], E[l''] under N(f | mean, var)."""
+        """Return E[l], E[l'], E[l''] under N(f | mean, var), independent over latent values."""
 
+    @property
+    def exact_ascent(self) -> bool:
+        """Whether `ascent_sites` has the exact second derivatives of E[l] in the means."""
 
-@runtime_checkable
-class HasTilted(Protocol):
-    """What expectation propagation needs."""
+    def ascent_sites(self, y: Array, residual: Array, slope: Array, curvature: Array) -> AnySites:
+        """Return the sites of an uphill step of E[l] in the means, given w E[l'] and w E[l'']."""
 
     def tilted(self, y: Array, mean: Array, var: Array, power: Array | float = 1.0) -> Tilted:
         """Return mass and moments of N(f | mean, var) p(y|f)^power."""
 
 
-@runtime_checkable
-class HasLink(Protocol):
-    """A binary likelihood p(y=+1|f) = link(f), increasing, near Phi(f / scale), link(-f) = 1 - link(f)."""
+class Binary(Likelihood, Protocol):
+    """A likelihood of two classes with an increasing link p(y=+1|f)."""
 
     @property
     def probit_scale(self) -> float:
@@ -196,7 +268,7 @@ class Conditioned(Protocol):
     half_logdet: float  # ½ log|B|
 
     def var(self, tiny: float = ...) -> Array:
-        """Return the marginal variances of q at the data.
+        """Return the marginal variances of q at the data, or the C x C covariances of coupled latent values.
 
         A smaller ``tiny`` is cheaper and gives fewer digits where a site is nearly flat.
         """
@@ -204,23 +276,26 @@ class Conditioned(Protocol):
     def inverse_diagonal(self) -> Array:
         """Return the diagonal of B⁻¹, which is 1 - tau v."""
 
-    def trace_inv_B(self) -> float:
-        """Return the trace of B⁻¹."""
-
     def multiply_K(self, v: Array) -> Array:
         """Return K v."""
 
     def multiply_R(self, v: Array) -> Array:
         """Return R v, R = S B⁻¹ S."""
 
+    def cavity(self, copies: Array) -> tuple[Array, Array]:
+        """Return mean and variance of each marginal of q without one of ``copies`` equal shares of its site."""
+
+    def left_out(self, copies: Array) -> tuple[Array, Array]:
+        """Return mean and (co)variance of the latent values of each data point without one copy of its site."""
+
     def dense_R(self) -> Array:
-        """Return the n x n matrix R, for tests."""
+        """Return the matrix R, for tests and small problems."""
 
     def dense_M(self) -> Array:
-        """Return the n x n matrix M = I - K R, with which the posterior's covariance is M K."""
+        """Return the matrix M = I - K R, with which the posterior's covariance is M K."""
 
     def dense_covariance(self) -> Array:
-        """Return the n x n covariance of q at the data."""
+        """Return the covariance of q at the data."""
 
 
 class Prior(Protocol):
@@ -231,8 +306,8 @@ class Prior(Protocol):
     """
 
     @property
-    def n(self) -> int:
-        """Return the number of data."""
+    def shape(self) -> tuple[int, ...]:
+        """Return the shape of the latent values: (n,), or (n, C) with one latent function per class."""
 
     def at(self, theta: Array) -> Prior:
         """Return the prior at other hyperparameters."""
@@ -240,36 +315,52 @@ class Prior(Protocol):
     def multiply(self, v: Array) -> Array:
         """Return K v."""
 
-    def newton(self, tau: Array, r: Array, rtol: float) -> tuple[Array, Array]:
-        """Return d and K d with (I + diag(tau) K) d = r, to a relative accuracy of ``rtol``."""
+    def solve(self, sites: Any, rtol: float) -> tuple[Array, Array]:
+        """Return alpha and mean of the prior times the sites, to a relative accuracy of ``rtol``.
 
-    def condition(self, sites: Sites) -> Conditioned:
+        alpha solves (I + T K) alpha = nu. With the residual of a Newton step as nu this is the step.
+        """
+
+    def condition(self, sites: Any) -> Conditioned:
         """Return the prior times the sites, exactly."""
 
     def pullback(self, adjoint: Adjoint) -> Array:
         """Return Σ_ij G_ij ∂K_ij/∂theta for G = d evidence / d K."""
 
-    def posterior(self, conditioned: Conditioned) -> Posterior:
+    def posterior(self, conditioned: Any) -> Posterior:
         """Return q as a process over all inputs; the prior is used up."""
+
+    def latent_sites(self, sites: Any) -> AnySites:
+        """Return the sites as factors of the latent functions that predictions use."""
 
 
 class Posterior(Protocol):
-    """A Gaussian process that predicts, whoever made it."""
+    """The latent process after the data: weighted Gaussian parts at any inputs."""
+
+    @property
+    def weights(self) -> tuple[Array, ...]:
+        """Return the weights of each part; they sum to one over all parts."""
+
+    def blocks(self, X: Inputs) -> Iterator[tuple[slice, list[Part]]]:
+        """Yield the rows of X in blocks, with every part at those rows."""
 
     def latent(self, X: Inputs) -> tuple[Array, Array]:
-        """Return mean and variance of f at each row of X."""
+        """Return mean and variance of f at each row, or means (n, C) and covariances (n, C, C)."""
 
     def mean(self, X: Inputs) -> Array:
         """Return the mean of f alone."""
 
     def covariance(self, X: Inputs) -> tuple[Array, Array]:
-        """Return mean and full covariance of f over the rows of X."""
+        """Return mean and full covariance of f over the rows: (n, n), or (n, C, n, C)."""
 
     def sample(self, X: Inputs, n_samples: int, rng: np.random.Generator) -> Array:
-        """Draw f jointly at the rows of X, shape (len(X), n_samples)."""
+        """Draw f jointly at the rows of X, shape (n, n_samples) or (n, C, n_samples)."""
 
-    def input_gradient(self, X: Array) -> tuple[Array, Array]:
-        """Return d mean / d x and d var / d x at each row of X."""
+    def input_gradient(self, X: Array, adjoints: list[tuple[Array, Array]]) -> Array:
+        """Return Σ_parts Σ_s w_s (first_s d mean_s/dx + ½ second_s d var/dx) at each row, shape (n, d).
+
+        ``adjoints`` has (first, second), each of shape (n, S), for every part.
+        """
 
 
 @runtime_checkable
@@ -279,10 +370,10 @@ class Inference(Protocol):
     def __call__(
         self,
         prior: Prior,
-        likelihood: Any,
+        likelihood: Likelihood,
         y: Array,
         *,
         weight: Array | None = None,
-        init: Sites | None = None,
+        init: AnySites | None = None,
     ) -> Result:
-        """Return sites, evidence and adjoint; weight k counts a datum as k copies of it."""
+        """Return sites, evidence and adjoint; weight k counts a data point as k copies of it."""

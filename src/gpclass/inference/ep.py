@@ -1,6 +1,6 @@
 """Expectation propagation (Minka 2001; R&W section 3.6), with powers and weights.
 
-Datum i stands for c_i copies of a factor p(y_i|f)^a_i: c copies of the datum when its weight is c >= 1, one
+Data point i stands for c_i copies of a factor p(y_i|f)^a_i: c copies of it when its weight is c >= 1, one
 copy of a fraction of it when the weight is less than one. Each copy's share of the site is made to give
 
     cavity x share of the site  and  cavity x p^a    the same mean and variance.
@@ -12,26 +12,27 @@ k / (1 - v_c k). At a *fixed* v_c, m grows with m_c, so g is a function of m, wi
     dg/dm = (dg/dm_c) / (dm/dm_c) = -k / (1 - v_c k),
 
 minus the precision of the share. So EP at fixed cavity variances is the maximum of the curves
-c h(m),  h(m) = log Z + ½ v_c g²,  h' = g:  concave, and Laplace's when v_c = 0. What is left is to make
+c h(m),  h(m) = log Z + ½ v_c g²,  h' = g, which are Laplace's when v_c = 0. It remains to make
 the v_c those of the posterior found (see `cavity`).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from gpclass.core.protocols import Adjoint, Array, Conditioned, HasTilted, Prior, Result, Sites, Tilted
-from gpclass.inference.cavity import cavity, free_energy, tilt
-from gpclass.inference.checks import check_settings, require
-from gpclass.inference.mode import Curve
-from gpclass.inference.settle import settle
+from gpclass.core.protocols import Adjoint, AnySites, Array, Conditioned, Likelihood, Prior, Result, Sites, Tilted
+from gpclass.core.registry import Method
+from gpclass.inference.cavity import free_energy, tilt
+from gpclass.inference.elementwise import ElementwiseTerms
+from gpclass.inference.fixed_point import iterate
+from gpclass.inference.newton import Curve
+from gpclass.inference.settings import check_settings, likelihood_gradient
 
 
 @dataclass(frozen=True, slots=True)
-class EP:
+class EP(Method):
     """Settings of expectation propagation.
 
     Parameters
@@ -39,9 +40,9 @@ class EP:
     power : float
         1 is EP; less is power EP, which tends to variational inference as the power goes to 0.
     tol : float
-        Disagreement of sites and cavities, in units of the posterior's own, at which it ends.
+        Disagreement of sites and cavities, in units of the posterior's own, at which the iteration ends.
     max_iter : int
-        Rounds at most, one factorisation each; running out of them is reported in ``Result.info``.
+        Largest number of rounds, one factorisation each; running out of them is reported in ``Result.info``.
 
     Examples
     --------
@@ -67,66 +68,81 @@ class EP:
     def __call__(
         self,
         prior: Prior,
-        likelihood: Any,
+        likelihood: Likelihood,
         y: Array,
         *,
         weight: Array | None = None,
-        init: Sites | None = None,
+        init: AnySites | None = None,
     ) -> Result:
         """Find the fixed point; the evidence is EP's free energy, stationary there."""
-        require(likelihood, HasTilted, "EP", "tilted()")
-        w = np.ones(prior.n) if weight is None else weight
+        w = np.ones(prior.shape) if weight is None else weight
         power = self.power * np.minimum(w, 1.0)
-        family = Propagation(likelihood, y, power, w / power)
-        end = settle(prior, family, init, tol=self.tol, max_iter=self.max_iter, ascending=False)
+        terms = Terms(likelihood, y, power, w / power)
+        start = init if isinstance(init, Sites) else None
+        end = iterate(prior, terms, start, tol=self.tol, max_iter=self.max_iter)
         q = end.conditioned
-        return Result(end.sites, q, end.evidence, lambda: Adjoint(alpha=q.alpha, conditioned=q), end.info)
+        return Result(
+            end.sites,
+            q,
+            end.evidence,
+            lambda: Adjoint(alpha=q.alpha, conditioned=q),
+            end.info,
+            lambda: terms.likelihood_gradient(q),
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Propagation:
-    """The curves and the free energy; a spread is a cavity variance."""
+class Terms(ElementwiseTerms):
+    """Tilted distributions; the variances are those of the cavities."""
 
-    likelihood: HasTilted
+    likelihood: Likelihood
     y: Array
     power: Array
     copies: Array
+
+    ascending = False
 
     def tilted(self, mean: Array, var: Array) -> Tilted:
         """Return mass and moments of the tilted distributions of these cavities."""
         return tilt(self.likelihood, self.y, mean, var, self.power)
 
-    def curve(self, spread: Array) -> Curve:
+    def curve(self, variance: Array) -> Curve:
         """Return c h, c g and minus the site's precision as functions of the posterior mean."""
         cavity: list[Array] = []  # where the last call ended, for the next to start
 
         def curve(mean: Array) -> tuple[Array, Array, Array]:
-            m_c, t = self._cavity_mean(mean, spread, cavity[-1] if cavity else mean)
+            m_c, t = self._cavity_mean(mean, variance, cavity[-1] if cavity else mean)
             cavity[:] = [m_c]
-            value = t.log_mass + 0.5 * spread * t.slope**2
+            value = t.log_mass + 0.5 * variance * t.slope**2
             return self.copies * value, self.copies * t.slope, -self.copies * t.curvature / t.shrink
 
         return curve
 
-    def _cavity_mean(self, mean: Array, spread: Array, start: Array) -> tuple[Array, Tilted]:
+    def _cavity_mean(self, mean: Array, variance: Array, start: Array) -> tuple[Array, Tilted]:
         """Solve m_c + v_c g(m_c) = m by Newton's method.
 
-        The left side grows and, up to the label's sign, is convex, so that after one step all
-        further ones come from the same side.
+        The left side grows. Up to the label's sign it is convex for a log-concave likelihood, so that after one
+        step all further ones come from the same side.
         """
-        m_c, t = start, self.tilted(start, spread)
+        m_c, t = start, self.tilted(start, variance)
         for _ in range(50):
-            gap = m_c + spread * t.slope - mean
-            if (np.abs(gap) <= 1e-12 * (np.abs(mean) + np.abs(m_c) + 1e-3 * np.sqrt(spread))).all():
+            gap = m_c + variance * t.slope - mean
+            if (np.abs(gap) <= 1e-12 * (np.abs(mean) + np.abs(m_c) + 1e-3 * np.sqrt(variance))).all():
                 break
             m_c = m_c - gap / t.shrink
-            t = self.tilted(m_c, spread)
+            t = self.tilted(m_c, variance)
         return m_c, t
 
-    def spread(self, q: Conditioned) -> Array:
+    def variance(self, q: Conditioned) -> Array:
         """Return the cavity variances."""
-        return cavity(q, self.copies)[1]
+        return q.cavity(self.copies)[1]
 
     def evidence(self, q: Conditioned) -> float:
         """Return the free energy."""
         return free_energy(self.likelihood, self.y, self.power, self.copies, q)
+
+    def likelihood_gradient(self, q: Conditioned) -> Array:
+        """Return d free energy / d theta of the likelihood: stationary in the sites."""
+        return likelihood_gradient(
+            self.likelihood, lambda other: free_energy(other, self.y, self.power, self.copies, q)
+        )

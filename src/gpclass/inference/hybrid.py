@@ -18,16 +18,13 @@ Solving the transposed of this system for (a, b) gives  dE = ... + aᵀ M dK alp
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from scipy.sparse.linalg import LinearOperator, gmres
 
-from gpclass.core.protocols import Adjoint, Array, Conditioned
-from gpclass.inference.cavity import cavity
+from gpclass.core.protocols import Adjoint, Array, Conditioned, Likelihood
 
 
-def hybrid_adjoint(likelihood: Any, y: Array, weight: Array, q: Conditioned) -> Adjoint:
+def hybrid_adjoint(likelihood: Likelihood, y: Array, weight: Array, q: Conditioned) -> Adjoint:
     """Return d free energy / d K at the sites of variational inference."""
     by_mean, by_var, third, fourth = _partials(likelihood, y, weight, q)
     cov = q.dense_covariance()
@@ -36,8 +33,8 @@ def hybrid_adjoint(likelihood: Any, y: Array, weight: Array, q: Conditioned) -> 
 
     def transposed(ab: Array) -> Array:
         a, b = ab[:n], ab[n:]
-        spread = squares @ b
-        return np.concatenate([a - third * spread, b - 0.5 * third * (cov @ a) - 0.5 * fourth * spread])
+        through = squares @ b
+        return np.concatenate([a - third * through, b - 0.5 * third * (cov @ a) - 0.5 * fourth * through])
 
     right = np.concatenate([by_mean, by_var])
     system = LinearOperator((2 * n, 2 * n), matvec=transposed)
@@ -46,14 +43,14 @@ def hybrid_adjoint(likelihood: Any, y: Array, weight: Array, q: Conditioned) -> 
         raise ArithmeticError("The derivative of the variational sites could not be solved for.")
     a, b = ab[:n], ab[n:]
     u = a - q.multiply_R(q.multiply_K(a))
-    return Adjoint(alpha=q.alpha, conditioned=q, pairs=((u, q.alpha),), spread=b)
+    return Adjoint(alpha=q.alpha, conditioned=q, pairs=((u, q.alpha),), variance=b)
 
 
-def _partials(likelihood: Any, y: Array, weight: Array, q: Conditioned) -> tuple[Array, Array, Array, Array]:
+def _partials(likelihood: Likelihood, y: Array, weight: Array, q: Conditioned) -> tuple[Array, Array, Array, Array]:
     """Return dE/dm and dE/dv with the sites' own dependence on them put in, and E3, E4."""
     copies, power = np.maximum(weight, 1.0), np.minimum(weight, 1.0)
     m, v = q.mean, q.var()
-    m_c, v_c = cavity(q, copies)
+    m_c, v_c = q.cavity(copies)
     tilted = likelihood.tilted(y, m_c, v_c, power)
     mean, var = m_c + v_c * tilted.slope, v_c * tilted.shrink
     third, fourth = _higher(likelihood, y, weight, m, v)
@@ -65,7 +62,7 @@ def _partials(likelihood: Any, y: Array, weight: Array, q: Conditioned) -> tuple
     return by_mean, by_var, third, fourth
 
 
-def _higher(likelihood: Any, y: Array, weight: Array, mean: Array, var: Array) -> tuple[Array, Array]:
+def _higher(likelihood: Likelihood, y: Array, weight: Array, mean: Array, var: Array) -> tuple[Array, Array]:
     """Return w E[l'''] and w E[l'''']: differences of E[l''], smooth on the scale sqrt(1 + v)."""
     h = 0.02 * np.sqrt(1.0 + var)
     E2 = np.array([likelihood.expected(y, mean + k * h, var).curvature for k in range(-3, 4)])

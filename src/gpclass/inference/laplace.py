@@ -1,24 +1,25 @@
-"""Laplace's approximation: a Gaussian at the mode of p(f | X, y) (R&W section 3.4).
+"""Laplace's approximation: a Gaussian at the mode of p(f | X, y) (R&W sections 3.4 and 3.5).
 
-The curve of datum i is w_i log p(y_i|f_i) itself, so the mean is the mode, and the sites are
-tau = -l''(m), nu = l'(m) + tau m.
+The curve of data point i is w_i log p(y_i|f_i) itself, so the mean is the mode. With one latent function the sites are
+tau = -l''(m), nu = l'(m) + tau m; with softmax W is the Hessian diag(a) - a aᵀ / Σ a, a = w p. Where log p(y|f) is
+not concave, a negative tau is set to zero.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, cast
 
 import numpy as np
+from scipy.sparse.linalg import LinearOperator, gmres
 
-from gpclass.core.protocols import Adjoint, Array, Conditioned, HasDerivatives, Prior, Result, Sites
-from gpclass.inference.checks import check_settings, require
-from gpclass.inference.joint import joint_laplace
-from gpclass.inference.mode import find_mode, first_point
+from gpclass.core.protocols import Adjoint, AnySites, Array, Conditioned, Likelihood, Prior, Result
+from gpclass.core.registry import Method
+from gpclass.inference.newton import find_mode, first_point
+from gpclass.inference.settings import check_settings, likelihood_gradient, weighted
 
 
 @dataclass(frozen=True, slots=True)
-class Laplace:
+class Laplace(Method):
     """Settings of Laplace's approximation.
 
     Parameters
@@ -27,7 +28,7 @@ class Laplace:
         Newton's decrement at which the mode counts as found. Errors of the evidence
         and of its gradient are of this order.
     max_iter : int
-        Newton steps at most; running out of them is reported in ``Result.info``.
+        Largest number of Newton steps; running out of them is reported in ``Result.info``.
 
     Examples
     --------
@@ -50,39 +51,89 @@ class Laplace:
     def __call__(
         self,
         prior: Prior,
-        likelihood: Any,
+        likelihood: Likelihood,
         y: Array,
         *,
         weight: Array | None = None,
-        init: Sites | None = None,
+        init: AnySites | None = None,
     ) -> Result:
         """Find the mode; evidence and adjoint follow R&W eq. 3.32 and algorithm 5.1."""
-        require(likelihood, HasDerivatives, "Laplace", "derivatives() and third()")
-        if y.ndim == 2:  # label weights of several classes, each with a latent function
-            labels, joint = y if weight is None else y * weight[:, None], cast(Any, prior)
-            return joint_laplace(joint, likelihood, labels, init, tol=self.tol, max_iter=self.max_iter)
-        w = np.ones(prior.n) if weight is None else weight
+        terms = Terms(likelihood, y, weight)
+        start = first_point(prior, terms.curve, init)
+        mode = find_mode(prior, terms, terms.curve, start, tol=self.tol, max_iter=self.max_iter)
+        sites = terms.sites(mode.mean, mode.slope, mode.curvature)
+        q = prior.condition(sites)
+        value = float(terms.curve(q.mean)[0].sum())
+        evidence = value - 0.5 * float(np.vdot(q.alpha, q.mean)) - q.half_logdet
+        return Result(
+            sites,
+            q,
+            evidence,
+            lambda: Adjoint(alpha=q.alpha, conditioned=q, pairs=((terms.mode_adjoint(q), q.alpha),)),
+            mode.info,
+            lambda: terms.likelihood_gradient(q),
+        )
 
-        def curve(f: Array) -> tuple[Array, Array, Array]:
-            value, slope, curvature = likelihood.derivatives(y, f)
-            return w * value, w * slope, w * curvature
 
-        start = first_point(prior, curve, init)
-        mode = find_mode(prior, curve, start, tol=self.tol, max_iter=self.max_iter)
-        q = prior.condition(mode.sites)
-        evidence = float(curve(q.mean)[0].sum()) - 0.5 * float(q.alpha @ q.mean) - q.half_logdet
-        return Result(mode.sites, q, evidence, lambda: _adjoint(likelihood, y, w, q), mode.info)
+@dataclass(frozen=True, slots=True, eq=False)
+class Terms:
+    """Weighted log likelihoods of the data points as functions of their latent values."""
 
+    likelihood: Likelihood
+    y: Array
+    weight: Array | None
 
-def _adjoint(likelihood: HasDerivatives, y: Array, w: Array, q: Conditioned) -> Adjoint:
-    """Return d evidence / d K.
+    exact_newton = True
 
-    Explicitly, at fixed mode, it is ½(alpha alphaᵀ - R). The mode moves with K as
-    df = (I + K W)⁻¹ dK alpha, and the evidence moves with the mode through W alone, by
-    s = d evidence / d f = ½ v l''' (R&W eq. 5.23); hence sᵀ df = uᵀ dK alpha with
-    u = (I + W K)⁻¹ s = s - R K s, to be made symmetric.
-    """
-    # Where tau is tiny l''' is as small, so no digits of v are missed there.
-    s = 0.5 * w * likelihood.third(y, q.mean, q.var(tiny=0.0))
-    u = s - q.multiply_R(q.multiply_K(s))
-    return Adjoint(alpha=q.alpha, conditioned=q, pairs=((u, q.alpha),))
+    def curve(self, f: Array) -> tuple[Array, Array, Array]:
+        """Return w l, w l' and w l''."""
+        value, slope, curvature = self.likelihood.derivatives(self.y, f)
+        return weighted(self.weight, value), weighted(self.weight, slope), weighted(self.weight, curvature)
+
+    def step_sites(self, residual: Array, slope: Array, curvature: Array) -> AnySites:
+        """Return the sites of a Newton step."""
+        return self.likelihood.local_sites(np.zeros_like(residual), residual, curvature)
+
+    def sites(self, mean: Array, slope: Array, curvature: Array) -> AnySites:
+        """Return the sites at the mode."""
+        return self.likelihood.local_sites(mean, slope, curvature)
+
+    def mode_adjoint(self, q: Conditioned) -> Array:
+        """Return u, with which d evidence = ... + uᵀ dK alpha through the movement of the mode.
+
+        Explicitly, at fixed mode, d evidence / dK is ½(alpha alphaᵀ - R). The mode moves with K as
+        df = (I + K W)⁻¹ dK alpha, and the evidence moves with the mode through W alone, by
+        s = d evidence / d f = ½ v l''' (R&W eq. 5.23); hence u = (I + W K)⁻¹ s = s - R K s.
+        """
+        # Where tau is tiny l''' is as small, so no digits of v are missed there.
+        s = 0.5 * weighted(self.weight, self.likelihood.third(self.y, q.mean, q.var(tiny=0.0)))
+        negative = self.likelihood.negative_curvature(self.curve(q.mean)[2])
+        if negative is None:
+            return s - q.multiply_R(q.multiply_K(s))
+        s = np.where(negative > 0.0, 0.0, s)  # a site at zero precision stays there
+
+        # (I + W K) u = s with the true Hessian W = T - N, T being the precision of the sites.
+        def system(u: Array) -> Array:
+            r = negative * q.multiply_K(u)
+            return u - (r - q.multiply_R(q.multiply_K(r)))
+
+        right = s - q.multiply_R(q.multiply_K(s))
+        u, _ = gmres(LinearOperator((len(s), len(s)), matvec=system), right, rtol=1e-12, atol=1e-14)
+        return np.asarray(u)
+
+    def likelihood_gradient(self, q: Conditioned) -> Array:
+        """Return d evidence / d theta of the likelihood: through l, through W, and through the mode.
+
+        -½ log|B| changes by ½ Σ v d(l''), and the mode by (I + K W)⁻¹ K d(l').
+        """
+        if not len(self.likelihood.theta):
+            return np.zeros(0)
+        var, by_slope = q.var(), q.multiply_K(self.mode_adjoint(q))
+        clipped = self.curve(q.mean)[2] > 0.0
+
+        def local(likelihood: Likelihood) -> float:
+            value, slope, curvature = Terms(likelihood, self.y, self.weight).curve(q.mean)
+            bent = np.where(clipped, 0.0, curvature)
+            return float(value.sum()) + 0.5 * float(var @ bent) + float(by_slope @ slope)
+
+        return likelihood_gradient(self.likelihood, local)

@@ -1,42 +1,43 @@
 """Variational inference: the Gaussian nearest to p(f | X, y) in Kullback-Leibler divergence.
 
 Over all means and full covariances, the bound  Σ w_i E[log p(y_i|f_i)] - KL(q || prior)  is stationary
-exactly at prior times sites with (Opper & Archambeau 2009)
+exactly at prior times sites with (Opper & Archambeau 2009, eq. 10)
 
     tau = -w E[l''],    nu = w E[l'] + tau m,    expectations under the marginals N(m_i, v_i) of q.
 
-At fixed variances the curve of datum i is  w_i E[l(f)], f ~ N(m, v_i),  concave in m.
+At fixed variances the curve of data point i is  w_i E[l(f)], f ~ N(m, v_i). With softmax q is full over the data and
+independent over the classes: the best q that is not needs E[p_c p_d] for all pairs and n C x n C matrices.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, cast
 
 import numpy as np
 
-from gpclass.core.protocols import Adjoint, Array, Conditioned, HasExpected, HasTilted, Prior, Result, Sites
+from gpclass.core.protocols import Adjoint, AnySites, Array, Conditioned, Likelihood, Prior, Result, Sites
+from gpclass.core.registry import Method
 from gpclass.inference.cavity import free_energy
-from gpclass.inference.checks import check_settings, require
+from gpclass.inference.elementwise import ElementwiseTerms
+from gpclass.inference.fixed_point import iterate
 from gpclass.inference.hybrid import hybrid_adjoint
-from gpclass.inference.joint import joint_variational
-from gpclass.inference.mode import Curve
-from gpclass.inference.settle import settle
+from gpclass.inference.newton import Curve
+from gpclass.inference.settings import check_settings, likelihood_gradient, weighted
 
 
 @dataclass(frozen=True, slots=True)
-class VI:
+class VI(Method):
     """Settings of variational inference with a full covariance.
 
     Parameters
     ----------
     evidence : {"bound", "ep"}
         What hyperparameters are learned by: the bound, or EP's free energy of the same sites, which is
-        nearer to the evidence but no bound (Li, John & Solin 2023).
+        closer to the evidence but not a bound (Li, John & Solin 2023).
     tol : float
-        Disagreement of sites and variances, in units of the posterior's own, at which it ends.
+        Disagreement of sites and variances, in units of the posterior's own, at which the iteration ends.
     max_iter : int
-        Rounds at most, one factorisation each; running out of them is reported in ``Result.info``.
+        Largest number of rounds, one factorisation each; running out of them is reported in ``Result.info``.
 
     Examples
     --------
@@ -62,52 +63,85 @@ class VI:
     def __call__(
         self,
         prior: Prior,
-        likelihood: Any,
+        likelihood: Likelihood,
         y: Array,
         *,
         weight: Array | None = None,
-        init: Sites | None = None,
+        init: AnySites | None = None,
     ) -> Result:
         """Maximise the bound, which is the evidence returned unless EP's is asked for."""
-        if y.ndim == 2:  # label weights of several classes, each with a latent function
-            labels, joint = y if weight is None else y * weight[:, None], cast(Any, prior)
-            return joint_variational(joint, likelihood, labels, init, tol=self.tol, max_iter=self.max_iter)
-        require(likelihood, HasExpected, "VI", "expected()")
-        w = np.ones(prior.n) if weight is None else weight
-        end = settle(
-            prior, Variational(likelihood, y, w), init, tol=self.tol, max_iter=self.max_iter, ascending=True
-        )
+        terms = Terms(likelihood, y, weight)
+        start = init if isinstance(init, Sites) else None  # another method's coupled sites are of no use here
+        end = iterate(prior, terms, start, tol=self.tol, max_iter=self.max_iter)
         q = end.conditioned
         if self.evidence == "bound":
-            return Result(end.sites, q, end.evidence, lambda: Adjoint(alpha=q.alpha, conditioned=q), end.info)
-        require(likelihood, HasTilted, "VI(evidence='ep')", "tilted()")
+            return Result(
+                end.sites,
+                q,
+                end.evidence,
+                lambda: Adjoint(alpha=q.alpha, conditioned=q),
+                end.info,
+                lambda: terms.likelihood_gradient(q),
+            )
+        w = np.ones(prior.shape) if weight is None else weight
+        if len(likelihood.theta):
+            raise ValueError(
+                f"VI(evidence='ep') cannot learn the parameters of {likelihood!r}: fix them, or use VI() or EP()."
+            )
         energy = free_energy(likelihood, y, np.minimum(w, 1.0), np.maximum(w, 1.0), q)
-        return Result(end.sites, q, energy, lambda: hybrid_adjoint(likelihood, y, w, q), end.info)
+        return Result(
+            end.sites, q, energy, lambda: hybrid_adjoint(likelihood, y, w, q), end.info, lambda: np.zeros(0)
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Variational:
-    """The curves and the bound; a spread is a marginal variance."""
+class Terms(ElementwiseTerms):
+    """Expected log likelihoods; the variances are the marginal ones of q."""
 
-    likelihood: HasExpected
+    likelihood: Likelihood
     y: Array
-    weight: Array
+    weight: Array | None
 
-    def curve(self, spread: Array) -> Curve:
+    ascending = True
+
+    @property
+    def exact_newton(self) -> bool:  # type: ignore[override]
+        """Whether a step has the exact second derivatives of the curve."""
+        return self.likelihood.exact_ascent
+
+    def curve(self, variance: Array) -> Curve:
         """Return w E[l], w E[l'], w E[l''] as functions of the mean."""
 
         def curve(mean: Array) -> tuple[Array, Array, Array]:
-            e = self.likelihood.expected(self.y, mean, spread)
-            return self.weight * e.value, self.weight * e.slope, self.weight * e.curvature
+            e = self.likelihood.expected(self.y, mean, variance)
+            return (
+                weighted(self.weight, e.value),
+                weighted(self.weight, e.slope),
+                weighted(self.weight, e.curvature),
+            )
 
         return curve
 
-    def spread(self, q: Conditioned) -> Array:
+    def step_sites(self, residual: Array, slope: Array, curvature: Array) -> AnySites:
+        """Return the sites of an uphill step in the means."""
+        return self.likelihood.ascent_sites(self.y, residual, slope, curvature)
+
+    def variance(self, q: Conditioned) -> Array:
         """Return the marginal variances."""
         return q.var()
 
     def evidence(self, q: Conditioned) -> float:
         """Return the bound: Σ w E[l] - ½ (tr B⁻¹ + alphaᵀ m - n) - ½ log|B|."""
         expected = self.curve(q.var())(q.mean)[0]
-        divergence = 0.5 * (q.trace_inv_B() + float(q.alpha @ q.mean) - len(self.y)) + q.half_logdet
-        return float(expected.sum()) - divergence
+        inverse = q.inverse_diagonal()
+        excess = float(inverse.sum()) + float(np.vdot(q.alpha, q.mean)) - inverse.size
+        return float(expected.sum()) - 0.5 * excess - q.half_logdet
+
+    def likelihood_gradient(self, q: Conditioned) -> Array:
+        """Return d bound / d theta of the likelihood: q is stationary, so only E[l] changes."""
+        var = q.var()
+
+        def local(likelihood: Likelihood) -> float:
+            return float(weighted(self.weight, likelihood.expected(self.y, q.mean, var).value).sum())
+
+        return likelihood_gradient(self.likelihood, local)

@@ -1,53 +1,41 @@
-"""Hyperparameters by the evidence: one L-BFGS-B loop that knows no method.
+"""Learning hyperparameters: one loop that maximises any objective, from coarse stages to fine ones.
 
-Theta is the vector of log hyperparameters, as in scikit-learn. The objective is the log evidence
-plus the log density of the hyperprior on the natural scale, exp(theta): a maximum
-a posteriori estimate of the hyperparameters themselves, not of their logarithms.
+Theta is the vector of log hyperparameters, as in scikit-learn, followed by those of the likelihood if it has any. The
+value that is maximised is the log evidence plus the log density of the hyperprior on the natural scale, exp(theta): a
+maximum a posteriori estimate of the hyperparameters themselves, not of their logarithms.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from gpclass.core.hyperpriors import Hyperprior, LogScalePrior
-from gpclass.core.optimisers import from_afar, from_nearby
-from gpclass.core.protocols import Array, Inference, Inputs, Prior, Result, Sites
-from gpclass.priors import DensePrior, NotPositiveError
+from gpclass.core.objective import Evaluation, Objective
+from gpclass.core.optimisers import FTOL, from_afar, from_nearby
+from gpclass.core.protocols import Array
+from gpclass.core.registry import stored
+from gpclass.priors import NotPositiveError
 
 Optimizer = Callable[..., tuple[Array, float]]
+Report = Callable[[float | str], None]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Problem:
-    """What is fixed while theta moves: the data, the model and the method."""
+class Plan:
+    """How hyperparameters are found; ``enabled`` False keeps those of the kernel."""
 
-    X: Inputs
-    y: Array
-    weight: Array | None
-    kernel: Any
-    likelihood: Any
-    inference: Inference
-    hyperprior: Hyperprior | LogScalePrior | None = None
-    make_prior: Callable[[Any, Inputs], Prior] = DensePrior
-
-    def prior(self, theta: Array) -> Prior:
-        """Return the prior at theta, in buffers of its own."""
-        return self.make_prior(self.kernel.clone_with_theta(theta), self.X)
-
-    def bounds(self) -> Array:
-        """Return the bounds on theta, narrowed to where the hyperprior is positive."""
-        bounds: Array = self.kernel.bounds
-        return bounds if self.hyperprior is None else self.hyperprior.narrow(bounds)
-
-    def infer(self, prior: Prior, init: Sites | None) -> Result:
-        """Run the method at the theta of ``prior``."""
-        return self.inference(prior, self.likelihood, self.y, weight=self.weight, init=init)
+    enabled: bool = True
+    optimizer: Optimizer | None = None
+    n_restarts: int = 0
+    n_jobs: int | None = None
+    report: Report | None = None
 
 
+@stored
 @dataclass(frozen=True, slots=True, eq=False)
 class History:
     """Every evaluation of the winning run, in order."""
@@ -60,31 +48,51 @@ class History:
         return len(self.evidence)
 
 
+@stored
 @dataclass(frozen=True, slots=True, eq=False)
 class Learned:
-    """The end of one run: its best theta, the sites there, and how it got there.
+    """The end of one run: its best theta, and how it got there.
 
-    ``message`` says in a sentence what went wrong, and is empty if nothing did.
+    ``message`` says in a sentence what went wrong, and is empty if nothing did. ``warm`` is the warm start of the best
+    evaluation.
     """
 
     theta: Array
     objective: float
-    sites: Sites | None
     history: History
     message: str = ""
     interrupted: bool = False
     inverse_hessian: Array | None = None
+    warm: Any = field(default=None, metadata={"stored": False})
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Stage:
+    """One problem on the way from few rows to all rows.
+
+    ``objective`` makes it, given the theta reached so far, or None to skip the stage. ``inverse_scale`` multiplies the inverse Hessian found here
+    before the next stage uses it, and ``recorded`` says whether its evaluations belong to the history.
+    """
+
+    name: str
+    objective: Callable[[Array], Objective | None]
+    ftol: float = FTOL
+    max_iter: int = 50
+    longest: float = 2.0
+    inverse_scale: float = 1.0
+    recorded: bool = True
+    warm: Any = None
 
 
 @dataclass(slots=True, eq=False)
-class Objective:
+class Search:
     """-(evidence + log hyperprior) as a function of theta, warm-started and recorded."""
 
-    problem: Problem
-    report: Callable[[float], None] | None = None
-    prior: Prior | None = None
-    sites: Sites | None = None
-    best: tuple[float, Array, Sites | None] | None = None
+    objective: Objective
+    hyperprior: Hyperprior | LogScalePrior | None = None
+    report: Report | None = None
+    warm: Any = None
+    best: tuple[float, Array, Any] | None = None
     records: list[tuple[Array, float, float]] = field(default_factory=list)
     unconverged: int = 0
 
@@ -96,40 +104,30 @@ class Objective:
         except NotPositiveError:
             if self.best is None:
                 raise
-            value, gradient = self._wall(theta)
+            value, gradient = self._barrier(theta)
         return (-value, -gradient) if eval_gradient else -value
 
     def _evaluate(self, theta: Array, eval_gradient: bool) -> tuple[float, Array]:
-        self.prior = self.problem.prior(theta) if self.prior is None else self.prior.at(theta)
-        result = self.problem.infer(self.prior, self.sites)
-        if result.evidence is None or result.adjoint is None:
-            raise TypeError(
-                f"{self.problem.inference!r} gives no evidence to learn hyperparameters by: use "
-                "optimizer=None, or a method that has one."
-            )
-        self.sites = result.sites
-        self.unconverged += not result.info.converged
-        value, gradient = result.evidence, np.full(len(theta), np.nan)
-        if eval_gradient:
-            gradient = self.prior.pullback(result.adjoint())
-        if self.problem.hyperprior is not None:
-            log_prior, slope = self.problem.hyperprior(theta)
+        end: Evaluation = self.objective.evaluate(theta, self.warm, gradient=eval_gradient)
+        self.warm = end.warm
+        self.unconverged += not end.info.converged
+        value = end.evidence
+        gradient = np.full(len(theta), np.nan) if end.gradient is None else end.gradient
+        if self.hyperprior is not None:
+            log_prior, slope = self.hyperprior(theta)
             value, gradient = value + log_prior, gradient + slope
-        self._record(theta, result.evidence, value, gradient)
+        self.records.append((theta, end.evidence, float(np.linalg.norm(gradient))))
+        if self.best is None or value > self.best[0]:
+            self.best = (value, theta, end.warm)
+        if self.report is not None:
+            self.report(end.evidence)
         return value, gradient
 
-    def _wall(self, theta: Array) -> tuple[float, Array]:
-        """Stand in for a theta whose covariances are beyond double precision: worse the farther away."""
+    def _barrier(self, theta: Array) -> tuple[float, Array]:
+        """Return a value for a theta whose covariances are beyond double precision: worse the farther away."""
         assert self.best is not None
         away = theta - self.best[1]
         return self.best[0] - 1e3, -2e3 * away / max(float(away @ away), 1e-12)
-
-    def _record(self, theta: Array, evidence: float, value: float, gradient: Array) -> None:
-        self.records.append((theta, evidence, float(np.linalg.norm(gradient))))
-        if self.best is None or value > self.best[0]:
-            self.best = (value, theta, self.sites)
-        if self.report is not None:
-            self.report(evidence)
 
     def history(self) -> History:
         """Return what was recorded, as arrays."""
@@ -138,49 +136,54 @@ class Objective:
 
 
 def maximise(
-    problem: Problem,
+    objective: Objective,
     start: Array,
+    bounds: Array,
     optimizer: Optimizer | None = None,
     *,
-    init: Sites | None = None,
-    report: Callable[[float], None] | None = None,
+    hyperprior: Hyperprior | LogScalePrior | None = None,
+    warm: Any = None,
+    report: Report | None = None,
     inverse_hessian: Array | None = None,
+    ftol: float = FTOL,
+    max_iter: int = 50,
+    longest: float = 2.0,
 ) -> Learned:
     """Run one optimisation from ``start``; an interruption keeps the best theta so far.
 
     With ``inverse_hessian`` the start is taken to be near the end.
     """
-    objective = Objective(problem, report, sites=init)
-    bounds = problem.bounds()
+    search = Search(objective, hyperprior, report, warm)
     start = np.clip(start, *bounds.T)
     message, interrupted, theta = "", False, None
     try:
-        if optimizer is None:
-            if inverse_hessian is None:
-                message, inverse_hessian = from_afar(objective, start, bounds)
-            else:
-                message, inverse_hessian = from_nearby(objective, start, bounds, inverse_hessian)
+        if optimizer is not None:
+            theta = _check_theta(optimizer(search, start, bounds), bounds)
+        elif inverse_hessian is None:
+            message, inverse_hessian = from_afar(search, start, bounds, ftol)
         else:
-            theta = _check_theta(optimizer(objective, start, bounds), bounds)
+            message, inverse_hessian = from_nearby(
+                search, start, bounds, inverse_hessian, ftol=ftol, max_iter=max_iter, longest=longest
+            )
     except KeyboardInterrupt:
-        if objective.best is None:
+        if search.best is None:
             raise
         interrupted = True
         message = (
-            f"Learning was interrupted after {len(objective.records)} evaluations: the best "
+            f"Learning was interrupted after {len(search.records)} evaluations: the best "
             "hyperparameters so far are kept."
         )
-    assert objective.best is not None
-    value, best, sites = objective.best
-    if theta is not None:  # an optimiser of the user's own has the last word
-        value, best, sites = -objective(theta, eval_gradient=False), theta, objective.sites
-    objective.prior = None  # the optimiser's own references to the objective may outlive it
-    if objective.unconverged and not message:
+    if theta is not None:  # the user's own optimiser has the last word
+        search.best = None
+        search(theta, eval_gradient=False)
+    assert search.best is not None
+    value, best, warm = search.best
+    if search.unconverged and not message:
         message = (
-            f"{problem.inference!r} did not converge in {objective.unconverged} of {len(objective.records)} "
+            f"{objective.description} did not converge in {search.unconverged} of {len(search.records)} "
             "evaluations while learning: raise its max_iter (max_iter_predict of the classifier)."
         )
-    return Learned(best, value, sites, objective.history(), message, interrupted, inverse_hessian)
+    return Learned(best, value, search.history(), message, interrupted, inverse_hessian, warm)
 
 
 def _check_theta(end: Any, bounds: Array) -> Array:
@@ -194,37 +197,99 @@ def _check_theta(end: Any, bounds: Array) -> Array:
 
 
 def learn(
-    problem: Problem,
+    stages: Sequence[Stage],
+    start: Array,
+    bounds: Array,
+    plan: Plan,
+    rng: np.random.Generator,
     *,
-    optimizer: Optimizer | None = None,
-    n_restarts: int = 0,
-    rng: np.random.Generator | None = None,
-    n_jobs: int | None = None,
-    init: Sites | None = None,
-    report: Callable[[float], None] | None = None,
-    pilot: Problem | None = None,
+    hyperprior: Hyperprior | LogScalePrior | None = None,
+    inverse_hessian: Array | None = None,
 ) -> Learned:
-    """Maximise the evidence from the kernel's own theta and from random ones; return the best run.
+    """Maximise the objective of each stage in turn, and return the end of the last one.
 
-    Restarts are drawn uniformly in log space between the bounds and run in parallel. A ``pilot`` is a problem
-    on some of the rows: all runs are made there, and the best is finished on all rows.
+    The first stage starts from ``start`` and from ``plan.n_restarts`` random points, of which the best counts; each
+    further stage starts where the last one ended, with its curvature. A user's own optimiser gets the last stage only.
     """
-    if pilot is not None and optimizer is None and init is None:
-        found = learn(pilot, n_restarts=n_restarts, rng=rng, n_jobs=n_jobs, report=report)
-        if found.interrupted:
-            return replace(found, sites=None)
-        return maximise(problem, found.theta, report=report, inverse_hessian=found.inverse_hessian)
-    starts = [problem.kernel.theta, *_random_starts(problem.bounds(), n_restarts, rng)]
+    if hyperprior is not None:
+        bounds = hyperprior.narrow(bounds)
+    stages = stages if plan.optimizer is None else stages[-1:]
+    start = np.clip(start, *bounds.T)
+    history: list[History] = []
+    learned: Learned | None = None
+    for stage in stages:
+        options: dict[str, Any] = {"hyperprior": hyperprior, "warm": stage.warm, "ftol": stage.ftol}
+        if learned is None and inverse_hessian is None:
+            learned = _best_of(stage, start, bounds, plan, rng, options)
+        else:
+            before = inverse_hessian if learned is None else learned.inverse_hessian
+            theta = start if learned is None else learned.theta
+            objective = stage.objective(theta)
+            if objective is None:
+                continue
+            _announce(plan, stage)
+            learned = maximise(
+                objective,
+                theta,
+                bounds,
+                report=plan.report,
+                inverse_hessian=before,
+                max_iter=stage.max_iter,
+                longest=stage.longest,
+                **options,
+            )
+        if stage.recorded:
+            history.append(learned.history)
+        if learned.inverse_hessian is not None and stage.inverse_scale != 1.0:
+            learned = replace(learned, inverse_hessian=stage.inverse_scale * learned.inverse_hessian)
+        if learned.interrupted:
+            break
+    assert learned is not None
+    if len(history) != 1 or history[0] is not learned.history:
+        learned = replace(learned, history=joined(history))
+    return learned
+
+
+def _announce(plan: Plan, stage: Stage) -> None:
+    if plan.report is not None and stage.name:
+        plan.report(stage.name)
+
+
+def joined(history: Sequence[History]) -> History:
+    """Return the evaluations of several runs, one after another."""
+    history = [h for h in history if len(h)]
+    if not history:
+        return History(np.empty((0, 0)), np.empty(0), np.empty(0))
+    return History(*(np.concatenate([getattr(h, name) for h in history]) for name in History.__slots__))
+
+
+def _best_of(
+    stage: Stage,
+    start: Array,
+    bounds: Array,
+    plan: Plan,
+    rng: np.random.Generator,
+    options: dict[str, Any],
+) -> Learned:
+    """Run one stage from the start and from random points, in parallel if asked for; return the best run."""
     from joblib import Parallel, delayed, effective_n_jobs
 
-    jobs = (delayed(maximise)(problem, start, optimizer, init=init) for start in starts)
+    _announce(plan, stage)
+    starts = [start, *_random_starts(bounds, plan.n_restarts, rng)]
     runs: list[Learned] = []
     try:
-        if n_restarts and effective_n_jobs(n_jobs) > 1:
-            runs.extend(Parallel(n_jobs=n_jobs, return_as="generator_unordered")(jobs))
+        if plan.n_restarts and effective_n_jobs(plan.n_jobs) > 1:
+            jobs = (
+                delayed(maximise)(_first_objective(stage, theta), theta, bounds, plan.optimizer, **options)
+                for theta in starts
+            )
+            runs.extend(Parallel(n_jobs=plan.n_jobs, return_as="generator_unordered")(jobs))
         else:
-            for start in starts:
-                runs.append(maximise(problem, start, optimizer, init=init, report=report))
+            for theta in starts:
+                objective = _first_objective(stage, theta)
+                runs.append(
+                    maximise(objective, theta, bounds, plan.optimizer, report=plan.report, **options)
+                )
                 if runs[-1].interrupted:
                     break
     except KeyboardInterrupt:
@@ -232,17 +297,23 @@ def learn(
             raise
         message = f"Learning was interrupted after {len(runs)} of {len(starts)} runs: the best is kept."
         runs.append(replace(runs[0], message=message, interrupted=True))
-    best: Learned = max(runs, key=lambda run: run.objective)
+    best = max(runs, key=lambda run: run.objective)
     stopped = [run.message for run in runs if run.interrupted]
     return replace(best, message=stopped[0], interrupted=True) if stopped else best
 
 
-def _random_starts(bounds: Array, n: int, rng: np.random.Generator | None) -> list[Array]:
+def _first_objective(stage: Stage, theta: Array) -> Objective:
+    objective = stage.objective(theta)
+    if objective is None:
+        raise ValueError("The first stage of learning cannot be skipped.")
+    return objective
+
+
+def _random_starts(bounds: Array, n: int, rng: np.random.Generator) -> list[Array]:
     if n and not np.isfinite(bounds).all():
         raise ValueError(
             "Multiple optimizer restarts (n_restarts_optimizer>0) requires that all bounds are finite."
         )
-    rng = rng if rng is not None else np.random.default_rng()
     return [rng.uniform(bounds[:, 0], bounds[:, 1]) for _ in range(n)]
 
 

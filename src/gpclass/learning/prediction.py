@@ -1,106 +1,103 @@
-"""From the latent Gaussian at a point to class probabilities, intervals and gradients.
+"""From the parts of a posterior to class probabilities, intervals and gradients: every prediction, once.
 
 Four routes from f ~ N(mean, var) to p(class):
 
     exact        ∫ p(class|f) N(f | mean, var) df, to machine accuracy
     map          p(class|E f): the variance is ignored, so it is overconfident away from the data
-    mackay       p(class|kappa E f), kappa = (1 + var / s²)^-½, s the probit scale (PRML 4.153)
+    mackay       p(class|kappa E f), kappa = (1 + var / s²)^-½, s the probit scale (PRML eq. 4.153)
     monte_carlo  the average of p(class|f) over draws of f
+
+A mixture over draws is averaged over its parts. With several classes each draw of the mixture adds one draw of f, so
+that the average is by Monte Carlo there for every route but "map".
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from scipy.special import logsumexp, ndtr, ndtri
 
-from gpclass.core.protocols import Array, HasLink, Likelihood
+from gpclass.core.protocols import Array, Part
+from gpclass.posteriors.process import moments, symmetric_root
 
 ROUTES = ("exact", "map", "mackay", "monte_carlo")
 N_DRAWS = 4096
-
-
-def log_proba(
-    likelihood: Likelihood, mean: Array, var: Array, route: str, rng: np.random.Generator | None = None
-) -> Array:
-    """Return log class probabilities by one of the four routes, shape (n, n_classes)."""
-    if route == "exact":
-        return likelihood.log_predict(mean, var)
-    if route == "map":
-        return likelihood.log_classes(mean)
-    if route == "mackay":
-        scale = link_of(likelihood, "MacKay's approximation").probit_scale
-        return likelihood.log_classes(mean / np.sqrt(1.0 + var / scale**2))
-    if route == "monte_carlo":
-        return _monte_carlo(likelihood, mean, var, np.random.default_rng() if rng is None else rng)
-    raise ValueError(f"integration={route!r} is not known, expected one of {', '.join(ROUTES)}.")
-
-
-def _monte_carlo(likelihood: Likelihood, mean: Array, var: Array, rng: np.random.Generator) -> Array:
-    # The same draws for every row: a row's answer does not depend on its company.
-    z = rng.standard_normal(N_DRAWS)
-    rows = []
-    for m, s in zip(mean, np.sqrt(var), strict=True):
-        L = likelihood.log_classes(m + s * z)
-        top = L.max(axis=0)
-        rows.append(top + np.log(np.mean(np.exp(L - top), axis=0)))
-    return np.array(rows).reshape(len(mean), -1)
-
-
-def interval(likelihood: Any, mean: Array, var: Array, level: float) -> tuple[Array, Array]:
-    """Return the central credible interval of p(y=+1|f).
-
-    The link increases, so quantiles of the probability are the link of quantiles of f: exact.
-    """
-    from scipy.special import ndtri
-
-    check_level(level)
-    link = link_of(likelihood, "A credible interval").link
-    half = ndtri(0.5 + 0.5 * level) * np.sqrt(var)
-    return link(mean - half), link(mean + half)
-
-
-# ------------------------------------------------------------------------- averages over draws
-
 GRID = 129  # points at least at which a function of the mean is known exactly, to be interpolated between
 STEP = 0.25  # between them at most, in widths of the sigmoid averaged over the latent variance
 
 
-def average_log_proba(
-    likelihood: Any, mean: Array, var: Array, weight: Array, route: str, normals: Array
-) -> Array:
-    """Return log Σ_s w_s p(class | N(mean_s, var)), shape (n, n_classes), for means of shape (n, draws).
+def normals(weights: Sequence[Array], shape: tuple[int, ...], rng: np.random.Generator) -> list[Array]:
+    """Return standard normal numbers for each part, the same for every row: (draws, *shape).
 
-    Given the variance, the logarithm is a smooth function of the mean: with many draws it is evaluated
-    on a grid and interpolated by cubic splines, at an error below 1e-5. ``normals``, one a draw, are for
-    the route by Monte Carlo.
+    A row's answer then does not depend on the other rows.
     """
-    if route == "monte_carlo":
-        L = likelihood.log_classes(mean + np.sqrt(var)[:, None] * normals)
-    elif 2 * (size := _grid_size(likelihood, mean, var)) >= mean.shape[1]:
-        L = log_proba(likelihood, mean, np.broadcast_to(var[:, None], mean.shape), route)
+    counts = [N_DRAWS if len(weights) == len(w) == 1 else len(w) for w in weights]
+    return [rng.standard_normal((count, *shape)) for count in counts]
+
+
+def log_proba(likelihood: Any, parts: Sequence[Part], route: str, noise: Sequence[Array]) -> Array:
+    """Return log class probabilities of a block of rows by one of the four routes, (rows, n_classes)."""
+    if route == "map":
+        mean = moments(parts)[0]
+        return likelihood.log_classes(mean)  # type: ignore[no-any-return]
+    if len(parts) == 1 and len(parts[0].weight) == 1:
+        return gaussian_log_proba(likelihood, parts[0].mean[:, 0], parts[0].cov, route, noise[0])
+    each = [_average(likelihood, part, route, z) for part, z in zip(parts, noise, strict=True)]
+    out = logsumexp(each, axis=0)
+    normalised: Array = out - logsumexp(out, axis=1, keepdims=True)  # weights sum to one up to rounding
+    return normalised
+
+
+def gaussian_log_proba(likelihood: Any, mean: Array, cov: Array, route: str, z: Array) -> Array:
+    """Return log class probabilities of f ~ N(mean, cov) at each row."""
+    if route == "exact":
+        return likelihood.log_predict(mean, cov)  # type: ignore[no-any-return]
+    var = cov if cov.ndim == 1 else np.einsum("icc->ic", cov)
+    if route == "mackay":  # with several classes each latent value by itself
+        return likelihood.log_classes(mean / np.sqrt(1.0 + var / likelihood.probit_scale**2))  # type: ignore[no-any-return]
+    if route != "monte_carlo":
+        raise ValueError(f"integration={route!r} is not known, expected one of {', '.join(ROUTES)}.")
+    rows = []
+    for m, A in zip(mean, np.sqrt(var) if cov.ndim == 1 else symmetric_root(cov), strict=True):
+        f = m + (A * z if cov.ndim == 1 else z @ A.T)
+        rows.append(logsumexp(likelihood.log_classes(f), axis=0) - np.log(len(f)))
+    return np.array(rows).reshape(len(mean), -1)
+
+
+def _average(likelihood: Any, part: Part, route: str, z: Array) -> Array:
+    """Return log Σ_s w_s p(class | N(mean_s, cov)), (rows, n_classes).
+
+    With one latent function and given the variance, the logarithm is a smooth function of the mean: with many draws it
+    is evaluated on a grid and interpolated by cubic splines, at an error below 1e-5.
+    """
+    mean, cov = part.mean, part.cov
+    if mean.ndim == 3:
+        L = likelihood.log_classes(mean + np.einsum("ncd,sd->nsc", symmetric_root(cov), z))
+    elif route == "monte_carlo":
+        L = likelihood.log_classes(mean + np.sqrt(cov)[:, None] * z)
     else:
-        L = _interpolated(likelihood, mean, var, route, size)
-    top = L.max(axis=1, keepdims=True)
-    out: Array = top[:, 0] + np.log(np.einsum("nsc,s->nc", np.exp(L - top), weight))
+        L = _many(likelihood, mean, cov, route)
+    out: Array = logsumexp(L, axis=1, b=part.weight[:, None])
     return out
 
 
-def _grid_size(likelihood: Any, mean: Array, var: Array) -> int:
-    """Return how many points a grid over the means of each row needs; as many as draws if that is unknown."""
-    if not isinstance(likelihood, HasLink):
-        return int(mean.shape[1])
+def _many(likelihood: Any, mean: Array, var: Array, route: str) -> Array:
+    """Return log probabilities for means of shape (rows, draws), interpolated where that is cheaper."""
     widths = np.ptp(mean, axis=1) / np.sqrt(likelihood.probit_scale**2 + var)
-    return max(GRID, 1 + int(np.ceil(widths.max(initial=0.0) / STEP)))
-
-
-def _interpolated(likelihood: Likelihood, mean: Array, var: Array, route: str, size: int) -> Array:
+    size = max(GRID, 1 + int(np.ceil(widths.max(initial=0.0) / STEP)))
+    if 2 * size >= mean.shape[1]:
+        wide = np.broadcast_to(var[:, None], mean.shape)
+        known = gaussian_log_proba(likelihood, mean.ravel(), wide.ravel(), route, mean)
+        return known.reshape(*mean.shape, -1)
     from scipy.interpolate import CubicSpline
 
     low, span = mean.min(axis=1, keepdims=True), np.maximum(np.ptp(mean, axis=1, keepdims=True), 1e-12)
     u = np.linspace(0.0, 1.0, size)
-    known = log_proba(likelihood, low + span * u, np.broadcast_to(var[:, None], (len(mean), size)), route)
-    coefficients = CubicSpline(u, known, axis=1).c  # (4, size - 1, n, classes)
+    wide = np.broadcast_to(var[:, None], (len(mean), size))
+    known = gaussian_log_proba(likelihood, (low + span * u).ravel(), wide.ravel(), route, mean)
+    coefficients = CubicSpline(u, known.reshape(len(mean), size, -1), axis=1).c  # (4, size - 1, n, classes)
     at = (mean - low) / span * (size - 1)
     cell = np.minimum(at.astype(np.intp), size - 2)
     t = ((at - cell) / (size - 1))[..., None]
@@ -109,20 +106,58 @@ def _interpolated(likelihood: Likelihood, mean: Array, var: Array, route: str, s
     return out
 
 
+# ------------------------------------------------------------------------------ intervals
+
+
+def check_level(level: float) -> None:
+    """Raise unless a credible level lies between 0 and 1."""
+    if not 0.0 < level < 1.0:
+        raise ValueError(f"level={level} is not a probability between 0 and 1, for example 0.95.")
+
+
+def link_interval(likelihood: Any, parts: Sequence[Part], level: float) -> tuple[Array, Array]:
+    """Return the central credible interval of p(y=+1|f) at a block of rows.
+
+    The link increases, so quantiles of the probability are the link of quantiles of f: exact.
+    """
+    tails = (0.5 - 0.5 * level, 0.5 + 0.5 * level)
+    if len(parts) == 1 and len(parts[0].weight) == 1:
+        mean, std = parts[0].mean[:, 0], np.sqrt(parts[0].cov)
+        low, high = (likelihood.link(mean + ndtri(tail) * std) for tail in tails)
+        return low, high
+    means, stds = joined(parts)
+    weight = np.concatenate([part.weight for part in parts])
+    low, high = (likelihood.link(mixture_quantile(means, stds, weight, tail)) for tail in tails)
+    return low, high
+
+
+def joined(parts: Sequence[Part]) -> tuple[Array, Array]:
+    """Return means and standard deviations of all parts side by side, both (rows, draws)."""
+    stds = [np.broadcast_to(np.sqrt(part.cov)[:, None], part.mean.shape) for part in parts]
+    return np.concatenate([part.mean for part in parts], axis=1), np.concatenate(stds, axis=1)
+
+
+def class_draws(parts: Sequence[Part], noise: Sequence[Array]) -> Array:
+    """Return draws of the latent values at each row by itself, (rows, draws, C), one per draw of a mixture."""
+    out = [
+        part.mean + np.einsum("ncd,sd->nsc", symmetric_root(part.cov), z)
+        for part, z in zip(parts, noise, strict=True)
+    ]
+    return np.concatenate(out, axis=1)
+
+
 def mixture_quantile(means: Array, stds: Array, weight: Array, level: float) -> Array:
     """Return the quantile of Σ_s w_s N(means_s, stds_s²) for each row; both of shape (n, draws).
 
     Newton's method on the distribution function, kept between bounds that close in.
     """
-    from scipy.special import ndtr, ndtri
-
     centre = means @ weight
-    spread = np.sqrt(((means - centre[:, None]) ** 2 + stds**2) @ weight)
-    # Steps of single draws would hide the slope; a thousandth of the spread shows nowhere.
-    stds = np.maximum(stds, 1e-3 * np.maximum(spread, 1e-12)[:, None])
-    reach = np.maximum(np.abs(means - centre[:, None]).max(axis=1), spread) + 10.0 * stds.max(axis=1)
+    total = np.sqrt(((means - centre[:, None]) ** 2 + stds**2) @ weight)
+    # Steps of single draws would hide the slope; a thousandth of the total deviation shows nowhere.
+    stds = np.maximum(stds, 1e-3 * np.maximum(total, 1e-12)[:, None])
+    reach = np.maximum(np.abs(means - centre[:, None]).max(axis=1), total) + 10.0 * stds.max(axis=1)
     low, high = centre - reach, centre + reach
-    q = centre + ndtri(level) * spread
+    q = centre + ndtri(level) * total
     for _ in range(40):
         z = (q[:, None] - means) / stds
         excess = ndtr(z) @ weight - level
@@ -136,42 +171,33 @@ def mixture_quantile(means: Array, stds: Array, weight: Array, level: float) -> 
     return out
 
 
-def check_level(level: float) -> None:
-    """Raise unless a credible level lies between 0 and 1."""
-    if not 0.0 < level < 1.0:
-        raise ValueError(f"level={level} is not a probability between 0 and 1, for example 0.95.")
+# ------------------------------------------------------------------------------ gradients
 
 
-def proba_gradient(
-    likelihood: Any, latent: tuple[Array, Array], slopes: tuple[Array, Array], route: str
-) -> Array:
-    """Return d p(y=+1|x) / d x from mean and variance of f and their gradients, shape (n, d).
+def part_slopes(likelihood: Any, parts: Sequence[Part], route: str) -> list[tuple[Array, Array]]:
+    """Return d p / d mean and 2 d p / d var of p(y=+1) for every draw of every part, each (rows, draws).
 
     d E[link] / d mean = E[link'] and d E[link] / d var = ½ E[link'']; Monte Carlo estimates what "exact"
-    gives, so its gradient is that one.
+    gives, so its gradient is that one. By "map" all draws have the slope at their mean.
     """
-    d_mean, d_var = slopes
-    first, second = route_slopes(likelihood, *latent, route)
-    out: Array = first[:, None] * d_mean + 0.5 * second[:, None] * d_var
+    centre = moments(parts)[0] if route == "map" else None
+    out = []
+    for part in parts:
+        mean = part.mean if centre is None else np.broadcast_to(centre[:, None], part.mean.shape)
+        out.append(route_slopes(likelihood, mean, np.broadcast_to(part.cov[:, None], mean.shape), route))
     return out
 
 
 def route_slopes(likelihood: Any, mean: Array, var: Array, route: str) -> tuple[Array, Array]:
     """Return d p / d mean and 2 d p / d var of p(y=+1) by one of the routes, elementwise."""
-    link = link_of(likelihood, "A gradient")
     if route == "map":
-        first, _ = link.link_slope(mean, np.zeros(mean.shape))
+        first, _ = likelihood.link_slope(mean, np.zeros(mean.shape))
         return first, np.zeros(mean.shape)
     if route == "mackay":
-        ratio = 1.0 / (link.probit_scale**2 + var)
-        kappa = np.sqrt(link.probit_scale**2 * ratio)
-        first, _ = link.link_slope(kappa * mean, np.zeros(mean.shape))
+        scale = likelihood.probit_scale
+        ratio = 1.0 / (scale**2 + var)
+        kappa = np.sqrt(scale**2 * ratio)
+        first, _ = likelihood.link_slope(kappa * mean, np.zeros(mean.shape))
         return kappa * first, -kappa * mean * ratio * first
-    return link.link_slope(mean, var)
-
-
-def link_of(likelihood: Any, what: str) -> HasLink:
-    """Return the likelihood as one with a link function, or say what needs it."""
-    if not isinstance(likelihood, HasLink):
-        raise TypeError(f"{what} needs a likelihood with a link function, {likelihood!r} has none.")
-    return likelihood
+    first, second = likelihood.link_slope(mean, var)
+    return first, second

@@ -6,13 +6,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gpclass.likelihoods.sites import ElementwiseSites, Fixed
 from gpclass.core.protocols import Array, Expected, Tilted
 from gpclass.likelihoods.power import check_power
 from gpclass.likelihoods.quadrature import flatten, quiet
 
 
 @dataclass(frozen=True, slots=True)
-class Gaussian:
+class Gaussian(ElementwiseSites, Fixed):
     """p(y|f) = N(y | f, noise), y real. Not a class likelihood: it exists so that methods can be checked.
 
     Parameters

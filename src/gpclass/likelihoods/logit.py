@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import expit
 
+from gpclass.likelihoods.sites import ElementwiseSites, Fixed
 from gpclass.core.protocols import Array, Expected, Tilted
 from gpclass.likelihoods import logistic
 from gpclass.likelihoods import power as power_rules
@@ -14,7 +15,7 @@ from gpclass.likelihoods.quadrature import flatten, quiet
 
 
 @dataclass(frozen=True, slots=True)
-class Logit:
+class Logit(ElementwiseSites, Fixed):
     """p(y|f) = 1 / (1 + exp(-y f)) for y in {-1, +1}.
 
     Averages under a Gaussian have no closed form; they are computed to a relative error below 1e-10

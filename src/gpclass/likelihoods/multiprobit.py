@@ -6,13 +6,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gpclass.likelihoods.sites import SoftmaxSites, Fixed
 from gpclass.core.protocols import Array
 from gpclass.likelihoods import orthant
 from gpclass.likelihoods.quadrature import quiet
 
 
 @dataclass(frozen=True, slots=True)
-class MultiProbit:
+class MultiProbit(SoftmaxSites, Fixed):
     """p(y = c | f) = P(f_c + e_c > f_k + e_k for all k ≠ c), e ~ N(0, I).
 
     Labels are rows Y of non-negative weights, one a class: one-hot rows for known labels, other rows for soft
@@ -31,6 +32,11 @@ class MultiProbit:
     >>> np.exp(likelihood.log_classes(np.zeros((1, 4)))).round(12)
     array([[0.25, 0.25, 0.25, 0.25]])
     """
+
+    probit_scale = 1.0
+
+    def n_latents(self, n_classes):
+        return n_classes
 
     def log_prob(self, Y: Array, f: Array) -> Array:
         """Return Σ_c Y_c log p(c|f), shape (..., n)."""

@@ -8,6 +8,7 @@ from functools import cache
 import numpy as np
 from scipy.special import erfcx, log_ndtr, ndtr
 
+from gpclass.likelihoods.sites import ElementwiseSites, Fixed
 from gpclass.core.protocols import Array, Expected, Tilted
 from gpclass.likelihoods import power as power_rules
 from gpclass.likelihoods.normal import density, tail
@@ -16,7 +17,7 @@ from gpclass.likelihoods.quadrature import by_regime, flatten, hermite_average, 
 
 
 @dataclass(frozen=True, slots=True)
-class Probit:
+class Probit(ElementwiseSites, Fixed):
     """p(y|f) = Phi(y f) for y in {-1, +1}, Phi the standard normal distribution function.
 
     All averages are closed forms of z = y mean / √(1 + var) except those of ``expected`` and those of

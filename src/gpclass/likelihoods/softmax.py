@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gpclass.likelihoods.sites import SoftmaxSites, Fixed
 from gpclass.core.protocols import Array, Expected
 from gpclass.likelihoods import gumbel, simplex
 from gpclass.likelihoods.joint import log_softmax
@@ -13,7 +14,7 @@ from gpclass.likelihoods.quadrature import quiet
 
 
 @dataclass(frozen=True, slots=True)
-class Softmax:
+class Softmax(SoftmaxSites, Fixed):
     """p(y = c | f) = exp(f_c) / Σ_k exp(f_k).
 
     Labels are rows Y of non-negative weights, one a class: one-hot rows for known labels, other rows for soft
@@ -31,6 +32,11 @@ class Softmax:
     >>> np.exp(likelihood.log_predict(np.zeros((1, 4)), np.eye(4)[None])).round(12)
     array([[0.25, 0.25, 0.25, 0.25]])
     """
+
+    probit_scale = np.sqrt(8.0 / np.pi)
+
+    def n_latents(self, n_classes):
+        return n_classes
 
     def log_prob(self, Y: Array, f: Array) -> Array:
         """Return Σ_c Y_c log p(c|f), shape (..., n)."""
@@ -71,7 +77,7 @@ class Softmax:
         with quiet():
             return simplex.log_average(np.asarray(mean, np.float64), np.asarray(cov, np.float64))
 
-    def expected_independent(self, Y: Array, mean: Array, var: Array) -> Expected:
+    def expected(self, Y: Array, mean: Array, var: Array) -> Expected:
         """Return E[l], its gradient and the diagonal of its second derivatives in the mean.
 
         f_c ~ N(mean_c, var_c) are independent; the gradient is Y - w E[p] and the diagonal -w E[p (1 - p)].

@@ -1,1 +1,7 @@
 """Posteriors: latent processes over inputs, whichever method made them."""
+
+from gpclass.posteriors.classes import ClassProcesses, IndependentProcesses
+from gpclass.posteriors.gaussian import GaussianProcess
+from gpclass.posteriors.mixture import Component, MixtureProcess
+
+__all__ = ["ClassProcesses", "Component", "GaussianProcess", "IndependentProcesses", "MixtureProcess"]

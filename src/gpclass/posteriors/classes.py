@@ -1,9 +1,11 @@
-"""The Gaussian posterior over several latent functions, one a class.
+"""Gaussian posteriors over several latent functions, one per class.
+
+From n training inputs, with E_c = V_c Lᵀ and L of `priors.factors`,
 
     mean_c(x) = k_c(x, X) alpha_c
-    cov_cd(x, z) = [c = d] (k_c(x, z) - k_c(x, X) E_c k_c(X, z)) + k_c(x, X) V_c V_dᵀ k_d(X, z)
+    cov_cd(x, z) = [c = d] (k_c(x, z) - k_c(x, X) E_c k_c(X, z)) + k_c(x, X) V_c V_dᵀ k_d(X, z),
 
-with E_c = V_c Lᵀ and L of `priors.coupled`.
+and from inducing inputs C independent processes.
 """
 
 from __future__ import annotations
@@ -14,14 +16,16 @@ from typing import Any
 import numpy as np
 
 from gpclass.core.linalg import matmul, pair_products, require_memory
-from gpclass.core.protocols import Array, Inputs
+from gpclass.core.protocols import Array, Inputs, Part
+from gpclass.core.registry import stored
 from gpclass.kernels import diag, matrix
+from gpclass.posteriors.gaussian import BLOCK, GaussianProcess
+from gpclass.posteriors.process import ONE, Process
 
-BLOCK = 512  # rows predicted at a time
 
-
+@stored
 @dataclass(frozen=True, slots=True, eq=False)
-class JointPosterior:
+class ClassProcesses(Process):
     """C Gaussian processes with a common posterior.
 
     ``factors`` holds V_c, or E_c where they are independent, ``root`` L, or None.
@@ -33,18 +37,19 @@ class JointPosterior:
     factors: Array
     root: Array | None
 
+    block_size = 512
+
     @property
-    def n_classes(self) -> int:
+    def latent_shape(self) -> tuple[int]:
         """Number of latent functions."""
-        return int(self.alpha.shape[1])
+        return (self.alpha.shape[1],)
 
     def mean(self, X: Inputs) -> Array:
         """Return the means of f at each row of X, shape (n, C)."""
-        out = np.empty((len(X), self.n_classes))
-        for start in range(0, len(X), BLOCK):
-            rows = slice(start, start + BLOCK)
-            Ks = [matrix(kernel, X[rows], self.inputs) for kernel in self.kernels]
-            out[rows] = self._means(Ks)
+        out = np.empty((len(X), *self.latent_shape))
+        for start in range(0, len(X), self.block_size):
+            rows = slice(start, start + self.block_size)
+            out[rows] = self._means([matrix(kernel, X[rows], self.inputs) for kernel in self.kernels])
         return out
 
     def _means(self, Ks: list[Array]) -> Array:
@@ -52,43 +57,34 @@ class JointPosterior:
             return matmul(Ks[0], np.ascontiguousarray(self.alpha))
         return np.stack([K @ self.alpha[:, c] for c, K in enumerate(Ks)], axis=1)
 
-    def latent(self, X: Inputs) -> tuple[Array, Array]:
-        """Return means (n, C) and covariances (n, C, C) of the latent values at each row of X."""
-        C = self.n_classes
-        mean, cov = np.empty((len(X), C)), np.empty((len(X), C, C))
-        for start in range(0, len(X), BLOCK):
-            rows = slice(start, start + BLOCK)
-            Ks = [matrix(kernel, X[rows], self.inputs) for kernel in self.kernels]
-            mean[rows] = self._means(Ks)
-            Y, rotated = self._parts(Ks)
-            cov[rows] = 0.0 if self.root is None else pair_products(Y)
-            for c in range(C):
-                prior_var = diag(self.kernels[c % len(self.kernels)], X[rows])
-                forms = np.einsum("ij,ij->i", Y[:, c], rotated[c % len(Ks)])
-                cov[rows, c, c] += np.maximum(prior_var - forms, 0.0)
-        if not (np.isfinite(mean).all() and np.isfinite(cov).all()):
-            row = int(np.argmin(np.isfinite(mean).all(axis=1) & np.isfinite(cov).all(axis=(1, 2))))
-            raise ValueError(
-                f"The kernel {self.kernels[0]} has no finite covariance at row {row} of X: such inputs are "
-                "beyond its range."
-            )
-        return mean, cov
+    def parts(self, X: Inputs) -> list[Part]:
+        """Return the one part at the rows of a block."""
+        (C,) = self.latent_shape
+        Ks = [matrix(kernel, X, self.inputs) for kernel in self.kernels]
+        Y, rotated = self._products(Ks)
+        cov = np.zeros((len(X), C, C)) if self.root is None else pair_products(Y)
+        for c in range(C):
+            prior_var = diag(self.kernels[c % len(self.kernels)], X)
+            forms = np.einsum("ij,ij->i", Y[:, c], rotated[c % len(Ks)])
+            cov[:, c, c] += np.maximum(prior_var - forms, 0.0)
+        return [Part(self._means(Ks)[:, None], cov, ONE)]
 
-    def _parts(self, Ks: list[Array]) -> tuple[Array, list[Array]]:
+    def _products(self, Ks: list[Array]) -> tuple[Array, list[Array]]:
         """Return Y_c = k(x, X) V_c as (n, C, number of data), and k(x, X) L for each kernel.
 
         Their products are k(x, X) E_c k(X, z); where the functions are independent they are those with E_c
         and the identity.
         """
-        Y = np.stack([matmul(Ks[c % len(Ks)], self.factors[c]) for c in range(self.n_classes)], axis=1)
+        (C,) = self.latent_shape
+        Y = np.stack([matmul(Ks[c % len(Ks)], self.factors[c]) for c in range(C)], axis=1)
         return Y, Ks if self.root is None else [matmul(K, self.root) for K in Ks]
 
     def covariance(self, X: Inputs) -> tuple[Array, Array]:
         """Return means (n, C) and the full covariance (n, C, n, C) over the rows of X."""
-        C, n = self.n_classes, len(X)
+        (C,), n = self.latent_shape, len(X)
         require_memory(n * C, 2.0)
         Ks = [matrix(kernel, X, self.inputs) for kernel in self.kernels]
-        Y, rotated = self._parts(Ks)
+        Y, rotated = self._products(Ks)
         flat = np.zeros((n * C, 1)) if self.root is None else Y.reshape(n * C, -1)
         cov = (flat @ flat.T).reshape(n, C, n, C)
         for c in range(C):
@@ -96,12 +92,49 @@ class JointPosterior:
             cov[:, c, :, c] += matrix(kernel, X) - Y[:, c] @ rotated[c % len(Ks)].T
         return self._means(Ks), cov
 
+
+@stored
+@dataclass(frozen=True, slots=True, eq=False)
+class IndependentProcesses(Process):
+    """C processes with the same kernel and inducing inputs, independent of each other."""
+
+    processes: tuple[GaussianProcess, ...]
+
+    block_size = BLOCK
+
+    @property
+    def latent_shape(self) -> tuple[int]:
+        """Number of latent functions."""
+        return (len(self.processes),)
+
+    @property
+    def alpha(self) -> Array:
+        """Coefficients of the means, one column per function."""
+        return np.stack([each.alpha for each in self.processes], axis=1)
+
+    def mean(self, X: Inputs) -> Array:
+        """Return the means of f at each row of X, shape (n, C)."""
+        return np.stack([each.mean(X) for each in self.processes], axis=1)
+
+    def parts(self, X: Inputs) -> list[Part]:
+        """Return the one part at the rows of a block."""
+        (C,), first = self.latent_shape, self.processes[0]
+        K, prior_var = matrix(first.kernel, X, first.inputs), diag(first.kernel, X)
+        cov = np.zeros((len(X), C, C))
+        for c, each in enumerate(self.processes):
+            V = each.whiten(K.copy())
+            cov[:, c, c] = np.maximum(prior_var - np.einsum("ij,ij->i", V, V), 0.0)
+        return [Part((K @ self.alpha)[:, None], cov, ONE)]
+
+    def covariance(self, X: Inputs) -> tuple[Array, Array]:
+        """Return means (n, C) and the full covariance (n, C, n, C) over the rows of X."""
+        (C,), n = self.latent_shape, len(X)
+        require_memory(n * C, 2.0)
+        mean, cov = np.empty((n, C)), np.zeros((n, C, n, C))
+        for c, each in enumerate(self.processes):
+            mean[:, c], cov[:, c, :, c] = each.covariance(X)
+        return mean, cov
+
     def sample(self, X: Inputs, n_samples: int, rng: np.random.Generator) -> Array:
         """Draw f jointly at the rows of X; shape (n, C, n_samples)."""
-        mean, cov = self.covariance(X)
-        n, C = mean.shape
-        values, vectors = np.linalg.eigh(cov.reshape(n * C, n * C))
-        root = vectors * np.sqrt(np.maximum(values, 0.0))
-        draws = root @ rng.standard_normal((n * C, n_samples))
-        out: Array = mean[:, :, None] + draws.reshape(n, C, n_samples)
-        return out
+        return np.stack([each.sample(X, n_samples, rng) for each in self.processes], axis=1)

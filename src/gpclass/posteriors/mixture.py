@@ -1,4 +1,4 @@
-"""The posterior as a mixture over draws, from Monte Carlo: what it predicts anywhere.
+"""The posterior as a mixture over draws, from Monte Carlo.
 
 Given theta and the latent values f at the data, f(x) is Gaussian with the prior's conditional moments
 
@@ -10,26 +10,29 @@ share theta are one component, and a prediction is the average over all of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from functools import lru_cache
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from scipy.linalg import solve_triangular
 
 from gpclass.core.linalg import matmul, pivoted_root, require_memory
-from gpclass.core.protocols import Array, Inputs
+from gpclass.core.protocols import Array, Inputs, Part
+from gpclass.core.registry import stored
 from gpclass.kernels import diag, matrix, pullback_inputs
-from gpclass.posteriors.gaussian import diag_gradient
-from gpclass.validation import take
+from gpclass.posteriors.process import Process, diag_gradient, symmetric_root
 
 BLOCK = 1 << 21  # numbers of draws x rows at a time
 
 
+@stored
 @dataclass(frozen=True, slots=True, eq=False)
 class Component:
-    """Draws of f at the data, shape (draws, n), that share a kernel; their weights sum to its share."""
+    """Draws of f at the data, shape (draws, n) or (draws, n, C), that share a kernel.
+
+    Their weights sum to the component's share.
+    """
 
     kernel: Any
     f: Array
@@ -38,46 +41,47 @@ class Component:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Part:
-    """Rows predicted by one component: means (rows, draws), variance (rows,), weights (draws,)."""
+class Solved:
+    """The inputs P, alpha of shape (rank, draws x functions) and L⁻¹ of one component."""
 
-    mean: Array
-    var: Array
-    weight: Array
-
-
-def joined(parts: Sequence[Part]) -> tuple[Array, Array]:
-    """Return means and standard deviations of all components side by side, both (rows, draws)."""
-    stds = [np.broadcast_to(np.sqrt(part.var)[:, None], part.mean.shape) for part in parts]
-    return np.concatenate([part.mean for part in parts], axis=1), np.concatenate(stds, axis=1)
+    inputs: Inputs
+    alpha: Array
+    root: Array
 
 
-class MixturePosterior:
+@stored
+@dataclass(frozen=True, slots=True, eq=False)
+class MixtureProcess(Process):
     """f as a process over all inputs, given draws of it at the data."""
 
-    def __init__(self, inputs: Inputs, components: Sequence[Component]) -> None:
-        self.inputs, self.components = inputs, tuple(components)
-        # One component is solved once; many would be as many n x n matrices.
-        self._solved = lru_cache(maxsize=1)(self._solve)
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {"inputs": self.inputs, "components": self.components}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__init__(state["inputs"], state["components"])  # type: ignore[misc]
+    inputs: Inputs
+    components: tuple[Component, ...]
+    # One component is solved once and kept; many would be as many n x n matrices.
+    _last: list[tuple[int, Solved]] = field(
+        default_factory=list, repr=False, metadata={"stored": False}, compare=False
+    )
 
     @property
-    def n_draws(self) -> int:
-        """Number of draws in all components."""
-        return sum(len(c.weight) for c in self.components)
+    def weights(self) -> tuple[Array, ...]:
+        """The weights of the draws of each component."""
+        return tuple(c.weight for c in self.components)
 
     @property
-    def weight(self) -> Array:
-        """Weights of the draws in all components, one after another."""
-        return np.concatenate([c.weight for c in self.components])
+    def latent_shape(self) -> tuple[int, ...]:
+        """Shape of the latent values at one input."""
+        return self.components[0].f.shape[2:]
 
-    def _solve(self, i: int) -> tuple[Inputs, Array, Array]:
-        """Return the inputs P, alpha of shape (rank, draws) and L⁻¹ for one component."""
+    @property
+    def block_size(self) -> int:
+        """Number of rows that are predicted at a time."""
+        n_values = sum(c.f.size // c.f.shape[1] for c in self.components)
+        step = max(1, BLOCK // max(n_values, len(self.inputs)))
+        # With many components the solves, repeated for each block, must not dominate.
+        return max(step, 256) if len(self.components) > 1 else step
+
+    def _solve(self, i: int) -> Solved:
+        if self._last and self._last[0][0] == i:
+            return self._last[0][1]
         component = self.components[i]
         require_memory(len(self.inputs), 4.0)
         K = matrix(component.kernel, self.inputs)
@@ -85,89 +89,82 @@ class MixturePosterior:
         A, pivots = pivoted_root(K)
         L = A[pivots]
         root = solve_triangular(L, np.eye(len(L)), lower=True, check_finite=False)
-        alpha = root.T @ (root @ component.f[:, pivots].T)
-        return take(self.inputs, pivots), alpha, root
+        f = component.f[:, pivots].swapaxes(0, 1).reshape(len(pivots), -1)
+        inputs = self.inputs[pivots] if isinstance(self.inputs, np.ndarray) else [self.inputs[p] for p in pivots]
+        solved = Solved(inputs, root.T @ (root @ f), root)
+        self._last[:] = [(i, solved)]
+        return solved
 
-    def blocks(self, X: Inputs) -> Iterator[tuple[slice, list[Part]]]:
-        """Yield rows of X with what every component says of them."""
-        step = max(1, BLOCK // max(self.n_draws, len(self.inputs)))
-        if len(self.components) > 1:  # solving again for each block must not be what takes the time
-            step = max(step, 256)
-        for start in range(0, len(X), step):
-            rows = slice(start, min(start + step, len(X)))
-            yield rows, [self._part(i, X[rows]) for i in range(len(self.components))]
+    def parts(self, X: Inputs) -> list[Part]:
+        """Return every component at the rows of a block."""
+        return [self._part(i, X) for i in range(len(self.components))]
 
     def _part(self, i: int, X: Inputs) -> Part:
-        P, alpha, root = self._solved(i)
-        kernel = self.components[i].kernel
-        K = matrix(kernel, X, P)
-        V = matmul(K, np.ascontiguousarray(root.T))
+        solved, kernel = self._solve(i), self.components[i].kernel
+        K = matrix(kernel, X, solved.inputs)
+        V = matmul(K, np.ascontiguousarray(solved.root.T))
         var = np.maximum(diag(kernel, X) - np.einsum("ij,ij->i", V, V), 0.0)
-        return Part(matmul(K, np.ascontiguousarray(alpha)), var, self.components[i].weight)
+        mean = matmul(K, np.ascontiguousarray(solved.alpha)).reshape(len(X), -1, *self.latent_shape)
+        cov = var if not self.latent_shape else var[:, None, None] * np.eye(*self.latent_shape)
+        return Part(mean, cov, self.components[i].weight)
 
-    def latent(self, X: Inputs) -> tuple[Array, Array]:
-        """Return the mean and the variance of f at each row of X."""
-        mean, var = np.empty(len(X)), np.empty(len(X))
-        for rows, parts in self.blocks(X):
-            mean[rows] = sum(part.mean @ part.weight for part in parts)
-            centred = ((part.mean - mean[rows, None]) ** 2 @ part.weight for part in parts)
-            share = (part.weight.sum() * part.var for part in parts)
-            var[rows] = sum(centred) + sum(share)
-        return mean, var
-
-    def mean(self, X: Inputs) -> Array:
-        """Return the mean of f at each row of X."""
-        return self.latent(X)[0]
-
-    def covariance(self, X: Inputs) -> tuple[Array, Array]:
-        """Return the mean of f and its full covariance over the rows of X."""
-        require_memory(len(X), 3.0)
-        mean, _ = self.latent(X)
-        cov = np.zeros((len(X), len(X)))
-        for i, component in enumerate(self.components):
-            means, conditional = self.joint(i, X)
-            away = means - mean[:, None]
-            cov += (away * component.weight) @ away.T + component.weight.sum() * conditional
-        return mean, cov
-
-    def joint(self, i: int, X: Inputs) -> tuple[Array, Array]:
-        """Return the means (rows, draws) and the conditional covariance of one component."""
-        P, alpha, root = self._solved(i)
-        kernel = self.components[i].kernel
-        K = matrix(kernel, X, P)
-        V = K @ root.T
+    def _joint(self, i: int, X: Inputs) -> tuple[Array, Array]:
+        """Return the means (rows, draws, ...) and the conditional covariance over rows of one component."""
+        solved, kernel = self._solve(i), self.components[i].kernel
+        K = matrix(kernel, X, solved.inputs)
+        V = K @ solved.root.T
         cov = matrix(kernel, X)
         cov -= V @ V.T
-        return K @ alpha, cov
+        return (K @ solved.alpha).reshape(len(X), -1, *self.latent_shape), cov
+
+    def covariance(self, X: Inputs) -> tuple[Array, Array]:
+        """Return the mean of f and its full covariance over the rows: (n, n), or (n, C, n, C)."""
+        C = self.latent_shape[0] if self.latent_shape else 1
+        n = len(X)
+        require_memory(n * C, 3.0)
+        mean = self.mean(X)
+        cov = np.zeros((n, C, n, C))
+        for i, component in enumerate(self.components):
+            means, conditional = self._joint(i, X)
+            away = (means - mean[:, None]).reshape(n, -1, C).swapaxes(1, 2).reshape(n * C, -1)
+            cov += ((away * component.weight) @ away.T).reshape(cov.shape)
+            for c in range(C):
+                cov[:, c, :, c] += component.weight.sum() * conditional
+        return mean, cov if self.latent_shape else cov.reshape(n, n)
 
     def sample(self, X: Inputs, n_samples: int, rng: np.random.Generator) -> Array:
-        """Draw f jointly at the rows of X; shape (len(X), n_samples)."""
-        weights = self.weight
+        """Draw f jointly at the rows of X; shape (n, n_samples), or (n, C, n_samples)."""
+        weights = np.concatenate(self.weights)
         chosen = rng.choice(len(weights), size=n_samples, p=weights / weights.sum())
-        first = np.cumsum([0, *(len(c.weight) for c in self.components)])
-        out = np.empty((len(X), n_samples))
+        first = np.cumsum([0, *(len(w) for w in self.weights)])
+        out = np.empty((len(X), *self.latent_shape, n_samples))
         for i in range(len(self.components)):
             mine = np.flatnonzero((first[i] <= chosen) & (chosen < first[i + 1]))
             if mine.size:
-                means, cov = self.joint(i, X)
-                values, vectors = np.linalg.eigh(cov)
-                root = vectors * np.sqrt(np.maximum(values, 0.0))
-                out[:, mine] = means[:, chosen[mine] - first[i]] + root @ rng.standard_normal(
-                    (len(X), mine.size)
-                )
+                means, cov = self._joint(i, X)
+                shape = (len(X), *self.latent_shape, mine.size)
+                noise = np.tensordot(symmetric_root(cov), rng.standard_normal(shape), axes=1)
+                out[..., mine] = np.moveaxis(means[:, chosen[mine] - first[i]], 1, -1) + noise
         return out
 
-    def slopes(self, i: int, X: Array, first: Array, second: Array) -> Array:
-        """Return Σ_s w_s (first_s d mean_s/dx + ½ second_s d var/dx) at each row, for one component.
+    def input_gradient(self, X: Array, adjoints: list[tuple[Array, Array]]) -> Array:
+        """Return Σ_parts Σ_s w_s (first_s d mean_s/dx + ½ second_s d var/dx) at each row.
 
-        ``first`` and ``second`` have the shape (rows, draws). The means are linear in alpha, so the draws
-        are summed before the kernel is differentiated.
+        The means are linear in alpha, so the draws are summed before the kernel is differentiated.
         """
-        P, alpha, root = self._solved(i)
-        component = self.components[i]
-        G = (first * component.weight) @ alpha.T
-        half = 0.5 * (second @ component.weight)
-        K = matrix(component.kernel, X, P)
-        G -= 2.0 * half[:, None] * (K @ root.T) @ root
-        out: Array = pullback_inputs(component.kernel, X, P, G)
-        return out + half[:, None] * diag_gradient(component.kernel, X)
+        if self.latent_shape:
+            return super().input_gradient(X, adjoints)
+        out = np.zeros(X.shape)
+        for i, (component, (first, second)) in enumerate(zip(self.components, adjoints, strict=True)):
+            solved = self._solve(i)
+            half = 0.5 * (second @ component.weight)[:, None]
+            K = matrix(component.kernel, X, solved.inputs)
+            G = (first * component.weight) @ solved.alpha.T - 2.0 * half * ((K @ solved.root.T) @ solved.root)
+            out += pullback_inputs(component.kernel, X, solved.inputs, G)
+            out += half * diag_gradient(component.kernel, X)
+        return out
+
+
+def mixture(inputs: Inputs, components: Sequence[Component]) -> MixtureProcess:
+    """Return the mixture of these components."""
+    return MixtureProcess(inputs, tuple(components))

@@ -1,8 +1,8 @@
-"""Inducing inputs: a handful of places whose values of f stand for all others.
+"""Inducing inputs: a small set of inputs Z whose values of f represent the whole function.
 
-K_uu + jitter I = L Lᵀ, and a(x) = L⁻¹ k(Z, x) are the coordinates of x in them: of Var f(x) = k(x, x) they
-explain ``|a|²``, and r = k(x, x) - ``|a|²`` is left over. Inputs are chosen greedily where most is left over
-(pivoted Cholesky), several at a time, so that the work is in matrix products.
+K_uu + jitter I = L Lᵀ, and a(x) = L⁻¹ k(Z, x) are the whitened features of x: of Var f(x) = k(x, x) they
+explain ``|a|²``, and r = k(x, x) - ``|a|²`` is the residual variance. Inputs are chosen greedily where the residual
+variance is largest (pivoted Cholesky), several at a time, so that the work is in matrix products.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from scipy.linalg import blas, lapack
 from gpclass.core.linalg import clear_upper, matmul_transposed, mirrored
 from gpclass.core.protocols import Array, Index
 from gpclass.kernels import diag, matrix, pullback, pullback_diag, pullback_inputs
-from gpclass.posteriors.gaussian import Posterior
+from gpclass.posteriors.gaussian import GaussianProcess
 
 JITTER = 1e-5  # of the mean prior variance at first; tenfold as often as the factorisation fails
 BATCH = 128  # candidates looked at in a round of the greedy choice
@@ -64,7 +64,7 @@ def make_basis(kernel: Any, Z: Array, jitter: float = JITTER) -> Basis:
         jitter *= 10.0
     raise ValueError(
         f"The kernel {kernel} gave a covariance matrix of the {len(Z)} inducing inputs with a negative "
-        "eigenvalue: it is no covariance function, or the inducing inputs are all alike."
+        "eigenvalue: it is not a covariance function, or the inducing inputs are all alike."
     )
 
 
@@ -86,7 +86,7 @@ def pull_basis(basis: Basis, E: Array, *, inputs: bool = False) -> tuple[Array, 
     return theta, 2.0 * pullback_inputs(basis.kernel, basis.Z, basis.Z.copy(), G) if inputs else None
 
 
-def process(basis: Basis, P: Array, mean: Array, *, single: bool = False) -> Posterior:
+def process(basis: Basis, P: Array, mean: Array, *, single: bool = False) -> GaussianProcess:
     """Return N(mean, P⁻¹) of the whitened u as a process over all inputs, in single precision if asked for.
 
     Its mean is k(x, Z) L⁻ᵀ mean, its variance k(x, x) - ``|root k(Z, x)|²`` with rootᵀ root =
@@ -102,7 +102,7 @@ def process(basis: Basis, P: Array, mean: Array, *, single: bool = False) -> Pos
     if single:
         known = share > 1e-6
         beta = turn[:, ::-1].T @ np.where(known, (vectors.T @ mean) / np.where(known, share, 1.0), 0.0)
-    return Posterior(basis.kernel, basis.Z, alpha, root, beta)
+    return GaussianProcess(basis.kernel, basis.Z, alpha, root, beta)
 
 
 def times_lower(A: Array, T: Array) -> Array:

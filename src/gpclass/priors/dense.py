@@ -24,7 +24,8 @@ from gpclass.core.linalg import (
 )
 from gpclass.core.protocols import Adjoint, Array, Conditioned, Inputs, Sites
 from gpclass.kernels import diag, matrix, pullback, pullback_diag
-from gpclass.posteriors.gaussian import Posterior
+from gpclass.posteriors.gaussian import GaussianProcess
+from gpclass.priors.conditioned import ElementwiseConditioned, not_finite, owned
 
 TINY = 1e-5  # below this tau_i K_ii, (1 - [B⁻¹]_ii) / tau_i has lost too many digits
 
@@ -62,29 +63,27 @@ class DensePrior:
 
     def _fill(self, kernel: Any, X: Inputs, nugget: float, K: Array, B: BForm) -> None:
         self.kernel, self.X, self.nugget, self.K, self._B = kernel, X, nugget, K, B
-        for rows in row_tiles(self.n):
-            matrix(kernel, X[rows], X[: rows.stop], out=K[rows, : rows.stop])
-        K.ravel()[:: self.n + 1] = diag(kernel, X) + nugget
-        if not np.isfinite(np.add.reduce(multiply(K, np.ones(self.n)))):
-            raise ValueError(
-                f"The kernel {kernel} gave values that are not finite on the training inputs: "
-                "check its hyperparameters, their bounds and the scale of the inputs."
-            )
+        fill_lower(kernel, X, K)
+        K.ravel()[:: len(X) + 1] += nugget
         if K.diagonal().min(initial=0.0) < 0.0:
             raise NotPositiveError(
                 f"The kernel {kernel} gave the variance {K.diagonal().min():.3g}, a covariance matrix with a "
-                "negative eigenvalue: it is no covariance function."
+                "negative eigenvalue: it is not a covariance function."
             )
 
     @property
-    def n(self) -> int:
-        """Number of data."""
-        return len(self.X)
+    def shape(self) -> tuple[int]:
+        """Shape of the latent values."""
+        return (len(self.X),)
+
+    def latent_sites(self, sites: Sites) -> Sites:
+        """Return the sites themselves, which are on the latent function."""
+        return sites
 
     def at(self, theta: Array) -> DensePrior:
         """Return the prior at theta, in the buffers of this one, which must not be used again.
 
-        What is left of B⁻¹ stays behind as a preconditioner: near theta it is a good one.
+        B⁻¹ at the last theta stays in its buffer as a preconditioner: near theta it is a good one.
         """
         moved = object.__new__(DensePrior)
         moved._fill(self.kernel.clone_with_theta(theta), self.X, self.nugget, self.K, self._B)
@@ -94,15 +93,16 @@ class DensePrior:
         """Return K v."""
         return multiply(self.K, v)
 
-    def newton(self, tau: Array, r: Array, rtol: float) -> tuple[Array, Array]:
-        """Return d and K d with (I + diag(tau) K) d = r.
+    def solve(self, sites: Sites, rtol: float) -> tuple[Array, Array]:
+        """Return alpha = (I + diag(tau) K)⁻¹ nu and the mean K alpha.
 
-        d = r - S x with B x = S K r. A factorisation costs as much as n/10 or so products, so an older
+        alpha = nu - S x with B x = S K nu. A factorisation costs as much as n/10 or so products, so an older
         factor is tried as a preconditioner first. An error e of x is one of K S e in f, whose
         norm in the metric of the posterior, K⁻¹ + diag(tau), is at most that of B e: the residual. It is
-        held against the length of the step in that metric, rᵀK d = rᵀK r - (S K r)ᵀx.
+        compared with the length of the step in that metric, nuᵀK alpha = nuᵀK nu - (S K nu)ᵀx.
         """
-        s, Kr = np.sqrt(tau), self.multiply(r)
+        nu, s = sites.nu, np.sqrt(sites.tau)
+        Kr = self.multiply(nu)
         b = s * Kr
         x = None
         if self._B.stage != Stage.EMPTY:
@@ -110,14 +110,14 @@ class DensePrior:
                 lambda p: p + s * self.multiply(s * p),
                 b,
                 self._B.solve,
-                energy=float(r @ Kr),
+                energy=float(nu @ Kr),
                 rtol=rtol,
-                max_iter=min(60, max(4, self.n // 64)),
+                max_iter=min(60, max(4, len(nu) // 64)),
             )
         if x is None:
             self._factor(s)
             x = self._B.solve(b)
-        d = r - s * x
+        d = nu - s * x
         return d, self.multiply(d)
 
     def condition(self, sites: Sites) -> DenseConditioned:
@@ -140,7 +140,7 @@ class DensePrior:
         except np.linalg.LinAlgError:
             raise NotPositiveError(
                 f"The kernel {self.kernel} gave a covariance matrix with a negative eigenvalue on the "
-                f"{self.n} training inputs, expected a positive semi-definite one: either it is no "
+                f"{len(self.X)} training inputs, expected a positive semi-definite one: either it is not a "
                 f"covariance function, or its values (up to {self.K.diagonal().max():.2g} here) are too "
                 "large to be told apart in double precision; scale the inputs or lower the upper bounds."
             ) from None
@@ -151,18 +151,17 @@ class DensePrior:
         G is symmetric, so the strictly lower triangle counts twice and the diagonal is apart. A
         tile of 2 G is one product of rank 1 + 2 (number of pairs), minus a tile of S B⁻¹ S.
         """
-        q = self._own(adjoint.conditioned)
+        q = owned(self, adjoint.conditioned, DenseConditioned)
         s, inverse = q.scale, q.B.advance(Stage.INVERSE)
-        left = np.column_stack([adjoint.alpha, *(u for pair in adjoint.pairs for u in pair)])
-        right = np.column_stack([adjoint.alpha, *(u for pair in adjoint.pairs for u in pair[::-1])])
+        left, right = (np.column_stack(vectors) for vectors in adjoint.factors())
         diagonal = 0.5 * (np.einsum("ij,ij->i", left, right) - s * s * inverse.diagonal())
         M, bM = None, None
-        if adjoint.spread is not None:
+        if adjoint.variance is not None:
             M = q.dense_M()
-            bM = adjoint.spread[:, None] * M
+            bM = adjoint.variance[:, None] * M
             diagonal += np.einsum("ji,ji->i", M, bM)
         total = pullback_diag(self.kernel, self.X, diagonal)
-        for rows in row_tiles(self.n):
+        for rows in row_tiles(len(self.X)):
             G = matmul_transposed(left[rows], right[: rows.stop])
             R = inverse[rows, : rows.stop] * s[: rows.stop]
             R *= s[rows, None]
@@ -175,27 +174,32 @@ class DensePrior:
             total += pullback(self.kernel, self.X[rows], self.X[: rows.stop], G, K=K)
         return total
 
-    def posterior(self, conditioned: Conditioned) -> Posterior:
+    def posterior(self, conditioned: Conditioned) -> GaussianProcess:
         """Return q as a process; the buffer of B becomes its root, so the prior is used up."""
-        q = self._own(conditioned)
+        q = owned(self, conditioned, DenseConditioned)
         if q.B.stage > Stage.INVERSE_FACTOR:
             self._factor(q.scale)
         root = q.B.advance(Stage.INVERSE_FACTOR)
-        for rows in row_tiles(self.n):
+        for rows in row_tiles(len(self.X)):
             root[rows, : rows.stop] *= q.scale[: rows.stop]
         q.B.stage = Stage.EMPTY
-        return Posterior(self.kernel, self.X, q.alpha, root)
-
-    def _own(self, conditioned: Conditioned) -> DenseConditioned:
-        if not isinstance(conditioned, DenseConditioned) or conditioned.prior is not self:
-            raise TypeError("This prior was given the result of another prior's condition().")
-        return conditioned
+        return GaussianProcess(self.kernel, self.X, q.alpha, root)
 
 
-class DenseConditioned:
+def fill_lower(kernel: Any, X: Inputs, K: Array) -> None:
+    """Write k(X, X) into the lower triangle of K, tile by tile; ValueError if it is not finite."""
+    n = len(X)
+    for rows in row_tiles(n):
+        matrix(kernel, X[rows], X[: rows.stop], out=K[rows, : rows.stop])
+    K.ravel()[:: n + 1] = diag(kernel, X)
+    if not np.isfinite(np.add.reduce(multiply(K, np.ones(n)))):
+        raise not_finite(kernel)
+
+
+class DenseConditioned(ElementwiseConditioned):
     """q(f) ∝ N(f | 0, K) Π sites. Variances and R are worked out in place when first asked for."""
 
-    __slots__ = ("B", "_diagonal", "alpha", "half_logdet", "mean", "prior", "scale")
+    __slots__ = ("B", "_diagonal", "prior", "scale")
 
     def __init__(
         self, prior: DensePrior, B: BForm, scale: Array, alpha: Array, mean: Array, half_logdet: float
@@ -229,10 +233,6 @@ class DenseConditioned:
             self._diagonal = self.B.inverse_diagonal()
         return self._diagonal
 
-    def trace_inv_B(self) -> float:
-        """Return tr B⁻¹."""
-        return float(self.inverse_diagonal().sum())
-
     def multiply_K(self, v: Array) -> Array:
         """Return K v."""
         return self.prior.multiply(v)
@@ -248,12 +248,6 @@ class DenseConditioned:
         R *= self.scale[:, None]
         return R
 
-    def dense_M(self) -> Array:
-        """Return M = I - K R."""
-        M = -matmul(mirrored(self.prior.K), self.dense_R())
-        M.ravel()[:: len(M) + 1] += 1.0
-        return M
-
-    def dense_covariance(self) -> Array:
-        """Return the covariance of q, M K."""
-        return matmul(self.dense_M(), mirrored(self.prior.K))
+    def dense_K(self) -> Array:
+        """Return the prior covariance as a full matrix."""
+        return mirrored(self.prior.K)

@@ -21,8 +21,9 @@ from scipy.linalg import lapack
 from gpclass.core.linalg import available_memory, clear_upper, matmul, matvec, mirrored, row_tiles
 from gpclass.core.protocols import Adjoint, Array, Conditioned, Sites
 from gpclass.kernels import diag, matrix, pullback, pullback_diag
-from gpclass.posteriors.gaussian import Posterior
+from gpclass.posteriors.gaussian import GaussianProcess
 from gpclass.priors.basis import Basis, make_basis, process, pull_basis
+from gpclass.priors.conditioned import ElementwiseConditioned, not_finite, owned
 
 JITTER = 1e-10  # everything here is in double precision
 
@@ -66,18 +67,19 @@ class InducingPrior:
             A[rows] = self.basis.whiten(K)
         self.residual: Array = np.maximum(diag(kernel, X) - np.einsum("ij,ij->i", A, A), 0.0)
         if not np.isfinite(self.residual.sum()):
-            raise ValueError(
-                f"The kernel {kernel} gave values that are not finite on the training inputs: "
-                "check its hyperparameters, their bounds and the scale of the inputs."
-            )
+            raise not_finite(kernel)
 
     def _tiles(self) -> Any:
         return row_tiles(len(self.X), len(self.Z))
 
     @property
-    def n(self) -> int:
-        """Number of data."""
-        return len(self.X)
+    def shape(self) -> tuple[int]:
+        """Shape of the latent values."""
+        return (len(self.X),)
+
+    def latent_sites(self, sites: Sites) -> Sites:
+        """Return the sites themselves, which are on the latent function."""
+        return sites
 
     def at(self, theta: Array) -> InducingPrior:
         """Return the prior at theta, in the buffers of this one, which must not be used again."""
@@ -94,10 +96,10 @@ class InducingPrior:
         """Return Aᵀ v."""
         return np.ravel(matmul(v[None, :], self.A))
 
-    def newton(self, tau: Array, r: Array, rtol: float) -> tuple[Array, Array]:
-        """Return d and K d with (I + diag(tau) K) d = r: exactly, as P costs no more than a few products."""
-        d = self.factor(tau).reduce(r)
-        return d, self.multiply(d)
+    def solve(self, sites: Sites, rtol: float) -> tuple[Array, Array]:
+        """Return alpha and mean for the sites: exactly, as P costs no more than a few products."""
+        alpha = self.factor(sites.tau).reduce(sites.nu)
+        return alpha, self.multiply(alpha)
 
     def factor(self, tau: Array) -> Reduced:
         """Return P for these sites, factored."""
@@ -109,13 +111,10 @@ class InducingPrior:
 
     def pullback(self, adjoint: Adjoint) -> Array:
         """Return Σ_ij G_ij ∂K_ij/∂theta, by way of K_fu, K_uu and the diagonal."""
-        q: Any = adjoint.conditioned
-        if getattr(q, "prior", None) is not self:
-            raise TypeError("This prior was given the result of another prior's condition().")
-        if adjoint.spread is not None:
-            raise NotImplementedError("VI(evidence='ep') has no gradient with inducing inputs: use EP().")
-        left = np.column_stack([adjoint.alpha, *(u for pair in adjoint.pairs for u in pair)])
-        right = np.column_stack([adjoint.alpha, *(u for pair in adjoint.pairs for u in pair[::-1])])
+        q = owned(self, adjoint.conditioned, InducingConditioned)
+        if adjoint.variance is not None:
+            raise ValueError("VI(evidence='ep') has no gradient with inducing inputs: use EP().")
+        left, right = (np.column_stack(vectors) for vectors in adjoint.factors())
         R_diagonal = q.reduced.w - q.reduced.w**2 * q.reduced.forms()
         diagonal = 0.5 * (np.einsum("ij,ij->i", left, right) - R_diagonal)
         total = pullback_diag(self.kernel, self.X, diagonal)
@@ -130,9 +129,9 @@ class InducingPrior:
             total += pullback(self.kernel, self.X[rows], self.Z, matmul(bar, self.basis.T))
         return total + pull_basis(self.basis, E)[0]
 
-    def posterior(self, conditioned: Conditioned) -> Posterior:
+    def posterior(self, conditioned: Conditioned) -> GaussianProcess:
         """Return q as a process: that of u, and the prior given u."""
-        q: Any = conditioned
+        q = owned(self, conditioned, InducingConditioned)
         return process(self.basis, q.reduced.P, self._times_A(q.alpha))
 
 
@@ -174,24 +173,23 @@ class Reduced:
     def forms(self) -> Array:
         """Return a_iᵀ P⁻¹ a_i."""
         if self._forms is None:
-            self._forms = np.empty(self.prior.n)
+            self._forms = np.empty(len(self.prior.X))
             for rows in self.prior._tiles():
                 A = self.prior.A[rows]
                 self._forms[rows] = np.einsum("ij,ij->i", matmul(A, self.inverse), A)
         return self._forms
 
 
-class InducingConditioned:
+class InducingConditioned(ElementwiseConditioned):
     """q(f) ∝ N(f | 0, A Aᵀ + diag(r)) Π sites."""
 
     def __init__(self, prior: InducingPrior, sites: Sites) -> None:
-        self.prior, self.tau = prior, sites.tau
+        self.prior = prior
         self.reduced = prior.factor(sites.tau)
         self.half_logdet = self.reduced.half_logdet
         alpha = self.reduced.reduce(sites.nu)
         alpha = alpha + self.reduced.reduce(sites.nu - alpha - sites.tau * prior.multiply(alpha))
-        self.alpha: Array = alpha
-        self.mean: Array = prior.multiply(alpha)
+        self.alpha, self.mean = alpha, prior.multiply(alpha)
 
     def var(self, tiny: float = 0.0) -> Array:
         """Return the marginal variances."""
@@ -204,10 +202,6 @@ class InducingConditioned:
         out: Array = (1.0 - self.reduced.w * self.reduced.forms()) / self.reduced.stretch
         return out
 
-    def trace_inv_B(self) -> float:
-        """Return tr B⁻¹."""
-        return float(self.inverse_diagonal().sum())
-
     def multiply_K(self, v: Array) -> Array:
         """Return K v."""
         return self.prior.multiply(v)
@@ -215,21 +209,3 @@ class InducingConditioned:
     def multiply_R(self, v: Array) -> Array:
         """Return R v."""
         return self.reduced.multiply_R(v)
-
-    def dense_R(self) -> Array:
-        """Return R as a full matrix, for tests."""
-        w, A = self.reduced.w, self.prior.A
-        out: Array = np.diag(w) - (w[:, None] * A) @ self.reduced.inverse @ (A.T * w)
-        return out
-
-    def dense_M(self) -> Array:
-        """Return M = I - K R, for tests."""
-        return np.eye(self.prior.n) - self._dense_K() @ self.dense_R()
-
-    def dense_covariance(self) -> Array:
-        """Return the covariance of q, M K, for tests."""
-        return self.dense_M() @ self._dense_K()
-
-    def _dense_K(self) -> Array:
-        out: Array = self.prior.A @ self.prior.A.T + np.diag(self.prior.residual)
-        return out

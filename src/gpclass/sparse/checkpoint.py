@@ -1,4 +1,4 @@
-"""The state of a long fit on disk after every pass, so that a killed run goes on where it was."""
+"""The state of a long fit on disk after every pass, so that a killed run continues where it was."""
 
 from __future__ import annotations
 
@@ -23,48 +23,60 @@ class State:
     inverse_hessian: Array | None
 
 
-def keep(task: Any, state: State) -> None:
-    """Write the state to the task's checkpoint, if it has one: whole or not at all."""
-    path = task.settings.checkpoint
-    if path is None or state.q is None:
-        return
-    path = Path(path)
-    scratch = path.with_name(path.name + ".part")
-    known: dict[str, Any] = {}
-    if state.inverse_hessian is not None:
-        known["inverse_hessian"] = state.inverse_hessian
-    with scratch.open("wb") as file:
-        np.savez(
-            file,
-            n_rows=task.data.n_rows,
-            kernel=np.array(repr(type(task.kernel)) + str(task.kernel.n_dims)),
-            theta=state.theta,
-            Z=state.Z,
-            mean=state.q.mean,
-            P=state.q.P,
-            **known,
-        )
-        file.flush()
-        os.fsync(file.fileno())
-    scratch.replace(path)
+@dataclass(frozen=True, slots=True, eq=False)
+class Checkpoint:
+    """A file for the state of one problem; without a path nothing is written or found."""
 
+    path: str | Path | None
+    n_rows: int
+    kernel: Any
 
-def resume(path: str | Path | None, n_rows: int, kernel: Any) -> State | None:
-    """Return the state that was kept, or None if there is none; ValueError if it is of another problem."""
-    if path is None or not Path(path).exists():
-        return None
-    try:
-        with np.load(path, allow_pickle=False) as kept:
-            found = (int(kept["n_rows"]), str(kept["kernel"]))
-            inverse = kept["inverse_hessian"] if "inverse_hessian" in kept.files else None
-            state = State(kept["theta"], kept["Z"], Q(kept["mean"], kept["P"]), inverse)
-    except (OSError, KeyError, ValueError) as error:
-        raise ValueError(
-            f"The checkpoint {path} cannot be read ({error}): delete it to start afresh."
-        ) from None
-    if found != (n_rows, repr(type(kernel)) + str(kernel.n_dims)) or len(state.theta) != kernel.n_dims:
-        raise ValueError(
-            f"The checkpoint {path} is of another problem ({found[0]:,} rows, {len(state.theta)} "
-            f"hyperparameters; this one has {n_rows:,} and {kernel.n_dims}): delete it or give another path."
-        )
-    return state
+    @property
+    def _problem(self) -> str:
+        return repr(type(self.kernel)) + str(self.kernel.n_dims)
+
+    def write(self, state: State) -> None:
+        """Write the state: whole or not at all."""
+        if self.path is None or state.q is None:
+            return
+        path = Path(self.path)
+        scratch = path.with_name(path.name + ".part")
+        known: dict[str, Any] = {}
+        if state.inverse_hessian is not None:
+            known["inverse_hessian"] = state.inverse_hessian
+        with scratch.open("wb") as file:
+            np.savez(
+                file,
+                n_rows=self.n_rows,
+                kernel=np.array(self._problem),
+                theta=state.theta,
+                Z=state.Z,
+                mean=state.q.mean,
+                P=state.q.P,
+                **known,
+            )
+            file.flush()
+            os.fsync(file.fileno())
+        scratch.replace(path)
+
+    def read(self) -> State | None:
+        """Return the state that was written, None if there is none; ValueError if it is of another problem."""
+        path = self.path
+        if path is None or not Path(path).exists():
+            return None
+        try:
+            with np.load(path, allow_pickle=False) as kept:
+                found = (int(kept["n_rows"]), str(kept["kernel"]))
+                inverse = kept["inverse_hessian"] if "inverse_hessian" in kept.files else None
+                state = State(kept["theta"], kept["Z"], Q(kept["mean"], kept["P"]), inverse)
+        except (OSError, KeyError, ValueError) as error:
+            raise ValueError(
+                f"The checkpoint {path} cannot be read ({error}): delete it to start afresh."
+            ) from None
+        if found != (self.n_rows, self._problem):
+            raise ValueError(
+                f"The checkpoint {path} is of another problem ({found[0]:,} rows, {len(state.theta)} "
+                f"hyperparameters; this one has {self.n_rows:,} and {self.kernel.n_dims}): delete it or give "
+                "another path."
+            )
+        return state

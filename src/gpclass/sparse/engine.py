@@ -4,38 +4,28 @@ q(u) = N(mu, P⁻¹) in whitened coordinates. A pass returns sums (`sums`), and 
 
     bound = Σ E[l] - ½ Σ_c (tr P⁻¹ + muᵀmu - M + log|P|),     the natural-gradient step,     d bound / d theta
 
-all exact for all rows. A step that lowers the bound is halved. Near its end the bound is as flat in q as
-the step is short, so that one or two passes a theta are enough when q starts from the last one.
+all exact for all rows. A step that lowers the bound is halved. Near the optimum the bound is flat in q, so that one
+or two passes per theta are enough when q starts from the last one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.linalg import lapack
 
-from gpclass.core.hyperpriors import Hyperprior, LogScalePrior
 from gpclass.core.linalg import clear_upper, matmul, matvec, mirrored
-from gpclass.core.protocols import Array
-from gpclass.posteriors.gaussian import Posterior
-from gpclass.priors.basis import JITTER, Basis, make_basis, process, pull_basis, times_lower
+from gpclass.core.protocols import Array, Likelihood
+from gpclass.core.registry import stored
+from gpclass.data.rows import Data
+from gpclass.priors.basis import Basis, pull_basis, times_lower
 from gpclass.sparse.sums import Step, Sums
 
 
-class Data(Protocol):
-    """Rows, wherever they are."""
-
-    @property
-    def n_rows(self) -> int:
-        """Return the number of rows."""
-
-    def total(self, step: Step) -> Sums:
-        """Return the sums over all rows, in the same order of blocks every time."""
-
-
+@stored
 @dataclass(frozen=True, slots=True, eq=False)
 class Q:
     """q(u) of C latent functions in whitened coordinates: means (M, C), precisions (C, M, M)."""
@@ -92,28 +82,23 @@ class Fit:
     passes: int
     gradient: Array | None
     inputs: Array | None
-    left: float  # mean of r_i
-
-    @property
-    def posterior(self) -> Posterior | tuple[Posterior, ...]:
-        """The latent process, or one for each class."""
-        out = tuple(process(self.basis, P, self.q.mean[:, c]) for c, P in enumerate(self.q.P))
-        return out[0] if len(out) == 1 else out
+    residual: float  # mean of r_i
+    others: Array  # Σ E[l] of the other likelihoods
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Engine:
-    """The data and the model; ``report`` hears of every pass."""
+    """The data and the model; ``report`` is called after every pass."""
 
     data: Data
-    likelihood: Any
+    likelihood: Likelihood
     n_latents: int = 1
     dtype: Any = np.float32
-    report: Callable[[float, int], None] | None = None
+    report: Callable[[float], None] | None = None
     after: Callable[[Basis, Q], None] | None = None  # given the next q after every pass
-    base: Q | None = None  # the prior of q, if it is not N(0, I): what earlier rows have left
+    base: Q | None = None  # the prior of q, if it is not N(0, I): the posterior of earlier rows
 
-    def settle(
+    def converge(
         self,
         basis: Basis,
         q: Q | None = None,
@@ -122,20 +107,21 @@ class Engine:
         max_passes: int = 50,
         gradient: bool = False,
         inputs: bool = False,
+        others: tuple[Likelihood, ...] = (),
     ) -> Fit:
         """Iterate q until another step would gain less than ``tol`` nats, and at most so many passes."""
         q = prior_q(basis.size, self.n_latents) if q is None else q
         best: Fit | None = None
-        # Each class steps as if the others stood still, whose steps add up to twice what is right at most.
+        # Each class steps as if the others were fixed; together the steps are at most twice too long.
         longest = 1.0 if self.n_latents == 1 else 0.6
         target, rho = q, longest
         for passes in range(1, max_passes + 1):
             factors = factor(q)
             wanted = gradient and (passes > 1 or max_passes == 1)
-            sums = self.data.total(self._step(basis, q, factors, wanted, inputs))
+            sums = self.data.total(self._step(basis, q, factors, wanted, inputs, others))
             bound = sums.value - (factors.divergence if self.base is None else self._divergence(q, factors))
             if self.report is not None:
-                self.report(bound, passes)
+                self.report(bound)
             if best is not None and bound < best.bound - 1e-9 * abs(bound) - 0.1 * tol and rho > 1e-3:
                 rho *= 0.5
                 q = _mixed(best.q, target, rho)
@@ -143,7 +129,8 @@ class Engine:
             target, half_logdets = _natural(sums, self.base)
             gap = _gap(q, factors, target, half_logdets)
             theta, dZ = self._gradient(basis, q, factors, sums) if wanted else (None, None)
-            best = Fit(basis, q, target, bound, gap, passes, theta, dZ, sums.left / max(self.data.n_rows, 1))
+            residual = sums.residual / max(self.data.n_rows, 1)
+            best = Fit(basis, q, target, bound, gap, passes, theta, dZ, residual, sums.others)
             if gap <= tol and (wanted or not gradient):
                 return best
             rho = min(longest, 2.0 * rho)
@@ -153,7 +140,15 @@ class Engine:
         assert best is not None
         return best
 
-    def _step(self, basis: Basis, q: Q, factors: Factors, gradient: bool, inputs: bool) -> Step:
+    def _step(
+        self,
+        basis: Basis,
+        q: Q,
+        factors: Factors,
+        gradient: bool,
+        inputs: bool,
+        others: tuple[Likelihood, ...],
+    ) -> Step:
         """Return what goes down to the data."""
 
         def as_work(M: Array) -> Array:
@@ -174,6 +169,7 @@ class Engine:
             alpha=alpha,
             pull=pull,
             inputs=gradient and inputs,
+            others=others if gradient else (),
         )
 
     def _divergence(self, q: Q, factors: Factors) -> float:
@@ -249,41 +245,3 @@ def _gap(q: Q, factors: Factors, target: Q, half_logdets: list[float]) -> float:
         bend = trace - 2.0 * (half_logdets[c] - factors.half_logdets[c])
         gap += 0.5 * (max(bend, 0.0) + float(d @ matvec(P, d)))
     return gap
-
-
-@dataclass(slots=True, eq=False)
-class Bound:
-    """-(bound + log hyperprior) as a function of theta, q being settled anew from the last one.
-
-    ``watch`` hears of every evaluation, with the best q so far.
-    """
-
-    engine: Engine
-    kernel: Any
-    Z: Array
-    q: Q | None = None
-    jitter: float = JITTER
-    tol: float = 1e-6
-    max_passes: int = 50
-    hyperprior: Hyperprior | LogScalePrior | None = None
-    watch: Callable[[Basis, Q], None] | None = None
-    best: tuple[float, Array, Fit] | None = None
-    records: list[tuple[Array, float, float]] = field(default_factory=list)
-
-    def __call__(self, theta: Array) -> tuple[float, Array]:
-        """Return the value and the gradient."""
-        theta = np.array(theta, dtype=float)
-        basis = make_basis(self.kernel.clone_with_theta(theta), self.Z, self.jitter)
-        fit = self.engine.settle(basis, self.q, tol=self.tol, max_passes=self.max_passes, gradient=True)
-        assert fit.gradient is not None
-        value, gradient = fit.bound, fit.gradient
-        if self.hyperprior is not None:
-            log_prior, slope = self.hyperprior(theta)
-            value, gradient = value + log_prior, gradient + slope
-        self.q = fit.next_q
-        self.records.append((theta, fit.bound, float(np.linalg.norm(gradient))))
-        if self.best is None or value > self.best[0]:
-            self.best = (value, theta, fit)
-        if self.watch is not None:
-            self.watch(self.best[2].basis, self.best[2].next_q)
-        return -value, -gradient

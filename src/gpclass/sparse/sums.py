@@ -1,6 +1,6 @@
 """What one pass over the data adds up: the same for a row, a block, a machine.
 
-With whitened coordinates a_i of datum i (`basis`) and q(u) = N(mu, P⁻¹) in them, for each latent function
+With whitened features a_i of data point i (`priors.basis`) and q(u) = N(mu, P⁻¹), for each latent function
 
     m_i = a_iᵀ mu,    v_i = r_i + a_iᵀ P⁻¹ a_i,    g_i = E[l'],    h_i = -E[l''],
 
@@ -15,7 +15,6 @@ rows x M is in the precision asked for, sums and all that is M x M in double.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -23,7 +22,7 @@ import numpy as np
 from scipy.linalg import blas
 
 from gpclass.core.linalg import matmul
-from gpclass.core.protocols import Array
+from gpclass.core.protocols import Array, Likelihood
 from gpclass.kernels import diag, matrix, pullback, pullback_diag, pullback_inputs
 
 TILE = 1 << 20  # numbers in one array of a tile
@@ -38,7 +37,7 @@ class Step:
     """
 
     kernel: Any
-    likelihood: Any
+    likelihood: Likelihood
     Z: Array
     T: Array
     mean: Array  # (M, C)
@@ -46,6 +45,33 @@ class Step:
     alpha: Array | None = None
     pull: tuple[Array, ...] = ()
     inputs: bool = False
+    others: tuple[Likelihood, ...] = ()  # of other parameters, for the gradient with respect to them
+
+    def zero(self) -> Sums:
+        """Return the sums over no data."""
+        M, C = self.mean.shape
+        return Sums(
+            n=0.0,
+            value=0.0,
+            residual=0.0,
+            curvature=np.zeros((C, M, M)),
+            linear=np.zeros((M, C)),
+            slope=np.zeros((M, C)),
+            theta=np.zeros(self.kernel.n_dims),
+            inputs=np.zeros(self.Z.shape) if self.inputs else None,
+            others=np.zeros(len(self.others)),
+        )
+
+    def __call__(self, X: Array, y: Array, weight: Array | None) -> Sums:
+        """Return the sums over a block of data of any size, in bounded memory."""
+        total = self.zero()
+        M = len(self.Z)
+        rows = max(64, TILE // M)
+        buffer = np.empty((min(rows, len(X)), M), dtype=self.T.dtype)
+        for start in range(0, len(X), rows):
+            part = slice(start, min(start + rows, len(X)))
+            _add_tile(total, self, X[part], y[part], None if weight is None else weight[part], buffer)
+        return total
 
 
 @dataclass(slots=True, eq=False)
@@ -54,12 +80,13 @@ class Sums:
 
     n: float
     value: float
-    left: float  # Σ r_i
+    residual: float  # Σ r_i
     curvature: Array  # (C, M, M): Σ h a aᵀ, lower triangles
     linear: Array  # (M, C): Σ (g + h m) a
     slope: Array  # (M, C): Σ g a
     theta: Array
     inputs: Array | None
+    others: Array  # Σ E[l] of the other likelihoods
 
     def add(self, other: Sums) -> None:
         """Add the other's numbers to these."""
@@ -71,47 +98,20 @@ class Sums:
                 setattr(self, field.name, mine + theirs)
 
 
-def no_sums(step: Step) -> Sums:
-    """Return sums over no data."""
-    M, C = step.mean.shape
-    return Sums(
-        n=0.0,
-        value=0.0,
-        left=0.0,
-        curvature=np.zeros((C, M, M)),
-        linear=np.zeros((M, C)),
-        slope=np.zeros((M, C)),
-        theta=np.zeros(step.kernel.n_dims),
-        inputs=np.zeros(step.Z.shape) if step.inputs else None,
-    )
-
-
-def add_up(step: Step, X: Array, y: Array, weight: Array | None) -> Sums:
-    """Return the sums over a block of data, whatever its size, in bounded memory.
-
-    ``y`` holds -1 and 1, or label weights of shape (n, C) for C latent functions.
-    """
-    total = no_sums(step)
-    M = len(step.Z)
-    rows = max(64, TILE // M)
-    buffer = np.empty((min(rows, len(X)), M), dtype=step.T.dtype)
-    for start in range(0, len(X), rows):
-        part = slice(start, min(start + rows, len(X)))
-        _add_tile(total, step, X[part], y[part], None if weight is None else weight[part], buffer)
-    return total
-
-
 def _add_tile(total: Sums, step: Step, X: Array, y: Array, w: Array | None, buffer: Array) -> None:
     K = matrix(step.kernel, X, step.Z, out=buffer[: len(X)])
     A = times_lower_transposed(K.copy() if step.alpha is not None else K, step.T)
     prior_var = np.asarray(diag(step.kernel, X), dtype=float)
-    left = np.maximum(prior_var - row_squares(A), 0.0)
+    residual = np.maximum(prior_var - row_squares(A), 0.0)
     mean = np.asarray(matmul(A, np.ascontiguousarray(step.mean, dtype=A.dtype)), dtype=float)
-    var = np.stack([left + row_squares(times_lower_transposed(A.copy(), C)) for C in step.roots], axis=1)
-    value, g, h = expectations(step.likelihood, y, w, mean, np.maximum(var, 1e-12))
+    var = np.stack([residual + row_squares(times_lower_transposed(A.copy(), C)) for C in step.roots], axis=1)
+    var = np.maximum(var, 1e-12)
+    value, g, h = expectations(step.likelihood, y, w, mean, var)
+    for i, likelihood in enumerate(step.others):
+        total.others[i] += expectations(likelihood, y, w, mean, var)[0]
     total.n += float(len(X)) if w is None else float(w.sum())
     total.value += value
-    total.left += float(left.sum())
+    total.residual += float(residual.sum())
     sums = _products(A, np.concatenate([g + h * mean, g], axis=1))
     total.linear += sums[:, : g.shape[1]]
     total.slope += sums[:, g.shape[1] :]
@@ -135,11 +135,11 @@ def _add_gradient(total: Sums, step: Step, X: Array, K: Array, A: Array, g: Arra
 
 
 def expectations(
-    likelihood: Any, y: Array, w: Array | None, mean: Array, var: Array
+    likelihood: Likelihood, y: Array, w: Array | None, mean: Array, var: Array
 ) -> tuple[float, Array, Array]:
-    """Return Σ w E[l], and w E[l'] and -w E[l''] of shape (n, C)."""
-    if y.ndim == 2:  # label weights have the row's weight in them
-        e = likelihood.expected_independent(y, mean, var)
+    """Return Σ w E[l], and w E[l'] and -w E[l''] of shape (n, C); label weights have the rows' weights in them."""
+    if mean.shape[1] > 1:
+        e = likelihood.expected(y, mean, var)
         return float(e.value.sum()), e.slope, np.maximum(-e.curvature, 0.0)
     e = likelihood.expected(y, mean[:, 0], var[:, 0])
     scale = np.ones(len(y)) if w is None else w
@@ -172,10 +172,3 @@ def _weighted_gram(A: Array, h: Array) -> Array:
     syrk = blas.ssyrk if A.dtype == np.float32 else blas.dsyrk
     # Of the transpose in Fortran's order the upper triangle is ours below.
     return np.asarray(syrk(1.0, S.T, lower=0).T, dtype=float)
-
-
-def split(X: Array, y: Array, weight: Array | None, rows: int) -> Iterator[tuple[Array, Array, Array | None]]:
-    """Yield the data in blocks of so many rows."""
-    for start in range(0, len(X), rows):
-        part = slice(start, start + rows)
-        yield X[part], y[part], None if weight is None else weight[part]

@@ -1,25 +1,23 @@
-"""Several latent functions tied together at each datum: C matrices of n x n, never one of nC x nC.
+"""Factorisations for several latent functions: C matrices of n x n, never one of nC x nC.
 
-A site of datum i that only knows differences of its C latent values has a precision with the null vector 1,
+Sites on C latent values per data point have the precision W. With D_c = diag(a_c) over the data and
+E_c = D_c - D_c (K_c⁻¹ + D_c)⁻¹ D_c = S_c B_c⁻¹ S_c,
 
-    W_i = diag(a_i) - a_i a_iᵀ / s_i,      s_i = Σ_c a_ic:
+independent sites, W = D (`Sites`):
+    R = E (block-diagonal),     log|I + K W| = Σ_c log|B_c|;
 
-the Hessian of softmax has it with a = p, and so have the sites of the multinomial probit. With
-D_c = diag(a_c) over the data, E_c = D_c - D_c (K_c⁻¹ + D_c)⁻¹ D_c = S_c B_c⁻¹ S_c and M = Σ_c E_c,
+coupled sites, W_i = diag(a_i) - a_i a_iᵀ / s_i, s_i = Σ_c a_ic (`CoupledSites`), with M = Σ_c E_c:
+    R = E - E 1 M⁻¹ 1ᵀ E,     log|I + K W| = Σ_c log|B_c| + log|M| - Σ_i log s_i,
 
-    R = E - E 1 M⁻¹ 1ᵀ E,     cov = K - K R K,     log|I + K W| = Σ_c log|B_c| + log|M| - Σ_i log s_i,
-
-where E is block-diagonal and 1 adds up the functions. All of it is R&W's algebra for softmax with
+where 1 adds up the functions. This is R&W's algebra for softmax (section 3.5, algorithm 3.3) with
 Π = D 1 S^(-1/2) in place of theirs. With M = L Lᵀ what is kept of E_c is V_c = E_c L⁻ᵀ, so that
 
     E_c v = V_c Lᵀ v,     E_c 1ᵀ M⁻¹ w = V_c L⁻¹ w,     R_cd = [c = d] E_c - V_c V_dᵀ.
-
-Sites that are not tied, W_i = diag(a_i), are the case without M; there E_c itself is kept.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from scipy.linalg import blas, lapack
@@ -27,38 +25,61 @@ from scipy.linalg import blas, lapack
 from gpclass.core.linalg import cholesky, clear_upper, matvec, pair_products, row_tiles
 from gpclass.core.protocols import Array
 
-# Below this a_i K_ii a site is as good as flat, and D⁻¹ E would lose its digits: it is taken as this. A site
-# that is not flat stays what it is where the prior's variance is small: digits of that are of no account.
+# Below this a_i K_ii a site is practically flat, and D⁻¹ E would lose its digits: it is replaced by this. A site
+# that is not flat stays what it is where the prior's variance is small.
 FLATTEST = 1e-7
 
 
-class Coupled:
-    """The factors for one set of sites; ``Ks`` holds one matrix for all functions or one for each.
+class IndependentFactors:
+    """E_c in ``V`` for one set of sites; ``Ks`` holds one matrix for all functions or one for each.
 
     Only the lower triangles of ``Ks`` count. The work space is the caller's, C + 2 matrices of n x n, so that
-    it can be used again. In ``V`` is V_c where the functions are tied, E_c where they are not; ``L`` is the
-    factor of M, with M above its diagonal, and ``T`` is L⁻¹.
+    it can be used again.
     """
 
-    __slots__ = ("L", "T", "V", "_M_diagonal", "_diagonal", "_marginals", "a", "half_logdet", "tied")
-
-    def __init__(self, Ks: Sequence[Array], a: Array, space: Array, *, tied: bool = True) -> None:
+    def __init__(self, Ks: Sequence[Array], a: Array, space: Array) -> None:
         C = a.shape[1]
         prior_var = np.stack([Ks[c % len(Ks)].diagonal() for c in range(C)], axis=1)
         self.a = np.maximum(a, FLATTEST / np.maximum(prior_var, 1.0))
-        self.V, self.L, self.T, self.tied = space[:C], space[C], space[C + 1], tied
-        self.half_logdet = 0.0
-        self.L[...] = 0.0
+        self.V, self.half_logdet = space[:C], 0.0
         for c in range(C):
             self.half_logdet += _fill(Ks[c % len(Ks)], np.sqrt(self.a[:, c]), self.V[c])
-            self.L += self.V[c]
         self._diagonal = np.stack([E.diagonal() for E in self.V], axis=1)
+
+    def solve(self, v: Array) -> Array:
+        """Return R v for v of shape (n, C)."""
+        return self._times_V(v)
+
+    def _times_V(self, v: Array) -> Array:
+        return np.stack([matvec(self.V[c], v[:, c]) for c in range(v.shape[1])], axis=1)
+
+    def variances(self) -> Array:
+        """Return the marginal variances (a - E_ii) / a², shape (n, C)."""
+        out: Array = (1.0 - self._diagonal / self.a) / self.a
+        return out
+
+    def subtract_R(self, c: int, G: Array) -> None:
+        """Subtract the block of R of one function from the lower triangle of G."""
+        G -= self.V[c]
+
+    def subtract_all_R(self, G: Array) -> None:
+        """Subtract the sum of the blocks of R from the lower triangle of G."""
+        for E in self.V:
+            G -= E
+
+
+class CoupledFactors(IndependentFactors):
+    """V_c = E_c L⁻ᵀ in ``V``; ``L`` is the factor of M, with M above its diagonal, and ``T`` is L⁻¹."""
+
+    def __init__(self, Ks: Sequence[Array], a: Array, space: Array) -> None:
+        super().__init__(Ks, a, space)
+        C = a.shape[1]
+        self.L, self.T = space[C], space[C + 1]
+        self.L[...] = 0.0
+        for E in self.V:
+            self.L += E
         self._M_diagonal = self.L.diagonal().copy()
         self._marginals: tuple[Array, Array] | None = None
-        if tied:
-            self._tie()
-
-    def _tie(self) -> None:
         cholesky(self.L)
         self.half_logdet += float(np.log(self.L.diagonal()).sum())
         self.T[...] = self.L
@@ -69,23 +90,14 @@ class Coupled:
 
     def solve(self, v: Array) -> Array:
         """Return R v for v of shape (n, C)."""
-        if not self.tied:
-            return self._times_V(v)
         u = blas.dtrmm(1.0, self.L.T, np.asfortranarray(v), lower=0, trans_a=0)  # Lᵀ v
         w = self._times_V(u)
         z = blas.dtrsv(self.L.T, w.sum(axis=1), lower=0, trans=1)  # L⁻¹ Σ E_c v_c
         out: Array = w - self._times_V(np.broadcast_to(z[:, None], v.shape))
         return out
 
-    def _times_V(self, v: Array) -> Array:
-        return np.stack([matvec(self.V[c], v[:, c]) for c in range(v.shape[1])], axis=1)
-
-    def blocks(self) -> Array:
-        """Return the covariances of the C latent values of each datum, shape (n, C, C)."""
-        return self.marginals()[0]
-
     def marginals(self) -> tuple[Array, Array]:
-        """Return the covariances of each datum's latent values, (n, C, C), and the diagonal of R, (n, C).
+        """Return the covariances of each data point's latent values, (n, C, C), and the diagonal of R, (n, C).
 
         (K_c⁻¹ + D_c)⁻¹ has the diagonal (a - E_ii) / a², and K E_c = I - D_c⁻¹ E_c, so that
         K V_c = L⁻ᵀ - D_c⁻¹ V_c.
@@ -96,35 +108,27 @@ class Coupled:
 
     def _find_marginals(self) -> tuple[Array, Array]:
         n, C = self.a.shape
-        T, diagonal = self.T, self._diagonal
-        blocks, reduced = np.zeros((n, C, C)), diagonal.copy()
-        for rows in row_tiles(n, n * C) if self.tied else ():
+        blocks, reduced = np.zeros((n, C, C)), self._diagonal.copy()
+        for rows in row_tiles(n, n * C):
             Y = np.empty((rows.stop - rows.start, C, n))
             for c in range(C):
                 V = self.V[c][rows]
                 reduced[rows, c] -= np.einsum("ij,ij->i", V, V)
                 np.divide(V, -self.a[rows, c, None], out=Y[:, c])
-                Y[:, c] += T[:, rows].T
+                Y[:, c] += self.T[:, rows].T
             blocks[rows] = pair_products(Y)
         index = np.arange(C)
-        blocks[:, index, index] += (1.0 - diagonal / self.a) / self.a
+        blocks[:, index, index] += self.variances()
         return blocks, reduced
 
     def subtract_R(self, c: int, G: Array) -> None:
-        """Take the block of R of one function, V_c (L - V_c)ᵀ, from the lower triangle of G."""
-        if not self.tied:
-            G -= self.V[c]
-            return
+        """Subtract the block of R of one function, V_c (L - V_c)ᵀ, from the lower triangle of G."""
         rest = np.tril(self.L)
         rest -= self.V[c]
         blas.dgemm(-1.0, rest.T, self.V[c].T, beta=1.0, c=G.T, trans_a=1, overwrite_c=1)
 
     def subtract_all_R(self, G: Array) -> None:
-        """Take the sum of the blocks of R, M - Σ V_c V_cᵀ, from the lower triangle of G."""
-        if not self.tied:
-            for E in self.V:
-                G -= E
-            return
+        """Subtract the sum of the blocks of R, M - Σ V_c V_cᵀ, from the lower triangle of G."""
         for rows in row_tiles(len(G)):
             M = self.L[: rows.stop, rows].T.copy()
             M[:, rows] = np.tril(M[:, rows], -1)
@@ -134,19 +138,8 @@ class Coupled:
             blas.dsyrk(1.0, V.T, beta=1.0, c=G.T, trans=1, lower=0, overwrite_c=1)
 
 
-def projector(a: Array) -> Callable[[Array], Array]:
-    """Return the map x - v vᵀ x with the unit vectors v = (a / Σa)^½, datum by datum."""
-    v = np.sqrt(a / a.sum(axis=1, keepdims=True))
-
-    def project(x: Array) -> Array:
-        out: Array = x - v * (v * x).sum(axis=1, keepdims=True)
-        return out
-
-    return project
-
-
 def _fill(K: Array, s: Array, E: Array) -> float:
-    """Put S B⁻¹ S into E, whole, and return ½ log|B|."""
+    """Write S B⁻¹ S into E, both triangles, and return ½ log|B|."""
     n = len(K)
     for rows in row_tiles(n):
         tile = E[rows, : rows.stop]
@@ -160,7 +153,7 @@ def _fill(K: Array, s: Array, E: Array) -> float:
         tile = E[rows, : rows.stop]
         tile *= s[: rows.stop]
         tile *= s[rows, None]
-    for rows in row_tiles(n):  # the upper triangle too: products with all of E are to be plain ones
+    for rows in row_tiles(n):  # the upper triangle too: products with all of E are then plain ones
         corner = np.tril(E[rows, rows], -1)
         E[rows, rows] = corner + corner.T + np.diag(E[rows, rows].diagonal())
         E[: rows.start, rows] = E[rows, : rows.start].T

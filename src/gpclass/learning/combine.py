@@ -1,50 +1,44 @@
-"""Three classes and more by way of two: one latent function a class, or one a pair of classes."""
+"""Three classes and more out of two-class models: one model per class, or one per pair of classes."""
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from scipy.special import logsumexp
 
 from gpclass.core.linalg import require_memory
-from gpclass.core.protocols import Array, Inputs
-from gpclass.learning.fitting import Model, fit_model
-from gpclass.learning.joint import JointModel, fit_joint
-from gpclass.learning.joint_sampled import JointSampledModel, fit_joint_sampled
-from gpclass.learning.maximise import Problem
-from gpclass.learning.model import LearningPlan
+from gpclass.core.protocols import Array, Index, Inputs
+from gpclass.core.registry import stored
+from gpclass.learning.fitted import FittedModel
+from gpclass.learning.maximise import Plan
 from gpclass.learning.prediction import N_DRAWS, check_level
-from gpclass.likelihoods import Logit, MultiProbit, Probit, Softmax
-from gpclass.mcmc import MCMC
-from gpclass.sampling import Rejection
-from gpclass.sparse.learn import Rows
-from gpclass.sparse.model import fit_joint_stream
+from gpclass.learning.problem import Problem
 from gpclass.validation import take
 
-Codes = NDArray[np.intp]
-JOINT: dict[Any, Any] = {Logit: Softmax, Probit: MultiProbit}  # what a likelihood becomes with more classes
 BLOCK = 8192  # rows whose pairwise probabilities are coupled at a time
 
+Fit = Callable[..., FittedModel]  # problem, plan, seed -> the fitted two-class model
 
+
+@stored
 @dataclass(frozen=True, slots=True, eq=False)
 class OneVsRest:
-    """One model a class, its probability against the rest divided by their sum."""
+    """One model per class; its probability against the rest is divided by their sum."""
 
-    models: Sequence[Model]
+    models: Sequence[FittedModel]
 
     def log_proba(self, X: Inputs, route: str, rng: np.random.Generator | None = None) -> Array:
         """Return log class probabilities, shape (n, n_classes)."""
         return _normalise([model.log_proba(X, route, rng) for model in self.models])
 
-    @property
-    def loo(self) -> Array:
-        """Log class probabilities at each datum, from the others."""
-        return _normalise([model.loo for model in self.models])
+    def loo_log_proba(self) -> Array | None:
+        """Return log class probabilities at each data point from the others; None if unknown."""
+        each = [loo for model in self.models if (loo := model.loo_log_proba()) is not None]
+        return _normalise(each) if len(each) == len(self.models) else None
 
     def proba_gradient(self, X: Array, route: str) -> Array:
         """Return the gradients of the class probabilities, shape (n, n_classes, d)."""
@@ -76,31 +70,32 @@ class OneVsRest:
     def interval(self, X: Inputs, level: float, rng: np.random.Generator) -> tuple[Array, Array]:
         """Return credible intervals of the class probabilities by Monte Carlo, each (n, n_classes).
 
-        A normalised probability is no monotone map of one latent value, so there is no closed form.
+        A normalised probability is not a monotone function of one latent value, so there is no closed form.
         """
         check_level(level)
         draws = [model.marginals(X, N_DRAWS, rng) for model in self.models]
-        likelihood = self.models[0].problem.likelihood
+        likelihood = self.models[0].likelihood
         tails = [0.5 - 0.5 * level, 0.5 + 0.5 * level]
         low, high = np.empty((2, len(X), len(self.models)))
         for i in range(len(X)):
             L = np.array([likelihood.log_classes(f[i])[:, 1] for f in draws])
-            p = np.exp(L - np.logaddexp.reduce(L, axis=0))
+            p = np.exp(L - logsumexp(L, axis=0))
             low[i], high[i] = np.quantile(p, tails, axis=1)
         return low, high
 
 
 def _normalise(against_rest: list[Array]) -> Array:
     raw = np.column_stack([pair[:, 1] for pair in against_rest])
-    out: Array = raw - np.logaddexp.reduce(raw, axis=1, keepdims=True)
+    out: Array = raw - logsumexp(raw, axis=1, keepdims=True)
     return out
 
 
+@stored
 @dataclass(frozen=True, slots=True, eq=False)
 class OneVsOne:
-    """One model a pair of classes, the pairwise probabilities coupled into one distribution."""
+    """One model per pair of classes; the pairwise probabilities are coupled into one distribution."""
 
-    models: Sequence[Model]
+    models: Sequence[FittedModel]
     pairs: Sequence[tuple[int, int]]
 
     def log_proba(self, X: Inputs, route: str, rng: np.random.Generator | None = None) -> Array:
@@ -116,12 +111,21 @@ class OneVsOne:
             out[rows] = np.log(couple(pairwise))
         return out
 
+    def loo_log_proba(self) -> None:
+        """Return None: a row takes part in some of the pairs only."""
+        return
+
+    def _refuse(self, *_: Any) -> Any:
+        raise ValueError("multi_class='one_vs_one' has no latent function for each class: use 'one_vs_rest'.")
+
+    latent = mean = covariance = sample = interval = proba_gradient = _refuse
+
 
 def couple(pairwise: Array) -> Array:
     """Return the distributions nearest to pairwise probabilities r_ij = p(i | i or j).
 
     Minimises Σ_{i≠j} (r_ji p_i - r_ij p_j)² subject to Σ p = 1 (Wu, Lin & Weng 2004, their second
-    method): one small linear system a row, whose solution is positive.
+    method): one small linear system per row, whose solution is positive.
 
     Examples
     --------
@@ -145,59 +149,32 @@ def couple(pairwise: Array) -> Array:
     return out
 
 
+# -------------------------------------------------------------------------------- fitting
+
+
 def fit_one_vs_rest(
-    problem: Problem, codes: Codes, n_classes: int, plan: LearningPlan, seed: int
+    fit: Fit, problem: Problem, codes: Index, n_classes: int, plan: Plan, seed: int
 ) -> OneVsRest:
     """Fit each class against the others."""
     problems = [replace(problem, y=np.where(codes == c, 1.0, -1.0)) for c in range(n_classes)]
-    return OneVsRest(_fit_all(problems, plan, seed))
+    return OneVsRest(_fit_all(fit, problems, plan, seed))
 
 
-def fit_joint_model(
-    problem: Problem, codes: Codes, n_classes: int, plan: LearningPlan, seed: int
-) -> JointModel | JointSampledModel | OneVsRest:
-    """Fit one model of all classes; ``codes`` may be label weights of shape (n, n_classes).
-
-    The multinomial probit has no fractions of a datum; with weights that are not whole numbers, or so large
-    that their copies are half as many rows again, each class is fitted against the rest instead.
-    """
-    labels = np.eye(n_classes)[codes] if codes.ndim == 1 else np.asarray(codes, dtype=float)
-    if problem.weight is not None:
-        labels *= problem.weight[:, None]
-    likelihood = (
-        JOINT[type(problem.likelihood)]() if type(problem.likelihood) in JOINT else problem.likelihood
-    )
-    copies = labels.sum(axis=1)
-    many = (copies != np.round(copies)).any() or copies.sum() > 1.5 * len(copies) + 1000
-    if isinstance(problem.likelihood, Probit) and many:
-        warnings.warn(
-            "Weights that are no small whole numbers have no meaning in the multinomial probit: each class "
-            "is fitted against the rest (give multi_class='one_vs_rest', or likelihood='softmax').",
-            UserWarning,
-            stacklevel=4,
-        )
-        return fit_one_vs_rest(problem, codes, n_classes, plan, seed)
-    if plan.inducing is not None:
-        return fit_joint_stream(problem, Rows(problem.X, labels), n_classes, plan, plan.inducing, seed=seed)
-    problem = replace(problem, likelihood=likelihood)
-    if isinstance(problem.inference, MCMC | Rejection) or plan.sample:
-        return fit_joint_sampled(problem, labels, plan, seed=seed)
-    return fit_joint(problem, labels, plan, seed=seed)
-
-
-def fit_one_vs_one(problem: Problem, codes: Codes, n_classes: int, plan: LearningPlan, seed: int) -> OneVsOne:
+def fit_one_vs_one(
+    fit: Fit, problem: Problem, codes: Index, n_classes: int, plan: Plan, seed: int
+) -> OneVsOne:
     """Fit each class against each other one, on the rows of the two."""
     pairs = list(combinations(range(n_classes), 2))
     problems = []
     for i, j in pairs:
         rows = np.flatnonzero((codes == i) | (codes == j))
-        X = take(problem.X, rows)
         weight = None if problem.weight is None else problem.weight[rows]
-        problems.append(replace(problem, X=X, y=np.where(codes[rows] == j, 1.0, -1.0), weight=weight))
-    return OneVsOne(_fit_all(problems, plan, seed), pairs)
+        y = np.where(codes[rows] == j, 1.0, -1.0)
+        problems.append(replace(problem, X=take(problem.X, rows), y=y, weight=weight))
+    return OneVsOne(_fit_all(fit, problems, plan, seed), pairs)
 
 
-def _fit_all(problems: list[Problem], plan: LearningPlan, seed: int) -> list[Model]:
+def _fit_all(fit: Fit, problems: list[Problem], plan: Plan, seed: int) -> list[FittedModel]:
     from joblib import Parallel, delayed, effective_n_jobs
 
     seeds = np.random.SeedSequence(seed).spawn(len(problems))
@@ -205,30 +182,30 @@ def _fit_all(problems: list[Problem], plan: LearningPlan, seed: int) -> list[Mod
     workers = min(effective_n_jobs(plan.n_jobs), len(problems))
     require_memory(sizes.max(), float(((sizes / sizes.max()) ** 2).sum()) + 2.1 * workers)
     if workers == 1:
-        return _fit_in_turn(problems, plan, seeds)
+        return _fit_in_turn(fit, problems, plan, seeds)
     # The classes are the parallel work; a progress bar cannot cross processes.
     inner = replace(plan, n_jobs=None, report=None)
-    models: list[Model] = Parallel(n_jobs=plan.n_jobs)(
-        delayed(fit_model)(p, inner, seed=s) for p, s in zip(problems, seeds, strict=True)
+    models: list[FittedModel] = Parallel(n_jobs=plan.n_jobs)(
+        delayed(fit)(p, inner, seed=s) for p, s in zip(problems, seeds, strict=True)
     )
     return models
 
 
-def _fit_in_turn(problems: list[Problem], plan: LearningPlan, seeds: Sequence[Any]) -> list[Model]:
+def _fit_in_turn(fit: Fit, problems: list[Problem], plan: Plan, seeds: Sequence[Any]) -> list[FittedModel]:
     """Fit one after another; after an interruption the rest take the hyperparameters reached."""
-    models: list[Model] = []
+    models: list[FittedModel] = []
     for problem, seed in zip(problems, seeds, strict=True):
         last = models[-1] if models else None
         if last is not None and last.learned is not None and last.learned.interrupted:
             plan = replace(plan, enabled=False)
         if last is not None and not plan.enabled:
             problem = replace(problem, kernel=last.problem.kernel)
-        models.append(fit_model(problem, plan, seed=seed))
+        models.append(fit(problem, plan, seed=seed))
     return models
 
 
 def mean_evidence(
-    models: Sequence[Model], theta: Array, eval_gradient: bool
+    models: Sequence[FittedModel], theta: Array, eval_gradient: bool
 ) -> tuple[np.floating[Any], Array | None]:
     """Return the mean log evidence of the models and its gradient.
 
@@ -249,7 +226,7 @@ def mean_evidence(
     return value, gradients.sum(axis=0) if theta.shape == (n_dims,) else gradients.ravel()
 
 
-def split_theta(models: Sequence[Model], theta: Array) -> list[Array]:
+def split_theta(models: Sequence[FittedModel], theta: Array) -> list[Array]:
     """Return each model's part of theta."""
     shared = len(theta) == models[0].kernel.n_dims
     return [theta] * len(models) if shared else np.split(theta, len(models))

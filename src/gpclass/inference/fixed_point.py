@@ -1,0 +1,142 @@
+"""The fixed point of the methods whose local terms depend on the variances of q.
+
+At given variances (marginal ones, or those of the cavities) a method is a set of curves, whose maximum `find_mode`
+finds with matrix-vector products. The sites found there give new variances, for one factorisation. Means follow the
+variances at once, so the iteration contracts fast, about tenfold per round; Anderson acceleration of the last few
+rounds helps where it does not.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+import numpy as np
+
+from gpclass.core.protocols import Array, Conditioned, Info, Prior, Sites
+from gpclass.inference.newton import Curve, LocalTerms, Mode, find_mode, first_point
+
+MODE_STEPS = 200
+
+
+class VarianceTerms(LocalTerms, Protocol):
+    """A method on one set of data."""
+
+    ascending: bool  # whether the evidence is an objective that every round should raise
+
+    def curve(self, variance: Array) -> Curve:
+        """Return the curves at these variances."""
+
+    def sites(self, mean: Array, slope: Array, curvature: Array) -> Sites:
+        """Return the sites of q."""
+
+    def variance(self, q: Conditioned) -> Array:
+        """Return the variances that the curves need, for the marginals of q."""
+
+    def evidence(self, q: Conditioned) -> float:
+        """Return the log evidence."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FixedPoint:
+    """Where the iteration ended."""
+
+    sites: Sites
+    conditioned: Conditioned
+    evidence: float
+    info: Info
+
+
+def iterate(
+    prior: Prior, terms: VarianceTerms, init: Sites | None, *, tol: float, max_iter: int
+) -> FixedPoint:
+    """Iterate the variances until the sites agree with them to ``tol``.
+
+    Where the evidence is an objective, a round that lowers it is undone by half.
+    """
+    variance = _first_variance(prior, terms, init)
+    start = first_point(prior, terms.curve(variance), init)
+    mixing, best, residual = Mixing(), -np.inf, np.inf
+    for n_iter in range(1, max_iter + 1):
+        inner = max(1e-10, min(1e-3, 0.01 * residual))
+        mode = find_mode(prior, terms, terms.curve(variance), start, tol=inner, max_iter=MODE_STEPS)
+        sites = terms.sites(mode.mean, mode.slope, mode.curvature)
+        q = prior.condition(sites)
+        proposed = terms.variance(q)
+        residual = _disagreement(mode, terms.curve(proposed), q)
+        info = Info(residual <= tol, n_iter, residual)
+        ended = FixedPoint(replace(sites, variance=variance), q, terms.evidence(q), info)
+        if residual <= tol:
+            return ended
+        # A mean found to a decrement of ``inner`` costs the evidence half its square, which is not a fall.
+        fell = ended.evidence < best - inner**2 - 1e-9 * abs(best)
+        if terms.ascending and fell and mixing.can_retreat():
+            variance = mixing.retreat(variance)
+            continue
+        best = ended.evidence
+        variance, start = mixing.advance(variance, proposed, residual), (q.alpha, q.mean)
+    return ended
+
+
+def _first_variance(prior: Prior, terms: VarianceTerms, init: Sites | None) -> Array:
+    if init is not None and init.variance is not None:
+        return init.variance
+    zero = np.zeros(prior.shape)
+    return terms.variance(prior.condition(init if init is not None else Sites(nu=zero, tau=zero)))
+
+
+def _disagreement(mode: Mode, curve: Curve, q: Conditioned) -> float:
+    """Return how far the sites move if the variances do, in units of the posterior's own."""
+    _, slope, curvature = curve(mode.mean)
+    var = q.var()
+    by_tau = np.abs(curvature - mode.curvature) * var
+    by_nu = np.abs(slope - mode.slope) * np.sqrt(var)
+    return float(max(by_tau.max(initial=0.0), by_nu.max(initial=0.0)))
+
+
+@dataclass(slots=True, eq=False)
+class Mixing:
+    """Anderson acceleration of a fixed point x = g(x) of positive numbers, in their logarithms.
+
+    The next x is the combination of the last few g(x) whose combined residual g(x) - x is least. A round
+    that makes matters much worse empties the memory and is damped; good ones lift the damping again.
+    """
+
+    depth: int = 4
+    x: list[Array] = field(default_factory=list)
+    g: list[Array] = field(default_factory=list)
+    last: float = np.inf
+    damping: float = 1.0
+    retreats: int = 0
+
+    def advance(self, variance: Array, proposed: Array, residual: float) -> Array:
+        """Return the next variances, given what came of these."""
+        if residual > 2.0 * self.last:
+            self.x, self.g = [], []
+            self.damping = max(0.1, 0.5 * self.damping)
+        else:
+            self.damping = min(1.0, 1.5 * self.damping)
+        self.last, self.retreats = residual, 0
+        self.x = [*self.x, np.log(variance)][-self.depth :]
+        self.g = [*self.g, np.log(proposed)][-self.depth :]
+        step = self._combine() - self.x[-1]
+        return np.asarray(variance * np.exp(np.clip(self.damping * step, -5.0, 5.0)))
+
+    def retreat(self, variance: Array) -> Array:
+        """Return variances half way back to the last good ones, and empty the memory."""
+        back = np.exp(0.5 * (np.log(variance) + self.x[-1]))
+        self.x, self.g = self.x[-1:], self.g[-1:]
+        self.retreats, self.damping = self.retreats + 1, max(0.1, 0.5 * self.damping)
+        return np.asarray(back)
+
+    def can_retreat(self) -> bool:
+        """Return whether going back may still help: ten halvings are as good as all the way."""
+        return bool(self.x) and self.retreats < 10
+
+    def _combine(self) -> Array:
+        f = np.array([np.ravel(g - x) for x, g in zip(self.x, self.g, strict=True)])
+        if len(f) == 1:
+            return self.g[-1]
+        g = np.array([np.ravel(each) for each in self.g])
+        weights, *_ = np.linalg.lstsq(np.diff(f, axis=0).T, f[-1], rcond=1e-8)
+        return np.asarray(self.g[-1] - (weights @ np.diff(g, axis=0)).reshape(self.g[-1].shape))

@@ -1,0 +1,112 @@
+"""The mean of q at given variances: one Newton search for every method.
+
+A method replaces log p(y_i|f_i) by a function h_i of the mean of data point i, which knows that data point's
+variance: none (Laplace), the marginal one (variational), the cavity's (expectation propagation). The mean maximises
+
+    Psi(alpha) = Σ_i h_i(m_i) - ½ alphaᵀ m,    m = K alpha,
+
+and the sites there have the precision T = -h''(m) and nu = h'(m) + T m. The step from (alpha, m) with residual
+r = h'(m) - alpha is
+
+    (I + T K) d = r,    alpha += d,    m += K d,
+
+and lambda² = rᵀ K d, Newton's decrement, is twice the gain in Psi that remains (R&W algorithm 3.1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+
+from gpclass.core.protocols import AnySites, Array, Info, Prior
+
+# Means -> values, slopes and curvatures of the n functions h, weights included.
+Curve = Callable[[Array], tuple[Array, Array, Array]]
+
+UNKNOWN = Info(False, 0, np.inf)
+ROUNDING = 1e-5  # a decrement below this that no longer falls has met the rounding of K alpha
+STALLED = 0.5  # a smaller reduction of the decrement is none, where the step is Newton's
+
+
+class LocalTerms(Protocol):
+    """The likelihood factors of the data as a method sees them at fixed variances."""
+
+    exact_newton: bool  # whether `step_sites` has the exact second derivatives of the curve
+
+    def step_sites(self, residual: Array, slope: Array, curvature: Array) -> AnySites:
+        """Return the sites whose precision is that of a Newton step, with the residual as nu."""
+
+    def sites(self, mean: Array, slope: Array, curvature: Array) -> AnySites:
+        """Return the sites of q where the curve has this slope and curvature."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Mode:
+    """A point of the search, with the value and the derivatives of the curve there."""
+
+    alpha: Array
+    mean: Array
+    psi: float
+    slope: Array
+    curvature: Array
+    info: Info = UNKNOWN
+
+
+def find_mode(
+    prior: Prior,
+    terms: LocalTerms,
+    curve: Curve,
+    start: tuple[Array, Array],
+    *,
+    tol: float,
+    max_iter: int,
+) -> Mode:
+    """Return the maximum of Psi, each step only as exact as the distance to it deserves."""
+    point = _point(curve, *start)
+    last = np.inf
+    stalled = STALLED if terms.exact_newton else 0.98
+    for n_iter in range(1, max_iter + 1):
+        r = point.slope - point.alpha
+        sites = terms.step_sites(r, point.slope, point.curvature)
+        d, Kd = prior.solve(sites, rtol=min(1e-2, max(1e-9, last)))
+        decrement = max(0.0, float(np.vdot(r, Kd))) ** 0.5
+        if decrement <= tol:
+            return _point(curve, point.alpha + d, point.mean + Kd, Info(True, n_iter, decrement))
+        if decrement < ROUNDING and decrement > stalled * last:
+            return replace(point, info=Info(True, n_iter, decrement))
+        moved = _line_search(curve, point, d, Kd)
+        if moved is None:
+            return replace(point, info=Info(decrement < ROUNDING, n_iter, decrement))
+        point, last = moved, decrement
+    return replace(point, info=Info(False, max_iter, last))
+
+
+def first_point(prior: Prior, curve: Curve, init: AnySites | None) -> tuple[Array, Array]:
+    """Return the mean that the last sites have under this prior, or zero if that is better."""
+    zero: Array = np.zeros(prior.shape)
+    if init is None:
+        return zero, zero
+    alpha, mean = prior.solve(init, rtol=1e-3)
+    better = _point(curve, alpha, mean).psi >= _point(curve, zero, zero).psi
+    return (alpha, mean) if better else (zero, zero)
+
+
+def _point(curve: Curve, alpha: Array, mean: Array, info: Info = UNKNOWN) -> Mode:
+    value, slope, curvature = curve(mean)
+    psi = float(value.sum()) - 0.5 * float(np.vdot(alpha, mean))
+    return Mode(alpha, mean, psi, slope, curvature, info)
+
+
+def _line_search(curve: Curve, point: Mode, d: Array, Kd: Array) -> Mode | None:
+    """Halve the step until Psi does not fall; None if it falls even for the shortest step."""
+    slack = 1e-13 * (1.0 + abs(point.psi))
+    step = 1.0
+    for _ in range(30):
+        moved = _point(curve, point.alpha + step * d, point.mean + step * Kd)
+        if moved.psi >= point.psi - slack:
+            return moved
+        step *= 0.5
+    return None

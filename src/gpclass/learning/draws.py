@@ -1,0 +1,224 @@
+"""Fitting by sampling: the posterior as draws of the latent functions, and of the hyperparameters if asked for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from gpclass.core.hyperpriors import LogScalePrior
+from gpclass.core.linalg import mirrored
+from gpclass.core.protocols import AnySites, Array, Inference, Info
+from gpclass.evidence import annealed_evidence
+from gpclass.inference import Laplace
+from gpclass.learning.fitted import FittedModel
+from gpclass.learning.maximise import Plan
+from gpclass.learning.problem import OneFunction, Problem, pose_classes
+from gpclass.learning.sites import learn_problem
+from gpclass.mcmc import MCMC
+from gpclass.mcmc.chains import array_stats
+from gpclass.mcmc.hyper import HyperModel, PseudoMarginal
+from gpclass.mcmc.hyper_run import Draw, sample_hyper
+from gpclass.mcmc.sampler import whitened
+from gpclass.posteriors.mixture import Component, MixtureProcess
+from gpclass.posteriors.target import Target, make_target
+from gpclass.priors import DensePrior, NotPositiveError
+from gpclass.sampling import Rejection, posterior_by_rejection
+
+HYPER_THIN = 2  # steps for each draw: theta moves less in a step than f at a fixed theta does
+MOST_DRAWS = 1000  # that predictions of several classes average over
+
+
+def fit_by_sampling(problem: Problem, plan: Plan, *, seed: Any = None) -> FittedModel:
+    """Sample f at hyperparameters that are fixed, or learned first by an approximation."""
+    rng = np.random.default_rng(seed)
+    settings: Any = problem.inference
+    posed = _posed(problem, settings.learn_by)
+    learned = learn_problem(posed, plan, rng)
+    if learned is not None:
+        problem, learned = problem.at(learned.theta), replace(learned, warm=None)
+    sample = _rejection if isinstance(settings, Rejection) else _chains
+    return replace(sample(problem, plan, rng), learned=learned)
+
+
+def _posed(problem: Problem, method: Inference) -> Problem:
+    """Return the problem for an approximation: several classes as inference solves them."""
+    one = isinstance(problem.make_prior, OneFunction)
+    posed = problem if one else pose_classes(problem, problem.y)
+    return replace(posed, inference=method if posed.make_prior.elementwise else Laplace())
+
+
+def _covariance(problem: Problem) -> Array:
+    return mirrored(DensePrior(problem.kernel, problem.X).K)
+
+
+def _rejection(problem: Problem, plan: Plan, rng: np.random.Generator) -> FittedModel:
+    settings: Any = problem.inference
+    drawn = posterior_by_rejection(
+        problem.likelihood,
+        _covariance(problem),
+        problem.y,
+        settings.n_draws,
+        rng,
+        weight=problem.weight,
+        max_proposals=settings.max_proposals,
+    )
+    info = Info(True, drawn.n_proposals, 0.0)
+    return replace(_model(problem, drawn.draws, info), evidence=drawn.evidence)
+
+
+def _chains(problem: Problem, plan: Plan, rng: np.random.Generator) -> FittedModel:
+    array_stats()  # raise before the work, not after it
+    settings: Any = problem.inference
+    if isinstance(problem.make_prior, OneFunction):
+        sampler = settings.sampler
+        target = target_at(problem, problem.kernel.theta, sampler.whiten, sampler.jitter, None)
+    else:
+        target = make_target(problem.likelihood, _covariance(problem), problem.y)
+    chains = settings.run(target, rng, plan.report)
+    model = _model(problem, chains.flat(), Info(True, chains.n_draws, 0.0), chains.jitter)
+    evidence = _annealed(problem, target.sites, rng)
+    return replace(model, chains=chains, evidence=evidence, sites=target.sites)
+
+
+def _model(problem: Problem, f: Array, info: Info, jitter: float = 0.0) -> FittedModel:
+    kept = f
+    if f.ndim == 3:
+        kept = f[np.unique(np.linspace(0, len(f) - 1, MOST_DRAWS).round().astype(int))]
+    component = Component(problem.kernel, kept, np.full(len(kept), 1.0 / len(kept)), jitter)
+    return FittedModel(
+        likelihood=problem.likelihood,
+        posterior=MixtureProcess(problem.X, (component,)),
+        kernel=problem.kernel.clone_with_theta(problem.kernel.theta),
+        evidence=None,
+        info=info,
+        problem=problem,
+        draws=f,
+    )
+
+
+def _annealed(problem: Problem, sites: AnySites | None, rng: np.random.Generator) -> float | None:
+    settings: Any = problem.inference
+    if settings.annealing is None or not isinstance(problem.make_prior, OneFunction):
+        return None
+    if sites is None:
+        by = replace(problem, inference=settings.learn_by)
+        sites = by.infer(by.prior(), None).sites
+    return annealed_evidence(
+        problem.likelihood,
+        _covariance(problem),
+        problem.y,
+        sites,
+        weight=problem.weight,
+        n_chains=max(2, settings.annealing),
+        rng=rng,
+    ).value
+
+
+def target_at(problem: Problem, theta: Array, whiten: Inference | None, jitter: float, init: Any) -> Target:
+    """Return the posterior at theta beside its Gaussian approximation by ``whiten``."""
+    prior = DensePrior(problem.kernel.clone_with_theta(theta), problem.X)
+    K = mirrored(prior.K)
+    try:
+        scale = jitter * float(K.trace()) / len(K)
+        target = make_target(problem.likelihood, K, problem.y, None, problem.weight, jitter=scale)
+    except (ValueError, np.linalg.LinAlgError) as error:
+        raise NotPositiveError(str(error)) from None
+    return whitened(target, whiten, prior, init=init)
+
+
+# -------------------------------------------------------------------- theta sampled as well
+
+
+def fit_by_sampling_theta(problem: Problem, plan: Plan, *, seed: Any = None) -> FittedModel:
+    """Sample theta and f together, starting at the most probable theta."""
+    array_stats()
+    rng = np.random.default_rng(seed)
+    settings: Any = problem.inference
+    if not isinstance(settings, MCMC):  # an approximation: what importance sampling starts from
+        settings = MCMC(hyper_sampler=PseudoMarginal(whiten=settings), learn_by=settings)
+    log_prior = LogScalePrior(problem.kernel, problem.hyperprior)  # type: ignore[arg-type]
+    start = replace(problem, inference=settings.learn_by, hyperprior=log_prior)
+    learned = learn_problem(start, plan, rng)
+    chains, draws = sample_hyper(
+        hyper_model(problem, log_prior),
+        settings.hyper_sampler,
+        problem.kernel.theta if learned is None else learned.theta,
+        n_chains=settings.n_chains,
+        n_draws=settings.n_draws,
+        n_warmup=settings.n_warmup,
+        thin=HYPER_THIN * settings.thin,
+        rng=rng,
+        n_jobs=plan.n_jobs,
+        n_whole=settings.n_thetas,
+        report=plan.report,
+    )
+    assert chains.theta is not None
+    components = _components(problem.kernel, draws, settings.n_thetas)
+    return FittedModel(
+        likelihood=problem.likelihood,
+        posterior=MixtureProcess(problem.X, tuple(components)),
+        kernel=problem.kernel.clone_with_theta(chains.theta.mean(axis=(0, 1))),
+        evidence=None,
+        info=Info(True, chains.n_draws, 0.0),
+        problem=replace(problem, inference=settings),  # with its kernel, the centre of the prior
+        learned=None if learned is None else replace(learned, warm=None),
+        draws=chains.flat(),
+        chains=chains,
+    )
+
+
+def hyper_model(problem: Problem, log_prior: LogScalePrior) -> HyperModel:
+    """Return the posterior of theta and f as a sampler sees it."""
+    bounds = log_prior.narrow(problem.kernel.bounds)
+    return HyperModel(at=_At(problem), log_prior=_Value(log_prior), bounds=bounds)
+
+
+def _components(kernel: Any, draws: list[list[Draw]], at_most: int) -> list[Component]:
+    """Return evenly spaced draws of all chains as components; those that share theta are one."""
+    flat = [draw for chain in draws for draw in chain]
+    whole = [draw for draw in flat if draw.f is not None]
+    if 2 * len(whole) < min(at_most, len(flat)):  # interrupted early: better many draws than whole ones
+        whole = [flat[i] for i in np.unique(np.linspace(0, len(flat) - 1, at_most).round().astype(int))]
+    groups: dict[bytes, list[Draw]] = {}
+    for draw in whole:
+        groups.setdefault(draw.theta.tobytes(), []).append(draw)
+    return [_component(kernel, group, len(whole)) for group in groups.values()]
+
+
+def _component(kernel: Any, group: list[Draw], total: int) -> Component:
+    """Return draws of one theta as a component; equal ones, where a chain stayed, are kept once."""
+    counts: dict[bytes, int] = {}
+    kept: dict[bytes, tuple[Array, Array]] = {}
+    for draw in group:
+        f, weight = draw.latents()
+        key = f.tobytes()
+        counts[key] = counts.get(key, 0) + 1
+        kept[key] = f, weight
+    return Component(
+        kernel.clone_with_theta(group[0].theta),
+        np.concatenate([f for f, _ in kept.values()]),
+        np.concatenate([counts[key] * weight for key, (_, weight) in kept.items()]) / total,
+        group[0].jitter,
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _At:
+    """The target as a function of theta; a class, so that it can go to another process."""
+
+    problem: Problem
+
+    def __call__(self, theta: Array, whiten: Inference | None, jitter: float, init: Any) -> Target:
+        return target_at(self.problem, theta, whiten, jitter, init)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Value:
+    """The value of a log density without its gradient."""
+
+    density: LogScalePrior
+
+    def __call__(self, theta: Array) -> float:
+        return self.density(theta)[0]

@@ -1,0 +1,199 @@
+"""A fitted model: a posterior over latent functions, and a likelihood. Every prediction follows from the two."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from scipy.special import logsumexp
+from sklearn.exceptions import ConvergenceWarning
+
+from gpclass.core.objective import Objective
+from gpclass.core.protocols import AnySites, Array, Info, Inputs, Likelihood
+from gpclass.core.registry import stored
+from gpclass.learning import prediction
+from gpclass.learning.maximise import Learned, bound_messages
+from gpclass.learning.problem import Problem
+from gpclass.mcmc.chains import Chains
+from gpclass.posteriors.process import Process
+from gpclass.sampling import pareto_smooth
+from gpclass.sparse.report import InducingReport
+
+DIFFERENCE = 1e-4  # step of a gradient with respect to the inputs, relative to the deviation of each column
+
+
+@stored
+@dataclass(frozen=True, slots=True, eq=False)
+class FittedModel:
+    """Latent functions fitted to data, with everything that is known about the fit.
+
+    What a fit did not produce is None: sites and leave-one-out probabilities with sampling, chains and draws with an
+    approximation, the inducing report with all rows kept. ``kernel`` is a copy that a user may change without harm.
+    """
+
+    likelihood: Likelihood
+    posterior: Process
+    kernel: Any
+    evidence: float | None
+    info: Info
+    problem: Problem
+    learned: Learned | None = None
+    sites: AnySites | None = None
+    latent_sites: AnySites | None = None
+    loo: Array | None = None
+    draws: Array | None = None  # of f at the data, of equal weight: (draws, n) or (draws, n, C)
+    chains: Chains | None = None
+    inducing: InducingReport | None = None
+    objective: Objective | None = field(default=None, metadata={"stored": False})
+
+    @property
+    def models(self) -> Sequence[FittedModel]:
+        """The models of this one: itself."""
+        return (self,)
+
+    @property
+    def n_latents(self) -> int | None:
+        """Number of latent functions; None for the single one of two classes."""
+        return self.posterior.latent_shape[0] if self.posterior.latent_shape else None
+
+    def _noise(self, rng: np.random.Generator | None) -> list[Array]:
+        rng = np.random.default_rng() if rng is None else rng
+        return prediction.normals(self.posterior.weights, self.posterior.latent_shape, rng)
+
+    def log_proba(self, X: Inputs, route: str, rng: np.random.Generator | None = None) -> Array:
+        """Return log class probabilities, shape (n, n_classes)."""
+        if route == "map":
+            return self.likelihood.log_classes(self.posterior.mean(X))
+        n_classes = self.n_latents or 2
+        out, noise = np.empty((len(X), n_classes)), self._noise(rng)
+        for rows, parts in self.posterior.blocks(X):
+            out[rows] = prediction.log_proba(self.likelihood, parts, route, noise)
+        return out
+
+    def mean(self, X: Inputs) -> Array:
+        """Return the mean of f at each row, (n,) or (n, C)."""
+        return self.posterior.mean(X)
+
+    def latent(self, X: Inputs) -> tuple[Array, Array]:
+        """Return mean and variance of f at each row, each (n,) or (n, C)."""
+        mean, cov = self.posterior.latent(X)
+        return mean, cov if self.n_latents is None else np.einsum("icc->ic", cov).copy()
+
+    def covariance(self, X: Inputs) -> tuple[Array, Array]:
+        """Return mean and full covariance of f over the rows; with several functions (n, C, C) at each row."""
+        return self.posterior.covariance(X) if self.n_latents is None else self.posterior.latent(X)
+
+    def sample(self, X: Inputs, n_samples: int, rng: np.random.Generator) -> Array:
+        """Draw f jointly at the rows of X, shape (n, n_samples) or (n, C, n_samples)."""
+        return self.posterior.sample(X, n_samples, rng)
+
+    def marginals(self, X: Inputs, n_samples: int, rng: np.random.Generator) -> Array:
+        """Draw f at each row by itself, (n, n_samples); every row has the same draws and normal numbers."""
+        weight = np.concatenate(self.posterior.weights)
+        chosen = rng.choice(len(weight), size=n_samples, p=weight / weight.sum()) if len(weight) > 1 else 0
+        z = rng.standard_normal(n_samples)
+        out = np.empty((len(X), n_samples))
+        for rows, parts in self.posterior.blocks(X):
+            means, stds = prediction.joined(parts)
+            if len(weight) > 1:
+                means, stds = means[:, chosen], stds[:, chosen]
+            out[rows] = means + stds * z
+        return out
+
+    def interval(self, X: Inputs, level: float, rng: np.random.Generator) -> tuple[Array, Array]:
+        """Return the credible interval of p(y=+1|f), exactly; of each class, (n, C), by Monte Carlo."""
+        prediction.check_level(level)
+        if self.n_latents is None:
+            low, high = np.empty((2, len(X)))
+            for rows, parts in self.posterior.blocks(X):
+                low[rows], high[rows] = prediction.link_interval(self.likelihood, parts, level)
+            return low, high
+        low, high = np.empty((2, len(X), self.n_latents))
+        noise, tails = self._noise(rng), [0.5 - 0.5 * level, 0.5 + 0.5 * level]
+        if len(noise) == 1 and len(self.posterior.weights[0]) == 1:  # antithetic pairs
+            half = noise[0][: len(noise[0]) // 4]
+            noise = [np.concatenate([half, -half])]
+        for rows, parts in self.posterior.blocks(X):
+            for i in range(rows.stop - rows.start):
+                one = [replace(part, mean=part.mean[i : i + 1], cov=part.cov[i : i + 1]) for part in parts]
+                p = np.exp(self.likelihood.log_classes(prediction.class_draws(one, noise)[0]))
+                low[rows.start + i], high[rows.start + i] = np.quantile(p, tails, axis=0)
+        return low, high
+
+    def proba_gradient(self, X: Array, route: str) -> Array:
+        """Return the gradient of p(y=+1|x) with respect to x, (n, d); of each class (n, C, d), by differences."""
+        if self.n_latents is None:
+            out = np.empty(X.shape)
+            for rows, parts in self.posterior.blocks(X):
+                slopes = prediction.part_slopes(self.likelihood, parts, route)
+                out[rows] = self.posterior.input_gradient(X[rows], slopes)
+            return out
+        if len(np.concatenate(self.posterior.weights)) > 1:
+            raise ValueError("Gradients of probabilities by MCMC are for two classes: use an approximation.")
+        gradient = np.empty((len(X), self.n_latents, X.shape[1]))
+        scales = np.asarray(self.problem.X).std(axis=0)
+        for j, scale in enumerate(np.where(scales > 0.0, scales, 1.0)):
+            step = np.zeros(X.shape[1])
+            step[j] = DIFFERENCE * scale
+            up, down = (np.exp(self.log_proba(X + sign * step, route)) for sign in (1.0, -1.0))
+            gradient[:, :, j] = (up - down) / (2.0 * step[j])
+        return gradient
+
+    # ------------------------------------------------------------------ evidence and training rows
+
+    def evidence_at(self, theta: Array, eval_gradient: bool) -> tuple[float, Array | None]:
+        """Return the log evidence at other hyperparameters, and its gradient if asked for."""
+        if self.objective is None:
+            raise ValueError(
+                f"{self.problem.inference!r} gives no evidence at other hyperparameters, or the training rows are "
+                "not kept: fit with an approximation such as inference='vi', to rows in memory."
+            )
+        end = self.objective.evaluate(theta, self.sites, gradient=eval_gradient)
+        if not end.info.converged:
+            warnings.warn(unconverged(self.objective.description, end.info), ConvergenceWarning, stacklevel=4)
+        return end.evidence, end.gradient
+
+    def loo_log_proba(self) -> Array | None:
+        """Return log class probabilities at each data point from the other data points; None if unknown.
+
+        A draw counts for 1 / p(y_i|f_i), smoothed as in PSIS-LOO (Vehtari, Gelman & Gabry 2017); of a
+        data point that stands for several copies one is left out.
+        """
+        if self.draws is None or self.problem.likelihood is None:
+            return self.loo
+        problem, f = self.problem, self.draws
+        y = problem.y
+        log_p = np.asarray(problem.likelihood.log_prob(y, f))
+        counts = problem.make_prior.counts(y, problem.weight)
+        log_p = log_p * (np.minimum(counts, 1.0) if f.ndim == 2 else 1.0 / np.maximum(counts, 1.0))
+        out = np.empty((len(y), self.n_latents or 2))
+        for i in range(len(y)):
+            smoothed, _ = pareto_smooth(-log_p[:, i])
+            L = self.likelihood.log_classes(f[:, i]) + smoothed[:, None]
+            out[i] = logsumexp(L, axis=0) - logsumexp(smoothed)
+        return out
+
+    def shortcomings(self, *, at_bounds: bool) -> Iterator[str]:
+        """Yield a sentence for everything in which the fit fell short."""
+        if self.learned is not None and self.learned.message:
+            yield self.learned.message
+        if not self.info.converged:
+            yield unconverged(repr(self.problem.inference), self.info)
+        if at_bounds and self.learned is not None and (self.chains is None or self.chains.theta is None):
+            yield from bound_messages(self.kernel)
+        if self.chains is not None:
+            if self.chains.interrupted:
+                yield f"Sampling was interrupted: the {self.chains.n_draws} draws so far of each chain are kept."
+            if sentence := self.chains.complaint():
+                yield sentence
+
+
+def unconverged(description: str, info: Info) -> str:
+    """Return the sentence about a method that ran out of iterations."""
+    return (
+        f"{description} did not converge in {info.n_iter} iterations (residual {info.residual:.3g}): "
+        "raise its max_iter (max_iter_predict of the classifier)."
+    )

@@ -1,0 +1,205 @@
+"""A problem is what is fixed while theta moves: the data, the model and the method.
+
+The likelihood decides how the data are laid out for inference: one latent value per row; one per row and class
+(softmax); or the margins of the observed class over the others (multinomial probit), a two-class problem.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from gpclass.core.hyperpriors import Hyperprior, LogScalePrior
+from gpclass.core.objective import Evaluation
+from gpclass.core.protocols import AnySites, Array, Index, Inference, Inputs, Likelihood, Prior, Result
+from gpclass.core.registry import stored
+from gpclass.inference import EP, Laplace
+from gpclass.kernels import CompoundKernel
+from gpclass.likelihoods import MultiProbit, Probit
+from gpclass.priors import ClassPrior, DensePrior, InducingPrior, MarginPrior
+from gpclass.validation import take
+
+PILOT_FROM = 500  # rows from which hyperparameters are first sought on a subset
+
+
+# ------------------------------------------------------------------- priors of a problem
+
+
+@stored
+@dataclass(frozen=True, slots=True, eq=False)
+class OneFunction:
+    """One latent function; with inducing inputs Z the prior is FITC's."""
+
+    Z: Array | None = None
+
+    elementwise = True  # whether sites are one per value that inference sees
+
+    def counts(self, y: Array, weight: Array | None) -> Array:
+        """Return the weight of each data point."""
+        return np.ones(len(y)) if weight is None else weight
+
+    def __call__(self, kernel: Any, X: Inputs) -> Prior:
+        """Return the prior of this kernel at the data."""
+        return DensePrior(kernel, X) if self.Z is None else InducingPrior(kernel, np.asarray(X), self.Z)
+
+
+@stored
+@dataclass(frozen=True, slots=True, eq=False)
+class FunctionPerClass:
+    """One latent function per class; with ``labels`` the margins of those classes over the others."""
+
+    n_classes: int
+    labels: Index | None = None
+
+    @property
+    def elementwise(self) -> bool:
+        """Whether sites are one per value that inference sees."""
+        return self.labels is not None
+
+    def counts(self, y: Array, weight: Array | None) -> Array:
+        """Return the weight of each data point."""
+        out: Array = y.sum(axis=1) if self.labels is None else np.ones(len(self.labels))
+        return out
+
+    def __call__(self, kernel: Any, X: Inputs) -> Prior:
+        """Return the prior of this kernel, or of one kernel per class, at the data."""
+        kernels = kernel.kernels if isinstance(kernel, CompoundKernel) else [kernel]
+        if len(kernels) not in (1, self.n_classes):
+            raise ValueError(
+                f"The CompoundKernel has {len(kernels)} kernels for {self.n_classes} classes: give one for "
+                "each class, or one kernel for all."
+            )
+        if self.labels is None:
+            return ClassPrior(kernels, X, self.n_classes)
+        return MarginPrior(kernels, X, self.n_classes, self.labels)
+
+
+# ------------------------------------------------------------------------------- problems
+
+
+@stored
+@dataclass(frozen=True, slots=True, eq=False)
+class Problem:
+    """Data, kernel, likelihood and method.
+
+    ``y`` holds -1 and +1, or label weights of shape (n, C). ``predictive`` is the likelihood of predictions where that
+    is not the one that inference works with, and ``first`` the position of the first copy of each data point where
+    data points are repeated.
+    """
+
+    X: Inputs
+    y: Array
+    weight: Array | None
+    kernel: Any
+    likelihood: Likelihood
+    inference: Inference
+    hyperprior: Hyperprior | LogScalePrior | None = field(default=None, metadata={"stored": False})
+    make_prior: OneFunction | FunctionPerClass = OneFunction()
+    predictive: Likelihood | None = None
+    first: Index | None = None
+
+    @property
+    def theta(self) -> Array:
+        """Log hyperparameters of the kernel and of the likelihood."""
+        return np.concatenate([self.kernel.theta, self.likelihood.theta])
+
+    @property
+    def bounds(self) -> Array:
+        """Bounds on theta."""
+        return np.concatenate([self.kernel.bounds.reshape(-1, 2), self.likelihood.bounds])
+
+    def at(self, theta: Array) -> Problem:
+        """Return the problem with other hyperparameters; without those of the likelihood it stays as it is."""
+        split = self.kernel.n_dims
+        likelihood = self.likelihood.with_theta(theta[split:]) if len(theta) > split else self.likelihood
+        return replace(self, kernel=self.kernel.clone_with_theta(theta[:split]), likelihood=likelihood)
+
+    def prior(self) -> Prior:
+        """Return the prior in buffers of its own."""
+        return self.make_prior(self.kernel, self.X)
+
+    def infer(self, prior: Prior, init: AnySites | None) -> Result:
+        """Run the method on a prior of this problem."""
+        return self.inference(prior, self.likelihood, self.y, weight=self.weight, init=init)
+
+    @property
+    def copies(self) -> Array:
+        """How many copies each data point stands for: its weight, or one if that is less."""
+        return np.maximum(self.make_prior.counts(self.y, self.weight), 1.0)
+
+
+@dataclass(slots=True, eq=False)
+class SiteObjective:
+    """The evidence of a problem by Gaussian sites; the buffers of the prior are kept between evaluations."""
+
+    problem: Problem
+    _prior: Prior | None = None
+
+    @property
+    def description(self) -> str:
+        """The method and its settings."""
+        return repr(self.problem.inference)
+
+    def evaluate(self, theta: Array, warm: AnySites | None = None, *, gradient: bool = True) -> Evaluation:
+        """Return the evidence at theta; ``warm`` are the sites to start from."""
+        problem = self.problem.at(theta)
+        self._prior = problem.prior() if self._prior is None else self._prior.at(problem.kernel.theta)
+        result = problem.infer(self._prior, warm)
+        slope = None
+        if gradient:
+            slope = self._prior.pullback(result.adjoint())
+            if len(theta) > len(slope):
+                slope = np.concatenate([slope, result.likelihood_gradient()])
+        return Evaluation(result.evidence, slope, result.sites, result.info)
+
+
+# --------------------------------------------------------------------- several classes
+
+
+def pose_classes(problem: Problem, labels: Array) -> Problem:
+    """Return the problem as inference solves it, for label weights of shape (n, C).
+
+    With the multinomial probit a data point of weight k is given k times: its noise is drawn anew for each.
+    """
+    n_classes = labels.shape[1]
+    if not isinstance(problem.likelihood, MultiProbit):
+        return replace(problem, y=labels, weight=None, make_prior=FunctionPerClass(n_classes))
+    rows, codes = np.nonzero(labels)
+    counts = labels[rows, codes]
+    if (counts != np.round(counts)).any():
+        raise ValueError(
+            "The multinomial probit takes whole numbers as weights, and no soft labels: use "
+            "likelihood='softmax' for others."
+        )
+    again = np.repeat(np.arange(len(rows)), counts.astype(int))
+    rows, codes = rows[again], codes[again]
+    repeated = not np.array_equal(rows, np.arange(len(labels)))
+    return replace(
+        problem,
+        X=take(problem.X, rows) if repeated else problem.X,
+        y=np.ones(len(rows) * (n_classes - 1)),
+        weight=None,
+        likelihood=Probit(),
+        make_prior=FunctionPerClass(n_classes, codes),
+        predictive=problem.likelihood,
+        first=np.searchsorted(rows, np.arange(len(labels))) if repeated else None,
+    )
+
+
+def subset(problem: Problem, labels: Array) -> Problem | None:
+    """Return the problem on a third of the rows, where hyperparameters are sought first; None if it is small.
+
+    A third of the rows costs a 27th of the work, and its optimum is near that of all rows.
+    """
+    n = len(labels)
+    if n < PILOT_FROM:
+        return None
+    rows = np.sort(np.random.default_rng(0).permutation(n)[: n // 3])
+    return pose_classes(replace(problem, X=take(problem.X, rows)), labels[rows])
+
+
+def default_method(problem: Problem) -> Inference:
+    """Return the method to learn by and to whiten with, where the user asked for sampling."""
+    return EP() if problem.make_prior.elementwise else Laplace()

@@ -1,0 +1,237 @@
+"""What goes with what: one table of combinations, from which dispatch, error sentences and a page of the docs follow.
+
+A fit is one `Case`: method, likelihood, number of classes, where the rows are, what happens to the hyperparameters.
+`RULES` lists the cases that are not possible, each with its reason; every other case has a strategy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, replace
+from functools import partial
+from typing import Any
+
+from gpclass.core.protocols import AnySites, Array
+from gpclass.data.rows import Data, Rows
+from gpclass.learning.combine import OneVsOne, OneVsRest, fit_one_vs_one, fit_one_vs_rest
+from gpclass.learning.draws import fit_by_sampling, fit_by_sampling_theta
+from gpclass.learning.fitted import FittedModel
+from gpclass.learning.maximise import Plan
+from gpclass.learning.passes import fit_in_passes
+from gpclass.learning.problem import FunctionPerClass, Problem, pose_classes, subset
+from gpclass.learning.sites import fit_by_sites, fit_with_residual
+from gpclass.sparse.settings import Inducing
+
+SAMPLING = ("mcmc", "rejection")
+SEVERAL = ("softmax", "multiprobit")  # likelihoods with a latent function for each class
+
+Model = FittedModel | OneVsRest | OneVsOne
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One combination of options, in the words of the table."""
+
+    method: str  # name of the method; "vi(ep)" for VI(evidence="ep")
+    likelihood: str  # "two classes" for every likelihood with one latent function, else its name
+    rows: str = "all"  # "all" in memory, "inducing" inputs, or in "passes" over a source
+    hyperparameters: str = "learn"  # "learn" | "sample" | "fixed"
+    kernel: str = "one"  # "one" | "per class"
+    inputs: str = "vectors"  # "vectors" | "structured"
+    combine: str = "joint"  # "joint" | "one_vs_rest" | "one_vs_one"
+
+    @property
+    def strategy(self) -> str:
+        """The name of the fitting strategy."""
+        if self.hyperparameters == "sample":
+            return "sampling f and theta"
+        if self.method in SAMPLING:
+            return "sampling f"
+        if self.rows == "passes" or (self.rows == "inducing" and self.method == "vi"):
+            return "passes over the rows"
+        return "sites with inducing inputs" if self.rows == "inducing" else "sites"
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """Cases that are not possible: those whose options are among the given ones, and why."""
+
+    why: str
+    when: Mapping[str, tuple[str, ...]]
+
+    def applies(self, case: Case) -> bool:
+        """Return whether the rule refuses a case."""
+        return all(getattr(case, option) in values for option, values in self.when.items())
+
+
+RULES = (
+    Rule(
+        "EP of three classes or more in one model needs likelihood='multiprobit' (or 'probit'): softmax has no "
+        "closed tilted moments",
+        {"method": ("ep",), "likelihood": ("softmax",)},
+    ),
+    Rule("VI(evidence='ep') is for two classes: use VI() or EP()", {"method": ("vi(ep)",), "likelihood": SEVERAL}),
+    Rule(
+        "hyperparameters='sample' goes with inference='mcmc' or an approximation, not with rejection",
+        {"method": ("rejection",), "hyperparameters": ("sample",)},
+    ),
+    Rule(
+        "hyperparameters='sample' is for two classes at a time: use multi_class='one_vs_rest'",
+        {"hyperparameters": ("sample",), "likelihood": SEVERAL},
+    ),
+    Rule(
+        "sampling needs one kernel for all classes, not a CompoundKernel",
+        {"method": SAMPLING, "kernel": ("per class",)},
+    ),
+    Rule(
+        "sampling f needs all rows in memory: use an approximation, or inducing=None",
+        {"method": SAMPLING, "rows": ("inducing", "passes")},
+    ),
+    Rule(
+        "sampling the hyperparameters needs all rows in memory: use hyperparameters='learn', or inducing=None",
+        {"hyperparameters": ("sample",), "rows": ("inducing", "passes")},
+    ),
+    Rule(
+        "VI(evidence='ep') has no form with inducing inputs: use VI() or EP()",
+        {"method": ("vi(ep)",), "rows": ("inducing", "passes")},
+    ),
+    Rule(
+        "passes over rows that are not in memory need inference='vi'",
+        {"method": ("laplace", "ep", "custom"), "rows": ("passes",)},
+    ),
+    Rule(
+        "inducing inputs for three classes or more in one model need inference='vi': use that, or "
+        "multi_class='one_vs_rest'",
+        {"method": ("laplace", "ep", "custom"), "rows": ("inducing",), "likelihood": SEVERAL},
+    ),
+    Rule(
+        "the multinomial probit has no form with inducing inputs: use likelihood='softmax' (or 'logit'), or "
+        "multi_class='one_vs_rest'",
+        {"likelihood": ("multiprobit",), "rows": ("inducing", "passes")},
+    ),
+    Rule(
+        "inducing inputs need one kernel for all classes: give one kernel, or use inducing=None",
+        {"kernel": ("per class",), "rows": ("inducing", "passes")},
+    ),
+    Rule(
+        "inducing inputs need rows of numbers: use inducing=None for structured inputs",
+        {"inputs": ("structured",), "rows": ("inducing", "passes")},
+    ),
+    Rule(
+        "rows that are not in memory are fitted in one model: use multi_class='joint'",
+        {"combine": ("one_vs_rest", "one_vs_one"), "rows": ("passes",)},
+    ),
+    Rule(
+        "a likelihood with a latent function for each class goes with multi_class='joint'",
+        {"combine": ("one_vs_rest", "one_vs_one"), "likelihood": SEVERAL},
+    ),
+)
+
+
+def refusal(case: Case) -> str | None:
+    """Return why a case is not possible, or None if it is.
+
+    Examples
+    --------
+    >>> refusal(Case("ep", "softmax"))[:35]
+    'EP of three classes or more in one '
+    >>> refusal(Case("vi", "softmax", rows="passes")) is None
+    True
+    """
+    return next((rule.why for rule in RULES if rule.applies(case)), None)
+
+
+def table() -> list[dict[str, str]]:
+    """Return every combination of method, likelihood, rows and hyperparameters with its strategy or refusal."""
+    out = []
+    for method in ("laplace", "ep", "vi", "vi(ep)", *SAMPLING):
+        for likelihood in ("two classes", *SEVERAL):
+            for rows in ("all", "inducing", "passes"):
+                for hyperparameters in ("learn", "sample"):
+                    case = Case(method, likelihood, rows, hyperparameters)
+                    why = refusal(case)
+                    options = {f.name: getattr(case, f.name) for f in fields(Case)[:4]}
+                    out.append(options | {"strategy": "" if why else case.strategy, "why": why or ""})
+    return out
+
+
+# --------------------------------------------------------------------------------- dispatch
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Task:
+    """A case with its data: what a strategy needs to fit."""
+
+    case: Case
+    problem: Problem
+    plan: Plan
+    n_classes: int
+    labels: Array  # classes by position, (n,), or label weights, (n, C); empty for rows in passes
+    seed: int
+    settings: Inducing | None = None
+    data: Data | None = None  # the rows of a source; None if the problem has them
+    init: AnySites | None = None
+
+
+def fit(task: Task) -> Model:
+    """Fit a model with the strategy of the case."""
+    why = refusal(task.case)
+    if why is not None:
+        raise ValueError(f"{why[0].upper()}{why[1:]}.")
+    if task.case.combine != "joint":
+        combine: Callable[..., Model] = {"one_vs_rest": fit_one_vs_rest, "one_vs_one": fit_one_vs_one}[
+            task.case.combine
+        ]
+        one = partial(_fit_one, strategy=task.case.strategy, settings=task.settings)
+        return combine(one, task.problem, task.labels, task.n_classes, task.plan, task.seed)
+    if task.case.likelihood in SEVERAL:
+        return _fit_classes(task)
+    return _fit_one(
+        task.problem,
+        task.plan,
+        seed=task.seed,
+        strategy=task.case.strategy,
+        settings=task.settings,
+        data=task.data,
+        init=task.init,
+    )
+
+
+def _fit_one(
+    problem: Problem,
+    plan: Plan,
+    *,
+    seed: Any,
+    strategy: str,
+    settings: Inducing | None = None,
+    data: Data | None = None,
+    init: AnySites | None = None,
+) -> FittedModel:
+    """Fit one latent function."""
+    if strategy == "passes over the rows":
+        rows = Rows(problem.X, problem.y, problem.weight) if data is None else data
+        return fit_in_passes(problem, rows, 1, plan, settings or Inducing(), seed=seed)
+    if strategy == "sites with inducing inputs":
+        return fit_with_residual(problem, plan, settings or Inducing(), seed=seed)
+    if strategy == "sampling f":
+        return fit_by_sampling(problem, plan, seed=seed)
+    if strategy == "sampling f and theta" and problem.kernel.n_dims > 0:
+        return fit_by_sampling_theta(problem, plan, seed=seed)
+    return fit_by_sites(problem, plan, init=init, seed=seed)
+
+
+def _fit_classes(task: Task) -> FittedModel:
+    """Fit one latent function for each class, all of them together."""
+    problem, plan = task.problem, task.plan
+    if task.case.strategy == "passes over the rows":
+        rows = Rows(problem.X, task.labels) if task.data is None else task.data
+        return fit_in_passes(
+            problem, rows, task.n_classes, plan, task.settings or Inducing(), seed=task.seed
+        )
+    if task.case.strategy == "sampling f":
+        layout = FunctionPerClass(task.n_classes)
+        problem = replace(problem, y=task.labels, weight=None, make_prior=layout)
+        return fit_by_sampling(problem, plan, seed=task.seed)
+    posed = pose_classes(problem, task.labels)
+    init = task.init if task.init is not None and task.init.nu.shape == posed.y.shape else None
+    return fit_by_sites(posed, plan, init=init, coarse=subset(problem, task.labels), seed=task.seed)

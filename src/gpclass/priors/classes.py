@@ -1,0 +1,248 @@
+"""The prior over several latent functions, one per class: N(f | 0, K_c) for each class c.
+
+Sites may be independent over the classes (`Sites` of shape (n, C)) or coupled (`CoupledSites`); `factors` has the
+algebra of both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from scipy.linalg import blas
+
+from gpclass.core.linalg import clear_upper, conjugate_gradient, matmul_transposed, require_memory, row_tiles
+from gpclass.core.protocols import Adjoint, AnySites, Array, Conditioned, CoupledSites, Inputs, Sites
+from gpclass.kernels import pullback, pullback_diag
+from gpclass.posteriors.classes import ClassProcesses
+from gpclass.priors.conditioned import owned
+from gpclass.priors.dense import fill_lower
+from gpclass.priors.factors import CoupledFactors, IndependentFactors
+from gpclass.priors.lowrank import ORDER, LowRank, nystrom_root
+
+CG_STEPS = 120  # beyond, a factorisation is cheaper
+# Another digit of a step costs passes over all matrices; with three, Newton still gains three per step.
+LOOSEST = 1e-3
+
+
+class ClassPrior:
+    """Independent priors for C latent functions, of one kernel or of one each.
+
+    Parameters
+    ----------
+    kernels : sequence of kernels
+        One, shared by all functions, or C of them.
+    X : inputs
+    n_classes : int
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gpclass.kernels import RBF
+    >>> prior = ClassPrior([4.0 * RBF(1.0)], np.array([[0.0], [1.0]]), 3)
+    >>> prior.multiply(np.eye(2, 3)).round(4)
+    array([[4.    , 2.4261, 0.    ],
+           [2.4261, 4.    , 0.    ]])
+    """
+
+    def __init__(self, kernels: Sequence[Any], X: Inputs, n_classes: int) -> None:
+        n = len(X)
+        require_memory(n, n_classes + len(kernels) + 4.0)
+        # One block for all that is n x n: the allocator would not give smaller ones back.
+        space = np.empty((len(kernels) + n_classes + 2, n, n))
+        self._fill(list(kernels), X, list(space[: len(kernels)]), space[len(kernels) :])
+
+    def _fill(self, kernels: list[Any], X: Inputs, Ks: list[Array], space: Array) -> None:
+        self.kernels, self.X, self.Ks, self._space = kernels, X, Ks, space
+        self._roots: list[Array] | None = None
+        for kernel, K in zip(kernels, Ks, strict=True):
+            fill_lower(kernel, X, K)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Shape of the latent values: data points and classes."""
+        return len(self.X), len(self._space) - 2
+
+    def at(self, theta: Array) -> ClassPrior:
+        """Return the prior at theta, in the buffers of this one, which must not be used again."""
+        sizes = np.cumsum([kernel.n_dims for kernel in self.kernels])[:-1]
+        kernels = [k.clone_with_theta(t) for k, t in zip(self.kernels, np.split(theta, sizes), strict=True)]
+        moved = object.__new__(ClassPrior)
+        moved._fill(kernels, self.X, self.Ks, self._space)
+        return moved
+
+    def latent_sites(self, sites: AnySites) -> AnySites:
+        """Return the sites themselves, which are on the latent functions."""
+        return sites
+
+    def multiply(self, F: Array) -> Array:
+        """Return K_c f_c for each column of F, shape (n, C)."""
+        if len(self.Ks) == 1:
+            out: Array = blas.dsymm(1.0, self.Ks[0].T, np.asfortranarray(F), lower=0)
+            return out
+        return np.stack([blas.dsymv(1.0, K.T, F[:, c], lower=0) for c, K in enumerate(self.Ks)], axis=1)
+
+    def solve(self, sites: AnySites, rtol: float) -> tuple[Array, Array]:
+        """Return alpha = (I + W K)⁻¹ nu and the mean K alpha, shape (n, C).
+
+        With W = Q Qᵀ, alpha = nu - Q x where (I + Qᵀ K Q) x = Qᵀ K nu.
+        """
+        nu, K_nu = sites.nu, self.multiply(sites.nu)
+
+        def apply(x: Array) -> Array:
+            X = x.reshape(nu.shape)
+            return np.ravel(X + sites.root_transposed(self.multiply(sites.root(X))))
+
+        x = conjugate_gradient(
+            apply,
+            np.ravel(sites.root_transposed(K_nu)),
+            self.preconditioner(sites).precondition,
+            energy=float(np.vdot(nu, K_nu)),
+            rtol=max(rtol, LOOSEST),
+            max_iter=CG_STEPS,
+        )
+        step = self.factor(sites).solve(K_nu) if x is None else sites.root(x.reshape(nu.shape))
+        alpha = nu - step
+        return alpha, self.multiply(alpha)
+
+    def preconditioner(self, sites: AnySites) -> LowRank:
+        """Return a low-rank approximation of the factors for these sites."""
+        if self._roots is None:
+            rank = max(16, ORDER // self.shape[1])
+            self._roots = [nystrom_root(K, rank) for K in self.Ks]
+        return LowRank(self._roots, sites)
+
+    def factor(self, sites: AnySites) -> IndependentFactors:
+        """Return the factors for the precision of these sites; earlier ones must not be used again."""
+        if isinstance(sites, CoupledSites):
+            return CoupledFactors(self.Ks, sites.a, self._space)
+        return IndependentFactors(self.Ks, sites.tau, self._space)
+
+    def condition(self, sites: AnySites) -> ClassConditioned:
+        """Return q for the sites."""
+        if isinstance(sites, CoupledSites):
+            return CoupledConditioned(self, sites)
+        return ClassConditioned(self, sites, IndependentFactors(self.Ks, sites.tau, self._space))
+
+    def pullback(self, adjoint: Adjoint) -> Array:
+        """Return Σ_ij G_ij ∂K_ij/∂theta over all functions."""
+        q = owned(self, adjoint.conditioned, ClassConditioned)
+        return self.pull(q.factors, *adjoint.factors())
+
+    def pull(self, factors: IndependentFactors, lefts: list[Array], rights: list[Array]) -> Array:
+        """Return dtheta for G_c = ½(Σ left_c right_cᵀ - R_cc), lefts and rights of shape (n, C)."""
+        if len(self.Ks) == 1:
+            G = matmul_transposed(np.hstack(lefts), np.hstack(rights))
+            factors.subtract_all_R(G)
+            return self._pull_one(self.kernels[0], self.Ks[0], G)
+        total = []
+        for c, (kernel, K) in enumerate(zip(self.kernels, self.Ks, strict=True)):
+            left, right = (np.stack([part[:, c] for part in parts], axis=1) for parts in (lefts, rights))
+            G = matmul_transposed(left, right)
+            factors.subtract_R(c, G)
+            total.append(self._pull_one(kernel, K, G))
+        return np.concatenate(total)
+
+    def _pull_one(self, kernel: Any, K: Array, G: Array) -> Array:
+        """Return Σ_ij ½ G_ij ∂K_ij/∂theta: the strictly lower triangle counts twice."""
+        out: Array = pullback_diag(kernel, self.X, 0.5 * G.diagonal())
+        for rows in row_tiles(len(K)):
+            tile = np.ascontiguousarray(G[rows, : rows.stop])
+            tile[:, rows] = np.tril(tile[:, rows], -1)
+            out += pullback(kernel, self.X[rows], self.X[: rows.stop], tile, K=K[rows, : rows.stop])
+        return out
+
+    def posterior(self, conditioned: Conditioned) -> ClassProcesses:
+        """Return q as a process over all inputs; the prior is used up."""
+        q = owned(self, conditioned, ClassConditioned)
+        return self.processes(q.alpha, q.factors)
+
+    def processes(self, alpha: Array, factors: IndependentFactors) -> ClassProcesses:
+        """Return the process of q with these coefficients and factors."""
+        root = None
+        if isinstance(factors, CoupledFactors):
+            root = factors.L
+            clear_upper(root)
+        return ClassProcesses(tuple(self.kernels), self.X, alpha, factors.V, root)
+
+
+class ClassConditioned:
+    """q over f for sites that are independent over the classes; ``half_logdet`` is ½ log|I + K W|."""
+
+    def __init__(self, prior: ClassPrior, sites: AnySites, factors: IndependentFactors) -> None:
+        self.prior, self.factors, self._sites = prior, factors, sites
+        alpha = self._reduce(sites.nu)
+        alpha = alpha + self._reduce(sites.nu - alpha - self._times_W(prior.multiply(alpha)))
+        self.alpha: Array = alpha
+        self.mean: Array = prior.multiply(alpha)
+        self.half_logdet = factors.half_logdet
+
+    def _times_W(self, v: Array) -> Array:
+        return Sites(v, self.factors.a).times(v)  # no flatter than the factors can bear
+
+    def _reduce(self, r: Array) -> Array:
+        """Return (I + W K)⁻¹ r."""
+        return r - self.factors.solve(self.prior.multiply(r))
+
+    def var(self, tiny: float = 0.0) -> Array:
+        """Return the marginal variances, shape (n, C)."""
+        return np.maximum(self.factors.variances(), 1e-12)
+
+    def inverse_diagonal(self) -> Array:
+        """Return the diagonal of B⁻¹, 1 - a v."""
+        out: Array = 1.0 - self.factors.a * self.var()
+        return out
+
+    def multiply_K(self, v: Array) -> Array:
+        """Return K v."""
+        return self.prior.multiply(v)
+
+    def multiply_R(self, v: Array) -> Array:
+        """Return R v."""
+        return self.factors.solve(v)
+
+    def covariances(self) -> Array:
+        """Return the covariances of the latent values of each data point, shape (n, C, C)."""
+        return self.var()[:, :, None] * np.eye(self.alpha.shape[1])
+
+    def left_out(self, copies: Array) -> tuple[Array, Array]:
+        """Return mean and covariance of each data point's latent values without one copy of its site."""
+        return leave_out(self.mean, self.covariances(), self._sites, copies)
+
+
+class CoupledConditioned(ClassConditioned):
+    """q over f for coupled sites; its variances are C x C matrices."""
+
+    factors: CoupledFactors
+
+    def __init__(self, prior: ClassPrior, sites: CoupledSites) -> None:
+        factors = CoupledFactors(prior.Ks, sites.a, prior._space)
+        super().__init__(prior, sites, factors)
+        self.half_logdet -= 0.5 * float(np.log(factors.a.sum(axis=1)).sum())
+
+    def _times_W(self, v: Array) -> Array:
+        return CoupledSites(v, self.factors.a).times(v)
+
+    def var(self, tiny: float = 0.0) -> Array:
+        """Return the covariances of the latent values of each data point, shape (n, C, C)."""
+        return self.covariances()
+
+    def covariances(self) -> Array:
+        """Return the covariances of the latent values of each data point, shape (n, C, C)."""
+        return self.factors.marginals()[0]
+
+
+def leave_out(mean: Array, cov: Array, sites: AnySites, copies: Array) -> tuple[Array, Array]:
+    """Return mean and covariance of each data point's latent values without one copy of its site.
+
+    cov_c⁻¹ = cov⁻¹ - W, so cov_c = (I - cov W)⁻¹ cov and m_c = (I - cov W)⁻¹ (m - cov nu).
+    """
+    C = mean.shape[1]
+    W = np.stack([np.stack([sites.block(c, d) for d in range(C)], axis=1) for c in range(C)], axis=1)
+    W /= copies[:, None, None]
+    nu = sites.nu / copies[:, None]
+    right = np.concatenate([cov, (mean - np.einsum("icd,id->ic", cov, nu))[:, :, None]], axis=2)
+    out = np.linalg.solve(np.eye(C) - cov @ W, right)
+    cavity: Array = 0.5 * (out[:, :, :-1] + out[:, :, :-1].transpose(0, 2, 1))
+    return out[:, :, -1], cavity

@@ -1,0 +1,84 @@
+"""What every prior times elementwise sites has in common."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, TypeVar
+
+import numpy as np
+
+from gpclass.core.linalg import matmul
+from gpclass.core.protocols import Array
+
+T = TypeVar("T")
+
+
+def owned(prior: object, conditioned: object, kind: type[T]) -> T:
+    """Return the conditioned prior, or raise if it did not come from this prior."""
+    if not isinstance(conditioned, kind) or getattr(conditioned, "prior", None) is not prior:
+        raise TypeError("This prior was given the result of another prior's condition().")
+    return conditioned
+
+
+def not_finite(kernel: Any) -> ValueError:
+    """Return the error of a kernel whose values are not finite."""
+    return ValueError(
+        f"The kernel {kernel} gave values that are not finite on the training inputs: "
+        "check its hyperparameters, their bounds and the scale of the inputs."
+    )
+
+
+class ElementwiseConditioned(ABC):
+    """q(f) ∝ prior x Π exp(nu f - tau f² / 2); subclasses set ``alpha``, ``mean`` and ``half_logdet``."""
+
+    __slots__ = ("alpha", "half_logdet", "mean")
+    alpha: Array
+    mean: Array
+    half_logdet: float
+
+    @abstractmethod
+    def var(self, tiny: float = 1e-5) -> Array:
+        """Return the marginal variances of q at the data."""
+
+    @abstractmethod
+    def inverse_diagonal(self) -> Array:
+        """Return the diagonal of B⁻¹, which is 1 - tau v."""
+
+    @abstractmethod
+    def multiply_K(self, v: Array) -> Array:
+        """Return K v."""
+
+    @abstractmethod
+    def multiply_R(self, v: Array) -> Array:
+        """Return R v, R = S B⁻¹ S."""
+
+    def cavity(self, copies: Array, tiny: float = 1e-5) -> tuple[Array, Array]:
+        """Return mean and variance of each marginal of q without one of ``copies`` equal shares of its site.
+
+        1/v_c = 1/v - tau/c, and tau v = 1 - [B⁻¹]_ii, so v_c = v c / (c - 1 + [B⁻¹]_ii) without cancellation; of
+        alpha = nu - tau m the share alpha/c goes, so m_c = m - v_c alpha / c.
+        """
+        var = self.var(tiny) * copies / (copies - 1.0 + self.inverse_diagonal())
+        return self.mean - var * self.alpha / copies, var
+
+    def left_out(self, copies: Array) -> tuple[Array, Array]:
+        """Return mean and variance of each latent value without one copy of its data point."""
+        return self.cavity(copies, tiny=1e-9)
+
+    def dense_K(self) -> Array:
+        """Return the prior covariance."""
+        return np.stack([self.multiply_K(e) for e in np.eye(len(self.mean))], axis=1)
+
+    def dense_R(self) -> Array:
+        """Return the matrix R."""
+        return np.stack([self.multiply_R(e) for e in np.eye(len(self.mean))], axis=1)
+
+    def dense_M(self) -> Array:
+        """Return M = I - K R."""
+        M = -matmul(self.dense_K(), self.dense_R())
+        M.ravel()[:: len(M) + 1] += 1.0
+        return M
+
+    def dense_covariance(self) -> Array:
+        """Return the covariance of q, M K."""
+        return matmul(self.dense_M(), self.dense_K())

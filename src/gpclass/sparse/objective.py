@@ -1,0 +1,102 @@
+"""The variational bound with inducing inputs as a function of theta: one evaluation is a few passes over the data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from gpclass.core.objective import Evaluation
+from gpclass.core.protocols import Array, Info, Likelihood
+from gpclass.priors.basis import make_basis
+from gpclass.sparse.engine import Engine, Fit, Q
+
+STEP = 1e-3  # of a difference with respect to a likelihood parameter
+
+
+@dataclass(slots=True, eq=False)
+class PassObjective:
+    """The bound at the inducing inputs Z, q being iterated to convergence from the last one at every theta.
+
+    Parameters
+    ----------
+    engine : Engine
+        The data and the likelihood.
+    kernel : kernel
+    Z : array of shape (M, d)
+    jitter : float
+        Relative to the prior variance.
+    tol : float
+        Nats that another pass may still gain.
+    max_passes, later_passes : int
+        Largest number of passes at the first theta, and at later ones, where q is never far off.
+    start : Q, optional
+        q to begin with.
+    watch : callable, optional
+        Called with the fit of every evaluation, for checkpoints and curves of progress.
+    after : callable, optional
+        Called with theta and the next q after every pass.
+
+    ``theta`` is where the last evaluation was.
+    """
+
+    engine: Engine
+    kernel: Any
+    Z: Array
+    jitter: float
+    tol: float = 1e-6
+    max_passes: int = 50
+    later_passes: int = 50
+    start: Q | None = None
+    watch: Callable[[Fit], None] | None = None
+    after: Callable[[Array, Q], None] | None = None
+    theta: Array | None = None
+    _evaluated: bool = False
+
+    @property
+    def description(self) -> str:
+        """The method, for messages."""
+        return "Variational inference with inducing inputs"
+
+    def fit_at(self, theta: Array, q: Q | None, *, gradient: bool, inputs: bool = False) -> Fit:
+        """Return q at theta after as many passes as it takes."""
+        kernel, likelihood, others = self._model(theta, gradient)
+        self.theta, after = theta, self.after
+        keep = None if after is None else (lambda _, q: after(theta, q))
+        engine = replace(self.engine, likelihood=likelihood, after=keep)
+        passes = self.later_passes if self._evaluated else self.max_passes
+        self._evaluated = True
+        return engine.converge(
+            make_basis(kernel, self.Z, self.jitter),
+            q,
+            tol=self.tol,
+            max_passes=passes,
+            gradient=gradient,
+            inputs=inputs,
+            others=others,
+        )
+
+    def _model(self, theta: Array, gradient: bool) -> tuple[Any, Likelihood, tuple[Likelihood, ...]]:
+        """Return kernel and likelihood at theta, and the likelihoods nearby that a gradient needs."""
+        split, likelihood = self.kernel.n_dims, self.engine.likelihood
+        kernel, rest = self.kernel.clone_with_theta(theta[:split]), theta[split:]
+        if not len(rest):
+            return kernel, likelihood, ()
+        likelihood = likelihood.with_theta(rest)
+        steps = STEP * np.eye(len(rest)) if gradient else ()
+        others = tuple(likelihood.with_theta(rest + sign * e) for e in steps for sign in (1.0, -1.0))
+        return kernel, likelihood, others
+
+    def evaluate(self, theta: Array, warm: Fit | None = None, *, gradient: bool = True) -> Evaluation:
+        """Return the bound at theta, starting from the q after another fit."""
+        fit = self.fit_at(theta, self.start if warm is None else warm.next_q, gradient=gradient)
+        slope = fit.gradient
+        if slope is not None and len(fit.others):
+            up, down = fit.others[0::2], fit.others[1::2]
+            slope = np.concatenate([slope, (up - down) / (2.0 * STEP)])
+        if self.watch is not None:
+            self.watch(fit)
+        # That q may lack a few nats while theta moves is intended; the strategy judges the last fit.
+        return Evaluation(fit.bound, slope, fit, Info(True, fit.passes, fit.gap))

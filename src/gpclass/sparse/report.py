@@ -1,0 +1,25 @@
+"""What a fitted model with inducing inputs keeps of its fit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gpclass.core.protocols import Array
+from gpclass.core.registry import stored
+from gpclass.sparse.engine import Q
+
+
+@stored
+@dataclass(frozen=True, slots=True, eq=False)
+class InducingReport:
+    """q(u) at the inducing inputs, and what the fit cost."""
+
+    Z: Array
+    q: Q
+    next_q: Q  # one natural-gradient step further
+    n_rows: int
+    n_inducing: int
+    passes: int
+    seconds: float
+    residual: float  # mean prior variance that the inducing inputs do not explain
+    jitter: float
