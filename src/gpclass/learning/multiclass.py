@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from gpclass.core.linalg import require_memory
 from gpclass.core.protocols import Array, Inputs
+from gpclass.data.rows import Rows
 from gpclass.learning.fitting import Model, fit_model
 from gpclass.learning.joint import JointModel, fit_joint
 from gpclass.learning.joint_sampled import JointSampledModel, fit_joint_sampled
@@ -22,7 +23,6 @@ from gpclass.learning.prediction import N_DRAWS, check_level
 from gpclass.likelihoods import Logit, MultiProbit, Probit, Softmax
 from gpclass.mcmc import MCMC
 from gpclass.sampling import Rejection
-from gpclass.sparse.learn import Rows
 from gpclass.sparse.model import fit_joint_stream
 from gpclass.validation import take
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from scipy.linalg import lapack
@@ -20,20 +20,10 @@ from scipy.linalg import lapack
 from gpclass.core.hyperpriors import Hyperprior, LogScalePrior
 from gpclass.core.linalg import clear_upper, matmul, matvec, mirrored
 from gpclass.core.protocols import Array
+from gpclass.data.rows import Data
 from gpclass.posteriors.gaussian import Posterior
 from gpclass.priors.basis import JITTER, Basis, make_basis, process, pull_basis, times_lower
 from gpclass.sparse.sums import Step, Sums
-
-
-class Data(Protocol):
-    """Rows, wherever they are."""
-
-    @property
-    def n_rows(self) -> int:
-        """Return the number of rows."""
-
-    def total(self, step: Step) -> Sums:
-        """Return the sums over all rows, in the same order of blocks every time."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

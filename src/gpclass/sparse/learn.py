@@ -16,46 +16,17 @@ import numpy as np
 from gpclass.core.hyperpriors import Hyperprior, LogScalePrior
 from gpclass.core.optimisers import from_afar, from_nearby
 from gpclass.core.protocols import Array
+from gpclass.data.rows import Data, Rows
 from gpclass.learning.maximise import History, Learned
 from gpclass.priors.basis import Basis, greedy, make_basis
 from gpclass.sparse.checkpoint import State, keep, resume
-from gpclass.sparse.engine import Bound, Data, Engine, Fit, Q
+from gpclass.sparse.engine import Bound, Engine, Fit, Q
 from gpclass.sparse.settings import Inducing
-from gpclass.sparse.sums import Sums, add_up
 
 FEW = 300  # inducing inputs of the first stage
 CANDIDATES = 5  # rows that the greedy choice looks at, times the inducing inputs
 FTOL = 1e-4  # relative gain at which the stages on some rows end
 GAP = 0.3  # nats to which q is settled while learning on them
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Rows:
-    """Data in memory, as `Data`."""
-
-    X: Array
-    y: Array
-    weight: Array | None = None
-
-    @property
-    def n_rows(self) -> int:
-        """Number of rows."""
-        return len(self.X)
-
-    def total(self, step: Any) -> Sums:
-        """Return the sums over all rows."""
-        return add_up(step, self.X, self.y, self.weight)
-
-    def sample(self, n: int, rng: np.random.Generator) -> Rows:
-        """Return some rows, drawn without replacement."""
-        if n >= len(self.X):
-            return self
-        return self.take(rng.permutation(len(self.X))[:n])
-
-    def take(self, rows: Any) -> Rows:
-        """Return the rows numbered so."""
-        weight = None if self.weight is None else self.weight[rows]
-        return Rows(self.X[rows], self.y[rows], weight)
 
 
 @dataclass(slots=True, eq=False)
@@ -125,7 +96,7 @@ def choose(task: Task, kernel: Any, rows: Rows, most: int, rng: np.random.Genera
 
 def _fixed(task: Task, rng: np.random.Generator) -> State:
     """Return where to start with the kernel as given: q from some rows."""
-    rows = _sample(task, task.settings.rows[1], rng)
+    rows = task.data.sample(task.settings.rows[1], rng)
     Z = choose(task, task.kernel, rows, task.settings.most, rng)
     return State(task.kernel.theta, Z, _settled(task, task.kernel, rows, Z), None)
 
@@ -137,15 +108,10 @@ def _settled(task: Task, kernel: Any, rows: Rows, Z: Array) -> Q | None:
     return task.engine(rows).settle(basis, tol=1.0, max_passes=10).next_q
 
 
-def _sample(task: Task, n: int, rng: np.random.Generator) -> Rows:
-    rows = task.data.sample(n, rng)  # type: ignore[attr-defined]
-    return rows if isinstance(rows, Rows) else Rows(*rows)
-
-
 def _first_stages(task: Task, rng: np.random.Generator) -> State:
     """Return hyperparameters, inducing inputs and q from some of the rows."""
     few, more = task.settings.rows
-    rows = _sample(task, more, rng)
+    rows = task.data.sample(more, rng)
     start = np.clip(task.kernel.theta, *task.bounds().T)
     first = rows.take(np.arange(min(few, rows.n_rows)))
     Z = choose(task, task.kernel.clone_with_theta(start), first, min(FEW, task.settings.most), rng)

@@ -11,6 +11,7 @@ import numpy as np
 
 from gpclass.core.linalg import require_memory
 from gpclass.core.protocols import Array, Info, Inputs, Sites
+from gpclass.data.rows import Rows
 from gpclass.inference import VI
 from gpclass.kernels import diag, matrix
 from gpclass.learning.joint import JointModel
@@ -21,7 +22,7 @@ from gpclass.posteriors.gaussian import BLOCK, Posterior
 from gpclass.priors.basis import make_basis, process
 from gpclass.priors.inducing import InducingPrior
 from gpclass.sparse.engine import Engine, Fit
-from gpclass.sparse.learn import Rows, Task, choose, learn_inducing
+from gpclass.sparse.learn import Task, choose, learn_inducing
 from gpclass.sparse.settings import Inducing
 
 NO_SITES = Sites(nu=np.empty(0), tau=np.empty(0))  # they are where the rows are, and are not kept

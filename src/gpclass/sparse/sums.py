@@ -47,6 +47,14 @@ class Step:
     pull: tuple[Array, ...] = ()
     inputs: bool = False
 
+    def zero(self) -> Sums:
+        """Return sums over no rows."""
+        return no_sums(self)
+
+    def __call__(self, X: Array, y: Array, weight: Array | None) -> Sums:
+        """Return the sums over a block of rows."""
+        return add_up(self, X, y, weight)
+
 
 @dataclass(slots=True, eq=False)
 class Sums:
