@@ -28,9 +28,9 @@ import numpy as np
 from scipy.linalg import blas
 from threadpoolctl import threadpool_limits
 
-from gpclass.data.local import Encode, LocalData
 from gpclass.data.sources import ParquetSource
 from gpclass.kernels import RBF
+from gpclass.labels import Encode
 from gpclass.likelihoods import Probit
 from gpclass.priors.basis import make_basis
 from gpclass.sparse.engine import Engine, Q, factor
@@ -92,7 +92,7 @@ def measure(folder: Path, M: int, threads: int, repeat: int) -> dict[str, float]
     source = ParquetSource(folder, target="label")
     out: dict[str, float] = {"rows": source.n_rows}
     with threadpool_limits(threads):
-        data = LocalData(source, Encode(np.array([0, 1])))
+        data = source.data(Encode(np.array([0, 1])))
         start = time.perf_counter()
         for _ in source.blocks():
             pass
@@ -123,14 +123,12 @@ def measure_dask(folder: Path, M: int, workers: int) -> dict[str, float]:
     """Return seconds of a pass on so many workers with a thread each, and of their processors together."""
     from distributed import Client, LocalCluster
 
-    from gpclass.data.distributed import DaskData, on_dask
-
     # Workers give memory back at every turn unless told otherwise, which costs a quarter of the time.
     os.environ.update(MALLOC_TRIM_THRESHOLD_=str(1 << 28), MALLOC_MMAP_THRESHOLD_=str(1 << 28))
     options = {"threads_per_worker": 1, "processes": True, "dashboard_address": ":0"}
     with LocalCluster(n_workers=workers, **options) as cluster, Client(cluster) as client:
         source = ParquetSource(folder, target="label")
-        data = DaskData(on_dask(source, client=client), Encode(np.array([0, 1])))
+        data = source.on_dask(client).data(Encode(np.array([0, 1])))
         step, times, busy = make_step(source, M, False), [], []
         data.total(step)  # a first one, to warm up
         for _ in range(2):

@@ -75,11 +75,12 @@ class Clock:
 
 
 def ours(args: argparse.Namespace) -> dict:
+    from gpclass.data.rows import Rows
     from gpclass.kernels import RBF
     from gpclass.likelihoods import Logit
     from gpclass.priors.basis import process
     from gpclass.sparse import Inducing
-    from gpclass.sparse.learn import Rows, Task, learn_inducing
+    from gpclass.sparse.learn import Task, learn_inducing
 
     X, y, X_test, y_test, best = data(args.n, args.kind)
     clock = Clock()

@@ -12,6 +12,7 @@ from sklearn.preprocessing import StandardScaler
 
 from gpclass import GaussianProcessClassifier
 from gpclass.core.protocols import Sites
+from gpclass.data.rows import Rows
 from gpclass.inference import EP, VI, Laplace
 from gpclass.kernels import RBF, ConstantKernel, Matern, WhiteKernel
 from gpclass.likelihoods import Gaussian, Logit, Probit, Softmax
@@ -20,7 +21,6 @@ from gpclass.priors.basis import greedy, make_basis
 from gpclass.priors.inducing import InducingPrior
 from gpclass.sparse import Inducing
 from gpclass.sparse.engine import Engine, prior_q
-from gpclass.sparse.learn import Rows
 from gpclass.sparse.sums import add_up, no_sums
 
 TIGHT = {"laplace": Laplace(tol=1e-12), "ep": EP(tol=1e-11)}

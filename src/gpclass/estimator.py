@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from gpclass.core.hyperpriors import Hyperprior
 from gpclass.core.progress import reporter
 from gpclass.core.protocols import Array, HasLink, Inference, Likelihood
+from gpclass.data.sources import as_source
 from gpclass.decision import bayes_decision, check_cost
 from gpclass.fitted import FittedAttributes
 from gpclass.kernels import bind_columns, settable
@@ -34,7 +35,7 @@ from gpclass.parameters import (
     likelihood_of,
     takes_label_weights,
 )
-from gpclass.streaming import Streaming, as_source, fit_source, lazily
+from gpclass.streaming import Streaming, fit_source, lazily
 from gpclass.validation import check_inputs, default_kernel
 
 

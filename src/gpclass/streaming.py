@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
@@ -16,26 +15,22 @@ from sklearn.utils.validation import check_is_fitted
 
 from gpclass.core.hyperpriors import Hyperprior
 from gpclass.core.progress import reporter
-from gpclass.data.local import Encode, LocalData
+from gpclass.data.rows import Rows
+from gpclass.data.sources import Source, is_dask
 from gpclass.inference import VI
 from gpclass.kernels import bind_columns, settable
+from gpclass.labels import Encode
 from gpclass.learning.fitting import complaints
 from gpclass.learning.maximise import Problem
 from gpclass.learning.model import LearningPlan
 from gpclass.likelihoods import MultiProbit, Softmax
 from gpclass.parameters import check_parameters, inference_of, likelihood_of
 from gpclass.sparse.engine import Engine
-from gpclass.sparse.learn import Rows
 from gpclass.sparse.model import fit_joint_stream, fit_stream, refitted
 from gpclass.sparse.settings import Inducing, inducing_of
 from gpclass.validation import check_inputs, check_weights, default_kernel
 
 F = TypeVar("F", bound=Callable[..., Any])
-
-
-def is_lazy(X: Any) -> bool:
-    """Return whether X is a collection of Dask."""
-    return type(X).__module__.partition(".")[0] in ("dask", "dask_expr")
 
 
 def lazily(*, labels: bool = False) -> Callable[[F], F]:
@@ -44,7 +39,7 @@ def lazily(*, labels: bool = False) -> Callable[[F], F]:
     def decorate(method: F) -> F:
         @wraps(method)
         def predict(self: Any, X: Any) -> Any:
-            if not is_lazy(X):
+            if not is_dask(X):
                 return method(self, X)
             from gpclass.data.prediction import lazy_predict
 
@@ -58,50 +53,7 @@ def lazily(*, labels: bool = False) -> Callable[[F], F]:
     return decorate
 
 
-def as_source(X: Any, y: Any, weight: Any, client: Any) -> Any:
-    """Return a source of rows, or None if X is to be read as an array."""
-    from gpclass.data.sources import BlockSource, ParquetSource
-
-    if is_lazy(X):
-        from gpclass.data.distributed import on_dask
-
-        return on_dask(X, y, weight, client=client)
-    if isinstance(X, str | os.PathLike):
-        if not isinstance(y, str):
-            raise ValueError(
-                f"X is the path {os.fspath(X)!r}: give the name of the column of labels as y, found {y!r}."
-            )
-        X = ParquetSource(X, target=y, weight=weight)
-    elif callable(X):
-        X = BlockSource(X)
-    if not _is_source(X):
-        return None
-    if client is not None and isinstance(X, ParquetSource):
-        from gpclass.data.distributed import on_dask
-
-        return on_dask(X, client=client)
-    return X
-
-
-def _is_source(X: Any) -> bool:
-    # By the class: an attribute of a data frame may be a column of that name.
-    return hasattr(type(X), "blocks") or _is_distributed(X)
-
-
-def _is_distributed(X: Any) -> bool:
-    return type(X).__module__ == "gpclass.data.distributed"
-
-
-def data_of(source: Any, classes: Any, n_jobs: int | None) -> Any:
-    """Return the rows of a source as the engine takes them."""
-    if _is_distributed(source):
-        from gpclass.data.distributed import DaskData
-
-        return DaskData(source, Encode(classes))
-    return LocalData(source, Encode(classes), n_jobs)
-
-
-def fit_source(clf: Any, source: Any) -> None:
+def fit_source(clf: Any, source: Source) -> None:
     """Fit a classifier to a source of rows, in passes over it."""
     if clf.class_weight is not None:
         raise ValueError(
@@ -117,10 +69,10 @@ def fit_source(clf: Any, source: Any) -> None:
             f"multi_class={clf.multi_class!r} needs rows in memory: in passes there is one model, 'joint'."
         )
     seed = int(check_random_state(clf.random_state).randint(2**31 - 1))
-    data = data_of(source, classes, clf.n_jobs)
+    data = source.data(Encode(classes), clf.n_jobs)
     kernel, names = clf.kernel, source.names
     if kernel is None:
-        kernel = default_kernel(np.asarray(data.sample(10_000, np.random.default_rng(seed))[0], dtype=float))
+        kernel = default_kernel(np.asarray(data.sample(10_000, np.random.default_rng(seed)).X, dtype=float))
     elif names is not None:
         kernel = bind_columns(kernel, names)
     problem = _problem(clf, settable(kernel))

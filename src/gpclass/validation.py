@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from gpclass.kernels import RBF, ConstantKernel, has_noise
 
 MERGED_UP_TO = 20_000  # rows: sorting more of them costs more than it saves
 HEAVIEST = 1e12  # a weight beyond this leaves no digits to the others
+Where = Callable[[int], str]  # says where row i is, as in 'row 7 of a.parquet'
 
 
 def check_inputs(
@@ -34,7 +36,7 @@ def check_inputs(
         _name_text_column(X, error)
         raise
     if vectors:
-        _check_finite(X, getattr(estimator, "feature_names_in_", None))
+        check_finite(X, getattr(estimator, "feature_names_in_", None))
     return (X, y) if fitting else X
 
 
@@ -59,7 +61,8 @@ def check_labels(y: Any) -> None:
         raise ValueError(f"y has labels of the kinds {kinds}, expected one kind.") from None
 
 
-def _check_finite(X: Array, names: Any) -> None:
+def check_finite(X: Array, names: Sequence[str] | None = None, where: Where = "row {}".format) -> None:
+    """Raise if X has NaN or infinity, with the place of the first."""
     # The sum is finite when all is well, and needs no array of flags.
     with np.errstate(over="ignore", invalid="ignore"):
         total = X.sum()
@@ -67,9 +70,9 @@ def _check_finite(X: Array, names: Any) -> None:
         return
     row, column = np.argwhere(~np.isfinite(X))[0]
     what = "NaN" if np.isnan(X[row, column]) else "infinity (inf)"
-    where = column if names is None else repr(str(names[column]))
+    name = column if names is None else repr(str(names[column]))
     raise ValueError(
-        f"Input X contains {what} in row {row}, column {where}: drop or impute such rows before, for "
+        f"Input X contains {what} in {where(int(row))}, column {name}: drop or impute such rows before, for "
         "example with sklearn.impute.SimpleImputer."
     )
 
@@ -94,20 +97,20 @@ def check_weights(sample_weight: Any, class_weight: Any, y: Any) -> Array | None
         by_class = compute_sample_weight(class_weight, y)
         weight = by_class if weight is None else weight * by_class
     if weight is not None:
-        _check_each_weight(weight)
+        check_weight_values(weight, "row {} (sample_weight times class_weight)".format)
+        if not weight.any():
+            raise ValueError("All sample weights are zero, expected some positive ones.")
     return None if weight is None or (weight == 1.0).all() else weight
 
 
-def _check_each_weight(weight: Array) -> None:
+def check_weight_values(weight: Array, where: Where) -> None:
+    """Raise unless all weights are numbers from zero to `HEAVIEST`."""
     fine = (weight >= 0.0) & (weight < HEAVIEST)
     if not fine.all():
         row = int(np.argmin(fine))
         raise ValueError(
-            f"The weight of row {row} (sample_weight times class_weight) is {weight[row]}, expected a number "
-            f"from 0 to {HEAVIEST:.0e}."
+            f"The weight of {where(row)} is {weight[row]}, expected a number from 0 to {HEAVIEST:.0e}."
         )
-    if not weight.any():
-        raise ValueError("All sample weights are zero, expected some positive ones.")
 
 
 def merge_copies(X: Inputs, codes: Any, weight: Array | None, kernel: Any) -> tuple[Any, Any, Any, Any]:

@@ -1,138 +1,91 @@
-"""What runs where the rows are: a job, and a reader that makes blocks of what a worker holds or can read."""
+"""What runs on a Dask worker: tasks on the rows that it holds or can read."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from copy import deepcopy
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from gpclass.core.protocols import Index
-from gpclass.data.blocks import Block, checked, distinct, pick, recut
-from gpclass.data.local import Encode, add_blocks
-from gpclass.data.parquet import Columns, Piece, read_labels, read_pieces
-from gpclass.sparse.sums import Step, Sums
+from gpclass.data.blocks import Place, checked, distinct, pick, recut
+from gpclass.data.local import LocalSource, add_blocks
+from gpclass.data.rows import Job, Rows, T
 
 
-class Reader(Protocol):
-    """Makes blocks of what a task was given; it travels to the worker."""
+class Partitions(LocalSource):
+    """The rows of partitions of Dask collections: X, y and weights (or None) in turn.
 
-    def blocks(self, parts: Sequence[Any]) -> Iterator[Block]:
-        """Yield the rows."""
+    ``first`` is the number of the first partition in the collections.
+    """
 
-    def labels(self, parts: Sequence[Any]) -> Iterator[Any]:
-        """Yield the labels alone."""
+    def __init__(self, first: int, names: list[str] | None, *parts: Any) -> None:
+        self.first, self.names, self.parts = first, names, parts
 
-
-@dataclass(frozen=True, slots=True, eq=False)
-class FileReader:
-    """Reads pieces of files, on the worker."""
-
-    pieces: list[Piece]
-    columns: Columns
-    rows: int
-
-    def blocks(self, parts: Sequence[Any]) -> Iterator[Block]:
-        """Yield the rows of the pieces."""
-        return read_pieces(self.pieces, self.columns, self.rows)
-
-    def labels(self, parts: Sequence[Any]) -> Iterator[Any]:
-        """Yield their labels; only their column is read."""
-        return read_labels(self.pieces, self.columns, self.rows)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class PartReader:
-    """Takes partitions of collections, X, y and weights (or None) in turn, from the number ``first`` on."""
-
-    first: int
-    names: list[str] | None
-    rows: int
-
-    def blocks(self, parts: Sequence[Any]) -> Iterator[Block]:
+    def blocks(self) -> Iterator[Rows]:
         """Yield the rows of the partitions."""
-        return recut(self._whole(parts), self.rows)
+        return recut(self._whole())
 
-    def labels(self, parts: Sequence[Any]) -> Iterator[Any]:
-        """Yield their labels."""
-        return (block.y for block in self._whole(parts))
+    def classes(self) -> Any:
+        """Return the distinct labels."""
+        return distinct(block.y for block in self._whole())
 
-    def _whole(self, parts: Sequence[Any]) -> Iterator[Block]:
-        for i in range(0, len(parts), 3):
-            X, y, weight = parts[i : i + 3]
-            yield checked(X, y, weight, _PartRow(self.first + i // 3), self.names)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _PartRow:
-    partition: int
-
-    def __call__(self, i: int) -> str:
-        return f"row {i} of partition {self.partition}"
+    def _whole(self) -> Iterator[Rows]:
+        for i in range(0, len(self.parts), 3):
+            X, y, weight = self.parts[i : i + 3]
+            yield checked(X, y, weight, Place(0, f"partition {self.first + i // 3}"), self.names)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Failure:
-    """Data that are wrong: told by the one who asked, since reading them again would not help."""
-
-    message: str
+Task = Callable[[LocalSource], Any]
 
 
-Job = Callable[[Reader, Sequence[Any]], Any]
+def add_rows(job: Job[T], source: LocalSource) -> T:
+    """Return the total of a job, without a thread that reads ahead: the worker has others."""
+    return add_blocks(job, source.blocks())
 
 
-def run(reader: Reader, job: Job, *parts: Any) -> Any:
-    """Do a job on some rows, with one thread of BLAS: the workers share the cores among them."""
-    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
-
-    try:
-        with threadpool_limits(1):
-            return job(reader, parts)
-    except ValueError as error:
-        return Failure(str(error))
+def pick_rows(positions: Index, source: LocalSource) -> Rows:
+    """Return the rows at sorted positions."""
+    return pick(source.blocks(), positions)
 
 
-def merge(sums: list[Any]) -> Any:
-    """Return what several tasks added up, in order, or the first that failed."""
-    for one in sums:
-        if isinstance(one, Failure):
-            return one
-    total = deepcopy(sums[0])  # what a task returned may be needed again
-    for one in sums[1:]:
-        total.add(one)
-    return total
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class SumJob:
-    """The sums of a pass."""
-
-    step: Step
-    encode: Encode
-
-    def __call__(self, reader: Reader, parts: Sequence[Any]) -> Sums:
-        """Return them."""
-        return add_blocks(self.step, self.encode, reader.blocks(parts))
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class PickJob:
-    """Some rows, by sorted positions in those of the task."""
-
-    positions: Index
-
-    def __call__(self, reader: Reader, parts: Sequence[Any]) -> Block | None:
-        """Return them."""
-        return pick(reader.blocks(parts), self.positions)
-
-
-def describe(reader: Reader, parts: Sequence[Any]) -> tuple[int, int, Any]:
+def describe(source: LocalSource) -> tuple[int, int, Any]:
     """Return the numbers of rows and columns and the distinct labels."""
-    blocks = list(reader.blocks(parts))
+    blocks = list(source.blocks())
     columns = blocks[0].X.shape[1] if blocks else 0
     return sum(len(block) for block in blocks), columns, distinct(block.y for block in blocks)
 
 
-def find_labels(reader: Reader, parts: Sequence[Any]) -> Any:
+def find_classes(source: LocalSource) -> Any:
     """Return the distinct labels."""
-    return distinct(reader.labels(parts))
+    return source.classes()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Outcome:
+    """What a task returned, or what is wrong with its rows: an error that Dask would retry in vain."""
+
+    value: Any
+    error: str | None = None
+
+
+def run(read: Callable[..., LocalSource], task: Task, *parts: Any) -> Outcome:
+    """Run a task on the rows of partitions, with one BLAS thread: the workers share the cores."""
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+    try:
+        with threadpool_limits(1):
+            return Outcome(task(read(*parts)))
+    except ValueError as error:
+        return Outcome(None, str(error))
+
+
+def merge(outcomes: list[Outcome]) -> Outcome:
+    """Return the sum of the totals of several tasks, in order, or the first error."""
+    for outcome in outcomes:
+        if outcome.error is not None:
+            return outcome
+    total = deepcopy(outcomes[0].value)  # what a task returned may be needed again
+    for outcome in outcomes[1:]:
+        total.add(outcome.value)
+    return Outcome(total)

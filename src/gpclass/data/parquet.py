@@ -1,19 +1,23 @@
 """Rows in Parquet, Feather and Arrow files, read a little at a time by pyarrow.
 
 A file is a list of pieces, the row groups of Parquet or the record batches of Arrow, whose numbers of rows
-are in its metadata: who has the list can hand out pieces without having read a row.
+are in its metadata: the pieces can be shared out before any row is read.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from copy import copy
+from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
 import numpy as np
 
-from gpclass.data.blocks import ROWS, Block, checked, distinct, recut, sample_of
+from gpclass.data.blocks import ROWS, Place, check_present, checked, distinct, draw, in_order, pick, recut
+from gpclass.data.local import LocalSource
+from gpclass.data.rows import Rows, Source
 
 PARQUET, ARROW = (".parquet", ".pq"), (".feather", ".arrow", ".ipc")
 NARROW = ("float", "halffloat", "int8", "int16", "uint8", "uint16", "bool")  # exact in single precision
@@ -44,22 +48,22 @@ class Columns:
         return [*self.names, self.target, *([] if self.weight is None else [self.weight])]
 
 
-class ParquetSource:
-    """Rows of Parquet, Feather or Arrow files, or of folders of them, larger than memory if need be.
+class ParquetSource(LocalSource):
+    """Rows of Parquet, Feather or Arrow files, or of folders of them, which may be larger than memory.
 
     Parameters
     ----------
     path : str, path or list of them
         Files, or folders whose files are read in the order of their names; also addresses that pyarrow
-        knows, as ``s3://bucket/folder``.
+        knows, such as ``s3://bucket/folder``.
     target : str
         The column of labels.
     weight : str, optional
         The column of weights.
     columns : list of str, optional
-        The columns of X; all others but those of pandas' index if not given.
+        The columns of X. The default is all others, except those of pandas' index.
     rows : int
-        Rows of a block.
+        Number of rows in a block.
 
     Examples
     --------
@@ -86,148 +90,86 @@ class ParquetSource:
         self.rows = rows
         paths = [path] if isinstance(path, str | os.PathLike) else list(path)
         files = [file for one in paths for file in _files(os.fspath(one))]
-        self.columns = _choose(files[0], target, weight, columns)
-        self.pieces: list[Piece] = []
-        wide = False
-        for file in files:
-            pieces, schema = _describe(file)
-            wide |= _is_wide(file, schema, self.columns)
-            self.pieces += [piece for piece in pieces if piece.rows]
-        self.columns = Columns(self.columns.names, target, weight, np.float64 if wide else np.float32)
+        found = [_describe(file) for file in files]
+        names = _inputs(files[0], found[0][1], target, weight, columns)
+        self.columns = Columns(names, target, weight, np.float32)
+        wide = [_is_wide(file, schema, self.columns) for file, (_, schema) in zip(files, found, strict=True)]
+        if any(wide):
+            self.columns = Columns(names, target, weight, np.float64)
+        self.pieces = [piece for pieces, _ in found for piece in pieces if piece.rows]
         if not self.pieces:
             raise ValueError(f"The {len(files)} file(s) of {path} have no rows.")
+        self.n_rows, self.n_columns = sum(piece.rows for piece in self.pieces), len(names)
+        self.names = list(names)
         self._classes: Any = None
 
-    @property
-    def n_rows(self) -> int:
-        """Number of rows, from the files' metadata."""
-        return sum(piece.rows for piece in self.pieces)
+    def only(self, which: Iterable[int]) -> ParquetSource:
+        """Return the source of some of the pieces."""
+        some = copy(self)
+        some.pieces = [self.pieces[i] for i in which]
+        some.n_rows, some._classes = sum(piece.rows for piece in some.pieces), None
+        return some
 
-    @property
-    def n_columns(self) -> int:
-        """Number of columns of X."""
-        return len(self.columns.names)
-
-    @property
-    def names(self) -> list[str] | None:
-        """Names of the columns of X."""
-        return list(self.columns.names)
-
-    def blocks(self) -> Iterator[Block]:
+    def blocks(self) -> Iterator[Rows]:
         """Yield all rows in blocks."""
-        return read_pieces(self.pieces, self.columns, self.rows)
+        return recut(self._read(), self.rows)
 
-    def sample(self, n: int, rng: np.random.Generator) -> Block:
-        """Return n random rows."""
-        return sample_of(self.blocks(), self.n_rows, n, rng)
+    def _read(self) -> Iterator[Rows]:
+        columns = self.columns
+        for where, batch in _batches(self.pieces, columns.all, self.rows):
+            X = np.empty((batch.num_rows, len(columns.names)), dtype=columns.dtype)
+            for j, name in enumerate(columns.names):
+                X[:, j] = _numbers(batch.column(name))
+            weight = None if columns.weight is None else _numbers(batch.column(columns.weight))
+            yield checked(X, _labels(batch.column(columns.target)), weight, where, columns.names)
+
+    def sample(self, n: int, rng: np.random.Generator) -> Rows:
+        """Return n random rows, reading only the pieces that hold some of them."""
+        positions = draw(self.n_rows, n, rng)
+        ordered = np.sort(positions)
+        sizes = np.array([piece.rows for piece in self.pieces])
+        starts = np.cumsum(sizes) - sizes
+        used, which = np.unique(np.searchsorted(starts, ordered, side="right") - 1, return_inverse=True)
+        skipped = starts[used] - (np.cumsum(sizes[used]) - sizes[used])  # rows not read before each piece
+        return in_order(pick(self.only(used).blocks(), ordered - skipped[which]), positions)
 
     def classes(self) -> Any:
         """Return the distinct labels; only their column is read, and only once."""
         if self._classes is None:
-            self._classes = distinct(
-                read_labels(self.pieces, self.columns), f"Column {self.columns.target!r}"
-            )
+            self._classes = distinct(self._labels(), f"Column {self.columns.target!r}")
         return self._classes
+
+    def _labels(self) -> Iterator[Any]:
+        for where, batch in _batches(self.pieces, [self.columns.target], self.rows):
+            y = _labels(batch.column(self.columns.target))
+            check_present(y, where)
+            yield y
+
+    def on_dask(self, client: Any = None, rows: int | None = None) -> Source:
+        """Return these rows as a source that Dask's workers read; see `gpclass.data.distributed`."""
+        from gpclass.data.distributed import files_on_dask
+
+        return files_on_dask(self, client, rows)
 
 
 # --------------------------------------------------------------------------------- reading pieces
 
 
-def read_pieces(pieces: Sequence[Piece], columns: Columns, rows: int = ROWS) -> Iterator[Block]:
-    """Yield the rows of the pieces, in blocks."""
-    return recut(_raw_blocks(pieces, columns, rows), rows)
-
-
-def _raw_blocks(pieces: Sequence[Piece], columns: Columns, rows: int) -> Iterator[Block]:
-    for piece, start, batch in _batches(pieces, columns.all, rows):
-        X = np.empty((batch.num_rows, len(columns.names)), dtype=columns.dtype)
-        for j, name in enumerate(columns.names):
-            X[:, j] = _numbers(batch.column(name))
-        weight = None if columns.weight is None else _numbers(batch.column(columns.weight))
-        where = _Place(piece.path, start)
-        yield checked(X, _labels(batch.column(columns.target)), weight, where, columns.names)
-
-
-def read_labels(pieces: Sequence[Piece], columns: Columns, rows: int = ROWS) -> Iterator[Any]:
-    """Yield arrays of the labels alone."""
-    for piece, start, batch in _batches(pieces, [columns.target], rows):
-        y = _labels(batch.column(columns.target))
-        nothing = np.empty((len(y), 0))
-        yield checked(nothing, y, None, _Place(piece.path, start)).y
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Place:
-    """Where row i of a batch is."""
-
-    path: str
-    start: int
-
-    def __call__(self, i: int) -> str:
-        return f"row {self.start + i} of {self.path}"
-
-
-def _batches(pieces: Sequence[Piece], names: list[str], rows: int) -> Iterator[tuple[Piece, int, Any]]:
-    """Yield record batches of at most so many rows, with the position of the first in its file."""
-    opened: _Opened | None = None
-    try:
-        for piece in pieces:
-            if opened is None or opened.path != piece.path:
-                if opened is not None:
-                    opened.close()
-                opened = _Opened(piece.path)
-            start = piece.start
-            for batch in opened.read(piece, names, rows):
-                yield piece, start, batch
-                start += batch.num_rows
-            if start != piece.start + piece.rows:
-                raise ValueError(f"{piece.path} has changed since its rows were counted: begin again.")
-    finally:
-        if opened is not None:
-            opened.close()
-
-
-@dataclass(slots=True, eq=False)
-class _Opened:
-    """A file open for reading; all its errors name it."""
-
-    path: str
-    reader: Any = field(init=False)
-    handle: Any = field(init=False)
-
-    def __post_init__(self) -> None:
-        """Open it."""
-        pa = _arrow()
-        from pyarrow import parquet
-
-        self.handle = None
+def _batches(pieces: Sequence[Piece], names: list[str], rows: int) -> Iterator[tuple[Place, Any]]:
+    """Yield record batches of at most ``rows`` rows, with their places."""
+    pa = _arrow()
+    for path, some in groupby(pieces, lambda piece: piece.path):
         try:
-            files, inner = _filesystem(self.path)
-            self.handle = files.open_input_file(inner)
-            if self.path.lower().endswith(PARQUET):
-                self.reader = parquet.ParquetFile(self.handle, pre_buffer=False)
-            else:
-                self.reader = pa.ipc.open_file(self.handle)
-        except (pa.ArrowException, ValueError, OSError) as error:
-            self.close()
-            raise _unreadable(self.path, error) from None
-
-    def read(self, piece: Piece, names: list[str], rows: int) -> Iterator[Any]:
-        """Yield the rows of a piece."""
-        pa = _arrow()
-        try:
-            if self.path.lower().endswith(PARQUET):
-                yield from self.reader.iter_batches(rows, row_groups=[piece.number], columns=names)
-            else:
-                batch = self.reader.get_batch(piece.number).select(names)
-                yield from (batch.slice(i, rows) for i in range(0, batch.num_rows, rows))
+            file = _open(path)
+            for piece in some:
+                start = piece.start
+                for batch in file.read(piece.number, names, rows):
+                    yield Place(start, path), batch
+                    start += batch.num_rows
+                if start != piece.start + piece.rows:
+                    raise ValueError(f"{path} has changed since its rows were counted: begin again.")
         except (pa.ArrowException, OSError) as error:
-            raise _unreadable(self.path, error) from None
-
-    def close(self) -> None:
-        """Close it."""
-        if self.handle is not None:
-            self.handle.close()
+            raise _unreadable(path, error) from None
 
 
 def _numbers(column: Any) -> Any:
@@ -239,14 +181,14 @@ def _numbers(column: Any) -> Any:
 
 
 def _labels(column: Any) -> Any:
-    """Return labels as an array; of objects, with None where there is none, if one is missing."""
+    """Return labels as an array; of objects, with None in places, if some are missing."""
     pa = _arrow()
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
     if column.null_count:
         return np.array([*column.to_pylist(), None], dtype=object)[:-1]
     if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
-        coded = column.dictionary_encode()
+        coded = column.dictionary_encode()  # few texts become Python objects, not one per row
         return np.asarray(coded.dictionary.to_pylist(), dtype=str)[coded.indices.to_numpy()]
     return column.to_numpy(zero_copy_only=False)
 
@@ -264,8 +206,64 @@ def _arrow() -> Any:
     return pa
 
 
+class _ParquetFile:
+    """A Parquet file, read by pyarrow.dataset one row group at a time."""
+
+    def __init__(self, files: Any, inner: str) -> None:
+        from pyarrow import dataset
+
+        # Without the buffers of a whole row group, of which a batch is a small part.
+        options = dataset.ParquetFragmentScanOptions(pre_buffer=False)
+        form = dataset.ParquetFileFormat(default_fragment_scan_options=options)
+        self.fragment = form.make_fragment(inner, files)
+        self.schema = self.fragment.physical_schema
+
+    def sizes(self) -> list[int]:
+        return [group.num_rows for group in self.fragment.row_groups]
+
+    def read(self, number: int, names: list[str], rows: int) -> Iterator[Any]:
+        group = self.fragment.subset(row_group_ids=[number])
+        yield from group.to_batches(columns=names, batch_size=rows, batch_readahead=1)
+
+
+class _ArrowFile:
+    """A Feather or Arrow file. pyarrow.dataset cannot read one of its record batches without the others."""
+
+    def __init__(self, files: Any, inner: str) -> None:
+        self.handle = files.open_input_file(inner)
+        self.reader = _arrow().ipc.open_file(self.handle)
+        self.schema = self.reader.schema
+
+    def sizes(self) -> list[int]:
+        ipc = _arrow().ipc
+        one = ipc.IpcReadOptions(included_fields=[0])
+        reader = ipc.open_file(self.handle, options=one) if len(self.schema) else self.reader
+        return [reader.get_batch(i).num_rows for i in range(reader.num_record_batches)]
+
+    def read(self, number: int, names: list[str], rows: int) -> Iterator[Any]:
+        batch = self.reader.get_batch(number).select(names)
+        yield from (batch.slice(i, rows) for i in range(0, batch.num_rows, rows))
+
+
+def _open(path: str) -> _ParquetFile | _ArrowFile:
+    kind = _ParquetFile if path.lower().endswith(PARQUET) else _ArrowFile
+    return kind(*_filesystem(path))
+
+
+def _describe(path: str) -> tuple[list[Piece], Any]:
+    """Return the pieces of a file and its schema, from its metadata."""
+    pa = _arrow()
+    try:
+        file = _open(path)
+        sizes = file.sizes()
+    except (pa.ArrowException, ValueError, OSError) as error:
+        raise _unreadable(path, error) from None
+    starts = np.cumsum([0, *sizes])
+    return [Piece(path, i, int(starts[i]), rows) for i, rows in enumerate(sizes)], file.schema
+
+
 def _unreadable(path: str, error: Exception) -> Exception:
-    """Return what to raise: of a device an OSError, which may pass, of the contents a ValueError."""
+    """Return what to raise: an OSError for a device, where it may pass, a ValueError for the contents."""
     words = str(error).split("\n")[0].split(". ")[0].rstrip(".")
     kind = "Parquet" if path.lower().endswith(PARQUET) else "Feather or Arrow"
     sentence = f"{path} cannot be read as a {kind} file: {words[:150]}."
@@ -279,7 +277,7 @@ def _filesystem(path: str) -> tuple[Any, str]:
 
 
 def _files(path: str) -> list[str]:
-    """Return the file, or the files of a folder and those within it, by name."""
+    """Return the file, or the files of a folder and of the folders in it, sorted by name."""
     _arrow()
     from pyarrow import fs
 
@@ -292,80 +290,55 @@ def _files(path: str) -> list[str]:
         if not path.lower().endswith(endings):
             raise ValueError(f"{path} does not end in {', '.join(endings[:-1])} or {endings[-1]}.")
         return [path]
-    found = [
-        entry.path for entry in files.get_file_info(fs.FileSelector(inner, recursive=True)) if entry.is_file
-    ]
-    kept = [file for file in found if file.lower().endswith(endings) and not _is_hidden(file[len(inner) :])]
+    found = files.get_file_info(fs.FileSelector(inner, recursive=True))
+    names = [entry.path for entry in found if entry.is_file and entry.path.lower().endswith(endings)]
+    kept = [name for name in names if not _is_hidden(name[len(inner) :])]
     if not kept:
         raise FileNotFoundError(
             f"The folder {path} has no Parquet or Arrow files, whose names end in {', '.join(endings)}."
         )
     scheme = path.split("://")[0] + "://" if "://" in path else ""
-    return sorted(scheme + file for file in kept)
+    return sorted(scheme + name for name in kept)
 
 
 def _is_hidden(inner: str) -> bool:
     return any(part.startswith((".", "_")) for part in inner.split("/"))
 
 
-def _describe(path: str) -> tuple[list[Piece], Any]:
-    """Return the pieces of a file and its schema, from its metadata."""
-    pa = _arrow()
-    opened = _Opened(path)
-    try:
-        if path.lower().endswith(PARQUET):
-            metadata = opened.reader.metadata
-            sizes = [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
-            schema = opened.reader.schema_arrow
-        else:
-            schema = opened.reader.schema
-            one = pa.ipc.IpcReadOptions(included_fields=[0])
-            reader = pa.ipc.open_file(opened.handle, options=one) if len(schema) else opened.reader
-            sizes = [reader.get_batch(i).num_rows for i in range(reader.num_record_batches)]
-    except (pa.ArrowException, ValueError, OSError) as error:
-        raise _unreadable(path, error) from None
-    finally:
-        opened.close()
-    starts = np.cumsum([0, *sizes])
-    return [Piece(path, i, int(starts[i]), rows) for i, rows in enumerate(sizes)], schema
+# --------------------------------------------------------------------------------- columns
 
 
-def _choose(path: str, target: str, weight: str | None, columns: Sequence[str] | None) -> Columns:
-    """Return the columns to read, by the first file."""
-    _, schema = _describe(path)
+def _inputs(
+    path: str, schema: Any, target: str, weight: str | None, columns: Sequence[str] | None
+) -> list[str]:
+    """Return the columns of X, by the schema of the first file."""
     given = [] if columns is None else list(columns)
-    if target in given or (weight is not None and weight in given):
+    apart = {target, weight}
+    if apart.intersection(given):
         raise ValueError(
             "The target and the weights cannot be columns of X as well: leave them out of columns."
         )
-    apart = {target, weight}
-    names = given or [
-        name for name in schema.names if name not in apart and not name.startswith("__index_level_")
-    ]
+    index = "__index_level_"  # of pandas
+    names = given or [name for name in schema.names if name not in apart and not name.startswith(index)]
     if not names:
         raise ValueError(f"{path} has no columns but {target!r}, expected some for X.")
-    return Columns(names, target, weight, np.float64)
+    return names
 
 
 def _is_wide(path: str, schema: Any, columns: Columns) -> bool:
-    """Return whether the columns of X need double precision; raise if one is missing or is no number."""
+    """Return whether the columns of X need double precision; raise if one is missing or not numeric."""
     types = _arrow().types
     for name in columns.all:
         n = schema.names.count(name)
         if n != 1:
             few = ", ".join(repr(other) for other in schema.names[:12])
             raise ValueError(f"{path} has {n or 'no'} columns {name!r}, expected one; it has {few}.")
-    wide = False
-    for name in columns.all:
+    numeric = (types.is_floating, types.is_integer, types.is_boolean, types.is_decimal)
+    for name in [*columns.names, *([] if columns.weight is None else [columns.weight])]:
         kind = schema.field(name).type
-        if name == columns.target:
-            continue
-        if not any(
-            test(kind) for test in (types.is_floating, types.is_integer, types.is_boolean, types.is_decimal)
-        ):
+        if not any(test(kind) for test in numeric):
             raise ValueError(
                 f"Column {name!r} of {path} has type {kind}, expected numbers: encode it first, or name the "
                 "columns to use."
             )
-        wide |= name != columns.weight and str(kind) not in NARROW
-    return wide
+    return any(str(schema.field(name).type) not in NARROW for name in columns.names)

@@ -96,17 +96,9 @@ class Rows:
 class Source(ABC):
     """Labelled rows that can be passed over again and again; labels are as the user gave them."""
 
-    names: list[str] | None  # of the columns of X
-
-    @property
-    @abstractmethod
-    def n_rows(self) -> int:
-        """Number of rows."""
-
-    @property
-    @abstractmethod
-    def n_columns(self) -> int:
-        """Number of columns of X."""
+    n_rows: int
+    n_columns: int
+    names: list[str] | None  # of the columns
 
     @abstractmethod
     def classes(self) -> Any:

@@ -5,31 +5,86 @@ A source gives its rows in blocks, the same ones every time: fitting passes over
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from gpclass.core.protocols import Array
-from gpclass.data.blocks import ROWS, Block, Source, as_inputs, checked, distinct, draw, recut, sample_of
+from gpclass.data.blocks import ROWS, Place, as_inputs, checked, distinct, draw, recut
+from gpclass.data.local import LocalSource
 from gpclass.data.parquet import ParquetSource
+from gpclass.data.rows import Rows, Source
+from gpclass.validation import Where
 
-__all__ = ["ArraySource", "Block", "BlockSource", "ParquetSource", "Source"]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Row:
-    """Where row i of a block is."""
-
-    start: int
-
-    def __call__(self, i: int) -> str:
-        return f"row {self.start + i}"
+__all__ = ["ArraySource", "BlockSource", "LocalSource", "ParquetSource", "Rows", "Source", "as_source"]
 
 
-class ArraySource:
-    """Rows of arrays, or of arrays mapped from disk (`numpy.memmap`), of which blocks are views.
+def as_source(X: Any, y: Any = None, weight: Any = None, client: Any = None) -> Source | None:
+    """Return the source that X stands for, or None if X is an array or anything that becomes one.
+
+    Parameters
+    ----------
+    X : source, path, callable, Dask collection or array-like
+        A path is that of a Parquet or Arrow file, or of a folder of them; a callable yields blocks.
+    y, weight : the labels and the weights
+        Names of columns if X is a path; Dask collections, or names of columns, if X is a Dask collection.
+    client : distributed.Client, optional
+        Whose workers read the files, or hold the collection.
+
+    Examples
+    --------
+    >>> from gpclass.data.sources import as_source
+    >>> as_source([[1.0, 2.0]], ["a"]) is None
+    True
+    >>> as_source(lambda: [([[1.0, 2.0]], ["a"]), ([[3.0, 4.0]], ["b"])]).n_rows
+    2
+    """
+    if is_dask(X):
+        from gpclass.data.distributed import on_dask
+
+        return on_dask(X, y, weight, client=client)
+    if isinstance(X, str | os.PathLike):
+        if not isinstance(y, str):
+            raise ValueError(
+                f"X is the path {os.fspath(X)!r}: give the name of the column of labels as y, found {y!r}."
+            )
+        source: Source = ParquetSource(X, target=y, weight=weight)
+    elif isinstance(X, Source) or callable(X):
+        source = X if isinstance(X, Source) else BlockSource(X)
+        if y is not None or weight is not None:
+            raise ValueError(
+                f"X is a {type(X).__name__}, which has its own labels and weights: leave y and sample_weight out."
+            )
+    elif client is None:
+        return None
+    else:
+        raise ValueError(
+            f"client is for Dask collections and files, and X is a {type(X).__name__}: leave client out."
+        )
+    return source if client is None else source.on_dask(client)
+
+
+def is_dask(X: Any) -> bool:
+    """Return whether X is a Dask collection; Dask is not imported to find out.
+
+    Examples
+    --------
+    >>> from gpclass.data.sources import is_dask
+    >>> is_dask([[1.0, 2.0]])
+    False
+    """
+    if "dask" not in sys.modules:
+        return False
+    from dask.base import DaskMethodsMixin
+
+    return isinstance(X, DaskMethodsMixin)
+
+
+class ArraySource(LocalSource):
+    """Rows of arrays, or of arrays mapped from disk (`numpy.memmap`), whose blocks are views.
 
     Parameters
     ----------
@@ -37,9 +92,9 @@ class ArraySource:
     y : array of n labels
     weight : array of n weights, optional
     names : list of str, optional
-        Of the columns.
+        Names of the columns.
     rows : int
-        Rows of a block.
+        Number of rows in a block.
 
     Examples
     --------
@@ -58,34 +113,25 @@ class ArraySource:
         self.X: Array = X if isinstance(X, np.ndarray) else np.asarray(X)
         self.y: Any = np.asarray(y)
         self.weight = None if weight is None else np.asarray(weight)
-        self.names, self.rows = names, rows
         for what, length in (("y", len(self.y)), ("weight", None if weight is None else len(weight))):
             if length is not None and length != len(self.X):
                 raise ValueError(f"{what} has {length} rows and X has {len(self.X)}, expected as many.")
         if self.X.ndim != 2 or not len(self.X):
             raise ValueError(f"X has shape {self.X.shape}, expected rows and columns.")
+        self.n_rows, self.n_columns = self.X.shape
+        self.names, self.rows = names, rows
         self._classes: Any = None
 
-    @property
-    def n_rows(self) -> int:
-        """Number of rows."""
-        return len(self.X)
-
-    @property
-    def n_columns(self) -> int:
-        """Number of columns of X."""
-        return int(self.X.shape[1])
-
-    def blocks(self) -> Iterator[Block]:
+    def blocks(self) -> Iterator[Rows]:
         """Yield all rows in blocks."""
         for start in range(0, len(self.X), self.rows):
-            yield self._block(slice(start, start + self.rows), _Row(start))
+            yield self._block(slice(start, start + self.rows), Place(start))
 
-    def _block(self, rows: Any, where: Callable[[int], str]) -> Block:
-        weight = None if self.weight is None else self.weight[rows]
-        return checked(self.X[rows], self.y[rows], weight, where, self.names)
+    def _block(self, which: Any, where: Where) -> Rows:
+        weight = None if self.weight is None else self.weight[which]
+        return checked(self.X[which], self.y[which], weight, where, self.names)
 
-    def sample(self, n: int, rng: np.random.Generator) -> Block:
+    def sample(self, n: int, rng: np.random.Generator) -> Rows:
         """Return n random rows, reading no others."""
         positions = draw(self.n_rows, n, rng)
         return self._block(positions, lambda i: f"row {positions[i]}")
@@ -97,25 +143,19 @@ class ArraySource:
         return self._classes
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Described:
-    n_rows: int
-    n_columns: int
-    classes: Any
-
-
-class BlockSource:
+class BlockSource(LocalSource):
     """Rows from anything that yields blocks (X, y) or (X, y, weight), and can be asked for them again.
 
     Parameters
     ----------
     factory : callable or iterable
         A function without arguments that returns an iterable of blocks, or an object that can be iterated
-        over more than once, as a list. A generator is spent after one pass: give the function that makes it.
+        over more than once, such as a list. A generator is exhausted after one pass: give the function that
+        makes it.
     names : list of str, optional
-        Of the columns.
+        Names of the columns.
     rows : int
-        Rows of the blocks made of those given.
+        Number of rows in the blocks made of those given.
 
     Examples
     --------
@@ -143,67 +183,48 @@ class BlockSource:
                 "the function that makes it, or a list."
             )
         self.factory, self.names, self.rows = factory, names, rows
-        self._described: _Described | None = None
-
-    @property
-    def described(self) -> _Described:
-        """Numbers of rows and columns, and classes: a pass when first asked for."""
-        if self._described is None:
-            shape = [0, 0]
-
-            def labels() -> Iterator[Any]:
-                for block in self._given(None):
-                    shape[0] += len(block)
-                    shape[1] = block.X.shape[1]
-                    yield block.y
-
-            classes = distinct(labels())
-            if not shape[0]:
-                raise ValueError("The blocks have no rows, expected some.")
-            self._described = _Described(shape[0], shape[1], classes)
-        return self._described
-
-    @property
-    def n_rows(self) -> int:
-        """Number of rows."""
-        return self.described.n_rows
-
-    @property
-    def n_columns(self) -> int:
-        """Number of columns of X."""
-        return self.described.n_columns
-
-    def blocks(self) -> Iterator[Block]:
-        """Yield all rows in blocks."""
-        return recut(self._given(self.described), self.rows)
-
-    def sample(self, n: int, rng: np.random.Generator) -> Block:
-        """Return n random rows."""
-        return sample_of(self.blocks(), self.n_rows, n, rng)
+        self.n_rows, self.n_columns, self._classes = 0, 0, None
+        for block in self._given():  # the first of the passes
+            self._classes = distinct([block.y] if self._classes is None else [self._classes, block.y])
+            self.n_rows, self.n_columns = self.n_rows + len(block), block.X.shape[1]
+        if not self.n_rows:
+            raise ValueError("The blocks have no rows, expected some.")
 
     def classes(self) -> Any:
         """Return the distinct labels."""
-        return self.described.classes
+        return self._classes
 
-    def _given(self, described: _Described | None) -> Iterator[Block]:
-        """Yield the blocks as they are given, checked, and as many rows as in the first pass."""
-        n, columns = 0, None if described is None else described.n_columns
+    def blocks(self) -> Iterator[Rows]:
+        """Yield all rows in blocks."""
+        return recut(self._same(), self.rows)
+
+    def _same(self) -> Iterator[Rows]:
+        """Yield the blocks as they are given; raise if there are more rows, or fewer, than at first."""
+        n = 0
+        for block in self._given():
+            n += len(block)
+            yield block
+        if n != self.n_rows:
+            raise ValueError(
+                f"The first pass over the blocks gave {self.n_rows} rows and this one {n}: they must be the "
+                "same every time, so give a function that makes the generator anew, or a list."
+            )
+
+    def _given(self) -> Iterator[Rows]:
+        """Yield the blocks as they are given, checked."""
+        n, columns = 0, self.n_columns
         for given in self.factory() if callable(self.factory) else self.factory:
-            block = self._checked(given, _Row(n))
-            if columns is not None and block.X.shape[1] != columns:
+            block = self._checked(given, Place(n))
+            columns = columns or block.X.shape[1]
+            if block.X.shape[1] != columns:
                 raise ValueError(
                     f"The block at row {n} has {block.X.shape[1]} columns, and the first {columns}."
                 )
-            columns, n = block.X.shape[1], n + len(block)
+            n += len(block)
             yield block
-        if described is not None and n != described.n_rows:
-            raise ValueError(
-                f"The first pass over the blocks gave {described.n_rows} rows and this one {n}: they must be "
-                "the same every time, so give a function that makes the generator anew, or a list."
-            )
 
-    def _checked(self, given: Any, where: _Row) -> Block:
-        if isinstance(given, Block):
+    def _checked(self, given: Any, where: Place) -> Rows:
+        if isinstance(given, Rows):
             given = (given.X, given.y, given.weight)
         if not isinstance(given, tuple | list) or len(given) not in (2, 3):
             raise ValueError(
