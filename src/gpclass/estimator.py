@@ -1,9 +1,10 @@
-"""The classifier: validate, encode, resolve strings, delegate. No formula lives here."""
+"""The classifier: validate, encode, resolve names, delegate. No formula lives here."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Self
 
@@ -11,35 +12,50 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
 
 from gpclass.core.hyperpriors import Hyperprior
 from gpclass.core.progress import reporter
-from gpclass.core.protocols import Array, HasLink, Inference, Likelihood
-from gpclass.data.sources import as_source
-from gpclass.decision import bayes_decision, check_cost
-from gpclass.fitted import FittedAttributes
+from gpclass.core.protocols import Array, Inference, Likelihood
+from gpclass.data.rows import Data, Rows
+from gpclass.data.sources import Source, as_source
+from gpclass.decision import check_cost
+from gpclass.fitted import Predictions, TrainingRows
 from gpclass.kernels import bind_columns, settable
-from gpclass.labels import Labelled, from_labels, from_probabilities, soft_classes
-from gpclass.learning.fitting import complaints, fit_model
-from gpclass.learning.maximise import Problem
-from gpclass.learning.model import LatentModel, LearningPlan
-from gpclass.learning.multiclass import OneVsOne, mean_evidence, split_theta
-from gpclass.likelihoods import MultiProbit, Softmax
+from gpclass.labels import Encode, from_labels, from_probabilities, label_weights, soft_classes
+from gpclass.learning.fitted import FittedModel
+from gpclass.learning.maximise import Plan
+from gpclass.learning.passes import update
+from gpclass.learning.problem import Problem
+from gpclass.learning.strategies import SEVERAL, Task, fit
 from gpclass.parameters import (
-    MULTI_CLASS,
     check_parameters,
     check_present,
-    inducing_for,
     inference_of,
     likelihood_of,
+    resolve,
     takes_label_weights,
+    warn_without_effect,
 )
-from gpclass.streaming import Streaming, fit_source, lazily
-from gpclass.validation import check_inputs, default_kernel
+from gpclass.validation import check_inputs, check_weights, default_kernel
+
+KERNEL_ROWS = 10_000  # that the default kernel of a source is chosen from
 
 
-class GaussianProcessClassifier(FittedAttributes, Streaming, ClassifierMixin, BaseEstimator):
+@dataclass(frozen=True, slots=True, eq=False)
+class Training:
+    """The rows of one fit, wherever they are, and their classes."""
+
+    classes: Any
+    n_rows: int
+    X: Any  # inputs in memory; empty for the rows of a source
+    codes: Any  # classes by position, (n,), or label weights, (n, C); empty for the rows of a source
+    weight: Array | None = None
+    data: Data | None = None  # rows that are passed over
+    rows: TrainingRows | None = None  # what leave-one-out predictions need
+    vectors: bool = True
+
+
+class GaussianProcessClassifier(Predictions, ClassifierMixin, BaseEstimator):
     """Gaussian-process classification, a drop-in for scikit-learn's class of the same name.
 
     A latent function f with a Gaussian-process prior is squashed to class probabilities by a
@@ -201,195 +217,173 @@ class GaussianProcessClassifier(FittedAttributes, Streaming, ClassifierMixin, Ba
         -------
         self
         """
-        source = as_source(X, y, sample_weight, client)
-        if source is not None:
-            fit_source(self, source)
-            return self
         check_parameters(self)
+        source = as_source(X, y, sample_weight, client)
+        training = self._read(X, y, sample_weight) if source is None else self._open(source)
+        return self._fit(training, self._seed_of())
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+        """Learn from some rows, and keep what was learned from all before.
+
+        The first rows choose the inducing inputs and the hyperparameters. The posterior after some rows is
+        the prior of the next (streaming variational Bayes), so that each row is seen once; they should come
+        shuffled, because earlier rows are not looked at again.
+        ``log_marginal_likelihood_value_`` adds up the bounds of all calls.
+
+        Parameters
+        ----------
+        X, y : rows and labels, as for ``fit``
+        classes : array-like, default=None
+            All classes there will ever be; required in the first call if it does not contain all of them.
+        sample_weight : array-like of shape (n,), default=None
+
+        Returns
+        -------
+        self
+        """
+        check_parameters(self)
+        model = getattr(self, "base_estimator_", None)
+        if isinstance(model, FittedModel) and model.inducing is not None:
+            return self._update(model, X, y, sample_weight)
+        X, y = check_inputs(self, X, y, vectors=True, fitting=True)
+        known = np.unique(y if classes is None else classes)
+        if len(known) < 2:
+            raise ValueError(
+                "The first rows of partial_fit have one class only: give all classes with classes=[...]."
+            )
+        rows = Rows(X, *Encode(known)(y, check_weights(sample_weight, self.class_weight, y)))
+        self._fit(Training(known, len(X), X, np.empty(0), data=rows), self._seed_of())
+        self.base_estimator_ = replace(self.base_estimator_, objective=None)  # further rows will change it
+        return self
+
+    def _update(self, model: FittedModel, X: Any, y: Any, sample_weight: Any) -> Self:
+        """Take more rows in, with the posterior so far as the prior."""
+        X, y = check_inputs(self, X, vectors=True, fitting=False), np.asarray(y)
+        if y.shape != (len(X),):
+            raise ValueError(f"y has shape {y.shape}, expected ({len(X)},): one label for each row of X.")
+        weight = check_weights(sample_weight, self.class_weight, y)
+        self._keep(update(model, Rows(X, *Encode(self.classes_)(y, weight))), self.classes_, None, self._seed)
+        return self
+
+    def _seed_of(self) -> int:
+        return int(check_random_state(self.random_state).randint(2**31 - 1))
+
+    def _read(self, X: Any, y: Any, sample_weight: Any) -> Training:
+        """Return rows in memory, checked, with equal rows merged into weights."""
         vectors = self.kernel is None or bool(self.kernel.requires_vector_input)
         soft = soft_classes(y)
         X, y = check_inputs(self, X, y, vectors=vectors, fitting=True, several=soft is not None)
-        kernel = self.kernel
-        if kernel is not None and hasattr(self, "feature_names_in_"):
-            kernel = bind_columns(kernel, self.feature_names_in_)
-        given = (sample_weight, self.class_weight, kernel)
+        given = (sample_weight, self.class_weight, self._kernel_of(getattr(self, "feature_names_in_", None)))
         if soft is None:
             data = from_labels(X, y, *given)
         else:
             data = from_probabilities(X, y, soft, *given, partial(takes_label_weights, self, len(soft)))
-        classes = data.classes
-        check_present(self, data.codes, len(classes))
+        check_present(self, data.codes, len(data.classes))
+        rows = TrainingRows(data.kept, data.home, data.truth)
+        X = np.copy(data.X) if self.copy_X_train else data.X
+        vectors = vectors and isinstance(X, np.ndarray) and X.ndim == 2
+        return Training(data.classes, len(X), X, data.codes, data.weight, rows=rows, vectors=vectors)
+
+    def _open(self, source: Source) -> Training:
+        """Return the rows of a source, which are passed over and not kept in memory."""
+        if self.class_weight is not None:
+            raise ValueError(
+                "class_weight is for rows in memory: give the weights of the rows as sample_weight, or as a "
+                "column of the files."
+            )
+        classes = np.asarray(source.classes())
+        if len(classes) < 2:
+            raise ValueError(f"The labels have one class only, {classes[0]!r}: two or more are needed.")
+        self.n_features_in_ = source.n_columns
+        if source.names is not None:
+            self.feature_names_in_ = np.asarray(source.names, dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        data = source.data(Encode(classes), self.n_jobs)
+        return Training(classes, source.n_rows, np.empty(0), np.empty(0), data=data)
+
+    def _fit(self, training: Training, seed: int) -> Self:
+        """Fit to rows of any kind: the one path behind `fit` and `partial_fit`."""
+        n_classes = len(training.classes)
         if self.cost_matrix is not None:
-            check_cost(self.cost_matrix, len(classes), len(classes))
-        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        problem = self._problem(np.copy(data.X) if self.copy_X_train else data.X, data, kernel)
+            check_cost(self.cost_matrix, n_classes, n_classes)
+        passes = training.data is not None
+        case, likelihood, settings = resolve(
+            self, n_classes, n_rows=training.n_rows, vectors=training.vectors, passes=passes
+        )
+        case, likelihood, labels = self._labels(case, likelihood, training)
+        warn_without_effect(self, case)
+        problem = self._problem(training, likelihood, seed)
         with reporter(self.verbose) as report:
-            fitted = self._fit_models(problem, data.codes, len(classes), seed, report)
+            plan = Plan(
+                enabled=self.optimizer is not None,
+                optimizer=self.optimizer if callable(self.optimizer) else None,
+                n_restarts=self.n_restarts_optimizer,
+                n_jobs=self.n_jobs,
+                report=report,
+            )
+            last = getattr(self, "base_estimator_", None)
+            init = last.sites if self.warm_start and isinstance(last, FittedModel) else None
+            if init is not None and case.likelihood not in SEVERAL and init.nu.shape != problem.y.shape:
+                init = None
+            task = Task(case, problem, plan, n_classes, labels, seed, settings, training.data, init)
+            fitted = fit(task)
         # Only now: a fit that fails leaves the last one as it was.
-        self.base_estimator_, self._seed = fitted, seed
-        in_passes = hasattr(fitted.models[0], "report")  # and so nothing is known of single rows
-        self._home = (None, None, None) if in_passes else (data.kept, data.home, data.truth)
-        self.classes_, self.n_classes_ = classes, len(classes)
-        for model in self.base_estimator_.models:
-            for sentence in complaints(model, at_bounds=self.kernel is not None):
-                warnings.warn(sentence, ConvergenceWarning, stacklevel=2)
-        evidences = [model.evidence for model in self.base_estimator_.models]
-        self.log_marginal_likelihood_value_: Any = None if None in evidences else np.mean(evidences)
+        self._keep(fitted, training.classes, training.rows, seed)
         return self
 
-    def _fit_models(self, problem: Problem, codes: Any, n_classes: int, seed: int, report: Any) -> Any:
-        plan = LearningPlan(
-            enabled=self.optimizer is not None,
-            optimizer=self.optimizer if callable(self.optimizer) else None,
-            n_restarts=self.n_restarts_optimizer,
-            n_jobs=self.n_jobs,
-            report=report,
-            sample=self.hyperparameters == "sample",
-            inducing=inducing_for(self, problem.X, n_classes),
+    def _labels(self, case: Any, likelihood: Likelihood, training: Training) -> tuple[Any, Likelihood, Any]:
+        """Return the labels as the case needs them: positions of classes, or label weights.
+
+        The multinomial probit has no fractions of a row; with weights that are not whole numbers, or so large
+        that their copies are half as many rows again, each class is fitted against the rest instead.
+        """
+        codes, n_classes = training.codes, len(training.classes)
+        if case.likelihood not in SEVERAL or training.data is not None:
+            return case, likelihood, codes
+        labels = label_weights(codes, n_classes) if codes.ndim == 1 else np.asarray(codes, dtype=float)
+        if training.weight is not None:
+            labels = labels * training.weight[:, None]
+        copies = labels.sum(axis=1)
+        many = (copies != np.round(copies)).any() or copies.sum() > 1.5 * len(copies) + 1000
+        if not (many and case.likelihood == "multiprobit" and self.likelihood != "multiprobit"):
+            return case, likelihood, labels
+        warnings.warn(
+            "Weights that are not small whole numbers have no meaning in the multinomial probit: each class "
+            "is fitted against the rest (give multi_class='one_vs_rest', or likelihood='softmax').",
+            UserWarning,
+            stacklevel=4,
         )
-        if n_classes > 2 or isinstance(problem.likelihood, Softmax | MultiProbit):
-            return MULTI_CLASS[self.multi_class](problem, codes, n_classes, plan, seed)
-        last, init = getattr(self, "base_estimator_", None), None
-        if self.warm_start and isinstance(last, LatentModel) and len(last.sites.tau) == len(codes):
-            init = last.sites
-        return fit_model(problem, plan, init=init, seed=seed)
+        return replace(case, likelihood="two classes", combine="one_vs_rest"), likelihood_of(self), codes
 
-    def _problem(self, X: Any, data: Labelled, kernel: Any) -> Problem:
-        kernel = default_kernel(X, data.row_weight) if kernel is None else settable(kernel)
-        likelihood, inference = likelihood_of(self), inference_of(self)
+    def _problem(self, training: Training, likelihood: Likelihood, seed: int) -> Problem:
+        kernel = self._kernel_of(getattr(self, "feature_names_in_", None))
+        if kernel is not None:
+            kernel = settable(kernel)
+        elif training.data is None:
+            weight = training.weight if training.codes.ndim == 1 else training.codes.sum(axis=1)
+            kernel = default_kernel(training.X, weight)
+        elif len(training.X):
+            kernel = default_kernel(training.X)
+        else:
+            some = training.data.sample(KERNEL_ROWS, np.random.default_rng(seed))
+            kernel = default_kernel(np.asarray(some.X, dtype=float))
         hyperprior = None if self.hyperprior is None else Hyperprior(kernel, self.hyperprior)
-        y = data.codes if data.codes.ndim == 2 else np.where(data.codes == 1, 1.0, -1.0)
-        return Problem(X, y, data.weight, kernel, likelihood, inference, hyperprior)
+        codes = training.codes
+        y = codes if codes.ndim == 2 else np.where(codes == 1, 1.0, -1.0)
+        X = training.X if training.data is None else np.empty(0)
+        return Problem(X, y, training.weight, kernel, likelihood, inference_of(self), hyperprior)
 
-    # ----------------------------------------------------------------------- predictions
+    def _kernel_of(self, names: Any) -> Any:
+        """Return the kernel as given, with its named columns bound to the columns of the data."""
+        return self.kernel if self.kernel is None or names is None else bind_columns(self.kernel, names)
 
-    @lazily(labels=True)
-    def predict(self, X: Any) -> Any:
-        """Return the class of least expected cost for each row: the Bayes decision on `predict_proba`."""
-        X, route, cost = self._check_fitted_inputs(X), self.integration, None
-        if self.cost_matrix is not None:
-            cost = check_cost(self.cost_matrix, self.n_classes_, self.n_classes_)
-        elif route in ("exact", "mackay") and self._is_gaussian():
-            route = "map"  # on the same side of one half (R&W section 3.4.2), for the price of the mean
-        log_proba = self.base_estimator_.log_proba(X, route, self._rng())
-        return self.classes_[bayes_decision(np.exp(log_proba), cost)]
-
-    @lazily()
-    def predict_proba(self, X: Any) -> Array:
-        """Return class probabilities, shape (n, n_classes), columns as in ``classes_``."""
-        return np.exp(self.predict_log_proba(X))
-
-    @lazily()
-    def predict_log_proba(self, X: Any) -> Array:
-        """Return log class probabilities, without underflow, shape (n, n_classes)."""
-        X = self._check_fitted_inputs(X)
-        out: Array = self.base_estimator_.log_proba(X, self.integration, self._rng())
-        return out
-
-    def predict_interval(self, X: Any, level: float = 0.95) -> tuple[Array, Array]:
-        """Return the central credible interval of the probability of ``classes_[1]``: (low, high).
-
-        It is the interval of p(y|f) as f varies over its posterior, exact for two classes. For three
-        classes or more it is by Monte Carlo, each bound of shape (n, n_classes).
-        """
-        X = self._check_fitted_inputs(X)
-        bounds: tuple[Array, Array] = self._latents().interval(X, level, self._rng())
-        return bounds
-
-    def predict_latent(self, X: Any, return_std: bool = False, return_cov: bool = False) -> Any:
-        """Return the posterior mean of f, with its standard deviation or its full covariance if asked.
-
-        For three classes or more means and deviations have shape (n, n_classes). Covariances are those of
-        the classes at each row, (n, n_classes, n_classes); of separate models (n_classes, n, n).
-        """
-        if return_std and return_cov:
-            raise ValueError("return_std and return_cov are both True: ask for one of them.")
-        X = self._check_fitted_inputs(X)
-        if return_cov:
-            return self._latents().covariance(X)
-        if return_std:
-            mean, var = self._latents().latent(X)
-            return mean, np.sqrt(var)
-        return self._latents().mean(X)
-
-    def sample_latent(self, X: Any, n_samples: int = 1, random_state: Any = None) -> Array:
-        """Draw f jointly at the rows of X: shape (n, n_samples), or (n, n_classes, n_samples)."""
-        X = self._check_fitted_inputs(X)
-        rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
-        draws: Array = self._latents().sample(X, n_samples, rng)
-        return draws
-
-    def proba_gradient(self, X: Any) -> Array:
-        """Return the gradient of the predicted probability with respect to the inputs.
-
-        Shape (n, n_features), of the probability of ``classes_[1]``, for two classes;
-        (n, n_classes, n_features) for more.
-        """
-        X = self._check_fitted_inputs(X)
-        gradient: Array = self._latents().proba_gradient(X, self.integration)
-        return gradient
-
-    def latent_mean_and_variance(self, X: Any) -> tuple[Array, Array]:
-        """Return mean and variance of f at each row, for two classes only (scikit-learn's method)."""
-        X = self._check_fitted_inputs(X)
-        if self.n_classes_ > 2:
-            raise ValueError(
-                "Returning the mean and variance of the latent function f is only supported for binary "
-                f"classification, received {self.n_classes_} classes: use predict_latent()."
-            )
-        latent: tuple[Array, Array] = self._latents().latent(X)
-        return latent
-
-    # -------------------------------------------------------------------------- evidence
-
-    def log_marginal_likelihood(
-        self, theta: Any = None, eval_gradient: bool = False, clone_kernel: bool = True
-    ) -> Any:
-        """Return the log evidence at theta, and its gradient if asked for.
-
-        Parameters
-        ----------
-        theta : array-like, default=None
-            Log hyperparameters: of ``kernel_``, or for several two-class models also of one kernel,
-            to be shared by all. None returns ``log_marginal_likelihood_value_``.
-        eval_gradient : bool, default=False
-            Whether to return ``(value, gradient)``.
-        clone_kernel : bool, default=True
-            False also sets ``kernel_.theta`` (scikit-learn's side effect); predictions are not affected.
-        """
-        check_is_fitted(self)
-        if theta is None:
-            if eval_gradient:
-                raise ValueError("Gradient can only be evaluated for theta!=None")
-            return self.log_marginal_likelihood_value_
-        theta, models = np.asarray(theta, dtype=float), self.base_estimator_.models
-        value, gradient = mean_evidence(models, theta, eval_gradient)
-        if not clone_kernel:
-            for model, part in zip(models, split_theta(models, theta), strict=True):
-                model.kernel.theta = part
-        return (value, gradient) if eval_gradient else value
-
-    # --------------------------------------------------------------------------- helpers
-
-    def _latents(self) -> Any:
-        if isinstance(self.base_estimator_, OneVsOne):
-            raise ValueError(
-                "multi_class='one_vs_one' has no latent function for each class: use 'one_vs_rest'."
-            )
-        return self.base_estimator_
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "base_estimator_")
-
-    def _is_gaussian(self) -> bool:
-        """Whether there is one latent function, Gaussian at every input: a mixture may be skewed."""
-        model = self.base_estimator_
-        return isinstance(model, LatentModel) and isinstance(model.problem.likelihood, HasLink)
-
-    def _rng(self) -> np.random.Generator:
-        return np.random.default_rng(self._seed)
-
-    def _check_fitted_inputs(self, X: Any) -> Any:
-        check_is_fitted(self)
-        vectors = bool(self.base_estimator_.models[0].kernel.requires_vector_input)
-        return check_inputs(self, X, vectors=vectors, fitting=False)
+    def _keep(self, fitted: Any, classes: Any, rows: TrainingRows | None, seed: int) -> None:
+        """Keep a fitted model, and warn about everything in which it fell short."""
+        self.base_estimator_, self._seed, self._rows = fitted, seed, rows
+        self.classes_, self.n_classes_ = classes, len(classes)
+        for model in fitted.models:
+            for sentence in model.shortcomings(at_bounds=self.kernel is not None):
+                warnings.warn(sentence, ConvergenceWarning, stacklevel=4)
+        evidences = [model.evidence for model in fitted.models]
+        self.log_marginal_likelihood_value_: Any = None if None in evidences else np.mean(evidences)

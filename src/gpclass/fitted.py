@@ -1,29 +1,202 @@
-"""What a fitted classifier shows of itself: kernel, posterior, history, leave-one-out probabilities."""
+"""What a fitted classifier predicts and shows of itself."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial, wraps
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from gpclass.core.protocols import Array
+from gpclass.core.protocols import Array, Index
+from gpclass.core.registry import stored
+from gpclass.data.sources import is_dask
+from gpclass.decision import bayes_decision, check_cost
 from gpclass.kernels import CompoundKernel
-from gpclass.learning.multiclass import OneVsOne
+from gpclass.learning.combine import mean_evidence, split_theta
+from gpclass.validation import check_inputs
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 
-class FittedAttributes:
-    """Properties of a classifier with ``base_estimator_``; absent before it is fitted."""
+@stored
+@dataclass(frozen=True, slots=True, eq=False)
+class TrainingRows:
+    """Where the rows given to ``fit`` went: which have a positive weight, where each was merged, its class."""
+
+    kept: Index
+    home: Index | None  # None where a row with a soft label is in several places
+    truth: Any  # classes by position, (n,), or class probabilities, (n, C)
+
+
+def lazily(*, labels: bool = False) -> Callable[[F], F]:
+    """Return a decorator for predictions that are computed later where X is a Dask collection."""
+
+    def decorate(method: F) -> F:
+        @wraps(method)
+        def predict(self: Any, X: Any) -> Any:
+            if not is_dask(X):
+                return method(self, X)
+            from gpclass.data.prediction import lazy_predict
+
+            check_is_fitted(self)
+            if labels:
+                return lazy_predict(partial(method, self), X, dtype=self.classes_.dtype)
+            return lazy_predict(partial(method, self), X, classes=self.classes_)
+
+        return cast(F, predict)
+
+    return decorate
+
+
+class Predictions:
+    """Predictions and attributes of a classifier with ``base_estimator_``; absent before it is fitted."""
 
     base_estimator_: Any
-    _home: Any  # positions of the rows of positive weight, where each went when copies were merged, its class
+    classes_: Any
+    n_classes_: int
+    log_marginal_likelihood_value_: Any
+    cost_matrix: Any
+    integration: str
+    _rows: TrainingRows | None
+    _seed: int
+
+    # ----------------------------------------------------------------------- predictions
+
+    @lazily(labels=True)
+    def predict(self, X: Any) -> Any:
+        """Return the class of least expected cost for each row: the Bayes decision on `predict_proba`."""
+        X, route, cost = self._check_fitted_inputs(X), self.integration, None
+        if self.cost_matrix is not None:
+            cost = check_cost(self.cost_matrix, self.n_classes_, self.n_classes_)
+        elif route in ("exact", "mackay") and self._decides_by_mean():
+            route = "map"  # on the same side of one half (R&W section 3.4.2), for the price of the mean
+        log_proba = self.base_estimator_.log_proba(X, route, self._rng())
+        return self.classes_[bayes_decision(np.exp(log_proba), cost)]
+
+    @lazily()
+    def predict_proba(self, X: Any) -> Array:
+        """Return class probabilities, shape (n, n_classes), columns as in ``classes_``."""
+        return np.exp(self.predict_log_proba(X))
+
+    @lazily()
+    def predict_log_proba(self, X: Any) -> Array:
+        """Return log class probabilities, without underflow, shape (n, n_classes)."""
+        X = self._check_fitted_inputs(X)
+        out: Array = self.base_estimator_.log_proba(X, self.integration, self._rng())
+        return out
+
+    def predict_interval(self, X: Any, level: float = 0.95) -> tuple[Array, Array]:
+        """Return the central credible interval of the probability of ``classes_[1]``: (low, high).
+
+        It is the interval of p(y|f) as f varies over its posterior, exact for two classes. For three
+        classes or more it is by Monte Carlo, each bound of shape (n, n_classes).
+        """
+        X = self._check_fitted_inputs(X)
+        bounds: tuple[Array, Array] = self.base_estimator_.interval(X, level, self._rng())
+        return bounds
+
+    def predict_latent(self, X: Any, return_std: bool = False, return_cov: bool = False) -> Any:
+        """Return the posterior mean of f, with its standard deviation or its full covariance if asked.
+
+        For three classes or more means and deviations have shape (n, n_classes). Covariances are those of
+        the classes at each row, (n, n_classes, n_classes); of separate models (n_classes, n, n).
+        """
+        if return_std and return_cov:
+            raise ValueError("return_std and return_cov are both True: ask for one of them.")
+        X, model = self._check_fitted_inputs(X), self.base_estimator_
+        if return_cov:
+            return model.covariance(X)
+        if return_std:
+            mean, var = model.latent(X)
+            return mean, np.sqrt(var)
+        return model.mean(X)
+
+    def sample_latent(self, X: Any, n_samples: int = 1, random_state: Any = None) -> Array:
+        """Draw f jointly at the rows of X: shape (n, n_samples), or (n, n_classes, n_samples)."""
+        X = self._check_fitted_inputs(X)
+        rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
+        draws: Array = self.base_estimator_.sample(X, n_samples, rng)
+        return draws
+
+    def proba_gradient(self, X: Any) -> Array:
+        """Return the gradient of the predicted probability with respect to the inputs.
+
+        Shape (n, n_features), of the probability of ``classes_[1]``, for two classes;
+        (n, n_classes, n_features) for more.
+        """
+        X = self._check_fitted_inputs(X)
+        gradient: Array = self.base_estimator_.proba_gradient(X, self.integration)
+        return gradient
+
+    def latent_mean_and_variance(self, X: Any) -> tuple[Array, Array]:
+        """Return mean and variance of f at each row, for two classes only (scikit-learn's method)."""
+        X = self._check_fitted_inputs(X)
+        if self.n_classes_ > 2:
+            raise ValueError(
+                "Returning the mean and variance of the latent function f is only supported for binary "
+                f"classification, received {self.n_classes_} classes: use predict_latent()."
+            )
+        latent: tuple[Array, Array] = self.base_estimator_.latent(X)
+        return latent
+
+    # -------------------------------------------------------------------------- evidence
+
+    def log_marginal_likelihood(
+        self, theta: Any = None, eval_gradient: bool = False, clone_kernel: bool = True
+    ) -> Any:
+        """Return the log evidence at theta, and its gradient if asked for.
+
+        Parameters
+        ----------
+        theta : array-like, default=None
+            Log hyperparameters: of ``kernel_``, or for several two-class models also of one kernel,
+            to be shared by all. None returns ``log_marginal_likelihood_value_``.
+        eval_gradient : bool, default=False
+            Whether to return ``(value, gradient)``.
+        clone_kernel : bool, default=True
+            False also sets ``kernel_.theta`` (scikit-learn's side effect); predictions are not affected.
+        """
+        check_is_fitted(self)
+        if theta is None:
+            if eval_gradient:
+                raise ValueError("Gradient can only be evaluated for theta!=None")
+            return self.log_marginal_likelihood_value_
+        theta, models = np.asarray(theta, dtype=float), self.base_estimator_.models
+        value, gradient = mean_evidence(models, theta, eval_gradient)
+        if not clone_kernel:
+            for model, part in zip(models, split_theta(models, theta), strict=True):
+                model.kernel.theta = part
+        return (value, gradient) if eval_gradient else value
+
+    def check_approximation(self, n_samples: int = 2000, random_state: Any = None) -> Any:
+        """Measure how wrong the approximation is, by importance sampling from it.
+
+        Returns an `gpclass.evidence.ApproximationCheck` (for several two-class models a list): evidence,
+        corrected evidence with its standard error, how far the probabilities at the training inputs
+        shift, and whether the correction can be believed.
+        """
+        from gpclass.learning.checking import check
+
+        check_is_fitted(self)
+        rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
+        return one_or_list([check(model, n_samples, rng) for model in self.base_estimator_.models])
+
+    # ------------------------------------------------------------------------ attributes
 
     @property
     def kernel_(self) -> Any:
         """The kernel with its hyperparameters."""
         kernels = [model.kernel for model in self._fitted_models()]
         return kernels[0] if len(kernels) == 1 else CompoundKernel(kernels)
+
+    @property
+    def likelihood_(self) -> Any:
+        """The likelihood with its parameters, or a list of them."""
+        return one_or_list([model.likelihood for model in self._fitted_models()])
 
     @property
     def posterior_(self) -> Any:
@@ -39,7 +212,7 @@ class FittedAttributes:
     @property
     def chains_(self) -> Any:
         """The chains of each model, where it was sampled."""
-        chains = [getattr(model, "chains", None) for model in self._fitted_models()]
+        chains = [model.chains for model in self._fitted_models()]
         if None in chains:
             raise AttributeError("There are no chains: they come with inference='mcmc'.")
         return one_or_list(chains)
@@ -48,38 +221,27 @@ class FittedAttributes:
     def loo_proba_(self) -> Array:
         """Class probabilities of each training row of positive weight, from the other rows."""
         self._fitted_models()
-        if isinstance(self.base_estimator_, OneVsOne):
-            raise AttributeError("multi_class='one_vs_one' has no leave-one-out probabilities.")
-        if self._home[0] is None:
+        loo = self.base_estimator_.loo_log_proba()
+        if self._rows is None or loo is None:
             raise AttributeError(
-                "Variational models with inducing inputs keep no leave-one-out probabilities."
+                "There are no leave-one-out probabilities: they come with a model of all rows in memory, not with "
+                "variational inducing inputs or multi_class='one_vs_one'."
             )
-        if self._home[1] is None:  # a row is in several sites
+        if self._rows.home is None:
             raise AttributeError("Soft labels have leave-one-out probabilities with 'softmax' only.")
-        out: Array = np.exp(self.base_estimator_.loo[self._home[1]])
+        out: Array = np.exp(loo[self._rows.home])
         return out
 
     @property
     def loo_log_score_(self) -> float:
         """Mean log probability of a row's class from the other rows, averaged over soft labels."""
-        p, truth = self.loo_proba_, self._home[2]
+        p = self.loo_proba_
+        assert self._rows is not None
+        truth = self._rows.truth
         with np.errstate(divide="ignore"):
             if truth.ndim == 1:
                 return float(np.mean(np.log(p[np.arange(len(p)), truth])))
             return float(np.where(truth > 0.0, truth * np.log(p), 0.0).sum(axis=1).mean())
-
-    def check_approximation(self, n_samples: int = 2000, random_state: Any = None) -> Any:
-        """Measure how wrong the approximation is, by importance sampling from it.
-
-        Returns an `gpclass.evidence.ApproximationCheck` (for several two-class models a list): evidence,
-        corrected evidence with its standard error, how far the probabilities at the training inputs
-        shift, and whether the correction can be believed.
-        """
-        from gpclass.learning.checking import check
-
-        check_is_fitted(self)
-        rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
-        return one_or_list([check(model, n_samples, rng) for model in self.base_estimator_.models])
 
     def save(self, path: Any) -> None:
         """Write the fitted classifier to one file, which `gpclass.load` reads: no pickle, no code in it."""
@@ -88,10 +250,28 @@ class FittedAttributes:
         check_is_fitted(self)
         save(self, path)
 
+    # --------------------------------------------------------------------------- helpers
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "base_estimator_")
+
     def _fitted_models(self) -> Any:
         if not hasattr(self, "base_estimator_"):  # so that hasattr(clf, "kernel_") is False before fit
             raise AttributeError(f"This {type(self).__name__} is not fitted yet: call fit() first.")
         return self.base_estimator_.models
+
+    def _decides_by_mean(self) -> bool:
+        """Whether the latent mean decides: one Gaussian latent function, and a link symmetric about zero."""
+        models = self.base_estimator_.models
+        return len(models) == 1 and models[0].decides_by_mean
+
+    def _rng(self) -> np.random.Generator:
+        return np.random.default_rng(self._seed)
+
+    def _check_fitted_inputs(self, X: Any) -> Any:
+        check_is_fitted(self)
+        vectors = bool(self.base_estimator_.models[0].kernel.requires_vector_input)
+        return check_inputs(self, X, vectors=vectors, fitting=False)
 
 
 def one_or_list(items: list[Any]) -> Any:

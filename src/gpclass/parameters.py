@@ -1,50 +1,38 @@
-"""The names a user may type for a parameter of the classifier, and what they stand for."""
+"""The names a user may type for a parameter of the classifier, the objects they mean, and what goes with what."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import warnings
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
 from sklearn.gaussian_process.kernels import CompoundKernel
 
 from gpclass.core.protocols import Inference, Likelihood
-from gpclass.inference import EP, VI, Laplace
+from gpclass.core.registry import Method, parts
 from gpclass.kernels import Kernel
-from gpclass.learning.multiclass import fit_joint_model, fit_one_vs_one, fit_one_vs_rest
 from gpclass.learning.prediction import ROUTES
-from gpclass.likelihoods import Logit, MultiProbit, Probit, Softmax
-from gpclass.mcmc import MCMC
-from gpclass.sampling import Rejection
+from gpclass.learning.strategies import SEVERAL, Case, refusal
 from gpclass.sparse.settings import Inducing, inducing_of
 
-LIKELIHOODS: dict[str, Any] = {
-    "logit": Logit,
-    "probit": Probit,
-    "softmax": Softmax,
-    "multiprobit": MultiProbit,
-}
-APPROXIMATIONS: dict[str, Any] = {"laplace": Laplace, "ep": EP, "vi": VI}
-INFERENCES: dict[str, Any] = APPROXIMATIONS | {"mcmc": MCMC, "rejection": Rejection}
-MULTI_CLASS: dict[str, Any] = {
-    "joint": fit_joint_model,
-    "one_vs_rest": fit_one_vs_rest,
-    "one_vs_one": fit_one_vs_one,
-}
+MULTI_CLASS = ("joint", "one_vs_rest", "one_vs_one")
 
 
 def likelihood_of(clf: Any) -> Likelihood:
     """Return the likelihood that a classifier's parameters mean."""
-    named = LIKELIHOODS[clf.likelihood]() if isinstance(clf.likelihood, str) else clf.likelihood
-    return named  # type: ignore[no-any-return]
+    named = clf.likelihood
+    return parts("likelihood")[named]() if isinstance(named, str) else named  # type: ignore[no-any-return]
 
 
 def inference_of(clf: Any) -> Inference:
     """Return the method that a classifier's parameters mean."""
-    if isinstance(clf.inference, str):
-        settings = {"max_iter": clf.max_iter_predict} if clf.inference in APPROXIMATIONS else {}
-        return INFERENCES[clf.inference](**settings)  # type: ignore[no-any-return]
-    return clf.inference  # type: ignore[no-any-return]
+    if not isinstance(clf.inference, str):
+        return clf.inference  # type: ignore[no-any-return]
+    method = parts("inference")[clf.inference]
+    iterates = "max_iter" in {field.name for field in fields(method)}
+    return method(max_iter=clf.max_iter_predict) if iterates else method()  # type: ignore[no-any-return]
 
 
 def check_parameters(clf: Any) -> None:
@@ -52,68 +40,118 @@ def check_parameters(clf: Any) -> None:
     joint = clf.multi_class == "joint"
     if isinstance(clf.kernel, CompoundKernel) and not (joint and len(clf.kernel.kernels or ()) > 2):
         raise ValueError("kernel cannot be a CompoundKernel")
-    _check_option(
-        "kernel", clf.kernel, clf.kernel is None or isinstance(clf.kernel, Kernel), "a kernel or None"
-    )
-    _check_name("likelihood", clf.likelihood, LIKELIHOODS, Likelihood)
-    _check_name("inference", clf.inference, INFERENCES, (Inference, MCMC, Rejection))
+    fine = clf.kernel is None or isinstance(clf.kernel, Kernel)
+    _check_option("kernel", clf.kernel, fine, "a kernel or None")
+    _check_name("likelihood", clf.likelihood, parts("likelihood"), Likelihood)
+    _check_name("inference", clf.inference, parts("inference"), (Inference, Method))
     _check_name("multi_class", clf.multi_class, MULTI_CLASS)
-    if not joint and isinstance(likelihood_of(clf), Softmax | MultiProbit):
-        raise ValueError(
-            f"likelihood={clf.likelihood!r} has a latent function for each class, which goes with "
-            f"multi_class='joint', not with {clf.multi_class!r}."
-        )
     _check_name("integration", clf.integration, ROUTES)
     _check_name("hyperparameters", clf.hyperparameters, ("learn", "sample"))
-    if clf.hyperparameters == "sample" and isinstance(inference_of(clf), Rejection):
-        raise ValueError(
-            "hyperparameters='sample' goes with inference='mcmc' or an approximation, not with rejection."
-        )
     _check_name("inducing", clf.inducing, ("auto",), (type(None), int, np.integer, np.ndarray, Inducing))
     _check_name("optimizer", clf.optimizer, ("fmin_l_bfgs_b",), (Callable, type(None)))
     _check_integer("n_restarts_optimizer", clf.n_restarts_optimizer, 0)
     _check_integer("max_iter_predict", clf.max_iter_predict, 1)
-
-
-def inducing_for(clf: Any, X: Any, n_classes: int) -> Inducing | None:
-    """Return the settings of inducing inputs for these rows, or None if all rows are kept."""
-    settings = inducing_of(clf.inducing, len(X), n_classes)
-    if settings is None:
-        return None
-    found = _no_inducing(clf, X, n_classes)
-    if found and not isinstance(clf.inducing, str):
-        raise ValueError(f"inducing={clf.inducing!r} is not possible {found}.")
-    return None if found else settings
-
-
-def _no_inducing(clf: Any, X: Any, n_classes: int) -> str:
-    """Return why there can be no inducing inputs, or nothing."""
-    inference, joint = inference_of(clf), n_classes > 2 and clf.multi_class == "joint"
-    if not isinstance(inference, VI | EP | Laplace) or clf.hyperparameters == "sample":
-        return "when f or the hyperparameters are sampled: use an approximation, or inducing=None"
-    if not isinstance(X, np.ndarray) or X.ndim != 2:
-        return "for structured inputs: use inducing=None"
-    if isinstance(inference, VI) and inference.evidence == "ep":
-        return "with VI(evidence='ep'): use VI() or EP()"
-    if joint and (not isinstance(inference, VI) or isinstance(likelihood_of(clf), MultiProbit)):
-        return (
-            "for three classes or more in one model except with inference='vi' and softmax: use them, or "
-            "multi_class='one_vs_rest'"
+    if not joint and likelihood_of(clf).n_latents(3) > 1:
+        raise ValueError(
+            f"likelihood={clf.likelihood!r} has a latent function for each class, which goes with "
+            f"multi_class='joint', not with {clf.multi_class!r}."
         )
-    if joint and isinstance(clf.kernel, CompoundKernel):
-        return "with a kernel for each class: give one kernel, or use inducing=None"
-    return ""
+
+
+def resolve(
+    clf: Any, n_classes: int, *, n_rows: int, vectors: bool, passes: bool = False
+) -> tuple[Case, Likelihood, Inducing | None]:
+    """Return the case that the parameters mean for these data, its likelihood and the inducing inputs.
+
+    With ``inducing="auto"`` a case that has no form with inducing inputs keeps all rows.
+    """
+    joint = n_classes > 2 and clf.multi_class == "joint"
+    likelihood, inference = likelihood_of(clf), inference_of(clf)
+    likelihood = _several(clf, likelihood, n_classes) if joint else likelihood
+    method = type(inference).name if isinstance(inference, Method) else "custom"
+    settings = inducing_of(clf.inducing, 10**9 if passes else n_rows, 2 if passes else n_classes)
+
+    def case(rows: str, likelihood: Likelihood) -> Case:
+        return Case(
+            method="vi(ep)" if getattr(inference, "evidence", None) == "ep" else method,
+            likelihood=type(likelihood).name if likelihood.n_latents(3) > 1 else "two classes",
+            rows=rows,
+            hyperparameters="sample" if clf.hyperparameters == "sample" else "learn",
+            kernel="per class" if isinstance(clf.kernel, CompoundKernel) else "one",
+            inputs="vectors" if vectors else "structured",
+            combine=clf.multi_class if n_classes > 2 else "joint",
+        )
+
+    rows = "passes" if passes else "all" if settings is None else "inducing"
+    found = case(rows, likelihood)
+    if rows != "all" and joint and found.likelihood == "multiprobit" and clf.likelihood == "probit":
+        softmax = parts("likelihood")["softmax"]()
+        if refusal(case(rows, softmax)) is None:
+            likelihood, found = softmax, case(rows, softmax)
+            warnings.warn(
+                "With inducing inputs three classes or more are fitted with the softmax likelihood, as the "
+                "multinomial probit has no such form: give likelihood='logit' to say so.",
+                UserWarning,
+                stacklevel=4,
+            )
+    if refusal(found) is not None and rows == "inducing" and isinstance(clf.inducing, str):
+        found, settings = case("all", likelihood), None
+    why = refusal(found)
+    if why is not None:
+        raise ValueError(f"{why[0].upper()}{why[1:]}.")
+    return found, likelihood, (settings or Inducing()) if passes else settings
+
+
+def _several(clf: Any, likelihood: Likelihood, n_classes: int) -> Likelihood:
+    """Return the likelihood of all classes in one model that a likelihood of two classes is a case of."""
+    joint = likelihood.several()
+    if joint is None:
+        raise ValueError(
+            f"likelihood={clf.likelihood!r} is for two classes and has no form for {n_classes} of them in one model: "
+            "use multi_class='one_vs_rest', or likelihood='softmax'."
+        )
+    return joint
+
+
+def warn_without_effect(clf: Any, case: Case) -> None:
+    """Warn about parameters that were set and have no effect in this case."""
+    learning = clf.optimizer is not None and clf.hyperparameters == "learn"
+    idle: Mapping[str, tuple[bool, str]] = {
+        "n_restarts_optimizer": (
+            clf.n_restarts_optimizer > 0 and clf.optimizer is None,
+            "optimizer=None keeps the hyperparameters",
+        ),
+        "max_iter_predict": (
+            clf.max_iter_predict != 100 and not isinstance(clf.inference, str),
+            "inference is an object with settings of its own",
+        ),
+        "hyperprior": (
+            clf.hyperprior is not None and not learning and clf.hyperparameters != "sample",
+            "optimizer=None keeps the hyperparameters",
+        ),
+        "warm_start": (
+            bool(clf.warm_start) and (case.strategy not in ("sites",) or case.combine != "joint"),
+            f"the strategy {case.strategy!r} starts afresh",
+        ),
+    }
+    for name, (found, why) in idle.items():
+        if found:
+            warnings.warn(
+                f"{name}={getattr(clf, name)!r} has no effect here: {why}.", UserWarning, stacklevel=4
+            )
 
 
 def takes_label_weights(clf: Any, n_classes: int) -> bool:
     """Return whether soft labels go into the model as they are; raise if it has no use for them."""
     likelihood, joint = likelihood_of(clf), clf.multi_class == "joint" and n_classes > 2
-    if isinstance(likelihood, Softmax) or (joint and isinstance(likelihood, Logit)):
+    several = likelihood.several() if joint else likelihood
+    name = "" if several is None else getattr(type(several), "name", "")
+    if name == "softmax":
         return True
-    if joint or isinstance(likelihood, MultiProbit):
+    if joint or name in SEVERAL:
         raise ValueError(
             f"likelihood={clf.likelihood!r} has no use for soft labels of {n_classes} classes, as its noise "
-            "belongs to one label a row: use likelihood='softmax' (or 'logit')."
+            "belongs to one label per row: use likelihood='softmax' (or 'logit')."
         )
     return False
 
