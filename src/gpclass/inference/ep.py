@@ -22,7 +22,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gpclass.core.protocols import Adjoint, AnySites, Array, Conditioned, Likelihood, Prior, Result, Sites, Tilted
+from gpclass.core.protocols import (
+    Adjoint,
+    AnySites,
+    Array,
+    Conditioned,
+    Likelihood,
+    Prior,
+    Result,
+    Sites,
+    Tilted,
+)
 from gpclass.core.registry import Method
 from gpclass.inference.cavity import free_energy, tilt
 from gpclass.inference.elementwise import ElementwiseTerms

@@ -46,7 +46,9 @@ def hybrid_adjoint(likelihood: Likelihood, y: Array, weight: Array, q: Condition
     return Adjoint(alpha=q.alpha, conditioned=q, pairs=((u, q.alpha),), variance=b)
 
 
-def _partials(likelihood: Likelihood, y: Array, weight: Array, q: Conditioned) -> tuple[Array, Array, Array, Array]:
+def _partials(
+    likelihood: Likelihood, y: Array, weight: Array, q: Conditioned
+) -> tuple[Array, Array, Array, Array]:
     """Return dE/dm and dE/dv with the sites' own dependence on them put in, and E3, E4."""
     copies, power = np.maximum(weight, 1.0), np.minimum(weight, 1.0)
     m, v = q.mean, q.var()

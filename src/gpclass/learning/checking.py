@@ -59,4 +59,3 @@ def make_check_target(model: FittedModel, problem: Problem, sites: object) -> Ta
 
 def _dense(problem: Problem, kernel: object) -> Array:
     return mirrored(DensePrior(kernel, problem.X).K)
-

@@ -59,6 +59,12 @@ class FittedModel:
         """Number of latent functions; None for the single one of two classes."""
         return self.posterior.latent_shape[0] if self.posterior.latent_shape else None
 
+    @property
+    def decides_by_mean(self) -> bool:
+        """Whether the sign of the latent mean is the Bayes decision: one Gaussian, and a symmetric link."""
+        gaussian = self.n_latents is None and sum(map(len, self.posterior.weights)) == 1
+        return gaussian and self.likelihood.symmetric
+
     def _noise(self, rng: np.random.Generator | None) -> list[Array]:
         rng = np.random.default_rng() if rng is None else rng
         return prediction.normals(self.posterior.weights, self.posterior.latent_shape, rng)
@@ -146,11 +152,13 @@ class FittedModel:
 
     def evidence_at(self, theta: Array, eval_gradient: bool) -> tuple[float, Array | None]:
         """Return the log evidence at other hyperparameters, and its gradient if asked for."""
-        if self.objective is None:
+        if self.objective is None and self.inducing is not None:
             raise ValueError(
-                f"{self.problem.inference!r} gives no evidence at other hyperparameters, or the training rows are "
-                "not kept: fit with an approximation such as inference='vi', to rows in memory."
+                "The evidence at other hyperparameters needs the training rows, which this model does not keep: "
+                "fit it again."
             )
+        if self.objective is None:
+            raise ValueError(f"{self.problem.inference!r} gives no evidence at other hyperparameters.")
         end = self.objective.evaluate(theta, self.sites, gradient=eval_gradient)
         if not end.info.converged:
             warnings.warn(unconverged(self.objective.description, end.info), ConvergenceWarning, stacklevel=4)

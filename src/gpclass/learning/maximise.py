@@ -287,9 +287,7 @@ def _best_of(
         else:
             for theta in starts:
                 objective = _first_objective(stage, theta)
-                runs.append(
-                    maximise(objective, theta, bounds, plan.optimizer, report=plan.report, **options)
-                )
+                runs.append(maximise(objective, theta, bounds, plan.optimizer, report=plan.report, **options))
                 if runs[-1].interrupted:
                     break
     except KeyboardInterrupt:

@@ -103,7 +103,7 @@ def update(model: FittedModel, rows: Rows) -> FittedModel:
         info=Info(fit.gap <= max(1.0, 1e-4 * rows.n_rows), fit.passes, fit.gap),
         inducing=replace(report, q=fit.next_q, n_rows=n_rows, passes=report.passes + fit.passes),
         objective=None,
-        learned=None,
+        learned=None if model.learned is None else replace(model.learned, message=""),
     )
 
 
@@ -117,7 +117,9 @@ class Run:
     plan: Plan
     settings: Inducing
     rng: np.random.Generator
-    watch: Callable[[Fit], None] | None = None  # called with every better fit on all rows, for curves of progress
+    watch: Callable[[Fit], None] | None = (
+        None  # called with every better fit on all rows, for curves of progress
+    )
     passes: int = 0
 
     def fit(self) -> tuple[Fit, Learned | None]:
@@ -199,7 +201,9 @@ class Run:
     def _converge(self, state: State, checkpoint: Checkpoint) -> Fit:
         """Return q on all rows at the hyperparameters of the state."""
         n = self.data.n_rows
-        objective = self._objective(self.data, state.Z, max(1e-8 * n, 1e-7), after=self._keeper(state, checkpoint))
+        objective = self._objective(
+            self.data, state.Z, max(1e-8 * n, 1e-7), after=self._keeper(state, checkpoint)
+        )
         objective.max_passes = self._most_passes(200)
         fit = objective.fit_at(state.theta, state.q, gradient=False)
         if self.watch is not None:
@@ -252,9 +256,7 @@ class Run:
     def _told(self, learned: Learned) -> Learned:
         message = learned.message
         if learned.interrupted:
-            message = (
-                f"Learning was interrupted after {self.passes} passes: the best hyperparameters so far are kept."
-            )
+            message = f"Learning was interrupted after {self.passes} passes: the best hyperparameters so far are kept."
         return replace(learned, message=message, warm=None)
 
     def _most_passes(self, most: int) -> int:

@@ -70,7 +70,10 @@ RULES = (
         "closed tilted moments",
         {"method": ("ep",), "likelihood": ("softmax",)},
     ),
-    Rule("VI(evidence='ep') is for two classes: use VI() or EP()", {"method": ("vi(ep)",), "likelihood": SEVERAL}),
+    Rule(
+        "VI(evidence='ep') is for two classes: use VI() or EP()",
+        {"method": ("vi(ep)",), "likelihood": SEVERAL},
+    ),
     Rule(
         "hyperparameters='sample' goes with inference='mcmc' or an approximation, not with rejection",
         {"method": ("rejection",), "hyperparameters": ("sample",)},
@@ -225,9 +228,7 @@ def _fit_classes(task: Task) -> FittedModel:
     problem, plan = task.problem, task.plan
     if task.case.strategy == "passes over the rows":
         rows = Rows(problem.X, task.labels) if task.data is None else task.data
-        return fit_in_passes(
-            problem, rows, task.n_classes, plan, task.settings or Inducing(), seed=task.seed
-        )
+        return fit_in_passes(problem, rows, task.n_classes, plan, task.settings or Inducing(), seed=task.seed)
     if task.case.strategy == "sampling f":
         layout = FunctionPerClass(task.n_classes)
         problem = replace(problem, y=task.labels, weight=None, make_prior=layout)

@@ -6,18 +6,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gpclass.likelihoods.sites import SoftmaxSites, Fixed
 from gpclass.core.protocols import Array
 from gpclass.likelihoods import orthant
+from gpclass.likelihoods.base import ClassLikelihood
 from gpclass.likelihoods.quadrature import quiet
 
 
 @dataclass(frozen=True, slots=True)
-class MultiProbit(SoftmaxSites, Fixed):
+class MultiProbit(ClassLikelihood):
     """p(y = c | f) = P(f_c + e_c > f_k + e_k for all k ≠ c), e ~ N(0, I).
-
-    Labels are rows Y of non-negative weights, one a class: one-hot rows for known labels, other rows for soft
-    labels. A row counts as Σ_c Y_c log p(c|f).
 
     ``log_classes`` is accurate to 1e-12, relative to its value where that is large. ``log_predict`` errs by
     less than 1e-10 with up to three classes, 1e-8 with more if they are independent and 1e-5 if they
@@ -33,10 +30,10 @@ class MultiProbit(SoftmaxSites, Fixed):
     array([[0.25, 0.25, 0.25, 0.25]])
     """
 
-    probit_scale = 1.0
-
-    def n_latents(self, n_classes):
-        return n_classes
+    @property
+    def probit_scale(self) -> float:
+        """Return 1, as for the probit link."""
+        return 1.0
 
     def log_prob(self, Y: Array, f: Array) -> Array:
         """Return Σ_c Y_c log p(c|f), shape (..., n)."""

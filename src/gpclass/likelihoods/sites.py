@@ -27,7 +27,7 @@ class ElementwiseSites:
         return Sites(nu=residual, tau=np.maximum(-curvature, 0.0))
 
 
-class SoftmaxSites:
+class CoupledClasses:
     """One latent value per class: the Hessian is diag(a) - a aᵀ / Σ a with a = w p."""
 
     __slots__ = ()
@@ -46,21 +46,3 @@ class SoftmaxSites:
         """Return the sites of a step of E[l] with E[p] = (y - slope) / w in the place of p, which is uphill."""
         w = y.sum(axis=1, keepdims=True)
         return CoupledSites(nu=residual, a=np.maximum(y - slope, 1e-12 * w))
-
-
-class Fixed:
-    __slots__ = ()
-
-    @property
-    def theta(self):
-        return np.zeros(0)
-
-    @property
-    def bounds(self):
-        return np.zeros((0, 2))
-
-    def with_theta(self, theta):
-        return self
-
-    def n_latents(self, n_classes):
-        return 1

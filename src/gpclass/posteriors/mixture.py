@@ -90,7 +90,9 @@ class MixtureProcess(Process):
         L = A[pivots]
         root = solve_triangular(L, np.eye(len(L)), lower=True, check_finite=False)
         f = component.f[:, pivots].swapaxes(0, 1).reshape(len(pivots), -1)
-        inputs = self.inputs[pivots] if isinstance(self.inputs, np.ndarray) else [self.inputs[p] for p in pivots]
+        inputs = (
+            self.inputs[pivots] if isinstance(self.inputs, np.ndarray) else [self.inputs[p] for p in pivots]
+        )
         solved = Solved(inputs, root.T @ (root @ f), root)
         self._last[:] = [(i, solved)]
         return solved

@@ -113,7 +113,9 @@ def _check(part: Part, start: int) -> None:
     if np.isfinite(part.mean).all() and np.isfinite(part.cov).all():
         return
     n = len(part.mean)
-    fine = np.isfinite(part.mean.reshape(n, -1)).all(axis=1) & np.isfinite(part.cov.reshape(n, -1)).all(axis=1)
+    fine = np.isfinite(part.mean.reshape(n, -1)).all(axis=1) & np.isfinite(part.cov.reshape(n, -1)).all(
+        axis=1
+    )
     raise ValueError(
         f"The kernel has no finite covariance at row {start + int(np.argmin(fine))} of X: such inputs are "
         "beyond its range."
