@@ -164,7 +164,8 @@ def pose_classes(problem: Problem, labels: Array) -> Problem:
     With the multinomial probit a data point of weight k is given k times: its noise is drawn anew for each.
     """
     n_classes = labels.shape[1]
-    if not isinstance(problem.likelihood, MultiProbit):
+    likelihood: Any = problem.likelihood
+    if not isinstance(likelihood, MultiProbit):
         return replace(problem, y=labels, weight=None, make_prior=FunctionPerClass(n_classes))
     rows, codes = np.nonzero(labels)
     counts = labels[rows, codes]
@@ -183,7 +184,7 @@ def pose_classes(problem: Problem, labels: Array) -> Problem:
         weight=None,
         likelihood=Probit(),
         make_prior=FunctionPerClass(n_classes, codes),
-        predictive=problem.likelihood,
+        predictive=likelihood,
         first=np.searchsorted(rows, np.arange(len(labels))) if repeated else None,
     )
 

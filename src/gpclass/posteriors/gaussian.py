@@ -43,11 +43,12 @@ class GaussianProcess(Process):
     def parts(self, X: Inputs) -> list[Part]:
         """Return the one part at the rows of a block."""
         dtype = np.float64 if self.beta is None else np.float32
-        # A fresh buffer of the same size comes back from the allocator without new pages.
         K = matrix(self.kernel, X, self.inputs, out=np.empty((len(X), len(self.inputs)), dtype=dtype))
-        mean = matvec(K, self.alpha) if self.beta is None else None
-        V = self.whiten(K)
-        if mean is None:
+        if self.beta is None:
+            mean = matvec(K, self.alpha)
+            V = self.whiten(K)
+        else:
+            V = self.whiten(K)
             mean = np.asarray(V @ self.beta.astype(np.float32), dtype=float)
         var = np.asarray(diag(self.kernel, X) - np.einsum("ij,ij->i", V, V), dtype=float)
         # The difference of two equal numbers may round below zero, never further.

@@ -75,7 +75,7 @@ class MixtureProcess(Process):
     def block_size(self) -> int:
         """Number of rows that are predicted at a time."""
         n_values = sum(c.f.size // c.f.shape[1] for c in self.components)
-        step = max(1, BLOCK // max(n_values, len(self.inputs)))
+        step = max(1, BLOCK // max(int(n_values), len(self.inputs)))
         # With many components the solves, repeated for each block, must not dominate.
         return max(step, 256) if len(self.components) > 1 else step
 
@@ -107,7 +107,7 @@ class MixtureProcess(Process):
         V = matmul(K, np.ascontiguousarray(solved.root.T))
         var = np.maximum(diag(kernel, X) - np.einsum("ij,ij->i", V, V), 0.0)
         mean = matmul(K, np.ascontiguousarray(solved.alpha)).reshape(len(X), -1, *self.latent_shape)
-        cov = var if not self.latent_shape else var[:, None, None] * np.eye(*self.latent_shape)
+        cov = var if not self.latent_shape else var[:, None, None] * np.eye(self.latent_shape[0])
         return Part(mean, cov, self.components[i].weight)
 
     def _joint(self, i: int, X: Inputs) -> tuple[Array, Array]:
