@@ -1,4 +1,4 @@
-"""The scores of a pool, and the choice of rows by them."""
+"""Scores of the rows of a pool, and the choice of the rows whose labels are worth most."""
 
 from __future__ import annotations
 
@@ -10,23 +10,16 @@ from numpy.typing import NDArray
 from scipy.special import entr
 from sklearn.utils import check_random_state
 
-from gpclass.active.draws import (
-    drawn_probabilities,
-    greedy_by_draws,
-    joint_probabilities,
-    reduction_by_draws,
-)
+from gpclass.active.draws import greedy_by_draws, reduction_by_draws
 from gpclass.active.gaussian import bald_of_link, greedy, reduction
-from gpclass.active.models import has_link, inputs_of, is_gaussian, joined_rows, latents_of
+from gpclass.active.latents import Latents, find_latents, inputs_of, latents_of
 from gpclass.core.protocols import Array
-from gpclass.estimator import GaussianProcessClassifier
-from gpclass.learning.multiclass import OneVsOne
 from gpclass.validation import take
 
 __all__ = ["bald", "entropy", "expected_log_loss_reduction", "query"]
 
 SCORES = ("bald", "entropy", "expected_log_loss_reduction")
-POINTS = 1024  # of a quasi-random sequence, for three classes and more
+POINTS = 1024  # latent values per row for three classes and more
 
 Score = Callable[[Any, Any], Array]
 
@@ -90,11 +83,11 @@ def bald(estimator: Any, X: Any) -> Array:
     >>> active.bald(clf, [[10.0], [26.0], [200.0]]).round(2)
     array([0.06, 0.12, 0.37])
     """
-    model, X = latents_of(estimator), inputs_of(estimator, X)
-    if has_link(model):
-        return bald_of_link(model, X)
+    latents, X = latents_of(estimator), inputs_of(estimator, X)
+    if latents.has_link:
+        return bald_of_link(latents, X)
     out = np.empty(len(X))
-    for rows, p in drawn_probabilities(model, X, np.random.default_rng(0), POINTS):
+    for rows, p in latents.row_probabilities(X, POINTS, np.random.default_rng(0)):
         out[rows] = entr(p.mean(axis=1)).sum(axis=1) - entr(p).sum(axis=2).mean(axis=1)
     return np.maximum(out, 0.0, out=out)
 
@@ -137,18 +130,17 @@ def expected_log_loss_reduction(
     >>> gain.round(4)
     array([0.0014, 0.0021, 0.    ])
     """
-    model, X = latents_of(estimator), inputs_of(estimator, X)
+    latents, X = latents_of(estimator), inputs_of(estimator, X)
     Z = X if X_target is None else inputs_of(estimator, X_target)
-    if is_gaussian(model):
-        out, step = np.empty(len(X)), max(64, len(Z))
-        for start in range(0, len(X), step):
-            rows = np.arange(start, min(start + step, len(X)))
-            mean, cov = model.covariance(joined_rows(take(X, rows), Z))
-            out[rows] = reduction(model.problem.likelihood, mean, cov, len(rows))
-        return out
-    rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
-    p = joint_probabilities(model, joined_rows(X, Z), n_draws, rng)
-    return reduction_by_draws(p[:, : len(X)], p[:, len(X) :])
+    if not latents.can_condition:
+        p = latents.joint_probabilities(_joined(X, Z), n_draws, _generator(random_state))
+        return reduction_by_draws(p[:, : len(X)], p[:, len(X) :])
+    out, step = np.empty(len(X)), max(64, len(Z))
+    for start in range(0, len(X), step):
+        rows = np.arange(start, min(start + step, len(X)))
+        moments = latents.covariance(_joined(take(X, rows), Z))
+        out[rows] = reduction(latents.likelihood, *moments, len(rows))
+    return out
 
 
 def query(
@@ -205,9 +197,13 @@ def query(
         return _largest(np.asarray(score(estimator, X), dtype=float), n)
     if score not in SCORES:
         raise ValueError(f"score={score!r} is not known, expected one of {', '.join(SCORES)} or a callable.")
-    batch = n > 1 and (score != "entropy" or isinstance(estimator, GaussianProcessClassifier))
-    if batch and (rows := _batch(estimator, X, n, score, X_target, n_draws, random_state)) is not None:
-        return rows
+    latents = find_latents(estimator) if score == "entropy" else latents_of(estimator)
+    if n > 1 and latents is not None:
+        pool = inputs_of(estimator, X)
+        targets = pool if X_target is None else inputs_of(estimator, X_target)
+        rows = _batch(latents, pool, targets, n, score, n_draws, _generator(random_state))
+        if rows is not None:
+            return rows
     if score == "expected_log_loss_reduction":
         gain = expected_log_loss_reduction(estimator, X, X_target, n_draws=n_draws, random_state=random_state)
         return _largest(gain, n)
@@ -215,19 +211,24 @@ def query(
 
 
 def _batch(
-    estimator: Any, X: Any, n: int, score: str, X_target: Any, n_draws: int, random_state: Any
+    latents: Latents, X: Any, Z: Any, n: int, score: str, n_draws: int, rng: np.random.Generator
 ) -> NDArray[np.intp] | None:
-    """Choose a batch greedily, or return None where that is not known how."""
-    if score == "entropy" and isinstance(estimator.base_estimator_, OneVsOne):
-        return None
-    model, pool = latents_of(estimator), inputs_of(estimator, X)
-    rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
-    if is_gaussian(model):
-        Z = None if X_target is None else inputs_of(estimator, X_target)
-        return greedy(model, pool, Z, n, score, rng)
+    """Choose a batch greedily, or return None where there is no algorithm for it."""
+    if latents.can_condition:
+        rows = _joined(X, Z) if score == "expected_log_loss_reduction" else X
+        return greedy(latents.likelihood, latents.covariance(rows), len(X), n, score, rng)
     if score == "expected_log_loss_reduction":
         return None
-    return greedy_by_draws(joint_probabilities(model, pool, n_draws, rng), n, score == "bald", rng)
+    return greedy_by_draws(latents.joint_probabilities(X, n_draws, rng), n, score, rng)
+
+
+def _joined(X: Any, Z: Any) -> Any:
+    """Return the rows of both."""
+    return np.concatenate([X, Z]) if isinstance(X, np.ndarray) else [*X, *Z]
+
+
+def _generator(random_state: Any) -> np.random.Generator:
+    return np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
 
 
 def _largest(scores: Array, n: int) -> NDArray[np.intp]:
