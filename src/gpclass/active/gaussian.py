@@ -65,7 +65,7 @@ def _blocks(index: NDArray[np.intp], width: int) -> Iterator[NDArray[np.intp]]:
 
 
 def reduction(likelihood: Any, mean: Array, cov: Array, n: int) -> Array:
-    """Return the expected reduction of the mean entropy at rows n, n + 1, ... by a label at each of the first n.
+    """Return how much a label at each of the first n rows reduces the mean entropy at the others, on average.
 
     The label at row i turns N(m_i, v_i) into moments m_i + v_i slope and v_i (1 - v_i curvature); regressed
     on f_i, a target has m_t + c slope and v_t - c² curvature, c its covariance with f_i.
@@ -89,9 +89,9 @@ def greedy(
 ) -> NDArray[np.intp]:
     """Choose n of the first ``size`` rows one by one; the rows after them are the targets, if there are any.
 
-    Each row is scored as if those chosen before it had labels, drawn `FANTASIES` times. A label moves the means
-    by c slope, in each draw by its own label; the covariance shrinks by c cᵀ E[curvature], averaged over draws
-    and labels, so that E v' + Var m' = v, as it must.
+    Each row is scored as if those chosen before it had labels, drawn `FANTASIES` times. A label moves the
+    means by c slope, in each draw by its own label; the covariance shrinks by c cᵀ E[curvature], averaged over
+    draws and labels, so that E v' + Var m' = v, as it must.
     """
     (mean, cov), chosen = moments, list[int]()
     means = mean[None]
