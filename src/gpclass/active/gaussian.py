@@ -90,8 +90,8 @@ def greedy(
     """Choose n of the first ``size`` rows one by one; the rows after them are the targets, if there are any.
 
     Each row is scored as if those chosen before it had labels, drawn `FANTASIES` times. A label moves the
-    means by c slope, in each draw by its own label; the covariance shrinks by c cᵀ E[curvature], averaged over
-    draws and labels, so that E v' + Var m' = v, as it must.
+    means by c slope, in each draw by its own label; the covariance shrinks by c cᵀ E[curvature], averaged
+    over draws and labels, so that E v' + Var m' = v, as it must.
     """
     (mean, cov), chosen = moments, list[int]()
     means = mean[None]

@@ -14,6 +14,7 @@ from scipy.special import ndtri
 from sklearn.utils.validation import check_is_fitted
 
 from gpclass.core.protocols import Array
+from gpclass.posteriors.mixture import joined
 from gpclass.validation import check_inputs
 
 STEP = 64  # rows whose latent values are drawn at a time
@@ -37,7 +38,7 @@ class Latents:
 
     @property
     def can_condition(self) -> bool:
-        """Whether there is one Gaussian latent function, which can be conditioned on a label in closed form."""
+        """Whether there is one Gaussian latent function, to be conditioned on a label in closed form."""
         return self.has_link and hasattr(self.likelihood, "tilted") and self._is_gaussian
 
     @property
@@ -141,10 +142,4 @@ def gaussians_at(posterior: Any, X: Any) -> Iterator[tuple[slice, Array, Array, 
         yield slice(0, len(X)), mean[:, None], np.sqrt(var)[:, None], weight
         return
     for rows, parts in posterior.blocks(X):
-        stds = [np.broadcast_to(np.sqrt(part.var)[:, None], part.mean.shape) for part in parts]
-        yield (
-            rows,
-            np.concatenate([part.mean for part in parts], axis=1),
-            np.concatenate(stds, axis=1),
-            weight,
-        )
+        yield rows, *joined(parts), weight
