@@ -49,9 +49,9 @@ class EvidenceDisplay(Display):
     >>> from gpclass.plotting import EvidenceDisplay
     >>> X, y, _, _ = interval()
     >>> clf = GaussianProcessClassifier(1.0 * RBF(3.0, (0.1, 100.0))).fit(X, y)
-    >>> display = EvidenceDisplay.from_estimator(clf, grid_resolution=9)
+    >>> display = EvidenceDisplay.from_estimator(clf, grid_resolution=5)
     >>> display.names, display.evidence.shape
-    (['constant value', 'length scale'], (9, 9))
+    (['constant value', 'length scale'], (5, 5))
     >>> bool(display.evidence.max() <= clf.log_marginal_likelihood_value_ + 1e-6)
     True
     """

@@ -180,9 +180,9 @@ def latent_band(estimator: Any, grid: Any, level: float) -> tuple[Array, Array, 
         half = ndtri(0.5 + 0.5 * level) * std
         return mean, mean - half, mean + half
     low, high = np.empty((2, len(mean)))
-    for rows, *gaussians in gaussians_at(estimator.posterior_, np.asarray(grid, dtype=float)):
-        low[rows] = mixture_quantile(*gaussians, 0.5 - 0.5 * level)
-        high[rows] = mixture_quantile(*gaussians, 0.5 + 0.5 * level)
+    for rows, means, stds, weight in gaussians_at(estimator.posterior_, np.asarray(grid, dtype=float)):
+        low[rows] = mixture_quantile(means, stds, weight, 0.5 - 0.5 * level)
+        high[rows] = mixture_quantile(means, stds, weight, 0.5 + 0.5 * level)
     return _columns(mean), _columns(low), _columns(high)
 
 

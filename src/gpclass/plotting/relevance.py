@@ -91,8 +91,9 @@ class RelevanceDisplay(Display):
         if all(draw is not None for draw in draws):
             tails = [0.5 - 0.5 * level, 0.5 + 0.5 * level]
             low, high = np.array([np.quantile(draw, tails, axis=0) for draw in draws]).swapaxes(0, 1) * scale
-        known = {"names": feature_names(estimator, X, n), "labels": labels, "scaled": X is not None}
-        display = cls(np.array(values) * scale, low=low, high=high, **known)
+        names, scaled = feature_names(estimator, X, n), X is not None
+        relevance = np.array(values) * scale
+        display = cls(relevance, names=names, labels=labels, low=low, high=high, scaled=scaled)
         return display.plot(ax=ax, **options)
 
     def plot(self, ax: Any = None, *, n_top: int | None = None) -> Self:
