@@ -37,7 +37,7 @@ def entropy(estimator: Any, X: Any) -> Array:
     Returns
     -------
     ndarray of shape (n,)
-        Largest where the probabilities are equal, whether for noise in the labels or for lack of data.
+        Largest where the probabilities are equal, because of noise in the labels or lack of data.
 
     Examples
     --------
@@ -56,9 +56,9 @@ def entropy(estimator: Any, X: Any) -> Array:
 def bald(estimator: Any, X: Any) -> Array:
     """Return the mutual information between a row's label and the latent function, in nats.
 
-    Rows whose label is noise score low, however uncertain it is: the score is what is left of the entropy
-    when f is known. With two classes it is by quadrature, to about 1e-10; with three or more by 1024
-    quasi-random points of the latent values, or by as many draws where those are not Gaussian.
+    It is the entropy of the label minus its expected entropy if f were known, so rows whose labels are noise
+    have low scores. With two classes it is computed by quadrature, to about 1e-10; with three or more from 1024
+    quasi-random points of the latent values, or from as many draws if their posterior is not Gaussian.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ def bald(estimator: Any, X: Any) -> Array:
 
     Examples
     --------
-    Where the classes meet at x = 26 a label is as uncertain as far away, and tells less:
+    Where the classes meet, at x = 26, a label is as uncertain as far away, but tells less about f:
 
     >>> from gpclass import GaussianProcessClassifier, active
     >>> from gpclass.datasets import interval
@@ -95,11 +95,10 @@ def bald(estimator: Any, X: Any) -> Array:
 def expected_log_loss_reduction(
     estimator: Any, X: Any, X_target: Any = None, *, n_draws: int = 2000, random_state: Any = 0
 ) -> Array:
-    """Return by how much the log loss at the targets is expected to fall once a row's label is known.
+    """Return the expected reduction of the log loss at the targets once the label of a row is known.
 
-    With one Gaussian latent function, the posterior is conditioned on each possible label in turn: the
-    label's factor tilts the marginal of f at the row, and its first two moments carry over to the targets,
-    a change of rank one (EP's update, made once). Other models are conditioned by weighting joint draws.
+    With one Gaussian latent function, the posterior is conditioned on each possible label by moment matching
+    at the row, an update of rank one as in EP. Other models are conditioned by weighting joint draws.
 
     Parameters
     ----------
@@ -108,9 +107,9 @@ def expected_log_loss_reduction(
     X : array-like of shape (n, n_features)
         Pool of unlabelled rows.
     X_target : array-like of shape (n_targets, n_features), default=None
-        Rows like those that are to be predicted. None takes the pool.
+        Rows like those to be predicted. None uses the pool.
     n_draws : int, default=2000
-        Draws, for models that need them.
+        Number of draws, for models that need them.
     random_state : int, RandomState or None, default=0
         For the draws.
 
@@ -153,10 +152,10 @@ def query(
     n_draws: int = 2000,
     random_state: Any = 0,
 ) -> NDArray[np.intp]:
-    """Return the positions of the n rows most worth a label, the best first.
+    """Return the positions of the n rows whose labels are worth most, the best first.
 
-    A batch is chosen greedily. Each further row is scored as if the rows before it had been labelled, on
-    average over the labels they may turn out to have: what a chosen row will tell does not count twice.
+    A batch is chosen greedily: each further row is scored as if the rows before it had been labelled, averaged
+    over labels drawn for them, so that the same information does not count twice.
 
     Parameters
     ----------
@@ -165,14 +164,14 @@ def query(
     X : array-like of shape (n_pool, n_features)
         Pool of unlabelled rows.
     n : int, default=1
-        How many, at most as many as there are.
+        Number of rows, at most the size of the pool.
     score : {"bald", "entropy", "expected_log_loss_reduction"} or callable, default="bald"
-        A callable gets ``(estimator, X)`` and returns a number a row; its batches are the n largest, as are
-        those of the expected reduction for models that need draws.
+        A callable takes ``(estimator, X)`` and returns one number per row. Its batches are the n largest
+        scores, as are those of the expected reduction for models that need draws.
     X_target : array-like, default=None
-        For the expected reduction.
+        Targets of the expected reduction.
     n_draws : int, default=2000
-        Draws of f, where a batch or the expected reduction needs them.
+        Number of draws of f, where a batch or the expected reduction needs them.
     random_state : int, RandomState or None, default=0
         For the draws.
 

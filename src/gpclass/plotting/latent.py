@@ -122,21 +122,23 @@ class LatentDisplay(Display):
         )
         return display.plot(ax=ax, **options)
 
-    def plot(self, ax: Any = None, *, legend: bool = True) -> Self:
+    def plot(self, ax: Any = None, *, legend: bool = True, color: Any = None) -> Self:
         """Draw f above the probability.
 
         Parameters
         ----------
         ax : two axes, default=None
         legend : bool, default=True
+        color : color, default=None
+            Colour of the first curve, for several displays side by side.
         """
         top, bottom = self._panels(ax, 2, 1, (5.6, 4.8), sharex=True)
         for axis, level in ((top, 0.0), (bottom, 0.5)):
             style.reference(axis, level)
             style.bare(axis)
         for i in range(self.mean.shape[1]):
-            self._curve(top, i, self.mean, self.low, self.high)
-            self._curve(bottom, i, self.proba, self.proba_low, self.proba_high)
+            self._curve(top, i, color, self.mean, self.low, self.high)
+            self._curve(bottom, i, color, self.proba, self.proba_low, self.proba_high)
         self._rows(bottom)
         top.set_ylabel("latent function $f(x)$")
         two = self.mean.shape[1] == 1
@@ -149,8 +151,9 @@ class LatentDisplay(Display):
             style.legend_above(top, n, handles=handles, labels=labels, fontsize=8)
         return self
 
-    def _curve(self, axis: Any, i: int, middle: Array, low: Array, high: Array) -> None:
+    def _curve(self, axis: Any, i: int, first: Any, middle: Array, low: Array, high: Array) -> None:
         colour, _, line = style.style(i)
+        colour = first if i == 0 and first is not None else colour
         name, band = str(self.classes[i]), None
         if middle.shape[1] == 1:
             name, band = "mean", f"{100 * self.level:.3g} % credible band"
