@@ -57,8 +57,8 @@ def bald(estimator: Any, X: Any) -> Array:
     """Return the mutual information between a row's label and the latent function, in nats.
 
     It is the entropy of the label minus its expected entropy if f were known, so rows whose labels are noise
-    have low scores. With two classes it is computed by quadrature, to about 1e-10; with three or more from 1024
-    quasi-random points of the latent values, or from as many draws if their posterior is not Gaussian.
+    have low scores. With two classes it is computed by quadrature, to about 1e-10; with three or more from
+    1024 quasi-random points of the latent values, or from as many draws if these are not Gaussian.
 
     Parameters
     ----------
@@ -154,8 +154,8 @@ def query(
 ) -> NDArray[np.intp]:
     """Return the positions of the n rows whose labels are worth most, the best first.
 
-    A batch is chosen greedily: each further row is scored as if the rows before it had been labelled, averaged
-    over labels drawn for them, so that the same information does not count twice.
+    A batch is chosen greedily: each further row is scored as if the rows before it had been labelled,
+    averaged over labels drawn for them, so that the same information does not count twice.
 
     Parameters
     ----------
