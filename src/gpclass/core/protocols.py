@@ -12,11 +12,13 @@ shape (n,) become (n, C) and per-datum variances and precisions become (n, C, C)
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
+
+from gpclass.core.registry import stored
 
 Array = NDArray[np.floating[Any]]
 Index = NDArray[np.integer[Any]]
@@ -25,6 +27,7 @@ Inputs = Any  # rows of a 2-D array, or a sequence of structured objects
 # ------------------------------------------------------------------------------ records
 
 
+@stored
 @dataclass(frozen=True, slots=True, eq=False)
 class Sites:
     """Gaussian factors exp(nu f - tau f² / 2), one a datum.
@@ -32,9 +35,9 @@ class Sites:
     ``spread`` is the variance at which a method made them, if it used one; a warm start begins there.
     """
 
-    nu: Array
-    tau: Array
-    spread: Array | None = None
+    nu: Array = field(metadata={"shape": "n|n,c"})
+    tau: Array = field(metadata={"shape": "n|n,c"})
+    spread: Array | None = field(default=None, metadata={"shape": "n|n,c"})
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -102,6 +105,7 @@ class Adjoint:
         return 0.5 * G
 
 
+@stored
 @dataclass(frozen=True, slots=True, eq=False)
 class Info:
     """How an iteration ended: ``residual`` is what ``converged`` was judged on."""

@@ -24,12 +24,14 @@ from typing import Any
 import numpy as np
 
 from gpclass.core.protocols import Adjoint, Array, Conditioned, HasTilted, Prior, Result, Sites, Tilted
+from gpclass.core.registry import stored
 from gpclass.inference.cavity import cavity, free_energy, tilt
 from gpclass.inference.checks import check_settings, require
 from gpclass.inference.mode import Curve
 from gpclass.inference.settle import settle
 
 
+@stored
 @dataclass(frozen=True, slots=True)
 class EP:
     """Settings of expectation propagation.

@@ -12,11 +12,13 @@ from typing import Any, cast
 import numpy as np
 
 from gpclass.core.protocols import Adjoint, Array, Conditioned, HasDerivatives, Prior, Result, Sites
+from gpclass.core.registry import stored
 from gpclass.inference.checks import check_settings, require
 from gpclass.inference.joint import joint_laplace
 from gpclass.inference.mode import find_mode, first_point
 
 
+@stored
 @dataclass(frozen=True, slots=True)
 class Laplace:
     """Settings of Laplace's approximation.

@@ -16,6 +16,7 @@ from typing import Any, cast
 import numpy as np
 
 from gpclass.core.protocols import Adjoint, Array, Conditioned, HasExpected, HasTilted, Prior, Result, Sites
+from gpclass.core.registry import stored
 from gpclass.inference.cavity import free_energy
 from gpclass.inference.checks import check_settings, require
 from gpclass.inference.hybrid import hybrid_adjoint
@@ -24,6 +25,7 @@ from gpclass.inference.mode import Curve
 from gpclass.inference.settle import settle
 
 
+@stored
 @dataclass(frozen=True, slots=True)
 class VI:
     """Settings of variational inference with a full covariance.

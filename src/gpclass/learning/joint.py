@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.gaussian_process.kernels import Kernel
 
-from gpclass.core.protocols import Array, Index, Info, Inputs, Sites
+from gpclass.core.protocols import Array, Index, Info, Inputs, Likelihood, Sites
+from gpclass.core.registry import stored
 from gpclass.inference import EP, VI
 from gpclass.kernels import CompoundKernel
 from gpclass.learning.maximise import Learned, Problem
@@ -25,6 +27,7 @@ PILOT_FROM = 500  # rows from which hyperparameters are sought on a part of them
 DIFFERENCE = 1e-4  # step of a gradient with respect to the inputs, relative to their spread
 
 
+@stored
 @dataclass(frozen=True, slots=True, eq=False)
 class JointModel:
     """Latent functions of all classes, fitted together."""
@@ -35,12 +38,22 @@ class JointModel:
     sites: Sites
     on_latents: Sites  # the same sites, on f
     tied: bool
-    labels: Array  # label weights, (n, C)
+    labels: Array = field(metadata={"shape": "m,c"})  # label weights, (n, C)
     evidence: float | None
     info: Info
     learned: Learned | None
-    loo: Array
-    kernel: Any
+    loo: Array = field(metadata={"shape": "n,c"})
+    kernel: Kernel
+
+    def check_stored(self) -> None:
+        """Raise unless the number of classes is the same everywhere."""
+        if not isinstance(self.likelihood, Likelihood) or self.labels.shape[1] != self.n_classes:
+            raise ValueError("Its likelihood or its labels are not those of its classes.")
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes."""
+        return self.posterior.n_classes
 
     @property
     def models(self) -> Sequence[JointModel]:
@@ -136,6 +149,7 @@ def _roots(cov: Array) -> Array:
 # ------------------------------------------------------------------------------------ fitting
 
 
+@stored
 @dataclass(frozen=True, slots=True, eq=False)
 class JointPriorMaker:
     """Makes the prior of a joint problem; a class, so that it can go to another process."""

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+from sklearn.gaussian_process.kernels import Kernel
 
 from gpclass.core.linalg import mirrored
-from gpclass.core.protocols import Array, Info, Inputs
+from gpclass.core.protocols import Array, Info, Inputs, Likelihood
+from gpclass.core.registry import stored
 from gpclass.inference import EP, Laplace
 from gpclass.kernels import CompoundKernel
 from gpclass.learning.joint import joint_problem
@@ -27,6 +29,7 @@ from gpclass.sampling import Rejection, pareto_smooth, posterior_by_rejection
 MOST_DRAWS = 1000  # that predictions average over
 
 
+@stored
 @dataclass(frozen=True, slots=True, eq=False)
 class JointSampledModel:
     """Latent functions of all classes, known by draws."""
@@ -35,14 +38,21 @@ class JointSampledModel:
     likelihood: Any
     posterior: MixturePosterior  # of all functions, one draw after another
     n_classes: int
-    labels: Array
+    labels: Array = field(metadata={"shape": "n,c"})
     chains: Chains | None
-    draws: Array  # of f at the data, shape (draws, n, C)
+    draws: Array = field(metadata={"shape": "s,n,c"})  # of f at the data, shape (draws, n, C)
     evidence: float | None
     info: Info
     learned: Learned | None
-    kernel: Any
+    kernel: Kernel
     sites: None = None
+
+    def check_stored(self) -> None:
+        """Raise unless the number of classes is the same everywhere."""
+        fine = isinstance(self.likelihood, Likelihood) and self.n_classes == self.labels.shape[1] >= 2
+        n_draws = self.posterior.n_draws if len(self.posterior.components) == 1 else 0
+        if not fine or n_draws % self.n_classes or not n_draws or not len(self.draws):
+            raise ValueError("Its likelihood, labels or draws are not those of its classes.")
 
     @property
     def models(self) -> Sequence[JointSampledModel]:

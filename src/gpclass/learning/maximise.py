@@ -12,27 +12,35 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+from sklearn.gaussian_process.kernels import Kernel
 
 from gpclass.core.hyperpriors import Hyperprior, LogScalePrior
 from gpclass.core.optimisers import from_afar, from_nearby
-from gpclass.core.protocols import Array, Inference, Inputs, Prior, Result, Sites
+from gpclass.core.protocols import Array, Inference, Inputs, Likelihood, Prior, Result, Sites
+from gpclass.core.registry import stored
 from gpclass.priors import DensePrior, NotPositiveError
 
 Optimizer = Callable[..., tuple[Array, float]]
 
 
+@stored
 @dataclass(frozen=True, slots=True, eq=False)
 class Problem:
     """What is fixed while theta moves: the data, the model and the method."""
 
-    X: Inputs
+    X: Inputs = field(metadata={"shape": "n,..."})
     y: Array
     weight: Array | None
-    kernel: Any
+    kernel: Kernel
     likelihood: Any
     inference: Inference
     hyperprior: Hyperprior | LogScalePrior | None = None
     make_prior: Callable[[Any, Inputs], Prior] = DensePrior
+
+    def check_stored(self) -> None:
+        """Raise unless the likelihood is one."""
+        if not isinstance(self.likelihood, Likelihood):
+            raise ValueError("Its likelihood is not one.")
 
     def prior(self, theta: Array) -> Prior:
         """Return the prior at theta, in buffers of its own."""
@@ -48,18 +56,20 @@ class Problem:
         return self.inference(prior, self.likelihood, self.y, weight=self.weight, init=init)
 
 
+@stored
 @dataclass(frozen=True, slots=True, eq=False)
 class History:
     """Every evaluation of the winning run, in order."""
 
     theta: Array
-    evidence: Array
-    gradient_norm: Array
+    evidence: Array = field(metadata={"shape": "k", "stored": "nonfinite"})
+    gradient_norm: Array = field(metadata={"shape": "k", "stored": "nonfinite"})
 
     def __len__(self) -> int:
         return len(self.evidence)
 
 
+@stored
 @dataclass(frozen=True, slots=True, eq=False)
 class Learned:
     """The end of one run: its best theta, the sites there, and how it got there.

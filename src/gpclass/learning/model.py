@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.gaussian_process.kernels import Kernel
 
 from gpclass.core.protocols import Array, Info, Inputs, Posterior, Sites
+from gpclass.core.registry import stored
 from gpclass.inference.cavity import cavity, copies_of
 from gpclass.learning.maximise import Learned, Optimizer, Problem, learn
 from gpclass.learning.prediction import interval, log_proba, proba_gradient
@@ -48,6 +50,7 @@ class LearningPlan:
         )
 
 
+@stored
 @dataclass(frozen=True, slots=True, eq=False)
 class LatentModel:
     """A fitted latent function with the problem it was fitted to."""
@@ -58,8 +61,19 @@ class LatentModel:
     evidence: float | None
     info: Info
     learned: Learned | None
-    loo: Array  # log probabilities of the two classes at each datum, from the others
-    kernel: Any  # a copy of the problem's that a user may change without harm
+    # log probabilities of the two classes at each datum, from the others
+    loo: Array = field(metadata={"shape": "n,2"})
+    kernel: Kernel = field()  # a copy of the problem's that a user may change without harm
+
+    def check_stored(self) -> None:
+        """Raise unless the labels belong to the leave-one-out probabilities."""
+        if self.problem.y.shape != (len(self.loo),):
+            raise ValueError("Its labels do not belong to its leave-one-out probabilities.")
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes."""
+        return 2
 
     def log_proba(self, X: Inputs, route: str, rng: np.random.Generator | None = None) -> Array:
         """Return log probabilities of the two classes, shape (n, 2)."""

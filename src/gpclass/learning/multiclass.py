@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from gpclass.core.linalg import require_memory
 from gpclass.core.protocols import Array, Inputs
+from gpclass.core.registry import stored
 from gpclass.learning.fitting import Model, fit_model
 from gpclass.learning.joint import JointModel, fit_joint
 from gpclass.learning.joint_sampled import JointSampledModel, fit_joint_sampled
@@ -31,11 +32,17 @@ JOINT: dict[Any, Any] = {Logit: Softmax, Probit: MultiProbit}  # what a likeliho
 BLOCK = 8192  # rows whose pairwise probabilities are coupled at a time
 
 
+@stored
 @dataclass(frozen=True, slots=True, eq=False)
 class OneVsRest:
     """One model a class, its probability against the rest divided by their sum."""
 
     models: Sequence[Model]
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes."""
+        return len(self.models)
 
     def log_proba(self, X: Inputs, route: str, rng: np.random.Generator | None = None) -> Array:
         """Return log class probabilities, shape (n, n_classes)."""
@@ -96,12 +103,25 @@ def _normalise(against_rest: list[Array]) -> Array:
     return out
 
 
+@stored
 @dataclass(frozen=True, slots=True, eq=False)
 class OneVsOne:
     """One model a pair of classes, the pairwise probabilities coupled into one distribution."""
 
     models: Sequence[Model]
     pairs: Sequence[tuple[int, int]]
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes."""
+        return 1 + max(second for _, second in self.pairs)
+
+    def check_stored(self) -> None:
+        """Raise unless there is a model for every pair."""
+        n = self.n_classes  # not the list of all pairs of a number that a file made up
+        whole = n * (n - 1) == 2 * len(self.pairs) and len(self.pairs) == len(self.models)
+        if not whole or list(self.pairs) != list(combinations(range(n), 2)):
+            raise ValueError("Its models are not those of all pairs of classes.")
 
     def log_proba(self, X: Inputs, route: str, rng: np.random.Generator | None = None) -> Array:
         """Return log class probabilities, shape (n, n_classes)."""

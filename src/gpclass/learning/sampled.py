@@ -6,14 +6,16 @@ The counterpart of `model`, where the posterior is a Gaussian; here it is a set 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+from sklearn.gaussian_process.kernels import Kernel
 
 from gpclass.core.hyperpriors import LogScalePrior
 from gpclass.core.linalg import mirrored
 from gpclass.core.protocols import Array, Inference, Info, Inputs, Sites
+from gpclass.core.registry import stored
 from gpclass.evidence import annealed_evidence
 from gpclass.learning.maximise import Learned, Problem
 from gpclass.learning.model import LearningPlan
@@ -36,6 +38,7 @@ from gpclass.sampling import Rejection, pareto_smooth, posterior_by_rejection
 HYPER_THIN = 2  # steps for one: theta moves less in a step than f at a fixed theta does
 
 
+@stored
 @dataclass(frozen=True, slots=True, eq=False)
 class SampledModel:
     """A latent function known by draws, with the problem it belongs to."""
@@ -43,12 +46,22 @@ class SampledModel:
     problem: Problem
     posterior: MixturePosterior
     chains: Chains | None  # None where draws are independent
-    draws: Array  # of f at the data, of equal weight, shape (draws, n)
+    draws: Array = field(metadata={"shape": "s,n"})  # of f at the data, of equal weight, shape (draws, n)
     evidence: float | None
     info: Info
     learned: Learned | None
-    kernel: Any
+    kernel: Kernel
     sites: Sites | None = None
+
+    def check_stored(self) -> None:
+        """Raise unless there are draws for every label."""
+        if self.problem.y.shape != (self.draws.shape[1],) or not len(self.draws):
+            raise ValueError("Its labels do not belong to its draws.")
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes."""
+        return 2
 
     @property
     def models(self) -> Sequence[SampledModel]:

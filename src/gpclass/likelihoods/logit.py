@@ -8,11 +8,13 @@ import numpy as np
 from scipy.special import expit
 
 from gpclass.core.protocols import Array, Expected, Tilted
+from gpclass.core.registry import stored
 from gpclass.likelihoods import logistic
 from gpclass.likelihoods import power as power_rules
 from gpclass.likelihoods.quadrature import flatten, quiet
 
 
+@stored
 @dataclass(frozen=True, slots=True)
 class Logit:
     """p(y|f) = 1 / (1 + exp(-y f)) for y in {-1, +1}.

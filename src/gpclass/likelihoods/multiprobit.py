@@ -7,10 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from gpclass.core.protocols import Array
+from gpclass.core.registry import stored
 from gpclass.likelihoods import orthant
 from gpclass.likelihoods.quadrature import quiet
 
 
+@stored
 @dataclass(frozen=True, slots=True)
 class MultiProbit:
     """p(y = c | f) = P(f_c + e_c > f_k + e_k for all k ≠ c), e ~ N(0, I).

@@ -9,12 +9,14 @@ import numpy as np
 from scipy.special import erfcx, log_ndtr, ndtr
 
 from gpclass.core.protocols import Array, Expected, Tilted
+from gpclass.core.registry import stored
 from gpclass.likelihoods import power as power_rules
 from gpclass.likelihoods.normal import density, tail
 from gpclass.likelihoods.power import REACH, WIDE, Four, Link, bounded, from_moments, integrate
 from gpclass.likelihoods.quadrature import by_regime, flatten, hermite_average, lattice_sums, orders, quiet
 
 
+@stored
 @dataclass(frozen=True, slots=True)
 class Probit:
     """p(y|f) = Phi(y f) for y in {-1, +1}, Phi the standard normal distribution function.

@@ -7,11 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from gpclass.core.protocols import Array, Expected
+from gpclass.core.registry import stored
 from gpclass.likelihoods import gumbel, simplex
 from gpclass.likelihoods.joint import log_softmax
 from gpclass.likelihoods.quadrature import quiet
 
 
+@stored
 @dataclass(frozen=True, slots=True)
 class Softmax:
     """p(y = c | f) = exp(f_c) / Σ_k exp(f_k).

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from gpclass.core.protocols import Array
+from gpclass.core.protocols import Array, Index
+from gpclass.core.registry import stored
 
 WORST_RHAT, LEAST_ESS = 1.01, 100.0  # of a chain set, and for each chain (Vehtari et al. 2021)
 
@@ -44,6 +45,7 @@ class Diagnostics:
         )
 
 
+@stored
 @dataclass(frozen=True, slots=True, eq=False)
 class Chains:
     """Draws of the latent values at the data.
@@ -70,11 +72,11 @@ class Chains:
         Log hyperparameters, where they were sampled as well.
     """
 
-    f: Array
-    log_likelihood: Array
-    accept: Array
+    f: Array = field(metadata={"shape": "c,s,n|c,s,n,k"})
+    log_likelihood: Array = field(metadata={"shape": "c,s"})
+    accept: Array = field(metadata={"shape": "c,s"})
     accept_points: Array | None
-    evaluations: Array
+    evaluations: Array | Index
     sampler: Any
     n_warmup: int
     thin: int

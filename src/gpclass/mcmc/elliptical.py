@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gpclass.core.protocols import Array, Inference
+from gpclass.core.registry import stored
 from gpclass.inference import EP
 from gpclass.mcmc.records import Info, State
 from gpclass.posteriors.target import Target
@@ -23,6 +24,7 @@ from gpclass.posteriors.target import Target
 AHEAD, ROOM = 8, 1 << 13
 
 
+@stored
 @dataclass(frozen=True, slots=True)
 class EllipticalSlice:
     """Elliptical slice sampling of the latent function.

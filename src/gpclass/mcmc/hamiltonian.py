@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from gpclass.core.protocols import Array, Inference
+from gpclass.core.registry import stored
 from gpclass.inference import EP
 from gpclass.mcmc.records import Info, State
 from gpclass.posteriors.target import Target
@@ -52,6 +53,7 @@ class Whitened(State):
     slope: Array | None = None
 
 
+@stored
 @dataclass(frozen=True, slots=True)
 class HMC:
     """Hamiltonian Monte Carlo of the latent function.

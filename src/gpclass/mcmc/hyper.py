@@ -22,6 +22,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from gpclass.core.protocols import Array, HasExpected, Inference, Sites
+from gpclass.core.registry import stored
 from gpclass.inference import Laplace
 from gpclass.mcmc.elliptical import slice_step
 from gpclass.posteriors.target import Target
@@ -86,6 +87,7 @@ class HyperState:
     z: Array | None = None
 
 
+@stored
 @dataclass(frozen=True, slots=True)
 class PseudoMarginal:
     """Pseudo-marginal Metropolis sampling of theta.
@@ -176,6 +178,7 @@ class PseudoMarginal:
         return replace(state, value=value, f=target.mean + D, log_weight=log_w - total)
 
 
+@stored
 @dataclass(frozen=True, slots=True)
 class JointWhitened:
     """Metropolis sampling of theta with the whitened latent values kept, and elliptical slices of those.

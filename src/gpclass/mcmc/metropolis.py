@@ -18,6 +18,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from gpclass.core.protocols import Array, Index
+from gpclass.core.registry import stored
 from gpclass.mcmc.records import Info, State
 from gpclass.posteriors.target import Target
 
@@ -50,6 +51,7 @@ class Pointwise(State):
     each: Array | None = None
 
 
+@stored
 @dataclass(frozen=True, slots=True)
 class BlockMetropolis:
     """Block Metropolis sampling with the conditional prior as the proposal.

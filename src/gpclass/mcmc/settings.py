@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from gpclass.core.protocols import Inference
+from gpclass.core.registry import stored
 from gpclass.inference import EP
 from gpclass.mcmc.chains import Chains
 from gpclass.mcmc.hamiltonian import HMC
@@ -17,6 +18,7 @@ from gpclass.mcmc.run import check_counts, sample
 from gpclass.posteriors.target import Target
 
 
+@stored
 @dataclass(frozen=True, slots=True)
 class MCMC:
     """Settings of Markov chain Monte Carlo.

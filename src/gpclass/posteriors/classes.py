@@ -8,18 +8,20 @@ with E_c = V_c Lᵀ and L of `priors.coupled`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
 
 import numpy as np
+from sklearn.gaussian_process.kernels import Kernel
 
 from gpclass.core.linalg import matmul, pair_products, require_memory
 from gpclass.core.protocols import Array, Inputs
+from gpclass.core.registry import stored
 from gpclass.kernels import diag, matrix
 
 BLOCK = 512  # rows predicted at a time
 
 
+@stored
 @dataclass(frozen=True, slots=True, eq=False)
 class JointPosterior:
     """C Gaussian processes with a common posterior.
@@ -27,11 +29,22 @@ class JointPosterior:
     ``factors`` holds V_c, or E_c where they are independent, ``root`` L, or None.
     """
 
-    kernels: tuple[Any, ...]
-    inputs: Inputs
-    alpha: Array
-    factors: Array
-    root: Array | None
+    kernels: tuple[Kernel, ...]
+    inputs: Inputs = field(metadata={"shape": "n,..."})
+    alpha: Array = field(metadata={"shape": "n,c"})
+    factors: Array = field(metadata={"shape": "c,n,n"})
+    root: Array | None = field(metadata={"shape": "n,n", "stored": "lower"})
+
+    def check_stored(self) -> None:
+        """Raise unless data leave latent values less uncertain than they were, at a few inputs."""
+        rows = self.inputs[:4]
+        if len(self.kernels) not in (1, self.n_classes):
+            raise ValueError("Its kernels are not one, or one for each class.")
+        mean, cov = self.latent(rows)
+        prior = np.max([diag(kernel, rows) for kernel in self.kernels], axis=0)
+        share = np.einsum("icc->ci", cov) / np.maximum(prior, 1e-300)
+        if not (len(mean) and share.max() <= 1.001):
+            raise ValueError("The variances of its posterior are larger than those of its prior.")
 
     @property
     def n_classes(self) -> int:

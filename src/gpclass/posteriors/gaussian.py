@@ -7,19 +7,22 @@ With the n training inputs as P, root = L⁻¹ S, where B = L Lᵀ (R&W algorith
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from scipy.linalg import blas
+from sklearn.gaussian_process.kernels import Kernel
 
 from gpclass.core.linalg import matvec, require_memory
 from gpclass.core.protocols import Array, Inputs
+from gpclass.core.registry import stored
 from gpclass.kernels import diag, matrix, pullback_inputs
 
 BLOCK = 1024  # rows predicted at a time: memory is bounded by BLOCK x P whatever is asked for
 
 
+@stored
 @dataclass(frozen=True, slots=True, eq=False)
 class Posterior:
     """A Gaussian process conditioned on sites at the inputs P; ``root`` is lower triangular.
@@ -28,11 +31,19 @@ class Posterior:
     single precision: the mean as betaᵀ (root k), whose terms are small where those of k alpha need not be.
     """
 
-    kernel: Any
-    inputs: Inputs
-    alpha: Array
-    root: Array
-    beta: Array | None = None
+    kernel: Kernel
+    inputs: Inputs = field(metadata={"shape": "n,..."})
+    alpha: Array = field(metadata={"shape": "n"})
+    root: Array = field(metadata={"shape": "n,n", "stored": "lower"})
+    beta: Array | None = field(default=None, metadata={"shape": "n"})
+
+    def check_stored(self) -> None:
+        """Raise unless data leave latent values less uncertain than they were, at a few inputs."""
+        rows = self.inputs[:4]
+        mean, var = self.latent(rows)
+        share = var / np.maximum(diag(self.kernel, rows), 1e-300)
+        if not (len(mean) and np.isfinite(mean).all() and share.max() <= 1.001):
+            raise ValueError("The variances of its posterior are larger than those of its prior.")
 
     def latent(self, X: Inputs) -> tuple[Array, Array]:
         """Return the mean and the variance of f at each row of X."""

@@ -11,15 +11,17 @@ share theta are one component, and a prediction is the average over all of them.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from scipy.linalg import solve_triangular
+from sklearn.gaussian_process.kernels import Kernel
 
 from gpclass.core.linalg import matmul, pivoted_root, require_memory
 from gpclass.core.protocols import Array, Inputs
+from gpclass.core.registry import stored
 from gpclass.kernels import diag, matrix, pullback_inputs
 from gpclass.posteriors.gaussian import diag_gradient
 from gpclass.validation import take
@@ -27,14 +29,20 @@ from gpclass.validation import take
 BLOCK = 1 << 21  # numbers of draws x rows at a time
 
 
+@stored
 @dataclass(frozen=True, slots=True, eq=False)
 class Component:
     """Draws of f at the data, shape (draws, n), that share a kernel; their weights sum to its share."""
 
-    kernel: Any
-    f: Array
-    weight: Array
+    kernel: Kernel
+    f: Array = field(metadata={"shape": "s,n"})
+    weight: Array = field(metadata={"shape": "s"})
     jitter: float = 0.0
+
+    def check_stored(self) -> None:
+        """Raise unless weights and jitter are possible."""
+        if not ((self.weight >= 0.0).all() and 0.0 <= self.jitter < np.inf):
+            raise ValueError("Its weights or its jitter are negative.")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -52,11 +60,16 @@ def joined(parts: Sequence[Part]) -> tuple[Array, Array]:
     return np.concatenate([part.mean for part in parts], axis=1), np.concatenate(stds, axis=1)
 
 
+@stored
+@dataclass(eq=False)
 class MixturePosterior:
     """f as a process over all inputs, given draws of it at the data."""
 
-    def __init__(self, inputs: Inputs, components: Sequence[Component]) -> None:
-        self.inputs, self.components = inputs, tuple(components)
+    inputs: Inputs = field(metadata={"shape": "n,..."})
+    components: Sequence[Component]
+
+    def __post_init__(self) -> None:
+        self.components = tuple(self.components)
         # One component is solved once; many would be as many n x n matrices.
         self._solved = lru_cache(maxsize=1)(self._solve)
 
@@ -65,6 +78,15 @@ class MixturePosterior:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__init__(state["inputs"], state["components"])  # type: ignore[misc]
+
+    def check_stored(self) -> None:
+        """Raise unless the components belong to the inputs and their weights sum to one."""
+        shapes = all(each.f.shape[1] == len(self.inputs) > 0 for each in self.components)
+        if not (self.components and shapes and abs(float(self.weight.sum()) - 1.0) < 1e-6):
+            raise ValueError("The draws do not belong to the inputs, or their weights do not sum to one.")
+        row = take(self.inputs, [0])
+        if not all(np.isfinite(matrix(each.kernel, row, row)).all() for each in self.components):
+            raise ValueError("Its kernel has no finite covariances.")
 
     @property
     def n_draws(self) -> int:

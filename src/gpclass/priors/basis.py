@@ -7,14 +7,16 @@ explain ``|a|²``, and r = k(x, x) - ``|a|²`` is left over. Inputs are chosen g
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from scipy.linalg import blas, lapack
+from sklearn.gaussian_process.kernels import Kernel
 
 from gpclass.core.linalg import clear_upper, matmul_transposed, mirrored
 from gpclass.core.protocols import Array, Index
+from gpclass.core.registry import stored
 from gpclass.kernels import diag, matrix, pullback, pullback_diag, pullback_inputs
 from gpclass.posteriors.gaussian import Posterior
 
@@ -22,14 +24,15 @@ JITTER = 1e-5  # of the mean prior variance at first; tenfold as often as the fa
 BATCH = 128  # candidates looked at in a round of the greedy choice
 
 
+@stored
 @dataclass(frozen=True, slots=True, eq=False)
 class Basis:
     """The inducing inputs at one theta; ``T`` is L⁻¹, ``jitter`` what was added relative to the variance."""
 
-    kernel: Any
-    Z: Array
-    L: Array
-    T: Array
+    kernel: Kernel
+    Z: Array = field(metadata={"shape": "m,d"})
+    L: Array = field(metadata={"shape": "m,m", "stored": "lower"})
+    T: Array = field(metadata={"shape": "m,m", "stored": "lower"})
     jitter: float
 
     @property

@@ -23,6 +23,7 @@ from gpclass.core.linalg import (
     row_tiles,
 )
 from gpclass.core.protocols import Adjoint, Array, Conditioned, Inputs, Sites
+from gpclass.core.registry import stored
 from gpclass.kernels import diag, matrix, pullback, pullback_diag
 from gpclass.posteriors.gaussian import Posterior
 
@@ -33,6 +34,7 @@ class NotPositiveError(ValueError):
     """A covariance matrix has a negative eigenvalue, by its nature or by rounding."""
 
 
+@stored
 class DensePrior:
     """N(f | 0, K + nugget I) with K = k(X, X) in memory.
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gpclass.core.protocols import Inference
+from gpclass.core.registry import stored
 from gpclass.inference import EP
 
 
+@stored
 @dataclass(frozen=True, slots=True)
 class Rejection:
     """Settings of exact posterior draws by rejection from the prior, for a handful of data.

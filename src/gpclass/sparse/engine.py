@@ -20,6 +20,7 @@ from scipy.linalg import lapack
 from gpclass.core.hyperpriors import Hyperprior, LogScalePrior
 from gpclass.core.linalg import clear_upper, matmul, matvec, mirrored
 from gpclass.core.protocols import Array
+from gpclass.core.registry import stored
 from gpclass.posteriors.gaussian import Posterior
 from gpclass.priors.basis import JITTER, Basis, make_basis, process, pull_basis, times_lower
 from gpclass.sparse.sums import Step, Sums
@@ -36,12 +37,13 @@ class Data(Protocol):
         """Return the sums over all rows, in the same order of blocks every time."""
 
 
+@stored
 @dataclass(frozen=True, slots=True, eq=False)
 class Q:
     """q(u) of C latent functions in whitened coordinates: means (M, C), precisions (C, M, M)."""
 
-    mean: Array
-    P: Array
+    mean: Array = field(metadata={"shape": "m,c"})
+    P: Array = field(metadata={"shape": "c,m,m"})
 
 
 def prior_q(M: int, n_latents: int) -> Q:
@@ -80,6 +82,7 @@ def factor(q: Q) -> Factors:
     return Factors(roots, inverses, half_logdets, divergence)
 
 
+@stored
 @dataclass(frozen=True, slots=True, eq=False)
 class Fit:
     """q after a number of passes at one theta; ``gap`` is about what one more would gain, in nats."""

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from gpclass.core.linalg import require_memory
 from gpclass.core.protocols import Array, Info, Inputs, Sites
+from gpclass.core.registry import stored
 from gpclass.inference import VI
 from gpclass.kernels import diag, matrix
 from gpclass.learning.joint import JointModel
@@ -27,6 +28,7 @@ from gpclass.sparse.settings import Inducing
 NO_SITES = Sites(nu=np.empty(0), tau=np.empty(0))  # they are where the rows are, and are not kept
 
 
+@stored
 @dataclass(frozen=True, slots=True, eq=False)
 class Report:
     """What a fit with inducing inputs cost and left."""
@@ -39,26 +41,29 @@ class Report:
     jitter: float
 
 
+@stored
 @dataclass(frozen=True, slots=True, eq=False)
 class InducingModel(LatentModel):
     """A latent function with inducing inputs; ``data`` is None where the rows are not at hand any more."""
 
     fit: Fit
     report: Report
-    data: Any = None
+    data: Any = field(default=None, metadata={"stored": False})
 
     def evidence_at(self, theta: Array, eval_gradient: bool) -> tuple[float, Array | None]:
         """Return the bound at other hyperparameters, inducing inputs held, and its gradient if asked for."""
         return _evidence_at(self, theta, eval_gradient, 1)
 
 
+@stored
 @dataclass(frozen=True, slots=True, eq=False)
 class InducingJointModel(JointModel):
     """Latent functions of all classes with common inducing inputs, independent of each other in q."""
 
     fit: Fit
     report: Report
-    data: Any = None
+    data: Any = field(default=None, metadata={"stored": False})
+    posterior: IndependentPosterior  # type: ignore[assignment]
 
     def evidence_at(self, theta: Array, eval_gradient: bool) -> tuple[float, Array | None]:
         """Return the bound at other hyperparameters, inducing inputs held, and its gradient if asked for."""
@@ -77,11 +82,17 @@ def _evidence_at(model: Any, theta: Array, eval_gradient: bool, n_latents: int) 
     return fit.bound, fit.gradient
 
 
+@stored
 @dataclass(frozen=True, slots=True, eq=False)
 class IndependentPosterior:
     """C processes with the same kernel and inducing inputs, independent of each other."""
 
     processes: tuple[Posterior, ...]
+
+    def check_stored(self) -> None:
+        """Raise unless there are processes."""
+        if not self.processes or len({each.inputs.shape for each in self.processes}) != 1:
+            raise ValueError("Its processes do not belong together.")
 
     @property
     def n_classes(self) -> int:
@@ -177,7 +188,7 @@ def fit_joint_stream(
     return InducingJointModel(
         problem=replace(problem, kernel=kernel, X=fit.basis.Z, y=np.empty(0), weight=None),
         likelihood=problem.likelihood,
-        posterior=IndependentPosterior(processes),  # type: ignore[arg-type]
+        posterior=IndependentPosterior(processes),
         sites=NO_SITES,
         on_latents=NO_SITES,
         tied=False,
@@ -246,6 +257,7 @@ def refitted(model: Any, fit: Fit) -> Any:
 # ------------------------------------------------------------------- Laplace and EP, in memory
 
 
+@stored
 @dataclass(frozen=True, slots=True, eq=False)
 class InducingPriorMaker:
     """Makes the prior at inducing inputs; a class, so that it can go to another process."""

@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 
 from gpclass.core.protocols import Array
+from gpclass.core.registry import stored
 
 LARGEST = 1000  # inducing inputs that "auto" goes to
 EXACT_UP_TO = 6000.0  # rows times the root of the number of classes: about ten seconds an evaluation
 
 
+@stored
 @dataclass(frozen=True, slots=True)
 class Inducing:
     """Settings of inference with inducing inputs.
