@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gpclass.persistence.container import DTYPES
-
+DTYPES = {"F64": "<f8", "I64": "<i8", "U64": "<u8", "F32": "<f4", "I32": "<i4", "U8": "|u1", "BOOL": "|b1"}
 JUNK: list[Any] = [
     None, True, False, 0, 1, -1, 2, 3, 7, 2**31, 2**40, 2**63, 2**64, -(2**70), 10**300, 1e308, -0.5, 1e-320,
     "", "0", "1", "C", "F", "fixed", "Posterior", "os.system", "__class__", "Sum", "nan", "\ud800", "a" * 300,

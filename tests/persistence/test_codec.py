@@ -190,8 +190,8 @@ def test_annotations():
     ]  # fmt: skip
     wrong = [
         (True, int), ("1", float), (1, bool), (1, str), ("c", Literal["a", "b"]), (3, None),
-        ((1, 2, 3), tuple[int, int]), ([1.5], Sequence[int]), ("ab", Sequence[str]), ({1: 2}, dict[int, str]), (ones > 0, Array),
-        ([1.0], Array), (3, Callable[..., Any]), (3, Spice),
+        ((1, 2, 3), tuple[int, int]), ([1.5], Sequence[int]), ("ab", Sequence[str]), ({1: 2}, dict[int, str]),
+        (ones > 0, Array), ([1.0], Array), (3, Callable[..., Any]), (3, Spice),
     ]  # fmt: skip
     assert [case for case in fine if not fits(*case)] == []
     assert [case for case in wrong if fits(*case)] == []

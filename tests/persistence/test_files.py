@@ -43,10 +43,10 @@ CASES = {
     "laplace": (2, {"inference": "laplace", "likelihood": "logit"}),
     "ep": (2, {"inference": EP(power=0.5), **FIXED}),
     "vi": (2, {"inference": VI(), "random_state": 3}),
-    "map": (2, {"integration": "map", "likelihood": Logit(), "inference": Laplace()}),
+    "map": (2, {"integration": "map", "likelihood": Logit(), "inference": Laplace(), **FIXED}),
     "monte carlo": (2, {"integration": "monte_carlo", "random_state": 4, **FIXED}),
     "multiprobit": (3, {**FIXED}),
-    "softmax": (3, {"likelihood": "softmax", "inference": "laplace"}),
+    "softmax": (3, {"likelihood": "softmax", "inference": "laplace", **FIXED}),
     "softmax vi": (4, {"likelihood": "softmax", **FIXED}),
     "one_vs_rest": (3, {"multi_class": "one_vs_rest", "inference": "laplace"}),
     "one_vs_one": (

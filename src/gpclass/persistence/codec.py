@@ -26,7 +26,6 @@ from gpclass.persistence.schema import complaint, is_number, stored_fields
 
 DEEPEST = 100  # levels of nesting; a sum of so many kernels can be grouped
 ROOM = 1 << 22  # bytes that text arrays may take whatever the lengths of their items
-SCALARS = tuple(DTYPES.values())
 
 
 # ------------------------------------------------------------------------------------ save
@@ -69,7 +68,7 @@ class Encoder:
     def _scalar(self, value: Any, where: str) -> Any:
         if isinstance(value, np.str_):
             return {"scalar": "str", "value": value.item()}
-        if value.dtype.name not in SCALARS:
+        if value.dtype.name not in DTYPES:
             raise refused(where, value, "a number of double precision or less")
         return {"scalar": value.dtype.name, "value": self.value(value.item(), where)}
 
@@ -77,7 +76,7 @@ class Encoder:
         if value.dtype.kind in "UO":
             items = [self._label(v, where) for v in value.ravel().tolist()]
             return {"labels": items, "shape": list(value.shape), "dtype": value.dtype.str}
-        if value.dtype.name not in SCALARS:
+        if value.dtype.name not in DTYPES:
             raise refused(where, value.dtype, "numbers, booleans or text")
         order = "F" if value.flags.f_contiguous and not value.flags.c_contiguous else "C"
         flat = np.ascontiguousarray(value.T if order == "F" else value)
@@ -202,21 +201,16 @@ class Decoder:
     def _scalar(self, depth: int, name: str, value: Any) -> Any:
         if name == "str":
             return np.str_(value)
-        return np.dtype(SCALARS[SCALARS.index(name)]).type(self.value(value, depth + 1))
+        return np.dtype(DTYPES[DTYPES.index(name)]).type(self.value(value, depth + 1))
 
     def _tuple(self, depth: int, items: Any) -> Any:
-        return tuple(self._list(depth, items))
-
-    def _list(self, depth: int, items: Any) -> list[Any]:
-        if not isinstance(items, list):
-            raise ModelFileError("has another value in the place of a list.")
-        return [self.value(item, depth + 1) for item in items]
+        return tuple(self.value(items, depth))
 
     def _dict(self, depth: int, pairs: Any) -> Any:
-        return dict(self._list(depth + 1, pair) for pair in pairs)
+        return {self.value(key, depth + 1): self.value(value, depth + 1) for key, value in pairs}
 
     def _slice(self, depth: int, ends: Any) -> slice:
-        start, stop, step = self._list(depth, ends)
+        start, stop, step = self.value(ends, depth)
         return slice(start, stop, step)
 
     def _array(self, depth: int, name: str, shape: Any, order: str) -> Any:
