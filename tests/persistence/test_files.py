@@ -88,7 +88,7 @@ CASES = {
 @pytest.mark.parametrize("case", CASES)
 def test_round_trip(case, tmp_path):
     n_classes, settings = CASES[case]
-    X, y = data(24, n_classes)
+    X, y = data(16, n_classes)
     clf = GaussianProcessClassifier(**settings).fit(X, y)
     assert_same(clf, saved(clf, tmp_path))
 
@@ -130,7 +130,7 @@ def test_a_sum_of_many_kernels(tmp_path):
 
 @pytest.mark.parametrize("compound", [CompoundKernel, theirs.CompoundKernel])
 def test_a_kernel_for_each_class(compound, tmp_path):
-    X, y = data(18, 3)
+    X, y = data(12, 3)
     kernel = compound([1.0 * RBF(1.0), 2.0 * Matern(2.0), RBF([1.0, 2.0])])
     clf = GaussianProcessClassifier(kernel, optimizer=None).fit(X, y)
     again = saved(clf, tmp_path)
@@ -248,9 +248,7 @@ def test_the_extra_to_install_is_named(tmp_path, monkeypatch):
     assert os.listdir(tmp_path) == ["model"]
 
 
-@pytest.mark.parametrize(
-    ("n_classes", "settings"), [(2, {}), (3, {"likelihood": "softmax"}), (3, {"multi_class": "one_vs_rest"})]
-)
+@pytest.mark.parametrize(("n_classes", "settings"), [(2, {}), (3, {"likelihood": "softmax"})])
 def test_models_in_passes_leave_their_rows_out(n_classes, settings, tmp_path):
     X, y = data(24, n_classes)
     clf = GaussianProcessClassifier(**FIXED, inducing=6, **settings).fit(X, y)

@@ -37,9 +37,13 @@ def is_number(value: Any) -> bool:
     return is_integer(value) or (isinstance(value, float | np.floating) and bool(np.isfinite(value)))
 
 
-@cache
 def stored_fields(cls: Any) -> dict[str, tuple[Field[Any], Any]]:
     """Return the fields of a class that files hold, each with its annotation."""
+    return _stored_fields(cls)
+
+
+@cache
+def _stored_fields(cls: Any) -> dict[str, tuple[Field[Any], Any]]:
     if not is_dataclass(cls):
         return {}
     hints = get_type_hints(cls)
