@@ -41,8 +41,8 @@ class History:
     """Every evaluation of the winning run, in order."""
 
     theta: Array
-    evidence: Array
-    gradient_norm: Array
+    evidence: Array = field(metadata={"shape": "k", "stored": "nonfinite"})
+    gradient_norm: Array = field(metadata={"shape": "k", "stored": "nonfinite"})
 
     def __len__(self) -> int:
         return len(self.evidence)

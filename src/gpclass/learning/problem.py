@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+from sklearn.gaussian_process.kernels import Kernel
 
 from gpclass.core.hyperpriors import Hyperprior, LogScalePrior
 from gpclass.core.objective import Evaluation
@@ -89,13 +90,13 @@ class Problem:
     data points are repeated.
     """
 
-    X: Inputs
+    X: Inputs = field(metadata={"shape": "n,..."})
     y: Array
     weight: Array | None
-    kernel: Any
+    kernel: Kernel
     likelihood: Likelihood
     inference: Inference
-    hyperprior: Hyperprior | LogScalePrior | None = field(default=None, metadata={"stored": False})
+    hyperprior: Hyperprior | LogScalePrior | None = None
     make_prior: OneFunction | FunctionPerClass = OneFunction()
     predictive: Likelihood | None = None
     first: Index | None = None
