@@ -1,8 +1,8 @@
 """Covariance functions: those of scikit-learn, three more, and fast operations on all of them.
 
-``matrix``, ``diag``, ``pullback``, ``pullback_diag`` and ``pullback_inputs`` work for every scikit-learn kernel:
-by fast formulas for the registered ones, through its own methods for any other. A new kernel is a subclass of
-`FormulaKernel` in a file of its own, which has to be imported; see there for an example.
+``matrix``, ``diag``, ``pullback``, ``pullback_diag`` and ``pullback_inputs`` work for every scikit-learn
+kernel: by fast formulas for the registered ones, through its own methods for any other. A new kernel is a
+subclass of `FormulaKernel` in a file of its own, which has to be imported; see there for an example.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -47,7 +48,7 @@ class FormulaKernel(Kernel):
     """
 
     def __init_subclass__(
-        cls, formulas: Formulas | None = None, checks: dict[str, Check] | None = None, **options: Any
+        cls, formulas: Formulas | None = None, checks: Mapping[str, Check] | None = None, **options: Any
     ) -> None:
         super().__init_subclass__(**options)
         names = parameter_names(cls)
@@ -55,7 +56,7 @@ class FormulaKernel(Kernel):
             if name + "_bounds" in names:
                 setattr(cls, "hyperparameter_" + name, property(partial(_hyperparameter, name=name)))
         if formulas is not None:
-            register(cls, formulas, **(checks or {}))
+            register(cls, formulas, checks)
 
     def __call__(self, X: ArrayLike, Y: ArrayLike | None = None, eval_gradient: bool = False) -> Any:
         """Return k(X, Y), and its gradient with respect to theta if requested (Y must be None then)."""

@@ -201,8 +201,8 @@ class _Formulas(Formulas):
     def pull_inputs(self, kernel: Kernel, X: Array, Z: Array, G: Array) -> Array:
         result = np.zeros(X.shape)
         inner = pull_inputs(kernel.kernel, _select(kernel, X), _select(kernel, Z), G)
-        # A column chosen twice counts twice, so plain indexing would lose a part.
-        np.add.at(result, (slice(None), _positions(kernel, X.shape[1])), inner)
+        for column, part in zip(_positions(kernel, X.shape[1]), inner.T, strict=True):
+            result[:, column] += part  # a column chosen twice counts twice
         return result
 
     def express(self, kernel: Kernel, X: Expression, n_columns: int, P: Array | None) -> Expression:
@@ -210,4 +210,4 @@ class _Formulas(Formulas):
         return express(kernel.kernel, X[index], len(index), None if P is None else P[:, index])
 
 
-register(Columns, _Formulas(), kernel=is_kernel, columns=is_columns)
+register(Columns, _Formulas(), {"kernel": is_kernel, "columns": is_columns})

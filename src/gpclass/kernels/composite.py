@@ -61,7 +61,7 @@ def has_noise(kernel: Kernel) -> bool:
 
 
 class _Number(Formulas):
-    """A kernel with one hyperparameter, which is its value for equal inputs, and for all if ``everywhere``."""
+    """A kernel that is one number, its hyperparameter: for equal inputs, or for all if ``everywhere``."""
 
     stationary = True
 
@@ -221,10 +221,10 @@ def _power_slope(K: Array, exponent: float) -> Array:
     return slope
 
 
-register(ConstantKernel, _Number("constant_value", everywhere=True), constant_value=is_not_negative)
-register(WhiteKernel, _Number("noise_level", everywhere=False), noise_level=is_not_negative)
-register(Sum, _Sum(), k1=is_kernel, k2=is_kernel)
-register(Product, _Product(), k1=is_kernel, k2=is_kernel)
-register(Exponentiation, _Power(), kernel=is_kernel, exponent=is_exponent)
+register(ConstantKernel, _Number("constant_value", everywhere=True), {"constant_value": is_not_negative})
+register(WhiteKernel, _Number("noise_level", everywhere=False), {"noise_level": is_not_negative})
+register(Sum, _Sum(), {"k1": is_kernel, "k2": is_kernel})
+register(Product, _Product(), {"k1": is_kernel, "k2": is_kernel})
+register(Exponentiation, _Power(), {"kernel": is_kernel, "exponent": is_exponent})
 # A list of kernels has no single matrix. gpclass.kernels has a class of the same name.
-register(theirs.CompoundKernel, Formulas(), file_name="sklearn.CompoundKernel", kernels=are_kernels)
+register(theirs.CompoundKernel, Formulas(), {"kernels": are_kernels}, file_name="sklearn.CompoundKernel")

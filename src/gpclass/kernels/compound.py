@@ -62,7 +62,7 @@ class CompoundKernel(theirs.CompoundKernel):
         return f"{type(self).__name__}([{', '.join(map(repr, self.kernels))}])"
 
 
-register(CompoundKernel, Formulas(), kernels=are_kernels)  # a list of kernels has no single matrix
+register(CompoundKernel, Formulas(), {"kernels": are_kernels})  # a list of kernels has no single matrix
 
 
 def settable(kernel: Any) -> Any:

@@ -1,10 +1,10 @@
 """Formulas for classes of kernels, and the registry that holds them.
 
 Every class of kernels is registered once, with an object that has all operations: matrix, diagonal, their
-derivatives, and an expression for exported graphs. The base class `Formulas` uses only the methods of the kernel
-itself, so it also serves kernels that nobody registered. The functions that users call are in ``functions``;
-they check and tile the input, so that here ``X`` and ``Z`` are clean and ``Z`` is always given. The noise of
-``WhiteKernel`` is part of the diagonal only.
+derivatives, and an expression for exported graphs. The base class `Formulas` uses only the methods of the
+kernel itself, so it also serves kernels that are not registered. The functions that users call are in
+``functions``; they check and tile the input, so that here ``X`` and ``Z`` are clean and ``Z`` is always
+given. The noise of ``WhiteKernel`` is part of the diagonal only.
 """
 
 from __future__ import annotations
@@ -38,15 +38,9 @@ class Formulas:
         """Return the formulas for this kernel, where they depend on its parameters."""
         return self
 
-    def fill(self, kernel: Kernel, X: Inputs, Z: Inputs | None, out: Array) -> None:
+    def fill(self, kernel: Kernel, X: Inputs, Z: Inputs, out: Array) -> None:
         """Write k(x_i, z_j) into ``out``, whose dtype is the working precision."""
-        K = np.asarray(kernel(X) if Z is None else kernel(X, Z))
-        if K.shape != out.shape:
-            raise ValueError(
-                f"{type(kernel).__name__} returned an array of shape {K.shape}, expected {out.shape}: "
-                "a covariance function must return one number for each pair of inputs."
-            )
-        out[...] = K
+        assign(kernel, kernel(X, Z), out)
 
     def diagonal(self, kernel: Kernel, X: Inputs) -> Array:
         """Return k(x_i, x_i), noise included."""
@@ -131,7 +125,9 @@ _ENTRIES: dict[type, Entry] = {}
 _UNKNOWN = Formulas()
 
 
-def register(cls: type, formulas: Formulas, /, *, file_name: str = "", **checks: Check) -> None:
+def register(
+    cls: type, formulas: Formulas, checks: Mapping[str, Check] | None = None, *, file_name: str = ""
+) -> None:
     """Register the formulas for a class of kernels, which model files may then hold.
 
     Parameters
@@ -140,27 +136,28 @@ def register(cls: type, formulas: Formulas, /, *, file_name: str = "", **checks:
         A subclass of scikit-learn's ``Kernel``. Its constructor parameters are what a model file stores.
     formulas : Formulas
         `Stationary` or `InnerProduct` with a `Profile`, or an object with all the operations.
+    checks : mapping of str to callable, optional
+        For a parameter that is not a positive hyperparameter: whether a value read from a file is allowed.
     file_name : str, optional
         The name of the class in model files, if it is not its own.
-    **checks : callable
-        For a parameter that is not a positive hyperparameter: whether a value read from a file is allowed.
 
     Examples
     --------
     >>> import numpy as np
     >>> from gpclass.kernels import RBF, Profile, Stationary, pullback, register
-    >>> class Cauchy(RBF):
+    >>> class Rational(RBF):
     ...     def __call__(self, X, Y=None):
     ...         return 1 / (1 + np.sum(((X[:, None] - (X if Y is None else Y)) / self.length_scale) ** 2, -1))
-    >>> register(Cauchy, Stationary(lambda kernel: Profile(lambda S: 1 / (1 + S), lambda S: -((1 + S) ** -2))))
-    >>> pullback(Cauchy(), [[0.0]], [[1.0]], np.ones((1, 1)))
+    >>> profile = Profile(value=lambda S: 1 / (1 + S), slope=lambda S: -((1 + S) ** -2))
+    >>> register(Rational, Stationary(lambda kernel: profile))
+    >>> pullback(Rational(), [[0.0]], [[1.0]], np.ones((1, 1)))
     array([0.5])
     """
     name = file_name or cls.__name__
     for other in _ENTRIES.values():
         if other.name == name and other.cls.__module__ != cls.__module__:
             raise TypeError(f"Two classes of kernels cannot both be stored as {name}: rename yours.")
-    _ENTRIES[cls] = Entry(name, cls, formulas, checks)
+    _ENTRIES[cls] = Entry(name, cls, formulas, checks or {})
 
 
 def entries() -> Mapping[type, Entry]:
@@ -177,7 +174,7 @@ def formulas_of(kernel: Kernel) -> Formulas:
     cls = type(kernel)
     for base in cls.__mro__:
         if base in _ENTRIES:
-            same = cls.__call__ is base.__call__ and cls.diag is base.diag
+            same = cls.__call__ is base.__call__ and getattr(cls, "diag", None) is getattr(base, "diag", None)
             return _ENTRIES[base].formulas.chosen(kernel) if same else _UNKNOWN
     return _UNKNOWN
 
@@ -207,9 +204,7 @@ def diagonal(kernel: Kernel, X: Inputs) -> Array:
     return formulas_of(kernel).diagonal(kernel, X)
 
 
-def pull(
-    kernel: Kernel, X: Inputs, Z: Inputs, G: Array, K: Array | None = None, scale: float = 1.0
-) -> Array:
+def pull(kernel: Kernel, X: Inputs, Z: Inputs, G: Array, K: Array | None = None, scale: float = 1.0) -> Array:
     """Return Σ_ij G_ij ∂(scale · k(x_i, z_j)) / ∂theta."""
     return formulas_of(kernel).pull(kernel, X, Z, G, K, scale)
 
@@ -235,6 +230,16 @@ def express(kernel: Kernel, X: Expression, n_columns: int, P: Array | None = Non
 def is_free(kernel: Kernel, name: str) -> bool:
     """Return whether hyperparameter ``name`` is part of theta."""
     return not getattr(kernel, "hyperparameter_" + name).fixed
+
+
+def assign(kernel: Kernel, K: Any, out: Array) -> None:
+    """Write the matrix that a kernel returned into ``out``, or raise if it has another shape."""
+    if np.shape(K) != out.shape:
+        raise ValueError(
+            f"{type(kernel).__name__} returned an array of shape {np.shape(K)}, expected {out.shape}: "
+            "a covariance function must return one number for each pair of inputs."
+        )
+    out[...] = K
 
 
 def working_type(X: Inputs) -> type:

@@ -146,7 +146,7 @@ def _fill_symmetric(kernel: Kernel, X: Inputs, out: Array) -> None:
     """Fill row tiles left of the diagonal and mirror them; an unknown kernel does all of it itself."""
     known = formulas.is_known(kernel)
     if not known:
-        formulas.formulas_of(kernel).fill(kernel, X, None, out)
+        formulas.assign(kernel, kernel(X), out)
     for rows in _tiles(*out.shape) if known else ():
         tile = out[rows, : rows.stop]
         formulas.fill(kernel, X[rows], X[: rows.stop], tile)

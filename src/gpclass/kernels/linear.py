@@ -115,11 +115,9 @@ class _Pairwise(Formulas):
         return _METRICS.get(metric, _BY_ITSELF) if isinstance(metric, str) else _BY_ITSELF
 
 
-register(DotProduct, InnerProduct(_biased), sigma_0=is_not_negative)
+register(DotProduct, InnerProduct(_biased), {"sigma_0": is_not_negative})
 register(
     PairwiseKernel,
     _Pairwise(),
-    gamma=is_not_negative,
-    metric=is_metric,
-    pairwise_kernels_kwargs=is_metric_options,
+    {"gamma": is_not_negative, "metric": is_metric, "pairwise_kernels_kwargs": is_metric_options},
 )

@@ -62,9 +62,8 @@ def _by_theta(kernel: Kernel, by_entry: Array) -> Array:
 
 
 class _Formulas(Formulas):
-    """With unit rows u, v, t = u·v and P = G ∘ (2/pi) / sqrt(1 - t²), the derivative of t by the log of the
-    variance of entry d is u_d v_d - ½ t (u_d² + v_d²): that of the numerator and of the two divisors.
-    """
+    # With unit rows u, v, t = u·v and P = G ∘ (2/pi) / sqrt(1 - t²), the derivative of t by the log of the
+    # variance of entry d is u_d v_d - ½ t (u_d² + v_d²): that of the numerator and of the two divisors.
 
     def fill(self, kernel: Kernel, X: Array, Z: Array, out: Array) -> None:
         U, V = _unit_rows(kernel, X)[0], _unit_rows(kernel, Z)[0]

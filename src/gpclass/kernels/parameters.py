@@ -1,7 +1,8 @@
 """Which values the constructor parameters of a kernel may have in a model file.
 
-A parameter ``name`` beside ``name_bounds`` is a hyperparameter: positive, one number or one per column. Parameters of
-other kinds are registered with one of the checks below. They also keep a hostile file from asking for endless work.
+A parameter ``name`` for which there is ``name_bounds`` is a hyperparameter: positive, one number or one per
+column. Parameters of other kinds are registered with one of the checks below, which also prevent that a
+hostile file causes endless work.
 """
 
 from __future__ import annotations
@@ -58,8 +59,9 @@ def is_positive(value: Any) -> bool:
         value = np.array(value, dtype=float)
     if is_number(value):
         value = np.array(float(value))
-    numeric = isinstance(value, np.ndarray) and value.dtype.kind in "fiu" and value.ndim <= 1 and value.size > 0
-    return numeric and bool((value > 1.0 / LARGEST).all() and (value < LARGEST).all())
+    if not isinstance(value, np.ndarray) or value.dtype.kind not in "fiu" or value.ndim > 1 or not value.size:
+        return False
+    return bool((value > 1.0 / LARGEST).all() and (value < LARGEST).all())
 
 
 def is_not_negative(value: Any) -> bool:

@@ -1,8 +1,8 @@
 """Kernels that are a function of one number: a scaled squared distance, or an inner product.
 
-The function is given by a `Profile`: its value and its slope, written with NumPy's elementwise functions. Matrix,
-diagonal, all derivatives and the expression in exported graphs follow. The functions return their result and may
-overwrite their argument, for example ``np.exp(S, out=S)``, which saves memory.
+The function is given by a `Profile`: its value and its slope, written with NumPy's elementwise functions.
+Matrix, diagonal, all derivatives and the expression in exported graphs follow. The functions return their
+result and may overwrite their argument, for example ``np.exp(S, out=S)``, which saves memory.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ class Profile:
     Parameters
     ----------
     value, slope : callable
-        phi and dphi/dS. ``value`` must use only elementwise functions that exported graphs have; ``slope`` may
-        be a number if it is constant.
+        phi and dphi/dS. For export, ``value`` must use only elementwise functions that graphs have. A
+        constant ``slope`` may be given as a float.
     factor : float, default=1.0
         Multiplies the squared distances or products in their computation, which saves passes over S.
     others : mapping of str to callable
-        Derivatives of phi with respect to the logarithms of the other hyperparameters, or numbers.
+        Derivatives of phi with respect to the logarithms of the other hyperparameters, or floats.
     exponential : bool, default=False
         Whether phi' = phi, so that a known matrix saves the exponentials of the gradient.
     exact : bool, default=False

@@ -185,13 +185,17 @@ def _periodic(kernel: Kernel) -> Profile:
         return S
 
     def by_length_scale(S: Array) -> Array:
-        E = exponent(S)
-        return np.exp(E) * E * -2.0
+        S = exponent(S)
+        E = S.copy()
+        np.exp(S, out=S)
+        S *= E
+        S *= -2.0
+        return S
 
     return Profile(value, slope, factor=math.pi**2, others={"length_scale": by_length_scale}, exact=True)
 
 
 register(RBF, Stationary(lambda kernel: GAUSSIAN))
-register(Matern, Stationary(_matern), nu=is_matern_order)
+register(Matern, Stationary(_matern), {"nu": is_matern_order})
 register(RationalQuadratic, Stationary(_rational_quadratic))
 register(ExpSineSquared, Stationary(_periodic, scale="periodicity"))

@@ -25,7 +25,7 @@ def to_onnx(estimator: Any, path: str | os.PathLike[str] | None = None) -> bytes
     """Return a fitted classifier as an ONNX graph, in double precision and of standard operators only.
 
     The input is ``X``, rows of float64. The outputs are ``label`` and ``probabilities``, which agree with
-    `predict` and `predict_proba` to 1e-9, or to single precision if the classifier predicts in single precision.
+    `predict` and `predict_proba` to 1e-9, or to seven digits if the classifier predicts in single precision.
 
     Parameters
     ----------
@@ -149,8 +149,7 @@ def _shares(P: Value) -> Value:
 
 
 def _one_vs_rest(pairs: list[tuple[Value, Value]]) -> Value:
-    raw = np.maximum(join([pair[1] for pair in pairs]), 1e-300)
-    return _shares(raw)
+    return _shares(join([pair[1] for pair in pairs]).maximum(1e-300))
 
 
 def _couple(pairs: list[tuple[Value, Value]], n_classes: int) -> Value:
@@ -161,7 +160,7 @@ def _couple(pairs: list[tuple[Value, Value]], n_classes: int) -> Value:
     """
     r = {}
     for (i, j), (p, q) in zip(combinations(range(n_classes), 2), pairs, strict=True):
-        r[i, j], r[j, i] = np.maximum(p, 1e-12), np.maximum(q, 1e-12)
+        r[i, j], r[j, i] = p.maximum(1e-12), q.maximum(1e-12)
     last, others = n_classes - 1, range(n_classes - 1)
     Q = {(i, j): -(r[j, i] * r[i, j]) for i, j in r}
     for i in range(n_classes):
@@ -169,7 +168,7 @@ def _couple(pairs: list[tuple[Value, Value]], n_classes: int) -> Value:
         Q[i, i] = sum(squares[1:], start=squares[0])
     A = {(i, j): Q[i, j] - Q[i, last] - Q[last, j] + Q[last, last] for i in others for j in range(i + 1)}
     y = _solve(A, [Q[last, last] - Q[i, last] for i in others])
-    return _shares(np.maximum(join([*y, 1.0 - sum(y[1:], start=y[0])]), 1e-300))
+    return _shares(join([*y, 1.0 - sum(y[1:], start=y[0])]).maximum(1e-300))
 
 
 def _solve(A: dict[tuple[int, int], Value], b: list[Value]) -> list[Value]:
@@ -209,7 +208,7 @@ def _joint(latent: Latent, X: Value, route: str) -> Value:
     mean, cov = latent.moments(X, variances=route != "map")
     if route == "exact" and n_classes == 2:
         d, v = mean[1] - mean[0], cov[0, 0] + cov[1, 1] - cov[0, 1] * 2.0
-        return join(normal_pair(d / np.sqrt(v + 2.0)) if probit else logistic_pair(d, np.maximum(v, 0.0)))
+        return join(normal_pair(d / np.sqrt(v + 2.0)) if probit else logistic_pair(d, v.maximum(0.0)))
     if route == "exact":
         return _three(mean, cov)
     if route == "mackay":
@@ -227,7 +226,7 @@ def _three(mean: list[Value], cov: dict[tuple[int, int], Value]) -> Value:
         both = cov[c, c] - cov[c, a] - cov[c, b] + cov[a, b] + 1.0
         h, k = (mean[c] - mean[a]) / np.sqrt(va), (mean[c] - mean[b]) / np.sqrt(vb)
         columns.append(bivariate(h, k, both, (va, vb)))
-    return _shares(np.maximum(join(columns), 0.0))
+    return _shares(join(columns).maximum(0.0))
 
 
 def _multiprobit(f: list[Value]) -> Value:

@@ -66,7 +66,7 @@ def logistic_pair(mean: Value, var: Value) -> tuple[Value, Value]:
     the difference of sigma and Phi(c f), after a reflection where the mean is below -var/2.
     """
     t = -np.abs(mean)
-    small = (var < _WIDE).where(_narrow(t, np.minimum(var, _WIDE)), _wide(t, np.maximum(var, _WIDE)))
+    small = (var < _WIDE).where(_narrow(t, var.minimum(_WIDE)), _wide(t, var.maximum(_WIDE)))
     large = 1.0 - small
     below = mean < 0.0
     return below.where(large, small), below.where(small, large)
@@ -85,14 +85,14 @@ def _wide(t: Value, var: Value) -> Value:
     D = np.where(f < 0.0, expit(f) - ndtr(_C * f), ndtr(-_C * f) - expit(-f))
     deep = t < var * -0.5
     mu = deep.where(-t - var, t)
-    near = np.minimum(mu, 60.0 + 40.0 * np.sqrt(var))  # beyond, the sums are zero
-    below, above = np.minimum(near, 0.0), np.maximum(near, 0.0)
+    near = mu.minimum(60.0 + 40.0 * np.sqrt(var))  # beyond, the sums are zero
+    below, above = near.minimum(0.0), near.maximum(0.0)
     scale = deep.where(t + var * 0.5, t * 0.0) - below * (below / var) * 0.5
     exponent = (near * f[None, :] + -0.5 * f[None, :] ** 2) / var - above * (above / var) * 0.5
-    sums = np.exp(np.maximum(exponent, -600.0)) @ (0.4 * D)[:, None] / np.sqrt(var * (2.0 * np.pi))
+    sums = np.exp(exponent.maximum(-600.0)) @ (0.4 * D)[:, None] / np.sqrt(var * (2.0 * np.pi))
     ratio = var * _C**2 + 1.0
     z = mu * _C / np.sqrt(ratio)
-    tail = scaled_erfc(-np.minimum(z, 0.0) * np.sqrt(0.5)) * 0.5
+    tail = scaled_erfc(-z.minimum(0.0) * np.sqrt(0.5)) * 0.5
     left = np.exp((below / var) * (below / ratio) * 0.5) * tail
     out: Value = np.exp(scale) * (sums + (mu < 0.0).where(left, normal(z)))
     return out
@@ -125,8 +125,8 @@ def bivariate(h: Value, k: Value, covariance: Value, variances: tuple[Value, Val
     product = variances[0] * variances[1]
     r = np.abs(covariance / np.sqrt(product))
     # 1 - r = (1 - r²) / (1 + r), and 1 - r² from the determinant.
-    away = np.maximum(product - covariance * covariance, 0.0) / product / (r + 1.0)
-    one_less = np.maximum(away + r * rest, 1e-300)
+    away = (product - covariance * covariance).maximum(0.0) / product / (r + 1.0)
+    one_less = (away + r * rest).maximum(1e-300)
     square = one_less * (r * t + 1.0)
     k = k * sign
     exponent = (h - k) * (h - k) + h * k * one_less * 2.0

@@ -17,7 +17,7 @@ OPERATORS = {  # those that runtimes have in double precision
     "exp": "Exp",
     "less": "Less",
     "log": "Log",
-    "matmul": "MatMul",
+    "matmul": "Gemm",  # runtimes merge MatMul and a factor after it into one operator, in single precision
     "maximum": "Max",
     "minimum": "Min",
     "multiply": "Mul",
@@ -76,19 +76,27 @@ class Value(NDArrayOperatorsMixin):
     graph: Graph
     name: str
 
-    def __array_ufunc__(self, function: np.ufunc, method: str, *inputs: Any, **options: Any) -> Value:
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Value:
         """Return a NumPy function of values as a value; ``out`` is ignored because values do not change."""
-        if function is np.log1p:
+        if ufunc is np.log1p:
             return np.log(inputs[0] + 1.0)  # type: ignore[no-any-return]
-        if function is np.square:
+        if ufunc is np.square:
             return inputs[0] * inputs[0]  # type: ignore[no-any-return]
-        if method != "__call__" or function.__name__ not in OPERATORS:
-            raise OnnxExportError(f"there is no ONNX operator for the function {function.__name__}")
+        if method != "__call__" or ufunc.__name__ not in OPERATORS:
+            raise OnnxExportError(f"there is no ONNX operator for the function {ufunc.__name__}")
         numbers = (np.float64(i) if isinstance(i, float | int) else i for i in inputs)
-        return self.graph.apply(OPERATORS[function.__name__], *numbers)
+        return self.graph.apply(OPERATORS[ufunc.__name__], *numbers)
 
     def __getitem__(self, columns: Any) -> Value:
         return self.graph.apply("Gather", self, np.asarray(columns, dtype=np.int64), axis=1)
+
+    def maximum(self, other: Any) -> Value:
+        """Return the larger of the two."""
+        return self.graph.apply("Max", self, other)
+
+    def minimum(self, other: Any) -> Value:
+        """Return the smaller of the two."""
+        return self.graph.apply("Min", self, other)
 
     def where(self, yes: Any, no: Any) -> Value:
         """Return ``yes`` where this is true, else ``no``."""

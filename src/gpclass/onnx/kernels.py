@@ -14,7 +14,8 @@ def covariances(kernel: Any, X: Value, n_columns: int, P: Array | None = None) -
     try:
         out: Value = express(kernel, X, n_columns, P)
     except (NotImplementedError, OnnxExportError) as error:
-        expressed = (e.cls.__name__ for e in entries().values() if type(e.formulas).express is not Formulas.express)
+        known = entries().values()
+        expressed = [e.name for e in known if type(e.formulas).express is not Formulas.express]
         raise OnnxExportError(
             f"The kernel {kernel} has no ONNX form: {error}. The kernels that have one are "
             f"{', '.join(expressed)} (Matern with nu = 0.5, 1.5, 2.5 or inf)."

@@ -20,9 +20,10 @@ from gpclass.sparse.model import IndependentPosterior
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Latent:
-    """Latent functions f_c with
+    """Gaussian latent functions f_c, and the likelihood of the classes given their values.
 
-        mean_c(x) = k_c alpha_c,        cov_cd(x) = [c = d] (k_c(x, x) - (k_c A_c)·(k_c B_c)) + (k_c A_c)·(k_d A_d)
+        mean_c(x) = k_c alpha_c
+        cov_cd(x) = [c = d] (k_c(x, x) - (k_c A_c)·(k_c B_c)) + (k_c A_c)·(k_d A_d)
 
     where k_c is the row k_c(x, inputs) and the last term exists only if the functions are ``coupled``.
     ``reductions`` are the pairs A_c, B_c, in which B_c may be None for the identity.
@@ -53,7 +54,7 @@ class Latent:
         for c, (left, right) in enumerate(self.reductions):
             K, prior = Ks[c % len(Ks)], priors[c % len(Ks)]
             other = Y[c] if right is left else K if right is None else K @ right
-            cov[c, c] = np.maximum(prior - (Y[c] * other).sum(), 0.0)
+            cov[c, c] = (prior - (Y[c] * other).sum()).maximum(0.0)
             for d in range(c):
                 cov[c, d] = cov[d, c] = (Y[c] * Y[d]).sum() if self.coupled else prior * 0.0
             if self.coupled:
@@ -77,8 +78,8 @@ def latent_of(model: Any) -> Latent:
             return Latent(likelihood, kernels, inputs, alpha, pairs, coupled=right is not None)
         case _:
             raise OnnxExportError(
-                f"A model that was sampled ({type(posterior).__name__}) is an average over many draws, which has "
-                "no ONNX form: fit with inference='vi', 'ep' or 'laplace' and hyperparameters='learn'."
+                f"A model that was sampled ({type(posterior).__name__}) is an average over many draws, which "
+                "has no ONNX form: fit with inference='vi', 'ep' or 'laplace' and hyperparameters='learn'."
             )
     roots = [np.tril(each.root).T for each in processes]
     return Latent(
