@@ -190,9 +190,7 @@ class _Formulas(Formulas):
     def diagonal(self, kernel: Kernel, X: Array) -> Array:
         return diagonal(kernel.kernel, _select(kernel, X))
 
-    def pull(
-        self, kernel: Kernel, X: Array, Z: Array, G: Array, K: Array | None = None, scale: float = 1.0
-    ) -> Array:
+    def pull(self, kernel: Kernel, X: Array, Z: Array, G: Array, K: Array | None, scale: float) -> Array:
         return pull(kernel.kernel, _select(kernel, X), _select(kernel, Z), G, K, scale)
 
     def pull_diagonal(self, kernel: Kernel, X: Array, g: Array) -> Array:

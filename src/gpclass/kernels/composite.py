@@ -78,9 +78,7 @@ class _Number(Formulas):
     def diagonal(self, kernel: Kernel, X: Inputs) -> Array:
         return np.full(len(X), getattr(kernel, self.name), dtype=working_type(X))
 
-    def pull(
-        self, kernel: Kernel, X: Inputs, Z: Inputs, G: Array, K: Array | None = None, scale: float = 1.0
-    ) -> Array:
+    def pull(self, kernel: Kernel, X: Inputs, Z: Inputs, G: Array, K: Array | None, scale: float) -> Array:
         return self._gradient(kernel, scale * G.sum(dtype=float) if self.everywhere else 0.0)
 
     def pull_diagonal(self, kernel: Kernel, X: Inputs, g: Array) -> Array:
@@ -108,9 +106,7 @@ class _Sum(Formulas):
     def diagonal(self, kernel: Kernel, X: Inputs) -> Array:
         return diagonal(kernel.k1, X) + diagonal(kernel.k2, X)
 
-    def pull(
-        self, kernel: Kernel, X: Inputs, Z: Inputs, G: Array, K: Array | None = None, scale: float = 1.0
-    ) -> Array:
+    def pull(self, kernel: Kernel, X: Inputs, Z: Inputs, G: Array, K: Array | None, scale: float) -> Array:
         # Beside noise, the matrix of the sum is that of the other summand.
         first = pull(kernel.k1, X, Z, G, K if _is_noise(kernel.k2) else None, scale)
         second = pull(kernel.k2, X, Z, G, K if _is_noise(kernel.k1) else None, scale)
@@ -143,9 +139,7 @@ class _Product(Formulas):
     def diagonal(self, kernel: Kernel, X: Inputs) -> Array:
         return diagonal(kernel.k1, X) * diagonal(kernel.k2, X)
 
-    def pull(
-        self, kernel: Kernel, X: Inputs, Z: Inputs, G: Array, K: Array | None = None, scale: float = 1.0
-    ) -> Array:
+    def pull(self, kernel: Kernel, X: Inputs, Z: Inputs, G: Array, K: Array | None, scale: float) -> Array:
         if _is_constant(kernel.k1):
             return np.concatenate(_pull_multiple(kernel.k1, kernel.k2, X, Z, G, K, scale))
         if _is_constant(kernel.k2):
@@ -195,9 +189,7 @@ class _Power(Formulas):
     def diagonal(self, kernel: Kernel, X: Inputs) -> Array:
         return np.asarray(diagonal(kernel.kernel, X) ** kernel.exponent)
 
-    def pull(
-        self, kernel: Kernel, X: Inputs, Z: Inputs, G: Array, K: Array | None = None, scale: float = 1.0
-    ) -> Array:
+    def pull(self, kernel: Kernel, X: Inputs, Z: Inputs, G: Array, K: Array | None, scale: float) -> Array:
         base = evaluate(kernel.kernel, X, Z)
         return scale * pull(kernel.kernel, X, Z, G * _power_slope(base, kernel.exponent), base)
 

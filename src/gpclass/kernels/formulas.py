@@ -46,9 +46,7 @@ class Formulas:
         """Return k(x_i, x_i), noise included."""
         return np.asarray(kernel.diag(X), dtype=working_type(X))
 
-    def pull(
-        self, kernel: Kernel, X: Inputs, Z: Inputs, G: Array, K: Array | None = None, scale: float = 1.0
-    ) -> Array:
+    def pull(self, kernel: Kernel, X: Inputs, Z: Inputs, G: Array, K: Array | None, scale: float) -> Array:
         """Return Σ_ij G_ij ∂(scale · k(x_i, z_j)) / ∂theta.
 
         ``K`` is scale · k(X, Z) wherever G is not zero, or None. The scale is the product of the constant

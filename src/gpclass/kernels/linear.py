@@ -62,9 +62,7 @@ def _sigmoid(kernel: Kernel) -> Profile:
 class _ByItself(Formulas):
     """Another metric, which may be a function: scikit-learn's matrix and central differences."""
 
-    def pull(
-        self, kernel: Kernel, X: Inputs, Z: Inputs, G: Array, K: Array | None = None, scale: float = 1.0
-    ) -> Array:
+    def pull(self, kernel: Kernel, X: Inputs, Z: Inputs, G: Array, K: Array | None, scale: float) -> Array:
         if kernel.metric in ("cosine", "additive_chi2"):  # gamma has no effect
             return np.zeros(kernel.n_dims)
         return scale * pull_by_differences(kernel, X, Z, G)
@@ -81,9 +79,7 @@ class _OfDistance(Formulas):
     def diagonal(self, kernel: Kernel, X: Inputs) -> Array:
         return np.ones(len(X), dtype=X.dtype)
 
-    def pull(
-        self, kernel: Kernel, X: Inputs, Z: Inputs, G: Array, K: Array | None = None, scale: float = 1.0
-    ) -> Array:
+    def pull(self, kernel: Kernel, X: Inputs, Z: Inputs, G: Array, K: Array | None, scale: float) -> Array:
         if not is_free(kernel, "gamma"):
             return np.empty(0)
         if kernel.metric == "chi2":

@@ -78,9 +78,7 @@ class _Formulas(Formulas):
         s = squared_norms(U) * divisors**2
         return np.asarray(2.0 / np.pi * np.arctan2(s, np.sqrt(1.0 + 2.0 * s)), dtype=X.dtype)
 
-    def pull(
-        self, kernel: Kernel, X: Array, Z: Array, G: Array, K: Array | None = None, scale: float = 1.0
-    ) -> Array:
+    def pull(self, kernel: Kernel, X: Array, Z: Array, G: Array, K: Array | None, scale: float) -> Array:
         U, V = _unit_rows(kernel, X)[0], _unit_rows(kernel, Z)[0]
         T = _cosines(U, V)
         P = _arcsine_slope(T)

@@ -107,9 +107,7 @@ class Stationary(Formulas):
         """Return ones."""
         return np.ones(len(X), dtype=X.dtype)
 
-    def pull(
-        self, kernel: Kernel, X: Array, Z: Array, G: Array, K: Array | None = None, scale: float = 1.0
-    ) -> Array:
+    def pull(self, kernel: Kernel, X: Array, Z: Array, G: Array, K: Array | None, scale: float) -> Array:
         """Contract G with the derivatives by scales and other hyperparameters."""
         profile = self.profile(kernel)
         wanted = [name for name in (self.scale, *profile.others) if is_free(kernel, name)]
@@ -205,9 +203,7 @@ class InnerProduct(Formulas):
         profile = self.profile(kernel)
         return np.asarray(profile.value(X.dtype.type(profile.factor) * squared_norms(X)), dtype=X.dtype)
 
-    def pull(
-        self, kernel: Kernel, X: Array, Z: Array, G: Array, K: Array | None = None, scale: float = 1.0
-    ) -> Array:
+    def pull(self, kernel: Kernel, X: Array, Z: Array, G: Array, K: Array | None, scale: float) -> Array:
         """Contract G with the derivatives by the hyperparameters."""
         profile = self.profile(kernel)
         constant = not self.scale and all(isinstance(f, float) for f in profile.others.values())

@@ -67,9 +67,7 @@ class _Formulas(Formulas):
     def diagonal(self, kernel: Kernel, X: Array) -> Array:
         return np.exp(X.dtype.type(-_rates(kernel).fade) * squared_norms(X))
 
-    def pull(
-        self, kernel: Kernel, X: Array, Z: Array, G: Array, K: Array | None = None, scale: float = 1.0
-    ) -> Array:
+    def pull(self, kernel: Kernel, X: Array, Z: Array, G: Array, K: Array | None, scale: float) -> Array:
         if K is None:
             K = scale * evaluate(kernel, X, Z)
         H = np.multiply(G, K, dtype=float)
