@@ -59,7 +59,7 @@ LIKELIHOODS = [(Logit(), [-1.0, 1.0]), (Probit(), [-1.0, 1.0]), (Gaussian(0.4), 
 METHODS = [Laplace(tol=1e-12), EP(tol=1e-10), VI(tol=1e-10), VI("ep", tol=1e-10)]
 PRIORS = [DensePrior]
 # Kernels that are no covariance functions of one process by themselves.
-NOT_KERNELS = {"Kernel", "KernelOperator", "Hyperparameter", CompoundKernel.__name__}
+NOT_KERNELS = {"Kernel", "FormulaKernel", "KernelOperator", "Hyperparameter", CompoundKernel.__name__}
 
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=str)
