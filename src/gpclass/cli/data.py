@@ -114,7 +114,7 @@ def folds(y: Any, cv: int, seed: int) -> list[tuple[Any, Any]]:
     codes, counts = np.unique(y, return_inverse=True, return_counts=True)[1:]
     if cv > counts.min():
         raise InputError(
-            f"Cross-validation with {cv} folds is not possible with {counts.min()} rows in the smallest class: "
+            f"Cross-validation with {cv} folds needs {cv} rows per class and one has {counts.min()}: "
             "give fewer folds with --cv, or --test-fraction."
         )
     return list(StratifiedKFold(cv, shuffle=True, random_state=seed).split(np.zeros(len(y)), codes))

@@ -46,10 +46,11 @@ def plain(value: Any) -> Any:
 
 def show_facts(facts: Mapping[str, Any]) -> None:
     """Write names and values, one pair per line; a value that does not exist is left out."""
-    shown = {name: str(value) for name, value in facts.items() if value is not None and value != ""}
+    shown = {name: value for name, value in facts.items() if value not in (None, "")}
     width = max(map(len, shown), default=0)
     for name, value in shown.items():
-        line(f"{name:<{width}}  {value}")
+        text = ", ".join(map(str, value)) if isinstance(value, list) else value
+        line(f"{name:<{width}}  {f'{text:.4f}' if isinstance(text, float) else text}")
 
 
 def show_table(headings: Sequence[str], rows: Sequence[Sequence[Any]], *, right: bool = False) -> None:

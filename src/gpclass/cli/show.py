@@ -65,6 +65,7 @@ def describe(path: str, model: Model) -> dict[str, Any]:
     kernels = kernel.kernels if isinstance(kernel, CompoundKernel) else [kernel]
     return {
         "model": path,
+        "kilobytes": round(os.path.getsize(path) / 1e3),
         **model.about,
         "classes": clf.classes_.tolist(),
         "inference": str(clf.inference),
@@ -79,31 +80,8 @@ def describe(path: str, model: Model) -> dict[str, Any]:
 
 def show_facts(known: Mapping[str, Any]) -> None:
     """Write what `describe` returned, one line per fact."""
-    evidence, loo, seconds = (known.get(k) for k in ("log_evidence", "leave_one_out_log_loss", "fit_seconds"))
-    facts = {
-        "model": f"{known['model']}, {os.path.getsize(known['model']) / 1e3:.0f} kB",
-        "made by": f"gpclass {known['gpclass']}, {known['date']}" if "gpclass" in known else None,
-        "training rows": f"{known['training_rows']} of {known['data']}" if "data" in known else None,
-        "target": known["target"],
-        "classes": ", ".join(map(str, known["classes"])),
-        "columns": len(known["columns"]),
-        "inference": f"{known['inference']}, {known['likelihood']} likelihood",
-        "several classes": known["multi_class"],
-        "kernel": known["kernel"],
-        "log evidence": None if evidence is None else f"{evidence:.3f}",
-        "leave-one-out": None if loo is None else f"log loss {loo:.4f}",
-        "fit seconds": None if seconds is None else f"{seconds:.2f}",
-    }
-    if scores := known.get("scores"):
-        error = "" if scores["log_loss_error"] is None else f" ± {scores['log_loss_error']:.4f}"
-        facts |= {
-            "scored by": known["scored_by"],
-            "log loss": f"{scores['log_loss']:.4f}{error}",
-            "error": f"{scores['error']:.4f}",
-            "Brier": f"{scores['brier']:.4f}",
-            "ECE": f"{scores['ece']:.4f}",
-        }
-    output.show_facts(facts)
+    facts = {**known, "columns": len(known["columns"]), **(known.get("scores") or {}), "scores": None}
+    output.show_facts({name.replace("_", " "): value for name, value in facts.items()})
 
 
 def _how(rule: Rule) -> str:
