@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from gpclass import compare
 from gpclass.cli import output
 from gpclass.cli.choices import kernels, problems, settings_of
 from gpclass.cli.data import folds, held_out, read_problem
 from gpclass.cli.errors import InputError, check_directory
+from gpclass.comparison import compare
 from gpclass.mcmc import MCMC
 
 METHODS = ("laplace", "ep", "vi", "mcmc")

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from gpclass import GaussianProcessClassifier, __version__
+from gpclass import __version__
 from gpclass.cli import output
 from gpclass.cli.choices import kernels
 from gpclass.cli.data import Problem, folds, held_out, read_problem
@@ -22,6 +22,7 @@ from gpclass.cli.errors import check_directory
 from gpclass.cli.modelfile import Model, write_model
 from gpclass.cli.show import describe, show_facts
 from gpclass.comparison import score
+from gpclass.estimator import GaussianProcessClassifier
 
 # Options of the command and the parameters of the classifier that they set.
 PARAMETERS = {

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from gpclass import bayes_decision
 from gpclass.cli import output
 from gpclass.cli.costs import Costs, read_costs
 from gpclass.cli.errors import InputError, check_directory, named
 from gpclass.cli.modelfile import Model, read_model
 from gpclass.cli.tables import Table, read_table, to_text, write_frame
+from gpclass.decision import bayes_decision
 
 BLOCK = 1000  # rows predicted at a time
 UNDECIDED = "undecided"
