@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from gpclass.decision import check_cost
-from gpclass.learning.multiclass import OneVsOne, OneVsRest
+from gpclass.learning.combine import OneVsOne, OneVsRest
 from gpclass.likelihoods import Logit, MultiProbit, Probit, Softmax
 from gpclass.onnx.functions import bivariate, logistic_pair, normal, normal_pair
 from gpclass.onnx.graph import IR_VERSION, OPSET, Graph, OnnxExportError, Value, join
@@ -153,7 +153,7 @@ def _one_vs_rest(pairs: list[tuple[Value, Value]]) -> Value:
 
 
 def _couple(pairs: list[tuple[Value, Value]], n_classes: int) -> Value:
-    """Return the coupled probabilities: the minimum of pᵀ Q p with Σ p = 1 (`multiclass.couple`).
+    """Return the coupled probabilities: the minimum of pᵀ Q p with Σ p = 1 (`combine.couple`).
 
     With p = e_last + Z y, where Z does not change the sum, it is A y = -Zᵀ Q e_last with a positive definite
     A = Zᵀ Q Z, solved by A = L D Lᵀ.

@@ -13,9 +13,8 @@ import numpy as np
 from gpclass.core.protocols import Array
 from gpclass.onnx.graph import OnnxExportError, Value
 from gpclass.onnx.kernels import covariances
-from gpclass.posteriors.classes import JointPosterior
-from gpclass.posteriors.gaussian import Posterior
-from gpclass.sparse.model import IndependentPosterior
+from gpclass.learning.fitted import FittedModel
+from gpclass.posteriors import ClassProcesses, GaussianProcess, IndependentProcesses
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -62,16 +61,15 @@ class Latent:
         return mean, cov
 
 
-def latent_of(model: Any) -> Latent:
+def latent_of(model: FittedModel) -> Latent:
     """Return the latent functions of a fitted model, or raise if they are not Gaussian."""
-    posterior = model.posterior
-    likelihood = getattr(model, "likelihood", model.problem.likelihood)
+    posterior, likelihood = model.posterior, model.likelihood
     match posterior:
-        case Posterior():
-            processes: tuple[Posterior, ...] = (posterior,)
-        case IndependentPosterior():
+        case GaussianProcess():
+            processes: tuple[GaussianProcess, ...] = (posterior,)
+        case IndependentProcesses():
             processes = posterior.processes
-        case JointPosterior():
+        case ClassProcesses():
             right = None if posterior.root is None else np.tril(posterior.root)
             pairs = tuple((left, right) for left in posterior.factors)
             kernels, inputs, alpha = posterior.kernels, posterior.inputs, posterior.alpha

@@ -24,7 +24,7 @@ VERSION = 2  # of the format
 FITTED = {
     "base_estimator_": True,
     "_seed": True,
-    "_home": True,
+    "_rows": True,
     "classes_": True,
     "n_classes_": True,
     "log_marginal_likelihood_value_": True,
