@@ -267,6 +267,11 @@ class TestErrors:
         with pytest.raises(ValueError, match="Column 'b' of X has type"):
             on_dask(frame, "y")
 
+    def test_collections_that_are_not_tables(self):
+        bag = pytest.importorskip("dask.bag").from_sequence([1, 2])
+        with pytest.raises(ValueError, match="X is a Bag of Dask, expected a Dask array or dataframe"):
+            on_dask(bag, bag)
+
 
 def test_dask_is_not_imported_to_find_out(monkeypatch):
     assert is_dask(da.ones(3))

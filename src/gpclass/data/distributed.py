@@ -125,6 +125,8 @@ def _is_array(collection: Any) -> bool:
 
 def _numeric_columns(X: Any) -> list[str]:
     """Return the names of the columns of a frame; raise if one is not numeric."""
+    if not hasattr(type(X), "dtypes"):
+        raise ValueError(f"X is a {type(X).__name__} of Dask, expected a Dask array or dataframe.")
     for name, dtype in X.dtypes.items():
         if dtype.kind not in "fiub":
             raise ValueError(f"Column {name!r} of X has type {dtype}, expected numbers: encode it first.")
