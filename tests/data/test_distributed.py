@@ -47,6 +47,16 @@ def client():
 
 
 @pytest.fixture(scope="module")
+def cluster_of_processes():
+    options = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "dashboard_address": ":0"}
+    with (
+        distributed.LocalCluster(**options, memory_limit="1GB") as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        yield client
+
+
+@pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     return write_files(tmp_path_factory.mktemp("rows"), *labelled_rows(N), [10, 2700], group=300)
 
@@ -134,7 +144,7 @@ class Pass(threading.Thread):
         self.result = self.data.total(self.job)
 
     def end(self):
-        self.join(120)
+        self.join(600)
         assert not self.is_alive()
         return self.result
 
@@ -181,18 +191,14 @@ class TestWorkersThatComeAndGo:
 class TestWorkersThatAreKilled:
     """Workers are processes that are killed by signals which they cannot catch."""
 
-    @pytest.fixture(scope="class")
-    def processes(self):
-        options = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "dashboard_address": ":0"}
-        with (
-            distributed.LocalCluster(**options, memory_limit="1GB") as cluster,
-            distributed.Client(cluster) as client,
-        ):
-            yield client
+    @pytest.fixture
+    def processes(self, cluster_of_processes):
+        cluster_of_processes.wait_for_workers(2, timeout=300)  # those killed by the last test are back
+        return cluster_of_processes
 
     def killed_in_mid_pass(self, client, data):
         work = Pass(data, SlowJob())
-        deadline, busy = time.monotonic() + 30, []
+        deadline, busy = time.monotonic() + 300, []
         while time.monotonic() < deadline and not busy:
             time.sleep(0.02)
             tasks = client.processing().items()
