@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -46,13 +46,11 @@ class Moments:
     n: float
     first: Any
     second: Any
-    threads: set[int] = field(default_factory=set)
 
     def add(self, other: Moments) -> None:
         self.n += other.n
         self.first += other.first
         self.second += other.second
-        self.threads |= other.threads
 
 
 @dataclass(frozen=True)
@@ -67,7 +65,7 @@ class MomentsJob:
     def __call__(self, X: Any, y: Any, weight: Any) -> Moments:
         w = np.ones(len(X)) if weight is None else weight
         Y = y.reshape(len(X), -1)
-        return Moments(w.sum(), X.T @ (w[:, None] * Y), (X.T * w) @ X, {threading.get_ident()})
+        return Moments(w.sum(), X.T @ (w[:, None] * Y), (X.T * w) @ X)
 
 
 @dataclass(frozen=True)
