@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from gpclass.core.protocols import Array
+from gpclass.learning.fitted import FittedModel
 from gpclass.onnx.graph import OnnxExportError, Value
 from gpclass.onnx.kernels import covariances
-from gpclass.learning.fitted import FittedModel
 from gpclass.posteriors import ClassProcesses, GaussianProcess, IndependentProcesses
 
 
