@@ -93,13 +93,13 @@ def joint_variational(
     while n_iter < max_iter:
         n_iter += 1
         mean = _means(prior, likelihood, Y, v, point, max(1e-10, min(1e-3, 0.01 * residual)))
-        e = likelihood.expected_independent(Y, mean, v)
+        e = likelihood.expected(Y, mean, v)
         tau = np.maximum(-e.curvature, 0.0)
         sites = Sites(nu=e.slope + tau * mean, tau=tau, spread=v)
         q = prior.condition(sites, tied=False)
         proposed = _variances(q)
         bound = _bound(likelihood, Y, q, proposed)
-        other = likelihood.expected_independent(Y, mean, proposed)
+        other = likelihood.expected(Y, mean, proposed)
         gap_tau = np.abs(other.curvature - e.curvature) * proposed
         gap_nu = np.abs(other.slope - e.slope) * np.sqrt(proposed)
         residual = float(max(gap_tau.max(initial=0.0), gap_nu.max(initial=0.0)))
@@ -126,7 +126,7 @@ def _variances(q: JointConditioned) -> Array:
 def _bound(likelihood: Any, Y: Array, q: JointConditioned, v: Array) -> float:
     """Return Σ E[log p] - KL, with tr B⁻¹ = Σ (1 - tau v)."""
     trace_gap = float((q.coupled.a * v).sum())  # n C - tr B⁻¹
-    value = float(likelihood.expected_independent(Y, q.mean, v).value.sum())
+    value = float(likelihood.expected(Y, q.mean, v).value.sum())
     return value - 0.5 * (float(np.vdot(q.alpha, q.mean)) - trace_gap) - q.half_logdet
 
 
@@ -136,7 +136,7 @@ def _means(
     """Return the mean that is best for these variances."""
     alpha, mean = start
     w = Y.sum(axis=1, keepdims=True)
-    e = likelihood.expected_independent(Y, mean, v)
+    e = likelihood.expected(Y, mean, v)
     psi = float(e.value.sum()) - 0.5 * float(np.vdot(alpha, mean))
     for _ in range(200):
         r = e.slope - alpha
@@ -144,7 +144,7 @@ def _means(
         step, moved = 1.0, False
         decrement = max(0.0, float(np.vdot(r, Kd))) ** 0.5
         while step > 1e-9:
-            e_new = likelihood.expected_independent(Y, mean + step * Kd, v)
+            e_new = likelihood.expected(Y, mean + step * Kd, v)
             psi_new = float(e_new.value.sum()) - 0.5 * float(np.vdot(alpha + step * d, mean + step * Kd))
             if psi_new >= psi - 1e-13 * (1.0 + abs(psi)):
                 moved = True

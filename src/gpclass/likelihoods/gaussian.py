@@ -7,10 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from gpclass.core.protocols import Array, Expected, Tilted
+from gpclass.core.registry import stored
 from gpclass.likelihoods.power import check_power
 from gpclass.likelihoods.quadrature import flatten, quiet
 
 
+@stored
 @dataclass(frozen=True, slots=True)
 class Gaussian:
     """p(y|f) = N(y | f, noise), y real. Not a class likelihood: it exists so that methods can be checked.

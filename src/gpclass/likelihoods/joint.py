@@ -26,6 +26,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import log_softmax
 
 from gpclass.core.protocols import Array, Index
 
@@ -33,7 +34,6 @@ _ROWS = 512  # at a time: copies of their covariances are to stay small
 _DROP = np.log(1e-9)
 _SMALL = 3e-4  # the probability below which points that are not shifted give too few digits
 _TRUST = 5e-5  # the estimated error of the series above which points do better
-_HUGE = 2e4  # variance from which the integral over x would be too long
 _FAR = 0.7  # |A - A0| / |A| from which the diagonal is of no help
 
 
@@ -49,13 +49,6 @@ class Pieces(NamedTuple):
     nodes: Callable[[Array, Array], Nodes]  # mean and variances of independent classes
     points: Callable[[Array, Array], Array]  # mean and root A: probabilities
     tail: Callable[[Array, Array], Array]  # log probability of the first class, when it is small
-
-
-def log_softmax(f: Array) -> Array:
-    """Return f_c - log Σ_k exp(f_k), along the last axis."""
-    f = f - f.max(axis=-1, keepdims=True)
-    out: Array = f - np.log(np.exp(f).sum(axis=-1, keepdims=True))
-    return out
 
 
 def log_average(pieces: Pieces, mean: Array, cov: Array) -> Array:
@@ -82,7 +75,7 @@ def log_average(pieces: Pieces, mean: Array, cov: Array) -> Array:
     for k in np.unique(count).tolist():
         i = np.flatnonzero(count == k)
         _fill(pieces, mean, cov, i, order[i], k, out)
-    return log_softmax(out)
+    return np.asarray(log_softmax(out, axis=1))
 
 
 def _fill(pieces: Pieces, mean: Array, cov: Array, i: Index, order: Index, k: int, out: Array) -> None:
@@ -126,7 +119,6 @@ def _at_most_three(pieces: Pieces, mean: Array, cov: Array, k: int) -> Array:
 def _many(pieces: Pieces, mean: Array, cov: Array) -> tuple[Array, Array]:
     D, O, A0, A = _roots(cov)
     near = np.linalg.norm(A - A0, axis=(1, 2)) <= _FAR * np.linalg.norm(A, axis=(1, 2))
-    near &= D.max(axis=1) < _HUGE
     p, error = np.zeros_like(mean), np.full(len(mean), np.inf)
     p0 = np.zeros_like(mean)
     p0[near], p[near], error[near] = _series(pieces.nodes(mean[near], D[near]), O[near])

@@ -5,16 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import expit
+from scipy.special import expit, log_expit
 
 from gpclass.core.protocols import Array, Expected, Tilted
 from gpclass.likelihoods import logistic
 from gpclass.likelihoods import power as power_rules
+from gpclass.likelihoods.base import BinaryLikelihood
 from gpclass.likelihoods.quadrature import flatten, quiet
+from gpclass.likelihoods.softmax import Softmax
 
 
 @dataclass(frozen=True, slots=True)
-class Logit:
+class Logit(BinaryLikelihood):
     """p(y|f) = 1 / (1 + exp(-y f)) for y in {-1, +1}.
 
     Averages under a Gaussian have no closed form; they are computed to a relative error below 1e-10
@@ -34,9 +36,18 @@ class Logit:
     """
 
     @property
+    def median(self) -> float:
+        """Return 0: the link is symmetric."""
+        return 0.0
+
+    @property
     def probit_scale(self) -> float:
         """Return √(8/pi), which gives Phi(f / scale) the slope of the link at 0."""
         return float(np.sqrt(8.0 / np.pi))
+
+    def several(self) -> Softmax:
+        """Return the likelihood for three classes or more that this one is a case of."""
+        return Softmax()
 
     def link(self, f: Array) -> Array:
         """Return p(y=+1|f)."""
@@ -45,12 +56,8 @@ class Logit:
 
     def log_prob(self, y: Array, f: Array) -> Array:
         """Return log p(y|f)."""
-        return _log_sigma(np.asarray(y, dtype=np.float64) * f)
-
-    def log_classes(self, f: Array) -> Array:
-        """Return log p(class|f), columns y=-1 and y=+1."""
-        f = np.asarray(f, dtype=np.float64)
-        return np.stack([_log_sigma(-f), _log_sigma(f)], axis=-1)
+        with quiet():
+            return np.asarray(log_expit(np.asarray(y, dtype=np.float64) * f))
 
     def derivatives(self, y: Array, f: Array) -> tuple[Array, Array, Array]:
         """Return l, l' and l'' of l(f) = log p(y|f)."""
@@ -58,7 +65,7 @@ class Logit:
         z = y * f
         down = expit(-z)
         with quiet():
-            return _log_sigma(z), y * down, -down * expit(z)
+            return np.asarray(log_expit(z)), y * down, -down * expit(z)
 
     def third(self, y: Array, f: Array, var: Array) -> Array:
         """Return var · l'''(f) = var · sigma'(f) tanh(f/2), whichever the label."""
@@ -100,8 +107,3 @@ class Logit:
             scale = np.exp(a.log_scale)
             first, second = scale * a.first, -np.sign(mean) * scale * a.second
         return first.reshape(shape), second.reshape(shape)
-
-
-def _log_sigma(z: Array) -> Array:
-    with quiet():
-        return np.minimum(z, 0.0) - np.log1p(np.exp(-np.abs(z)))

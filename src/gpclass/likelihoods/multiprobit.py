@@ -8,15 +8,13 @@ import numpy as np
 
 from gpclass.core.protocols import Array
 from gpclass.likelihoods import orthant
+from gpclass.likelihoods.base import ClassLikelihood
 from gpclass.likelihoods.quadrature import quiet
 
 
 @dataclass(frozen=True, slots=True)
-class MultiProbit:
+class MultiProbit(ClassLikelihood):
     """p(y = c | f) = P(f_c + e_c > f_k + e_k for all k ≠ c), e ~ N(0, I).
-
-    Labels are rows Y of non-negative weights, one a class: one-hot rows for known labels, other rows for soft
-    labels. A row counts as Σ_c Y_c log p(c|f).
 
     ``log_classes`` is accurate to 1e-12, relative to its value where that is large. ``log_predict`` errs by
     less than 1e-10 with up to three classes, 1e-8 with more if they are independent and 1e-5 if they
@@ -31,6 +29,11 @@ class MultiProbit:
     >>> np.exp(likelihood.log_classes(np.zeros((1, 4)))).round(12)
     array([[0.25, 0.25, 0.25, 0.25]])
     """
+
+    @property
+    def probit_scale(self) -> float:
+        """Return 1, as for the probit link."""
+        return 1.0
 
     def log_prob(self, Y: Array, f: Array) -> Array:
         """Return Σ_c Y_c log p(c|f), shape (..., n)."""

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import erfcx, log_ndtr, ndtr, ndtri, ndtri_exp, owens_t
+from scipy.special import erfcx, log_ndtr, log_softmax, ndtr, ndtri, ndtri_exp, owens_t
 
 from gpclass.core.protocols import Array
 from gpclass.likelihoods import joint
 from gpclass.likelihoods.lattice import uniform_points
 from gpclass.likelihoods.normal import density, tail
+from gpclass.likelihoods.panels import maximum_rule
 from gpclass.likelihoods.quadrature import blocks
 
-_REACH = 8.3
+_REACH = 8.3  # deviations beyond which a Gaussian is nothing
+_PANEL = 1.6  # width of a panel, in deviations
+_ROUNDING = 1e-11
 _POINTS, _TAIL_POINTS = 127, 61
 _SMALL = 1e-6  # below, a difference of Owen's functions has lost too many digits
 
@@ -52,7 +55,9 @@ def _mode(d: Array) -> Array:
 
 def log_average(mean: Array, cov: Array) -> Array:
     """Return log P(f_c + e_c is the largest), f ~ N(mean, cov), e ~ N(0, I), shape (n, C)."""
-    return joint.log_average(_PIECES, mean, cov)
+    # Noise that is lost in the rounding of a huge covariance would leave singular matrices.
+    extra = np.maximum(_ROUNDING * np.abs(cov).max(axis=(1, 2), initial=0.0) - 1.0, 0.0)
+    return joint.log_average(_PIECES, mean, cov + extra[:, None, None] * np.eye(mean.shape[1]))
 
 
 def _pair(mean: Array, var: Array) -> Array:
@@ -79,7 +84,7 @@ def _triple(mean: Array, cov: Array) -> Array:
             classes = [c, a, b]
             part = cov[small][:, classes][:, :, classes]
             out[small, c] = _tail(mean[small][:, classes], part)
-    return joint.log_softmax(out)
+    return np.asarray(log_softmax(out, axis=1))
 
 
 def bivariate(h: Array, k: Array, r: Array) -> Array:
@@ -111,22 +116,15 @@ def bivariate(h: Array, k: Array, r: Array) -> Array:
 def _nodes(mean: Array, var: Array) -> joint.Nodes:
     """Yield F = Π_k Phi((x - mean_k) / s_k), s_k² = 1 + var_k, times weights, and derivatives of log Phi."""
     s = np.sqrt(1.0 + var)
-    low, high = (mean - 7.0 * s).max(axis=1), (mean + 7.0 * s).max(axis=1)
-    step = 0.85 * s.min(axis=1) / np.sqrt(mean.shape[1])
-    count = np.ceil(1.25 ** np.ceil(np.log((high - low) / step) / np.log(1.25)))
-    for k in np.unique(count).tolist():
-        index = np.flatnonzero(count == k)
-        x = np.linspace(0.0, 1.0, int(k) + 1)
-        for b in blocks(index.size, x.size * mean.shape[1]):
-            i = index[b]
-            width = (high - low)[i, None]
-            z = ((low[i, None] + width * x)[:, None, :] - mean[i, :, None]) / s[i, :, None]
-            Phi = np.maximum(ndtr(z), 1e-30)
-            r = density(z) / Phi / s[i, :, None]
-            z /= s[i, :, None]
-            kappa = -r * (z + r)
-            tau = -kappa * (z + r) - r * (1.0 / s[i, :, None] ** 2 + kappa)
-            yield i, Phi.prod(axis=1) * (width / k), r, kappa, tau
+    for i, x, weight in maximum_rule(mean - _REACH * s, mean + _REACH * s, _PANEL * s, 4 * mean.shape[1]):
+        si = s[i, :, None]
+        z = (x[:, None, :] - mean[i, :, None]) / si
+        Phi = np.maximum(ndtr(z), 1e-30)
+        r = density(z) / Phi / si
+        z /= si
+        kappa = -r * (z + r)
+        tau = -kappa * (z + r) - r * (1.0 / si**2 + kappa)
+        yield i, weight * Phi.prod(axis=1), r, kappa, tau
 
 
 def _points(mean: Array, A: Array) -> Array:

@@ -9,14 +9,17 @@ import numpy as np
 from scipy.special import erfcx, log_ndtr, ndtr
 
 from gpclass.core.protocols import Array, Expected, Tilted
+from gpclass.likelihoods import generic
 from gpclass.likelihoods import power as power_rules
+from gpclass.likelihoods.base import BinaryLikelihood
+from gpclass.likelihoods.multiprobit import MultiProbit
 from gpclass.likelihoods.normal import density, tail
 from gpclass.likelihoods.power import REACH, WIDE, Four, Link, bounded, from_moments, integrate
 from gpclass.likelihoods.quadrature import by_regime, flatten, hermite_average, lattice_sums, orders, quiet
 
 
 @dataclass(frozen=True, slots=True)
-class Probit:
+class Probit(BinaryLikelihood):
     """p(y|f) = Phi(y f) for y in {-1, +1}, Phi the standard normal distribution function.
 
     All averages are closed forms of z = y mean / √(1 + var) except those of ``expected`` and those of
@@ -34,9 +37,18 @@ class Probit:
     """
 
     @property
+    def median(self) -> float:
+        """Return 0: the link is symmetric."""
+        return 0.0
+
+    @property
     def probit_scale(self) -> float:
         """Return 1: the link is Phi(f)."""
         return 1.0
+
+    def several(self) -> MultiProbit:
+        """Return the likelihood for three classes or more that this one is a case of."""
+        return MultiProbit()
 
     def link(self, f: Array) -> Array:
         """Return p(y=+1|f)."""
@@ -47,11 +59,6 @@ class Probit:
         """Return log p(y|f)."""
         out: Array = log_ndtr(np.asarray(y, dtype=np.float64) * f)
         return out
-
-    def log_classes(self, f: Array) -> Array:
-        """Return log p(class|f), columns y=-1 and y=+1."""
-        f = np.asarray(f, dtype=np.float64)
-        return np.stack([log_ndtr(-f), log_ndtr(f)], axis=-1)
 
     def derivatives(self, y: Array, f: Array) -> tuple[Array, Array, Array]:
         """Return l, l' and l'' of l(f) = log p(y|f)."""
@@ -72,9 +79,14 @@ class Probit:
     def expected(self, y: Array, mean: Array, var: Array) -> Expected:
         """Return E[l], E[l'], E[l''] under N(f | mean, var)."""
         shape, (y, mean, var) = flatten(y, mean, var)
+        far = var > _WIDEST
         with quiet():
-            value, slope, curvature = _expected(y * mean, var)
-        return Expected(*(a.reshape(shape) for a in (-value, y * slope, -curvature)))
+            value, slope, curvature = _expected(y * mean, np.minimum(var, _WIDEST)) * [[-1.0], [1.0], [-1.0]]
+            slope *= y
+            if far.any():
+                found = generic.expected(self.log_prob, y[far], mean[far], var[far])
+                value[far], slope[far], curvature[far] = found
+        return Expected(*(a.reshape(shape) for a in (value, slope, curvature)))
 
     def tilted(self, y: Array, mean: Array, var: Array, power: Array | float = 1.0) -> Tilted:
         """Return mass and moments of N(f | mean, var) p(y|f)^power, power from 0 to 2."""
@@ -165,6 +177,7 @@ def _shift(z: Array, var: Array) -> tuple[Array, Array, Array]:
 #          does. Gauss-Hermite on the right-hand side, functions divided by phi.
 
 _RIGHT = 8.5
+_WIDEST = 4e8  # the lattice ends there
 
 
 def _expected(z: Array, var: Array) -> Array:

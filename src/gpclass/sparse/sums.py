@@ -139,7 +139,7 @@ def expectations(
 ) -> tuple[float, Array, Array]:
     """Return Σ w E[l], and w E[l'] and -w E[l''] of shape (n, C)."""
     if y.ndim == 2:  # label weights have the row's weight in them
-        e = likelihood.expected_independent(y, mean, var)
+        e = likelihood.expected(y, mean, var)
         return float(e.value.sum()), e.slope, np.maximum(-e.curvature, 0.0)
     e = likelihood.expected(y, mean[:, 0], var[:, 0])
     scale = np.ones(len(y)) if w is None else w

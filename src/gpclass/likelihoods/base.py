@@ -1,0 +1,208 @@
+"""The base classes of likelihoods: from log p(y|f) alone follows all that inference and prediction need."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Self
+
+import numpy as np
+from scipy.optimize import brentq
+
+from gpclass.core.protocols import Array, Expected, Tilted
+from gpclass.core.registry import Part
+from gpclass.likelihoods import generic
+from gpclass.likelihoods.power import check_power
+from gpclass.likelihoods.quadrature import flatten, quiet
+
+
+class _Parameters:
+    """Free parameters of a likelihood, learned with those of the kernel: none unless a class overrides."""
+
+    __slots__ = ()
+
+    @property
+    def theta(self) -> Array:
+        """Return the logarithms of the free parameters."""
+        return np.zeros(0)
+
+    @property
+    def bounds(self) -> Array:
+        """Return the bounds of theta, shape (number of parameters, 2)."""
+        return np.zeros((0, 2))
+
+    def with_theta(self, theta: Array) -> Self:
+        """Return the likelihood with other values of the free parameters."""
+        if np.size(theta):
+            raise ValueError(f"{type(self).__name__} has no free parameters, but theta has {np.size(theta)}.")
+        return self
+
+
+class BinaryLikelihood(_Parameters, Part):
+    """p(y|f) for labels y = -1 / +1 and one latent value per data point.
+
+    A subclass needs only `log_prob`; it registers itself under its name. The link p(y=+1|f) need not be
+    symmetric, nor log p(y|f) concave. It should bend on a scale of about one and near f = 0. All else is done
+    by quadrature (`gpclass.likelihoods.generic`), usually to a relative accuracy of 1e-9; closed forms are
+    overrides that are faster and more accurate. Arguments broadcast.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gpclass.likelihoods.base import BinaryLikelihood
+    >>> class Cauchit(BinaryLikelihood):
+    ...     name = "_cauchit"
+    ...
+    ...     def log_prob(self, y, f):
+    ...         return np.log(np.arctan2(1.0, -y * f) / np.pi)
+    >>> np.exp(Cauchit().log_predict(np.array([0.0, 1.0]), np.array([2.0, 0.0]))).round(12)
+    array([[0.5 , 0.5 ],
+           [0.25, 0.75]])
+    """
+
+    __slots__ = ()
+    kind = "likelihood"
+
+    def log_prob(self, y: Array, f: Array) -> Array:
+        """Return log p(y|f), elementwise."""
+        raise NotImplementedError
+
+    def n_latents(self, n_classes: int) -> int:
+        """Return the number of latent values per data point."""
+        return 1
+
+    def several(self) -> ClassLikelihood | None:
+        """Return the likelihood for three classes or more that this one is a case of, if there is one."""
+        return None
+
+    # ---------------------------------------------------------------- values and derivatives
+
+    def log_classes(self, f: Array) -> Array:
+        """Return log p(class|f), columns y=-1 and y=+1."""
+        f = np.asarray(f, dtype=np.float64)
+        columns = [self.log_prob(np.full_like(f, y), f) for y in (-1.0, 1.0)]
+        return np.stack(columns, axis=-1)
+
+    def derivatives(self, y: Array, f: Array) -> tuple[Array, Array, Array]:
+        """Return l, l' and l'' of l(f) = log p(y|f)."""
+        value, first, second, _ = self._differences(y, f)
+        return value, first, second
+
+    def third(self, y: Array, f: Array, var: Array) -> Array:
+        """Return var · l'''(f)."""
+        with quiet():
+            return np.asarray(np.asarray(var, dtype=np.float64) * self._differences(y, f)[3])
+
+    def _differences(self, y: Array, f: Array) -> tuple[Array, Array, Array, Array]:
+        y, f = np.broadcast_arrays(np.asarray(y, dtype=np.float64), np.asarray(f, dtype=np.float64))
+        with quiet():
+            return generic.differences(self.log_prob, y, f)
+
+    # ----------------------------------------------------------------------- averages
+
+    def expected(self, y: Array, mean: Array, var: Array) -> Expected:
+        """Return E[l], E[l'], E[l''] under N(f | mean, var)."""
+        shape, (y, mean, var) = flatten(y, mean, var)
+        with quiet():
+            parts = generic.expected(self.log_prob, y, mean, var)
+        return Expected(*(a.reshape(shape) for a in parts))
+
+    def tilted(self, y: Array, mean: Array, var: Array, power: Array | float = 1.0) -> Tilted:
+        """Return mass and moments of N(f | mean, var) p(y|f)^power, power from 0 to 2."""
+        shape, (y, mean, var, power) = flatten(y, mean, var, power)
+        check_power(power)
+        with quiet():
+            parts = generic.tilted(self.log_prob, y, mean, var, power)
+        return Tilted(*(a.reshape(shape) for a in parts))
+
+    def log_predict(self, mean: Array, var: Array) -> Array:
+        """Return log of p(class|f) averaged over N(f | mean, var), columns y=-1 and y=+1."""
+        log_mass = np.stack([self.tilted(np.array(y), mean, var).log_mass for y in (-1.0, 1.0)], axis=-1)
+        # The larger is the complement of the smaller.
+        small = log_mass.min(axis=-1, keepdims=True)
+        with quiet():
+            large = np.log1p(-np.exp(np.minimum(small, np.log(0.5))))
+        return np.asarray(np.where(log_mass == small, small, large))
+
+    # ----------------------------------------------------------------------- the link
+
+    def link(self, f: Array) -> Array:
+        """Return p(y=+1|f)."""
+        return np.asarray(np.exp(self.log_classes(f)[..., 1]))
+
+    def link_slope(self, mean: Array, var: Array) -> tuple[Array, Array]:
+        """Return E[link'] and E[link''] under N(f | mean, var): d p/d mean and 2 d p/d var."""
+        low, high = (self.tilted(np.array(y), mean, var) for y in (-1.0, 1.0))
+        up = high.log_mass <= low.log_mass  # of the less probable class, which keeps its digits
+        with quiet():
+            parts = []
+            for t, sign in ((low, -1.0), (high, 1.0)):
+                mass = sign * np.exp(t.log_mass)
+                parts.append((mass * t.slope, mass * (t.slope * t.slope - t.curvature)))
+            (a, b), (c, d) = parts
+        return np.where(up, c, a), np.where(up, d, b)
+
+    @property
+    def median(self) -> float:
+        """Return the f at which both classes are equally probable."""
+        return _median_and_scale(self)[0]
+
+    @property
+    def probit_scale(self) -> float:
+        """Return the scale s for which Phi((f - median) / s) has the slope of the link at the median."""
+        return _median_and_scale(self)[1]
+
+    def mackay(self, mean: Array, var: Array) -> Array:
+        """Return log class probabilities by MacKay's (1992) approximation of `log_predict`.
+
+        The link is taken at median + (mean - median) / √(1 + var / probit_scale²), exact for the probit link.
+        """
+        centre = self.median
+        with quiet():
+            ratio = np.sqrt(1.0 + np.asarray(var) / self.probit_scale**2)
+        return self.log_classes(centre + (np.asarray(mean) - centre) / ratio)
+
+
+@lru_cache(maxsize=32)
+def _median_and_scale(likelihood: BinaryLikelihood) -> tuple[float, float]:
+    def excess(f: float) -> float:
+        return float(likelihood.link(np.array(f))) - 0.5
+
+    median = brentq(excess, -1e3, 1e3) if excess(-1e3) < 0.0 < excess(1e3) else 0.0
+    value, slope, _ = likelihood.derivatives(np.array(1.0), np.array(median))
+    return median, float(1.0 / (np.sqrt(2.0 * np.pi) * max(float(np.exp(value) * slope), 1e-10)))
+
+
+class ClassLikelihood(_Parameters, Part):
+    """p(y|f) for three classes or more (or two), one latent value per class.
+
+    Labels are rows Y of non-negative weights, one per class: one-hot rows for known labels, other rows for
+    soft labels. A row counts as Σ_c Y_c log p(c|f).
+    """
+
+    __slots__ = ()
+    kind = "likelihood"
+
+    def log_classes(self, f: Array) -> Array:
+        """Return log p(class|f), shape (..., n, C)."""
+        raise NotImplementedError
+
+    def log_predict(self, mean: Array, cov: Array) -> Array:
+        """Return log of p(class|f) averaged over N(f | mean, cov), shape (n, C)."""
+        raise NotImplementedError
+
+    @property
+    def probit_scale(self) -> float:
+        """Return the scale of the noise in MacKay's approximation, as `BinaryLikelihood.probit_scale`."""
+        raise NotImplementedError
+
+    def log_prob(self, Y: Array, f: Array) -> Array:
+        """Return Σ_c Y_c log p(c|f), shape (..., n)."""
+        return np.asarray((np.asarray(Y, dtype=np.float64) * self.log_classes(f)).sum(axis=-1))
+
+    def n_latents(self, n_classes: int) -> int:
+        """Return the number of latent values per data point."""
+        return n_classes
+
+    def several(self) -> Self:
+        """Return the likelihood for three classes or more: this one."""
+        return self
