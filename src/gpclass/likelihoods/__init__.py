@@ -2,8 +2,8 @@
 
 ``Logit``, ``Probit``, ``CLogLog`` and ``LabelNoise`` are for class labels y = -1 / +1 and have one latent
 value per data point; ``Softmax`` and ``MultiProbit`` have one per class, and labels that are rows of weights,
-one per class. ``Gaussian`` is the conjugate case against which inference is checked. All are immutable records,
-and the result of one data point does not depend on the others.
+one per class. ``Gaussian`` is the conjugate case against which inference is checked. All are immutable
+records, and the result of one data point does not depend on the others.
 """
 
 from __future__ import annotations

@@ -136,8 +136,8 @@ class BinaryLikelihood(_Parameters, Part):
         with quiet():
             parts = []
             for t, sign in ((low, -1.0), (high, 1.0)):
-                mass = sign * np.exp(t.log_mass)
-                parts.append((mass * t.slope, mass * (t.slope * t.slope - t.curvature)))
+                mass, slope = sign * np.exp(t.log_mass), np.clip(t.slope, -1e120, 1e120)
+                parts.append((mass * slope, mass * (slope * slope - t.curvature)))
             (a, b), (c, d) = parts
         return np.where(up, c, a), np.where(up, d, b)
 
@@ -159,7 +159,7 @@ class BinaryLikelihood(_Parameters, Part):
         centre = self.median
         with quiet():
             ratio = np.sqrt(1.0 + np.asarray(var) / self.probit_scale**2)
-        return self.log_classes(centre + (np.asarray(mean) - centre) / ratio)
+            return self.log_classes(centre + (np.asarray(mean) - centre) / ratio)
 
 
 @lru_cache(maxsize=32)

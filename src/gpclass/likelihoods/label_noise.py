@@ -26,7 +26,6 @@ class LabelNoise(BinaryLikelihood):
     rate_bounds: tuple[float, float] | str = (1e-3, 0.4)
 
     def __post_init__(self) -> None:
-        """Refuse a rate that is not between 0 and 1/2."""
         if not 0.0 < self.rate < 0.5:
             raise ValueError(f"The rate of label noise is {self.rate!r}: give a number between 0 and 0.5.")
 
