@@ -182,7 +182,7 @@ def _tilted(log_prob: LogProb, y: Array, mean: Array, s: Array, power: Array, na
 def _from_sums(
     sums: Array, log_top: Array, centre: Array, s: Array, power: Array, slope: Array | None
 ) -> Array:
-    """Return the moments from sums of 1, d, d² (d = x - centre), and if narrow of l' - slope, its square, l''."""
+    """Return the moments from sums of 1, d, d², and if narrow of l' - slope, its square and l''."""
     mass = np.maximum(sums[0], 1e-300)
     shift, square, *slopes = sums[1:] / mass
     shrink = np.maximum(square - shift * shift, 1e-300)
