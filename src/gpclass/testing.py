@@ -160,7 +160,7 @@ def _check_tilted(likelihood: Any, y: Array, f: Array, var: Array, rtol: float) 
     _close(1.0 - var * tilted.curvature, tilted.shrink, rtol, "curvature and shrink disagree")
 
 
-def _check_link(likelihood: HasLink, f: Array, var: Array, rtol: float) -> None:
+def _check_link(likelihood: Any, f: Array, var: Array, rtol: float) -> None:
     p = likelihood.link(np.sort(f))
     assert (np.diff(p) >= 0).all(), "the link does not increase"
     _close(likelihood.link(f), np.exp(likelihood.log_classes(f)[:, 1]), 1e-12, "link is not p(y=+1|f)")

@@ -147,9 +147,9 @@ def _grid(below: float, edge: float) -> Grid:
     low = -3.7 - 8.0 * below
     high = 38.0 + min(0.5 * edge**2, 8.0 * edge)
     t = low + _STEP * np.arange(1.0 + np.ceil((high - low) / _STEP))
-    spread = np.exp(np.minimum(t - (1.0 + 4.0 * edge), 10.0))
-    keep = slice(int(np.searchsorted(t + spread, high)) + 1)
-    x, weight = (t + spread)[keep], (_STEP * (1.0 + spread))[keep]
+    apart = np.exp(np.minimum(t - (1.0 + 4.0 * edge), 10.0))
+    keep = slice(int(np.searchsorted(t + apart, high)) + 1)
+    x, weight = (t + apart)[keep], (_STEP * (1.0 + apart))[keep]
     f = np.arange(low - 26.0, 1.0 + 8.5 * edge, _STEP)
     return Grid(x, weight, f, _tables(x - f[:, None]).reshape(f.size, -1))
 

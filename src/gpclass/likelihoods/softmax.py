@@ -1,4 +1,4 @@
-"""The softmax likelihood p(y = c | f) = exp(f_c) / Σ_k exp(f_k), C latent values a datum."""
+"""The softmax likelihood p(y = c | f) = exp(f_c) / Σ_k exp(f_k), C latent values per data point."""
 
 from __future__ import annotations
 
