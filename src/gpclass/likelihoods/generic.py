@@ -28,8 +28,8 @@ LogProb = Callable[[Array, Array], Array]
 
 _NARROW = 1e-3  # variance below which differences are averaged
 _HALF, _STEP = 6, 0.04  # points either side, and the distance between them
-_LEAST = -1e250  # log probabilities below are cut, so that differences stay finite
-_FARTHEST, _WIDEST = 1e120, 1e240
+_LEAST = -1e100  # log probabilities below are cut, so that products of differences stay finite
+_FARTHEST, _WIDEST = 1e48, 1e96  # means and variances beyond are cut likewise
 _REACH = 46.0  # deviations beyond which a Gaussian is zero in floating point
 _PANELS = 12
 _CLEAR = 0.1  # |1 - shrink| above which it has lost no digits
@@ -174,7 +174,7 @@ def _tilted(log_prob: LogProb, y: Array, mean: Array, s: Array, power: Array, na
             first = first - slope[i, None]
             columns += [first, first * first, second]
         exponent = power[i, None] * (l - top[i, None]) - 0.5 * d * (nodes + centre[i, None])
-        add_rows(sums, i, w * np.exp(np.minimum(exponent, 600.0)) * np.stack(columns))
+        add_rows(sums, i, w * np.exp(np.minimum(exponent, 100.0)) * np.stack(columns))
     log_top = power * top - 0.5 * centre * centre
     return _from_sums(sums, log_top, centre, s, power, slope)
 
