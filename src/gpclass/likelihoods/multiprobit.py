@@ -48,10 +48,10 @@ class MultiProbit(ClassLikelihood):
         with quiet():
             return orthant.log_all(rivals)[0].reshape(f.shape)
 
-    def derivatives(self, y: Array, f: Array) -> tuple[Array, Array, None]:
-        """Return l and its gradient; the second derivatives are not computed."""
+    def derivatives(self, y: Array, f: Array) -> tuple[Array, Array, Array]:
+        """Return l and its gradient; the second derivatives are not computed, and are an empty array."""
         value, slope = self._labelled(y, f, slopes=True)
-        return value, slope, None
+        return value, slope, np.empty(0)
 
     def log_predict(self, mean: Array, cov: Array) -> Array:
         """Return log of p(class|f) averaged over N(f | mean, cov), shape (n, C)."""
