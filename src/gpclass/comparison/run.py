@@ -24,7 +24,7 @@ from gpclass.comparison.table import Comparison, ComparisonRow
 from gpclass.comparison.trial import Trial, entrants_of, trial_of
 from gpclass.core.protocols import Array
 from gpclass.estimator import GaussianProcessClassifier
-from gpclass.evidence.joint import MOST_VALUES
+from gpclass.evidence.importance import MOST_VALUES
 
 Notes = list[tuple[str, str]]  # a sentence, and where it was heard: "" is the fit to all training rows
 

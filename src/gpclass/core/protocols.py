@@ -36,6 +36,10 @@ class Sites:
     tau: Array
     spread: Array | None = None
 
+    def times(self, v: Array) -> Array:
+        """Return T v, T = diag(tau) being the precision of the sites."""
+        return self.tau * v
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CoupledSites:
@@ -53,6 +57,9 @@ class CoupledSites:
         a = self.a
         out: Array = a * (v - (a * v).sum(axis=-1, keepdims=True) / a.sum(axis=-1, keepdims=True))
         return out
+
+
+AnySites = Sites | CoupledSites
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -48,6 +48,13 @@ class Part:
         _PARTS[cls.kind][cls.name] = cls  # dataclass(slots=True) makes it twice: the second stays
 
 
+class Method(Part):
+    """Base class of the ways to find p(f | X, y), by approximation or by sampling."""
+
+    __slots__ = ()
+    kind = "inference"
+
+
 def parts(kind: str) -> Mapping[str, Any]:
     """Return the classes of one kind by their names."""
     return MappingProxyType(_PARTS[kind])

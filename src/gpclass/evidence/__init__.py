@@ -1,9 +1,9 @@
-"""The evidence without an approximation's error, and how wrong an approximation is.
+"""The evidence without the error of an approximation, and how accurate an approximation is.
 
-Every method gives q(f) = prior x Gaussian sites. Drawing from it and weighting the draws corrects both its
-evidence and its probabilities (`importance_evidence`, `check_approximation`); annealing does so where
-plain weighting fails (`annealed_evidence`); for a handful of data the integral itself can be done
-(`exact_evidence`), and for expectation propagation there is a series (`ep_correction`).
+Every method gives q(f) = prior x Gaussian sites. Importance sampling from q corrects both its evidence and
+its probabilities (`importance_evidence`, `check_approximation`); annealing works where plain importance
+sampling fails (`annealed_evidence`). For a few data points the integral can be computed (`exact_evidence`),
+and for expectation propagation there is a series (`ep_correction`).
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """The evidence by annealed importance sampling (Neal 2001) from q to the posterior.
 
-The distributions on the way are  p_b(f) ∝ q(f) exp(b r(f)),  r(f) = log w(f),  b from 0 to 1: the sites are
-traded for the likelihood bit by bit. q is Gaussian, so elliptical slice sampling (Murray, Adams & MacKay
+The intermediate distributions are  p_b(f) ∝ q(f) exp(b r(f)),  r(f) = log w(f),  b from 0 to 1: they replace
+the sites by the likelihood gradually. q is Gaussian, so elliptical slice sampling (Murray, Adams & MacKay
 2010) leaves each p_b exactly invariant and has no step size. Ellipses of q alternate with ellipses of the
-prior, which reach the tails that q has not. A chain begins with a draw from q; its weight,
-exp Σ (b' - b) r(f at b), has the evidence as its mean.
+prior, which reach tails that q does not have. A chain starts with a draw from q; the expectation of its
+weight, exp Σ (b' - b) r(f at b), is the evidence.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from gpclass.core.protocols import Array, Sites
+from gpclass.core.protocols import AnySites, Array
 from gpclass.evidence.weights import EvidenceEstimate, summarise
 from gpclass.mcmc.elliptical import slice_step
 from gpclass.posteriors.target import make_target
@@ -23,25 +23,25 @@ def annealed_evidence(
     likelihood: Any,
     K: Array,
     y: Array,
-    sites: Sites,
+    sites: AnySites,
     *,
     weight: Array | None = None,
     n_chains: int = 100,
     n_steps: int = 100,
     rng: np.random.Generator | int | None = None,
 ) -> EvidenceEstimate:
-    """Return the evidence by annealed importance sampling, one weight a chain.
+    """Return the evidence by annealed importance sampling, with one weight per chain.
 
-    Costs n_steps times as much a draw as `importance_evidence`, and works where that one's khat is too large.
+    A draw costs n_steps times as much as in `importance_evidence`; it works where khat of that is too large.
 
     Parameters
     ----------
     likelihood, K, y, sites, weight
         As for `importance_evidence`.
     n_chains : int
-        Independent chains; the standard error falls with their square root.
+        Independent chains; the standard error decreases with their square root.
     n_steps : int
-        Distributions on the way; more of them make the weights more even.
+        Intermediate distributions; more of them make the weights more even.
     rng : numpy Generator or seed
 
     Returns

@@ -1,27 +1,26 @@
-"""How wrong an approximation is: its evidence and its probabilities against the reweighted ones."""
+"""How accurate an approximation is: its evidence and probabilities compared with importance sampling."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
 
 from gpclass.core.linalg import row_tiles
-from gpclass.core.protocols import Array, HasLink, Sites
-from gpclass.evidence.importance import Draws, draw
-from gpclass.evidence.joint import JointTarget
-from gpclass.evidence.weights import EvidenceEstimate, summarise
+from gpclass.core.protocols import AnySites, Array, HasLink, Index
+from gpclass.evidence.importance import Draws, estimate
+from gpclass.evidence.verdicts import on_approximation, on_draws
+from gpclass.evidence.weights import EvidenceEstimate
 from gpclass.kernels import matrix
+from gpclass.mcmc.chains import Chains, diagnose
 from gpclass.posteriors.target import Target, make_target
 
-SMALL_SHIFT = 0.05  # of a probability
-SMALL_GAP = 0.5  # of a log evidence: too little to choose a model by
-FEW = 100.0  # effective draws
+ALL = slice(None)
 
 
 class FittedModel(Protocol):
-    """What `check_model` looks at."""
+    """What `check_model` needs."""
 
     problem: Any  # X, y, weight, kernel, likelihood and inference
     sites: Any
@@ -30,7 +29,7 @@ class FittedModel(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ApproximationCheck:
-    """An approximation beside what importance sampling makes of it.
+    """An approximation compared with its correction by importance sampling.
 
     Parameters
     ----------
@@ -42,9 +41,10 @@ class ApproximationCheck:
     standard_error : float or None
         Of ``corrected``.
     khat : float or None
-        Shape of the weights' tail: above 0.7 the correction is not to be believed.
+        Shape of the tail of the weights: the correction can be trusted if it is below
+        min(0.7, 1 - 1/log10 n_samples).
     ess : float
-        Effective number of draws.
+        Effective sample size.
     n_samples : int
     largest_shift : float
         The largest change that the weights make to p(y=+1) at a training input, or to the probability of
@@ -54,9 +54,9 @@ class ApproximationCheck:
     mean_shift : float
         The mean absolute change, noise included.
     verdict : str
-        All this in one sentence.
+        The result in one sentence.
     shifted : str
-        Whose shifts they are.
+        Which probability the shifts are of.
     """
 
     method: str
@@ -107,10 +107,9 @@ def check_model(
     problem = model.problem
     if model.sites is None:
         raise ValueError(f"{problem.inference!r} made no Gaussian approximation that could be checked.")
-    K = matrix(problem.kernel, problem.X)
     return check_approximation(
         problem.likelihood,
-        K,
+        matrix(problem.kernel, problem.X),
         problem.y,
         model.sites,
         weight=problem.weight,
@@ -125,7 +124,7 @@ def check_approximation(
     likelihood: Any,
     K: Array,
     y: Array,
-    sites: Sites,
+    sites: AnySites,
     *,
     weight: Array | None = None,
     evidence: float | None = None,
@@ -133,7 +132,7 @@ def check_approximation(
     n_samples: int = 2000,
     rng: np.random.Generator | int | None = None,
 ) -> ApproximationCheck:
-    """Correct an approximation by importance sampling and say how much that changes.
+    """Correct an approximation by importance sampling and report how much that changes.
 
     Parameters
     ----------
@@ -170,42 +169,97 @@ def check_approximation(
 
 
 def check_target(
-    target: Target | JointTarget,
+    target: Target, evidence: float | None, method: str, n_samples: int, rng: np.random.Generator
+) -> ApproximationCheck:
+    """Compare the Gaussian approximation of a target with importance sampling."""
+    found, drawn, weights = estimate(target, n_samples, rng)
+    shift, error = probability_shifts(target, drawn, weights)
+    verdict = on_approximation(method, evidence, found, shift, error)
+    return _report(method, evidence, found, shift, error, verdict, target)
+
+
+def check_draws(
+    target: Target,
+    draws: Array,
+    chains: Chains | None,
     evidence: float | None,
     method: str,
     n_samples: int,
     rng: np.random.Generator,
+    *,
+    points: Index | slice = ALL,
 ) -> ApproximationCheck:
-    """Check an approximation that is already beside its posterior."""
-    drawn = draw(target, n_samples, "mixed", rng)
-    estimate, weights = summarise(drawn.log_weights, target.log_mass, drawn.log_q, drawn.n_student)
-    shift, error = probability_shifts(target, drawn, weights)
+    """Compare draws, shape (draws, n) or (draws, n, C), with importance sampling from the same posterior.
+
+    ``chains`` are those the draws come from, None for independent draws; ``points`` are the data points of
+    the target that the draws belong to, where it has more of them.
+    """
+    found, drawn, weights = estimate(target, n_samples, rng)
+    p = probabilities(target, np.concatenate([drawn.D, -drawn.D]))[:, points].reshape(weights.size, -1)
+    w = weights.ravel()
+    mean = w @ p
+    error = np.sqrt((w * w) @ (p - mean) ** 2)
+    ours = probabilities_at(target, draws).reshape(len(draws), -1)
+    if chains is None:
+        own_error: Array = ours.std(axis=0) / np.sqrt(len(ours))
+    else:
+        own_error = diagnose(ours.reshape(chains.n_chains, chains.n_draws, -1)).mcse
+    shift, error = ours.mean(axis=0) - mean, np.hypot(error, own_error)
+    verdict = on_draws(method, found.reliable, shift, error)
+    return _report(method, evidence, found, shift, error, verdict, target)
+
+
+def check_chains(chains: Chains, p: Array) -> ApproximationCheck:
+    """Compare the first half of chains of theta and f with the second, by probabilities p, shape as of f.
+
+    With theta sampled as well there is no importance sampling to compare with.
+    """
+    half = chains.n_draws // 2
+    shift = p[:, :half].mean(axis=(0, 1)) - p[:, half:].mean(axis=(0, 1))
+    of_p, of_theta = diagnose(p), chains.diagnostics("theta")
+    verdict = of_theta.complaint(chains.n_chains) or (
+        f"The chains agree: the largest R-hat is {float(of_theta.rhat.max()):.3f}, and no probability "
+        f"has a Monte Carlo error above {float(of_p.mcse.max()):.2g}."
+    )
+    ess = float(min(of_theta.ess_bulk.min(), of_p.ess_bulk.min()))
+    count = chains.n_chains * chains.n_draws
+    found = EvidenceEstimate(np.nan, np.nan, None, ess, count)
+    out = _report("MCMC", None, found, shift, 2.0 * of_p.mcse, verdict, None)
+    return replace(out, corrected=None, standard_error=None)
+
+
+def _report(
+    method: str,
+    evidence: float | None,
+    found: EvidenceEstimate,
+    shift: Array,
+    error: Array,
+    verdict: str,
+    target: Target | None,
+) -> ApproximationCheck:
     worst = int(np.argmax(np.abs(shift)))
-    largest, noise = abs(float(shift[worst])), float(error[worst])
     return ApproximationCheck(
         method=method,
         evidence=evidence,
-        corrected=estimate.value,
-        standard_error=estimate.standard_error,
-        khat=estimate.khat,
-        ess=estimate.ess,
-        n_samples=estimate.n_samples,
-        largest_shift=largest,
-        shift_error=noise,
+        corrected=found.value,
+        standard_error=found.standard_error,
+        khat=found.khat,
+        ess=found.ess,
+        n_samples=found.n_samples,
+        largest_shift=abs(float(shift[worst])),
+        shift_error=float(error[worst]),
         mean_shift=float(np.abs(shift).mean()),
-        verdict=_verdict(method, evidence, estimate, largest, noise),
-        shifted="p(class)" if isinstance(target, JointTarget) else "p(y=+1)",
+        verdict=verdict,
+        shifted="p(y=+1)" if target is None or len(target.shape) == 1 else "p(class)",
     )
 
 
-def probability_shifts(target: Target | JointTarget, drawn: Draws, weights: Array) -> tuple[Array, Array]:
-    """Return E_posterior[p(y=+1|f_i)] - E_q[p(y=+1|f_i)] for each datum, and its standard error.
-
-    With several latent values a datum they are those of all classes.
+def probability_shifts(target: Target, drawn: Draws, weights: Array) -> tuple[Array, Array]:
+    """Return E_posterior[p] - E_q[p] for the probabilities p at all data points, and its standard error.
 
     Both averages are over the same draws, so most of their noise cancels. An antithetic pair is one
     independent contribution, Σ over its two of w (p - mean p) - w_q (p - mean_q p); its square is summed term
-    by term, as probabilities are too dear to have twice and too many to keep.
+    by term, because the probabilities are too expensive to compute twice and too many to keep.
     """
     base = np.exp(drawn.log_q - drawn.log_q.max())
     base /= base.sum()
@@ -214,7 +268,7 @@ def probability_shifts(target: Target | JointTarget, drawn: Draws, weights: Arra
     for rows in row_tiles(len(drawn.D), n):
         x = np.zeros((rows.stop - rows.start, n))
         for sign, w, w_q in zip((1.0, -1.0), weights[:, rows], base[:, rows], strict=True):
-            p = _link(target, sign * drawn.D[rows])
+            p = probabilities(target, sign * drawn.D[rows]).reshape(x.shape)
             means += np.stack([w, w_q]) @ p
             x += (w - w_q)[:, None] * p
         totals = np.stack([weights[:, rows].sum(axis=0), base[:, rows].sum(axis=0)])
@@ -226,40 +280,15 @@ def probability_shifts(target: Target | JointTarget, drawn: Draws, weights: Arra
     return means[0] - means[1], np.sqrt(np.maximum(square, 0.0))
 
 
-def _link(target: Target | JointTarget, D: Array) -> Array:
-    if isinstance(target, JointTarget):
-        return target.classes(D)
-    if isinstance(target.likelihood, HasLink):
-        return target.likelihood.link(target.mean + D)
-    out: Array = np.exp(target.likelihood.log_classes(target.mean + D)[..., 1])
-    return out
+def probabilities(target: Target, D: Array) -> Array:
+    """Return the probabilities for f = mean + d, d a row of D."""
+    return probabilities_at(target, target.values(target.mean + D))
 
 
-def _verdict(
-    method: str, evidence: float | None, estimate: EvidenceEstimate, shift: float, noise: float
-) -> str:
-    if not estimate.reliable:
-        return (
-            f"The correction itself is unreliable, as khat = {estimate.khat:.2f} is above 0.7: the draws of "
-            f"{method} miss part of the posterior; anneal (annealed_evidence) or sample it (MCMC) instead."
-        )
-    if estimate.ess < FEW:
-        return (
-            f"The correction rests on {estimate.ess:.0f} effective draws only: raise n_samples before "
-            f"trusting it or {method}."
-        )
-    gap = 0.0 if evidence is None else estimate.value - evidence
-    missed = abs(gap) > SMALL_GAP + 2.0 * estimate.standard_error
-    off = f"its log evidence is too {'low' if gap > 0 else 'high'} by {abs(gap):.2g}"
-    if shift > SMALL_SHIFT:
-        if shift < 3.0 * noise:
-            return f"A probability moves by {shift:.2g} ± {noise:.2g}, which may be chance: raise n_samples."
-        return (
-            f"{method} is inaccurate here: a probability moves by {shift:.2g}"
-            + (f", and {off}" if missed else "")
-            + "; use EP or MCMC where that matters."
-        )
-    if missed:
-        return f"{method} gives accurate probabilities here, but {off}: do not choose models by it."
-    known = "" if evidence is None else f", and its log evidence by {abs(gap):.2g}"
-    return f"{method} is accurate here: no probability moves by more than {shift:.2g}{known}."
+def probabilities_at(target: Target, f: Array) -> Array:
+    """Return p(y=+1|f), shape (rows, n, 1), or p(class|f), shape (rows, n, C)."""
+    likelihood = target.likelihood
+    if len(target.shape) == 1 and isinstance(likelihood, HasLink):  # half the work of both classes
+        return likelihood.link(f)[..., None]
+    p: Array = np.exp(likelihood.log_classes(f))
+    return p[..., 1:] if len(target.shape) == 1 else p

@@ -1,6 +1,6 @@
 """The second-order correction of the evidence of expectation propagation (Opper, Paquet & Winther 2013).
 
-EP matches mean and variance of each tilted distribution; what it misses are their higher cumulants c_l,
+EP matches the mean and variance of each tilted distribution, but not their higher cumulants c_l:
 
     log Z ≈ log Z_EP + Σ_{i<j} Σ_{l>=3} (c_li c_lj / l!) (V_ij / (V_ii V_jj))^l,    V the covariance of q.
 
@@ -23,7 +23,7 @@ from gpclass.posteriors.target import make_target
 def ep_correction(
     likelihood: Any, K: Array, y: Array, sites: Sites, *, weight: Array | None = None, order: int = 4
 ) -> float:
-    """Return what is to be added to EP's log evidence.
+    """Return the correction to be added to EP's log evidence.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ def ep_correction(
     sites : Sites
         Of converged EP.
     weight : array of shape (n,), optional
-        Whole numbers: weight k counts a datum as k copies, which are corrected against each other too.
+        Integers: weight k counts a data point as k copies, which are corrected against each other too.
     order : int
         Highest cumulant used, 3 or 4.
 
@@ -43,13 +43,13 @@ def ep_correction(
     float
     """
     if not isinstance(likelihood, HasTilted):
-        raise TypeError(f"ep_correction needs a likelihood with tilted(), {likelihood!r} has not.")
+        raise TypeError(f"ep_correction needs a likelihood with tilted(), {likelihood!r} has none.")
     target = make_target(likelihood, K, y, sites, weight)
     c = target.weight
     if (c < 1.0).any():
         raise ValueError(f"weight has {c.min()}, expected numbers of copies: at least 1 each.")
     var = np.einsum("ij,ij->i", target.root, target.root)
-    v_c = var / (1.0 - target.tau * var / c)
+    v_c = var / (1.0 - sites.tau * var / c)
     m_c = target.mean - v_c * target.alpha / c
     V = target.root @ target.root.T
     total = 0.0

@@ -1,11 +1,11 @@
-"""The evidence by importance sampling from q, with a reserve for its tails.
+"""The evidence by importance sampling from q and a distribution with heavier tails.
 
-A Gaussian site falls off like exp(-tau f²/2) on the side where the likelihood is flat, so the weights grow
-like exp(tau f²/2) there. Their tail index is up to 1 - 1/λ, λ the largest eigenvalue of B: no variance if
-λ > 2. A Student distribution of the same mean and scale has tails to spare, but in many dimensions it hardly
-overlaps with q. So half of the draws come from the one and half from the other, and all are weighted by the
-density of the mixture (Hesterberg 1995): in few dimensions the tails are covered, and in many half of
-the draws are lost but no more.
+A Gaussian site decreases like exp(-tau f²/2) on the side where the likelihood is flat, so the importance
+weights grow like exp(tau f²/2) there. Their tail index is up to 1 - 1/λ, λ the largest eigenvalue of B: they
+have no variance if λ > 2. A Student distribution with the same mean and scale has heavy enough tails, but in
+many dimensions it hardly overlaps with q. So half of the draws come from each of the two, and all are
+weighted by the density of the mixture (Hesterberg 1995): in few dimensions the tails are covered, and in many
+at most half of the draws are lost.
 """
 
 from __future__ import annotations
@@ -16,22 +16,21 @@ from typing import Any
 import numpy as np
 from scipy.special import gammaln
 
-from gpclass.core.protocols import Array, Sites
-from gpclass.evidence.joint import JointTarget
+from gpclass.core.protocols import AnySites, Array
 from gpclass.evidence.weights import EvidenceEstimate, summarise
 from gpclass.posteriors.target import Target, make_target
 
 DEGREES = 3.0  # of freedom of the Student distribution
-SHARES = {"normal": 0.0, "mixed": 0.5, "student": 1.0}  # of draws from it
+SHARES = {"normal": 0.0, "mixed": 0.5, "student": 1.0}  # of the draws that come from it
+MOST_VALUES = 4000  # latent values n C of several functions: the time grows as their cube
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Draws:
-    """Pairs of draws mean ± D, the rows of D, with the logarithms of two kinds of weight.
+    """Pairs of draws mean ± D with the logarithms of two kinds of importance weights, shape (2, len(D)).
 
-    ``log_q`` turns the proposal into q (zero if it is q), ``log_weights`` into the posterior
-    times the evidence, less the target's log_mass; both have shape (2, len(D)). The first
-    ``n_student`` rows of D are from the Student distribution.
+    ``log_q`` corrects the proposal to q (zero if it is q), ``log_weights`` to prior times likelihood, less
+    the log_mass of the target. The first ``n_student`` rows of D are from the Student distribution.
     """
 
     D: Array
@@ -44,7 +43,7 @@ def importance_evidence(
     likelihood: Any,
     K: Array,
     y: Array,
-    sites: Sites,
+    sites: AnySites,
     *,
     weight: Array | None = None,
     n_samples: int = 2000,
@@ -58,18 +57,17 @@ def importance_evidence(
     Parameters
     ----------
     likelihood : Likelihood
-        With one latent value a datum.
-    K : array of shape (n, n)
-        Prior covariance at the data.
-    y : array of shape (n,)
-    sites : Sites
-        Of any method: they make the proposal q. Better sites give a smaller error, not another value.
+    K : array of shape (n, n) or (C, n, n)
+        Prior covariance at the data, one for all latent functions or one for each.
+    y : array of shape (n,) or (n, C)
+    sites : Sites or CoupledSites
+        Of any method: they define the proposal q. Better sites give a smaller error, not another value.
     weight : array of shape (n,), optional
-        Weight k counts a datum as k copies.
+        Weight k counts a data point as k copies.
     n_samples : int
     tails : {"mixed", "normal", "student"}
-        Draw from q, from a Student distribution of its mean and scale with three degrees of
-        freedom, or half from each.
+        Half of the draws from each, or all from q, or all from a Student distribution with the mean and
+        scale of q and three degrees of freedom.
     rng : numpy Generator or seed
 
     Returns
@@ -93,19 +91,27 @@ def importance_evidence(
     (-1.97, -1.86, -1.86)
     """
     target = make_target(likelihood, K, y, sites, weight)
-    drawn = draw(target, n_samples, tails, np.random.default_rng(rng))
-    return summarise(drawn.log_weights, target.log_mass, drawn.log_q, drawn.n_student)[0]
+    return estimate(target, n_samples, np.random.default_rng(rng), tails)[0]
 
 
-def draw(target: Target | JointTarget, n_samples: int, tails: str, rng: np.random.Generator) -> Draws:
-    """Draw pairs from q, its heavy-tailed relative, or both."""
+def estimate(
+    target: Target, n_samples: int, rng: np.random.Generator, tails: str = "mixed"
+) -> tuple[EvidenceEstimate, Draws, Array]:
+    """Return the evidence, the draws it comes from, and their smoothed weights with sum one."""
+    drawn = draw(target, n_samples, tails, rng)
+    found, weights = summarise(drawn.log_weights, target.log_mass, drawn.log_q, drawn.n_student)
+    return found, drawn, weights
+
+
+def draw(target: Target, n_samples: int, tails: str, rng: np.random.Generator) -> Draws:
+    """Draw pairs from q, from the Student distribution, or both."""
     if tails not in SHARES:
         raise ValueError(f"tails={tails!r} is not known, expected one of {', '.join(SHARES)}.")
     if n_samples < 4:
         raise ValueError(f"n_samples={n_samples} is too few: draws come in pairs, and hundreds are needed.")
     half = (n_samples + 1) // 2
     n_student = round(SHARES[tails] * half)
-    Z = rng.standard_normal((half, target.rank))
+    Z = target.normals(half, rng)
     Z[:n_student] *= np.sqrt(DEGREES / rng.chisquare(DEGREES, size=(n_student, 1)))
     log_q = _normal_over_mixture(np.einsum("ij,ij->i", Z, Z), target.rank, n_student / half)
     D = target.shifts(Z)
@@ -129,3 +135,13 @@ def _normal_over_student(square: Array, rank: int, dof: float) -> Array:
     constant = gammaln(0.5 * dof) - gammaln(0.5 * (dof + rank)) + 0.5 * rank * np.log(0.5 * dof)
     out: Array = constant - 0.5 * square + 0.5 * (dof + rank) * np.log1p(square / dof)
     return out
+
+
+def check_size(shape: tuple[int, ...]) -> None:
+    """Raise if latent values of shape (n, C) are too many for importance sampling."""
+    n_values = int(np.prod(shape))
+    if len(shape) > 1 and n_values > MOST_VALUES:
+        raise ValueError(
+            f"{shape[0]} rows of {shape[1]} classes have {n_values} latent values, too many for importance "
+            f"sampling (at most {MOST_VALUES}): check a model of fewer rows."
+        )

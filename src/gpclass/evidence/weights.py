@@ -1,4 +1,4 @@
-"""The weights of draws from q summed up: a log evidence, its standard error and a warning."""
+"""A log evidence from importance weights, with its standard error and a measure of reliability."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from gpclass.core.protocols import Array
-from gpclass.sampling.pareto import cautious_error, stable_weights, trusted
+from gpclass.sampling.pareto import Estimate, cautious_error, stable_weights
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class EvidenceEstimate:
+class EvidenceEstimate(Estimate):
     """A log evidence by sampling.
 
     Parameters
@@ -19,9 +19,9 @@ class EvidenceEstimate:
     value : float
         The log evidence.
     standard_error : float
-        Of ``value``, by the delta method; it means little where ``khat`` is above 0.7.
+        Of ``value``, by the delta method; it means little unless ``reliable``.
     khat : float or None
-        Shape of the weights' tail; None where there is no tail, as all weights are equal.
+        Shape of the tail of the weights; None where all weights are equal.
     ess : float
         Effective sample size, (Σw)² / Σw².
     n_samples : int
@@ -29,14 +29,6 @@ class EvidenceEstimate:
 
     value: float
     standard_error: float
-    khat: float | None
-    ess: float
-    n_samples: int
-
-    @property
-    def reliable(self) -> bool:
-        """Whether value and standard error can be believed: khat below min(0.7, 1 - 1/log10 n_samples)."""
-        return trusted(self.khat, self.n_samples)
 
 
 def summarise(
@@ -44,10 +36,10 @@ def summarise(
 ) -> tuple[EvidenceEstimate, Array]:
     """Return the estimate of constant + log E[w], and the smoothed weights with sum one.
 
-    Rows of ``log_weights``, shape (k, S/k), are draws that belong together, as antithetic ones do: the
-    standard error is that of the means over columns, which are independent. The first ``split`` columns
-    and the others are strata of a mixture. ``log_q`` are the log weights that make q of that
-    mixture: their mean is known to be one, so they serve as a control variate (Owen & Zhou 2000).
+    Columns of ``log_weights``, shape (k, S/k), are dependent draws, such as antithetic pairs: the standard
+    error is that of the means of columns, which are independent. The first ``split`` columns and the others
+    are strata of a mixture. ``log_q`` are the log weights from that mixture to q: their mean is known to be
+    one, so they are a control variate (Owen & Zhou 2000).
     """
     smoothed, khat = stable_weights(log_weights.ravel())
     top = float(smoothed.max())
@@ -60,7 +52,7 @@ def summarise(
 
 
 def _regress(g: Array, known: Array, split: int) -> tuple[float, float]:
-    """Return mean g - slope (mean known - 1), with the slope that makes its variance least, and its error."""
+    """Return mean g - slope (mean known - 1), with the slope of least variance, and its standard error."""
     strata = [s for s in (slice(0, split), slice(split, None)) if len(g[s]) > 1]
 
     def centred(a: Array) -> Array:
@@ -70,6 +62,6 @@ def _regress(g: Array, known: Array, split: int) -> tuple[float, float]:
     noise = float(b @ b)
     slope = float(a @ b) / noise if noise > 0.0 else 0.0
     mean = float(g.mean()) - slope * (float(known.mean()) - 1.0)
-    if mean <= 0.0:  # too few draws to correct anything by
+    if mean <= 0.0:  # too few draws for a correction
         slope, mean = 0.0, float(g.mean())
     return mean, float(cautious_error(a - slope * b)) / len(g)

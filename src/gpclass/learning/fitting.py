@@ -38,5 +38,7 @@ def complaints(model: Any, *, at_bounds: bool) -> Iterator[str]:
     if chains is not None:
         if chains.interrupted:
             yield f"Sampling was interrupted: the {chains.n_draws} draws so far of each chain are kept."
+        if chains.note:
+            yield chains.note
         if sentence := chains.complaint():
             yield sentence

@@ -155,7 +155,7 @@ def fit_joint_sampled(
         f, evidence = exact.draws, exact.evidence
     else:
         array_stats()
-        target = make_target(problem.likelihood, K, labels, n_latent=labels.shape[1])
+        target = make_target(problem.likelihood, K, labels)
         chains = settings.run(target, rng, plan.report)
         f = chains.flat()
     kept = f[np.unique(np.linspace(0, len(f) - 1, MOST_DRAWS).round().astype(int))]

@@ -28,6 +28,7 @@ from gpclass.mcmc import MCMC, Chains
 from gpclass.mcmc.chains import array_stats
 from gpclass.mcmc.hyper import HyperModel, PseudoMarginal
 from gpclass.mcmc.hyper_run import Draw, sample_hyper
+from gpclass.mcmc.sampler import whitened
 from gpclass.posteriors.mixture import Component, MixturePosterior, joined
 from gpclass.posteriors.target import Target, make_target
 from gpclass.priors import NotPositiveError
@@ -164,7 +165,8 @@ def fit_sampled(problem: Problem, plan: LearningPlan, *, seed: Any = None) -> Sa
         return _fit_rejection(problem, settings, learned, rng)
     array_stats()  # complain before the work, not after
     whiten, jitter = settings.sampler.whiten, settings.sampler.jitter
-    target, sites = _target_at(problem, problem.kernel.theta, whiten, jitter, None)
+    target = _target_at(problem, problem.kernel.theta, whiten, jitter, None)
+    sites: Any = target.sites
     chains = settings.run(target, rng, plan.report)
     f = chains.flat()
     component = Component(problem.kernel, f, np.full(len(f), 1.0 / len(f)), chains.jitter)
@@ -206,18 +208,16 @@ def problem_result(problem: Problem, method: Inference, prior: Any, init: Sites 
     return method(prior, problem.likelihood, problem.y, weight=problem.weight, init=init)
 
 
-def _target_at(
-    problem: Problem, theta: Array, whiten: Inference | None, jitter: float, init: Sites | None
-) -> tuple[Target, Sites | None]:
-    """Return the target at theta with its Gaussian, and the sites of that."""
+def _target_at(problem: Problem, theta: Array, whiten: Inference | None, jitter: float, init: Any) -> Target:
+    """Return the target at theta with its Gaussian."""
     prior = problem.prior(theta)
-    sites = None if whiten is None else problem_result(problem, whiten, prior, init).sites
     K = mirrored(prior.K)  # type: ignore[attr-defined]
     try:
         scale = jitter * float(K.trace()) / len(K)
-        return make_target(problem.likelihood, K, problem.y, sites, problem.weight, jitter=scale), sites
+        target = make_target(problem.likelihood, K, problem.y, None, problem.weight, jitter=scale)
     except (ValueError, np.linalg.LinAlgError) as error:
         raise NotPositiveError(str(error)) from None
+    return whitened(target, whiten, prior, init=init)
 
 
 def _fit_rejection(
@@ -323,9 +323,7 @@ class _At:
 
     problem: Problem
 
-    def __call__(
-        self, theta: Array, whiten: Inference | None, jitter: float, init: Sites | None
-    ) -> tuple[Target, Sites | None]:
+    def __call__(self, theta: Array, whiten: Inference | None, jitter: float, init: Any) -> Target:
         return _target_at(self.problem, theta, whiten, jitter, init)
 
 

@@ -1,8 +1,8 @@
 """Markov chain Monte Carlo for the latent function: samplers, chains, diagnostics.
 
-A sampler is a frozen record of settings with pure functions: ``init(target, f)`` gives a `State`,
-``step(rng, state)`` the next one and an `Info`, ``adapt`` a better tuned one while warming up. `sample` runs
-several chains as one.
+A sampler is a frozen record of settings with pure functions: ``init(target, f)`` returns a `State`,
+``step(rng, state)`` the next one and an `Info`, ``adapt`` a better tuned one during the warm-up. `sample`
+runs several chains side by side. A class derived from `Sampler` registers itself.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from __future__ import annotations
 from gpclass.mcmc.chains import Chains, Diagnostics
 from gpclass.mcmc.elliptical import EllipticalSlice
 from gpclass.mcmc.hamiltonian import HMC
-from gpclass.mcmc.hyper import JointWhitened, PseudoMarginal
+from gpclass.mcmc.hyper import HyperSampler, JointWhitened, PseudoMarginal
 from gpclass.mcmc.metropolis import BlockMetropolis
-from gpclass.mcmc.records import Info, Sampler, State
 from gpclass.mcmc.run import sample
+from gpclass.mcmc.sampler import Info, Sampler, State
 from gpclass.mcmc.settings import MCMC
 
 __all__ = [
@@ -23,6 +23,7 @@ __all__ = [
     "Chains",
     "Diagnostics",
     "EllipticalSlice",
+    "HyperSampler",
     "Info",
     "JointWhitened",
     "PseudoMarginal",

@@ -1,4 +1,4 @@
-"""The draws of several chains, and whether they can be believed (through arviz-stats)."""
+"""The draws of several chains, and whether they can be trusted (diagnostics by arviz-stats)."""
 
 from __future__ import annotations
 
@@ -8,22 +8,23 @@ from typing import Any
 import numpy as np
 
 from gpclass.core.protocols import Array
+from gpclass.core.registry import stored
 
-WORST_RHAT, LEAST_ESS = 1.01, 100.0  # of a chain set, and for each chain (Vehtari et al. 2021)
+WORST_RHAT, LEAST_ESS = 1.01, 100.0  # of all chains, and per chain (Vehtari et al. 2021)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Diagnostics:
-    """Numbers for every quantity that was sampled: how well the chains agree, and what they are worth.
+    """Convergence diagnostics of every quantity that was sampled.
 
     Parameters
     ----------
     rhat : array
-        Rank-normalised split R-hat; above 1.01 the chains have not forgotten where they began.
+        Rank-normalised split R-hat; above 1.01 the chains still depend on where they started.
     ess_bulk, ess_tail : array
-        Effective draws for the middle and for the 5 % and 95 % quantiles.
+        Effective sample sizes for the centre and for the 5 % and 95 % quantiles.
     mcse : array
-        Standard error of the mean.
+        Monte Carlo standard error of the mean.
     """
 
     rhat: Array
@@ -44,6 +45,7 @@ class Diagnostics:
         )
 
 
+@stored
 @dataclass(frozen=True, slots=True, eq=False)
 class Chains:
     """Draws of the latent values at the data.
@@ -54,20 +56,22 @@ class Chains:
     log_likelihood : array of shape (chains, draws)
         Log p(y|f) of each draw.
     accept : array of shape (chains, draws)
-        Share of the proposals accepted on the way to each draw.
+        Share of the proposals accepted since the previous draw.
     accept_points : array of shape (n,) or None
-        For block Metropolis, the share accepted at each datum.
+        For block Metropolis, the share accepted at each data point.
     evaluations : array of shape (chains,)
-        Evaluations of the likelihood after warming up.
+        Evaluations of the likelihood after the warm-up.
     sampler : object
         The settings.
     n_warmup, thin : int
     jitter : float
-        What the sampler had added to the diagonal of K.
+        What was added to the diagonal of K for the sampler.
     seconds : float
     interrupted : bool
     theta : array of shape (chains, draws, p) or None
         Log hyperparameters, where they were sampled as well.
+    note : str
+        Why the chains use the coordinates of the prior, if the approximation asked for could not be used.
     """
 
     f: Array
@@ -82,6 +86,7 @@ class Chains:
     seconds: float
     interrupted: bool = False
     theta: Array | None = None
+    note: str = ""
 
     @property
     def n_chains(self) -> int:
@@ -121,7 +126,7 @@ class Chains:
         ----------
         what : {"f", "theta", "log_likelihood"}
         """
-        values = getattr(self, what)
+        values = {"f": self.f, "theta": self.theta, "log_likelihood": self.log_likelihood}[what]
         if values is None:
             raise ValueError("These chains have no theta: the hyperparameters were not sampled.")
         return diagnose(values)
@@ -132,32 +137,26 @@ class Chains:
         return next(filter(None, (self.diagnostics(p).complaint(self.n_chains) for p in parts)), "")
 
     def to_arviz(self) -> Any:
-        """Return the draws as ArviZ has them (a DataTree), for its plots and tables."""
+        """Return the draws as a DataTree of ArviZ, for its plots and tables."""
         try:
             from arviz_base import from_dict
         except ImportError:
             raise ImportError("to_arviz() needs ArviZ: pip install arviz-base.") from None
         posterior = {"f": self.f} | ({} if self.theta is None else {"theta": self.theta})
-        return from_dict(
-            {
-                "posterior": posterior,
-                "sample_stats": {"acceptance_rate": self.accept, "log_likelihood": self.log_likelihood},
-            }
-        )
+        stats = {"acceptance_rate": self.accept, "log_likelihood": self.log_likelihood}
+        return from_dict({"posterior": posterior, "sample_stats": stats})
 
 
 def diagnose(values: Array) -> Diagnostics:
     """Return the diagnostics of values of shape (chains, draws, ...).
 
-    A value that stays put while others move is a constant, and known; if nothing moves, nothing is known.
+    A value that never moves while others do is a known constant; if no value moves, nothing is known.
     """
     stats = array_stats()
-    axes = {"chain_axis": 0, "draw_axis": 1}
     flat = values.reshape(*values.shape[:2], -1)
     half = flat.shape[1] // 2
-    pair = (
-        flat if len(flat) > 1 else np.concatenate([flat[:, :half], flat[:, -half:]])
-    )  # of one chain: its halves
+    # A single chain is compared with itself: its two halves.
+    pair = flat if len(flat) > 1 else np.concatenate([flat[:, :half], flat[:, -half:]])
     moving = (np.ptp(flat, axis=1) > 0.0).any(axis=0)
     known = ~moving & (np.ptp(flat[:, 0], axis=0) == 0.0) & moving.any()
 
@@ -165,7 +164,7 @@ def diagnose(values: Array) -> Diagnostics:
         out = np.full(draws.shape[2], unknown)
         with np.errstate(all="ignore"):  # too few draws
             if moving.any():
-                out[moving] = function(draws[:, :, moving], **axes, **options)
+                out[moving] = function(draws[:, :, moving], chain_axis=0, draw_axis=1, **options)
         out[known] = constant
         out[np.isnan(out)] = unknown
         return out.reshape(values.shape[2:])
@@ -180,7 +179,7 @@ def diagnose(values: Array) -> Diagnostics:
 
 
 def array_stats() -> Any:
-    """Return arviz-stats' functions on arrays, or say how to get them."""
+    """Return the functions of arviz-stats on arrays, or raise an error that says how to install it."""
     try:
         from arviz_stats.base import array_stats as stats  # type: ignore[attr-defined, unused-ignore]
     except ImportError:

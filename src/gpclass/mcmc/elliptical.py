@@ -1,10 +1,11 @@
-"""Elliptical slice sampling (Murray, Adams & MacKay 2010): no step size, nothing to tune.
+"""Elliptical slice sampling (Murray, Adams & MacKay 2010), which has no step size and nothing to tune.
 
-A target N(f | c, A Aᵀ) L(f) is left invariant by moving f on the ellipse through f and a draw from the
-Gaussian, to an angle at which L is above a random height. Any Gaussian will do, if L is what remains
-(Nishihara, Murray & Adams 2014): with the prior L is the likelihood; with an approximation q(f) of the
-posterior L is nearly constant, and the chain nearly independent draws. Where q has lighter tails than the
-posterior its ellipses are slow to come back from them, so that each step takes one of either kind.
+A target N(f | c, A Aᵀ) L(f) is left invariant by moving f along the ellipse through f and a draw from the
+Gaussian, to an angle at which L is above a random height. Any Gaussian can be used, with L the remaining
+factor (Nishihara, Murray & Adams 2014). With the prior, L is the likelihood; with an approximation q(f) of
+the posterior, L is nearly constant and successive draws are nearly independent. Where q has lighter tails
+than the posterior, its ellipses return from the tails slowly, so each step moves along one ellipse of q and
+one of the prior.
 """
 
 from __future__ import annotations
@@ -15,23 +16,23 @@ import numpy as np
 
 from gpclass.core.protocols import Array, Inference
 from gpclass.inference import EP
-from gpclass.mcmc.records import Info, State
+from gpclass.mcmc.sampler import Info, Sampler, State
 from gpclass.posteriors.target import Target
 
-# Where a bracket shrinks to does not depend on the target, only when it stops does. So the next few angles of
-# a chain are tried at once, as long as there are few numbers to work on and calls cost more than arithmetic.
+# How a bracket shrinks does not depend on the target, only when it stops does. So the next few angles of a
+# chain are tried at once, as long as the arrays are so small that calls cost more than arithmetic.
 AHEAD, ROOM = 8, 1 << 13
 
 
 @dataclass(frozen=True, slots=True)
-class EllipticalSlice:
+class EllipticalSlice(Sampler[State]):
     """Elliptical slice sampling of the latent function.
 
     Parameters
     ----------
     whiten : settings record of `gpclass.inference`, or None
-        The Gaussian whose ellipses are used. With None they are the prior's: there is no
-        approximation at all, and a step is half as expensive; with many data it moves far less.
+        The approximation whose ellipses are used. With None they are those of the prior: there is no
+        approximation at all and a step costs half as much, but with many data it moves far less.
 
     Examples
     --------
@@ -51,42 +52,38 @@ class EllipticalSlice:
 
     whiten: Inference | None = EP()  # noqa: RUF009
 
-    @property
-    def jitter(self) -> float:
-        """A singular K is fine."""
-        return 0.0
-
     def init(self, target: Target, f: Array) -> State:
         """Return the state of chains at the rows of f."""
         return State(target, f, target.remainder(f - target.mean))
 
     def step(self, rng: np.random.Generator, state: State) -> tuple[State, Info]:
-        """Move every chain along an ellipse of q, and if that is not the prior along one of it as well."""
+        """Move every chain along an ellipse of q, and then along one of the prior if that is not q."""
         target = state.target
-        D, value, count = slice_step(target, state.f - target.mean, state.value, 1.0, rng, wide=False)
-        if not target.is_prior:
-            D, value, more = slice_step(target, D, value, 1.0, rng, wide=True)
-            count += more
+        D, value, count = slice_both(target, state.f - target.mean, state.value, rng)
         return State(target, D + target.mean, value), Info(np.ones(len(D)), count)
 
-    def adapt(self, state: State, infos: list[Info], progress: float) -> State:
-        """Return the state: there is nothing to adapt."""
-        return state
+
+def slice_both(target: Target, D: Array, r: Array, rng: np.random.Generator) -> tuple[Array, Array, Array]:
+    """Move every row of D along an ellipse of q, and then along one of the prior if that is not q."""
+    D, r, count = slice_step(target, D, r, 1.0, rng, wide=False)
+    if not target.is_prior:
+        D, r, more = slice_step(target, D, r, 1.0, rng, wide=True)
+        count += more
+    return D, r, count
 
 
 def slice_step(
     target: Target, D: Array, r: Array, b: float, rng: np.random.Generator, *, wide: bool
 ) -> tuple[Array, Array, Array]:
-    """Move every chain, a row of D, once under q(f) exp(b r(f)); the ellipses are the prior's if ``wide``.
+    """Move every row of D once under q(f) exp(b r(f)), along an ellipse of q or (``wide``) of the prior.
 
     Returns the rows, their r, and how often r was evaluated for each.
     """
     centre = -target.mean if wide else np.zeros_like(target.mean)
-    across = (-1,) + (1,) * (D.ndim - 1)
 
     def log_factor(D: Array, r: Array) -> Array:
         """Return the log density less that of the Gaussian whose ellipses are used."""
-        return b * r + target.sites(D) if wide else b * r
+        return b * r + target.log_sites(D) if wide else b * r
 
     start = D - centre
     other = target.shifts(target.normals(len(D), rng), prior=wide)
@@ -96,13 +93,13 @@ def slice_step(
     moved, value, count = D.copy(), r.copy(), np.zeros(len(D))
     open_ = np.arange(len(D))
     while open_.size:
-        n_tries = min(AHEAD, max(1, ROOM // (open_.size * D[0].size)))
+        n_tries = min(AHEAD, max(1, ROOM // (open_.size * D.shape[1])))
         tries, angle, low, high = _shrink(rng, angle, low, high, n_tries)
-        a = tries.reshape(n_tries, *across)
+        a = tries[:, :, None]
         proposed = centre + start[open_] * np.cos(a) + other[open_] * np.sin(a)
-        rows = proposed.reshape(-1, *D.shape[1:])
+        rows = proposed.reshape(-1, D.shape[1])
         at = target.remainder(rows)
-        # An angle of zero is the chain's own point: if it came to that, rounding must not keep it out.
+        # An angle of zero is the present point: if the bracket shrinks to it, rounding must not reject it.
         above = log_factor(rows, at).reshape(tries.shape) >= height[open_]
         inside = above | (np.abs(tries) < 1e-12)
         first, done = inside.argmax(axis=0), inside.any(axis=0)

@@ -1,27 +1,28 @@
-"""Metropolis sampling with proposals from the conditional prior, one block of latent values at a time.
+"""Metropolis sampling of blocks of latent values, with proposals from the conditional prior.
 
-Given the other values f_r, a block f_b has the prior N(M_b f_r, C_b). A draw from it as a proposal makes
-prior and proposal cancel in the Metropolis ratio, which leaves the ratio of the likelihoods of the block's
-data. With Q = K⁻¹ the two are C_b = Q_bb⁻¹ and M_b f_r = -C_b Q_br f_r: one inverse for all blocks, once.
+Given the other values f_r, a block f_b has the prior N(M_b f_r, C_b). With a draw from it as the proposal,
+prior and proposal cancel in the Metropolis ratio, which leaves the likelihood ratio of the data points in the
+block. With Q = K⁻¹, C_b = Q_bb⁻¹ and M_b f_r = -C_b Q_br f_r: one inverse serves all blocks.
 
-Small blocks are pinned down by their neighbours and hardly move, large ones are hardly accepted. Warming up
-looks for the size in between. Blocks are made of near points, since only those move together; four
-partitions take turns at random, so that no point is always at the edge of a block. Where a kernel is so
-smooth that many points pin down each one, no block of any size moves far, and `Chains.complaint` says so.
+Small blocks hardly move, because their neighbours determine them; proposals for large blocks are hardly
+accepted. The warm-up looks for the size in between. Blocks consist of strongly correlated points, and four
+partitions alternate at random, so that no point is always at the edge of a block. Where a kernel is so smooth
+that the neighbours determine every point, no block of any size moves far, and `Chains.complaint` says so.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.linalg import solve_triangular
 
 from gpclass.core.protocols import Array, Index
-from gpclass.mcmc.records import Info, State
+from gpclass.mcmc.sampler import Info, Sampler, State
 from gpclass.posteriors.target import Target
 
-LEAST, MOST = 0.28, 0.45  # acceptance rates between which a block size is left as it is
+LEAST, MOST = 0.28, 0.45  # acceptance rates between which the block size is kept
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -35,7 +36,7 @@ class Block:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tuning:
-    """Partitions of the data into blocks, and what is needed to make others."""
+    """Partitions of the data into blocks, and K⁻¹ to make others."""
 
     precision: Array
     size: int
@@ -44,25 +45,26 @@ class Tuning:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Pointwise(State):
-    """A state with the log likelihood of every datum, shape (chains, n)."""
+class BlockState(State):
+    """A state with the log likelihood of every data point, shape (chains, n)."""
 
-    each: Array | None = None
+    tuning: Tuning
+    each: Array
 
 
 @dataclass(frozen=True, slots=True)
-class BlockMetropolis:
+class BlockMetropolis(Sampler[BlockState]):
     """Block Metropolis sampling with the conditional prior as the proposal.
 
     Parameters
     ----------
     block_size : int
-        Latent values in a block at first.
+        Latent values per block at the start.
     adapt_size : bool
-        Whether warming up changes the size, towards an acceptance rate between 0.28 and 0.45.
+        Whether the warm-up changes the size, towards an acceptance rate between 0.28 and 0.45.
     jitter : float
-        Added to the diagonal of K, relative to its mean: the conditionals need its inverse. It is
-        part of the model that is sampled, and far below what any draw could show.
+        Added to the diagonal of K, relative to its mean, because the conditionals need its inverse. It is
+        part of the model that is sampled, and too small to matter.
 
     Examples
     --------
@@ -81,56 +83,54 @@ class BlockMetropolis:
     block_size: int = 4
     adapt_size: bool = True
     jitter: float = 1e-8
+    whiten = None  # proposals are those of the prior
 
     def __post_init__(self) -> None:
         if not self.block_size >= 1 or not self.jitter >= 0.0:
             raise ValueError(f"{self!r} is not possible: block_size must be at least 1, jitter not negative.")
 
-    @property
-    def whiten(self) -> None:
-        """Proposals are the prior's."""
-
-    def init(self, target: Target, f: Array) -> State:
-        """Return the state of chains at the rows of f; the conditionals are worked out here."""
-        if target.rank < len(target.y):
+    def init(self, target: Target, f: Array) -> BlockState:
+        """Return the state of chains at the rows of f; the conditionals are computed here."""
+        n, rank = target.prior_root.shape
+        if n > len(target.y):
+            raise ValueError("BlockMetropolis needs the same covariance for all latent functions.")
+        if rank < n:
             raise ValueError(
-                f"K has the rank {target.rank} for {len(target.y)} data, so that some latent values are "
-                "given by the others: make the target with a jitter (1e-8 times the signal variance)."
+                f"K has the rank {rank} for {n} data, so that some latent values are determined by the "
+                "others: make the target with a jitter (1e-8 times the signal variance)."
             )
         precision = _precision(target)
         size = min(self.block_size, len(target.y))
         return _enter(target, f, Tuning(precision, size, _partitions(precision, size)))
 
-    def step(self, rng: np.random.Generator, state: State) -> tuple[State, Info]:
-        """Propose every block of one partition in turn."""
-        assert isinstance(state, Pointwise)
-        assert state.each is not None
+    def step(self, rng: np.random.Generator, state: BlockState) -> tuple[BlockState, Info]:
+        """Propose every block of one partition in turn, for all latent functions together."""
         target, tuning = state.target, state.tuning
         blocks = tuning.partitions[rng.integers(len(tuning.partitions))]
-        f, each = state.f.copy(), state.each.copy()
+        f = state.f.reshape(len(state.f), -1, len(target.y)).copy()  # chains, functions, data points
+        each = state.each.copy()
         normals = rng.standard_normal(f.shape)
         log_u = -rng.standard_exponential((len(blocks), len(f)))
         points = np.empty(each.shape)
-        across = (-1,) + (1,) * (f.ndim - 1)
         start = 0
         for block, height in zip(blocks, log_u, strict=True):
             index = block.index
             stop = start + len(index)
             proposed = f @ block.M + normals[..., start:stop] @ block.root.T
             start = stop
-            seen = proposed if target.n_latent is None else proposed.swapaxes(-1, -2)
+            seen = proposed.swapaxes(1, 2).reshape(len(f), len(index), *target.shape[1:])
             value = np.asarray(target.likelihood.log_prob(target.y[index], seen))
             gain = (value - each[:, index]) @ target.weight[index]
             take = (gain >= height)[:, None]
-            f[..., index] = np.where(take.reshape(across), proposed, f[..., index])
+            f[..., index] = np.where(take[:, None], proposed, f[..., index])
             each[:, index] = np.where(take, value, each[:, index])
             points[:, index] = take
-        end = Pointwise(target, f, each @ target.weight, tuning, each)
+        end = BlockState(target, f.reshape(state.f.shape), each @ target.weight, tuning, each)
         return end, Info(points.mean(axis=1), np.ones(len(f)), points)
 
-    def adapt(self, state: State, infos: list[Info], progress: float) -> State:
+    def adapt(self, state: BlockState, infos: Sequence[Info], progress: float) -> BlockState:
         """Return the state with other blocks if too many or too few of the last ones were accepted."""
-        tuning: Tuning = state.tuning
+        tuning = state.tuning
         steps = tuning.steps + 1
         if not self.adapt_size or steps < 20 or progress > 0.9:
             return replace(state, tuning=replace(tuning, steps=steps))
@@ -146,9 +146,9 @@ class BlockMetropolis:
         return replace(state, tuning=Tuning(tuning.precision, size, partitions))
 
 
-def _enter(target: Target, f: Array, tuning: Tuning) -> Pointwise:
+def _enter(target: Target, f: Array, tuning: Tuning) -> BlockState:
     each = target.pointwise(f)
-    return Pointwise(target, f, each @ target.weight, tuning, each)
+    return BlockState(target, f, each @ target.weight, tuning, each)
 
 
 def _precision(target: Target) -> Array:
@@ -161,7 +161,7 @@ def _precision(target: Target) -> Array:
 
 
 def _partitions(Q: Array, size: int) -> tuple[tuple[Block, ...], ...]:
-    """Return partitions into near points, each with its edges where the others have none."""
+    """Return partitions into blocks of neighbours, whose edges lie at different points."""
     n = len(Q)
     if size >= n:
         return ((_block(Q, np.arange(n)),),)
@@ -170,32 +170,25 @@ def _partitions(Q: Array, size: int) -> tuple[tuple[Block, ...], ...]:
 
 
 def _groups(Q: Array, size: int, first: int) -> list[Index]:
-    """Return index sets of near points: each is grown from the point most tied to all that are taken.
+    """Return index sets of neighbours: each grows from the free point closest to the points already taken.
 
-    Two values are near if they are strongly tied given all others: |Q_ij| / √(Q_ii Q_jj).
+    Closeness is the absolute partial correlation given all other values, |Q_ij| / √(Q_ii Q_jj).
     """
     scale = 1.0 / np.sqrt(Q.diagonal())
     near = np.abs(Q) * scale * scale[:, None]
-    left = np.ones(len(Q), dtype=bool)
+    free = np.ones(len(Q), dtype=bool)
     groups: list[Index] = []
-    tied = np.zeros(len(Q))  # how strongly each point is tied to those already in blocks
-    while left.any():
-        group = [int(np.flatnonzero(left)[np.argmax(tied[left])])] if groups else [_corner(near)]
-        pull = near[group[0]].copy()
-        left[group[0]] = False
-        while len(group) < (size if groups else first) and left.any():
-            new = int(np.flatnonzero(left)[np.argmax(pull[left])])
+    close = np.zeros(len(Q))  # of each point to those already in blocks
+    while free.any():
+        pull, group = (close if groups else -near.sum(axis=0)), list[int]()  # the first starts at an edge
+        while len(group) < (size if groups else first) and free.any():
+            new = int(np.argmax(np.where(free, pull, -np.inf)))
+            pull = pull + near[new] if group else near[new]
             group.append(new)
-            left[new] = False
-            pull += near[new]
-        tied += near[group].sum(axis=0)
+            free[new] = False
+        close += near[group].sum(axis=0)
         groups.append(np.array(sorted(group)))
     return groups
-
-
-def _corner(near: Array) -> int:
-    """Return a point at the edge of the data: the one with the weakest ties."""
-    return int(np.argmin(near.sum(axis=0)))
 
 
 def _block(Q: Array, index: Index) -> Block:

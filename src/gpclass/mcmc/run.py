@@ -10,13 +10,16 @@ import numpy as np
 
 from gpclass.core.protocols import Array
 from gpclass.mcmc.chains import Chains
-from gpclass.mcmc.records import Info, Sampler, State
+from gpclass.mcmc.sampler import Info, S, Sampler
 from gpclass.posteriors.target import Target
+
+Report = Callable[[str], None]
+FEWEST = 4  # draws of each chain that are kept after an interruption
 
 
 def sample(
     target: Target,
-    sampler: Sampler,
+    sampler: Sampler[Any],
     *,
     n_chains: int = 4,
     n_draws: int = 1000,
@@ -24,7 +27,7 @@ def sample(
     thin: int = 1,
     rng: np.random.Generator | int | None = None,
     init: Array | None = None,
-    report: Callable[[str], None] | None = None,
+    report: Report | None = None,
 ) -> Chains:
     """Draw f from the posterior by several chains that move together.
 
@@ -34,7 +37,7 @@ def sample(
         From `gpclass.posteriors.target.make_target`.
     sampler : BlockMetropolis, EllipticalSlice or HMC
     n_chains : int
-        Chains; their steps are one matrix product, so that a few more cost little.
+        Number of chains; their steps are one matrix product, so a few more cost little.
     n_draws : int
         Draws kept of each chain.
     n_warmup : int
@@ -42,16 +45,17 @@ def sample(
     thin : int
         Steps from one kept draw to the next.
     rng : numpy Generator or seed
-        All that is random comes from it.
-    init : array of shape (n_chains, n), optional
-        Where chains start; else at draws from q, the sampler's Gaussian, twice as wide.
+        The source of all random numbers.
+    init : array of shape (n_chains, n) or (n_chains, n, C), optional
+        Where the chains start. By default they start at draws from q, the sampler's Gaussian, with
+        twice its standard deviation.
     report : callable, optional
         Called with a few words about each step.
 
     Returns
     -------
     Chains
-        After an interruption with the draws so far, if every chain has any.
+        After an interruption with the draws so far, if there are enough.
 
     Examples
     --------
@@ -67,78 +71,71 @@ def sample(
     ((4, 2000, 3), array([ 1.6,  1.5, -1.1]))
     """
     check_counts(n_chains=n_chains, n_draws=n_draws, thin=thin)
-    if n_warmup < 0:
-        raise ValueError(f"n_warmup={n_warmup} is not possible, expected 0 or more.")
+    check_counts(0, n_warmup=n_warmup)
     if sampler.jitter and not target.jitter:
         target = target.with_jitter(sampler.jitter)
     rng = np.random.default_rng(rng)
     start = time.perf_counter()
-    state = sampler.init(target, _start(target, n_chains, rng, init))
-    state, interrupted = _warm_up(sampler, state, n_warmup, rng, report)
     record = Record(target, n_chains, n_draws)
-    if not interrupted:
-        interrupted = _collect(sampler, state, record, thin, rng, report)
-    return record.chains(sampler, thin, n_warmup, time.perf_counter() - start, interrupted)
-
-
-def _start(target: Target, n_chains: int, rng: np.random.Generator, init: Array | None) -> Array:
-    shape = target.shape(n_chains, len(target.y))
-    if init is None:
-        # Overdispersed, or R-hat could not tell that chains are stuck where they began.
-        return target.mean + 2.0 * target.shifts(target.normals(n_chains, rng))
-    f = np.array(init, dtype=float)
-    if f.shape != shape:
-        raise ValueError(f"init has the shape {f.shape}, expected {shape}: a row a chain.")
-    return f
-
-
-def _warm_up(
-    sampler: Sampler, state: State, n_steps: int, rng: np.random.Generator, report: Any
-) -> tuple[State, bool]:
-    infos: list[Info] = []
+    interrupted = False
     try:
-        for k in range(n_steps):
-            state, info = sampler.step(rng, state)
-            infos.append(info)
-            state = sampler.adapt(state, infos, (k + 1) / n_steps)
-            if report is not None:
-                report(f"warming up, step {k + 1} of {n_steps}")
-    except KeyboardInterrupt:
-        return state, True
-    return state, False
-
-
-def _collect(
-    sampler: Sampler, state: State, record: Record, thin: int, rng: np.random.Generator, report: Any
-) -> bool:
-    """Fill the record; return whether that was interrupted."""
-    try:
-        for k in range(record.n_draws):
+        state = sampler.init(target, _start(target, n_chains, rng, init))
+        state = _warm_up(sampler, state, n_warmup, rng, report)
+        for k in range(n_draws):
             infos = []
             for _ in range(thin):
                 state, info = sampler.step(rng, state)
                 infos.append(info)
-            record.add(state, infos)
+            record.add(state.f, infos)
             if report is not None:
-                report(f"draw {k + 1} of {record.n_draws}")
+                report(f"draw {k + 1} of {n_draws}")
     except KeyboardInterrupt:
-        return True
-    return False
+        interrupted = True
+        check_enough(record.count)
+    return Chains(
+        **record.results(thin), sampler=sampler, n_warmup=n_warmup, thin=thin, jitter=target.jitter,
+        seconds=time.perf_counter() - start, interrupted=interrupted, note=target.note,
+    )  # fmt: skip
+
+
+def _start(target: Target, n_chains: int, rng: np.random.Generator, init: Array | None) -> Array:
+    if init is None:
+        # Overdispersed, or R-hat could not detect chains that stay where they began.
+        return target.mean + 2.0 * target.shifts(target.normals(n_chains, rng))
+    f = np.array(init, dtype=float)
+    if f.shape != (n_chains, *target.shape):
+        raise ValueError(
+            f"init has the shape {f.shape}, expected {(n_chains, *target.shape)}: one row per chain."
+        )
+    return target.rows(f)
+
+
+def _warm_up(
+    sampler: Sampler[S], state: S, n_steps: int, rng: np.random.Generator, report: Report | None
+) -> S:
+    infos: list[Info] = []
+    for k in range(n_steps):
+        state, info = sampler.step(rng, state)
+        infos.append(info)
+        state = sampler.adapt(state, infos, (k + 1) / n_steps)
+        if report is not None:
+            report(f"warming up, step {k + 1} of {n_steps}")
+    return state
 
 
 class Record:
-    """Room for the draws of all chains, filled one step after another."""
+    """Memory for the draws of all chains, filled step by step."""
 
     def __init__(self, target: Target, n_chains: int, n_draws: int) -> None:
-        self.target, self.n_draws, self.count = target, n_draws, 0
-        self.f = np.empty((n_draws, *target.shape(n_chains, len(target.y))))
+        self.target, self.count = target, 0
+        self.f = np.empty((n_draws, n_chains, len(target.mean)))
         self.accept = np.empty((n_draws, n_chains))
         self.evaluations = np.zeros(n_chains)
         self.points: Array | None = None
 
-    def add(self, state: State, infos: list[Info]) -> None:
+    def add(self, f: Array, infos: list[Info]) -> None:
         """Keep one draw of every chain, and what the steps to it did."""
-        self.f[self.count] = state.f
+        self.f[self.count] = f
         self.accept[self.count] = sum(info.accept for info in infos) / len(infos)
         for info in infos:
             self.evaluations += info.evaluations
@@ -146,29 +143,27 @@ class Record:
                 self.points = info.points if self.points is None else self.points + info.points
         self.count += 1
 
-    def chains(self, sampler: Sampler, thin: int, n_warmup: int, seconds: float, interrupted: bool) -> Chains:
-        """Return what was kept."""
-        if interrupted and self.count < 4:
-            raise KeyboardInterrupt(f"Sampling was interrupted with {self.count} draws, too few to keep.")
-        f = self.f[: self.count].swapaxes(0, 1)
-        steps = self.count * thin
-        return Chains(
-            f=f if self.target.n_latent is None else f.swapaxes(-1, -2),
-            log_likelihood=np.stack([self.target.log_likelihood(chain) for chain in f]),
-            accept=self.accept[: self.count].T,
-            accept_points=None if self.points is None else self.points.mean(axis=0) / steps,
-            evaluations=self.evaluations,
-            sampler=sampler,
-            n_warmup=n_warmup,
-            thin=thin,
-            jitter=self.target.jitter,
-            seconds=seconds,
-            interrupted=interrupted,
-        )
+    def results(self, thin: int) -> dict[str, Any]:
+        """Return what was kept, by the names of the fields of `Chains`."""
+        chains = self.f[: self.count].swapaxes(0, 1)
+        points = None if self.points is None else self.points.mean(axis=0) / (self.count * thin)
+        return {
+            "f": self.target.values(chains),
+            "log_likelihood": np.stack([self.target.log_likelihood(chain) for chain in chains]),
+            "accept": self.accept[: self.count].T,
+            "accept_points": points,
+            "evaluations": self.evaluations,
+        }
 
 
-def check_counts(**counts: int) -> None:
-    """Raise unless all are positive integers."""
+def check_enough(n_draws: int) -> None:
+    """Raise KeyboardInterrupt again if it came before enough draws were made."""
+    if n_draws < FEWEST:
+        raise KeyboardInterrupt(f"Sampling was interrupted with {n_draws} draws, too few to keep.")
+
+
+def check_counts(least: int = 1, /, **counts: int) -> None:
+    """Raise unless all are integers and large enough."""
     for name, count in counts.items():
-        if not isinstance(count, (int, np.integer)) or count < 1:
-            raise ValueError(f"{name}={count!r} is not possible, expected an integer of at least 1.")
+        if not isinstance(count, (int, np.integer)) or count < least:
+            raise ValueError(f"{name}={count!r} is not possible, expected an integer of at least {least}.")

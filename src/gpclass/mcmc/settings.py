@@ -1,24 +1,25 @@
-"""How a classifier samples: the record that stands for ``inference="mcmc"``."""
+"""The method ``inference="mcmc"``: the settings of Markov chain Monte Carlo for a classifier."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from gpclass.core.protocols import Inference
+from gpclass.core.registry import Method
 from gpclass.inference import EP
 from gpclass.mcmc.chains import Chains
 from gpclass.mcmc.hamiltonian import HMC
-from gpclass.mcmc.hyper import PseudoMarginal
-from gpclass.mcmc.run import check_counts, sample
+from gpclass.mcmc.hyper import HyperSampler, PseudoMarginal
+from gpclass.mcmc.run import Report, check_counts, sample
+from gpclass.mcmc.sampler import Sampler
 from gpclass.posteriors.target import Target
 
 
 @dataclass(frozen=True, slots=True)
-class MCMC:
+class MCMC(Method):
     """Settings of Markov chain Monte Carlo.
 
     Parameters
@@ -29,14 +30,14 @@ class MCMC:
         Chains; draws kept of each; steps before the first; steps from one to the next (twice as many
         where theta is sampled).
     learn_by : settings record
-        The method whose evidence hyperparameters are learned by, before the sampling.
+        The method whose evidence is maximised to learn the hyperparameters, before the sampling.
     hyper_sampler : PseudoMarginal or JointWhitened
         For theta and f together, with ``hyperparameters="sample"``.
     n_thetas : int
-        Draws of theta at most that predictions average over.
+        Largest number of draws of theta that predictions average over.
     annealing : int or None
-        Chains of annealed importance sampling for the log evidence; None leaves it out, as it costs
-        more than the posterior.
+        Chains of annealed importance sampling for the log evidence; with None it is not computed, because
+        it costs more than the posterior.
 
     Examples
     --------
@@ -53,38 +54,23 @@ class MCMC:
     (4, 1000, 20)
     """
 
-    sampler: Any = HMC()  # noqa: RUF009
+    sampler: Sampler[Any] = HMC()  # noqa: RUF009
     n_chains: int = 4
     n_draws: int = 1000
     n_warmup: int = 500
     thin: int = 1
     learn_by: Inference = EP()  # noqa: RUF009
-    hyper_sampler: Any = PseudoMarginal()  # noqa: RUF009
+    hyper_sampler: HyperSampler = PseudoMarginal()  # noqa: RUF009
     n_thetas: int = 200
     annealing: int | None = None
 
     def __post_init__(self) -> None:
-        check_counts(
-            n_chains=self.n_chains,
-            n_draws=self.n_draws,
-            n_warmup=self.n_warmup,
-            thin=self.thin,
-            n_thetas=self.n_thetas,
-        )
+        names = ("n_chains", "n_draws", "n_warmup", "thin", "n_thetas")
+        check_counts(**{name: getattr(self, name) for name in names})
         if self.annealing is not None:
             check_counts(annealing=self.annealing)
 
-    def run(
-        self, target: Target, rng: np.random.Generator, report: Callable[[str], None] | None = None
-    ) -> Chains:
+    def run(self, target: Target, rng: np.random.Generator, report: Report | None = None) -> Chains:
         """Draw the latent function from a target, at one theta."""
-        return sample(
-            target,
-            self.sampler,
-            n_chains=self.n_chains,
-            n_draws=self.n_draws,
-            n_warmup=self.n_warmup,
-            thin=self.thin,
-            rng=rng,
-            report=report,
-        )
+        counts = {name: getattr(self, name) for name in ("n_chains", "n_draws", "n_warmup", "thin")}
+        return sample(target, self.sampler, **counts, rng=rng, report=report)

@@ -153,6 +153,7 @@ record(
     seconds="number",
     interrupted="bool",
     theta="float[c,s,p]|none",
+    note="text",
 )
 
 # ----------------------------------------------------------------------------------- models

@@ -1,130 +1,119 @@
-"""The posterior p(f | y) as something to sample from, beside a Gaussian q to measure it by.
+"""The posterior p(f | y) as a density to sample from, together with a Gaussian approximation q of it.
 
-With K = A Aᵀ and T = diag(tau), the covariance of q is (K⁻¹ + T)⁻¹ = A P⁻¹ Aᵀ, P = I + Aᵀ T A = C Cᵀ: its
-root A C⁻ᵀ comes without a difference of large numbers and for singular K too. P and B have one determinant.
+With K = A Aᵀ and sites of precision W, the covariance of q is (K⁻¹ + W)⁻¹ = A P⁻¹ Aᵀ, P = I + Aᵀ W A = C Cᵀ.
+Its root A C⁻ᵀ is computed without subtracting large numbers, and K may be singular. P and B have the same
+determinant.
 
-The weight is prior x likelihood / q, in which the prior cancels. For f = m + d, and with nu - tau m = alpha,
+The importance weight is prior x likelihood / q, in which the prior cancels. For f = m + d and alpha = nu - W
+m,
 
-    log w = Σ_i [ w_i l_i(m_i + d_i) - alpha_i d_i + ½ tau_i d_i² ] - ½ alphaᵀ m - ½ log|B|,
+    log w = Σ_i w_i l_i(m_i + d_i) - alphaᵀ d + ½ dᵀ W d - ½ alphaᵀ m - ½ log|P|,
 
-so that the evidence is E_q[w]; at d = 0 it reads like Laplace's evidence, of which it is the remainder.
-Without sites q is the prior, m = alpha = tau = 0, and log w is the log likelihood.
+so that the evidence is E_q[w]. Without sites q is the prior, m = alpha = W = 0, and log w is the log
+likelihood.
 
-Rows are draws or chains. With C latent functions a row is C x n, functions first, so that a root acts on the
-last axis; likelihoods see n x C.
+One draw of f is one row of numbers: n of them, or C n with one latent function per class, function after
+function. Likelihoods get the same numbers as arrays of shape (n,) or (n, C).
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy.linalg import solve_triangular
+from scipy.linalg import block_diag, solve_triangular
 
 from gpclass.core.linalg import matmul, matmul_transposed, matvec, pivoted_root, row_tiles
-from gpclass.core.protocols import Array, Index, Sites
+from gpclass.core.protocols import AnySites, Array, Index
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Target:
-    """A posterior p(f | y) beside its Gaussian approximation q = N(mean, root rootᵀ).
+    """A posterior p(f | y) with a Gaussian q = N(mean, root rootᵀ): the prior unless there are sites.
 
-    ``n_latent`` is None with one latent function; else all of them have the prior root A, and q is the prior.
+    ``root`` and ``prior_root`` belong to all latent functions, or to each of them where they are independent
+    and have the same covariance: a matrix with n rows then acts on the functions one after another.
     """
 
     likelihood: Any
     y: Array
     weight: Array
-    tau: Array
-    alpha: Array
-    mean: Array
-    root: Array
+    shape: tuple[int, ...]  # of f as the likelihood takes it: (n,) or (n, C)
     prior_root: Array  # A
-    pivots: Index  # the data whose rows of A are lower triangular
+    pivots: Index  # the rows of A that are lower triangular
+    sites: AnySites | None
+    mean: Array
+    alpha: Array
+    root: Array
     chol: Array | None  # C; None where q is the prior
-    log_mass: float  # -½ alphaᵀ m - ½ log|B|
-    n_latent: int | None = None
+    log_mass: float  # -½ alphaᵀ m - ½ log|P|
     jitter: float = 0.0  # what was added to the diagonal of K
+    note: str = ""  # why q is the prior, where an approximation was asked for
 
     @property
     def rank(self) -> int:
         """Return the number of independent directions of f."""
-        return int(self.root.shape[1])
+        return len(self.mean) // len(self.root) * int(self.root.shape[1])
 
     @property
     def is_prior(self) -> bool:
         """Whether q is the prior."""
-        return self.root is self.prior_root
+        return self.sites is None
 
-    def shape(self, n_rows: int, width: int) -> tuple[int, ...]:
-        """Return the shape of rows of the given width, one a latent function."""
-        return (n_rows, width) if self.n_latent is None else (n_rows, self.n_latent, width)
+    def values(self, F: Array) -> Array:
+        """Return rows of f as the likelihood takes them, shape (..., n) or (..., n, C)."""
+        return F.reshape(*F.shape[:-1], *self.shape[::-1]).swapaxes(F.ndim - 1, -1)
+
+    def rows(self, values: Array) -> Array:
+        """Return arrays of shape (rows, n) or (rows, n, C) as rows: the inverse of `values`."""
+        return values.swapaxes(1, -1).reshape(len(values), int(np.prod(self.shape)))
 
     def normals(self, n_rows: int, rng: np.random.Generator) -> Array:
-        """Draw standard normal coordinates of so many rows."""
-        return rng.standard_normal(self.shape(n_rows, self.rank))
+        """Draw standard normal coordinates."""
+        return rng.standard_normal((n_rows, self.rank))
 
     def shifts(self, Z: Array, *, prior: bool = False) -> Array:
-        """Return d = root z for each row z of Z; the prior's root if asked for."""
-        return _apply(self.prior_root if prior else self.root, Z)
+        """Return d = root z for each row z of Z, with the root of q or of the prior."""
+        root = self.prior_root if prior else self.root
+        if root.shape[1] == 0:  # the prior variance is zero
+            return np.zeros((len(Z), len(self.mean)))
+        D = matmul_transposed(np.ascontiguousarray(Z.reshape(-1, root.shape[1])), root)
+        return D.reshape(len(Z), len(self.mean))
 
     def pull(self, G: Array) -> Array:
         """Return rootᵀ g for each row g of G: a gradient with respect to z from one with respect to f."""
-        out = matmul(np.ascontiguousarray(G.reshape(-1, G.shape[-1])), self.root)
-        return out.reshape(*G.shape[:-1], self.rank)
+        Z = matmul(np.ascontiguousarray(G.reshape(-1, len(self.root))), self.root)
+        return Z.reshape(len(G), self.rank)
 
-    def log_likelihood(self, f: Array) -> Array:
-        """Return Σ_i w_i log p(y_i|f_i) for each row f."""
-        out = np.empty(len(f))
-        for rows in row_tiles(len(f), f[0].size if len(f) else 1):
-            value = np.asarray(self.likelihood.log_prob(self.y, self._seen(f[rows])))
-            out[rows] = matvec(value, self.weight)
-        return out
-
-    def whiten(self, f: Array, *, prior: bool = False) -> Array:
-        """Return z with f = mean + root z for each row f, or with f = A z for the prior.
+    def whiten(self, F: Array) -> Array:
+        """Return z with f = mean + root z for each row f.
 
         As many values of f as A has rank determine A⁻¹ f, and root⁻¹ = Cᵀ A⁻¹.
         """
-        shift = f if prior else f - self.mean
-        rows = shift[..., self.pivots].reshape(-1, len(self.pivots))
-        L = self.prior_root[self.pivots]
-        Z: Array = solve_triangular(L, rows.T, lower=True, check_finite=False).T
-        if self.chol is not None and not prior:
-            Z = Z @ self.chol
-        return Z.reshape(*f.shape[:-1], -1)
+        D = (F - self.mean).reshape(-1, len(self.prior_root))[:, self.pivots]
+        Z: Array = solve_triangular(self.prior_root[self.pivots], D.T, lower=True, check_finite=False).T
+        Z = Z.reshape(len(F), self.rank)
+        return Z if self.chol is None else Z @ self.chol
 
-    def with_jitter(self, relative: float) -> Target:
-        """Return the target of the prior with so much of its mean variance added to the diagonal of K."""
-        K = self.prior_root @ self.prior_root.T
-        jitter = relative * float(np.trace(K)) / len(K)
-        return make_target(
-            self.likelihood, K, self.y, None, self.weight, n_latent=self.n_latent, jitter=jitter
-        )
+    def pointwise(self, F: Array) -> Array:
+        """Return log p(y_i|f_i) for each row f and data point i."""
+        return np.asarray(self.likelihood.log_prob(self.y, self.values(F)))
 
-    def with_sites(self, sites: Sites) -> Target:
-        """Return the same posterior beside the Gaussian of other sites."""
-        A = self.prior_root
-        P = A.T @ (sites.tau[:, None] * A)
-        P[np.diag_indices_from(P)] += 1.0
-        C = np.linalg.cholesky(P)
-        root = solve_triangular(C, A.T, lower=True, check_finite=False).T
-        mean = root @ (root.T @ sites.nu)
-        alpha = sites.nu - sites.tau * mean
-        log_mass = -0.5 * float(alpha @ mean) - float(np.log(C.diagonal()).sum())
-        root = np.ascontiguousarray(root)
-        return replace(self, tau=sites.tau, alpha=alpha, mean=mean, root=root, chol=C, log_mass=log_mass)
+    def log_likelihood(self, F: Array) -> Array:
+        """Return Σ_i w_i log p(y_i|f_i) for each row f."""
+        out = np.empty(len(F))
+        for rows in row_tiles(len(F), F.shape[1]):
+            out[rows] = matvec(self.pointwise(F[rows]), self.weight)
+        return out
 
-    def pointwise(self, f: Array) -> Array:
-        """Return log p(y_i|f_i) for each row f and datum i."""
-        return np.asarray(self.likelihood.log_prob(self.y, self._seen(f)))
-
-    def sites(self, D: Array) -> Array:
-        """Return log q - log prior, up to a constant, for each row d of D: alphaᵀd - ½ tauᵀd²."""
-        if self.is_prior:
+    def log_sites(self, D: Array) -> Array:
+        """Return log q - log prior, up to a constant, for each row d of D: alphaᵀ d - ½ dᵀ W d."""
+        if self.sites is None:
             return np.zeros(len(D))
-        return matvec(D, self.alpha) - 0.5 * matvec(D * D, self.tau)
+        out: Array = matvec(D, self.alpha) - 0.5 * np.einsum("ij,ij->i", D, self._times(self.sites, D))
+        return out
 
     def remainder(self, D: Array) -> Array:
         """Return log w - log_mass for each row d of D."""
@@ -132,63 +121,131 @@ class Target:
             return self.log_likelihood(D)
         out = np.empty(len(D))
         for rows in row_tiles(len(D), D.shape[1]):
-            out[rows] = self.log_likelihood(self.mean + D[rows]) - self.sites(D[rows])
+            out[rows] = self.log_likelihood(self.mean + D[rows]) - self.log_sites(D[rows])
         return out
 
     def remainder_slope(self, D: Array) -> tuple[Array, Array]:
         """Return the remainder and its gradient with respect to f, for each row d of D."""
-        value, slope, _ = self.likelihood.derivatives(self.y, self._seen(self.mean + D))
-        if self.n_latent is not None:
-            return matvec(value, self.weight), (self.weight * slope.swapaxes(-1, -2))
-        gradient = self.weight * slope
-        if self.is_prior:
-            return matvec(value, self.weight), gradient
-        gradient += self.tau * D
+        value, slope, _ = self.likelihood.derivatives(self.y, self.values(self.mean + D))
+        each = self.rows(slope).reshape(len(D), -1, len(self.weight))
+        log_likelihood, gradient = matvec(value, self.weight), (self.weight * each).reshape(D.shape)
+        if self.sites is None:
+            return log_likelihood, gradient
+        gradient += self._times(self.sites, D)
         gradient -= self.alpha
-        return matvec(value, self.weight) - self.sites(D), gradient
+        return log_likelihood - self.log_sites(D), gradient
 
-    def _seen(self, f: Array) -> Array:
-        """Return rows as the likelihood sees them."""
-        return f if self.n_latent is None else f.swapaxes(-1, -2)
+    def with_jitter(self, relative: float) -> Target:
+        """Return the target with q = prior and this share of the mean variance added to the diagonal of K."""
+        K = self.prior_root @ self.prior_root.T
+        jitter = relative * float(np.trace(K)) / len(K)
+        return _with_prior(self, *_full_root(K, jitter), jitter)
+
+    def with_sites(self, sites: AnySites) -> Target:
+        """Return the same posterior with the Gaussian of other sites."""
+        A = self.prior_root
+        if len(A) < len(self.mean):  # sites may couple the functions: one matrix for all of them
+            A = block_diag(*[A] * (len(self.mean) // len(A)))
+        P = A.T @ self._times(sites, np.ascontiguousarray(A.T)).T
+        P[np.diag_indices_from(P)] += 1.0
+        C = np.linalg.cholesky(P)
+        root = np.ascontiguousarray(solve_triangular(C, A.T, lower=True, check_finite=False).T)
+        nu = self.rows(sites.nu[None])[0]
+        mean = root @ (root.T @ nu)
+        alpha = nu - self._times(sites, mean[None])[0]
+        log_mass = -0.5 * float(alpha @ mean) - float(np.log(C.diagonal()).sum())
+        return replace(self, sites=sites, mean=mean, alpha=alpha, root=root, chol=C, log_mass=log_mass)
+
+    def _times(self, sites: AnySites, D: Array) -> Array:
+        """Return W d for each row d of D."""
+        return self.rows(sites.times(self.values(D)))
 
 
 def make_target(
     likelihood: Any,
-    K: Array,
+    K: Array | Sequence[Array],
     y: Array,
-    sites: Sites | None = None,
+    sites: AnySites | None = None,
     weight: Array | None = None,
     *,
-    n_latent: int | None = None,
+    n_latents: int | None = None,
     jitter: float = 0.0,
 ) -> Target:
-    """Return the posterior and its approximation, from the prior covariance and the sites.
+    """Return the posterior and its Gaussian approximation.
 
-    Without sites the approximation is the prior; several latent functions have no other.
+    Parameters
+    ----------
+    likelihood : Likelihood
+    K : array of shape (n, n) or (C, n, n)
+        Prior covariance at the data: one for all latent functions, or one for each.
+    y : array of shape (n,) or (n, C)
+    sites : Sites or CoupledSites, optional
+        Of shape (n,) or (n, C). Without them q is the prior.
+    weight : array of shape (n,), optional
+        Weight k counts a data point as k copies.
+    n_latents : int, optional
+        The number C of latent functions, where neither K nor y shows it in its shape.
+    jitter : float
+        Added to the diagonal of K, which is then factored without pivoting.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gpclass.core.protocols import Sites
+    >>> from gpclass.likelihoods import Softmax
+    >>> from gpclass.posteriors.target import make_target
+    >>> flat = Sites(np.zeros((1, 3)), np.zeros((1, 3)))
+    >>> target = make_target(Softmax(), np.eye(1), np.eye(1, 3), flat)
+    >>> target.rank, round(target.remainder(np.zeros((1, 3)))[0], 3)
+    (3, -1.099)
     """
-    K, y, w = checked(K, y, weight)
-    A, pivots = pivoted_root(K) if not jitter else _full_root(K, jitter)
-    zero = np.zeros(len(K))
-    prior = Target(likelihood, y, w, zero, zero, zero, A, A, pivots, None, 0.0, n_latent, jitter)
-    if sites is None:
-        return prior
-    if np.shape(sites.nu) != (len(y),) or n_latent is not None:
+    K, y, w, shape = checked(K, y, weight, n_latents)
+    if sites is not None and np.shape(sites.nu) != shape:
         raise ValueError(
-            f"The sites have the shape {np.shape(sites.nu)}, expected {(len(y),)}: one latent value a datum."
+            f"The sites have the shape {np.shape(sites.nu)}, expected {shape}: "
+            f"{'one latent value' if len(shape) == 1 else f'{shape[1]} latent values'} per data point."
         )
-    return prior.with_sites(sites)
+    pairs = [_full_root(k, jitter) if jitter else pivoted_root(k) for k in (K if K.ndim == 3 else K[None])]
+    starts = len(y) * np.arange(len(pairs))
+    A = pairs[0][0] if len(pairs) == 1 else block_diag(*(root for root, _ in pairs))
+    pivots = np.concatenate([start + pivots for start, (_, pivots) in zip(starts, pairs, strict=True)])
+    zero = np.zeros(int(np.prod(shape)))
+    target = Target(likelihood, y, w, shape, A, pivots, None, zero, zero, A, None, 0.0, jitter)
+    return target if sites is None else target.with_sites(sites)
 
 
-def checked(K: Array, y: Array, weight: Array | None) -> tuple[Array, Array, Array]:
-    """Return the three as arrays of numbers whose shapes agree."""
+def checked(
+    K: Array | Sequence[Array], y: Array, weight: Array | None, n_latents: int | None = None
+) -> tuple[Array, Array, Array, tuple[int, ...]]:
+    """Return covariance, labels and weights as arrays whose shapes agree, and the shape of f."""
     K, y = np.asarray(K, dtype=float), np.asarray(y, dtype=float)
-    w = np.ones(len(y)) if weight is None else np.asarray(weight, dtype=float)
-    if y.ndim not in (1, 2) or K.shape != (len(y), len(y)) or w.shape != (len(y),):
+    n = len(y) if y.ndim else 0
+    w = np.ones(n) if weight is None else np.asarray(weight, dtype=float)
+    if y.ndim not in (1, 2) or n == 0 or K.shape[-2:] != (n, n) or K.ndim not in (2, 3) or w.shape != (n,):
         raise ValueError(
-            f"K, y and weight have the shapes {K.shape}, {y.shape} and {w.shape}, expected (n, n), (n,) "
-            "and (n,)."
+            f"K, y and weight have the shapes {K.shape}, {y.shape} and {w.shape}, expected (n, n) or "
+            "(C, n, n), (n,) or (n, C), and (n,)."
         )
-    return K, y, w
+    if n_latents is not None and n_latents < 1:
+        raise ValueError(f"n_latents={n_latents} is not possible, expected an integer of at least 1.")
+    stated = {*K.shape[:-2], *y.shape[1:]} | (set() if n_latents is None else {n_latents})
+    if len(stated) > 1:
+        raise ValueError(
+            f"K of shape {K.shape}, y of shape {y.shape} and n_latents={n_latents} do not agree on the "
+            "number of latent values per data point."
+        )
+    if not (np.isfinite(K).all() and np.isfinite(w).all() and (w >= 0.0).all()):
+        raise ValueError("K or weight has NaN, infinity or a negative weight, expected finite numbers.")
+    return K, y, w, (n, *stated)
+
+
+def _with_prior(target: Target, A: Array, pivots: Index, jitter: float) -> Target:
+    """Return the target with another root of K and q = prior."""
+    zero = np.zeros_like(target.mean)
+    return replace(
+        target, prior_root=A, pivots=pivots, sites=None, mean=zero, alpha=zero, root=A, chol=None,
+        log_mass=0.0, jitter=jitter,
+    )  # fmt: skip
 
 
 def _full_root(K: Array, jitter: float) -> tuple[Array, Index]:
@@ -199,11 +256,3 @@ def _full_root(K: Array, jitter: float) -> tuple[Array, Index]:
         raise ValueError(
             f"K has a negative eigenvalue below the jitter of {jitter:.2g}: raise the jitter."
         ) from None
-
-
-def _apply(root: Array, Z: Array) -> Array:
-    """Return root z for every row z along the last axis."""
-    if root.shape[1] == 0:  # a prior of no variance
-        return np.zeros((*Z.shape[:-1], len(root)))
-    out = matmul_transposed(np.ascontiguousarray(Z.reshape(-1, Z.shape[-1])), root)
-    return out.reshape(*Z.shape[:-1], len(root))

@@ -1,9 +1,10 @@
-"""Independent draws: by inversion, by rejection, and by weighting those of another distribution.
+"""Independent draws by inversion and by rejection, and importance sampling.
 
-`inversion` and `inversion_discrete` turn uniform numbers into draws of any distribution of one variable;
-`draw_labels` does so for a matrix of class probabilities. `rejection` and `generalised_rejection` need a
-bound, and the latter works in several dimensions; `posterior_by_rejection` makes exact draws from the
-posterior of a handful of data. `importance` weights draws instead, and says when that cannot be trusted.
+`inversion` and `inversion_discrete` turn uniform random numbers into draws of any distribution of one
+variable; `draw_labels` does so for a matrix of class probabilities. `rejection` and `generalised_rejection`
+need a bound of the density; the latter works in several dimensions, and `posterior_by_rejection` makes exact
+draws from the posterior of a few data points. `importance` weights draws of another distribution and reports
+whether the result can be trusted.
 """
 
 from __future__ import annotations
@@ -11,9 +12,8 @@ from __future__ import annotations
 from gpclass.sampling.accept import Proposal, RejectionSample, generalised_rejection, rejection
 from gpclass.sampling.continuous import inversion
 from gpclass.sampling.discrete import draw_labels, inversion_discrete
-from gpclass.sampling.exact import PosteriorSample, posterior_by_rejection
+from gpclass.sampling.exact import PosteriorSample, Rejection, posterior_by_rejection
 from gpclass.sampling.pareto import pareto_smooth
-from gpclass.sampling.settings import Rejection
 from gpclass.sampling.weigh import ImportanceEstimate, importance, importance_estimate
 
 __all__ = [

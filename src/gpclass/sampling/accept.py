@@ -1,7 +1,7 @@
-"""Rejection: propose, and keep a proposal x with probability p(x) / (bound · q(x)).
+"""Rejection sampling: keep a proposal x with probability p(x) / (bound · q(x)).
 
-Kept draws are independent and exact. The mean of the probabilities of acceptance, over all proposals, is the
-mass of p over the bound: it is known better than from counting what was kept.
+The draws kept are independent and exact. The mean acceptance probability over all proposals is the mass of p
+over the bound; it is known more accurately than the share of proposals kept.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ SLACK = 1e-9  # by which rounding may take a ratio above its bound
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RejectionSample:
-    """Independent draws, and what they cost.
+    """Independent draws, and their cost.
 
     Parameters
     ----------
     draws : array of shape (size,) or (size, d)
     acceptance_rate : float
-        Share of all proposals that was accepted.
+        Share of all proposals that were accepted.
     n_proposals : int
     log_mass : float
         Logarithm of the integral of the density, which is one if that is normalised.
@@ -45,7 +45,7 @@ class RejectionSample:
 
 
 class Proposal(Protocol):
-    """What draws are proposed from; a frozen distribution of `scipy.stats` will do as well."""
+    """What draws are proposed from; a frozen distribution of `scipy.stats` can be used as well."""
 
     def draw(self, n: int, rng: np.random.Generator) -> Array:
         """Return n independent draws, shape (n,) or (n, d)."""
@@ -63,21 +63,21 @@ def rejection(
     *,
     max_proposals: int = MAX_PROPOSALS,
 ) -> RejectionSample:
-    """Draw from a density on an interval, of which an upper bound is known.
+    """Draw from a density on an interval, given an upper bound.
 
     Parameters
     ----------
     density : callable
         Takes an array of shape (m,) and returns one; it need not be normalised.
     bound : float
-        The density is nowhere above it. A proposal at which it is raises an error.
+        An upper bound of the density; a violation found at a proposal raises an error.
     interval : (low, high)
         Finite.
     size : int
         Number of draws.
     rng : numpy Generator or seed
     max_proposals : int
-        Give up, and say so early, if more would be needed.
+        Largest number of proposals; an error is raised early if more would be needed.
 
     Returns
     -------
@@ -111,7 +111,7 @@ def rejection(
 
     generator = np.random.default_rng(rng)
     kept = accept(lambda n: generator.uniform(low, high, n), log_accept, size, generator, max_proposals)
-    return sample(*kept, np.log(bound) + np.log(high - low))
+    return sample(*kept, float(np.log(bound) + np.log(high - low)))
 
 
 def generalised_rejection(
@@ -123,7 +123,7 @@ def generalised_rejection(
     *,
     max_proposals: int = MAX_PROPOSALS,
 ) -> RejectionSample:
-    """Draw from a density in any dimension, by way of a proposal that covers it.
+    """Draw from a density in any dimension, using a proposal distribution that covers it.
 
     Parameters
     ----------
@@ -133,12 +133,13 @@ def generalised_rejection(
     proposal : frozen distribution of scipy.stats, or Proposal
         Has ``rvs`` and ``logpdf``, or ``draw(n, rng)`` and ``log_density(x)``.
     log_bound : float
-        Nowhere is log_density less the proposal's above it. A proposal at which it is raises an error.
+        An upper bound of log_density less the log density of the proposal; a violation found at a proposal
+        raises an error.
     size : int
         Number of draws.
     rng : numpy Generator or seed
     max_proposals : int
-        Give up, and say so early, if more would be needed.
+        Largest number of proposals; an error is raised early if more would be needed.
 
     Returns
     -------
@@ -146,7 +147,7 @@ def generalised_rejection(
 
     Examples
     --------
-    A normal distribution out of a Cauchy distribution; their ratio is greatest at -1 and 1:
+    A normal distribution from a Cauchy proposal; their ratio is largest at -1 and 1:
 
     >>> import numpy as np
     >>> from scipy.stats import cauchy
@@ -166,8 +167,8 @@ def generalised_rejection(
         if ratio[i] > log_bound + SLACK:
             raise ValueError(
                 f"log_density less that of the proposal is {ratio[i]:.6g} at {shown(x[i])}, above "
-                f"log_bound={log_bound:.6g} by {ratio[i] - log_bound:.3g}: raise the bound to their greatest "
-                "difference, or take a proposal with longer tails."
+                f"log_bound={log_bound:.6g} by {ratio[i] - log_bound:.3g}: raise the bound to their largest "
+                "difference, or take a proposal with heavier tails."
             )
         return ratio - log_bound
 
@@ -177,11 +178,11 @@ def generalised_rejection(
 
 
 def proposal_functions(proposal: Any) -> tuple[Callable[[int, np.random.Generator], Array], Function]:
-    """Return how to draw from a proposal and its log density, whichever of the two kinds it is."""
+    """Return the functions that draw from a proposal and give its log density."""
     if hasattr(proposal, "draw") and hasattr(proposal, "log_density"):
         return proposal.draw, proposal.log_density
     if hasattr(proposal, "rvs") and hasattr(proposal, "logpdf"):
-        # Multivariate distributions of scipy drop the axis of a single draw.
+        # Multivariate distributions of SciPy drop the axis of a single draw.
         return (
             lambda n, rng: np.asarray(proposal.rvs(size=max(n, 2), random_state=rng), dtype=float)[:n],
             lambda x: np.atleast_1d(proposal.logpdf(x)),
@@ -197,7 +198,9 @@ def log_ratio(log_density: Function, log_q: Function, x: Array) -> Array:
     below = values_of(log_q, x, "The proposal's log density")
     if (below == -np.inf).any():
         i = int(np.argmin(below))
-        raise ValueError(f"The proposal's log density is -inf at {shown(x[i])}, which is a draw of its own.")
+        raise ValueError(
+            f"The proposal's log density is -inf at {shown(x[i])}, which is one of its own draws."
+        )
     return values_of(log_density, x, "log_density") - below
 
 
@@ -213,25 +216,20 @@ def log_of(values: Array) -> Array:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tally:
-    """What is known after some proposals; ``sums`` are of powers 1 to 4 of the acceptance probabilities."""
+    """Counts of proposals, and the sums of powers 1 to 4 of their acceptance probabilities."""
 
     n_accepted: int
     n_proposals: int
     sums: Array
 
     @property
-    def rate(self) -> float:
-        """Return the share that was accepted."""
-        return self.n_accepted / self.n_proposals
-
-    @property
     def mean(self) -> float:
-        """Return the mean probability of acceptance."""
+        """Return the mean acceptance probability."""
         return float(self.sums[0]) / self.n_proposals
 
     @property
     def error(self) -> float:
-        """Return its standard error, the variance taken larger by its own, as in `cautious_error`."""
+        """Return its standard error, with the variance increased by its own error as in `cautious_error`."""
         s, m, n = self.sums, self.mean, self.n_proposals
         second = max(float(s[1]) - n * m**2, 0.0)
         fourth = max(float(s[3] - 4.0 * m * s[2] + 6.0 * m**2 * s[1]) - 3.0 * n * m**4, 0.0)
@@ -239,15 +237,19 @@ class Tally:
 
     def add(self, log_p: Array, n_accepted: int) -> Tally:
         """Return the tally with one more batch."""
-        p = np.exp(np.maximum(log_p, -170.0))  # its fourth power is still a number
+        p = np.exp(np.maximum(log_p, -170.0))  # its fourth power does not underflow
         powers = np.array([float(np.sum(p**k)) for k in (1, 2, 3, 4)])
         return Tally(self.n_accepted + n_accepted, self.n_proposals + len(p), self.sums + powers)
+
+    def summary(self, log_scale: float) -> tuple[float, int, float, float]:
+        """Return acceptance rate, proposals, log mass and its error, for a bound of mass exp(log_scale)."""
+        log_mass = log_scale + float(np.log(self.mean))
+        return self.n_accepted / self.n_proposals, self.n_proposals, log_mass, self.error / self.mean
 
 
 def sample(draws: Array, tally: Tally, log_scale: float) -> RejectionSample:
     """Return the draws with the mass of the density, that of the bound being exp(log_scale)."""
-    log_mass = float(log_scale + np.log(tally.mean))
-    return RejectionSample(draws, tally.rate, tally.n_proposals, log_mass, tally.error / tally.mean)
+    return RejectionSample(draws, *tally.summary(log_scale))
 
 
 def accept(
@@ -259,13 +261,13 @@ def accept(
     chunk: int = CHUNK,
     remedy: str = "a proposal or an interval closer to the density, or importance sampling",
 ) -> tuple[Array, Tally]:
-    """Propose in batches of at most ``chunk`` until ``size`` are accepted or that has become hopeless."""
+    """Propose in batches of at most ``chunk`` until ``size`` are accepted, or raise if that is infeasible."""
     check_count(size, "size")
     check_count(max_proposals, "max_proposals")
     kept: list[Array] = []
     tally = Tally(0, 0, np.zeros(4))
     while tally.n_accepted < size:
-        _check_hope(tally, size, max_proposals, remedy)
+        _check_feasible(tally, size, max_proposals, remedy)
         x = propose(_next_batch(tally, size, min(chunk, max_proposals - tally.n_proposals)))
         log_p = np.minimum(log_accept(x), 0.0)
         kept.append(x[-rng.standard_exponential(len(x)) <= log_p])
@@ -280,12 +282,12 @@ def _next_batch(tally: Tally, size: int, most: int) -> int:
     return int(min(most, 1.05 * (size - tally.n_accepted) * per_draw + 100.0))
 
 
-def _check_hope(tally: Tally, size: int, max_proposals: int, remedy: str) -> None:
-    """Raise if even a rate at the upper end of what is credible is too low."""
+def _check_feasible(tally: Tally, size: int, max_proposals: int, remedy: str) -> None:
+    """Raise if even the upper end of a confidence interval of the rate is too low."""
     n, missing = tally.n_proposals, size - tally.n_accepted
     needed, known = float(size), "even if all are accepted"
     if n > 0:
-        # 5 / n is what the rate may be if nothing at all was accepted: exp(-5) is less than 1 %.
+        # If none of n proposals is accepted, the rate may be up to 5 / n: exp(-5) is less than 1 %.
         needed = n + missing / min(tally.mean + 3.0 * tally.error + 5.0 / n, 1.0)
         known = f"as {tally.n_accepted:,} of {n:,} were accepted"
     if needed > max_proposals:

@@ -1,4 +1,4 @@
-"""What every sampler asks of the functions and numbers it is given."""
+"""Checks of the functions and numbers that users give to the samplers."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def density_of(function: Function, x: Array, name: str) -> Array:
 
 
 def shown(x: Array) -> str:
-    """Return a point as it stands in a sentence."""
+    """Return a point as text for a message."""
     return f"{float(x):.6g}" if np.ndim(x) == 0 else np.array2string(np.asarray(x), precision=4, threshold=8)
 
 

@@ -1,10 +1,10 @@
 """Continuous distributions by inversion: x = F⁻¹(u), u uniform on (0, 1).
 
-A quantile function is F⁻¹ itself. A distribution function is inverted by bisection, which needs no more
-than that it increases: at a jump, all u inside it give the same x. A density is integrated first: panels of
-Gauss-Legendre nodes are halved until halving changes nothing, and every panel keeps the polynomial through
-its nodes, whose integral is inverted. Panels cover all of the domain from the start, so that
-modes far apart are all found; an infinite domain is mapped to (-1, 1).
+A quantile function is F⁻¹ itself. A distribution function is inverted by bisection, which only needs it to
+increase: at a jump, all u inside it give the same x. A density is integrated first: panels of Gauss-Legendre
+nodes are halved until the integral does not change, and each panel keeps the polynomial through its nodes,
+whose integral is inverted. An infinite domain is mapped to (-1, 1). The panels cover the whole domain from
+the start, so that separated modes are found which SciPy's NumericalInversePolynomial misses.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ Domain = tuple[float, float]
 
 ORDER = 8  # nodes in a panel
 PANELS = 512  # to begin with
-SHORTEST = 2.0**-44  # panel, met at jumps and poles only: t has no digits for the nodes of shorter ones
-ACCURACY = 1e-11  # of the mass, for a panel to be left alone
-TOLERANCE = 1e-6  # of the mass, for what is left at the end
+SHORTEST = 2.0**-44  # panel, at jumps and poles only: shorter ones are below the resolution of t
+ACCURACY = 1e-11  # error of a panel, relative to the mass, at which it is not halved any more
+TOLERANCE = 1e-6  # largest total error, relative to the mass
 
 
 def inversion(
@@ -61,7 +61,8 @@ def inversion(
     Notes
     -----
     Functions are called with one-dimensional arrays and return arrays of the same shape. The distribution
-    function of draws from a density is right to about 1e-9, with poles to 1e-7.
+    function of draws from a density is accurate to about 1e-9, with poles to 1e-7. Separated modes of a
+    density are found, which SciPy's NumericalInversePolynomial misses.
 
     Examples
     --------
@@ -208,7 +209,7 @@ def _newton(c: Array, v: Array, mass: Array) -> Array:
 
 
 def tabulate(pdf: Function, low: float, high: float) -> Table:
-    """Integrate a density over panels that are as short as it needs them."""
+    """Integrate a density over adaptive panels."""
     s, weights = legendre.leggauss(ORDER)
 
     def heights(edges: Array) -> Array:
@@ -223,13 +224,13 @@ def tabulate(pdf: Function, low: float, high: float) -> Table:
     panels = np.stack([grid[:-1], grid[1:]], axis=1)
     H = heights(panels)
     done: list[tuple[Array, Array]] = []
-    settled = left = 0.0
+    converged = error = 0.0
     while len(panels):
         middle = panels.mean(axis=1)
         halves = np.stack([panels[:, 0], middle, middle, panels[:, 1]], axis=1).reshape(-1, 2)
         H_halves = heights(halves)
         refined = (H_halves @ weights).reshape(-1, 2).sum(axis=1)
-        total = settled + float(refined.sum())
+        total = converged + float(refined.sum())
         if not total > 0.0:
             raise ValueError(
                 f"pdf is zero wherever it was tried between {low:g} and {high:g}: give a domain that "
@@ -237,21 +238,21 @@ def tabulate(pdf: Function, low: float, high: float) -> Table:
             )
         change = np.abs(H @ weights - refined)
         fine = (change <= ACCURACY * total) | (panels[:, 1] - panels[:, 0] < SHORTEST)
-        # The halves are kept: inside a panel, the polynomial is not as good as its integral.
+        # The halves are kept, because the polynomial in a panel is less accurate than its integral.
         done.append((halves[np.repeat(fine, 2)], H_halves[np.repeat(fine, 2)]))
-        settled += float(refined[fine].sum())
-        left += float(change[fine].sum())
+        converged += float(refined[fine].sum())
+        error += float(change[fine].sum())
         panels, H = halves[np.repeat(~fine, 2)], H_halves[np.repeat(~fine, 2)]
-    if left > TOLERANCE * settled:
+    if error > TOLERANCE * converged:
         raise ValueError(
-            f"pdf has too strong a pole between {low:g} and {high:g}, which leaves {left / settled:.2g} of "
-            "its mass uncertain: give the cdf, or transform the variable."
+            f"pdf has too strong a pole between {low:g} and {high:g}, which leaves {error / converged:.2g} "
+            "of its mass uncertain: give the cdf, or transform the variable."
         )
     return _assemble(done, s, weights, low, high)
 
 
 def _first_edges(low: float, high: float) -> Array:
-    """Return the edges of panels to begin with; those on an infinite domain must find any scale."""
+    """Return the edges of the first panels; on an infinite domain they must find any scale."""
     grid = np.linspace(-1.0, 1.0, PANELS + 1)
     if np.isfinite(low) and np.isfinite(high):
         return grid

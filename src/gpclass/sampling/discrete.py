@@ -1,4 +1,4 @@
-"""Discrete distributions by inversion: the first value whose cumulated probability exceeds u."""
+"""Discrete distributions by inversion: the first value whose cumulative probability exceeds u."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def inversion_discrete(
     pmf : array of shape (m,) or callable
         Probabilities, which need not be normalised; or a function that returns them for ``values``.
     values : array of shape (m, ...), optional
-        What is drawn; 0, 1, ..., m - 1 unless given. Required if ``pmf`` is a function.
+        The values; 0, 1, ..., m - 1 by default. Required if ``pmf`` is a function.
     size : int or tuple of ints
     rng : numpy Generator or seed
 
@@ -46,7 +46,7 @@ def inversion_discrete(
     support = None if values is None else np.asarray(values)
     if callable(pmf):
         if support is None:
-            raise ValueError("pmf is a function, so values must say where it is to be evaluated.")
+            raise ValueError("pmf is a function, so values must be given to evaluate it at.")
         pmf = pmf(support)
     p = np.asarray(pmf, dtype=float)
     if p.ndim != 1 or (support is not None and len(support) != len(p)):
@@ -54,7 +54,7 @@ def inversion_discrete(
             f"pmf has the shape {p.shape} and values {None if support is None else support.shape}, expected "
             "a probability for each value."
         )
-    cumulative = _cumulated(p[None], "pmf")[0]
+    cumulative = _cumulative(p[None], "pmf")[0]
     u = np.random.default_rng(rng).random(size)
     index = np.searchsorted(cumulative, u * cumulative[-1], side="right")
     out: NDArray[Any] = np.asarray(index if support is None else support[index])
@@ -74,7 +74,7 @@ def draw_labels(
         Draws for each row.
     rng : numpy Generator or seed
     classes : array of shape (C,), optional
-        Names of the columns; 0, 1, ..., C - 1 unless given.
+        Names of the columns; 0, 1, ..., C - 1 by default.
 
     Returns
     -------
@@ -93,11 +93,15 @@ def draw_labels(
     check_count(n_samples, "n_samples")
     P = np.asarray(P, dtype=float)
     if P.ndim != 2:
-        raise ValueError(f"P has the shape {P.shape}, expected (n, C): a row of class probabilities a datum.")
+        raise ValueError(
+            f"P has the shape {P.shape}, expected (n, C): one row of class probabilities per data point."
+        )
     names = np.arange(P.shape[1]) if classes is None else np.asarray(classes)
     if names.shape != P.shape[1:]:
-        raise ValueError(f"classes has the shape {names.shape}, expected ({P.shape[1]},): a name a column.")
-    cumulative = _cumulated(P, "P")
+        raise ValueError(
+            f"classes has the shape {names.shape}, expected ({P.shape[1]},): one name per column."
+        )
+    cumulative = _cumulative(P, "P")
     u = np.random.default_rng(rng).random((len(P), n_samples)) * cumulative[:, -1:]
     labels = np.zeros(u.shape, dtype=np.intp)
     for column in cumulative.T[:-1]:
@@ -105,8 +109,8 @@ def draw_labels(
     return names[labels]
 
 
-def _cumulated(P: Array, name: str) -> Array:
-    """Return the sums of each row up to each column, in units of its largest number: no sum overflows."""
+def _cumulative(P: Array, name: str) -> Array:
+    """Return the cumulative sums of each row, relative to its largest number so that none overflows."""
     bad = ~np.isfinite(P) | (P < 0.0)
     nothing = ~(P > 0.0).any(axis=1)
     if bad.any() or nothing.any():

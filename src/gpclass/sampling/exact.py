@@ -1,6 +1,6 @@
-"""Exact draws from the posterior of a handful of data: propose from the prior, accept with p(y|f).
+"""Exact draws from the posterior of a few data points: propose from the prior, accept by p(y|f).
 
-A probability is at most one, so that is the bound; the rate of acceptance is the evidence.
+A probability is at most one, which is the bound that rejection needs; the acceptance rate is the evidence.
 """
 
 from __future__ import annotations
@@ -10,33 +10,52 @@ from typing import Any
 
 import numpy as np
 
-from gpclass.core.linalg import covariance_root, matmul_transposed
-from gpclass.core.protocols import Array
-from gpclass.sampling.accept import CHUNK, MAX_PROPOSALS, SLACK, accept
-from gpclass.sampling.checks import Seed, check_count
+from gpclass.core.protocols import Array, Inference
+from gpclass.core.registry import Method
+from gpclass.inference import EP
+from gpclass.posteriors.target import make_target
+from gpclass.sampling.accept import CHUNK, MAX_PROPOSALS, SLACK, RejectionSample, accept
+from gpclass.sampling.checks import Seed
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class PosteriorSample:
-    """Independent draws of f from its posterior, and what they cost.
+@dataclass(frozen=True, slots=True)
+class Rejection(Method):
+    """Settings of ``inference="rejection"``: exact posterior draws, for a few data points.
 
     Parameters
     ----------
-    draws : array of shape (n_samples, n) or (n_samples, n, C)
-    acceptance_rate : float
-        Share of all proposals that was accepted.
-    n_proposals : int
-    evidence : float
-        The log evidence: that of the mean probability of acceptance.
-    standard_error : float
-        Of ``evidence``.
+    n_draws : int
+    max_proposals : int
+        Largest number of proposals; what would take more is refused with an error.
+    learn_by : settings record
+        The method whose evidence is maximised to learn the hyperparameters, before the sampling.
+
+    Examples
+    --------
+    >>> from gpclass import GaussianProcessClassifier
+    >>> from gpclass.kernels import RBF
+    >>> clf = GaussianProcessClassifier(4.0 * RBF(1.0), inference="rejection", optimizer=None, random_state=0)
+    >>> clf.fit([[0.0], [1.0], [3.0]], ["a", "a", "b"]).predict_proba([[0.5]]).round(1)
+    array([[0.8, 0.2]])
     """
 
-    draws: Array
-    acceptance_rate: float
-    n_proposals: int
-    evidence: float
-    standard_error: float
+    n_draws: int = 4000
+    max_proposals: int = 100_000_000
+    learn_by: Inference = EP()  # noqa: RUF009
+
+    def __post_init__(self) -> None:
+        if self.n_draws < 1 or self.max_proposals < self.n_draws:
+            raise ValueError(f"{self!r} is not possible: n_draws must be positive, max_proposals more.")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PosteriorSample(RejectionSample):
+    """Independent draws of f from its posterior, shape (n_samples, n) or (n_samples, n, C)."""
+
+    @property
+    def evidence(self) -> float:
+        """The log evidence: the logarithm of the mean acceptance probability."""
+        return self.log_mass
 
 
 def posterior_by_rejection(
@@ -50,10 +69,11 @@ def posterior_by_rejection(
     n_latents: int | None = None,
     max_proposals: int = MAX_PROPOSALS,
 ) -> PosteriorSample:
-    """Draw f from its posterior, exactly and independently, for very few data.
+    """Draw f from its posterior, exactly and independently, for very few data points.
 
-    A draw takes 1 / exp(evidence) proposals: about a thousand with ten data, fewer where the labels are what
-    the prior expects. What is out of reach is refused after the first few thousand.
+    A draw takes 1 / exp(evidence) proposals on average: about a thousand with ten data points, fewer where
+    the labels are what the prior expects. Infeasible problems are refused after the first few thousand
+    proposals.
 
     Parameters
     ----------
@@ -65,9 +85,9 @@ def posterior_by_rejection(
     n_samples : int
     rng : numpy Generator or seed
     weight : array of shape (n,), optional
-        Weight k counts a datum as k copies.
+        Weight k counts a data point as k copies.
     n_latents : int, optional
-        Number C of latent values a datum, where neither K nor y has it in its shape. With None and
+        Number C of latent values per data point, where neither K nor y has it in its shape. With None and
         shapes (n, n) and (n,), f has the shape (n,).
     max_proposals : int
 
@@ -88,65 +108,31 @@ def posterior_by_rejection(
     >>> abs(posterior.evidence - exact_evidence(Probit(), K, y)) < 3 * posterior.standard_error
     True
     """
-    K, y, w, shape = _checked(K, y, weight, n_latents)
-    roots = [covariance_root(k) for k in (K if K.ndim == 3 else K[None])]
+    target = make_target(likelihood, K, y, weight=weight, n_latents=n_latents)
+    n, rank = target.root.shape
     generator = np.random.default_rng(rng)
 
     def propose(m: int) -> Array:
-        if len(shape) == 1:
-            return _prior_draws(roots[0], m, generator)
-        return np.stack([_prior_draws(roots[c % len(roots)], m, generator) for c in range(shape[1])], axis=-1)
+        Z = generator.standard_normal((len(target.mean) // n, m, rank))
+        return target.shifts(Z.swapaxes(0, 1).reshape(m, target.rank))
 
-    def log_accept(f: Array) -> Array:
-        l = np.asarray(likelihood.log_prob(y, f))
-        _check_log_prob(likelihood, l, (len(f), len(y)))
-        out: Array = l @ w
+    def log_accept(F: Array) -> Array:
+        l = target.pointwise(F)
+        _check_log_prob(likelihood, l, (len(F), len(target.y)))
+        out: Array = l @ target.weight
         return out
 
     remedy = "MCMC, or importance_evidence for the evidence"
-    chunk = max(256, CHUNK // int(np.prod(shape)))
-    draws, tally = accept(propose, log_accept, n_samples, generator, max_proposals, chunk, remedy)
-    evidence, error = float(np.log(tally.mean)), tally.error / tally.mean
-    return PosteriorSample(draws, tally.rate, tally.n_proposals, evidence, error)
-
-
-def _prior_draws(A: Array, m: int, rng: np.random.Generator) -> Array:
-    if A.shape[1] == 0:  # the covariance is zero
-        return np.zeros((m, len(A)))
-    return matmul_transposed(rng.standard_normal((m, A.shape[1])), A)
-
-
-def _checked(
-    K: Array, y: Array, weight: Array | None, n_latents: int | None
-) -> tuple[Array, Array, Array, tuple[int, ...]]:
-    """Return the three as arrays of numbers whose shapes agree, and the shape of f."""
-    K, y = np.asarray(K, dtype=float), np.asarray(y)
-    n = len(y) if y.ndim else 0
-    w = np.ones(n) if weight is None else np.asarray(weight, dtype=float)
-    said = {a.shape[i] for a, i, has in ((K, 0, K.ndim == 3), (y, 1, y.ndim == 2)) if has}
-    if n_latents is not None:
-        check_count(n_latents, "n_latents")
-        said.add(n_latents)
-    if y.ndim not in (1, 2) or n == 0 or K.shape[-2:] != (n, n) or K.ndim not in (2, 3) or w.shape != (n,):
-        raise ValueError(
-            f"K, y and weight have the shapes {K.shape}, {y.shape} and {w.shape}, expected (n, n) or "
-            "(C, n, n), (n,) or (n, C), and (n,)."
-        )
-    if len(said) > 1:
-        raise ValueError(
-            f"K of shape {K.shape}, y of shape {y.shape} and n_latents={n_latents} do not agree on the "
-            "number of latent values a datum."
-        )
-    if not (np.isfinite(K).all() and np.isfinite(w).all() and (w >= 0.0).all()):
-        raise ValueError("K or weight has NaN, infinity or a negative weight, expected finite numbers.")
-    return K, y, w, (n, *said)
+    chunk = max(256, CHUNK // len(target.mean))
+    F, tally = accept(propose, log_accept, n_samples, generator, max_proposals, chunk, remedy)
+    return PosteriorSample(np.ascontiguousarray(target.values(F)), *tally.summary(0.0))
 
 
 def _check_log_prob(likelihood: Any, l: Array, expected: tuple[int, int]) -> None:
     if l.shape != expected:
         raise ValueError(
-            f"{likelihood!r} returned log probabilities of shape {l.shape}, expected {expected}: if a datum "
-            "has several latent values, say so by n_latents."
+            f"{likelihood!r} returned log probabilities of shape {l.shape}, expected {expected}: if a data "
+            "point has several latent values, give n_latents."
         )
     top = float(np.max(l))
     if np.isnan(top):
@@ -154,5 +140,5 @@ def _check_log_prob(likelihood: Any, l: Array, expected: tuple[int, int]) -> Non
     if top > SLACK:
         raise ValueError(
             f"{likelihood!r} has p(y|f) = {np.exp(min(top, 700.0)):.6g}, above one: draws are accepted with "
-            "that probability, so it must be one of classes and not a density."
+            "that probability, so it must be that of a class and not a density."
         )

@@ -1,12 +1,20 @@
-"""Pareto smoothing of importance weights, and what their tail says about an estimate.
+"""Pareto smoothing of importance weights, and the reliability of an estimate that follows from their tail.
 
-The largest weights decide an importance-sampling estimate, and are the ones known worst. Pareto smoothing
-(Vehtari, Simpson, Gelman, Yao & Gabry 2024) fits a generalised Pareto distribution to the
-M = min(S/5, 3√S) largest of S weights and puts its expected order statistics in their place. Its shape k says
-how many moments the weights have: with k < ½ a variance, with k > 0.7 nothing that S draws can tell.
+The largest weights determine an importance sampling estimate, and they are the least well known. Pareto
+smoothing (Vehtari, Simpson, Gelman, Yao & Gabry 2024) fits a generalised Pareto distribution to the M =
+min(S/5, 3√S) largest of S weights and replaces them by its expected order statistics. Its shape k tells how
+many moments the weights have: with k < ½ they have a variance, with k > 0.7 no practical number of draws is
+enough.
+
+This is our own implementation because `check_approximation` and `importance` belong to the core, while
+arviz-stats comes with the extra ``mcmc``; a test compares the two. (scipy.stats.genpareto.fit is maximum
+likelihood, not the estimator of Zhang and Stephens.)
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -16,22 +24,37 @@ SMOOTHED = 0.5  # khat from which smoothing is worth its small bias: the weights
 SMALLEST_TAIL = 5  # weights that a Pareto distribution can be fitted to
 
 
-def trusted(khat: float | None, n_samples: int) -> bool:
-    """Return whether khat is below min(0.7, 1 - 1/log10 n_samples): Vehtari et al. 2024, eq. 13."""
-    return khat is None or khat < min(0.7, 1.0 - 1.0 / np.log10(max(n_samples, 11)))
+def khat_limit(n_samples: int) -> float:
+    """Return min(0.7, 1 - 1/log10 n_samples), below which khat must be: Vehtari et al. 2024, eq. 13."""
+    return min(0.7, 1.0 - 1.0 / float(np.log10(max(n_samples, 11))))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Estimate:
+    """A number by importance sampling: value, standard error, tail shape and effective sample size."""
+
+    value: Any
+    standard_error: Any
+    khat: float | None
+    ess: float
+    n_samples: int
+
+    @property
+    def reliable(self) -> bool:
+        """Whether value and standard error can be trusted: khat below min(0.7, 1 - 1/log10 n_samples)."""
+        return self.khat is None or self.khat < khat_limit(self.n_samples)
 
 
 def stable_weights(log_weights: Array) -> tuple[Array, float | None]:
-    """Return log weights, smoothed if their tail has no variance, and k-hat."""
+    """Return log weights, smoothed if they have no variance, and k-hat."""
     smoothed, khat = pareto_smooth(log_weights)
     return (log_weights if khat is None or khat < SMOOTHED else smoothed), khat
 
 
 def cautious_error(deviations: Array) -> Array:
-    """Return the root of Σe², over the first axis, taken larger by its own standard error (Σe⁴)^½.
+    """Return the root of Σe² + (Σe⁴)^½ over the first axis: the sum of squares plus its own standard error.
 
-    Few draws may contribute most of a sum of squares: an estimate that was lucky in missing them is then not
-    trusted too far.
+    A few draws may contribute most of a sum of squares; a sample without them must not look too accurate.
     """
     square = deviations**2
     out: Array = np.sqrt(square.sum(axis=0) + np.sqrt((square**2).sum(axis=0)))
@@ -48,10 +71,10 @@ def pareto_smooth(log_weights: Array) -> tuple[Array, float | None]:
     Returns
     -------
     smoothed : array of shape (S,)
-        None of them above the largest that was given.
+        None of them is above the largest that was given.
     khat : float or None
-        None if the largest weights are all equal; infinite if there are too few draws for a fit, or one
-        of them outweighs all others beyond measure.
+        None if the largest weights are all equal; infinite if there are too few draws for a fit, or if one
+        of them dominates all others.
 
     Examples
     --------
@@ -63,7 +86,7 @@ def pareto_smooth(log_weights: Array) -> tuple[Array, float | None]:
     """
     log_weights = np.asarray(log_weights, dtype=float)
     positive = log_weights > -np.inf
-    if not positive.all():  # weights of zero stay zero, and tell nothing about the tail
+    if not positive.all():  # weights of zero stay zero and say nothing about the tail
         smoothed = log_weights.copy()
         smoothed[positive], khat = pareto_smooth(log_weights[positive])
         return smoothed, khat
@@ -78,7 +101,7 @@ def pareto_smooth(log_weights: Array) -> tuple[Array, float | None]:
     with np.errstate(under="ignore"):
         excess = np.expm1(np.minimum(above, 700.0)) / np.expm1(min(above[-1], 700.0))
     if excess[n_tail // 4 - 1] <= 0.0 or above[-1] > 500.0:
-        return log_weights, np.inf  # one draw is everything
+        return log_weights, np.inf  # one draw dominates
     k, sigma = fit_pareto(excess)
     smoothed = log_weights.copy()
     quantiles = pareto_quantiles((np.arange(n_tail) + 0.5) / n_tail, k, sigma)
@@ -91,8 +114,8 @@ def fit_pareto(x: Array) -> tuple[float, float]:
 
     The density is (1 + k x/σ)^(-1/k - 1) / σ. Given b = -k/σ, the likelihood is greatest at
     k(b) = mean log(1 - b x). Zhang & Stephens (2009) average b over its profile likelihood, on a grid
-    that follows a prior scaled by the first quartile. Few data say little about k, so it is drawn
-    to ½ by the worth of ten observations (Vehtari et al. 2024, appendix G).
+    that follows a prior scaled by the first quartile. A few data say little about k, so it is shrunk
+    towards ½ as by ten observations (Vehtari et al. 2024, appendix G).
     """
     n = len(x)
     n_grid = 30 + int(n**0.5)

@@ -1,15 +1,15 @@
-"""Importance sampling: averages over p from draws of q, weighted by p / q.
+"""Importance sampling: averages over a density p from draws of a proposal q, weighted by p / q.
 
     plain             mean of w h           p normalised
     self-normalised   Σ w h / Σ w           p known up to a factor
 
 The standard error is that of a mean of independent numbers e, which for the ratio are w (h - value) / mean w
-by the delta method. They are skewed: where few draws count for much, an estimate is often too low and its
-standard error with it. By the Cornish-Fisher expansion of a studentised mean whose skewness is
-g = Σe³ / (Σe²)^(3/2), the deviation exceeded as rarely as 3 is 3 + g (2 · 3² + 1) / 6, nearly 3 (1 + g): the
-standard error is taken larger by 1 + |g|, so that 3 of them mean what they should.
+by the delta method. They are skewed: where few draws dominate, an estimate is often too low and its standard
+error with it. By the Cornish-Fisher expansion of a studentised mean with skewness g = Σe³ / (Σe²)^(3/2), the
+deviation exceeded as rarely as 3 is 3 + g (2 · 3² + 1) / 6, nearly 3 (1 + g): the standard error is increased
+by the factor 1 + |g|, so that an interval of three standard errors has its nominal coverage.
 
-Smoothed weights (`pareto_smooth`) take the place of those that have no variance.
+Smoothed weights (`pareto_smooth`) replace those that have no variance.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ import numpy as np
 from gpclass.core.protocols import Array
 from gpclass.sampling.accept import log_of, log_ratio, proposal_functions
 from gpclass.sampling.checks import Function, Seed, check_count
-from gpclass.sampling.pareto import SMOOTHED, cautious_error, pareto_smooth, trusted
+from gpclass.sampling.pareto import SMOOTHED, Estimate, cautious_error, pareto_smooth
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ImportanceEstimate:
+class ImportanceEstimate(Estimate):
     """An average by importance sampling.
 
     Parameters
@@ -34,30 +34,20 @@ class ImportanceEstimate:
     value : float, or array if h has several values
     standard_error : float or array
         Of ``value``; it means little unless ``reliable``.
-    ess : float
-        Effective sample size, (Σw)² / Σw².
     khat : float or None
         Shape of the tail of the products of weights and h or, self-normalised, of the weights alone if
-        that is heavier. None if there is no tail, as all are equal; infinite if too few draws, or too
-        few where h is not zero, can tell.
+        that is heavier. None if all are equal; infinite if there are too few draws, or too few where h is
+        not zero, to estimate it.
+    ess : float
+        Effective sample size, (Σw)² / Σw².
     n_samples : int
     weights : array of shape (n_samples,)
         Such that ``value`` is their product with the values of h.
     draws : array of shape (n_samples,) or (n_samples, d), optional
     """
 
-    value: Any
-    standard_error: Any
-    ess: float
-    khat: float | None
-    n_samples: int
     weights: Array
     draws: Array | None = None
-
-    @property
-    def reliable(self) -> bool:
-        """Whether value and standard error can be believed: khat below min(0.7, 1 - 1/log10 n_samples)."""
-        return trusted(self.khat, self.n_samples)
 
 
 def importance(
@@ -78,13 +68,13 @@ def importance(
     log_density : callable
         Takes draws and returns the log density of each; -inf is allowed.
     proposal : frozen distribution of scipy.stats, or Proposal
-        Has ``rvs`` and ``logpdf``, or ``draw(n, rng)`` and ``log_density(x)``. Tails longer than those of
-        the density make the weights bounded.
+        Has ``rvs`` and ``logpdf``, or ``draw(n, rng)`` and ``log_density(x)``. With tails heavier than those
+        of the density the weights are bounded.
     n_samples : int
     rng : numpy Generator or seed
     normalised : bool
-        Whether the density is: then the plain estimate is made, otherwise the self-normalised one.
-        With h = 1 the plain estimate is of the density's mass.
+        Whether the density is normalised: this selects the plain estimate, otherwise the self-normalised one.
+        With h = 1 the plain estimate is the mass of the density.
 
     Returns
     -------
@@ -111,7 +101,7 @@ def importance(
 def importance_estimate(
     values: Array, log_weights: Array, *, normalised: bool = False, draws: Array | None = None
 ) -> ImportanceEstimate:
-    """Estimate an average from values and log weights that are already there.
+    """Estimate an average from given values and log weights.
 
     Parameters
     ----------
@@ -120,7 +110,7 @@ def importance_estimate(
     log_weights : array of shape (m,)
         Log density less the proposal's.
     normalised : bool
-        Whether the weights have the mean one, but for chance.
+        Whether the expected weight is one.
     draws : array of shape (m,) or (m, d), optional
         Kept in the result.
 
@@ -133,7 +123,7 @@ def importance_estimate(
     >>> import numpy as np
     >>> from gpclass.sampling import importance_estimate
     >>> x = np.random.default_rng(0).normal(size=10_000)
-    >>> estimate = importance_estimate(x, 0.5 * x)  # N(0, 1) times exp(x / 2) is N(1/2, 1), but for a factor
+    >>> estimate = importance_estimate(x, 0.5 * x)  # N(0, 1) times exp(x / 2) is N(1/2, 1) up to a factor
     >>> abs(estimate.value - 0.5) < 3 * estimate.standard_error
     True
     """
@@ -146,13 +136,12 @@ def importance_estimate(
         w, ess = _weights(smoothed, normalised)
     value = np.tensordot(w, values, axes=1)
     error = _error(_products(w, values, normalised))
-    if values.ndim == 1:
-        return ImportanceEstimate(float(value), float(error), ess, khat, len(w), w, draws)
-    return ImportanceEstimate(value, error, ess, khat, len(w), w, draws)
+    pair = (value, error) if values.ndim > 1 else (float(value), float(error))
+    return ImportanceEstimate(*pair, khat, ess, len(w), w, draws)
 
 
 def _weights(log_weights: Array, normalised: bool) -> tuple[Array, float]:
-    """Return weights of which the estimate is the sum with h, and their effective number."""
+    """Return weights whose product with h is the estimate, and the effective sample size."""
     top = float(log_weights.max())
     w = np.exp(log_weights - top)
     total = float(w.sum())
@@ -171,7 +160,7 @@ def _error(products: Array) -> Array:
     """Return the standard error of a sum of independent products, widened for their skewness."""
     e = products - products.mean(axis=0)
     scale = np.abs(e).max(axis=0)
-    e = e / np.where(scale > 0.0, scale, 1.0)  # no power of it overflows, and Σe² >= 1
+    e = e / np.where(scale > 0.0, scale, 1.0)  # its powers do not overflow, and Σe² >= 1
     square = np.maximum((e**2).sum(axis=0), 1.0)
     skewness = np.abs((e**3).sum(axis=0)) / square**1.5
     out: Array = scale * cautious_error(e) * (1.0 + skewness) * np.sqrt(len(e) / (len(e) - 1.0))
@@ -190,7 +179,7 @@ def _check(values: Array, log_weights: Array, normalised: bool) -> None:
         raise ValueError("log_weights has NaN or +inf, expected numbers or -inf.")
     if log_weights.max() == -np.inf:
         raise ValueError(
-            "All weights are zero: the density vanishes wherever the proposal drew, which must cover it."
+            "All weights are zero: the density vanishes at all draws of the proposal, which must cover it."
         )
     if normalised and abs(log_weights.max()) > 700.0:
         raise ValueError(
@@ -200,7 +189,7 @@ def _check(values: Array, log_weights: Array, normalised: bool) -> None:
 
 
 def _tail(products: Array, khat: float | None) -> float | None:
-    """Return the largest shape of the products' tails, column by column, and of the one that is given."""
+    """Return the largest tail shape of the columns of products and of the one that is given."""
     columns = np.abs(products).reshape(len(products), -1).T
     known = [pareto_smooth(log_of(column))[1] for column in columns]
     return max((k for k in (khat, *known) if k is not None), default=None)

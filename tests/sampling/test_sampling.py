@@ -97,6 +97,19 @@ def test_inversion_of_a_quantile_function():
     assert same(x.ravel(), expit)
 
 
+def test_separated_modes_are_found_that_scipy_misses():
+    from scipy.stats.sampling import NumericalInversePolynomial
+
+    class Density:
+        def pdf(self, x):
+            return np.exp(-0.5 * x**2) + 3.0 * np.exp(-0.5 * (x - 30.0) ** 2)
+
+    ours = inversion(pdf=Density().pdf, size=10_000, rng=0)
+    assert abs(np.mean(ours > 15.0) - 0.75) < 0.02
+    theirs = NumericalInversePolynomial(Density(), random_state=0).rvs(10_000)
+    assert np.mean(theirs > 15.0) == 0.0  # once this fails, SciPy can replace ours
+
+
 def test_the_seed_decides():
     once, again = (inversion(cdf=ndtr, size=5, rng=np.random.default_rng(3)) for _ in range(2))
     assert_allclose(once, again, rtol=0)

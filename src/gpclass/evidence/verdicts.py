@@ -1,0 +1,70 @@
+"""The result of a check in one sentence."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gpclass.core.protocols import Array
+from gpclass.evidence.weights import EvidenceEstimate
+from gpclass.sampling.pareto import khat_limit
+
+SMALL_SHIFT = 0.05  # of a probability
+SMALL_GAP = 0.5  # of a log evidence: too little to choose a model by
+FEW = 100.0  # effective draws
+
+
+def on_approximation(
+    method: str, evidence: float | None, found: EvidenceEstimate, shifts: Array, errors: Array
+) -> str:
+    """Judge a Gaussian approximation by its correction: shifts of probabilities, and the evidence found."""
+    if not found.reliable:
+        return (
+            f"The correction itself is unreliable, as khat = {found.khat:.2f} is not below "
+            f"{khat_limit(found.n_samples):.2f}, the limit for {found.n_samples} draws: the draws of "
+            f"{method} miss part of the posterior; use annealed_evidence or MCMC instead."
+        )
+    if found.ess < FEW:
+        return (
+            f"The correction rests on {found.ess:.0f} effective draws only: raise n_samples before "
+            f"trusting it or {method}."
+        )
+    worst = int(np.argmax(np.abs(shifts)))
+    shift, noise = abs(float(shifts[worst])), float(errors[worst])
+    gap = 0.0 if evidence is None else found.value - evidence
+    missed = abs(gap) > SMALL_GAP + 2.0 * found.standard_error
+    off = f"its log evidence is too {'low' if gap > 0 else 'high'} by {abs(gap):.2g}"
+    if shift > SMALL_SHIFT:
+        if shift < 3.0 * noise:
+            return f"A probability moves by {shift:.2g} ± {noise:.2g}, which may be chance: raise n_samples."
+        also = f", and {off}" if missed else ""
+        return (
+            f"{method} is inaccurate here: a probability moves by {shift:.2g}{also}; use EP or MCMC where "
+            "that matters."
+        )
+    if missed:
+        return f"{method} gives accurate probabilities here, but {off}: do not choose models by it."
+    known = "" if evidence is None else f", and its log evidence by {abs(gap):.2g}"
+    return f"{method} is accurate here: no probability moves by more than {shift:.2g}{known}."
+
+
+def on_draws(method: str, reliable: bool, shift: Array, error: Array) -> str:
+    """Judge draws by their differences from importance sampling, of which the standard errors are given."""
+    # The largest of many differences is several standard errors by chance alone.
+    far = float((np.abs(shift) / np.maximum(error, 1e-12)).max())
+    largest = float(np.abs(shift).max())
+    if not reliable:
+        return (
+            f"Importance sampling cannot check {method} here, as its khat is too large: judge the draws by "
+            "chains_.diagnostics()."
+        )
+    if far > 5.0 and largest > SMALL_SHIFT:
+        return (
+            f"{method} and importance sampling disagree: a probability differs by {largest:.2g}, which is "
+            f"{far:.0f} standard errors; take more draws."
+        )
+    if far > 5.0:
+        return f"{method} is confirmed by importance sampling to {largest:.2g} in every probability."
+    return (
+        f"{method} is confirmed by importance sampling: no probability differs by more than {largest:.2g}, "
+        "within the noise of the two."
+    )

@@ -1,0 +1,103 @@
+"""What every sampler of the latent function is: a record of settings with three pure functions."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Generic, TypeVar
+
+import numpy as np
+
+from gpclass.core.protocols import AnySites, Array, Inference, Prior
+from gpclass.core.registry import Part
+from gpclass.posteriors.target import Target
+from gpclass.priors import NotPositiveError
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class State:
+    """The positions of all chains; samplers add what they have computed there or adapted.
+
+    Parameters
+    ----------
+    target : Target
+        The posterior that is sampled.
+    f : array of shape (chains, n), or (chains, C n) with several latent functions
+    value : array of shape (chains,)
+        Log of the posterior over the Gaussian whose coordinates the sampler uses, at f.
+    """
+
+    target: Target
+    f: Array
+    value: Array
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Info:
+    """What one step did.
+
+    Parameters
+    ----------
+    accept : array of shape (chains,)
+        Share of the proposals that were accepted; one where a sampler never rejects.
+    evaluations : array of shape (chains,)
+        Evaluations of the likelihood at all data that the step needed.
+    points : array of shape (chains, n) or None
+        For samplers that move some values at a time: whether those of each data point were moved.
+    """
+
+    accept: Array
+    evaluations: Array
+    points: Array | None = None
+
+
+S = TypeVar("S", bound=State)
+
+
+class Sampler(Part, Generic[S]):
+    """Base class of the samplers of f; a subclass is registered under its name in lower case."""
+
+    __slots__ = ()
+    kind = "sampler"
+
+    whiten: Inference | None  # the approximation whose coordinates are used; None for those of the prior
+
+    @property
+    def jitter(self) -> float:
+        """What the sampler needs added to the diagonal of K, relative to its mean."""
+        return 0.0
+
+    @abstractmethod
+    def init(self, target: Target, f: Array) -> S:
+        """Return the state of chains at the rows of f."""
+
+    @abstractmethod
+    def step(self, rng: np.random.Generator, state: S) -> tuple[S, Info]:
+        """Move every chain once."""
+
+    def adapt(self, state: S, infos: Sequence[Info], progress: float) -> S:
+        """Return a better tuned state during the warm-up, in which ``progress`` goes from 0 to 1."""
+        return state
+
+
+def whitened(
+    target: Target, method: Inference | None, prior: Prior, *, init: AnySites | None = None
+) -> Target:
+    """Return the target with the Gaussian that a method finds, or as it is if the method is None or fails.
+
+    Chains in the coordinates of the prior sample the same posterior, only more slowly; ``note`` says so.
+    """
+    if method is None:
+        return target
+    name = type(method).__name__
+    try:
+        result = method(prior, target.likelihood, target.y, weight=target.weight, init=init)
+        if result.info.converged:
+            return target.with_sites(result.sites)
+        reason = f"{name} did not converge: its residual is {result.info.residual:.2g}"
+    except NotPositiveError:
+        raise  # a fault of the kernel, not of the approximation
+    except (TypeError, ValueError, np.linalg.LinAlgError) as error:
+        reason = f"{name} does not apply: {str(error).rstrip('.')}"
+    return replace(target, note=f"The chains use the coordinates of the prior, as {reason}.")
