@@ -109,7 +109,7 @@ def test_joint_simulation(name: str) -> None:
     sampler = FIXED[name]
     z = joint_simulation(
         lambda label, f: sampler.init(cached_target(label, sampler.whiten), f),
-        sampler.step, KERNEL, X3, n_chains=400, n_sweeps=100,
+        sampler.step, KERNEL, X3, n_chains=300, n_sweeps=60,
     )  # fmt: skip
     assert np.abs(z).max() < 4.0
 
@@ -122,7 +122,7 @@ def test_joint_simulation_in_standardised_coordinates() -> None:
         tuning = hamiltonian.Tuning(0.8, shift, scale)
         return hamiltonian._enter(cached_target(label, sampler.whiten), f, tuning)
 
-    z = joint_simulation(make_state, sampler.step, KERNEL, X3, n_chains=400, n_sweeps=100)
+    z = joint_simulation(make_state, sampler.step, KERNEL, X3, n_chains=300, n_sweeps=60)
     assert np.abs(z).max() < 4.0
 
 
@@ -192,7 +192,7 @@ CALIBRATED = {
 @pytest.mark.parametrize("name", CALIBRATED)
 def test_calibration(name: str) -> None:
     sampler, thin = CALIBRATED[name]
-    found = ranks(sampler, 240, 15, thin)
+    found = ranks(sampler, 160, 15, thin)
     assert min(uniformity(rank, 15) for rank in found.T) > 1e-3
 
 
@@ -222,7 +222,7 @@ SAMPLERS = {
 def test_moments_are_exact(likelihood: Any, weight: np.ndarray, name: str) -> None:
     sampler, y = SAMPLERS[name], np.array([1.0, 1.0, -1.0])
     target = fitted(likelihood, X3, KERNEL, y, sampler.whiten, weight)
-    chains = sample(target, sampler, n_chains=50, n_draws=300, n_warmup=200, rng=1)
+    chains = sample(target, sampler, n_chains=50, n_draws=200, n_warmup=120, rng=1)
     first, second = posterior_moments(likelihood, KERNEL(X3), y, weight)
     assert distance(chains.f, first) < 4.0
     pairs = chains.f[..., :, None] * chains.f[..., None, :]
@@ -275,7 +275,7 @@ def test_two_classes_are_one_difference(name: str) -> None:
     # f₁ - f₀ has the prior 2K and a logit likelihood; f₁ + f₀ has the prior 2K and no data, independently.
     K, y, weight = KERNEL(X3), np.array([1.0, 0.0, 1.0]), np.array([1.0, 2.0, 0.5])
     target = make_target(Softmax(), K, y, weight=weight, n_latents=2)
-    chains = sample(target, PRIOR_ONLY[name], n_chains=50, n_draws=500, n_warmup=200, rng=2)
+    chains = sample(target, PRIOR_ONLY[name], n_chains=50, n_draws=250, n_warmup=120, rng=2)
     assert chains.f.shape == (50, 500, 3, 2)
     mean, second = posterior_moments(Logit(), 2.0 * K, 2.0 * y - 1.0, weight)
     truth = 0.5 * np.stack([-mean, mean], axis=-1)
@@ -293,7 +293,7 @@ def test_three_classes_against_importance_sampling(name: str) -> None:
     truth = np.tensordot(w, draws, axes=(0, 0)).T
     error = np.sqrt(np.tensordot(w**2, (draws.swapaxes(-1, -2) - truth) ** 2, axes=(0, 0)))
     target = make_target(Softmax(), K, y, n_latents=3)
-    chains = sample(target, PRIOR_ONLY[name], n_chains=50, n_draws=300, n_warmup=200, rng=3)
+    chains = sample(target, PRIOR_ONLY[name], n_chains=50, n_draws=250, n_warmup=120, rng=3)
     d = chains.diagnostics()
     assert d.rhat.shape == (2, 3)
     assert d.ess_bulk.min() > 400
@@ -313,7 +313,7 @@ def test_copies_of_points_are_weights(name: str) -> None:
         with pytest.raises(ValueError, match="rank 3 for 6 data"):
             sampler.init(target, np.zeros((1, 6)))
         sampler = replace(sampler, block_size=4)
-    chains = sample(target, sampler, n_chains=50, n_draws=300, n_warmup=200, rng=4)
+    chains = sample(target, sampler, n_chains=50, n_draws=250, n_warmup=120, rng=4)
     assert chains.jitter == pytest.approx(6e-8 if isinstance(sampler, BlockMetropolis) else 0.0)
     np.testing.assert_allclose(chains.f[..., ::2], chains.f[..., 1::2], atol=1e-2 if chains.jitter else 1e-7)
     first, second = posterior_moments(Logit(), KERNEL(X3), y, np.full(3, 2.0))
@@ -327,7 +327,7 @@ def test_huge_length_scale(name: str) -> None:
     sampler, y = SAMPLERS[name], np.array([1.0, 1.0, -1.0, 1.0, 1.0, 1.0])
     X, kernel = np.arange(6.0)[:, None], 4.0 * RBF(1e6)
     target = fitted(Logit(), X, kernel, y, sampler.whiten)
-    chains = sample(target, sampler, n_chains=40, n_draws=300, n_warmup=200, rng=5)
+    chains = sample(target, sampler, n_chains=40, n_draws=200, n_warmup=120, rng=5)
     assert np.isfinite(chains.f).all()
     line = np.linspace(-16.0, 16.0, 4001)
     mass = np.exp(5.0 * log_expit(line) + log_expit(-line) - line**2 / 8.0)

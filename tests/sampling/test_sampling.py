@@ -189,12 +189,12 @@ def test_labels_follow_their_rows():
         (lambda: inversion_discrete([0.5, np.nan]), "pmf has nan"),
         (lambda: inversion_discrete([[0.5, 0.5]]), r"shape \(1, 2\)"),
         (lambda: inversion_discrete([0.5, 0.5], [1, 2, 3]), "a probability for each value"),
-        (lambda: inversion_discrete(np.exp), "values must say"),
+        (lambda: inversion_discrete(np.exp), "values must be given"),
         (lambda: draw_labels(np.array([0.5, 0.5])), r"shape \(2,\)"),
         (lambda: draw_labels(np.array([[0.5, 0.5], [0.0, 0.0]])), "Row 1 of P sums to 0"),
         (lambda: draw_labels(np.array([[0.5, 0.5], [np.inf, 0.0]])), "Row 1 of P has inf"),
         (lambda: draw_labels(np.eye(2), 0), "n_samples=0 is not possible"),
-        (lambda: draw_labels(np.eye(2), classes=[1]), "a name a column"),
+        (lambda: draw_labels(np.eye(2), classes=[1]), "one name per column"),
     ],
 )
 def test_discrete_inversion_refuses(call, message):
@@ -416,7 +416,7 @@ class Liar:
         (lambda: importance_estimate(np.ones(2), np.full(2, 900.0), normalised=True), "log weight is 900"),
         (lambda: importance_estimate(np.ones(2), np.full(2, -900.0), normalised=True), "log weight is -900"),
         (lambda: importance(np.square, np.square, stats.norm(), 2.5), "n_samples=2.5"),
-        (lambda: importance(np.square, np.square, Liar(), 10), "a draw of its own"),
+        (lambda: importance(np.square, np.square, Liar(), 10), "one of its own draws"),
     ],
 )
 def test_importance_refuses(call, message):
