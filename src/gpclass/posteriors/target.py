@@ -199,8 +199,8 @@ def make_target(
     >>> from gpclass.posteriors.target import make_target
     >>> flat = Sites(np.zeros((1, 3)), np.zeros((1, 3)))
     >>> target = make_target(Softmax(), np.eye(1), np.eye(1, 3), flat)
-    >>> target.rank, round(target.remainder(np.zeros((1, 3)))[0], 3)
-    (3, -1.099)
+    >>> target.rank, target.remainder(np.zeros((1, 3))).round(3)
+    (3, array([-1.099]))
     """
     K, y, w, shape = checked(K, y, weight, n_latents)
     if sites is not None and np.shape(sites.nu) != shape:
