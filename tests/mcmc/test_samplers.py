@@ -276,7 +276,7 @@ def test_two_classes_are_one_difference(name: str) -> None:
     K, y, weight = KERNEL(X3), np.array([1.0, 0.0, 1.0]), np.array([1.0, 2.0, 0.5])
     target = make_target(Softmax(), K, y, weight=weight, n_latents=2)
     chains = sample(target, PRIOR_ONLY[name], n_chains=50, n_draws=250, n_warmup=120, rng=2)
-    assert chains.f.shape == (50, 500, 3, 2)
+    assert chains.f.shape == (50, 250, 3, 2)
     mean, second = posterior_moments(Logit(), 2.0 * K, 2.0 * y - 1.0, weight)
     truth = 0.5 * np.stack([-mean, mean], axis=-1)
     assert distance(chains.f, truth) < 4.0
