@@ -385,7 +385,7 @@ def test_check_approximation_with_a_kernel_for_each_class():
 
 
 def test_check_approximation_refuses_what_is_too_large(monkeypatch):
-    monkeypatch.setattr("gpclass.evidence.joint.MOST_VALUES", 30)
+    monkeypatch.setattr("gpclass.evidence.importance.MOST_VALUES", 30)
     X, y = three_classes(11)
     with pytest.raises(ValueError, match="11 rows of 3 classes have 33 latent values"):
         fitted(X, y, Laplace(), "softmax").check_approximation()
