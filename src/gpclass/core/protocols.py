@@ -55,10 +55,6 @@ class Sites:
         """Return the precision between the latent values c and d of each data point."""
         return self.tau[:, c] * float(c == d)
 
-    def times(self, v: Array) -> Array:
-        """Return T v, T = diag(tau) being the precision of the sites."""
-        return self.tau * v
-
 
 @stored
 @dataclass(frozen=True, slots=True, eq=False)
@@ -96,9 +92,6 @@ class CoupledSites:
         """Return the precision between the latent values c and d of each data point."""
         out: Array = self.a[:, c] * (float(c == d) - self.a[:, d] / self.a.sum(axis=1))
         return out
-
-
-AnySites = Sites | CoupledSites
 
 
 AnySites = Sites | CoupledSites

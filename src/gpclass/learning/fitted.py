@@ -214,6 +214,8 @@ class FittedModel:
         if self.chains is not None:
             if self.chains.interrupted:
                 yield f"Sampling was interrupted: the {self.chains.n_draws} draws so far of each chain are kept."
+            if self.chains.note:
+                yield self.chains.note
             if sentence := self.chains.complaint():
                 yield sentence
 
