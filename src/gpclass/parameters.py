@@ -101,7 +101,7 @@ def resolve(
         found, settings = case("all", likelihood), None
     why = refusal(found)
     if why is not None:
-        raise ValueError(f"{why[0].upper()}{why[1:]}.")
+        raise ValueError(f"{why}.")
     return found, likelihood, (settings or Inducing()) if passes else settings
 
 
