@@ -66,15 +66,15 @@ class MultiProbit(ClassLikelihood):
             here = np.nonzero(y[..., c] > 0.0)
             if here[0].size == 0:
                 continue
-            y, fc = y[..., c][here], f[here]
+            w, fc = y[..., c][here], f[here]
             others = np.arange(f.shape[-1]) != c
             with quiet():
                 log_p, rho = orthant.log_all(fc[:, c, None] - fc[:, others], slopes)
-            value[here] += y * log_p
+            value[here] += w * log_p
             if slopes:
                 part = np.empty_like(fc)
-                part[:, others] = -y[:, None] * rho
-                part[:, c] = y * rho.sum(axis=1)
+                part[:, others] = -w[:, None] * rho
+                part[:, c] = w * rho.sum(axis=1)
                 slope[here] += part
         return value, slope
 
