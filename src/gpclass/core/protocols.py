@@ -170,7 +170,9 @@ class Result:
     """What inference at one theta gives.
 
     ``adjoint`` and ``likelihood_gradient`` (with respect to the likelihood's own theta) are functions, because a
-    caller that only wants the evidence should not pay for the gradient.
+    caller that only wants the evidence should not pay for the gradient. ``stationary`` is False where a precision
+    was cut off at zero, because log p(y|f) is not concave: EP and VI are then not stationary in their sites, and
+    those gradients are not exact.
     """
 
     sites: AnySites
@@ -179,6 +181,7 @@ class Result:
     adjoint: Callable[[], Adjoint]
     info: Info
     likelihood_gradient: Callable[[], Array]
+    stationary: bool = True
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -99,6 +99,7 @@ class EP(Method):
             lambda: Adjoint(alpha=q.alpha, conditioned=q),
             end.info,
             lambda: terms.likelihood_gradient(q),
+            end.stationary,
         )
 
 

@@ -17,6 +17,7 @@ from gpclass.core.protocols import Array, Conditioned, Info, Prior, Sites
 from gpclass.inference.newton import Curve, LocalTerms, Mode, find_mode, first_point
 
 MODE_STEPS = 100
+CUT_OFF = 1e-8  # positive curvature times variance: less is rounding
 
 
 class VarianceTerms(LocalTerms, Protocol):
@@ -47,6 +48,7 @@ class FixedPoint:
     conditioned: Conditioned
     evidence: float
     info: Info
+    stationary: bool  # whether no precision was cut off at zero
 
 
 def iterate(
@@ -67,12 +69,13 @@ def iterate(
         proposed = terms.variance(q)
         residual = _disagreement(mode, terms.curve(proposed), q)
         info = Info(residual <= tol, n_iter, residual)
-        ended = FixedPoint(replace(sites, variance=variance), q, terms.evidence(q), info)
+        concave = not (mode.curvature > CUT_OFF / q.var()).any()
+        ended = FixedPoint(replace(sites, variance=variance), q, terms.evidence(q), info, concave)
         if residual <= tol:
             return ended
         # A mean found to a decrement of ``inner`` costs the evidence half its square, which is not a fall.
         fell = ended.evidence < best - inner**2 - 1e-9 * abs(best)
-        if terms.ascending and fell and mixing.can_retreat():
+        if terms.ascending and concave and fell and mixing.can_retreat():
             variance = mixing.retreat(variance)
             continue
         best = ended.evidence

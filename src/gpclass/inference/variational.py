@@ -83,6 +83,7 @@ class VI(Method):
                 lambda: Adjoint(alpha=q.alpha, conditioned=q),
                 end.info,
                 lambda: terms.likelihood_gradient(q),
+                end.stationary,
             )
         w = np.ones(prior.shape) if weight is None else weight
         if len(likelihood.theta):

@@ -22,6 +22,7 @@ from gpclass.likelihoods import MultiProbit, Probit
 from gpclass.priors import ClassPrior, DensePrior, InducingPrior, MarginPrior
 from gpclass.validation import take
 
+DIFFERENCE = 1e-3  # step in theta of a gradient by differences
 PILOT_FROM = 500  # rows from which hyperparameters are first sought on a subset
 
 
@@ -149,11 +150,25 @@ class SiteObjective:
         self._prior = problem.prior() if self._prior is None else self._prior.at(problem.kernel.theta)
         result = problem.infer(self._prior, warm)
         slope = None
-        if gradient:
+        if gradient and result.stationary:
             slope = self._prior.pullback(result.adjoint())
             if len(theta) > len(slope):
                 slope = np.concatenate([slope, result.likelihood_gradient()])
+        elif gradient:
+            slope = self._differences(theta, result.sites)
         return Evaluation(result.evidence, slope, result.sites, result.info)
+
+    def _differences(self, theta: Array, sites: AnySites) -> Array:
+        """Return the gradient by central differences of the evidence, where EP or VI has no exact one.
+
+        That is so for likelihoods that are not log-concave, whose negative site precisions are set to zero.
+        """
+        steps = DIFFERENCE * np.eye(len(theta))
+        ends = [
+            [self.evaluate(theta + sign * e, sites, gradient=False).evidence for sign in (1.0, -1.0)]
+            for e in steps
+        ]
+        return np.array([(up - down) / (2.0 * DIFFERENCE) for up, down in ends])
 
 
 # --------------------------------------------------------------------- several classes

@@ -1,4 +1,4 @@
-"""Labels that are wrong with a certain rate: p(y|f) = rate + (1 - 2 rate) p_inner(y|f)."""
+"""Labels that are flipped with a certain rate: p(y|f) = rate + (1 - 2 rate) p_inner(y|f)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from gpclass.core.protocols import Array
+from gpclass.core.protocols import Array, Tilted
 from gpclass.core.registry import parts
 from gpclass.likelihoods.base import BinaryLikelihood
 from gpclass.likelihoods.probit import Probit
@@ -14,7 +14,7 @@ from gpclass.likelihoods.probit import Probit
 
 @dataclass(frozen=True, slots=True)
 class LabelNoise(BinaryLikelihood):
-    """The labels of another ``likelihood``, flipped with a ``rate`` that is learned or "fixed".
+    """The labels of another likelihood, flipped with a rate that is learned within bounds or "fixed".
 
     >>> LabelNoise("logit", rate=0.1).link(np.array([-20.0, 0.0, 20.0])).round(3)
     array([0.1, 0.5, 0.9])
@@ -30,31 +30,33 @@ class LabelNoise(BinaryLikelihood):
             raise ValueError(f"The rate of label noise is {self.rate!r}: give a number between 0 and 0.5.")
 
     @property
-    def inner(self) -> BinaryLikelihood:
-        """Return the likelihood of the labels before the flips."""
+    def _inner(self) -> BinaryLikelihood:
         given = self.likelihood
-        return parts("likelihood")[given]() if isinstance(given, str) else given
+        found: BinaryLikelihood = parts("likelihood")[given]() if isinstance(given, str) else given
+        return found
 
-    def log_prob(self, y: Array, f: Array) -> Array:
-        """Return log p(y|f)."""
-        right = np.log1p(-2.0 * self.rate) + self.inner.log_prob(y, f)
-        return np.asarray(np.logaddexp(np.log(self.rate), right))
+    def _mixed(self, log_inner: Array) -> Array:
+        return np.logaddexp(np.log(self.rate), np.log1p(-2.0 * self.rate) + log_inner)
+
+    def log_prob(self, y: Array, f: Array) -> Array:  # noqa: D102
+        return self._mixed(self._inner.log_prob(y, f))
+
+    def tilted(self, y: Array, mean: Array, var: Array, power: Array | float = 1.0) -> Tilted:  # noqa: D102
+        if np.any(np.asarray(power) != 1.0):
+            return BinaryLikelihood.tilted(self, y, mean, var, power)
+        t = self._inner.tilted(y, mean, var)
+        Z = self._mixed(t.log_mass)
+        share = -np.expm1(np.log(self.rate) - Z)  # of the mass that is not noise
+        curvature = share * (t.curvature - (1.0 - share) * t.slope**2)
+        return Tilted(Z, share * t.slope, curvature, 1.0 - var * curvature)
 
     @property
-    def probit_scale(self) -> float:
-        """Return that of the likelihood without flips, which do not change averages otherwise."""
-        return self.inner.probit_scale
-
-    @property
-    def theta(self) -> Array:
-        """Return the logarithm of the rate, unless it is fixed."""
+    def theta(self) -> Array:  # noqa: D102
         return np.log([self.rate][: len(self.bounds)])
 
     @property
-    def bounds(self) -> Array:
-        """Return the bounds of theta."""
+    def bounds(self) -> Array:  # noqa: D102
         return np.zeros((0, 2)) if isinstance(self.rate_bounds, str) else np.log([self.rate_bounds])
 
-    def with_theta(self, theta: Array) -> LabelNoise:
-        """Return the likelihood with another rate."""
+    def with_theta(self, theta: Array) -> LabelNoise:  # noqa: D102
         return replace(self, rate=float(np.exp(theta[0]))) if len(theta) else self

@@ -140,11 +140,10 @@ def expectations(
     """Return Σ w E[l], and w E[l'] and -w E[l''] of shape (n, C); label weights have the rows' weights in them."""
     if mean.shape[1] > 1:
         e = likelihood.expected(y, mean, var)
-        return float(e.value.sum()), e.slope, np.maximum(-e.curvature, 0.0)
+        return float(e.value.sum()), e.slope, -e.curvature
     e = likelihood.expected(y, mean[:, 0], var[:, 0])
     scale = np.ones(len(y)) if w is None else w
-    h = np.maximum(-scale * e.curvature, 0.0)
-    return float(scale @ e.value), (scale * e.slope)[:, None], h[:, None]
+    return float(scale @ e.value), (scale * e.slope)[:, None], (-scale * e.curvature)[:, None]
 
 
 def times_lower_transposed(A: Array, T: Array) -> Array:
@@ -167,7 +166,10 @@ def _products(A: Array, V: Array) -> Array:
 
 
 def _weighted_gram(A: Array, h: Array) -> Array:
-    """Return the lower triangle of Aᵀ diag(h) A, in double."""
+    """Return the lower triangle of Aᵀ diag(h) A, in double; h is negative where log p(y|f) is not concave."""
+    if (h < 0.0).any():
+        below = np.flatnonzero(h < 0.0)
+        return _weighted_gram(A, np.maximum(h, 0.0)) - _weighted_gram(A[below], -h[below])
     S = A * np.sqrt(h).astype(A.dtype)[:, None]
     syrk = blas.ssyrk if A.dtype == np.float32 else blas.dsyrk
     # Of the transpose in Fortran's order the upper triangle is ours below.
