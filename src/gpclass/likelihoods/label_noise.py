@@ -36,7 +36,8 @@ class LabelNoise(BinaryLikelihood):
         return found
 
     def _mixed(self, log_inner: Array) -> Array:
-        return np.logaddexp(np.log(self.rate), np.log1p(-2.0 * self.rate) + log_inner)
+        out: Array = np.logaddexp(np.log(self.rate), np.log1p(-2.0 * self.rate) + log_inner)
+        return out
 
     def log_prob(self, y: Array, f: Array) -> Array:  # noqa: D102
         return self._mixed(self._inner.log_prob(y, f))
