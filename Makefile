@@ -22,7 +22,7 @@ PYTEST := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 MPLBACKEND=
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
-demo: $(READY) ## run the demonstration
+demo: $(READY) ## run the demonstration: a table, and the figure build/demo.png
 	$(PY) examples/demo.py
 
 test: lint typecheck ## lint, check formatting and types, run tests and doctests
@@ -47,6 +47,7 @@ bench: $(READY) ## run the benchmarks
 
 docs: $(DOCS_READY) ## make its pictures and build the documentation; a warning is an error
 	$(PY) examples/gallery.py
+	$(PY) examples/demo.py docs/images/demo.png
 	$(PY) -m sphinx -W --keep-going -q -b html docs docs/_build/html
 	@echo "The documentation is at docs/_build/html/index.html."
 

@@ -1,12 +1,13 @@
 """Which rows are worth a label: rows chosen by their scores against rows taken at random.
 
-A pool of unlabelled rows, of which ten are labelled at first; every further label goes to the row that scores
-best, and the kernel is learned again after every fifth. Prints the log loss on rows held out, averaged over
-eight runs, and writes docs/images/active_learning.png.
+Ten rows of a pool are labelled at first; every further label goes to the row with the best score, and the
+kernel is learned again after every fifth label. Prints the log loss on test rows, averaged over eight runs,
+and writes a figure: build/active_learning.png, or the path given as an argument.
 """
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -22,13 +23,13 @@ from gpclass import GaussianProcessClassifier, active
 from gpclass.kernels import RBF
 from gpclass.plotting.style import bare, style
 
-FIGURE = Path(__file__).parents[1] / "docs" / "images" / "active_learning.png"
+FIGURE = Path(__file__).parents[1] / "build" / "active_learning.png"
 N_START, N_LABELS, EVERY = 10, 60, 5
 Chooser = Callable[[Any, np.ndarray, np.random.Generator], int]
 
 
 def problem(seed: int) -> tuple[np.ndarray, ...]:
-    """Return a pool and rows held out, with their labels."""
+    """Return a pool and test rows, with their labels."""
     X, y = load_breast_cancer(return_X_y=True)
     X = (X - X.mean(axis=0)) / X.std(axis=0)
     return train_test_split(X, y, test_size=0.5, random_state=seed, stratify=y)
@@ -47,13 +48,13 @@ CHOICES: dict[str, Chooser] = {
 
 
 def classifier(kernel: Any, optimizer: Any) -> Any:
-    # With few labels the evidence knows little of the scale of f: priors keep it from running off.
+    # Few labels hardly determine the scale of f: priors keep it from diverging.
     priors = {"constant_value": lognorm(1.0, scale=10.0), "length_scale": lognorm(0.5, scale=6.0)}
     return GaussianProcessClassifier(kernel, optimizer=optimizer, hyperprior=priors)
 
 
 def run(choose: Chooser, seed: int, n_labels: int = N_LABELS) -> np.ndarray:
-    """Return the log loss on the rows held out after each label."""
+    """Return the log loss on the test rows after each label."""
     pool, test, y, y_test = problem(seed)
     rng = np.random.default_rng(seed)
     labelled = [*rng.permutation(np.flatnonzero(y == 0))[: N_START // 2]]
@@ -81,7 +82,7 @@ def table(curves: dict[str, np.ndarray]) -> None:
         )
 
 
-def picture(curves: dict[str, np.ndarray], path: Path = FIGURE) -> None:
+def picture(curves: dict[str, np.ndarray], path: Path) -> None:
     mpl.use("Agg")
     import matplotlib.pyplot as plt
 
@@ -93,7 +94,7 @@ def picture(curves: dict[str, np.ndarray], path: Path = FIGURE) -> None:
         axis.fill_between(x, mean - error, mean + error, color=colour, alpha=0.15, linewidth=0)
         options = {"color": colour, "marker": marker, "linestyle": line, "markevery": (i, 6)}
         axis.plot(x, mean, label=name, markersize=5, **options)
-    axis.set(xlabel="labels", ylabel="log loss on rows held out", yscale="log")
+    axis.set(xlabel="labels", ylabel="log loss on test rows", yscale="log")
     axis.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
     axis.yaxis.set_minor_formatter(lambda value, _: f"{value:g}" if str(value)[-1] in "2468" else "")
     bare(axis)
@@ -103,13 +104,13 @@ def picture(curves: dict[str, np.ndarray], path: Path = FIGURE) -> None:
     plt.close(figure)
 
 
-def main(n_runs: int = 8) -> None:
+def main(path: Path = FIGURE, n_runs: int = 8) -> None:
     warnings.filterwarnings("ignore", message="The optimal value found")
     curves = {name: np.array([run(choose, s) for s in range(n_runs)]) for name, choose in CHOICES.items()}
     table(curves)
-    picture(curves)
-    print(f"\nfigure: {FIGURE}")
+    picture(curves, path)
+    print(f"\nfigure: {path}")
 
 
 if __name__ == "__main__":
-    main()
+    main(*map(Path, sys.argv[1:2]))

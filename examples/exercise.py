@@ -2,18 +2,18 @@
 
 The kernel is exp(-0.005 (x - z)²), its hyperparameters are fixed, and the posterior of the latent function is
 approximated (Laplace, EP, VI) and sampled: by Metropolis steps on blocks of latent values, proposed from
-their conditional prior, and by Hamiltonian Monte Carlo. Prints two tables and writes the figure
-docs/images/exercise.png.
+their conditional prior, and by Hamiltonian Monte Carlo. Prints two tables and writes a figure:
+build/exercise.png, or the path given as an argument.
 """
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
 import numpy as np
-from scipy.special import logit
 from scipy.stats import norm
 
 from gpclass import GaussianProcessClassifier
@@ -21,9 +21,10 @@ from gpclass.datasets import Split, interval
 from gpclass.kernels import RBF
 from gpclass.likelihoods import Logit
 from gpclass.mcmc import HMC, MCMC, BlockMetropolis, Chains, sample
+from gpclass.plotting import LatentDisplay
 from gpclass.posteriors.target import make_target
 
-FIGURE = Path(__file__).parents[1] / "docs" / "images" / "exercise.png"
+FIGURE = Path(__file__).parents[1] / "build" / "exercise.png"
 METHODS = {
     "Laplace": "laplace",
     "EP": "ep",
@@ -31,12 +32,10 @@ METHODS = {
     "Metropolis": MCMC(BlockMetropolis(), thin=5),
     "HMC": MCMC(HMC()),
 }
-# Told apart by every kind of colour vision.
 COLOURS = dict(zip(METHODS, ("#0072B2", "#D55E00", "#009E73", "#E69F00", "#CC79A7"), strict=True))
 BLOCKS = {"1": ("#56B4E9", "v"), "4": ("#0072B2", "s"), "adapted": ("#E69F00", "o"), "20": ("0.25", "D")}
 WATCHED = 33.0  # the training input whose latent value is traced
-GREY, REGION = "0.45", "0.93"
-GRID = np.arange(100.0)[:, None]
+REGION = "0.93"
 
 
 # ------------------------------------------------------------------------------- the models
@@ -71,7 +70,7 @@ def log_loss(clf: Any, split: Split) -> float:
 
 
 def verdict(chains: Chains) -> str:
-    """Return what a sampler accepted, and what its draws are worth."""
+    """Return the acceptance rates of a sampler, the effective number of its draws, and R-hat."""
     numbers = chains.diagnostics()
     rates = chains.accept.mean(axis=1) if chains.accept_points is None else chains.accept_points
     return (
@@ -111,9 +110,8 @@ def picture(split: Split, fitted: dict[str, Any], blocks: dict[str, Chains], pat
             draw(column, split, clf, COLOURS[name])
             column[0].set_title(name, loc="left", fontsize=10, fontweight="bold")
             column[0].set_title(f"log loss {log_loss(clf, split):.3f}", loc="right", fontsize=8)
-        axes[0, 0].set_ylabel("latent function $f(x)$")
-        axes[1, 0].set_ylabel(r"probability $p(y = 1 \mid x)$")
-        axes[1, 0].set(yticks=[0.0, 0.5, 1.0], ylim=(-0.07, 1.07), xlim=(-1, 100))
+        for axis in axes[:, 1:].ravel():
+            axis.set_ylabel("")
         left, middle, right = lower.subfigures(1, 3, width_ratios=[1.15, 1.35, 1.0])
         draw_rates(left.subplots(), split, blocks)
         watched = int(np.argmin(np.abs(split.X[:, 0] - WATCHED)))
@@ -123,7 +121,7 @@ def picture(split: Split, fitted: dict[str, Any], blocks: dict[str, Chains], pat
             "HMC": (fitted["HMC"].chains_, COLOURS["HMC"]),
         }
         draw_traces(middle.subplots(len(traces), 1, sharex=True, sharey=True), traces, watched)
-        draw_density(right.subplots(), fitted, split.X[watched])
+        draw_density(right.subplots(), fitted, split.X, watched)
         path.parent.mkdir(parents=True, exist_ok=True)
         figure.savefig(path, dpi=125)
         plt.close(figure)
@@ -131,24 +129,10 @@ def picture(split: Split, fitted: dict[str, Any], blocks: dict[str, Chains], pat
 
 def draw(column: Any, split: Split, clf: Any, colour: str) -> None:
     """Draw mean and 95 % band of the latent function, and of the probability below."""
-    top, bottom = column
-    low, high = clf.predict_interval(GRID, level=0.95)
-    parts = (
-        (top, clf.predict_latent(GRID), (logit(low), logit(high)), 0.0),  # quantiles go through the link
-        (bottom, clf.predict_proba(GRID)[:, 1], (low, high), 0.5),
-    )
-    for axis, middle, band, level in parts:
+    options = {"eps": 0.02, "legend": False, "color": colour}
+    LatentDisplay.from_estimator(clf, split.X, split.y, ax=column, **options)
+    for axis in column:
         axis.axvspan(25.5, 59.5, color=REGION, linewidth=0, zorder=0)
-        axis.axhline(level, color=GREY, linewidth=0.6, linestyle=(0, (4, 3)), zorder=1)
-        axis.fill_between(GRID[:, 0], *band, color=colour, alpha=0.22, linewidth=0, zorder=2)
-        for end in band:
-            axis.plot(GRID[:, 0], end, color=colour, alpha=0.6, linewidth=0.6, zorder=2)
-        axis.plot(GRID[:, 0], middle, color=colour, linewidth=1.8, zorder=3)
-    for label, face in ((0, "white"), (1, "black")):
-        x = split.X[split.y == label, 0]
-        dots = {"s": 13, "color": face, "edgecolor": "black", "linewidth": 0.8, "zorder": 4}
-        bottom.scatter(x, np.full(len(x), label), **dots)
-    bottom.set_xlabel("$x$")
 
 
 def draw_rates(axis: Any, split: Split, blocks: dict[str, Chains]) -> None:
@@ -172,11 +156,10 @@ def draw_traces(axes: Any, traces: dict[str, tuple[Chains, str]], watched: int) 
     axes[-1].set(xlabel="draw", xlim=(0, 500))
 
 
-def draw_density(axis: Any, fitted: dict[str, Any], x: Any) -> None:
-    """Draw what each method knows of one latent value."""
-    f = np.linspace(-4.0, 2.5, 300)
-    chains = fitted["HMC"].chains_
-    draws = chains.flat()[:, fitted["HMC"].base_estimator_.problem.X[:, 0] == x[0]].ravel()
+def draw_density(axis: Any, fitted: dict[str, Any], X: Any, watched: int) -> None:
+    """Draw the posterior of one latent value by each method."""
+    x, f = X[watched], np.linspace(-4.0, 2.5, 300)
+    draws = fitted["HMC"].chains_.flat()[:, watched]
     axis.hist(draws, bins=40, density=True, color=COLOURS["HMC"], alpha=0.35, label="HMC")
     for name, line in (("Laplace", "-"), ("EP", "--"), ("VI", "-.")):
         mean, std = fitted[name].predict_latent(x[None], return_std=True)
@@ -195,4 +178,4 @@ def main(path: Path = FIGURE) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(*map(Path, sys.argv[1:2]))

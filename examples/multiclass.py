@@ -1,11 +1,13 @@
-"""Three classes in the plane: regions of the joint model, and where its probabilities are uncertain.
+"""Three classes in the plane: the regions of the joint model, and the uncertainty of its probabilities.
 
 Three noisy arms of a spiral, learned jointly with the multinomial probit. Prints evidence and scores of the
-joint model beside those of one class against the rest, and writes docs/images/multiclass.png.
+joint model beside those of one class against the rest, and writes a figure: build/multiclass.png, or the path
+given as an argument.
 """
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,15 +16,14 @@ import numpy as np
 
 from gpclass import GaussianProcessClassifier
 from gpclass.kernels import RBF
+from gpclass.plotting import PredictiveContourDisplay
+from gpclass.plotting.style import SEQUENTIAL, colour_bar, scatter_classes
 
-FIGURE = Path(__file__).parents[1] / "docs" / "images" / "multiclass.png"
-# Told apart by every kind of colour vision.
-COLOURS, MARKERS = ("#0072B2", "#D55E00", "#009E73"), ("o", "s", "^")
-LIMIT = 2.6
+FIGURE = Path(__file__).parents[1] / "build" / "multiclass.png"
 
 
 def spiral(n: int = 150, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Return rows of three arms that wind about the origin, and the arm of each."""
+    """Return rows of three arms that wind around the origin, and the arm of each."""
     rng = np.random.default_rng(seed)
     arm, radius = np.arange(n) % 3, rng.uniform(0.2, 2.1, size=n)
     angle = 1.2 * radius + 2.0 * np.pi * arm / 3.0
@@ -48,50 +49,32 @@ def report(fitted: dict[str, Any], test: tuple[np.ndarray, np.ndarray]) -> None:
     print(fitted["joint"].check_approximation(1000, random_state=0))
 
 
-def draw(clf: Any, X: np.ndarray, y: np.ndarray, path: Path = FIGURE) -> None:
-    """Draw the class probabilities as mixed colours, and the width of their widest interval."""
+def draw(clf: Any, X: np.ndarray, y: np.ndarray, path: Path) -> None:
+    """Draw the class probabilities, and the width of the widest of their credible intervals."""
     mpl.use("Agg")
     import matplotlib.pyplot as plt
-    from matplotlib.colors import to_rgb
 
-    side = np.linspace(-LIMIT, LIMIT, 121)
-    grid = np.stack(np.meshgrid(side, side), axis=-1).reshape(-1, 2)
-    p = clf.predict_proba(grid)
-    coarse = np.stack(np.meshgrid(side[::4], side[::4]), axis=-1)
-    low, high = clf.predict_interval(coarse.reshape(-1, 2), level=0.9)
-    width = (high - low).max(axis=1).reshape(coarse.shape[:2])
-    shape = (len(side), len(side))
-    colours = np.array([to_rgb(colour) for colour in COLOURS])
     figure, (left, right) = plt.subplots(1, 2, figsize=(10.0, 4.6), layout="constrained")
-    box = {"extent": (-LIMIT, LIMIT) * 2, "origin": "lower", "interpolation": "bilinear"}
-    mixed, entropy = p @ colours, -(p * np.log(p)).sum(axis=1, keepdims=True) / np.log(3.0)
-    left.imshow((mixed + 0.8 * entropy * (1.0 - mixed)).reshape(*shape, 3), **box)
-    for c in range(3):
-        margin = p[:, c] - np.delete(p, c, axis=1).max(axis=1)
-        left.contour(side, side, margin.reshape(shape), levels=[0.0], colors="0.2", linewidths=1.0)
-    shown = right.imshow(width, cmap="cividis", vmin=0.0, vmax=1.0, **box)
-    figure.colorbar(shown, ax=right, label="width of the widest 90 % interval", shrink=0.9)
-    for axes, title in (
-        (left, "class probabilities; paler is less certain"),
-        (right, "what is not known of them"),
-    ):
-        for c, (colour, marker) in enumerate(zip(COLOURS, MARKERS, strict=True)):
-            axes.scatter(
-                *X[y == c].T,
-                c=colour,
-                marker=marker,
-                s=28,
-                edgecolors="white",
-                linewidths=0.8,
-                label=f"class {c}",
-            )
-        axes.set(title=title, xlabel="$x_1$", ylabel="$x_2$", xlim=(-LIMIT, LIMIT), ylim=(-LIMIT, LIMIT))
-    left.legend(loc="lower right", framealpha=0.9)
+    display = PredictiveContourDisplay.from_estimator(clf, X, y, ax=left, grid_resolution=101)
+    x0, x1 = display.x0[::4], display.x1[::4]
+    low, high = clf.predict_interval(np.stack(np.meshgrid(x0, x1), axis=-1).reshape(-1, 2), level=0.9)
+    width = (high - low).max(axis=1).reshape(len(x1), len(x0))
+    shown = right.contourf(x0, x1, width, levels=np.linspace(0.0, 1.0, 21), cmap=SEQUENTIAL)
+    colour_bar(right, shown, "width of the widest 90 % interval", ticks=np.linspace(0.0, 1.0, 6))
+    scatter_classes(right, X, y, clf.classes_)
+    right.set(xlabel="$x_1$", xlim=left.get_xlim(), ylim=left.get_ylim())
+    path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=120)
+    plt.close(figure)
 
 
-if __name__ == "__main__":
+def main(path: Path = FIGURE) -> None:
     rows = spiral()
     models = fit(*rows)
     report(models, spiral(3000, seed=1))
-    draw(models["joint"], *rows)
+    draw(models["joint"], *rows, path)
+    print(f"\nfigure: {path}")
+
+
+if __name__ == "__main__":
+    main(*map(Path, sys.argv[1:2]))

@@ -1,4 +1,4 @@
-"""Small problems that come with the library."""
+"""Small data sets for examples and tests."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ class Split(NamedTuple):
 
 
 def interval(n_train: int = 20, random_state: Any = 0) -> Split:
-    """Return the textbook exercise on a line: class 0 for 25 < x < 60, class 1 elsewhere on 0..99.
+    """Return the interval problem: class 0 for 25 < x < 60, class 1 elsewhere on 0, 1, ..., 99.
 
-    A random part of the hundred points is for training, all hundred are for testing. The exercise
-    goes with ``RBF(10.0)``, that is exp(-0.005 (x - z)²).
+    ``n_train`` of the hundred points are chosen at random for training; all hundred are for testing. This
+    textbook exercise uses the kernel ``RBF(10.0)``, which is exp(-0.005 (x - z)²).
 
     Examples
     --------

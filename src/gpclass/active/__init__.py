@@ -1,14 +1,15 @@
-"""Active learning: which rows of a pool are worth a label.
+"""Active learning: choose the rows of an unlabelled pool whose labels are worth most.
 
-A label y is one of the classes, f the latent function, and everything is given the training data::
+`query` chooses rows by one of three scores. With y the label of a row, f the latent function, and everything
+conditional on the training data, they are::
 
-    entropy    H[y]                     how uncertain the label is, for whatever reason
-    bald       H[y] - E_f H[y|f]        what the label tells about f: I(y; f) (Houlsby et al. 2011)
+    entropy    H[y]                     uncertainty of the label, whatever its cause
+    bald       H[y] - E_f H[y|f]        information of the label about f: I(y; f) (Houlsby et al. 2011)
     expected_log_loss_reduction
-               mean_t I(y; y_t)         what it tells about the labels y_t of other inputs: by how much the
-                                        log loss there is expected to fall (Bickford Smith et al. 2023)
+               mean_t I(y; y_t)         its information about the labels y_t of other rows: the expected
+                                        reduction of the log loss there (Bickford Smith et al. 2023)
 
-All are in nats. Hyperparameters stay what they are, and nothing is fitted again.
+All are in nats. Hyperparameters are kept, and no model is fitted again.
 """
 
 from gpclass.active.scores import bald, entropy, expected_log_loss_reduction, query

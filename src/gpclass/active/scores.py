@@ -1,4 +1,4 @@
-"""The scores of a pool, and the choice of rows by them."""
+"""Scores of the rows of a pool, and the choice of the rows whose labels are worth most."""
 
 from __future__ import annotations
 
@@ -10,23 +10,16 @@ from numpy.typing import NDArray
 from scipy.special import entr
 from sklearn.utils import check_random_state
 
-from gpclass.active.draws import (
-    drawn_probabilities,
-    greedy_by_draws,
-    joint_probabilities,
-    reduction_by_draws,
-)
+from gpclass.active.draws import greedy_by_draws, reduction_by_draws
 from gpclass.active.gaussian import bald_of_link, greedy, reduction
-from gpclass.active.models import has_link, inputs_of, is_gaussian, joined_rows, latents_of
+from gpclass.active.latents import Latents, find_latents, inputs_of, latents_of
 from gpclass.core.protocols import Array
-from gpclass.estimator import GaussianProcessClassifier
-from gpclass.learning.multiclass import OneVsOne
 from gpclass.validation import take
 
 __all__ = ["bald", "entropy", "expected_log_loss_reduction", "query"]
 
 SCORES = ("bald", "entropy", "expected_log_loss_reduction")
-POINTS = 1024  # of a quasi-random sequence, for three classes and more
+POINTS = 1024  # latent values per row for three classes and more
 
 Score = Callable[[Any, Any], Array]
 
@@ -44,7 +37,7 @@ def entropy(estimator: Any, X: Any) -> Array:
     Returns
     -------
     ndarray of shape (n,)
-        Largest where the probabilities are equal, whether for noise in the labels or for lack of data.
+        Largest where the probabilities are equal, because of noise in the labels or lack of data.
 
     Examples
     --------
@@ -63,9 +56,9 @@ def entropy(estimator: Any, X: Any) -> Array:
 def bald(estimator: Any, X: Any) -> Array:
     """Return the mutual information between a row's label and the latent function, in nats.
 
-    Rows whose label is noise score low, however uncertain it is: the score is what is left of the entropy
-    when f is known. With two classes it is by quadrature, to about 1e-10; with three or more by 1024
-    quasi-random points of the latent values, or by as many draws where those are not Gaussian.
+    It is the entropy of the label minus its expected entropy if f were known, so rows whose labels are noise
+    have low scores. With two classes it is computed by quadrature, to about 1e-10; with three or more from
+    1024 quasi-random points of the latent values, or from as many draws if these are not Gaussian.
 
     Parameters
     ----------
@@ -80,7 +73,7 @@ def bald(estimator: Any, X: Any) -> Array:
 
     Examples
     --------
-    Where the classes meet at x = 26 a label is as uncertain as far away, and tells less:
+    Where the classes meet, at x = 26, a label is as uncertain as far away, but tells less about f:
 
     >>> from gpclass import GaussianProcessClassifier, active
     >>> from gpclass.datasets import interval
@@ -90,11 +83,11 @@ def bald(estimator: Any, X: Any) -> Array:
     >>> active.bald(clf, [[10.0], [26.0], [200.0]]).round(2)
     array([0.06, 0.12, 0.37])
     """
-    model, X = latents_of(estimator), inputs_of(estimator, X)
-    if has_link(model):
-        return bald_of_link(model, X)
+    latents, X = latents_of(estimator), inputs_of(estimator, X)
+    if latents.has_link:
+        return bald_of_link(latents, X)
     out = np.empty(len(X))
-    for rows, p in drawn_probabilities(model, X, np.random.default_rng(0), POINTS):
+    for rows, p in latents.row_probabilities(X, POINTS, np.random.default_rng(0)):
         out[rows] = entr(p.mean(axis=1)).sum(axis=1) - entr(p).sum(axis=2).mean(axis=1)
     return np.maximum(out, 0.0, out=out)
 
@@ -102,11 +95,10 @@ def bald(estimator: Any, X: Any) -> Array:
 def expected_log_loss_reduction(
     estimator: Any, X: Any, X_target: Any = None, *, n_draws: int = 2000, random_state: Any = 0
 ) -> Array:
-    """Return by how much the log loss at the targets is expected to fall once a row's label is known.
+    """Return the expected reduction of the log loss at the targets once the label of a row is known.
 
-    With one Gaussian latent function, the posterior is conditioned on each possible label in turn: the
-    label's factor tilts the marginal of f at the row, and its first two moments carry over to the targets,
-    a change of rank one (EP's update, made once). Other models are conditioned by weighting joint draws.
+    With one Gaussian latent function, the posterior is conditioned on each possible label by moment matching
+    at the row, an update of rank one as in EP. Other models are conditioned by weighting joint draws.
 
     Parameters
     ----------
@@ -115,9 +107,9 @@ def expected_log_loss_reduction(
     X : array-like of shape (n, n_features)
         Pool of unlabelled rows.
     X_target : array-like of shape (n_targets, n_features), default=None
-        Rows like those that are to be predicted. None takes the pool.
+        Rows like those to be predicted. None uses the pool.
     n_draws : int, default=2000
-        Draws, for models that need them.
+        Number of draws, for models that need them.
     random_state : int, RandomState or None, default=0
         For the draws.
 
@@ -137,18 +129,17 @@ def expected_log_loss_reduction(
     >>> gain.round(4)
     array([0.0014, 0.0021, 0.    ])
     """
-    model, X = latents_of(estimator), inputs_of(estimator, X)
+    latents, X = latents_of(estimator), inputs_of(estimator, X)
     Z = X if X_target is None else inputs_of(estimator, X_target)
-    if is_gaussian(model):
-        out, step = np.empty(len(X)), max(64, len(Z))
-        for start in range(0, len(X), step):
-            rows = np.arange(start, min(start + step, len(X)))
-            mean, cov = model.covariance(joined_rows(take(X, rows), Z))
-            out[rows] = reduction(model.problem.likelihood, mean, cov, len(rows))
-        return out
-    rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
-    p = joint_probabilities(model, joined_rows(X, Z), n_draws, rng)
-    return reduction_by_draws(p[:, : len(X)], p[:, len(X) :])
+    if not latents.can_condition:
+        p = latents.joint_probabilities(_joined(X, Z), n_draws, _generator(random_state))
+        return reduction_by_draws(p[:, : len(X)], p[:, len(X) :])
+    out, step = np.empty(len(X)), max(64, len(Z))
+    for start in range(0, len(X), step):
+        rows = np.arange(start, min(start + step, len(X)))
+        moments = latents.covariance(_joined(take(X, rows), Z))
+        out[rows] = reduction(latents.likelihood, *moments, len(rows))
+    return out
 
 
 def query(
@@ -161,10 +152,10 @@ def query(
     n_draws: int = 2000,
     random_state: Any = 0,
 ) -> NDArray[np.intp]:
-    """Return the positions of the n rows most worth a label, the best first.
+    """Return the positions of the n rows whose labels are worth most, the best first.
 
-    A batch is chosen greedily. Each further row is scored as if the rows before it had been labelled, on
-    average over the labels they may turn out to have: what a chosen row will tell does not count twice.
+    A batch is chosen greedily: each further row is scored as if the rows before it had been labelled,
+    averaged over labels drawn for them, so that the same information does not count twice.
 
     Parameters
     ----------
@@ -173,14 +164,14 @@ def query(
     X : array-like of shape (n_pool, n_features)
         Pool of unlabelled rows.
     n : int, default=1
-        How many, at most as many as there are.
+        Number of rows, at most the size of the pool.
     score : {"bald", "entropy", "expected_log_loss_reduction"} or callable, default="bald"
-        A callable gets ``(estimator, X)`` and returns a number a row; its batches are the n largest, as are
-        those of the expected reduction for models that need draws.
+        A callable takes ``(estimator, X)`` and returns one number per row. Its batches are the n largest
+        scores, as are those of the expected reduction for models that need draws.
     X_target : array-like, default=None
-        For the expected reduction.
+        Targets of the expected reduction.
     n_draws : int, default=2000
-        Draws of f, where a batch or the expected reduction needs them.
+        Number of draws of f, where a batch or the expected reduction needs them.
     random_state : int, RandomState or None, default=0
         For the draws.
 
@@ -205,9 +196,13 @@ def query(
         return _largest(np.asarray(score(estimator, X), dtype=float), n)
     if score not in SCORES:
         raise ValueError(f"score={score!r} is not known, expected one of {', '.join(SCORES)} or a callable.")
-    batch = n > 1 and (score != "entropy" or isinstance(estimator, GaussianProcessClassifier))
-    if batch and (rows := _batch(estimator, X, n, score, X_target, n_draws, random_state)) is not None:
-        return rows
+    latents = find_latents(estimator) if score == "entropy" else latents_of(estimator)
+    if n > 1 and latents is not None:
+        pool = inputs_of(estimator, X)
+        targets = pool if X_target is None else inputs_of(estimator, X_target)
+        rows = _batch(latents, pool, targets, n, score, n_draws, _generator(random_state))
+        if rows is not None:
+            return rows
     if score == "expected_log_loss_reduction":
         gain = expected_log_loss_reduction(estimator, X, X_target, n_draws=n_draws, random_state=random_state)
         return _largest(gain, n)
@@ -215,19 +210,24 @@ def query(
 
 
 def _batch(
-    estimator: Any, X: Any, n: int, score: str, X_target: Any, n_draws: int, random_state: Any
+    latents: Latents, X: Any, Z: Any, n: int, score: str, n_draws: int, rng: np.random.Generator
 ) -> NDArray[np.intp] | None:
-    """Choose a batch greedily, or return None where that is not known how."""
-    if score == "entropy" and isinstance(estimator.base_estimator_, OneVsOne):
-        return None
-    model, pool = latents_of(estimator), inputs_of(estimator, X)
-    rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
-    if is_gaussian(model):
-        Z = None if X_target is None else inputs_of(estimator, X_target)
-        return greedy(model, pool, Z, n, score, rng)
+    """Choose a batch greedily, or return None where there is no algorithm for it."""
+    if latents.can_condition:
+        rows = _joined(X, Z) if score == "expected_log_loss_reduction" else X
+        return greedy(latents.likelihood, latents.covariance(rows), len(X), n, score, rng)
     if score == "expected_log_loss_reduction":
         return None
-    return greedy_by_draws(joint_probabilities(model, pool, n_draws, rng), n, score == "bald", rng)
+    return greedy_by_draws(latents.joint_probabilities(X, n_draws, rng), n, score, rng)
+
+
+def _joined(X: Any, Z: Any) -> Any:
+    """Return the rows of both."""
+    return np.concatenate([X, Z]) if isinstance(X, np.ndarray) else [*X, *Z]
+
+
+def _generator(random_state: Any) -> np.random.Generator:
+    return np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
 
 
 def _largest(scores: Array, n: int) -> NDArray[np.intp]:

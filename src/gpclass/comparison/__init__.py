@@ -1,7 +1,12 @@
-"""Methods side by side on one problem: evidence, predictions out of sample, calibration and time."""
+"""Compare methods on one data set: evidence, predictions for rows not fitted, calibration and time.
 
-from gpclass.comparison.run import compare
+`compare` fits every method to the same rows and returns a `Comparison`: a table with one `ComparisonRow` per
+method, which prints as text or HTML, converts to a data frame and draws itself. `score` computes the scores
+of given probabilities.
+"""
+
+from gpclass.comparison.run import METHODS, compare
 from gpclass.comparison.scores import Bins, Scores, calibration_bins, score
 from gpclass.comparison.table import Comparison, ComparisonRow
 
-__all__ = ["Bins", "Comparison", "ComparisonRow", "Scores", "calibration_bins", "compare", "score"]
+__all__ = ["METHODS", "Bins", "Comparison", "ComparisonRow", "Scores", "calibration_bins", "compare", "score"]

@@ -1,14 +1,12 @@
-"""Running every method on the same rows, with what it takes that one failure does not end all."""
+"""Fit every method to the same rows, and score its predictions; one that fails does not stop the others."""
 
 from __future__ import annotations
 
 import importlib
 import re
-import sys
 import time
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import asdict
 from functools import partial
 from typing import Any
@@ -21,19 +19,21 @@ from sklearn.utils import check_random_state
 
 from gpclass.comparison.scores import score
 from gpclass.comparison.table import Comparison, ComparisonRow
-from gpclass.comparison.trial import Trial, entrants_of, trial_of
+from gpclass.comparison.task import Task, classifiers_of, task_of
+from gpclass.core.progress import reporter
 from gpclass.core.protocols import Array
-from gpclass.estimator import GaussianProcessClassifier
 from gpclass.evidence.joint import MOST_VALUES
 
-Notes = list[tuple[str, str]]  # a sentence, and where it was heard: "" is the fit to all training rows
+METHODS = ("laplace", "ep", "vi", "mcmc")
+Report = Callable[[str], None]
+Notes = list[tuple[str, str]]  # a message, and where it came from: "" is the fit to all training rows
 
 
 def compare(
     X: Any,
     y: Any,
     *,
-    methods: Any = ("laplace", "ep", "vi", "mcmc"),
+    methods: Any = METHODS,
     kernel: Any = None,
     likelihood: Any = "probit",
     learn: bool = True,
@@ -46,7 +46,7 @@ def compare(
     verbose: int = 0,
     **options: Any,
 ) -> Comparison:
-    """Fit every method to the same rows, and compare their evidence, predictions and time.
+    """Fit every method to the same rows and compare their evidence, predictions and time.
 
     Parameters
     ----------
@@ -54,21 +54,22 @@ def compare(
         Training rows; data frames are fine.
     methods : sequence, or mapping of label to method, default=("laplace", "ep", "vi", "mcmc")
         A method is a name or a settings record as for ``GaussianProcessClassifier(inference=...)``, a pair
-        (method, likelihood), or an unfitted classifier. A classifier is taken as it is, its own kernel and
-        learning included; it need not be one of gpclass.
+        (method, likelihood), or an unfitted classifier with ``predict_proba``, from any library, which is
+        used as it is.
     kernel, likelihood : as for `GaussianProcessClassifier`
         The same for every method.
     learn : bool, default=True
-        Whether each method learns the hyperparameters by its own evidence; False keeps the kernel's.
+        Whether each method learns the hyperparameters by maximising its own evidence; False keeps those of
+        the kernel.
     cv : int, splitter, iterable of (train, test) or None, default=5
-        How rows are predicted that were not fitted, if there is no X_test. An integer is that many
-        stratified folds, shuffled. The same for every method. None scores no predictions.
+        Cross-validation, the same for every method, unless X_test is given. An integer is the number of
+        stratified, shuffled folds. None scores no predictions.
     X_test, y_test : array-like, default=None
-        Rows held out, in place of cross-validation.
+        Test rows, instead of cross-validation.
     sample_weight : array-like of shape (n,), default=None
-        Weights of the training rows, in fitting and, by cross-validation, in scoring.
+        Weights of the training rows, used for fitting and for the scores of cross-validation.
     n_samples : int, default=1000
-        Draws for the corrected evidence; 0 leaves it out.
+        Draws for the corrected evidence; 0 omits it.
     random_state : int, RandomState or None, default=None
         For folds, restarts and draws.
     verbose : int, default=0
@@ -79,8 +80,8 @@ def compare(
     Returns
     -------
     Comparison
-        One row a method. A method that fails or does not converge says so in its ``note``, as does MCMC
-        where arviz-stats is not installed; an interruption keeps the rows that were finished.
+        One row per method. Failures and convergence warnings are in the ``note`` of the row. After an
+        interruption the finished rows are returned.
 
     Examples
     --------
@@ -101,65 +102,61 @@ def compare(
     if not learn:
         options["optimizer"] = None
     shared = {**options, "kernel": kernel, "likelihood": likelihood, "random_state": seed}
-    entrants = entrants_of(methods, shared)
-    trial = trial_of(
-        X, y, sample_weight, entrants, cv=cv, test=(X_test, y_test), n_samples=n_samples, seed=seed
-    )
-    for late in ("joblib", "scipy.optimize"):  # else the first method would pay for the import
+    classifiers = classifiers_of(methods, shared)
+    data, test = (X, y, sample_weight), (X_test, y_test)
+    task = task_of(data, test, classifiers.values(), cv, n_samples=n_samples, seed=seed)
+    for late in ("joblib", "scipy.optimize"):  # else the import would count as time of the first method
         importlib.import_module(late)
     rows: list[ComparisonRow] = []
-    with _progress(verbose, len(entrants) * (1 + len(trial.splits))) as report:
+    with reporter(verbose, "comparing", " fits", len(classifiers) * (1 + len(task.splits))) as report:
         try:
-            for label, clf in entrants.items():
-                rows.append(_row(label, clf, trial, report))
+            for label, clf in classifiers.items():
+                rows.append(_row(label, clf, task, report or (lambda doing: None)))
         except KeyboardInterrupt:
             if not rows:
                 raise
-    scored = trial.scored
+    scored = task.scored
     return Comparison(
         rows=tuple(rows),
-        classes=trial.classes,
+        classes=task.classes,
         codes=scored.codes,
         index=scored.index,
         fold=scored.fold,
         weight=scored.weight,
-        n_train=len(trial.y),
-        n_methods=len(entrants),
+        n_train=len(task.y),
+        n_methods=len(classifiers),
     )
 
 
-# ------------------------------------------------------------------------------- one method
+# ---------------------------------------------------------------------------------- one method
 
 
-def _row(label: str, clf: Any, trial: Trial, report: Callable[[str], None]) -> ComparisonRow:
+def _row(label: str, clf: Any, task: Task, report: Report) -> ComparisonRow:
     notes: Notes = []
     report(label)
-    fitted, fit_seconds = _attempt(notes, "", lambda: _fit(clf, trial.X, trial.y, trial.weight))
-    known: dict[str, Any] = {"label": label, "likelihood": _likelihood_name(clf)}
+    fitted, fit_seconds = _attempt(notes, "", lambda: _fit(clf, task.X, task.y, task.weight))
+    likelihood = getattr(clf, "likelihood", None)
+    if likelihood is not None and not isinstance(likelihood, str):
+        likelihood = type(likelihood).__name__.lower()
+    known: dict[str, Any] = {"label": label, "likelihood": likelihood}
     if fitted is not None:
-        known |= _evidence(fitted, trial, notes)
-        known |= _predictions(clf, fitted, trial, notes, lambda doing: report(f"{label}, {doing}"))
+        known |= _evidence(fitted, task, notes)
+        known |= _predictions(clf, fitted, task, notes, lambda doing: report(f"{label}, {doing}"))
         known |= {"estimator": fitted, "kernel": getattr(fitted, "kernel_", None), "fit_seconds": fit_seconds}
     return ComparisonRow(**known, note=_text(notes))
 
 
 def _fit(clf: Any, X: Any, y: Any, weight: Array | None) -> Any:
     fitted = clone(clf).fit(X, y) if weight is None else clone(clf).fit(X, y, sample_weight=weight)
+    # Learning and sampling keep the best so far when they are interrupted; here it ends the comparison.
     for model in getattr(getattr(fitted, "base_estimator_", None), "models", ()):
         if any(getattr(getattr(model, part, None), "interrupted", False) for part in ("learned", "chains")):
-            raise KeyboardInterrupt  # which learning or sampling had kept to itself
+            raise KeyboardInterrupt
     return fitted
 
 
-def _likelihood_name(clf: Any) -> str | None:
-    likelihood = getattr(clf, "likelihood", None)
-    return (
-        likelihood if likelihood is None or isinstance(likelihood, str) else type(likelihood).__name__.lower()
-    )
-
-
-def _evidence(fitted: Any, trial: Trial, notes: Notes) -> dict[str, float | None]:
-    check, _ = _attempt(notes, "checking", partial(_check, fitted, trial))
+def _evidence(fitted: Any, task: Task, notes: Notes) -> dict[str, float | None]:
+    check, _ = _attempt(notes, "checking", partial(_check, fitted, task))
     numbers = {
         "evidence": getattr(fitted, "log_marginal_likelihood_value_", None),
         "corrected_evidence": getattr(check, "corrected", None),
@@ -169,66 +166,61 @@ def _evidence(fitted: Any, trial: Trial, notes: Notes) -> dict[str, float | None
     return {name: None if number is None else float(number) for name, number in numbers.items()}
 
 
-def _check(fitted: Any, trial: Trial) -> Any:
-    """Return what ``check_approximation`` says, or None where there is none.
+def _check(fitted: Any, task: Task) -> Any:
+    """Return the result of ``check_approximation``, or None where it does not apply.
 
-    Several two-class models have an evidence each, and none of the labels; joint ones may be too large.
+    Several two-class models have no common evidence of the labels; joint models may be too large.
     """
-    if not trial.n_samples or not hasattr(fitted, "check_approximation"):
+    large = len(task.classes) > 2 and len(task.y) * len(task.classes) > MOST_VALUES
+    several = isinstance(getattr(fitted, "posterior_", None), list)
+    if not task.n_samples or several or large or not hasattr(fitted, "check_approximation"):
         return None
-    models = getattr(getattr(fitted, "base_estimator_", None), "models", ())
-    large = len(trial.classes) > 2 and len(trial.y) * len(trial.classes) > MOST_VALUES
-    if len(models) > 1 or large:
-        return None
-    return fitted.check_approximation(n_samples=trial.n_samples, random_state=trial.seed)
+    return fitted.check_approximation(n_samples=task.n_samples, random_state=task.seed)
 
 
-def _predictions(
-    clf: Any, fitted: Any, trial: Trial, notes: Notes, report: Callable[[str], None]
-) -> dict[str, Any]:
-    """Predict the rows held out, or those of each fold from the others, and score all of them."""
+def _predictions(clf: Any, fitted: Any, task: Task, notes: Notes, report: Report) -> dict[str, Any]:
+    """Predict the test rows, or those of each fold from the other folds, and score them together."""
     parts: list[Array] = []
     seconds = 0.0
-    for k in range(len(trial.splits) or trial.X_test is not None):
-        model, X, where = fitted, trial.X_test, "predicting"
-        if trial.splits:
-            train, test = trial.splits[k]
+    for k in range(len(task.splits) or task.X_test is not None):
+        model, X, where = fitted, task.X_test, "predicting"
+        if task.splits:
+            train, test = task.splits[k]
             where = f"fold {k + 1}"
-            report(f"{where} of {len(trial.splits)}")
-            weight = None if trial.weight is None else trial.weight[train]
-            X = rows_of(trial.X, test)
-            model, _ = _attempt(
-                notes, where, partial(_fit, clf, rows_of(trial.X, train), trial.y[train], weight)
-            )
+            report(f"{where} of {len(task.splits)}")
+            weight = None if task.weight is None else task.weight[train]
+            X, fit = rows_of(task.X, test), partial(_fit, clf, rows_of(task.X, train), task.y[train], weight)
+            model, _ = _attempt(notes, where, fit)
         if model is None:
             return {}
-        part, spent = _attempt(notes, where, partial(_log_proba, model, X, trial.classes))
+        part, spent = _attempt(notes, where, partial(_log_proba, model, X, task.classes))
         if part is None:
             return {}
         parts.append(part)
         seconds += spent
     if not parts:
         return {}
-    scored, cost = trial.scored, getattr(clf, "cost_matrix", None)
+    scored, cost = task.scored, getattr(clf, "cost_matrix", None)
     log_proba = np.concatenate(parts)[scored.order]
     scores = score(log_proba, scored.codes, weight=scored.weight, fold=scored.fold, cost=cost)
     return asdict(scores) | {"proba": np.exp(log_proba), "predict_seconds": seconds}
 
 
 def _log_proba(clf: Any, X: Any, classes: Any) -> Array:
+    """Return log probabilities, by ``predict_proba`` for classifiers whose logarithms may be infinite."""
     if not np.array_equal(clf.classes_, classes):
         raise ValueError(f"only the classes {clf.classes_} of {classes} were among its training rows.")
-    if isinstance(clf, GaussianProcessClassifier):
-        return clf.predict_log_proba(X)
+    if hasattr(clf, "posterior_"):
+        return np.asarray(clf.predict_log_proba(X))
     log_proba: Array = np.log(np.maximum(clf.predict_proba(X), np.finfo(float).tiny))
     return log_proba
 
 
-# --------------------------------------------------------------------- failures and progress
+# ------------------------------------------------------------------------------------- failures
 
 
 def _attempt(notes: Notes, where: str, action: Callable[[], Any]) -> tuple[Any, float]:
-    """Return what an action gives, or None if it fails, and its seconds; note what it complains of."""
+    """Return the result of an action (None if it fails) and its seconds; note errors and warnings."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ConvergenceWarning)
         start, value = time.perf_counter(), None
@@ -246,7 +238,7 @@ def _attempt(notes: Notes, where: str, action: Callable[[], Any]) -> tuple[Any, 
 
 
 def _text(notes: Notes) -> str:
-    """Return every complaint once, with the places it came from; the numbers in it may differ there."""
+    """Return every message once, with the places it came from; only the numbers in it may differ there."""
     kinds: dict[str, tuple[str, list[str]]] = {}
     for sentence, where in notes:
         kind = re.sub(r"[-+]?\d[\d.]*(e[-+]?\d+)?", "#", sentence)
@@ -257,30 +249,3 @@ def _text(notes: Notes) -> str:
         also = "also " if "" in places else ""
         out.append(f"{sentence} [{also}{named}]" if named else sentence)
     return " ".join(out)
-
-
-@contextmanager
-def _progress(verbose: int, total: int) -> Iterator[Callable[[str], None]]:
-    """Give a function to call with what is begun: a bar where tqdm is installed, else a rewritten line."""
-    if not verbose:
-        yield lambda doing: None
-        return
-    try:
-        from tqdm import tqdm
-    except ImportError:
-        done = iter(range(1, total + 1))
-
-        def line(doing: str) -> None:
-            sys.stderr.write(f"\rcomparing: {f'{next(done)} of {total} fits, {doing}':<70}")
-            sys.stderr.flush()
-
-        yield line
-        sys.stderr.write("\n")
-        return
-    with tqdm(desc="comparing", unit=" fits", total=total, file=sys.stderr) as bar:
-
-        def report(doing: str) -> None:
-            bar.set_postfix_str(doing, refresh=False)
-            bar.update()
-
-        yield report

@@ -1,4 +1,4 @@
-"""How good predicted probabilities were, once the labels are known."""
+"""Scores of predicted class probabilities: log loss, error, Brier score and calibration."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ Codes = NDArray[np.intp]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scores:
-    """Averages over the predicted rows; the less the better.
+    """Averages over the predicted rows; smaller is better.
 
     Attributes
     ----------
     log_loss : float
         Mean of -log p(true class), in nats.
     log_loss_error : float or None
-        Its standard error: from the means of the folds, or from the rows where there are no folds. Folds
-        share training rows, so it is a rough one.
+        Its standard error: from the means of the folds, or from the rows where there are no folds. It is
+        approximate, because folds share training rows.
     error : float
-        Share of rows whose Bayes decision is not the true class.
+        Fraction of rows whose Bayes decision is not the true class.
     brier : float
         Mean of (p(class 1) - y)² for two classes; of Σ_c (p_c - y_c)² for more.
     ece : float
         Expected calibration error: the absolute difference of observed frequency and mean probability,
-        averaged over ten bins of equal width by their share of the rows. For two classes the probability is
-        that of the second class; for more it is that of the most probable class, and the frequency is how
-        often that class was the true one.
+        averaged over ten bins of equal width, weighted by their fraction of the rows. For two classes the
+        probability is that of the second class; for more it is that of the most probable class, and the
+        frequency is how often that class was the true one.
     """
 
     log_loss: float
@@ -48,7 +48,7 @@ class Scores:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Bins:
-    """The bins that have rows: mean probability, observed frequency, and their share of all rows."""
+    """The bins that contain rows: mean probability, observed frequency, and fraction of all rows."""
 
     probability: Array
     frequency: Array
@@ -91,7 +91,7 @@ def calibration_bins(proba: Array, codes: Codes, weight: Array | None = None) ->
     else:
         p, hit = proba.max(axis=1), proba.argmax(axis=1) == codes
     weight = np.ones(len(codes)) if weight is None else weight
-    place = np.minimum((N_BINS * p).astype(int), N_BINS - 1)  # closed below; 1 goes with the last
+    place = np.minimum((N_BINS * p).astype(int), N_BINS - 1)  # closed below; 1 belongs to the last
 
     def total(values: Array) -> Array:
         return np.bincount(place, weights=values, minlength=N_BINS).astype(float, copy=False)

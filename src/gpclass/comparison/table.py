@@ -1,22 +1,20 @@
-"""The outcome of a comparison, as a record, a text, a page and a frame."""
+"""The result of a comparison: a table that prints as text or HTML, and converts to a data frame."""
 
 from __future__ import annotations
 
 import html
 import textwrap
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 
 from gpclass.comparison.scores import Bins, Codes, calibration_bins
 from gpclass.core.protocols import Array
-from gpclass.kernels import CompoundKernel
 
 __all__ = ["Comparison", "ComparisonRow"]
 
-DASH = "–"  # what does not exist; zero would be a value
+DASH = "–"  # no such result; zero would be a value
 WIDTH = 110
 LARGER = ("evidence", "corrected_evidence")
 SMALLER = ("log_loss", "error", "brier", "ece", "khat", "fit_seconds", "predict_seconds")
@@ -24,26 +22,26 @@ SMALLER = ("log_loss", "error", "brier", "ece", "khat", "fit_seconds", "predict_
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ComparisonRow:
-    """One method; what it has not is None.
+    """The results of one method; None where a method has no such result.
 
     Attributes
     ----------
     label, likelihood : str
         Its name in the table, and its likelihood's.
     evidence : float
-        Log evidence of all training rows by the method itself; the mean over the models for three classes
-        or more, as in ``log_marginal_likelihood_value_``. MCMC has none unless it was asked to anneal.
+        Log evidence of all training rows by the method itself, ``log_marginal_likelihood_value_``. MCMC has
+        none unless annealing was asked for.
     corrected_evidence, standard_error, khat : float
-        Log evidence by importance sampling from the method's posterior (for MCMC from EP's), the standard
-        error of that, and how far to trust both (below 0.7), from ``check_approximation``.
+        Log evidence by importance sampling from the method's posterior (for MCMC from EP's), its standard
+        error, and the Pareto k of the weights (reliable below 0.7), from ``check_approximation``.
     log_loss, log_loss_error, error, brier, ece : float
         As in `gpclass.comparison.scores.Scores`.
     fit_seconds, predict_seconds : float
-        To fit all training rows, learning included; to predict all rows that are scored.
+        Time to fit all training rows, including learning; time to predict all scored rows.
     kernel : kernel
-        With its hyperparameters, fitted to all training rows.
+        The kernel with its hyperparameters, fitted to all training rows.
     note : str
-        What failed or was warned of; empty if nothing.
+        Errors and convergence warnings; empty if there were none.
     proba : ndarray of shape (n_scored, n_classes)
         The probabilities that were scored.
     estimator : object
@@ -70,14 +68,14 @@ class ComparisonRow:
 
     @property
     def kernel_text(self) -> str | None:
-        """The kernel in words; those of several two-class models with a bar between them."""
-        parts = self.kernel.kernels if isinstance(self.kernel, CompoundKernel) else [self.kernel]
+        """The kernel as text; those of several two-class models are separated by bars."""
+        parts = getattr(self.kernel, "kernels", [self.kernel])
         return None if self.kernel is None else " | ".join(str(part) for part in parts)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Comparison:
-    """What `compare` found; prints as a table.
+    """The result of `compare`; prints as a table.
 
     Attributes
     ----------
@@ -114,7 +112,7 @@ class Comparison:
         raise KeyError(f"No method is called {label!r}, expected one of {[row.label for row in self.rows]}.")
 
     def best(self, metric: str = "log_loss") -> ComparisonRow:
-        """Return the row best in one number, the first of equals; rows without it do not take part."""
+        """Return the row that is best in one number (the first of equals) among those that have it."""
         if metric not in LARGER + SMALLER:
             raise ValueError(f"metric={metric!r} is not possible, expected one of {LARGER + SMALLER}.")
         rows = [row for row in self.rows if getattr(row, metric) is not None]
@@ -128,13 +126,11 @@ class Comparison:
         return None if proba is None else calibration_bins(proba, self.codes, self.weight)
 
     def to_frame(self) -> Any:
-        """Return the table as a pandas data frame, one row a method; what a method has not is missing."""
+        """Return the table as a pandas data frame, one row per method; missing results are NA."""
         import pandas as pd
 
-        numbers = ("evidence", "corrected_evidence", "standard_error", "khat", "log_loss", "log_loss_error",
-                   "error", "brier", "ece", "fit_seconds", "predict_seconds")  # fmt: skip
         columns: dict[str, Any] = {"likelihood": [row.likelihood for row in self.rows]}
-        for name in numbers:
+        for name in NUMBERS:
             columns[name] = pd.array([getattr(row, name) for row in self.rows], dtype="Float64")
         columns["kernel"] = [row.kernel_text for row in self.rows]
         columns["note"] = [row.note for row in self.rows]
@@ -148,7 +144,7 @@ class Comparison:
 
     @property
     def title(self) -> str:
-        """What was compared, in one line."""
+        """Likelihoods, rows and how they were scored, in one line."""
         likelihoods = ", ".join(sorted({row.likelihood for row in self.rows if row.likelihood}))
         n = len(self.index)
         if n == 0:
@@ -161,13 +157,23 @@ class Comparison:
         stopped = "" if done == asked else f"; interrupted after {done} of {asked} methods"
         return f"{likelihoods} likelihood; {self.n_train} training rows; {scored}{stopped}"
 
+    def cells(self) -> list[list[tuple[str, bool]]]:
+        """Return the text of each cell, and whether it is the best of its column."""
+        best = {name: None if self._without(name) else self.best(name) for name in LARGER + SMALLER}
+        return [
+            [(column.text(row), best.get(column.metric) is row) for column in COLUMNS] for row in self.rows
+        ]
+
+    def _without(self, metric: str) -> bool:
+        return all(getattr(row, metric) is None for row in self.rows)
+
     def __str__(self) -> str:
-        headings = [column.heading for column in COLUMNS]
-        cells = [[column.text(row) for column in COLUMNS] for row in self.rows]
         notes = [row.note for row in self.rows if row.note]
-        for line, row in zip(cells, self.rows, strict=True):
-            line.append(f"[{notes.index(row.note) + 1}]" if row.note else "")
-        lines = [self.title, "", *_align([[*headings, "note" if notes else ""], *cells]), ""]
+        table = [[*(column.heading for column in COLUMNS), "note" if notes else ""]]
+        for row, cells in zip(self.rows, self.cells(), strict=True):
+            mark = f"[{notes.index(row.note) + 1}]" if row.note else ""
+            table.append([*(text for text, _ in cells), mark])
+        lines = [self.title, "", *_align(table), ""]
         wide = max(len(row.label) for row in self.rows)
         for row in self.rows:
             lines += _hanging(f"{row.label:{wide}}  ", row.kernel_text or DASH)
@@ -176,21 +182,22 @@ class Comparison:
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        headings = [column.heading for column in COLUMNS] + ["kernel", "note"]
+        headings = [*(column.heading for column in COLUMNS), "kernel", "note"]
         lines = ["<table>", f"<caption>{html.escape(self.title)}</caption>", "<thead><tr>"]
         lines += [f"<th>{html.escape(heading)}</th>" for heading in headings]
         lines += ["</tr></thead>", "<tbody>"]
-        for row in self.rows:
+        for row, cells in zip(self.rows, self.cells(), strict=True):
+            left = [(row.kernel_text or DASH, False), (row.note, False)]
             lines.append("<tr>")
-            for column in COLUMNS:
-                text = html.escape(column.text(row))
-                best = column.metric in LARGER + SMALLER and text != DASH and self.best(column.metric) is row
-                side = "left" if column.metric == "label" else "right"
-                lines.append(f'<td style="text-align: {side}">{f"<b>{text}</b>" if best else text}</td>')
-            for text in (row.kernel_text or DASH, row.note):
-                lines.append(f'<td style="text-align: left">{html.escape(text)}</td>')
+            for i, (text, best) in enumerate([*cells, *left]):
+                side = "right" if 0 < i < len(cells) else "left"
+                text = f"<b>{html.escape(text)}</b>" if best else html.escape(text)
+                lines.append(f'<td style="text-align: {side}">{text}</td>')
             lines.append("</tr>")
         return "\n".join([*lines, "</tbody>", "</table>"])
+
+
+NUMBERS = tuple(field.name for field in fields(ComparisonRow) if field.type == "float | None")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -200,15 +207,15 @@ class Column:
     heading: str
     metric: str
     style: str = ""
-    spread: str = ""  # the attribute that is its standard error
+    error: str = ""  # the attribute that is its standard error
 
     def text(self, row: ComparisonRow) -> str:
         """Return the cell of a row."""
         value = getattr(row, self.metric)
         if value is None:
             return DASH
-        spread = getattr(row, self.spread) if self.spread else None
-        return f"{value:{self.style}}" + ("" if spread is None else f" ± {spread:{self.style}}")
+        error = getattr(row, self.error) if self.error else None
+        return f"{value:{self.style}}" + ("" if error is None else f" ± {error:{self.style}}")
 
 
 COLUMNS = (
@@ -226,14 +233,13 @@ COLUMNS = (
 
 
 def _align(cells: list[list[str]]) -> list[str]:
-    """Return lines with the first and the last column to the left, the others to the right."""
+    """Return lines with the first and the last column aligned to the left, the others to the right."""
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    last = len(widths) - 1
-    sides: list[Callable[[str, int], str]] = [
-        str.ljust if i in (0, last) else str.rjust for i in range(last + 1)
-    ]
+    sides = ["<", *[">"] * (len(widths) - 2), "<"]
     return [
-        "  ".join(side(cell, width) for side, cell, width in zip(sides, line, widths, strict=True)).rstrip()
+        "  ".join(
+            f"{cell:{side}{width}}" for cell, side, width in zip(line, sides, widths, strict=True)
+        ).rstrip()
         for line in cells
     ]
 

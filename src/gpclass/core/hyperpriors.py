@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gpclass.core.protocols import Array
+from gpclass.core.registry import stored
 
 EDGE = 1e-6  # distance in theta kept from the ends of a hyperprior's support
 SPREAD = 1.5  # of the logarithm of a hyperparameter that nothing else is known of
 
 
+@stored
+@dataclass(init=False, eq=False)
 class Hyperprior:
     """Independent priors on hyperparameters, on their natural scale.
 
@@ -34,11 +39,13 @@ class Hyperprior:
     (-1.3069, array([ 0., -1.]))
     """
 
+    terms: dict[int, Any]
+
     def __init__(self, kernel: Any, priors: Mapping[str, Any]) -> None:
         owners = [h.name for h in kernel.hyperparameters if not h.fixed for _ in range(h.n_elements)]
         if not isinstance(priors, Mapping):
             raise ValueError(f"hyperprior is {priors!r}, expected a mapping of names to distributions.")
-        self.terms: dict[int, Any] = {}
+        self.terms = {}
         # Whole names after last parts, so that the more exact of two wins.
         for name, prior in sorted(priors.items(), key=lambda item: item[0] in owners):
             places = [i for i, owner in enumerate(owners) if name in (owner, owner.rsplit("__", 1)[-1])]
@@ -55,6 +62,11 @@ class Hyperprior:
                     "of scipy.stats such as scipy.stats.lognorm(1.0)."
                 )
             self.terms.update((i, prior) for i in places)
+
+    def check_stored(self) -> None:
+        """Raise unless the terms are distributions."""
+        if not all(callable(getattr(prior, "logpdf", None)) for prior in self.terms.values()):
+            raise ValueError("The terms of a hyperprior are not distributions.")
 
     def __call__(self, theta: Array) -> tuple[float, Array]:
         """Return log p(exp(theta)) and its gradient with respect to theta."""
@@ -78,6 +90,8 @@ class Hyperprior:
         return inside
 
 
+@stored
+@dataclass(init=False, eq=False)
 class LogScalePrior:
     """The density of theta itself, to sample hyperparameters by.
 
@@ -93,6 +107,10 @@ class LogScalePrior:
     >>> gradient.round(4)
     array([-0.4883, -0.3081])
     """
+
+    hyperprior: Hyperprior | None
+    centre: Array = field(metadata={"shape": "p"})
+    given: NDArray[np.bool_] = field(metadata={"shape": "p"})
 
     def __init__(self, kernel: Any, hyperprior: Hyperprior | None) -> None:
         self.hyperprior, self.centre = hyperprior, kernel.theta.copy()

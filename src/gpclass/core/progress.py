@@ -5,10 +5,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 
 
 @contextmanager
-def reporter(verbose: int) -> Iterator[Callable[[float | str], None] | None]:
+def reporter(
+    verbose: int, task: str = "fitting", unit: str = " steps", total: int | None = None
+) -> Iterator[Callable[[float | str], None] | None]:
     """Give a function to call with the evidence of each evaluation, or with words; None when quiet."""
     if not verbose:
         yield None
@@ -16,10 +19,10 @@ def reporter(verbose: int) -> Iterator[Callable[[float | str], None] | None]:
     try:
         from tqdm import tqdm
     except ImportError:
-        yield _line
+        yield partial(_line, task)
         sys.stderr.write("\n")
         return
-    with tqdm(desc="fitting", unit=" steps", file=sys.stderr) as bar:
+    with tqdm(desc=task, unit=unit, total=total, file=sys.stderr) as bar:
 
         def report(what: float | str) -> None:
             bar.set_postfix_str(_words(what), refresh=False)
@@ -28,8 +31,8 @@ def reporter(verbose: int) -> Iterator[Callable[[float | str], None] | None]:
         yield report
 
 
-def _line(what: float | str) -> None:
-    sys.stderr.write(f"\rfitting: {_words(what):<60}")
+def _line(task: str, what: float | str) -> None:
+    sys.stderr.write(f"\r{task}: {_words(what):<60}")
     sys.stderr.flush()
 
 

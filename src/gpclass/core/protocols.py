@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -144,13 +144,15 @@ class Adjoint:
 
     def dense(self) -> Array:
         """Return the n x n matrix, for tests."""
-        G = -self.conditioned.dense_R()
+        conditioned: Any = self.conditioned
+        G = -conditioned.dense_R()
         for u, w in zip(*self.factors(), strict=True):
             G += np.outer(u, w)
         if self.variance is not None:
-            M = self.conditioned.dense_M()
+            M = conditioned.dense_M()
             G += 2.0 * M.T @ (self.variance[:, None] * M)
-        return 0.5 * G
+        out: Array = 0.5 * G
+        return out
 
 
 @stored
@@ -199,11 +201,25 @@ class Part:
 class Likelihood(Protocol):
     """p(y|f). Labels y are -1 and +1 with one latent value, rows of class weights with one per class."""
 
-    theta: Array  # logarithms of the likelihood's free parameters; empty for most
-    bounds: Array
+    name: ClassVar[str]
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether p(y|f) depends on y f alone, so that the sign of f decides."""
+
+    @property
+    def theta(self) -> Array:
+        """Logarithms of the likelihood's free parameters; empty for most."""
+
+    @property
+    def bounds(self) -> Array:
+        """Bounds on theta."""
 
     def with_theta(self, theta: Array) -> Likelihood:
         """Return the likelihood with other parameters."""
+
+    def several(self) -> Likelihood | None:
+        """Return the likelihood of three classes or more that this one is a case of, if there is one."""
 
     def n_latents(self, n_classes: int) -> int:
         """Return the number of latent functions for so many classes."""
@@ -282,14 +298,15 @@ class Conditioned(Protocol):
     def multiply_R(self, v: Array) -> Array:
         """Return R v, R = S B⁻¹ S."""
 
-    def cavity(self, copies: Array) -> tuple[Array, Array]:
-        """Return mean and variance of each marginal of q without one of ``copies`` equal shares of its site."""
-
     def left_out(self, copies: Array) -> tuple[Array, Array]:
         """Return mean and (co)variance of the latent values of each data point without one copy of its site."""
 
+
+class ElementwiseConditioned(Conditioned, Protocol):
+    """The prior times elementwise sites, with its matrices, for small problems and tests."""
+
     def dense_R(self) -> Array:
-        """Return the matrix R, for tests and small problems."""
+        """Return the matrix R."""
 
     def dense_M(self) -> Array:
         """Return the matrix M = I - K R, with which the posterior's covariance is M K."""

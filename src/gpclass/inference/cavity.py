@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gpclass.core.protocols import Array, Conditioned, Likelihood, Tilted
+from gpclass.priors.conditioned import cavity
 
 
 def free_energy(likelihood: Likelihood, y: Array, power: Array, copies: Array, q: Conditioned) -> float:
@@ -13,7 +14,7 @@ def free_energy(likelihood: Likelihood, y: Array, power: Array, copies: Array, q
     log Z = log ∫ prior x sites + Σ c (log ∫ cavity x p^a - log ∫ cavity x share). With the share
     b = alpha / c the cavity mean is m - v_c b, and all squares in means come together in v_c b².
     """
-    m_c, v_c = q.cavity(copies)
+    m_c, v_c = cavity(q, copies)
     log_mass = tilt(likelihood, y, m_c, v_c, power).log_mass
     ratio = 1.0 - 1.0 / copies + q.inverse_diagonal() / copies  # v / v_c
     local = copies * (log_mass + 0.5 * v_c * (q.alpha / copies) ** 2 - 0.5 * np.log(ratio))

@@ -11,11 +11,6 @@ class ElementwiseTerms:
     """Sites from slopes and curvatures, elementwise; a negative precision is set to zero."""
 
     __slots__ = ()
-    exact_newton = True
-
-    def step_sites(self, residual: Array, slope: Array, curvature: Array) -> Sites:
-        """Return the sites of a Newton step."""
-        return Sites(nu=residual, tau=np.maximum(-curvature, 0.0))
 
     def sites(self, mean: Array, slope: Array, curvature: Array) -> Sites:
         """Return the sites of q: tau = -h'', nu = h' + tau m."""

@@ -39,6 +39,7 @@ from gpclass.inference.elementwise import ElementwiseTerms
 from gpclass.inference.fixed_point import iterate
 from gpclass.inference.newton import Curve
 from gpclass.inference.settings import check_settings, likelihood_gradient
+from gpclass.priors.conditioned import cavity
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +112,11 @@ class Terms(ElementwiseTerms):
     copies: Array
 
     ascending = False
+    exact_newton = True
+
+    def step_sites(self, residual: Array, slope: Array, curvature: Array) -> Sites:
+        """Return the sites of a Newton step."""
+        return Sites(nu=residual, tau=np.maximum(-curvature, 0.0))
 
     def tilted(self, mean: Array, var: Array) -> Tilted:
         """Return mass and moments of the tilted distributions of these cavities."""
@@ -145,7 +151,7 @@ class Terms(ElementwiseTerms):
 
     def variance(self, q: Conditioned) -> Array:
         """Return the cavity variances."""
-        return q.cavity(self.copies)[1]
+        return cavity(q, self.copies)[1]
 
     def evidence(self, q: Conditioned) -> float:
         """Return the free energy."""

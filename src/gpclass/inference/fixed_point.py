@@ -22,7 +22,9 @@ MODE_STEPS = 200
 class VarianceTerms(LocalTerms, Protocol):
     """A method on one set of data."""
 
-    ascending: bool  # whether the evidence is an objective that every round should raise
+    @property
+    def ascending(self) -> bool:
+        """Whether the evidence is an objective that every round should raise."""
 
     def curve(self, variance: Array) -> Curve:
         """Return the curves at these variances."""

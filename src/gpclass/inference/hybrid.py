@@ -21,10 +21,11 @@ from __future__ import annotations
 import numpy as np
 from scipy.sparse.linalg import LinearOperator, gmres
 
-from gpclass.core.protocols import Adjoint, Array, Conditioned, Likelihood
+from gpclass.core.protocols import Adjoint, Array, ElementwiseConditioned, Likelihood
+from gpclass.priors.conditioned import cavity
 
 
-def hybrid_adjoint(likelihood: Likelihood, y: Array, weight: Array, q: Conditioned) -> Adjoint:
+def hybrid_adjoint(likelihood: Likelihood, y: Array, weight: Array, q: ElementwiseConditioned) -> Adjoint:
     """Return d free energy / d K at the sites of variational inference."""
     by_mean, by_var, third, fourth = _partials(likelihood, y, weight, q)
     cov = q.dense_covariance()
@@ -47,12 +48,12 @@ def hybrid_adjoint(likelihood: Likelihood, y: Array, weight: Array, q: Condition
 
 
 def _partials(
-    likelihood: Likelihood, y: Array, weight: Array, q: Conditioned
+    likelihood: Likelihood, y: Array, weight: Array, q: ElementwiseConditioned
 ) -> tuple[Array, Array, Array, Array]:
     """Return dE/dm and dE/dv with the sites' own dependence on them put in, and E3, E4."""
     copies, power = np.maximum(weight, 1.0), np.minimum(weight, 1.0)
     m, v = q.mean, q.var()
-    m_c, v_c = q.cavity(copies)
+    m_c, v_c = cavity(q, copies)
     tilted = likelihood.tilted(y, m_c, v_c, power)
     mean, var = m_c + v_c * tilted.slope, v_c * tilted.shrink
     third, fourth = _higher(likelihood, y, weight, m, v)

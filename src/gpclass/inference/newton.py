@@ -34,7 +34,9 @@ STALLED = 0.5  # a smaller reduction of the decrement is none, where the step is
 class LocalTerms(Protocol):
     """The likelihood factors of the data as a method sees them at fixed variances."""
 
-    exact_newton: bool  # whether `step_sites` has the exact second derivatives of the curve
+    @property
+    def exact_newton(self) -> bool:
+        """Whether `step_sites` has the exact second derivatives of the curve."""
 
     def step_sites(self, residual: Array, slope: Array, curvature: Array) -> AnySites:
         """Return the sites whose precision is that of a Newton step, with the residual as nu."""

@@ -12,6 +12,7 @@ independent over the classes: the best q that is not needs E[p_c p_d] for all pa
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -88,9 +89,15 @@ class VI(Method):
             raise ValueError(
                 f"VI(evidence='ep') cannot learn the parameters of {likelihood!r}: fix them, or use VI() or EP()."
             )
+        dense: Any = q  # elementwise sites: one latent function
         energy = free_energy(likelihood, y, np.minimum(w, 1.0), np.maximum(w, 1.0), q)
         return Result(
-            end.sites, q, energy, lambda: hybrid_adjoint(likelihood, y, w, q), end.info, lambda: np.zeros(0)
+            end.sites,
+            q,
+            energy,
+            lambda: hybrid_adjoint(likelihood, y, w, dense),
+            end.info,
+            lambda: np.zeros(0),
         )
 
 
@@ -105,7 +112,7 @@ class Terms(ElementwiseTerms):
     ascending = True
 
     @property
-    def exact_newton(self) -> bool:  # type: ignore[override]
+    def exact_newton(self) -> bool:
         """Whether a step has the exact second derivatives of the curve."""
         return self.likelihood.exact_ascent
 

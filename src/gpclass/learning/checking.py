@@ -41,7 +41,14 @@ def check(model: FittedModel, n_samples: int, rng: np.random.Generator) -> Appro
         sites = prior.latent_sites(problem.infer(prior, None).sites)
     target = make_check_target(model, problem, sites)
     return check_draws(
-        target, model.draws, model.chains, model.evidence, name, n_samples, rng, points=problem.first
+        target,
+        model.draws,
+        model.chains,
+        model.evidence,
+        name,
+        n_samples,
+        rng,
+        points=slice(None) if problem.first is None else problem.first,
     )
 
 

@@ -31,6 +31,11 @@ class OneVsRest:
 
     models: Sequence[FittedModel]
 
+    @property
+    def n_classes(self) -> int:
+        """Number of classes."""
+        return len(self.models)
+
     def log_proba(self, X: Inputs, route: str, rng: np.random.Generator | None = None) -> Array:
         """Return log class probabilities, shape (n, n_classes)."""
         return _normalise([model.log_proba(X, route, rng) for model in self.models])
@@ -98,9 +103,21 @@ class OneVsOne:
     models: Sequence[FittedModel]
     pairs: Sequence[tuple[int, int]]
 
+    @property
+    def n_classes(self) -> int:
+        """Number of classes."""
+        return 1 + max(second for _, second in self.pairs)
+
+    def check_stored(self) -> None:
+        """Raise unless there is a model for every pair."""
+        n = self.n_classes  # not the list of all pairs of a number that a file made up
+        whole = n * (n - 1) == 2 * len(self.pairs) and len(self.pairs) == len(self.models)
+        if not whole or list(self.pairs) != list(combinations(range(n), 2)):
+            raise ValueError("Its models are not those of all pairs of classes.")
+
     def log_proba(self, X: Inputs, route: str, rng: np.random.Generator | None = None) -> Array:
         """Return log class probabilities, shape (n, n_classes)."""
-        n_classes = 1 + max(second for _, second in self.pairs)
+        n_classes = self.n_classes
         p = np.stack([np.exp(model.log_proba(X, route, rng)) for model in self.models], axis=1)
         i, j = np.array(self.pairs).T
         out = np.empty((len(X), n_classes))

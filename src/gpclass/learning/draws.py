@@ -105,7 +105,7 @@ def _annealed(problem: Problem, sites: AnySites | None, rng: np.random.Generator
     if sites is None:
         by = replace(problem, inference=settings.learn_by)
         sites = by.infer(by.prior(), None).sites
-    return annealed_evidence(
+    estimate = annealed_evidence(
         problem.likelihood,
         _covariance(problem),
         problem.y,
@@ -113,7 +113,8 @@ def _annealed(problem: Problem, sites: AnySites | None, rng: np.random.Generator
         weight=problem.weight,
         n_chains=max(2, settings.annealing),
         rng=rng,
-    ).value
+    )
+    return float(estimate.value)
 
 
 def target_at(problem: Problem, theta: Array, whiten: Inference | None, jitter: float, init: Any) -> Target:

@@ -5,18 +5,18 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 from scipy.special import logsumexp
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.gaussian_process.kernels import Kernel
 
 from gpclass.core.objective import Objective
 from gpclass.core.protocols import AnySites, Array, Info, Inputs, Likelihood
 from gpclass.core.registry import stored
 from gpclass.learning import prediction
 from gpclass.learning.maximise import Learned, bound_messages
-from gpclass.learning.problem import Problem
+from gpclass.learning.problem import Problem, SiteObjective
 from gpclass.mcmc.chains import Chains
 from gpclass.posteriors.process import Process
 from gpclass.sampling import pareto_smooth
@@ -31,23 +31,39 @@ class FittedModel:
     """Latent functions fitted to data, with everything that is known about the fit.
 
     What a fit did not produce is None: sites and leave-one-out probabilities with sampling, chains and draws with an
-    approximation, the inducing report with all rows kept. ``kernel`` is a copy that a user may change without harm.
+    approximation, the inducing report and ``objective`` with all rows kept. ``kernel`` is a copy that a user may change without harm.
     """
 
     likelihood: Likelihood
     posterior: Process
-    kernel: Any
+    kernel: Kernel
     evidence: float | None
     info: Info
     problem: Problem
     learned: Learned | None = None
     sites: AnySites | None = None
     latent_sites: AnySites | None = None
-    loo: Array | None = None
-    draws: Array | None = None  # of f at the data, of equal weight: (draws, n) or (draws, n, C)
+    loo: Array | None = field(default=None, metadata={"shape": "n,c"})
+    # of f at the data, of equal weight
+    draws: Array | None = field(default=None, metadata={"shape": "s,n|s,n,c"})
     chains: Chains | None = None
     inducing: InducingReport | None = None
     objective: Objective | None = field(default=None, metadata={"stored": False})
+
+    def check_stored(self) -> None:
+        """Raise unless labels, leave-one-out probabilities and draws belong together."""
+        n_latents = self.n_latents
+        if self.likelihood.n_latents(3) > 1 and n_latents is None:
+            raise ValueError("Its likelihood needs a latent function for each class.")
+        if self.loo is not None and self.loo.shape[1] != self.n_classes:
+            raise ValueError("Its leave-one-out probabilities are not those of its classes.")
+        if self.draws is not None and (not len(self.draws) or self.draws.shape[1] != len(self.problem.y)):
+            raise ValueError("Its labels do not belong to its draws.")
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes."""
+        return self.n_latents or 2
 
     @property
     def models(self) -> Sequence[FittedModel]:
@@ -73,8 +89,7 @@ class FittedModel:
         """Return log class probabilities, shape (n, n_classes)."""
         if route == "map":
             return self.likelihood.log_classes(self.posterior.mean(X))
-        n_classes = self.n_latents or 2
-        out, noise = np.empty((len(X), n_classes)), self._noise(rng)
+        out, noise = np.empty((len(X), self.n_classes)), self._noise(rng)
         for rows, parts in self.posterior.blocks(X):
             out[rows] = prediction.log_proba(self.likelihood, parts, route, noise)
         return out
@@ -152,16 +167,19 @@ class FittedModel:
 
     def evidence_at(self, theta: Array, eval_gradient: bool) -> tuple[float, Array | None]:
         """Return the log evidence at other hyperparameters, and its gradient if asked for."""
-        if self.objective is None and self.inducing is not None:
+        objective = self.objective
+        if objective is None and self.inducing is not None:
             raise ValueError(
                 "The evidence at other hyperparameters needs the training rows, which this model does not keep: "
                 "fit it again."
             )
-        if self.objective is None:
+        if objective is None and self.draws is not None:
             raise ValueError(f"{self.problem.inference!r} gives no evidence at other hyperparameters.")
-        end = self.objective.evaluate(theta, self.sites, gradient=eval_gradient)
+        if objective is None:
+            objective = SiteObjective(self.problem)
+        end = objective.evaluate(theta, self.sites, gradient=eval_gradient)
         if not end.info.converged:
-            warnings.warn(unconverged(self.objective.description, end.info), ConvergenceWarning, stacklevel=4)
+            warnings.warn(unconverged(objective.description, end.info), ConvergenceWarning, stacklevel=4)
         return end.evidence, end.gradient
 
     def loo_log_proba(self) -> Array | None:
@@ -177,7 +195,7 @@ class FittedModel:
         log_p = np.asarray(problem.likelihood.log_prob(y, f))
         counts = problem.make_prior.counts(y, problem.weight)
         log_p = log_p * (np.minimum(counts, 1.0) if f.ndim == 2 else 1.0 / np.maximum(counts, 1.0))
-        out = np.empty((len(y), self.n_latents or 2))
+        out = np.empty((len(y), self.n_classes))
         for i in range(len(y)):
             smoothed, _ = pareto_smooth(-log_p[:, i])
             L = self.likelihood.log_classes(f[:, i]) + smoothed[:, None]

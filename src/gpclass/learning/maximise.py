@@ -41,8 +41,8 @@ class History:
     """Every evaluation of the winning run, in order."""
 
     theta: Array
-    evidence: Array
-    gradient_norm: Array
+    evidence: Array = field(metadata={"shape": "k", "stored": "nonfinite"})
+    gradient_norm: Array = field(metadata={"shape": "k", "stored": "nonfinite"})
 
     def __len__(self) -> int:
         return len(self.evidence)
@@ -70,8 +70,8 @@ class Learned:
 class Stage:
     """One problem on the way from few rows to all rows.
 
-    ``objective`` makes it, given the theta reached so far, or None to skip the stage. ``inverse_scale`` multiplies the inverse Hessian found here
-    before the next stage uses it, and ``recorded`` says whether its evaluations belong to the history.
+    ``objective`` makes it, given the theta reached so far, or None to skip the stage. ``inverse_scale`` multiplies
+    the inverse Hessian found here before the next stage uses it, and ``recorded`` says whether its evaluations belong to the history.
     """
 
     name: str
@@ -176,7 +176,8 @@ def maximise(
     if theta is not None:  # the user's own optimiser has the last word
         search.best = None
         search(theta, eval_gradient=False)
-    assert search.best is not None
+    if search.best is None:
+        raise ValueError("The optimizer returned without evaluating the objective: call it at least once.")
     value, best, warm = search.best
     if search.unconverged and not message:
         message = (

@@ -204,7 +204,7 @@ class Run:
         objective = self._objective(
             self.data, state.Z, max(1e-8 * n, 1e-7), after=self._keeper(state, checkpoint)
         )
-        objective.max_passes = self._most_passes(200)
+        objective.max_passes = 2 * self._most_passes(100)
         fit = objective.fit_at(state.theta, state.q, gradient=False)
         if self.watch is not None:
             self.watch(fit)
@@ -222,7 +222,8 @@ class Run:
         def watch(fit: Fit) -> None:
             if not best or fit.bound > best[0].bound:
                 best[:] = [fit]
-                checkpoint.write(replace(state, theta=objective.theta, q=fit.next_q))
+                theta = state.theta if objective.theta is None else objective.theta
+                checkpoint.write(replace(state, theta=theta, q=fit.next_q))
             if self.watch is not None:
                 self.watch(best[0])
 
@@ -260,7 +261,8 @@ class Run:
         return replace(learned, message=message, warm=None)
 
     def _most_passes(self, most: int) -> int:
-        return min(most, 2 * self.problem.inference.max_iter)
+        limit: int = getattr(self.problem.inference, "max_iter", most)
+        return min(most, limit)
 
     def _objective(
         self, data: Data, Z: Array, tol: float, after: Callable[[Array, Q], None] | None = None

@@ -56,7 +56,7 @@ def gaussian_log_proba(likelihood: Any, mean: Array, cov: Array, route: str, z: 
         return likelihood.log_predict(mean, cov)  # type: ignore[no-any-return]
     var = cov if cov.ndim == 1 else np.einsum("icc->ic", cov)
     if route == "mackay":  # with several classes each latent value by itself
-        return likelihood.log_classes(mean / np.sqrt(1.0 + var / likelihood.probit_scale**2))  # type: ignore[no-any-return]
+        return likelihood.mackay(mean, var)  # type: ignore[no-any-return]
     if route != "monte_carlo":
         raise ValueError(f"integration={route!r} is not known, expected one of {', '.join(ROUTES)}.")
     rows = []
@@ -194,10 +194,10 @@ def route_slopes(likelihood: Any, mean: Array, var: Array, route: str) -> tuple[
         first, _ = likelihood.link_slope(mean, np.zeros(mean.shape))
         return first, np.zeros(mean.shape)
     if route == "mackay":
-        scale = likelihood.probit_scale
+        scale, away = likelihood.probit_scale, mean - likelihood.median
         ratio = 1.0 / (scale**2 + var)
         kappa = np.sqrt(scale**2 * ratio)
-        first, _ = likelihood.link_slope(kappa * mean, np.zeros(mean.shape))
-        return kappa * first, -kappa * mean * ratio * first
+        first, _ = likelihood.link_slope(likelihood.median + kappa * away, np.zeros(mean.shape))
+        return kappa * first, -kappa * away * ratio * first
     first, second = likelihood.link_slope(mean, var)
     return first, second

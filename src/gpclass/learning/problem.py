@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+from sklearn.gaussian_process.kernels import Kernel
 
 from gpclass.core.hyperpriors import Hyperprior, LogScalePrior
 from gpclass.core.objective import Evaluation
@@ -89,13 +90,13 @@ class Problem:
     data points are repeated.
     """
 
-    X: Inputs
+    X: Inputs = field(metadata={"shape": "n,..."})
     y: Array
     weight: Array | None
-    kernel: Any
+    kernel: Kernel
     likelihood: Likelihood
     inference: Inference
-    hyperprior: Hyperprior | LogScalePrior | None = field(default=None, metadata={"stored": False})
+    hyperprior: Hyperprior | LogScalePrior | None = None
     make_prior: OneFunction | FunctionPerClass = OneFunction()
     predictive: Likelihood | None = None
     first: Index | None = None
@@ -164,7 +165,8 @@ def pose_classes(problem: Problem, labels: Array) -> Problem:
     With the multinomial probit a data point of weight k is given k times: its noise is drawn anew for each.
     """
     n_classes = labels.shape[1]
-    if not isinstance(problem.likelihood, MultiProbit):
+    likelihood: Any = problem.likelihood
+    if not isinstance(likelihood, MultiProbit):
         return replace(problem, y=labels, weight=None, make_prior=FunctionPerClass(n_classes))
     rows, codes = np.nonzero(labels)
     counts = labels[rows, codes]
@@ -183,7 +185,7 @@ def pose_classes(problem: Problem, labels: Array) -> Problem:
         weight=None,
         likelihood=Probit(),
         make_prior=FunctionPerClass(n_classes, codes),
-        predictive=problem.likelihood,
+        predictive=likelihood,
         first=np.searchsorted(rows, np.arange(len(labels))) if repeated else None,
     )
 

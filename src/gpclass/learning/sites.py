@@ -45,7 +45,6 @@ def fit_by_sites(
         sites=result.sites,
         latent_sites=prior.latent_sites(result.sites),
         loo=loo if problem.first is None else loo[problem.first],
-        objective=SiteObjective(problem),
     )
 
 

@@ -26,6 +26,7 @@ SAMPLING = ("mcmc", "rejection")
 SEVERAL = ("softmax", "multiprobit")  # likelihoods with a latent function for each class
 
 Model = FittedModel | OneVsRest | OneVsOne
+COMBINE: dict[str, Any] = {"one_vs_rest": fit_one_vs_rest, "one_vs_one": fit_one_vs_one}
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,10 +183,8 @@ def fit(task: Task) -> Model:
     if why is not None:
         raise ValueError(f"{why[0].upper()}{why[1:]}.")
     if task.case.combine != "joint":
-        combine: Callable[..., Model] = {"one_vs_rest": fit_one_vs_rest, "one_vs_one": fit_one_vs_one}[
-            task.case.combine
-        ]
         one = partial(_fit_one, strategy=task.case.strategy, settings=task.settings)
+        combine: Callable[..., Model] = COMBINE[task.case.combine]
         return combine(one, task.problem, task.labels, task.n_classes, task.plan, task.seed)
     if task.case.likelihood in SEVERAL:
         return _fit_classes(task)

@@ -1,12 +1,12 @@
-"""Fitted classifiers as files: numbers and names in the safetensors format, and no code.
+"""Model files: fitted classifiers as numbers and names in the safetensors format, without pickle or code.
 
-`save` writes one file, at once or not at all. `load` builds a classifier out of classes that it knows, after
+`save` writes one file, completely or not at all. `load` builds a classifier out of registered classes, after
 every size, name and number in the file was found to be possible.
 """
 
 from __future__ import annotations
 
 from gpclass.persistence.container import ModelFileError
-from gpclass.persistence.files import load, save
+from gpclass.persistence.files import load, load_with_extra, save
 
-__all__ = ["ModelFileError", "load", "save"]
+__all__ = ["ModelFileError", "load", "load_with_extra", "save"]

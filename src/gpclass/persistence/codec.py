@@ -1,29 +1,31 @@
-"""Values as JSON and arrays, and back: only what is listed, and nothing that runs.
+"""Turn values into JSON and tensors, and back: only data, and only classes that are registered.
 
-None, booleans, text, numbers and lists are themselves. All else is an object with its kind as the first key:
+None, booleans, text, integers, finite floats and lists are themselves. Anything else is an object whose first
+key is its kind, for example
 
     {"record": "Sites", "fields": {"nu": {"array": "0", "shape": [3], "order": "C"}, ...}}
 
-An array is stored once however many share it, views of the same numbers in other shapes included.
+Records and parts are read and written by their dataclass fields (see `gpclass.persistence.schema`), so a new
+class needs no code here. An array that several values share is stored once, views in other shapes included.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, is_dataclass
 from functools import cache
 from typing import Any
 
 import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 
+from gpclass.core.registry import Part, kinds, parts, stored_classes
 from gpclass.persistence import kernels
-from gpclass.persistence.container import NAMES, ModelFileError
-from gpclass.persistence.registry import REGISTRY
+from gpclass.persistence.container import DTYPES, ModelFileError
+from gpclass.persistence.schema import complaint, is_number, stored_fields
 
-DEEPEST = 100  # values inside one another; a kernel that is a sum of so many is written another way
-ROOM = 1 << 22  # bytes that labels may take whatever their lengths
-SCALARS = ("float64", "float32", "int64", "int32", "int16", "int8", "uint64", "uint32", "uint16", "uint8")
+DEEPEST = 100  # levels of nesting; a sum of so many kernels can be grouped
+ROOM = 1 << 22  # bytes that text arrays may take whatever the lengths of their items
 
 
 # ------------------------------------------------------------------------------------ save
@@ -33,9 +35,8 @@ SCALARS = ("float64", "float32", "int64", "int32", "int16", "int8", "uint64", "u
 class Encoder:
     """Turns values into JSON, and collects their arrays."""
 
-    tensors: list[Any] = field(default_factory=list)
-    _places: dict[Any, str] = field(default_factory=dict)
-    _alive: list[Any] = field(default_factory=list)  # so that no address is used again
+    tensors: dict[str, Any] = field(default_factory=dict)
+    _names: dict[Any, str] = field(default_factory=dict)  # keyed by address; the tensors keep those in use
 
     def value(self, value: Any, where: str, depth: int = 0) -> Any:
         """Return a value as JSON; ``where`` names it in errors."""
@@ -55,18 +56,19 @@ class Encoder:
         if type(value) is tuple:
             return {"tuple": self.value(list(value), where, depth)}
         if isinstance(value, dict):
-            pairs = [[k, v] for k, v in value.items()]
-            return {"dict": [[self.value(x, where, depth + 1) for x in pair] for pair in pairs]}
+            return {"dict": [[self.value(x, where, depth + 1) for x in pair] for pair in value.items()]}
         if type(value) is slice:
             return {"slice": self.value([value.start, value.stop, value.step], where, depth)}
         if isinstance(value, np.ndarray):
             return self._array(value, where)
+        if isinstance(value, Kernel):
+            return self._kernel(value, where, depth)
         return self._object(value, where, depth)
 
     def _scalar(self, value: Any, where: str) -> Any:
-        if isinstance(value, np.bool_ | np.str_):
-            return {"scalar": "bool" if isinstance(value, np.bool_) else "str", "value": value.item()}
-        if value.dtype.name not in SCALARS:
+        if isinstance(value, np.str_):
+            return {"scalar": "str", "value": value.item()}
+        if value.dtype.name not in DTYPES:
             raise refused(where, value, "a number of double precision or less")
         return {"scalar": value.dtype.name, "value": self.value(value.item(), where)}
 
@@ -74,8 +76,8 @@ class Encoder:
         if value.dtype.kind in "UO":
             items = [self._label(v, where) for v in value.ravel().tolist()]
             return {"labels": items, "shape": list(value.shape), "dtype": value.dtype.str}
-        if value.dtype.newbyteorder("<") not in NAMES:
-            raise refused(where, value.dtype, "numbers, truth values or text")
+        if value.dtype.name not in DTYPES:
+            raise refused(where, value.dtype, "numbers, booleans or text")
         order = "F" if value.flags.f_contiguous and not value.flags.c_contiguous else "C"
         flat = np.ascontiguousarray(value.T if order == "F" else value)
         return {"array": self._tensor(flat), "shape": list(value.shape), "order": order}
@@ -83,38 +85,16 @@ class Encoder:
     def _label(self, value: Any, where: str) -> Any:
         if isinstance(value, np.generic):
             value = value.item()
-        if not isinstance(value, str | int | float) or not (isinstance(value, str) or math.isfinite(value)):
+        if not isinstance(value, str | bool) and not is_number(value):
             raise refused(where, value, "text or numbers")
         return value
 
-    def lower(self, value: Any) -> Any:
-        """Return the lower triangle of a matrix, row after row."""
-        return {
-            "lower": self._tensor(np.concatenate([value[i, : i + 1] for i in range(len(value))])),
-            "size": len(value),
-        }
-
     def _tensor(self, flat: Any) -> str:
         key = (flat.__array_interface__["data"][0], flat.nbytes, flat.dtype.str)
-        if key not in self._places:
-            self._alive.append(flat)
-            self._places[key] = str(len(self.tensors))
-            self.tensors.append(flat.reshape(-1))
-        return self._places[key]
-
-    def _object(self, value: Any, where: str, depth: int) -> Any:
-        if isinstance(value, Kernel):
-            return self._kernel(value, where, depth)
-        name = type(value).__name__
-        schema = REGISTRY.schemas.get(name)
-        if schema is not None and type(value) is schema.cls:
-            return self._record(value, where, depth)
-        if isinstance(value, type) and REGISTRY.classes.get(value.__name__) is value:
-            return {"class": value.__name__}
-        if _is_distribution(value):
-            args, kwds = self.value(list(value.args), where), self.value(value.kwds, where)
-            return {"distribution": value.dist.name, "args": args, "kwds": kwds}
-        raise refused(where, value, "something that is kept as numbers and names")
+        if key not in self._names:
+            self._names[key] = str(len(self.tensors))
+            self.tensors[self._names[key]] = flat.reshape(-1)
+        return self._names[key]
 
     def _kernel(self, value: Any, where: str, depth: int) -> Any:
         if type(value) not in kernels.NAMES:
@@ -128,22 +108,49 @@ class Encoder:
         inside = {key: self.value(v, f"{where}.{key}", depth + 1) for key, v in params.items()}
         return {"kernel": name, "params": inside}
 
-    def _record(self, value: Any, where: str, depth: int) -> Any:
-        name = type(value).__name__
-        fields = {}
-        for key, kinds in REGISTRY.schemas[name].fields.items():
-            inside = getattr(value, key)
-            triangle = kinds.startswith("lower") and isinstance(inside, np.ndarray)
-            fields[key] = self.lower(inside) if triangle else self.value(inside, f"{where}.{key}", depth + 1)
-        # After the fields, whose own sentences are the clearer ones.
-        if sentence := REGISTRY.complaint(value):
+    def _object(self, value: Any, where: str, depth: int) -> Any:
+        cls = type(value)
+        if isinstance(value, Part) and parts(cls.kind).get(cls.name) is cls and not _has_state(value):
+            return {"part": [cls.kind, cls.name], "fields": self._fields(value, where, depth)}
+        if is_dataclass(cls) and stored_classes().get(cls.__name__) is cls:
+            return {"record": cls.__name__, "fields": self._fields(value, where, depth)}
+        if isinstance(value, type) and _is_plain_class(value.__name__, value):
+            return {"class": value.__name__}
+        if _is_distribution(value):
+            args, kwds = self.value(list(value.args), where), self.value(value.kwds, where)
+            return {"distribution": value.dist.name, "args": args, "kwds": kwds}
+        raise refused(where, value, "numbers, text, or a class that is registered for model files")
+
+    def _fields(self, value: Any, where: str, depth: int) -> dict[str, Any]:
+        out = {}
+        for name, (about, _) in stored_fields(type(value)).items():
+            inside = getattr(value, name)
+            if about.metadata.get("stored") == "lower" and isinstance(inside, np.ndarray):
+                rows = np.concatenate([inside[i, : i + 1] for i in range(len(inside))])
+                out[name] = {"lower": self._tensor(rows), "size": len(inside)}
+            else:
+                out[name] = self.value(inside, f"{where}.{name}", depth + 1)
+        # After the fields, whose own sentences are more precise.
+        if sentence := complaint(value):
             raise ModelFileError(f"{where} cannot be saved: {sentence}.")
-        return {"record": name, "fields": fields}
+        return out
 
 
 def refused(where: str, value: Any, expected: str) -> ModelFileError:
     """Return the error for a value that no file holds."""
-    return ModelFileError(f"{where} is {value!r:.80}, which a model file cannot hold, expected {expected}.")
+    return ModelFileError(
+        f"{where} is {value!r:.80}, which a model file cannot hold, as it has no code: expected {expected}."
+    )
+
+
+def _has_state(part: Part) -> bool:
+    """Return whether a part has attributes that are not dataclass fields, and would be lost."""
+    return bool(set(getattr(part, "__dict__", ())) - set(getattr(part, "__dataclass_fields__", ())))
+
+
+def _is_plain_class(name: str, cls: Any) -> bool:
+    """Return whether files may name the class itself: one that is registered and is not a record."""
+    return cls is not None and stored_classes().get(name) is cls and not is_dataclass(cls)
 
 
 @cache
@@ -155,11 +162,10 @@ def _distributions() -> dict[str, Any]:
 
 
 def _is_distribution(value: Any) -> bool:
+    """Return whether a value is a frozen distribution of scipy.stats."""
     dist = getattr(value, "dist", None)
     known = _distributions().get(getattr(dist, "name", ""))
-    return (
-        known is not None and type(dist) is type(known) and hasattr(value, "args") and hasattr(value, "kwds")
-    )
+    return known is not None and type(dist) is type(known)
 
 
 # ------------------------------------------------------------------------------------ load
@@ -167,7 +173,7 @@ def _is_distribution(value: Any) -> bool:
 
 @dataclass(slots=True, eq=False)
 class Decoder:
-    """Turns JSON into values again; raises ModelFileError for whatever was not written by an Encoder."""
+    """Turns JSON into values again; raises ModelFileError for whatever an Encoder does not write."""
 
     tensors: dict[str, Any]
 
@@ -181,48 +187,43 @@ class Decoder:
             return [self.value(c, depth + 1) for c in code]
         kind = next(iter(code), "")
         if kind not in FORMS or tuple(code) != FORMS[kind]:
-            raise ModelFileError(f"has a value of the kind {kind[:40]!r}, which is not known, or not whole.")
+            raise ModelFileError(f"has an incomplete value, or one of the unknown kind {kind[:40]!r}.")
         try:
             return getattr(self, f"_{kind}")(depth, *code.values())
         except (ModelFileError, MemoryError):
             raise
-        except Exception as error:  # whatever a class has to say to impossible values
+        except Exception as error:  # whatever a class says to impossible values
             raise ModelFileError(f"has an impossible {kind} ({error!s:.80}).") from None
 
     def _float(self, depth: int, text: str) -> float:
         return {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}[text]
 
     def _scalar(self, depth: int, name: str, value: Any) -> Any:
-        if name in ("bool", "str"):
-            return np.bool_(value is True) if name == "bool" else np.str_(value)
-        return np.dtype(SCALARS[SCALARS.index(name)]).type(self.value(value, depth + 1))
+        if name == "str":
+            return np.str_(value)
+        return np.dtype(DTYPES[DTYPES.index(name)]).type(self.value(value, depth + 1))
 
     def _tuple(self, depth: int, items: Any) -> Any:
-        return tuple(self._list(depth, items))
-
-    def _list(self, depth: int, items: Any) -> list[Any]:
-        if not isinstance(items, list):
-            raise ModelFileError("has something in the place of a list.")
-        return [self.value(item, depth + 1) for item in items]
+        return tuple(self.value(items, depth))
 
     def _dict(self, depth: int, pairs: Any) -> Any:
-        return dict(self._list(depth + 1, pair) for pair in pairs)
+        return {self.value(key, depth + 1): self.value(value, depth + 1) for key, value in pairs}
 
     def _slice(self, depth: int, ends: Any) -> slice:
-        start, stop, step = self._list(depth, ends)
+        start, stop, step = self.value(ends, depth)
         return slice(start, stop, step)
 
     def _array(self, depth: int, name: str, shape: Any, order: str) -> Any:
         flat = self.tensors[name]
-        if order == "F":
-            return flat.reshape(shape[::-1]).T if _is_shape(shape, flat.size) else _misfit(name)
-        return flat.reshape(shape) if _is_shape(shape, flat.size) and order == "C" else _misfit(name)
+        if not _is_shape(shape, flat.size) or order not in ("C", "F"):
+            raise ModelFileError(f"gives tensor {name[:40]!r} a shape that it cannot have.")
+        return flat.reshape(shape) if order == "C" else flat.reshape(shape[::-1]).T
 
     def _lower(self, depth: int, name: str, size: int) -> Any:
         flat = self.tensors[name]
         # A triangle of n rows becomes a square, at most twice as large.
-        if type(size) is not int or size < 0 or size * (size + 1) // 2 != flat.size or flat.ndim != 1:
-            return _misfit(name)
+        if type(size) is not int or size < 0 or size * (size + 1) // 2 != flat.size:
+            raise ModelFileError(f"gives tensor {name[:40]!r} a size that it cannot have.")
         out, end = np.zeros((size, size), flat.dtype), 0
         for i in range(size):
             out[i, : i + 1] = flat[end : end + i + 1]
@@ -232,50 +233,61 @@ class Decoder:
     def _labels(self, depth: int, items: Any, shape: Any, dtype: str) -> Any:
         if not isinstance(items, list) or not _is_shape(shape, len(items)):
             raise ModelFileError("has labels of an impossible shape.")
-        if dtype != "|O" and not (all(isinstance(item, str) for item in items) and dtype[1:2] == "U"):
-            raise ModelFileError("has labels of an impossible type.")
-        if not all(isinstance(item, str | int | float) for item in items):
-            raise ModelFileError("has labels that are neither text nor numbers.")
-        if dtype == "|O":
+        if dtype == "|O" and all(isinstance(item, str | int | float) for item in items):
             out = np.empty(len(items), dtype=object)
             out[:] = items
             return out.reshape(shape)
-        wide = int(dtype[2:])
-        longest = max(map(len, items), default=0)
+        if dtype[1:2] != "U" or not all(isinstance(item, str) for item in items):
+            raise ModelFileError("has labels of an impossible type.")
+        wide, longest = int(dtype[2:]), max(map(len, items), default=0)
         # One long text makes all as wide: what that takes must be little, or little more than the texts.
         if not longest <= wide or 4 * wide * len(items) > max(ROOM, 40 * sum(map(len, items))):
             raise ModelFileError("has labels of an impossible width.")
         return np.array(items, dtype=f"=U{wide}").reshape(shape)
 
     def _kernel(self, depth: int, name: str, params: Any) -> Any:
-        cls, checks = kernels.KERNELS[name]
-        values = {key: self.value(params[key], depth + 1) for key in checks}
-        sentence = (
-            kernels.complaint(name, values) if len(params) == len(checks) else "it has other parameters"
-        )
-        if sentence:
-            raise ModelFileError(f"has a kernel that cannot be: {sentence}.")
-        return cls(**values)
+        values = {key: self.value(code, depth + 1) for key, code in params.items()}
+        if sentence := kernels.complaint(name, values):
+            raise ModelFileError(f"has an impossible kernel: {sentence}.")
+        return kernels.KERNELS[name][0](**values)
+
+    def _part(self, depth: int, names: Any, fields: Any) -> Any:
+        kind, name = names
+        cls = parts(kind).get(name) if kind in kinds() else None
+        return self._build(cls, f"{kind} {name}", depth, fields)
 
     def _record(self, depth: int, name: str, fields: Any) -> Any:
-        schema = REGISTRY.schemas[name]
-        if not set(fields) <= set(schema.fields):
-            raise ModelFileError(f"has a record {name} with fields that are not known.")
-        out = schema.build(
-            **{key: self.value(fields[key], depth + 1) for key in schema.fields if key in fields}
-        )
-        if sentence := REGISTRY.complaint(out):
-            raise ModelFileError(f"does not hold together: {sentence}.")
+        cls = stored_classes().get(name)
+        return self._build(cls if is_dataclass(cls) else None, name, depth, fields)
+
+    def _build(self, cls: Any, name: str, depth: int, fields: Any) -> Any:
+        if cls is None:
+            raise ModelFileError(
+                f"has the unknown part {name[:60]!r}: import the module that defines it before loading."
+            )
+        if set(fields) != set(stored_fields(cls)):
+            raise ModelFileError(f"has other fields of {cls.__name__} than this version of the class.")
+        values = {key: self.value(code, depth + 1) for key, code in fields.items()}
+        if not values or cls.__dataclass_params__.init:
+            out = cls(**values)
+        else:  # a class with an __init__ of its own, which makes its fields of something else
+            out = cls.__new__(cls)
+            for key, value in values.items():
+                object.__setattr__(out, key, value)
+        if sentence := complaint(out):
+            raise ModelFileError(f"is not consistent: {sentence}.")
         return out
 
     def _class(self, depth: int, name: str) -> Any:
-        return REGISTRY.classes[name]
+        cls = stored_classes().get(name)
+        if not _is_plain_class(name, cls):
+            raise ModelFileError(f"names the unknown class {name[:40]!r}.")
+        return cls
 
     def _distribution(self, depth: int, name: str, args: Any, kwds: Any) -> Any:
         values, options = self.value(args, depth + 1), self.value(kwds, depth + 1)
-        numbers = [*values, *options.values()]
-        if not all(isinstance(v, int | float | np.number) and not isinstance(v, bool) for v in numbers):
-            raise ModelFileError("has a distribution whose parameters are no numbers.")
+        if not all(map(is_number, [*values, *options.values()])):
+            raise ModelFileError("has a distribution whose parameters are not finite numbers.")
         return _distributions()[name](*values, **options)
 
 
@@ -289,6 +301,7 @@ FORMS: dict[str, tuple[str, ...]] = {
     "lower": ("lower", "size"),
     "labels": ("labels", "shape", "dtype"),
     "kernel": ("kernel", "params"),
+    "part": ("part", "fields"),
     "record": ("record", "fields"),
     "class": ("class",),
     "distribution": ("distribution", "args", "kwds"),
@@ -298,7 +311,3 @@ FORMS: dict[str, tuple[str, ...]] = {
 def _is_shape(shape: Any, size: int) -> bool:
     whole = isinstance(shape, list) and all(type(n) is int and 0 <= n <= 1 << 62 for n in shape)
     return whole and len(shape) <= 8 and math.prod(shape) == size
-
-
-def _misfit(name: str) -> Any:
-    raise ModelFileError(f"gives tensor {name[:40]!r} a shape that it cannot have.")

@@ -1,11 +1,11 @@
-"""A fitted classifier to a file, and back."""
+"""Save a fitted classifier to a file, and load it again."""
 
 from __future__ import annotations
 
 import json
 import os
 import platform
-from itertools import combinations
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -14,20 +14,13 @@ import sklearn
 from sklearn.utils.validation import check_is_fitted
 
 from gpclass.estimator import GaussianProcessClassifier
-from gpclass.kernels import diag, matrix
-from gpclass.learning.joint import JointModel
-from gpclass.learning.joint_sampled import JointSampledModel
-from gpclass.learning.multiclass import OneVsOne, OneVsRest
 from gpclass.parameters import check_parameters
 from gpclass.persistence.codec import Decoder, Encoder
-from gpclass.persistence.container import ModelFileError, parse_json, read, write
-from gpclass.persistence.registry import REGISTRY
-from gpclass.persistence.schema import Sizes
-from gpclass.posteriors.mixture import MixturePosterior
-from gpclass.sparse.model import InducingJointModel, InducingModel, without_rows
-from gpclass.validation import take
+from gpclass.persistence.container import ModelFileError, located, parse_json, read, write
+from gpclass.persistence.schema import is_integer, is_number
 
-# What fit() leaves in a classifier, and whether it is always there.
+VERSION = 2  # of the format
+# The attributes that fit() sets, and whether they are always there.
 FITTED = {
     "base_estimator_": True,
     "_seed": True,
@@ -38,45 +31,29 @@ FITTED = {
     "n_features_in_": False,
     "feature_names_in_": False,
 }
-PARAMETERS = {
-    "kernel": "kernel|none",
-    "likelihood": "text|likelihood",
-    "inference": "text|approximation|sampling",
-    "optimizer": "text|none",
-    "n_restarts_optimizer": "count",
-    "max_iter_predict": "count",
-    "warm_start": "bool",
-    "copy_X_train": "bool",
-    "random_state": "count|none",
-    "multi_class": "text",
-    "n_jobs": "integer|none",
-    "hyperparameters": "text",
-    "hyperprior": "any",
-    "inducing": "text|none|count|float[m,d]|Inducing",
-    "class_weight": "any",
-    "cost_matrix": "any",
-    "integration": "text",
-    "verbose": "integer|bool",
-}
 
 
-def save(estimator: Any, path: str | os.PathLike[str]) -> None:
+def save(estimator: Any, path: str | os.PathLike[str], *, extra: Mapping[str, Any] | None = None) -> None:
     """Write a fitted classifier to one file, in the safetensors format.
 
-    The file holds all that the classifier knows, training data included, as numbers and names. It appears
-    under its name when it is whole; an error leaves whatever was there before.
+    The file holds everything that the classifier knows, training data included, as numbers and names. It
+    appears when it is complete; an error leaves whatever was there before.
 
     Parameters
     ----------
     estimator : GaussianProcessClassifier
         Fitted. Kernels must be those of scikit-learn and gpclass, the optimizer a name: code is not saved.
     path : str or path
-        ``".safetensors"`` is a good ending.
+        The usual ending is ``".safetensors"``.
+    extra : mapping, default=None
+        Anything that JSON can hold, stored with the model; `load_with_extra` returns it.
 
     Raises
     ------
     ModelFileError
-        A ValueError, for a classifier with parts that no file holds; it names them.
+        A ValueError, for a classifier with parts that a file cannot hold; it names them.
+    ImportError
+        If the package safetensors is not installed.
 
     Examples
     --------
@@ -92,8 +69,6 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
     >>> bool((again.predict_proba(X_test) == clf.predict_proba(X_test)).all())
     True
     """
-    from gpclass import __version__
-
     if type(estimator) is not GaussianProcessClassifier:
         raise ModelFileError(
             f"A {type(estimator).__name__} cannot be saved, expected a GaussianProcessClassifier of gpclass."
@@ -101,37 +76,37 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
     check_is_fitted(estimator)
     params = estimator.get_params(deep=False)
     fitted = {name: value for name, value in vars(estimator).items() if name not in params}
-    fitted["base_estimator_"] = without_rows(estimator.base_estimator_)
-    if strange := sorted(set(fitted) - set(FITTED)):
+    if unknown := sorted(set(fitted) - set(FITTED)):
         raise ModelFileError(
-            f"The classifier has the attribute {strange[0]!r}, which fit() does not set and a file does not "
+            f"The classifier has the attribute {unknown[0]!r}, which fit() does not set and a file does not "
             "hold: delete it before saving."
         )
-    _check_parameters(params)
     encoder = Encoder()
     document = {
+        "version": VERSION,
         "params": {name: encoder.value(value, name) for name, value in params.items()},
         "fitted": {name: encoder.value(value, name) for name, value in fitted.items()},
-        "versions": {
-            "gpclass": __version__,
-            "numpy": np.__version__,
-            "scipy": scipy.__version__,
-            "scikit-learn": sklearn.__version__,
-            "python": platform.python_version(),
-        },
+        "packages": _packages(),
+        "extra": extra,
     }
-    text = json.dumps(document, separators=(",", ":"), allow_nan=False)
-    write(path, {"model": text}, encoder.tensors)
+    try:
+        text = json.dumps(document, separators=(",", ":"), allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise ModelFileError(f"extra cannot be saved, as it is not JSON: {error}.") from None
+    write(path, text, encoder.tensors)
 
 
-def _check_parameters(params: dict[str, Any]) -> None:
-    for name, value in params.items():
-        if not REGISTRY.fits(PARAMETERS[name], value, Sizes()):
-            hint = "give an integer" if name == "random_state" else "use set_params() to give another"
-            raise ModelFileError(
-                f"The parameter {name} is {value!r:.80}, which a model file cannot hold, as it has no code: "
-                f"{hint}, then save again."
-            )
+def _packages() -> dict[str, str]:
+    """Return the versions that a model was made with, for whoever reads a file years later."""
+    from gpclass import __version__
+
+    return {
+        "gpclass": __version__,
+        "numpy": np.__version__,
+        "scipy": scipy.__version__,
+        "scikit-learn": sklearn.__version__,
+        "python": platform.python_version(),
+    }
 
 
 # ------------------------------------------------------------------------------------ load
@@ -140,8 +115,8 @@ def _check_parameters(params: dict[str, Any]) -> None:
 def load(path: str | os.PathLike[str]) -> GaussianProcessClassifier:
     """Return the classifier that `save` wrote.
 
-    Nothing in a file is run. A file that is cut off, damaged, of a newer version or of something else is
-    refused with one sentence, and none makes `load` take more memory than a few dozen times its size.
+    Nothing in a file is executed. A file that is cut off, damaged, of another version or of something else is
+    refused with one sentence, and none makes `load` use more memory than a few dozen times its size.
 
     Parameters
     ----------
@@ -150,12 +125,14 @@ def load(path: str | os.PathLike[str]) -> GaussianProcessClassifier:
     Returns
     -------
     GaussianProcessClassifier
-        Fitted; whatever it returns is, on the same machine, what the saved one did to the last bit.
+        Fitted. On the same machine, whatever it returns equals what the saved one returned, to the last bit.
 
     Raises
     ------
     ModelFileError
-        A ValueError, if the file is not a whole and possible model.
+        A ValueError, if the file is not a complete and possible model.
+    ImportError
+        If the package safetensors is not installed.
 
     Examples
     --------
@@ -167,122 +144,117 @@ def load(path: str | os.PathLike[str]) -> GaussianProcessClassifier:
         ...
     gpclass.persistence.container.ModelFileError: '...' is not a model file of gpclass: ...
     """
-    strings, tensors = read(path)
-    try:
-        return _build(strings, tensors)
-    except ModelFileError as error:
-        raise ModelFileError(f"{os.fspath(path)!r} {error}") from None
+    return load_with_extra(path)[0]
 
 
-def _build(strings: dict[str, str], tensors: dict[str, Any]) -> GaussianProcessClassifier:
-    document = parse_json(strings.get("model", ""))
-    parts = [document.get(name) if isinstance(document, dict) else None for name in ("params", "fitted")]
-    whole = [part for part in parts if isinstance(part, dict)]
-    if len(whole) < 2:
+def load_with_extra(path: str | os.PathLike[str]) -> tuple[GaussianProcessClassifier, dict[str, Any] | None]:
+    """Return the classifier that `save` wrote, and the ``extra`` it was given, or None.
+
+    Parameters
+    ----------
+    path : str or path
+
+    Returns
+    -------
+    classifier : GaussianProcessClassifier
+    extra : dict or None
+
+    Raises
+    ------
+    ModelFileError
+        A ValueError, if the file is not a complete and possible model.
+
+    Examples
+    --------
+    >>> import tempfile, os
+    >>> from gpclass import GaussianProcessClassifier
+    >>> from gpclass.datasets import interval
+    >>> X, y, _, _ = interval()
+    >>> clf = GaussianProcessClassifier(optimizer=None).fit(X, y)
+    >>> with tempfile.TemporaryDirectory() as directory:
+    ...     path = os.path.join(directory, "interval.safetensors")
+    ...     save(clf, path, extra={"unit": "hours"})
+    ...     again, extra = load_with_extra(path)
+    >>> extra
+    {'unit': 'hours'}
+    """
+    text, tensors = read(path)
+    with located(path):
+        document = parse_json(text)
+        if not isinstance(document, dict) or not is_integer(document.get("version")):
+            raise ModelFileError("has no description of a model.")
+        if document["version"] != VERSION:
+            raise ModelFileError(
+                f"has version {document['version']!s:.20} of the format, and this gpclass reads version "
+                f"{VERSION}: update gpclass."
+            )
+        extra = document.get("extra")
+        if extra is not None and not isinstance(extra, dict):
+            raise ModelFileError("has extra information that is not a dictionary.")
+        return _build(document, Decoder(tensors)), extra
+
+
+def _build(document: dict[str, Any], decoder: Decoder) -> GaussianProcessClassifier:
+    codes = [document.get(name) for name in ("params", "fitted")]
+    parts = [code for code in codes if isinstance(code, dict)]
+    if len(parts) < 2:
         raise ModelFileError("has no description of a model.")
-    decoder = Decoder(tensors)
-    params, fitted = ({name: decoder.value(code) for name, code in part.items()} for part in whole)
+    params, fitted = ({name: decoder.value(code) for name, code in part.items()} for part in parts)
     missing = {name for name, always in FITTED.items() if always} - set(fitted)
-    if set(params) != set(PARAMETERS) or not set(fitted) <= set(FITTED) or missing:
+    known = set(GaussianProcessClassifier().get_params(deep=False))
+    if set(params) != known or not set(fitted) <= set(FITTED) or missing:
         raise ModelFileError("has other parameters or attributes than a classifier of this version.")
     out = GaussianProcessClassifier(**params)
     for name, value in fitted.items():
         setattr(out, name, value)
     try:
-        _check_parameters(params)
         check_parameters(out)
-        with np.errstate(all="ignore"):
-            _check_whole(out)
+        _check_whole(out)
     except (ModelFileError, MemoryError):
         raise
     except Exception as error:  # whatever does not fit, wherever it is found
-        raise ModelFileError(f"does not hold together: {error!s:.200}") from None
+        raise ModelFileError(f"is not consistent: {error!s:.200}") from None
     return out
 
 
 def _check_whole(clf: Any) -> None:
     """Raise unless the parts of a classifier belong together."""
-    base, n_classes = clf.base_estimator_, clf.n_classes_
-    joint = (JointModel, JointSampledModel, InducingJointModel)
-    known = (OneVsRest, OneVsOne, *joint, *REGISTRY.groups["model"])
-    _require(type(base) in known, "it has no fitted model")
-    _require(isinstance(clf.classes_, np.ndarray) and clf.classes_.shape == (n_classes,), "its classes")
-    _require(_count_of(base) == n_classes >= 2, "the number of classes")
-    _require(REGISTRY.fits("count", clf._seed, Sizes()), "its seed")
-    _require(REGISTRY.fits("number|none", clf.log_marginal_likelihood_value_, Sizes()), "its evidence")
-    for model in base.models:
-        for kernel, inputs in _kernels(model):
-            _require(len(inputs) > 0, "its inputs")
-            row = take(inputs, [0])
-            _require(bool(np.isfinite(matrix(kernel, row, row)).all()), "its kernel")
-            if kernel.requires_vector_input:
-                _require(inputs.shape[1:] == (clf.n_features_in_,), "the number of columns")
-        if not isinstance(model.posterior, MixturePosterior):
-            _check_variance(model)
+    n_classes, value = clf.n_classes_, clf.log_marginal_likelihood_value_
+    _require(
+        is_integer(n_classes) and clf.base_estimator_.n_classes == n_classes >= 2, "the number of classes"
+    )
+    _require(_is_vector(clf.classes_, n_classes), "its classes")
+    _require(is_integer(clf._seed) and clf._seed >= 0, "its seed")
+    _require(value is None or is_number(value), "its evidence")
+    for model in clf.base_estimator_.models:
+        if model.kernel.requires_vector_input:
+            _require(model.posterior.inputs.shape[1:] == (clf.n_features_in_,), "the number of columns")
     names = getattr(clf, "feature_names_in_", None)
     if names is not None:
-        texts = isinstance(names, np.ndarray) and all(isinstance(name, str) for name in names.ravel())
-        _require(texts and names.shape == (clf.n_features_in_,), "the names of its columns")
-    _check_home(clf)
+        texts = _is_vector(names, clf.n_features_in_) and all(isinstance(name, str) for name in names)
+        _require(texts, "the names of its columns")
+    _check_rows(clf, *clf._home)
 
 
-def _check_variance(model: Any) -> None:
-    """Raise unless data leave a latent value less uncertain than it was, at a few of them."""
-    rows = take(model.posterior.inputs, range(min(4, len(model.posterior.inputs))))
-    mean, var = model.latent(rows)
-    parts = getattr(model.posterior, "kernels", None) or [model.posterior.kernel]
-    prior = np.max([diag(kernel, rows) for kernel in parts], axis=0)
-    share = var.T / np.maximum(prior, 1e-300)
-    _require(bool(np.isfinite(mean).all() and share.max() <= 1.001), "its posterior")
-
-
-def _check_home(clf: Any) -> None:
-    kept, home, truth = clf._home
-    if all(isinstance(model, InducingModel | InducingJointModel) for model in clf.base_estimator_.models):
-        _require(clf._home == (None, None, None), "its rows")
+def _check_rows(clf: Any, kept: Any, home: Any, truth: Any) -> None:
+    """Raise unless positions of rows, positions after copies were merged, and classes belong together."""
+    if kept is None:  # a model that does not keep its rows
+        _require(home is None and truth is None, "its rows")
         return
-    sizes = Sizes(c=clf.n_classes_)
-    kinds = (("index[n]", kept), ("index[n]|none", home), ("index[n]|float[n,c]", truth))
-    _require(all(REGISTRY.fits(kind, value, sizes) for kind, value in kinds), "its rows")
-    if truth.ndim == 1:
-        _require(bool(truth.max(initial=0) < clf.n_classes_), "the classes of its rows")
-    if home is not None and not isinstance(clf.base_estimator_, OneVsOne):
-        rows = [_loo_rows(model) for model in clf.base_estimator_.models]
-        _require(min(rows) == max(rows) > home.max(initial=0), "the rows left out")
+    n = len(kept)
+    _require(_is_index(kept, n) and (home is None or (_is_index(home, n) and home.max() < n)), "its rows")
+    soft = truth.shape == (n, clf.n_classes_) and truth.dtype.kind == "f" and bool(np.isfinite(truth).all())
+    _require(soft or (_is_index(truth, n) and truth.max() < clf.n_classes_), "the classes of its rows")
 
 
-def _loo_rows(model: Any) -> int:
-    kept = "loo" in REGISTRY.schemas[type(model).__name__].fields  # else it is worked out from draws
-    return len(model.loo) if kept else int(model.draws.shape[1])
+def _is_vector(value: Any, length: int) -> bool:
+    return isinstance(value, np.ndarray) and value.shape == (length,)
 
 
-def _count_of(base: Any) -> int:
-    """Return how many classes a fitted model tells apart; 0 if its parts do not fit."""
-    if isinstance(base, OneVsRest):
-        return len(base.models)
-    if isinstance(base, OneVsOne):
-        n_classes = 1 + max((pair[-1] for pair in base.pairs), default=0)
-        # Not the list of all pairs of a number that a file made up.
-        whole = n_classes * (n_classes - 1) == 2 * len(base.pairs) and len(base.pairs) == len(base.models)
-        return n_classes if whole and list(base.pairs) == list(combinations(range(n_classes), 2)) else 0
-    if isinstance(base, JointModel):
-        return base.posterior.n_classes if base.loo.shape[1] == base.posterior.n_classes else 0
-    return base.n_classes if isinstance(base, JointSampledModel) else 2
-
-
-def _kernels(model: Any) -> list[tuple[Any, Any]]:
-    """Return all kernels that a model predicts or learns with, and the inputs that they are for."""
-    posterior = model.posterior
-    inside = posterior.components if isinstance(posterior, MixturePosterior) else [posterior]
-    pairs = [
-        (k, posterior.inputs) for part in inside for k in getattr(part, "kernels", None) or [part.kernel]
-    ]
-    own = [model.kernel, model.problem.kernel]
-    return pairs + [
-        (k, model.problem.X) for kernel in own for k in getattr(kernel, "kernels", None) or [kernel]
-    ]
+def _is_index(value: Any, length: int) -> bool:
+    return _is_vector(value, length) and value.dtype.kind in "iu" and bool(value.min() >= 0)
 
 
 def _require(fine: bool, what: str) -> None:
     if not fine:
-        raise ModelFileError(f"does not hold together: {what} cannot be.")
+        raise ModelFileError(f"is not consistent: {what} cannot be right.")

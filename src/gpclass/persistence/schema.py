@@ -1,161 +1,146 @@
-"""What a record in a model file consists of, field by field, in a small language.
+"""Check records of model files against the annotations of their fields.
 
-A field is described by one kind, or by several with ``|`` between them:
+A record is a dataclass with the decorator `gpclass.core.registry.stored`, or a `gpclass.core.registry.Part`.
+Its annotations say what its fields may hold. The metadata of a field may say more:
 
-    none  bool  count  integer  number  real  text  any    a value (``number`` is finite, ``real`` any float)
-    float[n,d]  real[n]  index[n]  flag[n]  numeric[n]     an array (``float`` to 1e60, ``index`` from 0); a
-                                                           letter is the same length in a whole record, a
-                                                           number is that length, ``...`` is any shape
-    lower[n,n]                                             a lower triangle; what is above it is of no account
-    inputs[n]                                              n rows of data of any kind
-    list(kind)                                             a list or a tuple of them
-    terms                                                  a dictionary of distributions by position
-    kernel                                                 a kernel of `gpclass.persistence.kernels`
-    class:Name                                             the class itself
-    Name                                                   a registered record, or a group of them
+    {"stored": False}        the field is left out of files; reading uses its default, which it must have
+    {"stored": "lower"}      a lower triangular matrix; what is above the diagonal is not stored
+    {"stored": "nonfinite"}  an array that may have NaN and infinities
+    {"shape": "n,c"}         an array of this shape: equal letters are equal lengths within a record, a number
+                             is that length, "n,..." gives the first length only, and "n|n,c" allows either
+
+What must hold between fields is checked by the method ``check_stored()`` of the class, if it has one, which
+raises ValueError.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+import types
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import Field, fields, is_dataclass
+from functools import cache
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
-from sklearn.gaussian_process.kernels import Kernel
 
-ARRAY = re.compile(r"(float|real|lower|index|flag|numeric|inputs)\[(.*)\]")
-Sizes = dict[str, int]
-TILE = 64  # rows of a triangle looked at together
-LARGEST = 1e60  # numbers that predictions multiply; their products must stay finite
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Schema:
-    """One class of records: its fields, how it is built, and what must hold between its fields."""
-
-    cls: type
-    fields: Mapping[str, str]
-    build: Callable[..., Any]
-    holds: Callable[[Any], bool] | None = None
-
-
-@dataclass(slots=True, eq=False)
-class Registry:
-    """The classes that a model may consist of, by name."""
-
-    schemas: dict[str, Schema] = field(default_factory=dict)
-    groups: dict[str, tuple[type, ...]] = field(default_factory=dict)
-    classes: dict[str, type] = field(default_factory=dict)
-
-    def record(
-        self,
-        cls: type,
-        group: str = "",
-        *,
-        build: Callable[..., Any] | None = None,
-        holds: Callable[[Any], bool] | None = None,
-        **fields: str,
-    ) -> None:
-        """Allow a class of records, as one of a group if there is a name for it."""
-        self.schemas[cls.__name__] = Schema(cls, fields, cls if build is None else build, holds)
-        if group:
-            self.groups[group] = (*self.groups.get(group, ()), cls)
-
-    def complaint(self, record: Any) -> str:
-        """Return what is wrong with a record, as the end of a sentence; nothing if all is well."""
-        schema, sizes = self.schemas[type(record).__name__], Sizes()
-        for name, kinds in schema.fields.items():
-            if not self.fits(kinds, getattr(record, name), sizes):
-                return f"{type(record).__name__}.{name} is not what it has to be ({kinds})"
-        if schema.holds is not None and not schema.holds(record):
-            return f"the parts of {type(record).__name__} do not belong together"
-        return ""
-
-    def fits(self, kinds: str, value: Any, sizes: Sizes) -> bool:
-        """Return whether a value is of one of the kinds; lengths that are new are put into ``sizes``."""
-        for kind in kinds.split("|"):
-            trial = sizes.copy()
-            if self._is(kind, value, trial):
-                sizes.update(trial)
-                return True
-        return False
-
-    def _is(self, kind: str, value: Any, sizes: Sizes) -> bool:
-        if kind in SIMPLE:
-            return SIMPLE[kind](value)
-        if match := ARRAY.fullmatch(kind):
-            return _is_array(match[1], match[2], value, sizes)
-        if kind.startswith("list("):
-            return isinstance(value, list | tuple) and all(self.fits(kind[5:-1], v, sizes) for v in value)
-        if kind.startswith("class:"):
-            return value is self.classes[kind[6:]]
-        allowed = self.groups[kind] if kind in self.groups else (self.schemas[kind].cls,)
-        return type(value) in allowed
+TILE = 64  # rows of a triangle checked together
+LARGEST = 1e60  # of the numbers that predictions multiply; their products must stay finite
 
 
 def is_integer(value: Any) -> bool:
-    """Return whether a value is a whole number, and no truth value."""
+    """Return whether a value is an integer, and not a bool."""
     return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
 def is_number(value: Any) -> bool:
     """Return whether a value is a finite real number."""
-    return is_integer(value) or (_is_real(value) and bool(np.isfinite(value)))
+    return is_integer(value) or (isinstance(value, float | np.floating) and bool(np.isfinite(value)))
 
 
-def _is_real(value: Any) -> bool:
-    return isinstance(value, float | np.floating)
+def stored_fields(cls: Any) -> dict[str, tuple[Field[Any], Any]]:
+    """Return the fields of a class that files hold, each with its annotation."""
+    return _stored_fields(cls)
 
 
-SIMPLE: dict[str, Callable[[Any], bool]] = {
-    "none": lambda value: value is None,
-    "bool": lambda value: isinstance(value, bool | np.bool_),
-    "count": lambda value: is_integer(value) and bool(value >= 0),
-    "integer": is_integer,
-    "number": is_number,
-    "real": _is_real,
-    "text": lambda value: isinstance(value, str),
-    "any": lambda value: True,
-    "kernel": lambda value: isinstance(value, Kernel),
-    "terms": lambda value: (
-        isinstance(value, dict)
-        and all(is_integer(i) and hasattr(prior, "logpdf") for i, prior in value.items())
-    ),
+@cache
+def _stored_fields(cls: Any) -> dict[str, tuple[Field[Any], Any]]:
+    if not is_dataclass(cls):
+        return {}
+    hints = get_type_hints(cls)
+    return {f.name: (f, hints[f.name]) for f in fields(cls) if f.metadata.get("stored") is not False}
+
+
+def complaint(record: Any) -> str:
+    """Return what is wrong with a record, as the end of a sentence; an empty text if nothing is."""
+    sizes: dict[str, int] = {}
+    for name, (about, hint) in stored_fields(type(record)).items():
+        value, where = getattr(record, name), f"{type(record).__name__}.{name}"
+        if not fits(value, hint):
+            return f"{where} is not of the type {about.type}"
+        if isinstance(value, np.ndarray) and not _is_finite(value, about, hint):
+            return f"{where} has numbers that are not finite or too large"
+        shape = about.metadata.get("shape")
+        if shape and value is not None and not any(_has_shape(value, s, sizes) for s in shape.split("|")):
+            return f"{where} is not an array of the shape ({shape})"
+    try:
+        if check := getattr(record, "check_stored", None):
+            check()
+    except ValueError as error:
+        return str(error).removesuffix(".")
+    return ""
+
+
+def fits(value: Any, hint: Any) -> bool:
+    """Return whether a value is what a resolved annotation says."""
+    if hint is Any:
+        return True
+    if hint is None or hint is type(None):
+        return value is None
+    if hint in SIMPLE:
+        return SIMPLE[hint](value)
+    origin, args = get_origin(hint), get_args(hint)
+    if origin in (Union, types.UnionType):
+        return any(fits(value, arg) for arg in args)
+    if origin is Literal:
+        return value in args
+    if origin is np.ndarray:
+        return isinstance(value, np.ndarray) and _has_dtype(value, get_args(args[1])[0])
+    if isinstance(origin, type) and issubclass(origin, Mapping):
+        return isinstance(value, dict) and all(
+            fits(k, args[0]) and fits(v, args[1]) for k, v in value.items()
+        )
+    if isinstance(origin, type) and issubclass(origin, Sequence):
+        return isinstance(value, list | tuple) and _items_fit(value, args)
+    if origin is Callable:
+        return callable(value)
+    if getattr(hint, "_is_protocol", False):
+        return is_dataclass(value)  # a settings record; classes of our own say more by a base class
+    return isinstance(value, origin or hint)
+
+
+def _items_fit(value: Sequence[Any], args: tuple[Any, ...]) -> bool:
+    if len(args) == 1 or args[-1] is ...:
+        return all(fits(item, args[0]) for item in value)
+    return len(value) == len(args) and all(map(fits, value, args))
+
+
+def _has_dtype(value: Any, scalar: Any) -> bool:
+    return scalar is Any or np.issubdtype(value.dtype, get_origin(scalar) or scalar)
+
+
+SIMPLE: dict[Any, Callable[[Any], bool]] = {
+    bool: lambda value: isinstance(value, bool | np.bool_),
+    int: is_integer,
+    float: lambda value: is_integer(value) or isinstance(value, float | np.floating),
 }
 
 
-def _is_array(kind: str, shape: str, value: Any, sizes: Sizes) -> bool:
+def _is_finite(value: Any, about: Field[Any], hint: Any) -> bool:
+    """Return whether the numbers of an array can be used in predictions."""
+    kind = about.metadata.get("stored")
+    if kind == "nonfinite" or value.dtype.kind != "f":
+        return True
+    largest = np.finfo(value.dtype).max if hint is Any else LARGEST  # rows of data are what users have
+    tiles = [value]
+    if kind == "lower":
+        tiles = [np.tril(value[i : i + TILE], i) for i in range(0, len(value), TILE)]
+    # NaN is neither below nor above: the extremes are in order only if all numbers are.
+    return all(tile.size == 0 or bool(-largest <= tile.min() and tile.max() <= largest) for tile in tiles)
+
+
+def _has_shape(value: Any, shape: str, sizes: dict[str, int]) -> bool:
+    """Return whether an array has a shape; lengths that are new go into ``sizes`` if it has."""
+    wanted = shape.split(",")
     if not isinstance(value, np.ndarray):
         return False
-    wanted = shape.split(",")
-    if wanted != ["..."]:
-        lengths = value.shape[:1] if kind == "inputs" else value.shape
-        if len(lengths) != len(wanted):
-            return False
-        for name, length in zip(wanted, lengths, strict=True):
-            if length != (int(name) if name.isdigit() else sizes.setdefault(name, length)):
-                return False
-    return _holds_numbers(kind, value)
-
-
-def _holds_numbers(kind: str, value: Any) -> bool:
-    code = value.dtype.kind
-    if kind == "flag":
-        return bool(code == "b")
-    if kind == "index":
-        return code in "iu" and bool(value.min(initial=0) >= 0)
-    if kind in ("numeric", "inputs"):
-        return (code in "iubOU" and (kind == "inputs" or code in "iub")) or (code == "f" and _finite(value))
-    if value.dtype != np.float64:
+    found = value.shape[: len(wanted) - 1] if wanted[-1] == "..." else value.shape
+    if wanted[-1] == "...":
+        wanted.pop()
+    trial = dict(sizes)
+    if len(found) != len(wanted) or any(
+        length != (int(name) if name.isdigit() else trial.setdefault(name, length))
+        for name, length in zip(wanted, found, strict=True)
+    ):
         return False
-    if kind == "lower":
-        tiles = range(0, len(value), TILE)
-        return all(_finite(np.tril(value[start : start + TILE], start), LARGEST) for start in tiles)
-    return kind == "real" or _finite(value, LARGEST)
-
-
-def _finite(value: Any, largest: float = np.finfo(float).max) -> bool:
-    # The extremes are finite when all numbers are, and need no array of flags.
-    return bool(value.size == 0 or (value.max() <= largest and value.min() >= -largest))
+    sizes.update(trial)
+    return True

@@ -1,8 +1,16 @@
-"""Pictures in scikit-learn's Display pattern: `from_estimator` computes, `plot` draws, arrays stay.
+"""Displays in the style of scikit-learn: `from_estimator` computes and draws, `plot` draws again.
 
-Every display can be drawn again on other axes with ``display.plot(ax=...)``. Colours are told apart by every
-kind of colour vision, and marker or line tell apart in grey what colour does. matplotlib is loaded when the
-first picture is drawn.
+    PredictiveContourDisplay  class probabilities and decision boundary over two columns
+    LatentDisplay             latent function and class probability over one column
+    EvidenceDisplay           evidence over two hyperparameters, with the path of learning
+    RelevanceDisplay          inverse length scale of each column
+    CalibrationDisplay        calibration curve with credible intervals
+    TraceDisplay              Markov chains and their diagnostics
+    ComparisonDisplay         the result of `gpclass.compare`
+
+The arrays that are drawn are attributes of the display, and ``display.plot(ax=...)`` draws them on other
+axes. Colours suit people with colour blindness, and marker or line style differ wherever colours do.
+matplotlib is imported when the first picture is drawn.
 """
 
 from gpclass.plotting.calibration import CalibrationDisplay

@@ -1,4 +1,4 @@
-"""Scikit-learn's calibration curve, with how much of it chance could have done, and for several classes."""
+"""Scikit-learn's calibration curve, with credible intervals, and for three classes or more."""
 
 from __future__ import annotations
 
@@ -11,21 +11,22 @@ from sklearn import calibration as theirs
 from gpclass.core.protocols import Array
 from gpclass.learning.prediction import check_level
 from gpclass.plotting import style
+from gpclass.plotting.base import pyplot
 
 
 class CalibrationDisplay(theirs.CalibrationDisplay):
-    """Scikit-learn's display of that name, to which it adds two things.
+    """Scikit-learn's display of the same name, with two additions.
 
-    Every bin gets the credible interval of its frequency, given how many rows it holds: a curve that strays
-    from the diagonal by less shows nothing. And three classes or more are taken together: the probability of
-    the predicted class against how often it is right.
+    Every bin has a credible interval of its frequency, given its number of rows: deviations from the diagonal
+    within it may be due to chance. Three classes or more are drawn as one curve: the probability of the
+    predicted class against the fraction of rows for which it is right.
 
     Attributes
     ----------
     counts_ : ndarray of shape (n_bins,)
-        Rows in each bin that has any.
+        Number of rows in each bin that is not empty.
     low_, high_ : ndarray of shape (n_bins,)
-        Central interval of the frequency under Jeffreys' prior, Beta(½, ½).
+        Central credible interval of the frequency with Jeffreys' prior, Beta(½, ½).
 
     Examples
     --------
@@ -49,7 +50,7 @@ class CalibrationDisplay(theirs.CalibrationDisplay):
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, y: Any, **options: Any) -> Self:
-        """Predict X and draw the curve; ``options`` as in scikit-learn, and ``level`` of the intervals."""
+        """Predict X and draw the curve; options as in scikit-learn, and the ``level`` of the intervals."""
         classes = np.asarray(getattr(estimator, "classes_", ()))
         if len(classes) <= 2:
             return super().from_estimator(estimator, X, y, **options)  # type: ignore[no-any-return]
@@ -72,9 +73,9 @@ class CalibrationDisplay(theirs.CalibrationDisplay):
         return display
 
     def plot(self, *, ax: Any = None, name: Any = None, ref_line: bool = True, **options: Any) -> Self:
-        """Draw the curve, in a style that no curve of the same axes has yet, with its intervals if known."""
+        """Draw the curve in the next style that is free on these axes, with its intervals if known."""
         if ax is None:
-            _, (ax,) = style.panels(None, 1, 1, (4.6, 4.5))
+            _, ax = pyplot().subplots(figsize=(4.6, 4.5), layout="constrained")
         drawn = sum(line.get_label()[:1] != "_" for line in ax.lines)
         colour, marker, line = style.style(max(drawn - 1, 0) if ref_line else drawn)
         kinds = {"color": colour, "marker": marker, "linestyle": line, "markersize": 5, **options}
@@ -87,14 +88,11 @@ class CalibrationDisplay(theirs.CalibrationDisplay):
         return self
 
     def _intervals(self) -> None:
-        colour = self.line_.get_color()
-        self.ax_.vlines(self.prob_pred, self.low_, self.high_, color=colour, linewidth=1.0, alpha=0.8)
-        for end in (self.low_, self.high_):
-            self.ax_.plot(self.prob_pred, end, "_", color=colour, markersize=6, label="_interval")
+        style.intervals(self.ax_, self.prob_pred, self.low_, self.high_, self.line_.get_color())
 
 
 def bin_counts(p: Array, n_bins: int = 5, strategy: str = "uniform") -> Any:
-    """Return how many probabilities fall into each bin of scikit-learn's `calibration_curve` that has any."""
+    """Return the number of rows in each bin of scikit-learn's `calibration_curve` that is not empty."""
     ends = np.linspace(0.0, 1.0, n_bins + 1)
     if strategy == "quantile":
         ends = np.percentile(p, 100.0 * ends)
@@ -103,9 +101,9 @@ def bin_counts(p: Array, n_bins: int = 5, strategy: str = "uniform") -> Any:
 
 
 def jeffreys(frequency: Array, counts: Any, level: float) -> tuple[Array, Array]:
-    """Return the central interval of a frequency seen in so many trials, under Beta(½, ½).
+    """Return the central credible interval of observed frequencies, with the prior Beta(½, ½).
 
-    Where all or none were hits the interval reaches the end.
+    If all trials or none were successes, the interval reaches one or zero.
     """
     hits = frequency * counts
     a, b = hits + 0.5, counts - hits + 0.5

@@ -1,22 +1,25 @@
-"""A comparison: log losses, evidences and calibration curves of the methods side by side."""
+"""The result of `gpclass.compare`: log losses, evidences and calibration curves of all methods."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Self
 
 from gpclass.plotting import style
+from gpclass.plotting.base import Display
 
 
-class ComparisonDisplay:
-    """The result of `gpclass.compare` as a picture of three panels.
+@dataclass(eq=False, repr=False)
+class ComparisonDisplay(Display):
+    """The result of `gpclass.compare` in three panels.
 
-    Log losses with a standard error; log evidence by the method itself (open markers) beside the corrected
-    one (filled); calibration curves, with markers as large as the share of rows in a bin.
+    Log losses with their standard errors; log evidence by the method itself (open markers) and corrected by
+    importance sampling (filled); calibration curves, whose markers show the fraction of rows in a bin.
 
     Parameters
     ----------
     comparison : gpclass.comparison.Comparison
-        What `gpclass.compare` returned; ``comparison.plot()`` makes this display too.
+        The result of `gpclass.compare`; ``comparison.plot()`` makes this display too.
 
     Attributes
     ----------
@@ -37,84 +40,53 @@ class ComparisonDisplay:
     3
     """
 
-    def __init__(self, comparison: Any) -> None:
-        self.comparison = comparison
+    comparison: Any
 
     def plot(self, ax: Any = None) -> Self:
-        """Draw the three panels.
-
-        Parameters
-        ----------
-        ax : three axes, default=None
-        """
-        height = 1.9 + 0.32 * len(self.comparison.rows)
-        self.figure_, axes = style.panels(ax, 1, 3, (11.0, max(3.4, height)))
-        self.axes_ = axes if ax is None else ax
-        _losses(self.comparison, axes[0])
-        _evidences(self.comparison, axes[1])
-        _calibration(self.comparison, axes[2])
+        """Draw the three panels."""
+        height = max(3.4, 1.9 + 0.32 * len(self.comparison.rows))
+        losses, evidences, calibration = self._panels(ax, 1, 3, (11.0, height))
+        for axis, label in (
+            (losses, "log loss ± one standard error"),
+            (evidences, "log evidence (open), corrected (filled)"),
+        ):
+            style.named_rows(axis, [row.label for row in self.comparison.rows], label)
+            axis.margins(x=0.12)
+            axis.locator_params(axis="x", nbins=5)
+        for i, row in enumerate(self.comparison.rows):
+            colour, marker, _ = style.style(i)
+            kinds = {"fmt": marker, "color": colour, "capsize": 3}
+            if row.log_loss is not None:
+                losses.errorbar(row.log_loss, i, xerr=row.log_loss_error, **kinds)
+            if row.corrected_evidence is not None:
+                evidences.errorbar(row.corrected_evidence, i, xerr=row.standard_error, **kinds)
+            self._evidence(evidences, i, row)
+            self._calibration(calibration, i, row)
+        self._finish(calibration)
         return self
 
-
-def _dots(comparison: Any, axis: Any, label: str) -> None:
-    axis.set_yticks(range(len(comparison.rows)), [row.label for row in comparison.rows])
-    axis.set_ylim(len(comparison.rows) - 0.5, -0.5)
-    axis.set_xlabel(label)
-    axis.grid(axis="x", color="0.9", linewidth=0.8)
-    axis.set_axisbelow(True)
-    axis.margins(x=0.12)
-    axis.locator_params(axis="x", nbins=5)
-    style.bare(axis)
-
-
-def _losses(comparison: Any, axis: Any) -> None:
-    _dots(comparison, axis, "log loss ± one standard error")
-    for i, row in enumerate(comparison.rows):
-        if row.log_loss is not None:
-            colour, marker, _ = style.style(i)
-            axis.errorbar(row.log_loss, i, xerr=row.log_loss_error, fmt=marker, color=colour, capsize=3)
-
-
-def _evidences(comparison: Any, axis: Any) -> None:
-    """Open markers: what the method says; filled ones: corrected, with two standard errors."""
-    _dots(comparison, axis, "log evidence (open), corrected (filled)")
-    for i, row in enumerate(comparison.rows):
+    def _evidence(self, axis: Any, i: int, row: Any) -> None:
+        """Draw the evidence by the method itself, joined to the corrected one."""
         colour, marker, _ = style.style(i)
-        if row.evidence is not None and row.corrected_evidence is not None:
-            axis.plot([row.evidence, row.corrected_evidence], [i, i], color=colour, linewidth=1.0)
+        if row.evidence is None:
+            return
         if row.corrected_evidence is not None:
-            axis.errorbar(
-                row.corrected_evidence, i, xerr=row.standard_error, fmt=marker, color=colour, capsize=3
-            )
-        if row.evidence is not None:
-            axis.plot(row.evidence, i, marker, color=colour, markerfacecolor="white", markersize=8)
+            axis.plot([row.evidence, row.corrected_evidence], [i, i], color=colour, linewidth=1.0)
+        axis.plot(row.evidence, i, marker, color=colour, markerfacecolor="white", markersize=8)
 
+    def _calibration(self, axis: Any, i: int, row: Any) -> None:
+        bins = self.comparison.calibration(row.label)
+        if bins is None:
+            return
+        colour, marker, line = style.style(i)
+        axis.plot(bins.probability, bins.frequency, color=colour, linestyle=line, linewidth=1.2)
+        kinds = {"color": colour, "marker": marker, "alpha": 0.7, "clip_on": False}
+        axis.scatter(bins.probability, bins.frequency, 10.0 + 200.0 * bins.share, label=row.label, **kinds)
 
-def _calibration(comparison: Any, axis: Any) -> None:
-    """Areas of markers: the share of rows in a bin. The dots beside it say which marker is whose."""
-    axis.plot([0, 1], [0, 1], color="0.6", linewidth=1.0)
-    for i, row in enumerate(comparison.rows):
-        bins = comparison.calibration(row.label)
-        if bins is not None:
-            colour, marker, line = style.style(i)
-            p, seen = bins.probability, bins.frequency
-            axis.plot(p, seen, color=colour, linestyle=line, linewidth=1.2)
-            axis.scatter(
-                p,
-                seen,
-                10.0 + 200.0 * bins.share,
-                color=colour,
-                marker=marker,
-                label=row.label,
-                alpha=0.7,
-                clip_on=False,
-            )
-    two = len(comparison.classes) == 2
-    axis.set_xlabel(
-        f"predicted p(y = {comparison.classes[1]})" if two else "probability of the predicted class"
-    )
-    axis.set_ylabel("observed frequency")
-    axis.set_xlim(-0.03, 1.03)
-    axis.set_ylim(-0.03, 1.03)
-    axis.set_aspect("equal")
-    style.bare(axis)
+    def _finish(self, axis: Any) -> None:
+        classes = self.comparison.classes
+        two = f"predicted p(y = {classes[1]})"
+        axis.plot([0, 1], [0, 1], color="0.6", linewidth=1.0, zorder=1)
+        axis.set_xlabel(two if len(classes) == 2 else "probability of the predicted class")
+        axis.set(ylabel="observed frequency", xlim=(-0.03, 1.03), ylim=(-0.03, 1.03), aspect="equal")
+        style.bare(axis)

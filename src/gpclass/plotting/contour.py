@@ -1,20 +1,24 @@
-"""Two columns: probabilities over the plane, the boundary of the decision, what f is not known to."""
+"""Class probabilities over two columns, with the decision boundary and the uncertainty of f."""
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
+from scipy.special import entr
 
 from gpclass.core.protocols import Array
 from gpclass.decision import check_cost
 from gpclass.plotting import style
+from gpclass.plotting.base import Display, check_columns, codes_of, feature_names, grid_over
 
-LINES = (0.1, 0.5, 0.9)  # of the probability, besides the boundary
+LINES = (0.1, 0.5, 0.9)  # contours of the probability, besides the boundary
 
 
-class PredictiveContourDisplay:
-    """Class probabilities over the plane, with the boundary of the decision that `predict` makes.
+@dataclass(eq=False, repr=False)
+class PredictiveContourDisplay(Display):
+    """Class probabilities over two columns, with the boundary of the decisions of `predict`.
 
     Make one with `from_estimator`.
 
@@ -26,21 +30,21 @@ class PredictiveContourDisplay:
         Class probabilities on it.
     classes : ndarray of shape (n_classes,)
     cost : ndarray of shape (n_classes, n_classes) or None
-        The cost matrix of the decision; None makes all errors equally bad.
+        The cost matrix of the decision; None if all errors cost the same.
     latent_std : ndarray of shape (rows, columns) or None
-        Standard deviation of the latent function; with three classes or more, the root mean square over
-        the functions, in a joint model without what is common to them, which no label tells.
+        Standard deviation of the latent function; with three classes or more, the root mean square over the
+        functions. In a joint model their common part, which the labels do not determine, is removed.
     X, codes : ndarray of shape (n, 2) and (n,), or None
         Rows to draw, and the positions of their labels in ``classes``.
     names : sequence of two str
-        Of the columns.
+        Names of the columns.
 
     Attributes
     ----------
     figure_, ax_, axes_
-        The figure, the panel of the probabilities, and all panels.
+        The figure, the panel with the probabilities, and all panels.
     boundary_ : list of ContourSet
-        The lines between decisions that are in view: one with two classes, else one around each class.
+        The visible boundaries: one for two classes, else one around each class.
 
     Examples
     --------
@@ -56,22 +60,16 @@ class PredictiveContourDisplay:
     ((40, 40, 2), 2)
     """
 
-    def __init__(
-        self,
-        x0: Array,
-        x1: Array,
-        proba: Array,
-        *,
-        classes: Any,
-        cost: Array | None = None,
-        latent_std: Array | None = None,
-        X: Array | None = None,
-        codes: Any = None,
-        names: Any = ("$x_1$", "$x_2$"),
-    ) -> None:
-        self.x0, self.x1, self.proba = x0, x1, proba
-        self.classes, self.cost, self.latent_std = classes, cost, latent_std
-        self.X, self.codes, self.names = X, codes, names
+    x0: Array
+    x1: Array
+    proba: Array
+    _: KW_ONLY
+    classes: Any
+    cost: Array | None = None
+    latent_std: Array | None = None
+    X: Array | None = None
+    codes: Any = None
+    names: Any = ("$x_1$", "$x_2$")
 
     @classmethod
     def from_estimator(
@@ -91,48 +89,39 @@ class PredictiveContourDisplay:
         Parameters
         ----------
         estimator : classifier
-            Fitted to two columns; any classifier with ``predict_proba``, unless ``latent_std``.
+            Any classifier with ``predict_proba``, fitted to two columns; ``latent_std`` needs one of gpclass.
         X, y : array-like of shape (n, 2) and (n,)
-            Rows to draw, with their labels. Without y only the extent of X is used.
+            Rows to draw, with their labels. Without y only the range of X is used.
         grid_resolution : int, default=100
             Points along each side.
         eps : float, default=0.1
-            Margin around X, as a share of its extent.
+            Margin around X, as a fraction of its range.
         latent_std : bool, default=False
-            Whether to have a second panel with the standard deviation of f.
+            Whether to draw a second panel with the standard deviation of f.
         ax : axes, or two of them with ``latent_std``; default=None
         **options
-            For `plot`.
-
-        Returns
-        -------
-        PredictiveContourDisplay
+            Arguments of `plot`.
         """
-        rows = style.rows_of(X, 2, cls.__name__)
-        low, high = rows.min(axis=0), rows.max(axis=0)
-        edge = eps * np.where(high > low, high - low, 1.0)
-        x0, x1 = (np.linspace(low[j] - edge[j], high[j] + edge[j], grid_resolution) for j in (0, 1))
-        grid = style.like(estimator, np.stack(np.meshgrid(x0, x1), axis=-1).reshape(-1, 2))
-        shape = (len(x1), len(x0))
-        cost = getattr(estimator, "cost_matrix", None)
-        n = len(estimator.classes_)
-        proba = np.asarray(estimator.predict_proba(grid))
+        rows = check_columns(X, 2, cls.__name__)
+        (x0, x1), grid = grid_over(estimator, rows, grid_resolution, eps)
+        classes, cost = estimator.classes_, getattr(estimator, "cost_matrix", None)
+        n, shape = len(classes), (len(x1), len(x0))
         display = cls(
             x0,
             x1,
-            proba.reshape(*shape, n),
-            classes=estimator.classes_,
+            np.asarray(estimator.predict_proba(grid)).reshape(*shape, n),
+            classes=classes,
             cost=None if cost is None else check_cost(cost, n, n),
-            latent_std=_deviation(estimator, grid, n).reshape(shape) if latent_std else None,
+            latent_std=latent_deviation(estimator, grid).reshape(shape) if latent_std else None,
             X=None if y is None else rows,
-            codes=None if y is None else style.codes_of(y, estimator.classes_),
-            names=style.feature_names(estimator, X, 2),
+            codes=codes_of(y, classes),
+            names=feature_names(estimator, X, 2),
         )
         return display.plot(ax=ax, **options)
 
     @property
     def margin(self) -> Array:
-        """By how much the expected cost of a class is below that of the others, (rows, columns, n_classes).
+        """Smallest expected cost of the other classes minus that of the class, (rows, columns, n_classes).
 
         The decision is the class whose margin is positive.
         """
@@ -149,14 +138,13 @@ class PredictiveContourDisplay:
         ----------
         ax : axes, or two of them where ``latent_std`` is known; default=None
         cmap : str, default="cividis"
-            Colours of the probability of ``classes[1]``, and of the deviation. Three classes or more are
-            mixed of a colour each, paler where they are less certain.
+            Colours of the probability of ``classes[1]``, and of the deviation. Three classes or more have one
+            colour each, mixed by their probabilities and paler where the class is less certain.
         legend : bool, default=True
-            Whether to say above the panel which marker is which class.
+            Whether to draw a legend of the classes above the panel.
         """
         n = 1 if self.latent_std is None else 2
-        self.figure_, self.axes_ = style.panels(ax, 1, n, (5.2 * n, 4.4), sharex=True, sharey=True)
-        self.ax_ = self.axes_[0]
+        self._panels(ax, 1, n, (5.2 * n, 4.4), sharex=True, sharey=True)
         (self._two_classes if self.proba.shape[2] == 2 else self._many_classes)(self.ax_, cmap)
         if self.latent_std is not None:
             self._deviation(self.axes_[1], cmap)
@@ -167,30 +155,24 @@ class PredictiveContourDisplay:
     def _two_classes(self, axis: Any, cmap: str) -> None:
         p = self.proba[:, :, 1]
         filled = axis.contourf(self.x0, self.x1, p, levels=np.linspace(0.0, 1.0, 21), cmap=cmap)
-        label = f"predicted p(y = {self.classes[1]})"  # a name may not be fit for a formula
-        bar = self.figure_.colorbar(filled, ax=axis, label=label, ticks=np.linspace(0.0, 1.0, 6))
-        bar.outline.set_linewidth(0.6)
+        label = f"predicted p(y = {self.classes[1]})"  # a label need not be valid in a formula
+        bar = style.colour_bar(axis, filled, label, ticks=np.linspace(0.0, 1.0, 6))
         shown = [q for q in LINES if p.min() < q < p.max()]
         if shown:
             colours = ["white" if q <= 0.5 else style.DARK for q in shown]
             kinds = [":" if q == 0.5 else "--" for q in shown]
-            lines = axis.contour(
-                self.x0, self.x1, p, levels=shown, linewidths=0.9, colors=colours, linestyles=kinds
-            )
-            bar.add_lines(lines, erase=False)
+            options = {"linewidths": 0.9, "colors": colours, "linestyles": kinds}
+            bar.add_lines(axis.contour(self.x0, self.x1, p, levels=shown, **options), erase=False)
         self.boundary_ = self._borders(axis, [1])
 
     def _borders(self, axis: Any, chosen: Any) -> list[Any]:
         """Draw where the margin of a class changes sign, if it does, as a dark line on a pale one."""
-        from matplotlib.patheffects import Normal, Stroke
-
         drawn = []
-        for c in chosen:
-            margin = self.margin[:, :, c]
+        for margin in (self.margin[:, :, c] for c in chosen):
             if margin.min() < 0.0 < margin.max():
                 options = {"colors": "black", "linewidths": 1.8, "zorder": 3}
                 drawn.append(axis.contour(self.x0, self.x1, margin, levels=[0.0], **options))
-                drawn[-1].set(path_effects=[Stroke(linewidth=3.4, foreground="white"), Normal()])
+                drawn[-1].set(path_effects=style.outlined(3.4, "white"))
         return drawn
 
     def _many_classes(self, axis: Any, cmap: str) -> None:
@@ -199,12 +181,12 @@ class PredictiveContourDisplay:
         n = self.proba.shape[2]
         colours = np.array([to_rgb(style.style(c)[0]) for c in range(n)])
         p = self.proba
-        entropy = -(p * np.log(np.maximum(p, 1e-300))).sum(axis=2, keepdims=True) / np.log(n)
+        entropy = entr(p).sum(axis=2, keepdims=True) / np.log(n)
         mixed = p @ colours
-        mixed = mixed + 0.8 * entropy * (1.0 - mixed)  # as pale as it is uncertain
+        mixed = mixed + 0.8 * entropy * (1.0 - mixed)  # paler where it is less certain
         axis.imshow(np.clip(mixed, 0.0, 1.0), **self._box())
         self.boundary_ = self._borders(axis, range(n))
-        for c in range(n):  # so that regions have names without their colours
+        for c in range(n):  # without markers the regions need names
             row, column = np.unravel_index(int(self.margin[:, :, c].argmax()), p.shape[:2])
             if self.X is None and self.margin[row, column, c] > 0.0:
                 axis.text(self.x0[column], self.x1[row], str(self.classes[c]), ha="center", va="center")
@@ -218,7 +200,7 @@ class PredictiveContourDisplay:
         shown = axis.contourf(self.x0, self.x1, self.latent_std, levels=14, cmap=cmap)
         two = self.proba.shape[2] == 2
         label = "standard deviation of $f$" if two else "standard deviation of the $f_c$"
-        self.figure_.colorbar(shown, ax=axis, label=label).outline.set_linewidth(0.6)
+        style.colour_bar(axis, shown, label)
 
     def _finish(self, axis: Any, legend: bool) -> None:
         if self.X is not None:
@@ -235,17 +217,17 @@ class PredictiveContourDisplay:
         axis.set(xlim=(self.x0[0], self.x0[-1]), ylim=(self.x1[0], self.x1[-1]))
 
 
-def _deviation(estimator: Any, grid: Any, n_classes: int) -> Array:
-    """Return the standard deviation of f; of several functions, the root mean square over the classes.
+def latent_deviation(estimator: Any, grid: Any) -> Array:
+    """Return the standard deviation of f at each row; of several functions, the root mean square.
 
-    Joint models know differences of f only, so what is common to the classes is taken out of their
-    covariance first: H cov H with H = I - 11ᵀ/C, whose trace has C - 1 degrees of freedom.
+    Joint models determine differences of f only, so the common part is removed from their covariance first:
+    H cov H with H = I - 11ᵀ/C, whose trace has C - 1 degrees of freedom.
     """
     std = np.asarray(estimator.predict_latent(grid, return_std=True)[1])
     if std.ndim == 1:
         return std
-    if estimator.multi_class == "one_vs_rest":
+    if isinstance(estimator.posterior_, list):  # one model per class
         return np.asarray(np.sqrt((std**2).mean(axis=1)))
-    cov = estimator.predict_latent(grid, return_cov=True)[1]
-    total = np.einsum("icc->i", cov) - cov.sum(axis=(1, 2)) / n_classes
-    return np.asarray(np.sqrt(np.maximum(total, 0.0) / (n_classes - 1)))
+    cov, n = estimator.predict_latent(grid, return_cov=True)[1], std.shape[1]
+    total = np.einsum("icc->i", cov) - cov.sum(axis=(1, 2)) / n
+    return np.asarray(np.sqrt(np.maximum(total, 0.0) / (n - 1)))

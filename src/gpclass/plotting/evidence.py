@@ -1,8 +1,9 @@
-"""The evidence as a landscape over two hyperparameters, with the path that learning took."""
+"""The evidence as a function of two hyperparameters, with the path of learning."""
 
 from __future__ import annotations
 
 import warnings
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -10,28 +11,30 @@ from sklearn.exceptions import ConvergenceWarning
 
 from gpclass.core.protocols import Array
 from gpclass.plotting import style
+from gpclass.plotting.base import Display, hyperparameter_names, short_names
 from gpclass.priors import NotPositiveError
 
-DROPS = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0)  # nats below the best
+DROPS = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0)  # contours, in nats below the maximum
 
 
-class EvidenceDisplay:
-    """Log evidence over two hyperparameters, the others as they are, and the path of learning.
+@dataclass(eq=False, repr=False)
+class EvidenceDisplay(Display):
+    """Log evidence over two hyperparameters, the others fixed, and the path of learning.
 
-    The landscape is Occam's razor: functions that vary too much spread their probability over too many
-    labellings, those that vary too little cannot fit these labels, and the evidence is largest between.
+    It shows Occam's razor: functions that vary too much distribute their probability over too many
+    labellings, those that vary too little cannot fit these labels, and the evidence is largest in between.
 
     Parameters
     ----------
     first, second : ndarray of shape (columns,) and (rows,)
-        Values of the two hyperparameters on their natural scale.
+        Values of the two hyperparameters (not their logarithms).
     evidence : masked array of shape (rows, columns)
         Log evidence; masked where the method failed.
     names : sequence of two str
     best : ndarray of shape (2,)
         The values of the fitted kernel.
     path : ndarray of shape (n_evaluations, 2) or None
-        Values tried while learning, in order.
+        Values evaluated while learning, in order.
 
     Attributes
     ----------
@@ -46,25 +49,20 @@ class EvidenceDisplay:
     >>> from gpclass.plotting import EvidenceDisplay
     >>> X, y, _, _ = interval()
     >>> clf = GaussianProcessClassifier(1.0 * RBF(3.0, (0.1, 100.0))).fit(X, y)
-    >>> display = EvidenceDisplay.from_estimator(clf, grid_resolution=9)
+    >>> display = EvidenceDisplay.from_estimator(clf, grid_resolution=5)
     >>> display.names, display.evidence.shape
-    (['constant value', 'length scale'], (9, 9))
+    (['constant value', 'length scale'], (5, 5))
     >>> bool(display.evidence.max() <= clf.log_marginal_likelihood_value_ + 1e-6)
     True
     """
 
-    def __init__(
-        self,
-        first: Array,
-        second: Array,
-        evidence: Any,
-        *,
-        names: Any,
-        best: Array,
-        path: Array | None = None,
-    ) -> None:
-        self.first, self.second, self.evidence = first, second, evidence
-        self.names, self.best, self.path = names, best, path
+    first: Array
+    second: Array
+    evidence: Any
+    _: KW_ONLY
+    names: Any
+    best: Array
+    path: Array | None = None
 
     @classmethod
     def from_estimator(
@@ -78,32 +76,28 @@ class EvidenceDisplay:
         ax: Any = None,
         **options: Any,
     ) -> Self:
-        """Find the evidence on a grid, and draw it.
+        """Compute the evidence on a grid and draw it.
 
         Parameters
         ----------
         estimator : GaussianProcessClassifier
-            Fitted by a method that has an evidence: Laplace, EP or the variational one.
+            Fitted by a method that gives an evidence: Laplace, EP or VI.
         parameters : pair of int or str, default=(0, 1)
-            Positions in ``kernel_.theta``, or names as the kernel has them (``"k2__length_scale"``, or
-            ``"k2__length_scale[3]"`` in a vector).
+            Positions in ``kernel_.theta``, or names as in the kernel (``"k2__length_scale"``, or
+            ``"k2__length_scale[3]"`` for an element of a vector).
         grid_resolution : int, default=30
-            Points along each side; each point is an inference.
+            Points along each side; the latent function is inferred anew at each point.
         span : float, default=2.5
-            How far to go from the fitted values, in both directions, in natural logarithms. What learning
-            tried within that much more is shown as well.
+            Range on both sides of the fitted values, in natural logarithms. It is extended to values that
+            learning evaluated, up to twice as far.
         limits : pair of (low, high) or None
-            Ends on the natural scale, in place of ``span``.
+            Smallest and largest values (not their logarithms), instead of ``span``.
         ax : axes, default=None
         **options
-            For `plot`.
-
-        Returns
-        -------
-        EvidenceDisplay
+            Arguments of `plot`.
         """
         kernel = estimator.kernel_
-        names = style.hyperparameter_names(kernel)
+        names = hyperparameter_names(kernel)
         i, j = (_position(names, parameter) for parameter in parameters)
         if i == j:
             raise ValueError(f"Both parameters are {names[i]!r}: choose two different ones of {names}.")
@@ -117,14 +111,14 @@ class EvidenceDisplay:
             np.exp(a),
             np.exp(b),
             _landscape(estimator, theta, (i, j), a, b),
-            names=[style.short_names(names)[k] for k in (i, j)],
+            names=[short_names(names)[k] for k in (i, j)],
             best=np.exp(theta[[i, j]]),
             path=None if path is None else np.exp(path[:, [i, j]]),
         )
         return display.plot(ax=ax, **options)
 
     def plot(self, ax: Any = None, *, cmap: str = style.SEQUENTIAL) -> Self:
-        """Draw contours of the log evidence, labelled by how far below the best they are.
+        """Draw contours of the log evidence, labelled by their difference from the maximum.
 
         Parameters
         ----------
@@ -133,8 +127,7 @@ class EvidenceDisplay:
         """
         from matplotlib.colors import BoundaryNorm
 
-        self.figure_, axes = style.panels(ax, 1, 1, (5.6, 4.4))
-        axis = self.ax_ = axes[0]
+        (axis,) = self._panels(ax, 1, 1, (5.6, 4.4))
         axis.set(xscale="log", yscale="log")  # before labels are placed on the lines
         top = float(self.evidence.max())
         below = self.evidence - top
@@ -145,34 +138,22 @@ class EvidenceDisplay:
         if len(levels) > 2:
             white = {"levels": levels[1:-1], "colors": "white", "linewidths": 0.8, "linestyles": "-"}
             axis.clabel(axis.contour(self.first, self.second, below, **white), fmt=_signed, fontsize=7)
-        label = f"log evidence less its best, {_signed(top, 4)}"
-        bar = self.figure_.colorbar(filled, ax=axis, label=label, spacing="uniform")
+        label = f"log evidence minus its maximum, {_signed(top, 4)}"
+        bar = style.colour_bar(axis, filled, label, spacing="uniform")
         bar.set_ticks(levels[1:], labels=[_signed(value) for value in levels[1:]])
-        bar.outline.set_linewidth(0.6)
         self._learning(axis)
         axis.set(xlabel=self.names[0], ylabel=self.names[1])
         axis.set(xlim=self.first[[0, -1]], ylim=self.second[[0, -1]])
         return self
 
     def _learning(self, axis: Any) -> None:
-        from matplotlib.patheffects import Normal, Stroke
-
-        halo = [Stroke(linewidth=3.0, foreground="black"), Normal()]
+        dots = {"color": "white", "markeredgecolor": "black", "linestyle": "", "zorder": 4}
         if self.path is not None and len(self.path):
-            axis.plot(*self.path.T, "-", color="white", linewidth=1.2, path_effects=halo, zorder=3)
-            dots = {"color": "white", "markeredgecolor": "black", "zorder": 4}
-            axis.plot(*self.path.T, "o", markersize=3.5, label="tried while learning", linestyle="", **dots)
-            axis.plot(*self.path[:1].T, "s", markersize=7, label="start", linestyle="", **dots)
-        axis.plot(
-            *self.best,
-            "*",
-            color="white",
-            markeredgecolor="black",
-            markersize=14,
-            label="fitted",
-            zorder=5,
-            linestyle="",
-        )
+            path_effects = style.outlined(3.0, "black")
+            axis.plot(*self.path.T, "-", color="white", linewidth=1.2, path_effects=path_effects, zorder=3)
+            axis.plot(*self.path.T, "o", markersize=3.5, label="evaluated while learning", **dots)
+            axis.plot(*self.path[:1].T, "s", markersize=7, label="start", **dots)
+        axis.plot(*self.best, "*", markersize=14, label="fitted", **dots)
         style.legend_above(axis, 3, fontsize=8)
 
 
@@ -181,7 +162,7 @@ def _signed(value: float, digits: int = 3) -> str:
 
 
 def _position(names: list[str], parameter: Any) -> int:
-    """Return the place of a hyperparameter in theta, given as that or by its name."""
+    """Return the position of a hyperparameter in theta, given as such or by its name."""
     if not isinstance(parameter, str):
         if not 0 <= parameter < len(names):
             raise ValueError(f"There is no hyperparameter {parameter}: the kernel has {len(names)}, {names}.")
@@ -196,7 +177,7 @@ def _position(names: list[str], parameter: Any) -> int:
 
 
 def _path(estimator: Any, n: int) -> Array | None:
-    """Return the thetas tried while learning, if one model was learned."""
+    """Return the values of theta evaluated while learning, if one model was learned."""
     theta = getattr(estimator.history_, "theta", None)
     return theta if theta is not None and np.ndim(theta) == 2 and theta.shape[1] == n else None
 
@@ -215,7 +196,7 @@ def _landscape(estimator: Any, theta: Array, chosen: tuple[int, int], a: Array, 
     values: Any = np.ma.array(np.zeros((len(b), len(a))), mask=True)
     theta = theta.copy()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # far from the best, and nothing rests on it
+        warnings.simplefilter("ignore", ConvergenceWarning)  # far from the maximum nothing depends on it
         for row, second in enumerate(b):
             for column, first in enumerate(a):
                 theta[list(chosen)] = first, second
@@ -224,5 +205,5 @@ def _landscape(estimator: Any, theta: Array, chosen: tuple[int, int], a: Array, 
                 except NotPositiveError:
                     continue
     if values.mask.all():
-        raise ValueError("The evidence is known nowhere on this grid: choose other limits.")
+        raise ValueError("The evidence could not be computed anywhere on this grid: choose other limits.")
     return values

@@ -1,44 +1,46 @@
-"""One column: the latent function with its band, and the probability with its credible interval."""
+"""The latent function and the class probability over one column, with credible bands."""
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
 from scipy.special import ndtri
 
+from gpclass.active.latents import gaussians_at
 from gpclass.core.protocols import Array
 from gpclass.learning.prediction import check_level, mixture_quantile
-from gpclass.learning.sampled import SampledModel
 from gpclass.plotting import style
-from gpclass.posteriors.mixture import joined
+from gpclass.plotting.base import Display, check_columns, codes_of, feature_names, grid_over
 
 
-class LatentDisplay:
+@dataclass(eq=False, repr=False)
+class LatentDisplay(Display):
     """The latent function over one column above the class probability, each with a credible band.
 
-    Make one with `from_estimator`. With three classes or more there is a curve for each class.
+    Make one with `from_estimator`. With three classes or more there is one curve per class.
 
     Parameters
     ----------
     x : ndarray of shape (n,)
         The grid.
     mean, low, high : ndarray of shape (n, n_curves)
-        Of the latent functions: one with two classes, else one a class.
+        Means and bands of the latent functions: one with two classes, else one per class.
     proba, proba_low, proba_high : ndarray of shape (n, n_curves)
-        Of the probability of ``classes[1]``, or of every class.
+        The probability of ``classes[1]``, or of every class, and its band.
     classes : ndarray of shape (n_classes,)
     level : float
-        Of both bands.
+        Credible level of both bands.
     X, codes : ndarray of shape (n_rows,), or None
         Rows to draw, and the positions of their labels in ``classes``.
     name : str
-        Of the column.
+        Name of the column.
 
     Attributes
     ----------
     figure_, axes_
-        The figure, and the panels of f and of the probability.
+        The figure, and the panels with f and with the probability.
 
     Examples
     --------
@@ -54,26 +56,19 @@ class LatentDisplay:
     True
     """
 
-    def __init__(
-        self,
-        x: Array,
-        *,
-        mean: Array,
-        low: Array,
-        high: Array,
-        proba: Array,
-        proba_low: Array,
-        proba_high: Array,
-        classes: Any,
-        level: float,
-        X: Array | None = None,
-        codes: Any = None,
-        name: str = "$x$",
-    ) -> None:
-        self.x, self.mean, self.low, self.high = x, mean, low, high
-        self.proba, self.proba_low, self.proba_high = proba, proba_low, proba_high
-        self.classes, self.level = classes, level
-        self.X, self.codes, self.name = X, codes, name
+    x: Array
+    _: KW_ONLY
+    mean: Array
+    low: Array
+    high: Array
+    proba: Array
+    proba_low: Array
+    proba_high: Array
+    classes: Any
+    level: float
+    X: Array | None = None
+    codes: Any = None
+    name: str = "$x$"
 
     @classmethod
     def from_estimator(
@@ -95,59 +90,55 @@ class LatentDisplay:
         estimator : GaussianProcessClassifier
             Fitted to one column.
         X, y : array-like of shape (n, 1) and (n,)
-            Rows to draw, with their labels. Without y only the extent of X is used.
+            Rows to draw, with their labels. Without y only the range of X is used.
         grid_resolution : int, default=200
         eps : float, default=0.1
-            Margin around X, as a share of its extent.
+            Margin around X, as a fraction of its range.
         level : float, default=0.95
-            Probability that a band holds, at each x.
+            Credible level of the bands, at each x separately.
         ax : two axes, default=None
         **options
-            For `plot`.
-
-        Returns
-        -------
-        LatentDisplay
+            Arguments of `plot`.
         """
         check_level(level)
-        rows = style.rows_of(X, 1, cls.__name__)
-        extent = float(np.ptp(rows)) or 1.0
-        x = np.linspace(rows.min() - eps * extent, rows.max() + eps * extent, grid_resolution)
-        grid = style.like(estimator, x[:, None])
-        mean, low, high = _band(estimator, grid, level)
+        rows = check_columns(X, 1, cls.__name__)
+        (x,), grid = grid_over(estimator, rows, grid_resolution, eps)
+        mean, low, high = latent_band(estimator, grid, level)
+        proba_low, proba_high = estimator.predict_interval(grid, level=level)
         proba = np.asarray(estimator.predict_proba(grid))
         display = cls(
             x,
-            mean=_curves(mean),
-            low=_curves(low),
-            high=_curves(high),
-            proba=proba if np.ndim(mean) == 2 else proba[:, 1:],
-            proba_low=_curves((interval := estimator.predict_interval(grid, level=level))[0]),
-            proba_high=_curves(interval[1]),
+            mean=mean,
+            low=low,
+            high=high,
+            proba=proba[:, 1:] if mean.shape[1] == 1 else proba,
+            proba_low=_columns(proba_low),
+            proba_high=_columns(proba_high),
             classes=estimator.classes_,
             level=level,
             X=None if y is None else rows[:, 0],
-            codes=None if y is None else style.codes_of(y, estimator.classes_),
-            name=style.feature_names(estimator, X, 1)[0],
+            codes=codes_of(y, estimator.classes_),
+            name=feature_names(estimator, X, 1)[0],
         )
         return display.plot(ax=ax, **options)
 
-    def plot(self, ax: Any = None, *, legend: bool = True) -> Self:
+    def plot(self, ax: Any = None, *, legend: bool = True, color: Any = None) -> Self:
         """Draw f above the probability.
 
         Parameters
         ----------
         ax : two axes, default=None
         legend : bool, default=True
+        color : color, default=None
+            Colour of the first curve, for several displays side by side.
         """
-        self.figure_, self.axes_ = style.panels(ax, 2, 1, (5.6, 4.8), sharex=True)
-        top, bottom = self.axes_
+        top, bottom = self._panels(ax, 2, 1, (5.6, 4.8), sharex=True)
         for axis, level in ((top, 0.0), (bottom, 0.5)):
-            axis.axhline(level, color=style.GREY, linewidth=0.7, linestyle=(0, (4, 3)), zorder=1)
+            style.reference(axis, level)
             style.bare(axis)
         for i in range(self.mean.shape[1]):
-            self._curve(top, i, self.mean, self.low, self.high)
-            self._curve(bottom, i, self.proba, self.proba_low, self.proba_high)
+            self._curve(top, i, color, self.mean, self.low, self.high)
+            self._curve(bottom, i, color, self.proba, self.proba_low, self.proba_high)
         self._rows(bottom)
         top.set_ylabel("latent function $f(x)$")
         two = self.mean.shape[1] == 1
@@ -156,24 +147,23 @@ class LatentDisplay:
         bottom.set_xlim(self.x[0], self.x[-1])
         if legend:
             handles, labels = bottom.get_legend_handles_labels()
-            style.legend_above(
-                top, 4 if two else self.mean.shape[1], handles=handles, labels=labels, fontsize=8
-            )
+            n = 4 if two else self.mean.shape[1]
+            style.legend_above(top, n, handles=handles, labels=labels, fontsize=8)
         return self
 
-    def _curve(self, axis: Any, i: int, middle: Array, low: Array, high: Array) -> None:
+    def _curve(self, axis: Any, i: int, first: Any, middle: Array, low: Array, high: Array) -> None:
         colour, _, line = style.style(i)
-        two = middle.shape[1] == 1
-        name, band = (
-            ("mean", f"{100 * self.level:.3g} % credible band") if two else (str(self.classes[i]), None)
-        )
+        colour = first if i == 0 and first is not None else colour
+        name, band = str(self.classes[i]), None
+        if middle.shape[1] == 1:
+            name, band = "mean", f"{100 * self.level:.3g} % credible band"
         axis.fill_between(self.x, low[:, i], high[:, i], color=colour, alpha=0.2, linewidth=0, label=band)
         for end in (low, high):
             axis.plot(self.x, end[:, i], color=colour, alpha=0.7, linewidth=0.6, linestyle=line)
         axis.plot(self.x, middle[:, i], color=colour, linewidth=1.8, linestyle=line, label=name)
 
     def _rows(self, axis: Any) -> None:
-        """Draw the rows at 0 and 1; those of three classes and more as ticks of their marker at the top."""
+        """Draw the rows at 0 and 1; those of three classes or more at the top."""
         if self.X is None:
             return
         two = self.mean.shape[1] == 1
@@ -182,20 +172,22 @@ class LatentDisplay:
         style.scatter_classes(axis, points, self.codes, self.classes, s=20, clip_on=False)
 
 
-def _curves(values: Array) -> Array:
-    return values[:, None] if values.ndim == 1 else values
+def latent_band(estimator: Any, grid: Any, level: float) -> tuple[Array, Array, Array]:
+    """Return mean and central credible band of the latent functions, each of shape (n, n_curves).
 
-
-def _band(estimator: Any, grid: Any, level: float) -> tuple[Array, Array, Array]:
-    """Return mean and quantiles of f; a mixture over draws may be skewed, so it has quantiles of its own."""
+    With two classes the band consists of quantiles, since a function that was sampled may be skewed; with
+    more it is that of Gaussians with the same means and variances.
+    """
     mean, std = estimator.predict_latent(grid, return_std=True)
-    half = ndtri(0.5 + 0.5 * level)
-    model = estimator.base_estimator_
-    if not isinstance(model, SampledModel):
-        return mean, mean - half * std, mean + half * std
+    if mean.ndim == 2:
+        half = ndtri(0.5 + 0.5 * level) * std
+        return mean, mean - half, mean + half
     low, high = np.empty((2, len(mean)))
-    for rows, parts in model.posterior.blocks(np.asarray(grid, dtype=float)):
-        moments = (*joined(parts), model.posterior.weight)
-        low[rows] = mixture_quantile(*moments, 0.5 - 0.5 * level)
-        high[rows] = mixture_quantile(*moments, 0.5 + 0.5 * level)
-    return mean, low, high
+    for rows, means, stds, weight in gaussians_at(estimator.posterior_, np.asarray(grid, dtype=float)):
+        low[rows] = mixture_quantile(means, stds, weight, 0.5 - 0.5 * level)
+        high[rows] = mixture_quantile(means, stds, weight, 0.5 + 0.5 * level)
+    return _columns(mean), _columns(low), _columns(high)
+
+
+def _columns(values: Array) -> Array:
+    return values[:, None] if values.ndim == 1 else values

@@ -1,8 +1,9 @@
-"""Markov chains: where they went, whether they agree, how fast they forget, what they accepted."""
+"""Markov chains: traces, rank plots, autocorrelations and acceptance rates."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, Self
 
 import numpy as np
@@ -12,33 +13,35 @@ from gpclass.core.protocols import Array
 from gpclass.mcmc import Chains
 from gpclass.mcmc.chains import diagnose
 from gpclass.plotting import style
+from gpclass.plotting.base import Display, hyperparameter_names, kernels_of, pyplot, short_names
 
 MOST_LAGS, WINDOWS = 60, 40
 
 
-class TraceDisplay:
-    """Traces, rank plots and autocorrelations of sampled quantities, with the share of steps accepted.
+@dataclass(eq=False, repr=False)
+class TraceDisplay(Display):
+    """Traces, rank plots and autocorrelations of sampled quantities, with acceptance rates.
 
-    Chains that have mixed look alike: traces overlap, every chain has its share of every rank, so the
-    rank histograms are flat (Vehtari et al. 2021), and autocorrelations soon vanish.
+    Chains that have mixed look alike: traces overlap, the rank histograms of all chains are flat (Vehtari et
+    al. 2021), and autocorrelations vanish soon.
 
     Parameters
     ----------
     values : mapping of str to ndarray of shape (chains, draws)
         The quantities.
     accept : ndarray of shape (chains, draws)
-        Share of the proposals accepted on the way to each draw.
+        Fraction of the proposals accepted for each draw.
     positive : set of str
-        Quantities to be shown on a logarithmic scale.
+        Quantities to be drawn on a logarithmic scale.
     n_bins : int
-        Bins of the ranks.
+        Number of bins of the ranks.
     max_lag : int
-        Of the autocorrelation.
+        Largest lag of the autocorrelation.
 
     Attributes
     ----------
     ranks : dict of str to ndarray of shape (chains, n_bins)
-        How many draws of a chain are in each bin of the ranks among all draws.
+        Number of draws of a chain in each bin of the ranks among all draws.
     autocorrelation : dict of str to ndarray of shape (chains, max_lag + 1)
     diagnostics : dict of str to gpclass.mcmc.chains.Diagnostics
     figure_, axes_
@@ -58,21 +61,18 @@ class TraceDisplay:
     (['log likelihood', 'f[3]'], (4, 20))
     """
 
-    def __init__(
-        self,
-        values: dict[str, Array],
-        accept: Array,
-        *,
-        positive: set[str] | None = None,
-        n_bins: int = 20,
-        max_lag: int = MOST_LAGS,
-    ) -> None:
-        self.values, self.accept, self.positive = values, accept, positive or set()
-        self.n_bins, n_draws = n_bins, accept.shape[1]
-        self.max_lag = min(max_lag, n_draws - 1)
-        self.ranks = {name: rank_counts(v, n_bins) for name, v in values.items()}
-        self.autocorrelation = {name: autocorrelation(v, self.max_lag) for name, v in values.items()}
-        self.diagnostics = {name: diagnose(v) for name, v in values.items()}
+    values: dict[str, Array]
+    accept: Array
+    _: KW_ONLY
+    positive: set[str] = field(default_factory=set)
+    n_bins: int = 20
+    max_lag: int = MOST_LAGS
+
+    def __post_init__(self) -> None:
+        self.max_lag = min(self.max_lag, self.accept.shape[1] - 1)
+        self.ranks = {name: rank_counts(v, self.n_bins) for name, v in self.values.items()}
+        self.autocorrelation = {name: autocorrelation(v, self.max_lag) for name, v in self.values.items()}
+        self.diagnostics = {name: diagnose(v) for name, v in self.values.items()}
 
     @classmethod
     def from_estimator(
@@ -92,21 +92,17 @@ class TraceDisplay:
         estimator : GaussianProcessClassifier
             Fitted with ``inference="mcmc"`` or ``hyperparameters="sample"``.
         rows : sequence of int, default=None
-            Training rows whose latent value is shown (the first class's, of several); None takes the one
-            with the largest R-hat. Rows that were given more than once count as one.
+            Training rows whose latent value is drawn (that of the first class, if there are several); None
+            takes the one with the largest R-hat. Copies of a row count as one.
         model : int, default=0
-            Which two-class model, of several.
+            Which of several two-class models.
         n_bins, max_lag : int
         ax : array of axes, default=None
             Three for each quantity, and one.
-
-        Returns
-        -------
-        TraceDisplay
         """
         chains = estimator.chains_
         chains = chains[model] if isinstance(chains, list) else chains
-        kernel = estimator.base_estimator_.models[model].kernel
+        kernel = kernels_of(estimator)[model]
         return cls.from_chains(chains, kernel, rows=rows, n_bins=n_bins, max_lag=max_lag, ax=ax)
 
     @classmethod
@@ -122,10 +118,9 @@ class TraceDisplay:
         """Draw a `gpclass.mcmc.Chains`; ``kernel`` gives the hyperparameters their names."""
         values: dict[str, Array] = {}
         if chains.theta is not None:
-            n = chains.theta.shape[2]
-            names = [f"theta[{i}]" for i in range(n)]
+            names = [f"theta[{i}]" for i in range(chains.theta.shape[2])]
             if kernel is not None:
-                names = style.short_names(style.hyperparameter_names(kernel))
+                names = short_names(hyperparameter_names(kernel))
             values = {name: np.exp(chains.theta[:, :, i]) for i, name in enumerate(names)}
         positive = set(values)
         values["log likelihood"] = chains.log_likelihood
@@ -136,32 +131,26 @@ class TraceDisplay:
         return cls(values, chains.accept, positive=positive, **options).plot(ax=ax)
 
     def plot(self, ax: Any = None) -> Self:
-        """Draw a line of three panels for each quantity, and acceptance below.
-
-        Parameters
-        ----------
-        ax : array of axes, default=None
-        """
+        """Draw a row of three panels for each quantity, and the acceptance rates below."""
         n = len(self.values)
         if ax is None:
-            self.figure_ = style.pyplot().figure(figsize=(9.6, 1.75 * n + 1.5), layout="constrained")
-            grid = self.figure_.add_gridspec(n + 1, 3, width_ratios=(1.7, 1.0, 1.0))
-            axes = [self.figure_.add_subplot(grid[i, j]) for i in range(n) for j in range(3)]
-            self.axes_ = np.array([*axes, self.figure_.add_subplot(grid[n, :])], dtype=object)
-        else:
-            self.figure_, self.axes_ = style.panels(ax, 3 * n + 1, 1, (0.0, 0.0))
+            figure = pyplot().figure(figsize=(9.6, 1.75 * n + 1.5), layout="constrained")
+            grid = figure.add_gridspec(n + 1, 3, width_ratios=(1.7, 1.0, 1.0))
+            cells = [*(grid[i, j] for i in range(n) for j in range(3)), grid[n, :]]
+            ax = [figure.add_subplot(cell) for cell in cells]
+        self._panels(ax, 3 * n + 1, 1, (0.0, 0.0))
         for i, name in enumerate(self.values):
-            trace, ranks, memory = self.axes_[3 * i : 3 * i + 3]
+            trace, ranks, lags = self.axes_[3 * i : 3 * i + 3]
             self._trace(trace, name)
             self._ranks(ranks, name)
-            self._memory(memory, name)
-            last = i == n - 1
-            for axis, label in ((trace, "draw"), (ranks, "rank among all draws"), (memory, "lag")):
-                axis.set_xlabel(label if last else "")
-                style.bare(axis)
+            self._autocorrelation(lags, name)
+            for axis, label in ((trace, "draw"), (ranks, "rank among all draws"), (lags, "lag")):
+                axis.set_xlabel(label if i == n - 1 else "")
         for axis, title in zip(self.axes_[1:3], ("ranks", "autocorrelation"), strict=True):
             axis.set_title(title, fontsize=9)
         self._acceptance(self.axes_[-1])
+        for axis in self.axes_:
+            style.bare(axis)
         return self
 
     def _trace(self, axis: Any, name: str) -> None:
@@ -178,7 +167,7 @@ class TraceDisplay:
     def _ranks(self, axis: Any, name: str) -> None:
         edges = np.linspace(0.0, 1.0, self.n_bins + 1) * self.accept.size
         expected = self.accept.shape[1] / self.n_bins
-        axis.axhline(expected, color=style.GREY, linewidth=0.8, linestyle=(0, (4, 3)))
+        style.reference(axis, expected)
         for chain, counts in enumerate(self.ranks[name]):
             colour, _, line = style.style(chain)
             axis.stairs(counts, edges, baseline=None, color=colour, linewidth=1.1, linestyle=line)
@@ -186,7 +175,7 @@ class TraceDisplay:
         axis.margins(x=0.0)
         axis.locator_params(axis="x", nbins=3)
 
-    def _memory(self, axis: Any, name: str) -> None:
+    def _autocorrelation(self, axis: Any, name: str) -> None:
         axis.axhline(0.0, color=style.GREY, linewidth=0.8)
         for chain, correlation in enumerate(self.autocorrelation[name]):
             colour, _, line = style.style(chain)
@@ -194,32 +183,22 @@ class TraceDisplay:
         axis.set(xlim=(0, self.max_lag), ylim=(min(-0.2, axis.get_ylim()[0]), 1.05))
 
     def _acceptance(self, axis: Any) -> None:
-        """Draw the share accepted over windows of each chain; its mean is in the legend."""
+        """Draw the acceptance rate over windows of each chain; the legend has its mean."""
         n = self.accept.shape[1]
         cuts = np.linspace(0, n, min(WINDOWS, n) + 1).round().astype(int)
         middle = 0.5 * (cuts[:-1] + cuts[1:])
         for chain, accept in enumerate(self.accept):
             colour, marker, line = style.style(chain)
             means = np.add.reduceat(accept, cuts[:-1]) / np.diff(cuts)
-            label = f"chain {chain + 1}: {accept.mean():.2f}"
-            axis.plot(
-                middle,
-                means,
-                color=colour,
-                linestyle=line,
-                marker=marker,
-                markersize=3,
-                linewidth=1.0,
-                label=label,
-            )
+            kinds = {"color": colour, "linestyle": line, "marker": marker, "markersize": 3, "linewidth": 1.0}
+            axis.plot(middle, means, label=f"chain {chain + 1}: {accept.mean():.2f}", **kinds)
         axis.set(xlabel="draw", ylim=(0.0, 1.05), xlim=(0, n))
-        axis.set_title("share of proposals accepted", loc="left", fontsize=9, fontweight="bold")
+        axis.set_title("acceptance rate", loc="left", fontsize=9, fontweight="bold")
         axis.legend(ncols=len(self.accept), loc="lower right", fontsize=8, frameon=False)
-        style.bare(axis)
 
 
 def rank_counts(values: Array, n_bins: int) -> Array:
-    """Return how many draws of each chain fall into each bin of the ranks among all draws."""
+    """Return the number of draws of each chain in each bin of the ranks among all draws."""
     ranks = (rankdata(values).reshape(values.shape) - 0.5) / values.size
     bins = np.minimum((ranks * n_bins).astype(int), n_bins - 1)
     return np.stack([np.bincount(chain, minlength=n_bins) for chain in bins]).astype(float)
@@ -228,8 +207,8 @@ def rank_counts(values: Array, n_bins: int) -> Array:
 def autocorrelation(values: Array, max_lag: int) -> Array:
     """Return the autocorrelation of each chain about its own mean, at lags 0 to ``max_lag``.
 
-    The lagged products come from the squared Fourier transform, with zeros appended so that nothing wraps.
-    A chain that stays put has a correlation of one with itself, and none is known at other lags: zero.
+    The lagged products come from the squared Fourier transform, padded with zeros. For a constant chain the
+    result is one at lag zero and zero elsewhere.
     """
     n = values.shape[1]
     away = values - values.mean(axis=1, keepdims=True)

@@ -10,17 +10,17 @@ and from inducing inputs C independent processes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
 
 import numpy as np
+from sklearn.gaussian_process.kernels import Kernel
 
 from gpclass.core.linalg import matmul, pair_products, require_memory
 from gpclass.core.protocols import Array, Inputs, Part
 from gpclass.core.registry import stored
 from gpclass.kernels import diag, matrix
 from gpclass.posteriors.gaussian import BLOCK, GaussianProcess
-from gpclass.posteriors.process import ONE, Process
+from gpclass.posteriors.process import ONE, Process, check_reduced
 
 
 @stored
@@ -31,11 +31,11 @@ class ClassProcesses(Process):
     ``factors`` holds V_c, or E_c where they are independent, ``root`` L, or None.
     """
 
-    kernels: tuple[Any, ...]
-    inputs: Inputs
-    alpha: Array
-    factors: Array
-    root: Array | None
+    kernels: tuple[Kernel, ...]
+    inputs: Inputs = field(metadata={"shape": "n,..."})
+    alpha: Array = field(metadata={"shape": "n,c"})
+    factors: Array = field(metadata={"shape": "c,n,n"})
+    root: Array | None = field(metadata={"shape": "n,n", "stored": "lower"})
 
     block_size = 512
 
@@ -43,6 +43,12 @@ class ClassProcesses(Process):
     def latent_shape(self) -> tuple[int]:
         """Number of latent functions."""
         return (self.alpha.shape[1],)
+
+    def check_stored(self) -> None:
+        """Raise unless the data reduce the variance of the latent values, at a few inputs."""
+        if len(self.kernels) not in (1, *self.latent_shape):
+            raise ValueError("Its kernels are not one, or one for each class.")
+        check_reduced(self, self.inputs[:4], self.kernels)
 
     def mean(self, X: Inputs) -> Array:
         """Return the means of f at each row of X, shape (n, C)."""
@@ -106,6 +112,12 @@ class IndependentProcesses(Process):
     def latent_shape(self) -> tuple[int]:
         """Number of latent functions."""
         return (len(self.processes),)
+
+    def check_stored(self) -> None:
+        """Raise unless there are at least two processes at the same inputs."""
+        first = self.processes[0] if self.processes else None
+        if first is None or any(not np.array_equal(p.inputs, first.inputs) for p in self.processes):
+            raise ValueError("Its processes do not have the same inducing inputs.")
 
     @property
     def alpha(self) -> Array:

@@ -7,17 +7,17 @@ With the n training inputs as P, root = L⁻¹ S, where B = L Lᵀ (R&W algorith
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
 
 import numpy as np
 from scipy.linalg import blas
+from sklearn.gaussian_process.kernels import Kernel
 
 from gpclass.core.linalg import matvec, require_memory
 from gpclass.core.protocols import Array, Inputs, Part
 from gpclass.core.registry import stored
 from gpclass.kernels import diag, matrix, pullback_inputs
-from gpclass.posteriors.process import ONE, Process, diag_gradient
+from gpclass.posteriors.process import ONE, Process, check_reduced, diag_gradient
 
 BLOCK = 1024  # rows predicted at a time: memory is bounded by BLOCK x P
 
@@ -31,23 +31,28 @@ class GaussianProcess(Process):
     single precision: the mean as betaᵀ (root k), whose terms are small where those of k alpha need not be.
     """
 
-    kernel: Any
-    inputs: Inputs
-    alpha: Array
-    root: Array
-    beta: Array | None = None
+    kernel: Kernel
+    inputs: Inputs = field(metadata={"shape": "n,..."})
+    alpha: Array = field(metadata={"shape": "n"})
+    root: Array = field(metadata={"shape": "n,n", "stored": "lower"})
+    beta: Array | None = field(default=None, metadata={"shape": "n"})
 
     latent_shape = ()
     block_size = BLOCK
 
+    def check_stored(self) -> None:
+        """Raise unless the data reduce the variance of the latent values, at a few inputs."""
+        check_reduced(self, self.inputs[:4], [self.kernel])
+
     def parts(self, X: Inputs) -> list[Part]:
         """Return the one part at the rows of a block."""
         dtype = np.float64 if self.beta is None else np.float32
-        # A fresh buffer of the same size comes back from the allocator without new pages.
         K = matrix(self.kernel, X, self.inputs, out=np.empty((len(X), len(self.inputs)), dtype=dtype))
-        mean = matvec(K, self.alpha) if self.beta is None else None
-        V = self.whiten(K)
-        if mean is None:
+        if self.beta is None:
+            mean = matvec(K, self.alpha)
+            V = self.whiten(K)
+        else:
+            V = self.whiten(K)
             mean = np.asarray(V @ self.beta.astype(np.float32), dtype=float)
         var = np.asarray(diag(self.kernel, X) - np.einsum("ij,ij->i", V, V), dtype=float)
         # The difference of two equal numbers may round below zero, never further.

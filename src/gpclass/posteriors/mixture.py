@@ -10,12 +10,11 @@ share theta are one component, and a prediction is the average over all of them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 from scipy.linalg import solve_triangular
+from sklearn.gaussian_process.kernels import Kernel
 
 from gpclass.core.linalg import matmul, pivoted_root, require_memory
 from gpclass.core.protocols import Array, Inputs, Part
@@ -34,10 +33,15 @@ class Component:
     Their weights sum to the component's share.
     """
 
-    kernel: Any
-    f: Array
-    weight: Array
+    kernel: Kernel
+    f: Array = field(metadata={"shape": "s,n|s,n,c"})
+    weight: Array = field(metadata={"shape": "s"})
     jitter: float = 0.0
+
+    def check_stored(self) -> None:
+        """Raise unless weights and jitter are possible."""
+        if not ((self.weight >= 0.0).all() and 0.0 <= self.jitter < np.inf):
+            raise ValueError("Its weights or its jitter are negative.")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,12 +58,22 @@ class Solved:
 class MixtureProcess(Process):
     """f as a process over all inputs, given draws of it at the data."""
 
-    inputs: Inputs
+    inputs: Inputs = field(metadata={"shape": "n,..."})
     components: tuple[Component, ...]
     # One component is solved once and kept; many would be as many n x n matrices.
     _last: list[tuple[int, Solved]] = field(
         default_factory=list, repr=False, metadata={"stored": False}, compare=False
     )
+
+    def check_stored(self) -> None:
+        """Raise unless the components belong to the inputs and their weights sum to one."""
+        shapes = all(each.f.shape[1] == len(self.inputs) > 0 for each in self.components)
+        total = sum(float(weight.sum()) for weight in self.weights)
+        if not (self.components and shapes and abs(total - 1.0) < 1e-6):
+            raise ValueError("The draws do not belong to the inputs, or their weights do not sum to one.")
+        row = self.inputs[:1]
+        if not all(np.isfinite(matrix(each.kernel, row, row)).all() for each in self.components):
+            raise ValueError("Its kernel has no finite covariances.")
 
     @property
     def weights(self) -> tuple[Array, ...]:
@@ -75,7 +89,7 @@ class MixtureProcess(Process):
     def block_size(self) -> int:
         """Number of rows that are predicted at a time."""
         n_values = sum(c.f.size // c.f.shape[1] for c in self.components)
-        step = max(1, BLOCK // max(n_values, len(self.inputs)))
+        step = max(1, BLOCK // max(int(n_values), len(self.inputs)))
         # With many components the solves, repeated for each block, must not dominate.
         return max(step, 256) if len(self.components) > 1 else step
 
@@ -107,7 +121,7 @@ class MixtureProcess(Process):
         V = matmul(K, np.ascontiguousarray(solved.root.T))
         var = np.maximum(diag(kernel, X) - np.einsum("ij,ij->i", V, V), 0.0)
         mean = matmul(K, np.ascontiguousarray(solved.alpha)).reshape(len(X), -1, *self.latent_shape)
-        cov = var if not self.latent_shape else var[:, None, None] * np.eye(*self.latent_shape)
+        cov = var if not self.latent_shape else var[:, None, None] * np.eye(self.latent_shape[0])
         return Part(mean, cov, self.components[i].weight)
 
     def _joint(self, i: int, X: Inputs) -> tuple[Array, Array]:
@@ -166,7 +180,3 @@ class MixtureProcess(Process):
             out += half * diag_gradient(component.kernel, X)
         return out
 
-
-def mixture(inputs: Inputs, components: Sequence[Component]) -> MixtureProcess:
-    """Return the mixture of these components."""
-    return MixtureProcess(inputs, tuple(components))

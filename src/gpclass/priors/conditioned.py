@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from gpclass.core.linalg import matmul
-from gpclass.core.protocols import Array
+from gpclass.core.protocols import Array, Conditioned
 
 T = TypeVar("T")
 
@@ -26,6 +26,16 @@ def not_finite(kernel: Any) -> ValueError:
         f"The kernel {kernel} gave values that are not finite on the training inputs: "
         "check its hyperparameters, their bounds and the scale of the inputs."
     )
+
+
+def cavity(q: Conditioned, copies: Array, tiny: float = 1e-5) -> tuple[Array, Array]:
+    """Return mean and variance of each marginal of q without one of ``copies`` equal shares of its site.
+
+    1/v_c = 1/v - tau/c, and tau v = 1 - [B⁻¹]_ii, so v_c = v c / (c - 1 + [B⁻¹]_ii) without cancellation; of
+    alpha = nu - tau m the share alpha/c goes, so m_c = m - v_c alpha / c.
+    """
+    var = q.var(tiny) * copies / (copies - 1.0 + q.inverse_diagonal())
+    return q.mean - var * q.alpha / copies, var
 
 
 class ElementwiseConditioned(ABC):
@@ -53,13 +63,8 @@ class ElementwiseConditioned(ABC):
         """Return R v, R = S B⁻¹ S."""
 
     def cavity(self, copies: Array, tiny: float = 1e-5) -> tuple[Array, Array]:
-        """Return mean and variance of each marginal of q without one of ``copies`` equal shares of its site.
-
-        1/v_c = 1/v - tau/c, and tau v = 1 - [B⁻¹]_ii, so v_c = v c / (c - 1 + [B⁻¹]_ii) without cancellation; of
-        alpha = nu - tau m the share alpha/c goes, so m_c = m - v_c alpha / c.
-        """
-        var = self.var(tiny) * copies / (copies - 1.0 + self.inverse_diagonal())
-        return self.mean - var * self.alpha / copies, var
+        """Return mean and variance of each marginal of q without one of ``copies`` equal shares of its site."""
+        return cavity(self, copies, tiny)
 
     def left_out(self, copies: Array) -> tuple[Array, Array]:
         """Return mean and variance of each latent value without one copy of its data point."""

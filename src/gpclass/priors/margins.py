@@ -73,7 +73,8 @@ class MarginPrior:
         """Return the covariance of the margins times v."""
         shared = self.by_class(v).sum(axis=1)  # of e_y, which all margins of a data point have in common
         out: Array = self.margins(self.latents.multiply(self.coefficients(v)))
-        return out + np.repeat(shared, self.others.shape[1] - 1)
+        out += np.repeat(shared, self.others.shape[1] - 1)
+        return out
 
     def coupled(self, tau: Array) -> CoupledSites:
         """Return the precision of sites on the margins as one of f, with nothing as nu."""

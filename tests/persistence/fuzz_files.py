@@ -9,12 +9,14 @@ from typing import Any
 
 import numpy as np
 
-BLANK = "0" * 64
+DTYPES = {"F64": "<f8", "I64": "<i8", "U64": "<u8", "F32": "<f4", "I32": "<i4", "U8": "|u1", "BOOL": "|b1"}
 JUNK: list[Any] = [
     None, True, False, 0, 1, -1, 2, 3, 7, 2**31, 2**40, 2**63, 2**64, -(2**70), 10**300, 1e308, -0.5, 1e-320,
     "", "0", "1", "C", "F", "fixed", "Posterior", "os.system", "__class__", "Sum", "nan", "\ud800", "a" * 300,
     [], [0], [2**40, 2**40], [-1], [[]], {}, {"tuple": []}, {"float": "inf"}, {"float": "nan"},
     {"array": "0", "shape": [1], "order": "C"}, {"record": "Sites", "fields": {}}, {"class": "DensePrior"},
+    {"record": "Probit", "fields": {}}, {"record": "DensePrior", "fields": {}}, {"class": "EP"},
+    {"part": ["likelihood", "logit"], "fields": {}}, {"part": ["method", "ep"], "fields": {}},
     {"kernel": "RBF", "params": {"length_scale": 1.0, "length_scale_bounds": "fixed"}},
     {"kernel": "sum", "params": {}}, {"dict": [[1, 2]]}, {"slice": [0, 1, 0]}, {"lower": "0", "size": 2},
     {"labels": ["x"], "shape": [1], "dtype": "<U999999999"}, {"scalar": "float64", "value": 1.0},
@@ -31,15 +33,30 @@ def split(blob: bytes) -> tuple[dict[str, Any], bytes]:
 
 def join(header: dict[str, Any], data: bytes, *, seal: bool) -> bytes:
     """Return a file, with the checksum that belongs to it if ``seal``."""
-    strings = header.get("__metadata__")
-    if seal and isinstance(strings, dict):
-        strings["sha256"] = BLANK
-    text = json.dumps(header).encode()
-    head = struct.pack("<Q", len(text))
     if seal:
-        digest = hashlib.sha256(head + text + data).hexdigest()
-        text = text.replace(BLANK.encode(), digest.encode(), 1)
-    return head + text + data
+        data = sealed(header, data)
+    text = json.dumps(header).encode()
+    return struct.pack("<Q", len(text)) + text + data
+
+
+def sealed(header: dict[str, Any], data: bytes) -> bytes:
+    """Return the numbers with the checksum that an attacker would put there, where the header allows one."""
+    try:
+        text, tensors = header["__metadata__"]["gpclass"], {}
+        for name, about in header.items():
+            if name != "__metadata__":
+                start, stop = about["data_offsets"]
+                numbers = np.frombuffer(data[start:stop], dtype=DTYPES[about["dtype"]])
+                tensors[name] = numbers.reshape(about["shape"]).reshape(-1)
+        del tensors["sha256"]
+        digest = hashlib.sha256(f"{len(text)} {text}".encode())
+        for name in sorted(tensors):
+            digest.update(json.dumps([name, tensors[name].dtype.name, tensors[name].size]).encode())
+            digest.update(tensors[name].tobytes())
+        start, stop = header["sha256"]["data_offsets"]
+        return data[:start] + digest.digest() + data[stop:]
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
+        return data
 
 
 def places(node: Any, found: list[tuple[Any, Any]] | None = None) -> list[tuple[Any, Any]]:
@@ -86,10 +103,10 @@ def mutate(blob: bytes, rng: np.random.Generator) -> tuple[bytes, bool]:
     if kind in (4, 5):
         disturb(header, rng)
     elif kind in (6, 7):
-        document = json.loads(header["__metadata__"]["model"])
+        document = json.loads(header["__metadata__"]["gpclass"])
         for _ in range(int(rng.integers(1, 3))):
             disturb(document, rng)
-        header["__metadata__"]["model"] = json.dumps(document)
+        header["__metadata__"]["gpclass"] = json.dumps(document)
     elif kind == 8:
         names = [name for name in header if name != "__metadata__"]
         first, second = rng.choice(names, 2)

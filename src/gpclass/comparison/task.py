@@ -1,8 +1,8 @@
-"""Who takes part in a comparison, and on which rows: the same for all."""
+"""What a comparison runs: one classifier per method, and rows and folds that are the same for all of them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
@@ -21,7 +21,7 @@ Splits = list[tuple[Codes, Codes]]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scored:
-    """The rows that are predicted, in the order of the user's, and ``order``, which brings them into it."""
+    """The predicted rows in their original order, and the permutation ``order`` that restores it."""
 
     index: Codes
     order: Codes
@@ -31,8 +31,8 @@ class Scored:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Trial:
-    """What is the same for every method: the rows, the splits, the seed."""
+class Task:
+    """What is the same for every method: the rows, the folds, the seed."""
 
     X: Any
     y: Any
@@ -45,11 +45,11 @@ class Trial:
     seed: int
 
 
-# ------------------------------------------------------------------------------ what is compared
+# ----------------------------------------------------------------------------------- the methods
 
 
-def entrants_of(methods: Any, shared: dict[str, Any]) -> dict[str, Any]:
-    """Return an unfitted classifier for each label."""
+def classifiers_of(methods: Any, shared: dict[str, Any]) -> dict[str, Any]:
+    """Return an unfitted classifier for each label; labels that occur again are numbered."""
     if isinstance(methods, str):
         methods = (methods,)
     if isinstance(methods, Mapping):
@@ -82,7 +82,7 @@ def _classifier(method: Any, shared: dict[str, Any]) -> Any:
 
 
 def _label(method: Any) -> str:
-    """Return a short name: of a settings record, only the settings that are not its own defaults."""
+    """Return a short name; that of a settings record mentions the settings that are not the defaults."""
     if isinstance(method, str):
         return method
     if isinstance(method, tuple):
@@ -90,32 +90,33 @@ def _label(method: Any) -> str:
     name = type(method).__name__
     if hasattr(method, "fit") or not is_dataclass(method):
         return name
-    given = [
-        (f.name, getattr(method, f.name)) for f in fields(method) if getattr(method, f.name) != f.default
+    values = [(field, getattr(method, field.name)) for field in fields(method)]
+    settings = [
+        f"{field.name}={_label(value) if is_dataclass(value) else repr(value)}"
+        for field, value in values
+        if value != field.default
     ]
-    settings = [f"{key}={_label(value) if is_dataclass(value) else repr(value)}" for key, value in given]
     return f"{name}({', '.join(settings)})"
 
 
-# ---------------------------------------------------------------------------- on what it is done
+# -------------------------------------------------------------------------------------- the rows
 
 
-def trial_of(
-    X: Any,
-    y: Any,
-    sample_weight: Any,
-    entrants: Mapping[str, Any],
-    *,
-    cv: Any,
+def task_of(
+    data: tuple[Any, Any, Any],
     test: tuple[Any, Any],
+    classifiers: Iterable[Any],
+    cv: Any,
+    *,
     n_samples: int,
     seed: int,
-) -> Trial:
-    """Check the rows, so that what is wrong with them is not said of every method, and split them."""
-    ours = [clf for clf in entrants.values() if isinstance(clf, GaussianProcessClassifier)]
-    judge = clone(ours[0]) if ours else GaussianProcessClassifier()
-    vectors = judge.kernel is None or bool(judge.kernel.requires_vector_input)
-    _, y = check_inputs(judge, X, y, vectors=vectors, fitting=True)
+) -> Task:
+    """Check the rows once, so that no method has to report what is wrong with them, and split them."""
+    X, y, sample_weight = data
+    ours = [clf for clf in classifiers if isinstance(clf, GaussianProcessClassifier)]
+    checker = clone(ours[0]) if ours else GaussianProcessClassifier()
+    vectors = checker.kernel is None or bool(checker.kernel.requires_vector_input)
+    _, y = check_inputs(checker, X, y, vectors=vectors, fitting=True)
     check_labels(y)
     weight = check_weights(sample_weight, None, y)
     kept = np.arange(len(y)) if weight is None else np.flatnonzero(weight)
@@ -127,18 +128,18 @@ def trial_of(
     X_test, y_test = test
     if (X_test is None) != (y_test is None):
         raise ValueError("Only one of X_test and y_test is given, expected both or neither.")
+    splits: Splits = []
     if X_test is None:
         splits = _splits(cv, X, codes, seed)
-        scored = _scored(splits, codes, weight, kept)
+        scored = _cross_validated(splits, codes, weight, kept)
     else:
-        check_inputs(judge, X_test, vectors=vectors, fitting=False)
-        codes = _codes(y_test, classes, len(X_test))
-        splits, rows = [], np.arange(len(codes))
-        scored = Scored(rows, rows, codes)
-    return Trial(X, y, weight, classes, splits, X_test, scored, n_samples, seed)
+        check_inputs(checker, X_test, vectors=vectors, fitting=False)
+        rows = np.arange(len(X_test))
+        scored = Scored(rows, rows, _codes(y_test, classes, len(X_test)))
+    return Task(X, y, weight, classes, splits, X_test, scored, n_samples, seed)
 
 
-def _scored(splits: Splits, codes: Codes, weight: Array | None, kept: Codes) -> Scored:
+def _cross_validated(splits: Splits, codes: Codes, weight: Array | None, kept: Codes) -> Scored:
     if not splits:
         return Scored(*np.empty((3, 0), dtype=np.intp))
     rows = np.concatenate([test for _, test in splits])

@@ -28,6 +28,11 @@ def fit(X=SPLIT.X, y=SPLIT.y, **options):
     return GaussianProcessClassifier(**({"kernel": KERNEL, "optimizer": None} | options)).fit(X, y)
 
 
+@pytest.fixture(scope="module")
+def sampled():
+    return fit(inference=MCMC(n_draws=500), random_state=0)
+
+
 def binary_entropy(f, log_link):
     a, b = log_link(f), log_link(-f)
     return -(np.exp(a) * a + np.exp(b) * b)
@@ -66,12 +71,11 @@ class TestBald:
         score, whole = active.bald(clf, SPLIT.X_test), active.entropy(clf, SPLIT.X_test)
         assert ((score >= 0.0) & (score <= whole)).all()
 
-    def test_sampled_posterior(self):
-        clf = fit(inference=MCMC(n_draws=500), random_state=0)
-        p = ndtr(clf.sample_latent(POOL, 200_000, random_state=1))
+    def test_sampled_posterior(self, sampled):
+        p = ndtr(sampled.sample_latent(POOL, 50_000, random_state=1))
         mean = p.mean(axis=1)
         truth = entr(mean) + entr(1 - mean) - (entr(p) + entr(1 - p)).mean(axis=1)
-        assert_allclose(active.bald(clf, POOL), truth, atol=4e-3)
+        assert_allclose(active.bald(sampled, POOL), truth, atol=4e-3)
 
     @pytest.mark.parametrize("options", [{"likelihood": "softmax"}, {"multi_class": "one_vs_rest"}])
     def test_three_classes_by_many_draws(self, options):
@@ -84,10 +88,10 @@ class TestBald:
         for i, row in enumerate(rows):
             if "likelihood" in options:
                 mean, cov = clf.predict_latent([row], return_cov=True)
-                raw = np.exp(rng.multivariate_normal(mean[0], cov[0], size=200_000))
+                raw = np.exp(rng.multivariate_normal(mean[0], cov[0], size=50_000))
             else:
                 mean, std = clf.predict_latent([row], return_std=True)
-                raw = ndtr(mean + std * rng.standard_normal((200_000, 3)))
+                raw = ndtr(mean + std * rng.standard_normal((50_000, 3)))
             p = raw / raw.sum(axis=1, keepdims=True)
             truth = entr(p.mean(axis=0)).sum() - entr(p).sum(axis=1).mean()
             assert abs(score[i] - truth) < 4e-3
@@ -152,10 +156,11 @@ class TestExpectedReduction:
             return entr(model.predict_proba(TARGETS)).sum(axis=1).mean()
 
         truth = []
-        for row, p in zip(POOL, clf.predict_proba(POOL), strict=True):
+        pool = POOL[::2]
+        for row, p in zip(pool, clf.predict_proba(pool), strict=True):
             refits = [fit(np.vstack([SPLIT.X, row]), np.append(SPLIT.y, c), **options) for c in (0, 1)]
             truth.append(loss(clf) - p @ [loss(model) for model in refits])
-        score = active.expected_log_loss_reduction(clf, POOL, TARGETS)
+        score = active.expected_log_loss_reduction(clf, pool, TARGETS)
         assert_allclose(score, truth, atol=0.12 * max(truth))
         assert np.corrcoef(score, truth)[0, 1] > 0.99
 
@@ -176,9 +181,8 @@ class TestExpectedReduction:
         own = active.expected_log_loss_reduction(clf, POOL)
         assert_allclose(own, active.expected_log_loss_reduction(clf, POOL, POOL), rtol=1e-12)
 
-    def test_by_draws(self):
-        clf = fit(inference=MCMC(n_draws=500), random_state=0)
-        score = active.expected_log_loss_reduction(clf, POOL, TARGETS, n_draws=20_000)
+    def test_by_draws(self, sampled):
+        score = active.expected_log_loss_reduction(sampled, POOL, TARGETS, n_draws=20_000)
         truth = active.expected_log_loss_reduction(fit(inference="ep"), POOL, TARGETS)
         assert np.corrcoef(score, truth)[0, 1] > 0.97
         assert_allclose(score, truth, atol=0.3 * truth.max())
@@ -212,9 +216,8 @@ class TestQuery:
         worth[first] = -np.inf
         assert worth[second] > 0.9 * worth.max()
 
-    def test_batches_by_draws_agree_with_the_gaussian_ones(self):
+    def test_batches_by_draws_agree_with_the_gaussian_ones(self, sampled):
         clf = fit(inference="ep")
-        sampled = fit(inference=MCMC(n_draws=500), random_state=0)
         X = SPLIT.X_test[::3]
         mine = X[active.query(clf, X, n=2)].ravel()
         theirs = X[active.query(sampled, X, n=2, n_draws=10_000)].ravel()

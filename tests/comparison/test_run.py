@@ -1,8 +1,7 @@
-"""Comparisons: scores against scikit-learn's and by hand; rows against classifiers fitted one at a time."""
+"""Rows of a comparison against classifiers fitted one at a time; methods, failures and interruptions."""
 
 from __future__ import annotations
 
-import builtins
 import re
 import sys
 from types import SimpleNamespace
@@ -10,17 +9,14 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from problems import exact_probit_evidence, two_moons_like
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import brier_score_loss, log_loss, zero_one_loss
-from sklearn.model_selection import ShuffleSplit
 
 from gpclass import GaussianProcessClassifier
-from gpclass.comparison import calibration_bins, compare, score
+from gpclass.comparison import compare
 from gpclass.datasets import interval
 from gpclass.inference import EP
 from gpclass.kernels import RBF
@@ -32,6 +28,8 @@ SPLIT = interval()
 HELD_OUT = {"X_test": SPLIT.X_test, "y_test": SPLIT.y_test}
 KERNEL = 4.0 * RBF(1.5)
 QUICK = {"kernel": KERNEL, "learn": False, "n_samples": 0, "random_state": 0}
+FEW = MCMC(n_draws=50, n_warmup=50, n_chains=2)  # too few to be accurate, which the note says
+METHODS = {"laplace": "laplace", "ep": "ep", "vi": "vi", "mcmc": FEW}
 
 
 class Prior(ClassifierMixin, BaseEstimator):
@@ -63,74 +61,18 @@ class Checked(Prior):
         return SimpleNamespace(corrected=-n_samples, standard_error=0.25, khat=0.5)
 
 
-def draws(n_classes: int, seed: int, n: int = 40):
-    rng = np.random.default_rng(seed)
-    p = rng.dirichlet(np.ones(n_classes), size=n)
-    codes = np.concatenate([np.arange(n_classes), rng.integers(n_classes, size=n - n_classes)])
-    return p, codes, rng.exponential(size=n)
-
-
-@given(st.integers(2, 4), st.integers(0, 2**20), st.booleans())
-@settings(deadline=None)
-def test_scores_are_those_of_scikit_learn(n_classes, seed, weighted):
-    p, codes, w = draws(n_classes, seed)
-    w = w if weighted else None
-    s = score(np.log(p), codes, weight=w)
-    assert_allclose(s.log_loss, log_loss(codes, p, sample_weight=w, labels=range(n_classes)), rtol=1e-12)
-    assert_allclose(s.error, zero_one_loss(codes, p.argmax(axis=1), sample_weight=w), atol=1e-12)
-    each = [brier_score_loss(codes == c, p[:, c], sample_weight=w) for c in range(n_classes)]
-    assert_allclose(s.brier, each[1] if n_classes == 2 else sum(each), rtol=1e-12)
-
-
-def test_calibration_error_of_two_classes_by_hand():
-    p1 = np.array([0.05, 0.15, 0.19, 0.5, 0.58, 1.0])
-    codes = np.array([0, 1, 0, 1, 0, 1])
-    # bins: {0.05: none of 1}, {0.15, 0.19: one of 2}, {0.5, 0.58: one of 2}, {1.0: one of 1}
-    by_hand = (1 * 0.05 + 2 * (0.5 - 0.17) + 2 * (0.54 - 0.5) + 1 * 0.0) / 6
-    assert_allclose(score(np.log(np.c_[1 - p1 + 1e-300, p1]), codes).ece, by_hand, rtol=1e-12)
-    bins = calibration_bins(np.c_[1 - p1, p1], codes)
-    assert_allclose(bins.probability, [0.05, 0.17, 0.54, 1.0])
-    assert_allclose(bins.frequency, [0.0, 0.5, 0.5, 1.0])
-    assert_allclose(bins.share, np.array([1, 2, 2, 1]) / 6)
-
-
-def test_calibration_error_of_three_classes_by_hand():
-    p = np.array([[0.5, 0.3, 0.2], [0.2, 0.55, 0.25], [0.1, 0.1, 0.8], [0.85, 0.1, 0.05]])
-    codes = np.array([0, 2, 2, 0])
-    # the most probable class: {0.5 right, 0.55 wrong}, {0.8 right, 0.85 right}
-    by_hand = 0.5 * abs(0.5 - 0.525) + 0.5 * abs(1.0 - 0.825)
-    assert_allclose(score(np.log(p), codes).ece, by_hand, rtol=1e-12)
-    weighted = (2 * abs(1 / 2 - (0.5 + 0.55) / 2) + 4 * abs(1.0 - (0.8 + 3 * 0.85) / 4)) / 6
-    assert_allclose(score(np.log(p), codes, weight=np.array([1, 1, 1, 3.0])).ece, weighted, rtol=1e-12)
-
-
-def test_standard_error_of_folds_by_hand():
-    p, codes = np.full((6, 2), 0.5), np.array([0, 1, 0, 1, 0, 1])
-    p[2:4], fold = [0.25, 0.75], np.array([0, 0, 1, 1, 2, 2])
-    means = [np.log(2), -0.5 * np.log(0.25 * 0.75), np.log(2)]
-    s = score(np.log(p), codes, fold=fold)
-    assert_allclose(s.log_loss_error, np.std(means, ddof=1) / np.sqrt(3))
-    losses = -np.log(p[np.arange(6), codes])
-    assert_allclose(score(np.log(p), codes).log_loss_error, np.std(losses, ddof=1) / np.sqrt(6))
-    assert score(np.log(p), codes, fold=np.zeros(6)).log_loss_error is None
-
-
 class TestRows:
     def test_held_out_are_those_of_each_classifier(self):
-        A, a, B, b = X[:40], Y[:40], X[40:], Y[40:]
-        result = compare(A, a, likelihood="probit", kernel=KERNEL, X_test=B, y_test=b, random_state=0)
-        assert [row.label for row in result.rows] == ["laplace", "ep", "vi", "mcmc"]
-        assert [row.label for row in result.rows if row.evidence is None] == ["mcmc"]
+        A, a, B, b = X[:30], Y[:30], X[30:], Y[30:]
+        options = {"kernel": KERNEL, "X_test": B, "y_test": b, "n_samples": 0, "random_state": 0}
+        result = compare(A, a, methods=("laplace", "ep", "vi"), **options)
+        assert [row.label for row in result.rows] == ["laplace", "ep", "vi"]
         for row in result.rows:
-            seed = row.estimator.random_state
-            clf = GaussianProcessClassifier(
-                KERNEL, likelihood="probit", inference=row.label, random_state=seed
-            )
+            clf = GaussianProcessClassifier(KERNEL, likelihood="probit", inference=row.label)
             p = clf.fit(A, a).predict_proba(B)
             assert_allclose(row.proba, p, rtol=1e-10)
             assert_allclose(row.kernel.theta, clf.kernel_.theta, rtol=1e-10)
-            if row.evidence is not None:
-                assert_allclose(row.evidence, clf.log_marginal_likelihood_value_, rtol=1e-10)
+            assert_allclose(row.evidence, clf.log_marginal_likelihood_value_, rtol=1e-10)
             assert_allclose(row.log_loss, log_loss(b, p))
             assert_allclose(row.error, zero_one_loss(b, clf.predict(B)))
             assert_allclose(row.brier, brier_score_loss(b, p[:, 1]))
@@ -160,7 +102,7 @@ class TestRows:
         assert_array_equal(first[0], X)
 
     def test_without_learning_all_have_the_kernel_given(self):
-        for row in compare(X, Y, cv=None, **QUICK).rows:
+        for row in compare(X, Y, methods=METHODS, cv=None, **QUICK).rows:
             assert_array_equal(row.kernel.theta, KERNEL.theta)
             if row.evidence is not None:
                 assert_allclose(row.estimator.log_marginal_likelihood(KERNEL.theta), row.evidence, rtol=1e-6)
@@ -175,8 +117,8 @@ class TestRows:
     def test_weights_are_copies(self):
         w = np.random.default_rng(0).integers(0, 4, size=20)
         rows = np.repeat(np.arange(20), w)
-        weighted = compare(SPLIT.X, SPLIT.y, sample_weight=w, **QUICK, **HELD_OUT)
-        copied = compare(SPLIT.X[rows], SPLIT.y[rows], **QUICK, **HELD_OUT)
+        weighted = compare(SPLIT.X, SPLIT.y, methods=METHODS, sample_weight=w, **QUICK, **HELD_OUT)
+        copied = compare(SPLIT.X[rows], SPLIT.y[rows], methods=METHODS, **QUICK, **HELD_OUT)
         for a, b in zip(weighted.rows, copied.rows, strict=True):
             if a.label != "mcmc":
                 assert_allclose(a.evidence, b.evidence, rtol=1e-9)
@@ -189,11 +131,12 @@ class TestRows:
         assert_allclose(result.rows[0].log_loss, log_loss(Y[10:], result.rows[0].proba, sample_weight=w[10:]))
 
     def test_three_classes_in_a_frame_with_names(self):
-        frame = pd.DataFrame(X, columns=["width", "height"], index=np.arange(100, 160))
-        y = pd.Series(np.array(["c", "a", "b"])[np.digitize(X[:, 0], [-0.5, 0.5])], index=frame.index)
+        rows = X[:36]
+        frame = pd.DataFrame(rows, columns=["width", "height"], index=np.arange(100, 136))
+        y = pd.Series(np.array(["c", "a", "b"])[np.digitize(rows[:, 0], [-0.5, 0.5])], index=frame.index)
         rest = GaussianProcessClassifier(KERNEL, optimizer=None, multi_class="one_vs_rest")
         methods = {"ep": "ep", "vi": "vi", "rest": rest}
-        result = compare(frame, y, methods=methods, cv=3, **(QUICK | {"n_samples": 500}))
+        result = compare(frame, y, methods=methods, cv=2, **(QUICK | {"n_samples": 500}))
         ep, vi, rest = result.rows
         # Both are importance sampling of the one evidence, and VI's own is below it.
         assert abs(ep.corrected_evidence - vi.corrected_evidence) < 4 * np.hypot(
@@ -203,7 +146,7 @@ class TestRows:
         assert (rest.corrected_evidence, rest.standard_error, rest.khat) == (None, None, None)
         for row in result.rows:
             assert row.note == ""
-            assert row.proba.shape == (60, 3)
+            assert row.proba.shape == (36, 3)
             assert_allclose(row.log_loss, log_loss(y, row.proba))
             assert_allclose(row.error, zero_one_loss(y, result.classes[row.proba.argmax(axis=1)]))
             assert list(row.estimator.feature_names_in_) == ["width", "height"]
@@ -256,10 +199,10 @@ class TestMethods:
     def test_corrected_evidence_is_the_exact_one(self):
         x, y = X[:7], Y[:7]
         truth = exact_probit_evidence(KERNEL(x), y)
-        options = QUICK | {"n_samples": 20_000}
-        for row in compare(x, y, likelihood="probit", cv=None, **options).rows:
+        options = QUICK | {"n_samples": 5000}
+        for row in compare(x, y, methods=METHODS, cv=None, **options).rows:
             assert abs(row.corrected_evidence - truth) < 5 * row.standard_error + 1e-3
-            assert row.standard_error < 0.02
+            assert row.standard_error < 0.03
 
 
 class Interrupted:
@@ -290,6 +233,7 @@ class TestSampling:
         options = QUICK | {"n_samples": 500}
         result = compare(SPLIT.X, SPLIT.y, methods=("ep", "mcmc"), **options, **HELD_OUT)
         ep, mcmc = result.rows
+        assert_allclose(mcmc.proba, mcmc.estimator.predict_proba(SPLIT.X_test))
         assert mcmc.note == ""
         assert mcmc.evidence is None
         gap = mcmc.corrected_evidence - ep.corrected_evidence
@@ -308,14 +252,14 @@ class TestSampling:
         plt.close("all")
 
     def test_sampled_hyperparameters_have_no_evidence_at_all(self):
-        few = MCMC(n_draws=30, n_warmup=20, n_chains=2)
+        few = MCMC(n_draws=10, n_warmup=10, n_chains=2)
         row = compare(
             X[:12], Y[:12], methods={"full": few}, kernel=KERNEL, cv=None, n_samples=50, random_state=0,
             hyperparameters="sample",
         ).rows[0]  # fmt: skip
         assert (row.evidence, row.corrected_evidence, row.standard_error, row.khat) == (None,) * 4
-        assert row.estimator.chains_.theta.shape == (2, 30, 2)
-        assert "have not mixed" in row.note, "thirty draws are too few"
+        assert row.estimator.chains_.theta.shape == (2, 10, 2)
+        assert "have not mixed" in row.note, "ten draws are too few"
 
     def test_without_arviz_the_row_says_what_to_install(self, monkeypatch):
         for name in ("arviz_stats", "arviz_stats.base"):
@@ -423,89 +367,3 @@ class TestFailures:
     def test_bad_input_is_named_at_once(self, change, message):
         with pytest.raises(ValueError, match=message):
             compare(**({"X": X, "y": Y} | QUICK | change))
-
-
-class TestOutcome:
-    result = compare(X, Y, methods={"<GP>": "laplace", "hasty": EP(max_iter=1), "line": LogisticRegression()},
-                     cv=3, **QUICK)  # fmt: skip
-
-    def test_best(self):
-        for metric, pick in (("log_loss", min), ("error", min), ("evidence", max)):
-            values = [getattr(row, metric) for row in self.result.rows if getattr(row, metric) is not None]
-            assert getattr(self.result.best(metric), metric) == pick(values)
-        with pytest.raises(ValueError, match="No method has a value of khat"):
-            self.result.best("khat")
-        with pytest.raises(ValueError, match="metric='loss' is not possible"):
-            self.result.best("loss")
-        with pytest.raises(KeyError, match="No method is called 'ep'"):
-            self.result["ep"]
-
-    def test_text_is_aligned_and_says_all(self):
-        lines = str(self.result).splitlines()
-        table = lines[2:6]
-        cells = ["log evidence", *(f"{row.evidence:.3f}" for row in self.result.rows[:2]), "–"]
-        ends = [line.index(cell) + len(cell) for line, cell in zip(table, cells, strict=True)]
-        assert len(set(ends)) == 1, "numbers end below their headings"
-        assert re.match(r"line +– +– +– +0\.\d{4} ± 0\.\d{4} ", table[3]), "no evidence is a dash, not zero"
-        assert table[2].endswith("[1]")
-        assert "<GP>   2**2 * RBF(length_scale=1.5)" in lines
-        assert any(line.startswith("[1] EP(") for line in lines)
-        assert max(map(len, lines)) <= 110
-
-    def test_page_is_escaped(self):
-        page = self.result._repr_html_()
-        assert "&lt;GP&gt;" in page
-        assert "<GP>" not in page
-        assert page.count("<tr>") == 4
-        best = self.result.best("log_loss")
-        assert f"<b>{best.log_loss:.4f} ± {best.log_loss_error:.4f}</b>" in page
-
-    def test_frame(self):
-        frame = self.result.to_frame()
-        assert list(frame.index) == ["<GP>", "hasty", "line"]
-        assert frame.loc["line", "evidence"] is pd.NA
-        assert frame["log_loss"].tolist() == [row.log_loss for row in self.result.rows]
-        assert "did not converge" in frame.loc["hasty", "note"]
-
-    def test_other_splits(self):
-        result = compare(X, Y, methods="laplace", cv=ShuffleSplit(3, test_size=10, random_state=0), **QUICK)
-        assert len(result.index) == 30
-        row = result.rows[0]
-        assert_allclose(row.log_loss, log_loss(Y[result.index], row.proba))
-        nothing = compare(X, Y, methods="laplace", cv=None, **QUICK)
-        assert nothing.rows[0].proba is None
-        assert "no rows scored" in str(nothing)
-
-    def test_picture(self):
-        mpl = pytest.importorskip("matplotlib")
-        mpl.use("Agg")
-        import matplotlib.pyplot as plt
-
-        axes = self.result.plot()
-        assert len(axes) == 3
-        assert [tick.get_text() for tick in axes[0].get_yticklabels()] == ["<GP>", "hasty", "line"]
-        dots = [container[0].get_xdata()[0] for container in axes[0].containers]
-        assert dots == [row.log_loss for row in self.result.rows]
-        evidences = sorted(float(line.get_xdata()[0]) for line in axes[1].lines)
-        assert evidences == sorted(row.evidence for row in self.result.rows[:2])
-        _, own = plt.subplots(1, 3)
-        checked = compare(X, Y, methods={"a": Checked()}, cv=None)
-        assert checked.plot(own) is own
-        plt.close("all")
-
-    @pytest.mark.parametrize("tqdm", [True, False])
-    def test_progress(self, capsys, monkeypatch, tqdm):
-        real = builtins.__import__
-
-        def without_tqdm(name, *args, **kwargs):
-            if name == "tqdm" and not tqdm:
-                raise ImportError(name)
-            return real(name, *args, **kwargs)
-
-        monkeypatch.setattr(builtins, "__import__", without_tqdm)
-        compare(X, Y, methods="laplace", cv=2, verbose=1, **QUICK)
-        err = capsys.readouterr().err
-        assert "comparing" in err
-        assert "fold 2 of 2" in err
-        compare(X, Y, methods="laplace", cv=2, **QUICK)
-        assert capsys.readouterr().err == ""

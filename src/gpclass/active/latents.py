@@ -1,0 +1,145 @@
+"""The latent functions of a fitted classifier, as active learning sees them.
+
+No other module of this package looks inside a fitted model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtri
+from sklearn.utils.validation import check_is_fitted
+
+from gpclass.core.protocols import Array
+from gpclass.posteriors.mixture import joined
+from gpclass.validation import check_inputs
+
+STEP = 64  # rows whose latent values are drawn at a time
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Latents:
+    """The posterior of the latent functions, with the likelihood that turns them into class probabilities.
+
+    ``model`` is the fitted model, or the models of one class against the rest (``separate``).
+    """
+
+    model: Any
+    likelihood: Any
+    separate: bool
+
+    @property
+    def has_link(self) -> bool:
+        """Whether p(y=+1|f) is the link function of one latent value."""
+        return not self.separate and hasattr(self.likelihood, "link")
+
+    @property
+    def can_condition(self) -> bool:
+        """Whether there is one Gaussian latent function, to be conditioned on a label in closed form."""
+        return self.has_link and hasattr(self.likelihood, "tilted") and self._is_gaussian
+
+    @property
+    def _is_gaussian(self) -> bool:
+        return all(len(weights_of(model.posterior)) == 1 for model in self.model.models)
+
+    def covariance(self, X: Any) -> tuple[Array, Array]:
+        """Return mean and covariance of one latent function over the rows of X."""
+        mean, cov = self.model.posterior.covariance(X)
+        return mean, cov
+
+    def probabilities(self, f: Array) -> Array:
+        """Return p(class|f) for latent values of shape (..., C), or (...) with one latent function."""
+        L = self.likelihood.log_classes(f)
+        if self.separate:
+            L = L[..., 1]
+            L = L - np.logaddexp.reduce(L, axis=-1, keepdims=True)
+        return np.asarray(np.exp(L))
+
+    def joint_probabilities(self, X: Any, size: int, rng: np.random.Generator) -> Array:
+        """Return p(class|f) at draws of f over all rows together, shape (size, n, C)."""
+        return self.probabilities(np.moveaxis(self.model.sample(X, size, rng), -1, 0))
+
+    def row_probabilities(self, X: Any, size: int, rng: np.random.Generator) -> Iterator[tuple[slice, Array]]:
+        """Yield p(class|f) for the latent values of each row separately, shape (rows, size, C).
+
+        The values are quasi-random points where the posterior is Gaussian, and random draws elsewhere.
+        """
+        for start in range(0, len(X), STEP):
+            rows = slice(start, start + STEP)
+            if self._is_gaussian:
+                mean, root = self._moments(X[rows])
+                f = mean[:, None] + _normal_points(size, mean.shape[1]) @ root.transpose(0, 2, 1)
+            else:
+                f = np.moveaxis(self.model.sample(X[rows], size, rng), -1, 1)
+            yield rows, self.probabilities(f)
+
+    def _moments(self, X: Any) -> tuple[Array, Array]:
+        """Return the means (n, C) of the latent values of each row, and A (n, C, C) with covariance A Aᵀ."""
+        moments = [model.posterior.latent(X) for model in self.model.models]
+        if self.separate:
+            mean, var = (np.stack(parts, axis=1) for parts in zip(*moments, strict=True))
+            return mean, np.sqrt(var)[:, :, None] * np.eye(mean.shape[1])
+        mean, cov = moments[0]
+        values, vectors = np.linalg.eigh(cov)
+        return mean, vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]
+
+
+def _normal_points(size: int, dimension: int) -> Array:
+    """Return points that fill the standard normal distribution evenly: a Sobol sequence, shifted off zero."""
+    from scipy.stats import qmc
+
+    u = qmc.Sobol(dimension, scramble=False).random_base2(int(np.log2(size)))
+    out: Array = ndtri(u + 0.5 / len(u))
+    return out
+
+
+def find_latents(estimator: Any) -> Latents | None:
+    """Return the latent functions of a fitted classifier, or None if it has none for each class."""
+    check_is_fitted(estimator)
+    if not hasattr(estimator, "posterior_"):
+        return None
+    model = estimator.base_estimator_
+    separate = len(model.models) > 1
+    if separate and estimator.multi_class == "one_vs_one":
+        return None
+    first = model.models[0]
+    return Latents(model, getattr(first, "likelihood", first.problem.likelihood), separate)
+
+
+def latents_of(estimator: Any) -> Latents:
+    """Return the latent functions of a fitted classifier, or say that it has none."""
+    latents = find_latents(estimator)
+    if latents is None:
+        raise ValueError(
+            f"{estimator!r} has no latent function for each class: use score 'entropy', or a "
+            "GaussianProcessClassifier with multi_class='joint'."
+        )
+    return latents
+
+
+def inputs_of(estimator: Any, X: Any) -> Any:
+    """Return the rows of X, checked, as the fitted model takes them."""
+    vectors = bool(estimator.kernel_.requires_vector_input)
+    return check_inputs(estimator, X, vectors=vectors, fitting=False)
+
+
+def weights_of(posterior: Any) -> Array:
+    """Return the weights of the Gaussians that a posterior is a mixture of."""
+    return np.asarray(getattr(posterior, "weight", np.ones(1)))
+
+
+def gaussians_at(posterior: Any, X: Any) -> Iterator[tuple[slice, Array, Array, Array]]:
+    """Yield rows of X with means (rows, S), standard deviations (rows, S) and weights (S,).
+
+    At each row one latent function is a mixture of S Gaussians; S is 1 unless it was sampled.
+    """
+    weight = weights_of(posterior)
+    if len(weight) == 1:
+        mean, var = posterior.latent(X)
+        yield slice(0, len(X)), mean[:, None], np.sqrt(var)[:, None], weight
+        return
+    for rows, parts in posterior.blocks(X):
+        yield rows, *joined(parts), weight
