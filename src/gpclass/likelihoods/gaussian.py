@@ -8,13 +8,15 @@ import numpy as np
 
 from gpclass.core.protocols import Array, Expected, Tilted
 from gpclass.core.registry import stored
+from gpclass.likelihoods.base import _Parameters
 from gpclass.likelihoods.power import check_power
 from gpclass.likelihoods.quadrature import flatten, quiet
+from gpclass.likelihoods.sites import ElementwiseSites
 
 
 @stored
 @dataclass(frozen=True, slots=True)
-class Gaussian:
+class Gaussian(_Parameters, ElementwiseSites):
     """p(y|f) = N(y | f, noise), y real. Not a class likelihood: it exists so that methods can be checked.
 
     Parameters
