@@ -146,8 +146,7 @@ def check_parameters(likelihood: Likelihood) -> None:
     moved = likelihood.with_theta(theta + 0.01)
     assert_allclose(moved.theta, theta + 0.01, rtol=1e-12, err_msg="with_theta")
     assert_allclose(likelihood.theta, theta, rtol=0, err_msg="with_theta changed the likelihood itself")
-    for other in (pickle.loads(pickle.dumps(likelihood)), likelihood.with_theta(theta)):
-        assert repr(other) == repr(likelihood), "a copy of the likelihood differs"
+    assert repr(pickle.loads(pickle.dumps(likelihood))) == repr(likelihood), "a copy of the likelihood differs"
 
 
 def _check_derivatives(likelihood: Any, y: Array, f: Array, rtol: float) -> None:

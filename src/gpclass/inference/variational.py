@@ -25,6 +25,8 @@ from gpclass.inference.hybrid import hybrid_adjoint
 from gpclass.inference.newton import Curve
 from gpclass.inference.settings import check_settings, likelihood_gradient, weighted
 
+FLAT = 1e-10  # a smaller curvature is rounding
+
 
 @dataclass(frozen=True, slots=True)
 class VI(Method):
@@ -80,7 +82,7 @@ class VI(Method):
                 end.sites,
                 q,
                 end.evidence,
-                lambda: Adjoint(alpha=q.alpha, conditioned=q),
+                lambda: Adjoint(alpha=q.alpha, conditioned=q, variance=terms.unmatched(q)),
                 end.info,
                 lambda: terms.likelihood_gradient(q),
             )
@@ -143,6 +145,11 @@ class Terms(ElementwiseTerms):
         inverse = q.inverse_diagonal()
         excess = float(inverse.sum()) + float(np.vdot(q.alpha, q.mean)) - inverse.size
         return float(expected.sum()) - 0.5 * excess - q.half_logdet
+
+    def unmatched(self, q: Conditioned) -> Array | None:
+        """Return d bound / d v = ½ w E[l''] where that is positive: the site's precision is held at zero there."""
+        curvature = self.curve(q.var())(q.mean)[2]
+        return 0.5 * np.maximum(curvature, 0.0) if curvature.max(initial=0.0) > FLAT else None
 
     def likelihood_gradient(self, q: Conditioned) -> Array:
         """Return d bound / d theta of the likelihood: q is stationary, so only E[l] changes."""
