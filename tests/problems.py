@@ -99,3 +99,18 @@ def exact_evidence_on_a_grid(
     for _ in y:
         mass = np.tensordot(mass, w, axes=(0, 0))
     return float(np.log(mass))
+
+
+def inputs_and_labels(n: int = 40, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Return rows of three columns and labels -1 / +1."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 3))
+    return X, np.where(np.sin(2.0 * X[:, 0]) + 0.5 * rng.normal(size=n) > 0.0, 1.0, -1.0)
+
+
+def many_rows(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Return rows of two columns on a square and labels 0 / 1 of a smooth function."""
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-2.0, 2.0, size=(n, 2))
+    f = 3.0 * np.sin(2.0 * X[:, 0]) * np.cos(X[:, 1])
+    return X, (rng.uniform(size=n) < 1.0 / (1.0 + np.exp(-f))).astype(int)

@@ -73,7 +73,10 @@ METHODS = [
     (VI(tol=1e-10), Logit()),
     (VI("ep", tol=1e-10), Probit()),
 ]
-SAMPLING = {"mcmc": "tests/mcmc", "rejection": "tests/sampling"}  # methods without sites, and where they are tested
+SAMPLING = {
+    "mcmc": "tests/mcmc",
+    "rejection": "tests/sampling",
+}  # methods without sites, and where they are tested
 SAMPLERS = [HMC(), EllipticalSlice(whiten=None), BlockMetropolis()]
 KERNEL = 2.0 * RBF([0.7, 2.0]) + WhiteKernel(0.1)
 X = two_moons_like(9)[0]
@@ -196,7 +199,9 @@ def _used(kernel):
 
 def _ours(kind):
     """Return the names of the registered classes of gpclass; other tests may have added theirs."""
-    return {name for name, cls in parts(kind).items() if cls.__module__.startswith("gpclass.") and name[0] != "_"}
+    return {
+        name for name, cls in parts(kind).items() if cls.__module__.startswith("gpclass.") and name[0] != "_"
+    }
 
 
 def test_nothing_public_is_left_out():

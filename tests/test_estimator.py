@@ -256,7 +256,9 @@ def test_predictions_do_not_depend_on_the_batch():
     clf = fixed().fit(X, y)
     many = np.random.default_rng(0).normal(size=(1101, 2))
     p = clf.predict_proba(many)
-    assert_allclose(np.vstack([clf.predict_proba(many[i : i + 100]) for i in range(0, 1101, 100)]), p, atol=1e-13)
+    assert_allclose(
+        np.vstack([clf.predict_proba(many[i : i + 100]) for i in range(0, 1101, 100)]), p, atol=1e-13
+    )
 
 
 def test_objects_in_place_of_names():

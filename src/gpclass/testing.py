@@ -141,12 +141,16 @@ def check_terms(likelihood: Any, y: Array, f: Array, var: Array, *, rtol: float 
 def check_parameters(likelihood: Likelihood) -> None:
     """Check that the free parameters of a likelihood can be read, bounded and replaced."""
     theta, bounds = np.asarray(likelihood.theta), np.asarray(likelihood.bounds)
-    assert bounds.shape == (len(theta), 2), f"bounds have shape {bounds.shape}, theta has {len(theta)} numbers"
+    assert bounds.shape == (len(theta), 2), (
+        f"bounds have shape {bounds.shape}, theta has {len(theta)} numbers"
+    )
     assert ((bounds[:, 0] <= theta) & (theta <= bounds[:, 1])).all(), "theta is not between its bounds"
     moved = likelihood.with_theta(theta + 0.01)
     assert_allclose(moved.theta, theta + 0.01, rtol=1e-12, err_msg="with_theta")
     assert_allclose(likelihood.theta, theta, rtol=0, err_msg="with_theta changed the likelihood itself")
-    assert repr(pickle.loads(pickle.dumps(likelihood))) == repr(likelihood), "a copy of the likelihood differs"
+    assert repr(pickle.loads(pickle.dumps(likelihood))) == repr(likelihood), (
+        "a copy of the likelihood differs"
+    )
 
 
 def _check_derivatives(likelihood: Any, y: Array, f: Array, rtol: float) -> None:
@@ -397,7 +401,9 @@ def check_posterior(posterior: Posterior, X: Array, *, rtol: float = 1e-7) -> No
     flat, full = draws.reshape(n, -1), cov.reshape(n, n)
     error = 6.0 * np.sqrt(full.diagonal() / 20_000) + 1e-9
     assert (np.abs(flat.mean(axis=1) - mean.ravel()) < error).all(), "mean of draws"
-    assert_allclose(np.cov(flat), full, atol=0.06 * max(float(full.max()), 1e-12), err_msg="covariance of draws")
+    assert_allclose(
+        np.cov(flat), full, atol=0.06 * max(float(full.max()), 1e-12), err_msg="covariance of draws"
+    )
     if len(shape) == 1:
         _check_posterior_gradient(posterior, X)
 
@@ -405,7 +411,9 @@ def check_posterior(posterior: Posterior, X: Array, *, rtol: float = 1e-7) -> No
 def _check_posterior_gradient(posterior: Posterior, X: Array) -> None:
     """Check Σ w (first d mean/dx + ½ second d var/dx) with random factors for every part and draw."""
     rng = np.random.default_rng(1)
-    adjoints = [(rng.normal(size=(len(X), len(w))), rng.normal(size=(len(X), len(w)))) for w in posterior.weights]
+    adjoints = [
+        (rng.normal(size=(len(X), len(w))), rng.normal(size=(len(X), len(w)))) for w in posterior.weights
+    ]
 
     def total(x: Array) -> float:
         (_, parts), *_ = posterior.blocks(x.reshape(X.shape))

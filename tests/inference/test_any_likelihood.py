@@ -89,7 +89,9 @@ def test_passes_over_all_inputs_are_variational_inference():
     X, y = surprising(15)
     for likelihood in LIKELIHOODS:
         engine = Engine(Rows(X, y), likelihood, dtype=np.float64)
-        found = PassObjective(engine, KERNEL, X.copy(), 1e-10, tol=1e-12, max_passes=300).evaluate(KERNEL.theta)
+        found = PassObjective(engine, KERNEL, X.copy(), 1e-10, tol=1e-12, max_passes=300).evaluate(
+            KERNEL.theta
+        )
         exact = VI(tol=1e-9)(DensePrior(KERNEL, X), likelihood, y)
         assert_allclose(found.evidence, exact.evidence, atol=1e-6)
 

@@ -58,7 +58,11 @@ def test_several_classes(scheme):
 @pytest.mark.parametrize("scheme", ["one_vs_rest", "one_vs_one"])
 def test_several_classes_in_parallel_are_the_same(scheme):
     data, labels = three_classes(21)
-    options = {"kernel": 1.0 * RBF(1.0, (1e-2, 1e3)), "random_state": 0, "multi_class": scheme} | SCIKIT_LEARNS
+    options = {
+        "kernel": 1.0 * RBF(1.0, (1e-2, 1e3)),
+        "random_state": 0,
+        "multi_class": scheme,
+    } | SCIKIT_LEARNS
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         one = GaussianProcessClassifier(**options).fit(data, labels)
