@@ -25,7 +25,7 @@ WEIGHT = np.array([2.0, 1.0, 3.0])
 
 def surprising(n=12):
     """Return data of which two labels are wrong, so that log p(y|f) is not concave at their latent values."""
-    X, y = two_moons_like(n)
+    X, _ = two_moons_like(n)
     clear = np.where(X[:, 0] > 0.0, 1.0, -1.0)
     clear[np.argsort(-np.abs(X[:, 0]))[[1, 2]]] *= -1.0
     return X, clear
