@@ -174,7 +174,7 @@ def skewed_classifier():
     f = np.array([np.full(6, 0.8), np.full(6, -6.0)])
     components = [Component(KERNEL, f, np.array([0.75, 0.25]))]
     changed = {name: getattr(model, name) for name in type(model).__slots__}
-    changed["posterior"] = MixtureProcess(X, components)
+    changed["posterior"] = MixtureProcess(X, tuple(components))
     clf.base_estimator_ = type(model)(**changed)
     return clf
 

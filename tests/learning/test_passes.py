@@ -9,11 +9,12 @@ import pytest
 from numpy.testing import assert_allclose
 from problems import many_rows
 from sklearn.datasets import load_iris, make_moons
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import StandardScaler
 
 from gpclass import GaussianProcessClassifier
 from gpclass.inference import VI
-from gpclass.kernels import RBF, ConstantKernel
+from gpclass.kernels import RBF, Columns, ConstantKernel
 from gpclass.sparse import Inducing
 from gpclass.testing import central_difference
 

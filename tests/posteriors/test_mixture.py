@@ -9,7 +9,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from gpclass.kernels import RBF
-from gpclass.posteriors.mixture import Component, mixture
+from gpclass.posteriors.mixture import Component, MixtureProcess
 
 X = np.array([[-2.0], [-1.2], [-0.5], [0.4], [1.1], [2.2]])
 X_TEST = np.array([[-2.5], [-1.0], [0.0], [1.5], [4.0]])
@@ -45,7 +45,7 @@ def some_components(jitter=0.0):
 @pytest.mark.parametrize("jitter", [0.0, 0.1])
 def test_moments_of_a_mixture(jitter):
     components = some_components(jitter)
-    process = mixture(X, components)
+    process = MixtureProcess(X, tuple(components))
     mean, cov = brute_mixture(components, X_TEST)
     for ours, var in (process.latent(X_TEST), process.covariance(X_TEST)):
         assert_allclose(ours, mean, rtol=1e-8, atol=1e-9)
@@ -59,7 +59,7 @@ def test_moments_of_a_mixture(jitter):
 def test_blocks_of_rows_change_nothing(monkeypatch):
     Z = np.linspace(-3.0, 3.0, 600)[:, None]
     for components in (some_components(), some_components()[:1]):
-        process = mixture(X, components)
+        process = MixtureProcess(X, tuple(components))
         whole = process.latent(Z)
         monkeypatch.setattr("gpclass.posteriors.mixture.BLOCK", 100)
         for a, b in zip(whole, process.latent(Z), strict=True):
@@ -68,7 +68,7 @@ def test_blocks_of_rows_change_nothing(monkeypatch):
 
 
 def test_mixture_survives_pickling():
-    process = mixture(X, some_components())
+    process = MixtureProcess(X, tuple(some_components()))
     process.latent(X_TEST)
     again = pickle.loads(pickle.dumps(process))
     assert_array_equal(again.latent(X_TEST), process.latent(X_TEST))
