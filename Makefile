@@ -47,6 +47,7 @@ bench: $(READY) ## run the benchmarks
 
 docs: $(DOCS_READY) ## make its pictures and build the documentation; a warning is an error
 	$(PY) examples/gallery.py
+	$(PY) docs/combinations.py
 	$(PY) examples/demo.py docs/images/demo.png
 	$(PY) -m sphinx -W --keep-going -q -b html docs docs/_build/html
 	@echo "The documentation is at docs/_build/html/index.html."

@@ -12,7 +12,7 @@ from sklearn.exceptions import DataConversionWarning
 from gpclass import GaussianProcessClassifier
 from gpclass.inference import EP, VI, Laplace
 from gpclass.kernels import RBF, WhiteKernel
-from gpclass.labels import soft_classes
+from gpclass.labels import Encode, soft_classes
 
 KERNEL = 2.0 * RBF(1.2)
 Z = np.random.default_rng(9).normal(size=(12, 2))
@@ -220,3 +220,20 @@ class TestErrors:
     )
     def test_what_is_no_soft_label(self, y):
         assert soft_classes(y) is None
+
+
+class TestEncode:
+    def test_unknown_labels_are_named(self):
+        encode = Encode(np.array([1, 2]))
+        with pytest.raises(ValueError, match="label 3 is not among the classes, which are 1, 2"):
+            encode(np.array([1, 3]), None)
+        with pytest.raises(ValueError, match="label 'two' is not among the classes"):
+            encode(np.array(["two"]), None)
+        with pytest.raises(ValueError, match="label None is not among"):
+            encode(np.array([None, 1], dtype=object), None)
+
+    def test_texts_of_all_kinds(self):
+        y = np.array(["b", "a", "b"])
+        for classes in (np.array(["a", "b"]), np.array(["a", "b"], dtype=object)):
+            for labels in (y, y.astype(object), y.astype("U20")):
+                assert Encode(classes)(labels, None)[0].tolist() == [1.0, -1.0, 1.0]

@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 from importlib import import_module
+<<<<<<< HEAD
+=======
+from typing import TYPE_CHECKING, Any
+>>>>>>> core
 
-from gpclass.decision import bayes_decision
-from gpclass.estimator import GaussianProcessClassifier
+if TYPE_CHECKING:
+    from gpclass.comparison import compare
+    from gpclass.decision import bayes_decision
+    from gpclass.estimator import GaussianProcessClassifier
+    from gpclass.onnx import to_onnx
+    from gpclass.persistence import load
 
 __version__ = "0.1.0"
 
 __all__ = ["GaussianProcessClassifier", "bayes_decision", "compare", "load", "to_onnx"]
 
+<<<<<<< HEAD
 # Loaded when first asked for: few sessions need them.
 _LATER = {"compare": "gpclass.comparison", "load": "gpclass.persistence", "to_onnx": "gpclass.onnx"}
 
@@ -18,8 +27,33 @@ _LATER = {"compare": "gpclass.comparison", "load": "gpclass.persistence", "to_on
 def __getattr__(name: str) -> object:
     if name in _LATER:
         return getattr(import_module(_LATER[name]), name)
+=======
+# Names are imported when they are first used, so that `gpclass --help` does not wait for scikit-learn.
+_HOMES = {
+    "GaussianProcessClassifier": "gpclass.estimator",
+    "bayes_decision": "gpclass.decision",
+    "compare": "gpclass.comparison",
+    "load": "gpclass.persistence",
+    "to_onnx": "gpclass.onnx",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
+    if not name.startswith("_"):
+        try:
+            return import_module(f"gpclass.{name}")  # gpclass.kernels after `import gpclass` alone
+        except ModuleNotFoundError as error:
+            if error.name != f"gpclass.{name}":
+                raise
+>>>>>>> core
     raise AttributeError(f"module 'gpclass' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
+<<<<<<< HEAD
     return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})
+=======
+    return sorted([*__all__, "__version__"])
+>>>>>>> core

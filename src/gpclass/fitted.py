@@ -250,6 +250,22 @@ class Predictions:
         check_is_fitted(self)
         save(self, path)
 
+    def training_rows(self) -> tuple[Array, Any]:
+        """Return the inputs that the model was fitted to, and their labels; None as labels where rows were split.
+
+        Rows that occurred more than once are repeated as they were given. With multi_class='one_vs_one' and with soft
+        labels the rows are those of all parts, and there are no labels.
+        """
+        problems = [model.problem for model in self._fitted_models()]
+        rows = self._rows
+        if rows is None:
+            raise ValueError("The training rows are not kept by a model fitted in passes over them.")
+        if len(problems[0].X) != len(problems[-1].X) or rows.home is None or rows.truth.ndim > 1:
+            return np.concatenate([np.asarray(problem.X) for problem in problems]), None
+        first = problems[0].first
+        home = rows.home if first is None else first[rows.home]
+        return np.asarray(problems[0].X)[home], self.classes_[rows.truth]
+
     # --------------------------------------------------------------------------- helpers
 
     def __sklearn_is_fitted__(self) -> bool:

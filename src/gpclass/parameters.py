@@ -17,20 +17,23 @@ from gpclass.learning.prediction import ROUTES
 from gpclass.learning.strategies import SEVERAL, Case, refusal
 from gpclass.sparse.settings import Inducing, inducing_of
 
+# Live views: parts that are defined later appear in them.
+LIKELIHOODS = parts("likelihood")
+INFERENCES = parts("inference")
 MULTI_CLASS = ("joint", "one_vs_rest", "one_vs_one")
 
 
 def likelihood_of(clf: Any) -> Likelihood:
     """Return the likelihood that a classifier's parameters mean."""
     named = clf.likelihood
-    return parts("likelihood")[named]() if isinstance(named, str) else named  # type: ignore[no-any-return]
+    return LIKELIHOODS[named]() if isinstance(named, str) else named  # type: ignore[no-any-return]
 
 
 def inference_of(clf: Any) -> Inference:
     """Return the method that a classifier's parameters mean."""
     if not isinstance(clf.inference, str):
         return clf.inference  # type: ignore[no-any-return]
-    method = parts("inference")[clf.inference]
+    method = INFERENCES[clf.inference]
     iterates = "max_iter" in {field.name for field in fields(method)}
     return method(max_iter=clf.max_iter_predict) if iterates else method()  # type: ignore[no-any-return]
 
@@ -42,8 +45,8 @@ def check_parameters(clf: Any) -> None:
         raise ValueError("kernel cannot be a CompoundKernel")
     fine = clf.kernel is None or isinstance(clf.kernel, Kernel)
     _check_option("kernel", clf.kernel, fine, "a kernel or None")
-    _check_name("likelihood", clf.likelihood, parts("likelihood"), Likelihood)
-    _check_name("inference", clf.inference, parts("inference"), (Inference, Method))
+    _check_name("likelihood", clf.likelihood, LIKELIHOODS, Likelihood)
+    _check_name("inference", clf.inference, INFERENCES, (Inference, Method))
     _check_name("multi_class", clf.multi_class, MULTI_CLASS)
     _check_name("integration", clf.integration, ROUTES)
     _check_name("hyperparameters", clf.hyperparameters, ("learn", "sample"))
@@ -90,7 +93,7 @@ def resolve(
     rows = "passes" if passes else "all" if settings is None else "inducing"
     found = case(rows, likelihood)
     if rows != "all" and joint and found.likelihood == "multiprobit" and clf.likelihood == "probit":
-        softmax = parts("likelihood")["softmax"]()
+        softmax = LIKELIHOODS["softmax"]()
         if refusal(case(rows, softmax)) is None:
             likelihood, found = softmax, case(rows, softmax)
             warnings.warn(
@@ -103,7 +106,7 @@ def resolve(
         found, settings = case("all", likelihood), None
     why = refusal(found)
     if why is not None:
-        raise ValueError(f"{why[0].upper()}{why[1:]}.")
+        raise ValueError(f"{why}.")
     return found, likelihood, (settings or Inducing()) if passes else settings
 
 

@@ -1,76 +1,32 @@
-"""Rows from anywhere: blocks, samples, passes over them, and what is said when they are wrong."""
+"""Rows from anywhere: blocks, samples, files, and the errors when they are wrong."""
 
 from __future__ import annotations
 
-import threading
-import time
 from itertools import pairwise
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from moments import MomentsJob, assert_same, labelled_rows, moments, write_files
 
-from gpclass.data.blocks import Block, recut
-from gpclass.data.local import Ahead, Encode, LocalData, in_turn
-from gpclass.data.sources import ArraySource, BlockSource, ParquetSource
-from gpclass.kernels import RBF
-from gpclass.likelihoods import Probit, Softmax
-from gpclass.priors.basis import make_basis
-from gpclass.sparse.engine import Engine, factor, prior_q
-from gpclass.sparse.sums import add_up
-
-
-def problem(n=3000, classes=2, seed=0):
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n, 3))
-    f = np.sin(2.0 * X[:, 0]) + X[:, 1] + 0.2 * rng.normal(size=n)
-    y = np.array(["no", "perhaps", "yes"])[np.digitize(f, [0.0] if classes == 2 else [-0.5, 0.5])]
-    return X, y, rng.uniform(0.5, 2.0, size=n)
-
-
-def step_of(X, likelihood, n_latents, seed=1):
-    """Return a step with a q that is not the prior, in double precision, with the gradient."""
-    rng = np.random.default_rng(seed)
-    basis = make_basis(3.0 * RBF([1.0, 2.0, 3.0]), X[:40])
-    q = prior_q(40, n_latents)
-    A = rng.normal(size=(n_latents, 40, 40))
-    q = type(q)(rng.normal(size=q.mean.shape), q.P + A @ A.transpose(0, 2, 1))
-    return Engine(None, likelihood, n_latents, dtype=np.float64)._step(basis, q, factor(q), True, True)
-
-
-def assert_same_sums(a, b, rtol=1e-9):
-    for name in ("value", "left", "curvature", "linear", "slope", "theta", "inputs"):
-        x, y = getattr(a, name), getattr(b, name)
-        np.testing.assert_allclose(x, y, rtol=rtol, atol=rtol * np.abs(y).max(), err_msg=name)
-
-
-def write(folder, X, y, weight, cuts, group=500, kind="parquet"):
-    """Write rows as several files; return the folder."""
-    pa = pytest.importorskip("pyarrow")
-    from pyarrow import feather, parquet
-
-    for i, rows in enumerate(np.split(np.arange(len(X)), cuts)):
-        columns = {f"x{j}": X[rows, j] for j in range(X.shape[1])}
-        table = pa.table({**columns, "label": y[rows], "w": weight[rows]})
-        if kind == "parquet":
-            parquet.write_table(table, folder / f"part-{i:03}.parquet", row_group_size=group)
-        else:
-            feather.write_feather(table, folder / f"part-{i:03}.feather", chunksize=group)
-    return folder
+from gpclass.data.blocks import recut
+from gpclass.data.rows import Rows
+from gpclass.data.sources import ArraySource, BlockSource, ParquetSource, as_source
+from gpclass.labels import Encode
 
 
 @pytest.fixture
 def sources(tmp_path):
     """Return the same weighted rows by five ways."""
-    X, y, w = problem()
+    X, y, w = labelled_rows()
     np.save(tmp_path / "X.npy", X)
     mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
     cuts = [10, 700, 701, 2000]
     options = {"target": "label", "weight": "w", "rows": 333}
     for kind in ("parquet", "feather"):
         (tmp_path / kind).mkdir()
-        write(tmp_path / kind, X, y, w, cuts, kind=kind)
+        write_files(tmp_path / kind, X, y, w, cuts, kind=kind)
     return {
         "arrays": ArraySource(X, y, w, rows=333),
         "mapped": ArraySource(mapped, y, w, rows=333),
@@ -82,7 +38,7 @@ def sources(tmp_path):
 
 class TestSources:
     def test_all_give_the_same_rows_in_the_same_blocks_twice(self, sources):
-        X, y, w = problem()
+        X, y, w = labelled_rows()
         for name, source in sources.items():
             assert (source.n_rows, source.n_columns) == X.shape, name
             assert source.classes().tolist() == ["no", "perhaps"], name
@@ -94,7 +50,7 @@ class TestSources:
                 assert np.array_equal(np.concatenate([b.weight for b in blocks]), w), name
 
     def test_samples_are_rows_and_the_same_from_all(self, sources):
-        X, y, _ = problem()
+        X, y, _ = labelled_rows()
         rows = {tuple(x): label for x, label in zip(X.tolist(), y, strict=True)}
         first = None
         for source in sources.values():
@@ -118,7 +74,7 @@ class TestSources:
         assert np.abs(counts - draws / n).max() < 5.0 * deviation
 
     def test_blocks_of_arrays_are_views(self):
-        X, y, _ = problem()
+        X, y, _ = labelled_rows()
         assert all(np.shares_memory(b.X, X) for b in ArraySource(X, y, rows=100).blocks())
         assert all(b.X.dtype == np.float32 for b in ArraySource(X.astype(np.float32), y).blocks())
         fortran = next(ArraySource(np.asfortranarray(X), y).blocks())
@@ -129,13 +85,15 @@ class TestSources:
     @settings(max_examples=60, deadline=None)
     def test_recut_keeps_all_rows_in_order(self, sizes, rows):
         ends = np.cumsum([0, *sizes])
-        given = [Block(np.arange(a, b, dtype=float)[:, None], np.arange(a, b)) for a, b in pairwise(ends)]
+        given = [Rows(np.arange(a, b, dtype=float)[:, None], np.arange(a, b)) for a, b in pairwise(ends)]
         cut = list(recut(given, rows))
         assert [i for block in cut for i in block.y] == list(range(ends[-1]))
         assert all(len(block) == rows for block in cut[:-1])
         assert all(0 < len(block) <= rows for block in cut)
 
-    def test_precision_of_files_follows_their_columns(self, tmp_path):
+
+class TestFiles:
+    def test_precision_follows_the_columns(self, tmp_path):
         pa = pytest.importorskip("pyarrow")
         from pyarrow import parquet
 
@@ -151,127 +109,75 @@ class TestSources:
         chosen = ParquetSource(tmp_path / "wide.parquet", target="y", columns=["b", "a"])
         assert chosen.names == ["b", "a"]
 
+    def test_labels_and_numbers_of_all_types(self, tmp_path):
+        pa = pytest.importorskip("pyarrow")
+        from decimal import Decimal
 
-class TestPasses:
-    @pytest.mark.parametrize("n_jobs", [None, 2])
-    def test_all_give_the_sums_of_one_block(self, sources, n_jobs):
-        X, y, w = problem()
-        step = step_of(X, Probit(), 1)
-        truth = add_up(step, X, np.where(y == "no", -1.0, 1.0), w)
-        for source in sources.values():
-            data = LocalData(source, Encode(source.classes()), n_jobs)
-            assert data.n_rows == 3000
-            assert_same_sums(data.total(step), truth)
+        from pyarrow import parquet
 
-    def test_three_classes(self):
-        X, y, w = problem(classes=3)
-        step = step_of(X, Softmax(), 3)
-        P = (y[:, None] == np.array(["no", "perhaps", "yes"])) * w[:, None]
-        source = ArraySource(X, y, w, rows=700)
-        encode = Encode(source.classes())
-        assert encode.n_latents == 3
-        assert_same_sums(LocalData(source, encode).total(step), add_up(step, X, P, None))
+        x = pa.array([Decimal("1.50"), Decimal("2.25"), Decimal("3.00")])
+        for i, (labels, classes) in enumerate(
+            [
+                (pa.array(["u", "v", "u"]).dictionary_encode(), ["u", "v"]),
+                (pa.array([True, False, True]), [False, True]),
+                (pa.array([7, 9, 7], type=pa.int8()), [7, 9]),
+                (pa.array(["u", "v", "u"], type=pa.large_string()), ["u", "v"]),
+            ]
+        ):
+            parquet.write_table(pa.table({"x": x, "y": labels}), tmp_path / f"{i}.parquet")
+            source = ParquetSource(tmp_path / f"{i}.parquet", target="y")
+            assert source.classes().tolist() == classes
+            (block,) = source.blocks()
+            assert block.X.tolist() == [[1.5], [2.25], [3.0]]
+            assert block.y.tolist() == labels.to_pylist()
 
-    def test_a_weight_of_two_is_two_copies(self):
-        X, y, _ = problem(400)
-        step = step_of(X, Probit(), 1)
-        encode = Encode(np.unique(y))
-        heavy = LocalData(ArraySource(X, y, np.full(400, 2.0)), encode).total(step)
-        twice = LocalData(BlockSource([(X, y), (X, y)], rows=150), encode).total(step)
-        np.testing.assert_allclose(heavy.curvature, twice.curvature, rtol=1e-9, atol=1e-9)
-        np.testing.assert_allclose(heavy.theta, twice.theta, rtol=1e-8)
-        assert heavy.n == twice.n == 800.0
+    def test_a_sample_reads_only_the_row_groups_that_it_needs(self, tmp_path):
+        X, y, w = labelled_rows(1000)
+        X[995, 0] = np.nan  # in a row group of which the sample has no row
+        source = ParquetSource(write_files(tmp_path, X, y, w, [400], group=10), target="label", weight="w")
+        rng = np.random.default_rng(0)
+        positions = np.random.default_rng(0).choice(1000, size=20, replace=False)
+        assert positions.max() < 990
+        assert np.array_equal(source.sample(20, rng).X, X[positions])
 
-    def test_the_engine_settles_where_it_does_in_memory(self, sources):
-        X, y, w = problem()
-        basis = make_basis(3.0 * RBF([1.0, 2.0, 3.0]), X[:40])
-        encode = Encode(np.array(["no", "perhaps"]))
-        fits = [
-            Engine(LocalData(source, encode), Probit(), dtype=np.float64).settle(basis, gradient=True)
-            for source in (ArraySource(X, y, w), sources["parquet"])
-        ]
-        assert fits[0].bound == pytest.approx(fits[1].bound, rel=1e-10)
-        np.testing.assert_allclose(fits[0].gradient, fits[1].gradient, rtol=1e-7)
-
-    def test_samples_come_encoded(self, sources):
-        data = LocalData(sources["parquet"], Encode(np.array(["no", "perhaps"])))
-        X, y, w = data.sample(50, np.random.default_rng(0))
-        assert X.shape == (50, 3)
-        assert set(y) == {-1.0, 1.0}
-        assert w is not None
+    def test_folders_have_hidden_files_and_folders(self, tmp_path):
+        X, y, w = labelled_rows(30)
+        for folder in ("a", "_hidden", ".hidden"):
+            (tmp_path / folder).mkdir()
+            write_files(tmp_path / folder, X, y, w, [])
+        write_files(tmp_path, X, y, w, [], kind="feather")
+        (tmp_path / "notes.txt").write_text("no rows")
+        assert ParquetSource(tmp_path, target="label").n_rows == 60
 
 
-class TestEncode:
-    def test_unknown_labels_are_named(self):
-        encode = Encode(np.array([1, 2]))
-        with pytest.raises(ValueError, match="label 3 is not among the classes, which are 1, 2"):
-            encode(np.array([1, 3]), None)
-        with pytest.raises(ValueError, match="label 'two' is not among the classes"):
-            encode(np.array(["two"]), None)
-        with pytest.raises(ValueError, match="label None is not among"):
-            encode(np.array([None, 1], dtype=object), None)
+class TestOneEntry:
+    def test_paths_functions_and_sources(self, tmp_path):
+        X, y, w = labelled_rows(50)
+        write_files(tmp_path, X, y, w, [])
+        for source in (
+            as_source(tmp_path, "label", "w"),
+            as_source(lambda: [(X, y, w)]),
+            as_source(ArraySource(X, y, w)),
+        ):
+            total = source.data(Encode(source.classes())).total(MomentsJob())
+            assert_same(total, moments(X, y, w))
+        assert as_source(X, y) is None
 
-    def test_texts_of_all_kinds(self):
-        y = np.array(["b", "a", "b"])
-        for classes in (np.array(["a", "b"]), np.array(["a", "b"], dtype=object)):
-            for labels in (y, y.astype(object), y.astype("U20")):
-                assert Encode(classes)(labels, None)[0].tolist() == [1.0, -1.0, 1.0]
-
-
-class TestReadingAhead:
-    def test_next_is_read_while_one_is_in_use(self):
-        def slow():
-            for i in range(6):
-                time.sleep(0.05)
-                yield i
-
-        start = time.perf_counter()
-        with Ahead(slow()) as items:
-            for _ in items:
-                time.sleep(0.05)
-        assert time.perf_counter() - start < 0.55  # 0.6 s one after the other, 0.35 s side by side
-
-    def test_no_more_than_two_are_held(self):
-        made = []
-        with Ahead(made.append(i) or i for i in range(100)) as items:
-            next(items)
-            time.sleep(0.3)
-            assert len(made) <= 3
-
-    @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
-    def test_errors_come_through_and_the_thread_ends(self, error):
-        def items():
-            yield 1
-            raise error("broken")
-
-        before = threading.active_count()
-        with pytest.raises(error, match="broken"), Ahead(items()) as ahead:
-            list(ahead)
-        assert threading.active_count() == before
-
-    def test_thread_ends_when_the_user_stops(self):
-        closed = []
-
-        def items():
-            try:
-                yield from range(1000)
-            finally:
-                closed.append(True)
-
-        before = threading.active_count()
-        with Ahead(items()) as ahead:
-            next(ahead)
-        assert threading.active_count() == before
-        assert closed == [True]
-
-    def test_results_in_turn(self):
-        work = lambda i: time.sleep(0.01 * (i % 3)) or i * i  # noqa: E731
-        assert list(in_turn(work, range(20), 3)) == [i * i for i in range(20)]
+    def test_refuses_what_it_would_ignore(self):
+        X, y, _ = labelled_rows(10)
+        with pytest.raises(ValueError, match=r"X is the path 'a.parquet': give the name of the column"):
+            as_source("a.parquet", y)
+        with pytest.raises(ValueError, match="X is a ArraySource, which has labels and weights of its own"):
+            as_source(ArraySource(X, y), y)
+        with pytest.raises(ValueError, match="client is for Dask collections and files, and X is a ndarray"):
+            as_source(X, y, client=object())
+        with pytest.raises(ValueError, match="BlockSource is read in this process: leave client out"):
+            as_source(lambda: [(X, y)], client=object())
 
 
 class TestErrors:
     def test_of_arrays(self):
-        X, y, w = problem(10)
+        X, y, w = labelled_rows(10)
         with pytest.raises(ValueError, match="y has 9 rows and X has 10"):
             ArraySource(X, y[:9])
         with pytest.raises(ValueError, match="X has shape"):
@@ -288,7 +194,7 @@ class TestErrors:
             ArraySource(np.zeros((20000, 1)), np.arange(20000)).classes()
 
     def test_of_blocks(self):
-        X, y, _ = problem(10)
+        X, y, _ = labelled_rows(10)
         with pytest.raises(ValueError, match="come from a generator, which can be passed over once only"):
             BlockSource((X, y) for _ in range(2))
         spent = ((X, y) for _ in range(2))
@@ -309,14 +215,14 @@ class TestErrors:
         pa = pytest.importorskip("pyarrow")
         from pyarrow import parquet
 
-        X, y, w = problem(1000)
-        write(tmp_path, X, y, w, [400], group=100)
+        X, y, w = labelled_rows(1000)
+        write_files(tmp_path, X, y, w, [400], group=100)
         with pytest.raises(ValueError, match="has no columns 'lable', expected one; it has 'x0'"):
             ParquetSource(tmp_path, target="lable")
         with pytest.raises(ValueError, match=r"Column 'label' of .*part-000.parquet has type .*string"):
             ParquetSource(tmp_path, target="x0")
         X[615, 1] = np.nan
-        write(tmp_path, X, y, w, [400], group=100)
+        write_files(tmp_path, X, y, w, [400], group=100)
         source = ParquetSource(tmp_path, target="label", weight="w", rows=64)
         with pytest.raises(ValueError, match=r"NaN in row 215 of .*part-001.parquet, column 'x1'"):
             list(source.blocks())

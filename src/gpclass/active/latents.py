@@ -14,7 +14,8 @@ from scipy.special import ndtri
 from sklearn.utils.validation import check_is_fitted
 
 from gpclass.core.protocols import Array
-from gpclass.posteriors.mixture import joined
+from gpclass.learning.prediction import joined
+from gpclass.posteriors.process import symmetric_root
 from gpclass.validation import check_inputs
 
 STEP = 64  # rows whose latent values are drawn at a time
@@ -34,16 +35,16 @@ class Latents:
     @property
     def has_link(self) -> bool:
         """Whether p(y=+1|f) is the link function of one latent value."""
-        return not self.separate and hasattr(self.likelihood, "link")
+        return not self.separate and self.likelihood.n_latents(3) == 1
 
     @property
     def can_condition(self) -> bool:
         """Whether there is one Gaussian latent function, to be conditioned on a label in closed form."""
-        return self.has_link and hasattr(self.likelihood, "tilted") and self._is_gaussian
+        return self.has_link and self._is_gaussian
 
     @property
     def _is_gaussian(self) -> bool:
-        return all(len(weights_of(model.posterior)) == 1 for model in self.model.models)
+        return all(sum(map(len, model.posterior.weights)) == 1 for model in self.model.models)
 
     def covariance(self, X: Any) -> tuple[Array, Array]:
         """Return mean and covariance of one latent function over the rows of X."""
@@ -83,8 +84,7 @@ class Latents:
             mean, var = (np.stack(parts, axis=1) for parts in zip(*moments, strict=True))
             return mean, np.sqrt(var)[:, :, None] * np.eye(mean.shape[1])
         mean, cov = moments[0]
-        values, vectors = np.linalg.eigh(cov)
-        return mean, vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]
+        return mean, symmetric_root(cov)
 
 
 def _normal_points(size: int, dimension: int) -> Array:
@@ -106,7 +106,7 @@ def find_latents(estimator: Any) -> Latents | None:
     if separate and estimator.multi_class == "one_vs_one":
         return None
     first = model.models[0]
-    return Latents(model, getattr(first, "likelihood", first.problem.likelihood), separate)
+    return Latents(model, first.likelihood, separate)
 
 
 def latents_of(estimator: Any) -> Latents:
@@ -126,20 +126,11 @@ def inputs_of(estimator: Any, X: Any) -> Any:
     return check_inputs(estimator, X, vectors=vectors, fitting=False)
 
 
-def weights_of(posterior: Any) -> Array:
-    """Return the weights of the Gaussians that a posterior is a mixture of."""
-    return np.asarray(getattr(posterior, "weight", np.ones(1)))
-
-
 def gaussians_at(posterior: Any, X: Any) -> Iterator[tuple[slice, Array, Array, Array]]:
     """Yield rows of X with means (rows, S), standard deviations (rows, S) and weights (S,).
 
     At each row one latent function is a mixture of S Gaussians; S is 1 unless it was sampled.
     """
-    weight = weights_of(posterior)
-    if len(weight) == 1:
-        mean, var = posterior.latent(X)
-        yield slice(0, len(X)), mean[:, None], np.sqrt(var)[:, None], weight
-        return
+    weight = np.concatenate(posterior.weights)
     for rows, parts in posterior.blocks(X):
         yield rows, *joined(parts), weight

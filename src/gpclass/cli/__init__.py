@@ -1,6 +1,6 @@
-"""The command line ``gpclass``: compare, fit, predict, check, plot and info, on tables in files.
+"""The command line ``gpclass``: compare, fit, predict, check, plot and info, for tables in files.
 
-It stands on the public names of the library. click and rich are loaded when it runs.
+It uses public names of the library only. A command imports what it needs when it runs, so that help is fast.
 """
 
 from __future__ import annotations
@@ -12,13 +12,12 @@ __all__ = ["main"]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line and leave with its exit code: 0 fine, 1 our error, 2 usage, 130 interrupted."""
+    """Run the command line and exit: 0 success, 1 bad input, 2 wrong usage, 130 interrupted."""
     try:
-        import click  # noqa: F401
-        import rich  # noqa: F401
-    except ImportError as error:
+        from gpclass.cli.app import make_group
+
+        group = make_group()
+    except ModuleNotFoundError as error:
         sys.stderr.write(f'The command line needs {error.name}: pip install "gpclass[cli]".\n')
         sys.exit(1)
-    from gpclass.cli.app import make_group
-
-    make_group()(args=None if arguments is None else list(arguments))
+    group(args=None if arguments is None else list(arguments))

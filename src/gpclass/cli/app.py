@@ -1,4 +1,4 @@
-"""The commands and their options. click is loaded here, when the command line runs."""
+"""The command ``gpclass``: its subcommands, and how errors and warnings are reported."""
 
 from __future__ import annotations
 
@@ -9,22 +9,21 @@ import traceback
 import warnings
 from typing import Any
 
-from sklearn.exceptions import ConvergenceWarning
-
+from gpclass import __version__
 from gpclass.cli import output
+from gpclass.cli.commands import GPCLASS, make_commands
 
-INTERRUPTED = 130  # 128 and the number of the signal, as shells have it
+INTERRUPTED = 130  # 128 + the number of the signal, as in shells
+EXTRAS = {"matplotlib": "plot"}  # which extra installs a package; all others come with "cli"
 
 
 def make_group() -> Any:
-    """Return the command ``gpclass`` with all commands under it."""
+    """Return the command ``gpclass`` with all subcommands."""
     import click
+    import rich  # noqa: F401  (a missing package is reported at once, not in the middle of a command)
 
-    from gpclass import __version__
-    from gpclass.cli import commands, texts
-
-    class Sentences(click.Group):
-        """Whatever goes wrong is said in one sentence, with an exit code of its own."""
+    class Group(click.Group):
+        """A group that reports every error in one sentence and exits with the matching code."""
 
         def main(self, *args: Any, **extra: Any) -> Any:
             state = extra.setdefault("obj", {"debug": False})
@@ -39,56 +38,41 @@ def make_group() -> Any:
                 except click.ClickException as error:
                     error.show()
                     code = error.exit_code
+                except click.Abort:
+                    code = report(KeyboardInterrupt(), debug=False)
                 except BaseException as error:
                     code = report(error, debug=state["debug"])
             sys.exit(code)
 
-    @click.group(
-        help=texts.GPCLASS,
-        cls=Sentences,
-        context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    )
-    @click.version_option(__version__, prog_name="gpclass")
-    def gpclass() -> None:
-        pass
-
-    for make in (
-        commands.compare,
-        commands.fit,
-        commands.predict,
-        commands.check,
-        commands.plot,
-        commands.info,
-    ):
-        gpclass.add_command(make())
-    return gpclass
+    settings = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+    group = Group("gpclass", commands=make_commands(), help=GPCLASS, context_settings=settings)
+    return click.version_option(__version__, prog_name="gpclass")(group)
 
 
 def _show_warnings() -> None:
-    """Turn what the library warns of into sentences on standard error, each once."""
+    """Write each convergence warning once, as a sentence on standard error, and no other warning."""
     shown: set[str] = set()
 
-    def show(message: Any, *args: Any, **extra: Any) -> None:
-        if str(message) not in shown:
+    def show(message: Any, category: type[Warning], *args: Any, **extra: Any) -> None:
+        # By name, because importing the class would import all of scikit-learn.
+        if category.__name__ == "ConvergenceWarning" and str(message) not in shown:
             shown.add(str(message))
             output.warn(str(message))
 
-    warnings.simplefilter("ignore")
-    warnings.simplefilter("always", ConvergenceWarning)
+    warnings.simplefilter("always")
     warnings.showwarning = show
 
 
 def report(error: BaseException, *, debug: bool) -> int:
-    """Say what went wrong, in one sentence, and return the exit code that goes with it."""
-    import click
-
-    if isinstance(error, BrokenPipeError):  # whoever reads has had enough
-        _close_stdout()
+    """Report an error in one sentence and return the exit code."""
+    if isinstance(error, BrokenPipeError):
+        # The reader has closed the pipe. Python would try to flush at exit and complain once more.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 128 + getattr(signal, "SIGPIPE", 13)
     if debug:
         traceback.print_exception(error)
-    if isinstance(error, KeyboardInterrupt | click.Abort):
-        sys.stderr.write("gpclass: interrupted; what was not finished was not written.\n")
+    if isinstance(error, KeyboardInterrupt):
+        sys.stderr.write("gpclass: interrupted; unfinished results were not written.\n")
         return INTERRUPTED
     if isinstance(error, SystemExit):
         raise error
@@ -97,19 +81,12 @@ def report(error: BaseException, *, debug: bool) -> int:
 
 
 def sentence(error: BaseException) -> str:
-    """Return what is to be said of an error, in one line."""
+    """Return the message of an error in one line."""
     words = " ".join(str(error).split())
     if isinstance(error, MemoryError):
-        return (
-            f"{words} The option --rows 2000 fits to some of them."
-            if words
-            else "Memory ran out: use --rows."
-        )
+        return f"{words or 'Out of memory.'} The option --rows 2000 fits a sample of the rows."
+    if isinstance(error, ModuleNotFoundError):
+        return f'This needs {error.name}: pip install "gpclass[{EXTRAS.get(error.name or "", "cli")}]".'
     if isinstance(error, ValueError | ImportError) and words:
         return words
-    return f"{type(error).__name__}: {words or 'no words'} (--debug shows where)."
-
-
-def _close_stdout() -> None:
-    # Else Python would write the rest when it ends, and complain once more.
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return f"{type(error).__name__}: {words or 'no message'} (--debug shows the traceback)."

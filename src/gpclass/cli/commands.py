@@ -1,233 +1,169 @@
-"""Each command: its help, its options, and the function that does the work."""
+"""The commands: what --help says, which options they have, and the function that does the work.
+
+In a help text a line with a backspace keeps the lines of the next paragraph as they are.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
 
-from gpclass.cli import options as shared
-from gpclass.cli import texts
-from gpclass.cli.build import INFERENCES, KERNELS, LIKELIHOODS, MULTI_CLASS, ModelOptions
-from gpclass.cli.data import DataOptions
+from gpclass.cli.options import parameters
+
+SCORING = ("cv", "test_fraction")
+TABLE = ("columns", "drop", "categorical", "impute", "rows", "separator")
+
+GPCLASS = """
+Gaussian-process classification of tables, with credible intervals for the probabilities.
+
+\b
+gpclass compare                               compare the methods on a small built-in problem
+gpclass compare data.csv --target y           compare the methods on your data
+gpclass fit data.csv --target y -o model.gpc  fit a model to your data
+gpclass predict model.gpc new.csv -o out.csv  predict probabilities for new rows
+
+DATA is a CSV (also .csv.gz), Parquet or Feather file with a header. Each command has its own --help with
+examples. Exit codes: 0 success, 1 bad input, 2 wrong usage, 130 interrupted.
+"""
+
+COMPARE = """
+Compare inference methods on a table or a built-in problem.
+
+Every method is fitted to the same rows, learns its own hyperparameters, and predicts rows that it was not
+fitted to. Rows of DATA are predicted by five-fold cross-validation, unless --cv or --test-fraction is
+given. The built-in problems have test rows of their own.
+
+\b
+Examples:
+  gpclass compare -o figure.png --html report.html
+  gpclass compare --problem moons -m laplace -m ep
+  gpclass compare data.csv --target species
+  gpclass compare data.parquet --target y --test-fraction 0.3 -m vi -l logit --json
+"""
+
+FIT = """
+Fit a model to a table and save it.
+
+Numbers are standardised; categories and truth values become columns of 0 and 1. The encoding is saved in
+the model file, so that predict accepts tables as they are. With --cv the model is fitted to all rows and
+the scores come from models fitted to parts of them; with --test-fraction the model is not fitted to the
+rows that it is scored on. An unknown name for --inference, --likelihood or --kernel lists all names.
+
+\b
+Examples:
+  gpclass fit data.csv --target species
+  gpclass fit data.csv.gz --target y --cv 5 -o model.gpc
+  gpclass fit data.csv --target ill --inference ep --kernel matern52 --test-fraction 0.2
+  gpclass fit data.parquet --target y --drop name,id --categorical ward --impute
+"""
+
+PREDICT = """
+Predict class probabilities for the rows of a table.
+
+The result has one row per row of DATA: the most probable class, the probability of every class (p_...),
+and the credible interval of that probability (low_..., high_...), which is wide where there are few
+training rows. The columns of DATA may be in any order.
+
+With --cost the result also has the decision of least expected cost. Costs are JSON, in a file or on the
+command line: one row per true class and one column per decision, both in the order of the classes or by
+name. They may also be a CSV file with the decisions in its header and the true classes in its first
+column.
+
+\b
+Examples:
+  gpclass predict model.gpc new.csv
+  gpclass predict model.gpc new.csv -o out.csv --keep id --level 0.9
+  gpclass predict model.gpc new.csv --cost '[[0, 1], [5, 0]]' --reject 0.5
+  gpclass predict model.gpc new.csv --cost costs.csv
+"""
+
+CHECK = """
+Measure the error of the approximation in a model.
+
+Draws from the approximate posterior are weighted by the exact one. The weights correct the evidence and
+show how far the probabilities shift. The last line is the verdict.
+
+\b
+Examples:
+  gpclass check model.gpc
+  gpclass check model.gpc --draws 10000 --json
+"""
+
+PLOT = """
+Draw a figure of a model.
+
+A model of one column is drawn as the latent function above the probability, of two columns as contours
+over the plane, and of more columns as the relevance of each. --kind trace shows the chains of MCMC. The
+figure has the name of the model file with the ending .png, unless --output is given.
+
+\b
+Examples:
+  gpclass plot model.gpc
+  gpclass plot model.gpc -o figure.pdf --kind relevance --top 10
+"""
+
+INFO = """
+Show what a model file contains.
+
+This is the training data, classes, kernel, evidence, scores, and the encoding of every column.
+
+\b
+Examples:
+  gpclass info model.gpc
+  gpclass info model.gpc --json
+"""
 
 
-def compare() -> Any:
-    """Return the command of that name."""
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A command: its help text, the keys of its parameters, and the function that does the work."""
+
+    help: str
+    parameters: tuple[str, ...]
+    work: str  # "module:function", imported when the command runs
+
+
+FILES = ("data?", "target?", "problem", "figure", "html")
+MODEL = ("inference", "likelihood", "kernel", "multi_class", "hyperparameters", "restarts", "balanced")
+RESULT = ("table file", "level", "no_intervals", "cost", "reject", "keep")
+RUNNING = (*SCORING, *TABLE, "seed", "jobs", "verbose")
+COMMANDS = {
+    "compare": Command(COMPARE, (*FILES, "method", "likelihood*", "kernel", *RUNNING), "compare:run"),
+    "fit": Command(FIT, ("data", "target", "model file", *MODEL, *RUNNING), "fit:run"),
+    "predict": Command(PREDICT, ("model", "data", *RESULT, "separator"), "predict:run"),
+    "check": Command(CHECK, ("model", "draws", "seed"), "show:check"),
+    "plot": Command(PLOT, ("model", "figure", "kind", "top"), "show:plot"),
+    "info": Command(INFO, ("model",), "show:info"),
+}
+
+
+def make_commands() -> dict[str, Any]:
+    """Return the commands by name."""
     import click
 
-    from gpclass.cli import compare as work
-    from gpclass.cli.figure import check_directory, check_path
-    from gpclass.cli.problems import problems
+    known = parameters()
 
-    @click.command("compare", help=texts.COMPARE, short_help="Methods side by side: table, figure, report.")
-    @click.argument("data", required=False)
-    @click.option("--target", "-t", metavar="COL", help="The column with the labels; goes with DATA.")
-    @click.option(
-        "--problem",
-        type=click.Choice(list(problems())),
-        default="interval",
-        show_default=True,
-        help="The problem to compare on where there is no DATA.",
-    )
-    @click.option("--output", "-o", metavar="FILE", help="Write a figure: .png, .pdf, .svg or .jpg.")
-    @click.option("--html", metavar="FILE", help="Write a report with table and figure, in one HTML file.")
-    @click.option(
-        "--method",
-        "-m",
-        multiple=True,
-        type=click.Choice(list(INFERENCES)),
-        help="Give it once for each. [default: laplace, ep, vi, and mcmc if there are two classes]",
-    )
-    @click.option(
-        "--likelihood",
-        "-l",
-        multiple=True,
-        type=click.Choice(list(LIKELIHOODS)),
-        help="Give it once for each.  [default: probit; logit too without DATA]",
-    )
-    @click.option(
-        "--kernel", type=click.Choice(list(KERNELS)), help="The covariance function.  [default: rbf]"
-    )
-    @shared.held_out
-    @shared.table
-    @shared.seed
-    @click.option("--jobs", type=int, metavar="N", help="Processes for restarts and two-class problems.")
-    @click.option(
-        "--verbose", "-v", count=True, help="Show progress even where standard error is no terminal."
-    )
-    @shared.common
-    def command(**given: Any) -> None:
-        shared.check_target(given["data"], given["target"])
-        shared.check_held_out(given["cv"], given["test_fraction"])
-        check_path(given["output"])
-        if given["html"] is not None:
-            check_directory(given["html"])
-            check_path("report.png")
-        work.run(
-            None if given["data"] is None else shared.pick(DataOptions, given),
-            shared.pick(work.CompareOptions, given),
-            figure=given["output"],
-            html=given["html"],
-            as_json=given["as_json"],
-        )
+    def make(name: str, command: Command) -> Any:
+        def run(**given: Any) -> None:
+            check_usage(given)
+            module, _, function = command.work.partition(":")
+            getattr(import_module(f"gpclass.cli.{module}"), function)(given)
 
-    return command
+        options = [known[key] for key in (*command.parameters, "json", "debug")]
+        return click.Command(name, params=options, help=command.help, callback=run)
+
+    return {name: make(name, command) for name, command in COMMANDS.items()}
 
 
-def fit() -> Any:
-    """Return the command of that name."""
+def check_usage(given: Mapping[str, Any]) -> None:
+    """Raise for options that do not go together."""
     import click
 
-    from gpclass.cli import fit as work
-    from gpclass.cli.figure import check_directory
-
-    def choice(name: str, known: Any, default: str, text: str) -> shared.Decorator:
-        return click.option(
-            name, type=click.Choice(list(known)), default=default, show_default=True, help=text
-        )
-
-    @click.command("fit", help=texts.FIT, short_help="A table to a model file.")
-    @click.argument("data")
-    @click.option("--target", "-t", required=True, metavar="COL", help="The column with the labels.")
-    @click.option(
-        "--output", "-o", default="model.gpc", show_default=True, metavar="FILE", help="Where the model goes."
-    )
-    @choice("--inference", INFERENCES, "vi", "How the posterior is found.")
-    @choice("--likelihood", LIKELIHOODS, "probit", "From latent values to labels.")
-    @choice("--kernel", KERNELS, "rbf", "The covariance function.")
-    @choice("--multi-class", MULTI_CLASS, "joint", "Three classes or more.")
-    @choice("--hyperparameters", ("learn", "sample"), "learn", "By the evidence, or sampled.")
-    @click.option(
-        "--restarts", type=click.IntRange(0), default=0, metavar="N", help="Of learning, elsewhere."
-    )
-    @click.option("--balanced", is_flag=True, help="Weigh the classes as if they were equally frequent.")
-    @shared.held_out
-    @shared.table
-    @shared.seed
-    @click.option("--jobs", type=int, metavar="N", help="Processes for restarts and two-class problems.")
-    @click.option("--verbose", "-v", count=True, help="Show the evidence while it is maximised.")
-    @shared.common
-    def command(**given: Any) -> None:
-        shared.check_held_out(given["cv"], given["test_fraction"])
-        check_directory(given["output"])
-        work.run(
-            shared.pick(DataOptions, given),
-            shared.pick(ModelOptions, given),
-            path=given["output"],
-            test_fraction=given["test_fraction"],
-            cv=given["cv"],
-            as_json=given["as_json"],
-        )
-
-    return command
-
-
-def predict() -> Any:
-    """Return the command of that name."""
-    import click
-
-    from gpclass.cli import predict as work
-    from gpclass.cli.figure import check_directory
-
-    @click.command(
-        "predict", help=texts.PREDICT, short_help="Probabilities, intervals and decisions for new rows."
-    )
-    @click.argument("model")
-    @click.argument("data")
-    @click.option(
-        "--output",
-        "-o",
-        metavar="FILE",
-        help="CSV (.gz), .json, .parquet or .feather; standard output if not given.",
-    )
-    @click.option(
-        "--level",
-        type=click.FloatRange(0.0, 1.0, min_open=True, max_open=True),
-        default=0.95,
-        show_default=True,
-        help="Of the credible intervals.",
-    )
-    @click.option("--no-intervals", is_flag=True, help="Leave the intervals out, which is quicker.")
-    @click.option("--cost", metavar="JSON|FILE", help="What each decision costs for each true class.")
-    @click.option("--reject", type=float, metavar="COST", help="What it costs to leave a row undecided.")
-    @click.option(
-        "--keep",
-        multiple=True,
-        metavar="COL[,COL...]",
-        callback=shared.split,
-        help="Columns to copy to the result.",
-    )
-    @shared.separator
-    @shared.common
-    def command(**given: Any) -> None:
-        if given["output"] is not None:
-            check_directory(given["output"])
-        work.run(
-            given["model"],
-            given["data"],
-            path=given["output"],
-            level=given["level"],
-            intervals=not given["no_intervals"],
-            cost=given["cost"],
-            reject=given["reject"],
-            keep=given["keep"],
-            separator=given["separator"],
-            as_json=given["as_json"],
-        )
-
-    return command
-
-
-def check() -> Any:
-    """Return the command of that name."""
-    import click
-
-    from gpclass.cli import models as work
-
-    @click.command("check", help=texts.CHECK, short_help="How wrong the approximation in a model is.")
-    @click.argument("model")
-    @click.option(
-        "--draws", type=click.IntRange(10), default=2000, show_default=True, help="Of the posterior."
-    )
-    @shared.seed
-    @shared.common
-    def command(model: str, draws: int, seed: int, as_json: bool) -> None:
-        work.check(model, draws=draws, seed=seed, as_json=as_json)
-
-    return command
-
-
-def plot() -> Any:
-    """Return the command of that name."""
-    import click
-
-    from gpclass.cli import models as work
-
-    kinds = click.Choice(["auto", "latent", "contour", "relevance", "trace"])
-
-    @click.command("plot", help=texts.PLOT, short_help="The picture that fits a model.")
-    @click.argument("model")
-    @click.option("--output", "-o", metavar="FILE", help="The figure.  [default: MODEL, ending in .png]")
-    @click.option("--kind", type=kinds, default="auto", show_default=True, help="Which picture.")
-    @click.option(
-        "--top", type=click.IntRange(1), metavar="N", help="Of relevance, the N first columns only."
-    )
-    @shared.common
-    def command(model: str, output: str | None, kind: str, top: int | None, as_json: bool) -> None:
-        work.plot(model, kind=kind, figure=output, n_top=top, as_json=as_json)
-
-    return command
-
-
-def info() -> Any:
-    """Return the command of that name."""
-    import click
-
-    from gpclass.cli import models as work
-
-    @click.command("info", help=texts.INFO, short_help="What is in a model file.")
-    @click.argument("model")
-    @shared.common
-    def command(model: str, as_json: bool) -> None:
-        work.info(model, as_json=as_json)
-
-    return command
+    if given.get("cv") is not None and given.get("test_fraction") is not None:
+        raise click.UsageError("--cv and --test-fraction are two ways to score: give one of them.")
+    if "target" in given and given["data"] is None and given["target"] is not None:
+        raise click.UsageError("--target needs DATA, the file that has this column.")
+    if "target" in given and given["data"] is not None and given["target"] is None:
+        raise click.UsageError("Missing option '--target': which column of DATA has the labels?")

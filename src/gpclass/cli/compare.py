@@ -1,30 +1,29 @@
-"""``gpclass compare``: the methods side by side, as a table, a figure and a report."""
+"""``gpclass compare``: the inference methods side by side, as a table, a figure and a report."""
 
 from __future__ import annotations
 
+import json
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from gpclass.cli import output
-from gpclass.cli.build import kernel_of
-from gpclass.cli.data import DataOptions, folds, held_out, read_problem
-from gpclass.cli.errors import InputError
-from gpclass.cli.figure import comparison_figure, save_figure
-from gpclass.cli.problems import problems, settings
-from gpclass.cli.report import write_report
-from gpclass.comparison import Comparison, compare
+from gpclass.cli.choices import kernels, problems, settings_of
+from gpclass.cli.data import folds, held_out, read_problem
+from gpclass.cli.errors import InputError, check_directory
+from gpclass.comparison import compare
 from gpclass.mcmc import MCMC
 
 METHODS = ("laplace", "ep", "vi", "mcmc")
-DRAWS = 2000  # of MCMC, on the problems that come along
-NUMBERS = ("evidence", "corrected_evidence", "standard_error", "khat", "log_loss", "log_loss_error",
-           "error", "brier", "ece", "fit_seconds", "predict_seconds")  # fmt: skip
+DRAWS = 2000  # of MCMC, on the built-in problems
+BEST = ("log_loss", "error", "brier", "ece")  # numbers that are comparable between methods
+OPTIONAL = ("predict_seconds", "brier", "ece", "khat", "corrected_evidence", "fit_seconds")  # hidden first
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Arena:
-    """What is compared on: rows, how they are scored, and names for pictures."""
+    """The rows that are compared on, their names in figures, and further arguments of `gpclass.compare`."""
 
     title: str
     X: Any
@@ -33,55 +32,57 @@ class Arena:
     options: dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class CompareOptions:
-    """What the options of the command say, besides its data."""
-
-    problem: str = "interval"
-    method: tuple[str, ...] = ()
-    likelihood: tuple[str, ...] = ()
-    kernel: str | None = None
-    cv: int | None = None
-    test_fraction: float | None = None
-    seed: int = 0
-    jobs: int | None = None
-    verbose: int = 0
-
-
-def run(
-    data: DataOptions | None, options: CompareOptions, *, figure: str | None, html: str | None, as_json: bool
-) -> None:
-    """Compare, show the table, and write what was asked for."""
-    arena = _built_in(options) if data is None else _from_data(data, options)
-    loud = bool(options.verbose) or sys.stderr.isatty()
+def run(given: Mapping[str, Any]) -> None:
+    """Compare, show the table, and write figure and report; ``given`` are the options by name."""
+    built_in = given["data"] is None
+    _check_files(given["output"], given["html"])
+    arena = _built_in(given) if built_in else _from_data(given)
     result = compare(
         arena.X,
         arena.y,
-        methods=_methods(options, built_in=data is None, n_classes=len(set(arena.y.tolist()))),
-        random_state=options.seed,
-        n_jobs=options.jobs,
-        verbose=int(loud),
+        methods=_methods(given, built_in=built_in, n_classes=len(set(arena.y.tolist()))),
+        random_state=given["seed"],
+        n_jobs=given["jobs"],
+        verbose=int(bool(given["verbose"]) or sys.stderr.isatty()),
         **arena.options,
     )
-    if as_json:
+    if given["as_json"]:
         output.show_json(to_json(result, arena.title))
     else:
         show(result)
-    if figure is not None or html is not None:
-        drawn = comparison_figure(result, arena.X, arena.y, arena.names)
-        if figure is not None:
-            save_figure(drawn, figure)
-            output.remark(f"The figure is in {figure}.")
-        if html is not None:
-            write_report(html, result, arena.title, drawn)
-            output.remark(f"The report is in {html}.")
+    _write_files(result, arena, given["output"], given["html"])
     if len(result.rows) < result.n_methods:
         raise KeyboardInterrupt
 
 
-def _methods(options: CompareOptions, *, built_in: bool, n_classes: int) -> dict[str, Any]:
-    names = options.method or (METHODS if built_in or n_classes == 2 else METHODS[:-1])
-    likelihoods = options.likelihood or (("probit", "logit") if built_in else ("probit",))
+def _check_files(figure: str | None, html: str | None) -> None:
+    """Raise before anything is computed if figure or report cannot be written."""
+    if figure is not None or html is not None:
+        from gpclass.cli.figures import check_path
+
+        check_path("report.png" if figure is None else figure)
+        check_directory(html or "")
+
+
+def _write_files(result: Any, arena: Arena, figure: str | None, html: str | None) -> None:
+    if figure is None and html is None:
+        return
+    from gpclass.cli.figures import comparison_figure, save_figure
+    from gpclass.cli.report import write_report
+
+    drawn = comparison_figure(result, arena.X, arena.y, arena.names)
+    if figure is not None:
+        save_figure(drawn, figure)
+        output.remark(f"Wrote the figure to {figure}.")
+    if html is not None:
+        write_report(html, result, arena.title, drawn)
+        output.remark(f"Wrote the report to {html}.")
+
+
+def _methods(given: Mapping[str, Any], *, built_in: bool, n_classes: int) -> dict[str, Any]:
+    # MCMC takes minutes per fit with three classes or more.
+    names = given["method"] or (METHODS if built_in or n_classes == 2 else METHODS[:-1])
+    likelihoods = given["likelihood"] or (("probit", "logit") if built_in else ("probit",))
     record = {"mcmc": MCMC(n_draws=DRAWS)} if built_in else {}
     return {
         f"{name}, {likelihood}" if len(likelihoods) > 1 else name: (record.get(name, name), likelihood)
@@ -90,107 +91,79 @@ def _methods(options: CompareOptions, *, built_in: bool, n_classes: int) -> dict
     }
 
 
-def _built_in(options: CompareOptions) -> Arena:
-    known = problems()
-    if options.cv is not None or options.test_fraction is not None:
-        raise InputError(
-            "The problems that come along have rows to test on: --cv and --test-fraction need DATA."
-        )
-    split = known[options.problem]()
-    held_out: dict[str, Any] = {"X_test": split.X_test, "y_test": split.y_test}
+def _built_in(given: Mapping[str, Any]) -> Arena:
+    name, kernel = given["problem"], given["kernel"]
+    if given["cv"] is not None or given["test_fraction"] is not None:
+        raise InputError("The built-in problems have test rows: --cv and --test-fraction need DATA.")
+    split = problems()[name]()
     d = split.X.shape[1]
-    chosen = settings(options.problem) if options.kernel is None else {"kernel": kernel_of(options.kernel, d)}
+    options = settings_of(name) if kernel is None else {"kernel": kernels()[kernel](d)}
     names = ("$x$",) if d == 1 else tuple(f"$x_{i + 1}$" for i in range(d))
-    return Arena(f"The {options.problem} problem", split.X, split.y, names, chosen | held_out)
+    options |= {"X_test": split.X_test, "y_test": split.y_test}
+    return Arena(f"The {name} problem", split.X, split.y, names, options)
 
 
-def _from_data(data: DataOptions, options: CompareOptions) -> Arena:
-    problem = read_problem(data)
-    rows = None
-    if options.test_fraction is not None:
-        rows, test = held_out(problem.y, options.test_fraction, options.seed)
+def _from_data(given: Mapping[str, Any]) -> Arena:
+    problem, rows = read_problem(given), None
+    if given["test_fraction"] is not None:
+        rows, test = held_out(problem.y, given["test_fraction"], given["seed"])
     encoding = problem.encode(rows)
     X, y = problem.inputs(encoding, rows), problem.y if rows is None else problem.y[rows]
-    chosen: dict[str, Any] = {"kernel": kernel_of(options.kernel or "rbf", X.shape[1])}
+    options: dict[str, Any] = {"kernel": kernels()[given["kernel"] or "rbf"](X.shape[1])}
     if rows is None:
-        chosen["cv"] = folds(y, 5 if options.cv is None else options.cv, options.seed)
+        options["cv"] = folds(y, given["cv"] or 5, given["seed"])
     else:
-        chosen |= {"X_test": problem.inputs(encoding, test), "y_test": problem.y[test]}
+        options |= {"X_test": problem.inputs(encoding, test), "y_test": problem.y[test]}
     names = tuple(f"{name}, standardised" if name in problem.features else name for name in encoding.outputs)
-    return Arena(f"{data.target} in {data.data}", X, y, names, chosen)
+    return Arena(f"{given['target']} in {given['data']}", X, y, names, options)
 
 
 # ------------------------------------------------------------------------------ what is shown
 
 
-def show(result: Comparison) -> None:
-    """Write the table: drawn on a terminal, as the comparison prints itself elsewhere."""
+def show(result: Any) -> None:
+    """Write the table: with colours on a terminal, otherwise as the comparison prints itself."""
     if not sys.stdout.isatty():
         output.line(str(result))
         return
-    from rich.console import Console
-    from rich.table import Table
+    cells = _cells(result)
+    hidden = output.fit_width(cells, OPTIONAL)
+    output.line(f"{result.title}\n")
+    headings = [name.replace("_", " ") for name in cells]
+    output.show_table(headings, list(zip(*cells.values(), strict=True)), right=True)
+    if hidden:
+        output.line(f"A wider terminal also shows {', '.join(hidden).replace('_', ' ')}.")
+    output.line()
+    kernels = [(row.label, row.kernel_text or "–", row.note) for row in result.rows]
+    output.show_table(("method", "kernel", "note"), kernels)
+
+
+def _cells(result: Any) -> dict[str, list[Any]]:
+    """Return the columns of the table, with the best value in bold and standard errors after their value."""
     from rich.text import Text
 
-    console = Console(highlight=False)
-    headings, rows = cells(result)
-    shown = _fitting(headings, rows, console.width)
-    table = Table(title=result.title, title_justify="left", title_style="", pad_edge=False, box=None)
-    for i in shown:
-        table.add_column(headings[i], justify="right" if i else "left", header_style="bold", no_wrap=True)
-    for line in rows:
-        table.add_row(*[Text(line[i][0], style="bold" if line[i][1] else "") for i in shown])
-    console.print(table)
-    if hidden := [heading for i, heading in enumerate(headings) if i not in shown]:
-        console.print(Text(f"A wider terminal shows {', '.join(hidden)} too.", style="dim"))
-    console.print()
-    for row in result.rows:
-        console.print(Text.assemble((row.label, "bold"), "  ", row.kernel_text or "–"))
-        if row.note:
-            console.print(Text(f"    {row.note}", style="yellow"))
+    frame = result.to_frame()
+    cells: dict[str, list[Any]] = {"method": [Text(label) for label in frame.index]}
+    for name in frame.select_dtypes("number"):
+        known = frame[name].notna()
+        texts = [f"{value:.4g}" if there else "" for value, there in zip(frame[name], known, strict=True)]
+        if name.endswith("_error"):  # of the column before it
+            for cell, text in zip(list(cells.values())[-1], texts, strict=True):
+                cell.append(text and f" ± {text}")
+            continue
+        best = result.best(name).label if name in BEST and known.any() else None
+        styles = ["bold green" if label == best else "" for label in frame.index]
+        cells[name] = [Text(text or "–", style=style) for text, style in zip(texts, styles, strict=True)]
+    return cells
 
 
-def _fitting(headings: list[str], rows: list[list[tuple[str, bool]]], width: int) -> list[int]:
-    """Return the columns that there is room for, the least telling ones given up first."""
-    wide = [max(len(heading), *(len(line[i][0]) for line in rows)) + 2 for i, heading in enumerate(headings)]
-    shown = list(range(len(headings)))
-    for heading in ("predict s", "Brier", "ECE", "k-hat", "corrected", "fit s"):
-        if sum(wide[i] for i in shown) - 2 > width:
-            shown.remove(headings.index(heading))
-    return shown
-
-
-def cells(result: Comparison) -> tuple[list[str], list[list[tuple[str, bool]]]]:
-    """Return headings, and for each method its cells and whether each is the best of its column."""
-    from gpclass.comparison.table import COLUMNS, LARGER, SMALLER
-
-    rows = []
-    for row in result.rows:
-        line = []
-        for column in COLUMNS:
-            ranked = column.metric in LARGER + SMALLER and getattr(row, column.metric) is not None
-            line.append((column.text(row), ranked and result.best(column.metric) is row))
-        rows.append(line)
-    return [column.heading for column in COLUMNS], rows
-
-
-def to_json(result: Comparison, title: str) -> dict[str, Any]:
-    """Return a comparison as what JSON can hold."""
-    rows = [
-        {
-            "method": row.label,
-            "likelihood": row.likelihood,
-            **{name: getattr(row, name) for name in NUMBERS},
-            "kernel": row.kernel_text,
-            "note": row.note,
-        }
-        for row in result.rows
-    ]
+def to_json(result: Any, title: str) -> dict[str, Any]:
+    """Return a comparison as plain data."""
     return {
         "problem": title,
         "title": result.title,
         "classes": result.classes,
         "training_rows": result.n_train,
         "scored_rows": len(result.index),
-        "methods": rows,
+        "methods": json.loads(result.to_frame().reset_index().to_json(orient="records", double_precision=15)),
     }

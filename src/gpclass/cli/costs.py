@@ -1,4 +1,4 @@
-"""What wrong decisions cost, from JSON or CSV."""
+"""The costs of decisions, read from JSON or CSV."""
 
 from __future__ import annotations
 
@@ -7,41 +7,41 @@ import os
 from dataclasses import dataclass
 from typing import Any
 
-from gpclass.cli.errors import InputError, named
+from gpclass.cli.errors import InputError, access, named
 from gpclass.cli.tables import read_table
-from gpclass.core.protocols import Array
 from gpclass.decision import check_cost
+
+EXAMPLE = "[[0, 1], [5, 0]]"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Costs:
-    """A matrix with a row for each class and a column for each action, and the names of these."""
+    """A matrix with one row per true class and one column per decision, and the names of the decisions."""
 
-    matrix: Array
+    matrix: Any
     actions: list[str]
 
 
 def read_costs(given: str, classes: list[str]) -> Costs:
-    """Return the costs in a file, or in the text itself if that is JSON.
+    """Return the costs in a file, or in the text itself if it is JSON.
 
-    JSON is a list of rows, true classes down and decisions across, both in the order of the classes; or an
-    object of objects by their names. CSV has the names of the decisions in its header and those of the true
-    classes in its first column. Decisions need not be classes.
+    JSON is a list of rows, with true classes as rows and decisions as columns in the order of the classes, or
+    an object of objects by name. CSV has the decisions in its header and true classes in its first column.
+    Decisions need not be classes.
     """
     if given.lstrip().startswith(("[", "{")):
         document = _parse(given, "--cost")
     elif given.lower().endswith(".json"):
-        document = _parse(_content(given), given)
+        with access(given, "read"), open(given, "rb") as file:
+            document = _parse(file.read(), given)
     elif os.path.exists(given):
-        document = _from_csv(given)
+        frame = read_table(given).frame
+        document = frame.set_index(frame.columns[0]).to_dict("index")
     else:
-        raise InputError(f"--cost {given} is no file, and no JSON such as [[0, 1], [5, 0]].")
+        raise InputError(f"--cost {given} is not a file, and not JSON such as {EXAMPLE}.")
     if isinstance(document, dict):
         return _by_name(document, classes)
-    try:
-        matrix = check_cost(document, len(classes))
-    except ValueError as error:
-        raise InputError(f"--cost: {error}") from None
+    matrix = _check(document, len(classes))
     if matrix.shape[1] != len(classes):
         raise InputError(
             f"--cost has {matrix.shape[1]} columns and the model {len(classes)} classes: decisions that are "
@@ -50,29 +50,21 @@ def read_costs(given: str, classes: list[str]) -> Costs:
     return Costs(matrix, classes)
 
 
-def _content(path: str) -> str:
-    try:
-        with open(path, encoding="utf-8") as file:
-            return file.read()
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}.") from None
-
-
-def _parse(text: str, where: str) -> Any:
+def _parse(text: str | bytes, where: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{where} is no JSON ({error}), expected such as [[0, 1], [5, 0]].") from None
+        raise InputError(f"{where} is not JSON ({error}), expected for example {EXAMPLE}.") from None
 
 
-def _from_csv(path: str) -> dict[str, dict[str, Any]]:
-    table = read_table(path)
-    first, *actions = table.columns
-    rows = [str(text) for text in table[first].texts]
-    return {row: {action: table[action].texts[i] for action in actions} for i, row in enumerate(rows)}
+def _check(rows: Any, n_classes: int) -> Any:
+    try:
+        return check_cost(rows, n_classes)
+    except ValueError as error:
+        raise InputError(f"--cost: {error}") from None
 
 
-def _by_name(document: dict[str, Any], classes: list[str]) -> Costs:
+def _by_name(document: dict[Any, Any], classes: list[str]) -> Costs:
     if set(document) != set(classes):
         raise InputError(
             f"--cost names the classes {named(document)}, and those of the model are {named(classes)}."
@@ -80,11 +72,6 @@ def _by_name(document: dict[str, Any], classes: list[str]) -> Costs:
     rows = [document[label] for label in classes]
     if not all(isinstance(row, dict) and set(row) == set(rows[0]) and row for row in rows):
         raise InputError("--cost has to name the same decisions for every class, each with its cost.")
-    # Decisions that are the classes stand in their order, so that ties go as they do without costs.
+    # Decisions that are the classes are put in their order, so that ties are broken as without costs.
     actions = classes if set(rows[0]) == set(classes) else list(rows[0])
-    try:
-        return Costs(
-            check_cost([[row[action] for action in actions] for row in rows], len(classes)), list(actions)
-        )
-    except ValueError as error:
-        raise InputError(f"--cost: {error}") from None
+    return Costs(_check([[row[action] for action in actions] for row in rows], len(classes)), list(actions))

@@ -1,101 +1,99 @@
-"""Which columns and rows of a file are to be used, and whether they can be."""
+"""The classification problem that a table and the options of a command describe, and how it is split."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from gpclass.cli.encoding import Encoding, labels_of, learn_encoding
+from gpclass.cli.encoding import FEW, Encoding, learn_encoding
 from gpclass.cli.errors import InputError, named
-from gpclass.cli.tables import Table, read_table
-from gpclass.core.protocols import Array
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class DataOptions:
-    """What the options of a command say about its data; the defaults are those of the options."""
-
-    data: str
-    target: str
-    columns: tuple[str, ...] = ()
-    drop: tuple[str, ...] = ()
-    categorical: tuple[str, ...] = ()
-    impute: bool = False
-    separator: str | None = None
-    rows: int | None = None
-    seed: int = 0
+from gpclass.cli.tables import Table, numbers, read_table
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Problem:
-    """A table with its labels, and which of its columns are inputs."""
+    """A table with its labels, which of its columns are inputs, and the options of the command by name."""
 
     table: Table
     y: Any
     features: tuple[str, ...]
-    options: DataOptions
+    given: Mapping[str, Any]
 
     def encode(self, rows: Any = None) -> Encoding:
-        """Return the encoding that all rows, or some of them, ask for."""
-        options = self.options
-        return learn_encoding(
-            self.table,
-            options.target,
-            self.features,
-            categorical=options.categorical,
-            impute=options.impute,
-            rows=rows,
-        )
+        """Return the encoding learned from all rows, or from some of them."""
+        settings = {name: self.given[name] for name in ("categorical", "impute")}
+        return learn_encoding(self.table, self.given["target"], self.features, rows=rows, **settings)
 
-    def inputs(self, encoding: Encoding, rows: Any = None) -> Array:
+    def inputs(self, encoding: Encoding, rows: Any = None) -> Any:
         """Return all rows, or some of them, as the inputs of a model."""
         return encoding.apply(self.table if rows is None else self.table.take(rows))
 
 
-def read_problem(options: DataOptions) -> Problem:
-    """Return the problem that a file and the options state."""
-    table = read_table(options.data, options.separator)
-    features = _features(table, options)
-    y = labels_of(table, options.target)
-    if options.rows is not None and options.rows < table.n_rows:
-        chosen = _sample(y, options.rows, options.seed)
+def read_problem(given: Mapping[str, Any]) -> Problem:
+    """Read a file and return the problem."""
+    table, n = read_table(given["data"], given["separator"]), given["rows"]
+    features = _features(table, given)
+    y = labels_of(table, given["target"])
+    if n is not None and n < len(table):
+        chosen, _ = _split(y, f"--rows {n}", given["seed"], train_size=n)
         table, y = table.take(chosen), y[chosen]
-    return Problem(table, y, features, options)
+    return Problem(table, y, features, given)
 
 
-def _features(table: Table, options: DataOptions) -> tuple[str, ...]:
-    table[options.target]
-    for name in (*options.columns, *options.drop, *options.categorical):
-        table[name]
-    if options.target in options.columns:
-        raise InputError(f"The target {options.target!r} is among --columns: it cannot predict itself.")
-    chosen = options.columns or tuple(name for name in table.columns if name != options.target)
-    features = tuple(name for name in chosen if name not in options.drop)
+def _features(table: Table, given: Mapping[str, Any]) -> tuple[str, ...]:
+    target, columns, drop, categorical = (given[k] for k in ("target", "columns", "drop", "categorical"))
+    for name in (target, *columns, *drop, *categorical):
+        table[name]  # raises if there is no such column
+    if target in columns:
+        raise InputError(f"The target {target!r} is among --columns: it cannot predict itself.")
+    chosen = columns or [name for name in table.frame if name != target]
+    features = tuple(name for name in chosen if name not in drop)
     if not features:
-        raise InputError(
-            f"{table.path} has no column besides the target {options.target!r} that is not dropped."
-        )
-    unused = [name for name in options.categorical if name not in features]
-    if unused:
+        raise InputError(f"{table.path} has no column to learn from besides the target {target!r}.")
+    if unused := [name for name in categorical if name not in features]:
         raise InputError(
             f"--categorical names {named(unused)}, which is not among the columns that are used."
         )
     return features
 
 
-def _sample(y: Any, n: int, seed: int) -> Any:
-    """Return n rows in their order, each class with about its share."""
-    return _parted(y, f"--rows {n}", seed, train_size=n)[0]
+def labels_of(table: Table, target: str) -> Any:
+    """Return the labels in a column: integers if all are whole numbers, otherwise texts."""
+    column = table[target]
+    gaps = column.isna()
+    if gaps.any():
+        raise InputError(
+            f"{table.path} has no label in row {int(gaps.idxmax()) + 1}, column {target!r}: drop such rows."
+        )
+    values = numbers(column).to_numpy()
+    whole = bool(np.all((np.abs(values) < 2**53) & (values == np.floor(values))))
+    y = values.astype(np.int64) if whole else column.to_numpy(dtype=str)
+    classes = np.unique(y)
+    if len(classes) == 1:
+        raise InputError(
+            f"{table.path} has the one class {str(classes[0])!r} in column {target!r}, expected two or more."
+        )
+    fractions = not whole and not np.isnan(values).any()
+    if len(classes) > max(FEW, len(y) // 5) or (len(classes) > 2 and fractions):
+        raise InputError(
+            f"{table.path} has {len(classes)} different values in {len(y)} rows of the target {target!r}, "
+            "which looks like a measurement and not like a class: name another column."
+        )
+    return y
+
+
+# -------------------------------------------------------------------------------- splitting
 
 
 def held_out(y: Any, share: float, seed: int) -> tuple[Any, Any]:
-    """Return the rows to fit and the rows to score, each class with about its share of both."""
-    return _parted(y, f"--test-fraction {share:g}", seed, test_size=share)
+    """Return the rows to fit and the rows to score, stratified by class."""
+    return _split(y, f"--test-fraction {share:g}", seed, test_size=share)
 
 
-def _parted(y: Any, option: str, seed: int, **size: Any) -> tuple[Any, Any]:
+def _split(y: Any, option: str, seed: int, **size: Any) -> tuple[Any, Any]:
     from sklearn.model_selection import train_test_split
 
     try:
@@ -104,7 +102,7 @@ def _parted(y: Any, option: str, seed: int, **size: Any) -> tuple[Any, Any]:
         counts = np.unique(y, return_counts=True)[1]
         raise InputError(
             f"{option} is not possible with {len(y)} rows of {len(counts)} classes, {counts.min()} of them "
-            "in the smallest class, as every class needs a row on both sides."
+            "in the smallest class, because every class needs a row in both parts."
         ) from None
     return np.sort(one), np.sort(other)
 
@@ -113,11 +111,10 @@ def folds(y: Any, cv: int, seed: int) -> list[tuple[Any, Any]]:
     """Return the rows to fit and to score in each fold of a cross-validation."""
     from sklearn.model_selection import StratifiedKFold
 
-    codes = np.unique(y, return_inverse=True)[1]
-    least = int(np.bincount(codes).min())
-    if cv > least:
+    codes, counts = np.unique(y, return_inverse=True, return_counts=True)[1:]
+    if cv > counts.min():
         raise InputError(
-            f"Cross-validation with {cv} folds is not possible, as the smallest class has {least} "
-            f"row{'s' * (least > 1)}: give fewer by --cv, or --test-fraction."
+            f"Cross-validation with {cv} folds needs {cv} rows per class and one has {counts.min()}: "
+            "give fewer folds with --cv, or --test-fraction."
         )
     return list(StratifiedKFold(cv, shuffle=True, random_state=seed).split(np.zeros(len(y)), codes))

@@ -1,9 +1,11 @@
-"""From the columns of a table to the columns of a model, remembered so that predictions do the same."""
+"""How the columns of a table become the inputs of a model: learned once, stored as plain data.
+
+The steps are scikit-learn's, with every parameter given by a rule, so that nothing has to be pickled.
+"""
 
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -11,11 +13,11 @@ from typing import Any
 import numpy as np
 
 from gpclass.cli.errors import InputError, named
-from gpclass.cli.tables import Column, Table
-from gpclass.core.protocols import Array
+from gpclass.cli.tables import Table, numbers
 
-BOOLEANS = {"false": 0.0, "true": 1.0, "0": 0.0, "1": 1.0}
-FEW = 20  # categories that any number of rows may have
+BOOLEANS = {"0": "false", "1": "true"}  # further spellings
+MOSTLY = 0.8  # a column is meant to be numeric if this share of its values is
+FEW = 20  # number of categories that a table of any size may have
 DECIMAL_COMMA = re.compile(r"[-+]?\d+,\d+")
 
 
@@ -23,20 +25,12 @@ DECIMAL_COMMA = re.compile(r"[-+]?\d+,\d+")
 class Rule:
     """How one column is encoded.
 
-    Parameters
-    ----------
-    name : str
-    kind : {"number", "boolean", "category"}
-    mean, scale : float
-        Of a number: it becomes (x - mean) / scale.
-    categories : tuple of str
-        Of a category: two are one column of 0 and 1, more are a column each.
-    fill : str or None
-        What stands for a missing value; None refuses it.
+    A number becomes (x - mean) / scale. Two categories become one column of 0 and 1, any other number of them
+    a column each. The text ``fill`` replaces missing values; None refuses them.
     """
 
     name: str
-    kind: str
+    kind: str  # "number", "boolean" or "category"
     mean: float = 0.0
     scale: float = 1.0
     categories: tuple[str, ...] = ()
@@ -44,74 +38,73 @@ class Rule:
 
     @property
     def outputs(self) -> list[str]:
-        """Names of the columns it becomes."""
+        """Names of the columns of the model."""
         if self.kind != "category":
             return [self.name]
         shown = self.categories[1:] if len(self.categories) == 2 else self.categories
         return [f"{self.name}={category}" for category in shown]
 
-    def apply(self, column: Column, path: str) -> Array:
-        """Return the columns of a model, or say which row cannot be one."""
-        column = self._filled(column, path)
-        if self.kind == "number":
-            return ((_numbers(column, path) - self.mean) / self.scale)[:, None]
-        known = BOOLEANS if self.kind == "boolean" else {c: float(i) for i, c in enumerate(self.categories)}
-        texts = [
-            text.lower() if self.kind == "boolean" else text for text in column.texts if text is not None
-        ]
-        for row, text in enumerate(texts, start=1):
-            if text not in known:
+    def clean(self, column: Any, path: str) -> Any:
+        """Return the values of a column; raise if there is none, or an invalid one, and name the row."""
+        gaps = column.isna()
+        if gaps.any():
+            if self.fill is None:
+                more = "" if gaps.sum() == 1 else f" ({gaps.sum()} rows lack it)"
                 raise InputError(
-                    f"{path} has {text!r} in row {row}, column {self.name!r}, expected one of "
-                    f"{named(self.categories or ('true', 'false'), 12)}, which the model knows."
+                    f"{path} has no value in row {_row(gaps)}, column {self.name!r}{more}: drop the row or "
+                    "the column, or fit with --impute."
                 )
-        codes = np.array([known[text] for text in texts])
-        if len(self.outputs) == 1:
-            return codes[:, None]
-        return np.asarray(codes[:, None] == np.arange(len(self.categories)), dtype=float)
-
-    def _filled(self, column: Column, path: str) -> Column:
-        if None not in column.texts:
-            return column
-        if self.fill is None:
-            row = column.texts.index(None) + 1
-            count = sum(text is None for text in column.texts)
-            more = "" if count == 1 else f" ({count} rows lack it)"
+            column = column.fillna(self.fill)
+        if self.kind == "number":
+            return checked_numbers(column, path)
+        known = self.categories
+        if self.kind == "boolean":
+            known, column = ("false", "true"), column.str.lower().replace(BOOLEANS)
+        unknown = ~column.isin(known)
+        if unknown.any():
+            row = _row(unknown)
             raise InputError(
-                f"{path} has no value in row {row}, column {self.name!r}{more}: drop the row or the column, "
-                "or fit with --impute."
+                f"{path} has {column[row - 1]!r} in row {row}, column {self.name!r}, expected one of "
+                f"{named(known, 12)}, which are the values in the training data."
             )
-        return Column(column.name, [self.fill if text is None else text for text in column.texts])
+        return column
+
+    def step(self) -> Any:
+        """Return the scikit-learn transformer of the column."""
+        from sklearn.preprocessing import FunctionTransformer, OneHotEncoder
+
+        if self.kind == "number":
+            return FunctionTransformer(_standardise, kw_args={"mean": self.mean, "scale": self.scale})
+        known = ("false", "true") if self.kind == "boolean" else self.categories
+        return OneHotEncoder(categories=[list(known)], drop="if_binary", sparse_output=False)
 
 
-def _numbers(column: Column, path: str) -> Array:
-    """Return the numbers of a column, NaN where a value is missing, or say which text is none."""
-    numbers, wrong = column.parsed
-    if wrong is not None:
-        raise InputError(
-            f"{path} has {column.texts[wrong]!r} in row {wrong + 1}, column {column.name!r}, expected a "
-            f"number: correct it, or fit with --categorical {column.name} or --drop {column.name}."
-        )
-    infinite = np.flatnonzero(np.isinf(numbers))
-    if len(infinite):
-        row = int(infinite[0])
-        raise InputError(
-            f"{path} has {column.texts[row]!r} in row {row + 1}, column {column.name!r}, expected a "
-            "finite number."
-        )
-    return numbers
+def _standardise(values: Any, mean: float, scale: float) -> Any:
+    return (values - mean) / scale
+
+
+def _row(marked: Any) -> int:
+    """Return the number of the first marked row, counted from 1."""
+    return int(marked.idxmax()) + 1
+
+
+def checked_numbers(column: Any, path: str) -> Any:
+    """Return the numbers of a column, NaN where a value is missing; raise if a text is not a number."""
+    values, name = numbers(column), column.name
+    not_number, infinite = values.isna() & column.notna(), np.isinf(values)
+    for wrong, expected in ((not_number, "a number"), (infinite, "a finite number")):
+        if wrong.any():
+            row = _row(wrong)
+            raise InputError(
+                f"{path} has {column[row - 1]!r} in row {row}, column {name!r}, expected {expected}: correct "
+                f"it, or fit with --categorical {name} or --drop {name}."
+            )
+    return values
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Encoding:
-    """How a table becomes the inputs of a model: one rule a column, in the order of the model.
-
-    Parameters
-    ----------
-    target : str
-        The column with the labels.
-    rules : tuple of Rule
-    """
+    """How a table becomes the inputs of a model: one rule per column, in the order of the model."""
 
     target: str
     rules: tuple[Rule, ...]
@@ -121,51 +114,45 @@ class Encoding:
         """Names of the columns of the model."""
         return [name for rule in self.rules for name in rule.outputs]
 
-    def apply(self, table: Table) -> Array:
-        """Return the inputs of a model, the columns of the table taken by name."""
-        missing = [rule.name for rule in self.rules if rule.name not in table.columns]
+    def apply(self, table: Table) -> Any:
+        """Return the inputs of the model; the columns of the table are taken by name."""
+        import pandas as pd
+        from sklearn.compose import ColumnTransformer
+
+        missing = [rule.name for rule in self.rules if rule.name not in table.frame]
         if missing:
             noun = "column" if len(missing) == 1 else "columns"
             raise InputError(
                 f"{table.path} lacks the {noun} {named(missing)} that the model was fitted to: its columns "
-                f"are {named(table.columns, 12)}."
+                f"are {named(table.frame, 12)}."
             )
-        return np.hstack([rule.apply(table[rule.name], table.path) for rule in self.rules])
-
-    def extra(self, table: Table) -> list[str]:
-        """Return the columns of a table that are of no use to the model."""
-        known = {self.target, *(rule.name for rule in self.rules)}
-        return [name for name in table.columns if name not in known]
+        values = pd.DataFrame({rule.name: rule.clean(table[rule.name], table.path) for rule in self.rules})
+        steps = [(rule.name, rule.step(), [rule.name]) for rule in self.rules]
+        X = ColumnTransformer(steps, sparse_threshold=0.0).fit_transform(values)
+        return np.ascontiguousarray(X, dtype=float)
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as what JSON can hold."""
+        """Return the encoding as plain data."""
         return {"target": self.target, "columns": [asdict(rule) for rule in self.rules]}
 
     @classmethod
     def from_json(cls, document: Any) -> Encoding:
-        """Return what `to_json` gave; raise InputError if it is something else."""
+        """Return what `to_json` described; raise InputError for anything else."""
         try:
-            rules = tuple(
-                Rule(**{**column, "categories": tuple(column["categories"])})
-                for column in document["columns"]
-            )
-            out = cls(str(document["target"]), rules)
-            fine = rules and all(_is_whole(rule) for rule in rules)
+            columns = [column | {"categories": tuple(column["categories"])} for column in document["columns"]]
+            out = cls(str(document["target"]), tuple(Rule(**column) for column in columns))
         except (KeyError, TypeError, ValueError):
-            fine = False
-        if not fine:
-            raise InputError(
-                "The model file describes its columns in a way that cannot be: fit the model again."
-            )
+            out = cls("", ())
+        if not out.rules or not all(_is_valid(rule) for rule in out.rules):
+            raise InputError("The model file has an invalid description of its columns: fit the model again.")
         return out
 
 
-def _is_whole(rule: Rule) -> bool:
-    numbers = all(isinstance(value, int | float) and np.isfinite(value) for value in (rule.mean, rule.scale))
-    texts = all(isinstance(text, str) for text in (rule.name, *rule.categories))
-    fill = rule.fill is None or isinstance(rule.fill, str)
+def _is_valid(rule: Rule) -> bool:
+    finite = all(isinstance(value, int | float) and np.isfinite(value) for value in (rule.mean, rule.scale))
+    texts = all(isinstance(text, str) for text in (rule.name, *rule.categories, rule.fill or ""))
     kind = rule.kind in ("number", "boolean") or (rule.kind == "category" and len(rule.categories) > 0)
-    return numbers and rule.scale > 0 and texts and fill and kind
+    return finite and rule.scale > 0 and texts and kind
 
 
 # -------------------------------------------------------------------------------- learning
@@ -180,86 +167,58 @@ def learn_encoding(
     impute: bool = False,
     rows: Any = None,
 ) -> Encoding:
-    """Return the encoding that a table asks for.
+    """Return the encoding that suits the columns ``features`` of a table.
 
-    Parameters
-    ----------
-    table : Table
-    target : str
-    features : sequence of str
-        The columns to use.
-    categorical : sequence of str
-        Those of them that are categories though they look like numbers.
-    impute : bool
-        Whether missing values are filled in: numbers by the median, others by the most frequent value.
-    rows : sequence of int, optional
-        The rows that means, scales and fillings are of; what categories there are is of all.
+    Means, scales and the values that ``impute`` fills in (median or most frequent value) are those of
+    ``rows``, and categories those of all rows. Columns in ``categorical`` are categories even if numeric.
     """
-    rules = [_learn(table[name], table.path, name in categorical, impute, rows) for name in features]
+    rules = [_learn(table, name, name in categorical, impute, rows) for name in features]
     return Encoding(target, tuple(rules))
 
 
-def _learn(column: Column, path: str, categorical: bool, impute: bool, rows: Any) -> Rule:
-    kind, name = column.kind, column.name
-    if kind == "empty":
+def _kind(column: Any) -> str:
+    """Return what the values of a column look like: number, boolean or category."""
+    present = column.dropna()
+    share = numbers(present).notna().mean()
+    if share < 1.0 and set(present.str.lower()) <= {"true", "false"}:
+        return "boolean"
+    return "number" if share >= MOSTLY else "category"
+
+
+def _learn(table: Table, name: str, categorical: bool, impute: bool, rows: Any) -> Rule:
+    column, path = table[name], table.path
+    present = column.dropna()
+    if present.empty:
         raise InputError(f"{path} has no value at all in column {name!r}: give --drop {name}.")
-    part = column if rows is None else column.take(rows)
-    if part.kind == "empty":
-        part = column
-    if kind in ("number", "mixed") and not categorical:
-        _numbers(column, path)
+    kind = "category" if categorical else _kind(column)
+    part = present if rows is None else column.iloc[rows].dropna()
+    if part.empty:
+        part = present
+    if kind == "number":
+        checked_numbers(column, path)
         return _learn_number(part, impute)
-    counts = Counter(text for text in part.texts if text is not None)
-    fill = min(counts, key=lambda text: (-counts[text], text)) if impute else None
-    if kind == "boolean" and not categorical:
-        return Rule(name, "boolean", fill=fill)
-    known = {text for text in column.texts if text is not None}
-    if not categorical and len(known) > max(FEW, len(column.texts) // 5):
-        _too_many(column, path, len(known))
-    return Rule(name, "category", categories=tuple(sorted(known)), fill=fill)
+    fill = str(part.mode()[0]) if impute else None  # of equally frequent values the first in the alphabet
+    if kind == "boolean":
+        return Rule(name, kind, fill=fill)
+    known = sorted(set(present))
+    if not categorical and len(known) > max(FEW, len(column) // 5):
+        raise InputError(_too_many(present, path, len(known)))
+    return Rule(name, kind, categories=tuple(known), fill=fill)
 
 
-def _learn_number(column: Column, impute: bool) -> Rule:
-    numbers = column.parsed[0]
-    present = numbers[~np.isnan(numbers)]
-    # Scaled first: a square of 1e200 is no number.
-    size = float(np.abs(present).max()) or 1.0
-    mean, spread = size * float(np.mean(present / size)), size * float(np.std(present / size))
-    scale = spread if spread > 1e-12 * size else 1.0  # less is the rounding of a constant
-    fill = repr(float(np.median(present))) if impute else None
-    return Rule(column.name, "number", mean=mean, scale=scale, fill=fill)
+def _learn_number(column: Any, impute: bool) -> Rule:
+    values = numbers(column).to_numpy()
+    size = float(np.abs(values).max()) or 1.0  # divided out, as the square of 1e200 overflows
+    mean, deviation = size * float(np.mean(values / size)), size * float(np.std(values / size))
+    scale = deviation if deviation > 1e-12 * size else 1.0  # the column is constant up to rounding
+    fill = repr(float(np.median(values))) if impute else None
+    return Rule(str(column.name), "number", mean=mean, scale=scale, fill=fill)
 
 
-def _too_many(column: Column, path: str, n: int) -> None:
-    example = next(text for text in column.texts if text is not None)
+def _too_many(column: Any, path: str, n: int) -> str:
+    example, name = column.iloc[0], column.name
     comma = " (numbers need a decimal point)" if DECIMAL_COMMA.fullmatch(example) else ""
-    raise InputError(
-        f"{path} has {n} different texts in column {column.name!r}, such as "
-        f"{example[:40]!r}{comma}: leave it out with --drop {column.name}, or insist with "
-        f"--categorical {column.name}."
+    return (
+        f"{path} has {n} different texts in column {name!r}, such as {example[:40]!r}{comma}: leave it out "
+        f"with --drop {name}, or treat it as categories with --categorical {name}."
     )
-
-
-# ---------------------------------------------------------------------------------- labels
-
-
-def labels_of(table: Table, target: str) -> Any:
-    """Return the labels in a column: integers if all are whole numbers, else texts."""
-    column = table[target]
-    if None in column.texts:
-        row = column.texts.index(None) + 1
-        raise InputError(f"{table.path} has no label in row {row}, column {target!r}: drop such rows.")
-    numbers, wrong = column.parsed
-    whole = wrong is None and bool((np.abs(numbers) < 2**53).all() and (numbers == np.floor(numbers)).all())
-    y = numbers.astype(np.int64) if whole else np.array(column.texts, dtype=str)
-    classes = np.unique(y)
-    if len(classes) == 1:
-        raise InputError(
-            f"{table.path} has the one class {str(classes[0])!r} in column {target!r}, expected two or more."
-        )
-    if len(classes) > max(FEW, len(y) // 5) or (len(classes) > 2 and wrong is None and not whole):
-        raise InputError(
-            f"{table.path} has {len(classes)} different values in {len(y)} rows of the target "
-            f"{target!r}, which looks like a measurement and no class: name another column."
-        )
-    return y

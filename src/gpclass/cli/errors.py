@@ -1,14 +1,18 @@
-"""What the command line says when it cannot go on: one sentence."""
+"""The error that the command line reports, and helpers to word it."""
 
 from __future__ import annotations
 
+import contextlib
+import os
+from collections.abc import Iterable, Iterator
+
 
 class InputError(ValueError):
-    """An input that cannot be used; its text is one sentence: what was found, what to do."""
+    """An input that cannot be used; the message is one sentence: what was found, what to do."""
 
 
-def named(names: object, most: int = 6) -> str:
-    """Return names in quotes with commas between them, the first few of many.
+def named(names: Iterable[object], most: int = 6) -> str:
+    """Return names in quotes, separated by commas; only the first few of many.
 
     Examples
     --------
@@ -17,6 +21,22 @@ def named(names: object, most: int = 6) -> str:
     >>> named("abcdefgh", most=2)
     "'a', 'b' and 6 more"
     """
-    shown = [repr(str(name)) for name in names]  # type: ignore[attr-defined]
+    shown = [repr(str(name)) for name in names]
     more = f" and {len(shown) - most} more" if len(shown) > most else ""
     return ", ".join(shown[:most]) + more
+
+
+def check_directory(path: str) -> None:
+    """Raise unless the directory of a file to be written exists; called before anything is computed."""
+    directory = os.path.dirname(path) or "."
+    if not os.path.isdir(directory):
+        raise InputError(f"{path} cannot be written: there is no directory {directory}.")
+
+
+@contextlib.contextmanager
+def access(path: str, verb: str) -> Iterator[None]:
+    """Turn an operating system error into one sentence about the file; ``verb`` is "read" or "written"."""
+    try:
+        yield
+    except OSError as error:
+        raise InputError(f"{path} cannot be {verb}: {error.strerror or error}.") from error

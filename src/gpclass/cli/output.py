@@ -1,4 +1,7 @@
-"""What a command shows: tables on a terminal, plain lines in a pipe, JSON on demand; warnings apart."""
+"""What a command writes: results to standard output, everything else to standard error.
+
+Tables have colours and bars move only on a terminal; in a pipe there are plain lines.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +9,8 @@ import contextlib
 import json
 import math
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
-
-import numpy as np
 
 
 def line(text: str = "") -> None:
@@ -18,86 +19,90 @@ def line(text: str = "") -> None:
 
 
 def warn(sentence: str) -> None:
-    """Say something beside the result."""
+    """Write a warning to standard error."""
     sys.stderr.write(f"gpclass: warning: {sentence}\n")
 
 
 def remark(sentence: str) -> None:
-    """Say what was done, beside the result."""
+    """Write what was done to standard error."""
     sys.stderr.write(f"{sentence}\n")
 
 
 def show_json(value: Any) -> None:
-    """Write a result as JSON; what does not exist is null."""
+    """Write a result as JSON; a value that does not exist is null."""
     line(json.dumps(plain(value), indent=2, ensure_ascii=False, allow_nan=False))
 
 
 def plain(value: Any) -> Any:
-    """Return a value with numpy's kinds replaced by Python's, as JSON has them."""
-    if isinstance(value, dict):
+    """Return a value built of Python's own types, as JSON needs them."""
+    if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [plain(item) for item in value]
-    if isinstance(value, np.ndarray | np.generic):
+    if not isinstance(value, str | bool | int | float | None):  # arrays and scalars of NumPy
         return plain(value.tolist())
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def show_table(headings: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> None:
-    """Draw a table on a terminal, write it aligned elsewhere; the first ``left`` columns are to the left."""
-    if sys.stdout.isatty():
-        from rich.box import SIMPLE_HEAD
-        from rich.console import Console
-        from rich.table import Table
-        from rich.text import Text
-
-        table = Table(box=SIMPLE_HEAD, pad_edge=False)
-        for i, heading in enumerate(headings):
-            table.add_column(heading, justify="left" if i < left else "right", overflow="fold")
-        for row in rows:
-            table.add_row(*[Text(cell) for cell in row])
-        Console(highlight=False).print(table)
-        return
-    cells = [list(headings), *map(list, rows)]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    for row in cells:
-        parts = [
-            cell.ljust(w) if i < left else cell.rjust(w)
-            for i, (cell, w) in enumerate(zip(row, widths, strict=True))
-        ]
-        line("  ".join(parts).rstrip())
-
-
-def show_facts(facts: dict[str, Any]) -> None:
-    """Write names and values, one a line; what does not exist is left out."""
-    shown = {name: str(value) for name, value in facts.items() if value is not None and value != ""}
-    wide = max(map(len, shown), default=0)
+def show_facts(facts: Mapping[str, Any]) -> None:
+    """Write names and values, one pair per line; a value that does not exist is left out."""
+    shown = {name: value for name, value in facts.items() if value not in (None, "")}
+    width = max(map(len, shown), default=0)
     for name, value in shown.items():
-        line(f"{name:<{wide}}  {value}")
+        text = ", ".join(map(str, value)) if isinstance(value, list) else value
+        line(f"{name:<{width}}  {f'{text:.4f}' if isinstance(text, float) else text}")
+
+
+def show_table(headings: Sequence[str], rows: Sequence[Sequence[Any]], *, right: bool = False) -> None:
+    """Write a table of texts or `rich.text.Text`; ``right`` aligns all columns but the first."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    for i, heading in enumerate(headings):
+        # Folding keeps long cells whole on a narrow terminal.
+        table.add_column(heading, justify="right" if right and i else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(cell) if isinstance(cell, str) else cell for cell in row))
+    terminal = sys.stdout.isatty()
+    console = Console(file=sys.stdout, highlight=False, width=None if terminal else 10_000)
+    with console.capture() as captured:
+        console.print(table)
+    for text in captured.get().splitlines():
+        line(text.rstrip())
 
 
 @contextlib.contextmanager
-def progress(doing: str, total: int) -> Iterator[Any]:
-    """Give a function that is called after each of so many steps; a bar if somebody may be looking."""
-    if not sys.stderr.isatty() or total < 2:
+def progress(doing: str, total: int | None = None, *, quiet: bool = False) -> Iterator[Callable[[], None]]:
+    """Give a function to call after each step; a bar, or a spinner if there is no total, on a terminal."""
+    if quiet or not sys.stderr.isatty():
         yield lambda: None
         return
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        SpinnerColumn,
+        TextColumn,
+        TimeElapsedColumn,
+    )
 
-    parts = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*parts, console=Console(stderr=True), transient=True) as bars:
+    counted = (BarColumn(), MofNCompleteColumn()) if total is not None else (SpinnerColumn(),)
+    columns = (TextColumn("{task.description}"), *counted, TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
         task = bars.add_task(doing, total=total)
         yield lambda: bars.advance(task)
 
 
-@contextlib.contextmanager
-def waiting(doing: str, quiet: bool = False) -> Iterator[None]:
-    """Show that something is going on, if somebody may be looking."""
-    if quiet or not sys.stderr.isatty():
-        yield
-        return
+def fit_width(columns: dict[str, list[Any]], optional: Sequence[str]) -> list[str]:
+    """Remove optional columns, in this order, until a table fits on the terminal; return those removed."""
     from rich.console import Console
 
-    with Console(stderr=True).status(doing):
-        yield
+    width, removed = Console(file=sys.stdout).width, []
+    for name in optional:
+        if sum(max(map(len, (heading, *cells))) + 2 for heading, cells in columns.items()) - 2 > width:
+            del columns[name]
+            removed.append(name)
+    return removed

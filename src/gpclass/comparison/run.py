@@ -22,7 +22,7 @@ from gpclass.comparison.table import Comparison, ComparisonRow
 from gpclass.comparison.task import Task, classifiers_of, task_of
 from gpclass.core.progress import reporter
 from gpclass.core.protocols import Array
-from gpclass.evidence.joint import MOST_VALUES
+from gpclass.evidence.importance import MOST_VALUES
 
 METHODS = ("laplace", "ep", "vi", "mcmc")
 Report = Callable[[str], None]
@@ -150,7 +150,7 @@ def _fit(clf: Any, X: Any, y: Any, weight: Array | None) -> Any:
     fitted = clone(clf).fit(X, y) if weight is None else clone(clf).fit(X, y, sample_weight=weight)
     # Learning and sampling keep the best so far when they are interrupted; here it ends the comparison.
     for model in getattr(getattr(fitted, "base_estimator_", None), "models", ()):
-        if any(getattr(getattr(model, part, None), "interrupted", False) for part in ("learned", "chains")):
+        if any(end is not None and end.interrupted for end in (model.learned, model.chains)):
             raise KeyboardInterrupt
     return fitted
 

@@ -20,13 +20,20 @@ class DaskSource(Source):
     """Rows in Dask collections, or in files that Dask's workers read.
 
     Made by `on_dask` and by the ``on_dask`` of files. ``client`` is None for the current one or, if there is
-    none, for Dask's own scheduler.
+    none, for Dask's own scheduler. ``kept`` is what must not be released: the scheduler forgets persisted
+    partitions, and cannot replace those of a lost worker, when nobody holds their collection.
     """
 
     def __init__(
-        self, groups: list[Group], n_columns: int, names: list[str] | None, client: Any, classes: Any = None
+        self,
+        groups: list[Group],
+        n_columns: int,
+        names: list[str] | None,
+        client: Any,
+        classes: Any = None,
+        kept: Any = None,
     ) -> None:
-        self.groups, self.client, self._classes = groups, client, classes
+        self.groups, self.client, self._classes, self.kept = groups, client, classes, kept
         self.starts = np.cumsum([0, *(group.rows for group in groups)])
         self.n_rows, self.n_columns, self.names = int(self.starts[-1]), n_columns, names
 
@@ -52,7 +59,7 @@ class DaskSource(Source):
 
     def on_dask(self, client: Any, rows: int | None = None) -> Source:
         """Return these rows for the workers of another client."""
-        return DaskSource(self.groups, self.n_columns, self.names, client, self._classes)
+        return DaskSource(self.groups, self.n_columns, self.names, client, self._classes, self.kept)
 
 
 def on_dask(
@@ -72,6 +79,7 @@ def on_dask(
         Least number of rows for a task. The default is a hundred thousand, and more if that would make too
         many tasks.
     """
+    kept = X, y, weight
     if isinstance(weight, str):
         X, weight = _without(X, weight)
     if isinstance(y, str):
@@ -88,7 +96,8 @@ def on_dask(
         Group(singles[few[0]].read, [part for i in few for part in parts[i]], sum(sizes[i] for i in few))
         for few in grouped(sizes, rows)
     ]
-    return DaskSource(groups, columns, names, client, distinct(labels for n, _, labels in found if n))
+    classes = distinct(labels for n, _, labels in found if n)
+    return DaskSource(groups, columns, names, client, classes, kept)
 
 
 def files_on_dask(source: ParquetSource, client: Any, rows: int | None) -> DaskSource:
@@ -116,6 +125,8 @@ def _is_array(collection: Any) -> bool:
 
 def _numeric_columns(X: Any) -> list[str]:
     """Return the names of the columns of a frame; raise if one is not numeric."""
+    if not hasattr(type(X), "dtypes"):
+        raise ValueError(f"X is a {type(X).__name__} of Dask, expected a Dask array or dataframe.")
     for name, dtype in X.dtypes.items():
         if dtype.kind not in "fiub":
             raise ValueError(f"Column {name!r} of X has type {dtype}, expected numbers: encode it first.")

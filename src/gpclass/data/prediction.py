@@ -1,4 +1,4 @@
-"""Predictions for the rows of a Dask collection, made where the rows are and when they are asked for."""
+"""Predictions for the rows of a Dask collection, computed on its workers when they are asked for."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ def lazy_predict(
     Parameters
     ----------
     function : callable
-        Takes some rows, an array or a pandas frame, and returns as many values, or rows with one a class.
+        Takes rows, as an array or a pandas frame, and returns one value per row, or one per row and class.
     X : dask array or dask dataframe
     classes : sequence, optional
-        If given, the function returns a value for each class, and a frame's predictions have them as columns.
+        If given, the function returns one value per class, and predictions for a frame have them as columns.
     dtype : dtype
-        Of the values.
+        Type of the values.
 
     Returns
     -------
@@ -51,7 +51,7 @@ def lazy_predict(
 
 
 def predicted(function: Callable[[Any], Any], width: int | None, dtype: Any, X: Any) -> Any:
-    """Return predictions of some rows, with one thread of BLAS; of no rows none."""
+    """Return the predictions for some rows, with one BLAS thread; the function is not called for no rows."""
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
     if not len(X):

@@ -56,7 +56,8 @@ def as_source(X: Any, y: Any = None, weight: Any = None, client: Any = None) -> 
         source = X if isinstance(X, Source) else BlockSource(X)
         if y is not None or weight is not None:
             raise ValueError(
-                f"X is a {type(X).__name__}, which has its own labels and weights: leave y and sample_weight out."
+                f"X is a {type(X).__name__}, which has labels and weights of its own: leave out y and "
+                "sample_weight."
             )
     elif client is None:
         return None

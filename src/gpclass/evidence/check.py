@@ -289,6 +289,6 @@ def probabilities_at(target: Target, f: Array) -> Array:
     """Return p(y=+1|f), shape (rows, n, 1), or p(class|f), shape (rows, n, C)."""
     likelihood = target.likelihood
     if len(target.shape) == 1:  # half the work of both classes
-        return likelihood.link(f)[..., None]
+        return np.asarray(likelihood.link(f))[..., None]
     p: Array = np.exp(likelihood.log_classes(f))
     return p[..., 1:] if len(target.shape) == 1 else p

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from gpclass.core.protocols import Array
 from gpclass.sampling.pareto import Estimate, cautious_error, stable_weights
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class EvidenceEstimate(Estimate):
     """A log evidence by sampling.
 
@@ -24,7 +27,8 @@ class EvidenceEstimate(Estimate):
     n_samples : int
     """
 
-    __slots__ = ()
+    value: float
+    standard_error: float
 
 
 def summarise(

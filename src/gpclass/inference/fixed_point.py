@@ -16,7 +16,7 @@ import numpy as np
 from gpclass.core.protocols import Array, Conditioned, Info, Prior, Sites
 from gpclass.inference.newton import Curve, LocalTerms, Mode, find_mode, first_point
 
-MODE_STEPS = 200
+MODE_STEPS = 100
 
 
 class VarianceTerms(LocalTerms, Protocol):

@@ -1,7 +1,8 @@
-"""Covariance functions: scikit-learn's, three more, and fast functions of them all.
+"""Covariance functions: those of scikit-learn, three more, and fast operations on all of them.
 
-``matrix``, ``diag``, ``pullback``, ``pullback_diag`` and ``pullback_inputs`` work for every
-scikit-learn kernel: those known here by fast formulas, any other through its own methods.
+``matrix``, ``diag``, ``pullback``, ``pullback_diag`` and ``pullback_inputs`` work for every scikit-learn
+kernel: by fast formulas for the registered ones, through its own methods for any other. A new kernel is a
+subclass of `FormulaKernel` in a file of its own, which has to be imported; see there for an example.
 """
 
 from __future__ import annotations
@@ -26,13 +27,15 @@ from sklearn.gaussian_process.kernels import (
     WhiteKernel,
 )
 
-from gpclass.kernels import linear  # noqa: F401  (it registers its kernels)
+from gpclass.kernels import linear, stationary  # noqa: F401  (they register their kernels)
+from gpclass.kernels.base import FormulaKernel
 from gpclass.kernels.columns import Columns, bind_columns
 from gpclass.kernels.composite import has_noise
 from gpclass.kernels.compound import CompoundKernel, settable
+from gpclass.kernels.formulas import Formulas, register
 from gpclass.kernels.functions import diag, matrix, pullback, pullback_diag, pullback_inputs
 from gpclass.kernels.neural import NeuralNetwork
-from gpclass.kernels.stationary import Profile, register_stationary
+from gpclass.kernels.profiles import InnerProduct, Profile, Stationary
 from gpclass.kernels.units import GaussianUnits
 
 __all__ = [
@@ -43,9 +46,12 @@ __all__ = [
     "DotProduct",
     "ExpSineSquared",
     "Exponentiation",
+    "FormulaKernel",
+    "Formulas",
     "GaussianUnits",
     "GenericKernelMixin",
     "Hyperparameter",
+    "InnerProduct",
     "Kernel",
     "KernelOperator",
     "Matern",
@@ -55,6 +61,7 @@ __all__ = [
     "Product",
     "Profile",
     "RationalQuadratic",
+    "Stationary",
     "StationaryKernelMixin",
     "Sum",
     "WhiteKernel",
@@ -65,6 +72,6 @@ __all__ = [
     "pullback",
     "pullback_diag",
     "pullback_inputs",
-    "register_stationary",
+    "register",
     "settable",
 ]

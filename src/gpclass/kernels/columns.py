@@ -1,4 +1,4 @@
-"""A kernel on some of the columns."""
+"""A kernel that uses only some of the columns."""
 
 from __future__ import annotations
 
@@ -10,7 +10,18 @@ from sklearn.base import clone
 from sklearn.gaussian_process.kernels import CompoundKernel, Hyperparameter, Kernel
 
 from gpclass.core.protocols import Array
-from gpclass.kernels import dispatch
+from gpclass.kernels.formulas import (
+    Expression,
+    Formulas,
+    diagonal,
+    express,
+    fill,
+    pull,
+    pull_diagonal,
+    pull_inputs,
+    register,
+)
+from gpclass.kernels.parameters import is_columns, is_kernel
 
 
 class Columns(Kernel):
@@ -19,9 +30,9 @@ class Columns(Kernel):
     Parameters
     ----------
     kernel : Kernel
-        The kernel; its hyperparameters are those of this one.
+        The inner kernel, whose hyperparameters this kernel has.
     columns : int, str, slice, or sequence of int, of bool or of str
-        The columns: one index or name, several, a slice, or a mask with one entry a column. Names
+        The columns: one index or name, several, a slice, or a mask with one entry per column. Names
         must be turned into indices by ``bind_columns`` before the kernel is called.
 
     Examples
@@ -100,7 +111,7 @@ def bind_columns(kernel: Kernel, feature_names: Sequence[str]) -> Kernel:
     Parameters
     ----------
     kernel : Kernel
-        Any kernel, ``Columns`` anywhere in it. Inside a ``Columns``, names are of its columns.
+        Any kernel, with ``Columns`` anywhere in it. Inside a ``Columns``, names refer to its columns.
     feature_names : sequence of str
         Names of the columns of X, in order.
 
@@ -160,39 +171,41 @@ def _as_index(columns: Any, n_columns: int) -> Any:
     return index
 
 
-def _select(kernel: Columns, X: Array) -> Array:
+def _select(kernel: Kernel, X: Array) -> Array:
     return X[:, _as_index(kernel.columns, X.shape[1])]
+
+
+def _positions(kernel: Kernel, n_columns: int) -> Any:
+    return np.arange(n_columns)[_as_index(kernel.columns, n_columns)]
 
 
 def _comparable(columns: Any) -> Any:
     return np.asarray(str(columns) if isinstance(columns, slice) else columns)
 
 
-@dispatch.fill.register(Columns)
-def _(kernel: Columns, X: Array, Z: Array, out: Array) -> None:
-    dispatch.fill(kernel.kernel, _select(kernel, X), _select(kernel, Z), out)
+class _Formulas(Formulas):
+    def fill(self, kernel: Kernel, X: Array, Z: Array, out: Array) -> None:
+        fill(kernel.kernel, _select(kernel, X), _select(kernel, Z), out)
+
+    def diagonal(self, kernel: Kernel, X: Array) -> Array:
+        return diagonal(kernel.kernel, _select(kernel, X))
+
+    def pull(self, kernel: Kernel, X: Array, Z: Array, G: Array, K: Array | None, scale: float) -> Array:
+        return pull(kernel.kernel, _select(kernel, X), _select(kernel, Z), G, K, scale)
+
+    def pull_diagonal(self, kernel: Kernel, X: Array, g: Array) -> Array:
+        return pull_diagonal(kernel.kernel, _select(kernel, X), g)
+
+    def pull_inputs(self, kernel: Kernel, X: Array, Z: Array, G: Array) -> Array:
+        result = np.zeros(X.shape)
+        inner = pull_inputs(kernel.kernel, _select(kernel, X), _select(kernel, Z), G)
+        for column, part in zip(_positions(kernel, X.shape[1]), inner.T, strict=True):
+            result[:, column] += part  # a column chosen twice counts twice
+        return result
+
+    def express(self, kernel: Kernel, X: Expression, n_columns: int, P: Array | None) -> Expression:
+        index = _positions(kernel, n_columns)
+        return express(kernel.kernel, X[index], len(index), None if P is None else P[:, index])
 
 
-@dispatch.diagonal.register(Columns)
-def _(kernel: Columns, X: Array) -> Array:
-    return dispatch.diagonal(kernel.kernel, _select(kernel, X))
-
-
-@dispatch.pull.register(Columns)
-def _(kernel: Columns, X: Array, Z: Array, G: Array, K: Array | None, scale: float) -> Array:
-    return dispatch.pull(kernel.kernel, _select(kernel, X), _select(kernel, Z), G, K, scale)
-
-
-@dispatch.pull_diagonal.register(Columns)
-def _(kernel: Columns, X: Array, g: Array) -> Array:
-    return dispatch.pull_diagonal(kernel.kernel, _select(kernel, X), g)
-
-
-@dispatch.pull_inputs.register(Columns)
-def _(kernel: Columns, X: Array, Z: Array, G: Array) -> Array:
-    result = np.zeros(X.shape)
-    inner = dispatch.pull_inputs(kernel.kernel, _select(kernel, X), _select(kernel, Z), G)
-    chosen = np.arange(X.shape[1])[_as_index(kernel.columns, X.shape[1])]
-    for column, part in zip(chosen, inner.T, strict=True):
-        result[:, column] += part  # a column chosen twice counts twice
-    return result
+register(Columns, _Formulas(), {"kernel": is_kernel, "columns": is_columns})

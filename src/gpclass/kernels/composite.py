@@ -1,23 +1,31 @@
-"""Constants, noise, sums, products and powers of kernels.
+"""Constants, noise, sums, products, powers and lists of kernels.
 
-A constant is a number and noise a diagonal here, never a matrix.
+A constant is treated as a number and noise as a diagonal, never as a matrix.
 """
 
 from __future__ import annotations
 
 import numpy as np
+from sklearn.gaussian_process import kernels as theirs
 from sklearn.gaussian_process.kernels import ConstantKernel, Exponentiation, Kernel, Product, Sum, WhiteKernel
 
 from gpclass.core.protocols import Array, Inputs
-from gpclass.kernels.dispatch import (
+from gpclass.kernels.formulas import (
+    Expression,
+    Formulas,
     diagonal,
     evaluate,
+    express,
     fill,
     is_free,
+    is_known,
     pull,
     pull_diagonal,
     pull_inputs,
+    register,
+    working_type,
 )
+from gpclass.kernels.parameters import are_kernels, is_exponent, is_kernel, is_not_negative
 
 
 def _is_constant(kernel: Kernel) -> bool:
@@ -37,7 +45,7 @@ def _is_noise(kernel: Kernel) -> bool:
 
 
 def has_noise(kernel: Kernel) -> bool:
-    """Return whether the kernel gives each row noise of its own, so that it tells copies of a row apart.
+    """Return whether the kernel gives each row its own noise, so that it distinguishes copies of a row.
 
     Examples
     --------
@@ -49,141 +57,114 @@ def has_noise(kernel: Kernel) -> bool:
     parts += getattr(kernel, "kernels", ())  # of a CompoundKernel
     if parts:
         return any(has_noise(part) for part in parts)
-    return isinstance(kernel, WhiteKernel) or fill.is_default(kernel)  # who knows what a stranger does
+    return isinstance(kernel, WhiteKernel) or not is_known(kernel)  # an unknown kernel may have noise
 
 
-def _dtype(X: Inputs) -> type:
-    return np.float32 if getattr(X, "dtype", None) == np.float32 else np.float64
+class _Number(Formulas):
+    """A kernel that is one number, its hyperparameter: for equal inputs, or for all if ``everywhere``."""
+
+    stationary = True
+
+    def __init__(self, name: str, everywhere: bool) -> None:
+        self.name, self.everywhere = name, everywhere
+
+    def _gradient(self, kernel: Kernel, total: float) -> Array:
+        free = is_free(kernel, self.name)
+        return np.array([getattr(kernel, self.name) * total] if free else [], dtype=float)
+
+    def fill(self, kernel: Kernel, X: Inputs, Z: Inputs, out: Array) -> None:
+        out[...] = getattr(kernel, self.name) if self.everywhere else 0.0
+
+    def diagonal(self, kernel: Kernel, X: Inputs) -> Array:
+        return np.full(len(X), getattr(kernel, self.name), dtype=working_type(X))
+
+    def pull(self, kernel: Kernel, X: Inputs, Z: Inputs, G: Array, K: Array | None, scale: float) -> Array:
+        return self._gradient(kernel, scale * G.sum(dtype=float) if self.everywhere else 0.0)
+
+    def pull_diagonal(self, kernel: Kernel, X: Inputs, g: Array) -> Array:
+        return self._gradient(kernel, g.sum(dtype=float))
+
+    def pull_inputs(self, kernel: Kernel, X: Array, Z: Array, G: Array) -> Array:
+        return np.zeros(X.shape)
+
+    def express(self, kernel: Kernel, X: Expression, n_columns: int, P: Array | None) -> Expression:
+        value = float(getattr(kernel, self.name)) if self.everywhere or P is None else 0.0
+        return X[[0]] * 0.0 + np.full((1, 1 if P is None else len(P)), value)
 
 
-# --------------------------------------------------------------------------- constant
+class _Sum(Formulas):
+    def fill(self, kernel: Kernel, X: Inputs, Z: Inputs, out: Array) -> None:
+        first, second = kernel.k1, kernel.k2
+        if _is_constant(first) or _is_noise(first):
+            first, second = second, first
+        fill(first, X, Z, out)
+        if _is_constant(second):
+            out += out.dtype.type(second.constant_value)
+        elif not _is_noise(second):
+            out += evaluate(second, X, Z, out.dtype)
+
+    def diagonal(self, kernel: Kernel, X: Inputs) -> Array:
+        return diagonal(kernel.k1, X) + diagonal(kernel.k2, X)
+
+    def pull(self, kernel: Kernel, X: Inputs, Z: Inputs, G: Array, K: Array | None, scale: float) -> Array:
+        # Beside noise, the matrix of the sum is that of the other summand.
+        first = pull(kernel.k1, X, Z, G, K if _is_noise(kernel.k2) else None, scale)
+        second = pull(kernel.k2, X, Z, G, K if _is_noise(kernel.k1) else None, scale)
+        return np.concatenate([first, second])
+
+    def pull_diagonal(self, kernel: Kernel, X: Inputs, g: Array) -> Array:
+        return np.concatenate([pull_diagonal(kernel.k1, X, g), pull_diagonal(kernel.k2, X, g)])
+
+    def pull_inputs(self, kernel: Kernel, X: Array, Z: Array, G: Array) -> Array:
+        return pull_inputs(kernel.k1, X, Z, G) + pull_inputs(kernel.k2, X, Z, G)
+
+    def express(self, kernel: Kernel, X: Expression, n_columns: int, P: Array | None) -> Expression:
+        return express(kernel.k1, X, n_columns, P) + express(kernel.k2, X, n_columns, P)
 
 
-@fill.register(ConstantKernel)
-def _(kernel: Kernel, X: Inputs, Z: Inputs, out: Array) -> None:
-    out[...] = kernel.constant_value
+class _Product(Formulas):
+    def fill(self, kernel: Kernel, X: Inputs, Z: Inputs, out: Array) -> None:
+        first, second = kernel.k1, kernel.k2
+        if _is_constant(first):
+            first, second = second, first
+        if _is_noise(kernel):
+            out[...] = 0.0
+            return
+        fill(first, X, Z, out)
+        if _is_constant(second):
+            out *= out.dtype.type(second.constant_value)
+        else:
+            out *= evaluate(second, X, Z, out.dtype)
 
+    def diagonal(self, kernel: Kernel, X: Inputs) -> Array:
+        return diagonal(kernel.k1, X) * diagonal(kernel.k2, X)
 
-@diagonal.register(ConstantKernel)
-def _(kernel: Kernel, X: Inputs) -> Array:
-    return np.full(len(X), kernel.constant_value, dtype=_dtype(X))
+    def pull(self, kernel: Kernel, X: Inputs, Z: Inputs, G: Array, K: Array | None, scale: float) -> Array:
+        if _is_constant(kernel.k1):
+            return np.concatenate(_pull_multiple(kernel.k1, kernel.k2, X, Z, G, K, scale))
+        if _is_constant(kernel.k2):
+            return np.concatenate(_pull_multiple(kernel.k2, kernel.k1, X, Z, G, K, scale)[::-1])
+        if _is_noise(kernel):
+            return np.zeros(kernel.n_dims)
+        first, second = evaluate(kernel.k1, X, Z), evaluate(kernel.k2, X, Z)
+        return scale * np.concatenate(
+            [pull(kernel.k1, X, Z, G * second, first), pull(kernel.k2, X, Z, G * first, second)]
+        )
 
+    def pull_diagonal(self, kernel: Kernel, X: Inputs, g: Array) -> Array:
+        first = pull_diagonal(kernel.k1, X, g * diagonal(kernel.k2, X))
+        second = pull_diagonal(kernel.k2, X, g * diagonal(kernel.k1, X))
+        return np.concatenate([first, second])
 
-@pull.register(ConstantKernel)
-def _(kernel: Kernel, X: Inputs, Z: Inputs, G: Array, K: Array | None, scale: float) -> Array:
-    return _gradient(kernel, "constant_value", scale * kernel.constant_value * G.sum(dtype=float))
+    def pull_inputs(self, kernel: Kernel, X: Array, Z: Array, G: Array) -> Array:
+        for constant, other in ((kernel.k1, kernel.k2), (kernel.k2, kernel.k1)):
+            if _is_constant(constant):
+                return float(constant.constant_value) * pull_inputs(other, X, Z, G)
+        first = pull_inputs(kernel.k1, X, Z, G * evaluate(kernel.k2, X, Z))
+        return first + pull_inputs(kernel.k2, X, Z, G * evaluate(kernel.k1, X, Z))
 
-
-@pull_diagonal.register(ConstantKernel)
-def _(kernel: Kernel, X: Inputs, g: Array) -> Array:
-    return _gradient(kernel, "constant_value", kernel.constant_value * g.sum(dtype=float))
-
-
-def _gradient(kernel: Kernel, name: str, value: float) -> Array:
-    return np.array([value] if is_free(kernel, name) else [], dtype=float)
-
-
-# ------------------------------------------------------------------------------ noise
-
-
-@fill.register(WhiteKernel)
-def _(kernel: Kernel, X: Inputs, Z: Inputs, out: Array) -> None:
-    out[...] = 0.0
-
-
-@diagonal.register(WhiteKernel)
-def _(kernel: Kernel, X: Inputs) -> Array:
-    return np.full(len(X), kernel.noise_level, dtype=_dtype(X))
-
-
-@pull.register(WhiteKernel)
-def _(kernel: Kernel, X: Inputs, Z: Inputs, G: Array, K: Array | None, scale: float) -> Array:
-    return _gradient(kernel, "noise_level", 0.0)
-
-
-@pull_diagonal.register(WhiteKernel)
-def _(kernel: Kernel, X: Inputs, g: Array) -> Array:
-    return _gradient(kernel, "noise_level", kernel.noise_level * g.sum(dtype=float))
-
-
-@pull_inputs.register(ConstantKernel, WhiteKernel)
-def _(kernel: Kernel, X: Array, Z: Array, G: Array) -> Array:
-    return np.zeros(X.shape)
-
-
-# -------------------------------------------------------------------------------- sum
-
-
-@fill.register(Sum)
-def _(kernel: Kernel, X: Inputs, Z: Inputs, out: Array) -> None:
-    first, second = kernel.k1, kernel.k2
-    if _is_constant(first) or _is_noise(first):
-        first, second = second, first
-    fill(first, X, Z, out)
-    if _is_constant(second):
-        out += out.dtype.type(second.constant_value)
-    elif not _is_noise(second):
-        out += evaluate(second, X, Z, out.dtype)
-
-
-@diagonal.register(Sum)
-def _(kernel: Kernel, X: Inputs) -> Array:
-    return diagonal(kernel.k1, X) + diagonal(kernel.k2, X)
-
-
-@pull.register(Sum)
-def _(kernel: Kernel, X: Inputs, Z: Inputs, G: Array, K: Array | None, scale: float) -> Array:
-    # Beside noise, the matrix of the sum is that of the other summand.
-    first = pull(kernel.k1, X, Z, G, K if _is_noise(kernel.k2) else None, scale)
-    second = pull(kernel.k2, X, Z, G, K if _is_noise(kernel.k1) else None, scale)
-    return np.concatenate([first, second])
-
-
-@pull_diagonal.register(Sum)
-def _(kernel: Kernel, X: Inputs, g: Array) -> Array:
-    return np.concatenate([pull_diagonal(kernel.k1, X, g), pull_diagonal(kernel.k2, X, g)])
-
-
-@pull_inputs.register(Sum)
-def _(kernel: Kernel, X: Array, Z: Array, G: Array) -> Array:
-    return pull_inputs(kernel.k1, X, Z, G) + pull_inputs(kernel.k2, X, Z, G)
-
-
-# ---------------------------------------------------------------------------- product
-
-
-@fill.register(Product)
-def _(kernel: Kernel, X: Inputs, Z: Inputs, out: Array) -> None:
-    first, second = kernel.k1, kernel.k2
-    if _is_constant(first):
-        first, second = second, first
-    if _is_noise(kernel):
-        out[...] = 0.0
-        return
-    fill(first, X, Z, out)
-    if _is_constant(second):
-        out *= out.dtype.type(second.constant_value)
-    else:
-        out *= evaluate(second, X, Z, out.dtype)
-
-
-@diagonal.register(Product)
-def _(kernel: Kernel, X: Inputs) -> Array:
-    return diagonal(kernel.k1, X) * diagonal(kernel.k2, X)
-
-
-@pull.register(Product)
-def _(kernel: Kernel, X: Inputs, Z: Inputs, G: Array, K: Array | None, scale: float) -> Array:
-    if _is_constant(kernel.k1):
-        return np.concatenate(_pull_multiple(kernel.k1, kernel.k2, X, Z, G, K, scale))
-    if _is_constant(kernel.k2):
-        return np.concatenate(_pull_multiple(kernel.k2, kernel.k1, X, Z, G, K, scale)[::-1])
-    if _is_noise(kernel):
-        return np.zeros(kernel.n_dims)
-    first, second = evaluate(kernel.k1, X, Z), evaluate(kernel.k2, X, Z)
-    return scale * np.concatenate(
-        [pull(kernel.k1, X, Z, G * second, first, 1.0), pull(kernel.k2, X, Z, G * first, second, 1.0)]
-    )
+    def express(self, kernel: Kernel, X: Expression, n_columns: int, P: Array | None) -> Expression:
+        return express(kernel.k1, X, n_columns, P) * express(kernel.k2, X, n_columns, P)
 
 
 def _pull_multiple(
@@ -200,57 +181,42 @@ def _pull_multiple(
     return by_constant, pull(other, X, Z, G, K, scale)
 
 
-@pull_diagonal.register(Product)
-def _(kernel: Kernel, X: Inputs, g: Array) -> Array:
-    first = pull_diagonal(kernel.k1, X, g * diagonal(kernel.k2, X))
-    second = pull_diagonal(kernel.k2, X, g * diagonal(kernel.k1, X))
-    return np.concatenate([first, second])
+class _Power(Formulas):
+    def fill(self, kernel: Kernel, X: Inputs, Z: Inputs, out: Array) -> None:
+        fill(kernel.kernel, X, Z, out)
+        np.power(out, kernel.exponent, out=out)
 
+    def diagonal(self, kernel: Kernel, X: Inputs) -> Array:
+        return np.asarray(diagonal(kernel.kernel, X) ** kernel.exponent)
 
-@pull_inputs.register(Product)
-def _(kernel: Kernel, X: Array, Z: Array, G: Array) -> Array:
-    for constant, other in ((kernel.k1, kernel.k2), (kernel.k2, kernel.k1)):
-        if _is_constant(constant):
-            return float(constant.constant_value) * pull_inputs(other, X, Z, G)
-    first = pull_inputs(kernel.k1, X, Z, G * evaluate(kernel.k2, X, Z))
-    return first + pull_inputs(kernel.k2, X, Z, G * evaluate(kernel.k1, X, Z))
+    def pull(self, kernel: Kernel, X: Inputs, Z: Inputs, G: Array, K: Array | None, scale: float) -> Array:
+        base = evaluate(kernel.kernel, X, Z)
+        return scale * pull(kernel.kernel, X, Z, G * _power_slope(base, kernel.exponent), base)
 
+    def pull_diagonal(self, kernel: Kernel, X: Inputs, g: Array) -> Array:
+        base = diagonal(kernel.kernel, X)
+        return pull_diagonal(kernel.kernel, X, g * _power_slope(base, kernel.exponent))
 
-# ------------------------------------------------------------------------------ power
+    def pull_inputs(self, kernel: Kernel, X: Array, Z: Array, G: Array) -> Array:
+        slope = _power_slope(evaluate(kernel.kernel, X, Z), kernel.exponent)
+        return pull_inputs(kernel.kernel, X, Z, G * slope)
+
+    def express(self, kernel: Kernel, X: Expression, n_columns: int, P: Array | None) -> Expression:
+        return express(kernel.kernel, X, n_columns, P) ** float(kernel.exponent)
 
 
 def _power_slope(K: Array, exponent: float) -> Array:
-    """Return d K^p / dK, with 0 for the pole at K = 0: there K has underflowed and dK with it."""
+    """Return d K^p / dK, with 0 for the pole at K = 0: there K has underflowed, and dK as well."""
     slope = np.zeros_like(K)
     np.power(K, exponent - 1, out=slope, where=(K != 0) | (exponent >= 1))
     slope *= exponent
     return slope
 
 
-@fill.register(Exponentiation)
-def _(kernel: Kernel, X: Inputs, Z: Inputs, out: Array) -> None:
-    fill(kernel.kernel, X, Z, out)
-    np.power(out, kernel.exponent, out=out)
-
-
-@diagonal.register(Exponentiation)
-def _(kernel: Kernel, X: Inputs) -> Array:
-    return np.asarray(diagonal(kernel.kernel, X) ** kernel.exponent)
-
-
-@pull.register(Exponentiation)
-def _(kernel: Kernel, X: Inputs, Z: Inputs, G: Array, K: Array | None, scale: float) -> Array:
-    base = evaluate(kernel.kernel, X, Z)
-    return scale * pull(kernel.kernel, X, Z, G * _power_slope(base, kernel.exponent), base, 1.0)
-
-
-@pull_diagonal.register(Exponentiation)
-def _(kernel: Kernel, X: Inputs, g: Array) -> Array:
-    base = diagonal(kernel.kernel, X)
-    return pull_diagonal(kernel.kernel, X, g * _power_slope(base, kernel.exponent))
-
-
-@pull_inputs.register(Exponentiation)
-def _(kernel: Kernel, X: Array, Z: Array, G: Array) -> Array:
-    slope = _power_slope(evaluate(kernel.kernel, X, Z), kernel.exponent)
-    return pull_inputs(kernel.kernel, X, Z, G * slope)
+register(ConstantKernel, _Number("constant_value", everywhere=True), {"constant_value": is_not_negative})
+register(WhiteKernel, _Number("noise_level", everywhere=False), {"noise_level": is_not_negative})
+register(Sum, _Sum(), {"k1": is_kernel, "k2": is_kernel})
+register(Product, _Product(), {"k1": is_kernel, "k2": is_kernel})
+register(Exponentiation, _Power(), {"kernel": is_kernel, "exponent": is_exponent})
+# A list of kernels has no single matrix. gpclass.kernels has a class of the same name.
+register(theirs.CompoundKernel, Formulas(), {"kernels": are_kernels}, file_name="sklearn.CompoundKernel")

@@ -1,8 +1,8 @@
 """Scaled squared distances between rows, and sums weighted by them.
 
-|a - b|² = |a|² + |b|² - 2 a·b is one matrix product of rows that carry their squared norm and a
-one with them. Its rounding error is about eps · |a|², so it serves while the centred, scaled rows
-are short; for long rows (tiny length scales) differences are taken first, which is exact.
+|a - b|² = |a|² + |b|² - 2 a·b is one matrix product if the rows are extended by their squared norm and by a
+one. Its rounding error is about eps · |a|², so it is used while the centred, scaled rows are short; for long
+rows (tiny length scales) the differences are computed first, which is exact.
 """
 
 from __future__ import annotations
@@ -16,12 +16,13 @@ from sklearn.gaussian_process.kernels import Kernel
 from gpclass.core.linalg import matmul, matmul_transposed
 from gpclass.core.protocols import Array
 
-LONGEST = {4: 512.0, 8: 1024.0}  # squared norm up to which products serve, by bytes of a number
+LONGEST = {4: 512.0, 8: 1024.0}  # squared norm up to which products are used, by bytes per number
+LONGEST_EXPRESSED = 1e4  # the same in expressions, where differences of each column are expensive
 CENTRE_ROWS = 64
 
 
 def by_column(kernel: Kernel, name: str, n_columns: int) -> Array:
-    """Return a hyperparameter as a 0-d array, or as a 1-d array with one number a column."""
+    """Return a hyperparameter as a 0-d array, or as a 1-d array with one number per column."""
     value = np.squeeze(np.asarray(getattr(kernel, name), dtype=float))
     if value.ndim and value.shape != (n_columns,):
         raise ValueError(
@@ -32,9 +33,9 @@ def by_column(kernel: Kernel, name: str, n_columns: int) -> Array:
 
 
 def centred(X: Array, Z: Array, scale: Array, dtype: Any = float) -> tuple[Array, Array]:
-    """Return rows of X and Z less a common centre, over ``scale``.
+    """Return rows of X and Z minus a common centre, divided by ``scale``.
 
-    Distances do not depend on the centre, their rounding does; a few rows find one good enough.
+    Distances do not depend on the centre, but their rounding does; the mean of a few rows is good enough.
     """
     centre = Z[:: max(1, len(Z) // CENTRE_ROWS)].mean(axis=0, dtype=float)
     A = np.subtract(X, centre, dtype=float)
@@ -85,6 +86,17 @@ def _exact_squared_distances(A: Array, B: Array, factor: float, out: Array) -> N
         out *= factor
     else:
         np.multiply(cdist(A, B, "sqeuclidean"), factor, out=out)
+
+
+def express_squares(X: Any, P: Array, scales: Array, *, exact: bool) -> Any:
+    """Return the squared distances of scaled rows as an expression in X, for a given array P."""
+    centre = P.mean(axis=0)
+    A, B = (X - centre) * (1.0 / scales), (P - centre) / scales
+    norms = squared_norms(B)
+    if not (exact or P.shape[1] <= 2 or norms.max() > LONGEST_EXPRESSED):
+        return np.maximum((A * A).sum() + norms[None] - A @ (2.0 * B.T), 0.0)
+    differences = [A[[d]] - B[None, :, d] for d in range(P.shape[1])]
+    return sum((each * each for each in differences[1:]), start=differences[0] * differences[0])
 
 
 def weighted_squares(W: Array, A: Array, B: Array, *, exact: bool) -> Array:

@@ -1,7 +1,7 @@
 """The five functions of a kernel: its matrix, its diagonal, and their pullbacks.
 
-They check the input, cut the work into row tiles that fit a processor's cache and fix the
-diagonal of symmetric matrices; the formulas are chosen by the kernel's class.
+They check the input, cut the work into row tiles that fit into the processor's cache, and set the diagonal of
+symmetric matrices. The formulas are chosen by the class of the kernel.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 
 from gpclass.core.protocols import Array, Inputs
-from gpclass.kernels import dispatch, fallback
+from gpclass.kernels import formulas
 
 TILE_NUMBERS = 2**18  # of one row tile: 2 MB in double precision
 LEAST_ROWS = 16
@@ -52,7 +52,7 @@ def matrix(kernel: Kernel, X: Inputs, Z: Inputs | None = None, *, out: Array | N
             _fill_symmetric(kernel, X, out)
         else:
             for rows in _tiles(*out.shape):
-                dispatch.fill(kernel, X[rows], Z, out[rows])
+                formulas.fill(kernel, X[rows], Z, out[rows])
     return out
 
 
@@ -66,7 +66,7 @@ def diag(kernel: Kernel, X: Inputs) -> Array:
     array([ 6., 10.])
     """
     with np.errstate(under="ignore"):
-        return dispatch.diagonal(kernel, _inputs(kernel, X, "X"))
+        return formulas.diagonal(kernel, _inputs(kernel, X, "X"))
 
 
 def pullback(kernel: Kernel, X: Inputs, Z: Inputs | None, G: Array, *, K: Array | None = None) -> Array:
@@ -81,8 +81,8 @@ def pullback(kernel: Kernel, X: Inputs, Z: Inputs | None, G: Array, *, K: Array 
     G : array of shape (n, m)
         The adjoint of the matrix; it need not be symmetric.
     K : array of shape (n, m), optional
-        ``matrix(kernel, X, Z)`` if at hand, to save its exponentials. Read only; entries where
-        G is zero do not matter.
+        ``matrix(kernel, X, Z)`` if it is known, which saves its exponentials. It is only read; entries
+        where G is zero do not matter.
 
     Returns
     -------
@@ -103,7 +103,7 @@ def pullback(kernel: Kernel, X: Inputs, Z: Inputs | None, G: Array, *, K: Array 
         Z = _inputs(kernel, Z, "Z")
         G = _adjoint(G, (len(X), len(Z)))
         tiles = _tiles(*G.shape)
-        parts = [dispatch.pull(kernel, X[i], Z, G[i], None if K is None else K[i], 1.0) for i in tiles]
+        parts = [formulas.pull(kernel, X[i], Z, G[i], None if K is None else K[i]) for i in tiles]
     return np.sum(parts, axis=0) if parts else np.zeros(kernel.n_dims)
 
 
@@ -119,11 +119,11 @@ def pullback_diag(kernel: Kernel, X: Inputs, g: Array) -> Array:
     """
     X = _inputs(kernel, X, "X")
     with np.errstate(under="ignore"):
-        return dispatch.pull_diagonal(kernel, X, _adjoint(g, (len(X),)))
+        return formulas.pull_diagonal(kernel, X, _adjoint(g, (len(X),)))
 
 
 def pullback_inputs(kernel: Kernel, X: Array, Z: Array, G: Array) -> Array:
-    """Return the (n, d) array with rows Σ_j G_ij ∂k(x_i, z_j) / ∂x_i; ``Z`` is held.
+    """Return the (n, d) array with rows Σ_j G_ij ∂k(x_i, z_j) / ∂x_i; ``Z`` is fixed.
 
     Examples
     --------
@@ -135,7 +135,7 @@ def pullback_inputs(kernel: Kernel, X: Array, Z: Array, G: Array) -> Array:
     X, Z = _inputs(kernel, X, "X"), _inputs(kernel, Z, "Z")
     G = _adjoint(G, (len(X), len(Z)))
     with np.errstate(under="ignore"):
-        parts = [dispatch.pull_inputs(kernel, X[i], Z, G[i]) for i in _tiles(*G.shape)]
+        parts = [formulas.pull_inputs(kernel, X[i], Z, G[i]) for i in _tiles(*G.shape)]
     return np.concatenate(parts) if parts else np.zeros(X.shape)
 
 
@@ -143,28 +143,28 @@ def pullback_inputs(kernel: Kernel, X: Array, Z: Array, G: Array) -> Array:
 
 
 def _fill_symmetric(kernel: Kernel, X: Inputs, out: Array) -> None:
-    """Fill row tiles left of the diagonal and mirror them; leave that to a kernel we do not know."""
-    unknown = dispatch.fill.is_default(kernel)
-    if unknown:
-        fallback.fill(kernel, X, None, out)
-    for rows in () if unknown else _tiles(*out.shape):
+    """Fill row tiles left of the diagonal and mirror them; an unknown kernel does all of it itself."""
+    known = formulas.is_known(kernel)
+    if not known:
+        formulas.assign(kernel, kernel(X), out)
+    for rows in _tiles(*out.shape) if known else ():
         tile = out[rows, : rows.stop]
-        dispatch.fill(kernel, X[rows], X[: rows.stop], tile)
+        formulas.fill(kernel, X[rows], X[: rows.stop], tile)
         out[: rows.start, rows] = tile[:, : rows.start].T
         square = tile[:, rows.start :]
         np.copyto(square, square.T.copy(), where=~np.tri(len(square), dtype=bool))
-    np.einsum("ii->i", out)[...] = dispatch.diagonal(kernel, X)
+    np.einsum("ii->i", out)[...] = formulas.diagonal(kernel, X)
 
 
 def _pull_symmetric(kernel: Kernel, X: Inputs, G: Array, K: Array | None) -> Array:
     """Fold G onto its lower triangle: the matrix is symmetric though G need not be."""
-    total = dispatch.pull_diagonal(kernel, X, np.diagonal(G))
+    total = formulas.pull_diagonal(kernel, X, np.diagonal(G))
     for rows in _tiles(*G.shape):
         tile = G[rows, : rows.stop] + G[: rows.stop, rows].T
         square = tile[:, rows.start :]
         square *= np.tri(len(square), k=-1)
         known = None if K is None else K[rows, : rows.stop]
-        total = total + dispatch.pull(kernel, X[rows], X[: rows.stop], tile, known, 1.0)
+        total = total + formulas.pull(kernel, X[rows], X[: rows.stop], tile, known)
     return total
 
 

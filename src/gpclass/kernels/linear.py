@@ -2,122 +2,118 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from scipy.spatial.distance import cdist
 from sklearn.gaussian_process.kernels import DotProduct, Kernel, PairwiseKernel
 from sklearn.metrics.pairwise import additive_chi2_kernel
 
-from gpclass.core.protocols import Array
-from gpclass.kernels import fallback
-from gpclass.kernels.dispatch import diagonal, fill, is_free, pull, pull_diagonal, pull_inputs
-from gpclass.kernels.distances import squared_norms
-
-# ------------------------------------------------------------------------ dot product
-
-
-@fill.register(DotProduct)
-def _(kernel: Kernel, X: Array, Z: Array, out: Array) -> None:
-    np.matmul(X.astype(out.dtype, copy=False), Z.astype(out.dtype, copy=False).T, out=out)
-    out += out.dtype.type(kernel.sigma_0**2)
-
-
-@diagonal.register(DotProduct)
-def _(kernel: Kernel, X: Array) -> Array:
-    return squared_norms(X) + X.dtype.type(kernel.sigma_0**2)
+from gpclass.core.protocols import Array, Inputs
+from gpclass.kernels.formulas import (
+    Expression,
+    Formulas,
+    is_free,
+    pull_by_differences,
+    pull_diagonal_by_differences,
+    register,
+)
+from gpclass.kernels.parameters import is_metric, is_metric_options, is_not_negative
+from gpclass.kernels.profiles import InnerProduct, Profile
 
 
-@pull.register(DotProduct)
-def _(kernel: Kernel, X: Array, Z: Array, G: Array, K: Array | None, scale: float) -> Array:
-    return _bias_gradient(kernel, scale * G.sum(dtype=float))
+def _biased(kernel: Kernel) -> Profile:
+    variance = float(kernel.sigma_0) ** 2
 
+    def value(S: Expression) -> Expression:
+        S += variance
+        return S
 
-@pull_diagonal.register(DotProduct)
-def _(kernel: Kernel, X: Array, g: Array) -> Array:
-    return _bias_gradient(kernel, g.sum(dtype=float))
-
-
-def _bias_gradient(kernel: Kernel, total: float) -> Array:
-    return np.array([2.0 * kernel.sigma_0**2 * total] if is_free(kernel, "sigma_0") else [], dtype=float)
-
-
-@pull_inputs.register(DotProduct)
-def _(kernel: Kernel, X: Array, Z: Array, G: Array) -> Array:
-    return np.asarray(np.matmul(G, Z, dtype=float))
+    return Profile(value, 1.0, others={"sigma_0": 2.0 * variance})
 
 
 # ------------------------------------------------------------------- pairwise metrics
 
-_WITHOUT_GAMMA = {"linear", "cosine", "additive_chi2"}
-_OF_A_DISTANCE = {"rbf", "laplacian", "chi2"}  # exp(-gamma · distance)
-_OF_A_PRODUCT = {"poly", "polynomial", "sigmoid"}
-
 
 def _options(kernel: Kernel) -> tuple[float, float]:
     """Return degree and coef0, with the defaults of scikit-learn."""
-    options: dict[str, Any] = kernel.pairwise_kernels_kwargs or {}
+    options = kernel.pairwise_kernels_kwargs or {}
     return options.get("degree", 3), options.get("coef0", 1)
 
 
-def _distances(metric: str, X: Array, Z: Array) -> Array:
-    if metric == "chi2":
-        return np.asarray(-additive_chi2_kernel(X, Z))
-    return np.asarray(cdist(X, Z, "sqeuclidean" if metric == "rbf" else "cityblock"))
+def _identity(kernel: Kernel) -> Profile:
+    return Profile(lambda S: S, 1.0, others={"gamma": 0.0})
 
 
-def _of_product(kernel: Kernel, product: Array) -> tuple[Array, Array]:
-    """Return k and ∂k/∂log gamma as functions of gamma x·z."""
+def _polynomial(kernel: Kernel) -> Profile:
     degree, coef0 = _options(kernel)
-    if kernel.metric == "sigmoid":
-        K = np.tanh(product + coef0)
-        return K, product * (1.0 - K * K)
-    return (product + coef0) ** degree, degree * product * (product + coef0) ** (degree - 1)
+    return Profile(
+        lambda S: (S + coef0) ** degree,
+        lambda S: degree * (S + coef0) ** (degree - 1),
+        factor=float(kernel.gamma),
+    )
 
 
-def _metric(kernel: Kernel) -> str:
-    return kernel.metric if isinstance(kernel.metric, str) else ""
+def _sigmoid(kernel: Kernel) -> Profile:
+    _, coef0 = _options(kernel)
+    return Profile(
+        lambda S: np.tanh(S + coef0), lambda S: 1.0 - np.tanh(S + coef0) ** 2, factor=float(kernel.gamma)
+    )
 
 
-fill.register(PairwiseKernel)(fallback.fill)
+class _ByItself(Formulas):
+    """Another metric, which may be a function: scikit-learn's matrix and central differences."""
+
+    def pull(self, kernel: Kernel, X: Inputs, Z: Inputs, G: Array, K: Array | None, scale: float) -> Array:
+        if kernel.metric in ("cosine", "additive_chi2"):  # gamma has no effect
+            return np.zeros(kernel.n_dims)
+        return scale * pull_by_differences(kernel, X, Z, G)
+
+    def pull_diagonal(self, kernel: Kernel, X: Inputs, g: Array) -> Array:
+        if kernel.metric in ("cosine", "additive_chi2"):
+            return np.zeros(kernel.n_dims)
+        return pull_diagonal_by_differences(kernel, X, g)
 
 
-@diagonal.register(PairwiseKernel)
-def _(kernel: Kernel, X: Array) -> Array:
-    metric = _metric(kernel)
-    if metric in _OF_A_DISTANCE:
+class _OfDistance(Formulas):
+    """exp(-gamma · distance)."""
+
+    def diagonal(self, kernel: Kernel, X: Inputs) -> Array:
         return np.ones(len(X), dtype=X.dtype)
-    if metric == "linear":
-        return squared_norms(X)
-    if metric in _OF_A_PRODUCT:
-        return _of_product(kernel, kernel.gamma * squared_norms(X))[0].astype(X.dtype, copy=False)
-    return np.asarray(kernel.diag(X), dtype=X.dtype)
 
-
-@pull.register(PairwiseKernel)
-def _(kernel: Kernel, X: Array, Z: Array, G: Array, K: Array | None, scale: float) -> Array:
-    if not is_free(kernel, "gamma"):
-        return np.empty(0)
-    metric = _metric(kernel)
-    if metric in _WITHOUT_GAMMA:
-        return np.zeros(1)
-    if metric in _OF_A_DISTANCE:
-        exponent = -kernel.gamma * _distances(metric, X, Z)
+    def pull(self, kernel: Kernel, X: Inputs, Z: Inputs, G: Array, K: Array | None, scale: float) -> Array:
+        if not is_free(kernel, "gamma"):
+            return np.empty(0)
+        if kernel.metric == "chi2":
+            exponent = kernel.gamma * additive_chi2_kernel(X, Z)
+        else:
+            metric = "sqeuclidean" if kernel.metric == "rbf" else "cityblock"
+            exponent = -kernel.gamma * cdist(X, Z, metric)
         return np.array([scale * np.sum(G * np.exp(exponent) * exponent)])
-    if metric in _OF_A_PRODUCT:
-        product = np.asarray(X, dtype=float) @ np.asarray(Z, dtype=float).T
-        return np.array([scale * np.sum(G * _of_product(kernel, kernel.gamma * product)[1])])
-    return scale * fallback.pull_by_differences(kernel, X, Z, G)
+
+    def pull_diagonal(self, kernel: Kernel, X: Inputs, g: Array) -> Array:
+        return np.zeros(kernel.n_dims)
 
 
-@pull_diagonal.register(PairwiseKernel)
-def _(kernel: Kernel, X: Array, g: Array) -> Array:
-    if not is_free(kernel, "gamma"):
-        return np.empty(0)
-    metric = _metric(kernel)
-    if metric in _WITHOUT_GAMMA | _OF_A_DISTANCE:
-        return np.zeros(1)
-    if metric in _OF_A_PRODUCT:
-        product = kernel.gamma * squared_norms(np.asarray(X, dtype=float))
-        return np.array([g @ _of_product(kernel, product)[1]])
-    return fallback.pull_diagonal_by_differences(kernel, X, g)
+_POLYNOMIAL, _OF_DISTANCE, _BY_ITSELF = InnerProduct(_polynomial, scale="gamma"), _OfDistance(), _ByItself()
+_METRICS: dict[str, Formulas] = {
+    "linear": InnerProduct(_identity),
+    "poly": _POLYNOMIAL,
+    "polynomial": _POLYNOMIAL,
+    "sigmoid": InnerProduct(_sigmoid, scale="gamma"),
+    "rbf": _OF_DISTANCE,
+    "laplacian": _OF_DISTANCE,
+    "chi2": _OF_DISTANCE,
+}
+
+
+class _Pairwise(Formulas):
+    def chosen(self, kernel: Kernel) -> Formulas:
+        metric = kernel.metric
+        return _METRICS.get(metric, _BY_ITSELF) if isinstance(metric, str) else _BY_ITSELF
+
+
+register(DotProduct, InnerProduct(_biased), {"sigma_0": is_not_negative})
+register(
+    PairwiseKernel,
+    _Pairwise(),
+    {"gamma": is_not_negative, "metric": is_metric, "pairwise_kernels_kwargs": is_metric_options},
+)

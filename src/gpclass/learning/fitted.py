@@ -31,7 +31,8 @@ class FittedModel:
     """Latent functions fitted to data, with everything that is known about the fit.
 
     What a fit did not produce is None: sites and leave-one-out probabilities with sampling, chains and draws with an
-    approximation, the inducing report and ``objective`` with all rows kept. ``kernel`` is a copy that a user may change without harm.
+    approximation, the inducing report and ``objective`` with all rows kept. ``kernel`` is a copy that a user may change
+    without harm.
     """
 
     likelihood: Likelihood
@@ -213,6 +214,8 @@ class FittedModel:
         if self.chains is not None:
             if self.chains.interrupted:
                 yield f"Sampling was interrupted: the {self.chains.n_draws} draws so far of each chain are kept."
+            if self.chains.note:
+                yield self.chains.note
             if sentence := self.chains.complaint():
                 yield sentence
 

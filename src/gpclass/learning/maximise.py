@@ -71,7 +71,8 @@ class Stage:
     """One problem on the way from few rows to all rows.
 
     ``objective`` makes it, given the theta reached so far, or None to skip the stage. ``inverse_scale`` multiplies
-    the inverse Hessian found here before the next stage uses it, and ``recorded`` says whether its evaluations belong to the history.
+    the inverse Hessian found here before the next stage uses it, and ``recorded`` says whether its evaluations belong
+    to the history.
     """
 
     name: str

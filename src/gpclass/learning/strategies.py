@@ -76,23 +76,23 @@ RULES = (
         {"method": ("vi(ep)",), "likelihood": SEVERAL},
     ),
     Rule(
-        "hyperparameters='sample' goes with inference='mcmc' or an approximation, not with rejection",
+        "Sampled hyperparameters go with inference='mcmc' or an approximation, not with rejection",
         {"method": ("rejection",), "hyperparameters": ("sample",)},
     ),
     Rule(
-        "hyperparameters='sample' is for two classes at a time: use multi_class='one_vs_rest'",
+        "Hyperparameters are sampled for two classes at a time: use multi_class='one_vs_rest'",
         {"hyperparameters": ("sample",), "likelihood": SEVERAL},
     ),
     Rule(
-        "sampling needs one kernel for all classes, not a CompoundKernel",
+        "Sampling needs one kernel for all classes, not a CompoundKernel",
         {"method": SAMPLING, "kernel": ("per class",)},
     ),
     Rule(
-        "sampling f needs all rows in memory: use an approximation, or inducing=None",
+        "Sampling f needs all rows in memory: use an approximation, or inducing=None",
         {"method": SAMPLING, "rows": ("inducing", "passes")},
     ),
     Rule(
-        "sampling the hyperparameters needs all rows in memory: use hyperparameters='learn', or inducing=None",
+        "Sampling the hyperparameters needs all rows in memory: use hyperparameters='learn', or inducing=None",
         {"hyperparameters": ("sample",), "rows": ("inducing", "passes")},
     ),
     Rule(
@@ -100,33 +100,33 @@ RULES = (
         {"method": ("vi(ep)",), "rows": ("inducing", "passes")},
     ),
     Rule(
-        "passes over rows that are not in memory need inference='vi'",
+        "Passes over rows that are not in memory need inference='vi'",
         {"method": ("laplace", "ep", "custom"), "rows": ("passes",)},
     ),
     Rule(
-        "inducing inputs for three classes or more in one model need inference='vi': use that, or "
+        "Inducing inputs for three classes or more in one model need inference='vi': use that, or "
         "multi_class='one_vs_rest'",
         {"method": ("laplace", "ep", "custom"), "rows": ("inducing",), "likelihood": SEVERAL},
     ),
     Rule(
-        "the multinomial probit has no form with inducing inputs: use likelihood='softmax' (or 'logit'), or "
+        "The multinomial probit has no form with inducing inputs: use likelihood='softmax' (or 'logit'), or "
         "multi_class='one_vs_rest'",
         {"likelihood": ("multiprobit",), "rows": ("inducing", "passes")},
     ),
     Rule(
-        "inducing inputs need one kernel for all classes: give one kernel, or use inducing=None",
+        "Inducing inputs need one kernel for all classes: give one kernel, or use inducing=None",
         {"kernel": ("per class",), "rows": ("inducing", "passes")},
     ),
     Rule(
-        "inducing inputs need rows of numbers: use inducing=None for structured inputs",
+        "Inducing inputs need rows of numbers: use inducing=None for structured inputs",
         {"inputs": ("structured",), "rows": ("inducing", "passes")},
     ),
     Rule(
-        "rows that are not in memory are fitted in one model: use multi_class='joint'",
+        "Rows that are not in memory are fitted in one model: use multi_class='joint'",
         {"combine": ("one_vs_rest", "one_vs_one"), "rows": ("passes",)},
     ),
     Rule(
-        "a likelihood with a latent function for each class goes with multi_class='joint'",
+        "A likelihood with a latent function for each class goes with multi_class='joint'",
         {"combine": ("one_vs_rest", "one_vs_one"), "likelihood": SEVERAL},
     ),
 )
@@ -181,7 +181,7 @@ def fit(task: Task) -> Model:
     """Fit a model with the strategy of the case."""
     why = refusal(task.case)
     if why is not None:
-        raise ValueError(f"{why[0].upper()}{why[1:]}.")
+        raise ValueError(f"{why}.")
     if task.case.combine != "joint":
         one = partial(_fit_one, strategy=task.case.strategy, settings=task.settings)
         combine: Callable[..., Model] = COMBINE[task.case.combine]

@@ -8,15 +8,14 @@ from typing import Self
 import numpy as np
 from scipy.optimize import brentq
 
-from gpclass.core.protocols import Array, Expected, Tilted
+from gpclass.core.protocols import Array, CoupledSites, Expected, Sites, Tilted
 from gpclass.core.registry import Part
 from gpclass.likelihoods import generic
 from gpclass.likelihoods.power import check_power
 from gpclass.likelihoods.quadrature import flatten, quiet
-from gpclass.likelihoods.sites import CoupledClasses, ElementwiseSites
 
 
-class _Parameters:
+class Parameters:
     """Free parameters of a likelihood, learned with those of the kernel: none unless a class overrides."""
 
     __slots__ = ()
@@ -38,7 +37,27 @@ class _Parameters:
         return self
 
 
-class BinaryLikelihood(_Parameters, ElementwiseSites, Part):
+class ElementwiseSites:
+    """How derivatives become Gaussian sites with one latent value: tau = -l'', zero where l is not concave."""
+
+    __slots__ = ()
+    exact_ascent = True
+
+    def local_sites(self, mean: Array, slope: Array, curvature: Array) -> Sites:
+        """Return the sites that have this slope and curvature at the mean."""
+        tau = np.maximum(-curvature, 0.0)
+        return Sites(nu=slope + tau * mean, tau=tau)
+
+    def negative_curvature(self, curvature: Array) -> Array | None:
+        """Return the positive part of l''; None if it is nowhere positive."""
+        return np.maximum(curvature, 0.0) if (curvature > 0.0).any() else None
+
+    def ascent_sites(self, y: Array, residual: Array, slope: Array, curvature: Array) -> Sites:
+        """Return the sites of a Newton step of E[l] in the means."""
+        return Sites(nu=residual, tau=np.maximum(-curvature, 0.0))
+
+
+class BinaryLikelihood(Parameters, ElementwiseSites, Part):
     """p(y|f) for labels y = -1 / +1 and one latent value per data point.
 
     A subclass needs only `log_prob`; it registers itself under its name. The link p(y=+1|f) need not be
@@ -138,8 +157,8 @@ class BinaryLikelihood(_Parameters, ElementwiseSites, Part):
         with quiet():
             parts = []
             for t, sign in ((low, -1.0), (high, 1.0)):
-                mass = sign * np.exp(t.log_mass)
-                parts.append((mass * t.slope, mass * (t.slope * t.slope - t.curvature)))
+                mass, slope = sign * np.exp(t.log_mass), np.clip(t.slope, -1e120, 1e120)
+                parts.append((mass * slope, mass * (slope * slope - t.curvature)))
             (a, b), (c, d) = parts
         return np.where(up, c, a), np.where(up, d, b)
 
@@ -161,7 +180,7 @@ class BinaryLikelihood(_Parameters, ElementwiseSites, Part):
         centre = self.median
         with quiet():
             ratio = np.sqrt(1.0 + np.asarray(var) / self.probit_scale**2)
-        return self.log_classes(centre + (np.asarray(mean) - centre) / ratio)
+            return self.log_classes(centre + (np.asarray(mean) - centre) / ratio)
 
 
 @lru_cache(maxsize=32)
@@ -174,15 +193,17 @@ def _median_and_scale(likelihood: BinaryLikelihood) -> tuple[float, float]:
     return median, float(1.0 / (np.sqrt(2.0 * np.pi) * max(float(np.exp(value) * slope), 1e-10)))
 
 
-class ClassLikelihood(_Parameters, CoupledClasses, Part):
+class ClassLikelihood(Parameters, Part):
     """p(y|f) for three classes or more (or two), one latent value per class.
 
-    Labels are rows Y of non-negative weights, one per class: one-hot rows for known labels, other rows for
-    soft labels. A row counts as Σ_c Y_c log p(c|f).
+    Labels are rows y of non-negative weights, one per class: one-hot rows for known labels, other rows for
+    soft labels. A row counts as Σ_c y_c log p(c|f). The sites of its Hessian are coupled over the classes.
     """
 
     __slots__ = ()
     kind = "likelihood"
+    symmetric = False
+    exact_ascent = False
 
     def log_classes(self, f: Array) -> Array:
         """Return log p(class|f), shape (..., n, C)."""
@@ -197,9 +218,13 @@ class ClassLikelihood(_Parameters, CoupledClasses, Part):
         """Return the scale of the noise in MacKay's approximation, as `BinaryLikelihood.probit_scale`."""
         raise NotImplementedError
 
-    def log_prob(self, Y: Array, f: Array) -> Array:
-        """Return Σ_c Y_c log p(c|f), shape (..., n)."""
-        return np.asarray((np.asarray(Y, dtype=np.float64) * self.log_classes(f)).sum(axis=-1))
+    def mackay(self, mean: Array, var: Array) -> Array:
+        """Return log class probabilities by MacKay's approximation, each latent value by itself."""
+        return self.log_classes(mean / np.sqrt(1.0 + var / self.probit_scale**2))
+
+    def log_prob(self, y: Array, f: Array) -> Array:
+        """Return Σ_c y_c log p(c|f), shape (..., n)."""
+        return np.asarray((np.asarray(y, dtype=np.float64) * self.log_classes(f)).sum(axis=-1))
 
     def n_latents(self, n_classes: int) -> int:
         """Return the number of latent values per data point."""
@@ -208,3 +233,40 @@ class ClassLikelihood(_Parameters, CoupledClasses, Part):
     def several(self) -> Self:
         """Return the likelihood for three classes or more: this one."""
         return self
+
+    # ------------------------------------------------- what methods need, where a likelihood has it
+
+    def derivatives(self, y: Array, f: Array) -> tuple[Array, Array, Array]:
+        """Return l, its gradient and the vector a of its Hessian -(diag(a) - a aᵀ / Σ a)."""
+        raise self._lacks("derivatives")
+
+    def third(self, y: Array, f: Array, var: Array) -> Array:
+        """Return Σ_ab cov_ab ∂³l / ∂f_a ∂f_b ∂f_c, shape (..., n, C)."""
+        raise self._lacks("third derivatives")
+
+    def expected(self, y: Array, mean: Array, var: Array) -> Expected:
+        """Return E[l] and its derivatives in the mean under independent Gaussians."""
+        raise self._lacks("expectations")
+
+    def tilted(self, y: Array, mean: Array, var: Array, power: Array | float = 1.0) -> Tilted:
+        """Return mass and moments of the tilted distribution."""
+        raise self._lacks("tilted moments")
+
+    def _lacks(self, what: str) -> ValueError:
+        return ValueError(
+            f"{type(self).__name__} has no {what} in closed form: use another method or likelihood."
+        )
+
+    def local_sites(self, mean: Array, slope: Array, curvature: Array) -> CoupledSites:
+        """Return the sites that have this slope at the mean, ``curvature`` being a."""
+        sites = CoupledSites(nu=slope, a=curvature)
+        return CoupledSites(nu=slope + sites.times(mean), a=curvature)
+
+    def negative_curvature(self, curvature: Array) -> Array | None:
+        """Return None: log-concave in f."""
+        return None
+
+    def ascent_sites(self, y: Array, residual: Array, slope: Array, curvature: Array) -> CoupledSites:
+        """Return the sites of a step of E[l] with E[p] = (y - slope) / w in the place of p, which is uphill."""
+        w = y.sum(axis=1, keepdims=True)
+        return CoupledSites(nu=residual, a=np.maximum(y - slope, 1e-12 * w))

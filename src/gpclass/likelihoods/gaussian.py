@@ -1,4 +1,4 @@
-"""Gaussian noise: every average in closed form, the conjugate anchor of the inference methods."""
+"""Gaussian noise: every average in closed form, the conjugate case in which inference is exact."""
 
 from __future__ import annotations
 
@@ -8,7 +8,11 @@ import numpy as np
 
 from gpclass.core.protocols import Array, Expected, Tilted
 from gpclass.core.registry import stored
+<<<<<<< HEAD
 from gpclass.likelihoods.base import _Parameters
+=======
+from gpclass.likelihoods.base import ElementwiseSites, Parameters
+>>>>>>> core
 from gpclass.likelihoods.power import check_power
 from gpclass.likelihoods.quadrature import flatten, quiet
 from gpclass.likelihoods.sites import ElementwiseSites
@@ -16,7 +20,11 @@ from gpclass.likelihoods.sites import ElementwiseSites
 
 @stored
 @dataclass(frozen=True, slots=True)
+<<<<<<< HEAD
 class Gaussian(_Parameters, ElementwiseSites):
+=======
+class Gaussian(Parameters, ElementwiseSites):
+>>>>>>> core
     """p(y|f) = N(y | f, noise), y real. Not a class likelihood: it exists so that methods can be checked.
 
     Parameters
@@ -68,7 +76,7 @@ class Gaussian(_Parameters, ElementwiseSites):
         check_power(power)
         with quiet():
             r = y - mean
-            # N(y | f, noise)^power is N(y | f, noise / power) but for a constant; power 0 is no datum.
+            # N(y | f, noise)^power is N(y | f, noise / power) but for a constant.
             total = self.noise + power * var
             log_ratio = np.log(total / self.noise) + power * np.log(2.0 * np.pi * self.noise)
             slope = r * (power / total)

@@ -28,11 +28,12 @@ LogProb = Callable[[Array, Array], Array]
 
 _NARROW = 1e-3  # variance below which differences are averaged
 _HALF, _STEP = 6, 0.04  # points either side, and the distance between them
-_LEAST = -1e250  # log probabilities below are cut, so that differences stay finite
-_FARTHEST, _WIDEST = 1e120, 1e240
+_LEAST = -1e100  # log probabilities below are cut, so that products of differences stay finite
+_FARTHEST, _WIDEST = 1e48, 1e96  # means and variances beyond are cut likewise
 _REACH = 46.0  # deviations beyond which a Gaussian is zero in floating point
 _PANELS = 12
 _CLEAR = 0.1  # |1 - shrink| above which it has lost no digits
+_TRIES = 2.0 ** np.arange(-16.0, 1.0, 2.0)
 _SQRT_2PI = np.sqrt(2.0 * np.pi)
 
 
@@ -140,45 +141,59 @@ def tilted(log_prob: LogProb, y: Array, mean: Array, var: Array, power: Array) -
         for b in blocks(index.size, 130):
             i = index[b]
             out[:, i] = _tilted(log_prob, y[i], mean[i], np.sqrt(var[i]), power[i], small)
-    return Moments(*out)
+    return Moments(*np.clip(out, _LEAST, -_LEAST))
 
 
 def _tilted(log_prob: LogProb, y: Array, mean: Array, s: Array, power: Array, narrow: bool) -> Array:
-    def log_size(i: Index, x: Array) -> Array:
-        l = value(log_prob, y[i, None], mean[i, None] + s[i, None] * x)
-        return np.asarray(power[i, None] * l - 0.5 * x * x)
+    def l_at(i: Index, x: Array) -> Array:
+        return value(log_prob, y[i, None], mean[i, None] + s[i, None] * x)
 
     rows = np.arange(mean.size)
     # Nothing is larger than at x = 0 where x²/2 is larger than -l there.
-    limit = np.sqrt(120.0 - 2.0 * log_size(rows, np.zeros((mean.size, 1)))[:, 0])
-    low, high = region(log_size, mean.size, limit)
+    limit = np.sqrt(120.0 - 2.0 * power * l_at(rows, np.zeros((mean.size, 1)))[:, 0])
+    # A reference near the largest value keeps the digits of x²/2.
+    tries = limit[:, None] * np.concatenate([-_TRIES, [0.0], _TRIES])
+    reference = l_at(rows, tries).max(axis=1)
+    low, high = region(
+        lambda i, x: power[i, None] * (l_at(i, x) - reference[i, None]) - 0.5 * x * x, mean.size, limit
+    )
     x = low[:, None] + (high - low)[:, None] * np.linspace(0.0, 1.0, 2 * _PANELS + 1)
-    L = log_size(rows, x)
-    best = L.argmax(axis=1)
-    top, centre = L[rows, best], x[rows, best]
-    sums = np.zeros((6 if narrow else 3, mean.size))
-    slope0 = differences(log_prob, y, mean + s * centre)[1] if narrow else None
-    for i, nodes, w in panels(_edges(mean, s, low, high), 40 if narrow else 4):
-        f = mean[i, None] + s[i, None] * nodes
-        yi = np.broadcast_to(y[i, None], f.shape)
-        if slope0 is None:
-            l, extra = value(log_prob, yi, f), []
-        else:
-            l, first, second, _ = differences(log_prob, yi, f)
-            first = first - slope0[i, None]
-            extra = [first, first * first, second]
-        W = w * np.exp(np.minimum(power[i, None] * l - 0.5 * nodes * nodes - top[i, None], 600.0))
+    l = l_at(rows, x)
+    best = (power[:, None] * (l - reference[:, None]) - 0.5 * x * x).argmax(axis=1)
+    centre, top = x[rows, best], l[rows, best]
+    slope = differences(log_prob, y, mean + s * centre)[1] if narrow else None
+    sums = np.zeros((3 if slope is None else 6, mean.size))
+    for i, nodes, w in panels(_edges(mean, s, low, high), 4 if slope is None else 40):
         d = nodes - centre[i, None]
-        add_rows(sums, i, W * np.stack([np.ones_like(d), d, d * d, *extra]))
+        f = mean[i, None] + s[i, None] * nodes
+        columns = [np.ones_like(d), d, d * d]
+        if slope is None:
+            l = value(log_prob, y[i, None], f)
+        else:
+            l, first, second, _ = differences(log_prob, np.broadcast_to(y[i, None], f.shape), f)
+            first = first - slope[i, None]
+            columns += [first, first * first, second]
+        exponent = power[i, None] * (l - top[i, None]) - 0.5 * d * (nodes + centre[i, None])
+        add_rows(sums, i, w * np.exp(np.minimum(exponent, 100.0)) * np.stack(columns))
+    log_top = power * top - 0.5 * centre * centre
+    return _from_sums(sums, log_top, centre, s, power, slope)
+
+
+def _from_sums(
+    sums: Array, log_top: Array, centre: Array, s: Array, power: Array, slope: Array | None
+) -> Array:
+    """Return the moments from sums of 1, d, d², and if narrow of l' - slope, its square and l''."""
     mass = np.maximum(sums[0], 1e-300)
     shift, square, *slopes = sums[1:] / mass
     shrink = np.maximum(square - shift * shift, 1e-300)
-    log_mass = np.minimum(top + np.log(mass / _SQRT_2PI), 0.0)
-    if slope0 is None:
-        return np.stack([log_mass, (centre + shift) / s, (1.0 - shrink) / (s * s), shrink])
+    log_mass = np.minimum(log_top + np.log(mass / _SQRT_2PI), 0.0)
+    var = np.maximum(s * s, 1e-300)
+    if slope is None:
+        return np.stack([log_mass, (centre + shift) / s, (1.0 - shrink) / var, shrink])
     first, squares, second = slopes
     direct = -power * second - power * power * (squares - first * first)
     clear = np.abs(1.0 - shrink) > _CLEAR
-    curvature = np.where(clear, (1.0 - shrink) / np.where(clear, s * s, 1.0), direct)
-    shrink = np.where(clear, shrink, 1.0 - s * s * direct)
-    return np.stack([log_mass, power * (slope0 + first), curvature, shrink])
+    curvature = np.where(clear, (1.0 - shrink) / var, direct)
+    return np.stack(
+        [log_mass, power * (slope + first), curvature, np.where(clear, shrink, 1.0 - s * s * direct)]
+    )

@@ -1,7 +1,7 @@
 """Class probabilities averaged over N(mean, cov) of the latent values, correlations and all.
 
-What shifts all classes together is of no account, so a covariance is taken between the projections P on the
-differences, P = I - 11ᵀ/C. Four steps, a datum at a time whatever the others:
+A shift of all classes together changes no probability, so covariances are projected on differences between
+classes by P = I - 11ᵀ/C. There are four steps for each row:
 
 1. A class that beats the one of largest mean with probability below 1e-9 is left out: that changes the other
    probabilities by less.
@@ -62,8 +62,8 @@ def log_average(pieces: Pieces, mean: Array, cov: Array) -> Array:
     best = mean.argmax(axis=1)
     rows = np.arange(n)
     v = np.diagonal(cov, axis1=1, axis2=2)
-    spread = np.maximum(v + v[rows, best, None] - cov[rows, best] - cov[rows, :, best], 0.0)
-    out = pieces.pair(mean.ravel(), spread.ravel()).reshape(mean.shape)
+    variance = np.maximum(v + v[rows, best, None] - cov[rows, best] - cov[rows, :, best], 0.0)
+    out = pieces.pair(mean.ravel(), variance.ravel()).reshape(mean.shape)
     if n_classes == 2:
         # The other's complement, exactly.
         out[rows, best] = np.log1p(-np.exp(out[rows, 1 - best]))
@@ -100,7 +100,7 @@ def _take(mean: Array, cov: Array, rows: Index, classes: Index) -> tuple[Array, 
 
 
 def _few(pieces: Pieces, mean: Array, cov: Array, k: int) -> tuple[Array, Array]:
-    """Return log probabilities, and below what they are not to be trusted, one a row."""
+    """Return log probabilities, and the value below which they are not to be trusted, one per row."""
     if k > 3:
         return _many(pieces, mean, cov)
     return _at_most_three(pieces, mean, cov, k), np.full(len(mean), -np.inf)

@@ -1,4 +1,8 @@
-"""Points for Gaussian averages in several dimensions: a rank-1 lattice, the same at every call."""
+"""Points for Gaussian averages in several dimensions: a rank-1 lattice, the same at every call.
+
+Measured with 4 to 10 classes it is as accurate as the Sobol points of `scipy.stats.qmc`; it takes any prime
+number of points and does not import `scipy.stats`, which is slow.
+"""
 
 from __future__ import annotations
 

@@ -211,7 +211,7 @@ def _table(columns: str, lattice: int) -> Array:
 def _lattice(columns: str, mu: Array, var: Array) -> Array:
     """Return sums over the lattice at mu > -var/2, exp(-min(mu, 0)²/2var) taken out; shape (columns, n).
 
-    Each datum gets the shortest lattice outside of which its summand is below exp(-40).
+    Each data point gets the shortest lattice outside of which its summand is below exp(-40).
     """
     near = (var <= 4.0) & (mu <= 7.0)
     # To the left the summand falls like exp(-(1 - a) F - F²/2var) at f = -F.
@@ -284,10 +284,10 @@ def _tilted_moments(mu: Array, var: Array) -> Array:
     # Of Phi(c f) N: mean mu + var c' rho and variance var (1 - var c'² rho kappa), c'² = c²/ratio,
     # rewritten with mu = z/c' so that nothing cancels.
     mean = (t.kappa - t.rho / ratio) * np.sqrt(ratio) / _C
-    spread = var * (1.0 + _C * _C * var * t.omega) / ratio
+    variance = var * (1.0 + _C * _C * var * t.omega) / ratio
     mass = closed + d0
     centre = (closed * mean + d1) / mass
-    total = closed * (spread + (mean - centre) ** 2) + d2 - 2.0 * centre * d1 + centre**2 * d0
+    total = closed * (variance + (mean - centre) ** 2) + d2 - 2.0 * centre * d1 + centre**2 * d0
     shrink = total / (mass * var)
     log_mass = np.log(mass) - 0.5 * mu * (mu / var)
     return np.stack([log_mass, (centre - mu) / var, (1.0 - shrink) / var, shrink])

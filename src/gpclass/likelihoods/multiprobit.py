@@ -35,9 +35,9 @@ class MultiProbit(ClassLikelihood):
         """Return 1, as for the probit link."""
         return 1.0
 
-    def log_prob(self, Y: Array, f: Array) -> Array:
+    def log_prob(self, y: Array, f: Array) -> Array:
         """Return Σ_c Y_c log p(c|f), shape (..., n)."""
-        return self._labelled(Y, f, slopes=False)[0]
+        return self._labelled(y, f, slopes=False)[0]
 
     def log_classes(self, f: Array) -> Array:
         """Return log p(class|f), shape (..., n, C)."""
@@ -48,33 +48,33 @@ class MultiProbit(ClassLikelihood):
         with quiet():
             return orthant.log_all(rivals)[0].reshape(f.shape)
 
-    def derivatives(self, Y: Array, f: Array) -> tuple[Array, Array, None]:
-        """Return l and its gradient; the second derivatives are not computed."""
-        value, slope = self._labelled(Y, f, slopes=True)
-        return value, slope, None
+    def derivatives(self, y: Array, f: Array) -> tuple[Array, Array, Array]:
+        """Return l and its gradient; the second derivatives are not computed, and are an empty array."""
+        value, slope = self._labelled(y, f, slopes=True)
+        return value, slope, np.empty(0)
 
     def log_predict(self, mean: Array, cov: Array) -> Array:
         """Return log of p(class|f) averaged over N(f | mean, cov), shape (n, C)."""
         with quiet():
             return orthant.log_average(np.asarray(mean, np.float64), np.asarray(cov, np.float64))
 
-    def _labelled(self, Y: Array, f: Array, slopes: bool) -> tuple[Array, Array]:
+    def _labelled(self, y: Array, f: Array, slopes: bool) -> tuple[Array, Array]:
         f = np.asarray(f, dtype=np.float64)
-        Y = np.broadcast_to(np.asarray(Y, dtype=np.float64), f.shape)
+        y = np.broadcast_to(np.asarray(y, dtype=np.float64), f.shape)
         value, slope = np.zeros(f.shape[:-1]), np.zeros(f.shape)
         for c in range(f.shape[-1]):
-            here = np.nonzero(Y[..., c] > 0.0)
+            here = np.nonzero(y[..., c] > 0.0)
             if here[0].size == 0:
                 continue
-            y, fc = Y[..., c][here], f[here]
+            w, fc = y[..., c][here], f[here]
             others = np.arange(f.shape[-1]) != c
             with quiet():
                 log_p, rho = orthant.log_all(fc[:, c, None] - fc[:, others], slopes)
-            value[here] += y * log_p
+            value[here] += w * log_p
             if slopes:
                 part = np.empty_like(fc)
-                part[:, others] = -y[:, None] * rho
-                part[:, c] = y * rho.sum(axis=1)
+                part[:, others] = -w[:, None] * rho
+                part[:, c] = w * rho.sum(axis=1)
                 slope[here] += part
         return value, slope
 

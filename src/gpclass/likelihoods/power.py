@@ -14,7 +14,7 @@ accuracy however small they are. Far to the right these integrands live where ``
 
 **Moments**, z < 0. Sums of w, f and f² over a lattice give mass, mean and variance.
 
-The lattice is f = b sinh(u), dense near 0 where l bends and spread far out where only the Gaussian is
+The lattice is f = b sinh(u), dense near 0 where l bends and coarse far out where only the Gaussian is
 left; l and its derivatives on it are tables. The integrands are analytic for |Im u| < 1/2, where they grow
 by at most exp(17) (a Gaussian 9 standard deviations from 0), so a step of 1/16 in u errs by exp(17 - 50).
 """
@@ -42,7 +42,7 @@ REACH = 9.0  # standard deviations beyond which a Gaussian is nothing
 WIDE = 0.5  # variance from which the lattice is used
 _WIDEST = 1e9
 _FARTHEST = 1e100  # squares of what is beyond might overflow
-_SPREADS = (10.0, 1e3, 4e4)  # standard deviations for which there are lattices
+_DEVIATIONS = (10.0, 1e3, 4e4)  # standard deviations for which there are lattices
 _B, _STEP = 4.0, 0.0625
 _FLOOR = -700.0
 _CLEAR = 0.9  # shrink below which 1 - shrink has lost nothing
@@ -133,10 +133,10 @@ def _from_deficits(I: Array, var: Array) -> Four:
 
 def _right(link: Link, z: Array, var: Array, power: Array) -> Four:
     """Gauss-Hermite under factor(f) N(f | z, var): z beyond ``far`` or var small, z not far below 0."""
-    log_scale, centre, spread = link.shift(z, var)
+    log_scale, centre, narrowed = link.shift(z, var)
     I = np.empty((3, z.size))
-    for i, x, w in orders(spread):
-        f, a = centre[i, None] + np.sqrt(spread[i, None]) * x, power[i, None]
+    for i, x, w in orders(narrowed):
+        f, a = centre[i, None] + np.sqrt(narrowed[i, None]) * x, power[i, None]
         value, first, second = link.over(f)
         factor = link.factor(f)
         exponent = -a * value * factor
@@ -156,12 +156,12 @@ def _slope_of_exp(t: Array) -> Array:
 
 
 @cache
-def _lattice(link: Link, spread: float) -> Four:
-    """Return nodes f out to ±2 REACH · spread, log p, quadrature weights, and a table of functions of f.
+def _lattice(link: Link, deviation: float) -> Four:
+    """Return nodes f out to ±2 REACH · deviation, log p, quadrature weights, and a table of functions of f.
 
     Its columns, times the weights, are 1, l', -l'', l'², f, f².
     """
-    n = np.ceil(np.arcsinh(2.0 * REACH * spread / _B) / _STEP)
+    n = np.ceil(np.arcsinh(2.0 * REACH * deviation / _B) / _STEP)
     u = _STEP * np.arange(-n, n + 1.0)
     f = _B * np.sinh(u)
     weights = _B * _STEP * np.cosh(u)
@@ -174,11 +174,11 @@ def _lattice(link: Link, spread: float) -> Four:
 def _batches(link: Link, var: Array) -> Iterator[tuple[Index, Four]]:
     """Yield index and lattice: the data of one block and the lattice they need."""
     below = 0.0
-    for spread in _SPREADS:
-        index = np.flatnonzero((var > below) & (var <= spread * spread))
-        below = spread * spread
+    for deviation in _DEVIATIONS:
+        index = np.flatnonzero((var > below) & (var <= deviation * deviation))
+        below = deviation * deviation
         if index.size:
-            lattice = _lattice(link, spread)
+            lattice = _lattice(link, deviation)
             for b in blocks(index.size, lattice[0].size):
                 yield index[b], lattice
 
@@ -208,7 +208,7 @@ def _moments(link: Link, z: Array, var: Array, power: Array) -> Four:
         np.maximum(exponent, _FLOOR, out=exponent)
         sums[:, i] = (np.exp(exponent) @ table).T
     mass = sums[0]
-    first, second, square, mean, spread = sums[1:] / mass
+    first, second, square, mean, second_moment = sums[1:] / mass
     log_mass = np.log(mass / np.sqrt(2.0 * np.pi * var)) - 0.5 * z * (z / var)
     direct = power * second - power * power * (square - first * first)
-    return from_moments(log_mass, power * first, direct, (spread - mean * mean) / var, var)
+    return from_moments(log_mass, power * first, direct, (second_moment - mean * mean) / var, var)

@@ -138,11 +138,11 @@ def _power_left(z: Array, var: Array, power: Array) -> Four:
     phi^power N(f | z, var) is, up to a factor, N(f | q² z, q² var) with q² = 1/(1 + power var).
     """
     q2 = 1.0 / (1.0 + power * var)
-    centre, spread = q2 * z, q2 * var
+    centre, narrowed = q2 * z, q2 * var
     sums = np.empty((5, z.size))
     top = -power * np.log(tail(centre).rho)
-    for i, x, w in orders(spread):
-        t = tail(centre[i, None] + np.sqrt(spread[i, None]) * x)
+    for i, x, w in orders(narrowed):
+        t = tail(centre[i, None] + np.sqrt(narrowed[i, None]) * x)
         W = w * np.exp(-power[i, None] * np.log(t.rho) - top[i, None])
         mass = W.sum(axis=1)
         first, second, mean = ((W * a).sum(axis=1) / mass for a in (t.rho, t.rho * t.kappa, x))
@@ -170,7 +170,7 @@ def _shift(z: Array, var: Array) -> tuple[Array, Array, Array]:
 # the rays at ±45 degrees). To the left they grow like f²/2, |f|, 1; to the right they fall like phi.
 #
 # central  0.04 <= var <= 1, |mean| <= 6: a uniform lattice, with tables.
-# wide     var > 1 and the origin in reach, -9 s <= mean <= 8.5 (1 + var): a spreading lattice.
+# wide     var > 1 and the origin in reach, -9 s <= mean <= 8.5 (1 + var): a lattice that is coarse far out.
 # left     the rest with mean <= 0: there the functions are smooth on the scale s. Gauss-Hermite.
 # right    the rest with mean > 0: what counts lies where
 #              phi(f) N(f | mean, var) = q phi(q mean) N(f | q² mean, q² var),   q² = 1/(1 + var),

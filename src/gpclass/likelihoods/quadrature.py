@@ -9,11 +9,11 @@ below var = 0.04 and 6 below 1e-4.
 
     E[g] ≈ Σ_j w_j g(f_j) exp(-(f_j - mean)² / 2 var) / √(2 pi var).
 
-The g(f_j) are tables, so a datum costs one exponential a node and the sums over nodes are a matrix
+The g(f_j) are tables, so a data point costs one exponential per node and the sums over nodes are a matrix
 product. With f_j = j h the error is aliasing (Poisson summation): exp(-2 pi d / h) times
 exp(d² / 2 var) from the singularities of g at height d, exp(-2 pi² var / h²) from the Gaussian. With
 d = pi both are below 1e-16 for h = 0.4 and var >= 1/2, and for h = 0.5 and var >= 4. The lattice
-is finite, so g must decay: split off a closed-form part first, or let the nodes spread, f = b sinh(u)
+is finite, so g must decay: split off a closed-form part first, or let the nodes move apart, f = b sinh(u)
 with u = j h / b, which reaches |f| = 10^5 in few steps; what then counts is the step h √(1 + f²/b²)
 against the width of the integrand at f (at most 0.8 of it for 1e-13) and the height of the
 singularities in the u plane.

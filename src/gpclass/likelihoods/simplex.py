@@ -66,13 +66,13 @@ def _triple(mean: Array, cov: Array) -> Array:
 
 
 def _one(mean: Array, cov: Array, c: Index) -> Array:
-    """Return log E[p_c] of one of three classes a row."""
+    """Return log E[p_c] of one of three classes in each row."""
     r, a, b = np.arange(len(mean)), (c + 1) % 3, (c + 2) % 3
     ca, cb = cov[r, c, a], cov[r, c, b]
     va, vb, ab = cov[r, a, a], cov[r, b, b], cov[r, a, b]
-    spread = cov[r, c, c] + va - 2.0 * ca
+    variance = cov[r, c, c] + va - 2.0 * ca
     return _outer(
-        mean[r, c] - mean[r, a], mean[r, b] - mean[r, a], spread, va + vb - 2.0 * ab, cb - ca - ab + va
+        mean[r, c] - mean[r, a], mean[r, b] - mean[r, a], variance, va + vb - 2.0 * ab, cb - ca - ab + va
     )
 
 

@@ -1,4 +1,4 @@
-"""The softmax likelihood p(y = c | f) = exp(f_c) / Σ_k exp(f_k), C latent values a datum."""
+"""The softmax likelihood p(y = c | f) = exp(f_c) / Σ_k exp(f_k), C latent values per data point."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gpclass.likelihoods.quadrature import quiet
 class Softmax(ClassLikelihood):
     """p(y = c | f) = exp(f_c) / Σ_k exp(f_k).
 
-    Labels are rows Y of weights (see `ClassLikelihood`); w = Σ_c Y_c is the weight of a row.
+    Labels are rows y of weights (see `ClassLikelihood`); w = Σ_c Y_c is the weight of a row.
 
     ``log_predict`` errs by less than 1e-10 with two classes, 1e-7 with three, 1e-8 with more if they are
     independent and 1e-5 if they correlate as posteriors of independent Gaussian processes do; strong
@@ -42,18 +42,18 @@ class Softmax(ClassLikelihood):
         with quiet():
             return np.asarray(log_softmax(np.asarray(f, dtype=np.float64), axis=-1))
 
-    def derivatives(self, Y: Array, f: Array) -> tuple[Array, Array, Array]:
+    def derivatives(self, y: Array, f: Array) -> tuple[Array, Array, Array]:
         """Return l, its gradient and the vector a that holds its second derivatives.
 
         The negative Hessian of l is w (diag(p) - p pᵀ) = diag(a) - a aᵀ / Σ_c a_c with a = w p.
         """
-        Y = np.asarray(Y, dtype=np.float64)
+        y = np.asarray(y, dtype=np.float64)
         log_p = self.log_classes(f)
         with quiet():
-            a = Y.sum(axis=-1, keepdims=True) * np.exp(log_p)
-            return (Y * log_p).sum(axis=-1), Y - a, a
+            a = y.sum(axis=-1, keepdims=True) * np.exp(log_p)
+            return (y * log_p).sum(axis=-1), y - a, a
 
-    def third(self, Y: Array, f: Array, cov: Array) -> Array:
+    def third(self, y: Array, f: Array, cov: Array) -> Array:
         """Return Σ_ab cov_ab ∂³l / ∂f_a ∂f_b ∂f_c, shape (..., n, C).
 
         The third derivatives of log Σ exp(f) are the third central moments of a one-hot draw e from p, so
@@ -62,7 +62,7 @@ class Softmax(ClassLikelihood):
         p = np.exp(self.log_classes(f))
         Cp = np.einsum("...ab,...b->...a", cov, p)
         q = np.diagonal(cov, axis1=-2, axis2=-1) - 2.0 * Cp + (Cp * p).sum(axis=-1, keepdims=True)
-        w = np.asarray(Y, dtype=np.float64).sum(axis=-1, keepdims=True)
+        w = np.asarray(y, dtype=np.float64).sum(axis=-1, keepdims=True)
         out: Array = -w * p * (q - (p * q).sum(axis=-1, keepdims=True))
         return out
 
@@ -71,15 +71,15 @@ class Softmax(ClassLikelihood):
         with quiet():
             return simplex.log_average(np.asarray(mean, np.float64), np.asarray(cov, np.float64))
 
-    def expected(self, Y: Array, mean: Array, var: Array) -> Expected:
+    def expected(self, y: Array, mean: Array, var: Array) -> Expected:
         """Return E[l], its gradient and the diagonal of its second derivatives in the mean.
 
-        f_c ~ N(mean_c, var_c) are independent; the gradient is Y - w E[p] and the diagonal -w E[p (1 - p)].
+        f_c ~ N(mean_c, var_c) are independent; the gradient is y - w E[p] and the diagonal -w E[p (1 - p)].
         """
-        Y = np.asarray(Y, dtype=np.float64)
+        y = np.asarray(y, dtype=np.float64)
         mean, var = (np.asarray(a, dtype=np.float64) for a in (mean, var))
         with quiet():
             value, first, second = gumbel.log_sum(mean, var)
-        w = Y.sum(axis=-1, keepdims=True)
+        w = y.sum(axis=-1, keepdims=True)
         top = mean.max(axis=-1, keepdims=True)
-        return Expected((Y * (mean - top)).sum(axis=-1) - w[..., 0] * value, Y - w * first, -w * second)
+        return Expected((y * (mean - top)).sum(axis=-1) - w[..., 0] * value, y - w * first, -w * second)

@@ -10,16 +10,12 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from gpclass.decision import check_cost
-from gpclass.learning.joint import JointModel
-from gpclass.learning.model import LatentModel
-from gpclass.learning.multiclass import OneVsOne, OneVsRest
-from gpclass.learning.prediction import link_of
-from gpclass.likelihoods import Logit, MultiProbit, Probit
+from gpclass.learning.combine import OneVsOne, OneVsRest
+from gpclass.likelihoods import Logit, MultiProbit, Probit, Softmax
 from gpclass.onnx.functions import bivariate, logistic_pair, normal, normal_pair
-from gpclass.onnx.graph import IR_VERSION, OPSET, Graph, Value, join
-from gpclass.onnx.kernels import OnnxExportError, diag, matrix
+from gpclass.onnx.graph import IR_VERSION, OPSET, Graph, OnnxExportError, Value, join
+from gpclass.onnx.latent import Latent, latent_of
 from gpclass.persistence.container import write_whole
-from gpclass.posteriors.gaussian import Posterior
 
 ROUNDING = 1e-15  # by which probabilities that should be equal may differ
 LARGEST = 1_900_000_000  # bytes: a graph in one piece has at most 2 GB
@@ -29,14 +25,15 @@ def to_onnx(estimator: Any, path: str | os.PathLike[str] | None = None) -> bytes
     """Return a fitted classifier as an ONNX graph, in double precision and of standard operators only.
 
     The input is ``X``, rows of float64. The outputs are ``label`` and ``probabilities``, which agree with
-    `predict` and `predict_proba` to 1e-9.
+    `predict` and `predict_proba` to 1e-9, or to seven digits if the classifier predicts in single precision.
 
     Parameters
     ----------
     estimator : GaussianProcessClassifier
         Fitted by an approximation: two classes; three or more one against the rest, or in pairs; three in
         one model with the multinomial probit. Other joint models can be exported with
-        ``integration="mackay"`` or ``"map"``. Kernels are those of vectors that have a closed form.
+        ``integration="mackay"`` or ``"map"``. The kernel must be registered, with a value that is written in
+        functions that ONNX has.
     path : str or path, default=None
         Where to write the graph as well.
 
@@ -48,7 +45,7 @@ def to_onnx(estimator: Any, path: str | os.PathLike[str] | None = None) -> bytes
     Raises
     ------
     OnnxExportError
-        A ValueError that says what has no ONNX form, and what to use in its place.
+        A ValueError that says what has no ONNX form, and what to use instead.
 
     Examples
     --------
@@ -73,7 +70,7 @@ def to_onnx(estimator: Any, path: str | os.PathLike[str] | None = None) -> bytes
     kind = helper.np_dtype_to_tensor_dtype(classes.dtype) if classes.dtype != object else TensorProto.STRING
     if sum(len(constant.raw_data) for constant in graph.constants) > LARGEST:
         raise OnnxExportError(
-            "An ONNX graph has room for 2 GB, and the model has more: fit it to fewer rows."
+            "An ONNX graph can hold at most 2 GB, and the model is larger: fit it to fewer rows."
         )
     n_features, n_classes = estimator.n_features_in_, len(classes)
     model = helper.make_model(
@@ -119,54 +116,46 @@ def _probabilities(estimator: Any, X: Value) -> Value:
     base, route = estimator.base_estimator_, estimator.integration
     if route == "monte_carlo":
         raise OnnxExportError("integration='monte_carlo' has no ONNX form: use 'exact', 'mackay' or 'map'.")
-    if isinstance(base, LatentModel):
-        return join(_two_classes(base, X, route))
-    if isinstance(base, OneVsRest | OneVsOne) and all(isinstance(m, LatentModel) for m in base.models):
-        pairs = [_two_classes(model, X, route) for model in base.models]
-        return _one_vs_rest(pairs) if isinstance(base, OneVsRest) else _couple(pairs, estimator.n_classes_)
-    if isinstance(base, JointModel):
-        return _joint(base, X, route)
-    raise OnnxExportError(
-        f"A model that was sampled ({type(base).__name__}) is an average over many draws, which has no ONNX "
-        "form: fit with inference='vi', 'ep' or 'laplace' and hyperparameters='learn'."
-    )
+    if not isinstance(base, OneVsRest | OneVsOne):
+        latent = latent_of(base)
+        return join(_two_classes(latent, X, route)) if latent.n_functions == 1 else _joint(latent, X, route)
+    pairs = [_two_classes(latent_of(model), X, route) for model in base.models]
+    return _one_vs_rest(pairs) if isinstance(base, OneVsRest) else _couple(pairs, estimator.n_classes_)
 
 
 # ------------------------------------------------------------------------------ two classes
 
 
-def _two_classes(model: Any, X: Value, route: str) -> tuple[Value, Value]:
+def _two_classes(latent: Latent, X: Value, route: str) -> tuple[Value, Value]:
     """Return the probabilities of the two classes, as columns."""
-    posterior, likelihood = model.posterior, model.problem.likelihood
-    if not isinstance(posterior, Posterior) or type(likelihood) not in (Logit, Probit):
+    likelihood = latent.likelihood
+    if type(likelihood) not in (Logit, Probit):
         raise OnnxExportError(
-            f"{type(posterior).__name__} with the likelihood {likelihood!r} has no ONNX form: use 'probit' "
-            "or 'logit', and all training rows."
+            f"The likelihood {likelihood!r} has no ONNX form for two classes: use 'probit' or 'logit'."
         )
-    K = matrix(posterior.kernel, X, posterior.inputs)
-    mean, var = K @ posterior.alpha[:, None], None
-    if route != "map":
-        V = K @ np.tril(posterior.root).T
-        var = (diag(posterior.kernel, X, posterior.inputs.shape[1]) - (V * V).sum()).maximum(0.0)
-        if route == "mackay":
-            scale = link_of(likelihood, "MacKay's approximation").probit_scale
-            mean = mean / (var * (1.0 / scale**2) + 1.0).sqrt()
+    [mean], cov = latent.moments(X, variances=route != "map")
+    if route == "mackay":
+        mean = mean / np.sqrt(cov[0, 0] * (1.0 / likelihood.probit_scale**2) + 1.0)
     if isinstance(likelihood, Probit):
-        return normal_pair(mean / (var + 1.0).sqrt() if route == "exact" and var is not None else mean)
-    if route == "exact" and var is not None:
-        return logistic_pair(mean, var)
-    return 1.0 / (mean.exp() + 1.0), 1.0 / ((-mean).exp() + 1.0)
+        return normal_pair(mean / np.sqrt(cov[0, 0] + 1.0) if route == "exact" else mean)
+    if route == "exact":
+        return logistic_pair(mean, cov[0, 0])
+    return 1.0 / (np.exp(mean) + 1.0), 1.0 / (np.exp(-mean) + 1.0)
+
+
+def _shares(P: Value) -> Value:
+    out: Value = P / P.sum()
+    return out
 
 
 def _one_vs_rest(pairs: list[tuple[Value, Value]]) -> Value:
-    raw = join([pair[1] for pair in pairs]).maximum(1e-300)
-    return raw / raw.sum()
+    return _shares(join([pair[1] for pair in pairs]).maximum(1e-300))
 
 
 def _couple(pairs: list[tuple[Value, Value]], n_classes: int) -> Value:
-    """Return the coupled probabilities: the minimum of pᵀ Q p with Σ p = 1 (`multiclass.couple`).
+    """Return the coupled probabilities: the minimum of pᵀ Q p with Σ p = 1 (`combine.couple`).
 
-    With p = e_last + Z y, where Z leaves the sum alone, it is A y = -Zᵀ Q e_last with a positive definite
+    With p = e_last + Z y, where Z does not change the sum, it is A y = -Zᵀ Q e_last with a positive definite
     A = Zᵀ Q Z, solved by A = L D Lᵀ.
     """
     r = {}
@@ -179,8 +168,7 @@ def _couple(pairs: list[tuple[Value, Value]], n_classes: int) -> Value:
         Q[i, i] = sum(squares[1:], start=squares[0])
     A = {(i, j): Q[i, j] - Q[i, last] - Q[last, j] + Q[last, last] for i in others for j in range(i + 1)}
     y = _solve(A, [Q[last, last] - Q[i, last] for i in others])
-    p = join([*y, 1.0 - sum(y[1:], start=y[0])]).maximum(1e-300)
-    return p / p.sum()
+    return _shares(join([*y, 1.0 - sum(y[1:], start=y[0])]).maximum(1e-300))
 
 
 def _solve(A: dict[tuple[int, int], Value], b: list[Value]) -> list[Value]:
@@ -204,58 +192,41 @@ def _solve(A: dict[tuple[int, int], Value], b: list[Value]) -> list[Value]:
 # --------------------------------------------------------------------------------- all classes
 
 
-def _joint(model: JointModel, X: Value, route: str) -> Value:
-    n_classes, probit = model.posterior.n_classes, isinstance(model.likelihood, MultiProbit)
+def _joint(latent: Latent, X: Value, route: str) -> Value:
+    n_classes, likelihood = latent.n_functions, latent.likelihood
+    probit = type(likelihood) is MultiProbit
+    if type(likelihood) not in (MultiProbit, Softmax):
+        raise OnnxExportError(
+            f"The likelihood {likelihood!r} has no ONNX form for {n_classes} classes: use 'multiprobit' or "
+            "'softmax'."
+        )
     if route == "exact" and n_classes > (3 if probit else 2):
         raise OnnxExportError(
-            f"The exact probabilities of {n_classes} classes in one model with {model.likelihood!r} have no "
+            f"The exact probabilities of {n_classes} classes in one model with {likelihood!r} have no "
             "ONNX form: fit with multi_class='one_vs_rest', or set integration='mackay'."
         )
-    mean, cov = _joint_moments(model.posterior, X, route)
+    mean, cov = latent.moments(X, variances=route != "map")
     if route == "exact" and n_classes == 2:
         d, v = mean[1] - mean[0], cov[0, 0] + cov[1, 1] - cov[0, 1] * 2.0
-        return join(normal_pair(d / (v + 2.0).sqrt()) if probit else logistic_pair(d, v.maximum(0.0)))
+        return join(normal_pair(d / np.sqrt(v + 2.0)) if probit else logistic_pair(d, v.maximum(0.0)))
     if route == "exact":
         return _three(mean, cov)
     if route == "mackay":
         scale = 1.0 if probit else np.sqrt(8.0 / np.pi)
-        mean = [m / (cov[c, c] * (1.0 / scale**2) + 1.0).sqrt() for c, m in enumerate(mean)]
-    return _multiprobit(mean) if probit else join(mean).graph.apply("Softmax", join(mean), axis=1)
-
-
-def _joint_moments(posterior: Any, X: Value, route: str) -> tuple[list[Value], dict[tuple[int, int], Value]]:
-    """Return means and covariances of the latent values, as columns."""
-    C, inputs = posterior.n_classes, posterior.inputs
-    Ks = [matrix(kernel, X, inputs) for kernel in posterior.kernels]
-    mean = [Ks[c % len(Ks)] @ posterior.alpha[:, c : c + 1] for c in range(C)]
-    if route == "map":
-        return mean, {}
-    Y = [Ks[c % len(Ks)] @ posterior.factors[c] for c in range(C)]
-    rotated = Ks if posterior.root is None else [K @ np.tril(posterior.root) for K in Ks]
-    cov = {}
-    for c in range(C):
-        prior = diag(posterior.kernels[c % len(Ks)], X, inputs.shape[1])
-        cov[c, c] = (prior - (Y[c] * rotated[c % len(Ks)]).sum()).maximum(0.0)
-        for d in range(c + 1):
-            if posterior.root is not None:
-                both = (Y[c] * Y[d]).sum()
-                cov[c, d] = cov[d, c] = both if c != d else cov[c, c] + both
-            elif c != d:
-                cov[c, d] = cov[d, c] = prior * 0.0
-    return mean, cov
+        mean = [m / np.sqrt(cov[c, c] * (1.0 / scale**2) + 1.0) for c, m in enumerate(mean)]
+    return _multiprobit(mean) if probit else X.graph.apply("Softmax", join(mean), axis=1)
 
 
 def _three(mean: list[Value], cov: dict[tuple[int, int], Value]) -> Value:
-    """Return the probabilities of three classes by the multinomial probit: two leads positive at once."""
+    """Return the probabilities of three classes by the multinomial probit: both differences are positive."""
     columns = []
     for c in range(3):
         a, b = (c + 1) % 3, (c + 2) % 3
         va, vb = (cov[c, c] + cov[k, k] - cov[c, k] * 2.0 + 2.0 for k in (a, b))
         both = cov[c, c] - cov[c, a] - cov[c, b] + cov[a, b] + 1.0
-        h, k = (mean[c] - mean[a]) / va.sqrt(), (mean[c] - mean[b]) / vb.sqrt()
+        h, k = (mean[c] - mean[a]) / np.sqrt(va), (mean[c] - mean[b]) / np.sqrt(vb)
         columns.append(bivariate(h, k, both, (va, vb)))
-    P = join(columns).maximum(0.0)
-    return P / P.sum()
+    return _shares(join(columns).maximum(0.0))
 
 
 def _multiprobit(f: list[Value]) -> Value:
@@ -273,5 +244,4 @@ def _multiprobit(f: list[Value]) -> Value:
         for factor in factors[1:]:
             product = product * factor
         columns.append(product @ weight[:, None])
-    P = join(columns)
-    return P / P.sum()
+    return _shares(join(columns))

@@ -1,4 +1,4 @@
-"""Functions that ONNX runtimes do not have in double precision, out of those that they have.
+"""Functions that ONNX runtimes lack in double precision, composed of those that they have.
 
 Columns go in and columns come out; a quadrature has its nodes in the other direction.
 """
@@ -13,7 +13,7 @@ from scipy.special import erfcx, expit, ndtr, roots_hermitenorm
 
 from gpclass.onnx.graph import Value
 
-_K = 3.75  # of t = (x - K) / (x + K), which maps x >= 0 to [-1, 1) and leaves erfcx all but a polynomial in t
+_K = 3.75  # of t = (x - K) / (x + K), which maps x >= 0 to [-1, 1) and makes erfcx nearly a polynomial in t
 _DEGREE = 34
 
 
@@ -41,8 +41,8 @@ def scaled_erfc(x: Value) -> Value:
 
 def normal_pair(z: Value) -> tuple[Value, Value]:
     """Return Phi(-z) and Phi(z), the smaller one to a relative 1e-14."""
-    x = z.abs() * np.sqrt(0.5)
-    small = scaled_erfc(x) * (-(x * x)).exp() * 0.5
+    x = np.abs(z) * np.sqrt(0.5)
+    small = scaled_erfc(x) * np.exp(-(x * x)) * 0.5
     large = 1.0 - small
     below = z < 0.0
     return below.where(large, small), below.where(small, large)
@@ -63,9 +63,9 @@ def logistic_pair(mean: Value, var: Value) -> tuple[Value, Value]:
     """Return E[sigma(-f)] and E[sigma(f)] under N(mean, var), the smaller one to a relative 1e-12.
 
     By the identities of `gpclass.likelihoods.logistic`: Gauss-Hermite where var < 1/2, else a lattice for
-    what sigma is more than Phi(c f), after a reflection where the mean is below -var/2.
+    the difference of sigma and Phi(c f), after a reflection where the mean is below -var/2.
     """
-    t = -mean.abs()
+    t = -np.abs(mean)
     small = (var < _WIDE).where(_narrow(t, var.minimum(_WIDE)), _wide(t, var.maximum(_WIDE)))
     large = 1.0 - small
     below = mean < 0.0
@@ -74,9 +74,9 @@ def logistic_pair(mean: Value, var: Value) -> tuple[Value, Value]:
 
 def _narrow(t: Value, var: Value) -> Value:
     x, w = roots_hermitenorm(32)
-    f = t + var.sqrt() * x[None, :]
+    f = t + np.sqrt(var) * x[None, :]
     # sigma(f) = exp(t) E / (1 + exp(t) E): relative accuracy at any t
-    out: Value = (1.0 / ((-f).exp() + 1.0)) @ (w / w.sum())[:, None]
+    out: Value = (1.0 / (np.exp(-f) + 1.0)) @ (w / w.sum())[:, None]
     return out
 
 
@@ -85,15 +85,16 @@ def _wide(t: Value, var: Value) -> Value:
     D = np.where(f < 0.0, expit(f) - ndtr(_C * f), ndtr(-_C * f) - expit(-f))
     deep = t < var * -0.5
     mu = deep.where(-t - var, t)
-    near = mu.minimum(60.0 + 40.0 * var.sqrt())  # beyond, the sums are zero
+    near = mu.minimum(60.0 + 40.0 * np.sqrt(var))  # beyond, the sums are zero
     below, above = near.minimum(0.0), near.maximum(0.0)
     scale = deep.where(t + var * 0.5, t * 0.0) - below * (below / var) * 0.5
     exponent = (near * f[None, :] + -0.5 * f[None, :] ** 2) / var - above * (above / var) * 0.5
-    sums = exponent.maximum(-600.0).exp() @ (0.4 * D)[:, None] / (var * (2.0 * np.pi)).sqrt()
+    sums = np.exp(exponent.maximum(-600.0)) @ (0.4 * D)[:, None] / np.sqrt(var * (2.0 * np.pi))
     ratio = var * _C**2 + 1.0
-    z = mu * _C / ratio.sqrt()
-    left = ((below / var) * (below / ratio) * 0.5).exp() * scaled_erfc(-z.minimum(0.0) * np.sqrt(0.5)) * 0.5
-    out: Value = scale.exp() * (sums + (mu < 0.0).where(left, normal(z)))
+    z = mu * _C / np.sqrt(ratio)
+    tail = scaled_erfc(-z.minimum(0.0) * np.sqrt(0.5)) * 0.5
+    left = np.exp((below / var) * (below / ratio) * 0.5) * tail
+    out: Value = np.exp(scale) * (sums + (mu < 0.0).where(left, normal(z)))
     return out
 
 
@@ -122,14 +123,14 @@ def bivariate(h: Value, k: Value, covariance: Value, variances: tuple[Value, Val
     rest, t, w = (a[None, :] for a in _tanh_sinh())
     sign = (covariance < 0.0).where(np.full((1, 1), -1.0), np.full((1, 1), 1.0))
     product = variances[0] * variances[1]
-    r = (covariance / product.sqrt()).abs()
+    r = np.abs(covariance / np.sqrt(product))
     # 1 - r = (1 - r²) / (1 + r), and 1 - r² from the determinant.
     away = (product - covariance * covariance).maximum(0.0) / product / (r + 1.0)
     one_less = (away + r * rest).maximum(1e-300)
     square = one_less * (r * t + 1.0)
     k = k * sign
     exponent = (h - k) * (h - k) + h * k * one_less * 2.0
-    density = (exponent / square * -0.5).exp() / square.sqrt()
+    density = np.exp(exponent / square * -0.5) / np.sqrt(square)
     integral = density @ (w.T / (2.0 * np.pi))
     out: Value = normal(h) * normal(k * sign) + sign * r * integral
     return out

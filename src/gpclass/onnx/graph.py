@@ -1,4 +1,4 @@
-"""A graph of ONNX operators, written as formulas."""
+"""A graph of ONNX operators, written as NumPy formulas."""
 
 from __future__ import annotations
 
@@ -7,8 +7,32 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from numpy.lib.mixins import NDArrayOperatorsMixin
 
 OPSET, IR_VERSION = 17, 8  # old enough for every runtime in use, new enough for all operators used
+OPERATORS = {  # those that runtimes have in double precision
+    "absolute": "Abs",
+    "add": "Add",
+    "divide": "Div",
+    "exp": "Exp",
+    "less": "Less",
+    "log": "Log",
+    "matmul": "Gemm",  # runtimes merge MatMul and a factor after it into one operator, in single precision
+    "maximum": "Max",
+    "minimum": "Min",
+    "multiply": "Mul",
+    "negative": "Neg",
+    "power": "Pow",
+    "reciprocal": "Reciprocal",
+    "sin": "Sin",
+    "sqrt": "Sqrt",
+    "subtract": "Sub",
+    "tanh": "Tanh",
+}
+
+
+class OnnxExportError(ValueError):
+    """A classifier that cannot be written as an ONNX graph."""
 
 
 @dataclass(slots=True, eq=False)
@@ -20,11 +44,11 @@ class Graph:
     _known: dict[Any, Value] = field(default_factory=dict)
 
     def input(self, name: str) -> Value:
-        """Return what comes in under a name."""
+        """Return the input of this name."""
         return Value(self, name)
 
     def constant(self, array: Any) -> Value:
-        """Return an array as a value; equal ones are stored once."""
+        """Return an array as a value; equal arrays are stored once."""
         from onnx import numpy_helper
 
         array = np.ascontiguousarray(array) if np.ndim(array) else np.asarray(array)
@@ -46,86 +70,41 @@ class Graph:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Value:
-    """Something computed: it can be computed with."""
+class Value(NDArrayOperatorsMixin):
+    """A result in a graph: operators and NumPy's elementwise functions of it give further results."""
 
     graph: Graph
     name: str
 
-    def _with(self, operator: str, *others: Any, **attributes: Any) -> Value:
-        numbers = (np.float64(o) if isinstance(o, float | int) else o for o in others)
-        return self.graph.apply(operator, self, *numbers, **attributes)
-
-    def __add__(self, other: Any) -> Value:
-        return self._with("Add", other)
-
-    def __mul__(self, other: Any) -> Value:
-        return self._with("Mul", other)
-
-    def __sub__(self, other: Any) -> Value:
-        return self._with("Sub", other)
-
-    def __truediv__(self, other: Any) -> Value:
-        return self._with("Div", other)
-
-    def __matmul__(self, other: Any) -> Value:
-        return self._with("MatMul", other)
-
-    __radd__, __rmul__ = __add__, __mul__
-
-    def __rsub__(self, other: float) -> Value:
-        return -self + other
-
-    def __rtruediv__(self, other: float) -> Value:
-        return self._with("Reciprocal") * other
-
-    def __neg__(self) -> Value:
-        return self._with("Neg")
-
-    def __lt__(self, other: Any) -> Value:
-        return self._with("Less", other)
-
-    def __pow__(self, other: float) -> Value:
-        return self._with("Pow", other)
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Value:
+        """Return a NumPy function of values as a value; ``out`` is ignored because values do not change."""
+        if ufunc is np.log1p:
+            return np.log(inputs[0] + 1.0)  # type: ignore[no-any-return]
+        if ufunc is np.square:
+            return inputs[0] * inputs[0]  # type: ignore[no-any-return]
+        if method != "__call__" or ufunc.__name__ not in OPERATORS:
+            raise OnnxExportError(f"there is no ONNX operator for the function {ufunc.__name__}")
+        numbers = (np.float64(i) if isinstance(i, float | int) else i for i in inputs)
+        return self.graph.apply(OPERATORS[ufunc.__name__], *numbers)
 
     def __getitem__(self, columns: Any) -> Value:
-        return self._with("Gather", np.asarray(columns, dtype=np.int64), axis=1)
-
-    def exp(self) -> Value:
-        """Return its exponential."""
-        return self._with("Exp")
-
-    def log(self) -> Value:
-        """Return its logarithm."""
-        return self._with("Log")
-
-    def sqrt(self) -> Value:
-        """Return its square root."""
-        return self._with("Sqrt")
-
-    def sin(self) -> Value:
-        """Return its sine."""
-        return self._with("Sin")
-
-    def abs(self) -> Value:
-        """Return its absolute value."""
-        return self._with("Abs")
+        return self.graph.apply("Gather", self, np.asarray(columns, dtype=np.int64), axis=1)
 
     def maximum(self, other: Any) -> Value:
         """Return the larger of the two."""
-        return self._with("Max", other)
+        return self.graph.apply("Max", self, other)
 
     def minimum(self, other: Any) -> Value:
         """Return the smaller of the two."""
-        return self._with("Min", other)
+        return self.graph.apply("Min", self, other)
 
     def where(self, yes: Any, no: Any) -> Value:
         """Return ``yes`` where this is true, else ``no``."""
-        return self._with("Where", yes, no)
+        return self.graph.apply("Where", self, yes, no)
 
     def sum(self) -> Value:
         """Return the sums over the columns, as a column."""
-        return self._with("ReduceSum", np.array([1]), keepdims=1)
+        return self.graph.apply("ReduceSum", self, np.array([1]), keepdims=1)
 
 
 def join(columns: Sequence[Value]) -> Value:

@@ -14,6 +14,7 @@ import sklearn
 from sklearn.utils.validation import check_is_fitted
 
 from gpclass.estimator import GaussianProcessClassifier
+from gpclass.fitted import TrainingRows
 from gpclass.parameters import check_parameters
 from gpclass.persistence.codec import Decoder, Encoder
 from gpclass.persistence.container import ModelFileError, located, parse_json, read, write
@@ -24,7 +25,7 @@ VERSION = 2  # of the format
 FITTED = {
     "base_estimator_": True,
     "_seed": True,
-    "_home": True,
+    "_rows": True,
     "classes_": True,
     "n_classes_": True,
     "log_marginal_likelihood_value_": True,
@@ -233,14 +234,15 @@ def _check_whole(clf: Any) -> None:
     if names is not None:
         texts = _is_vector(names, clf.n_features_in_) and all(isinstance(name, str) for name in names)
         _require(texts, "the names of its columns")
-    _check_rows(clf, *clf._home)
+    _check_rows(clf, clf._rows)
 
 
-def _check_rows(clf: Any, kept: Any, home: Any, truth: Any) -> None:
+def _check_rows(clf: Any, rows: Any) -> None:
     """Raise unless positions of rows, positions after copies were merged, and classes belong together."""
-    if kept is None:  # a model that does not keep its rows
-        _require(home is None and truth is None, "its rows")
+    if rows is None:  # a model that does not keep its rows
         return
+    _require(isinstance(rows, TrainingRows), "its rows")
+    kept, home, truth = rows.kept, rows.home, rows.truth
     n = len(kept)
     _require(_is_index(kept, n) and (home is None or (_is_index(home, n) and home.max() < n)), "its rows")
     soft = truth.shape == (n, clf.n_classes_) and truth.dtype.kind == "f" and bool(np.isfinite(truth).all())

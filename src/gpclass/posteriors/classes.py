@@ -120,6 +120,11 @@ class IndependentProcesses(Process):
             raise ValueError("Its processes do not have the same inducing inputs.")
 
     @property
+    def inputs(self) -> Inputs:
+        """The inducing inputs."""
+        return self.processes[0].inputs
+
+    @property
     def alpha(self) -> Array:
         """Coefficients of the means, one column per function."""
         return np.stack([each.alpha for each in self.processes], axis=1)

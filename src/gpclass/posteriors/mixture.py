@@ -179,4 +179,3 @@ class MixtureProcess(Process):
             out += pullback_inputs(component.kernel, X, solved.inputs, G)
             out += half * diag_gradient(component.kernel, X)
         return out
-

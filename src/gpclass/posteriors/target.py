@@ -68,7 +68,7 @@ class Target:
 
     def rows(self, values: Array) -> Array:
         """Return arrays of shape (rows, n) or (rows, n, C) as rows: the inverse of `values`."""
-        return values.swapaxes(1, -1).reshape(len(values), int(np.prod(self.shape)))
+        return values.swapaxes(1, -1).reshape(len(values), len(self.mean))
 
     def normals(self, n_rows: int, rng: np.random.Generator) -> Array:
         """Draw standard normal coordinates."""
@@ -110,10 +110,13 @@ class Target:
 
     def log_sites(self, D: Array) -> Array:
         """Return log q - log prior, up to a constant, for each row d of D: alphaᵀ d - ½ dᵀ W d."""
-        if self.sites is None:
-            return np.zeros(len(D))
-        out: Array = matvec(D, self.alpha) - 0.5 * np.einsum("ij,ij->i", D, self._times(self.sites, D))
-        return out
+        return np.zeros(len(D)) if self.sites is None else self._log_sites(self.sites, D)[0]
+
+    def _log_sites(self, sites: AnySites, D: Array) -> tuple[Array, Array]:
+        """Return the same and its gradient alpha - W d."""
+        slope = self.alpha - self._times(sites, D)
+        value: Array = 0.5 * np.einsum("ij,ij->i", D, slope + self.alpha)
+        return value, slope
 
     def remainder(self, D: Array) -> Array:
         """Return log w - log_mass for each row d of D."""
@@ -131,9 +134,9 @@ class Target:
         log_likelihood, gradient = matvec(value, self.weight), (self.weight * each).reshape(D.shape)
         if self.sites is None:
             return log_likelihood, gradient
-        gradient += self._times(self.sites, D)
-        gradient -= self.alpha
-        return log_likelihood - self.log_sites(D), gradient
+        log_sites, slope = self._log_sites(self.sites, D)
+        gradient -= slope
+        return log_likelihood - log_sites, gradient
 
     def with_jitter(self, relative: float) -> Target:
         """Return the target with q = prior and this share of the mean variance added to the diagonal of K."""
@@ -196,8 +199,8 @@ def make_target(
     >>> from gpclass.posteriors.target import make_target
     >>> flat = Sites(np.zeros((1, 3)), np.zeros((1, 3)))
     >>> target = make_target(Softmax(), np.eye(1), np.eye(1, 3), flat)
-    >>> target.rank, round(target.remainder(np.zeros((1, 3)))[0], 3)
-    (3, -1.099)
+    >>> target.rank, target.remainder(np.zeros((1, 3))).round(3)
+    (3, array([-1.099]))
     """
     K, y, w, shape = checked(K, y, weight, n_latents)
     if sites is not None and np.shape(sites.nu) != shape:

@@ -6,7 +6,8 @@ algebra of both.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from gpclass.core.linalg import clear_upper, conjugate_gradient, matmul_transpos
 from gpclass.core.protocols import Adjoint, AnySites, Array, Conditioned, CoupledSites, Inputs, Sites
 from gpclass.kernels import pullback, pullback_diag
 from gpclass.posteriors.classes import ClassProcesses
-from gpclass.priors.conditioned import owned
+from gpclass.priors.conditioned import not_positive, owned
 from gpclass.priors.dense import fill_lower
 from gpclass.priors.factors import CoupledFactors, IndependentFactors
 from gpclass.priors.lowrank import ORDER, LowRank, nystrom_root
@@ -116,14 +117,27 @@ class ClassPrior:
     def factor(self, sites: AnySites) -> IndependentFactors:
         """Return the factors for the precision of these sites; earlier ones must not be used again."""
         if isinstance(sites, CoupledSites):
-            return CoupledFactors(self.Ks, sites.a, self._space)
-        return IndependentFactors(self.Ks, sites.tau, self._space)
+            return self.couple(sites.a)
+        with self._positive():
+            return IndependentFactors(self.Ks, sites.tau, self._space)
+
+    def couple(self, a: Array) -> CoupledFactors:
+        """Return the factors for coupled sites."""
+        with self._positive():
+            return CoupledFactors(self.Ks, a, self._space)
+
+    @contextmanager
+    def _positive(self) -> Iterator[None]:
+        try:
+            yield
+        except np.linalg.LinAlgError:
+            raise not_positive(self.kernels[0], self.Ks[0]) from None
 
     def condition(self, sites: AnySites) -> ClassConditioned:
         """Return q for the sites."""
         if isinstance(sites, CoupledSites):
             return CoupledConditioned(self, sites)
-        return ClassConditioned(self, sites, IndependentFactors(self.Ks, sites.tau, self._space))
+        return ClassConditioned(self, sites, self.factor(sites))
 
     def pullback(self, adjoint: Adjoint) -> Array:
         """Return Σ_ij G_ij ∂K_ij/∂theta over all functions."""
@@ -217,7 +231,7 @@ class CoupledConditioned(ClassConditioned):
     factors: CoupledFactors
 
     def __init__(self, prior: ClassPrior, sites: CoupledSites) -> None:
-        factors = CoupledFactors(prior.Ks, sites.a, prior._space)
+        factors = prior.couple(sites.a)
         super().__init__(prior, sites, factors)
         self.half_logdet -= 0.5 * float(np.log(factors.a.sum(axis=1)).sum())
 

@@ -20,6 +20,20 @@ def owned(prior: object, conditioned: object, kind: type[T]) -> T:
     return conditioned
 
 
+class NotPositiveError(ValueError):
+    """A covariance matrix has a negative eigenvalue, by its nature or by rounding."""
+
+
+def not_positive(kernel: Any, K: Array) -> NotPositiveError:
+    """Return the error of a kernel whose matrix B could not be factored."""
+    return NotPositiveError(
+        f"The kernel {kernel} gave a covariance matrix with a negative eigenvalue on the "
+        f"{len(K)} training inputs, expected a positive semi-definite one: either it is not a "
+        f"covariance function, or its values (up to {K.diagonal().max():.2g} here) are too "
+        "large to be told apart in double precision; scale the inputs or lower the upper bounds."
+    )
+
+
 def not_finite(kernel: Any) -> ValueError:
     """Return the error of a kernel whose values are not finite."""
     return ValueError(

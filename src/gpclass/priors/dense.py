@@ -25,13 +25,15 @@ from gpclass.core.linalg import (
 from gpclass.core.protocols import Adjoint, Array, Conditioned, Inputs, Sites
 from gpclass.kernels import diag, matrix, pullback, pullback_diag
 from gpclass.posteriors.gaussian import GaussianProcess
-from gpclass.priors.conditioned import ElementwiseConditioned, not_finite, owned
+from gpclass.priors.conditioned import (
+    ElementwiseConditioned,
+    NotPositiveError,
+    not_finite,
+    not_positive,
+    owned,
+)
 
 TINY = 1e-5  # below this tau_i K_ii, (1 - [B⁻¹]_ii) / tau_i has lost too many digits
-
-
-class NotPositiveError(ValueError):
-    """A covariance matrix has a negative eigenvalue, by its nature or by rounding."""
 
 
 class DensePrior:
@@ -138,12 +140,7 @@ class DensePrior:
         try:
             self._B.factor(self.K, s)
         except np.linalg.LinAlgError:
-            raise NotPositiveError(
-                f"The kernel {self.kernel} gave a covariance matrix with a negative eigenvalue on the "
-                f"{len(self.X)} training inputs, expected a positive semi-definite one: either it is not a "
-                f"covariance function, or its values (up to {self.K.diagonal().max():.2g} here) are too "
-                "large to be told apart in double precision; scale the inputs or lower the upper bounds."
-            ) from None
+            raise not_positive(self.kernel, self.K) from None
 
     def pullback(self, adjoint: Adjoint) -> Array:
         """Return Σ_ij G_ij ∂K_ij/∂theta.

@@ -21,7 +21,6 @@ from gpclass.core.protocols import Adjoint, Array, Conditioned, CoupledSites, In
 from gpclass.posteriors.classes import ClassProcesses
 from gpclass.priors.classes import CG_STEPS, ClassPrior, leave_out
 from gpclass.priors.conditioned import ElementwiseConditioned, owned
-from gpclass.priors.factors import CoupledFactors
 
 
 class MarginPrior:
@@ -135,8 +134,7 @@ class MarginConditioned(ElementwiseConditioned):
 
     def __init__(self, prior: MarginPrior, sites: Sites) -> None:
         self.prior, self._sites = prior, sites
-        latents = prior.latents
-        self.factors = CoupledFactors(latents.Ks, prior.coupled(sites.tau).a, latents._space)
+        self.factors = prior.latents.couple(prior.coupled(sites.tau).a)
         self.tau = self.factors.a[prior.others]  # no flatter than the factors can bear
         self.half_logdet = self.factors.half_logdet
         alpha = self._reduce(sites.nu)

@@ -136,9 +136,16 @@ def importance_estimate(
         w, ess = _weights(smoothed, normalised)
     value = np.tensordot(w, values, axes=1)
     error = _error(_products(w, values, normalised))
-    if values.ndim == 1:
-        value, error = float(value), float(error)
-    return ImportanceEstimate(value, error, khat, ess, len(w), w, draws)
+    single = values.ndim == 1
+    return ImportanceEstimate(
+        float(value) if single else value,
+        float(error) if single else error,
+        khat,
+        ess,
+        len(w),
+        w,
+        draws,
+    )
 
 
 def _weights(log_weights: Array, normalised: bool) -> tuple[Array, float]:

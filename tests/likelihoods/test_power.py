@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from likelihoods.mp_rules import integrate, march
 from scipy.stats import norm
-from test_likelihoods_truth import integrate, march
 
 from gpclass.core.protocols import Tilted
 from gpclass.likelihoods import Gaussian, Logit, Probit
@@ -106,8 +106,9 @@ def points(n_random: int, seed: int) -> list[tuple[float, float, float]]:
 
 
 @binary
-def test_accuracy(likelihood) -> None:
-    where = points(20, 5)
+@pytest.mark.parametrize("share", [5, pytest.param(1, marks=pytest.mark.slow)])
+def test_accuracy(likelihood, share) -> None:
+    where = points(20, 5)[::share]
     z, var, power = np.array(where).T
     y = np.where(np.arange(z.size) % 2, 1.0, -1.0)
     log_mass, slope, curvature, shrink = four(likelihood.tilted(y, y * z, var, power))

@@ -229,17 +229,17 @@ def test_extreme_length_scales(make, exponent, offset, seed):
 @pytest.mark.parametrize("nu", [0.3, 0.8, 1.0, 1.7, 3.0, 7.25, 19.5, 30.2, 80.0])
 @pytest.mark.parametrize("scale", [1e-2, 1.0, 1e2])
 def test_general_matern(nu, scale):
-    """M(a) = 2^(1-nu)/Gamma(nu) a^nu K_nu(a), a = sqrt(2 nu) r, in 50 digits."""
-    X = np.array([[0.0], [1e-3], [0.2], [1.5]]) * 1.0
+    """M(a) = 2^(1-nu)/Gamma(nu) a^nu K_nu(a), a = sqrt(2 nu) r, in 30 digits."""
+    X = np.array([[0.0], [1e-3], [1.5]])
     kernel = Matern(scale, nu=nu)
 
-    with mpmath.workdps(50):
+    with mpmath.workdps(30):
 
         def value(log_scale, r):
             a = mpmath.sqrt(2 * mpmath.mpf(nu)) * r / mpmath.exp(log_scale)
             return 2 ** (1 - mpmath.mpf(nu)) / mpmath.gamma(nu) * a**nu * mpmath.besselk(nu, a)
 
-        pairs = [(i, j) for i in range(4) for j in range(i)]
+        pairs = [(i, j) for i in range(3) for j in range(i)]
         truth = {p: mpmath.mpf(X[p[0], 0]) - mpmath.mpf(X[p[1], 0]) for p in pairs}
         at = mpmath.log(mpmath.mpf(scale))
         values = {p: float(value(at, r)) for p, r in truth.items()}
@@ -248,7 +248,7 @@ def test_general_matern(nu, scale):
     assert np.all(np.diagonal(K) == 1.0)
     for i, j in pairs:
         assert K[i, j] == pytest.approx(values[i, j], rel=1e-11, abs=1e-13)
-        G = np.zeros((4, 4))
+        G = np.zeros((3, 3))
         G[i, j] = 1.0
         slope = pullback(kernel, X, X, G)[0]
         assert slope == pytest.approx(slopes[i, j], rel=1e-9, abs=1e-14)

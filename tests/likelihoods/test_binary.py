@@ -1,4 +1,4 @@
-"""What the likelihoods promise beyond accuracy: identities, limits, extremes, shapes, protocols."""
+"""What the likelihoods promise beyond accuracy: identities, limits, extremes, shapes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import norm
 
-from gpclass.core import protocols
 from gpclass.likelihoods import Gaussian, Logit, Probit
 from gpclass.likelihoods.normal import tail
 from gpclass.likelihoods.quadrature import blocks, flatten, hermite, hermite_average, lattice_sums
@@ -275,20 +274,7 @@ def test_each_datum_alone_is_the_same(likelihood):
             np.testing.assert_allclose(a[i : i + 1], b, rtol=1e-10, atol=1e-300)
 
 
-# ------------------------------------------------------------------- protocols and quadrature
-
-
-@binary
-def test_protocols_of_class_likelihoods(likelihood):
-    for protocol in ("Likelihood", "HasDerivatives", "HasExpected", "HasTilted", "HasLink"):
-        assert isinstance(likelihood, getattr(protocols, protocol))
-
-
-def test_protocols_of_the_anchor():
-    for protocol in ("HasDerivatives", "HasExpected", "HasTilted"):
-        assert isinstance(Gaussian(), getattr(protocols, protocol))
-    assert not isinstance(Gaussian(), protocols.Likelihood)
-    assert not isinstance(Gaussian(), protocols.HasLink)
+# ------------------------------------------------------------------- quadrature
 
 
 def test_records_are_values():

@@ -21,18 +21,16 @@ from gpclass.kernels import (
     Matern,
     NeuralNetwork,
     PairwiseKernel,
-    Profile,
     RationalQuadratic,
     WhiteKernel,
     diag,
-    dispatch,
     matrix,
     pullback,
     pullback_diag,
     pullback_inputs,
-    register_stationary,
 )
 from gpclass.kernels.distances import are_long, centred
+from gpclass.kernels.formulas import formulas_of, is_known
 
 STEP = np.finfo(float).eps ** (1 / 3)
 
@@ -115,7 +113,7 @@ def test_words(word_kernel, wrap, box):
 
 
 def test_blocks_of_an_own_gradient_add_up(monkeypatch):
-    monkeypatch.setattr("gpclass.kernels.fallback.GRADIENT_NUMBERS", 64)
+    monkeypatch.setattr("gpclass.kernels.formulas.GRADIENT_NUMBERS", 64)
     rng = np.random.default_rng(0)
     X, Z, G = rng.standard_normal((21, 3)), rng.standard_normal((13, 3)), rng.standard_normal((21, 13))
     kernel = Cubed([1.0, 2.0, 3.0])
@@ -144,43 +142,9 @@ def test_a_subclass_with_its_own_call_is_another_kernel(wrap):
 
 
 def test_a_subclass_that_changes_nothing_stays_fast():
-    for operation in (dispatch.fill, dispatch.pull, dispatch.pull_inputs):
-        assert operation.implementation(Renamed) is operation.implementation(RBF)
-        assert operation.is_default(Cubed())
-    assert dispatch.fill.implementation(Matern) is not dispatch.fill.implementation(RBF)
-
-
-def test_a_new_stationary_kernel_takes_a_few_lines():
-    class Cauchy(StationaryKernelMixin, Kernel):
-        def __init__(self, length_scale=1.0, length_scale_bounds=(1e-5, 1e5)):
-            self.length_scale = length_scale
-            self.length_scale_bounds = length_scale_bounds
-
-        hyperparameter_length_scale = RBF.hyperparameter_length_scale
-        anisotropic = RBF.anisotropic
-
-        def __call__(self, X, Y=None, eval_gradient=False):
-            Y = X if Y is None else Y
-            return 1 / (1 + np.sum(((X[:, None] - Y) / self.length_scale) ** 2, axis=-1))
-
-        def diag(self, X):
-            return np.ones(len(X))
-
-    def value(S):
-        S += 1.0
-        np.reciprocal(S, out=S)
-
-    def slope(S):
-        value(S)
-        S *= -S.copy()
-
-    register_stationary(Cauchy, lambda kernel: Profile(1.0, value, slope))
-    rng = np.random.default_rng(0)
-    X, Z, G = rng.standard_normal((9, 3)), rng.standard_normal((5, 3)), rng.standard_normal((9, 5))
-    kernel = 2.0 * Cauchy([1.0, 2.0, 3.0])
-    np.testing.assert_allclose(matrix(kernel, X, Z), kernel(X, Z), rtol=1e-13)
-    expected = differences(kernel, lambda k: np.sum(G * k(X, Z)))
-    np.testing.assert_allclose(pullback(kernel, X, Z, G), expected, rtol=1e-6, atol=1e-9)
+    assert formulas_of(Renamed()) is formulas_of(RBF())
+    assert formulas_of(Matern()) is not formulas_of(RBF())
+    assert not is_known(Cubed())
 
 
 def test_metrics_that_are_functions():

@@ -14,8 +14,10 @@ from gpclass.kernels import (
     CompoundKernel,
     DotProduct,
     ExpSineSquared,
+    GaussianUnits,
     Matern,
     NeuralNetwork,
+    PairwiseKernel,
     RationalQuadratic,
     WhiteKernel,
 )
@@ -24,6 +26,7 @@ from gpclass.mcmc import MCMC, EllipticalSlice
 from gpclass.onnx import OnnxExportError, to_onnx
 from gpclass.onnx.functions import bivariate, logistic_pair, normal_pair, scaled_erfc
 from gpclass.onnx.graph import IR_VERSION, OPSET, Graph
+from gpclass.sparse.settings import Inducing
 
 onnx = pytest.importorskip("onnx")
 runtime = pytest.importorskip("onnxruntime")
@@ -102,6 +105,13 @@ def test_two_correlated_normals():
         assert abs(got[i] - truth) < 1e-10, r[i]
 
 
+def test_a_factor_after_a_matrix_product_keeps_double_precision():
+    x = np.linspace(-3.0, 3.0, 9)
+    P = np.array([[0.3, -1.7, 2.9]])
+    got = evaluate(lambda x: (((x @ P) * 0.3) @ np.ones((3, 1))) * 0.7, x)
+    np.testing.assert_allclose(got, 0.21 * x * P.sum(), rtol=1e-14)
+
+
 # ------------------------------------------------------------------------------------ models
 
 
@@ -136,6 +146,8 @@ KERNELS = [
     DotProduct() + RationalQuadratic() + WhiteKernel(0.1),
     5.0 * Columns(ExpSineSquared(), [1]) * Columns(RBF(), slice(0, 3, 2)) ** 2,
     RBF(1e-3) + RBF(1.0),
+    3.0 * GaussianUnits(1.0, 3.0),
+    PairwiseKernel(0.3, metric="poly") + PairwiseKernel(0.1, metric="sigmoid"),
 ]
 
 
@@ -150,7 +162,7 @@ def test_kernels(kernel, likelihood):
 @pytest.mark.parametrize("likelihood", ["probit", "logit"])
 @pytest.mark.parametrize("inference", ["vi", "ep", "laplace"])
 def test_methods_with_learned_hyperparameters(likelihood, inference):
-    X, y = data()
+    X, y = data(24)
     assert_agrees(GaussianProcessClassifier(likelihood=likelihood, inference=inference).fit(X, y), X)
 
 
@@ -181,6 +193,20 @@ def test_several_models(likelihood, multi_class, n_classes):
 def test_three_classes_in_one_model(kernel, inference):
     X, y = data(45, 3)
     assert_agrees(GaussianProcessClassifier(kernel, inference=inference, optimizer=None).fit(X, y), X)
+
+
+@pytest.mark.parametrize("route", ["map", "mackay"])
+def test_three_classes_with_inducing_inputs(route):
+    X, y = data(60, 3)
+    settings = {"likelihood": "softmax", "inference": "vi", "inducing": 12, "integration": route}
+    assert_agrees(GaussianProcessClassifier(9.0 * RBF(), optimizer=None, **settings).fit(X, y), X)
+
+
+@pytest.mark.parametrize("inference", ["vi", "ep", "laplace"])
+def test_two_classes_with_inducing_inputs(inference):
+    X, y = data(60)
+    settings = {"inference": inference, "inducing": Inducing(12, dtype="float64")}
+    assert_agrees(GaussianProcessClassifier(9.0 * RBF(), optimizer=None, **settings).fit(X, y), X)
 
 
 @pytest.mark.parametrize("likelihood", ["softmax", "multiprobit"])
@@ -223,7 +249,7 @@ def test_only_standard_operators():
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_what_has_no_form_is_named():
-    X, y = data(24, 4)
+    X, y = data(20, 4)
     short = MCMC(EllipticalSlice(), n_chains=2, n_draws=5, n_warmup=2)
     for settings, word in [
         ({"likelihood": "softmax", "inference": "laplace"}, "one_vs_rest"),

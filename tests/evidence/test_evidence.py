@@ -14,6 +14,7 @@ from scipy.stats import genpareto, multivariate_normal, multivariate_t
 
 from gpclass.core.protocols import Sites
 from gpclass.evidence import (
+    EvidenceEstimate,
     annealed_evidence,
     check_approximation,
     check_model,
@@ -25,13 +26,14 @@ from gpclass.evidence import (
 from gpclass.evidence.correction import _derivatives
 from gpclass.evidence.exact import quadrature
 from gpclass.evidence.importance import DEGREES, _normal_over_mixture, _normal_over_student, draw
+from gpclass.evidence.verdicts import on_approximation
 from gpclass.inference import EP, VI, Laplace
 from gpclass.kernels import RBF, WhiteKernel, matrix
 from gpclass.likelihoods import Gaussian, Logit, Probit
 from gpclass.mcmc.elliptical import slice_step
 from gpclass.posteriors.target import make_target
 from gpclass.priors import DensePrior
-from gpclass.sampling.pareto import fit_pareto, pareto_quantiles
+from gpclass.sampling.pareto import fit_pareto, khat_limit, pareto_quantiles
 
 METHODS = [Laplace(), EP(), VI()]
 LIKELIHOODS = [Logit(), Probit()]
@@ -104,7 +106,7 @@ def test_what_is_out_of_reach_is_refused():
 
 @pytest.mark.parametrize("k", [-0.3, 0.2, 0.6, 1.0])
 def test_the_shape_of_a_pareto_tail_is_found(k):
-    """Over many samples: mean within the pull to ½ and a standard error, spread that of the estimator."""
+    """Over many samples: the mean has the shrinkage to ½, the variance is that of the estimator."""
     rng = np.random.default_rng(0)
     shapes = [fit_pareto(np.sort(genpareto(k).rvs(200, random_state=rng)))[0] for _ in range(200)]
     assert abs(np.mean(shapes) - (200 * k + 5) / 210) < 0.04
@@ -394,13 +396,24 @@ def test_verdicts_and_the_table():
         check_model(fair)
 
 
+@pytest.mark.parametrize(
+    ("khat", "n_samples", "limit"), [(0.67, 1000, "0.67"), (0.67, 400, "0.62"), (0.8, 10**6, "0.70")]
+)
+def test_the_verdict_states_the_limit_of_khat_for_the_number_of_draws(khat, n_samples, limit):
+    found = EvidenceEstimate(-1.0, 0.1, khat, 50.0, n_samples)
+    verdict = on_approximation("EP", -1.0, found, np.zeros(1), np.zeros(1))
+    assert f"khat = {khat:.2f} is not below {limit}, the limit for {n_samples} draws" in verdict
+    assert khat >= khat_limit(n_samples)
+    assert not found.reliable
+
+
 def test_wrong_arguments_are_refused():
     K, y, sites = np.eye(2), np.ones(2), Sites(nu=np.zeros(2), tau=np.ones(2))
     with pytest.raises(ValueError, match="tails='fat'"):
         importance_evidence(Probit(), K, y, sites, tails="fat")
     with pytest.raises(ValueError, match="n_samples=1"):
         importance_evidence(Probit(), K, y, sites, n_samples=1)
-    with pytest.raises(ValueError, match="one latent value"):
+    with pytest.raises(ValueError, match="one latent value per data point"):
         importance_evidence(Probit(), K, y, Sites(nu=np.zeros((2, 3)), tau=np.ones((2, 3))))
     with pytest.raises(ValueError, match="n_chains=1"):
         annealed_evidence(Probit(), K, y, sites, n_chains=1)

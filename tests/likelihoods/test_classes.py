@@ -340,12 +340,12 @@ def test_extremes(likelihood, n_classes):
 
 
 def expected(Y, mean, var):
-    e = Softmax().expected_independent(Y, mean, var)
+    e = Softmax().expected(Y, mean, var)
     return e.value, e.slope, e.curvature
 
 
 @pytest.mark.parametrize("scale", [1e-6, 1e-2, 0.1, 1.0, 20.0, 400.0])
-def test_expected_independent_of_two_classes_is_logit(scale):
+def test_expected_of_two_classes_is_logit(scale):
     rng = np.random.default_rng(17)
     mean, var = rng.normal(size=(30, 2)) * (1.0 + np.sqrt(scale)), scale * rng.uniform(0.2, 2.0, size=(30, 2))
     y = np.where(np.arange(30) % 2, 1.0, -1.0)
@@ -356,7 +356,7 @@ def test_expected_independent_of_two_classes_is_logit(scale):
     np.testing.assert_allclose(curvature, np.stack([truth.curvature] * 2, axis=1), atol=2e-10)
 
 
-def test_expected_independent_of_three_classes():
+def test_expected_of_three_classes():
     mean, var = np.array([0.5, -1.0, 0.2]), np.array([0.7, 2.0, 0.1])
     z, w = np.polynomial.hermite_e.hermegauss(48)
     w = w / w.sum()
@@ -374,7 +374,7 @@ def test_expected_independent_of_three_classes():
 
 
 @pytest.mark.parametrize("scale", [1e-2, 0.15, 1.0, 30.0, 300.0])
-def test_expected_independent_is_consistent(scale):
+def test_expected_is_consistent(scale):
     rng = np.random.default_rng(18)
     n_classes = 6
     mean = rng.normal(size=(10, n_classes)) * 2.0
@@ -395,7 +395,7 @@ def test_expected_independent_is_consistent(scale):
     np.testing.assert_allclose(curvature, 2.0 * by_var, atol=4e-9 / min(1.0, scale))
 
 
-def test_expected_independent_extremes():
+def test_expected_extremes():
     mean = np.array([[0.0, 500.0, -1e3], [1e3, 1e3, 0.0], [0.0, -200.0, 3.0]])
     var = np.array([[1e-8, 1e4, 1.0], [0.0, 0.0, 0.0], [100.0, 1.0, 1e-3]])
     value, slope, curvature = expected(np.eye(3), mean, var)

@@ -2,53 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import cache
-from itertools import pairwise
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import mpmath as mp
 import numpy as np
 import pytest
+from likelihoods.mp_rules import integrate, march
 
 from gpclass.likelihoods import Logit, Probit
 from gpclass.likelihoods.normal import tail
 
 RTOL = 1e-11
-Edges = Sequence[mp.mpf]
-
-
-@cache
-def gauss_legendre(n: int, dps: int) -> tuple[tuple[mp.mpf, mp.mpf], ...]:
-    """Nodes and weights on [-1, 1] by Newton on Legendre's recurrence."""
-    rule = []
-    with mp.workdps(dps + 10):
-        for k in range(1, n + 1):
-            x = mp.cos(mp.pi * (k - mp.mpf(1) / 4) / (n + mp.mpf(1) / 2))
-            for _ in range(9):
-                p0, p1 = mp.mpf(1), x
-                for j in range(2, n + 1):
-                    p0, p1 = p1, ((2 * j - 1) * x * p1 - (j - 1) * p0) / j
-                slope = n * (x * p1 - p0) / (x * x - 1)
-                x -= p1 / slope
-            rule.append((x, 2 / ((1 - x * x) * slope**2)))
-    return tuple(rule)
-
-
-def integrate(g: Callable[[mp.mpf], tuple[mp.mpf, ...]], edges: Edges, n: int) -> list[mp.mpf]:
-    """Integrals of the functions in g over panels, n Gauss-Legendre nodes each."""
-    rule = gauss_legendre(n, mp.mp.dps)
-    rows = []
-    for low, high in pairwise(edges):
-        half, middle = (high - low) / 2, (high + low) / 2
-        rows += [[half * w * value for value in g(middle + half * x)] for x, w in rule]
-    return [mp.fsum(column) for column in zip(*rows, strict=True)]
-
-
-def march(low: mp.mpf, high: mp.mpf, width: Callable[[mp.mpf], mp.mpf]) -> list[mp.mpf]:
-    edges = [low]
-    while edges[-1] < high:
-        edges.append(min(high, edges[-1] + width(edges[-1])))
-    return edges
 
 
 def logit_averages(mean: mp.mpf, var: mp.mpf, n: int = 20) -> list[mp.mpf]:
@@ -110,6 +75,18 @@ def points(n_random: int, seed: int) -> list[tuple[float, float]]:
 
 
 LOGIT, PROBIT = points(97, 0), points(97, 1)
+# Every eighth point always, all of them (a minute) when asked for.
+SHARES = [8, pytest.param(1, marks=pytest.mark.slow)]
+
+
+class LogitTruth(NamedTuple):
+    where: list[tuple[float, float]]
+    truth: dict[str, list[mp.mpf]]
+
+
+class ProbitTruth(NamedTuple):
+    where: list[tuple[float, float]]
+    truth: list[list[mp.mpf]]
 
 
 def assert_close(
@@ -127,12 +104,13 @@ def columns(pairs: list[tuple[float, float]]) -> tuple[np.ndarray, np.ndarray]:
     return mean, var
 
 
-@pytest.fixture(scope="module")
-def logit_truth() -> dict[str, list[mp.mpf]]:
+@pytest.fixture(scope="module", params=SHARES)
+def logit(request: pytest.FixtureRequest) -> LogitTruth:
+    where = LOGIT[:: request.param]
     names = ("up", "down", "first", "second", "value", "log_up", "log_down", "slope", "curvature", "shrink")
     truth: dict[str, list[mp.mpf]] = {name: [] for name in names}
     with mp.workdps(36):
-        for mean, var in LOGIT:
+        for mean, var in where:
             up, down, first, second, value = logit_averages(mean, var)
             log_up = mp.log(up) if up < 0.5 else mp.log1p(-down)
             log_down = mp.log(down) if down < 0.5 else mp.log1p(-up)
@@ -145,43 +123,45 @@ def logit_truth() -> dict[str, list[mp.mpf]]:
             row = (up, down, first, second, value, log_up, log_down, slope, curvature, 1 - var * curvature)
             for name, entry in zip(names, row, strict=True):
                 truth[name].append(entry)
-    return truth
+    return LogitTruth(where, truth)
 
 
-@pytest.fixture(scope="module")
-def probit_truth() -> list[list[mp.mpf]]:
+@pytest.fixture(scope="module", params=SHARES)
+def probit(request: pytest.FixtureRequest) -> ProbitTruth:
+    where = PROBIT[:: request.param]
     with mp.workdps(30):
-        return [list(column) for column in zip(*(probit_averages(m, v) for m, v in PROBIT), strict=True)]
+        rows = [probit_averages(m, v) for m, v in where]
+    return ProbitTruth(where, [list(column) for column in zip(*rows, strict=True)])
 
 
 @pytest.mark.parametrize("y", [1.0, -1.0])
-def test_logit_expected(logit_truth: dict[str, list[mp.mpf]], y: float) -> None:
-    mean, var = columns(LOGIT)
+def test_logit_expected(logit: LogitTruth, y: float) -> None:
+    mean, var = columns(logit.where)
     found = Logit().expected(np.full(mean.size, y), y * mean, var)
-    assert_close(found.value, logit_truth["value"], LOGIT)
-    assert_close(y * found.slope, logit_truth["down"], LOGIT)
-    assert_close(-found.curvature, logit_truth["first"], LOGIT)
+    assert_close(found.value, logit.truth["value"], logit.where)
+    assert_close(y * found.slope, logit.truth["down"], logit.where)
+    assert_close(-found.curvature, logit.truth["first"], logit.where)
 
 
 @pytest.mark.parametrize("y", [1.0, -1.0])
 @pytest.mark.parametrize("name", ["log_mass", "slope", "curvature", "shrink"])
-def test_logit_tilted(logit_truth: dict[str, list[mp.mpf]], y: float, name: str) -> None:
-    mean, var = columns(LOGIT)
+def test_logit_tilted(logit: LogitTruth, y: float, name: str) -> None:
+    mean, var = columns(logit.where)
     found = getattr(Logit().tilted(np.full(mean.size, y), y * mean, var), name)
-    truth = logit_truth["log_up" if name == "log_mass" else name]
-    assert_close(y * found if name == "slope" else found, truth, LOGIT)
+    truth = logit.truth["log_up" if name == "log_mass" else name]
+    assert_close(y * found if name == "slope" else found, truth, logit.where)
 
 
-def test_logit_log_predict(logit_truth: dict[str, list[mp.mpf]]) -> None:
-    found = Logit().log_predict(*columns(LOGIT))
-    assert_close(found[:, 0], logit_truth["log_down"], LOGIT)
-    assert_close(found[:, 1], logit_truth["log_up"], LOGIT)
+def test_logit_log_predict(logit: LogitTruth) -> None:
+    found = Logit().log_predict(*columns(logit.where))
+    assert_close(found[:, 0], logit.truth["log_down"], logit.where)
+    assert_close(found[:, 1], logit.truth["log_up"], logit.where)
 
 
-def test_logit_link_slope(logit_truth: dict[str, list[mp.mpf]]) -> None:
-    first, second = Logit().link_slope(*columns(LOGIT))
-    assert_close(first, logit_truth["first"], LOGIT)
-    assert_close(second, logit_truth["second"], LOGIT, scale=logit_truth["first"])
+def test_logit_link_slope(logit: LogitTruth) -> None:
+    first, second = Logit().link_slope(*columns(logit.where))
+    assert_close(first, logit.truth["first"], logit.where)
+    assert_close(second, logit.truth["second"], logit.where, scale=logit.truth["first"])
 
 
 def test_logit_curvature_in_the_exponential_tail_directly() -> None:
@@ -194,12 +174,12 @@ def test_logit_curvature_in_the_exponential_tail_directly() -> None:
 
 
 @pytest.mark.parametrize("y", [1.0, -1.0])
-def test_probit_expected(probit_truth: list[list[mp.mpf]], y: float) -> None:
-    mean, var = columns(PROBIT)
+def test_probit_expected(probit: ProbitTruth, y: float) -> None:
+    mean, var = columns(probit.where)
     found = Probit().expected(np.full(mean.size, y), y * mean, var)
-    assert_close(found.value, probit_truth[0], PROBIT)
-    assert_close(y * found.slope, probit_truth[1], PROBIT)
-    assert_close(found.curvature, probit_truth[2], PROBIT)
+    assert_close(found.value, probit.truth[0], probit.where)
+    assert_close(y * found.slope, probit.truth[1], probit.where)
+    assert_close(found.curvature, probit.truth[2], probit.where)
 
 
 def normal_tail(z: mp.mpf) -> tuple[mp.mpf, ...]:

@@ -1,0 +1,155 @@
+"""Figures in files, drawn by the displays of `gpclass.plotting`."""
+
+from __future__ import annotations
+
+import io
+import os
+from typing import Any
+
+from gpclass.cli.errors import InputError, access, check_directory
+from gpclass.cli.modelfile import Model
+from gpclass.plotting import (
+    ComparisonDisplay,
+    LatentDisplay,
+    PredictiveContourDisplay,
+    RelevanceDisplay,
+    TraceDisplay,
+)
+
+FORMATS = (".png", ".pdf", ".svg", ".jpg")
+MOST = 4  # methods drawn beside each other
+
+
+def _pyplot() -> Any:
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    import matplotlib.pyplot as plt
+
+    return plt
+
+
+def check_path(path: str) -> None:
+    """Raise unless a figure can be written to this path; called before anything is computed."""
+    ending = os.path.splitext(path)[1].lower()
+    if ending not in FORMATS:
+        raise InputError(f"{path} ends in {ending!r}, expected a figure in {', '.join(FORMATS)}.")
+    check_directory(path)
+    _pyplot()
+
+
+def save_figure(figure: Any, path: str) -> None:
+    """Write a figure in the format that the ending of the path names."""
+    with access(path, "written"):
+        figure.savefig(path, dpi=160)
+
+
+def png(figure: Any) -> bytes:
+    """Return a figure as the bytes of a PNG file."""
+    raw = io.BytesIO()
+    figure.savefig(raw, format="png", dpi=130)
+    return raw.getvalue()
+
+
+# ------------------------------------------------------------------------------- comparisons
+
+
+def comparison_figure(result: Any, X: Any, y: Any, names: tuple[str, ...]) -> Any:
+    """Return the figure of a comparison; with one or two columns also what each method predicts."""
+    plt, d = _pyplot(), X.shape[1]
+    rows = _drawn(result) if d <= 2 else []
+    if not rows:
+        return _closed(ComparisonDisplay(result).plot())
+    top_height, height = 4.6 if d == 1 else 3.4, max(3.4, 1.9 + 0.32 * len(result.rows))
+    figure = plt.figure(figsize=(11.6, top_height + height), layout="constrained")
+    top, bottom = figure.subfigures(2, 1, height_ratios=[top_height, height])
+    panels = top.subplots(2 if d == 1 else 1, len(rows), squeeze=False, sharex=True, sharey="row")
+    for i, row in enumerate(rows):
+        column = panels[:, i]
+        if d == 1:
+            LatentDisplay.from_estimator(row.estimator, X, y, ax=column, legend=False)
+        else:
+            PredictiveContourDisplay.from_estimator(
+                row.estimator, X, y, ax=column[0], legend=False, grid_resolution=60
+            )
+            column[0].set_ylabel(names[1])
+        column[-1].set_xlabel(names[0])
+        column[0].set_title(row.label, fontsize=10)
+        for axis in column if i else ():
+            axis.set_ylabel("")
+    ComparisonDisplay(result).plot(bottom.subplots(1, 3))
+    plt.close(figure)
+    return figure
+
+
+def _drawn(result: Any) -> list[Any]:
+    """Return the methods to draw: if there are many, those with the likelihood of the best one."""
+    rows = [row for row in result.rows if row.estimator is not None]
+    if len(rows) > MOST and any(row.log_loss is not None for row in rows):
+        likelihood = result.best("log_loss").likelihood
+        rows = [row for row in rows if row.likelihood == likelihood]
+    return rows[:MOST]
+
+
+# ------------------------------------------------------------------------------------ models
+
+
+def model_figure(model: Model, kind: str, n_top: int | None = None) -> Any:
+    """Return a figure of a model; the kind "auto" is chosen by its columns."""
+    clf, rules = model.clf, model.encoding.rules
+    pairs = clf.n_classes_ > 2 and clf.multi_class == "one_vs_one"  # no latent function of a class
+    if kind == "auto":
+        numbers = all(rule.kind == "number" for rule in rules)
+        by_columns = {1: "relevance" if pairs else "latent", 2: "contour"}
+        kind = by_columns.get(len(rules) if numbers else 0, "relevance")
+    if kind == "trace":
+        if getattr(clf, "chains_", None) is None:
+            raise InputError("--kind trace is for models with Markov chains: fit with --inference mcmc.")
+        return _closed(TraceDisplay.from_estimator(clf))
+    if kind == "relevance":
+        return _relevance(model, n_top)
+    needed = 1 if kind == "latent" else 2
+    if clf.n_features_in_ != needed:
+        raise InputError(
+            f"--kind {kind} is for {needed} column{'s' * (needed > 1)} and the model has "
+            f"{clf.n_features_in_}: use --kind relevance."
+        )
+    X, y = clf.training_rows()
+    if kind == "latent":
+        return _in_units(LatentDisplay.from_estimator(clf, X, y), model, {"x": 0})
+    contour = PredictiveContourDisplay.from_estimator(clf, X, y, latent_std=not pairs)
+    return _in_units(contour, model, {"x0": 0, "x1": 1})
+
+
+def _in_units(display: Any, model: Model, grids: dict[str, int]) -> Any:
+    """Draw a display again, in the units and with the names of the table; ``grids`` are its axes."""
+    _closed(display)
+    rules = model.encoding.rules
+    if len(rules) == len(grids):  # otherwise they are the columns of one category
+        for name, j in grids.items():
+            setattr(display, name, getattr(display, name) * rules[j].scale + rules[j].mean)
+        if display.X is not None:
+            scales, means = [rule.scale for rule in rules], [rule.mean for rule in rules]
+            display.X = (display.X.reshape(-1, len(rules)) * scales + means).reshape(display.X.shape)
+    display.names = model.encoding.outputs
+    display.name = display.names[0]
+    return _closed(display.plot())
+
+
+def _relevance(model: Model, n_top: int | None) -> Any:
+    try:
+        display = RelevanceDisplay.from_estimator(model.clf)
+    except ValueError:
+        raise InputError(
+            "The model has more columns than can be drawn, and no length scale for each of them: fit it with "
+            "--kernel rbf, matern12, matern32 or matern52."
+        ) from None
+    _closed(display)
+    display.names = model.encoding.outputs
+    return _closed(display.plot(n_top=n_top))
+
+
+def _closed(display: Any) -> Any:
+    """Return the figure of a display, which pyplot then forgets."""
+    _pyplot().close(display.figure_)
+    return display.figure_

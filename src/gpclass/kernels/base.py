@@ -1,0 +1,99 @@
+"""The base class of new kernels, which need only their formulas and a constructor."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.gaussian_process.kernels import Hyperparameter, Kernel
+
+from gpclass.core.protocols import Array
+from gpclass.kernels.formulas import Check, Formulas, diagonal, evaluate, formulas_of, register
+from gpclass.kernels.parameters import parameter_names
+
+
+class FormulaKernel(Kernel):
+    """A scikit-learn kernel whose matrix, diagonal and gradient come from its formulas.
+
+    A subclass is registered when it is defined: `matrix`, `pullback` and the other functions, model files and
+    exported graphs then know it. A constructor parameter ``name`` is a hyperparameter if there is another one
+    ``name_bounds``; all parameters must be stored as attributes of the same name.
+
+    Parameters
+    ----------
+    formulas : Formulas
+        A class argument: `Stationary` or `InnerProduct` with a profile, or an object with all operations.
+    checks : dict, optional
+        A class argument: for parameters that are not positive, which values a model file may hold.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gpclass.kernels import FormulaKernel, Profile, Stationary
+    >>> def lorentz(kernel):
+    ...     return Profile(value=lambda S: 1 / (1 + S), slope=lambda S: -((1 + S) ** -2))
+    >>> class Lorentz(FormulaKernel, formulas=Stationary(lorentz)):
+    ...     def __init__(self, length_scale=1.0, length_scale_bounds=(1e-5, 1e5)):
+    ...         self.length_scale = length_scale
+    ...         self.length_scale_bounds = length_scale_bounds
+    >>> kernel = 2.0 * Lorentz(length_scale=2.0)
+    >>> kernel
+    1.41**2 * Lorentz(length_scale=2)
+    >>> kernel(np.array([[0.0], [2.0]]))
+    array([[2., 1.],
+           [1., 2.]])
+    """
+
+    def __init_subclass__(
+        cls, formulas: Formulas | None = None, checks: Mapping[str, Check] | None = None, **options: Any
+    ) -> None:
+        super().__init_subclass__(**options)
+        names = parameter_names(cls)
+        for name in names:
+            if name + "_bounds" in names:
+                setattr(cls, "hyperparameter_" + name, property(partial(_hyperparameter, name=name)))
+        if formulas is not None:
+            register(cls, formulas, checks)
+
+    def __call__(self, X: ArrayLike, Y: ArrayLike | None = None, eval_gradient: bool = False) -> Any:
+        """Return k(X, Y), and its gradient with respect to theta if requested (Y must be None then)."""
+        X = _rows(X)
+        if Y is not None:
+            if eval_gradient:
+                raise ValueError("Y was given with eval_gradient=True: the gradient is that of k(X, X) only.")
+            return evaluate(self, X, _rows(Y))
+        K = evaluate(self, X, X)
+        np.fill_diagonal(K, self.diag(X))
+        return (K, formulas_of(self).gradient(self, X)) if eval_gradient else K
+
+    def diag(self, X: ArrayLike) -> Array:
+        """Return k(x_i, x_i)."""
+        return diagonal(self, _rows(X))
+
+    def is_stationary(self) -> bool:
+        """Return whether the kernel depends on differences of its inputs only."""
+        return formulas_of(self).stationary
+
+    def __repr__(self) -> str:
+        names = [name for name in parameter_names(type(self)) if not name.endswith("_bounds")]
+        return f"{type(self).__name__}({', '.join(f'{name}={_text(getattr(self, name))}' for name in names)})"
+
+
+def _hyperparameter(kernel: Kernel, name: str) -> Hyperparameter:
+    """Return the specification of a hyperparameter, as scikit-learn wants it."""
+    bounds, size = getattr(kernel, name + "_bounds"), int(np.size(getattr(kernel, name)))
+    return Hyperparameter(name, "numeric", bounds, size)
+
+
+def _rows(X: ArrayLike) -> Array:
+    return np.atleast_2d(np.asarray(X, dtype=float))
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, str | bool | None):
+        return repr(value)
+    numbers = [f"{number:.3g}" for number in np.ravel(value)]
+    return f"[{', '.join(numbers)}]" if len(numbers) > 1 else numbers[0]

@@ -1,0 +1,89 @@
+"""Comparing methods: table, JSON, figure, report and interruption."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+
+import pytest
+from cli.runner import one_sentence, run
+from sklearn.datasets import make_moons
+from sklearn.preprocessing import StandardScaler
+
+from gpclass import GaussianProcessClassifier, compare
+from gpclass.cli.compare import show
+
+
+class TestCompare:
+    def test_built_in_problem_in_all_forms(self, tmp_path):
+        pytest.importorskip("matplotlib")
+        figure, page = tmp_path / "f.pdf", tmp_path / "r.html"
+        options = ("-m", "laplace", "-o", figure, "--html", page)
+        text = run("compare", *options).stdout
+        assert re.search(r"laplace, probit +-7\.48", text)
+        assert re.search(r"laplace, logit +-\d", text)
+        assert figure.read_bytes().startswith(b"%PDF")
+        html = page.read_text("utf-8")
+        assert html.count("data:image/png;base64,") == 1
+        assert "http" not in html  # it needs nothing else
+        assert "expected calibration error" in html
+        assert "laplace, logit" in html
+
+    def test_plane_as_json(self, tmp_path):
+        out = json.loads(
+            run("compare", "--problem", "moons", "-m", "laplace", "-l", "probit", "--json").stdout
+        )
+        (row,) = out["methods"]
+        assert row["method"] == "laplace"
+        assert 0.0 < row["log_loss"] < 0.5
+        assert out["scored_rows"] == 500
+
+    def test_data(self, folder):
+        options = ("--target", "ill", "-m", "laplace", "-m", "vi", "--test-fraction", 0.3, "--json")
+        out = json.loads(run("compare", folder / "mixed.csv", *options).stdout)
+        assert [row["method"] for row in out["methods"]] == ["laplace", "vi"]
+        assert (out["training_rows"], out["scored_rows"]) == (56, 24)
+        two = ("-t", "y", "-m", "laplace", "--cv", 3, "--json")
+        out = json.loads(run("compare", folder / "moons.csv.gz", *two).stdout)
+        X, y = make_moons(60, noise=0.2, random_state=0)
+        X = StandardScaler().fit_transform(X)
+        wanted = compare(X, y, methods=["laplace"], cv=None, n_samples=0)["laplace"].evidence
+        assert out["methods"][0]["evidence"] == pytest.approx(wanted, rel=1e-6)
+
+    def test_an_interruption_keeps_what_was_finished(self, monkeypatch):
+        fit, calls = GaussianProcessClassifier.fit, []
+
+        def second_is_cut(self, X, y, sample_weight=None):
+            calls.append(1)
+            if len(calls) == 2:
+                raise KeyboardInterrupt
+            return fit(self, X, y)
+
+        monkeypatch.setattr(GaussianProcessClassifier, "fit", second_is_cut)
+        result = run("compare", "-m", "laplace", "-m", "ep", "-l", "probit", code=130)
+        assert "interrupted after 1 of 2 methods" in result.stdout
+        assert result.stderr.strip().startswith("gpclass: interrupted")
+
+    def test_usage(self, folder):
+        assert "--target" in run("compare", folder / "iris.csv", code=2).stderr
+        assert "DATA" in run("compare", "--target", "y", code=2).stderr
+        assert "two ways" in run("compare", folder / "iris.csv", "-t", "y", "--cv", 3, "--test-fraction", 0.5,
+                                 code=2).stderr  # fmt: skip
+        assert "need DATA" in one_sentence(run("compare", "--cv", 3, code=1))
+
+    def test_on_a_terminal_the_best_is_marked_and_the_table_fits(self, monkeypatch, capsys):
+        X, y = make_moons(40, noise=0.3, random_state=0)
+        result = compare(X, y, methods=["laplace", "ep"], learn=False, cv=2, n_samples=50, random_state=0)
+        monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+        monkeypatch.setenv("FORCE_COLOR", "1")
+        for width, wide in ((60, False), (300, True)):
+            monkeypatch.setenv("COLUMNS", str(width))
+            show(result)
+            text = capsys.readouterr().out
+            assert "\x1b[1;32m" in text
+            plain = re.sub(r"\x1b\[[0-9;]*m", "", text)
+            assert f"{result.best().log_loss:.4g}" in plain
+            assert max(map(len, plain.splitlines()[2:5])) <= width
+            assert ("predict seconds" in plain.splitlines()[2]) == wide
+            assert ("A wider terminal also shows predict seconds" in plain) != wide

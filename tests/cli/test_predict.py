@@ -1,0 +1,77 @@
+"""Predictions: costs and decisions, and models that were saved in Python."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from cli.runner import column, one_sentence, rows_of, run, write
+from sklearn.datasets import make_moons
+
+from gpclass import GaussianProcessClassifier, bayes_decision, persistence
+
+
+def test_costs_decide(folder):
+    model, table = folder / "mixed.gpc", folder / "mixed.csv"
+    proba = None
+    given = [
+        "[[0, 1], [5, 0]]",
+        '{"yes": {"no": 5, "yes": 0}, "no": {"yes": 1, "no": 0}}',
+        write(folder / "cost.csv", ["true", "no", "yes"], [["yes", 5, 0], ["no", 0, 1]]),
+    ]
+    for cost in given:
+        rows = rows_of(run("predict", model, table, "--no-intervals", "--cost", cost).stdout)
+        proba = np.column_stack([column(rows, "p_no"), column(rows, "p_yes")])
+        proba /= proba.sum(axis=1, keepdims=True)
+        wanted = np.array(["no", "yes"])[bayes_decision(proba, [[0, 1], [5, 0]])]
+        assert [row["decision"] for row in rows] == wanted.tolist()
+        assert "low_yes" not in rows[0]
+    rows = rows_of(run("predict", model, table, "--reject", 0.2).stdout)
+    unsure = [row["decision"] == "undecided" for row in rows]
+    np.testing.assert_array_equal(unsure, proba.min(axis=1) > 0.2)
+    actions = '{"yes": {"treat": 1, "wait": 9}, "no": {"treat": 2, "wait": 0}}'
+    found = {row["decision"] for row in rows_of(run("predict", model, table, "--cost", actions).stdout)}
+    assert found == {"treat", "wait"}
+
+
+@pytest.mark.parametrize(
+    ("cost", "words"),
+    [
+        ("[[0, 1]]", "shape"),
+        ("[[0, 1", "JSON"),
+        ("nowhere.json", "nowhere.json"),
+        ("nowhere", "not a file"),
+        ('{"yes": {"a": 1}}', "classes"),
+        ('{"yes": {"a": 1}, "no": {"b": 1}}', "same decisions"),
+        ('[[0, 1], ["x", 0]]', "numbers"),
+    ],
+)
+def test_costs_that_cannot_be(folder, cost, words):
+    result = run("predict", folder / "mixed.gpc", folder / "mixed.csv", "--cost", cost, code=1)
+    assert words in one_sentence(result)
+
+
+def test_a_model_saved_in_python_can_be_used(tmp_path):
+    X, y = make_moons(40, noise=0.2, random_state=0)
+    clf = GaussianProcessClassifier(inference="laplace").fit(X, y)
+    persistence.save(clf, tmp_path / "m.gpc")
+    table = write(tmp_path / "t.csv", ["u", "v"], X.tolist())
+    rows = rows_of(run("predict", tmp_path / "m.gpc", table).stdout)
+    np.testing.assert_allclose(column(rows, "p_1"), clf.predict_proba(X)[:, 1], rtol=1e-5)
+    wide = write(tmp_path / "w.csv", ["u", "v", "w"], np.ones((2, 3)).tolist())
+    assert "3 columns" in one_sentence(run("predict", tmp_path / "m.gpc", wide, code=1))
+
+
+def test_json_has_all_digits_and_csv_six(folder, tmp_path):
+    arguments = ("predict", folder / "mixed.gpc", folder / "mixed.csv", "--keep", "ward")
+    rows = rows_of(run(*arguments).stdout)
+    found = json.loads(run(*arguments, "--json").stdout)
+    assert [row["p_yes"] for row in rows] == [f"{row['p_yes']:.6g}" for row in found]
+    assert [row["ward"] for row in rows] == [row["ward"] for row in found]
+    run(*arguments, "-o", tmp_path / "out.json.gz")
+    run(*arguments, "-o", tmp_path / "out.csv.gz")
+    import gzip
+
+    assert json.loads(gzip.decompress((tmp_path / "out.json.gz").read_bytes())) == found
+    assert rows_of(gzip.decompress((tmp_path / "out.csv.gz").read_bytes()).decode()) == rows

@@ -1,0 +1,90 @@
+"""What a model file contains: facts, figures, the check, and files that are not models."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from cli.runner import one_sentence, run, write
+from sklearn.datasets import load_iris
+
+from gpclass import GaussianProcessClassifier, persistence
+
+
+def test_check_is_that_of_the_library(folder):
+    out = json.loads(run("check", folder / "moons.gpc", "--draws", 500, "--seed", 3, "--json").stdout)
+    check = persistence.load(folder / "moons.gpc").check_approximation(500, random_state=3)
+    assert out["corrected"] == pytest.approx(check.corrected, abs=1e-9)
+    assert check.verdict in run("check", folder / "moons.gpc", "--draws", 500, "--seed", 3).stdout
+
+
+def test_info_names_everything(folder, mixed):
+    text = run("info", folder / "mixed.gpc").stdout
+    for word in (
+        "80",
+        "ill",
+        "no, yes",
+        "probit",
+        "RBF",
+        "log evidence",
+        "north, south, west",
+        "0 false",
+    ):
+        assert word in text
+    out = json.loads(run("info", folder / "mixed.gpc", "--json").stdout)
+    assert out["classes"] == ["no", "yes"]
+    for i, name in enumerate(("age", "size")):
+        assert out["columns"][i]["mean"] == pytest.approx(mixed[name].mean())
+        assert out["columns"][i]["scale"] == pytest.approx(mixed[name].std())
+
+
+def test_pictures(folder, tmp_path):
+    pytest.importorskip("matplotlib")
+    one = tmp_path / "one.gpc"
+    run("fit", folder / "moons.csv.gz", "-t", "y", "--columns", "a", "--inference", "laplace", "-o", one)
+    for model in (one, folder / "moons.gpc", folder / "mixed.gpc"):
+        figure = tmp_path / f"{model.stem}.png"
+        run("plot", model, "-o", figure)
+        assert figure.read_bytes().startswith(b"\x89PNG")
+    assert "2 columns" in one_sentence(run("plot", folder / "mixed.gpc", "--kind", "contour", code=1))
+    assert "chains" in one_sentence(run("plot", one, "--kind", "trace", code=1))
+    assert ".txt" in one_sentence(run("plot", one, "-o", tmp_path / "a.txt", code=1))
+
+
+def test_units_of_pictures_are_those_of_the_table(tmp_path):
+    pytest.importorskip("matplotlib")
+    from gpclass.cli.figures import model_figure
+    from gpclass.cli.modelfile import read_model
+
+    x = np.linspace(1000.0, 2000.0, 30)
+    table = write(tmp_path / "t.csv", ["metres", "y"], zip(x, x > 1500, strict=True))
+    run("fit", table, "-t", "y", "-o", tmp_path / "m.gpc", "--inference", "laplace")
+    figure = model_figure(read_model(str(tmp_path / "m.gpc")), "auto")
+    low, high = figure.axes[1].get_xlim()
+    assert (low, high) == pytest.approx((900.0, 2100.0))
+    assert figure.axes[1].get_xlabel() == "metres"
+
+
+@pytest.mark.parametrize(
+    ("options", "n_classes"),
+    [({}, 2), ({}, 3), ({"likelihood": "softmax"}, 3), ({"multi_class": "one_vs_rest"}, 3)],
+)
+def test_training_rows_have_their_labels(options, n_classes):
+    from gpclass.cli.modelfile import training_rows
+
+    X, y = load_iris(return_X_y=True)
+    X, y = X[y < n_classes, 2:], y[y < n_classes]  # with copies
+    clf = GaussianProcessClassifier(inference="laplace", optimizer=None, **options).fit(X, y)
+    rows, labels = training_rows(clf)
+    np.testing.assert_array_equal(rows, X)
+    np.testing.assert_array_equal(labels, y)
+
+
+def test_files_that_are_no_models(folder, tmp_path):
+    cut = tmp_path / "cut.gpc"
+    cut.write_bytes((folder / "mixed.gpc").read_bytes()[:-100])
+    for command in (("info",), ("check",), ("plot",)):
+        assert "model file" in one_sentence(run(*command, folder / "mixed.csv", code=1))
+        one_sentence(run(*command, cut, code=1))
+        assert "No such file" in one_sentence(run(*command, tmp_path / "none", code=1))

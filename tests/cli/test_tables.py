@@ -1,0 +1,94 @@
+"""CSV, Parquet and Feather files are read alike, and broken ones refused in one sentence."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from cli.runner import column, one_sentence, rows_of, run
+
+
+def test_arrow_tables_are_the_same_as_csv(folder, mixed, tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    from pyarrow import feather, parquet
+
+    table = pa.table({name: pa.array(values.tolist()) for name, values in mixed.items()})
+    table = table.set_column(2, "ward", table["ward"].dictionary_encode())
+    parquet.write_table(table, tmp_path / "t.parquet")
+    feather.write_feather(table, tmp_path / "t.feather")
+    for name in ("t.parquet", "t.feather"):
+        made = tmp_path / "made.gpc"
+        run("fit", tmp_path / name, "-t", "ill", "-o", made)
+        again = run("predict", made, tmp_path / name).stdout
+        assert again == run("predict", folder / "mixed.gpc", folder / "mixed.csv").stdout
+    for name in ("out.parquet", "out.feather"):
+        run("predict", folder / "mixed.gpc", tmp_path / "t.parquet", "-o", tmp_path / name)
+    out = parquet.read_table(tmp_path / "out.parquet").to_pydict()
+    assert out == feather.read_table(tmp_path / "out.feather").to_pydict()
+    np.testing.assert_allclose(out["p_yes"], column(rows_of(again), "p_yes"), rtol=1e-5)
+
+
+BROKEN = {
+    "empty": ("", "is empty"),
+    "header": ("a,b,y\n", "no rows"),
+    "one class": ("a,y\n1,0\n2,0\n", "one class '0'"),
+    "missing": ("a,b,y\n1,2,0\n1,,1\n1,NaN,1\n", "row 2, column 'b' (2 rows"),
+    "infinite": ("a,y\n1,0\n-inf,1\n", "'-inf' in row 2, column 'a'"),
+    "text": ("a,b,y\n1,2,0\n2,3,1\n3,4,0\n4,5,1\n5,12x,1\n6,6,1\n", "'12x' in row 5, column 'b'"),
+    "odd nan": ("a,y\n1,0\n2,1\n3,1\n4,1\n-nan,1\n5,0\n", "'-nan' in row 5"),
+    "twice": ("a,a,y\n1,2,0\n", "more than one column called 'a'"),
+    "separator": ("a;b;y\n1;2;0\n", "--separator ';'"),
+    "tabs": ("a\tb\ty\n1\t2\t0\n", "--separator '\\t'"),
+    "no target": ("a,b\n1,2\n", "no column 'y'"),
+    "no label": ("a,y\n1,\n2,0\n", "no label in row 1"),
+    "no inputs": ("y\n0\n1\n", "besides the target"),
+    "ragged": ("a,y\n1,0\n2\n", "1 values in row 2"),
+    "no header": ("1,2\n3,4\n", "starts with numbers"),
+    "no name": ("a,,y\n1,2,0\n", "column 2"),
+    "quotes": ('a,y\n"1,0\n2,1\n', "quotes"),
+    "measurement": ("a,y\n1,0.5\n2,0.7\n3,0.1\n", "measurement"),
+    "names": ("a,y\n" + "".join(f"n{i},{i % 2}\n" for i in range(50)), "--drop a"),
+    "commas": ("a;y\n" + "".join(f'"{i},5";{i % 2}\n' for i in range(50)), "decimal point"),
+    "empty column": ("a,b,y\n1,,0\n2,,1\n", "--drop b"),
+    "binary": (b"\x00\x01\x02\xff" * 50, "binary"),
+    "latin": (b"caf\xe9,y\n1,0\n", "UTF-8"),
+    "parquet": (b"PAR1 and so on", ".parquet"),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_broken_tables(name, tmp_path):
+    content, words = BROKEN[name]
+    table = tmp_path / "t.csv"
+    table.write_bytes(content if isinstance(content, bytes) else content.encode())
+    options = ("--separator", ";") if name == "commas" else ()
+    found = one_sentence(run("fit", table, "-t", "y", "-o", tmp_path / "m.gpc", *options, code=1))
+    assert words in found
+    assert not (tmp_path / "m.gpc").exists()
+
+
+@pytest.mark.parametrize("ending", ["csv.gz", "parquet", "feather"])
+def test_garbage_of_other_kinds(ending, tmp_path):
+    table = tmp_path / f"t.{ending}"
+    table.write_bytes(np.random.default_rng(0).bytes(500))
+    assert "damaged" in one_sentence(run("fit", table, "-t", "y", code=1))
+    table.unlink()
+    assert "No such file" in one_sentence(run("fit", table, "-t", "y", code=1))
+
+
+def test_numbers_are_exact_and_odd_spellings_are_not_numbers():
+    import pandas as pd
+
+    from gpclass.cli.tables import numbers
+
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=1000) * 10.0 ** rng.integers(-200, 200, 1000)
+    np.testing.assert_array_equal(numbers(pd.Series([repr(x) for x in values.tolist()])), values)
+    assert numbers(pd.Series(["1_000", "0x10", "True", "1,5", "nan", None])).isna().all()
+
+
+def test_errors_name_the_row_of_the_file_in_a_sample_too(tmp_path):
+    from gpclass.cli.tables import read_table
+
+    table = tmp_path / "t.csv"
+    table.write_text("a,y\n1,0\n2,1\n,1\n")
+    assert read_table(str(table)).take([2])["a"].isna().idxmax() == 2

@@ -1,0 +1,111 @@
+"""Passes over rows on this machine: their totals, and the next block read while one is computed."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import closing
+
+import numpy as np
+import pytest
+from moments import MomentsJob, assert_same, labelled_rows, moments
+
+from gpclass.data.local import ahead, in_turn
+from gpclass.data.rows import Rows
+from gpclass.data.sources import ArraySource, BlockSource
+from gpclass.labels import Encode
+
+
+class TestPasses:
+    @pytest.mark.parametrize("n_jobs", [None, 2])
+    def test_give_the_total_of_one_block(self, n_jobs):
+        X, y, w = labelled_rows()
+        source = ArraySource(X, y, w, rows=333)
+        data = source.data(Encode(source.classes()), n_jobs)
+        assert data.n_rows == 3000
+        assert_same(data.total(MomentsJob()), moments(X, y, w))
+        one_by_one = source.data(Encode(source.classes())).total(MomentsJob())
+        assert_same(data.total(MomentsJob()), one_by_one, rtol=0.0)
+
+    def test_three_classes(self):
+        X, y, w = labelled_rows(classes=3)
+        source = ArraySource(X, y, w, rows=700)
+        encode = Encode(source.classes())
+        assert encode.n_latents == 3
+        total = source.data(encode).total(MomentsJob(3))
+        P = (y[:, None] == np.array(["no", "perhaps", "yes"])) * w[:, None]
+        assert_same(total, MomentsJob(3)(X, P, None))
+
+    def test_a_weight_of_two_is_two_copies(self):
+        X, y, _ = labelled_rows(400)
+        encode = Encode(np.unique(y))
+        heavy = ArraySource(X, y, np.full(400, 2.0)).data(encode).total(MomentsJob())
+        twice = BlockSource([(X, y), (X, y)], rows=150).data(encode).total(MomentsJob())
+        assert_same(heavy, twice)
+        assert heavy.n == twice.n == 800.0
+
+    def test_samples_come_encoded(self):
+        source = ArraySource(*labelled_rows())
+        rows = source.data(Encode(np.array(["no", "perhaps"]))).sample(50, np.random.default_rng(0))
+        assert rows.X.shape == (50, 3)
+        assert set(rows.y) == {-1.0, 1.0}
+        assert rows.weight is not None
+
+    def test_rows_in_memory_are_data_too(self):
+        X, y, w = labelled_rows(100)
+        rows = Rows(X, np.where(y == "no", -1.0, 1.0), w)
+        assert_same(rows.total(MomentsJob()), moments(X, y, w), rtol=0.0)
+        assert rows.sample(100, np.random.default_rng(0)) is rows
+        few = rows.sample(7, np.random.default_rng(0))
+        assert few.n_rows == len(few.y) == len(few.weight) == 7
+
+
+class TestReadingAhead:
+    def test_next_is_fetched_while_one_is_in_use(self):
+        fetched = [threading.Event() for _ in range(3)]
+
+        def items():
+            for i, event in enumerate(fetched):
+                event.set()
+                yield i
+
+        with closing(ahead(items())) as some:
+            assert next(some) == 0
+            assert fetched[1].wait(30)
+            assert not fetched[2].is_set()  # one is held beside the one in use, and no more
+            assert list(some) == [1, 2]
+
+    @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
+    def test_errors_come_through_and_the_thread_ends(self, error):
+        def items():
+            yield 1
+            raise error("broken")
+
+        before = threading.active_count()
+        with pytest.raises(error, match="broken"), closing(ahead(items())) as some:
+            list(some)
+        assert threading.active_count() == before
+
+    def test_thread_ends_when_the_user_stops(self):
+        closed = []
+
+        def items():
+            try:
+                yield from range(1000)
+            finally:
+                closed.append(True)
+
+        before = threading.active_count()
+        with closing(ahead(items())) as some:
+            next(some)
+        assert threading.active_count() == before
+        assert closed == [True]
+
+    def test_results_in_turn(self):
+        last_may_go = threading.Event()
+
+        def work(i):
+            if i == 1:
+                last_may_go.set()
+            return last_may_go.wait(30) and i * i  # the first result waits for the second
+
+        assert list(in_turn(work, range(20), 3)) == [i * i for i in range(20)]
