@@ -57,7 +57,7 @@ KERNELS = [
     ConstantKernel(2.0) * RBF(0.7, "fixed"),
 ]
 # Not covariance functions of one process by themselves.
-NOT_KERNELS = {"Kernel", "KernelOperator", "Hyperparameter", CompoundKernel.__name__}
+NOT_KERNELS = {"Kernel", "FormulaKernel", "KernelOperator", "Hyperparameter", CompoundKernel.__name__}
 ROWS = np.array([[1.0, 0.0, 0.0], [0.0, 0.0, 1.0], [0.2, 0.5, 0.3]])
 LIKELIHOODS = {
     Logit(): testing.BINARY,

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from importlib import import_module
-<<<<<<< HEAD
-=======
 from typing import TYPE_CHECKING, Any
->>>>>>> core
 
 if TYPE_CHECKING:
     from gpclass.comparison import compare
@@ -19,15 +16,6 @@ __version__ = "0.1.0"
 
 __all__ = ["GaussianProcessClassifier", "bayes_decision", "compare", "load", "to_onnx"]
 
-<<<<<<< HEAD
-# Loaded when first asked for: few sessions need them.
-_LATER = {"compare": "gpclass.comparison", "load": "gpclass.persistence", "to_onnx": "gpclass.onnx"}
-
-
-def __getattr__(name: str) -> object:
-    if name in _LATER:
-        return getattr(import_module(_LATER[name]), name)
-=======
 # Names are imported when they are first used, so that `gpclass --help` does not wait for scikit-learn.
 _HOMES = {
     "GaussianProcessClassifier": "gpclass.estimator",
@@ -47,13 +35,8 @@ def __getattr__(name: str) -> Any:
         except ModuleNotFoundError as error:
             if error.name != f"gpclass.{name}":
                 raise
->>>>>>> core
     raise AttributeError(f"module 'gpclass' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-<<<<<<< HEAD
-    return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})
-=======
     return sorted([*__all__, "__version__"])
->>>>>>> core

@@ -185,7 +185,6 @@ def _check_tilted(likelihood: Any, y: Array, f: Array, var: Array, rtol: float) 
     _close(1.0 - var * tilted.curvature, tilted.shrink, rtol, "curvature and shrink disagree")
 
 
-<<<<<<< HEAD
 def _check_link(likelihood: Binary, f: Array, var: Array, rtol: float) -> None:
     total = np.exp(likelihood.log_classes(f)).sum(axis=1)
     assert_allclose(total, 1.0, rtol=1e-12, err_msg="log_classes: probabilities do not sum to one")
@@ -198,12 +197,6 @@ def _check_link(likelihood: Binary, f: Array, var: Array, rtol: float) -> None:
     assert (np.diff(likelihood.link(np.sort(f))) >= 0).all(), "the link does not increase"
     if likelihood.symmetric:
         _close(likelihood.link(-f), 1.0 - likelihood.link(f), 1e-12, "link(-f) is not 1 - link(f)")
-=======
-def _check_link(likelihood: Any, f: Array, var: Array, rtol: float) -> None:
-    p = likelihood.link(np.sort(f))
-    assert (np.diff(p) >= 0).all(), "the link does not increase"
-    _close(likelihood.link(f), np.exp(likelihood.log_classes(f)[:, 1]), 1e-12, "link is not p(y=+1|f)")
->>>>>>> core
     first, second = likelihood.link_slope(f, var)
     h = 1e-3
     values = np.array([_gauss_average(lambda _, x: likelihood.link(x), f + k * h, var) for k in range(-2, 3)])

@@ -8,23 +8,14 @@ import numpy as np
 
 from gpclass.core.protocols import Array, Expected, Tilted
 from gpclass.core.registry import stored
-<<<<<<< HEAD
-from gpclass.likelihoods.base import _Parameters
-=======
 from gpclass.likelihoods.base import ElementwiseSites, Parameters
->>>>>>> core
 from gpclass.likelihoods.power import check_power
 from gpclass.likelihoods.quadrature import flatten, quiet
-from gpclass.likelihoods.sites import ElementwiseSites
 
 
 @stored
 @dataclass(frozen=True, slots=True)
-<<<<<<< HEAD
-class Gaussian(_Parameters, ElementwiseSites):
-=======
 class Gaussian(Parameters, ElementwiseSites):
->>>>>>> core
     """p(y|f) = N(y | f, noise), y real. Not a class likelihood: it exists so that methods can be checked.
 
     Parameters
