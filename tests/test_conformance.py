@@ -36,6 +36,7 @@ from gpclass.mcmc import HMC, BlockMetropolis, EllipticalSlice
 from gpclass.posteriors import Component, GaussianProcess, IndependentProcesses, MixtureProcess
 from gpclass.priors import ClassPrior, DensePrior, InducingPrior, MarginPrior
 from gpclass.priors.basis import make_basis, process
+from gpclass.testing.likelihoods import BINARY, check_terms
 
 KERNELS = [
     RBF([0.7, 2.0]),
@@ -60,10 +61,10 @@ KERNELS = [
 NOT_KERNELS = {"Kernel", "FormulaKernel", "KernelOperator", "Hyperparameter", CompoundKernel.__name__}
 ROWS = np.array([[1.0, 0.0, 0.0], [0.0, 0.0, 1.0], [0.2, 0.5, 0.3]])
 LIKELIHOODS = {
-    Logit(): testing.BINARY,
-    Probit(): testing.BINARY,
-    CLogLog(): testing.BINARY,
-    LabelNoise(rate=0.1): testing.BINARY,
+    Logit(): BINARY,
+    Probit(): BINARY,
+    CLogLog(): BINARY,
+    LabelNoise(rate=0.1): BINARY,
     Softmax(): ROWS,
     MultiProbit(): ROWS,
 }
@@ -151,7 +152,7 @@ def test_likelihoods(likelihood):
 
 def test_the_conjugate_likelihood():
     y, f = np.resize([-1.0, 0.3, 2.0], 12), np.linspace(-3.0, 3.0, 12)
-    testing.check_terms(Gaussian(0.4), y, f, np.resize([0.1, 2.0], 12))
+    check_terms(Gaussian(0.4), y, f, np.resize([0.1, 2.0], 12))
 
 
 @pytest.mark.parametrize("name", PRIORS)
@@ -219,8 +220,8 @@ def test_the_checks_can_fail(monkeypatch):
     few, _ = two_moons_like(6)
     at = two_moons_like(3, seed=2)[0]
     cases = [
-        (testing, "matrix", gpclass.kernels.matrix, lambda: testing.check_kernel(RBF(0.7), few)),
-        (testing, "pullback", gpclass.kernels.pullback, lambda: testing.check_kernel(RBF(0.7), few)),
+        (testing.kernels, "matrix", gpclass.kernels.matrix, lambda: testing.check_kernel(RBF(0.7), few)),
+        (testing.kernels, "pullback", gpclass.kernels.pullback, lambda: testing.check_kernel(RBF(0.7), few)),
         (Logit, "third", Logit.third, lambda: testing.check_likelihood(Logit())),
         (Probit, "log_predict", Probit.log_predict, lambda: testing.check_likelihood(Probit(), [1.0])),
         (DensePrior, "multiply", DensePrior.multiply, lambda: testing.check_prior(DensePrior, RBF(0.7), few)),
