@@ -41,8 +41,6 @@ from gpclass.inference.newton import Curve
 from gpclass.inference.settings import check_settings, likelihood_gradient
 from gpclass.priors.conditioned import cavity
 
-FLAT = 1e-10  # a relative excess of variance below this is rounding
-
 
 @dataclass(frozen=True, slots=True)
 class EP(Method):
@@ -98,7 +96,7 @@ class EP(Method):
             end.sites,
             q,
             end.evidence,
-            lambda: Adjoint(alpha=q.alpha, conditioned=q, variance=terms.unmatched(q)),
+            lambda: Adjoint(alpha=q.alpha, conditioned=q),
             end.info,
             lambda: terms.likelihood_gradient(q),
         )
@@ -158,15 +156,6 @@ class Terms(ElementwiseTerms):
     def evidence(self, q: Conditioned) -> float:
         """Return the free energy."""
         return free_energy(self.likelihood, self.y, self.power, self.copies, q)
-
-    def unmatched(self, q: Conditioned) -> Array | None:
-        """Return d free energy / d v where a site should have a negative precision, and is held at zero instead.
-
-        It is c (v' - v) / (2 v²) with v' the variance of the tilted distribution (see `hybrid`).
-        """
-        m_c, v_c = q.cavity(self.copies)
-        excess = self.tilted(m_c, v_c).shrink - 1.0
-        return self.copies * np.maximum(excess, 0.0) / (2.0 * v_c) if excess.max(initial=0.0) > FLAT else None
 
     def likelihood_gradient(self, q: Conditioned) -> Array:
         """Return d free energy / d theta of the likelihood: stationary in the sites."""

@@ -72,7 +72,8 @@ def iterate(
             return ended
         # A mean found to a decrement of ``inner`` costs the evidence half its square, which is not a fall.
         fell = ended.evidence < best - inner**2 - 1e-9 * abs(best)
-        if terms.ascending and fell and mixing.can_retreat():
+        held = (mode.curvature > 0.0).any()  # sites at zero precision are not where the evidence is largest
+        if terms.ascending and fell and not held and mixing.can_retreat():
             variance = mixing.retreat(variance)
             continue
         best = ended.evidence

@@ -225,7 +225,9 @@ def _at_least_prior(P: Array) -> Array:
     which does not depend on theta, the gradient at fixed q is still that of the bound.
     """
     values, vectors = np.linalg.eigh(P)
-    return P if values[0] >= 1.0 else matmul(vectors * np.maximum(values, 1.0), np.ascontiguousarray(vectors.T))
+    return (
+        P if values[0] >= 1.0 else matmul(vectors * np.maximum(values, 1.0), np.ascontiguousarray(vectors.T))
+    )
 
 
 def _balanced(mean: Array) -> Array:
