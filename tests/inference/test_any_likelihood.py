@@ -98,7 +98,7 @@ def test_passes_over_all_inputs_are_variational_inference():
         assert exact.info.converged
         if isinstance(likelihood, CLogLog):
             assert_allclose(found.evidence, exact.evidence, atol=1e-6)
-        else:  # a site of the dense prior has a precision of at least zero; passes only need less variance than a priori
+        else:  # sites of the dense prior have no negative precision; in passes only their sum is bounded
             assert exact.evidence - 1e-6 <= found.evidence < exact.evidence + 0.1
 
 

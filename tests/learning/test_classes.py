@@ -198,6 +198,7 @@ class TestTruth:
             assert off < 3.0 * error  # it is a bound
         assert np.abs(clf.predict_proba(self.X) - p).max() < shift
 
+    @pytest.mark.slow
     def test_chains_find_the_same(self, exact):
         pytest.importorskip("arviz_stats")
         name, _, _, p = exact
@@ -274,6 +275,7 @@ class TestIdentities:
         assert_allclose(a.log_marginal_likelihood_value_, b.log_marginal_likelihood_value_, rtol=1e-8)
         assert_allclose(a.predict_proba(self.Z), b.predict_proba(self.Z)[:, order], atol=1e-6)
 
+    @pytest.mark.slow
     def test_permuted_classes_with_a_kernel_each(self, inference, likelihood):
         order, kernels = np.array([2, 0, 1]), KERNELS["each"].kernels
         a = fitted(self.X, self.y, inference, likelihood, KERNELS["each"])

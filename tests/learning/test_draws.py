@@ -125,7 +125,9 @@ def test_predictions_are_those_of_the_weighted_prior_with_a_probit(name):
     check_against_prior(fixed(name, "probit"), *weighted_prior(0.0, "probit"), ndtr, 0.02)
 
 
-@pytest.mark.parametrize("name", SAMPLED)
+@pytest.mark.parametrize(
+    "name", ["mcmc", *(pytest.param(n, marks=pytest.mark.slow) for n in ("whitened", "noisy"))]
+)
 def test_predictions_with_theta_sampled_are_those_of_the_weighted_prior(name):
     check_against_prior(sampled(name), *weighted_prior(1.5), expit, 0.04)
 
