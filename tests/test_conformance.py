@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from problems import two_moons_like
+from problems import margin_covariance, three_classes, two_moons_like
+from scipy.linalg import block_diag
 
-import gpclass.inference
 import gpclass.kernels
+import gpclass.posteriors
 import gpclass.priors
 from gpclass import testing
+from gpclass.core.registry import parts
 from gpclass.inference import EP, VI, Laplace
 from gpclass.kernels import (
     RBF,
@@ -27,12 +29,16 @@ from gpclass.kernels import (
     RationalQuadratic,
     Sum,
     WhiteKernel,
+    matrix,
 )
-from gpclass.likelihoods import Gaussian, Logit, Probit
-from gpclass.priors import DensePrior
+from gpclass.likelihoods import CLogLog, Gaussian, LabelNoise, Logit, MultiProbit, Probit, Softmax
+from gpclass.mcmc import HMC, BlockMetropolis, EllipticalSlice
+from gpclass.posteriors import Component, GaussianProcess, IndependentProcesses, MixtureProcess
+from gpclass.priors import ClassPrior, DensePrior, InducingPrior, MarginPrior
+from gpclass.priors.basis import make_basis, process
+from gpclass.testing.likelihoods import BINARY, check_terms
 
 KERNELS = [
-    RBF(0.7),
     RBF([0.7, 2.0]),
     Matern(0.7, nu=0.5),
     Matern([0.7, 1.5], nu=1.5),
@@ -41,61 +47,146 @@ KERNELS = [
     Matern(1.2, nu=0.9),
     RationalQuadratic(0.8, 1.5),
     Columns(ExpSineSquared(1.3, 2.0), [0]),  # a covariance on the line only
-    DotProduct(0.7),
-    ConstantKernel(2.0),
     WhiteKernel(0.5),
     PairwiseKernel(0.5, metric="rbf"),
     NeuralNetwork(),
     GaussianUnits(),
-    Columns(RBF(0.7), [1]),
     2.0 * RBF([0.7, 2.0]) + WhiteKernel(0.1),
     Sum(RBF(0.5), DotProduct(1.0)),
     Product(RBF(0.5), Matern(2.0, nu=2.5)),
     Exponentiation(RBF(0.5) + DotProduct(1.0), 2.0),
-    1.0 * RBF(0.7, "fixed"),
+    ConstantKernel(2.0) * RBF(0.7, "fixed"),
 ]
-LIKELIHOODS = [(Gaussian(0.4), [-1.0, 0.3, 2.0])]  # class likelihoods: tests/likelihoods/test_base.py
-METHODS = [Laplace(tol=1e-12), EP(tol=1e-10), VI(tol=1e-10), VI("ep", tol=1e-10)]
-PRIORS = [DensePrior]
-# Kernels that are no covariance functions of one process by themselves.
+# Not covariance functions of one process by themselves.
 NOT_KERNELS = {"Kernel", "FormulaKernel", "KernelOperator", "Hyperparameter", CompoundKernel.__name__}
+ROWS = np.array([[1.0, 0.0, 0.0], [0.0, 0.0, 1.0], [0.2, 0.5, 0.3]])
+LIKELIHOODS = {
+    Logit(): BINARY,
+    Probit(): BINARY,
+    CLogLog(): BINARY,
+    LabelNoise(rate=0.1): BINARY,
+    Softmax(): ROWS,
+    MultiProbit(): ROWS,
+}
+METHODS = [
+    (Laplace(tol=1e-12), LabelNoise(rate=0.1)),
+    (EP(tol=1e-10), Probit()),
+    (VI(tol=1e-10), Logit()),
+    (VI("ep", tol=1e-10), Probit()),
+]
+SAMPLING = {
+    "mcmc": "tests/mcmc",
+    "rejection": "tests/sampling",
+}  # methods without sites, and where they are tested
+SAMPLERS = [HMC(), EllipticalSlice(whiten=None), BlockMetropolis()]
+KERNEL = 2.0 * RBF([0.7, 2.0]) + WhiteKernel(0.1)
+X = two_moons_like(9)[0]
+CLASSES = three_classes(9)[1]
+
+
+def fitc(kernel):
+    """Return the covariance of `InducingPrior` by its formula."""
+    A, Kuu = kernel(X, X[:4]), kernel(X[:4], X[:4].copy())
+    Q = A @ np.linalg.solve(Kuu, A.T)
+    return Q + np.diag(kernel.diag(X) - Q.diagonal())
+
+
+PRIORS = {
+    "DensePrior": (DensePrior, {}),
+    "InducingPrior": (
+        lambda kernel, X: InducingPrior(kernel, X, X[:4].copy(), jitter=1e-13), {"covariance": fitc, "rtol": 1e-6}
+    ),
+    "ClassPrior": (
+        lambda kernel, X: ClassPrior([kernel], X, 3),
+        {"covariance": lambda kernel: block_diag(*[matrix(kernel, X)] * 3), "coupled": True, "rtol": 1e-6},
+    ),
+    "MarginPrior": (
+        lambda kernel, X: MarginPrior([kernel], X, 3, CLASSES),
+        {"covariance": lambda kernel: margin_covariance([matrix(kernel, X)] * 3, CLASSES)[0], "rtol": 1e-6},
+    ),
+}  # fmt: skip
+
+
+def gaussian_process(kernel=KERNEL):
+    prior = DensePrior(kernel, X)
+    return prior.posterior(Laplace()(prior, Logit(), np.where(CLASSES == 1, 1.0, -1.0)).conditioned)
+
+
+def class_processes():
+    prior = ClassPrior([KERNEL], X, 3)
+    return prior.posterior(Laplace()(prior, Softmax(), np.eye(3)[CLASSES]).conditioned)
+
+
+def independent_processes():
+    rng = np.random.default_rng(0)
+    basis = make_basis(KERNEL, X[:5].copy(), 1e-9)
+    roots = rng.normal(size=(3, 5, 5))
+    return IndependentProcesses(tuple(process(basis, np.eye(5) + A @ A.T, rng.normal(size=5)) for A in roots))
+
+
+def mixture_process():
+    rng = np.random.default_rng(3)
+    weight = rng.dirichlet(np.ones(7))
+    first = Component(2.0 * RBF(0.7), rng.normal(size=(3, 9)), weight[:3])
+    second = Component(5.0 * RBF(1.1), 2.0 * rng.normal(size=(4, 9)), weight[3:])
+    return MixtureProcess(X, (first, second))
+
+
+POSTERIORS = {
+    "GaussianProcess": gaussian_process,
+    "ClassProcesses": class_processes,
+    "IndependentProcesses": independent_processes,
+    "MixtureProcess": mixture_process,
+}
 
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=str)
 def test_kernels(kernel):
-    X, _ = two_moons_like(7)
-    testing.check_kernel(kernel, X, two_moons_like(5, seed=1)[0])
+    testing.check_kernel(kernel, two_moons_like(6)[0], two_moons_like(4, seed=1)[0])
 
 
-@pytest.mark.parametrize(("likelihood", "labels"), LIKELIHOODS, ids=lambda v: repr(v)[:12])
-def test_likelihoods(likelihood, labels):
-    testing.check_likelihood(likelihood, labels)
+@pytest.mark.parametrize("likelihood", LIKELIHOODS, ids=repr)
+def test_likelihoods(likelihood):
+    testing.check_likelihood(likelihood, LIKELIHOODS[likelihood])
 
 
-@pytest.mark.parametrize("make", PRIORS)
-@pytest.mark.parametrize(
-    "kernel", [2.0 * RBF([0.7, 2.0]) + WhiteKernel(0.1), Matern(1.0) * DotProduct(1.0)], ids=str
-)
-def test_priors(make, kernel):
-    testing.check_prior(make, kernel, two_moons_like(40)[0])
+def test_the_conjugate_likelihood():
+    y, f = np.resize([-1.0, 0.3, 2.0], 12), np.linspace(-3.0, 3.0, 12)
+    check_terms(Gaussian(0.4), y, f, np.resize([0.1, 2.0], 12))
 
 
-@pytest.mark.parametrize("method", METHODS, ids=repr)
-@pytest.mark.parametrize("likelihood", [Logit(), Probit()], ids=repr)
+@pytest.mark.parametrize("name", PRIORS)
+def test_priors(name):
+    make, options = PRIORS[name]
+    testing.check_prior(make, KERNEL, X, **options)
+
+
+def test_a_prior_that_is_not_stationary():
+    testing.check_prior(DensePrior, Matern(1.0) * DotProduct(1.0), two_moons_like(40)[0])
+
+
+@pytest.mark.parametrize(("method", "likelihood"), METHODS, ids=repr)
 def test_methods(method, likelihood):
-    X, y = two_moons_like(14)
-    testing.check_inference(method, likelihood, 2.0 * RBF([0.7, 2.0]), X, y)
+    inputs, y = two_moons_like(12)
+    testing.check_inference(method, likelihood, 2.0 * RBF([0.7, 2.0]), inputs, y)
 
 
-@pytest.mark.parametrize("kernel", [2.0 * RBF([0.7, 2.0]), DotProduct(1.0) ** 2], ids=str)
-def test_posteriors(kernel):
-    X, y = two_moons_like(20)
-    prior = DensePrior(kernel, X)
-    posterior = prior.posterior(Laplace()(prior, Logit(), y).conditioned)
-    testing.check_posterior(posterior, two_moons_like(5, seed=2)[0])
+@pytest.mark.parametrize("name", POSTERIORS)
+def test_posteriors(name):
+    testing.check_posterior(POSTERIORS[name](), two_moons_like(4, seed=2)[0], rtol=1e-6)
 
 
-def _classes(module, base=object):
+def test_a_posterior_that_is_not_stationary():
+    testing.check_posterior(gaussian_process(DotProduct(1.0) ** 2), two_moons_like(4, seed=2)[0])
+
+
+@pytest.mark.parametrize("sampler", SAMPLERS, ids=repr)
+def test_samplers(sampler):
+    inputs = np.array([[0.0], [0.7], [2.0]])
+    testing.check_sampler(sampler, Logit(), matrix(4.0 * RBF(1.0), inputs), np.array([1.0, 1.0, -1.0]))
+
+
+def _public(module, base=object):
     found = (getattr(module, name) for name in module.__all__)
     return {item.__name__ for item in found if isinstance(item, type) and issubclass(item, base)}
 
@@ -107,23 +198,40 @@ def _used(kernel):
             yield from _used(child)
 
 
+def _ours(kind):
+    """Return the names of the registered classes of gpclass; other tests may have added theirs."""
+    return {
+        name for name, cls in parts(kind).items() if cls.__module__.startswith("gpclass.") and name[0] != "_"
+    }
+
+
 def test_nothing_public_is_left_out():
     kernels = {name for kernel in KERNELS for name in _used(kernel)}
-    public = _classes(gpclass.kernels, gpclass.kernels.Kernel) - NOT_KERNELS
+    public = _public(gpclass.kernels, gpclass.kernels.Kernel) - NOT_KERNELS
     assert public <= kernels, f"not checked: {public - kernels}"
-    assert _classes(gpclass.inference) == {type(item).__name__ for item in METHODS}
-    assert _classes(gpclass.priors) - {"NotPositiveError"} == {item.__name__ for item in PRIORS}
+    assert _ours("likelihood") == {type(item).name for item in LIKELIHOODS}
+    assert _ours("inference") == {type(item).name for item, _ in METHODS} | set(SAMPLING)
+    assert _ours("sampler") == {type(item).name for item in SAMPLERS}
+    assert _public(gpclass.priors) - {"NotPositiveError"} == set(PRIORS)
+    assert _public(gpclass.posteriors) - {"Component"} == set(POSTERIORS)
 
 
 def test_the_checks_can_fail(monkeypatch):
-    X, _ = two_moons_like(6)
+    few, _ = two_moons_like(6)
+    at = two_moons_like(3, seed=2)[0]
     cases = [
-        (testing, "matrix", gpclass.kernels.matrix, lambda: testing.check_kernel(RBF(0.7), X)),
-        (testing, "pullback", gpclass.kernels.pullback, lambda: testing.check_kernel(RBF(0.7), X)),
-        (Logit, "third", Logit.third, lambda: testing.check_likelihood(Logit(), [-1.0, 1.0])),
+        (testing.kernels, "matrix", gpclass.kernels.matrix, lambda: testing.check_kernel(RBF(0.7), few)),
+        (testing.kernels, "pullback", gpclass.kernels.pullback, lambda: testing.check_kernel(RBF(0.7), few)),
+        (Logit, "third", Logit.third, lambda: testing.check_likelihood(Logit())),
         (Probit, "log_predict", Probit.log_predict, lambda: testing.check_likelihood(Probit(), [1.0])),
-        (DensePrior, "multiply", DensePrior.multiply, lambda: testing.check_prior(DensePrior, RBF(0.7), X)),
-        (DensePrior, "pullback", DensePrior.pullback, lambda: testing.check_prior(DensePrior, RBF(0.7), X)),
+        (DensePrior, "multiply", DensePrior.multiply, lambda: testing.check_prior(DensePrior, RBF(0.7), few)),
+        (DensePrior, "pullback", DensePrior.pullback, lambda: testing.check_prior(DensePrior, RBF(0.7), few)),
+        (
+            GaussianProcess,
+            "input_gradient",
+            GaussianProcess.input_gradient,
+            lambda: testing.check_posterior(gaussian_process(), at),
+        ),
     ]
     for owner, name, right, check in cases:
         check()

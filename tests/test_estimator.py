@@ -15,7 +15,7 @@ from scipy import integrate, stats
 from scipy.special import expit
 from sklearn import config_context
 from sklearn.base import clone
-from sklearn.datasets import load_breast_cancer, load_iris, make_classification
+from sklearn.datasets import load_breast_cancer, make_classification
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.gaussian_process import GaussianProcessClassifier as Peer
 from sklearn.model_selection import GridSearchCV, cross_val_score
@@ -254,9 +254,11 @@ def test_metadata_routing(routing):
 
 def test_predictions_do_not_depend_on_the_batch():
     clf = fixed().fit(X, y)
-    many = np.random.default_rng(0).normal(size=(3001, 2))
+    many = np.random.default_rng(0).normal(size=(1101, 2))
     p = clf.predict_proba(many)
-    assert_allclose(np.vstack([clf.predict_proba(many[i : i + 7]) for i in range(0, 3001, 7)]), p, atol=1e-13)
+    assert_allclose(
+        np.vstack([clf.predict_proba(many[i : i + 100]) for i in range(0, 1101, 100)]), p, atol=1e-13
+    )
 
 
 def test_objects_in_place_of_names():
@@ -287,50 +289,6 @@ def test_evidence_at_other_hyperparameters():
         clf.log_marginal_likelihood(eval_gradient=True)
     with pytest.raises(ValueError, match=r"theta has shape \(2,\), expected \(3,\)"):
         clf.log_marginal_likelihood(np.zeros(2))
-
-
-@pytest.mark.parametrize("scheme", ["one_vs_rest", "one_vs_one"])
-def test_several_classes(scheme):
-    data, labels = load_iris(return_X_y=True)
-    data, named = data[::2], np.array(["a", "b", "c"])[labels[::2]]
-    kernel = 3.0 * RBF(2.0)
-    options = {"optimizer": None, "multi_class": scheme}
-    clf = GaussianProcessClassifier(kernel, **options, **SCIKIT_LEARNS).fit(data, named)
-    p = clf.predict_proba(data)
-    assert_allclose(p.sum(axis=1), 1.0, rtol=1e-12)
-    assert clf.score(data, named) > 0.95
-    assert_array_equal(clf.predict(data), clf.classes_[p.argmax(axis=1)])
-    assert clf.n_classes_ == 3
-    assert len(clf.kernel_.kernels) == len(clf.posterior_) == len(clf.history_) == 3
-    peer = Peer(kernel, optimizer=None, multi_class=scheme).fit(data, named)
-    assert_allclose(clf.log_marginal_likelihood_value_, peer.log_marginal_likelihood_value_, rtol=1e-8)
-    shared = clf.log_marginal_likelihood(kernel.theta)
-    each, gradient = clf.log_marginal_likelihood(np.tile(kernel.theta, 3), eval_gradient=True)
-    assert_allclose([shared, each], clf.log_marginal_likelihood_value_, rtol=1e-9)
-    assert_allclose(
-        clf.log_marginal_likelihood(kernel.theta, eval_gradient=True)[1], gradient.reshape(3, 2).sum(axis=0)
-    )
-    if scheme == "one_vs_rest":
-        assert_allclose(p, peer.predict_proba(data), atol=1e-3)
-        mean, std = clf.predict_latent(data[:4], return_std=True)
-        assert mean.shape == std.shape == (4, 3)
-        assert clf.predict_latent(data[:4], return_cov=True)[1].shape == (3, 4, 4)
-        assert clf.sample_latent(data[:4], 5).shape == (4, 3, 5)
-        low, high = clf.predict_interval(data[:4])
-        assert ((low < p[:4]) & (p[:4] < high)).all()
-    else:
-        with pytest.raises(ValueError, match="use 'one_vs_rest'"):
-            clf.predict_latent(data)
-
-
-def test_several_classes_in_parallel_are_the_same():
-    data, labels = load_iris(return_X_y=True)
-    options = {"kernel": 1.0 * RBF(1.0, (1e-2, 1e3)), "n_restarts_optimizer": 1, "random_state": 0}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        one = GaussianProcessClassifier(**options).fit(data[::3], labels[::3])
-        two = GaussianProcessClassifier(**options, n_jobs=2).fit(data[::3], labels[::3])
-    assert_allclose(one.predict_proba(data), two.predict_proba(data), atol=1e-7)
 
 
 def test_progress_is_shown_when_asked_for(capsys):
@@ -423,24 +381,24 @@ def test_non_convergence_is_reported():
 @pytest.mark.parametrize("integration", ["exact", "map", "mackay", "monte_carlo"])
 def test_predictions_are_the_decisions_on_the_probabilities(likelihood, integration):
     clf = fixed(likelihood=likelihood, integration=integration, random_state=0).fit(X, y)
-    grid = np.random.default_rng(0).normal(size=(3000, 2))
+    grid = np.random.default_rng(0).normal(size=(60 if integration == "monte_carlo" else 1000, 2))
     assert_array_equal(clf.predict(grid), clf.classes_[bayes_decision(clf.predict_proba(grid))])
 
 
 def test_a_valid_kernel_beyond_double_precision_is_no_end_of_learning():
     data, labels = load_breast_cancer(return_X_y=True)
-    data, labels = StandardScaler().fit_transform(data)[::3], labels[::3]
+    data, labels = StandardScaler().fit_transform(data)[::6], labels[::6]
     start = GaussianProcessClassifier(DotProduct() ** 2, optimizer=None).fit(data, labels)
     clf = GaussianProcessClassifier(DotProduct() ** 2).fit(data, labels)
     assert clf.log_marginal_likelihood_value_ > start.log_marginal_likelihood_value_ + 10.0
 
 
 def test_constant_columns_do_not_matter():
-    for constant in (0.1, -0.7, 1e-3, 1000000.1, 0.0):
+    truth = GaussianProcessClassifier().fit(X, y).predict_proba(Z)
+    for constant in (-0.7, 1000000.1, 0.0):
         wide = np.column_stack([X, np.full(len(X), constant)])
         clf = GaussianProcessClassifier().fit(wide, y)
         nudged = np.column_stack([Z, np.full(len(Z), constant + 1e-9)])
-        truth = GaussianProcessClassifier().fit(X, y).predict_proba(Z)
         assert np.abs(clf.predict_proba(nudged) - truth).max() < 0.05
 
 

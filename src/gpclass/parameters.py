@@ -71,6 +71,11 @@ def resolve(
     joint = n_classes > 2 and clf.multi_class == "joint"
     likelihood, inference = likelihood_of(clf), inference_of(clf)
     likelihood = _several(clf, likelihood, n_classes) if joint else likelihood
+    if passes and n_classes == 2 and likelihood.n_latents(2) > 1:
+        raise ValueError(
+            f"likelihood={clf.likelihood!r} is not possible for two classes in passes: use 'logit', "
+            "'probit' or another likelihood with one latent function."
+        )
     method = type(inference).name if isinstance(inference, Method) else "custom"
     settings = inducing_of(clf.inducing, 10**9 if passes else n_rows, 2 if passes else n_classes)
 

@@ -7,6 +7,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+from gpclass.learning.sampled import hyper_model
 from numpy.testing import assert_array_equal
 from scipy import stats
 from scipy.special import expit
@@ -15,7 +16,6 @@ from gpclass.core.hyperpriors import Hyperprior, LogScalePrior
 from gpclass.inference import EP, VI, Laplace
 from gpclass.kernels import RBF, ConstantKernel
 from gpclass.learning.maximise import Problem
-from gpclass.learning.sampled import hyper_model
 from gpclass.likelihoods import Logit, Probit
 from gpclass.mcmc import JointWhitened, PseudoMarginal
 from gpclass.mcmc.chains import diagnose

@@ -170,9 +170,8 @@ class Result:
     """What inference at one theta gives.
 
     ``adjoint`` and ``likelihood_gradient`` (with respect to the likelihood's own theta) are functions, because a
-    caller that only wants the evidence should not pay for the gradient. ``stationary`` is False where a precision
-    was cut off at zero, because log p(y|f) is not concave: EP and VI are then not stationary in their sites, and
-    those gradients are not exact.
+    caller that only wants the evidence should not pay for the gradient. ``exact_gradient`` is False where EP
+    set a negative precision to zero, because log p(y|f) is not concave: it is then not stationary in its sites.
     """
 
     sites: AnySites
@@ -181,7 +180,7 @@ class Result:
     adjoint: Callable[[], Adjoint]
     info: Info
     likelihood_gradient: Callable[[], Array]
-    stationary: bool = True
+    exact_gradient: bool = True
 
 
 @dataclass(frozen=True, slots=True, eq=False)

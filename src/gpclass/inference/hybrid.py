@@ -27,42 +27,58 @@ from gpclass.priors.conditioned import cavity
 
 def hybrid_adjoint(likelihood: Likelihood, y: Array, weight: Array, q: ElementwiseConditioned) -> Adjoint:
     """Return d free energy / d K at the sites of variational inference."""
-    by_mean, by_var, third, fourth = _partials(likelihood, y, weight, q)
-    cov = q.dense_covariance()
-    squares = cov * cov
-    n = len(y)
-
-    def transposed(ab: Array) -> Array:
-        a, b = ab[:n], ab[n:]
-        through = squares @ b
-        return np.concatenate([a - third * through, b - 0.5 * third * (cov @ a) - 0.5 * fourth * through])
-
-    right = np.concatenate([by_mean, by_var])
-    system = LinearOperator((2 * n, 2 * n), matvec=transposed)
-    ab, failed = gmres(system, right, rtol=1e-12, atol=1e-14, restart=60, maxiter=20)
-    if failed:
-        raise ArithmeticError("The derivative of the variational sites could not be solved for.")
-    a, b = ab[:n], ab[n:]
+    by_mean, by_var = _partials(likelihood, y, weight, q)
+    a, b = site_adjoints(likelihood, y, weight, q, by_mean, by_var)
     u = a - q.multiply_R(q.multiply_K(a))
     return Adjoint(alpha=q.alpha, conditioned=q, pairs=((u, q.alpha),), variance=b)
 
 
+def site_adjoints(
+    likelihood: Likelihood, y: Array, weight: Array, q: ElementwiseConditioned, by_mean: Array, by_var: Array
+) -> tuple[Array, Array]:
+    """Return (a, b) for a function of the marginals of q with these slopes, the sites moving with them.
+
+    Where E[l''] > 0 the precision of a site is held at zero: it does not move, and dnu = E[l''] dm + ½ E3 dv.
+    """
+    third, fourth = _higher(likelihood, y, weight, q.mean, q.var())
+    curvature = weight * likelihood.expected(y, q.mean, q.var()).curvature
+    held = curvature > 0.0
+    by_tau, fourth, bent = np.where(held, 0.0, third), np.where(held, 0.0, fourth), np.maximum(curvature, 0.0)
+    cov = q.dense_covariance()
+    squares, n = cov * cov, len(y)
+
+    def transposed(ab: Array) -> Array:
+        a, b = ab[:n], ab[n:]
+        through, along = squares @ b, cov @ a
+        return np.concatenate(
+            [a - bent * along - by_tau * through, b - 0.5 * third * along - 0.5 * fourth * through]
+        )
+
+    system = LinearOperator((2 * n, 2 * n), matvec=transposed)
+    right = np.concatenate([by_mean, by_var])
+    ab, failed = gmres(system, right, rtol=1e-12, atol=1e-14, restart=60, maxiter=20)
+    if failed:
+        raise ArithmeticError("The derivative of the variational sites could not be solved for.")
+    return ab[:n], ab[n:]
+
+
 def _partials(
     likelihood: Likelihood, y: Array, weight: Array, q: ElementwiseConditioned
-) -> tuple[Array, Array, Array, Array]:
-    """Return dE/dm and dE/dv with the sites' own dependence on them put in, and E3, E4."""
+) -> tuple[Array, Array]:
+    """Return dE/dm and dE/dv with the sites' own dependence on them put in."""
     copies, power = np.maximum(weight, 1.0), np.minimum(weight, 1.0)
     m, v = q.mean, q.var()
     m_c, v_c = cavity(q, copies)
     tilted = likelihood.tilted(y, m_c, v_c, power)
     mean, var = m_c + v_c * tilted.slope, v_c * tilted.shrink
     third, fourth = _higher(likelihood, y, weight, m, v)
+    curvature = weight * likelihood.expected(y, m, v).curvature
     by_nu, by_tau = m - mean, 0.5 * (mean**2 + var - m**2 - v)
-    through_tau = by_nu * m + by_tau
-    by_mean = copies * (mean - m) / v - third * through_tau
+    through_tau = np.where(curvature > 0.0, 0.0, by_nu * m + by_tau)
+    by_mean = np.maximum(curvature, 0.0) * by_nu + copies * (mean - m) / v - third * through_tau
     by_var = 0.5 * copies * ((mean - m) ** 2 + var - v) / v**2
     by_var += 0.5 * third * by_nu - 0.5 * fourth * through_tau
-    return by_mean, by_var, third, fourth
+    return by_mean, by_var
 
 
 def _higher(likelihood: Likelihood, y: Array, weight: Array, mean: Array, var: Array) -> tuple[Array, Array]:

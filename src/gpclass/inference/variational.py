@@ -21,9 +21,11 @@ from gpclass.core.registry import Method
 from gpclass.inference.cavity import free_energy
 from gpclass.inference.elementwise import ElementwiseTerms
 from gpclass.inference.fixed_point import iterate
-from gpclass.inference.hybrid import hybrid_adjoint
+from gpclass.inference.hybrid import hybrid_adjoint, site_adjoints
 from gpclass.inference.newton import Curve
 from gpclass.inference.settings import check_settings, likelihood_gradient, weighted
+
+FLAT = 1e-10  # a smaller curvature is rounding
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,10 +82,9 @@ class VI(Method):
                 end.sites,
                 q,
                 end.evidence,
-                lambda: Adjoint(alpha=q.alpha, conditioned=q),
+                lambda: terms.adjoint(q),
                 end.info,
                 lambda: terms.likelihood_gradient(q),
-                end.stationary,
             )
         w = np.ones(prior.shape) if weight is None else weight
         if len(likelihood.theta):
@@ -145,9 +146,40 @@ class Terms(ElementwiseTerms):
         excess = float(inverse.sum()) + float(np.vdot(q.alpha, q.mean)) - inverse.size
         return float(expected.sum()) - 0.5 * excess - q.half_logdet
 
+    def adjoint(self, q: Conditioned) -> Adjoint:
+        """Return d bound / d K: q is stationary, unless a site's precision is held at zero."""
+        moved = self._moved(q)
+        if moved is None:
+            return Adjoint(alpha=q.alpha, conditioned=q)
+        a, b = moved
+        u = a - q.multiply_R(q.multiply_K(a))
+        return Adjoint(alpha=q.alpha, conditioned=q, pairs=((u, q.alpha),), variance=b)
+
+    def _moved(self, q: Conditioned) -> tuple[Array, Array] | None:
+        """Return the adjoints of mean and variances where E[l''] > 0, that is d bound / d v = ½ w E[l''] there."""
+        curvature = self.curve(q.var())(q.mean)[2]
+        if curvature.max(initial=0.0) <= FLAT:
+            return None
+        weight = np.ones(len(self.y)) if self.weight is None else self.weight
+        return site_adjoints(
+            self.likelihood, self.y, weight, q, np.zeros(len(self.y)), 0.5 * np.maximum(curvature, 0.0)
+        )
+
     def likelihood_gradient(self, q: Conditioned) -> Array:
-        """Return d bound / d theta of the likelihood: q is stationary, so only E[l] changes."""
+        """Return d bound / d theta of the likelihood: only E[l] changes, unless q is not stationary."""
         var = q.var()
+        moved = self._moved(q) if len(self.likelihood.theta) else None
+        if moved is not None:
+            cov = q.dense_covariance()
+            by_slope, by_curvature = cov @ moved[0], (cov * cov) @ moved[1]
+            free = self.curve(var)(q.mean)[2] <= 0.0
+
+            def bent(likelihood: Likelihood) -> float:
+                e = likelihood.expected(self.y, q.mean, var)
+                through = e.value + by_slope * e.slope + np.where(free, by_curvature, 0.0) * e.curvature
+                return float(weighted(self.weight, through).sum())
+
+            return likelihood_gradient(self.likelihood, bent)
 
         def local(likelihood: Likelihood) -> float:
             return float(weighted(self.weight, likelihood.expected(self.y, q.mean, var).value).sum())

@@ -150,7 +150,7 @@ class SiteObjective:
         self._prior = problem.prior() if self._prior is None else self._prior.at(problem.kernel.theta)
         result = problem.infer(self._prior, warm)
         slope = None
-        if gradient and result.stationary:
+        if gradient and result.exact_gradient:
             slope = self._prior.pullback(result.adjoint())
             if len(theta) > len(slope):
                 slope = np.concatenate([slope, result.likelihood_gradient()])
@@ -159,7 +159,7 @@ class SiteObjective:
         return Evaluation(result.evidence, slope, result.sites, result.info)
 
     def _differences(self, theta: Array, sites: AnySites) -> Array:
-        """Return the gradient by central differences of the evidence, where EP or VI has no exact one.
+        """Return the gradient by central differences of the evidence, where EP has no exact one.
 
         That is so for likelihoods that are not log-concave, whose negative site precisions are set to zero.
         """

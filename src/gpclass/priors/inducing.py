@@ -112,11 +112,13 @@ class InducingPrior:
     def pullback(self, adjoint: Adjoint) -> Array:
         """Return Σ_ij G_ij ∂K_ij/∂theta, by way of K_fu, K_uu and the diagonal."""
         q = owned(self, adjoint.conditioned, InducingConditioned)
-        if adjoint.variance is not None:
-            raise ValueError("VI(evidence='ep') has no gradient with inducing inputs: use EP().")
         left, right = (np.column_stack(vectors) for vectors in adjoint.factors())
         R_diagonal = q.reduced.w - q.reduced.w**2 * q.reduced.forms()
         diagonal = 0.5 * (np.einsum("ij,ij->i", left, right) - R_diagonal)
+        b, inner = self._variance_term(q.reduced, adjoint.variance)
+        if b is not None:
+            diagonal += b - 2.0 * b * q.reduced.w * q.reduced.forms()
+            diagonal += q.reduced.w**2 * np.einsum("ij,ij->i", matmul(self.A, inner), self.A)
         total = pullback_diag(self.kernel, self.X, diagonal)
         projected = matmul(np.ascontiguousarray(right.T), self.A)  # rightᵀ A
         E = np.zeros((len(self.Z), len(self.Z)))
@@ -124,10 +126,25 @@ class InducingPrior:
             A = self.A[rows]
             bar = matmul(left[rows], projected)
             bar -= q.reduced.w[rows, None] * matmul(A, q.reduced.inverse)
+            if b is not None:
+                bar += 2.0 * b[rows, None] * matmul(A, q.reduced.inverse)
+                bar -= 2.0 * q.reduced.w[rows, None] * matmul(A, inner)
             bar -= 2.0 * diagonal[rows, None] * A
             E += matmul(np.ascontiguousarray(bar.T), A)
             total += pullback(self.kernel, self.X[rows], self.Z, matmul(bar, self.basis.T))
         return total + pull_basis(self.basis, E)[0]
+
+    def _variance_term(self, reduced: Reduced, variance: Array | None) -> tuple[Array | None, Array]:
+        """Return D and P⁻¹ Aᵀ D A P⁻¹ of Mᵀ diag(b) M, M = I - K R = (I - A P⁻¹ Aᵀ diag(w)) / lambda.
+
+        With D = diag(b / lambda²) it is D - D A P⁻¹ Aᵀ w - w A P⁻¹ Aᵀ D + w A P⁻¹ Aᵀ D A P⁻¹ Aᵀ w, and its product
+        with A is D A P⁻¹ - w A P⁻¹ Aᵀ D A P⁻¹, as Aᵀ w A = P - I.
+        """
+        if variance is None:
+            return None, np.zeros((0, 0))
+        b = variance / reduced.stretch**2
+        inner = matmul(np.ascontiguousarray((self.A * b[:, None]).T), self.A)
+        return b, matmul(matmul(reduced.inverse, inner), reduced.inverse)
 
     def posterior(self, conditioned: Conditioned) -> GaussianProcess:
         """Return q as a process: that of u, and the prior given u."""

@@ -208,12 +208,26 @@ def _natural(sums: Sums, base: Q | None) -> tuple[Q, list[float]]:
         else:
             P[c] += base.P[c]
             b = b + matvec(base.P[c], np.ascontiguousarray(base.mean[:, c]))
+        if sums.convex:
+            P[c] = _at_least_prior(P[c])
         C, x, info = lapack.dposv(P[c].copy().T, b, lower=0, overwrite_a=1)
         if info != 0:
             raise np.linalg.LinAlgError(f"leading minor {info} is not positive")
         mean[:, c] = np.ravel(x)
         half_logdets.append(float(np.log(C.diagonal()).sum()))
     return Q(_balanced(mean), P), half_logdets
+
+
+def _at_least_prior(P: Array) -> Array:
+    """Return the precision with eigenvalues of at least one: q is never less certain than the prior.
+
+    Where log p(y|f) is not concave the best precision may have smaller ones. At the optimum under this constraint,
+    which does not depend on theta, the gradient at fixed q is still that of the bound.
+    """
+    values, vectors = np.linalg.eigh(P)
+    return (
+        P if values[0] >= 1.0 else matmul(vectors * np.maximum(values, 1.0), np.ascontiguousarray(vectors.T))
+    )
 
 
 def _balanced(mean: Array) -> Array:

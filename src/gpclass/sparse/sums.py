@@ -26,6 +26,7 @@ from gpclass.core.protocols import Array, Likelihood
 from gpclass.kernels import diag, matrix, pullback, pullback_diag, pullback_inputs
 
 TILE = 1 << 20  # numbers in one array of a tile
+ROUNDING = 1e-10  # a curvature E[l''] of this size has no sign
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,6 +61,7 @@ class Step:
             theta=np.zeros(self.kernel.n_dims),
             inputs=np.zeros(self.Z.shape) if self.inputs else None,
             others=np.zeros(len(self.others)),
+            convex=0.0,
         )
 
     def __call__(self, X: Array, y: Array, weight: Array | None) -> Sums:
@@ -87,6 +89,7 @@ class Sums:
     theta: Array
     inputs: Array | None
     others: Array  # Σ E[l] of the other likelihoods
+    convex: float  # number of negative h
 
     def add(self, other: Sums) -> None:
         """Add the other's numbers to these."""
@@ -112,6 +115,7 @@ def _add_tile(total: Sums, step: Step, X: Array, y: Array, w: Array | None, buff
     total.n += float(len(X)) if w is None else float(w.sum())
     total.value += value
     total.residual += float(residual.sum())
+    total.convex += float((h < 0.0).sum())
     sums = _products(A, np.concatenate([g + h * mean, g], axis=1))
     total.linear += sums[:, : g.shape[1]]
     total.slope += sums[:, g.shape[1] :]
@@ -140,10 +144,12 @@ def expectations(
     """Return Σ w E[l], and w E[l'] and -w E[l''] of shape (n, C); label weights have the rows' weights in them."""
     if mean.shape[1] > 1:
         e = likelihood.expected(y, mean, var)
-        return float(e.value.sum()), e.slope, -e.curvature
+        return float(e.value.sum()), e.slope, np.maximum(-e.curvature, 0.0)
     e = likelihood.expected(y, mean[:, 0], var[:, 0])
     scale = np.ones(len(y)) if w is None else w
-    return float(scale @ e.value), (scale * e.slope)[:, None], (-scale * e.curvature)[:, None]
+    h = -scale * e.curvature
+    h = np.where(np.abs(h) < ROUNDING, np.maximum(h, 0.0), h)
+    return float(scale @ e.value), (scale * e.slope)[:, None], h[:, None]
 
 
 def times_lower_transposed(A: Array, T: Array) -> Array:
@@ -166,10 +172,9 @@ def _products(A: Array, V: Array) -> Array:
 
 
 def _weighted_gram(A: Array, h: Array) -> Array:
-    """Return the lower triangle of Aᵀ diag(h) A, in double; h is negative where log p(y|f) is not concave."""
-    if (h < 0.0).any():
-        below = np.flatnonzero(h < 0.0)
-        return _weighted_gram(A, np.maximum(h, 0.0)) - _weighted_gram(A[below], -h[below])
+    """Return the lower triangle of Aᵀ diag(h) A, in double."""
+    if (h < 0.0).any():  # where l is not concave
+        return _weighted_gram(A, np.maximum(h, 0.0)) - _weighted_gram(A, np.maximum(-h, 0.0))
     S = A * np.sqrt(h).astype(A.dtype)[:, None]
     syrk = blas.ssyrk if A.dtype == np.float32 else blas.dsyrk
     # Of the transpose in Fortran's order the upper triangle is ours below.

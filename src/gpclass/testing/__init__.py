@@ -1,0 +1,30 @@
+"""Conformance checks for whoever adds a kernel, a likelihood, a prior, a method, a posterior or a sampler.
+
+Each check compares an object with a truth that it does not compute itself (differences, quadrature,
+explicit matrices) and raises AssertionError with the place where they part.
+
+Examples
+--------
+>>> import numpy as np
+>>> from gpclass.kernels import RBF
+>>> from gpclass.testing import check_kernel
+>>> check_kernel(2.0 * RBF([0.5, 3.0]), np.random.default_rng(0).normal(size=(6, 2)))
+"""
+
+from __future__ import annotations
+
+from gpclass.testing.differences import central_difference
+from gpclass.testing.inference import check_inference, check_prior
+from gpclass.testing.kernels import check_kernel
+from gpclass.testing.likelihoods import check_likelihood
+from gpclass.testing.posteriors import check_posterior, check_sampler
+
+__all__ = [
+    "central_difference",
+    "check_inference",
+    "check_kernel",
+    "check_likelihood",
+    "check_posterior",
+    "check_prior",
+    "check_sampler",
+]

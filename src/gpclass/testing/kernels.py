@@ -1,0 +1,56 @@
+"""The check of kernels."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import numpy as np
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
+
+from gpclass.core.protocols import Array, Inputs
+from gpclass.kernels import diag, matrix, pullback, pullback_diag, pullback_inputs
+from gpclass.testing.differences import central_difference, close
+
+
+def check_kernel(kernel: Any, X: Inputs, Z: Inputs | None = None, *, rtol: float = 1e-6) -> None:
+    """Check a kernel's matrix, diagonal, derivatives and scikit-learn manners on inputs X and Z."""
+    Z = X[::-1] if Z is None else Z
+    rng = np.random.default_rng(0)
+    K = matrix(kernel, X)
+    assert_allclose(K, kernel(X), rtol=1e-9, atol=1e-12, err_msg="matrix(X) is not kernel(X)")
+    assert_allclose(K, K.T, rtol=0, atol=1e-14 * np.abs(K).max(), err_msg="matrix(X) is not symmetric")
+    assert_array_equal(K.diagonal(), diag(kernel, X), err_msg="diag(X) is not the diagonal of matrix(X)")
+    assert_allclose(matrix(kernel, X, Z), kernel(X, Z), rtol=1e-9, atol=1e-12, err_msg="matrix(X, Z)")
+    eigenvalues = np.linalg.eigvalsh(K)
+    assert eigenvalues[0] > -1e-10 * eigenvalues[-1], f"matrix(X) has the eigenvalue {eigenvalues[0]}"
+    for other in (clone(kernel), pickle.loads(pickle.dumps(kernel)), kernel.clone_with_theta(kernel.theta)):
+        assert_allclose(matrix(other, X), K, rtol=1e-12, err_msg="a copy of the kernel differs")
+    _check_pullbacks(kernel, X, Z, rng, rtol)
+    if isinstance(X, np.ndarray) and X.ndim == 2:
+        _check_input_gradient(kernel, X, np.asarray(Z), rng, rtol)
+
+
+def _check_pullbacks(kernel: Any, X: Inputs, Z: Inputs, rng: np.random.Generator, rtol: float) -> None:
+    _check_pullback(kernel, X, None, rng.normal(size=(len(X), len(X))), rtol)
+    _check_pullback(kernel, X, Z, rng.normal(size=(len(X), len(Z))), rtol)
+    g = rng.normal(size=len(X))
+    truth = central_difference(lambda t: g @ diag(kernel.clone_with_theta(t), X), kernel.theta)
+    close(pullback_diag(kernel, X, g), truth, rtol, "pullback_diag")
+
+
+def _check_pullback(kernel: Any, X: Inputs, Z: Inputs | None, G: Array, rtol: float) -> None:
+    truth = central_difference(lambda t: np.vdot(G, matrix(kernel.clone_with_theta(t), X, Z)), kernel.theta)
+    for K in (None, matrix(kernel, X, Z)):
+        got = pullback(kernel, X, Z, G, K=K)
+        close(got, truth, rtol, f"pullback(X, {'None' if Z is None else 'Z'})")
+
+
+def _check_input_gradient(kernel: Any, X: Array, Z: Array, rng: np.random.Generator, rtol: float) -> None:
+    Z = Z + 0.1 * rng.normal(size=Z.shape)  # off the points where a rough kernel has no derivative
+    G = rng.normal(size=(len(X), len(Z)))
+    truth = central_difference(
+        lambda x: np.vdot(G, matrix(kernel, x.reshape(X.shape), Z)), X.ravel(), step=1e-5
+    ).reshape(X.shape)
+    close(pullback_inputs(kernel, X, Z, G), truth, rtol, "pullback_inputs")

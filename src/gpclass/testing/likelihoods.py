@@ -1,0 +1,149 @@
+"""The check of likelihoods, against differences and quadrature."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.testing import assert_allclose
+
+from gpclass.core.protocols import Array, Likelihood
+from gpclass.testing.differences import central_difference, close
+
+BINARY = np.array([-1.0, 1.0])
+
+
+def check_likelihood(likelihood: Any, y: Array = BINARY, *, rtol: float = 1e-7) -> None:
+    """Check a likelihood at moderate latent values.
+
+    Labels ``y`` in one dimension are for likelihoods with one latent value per data point, rows of label weights
+    for those with one per class. The link may be asymmetric, and log p(y|f) need not be concave.
+    """
+    y = np.asarray(y, dtype=float)
+    check_parameters(likelihood)
+    if y.ndim == 2:
+        return _check_classes(likelihood, y, rtol)
+    y = np.repeat(y, 7)
+    f = np.resize(np.linspace(-4.0, 4.0, 7), len(y))
+    var = np.resize([0.01, 0.5, 3.0, 40.0, 1.0], len(y))
+    assert likelihood.n_latents(2) == 1, "labels in one dimension are for one latent value"
+    check_terms(likelihood, y, f, var, rtol=rtol)
+    _check_link(likelihood, f, var, rtol)
+    return None
+
+
+def check_terms(likelihood: Any, y: Array, f: Array, var: Array, *, rtol: float = 1e-7) -> None:
+    """Check derivatives, averages and tilted moments of log p(y|f) against differences and quadrature."""
+    _check_derivatives(likelihood, y, f, rtol)
+    _check_expected(likelihood, y, f, var, rtol)
+    _check_tilted(likelihood, y, f, var, rtol)
+
+
+def check_parameters(likelihood: Likelihood) -> None:
+    """Check that the free parameters of a likelihood can be read, bounded and replaced."""
+    theta, bounds = np.asarray(likelihood.theta), np.asarray(likelihood.bounds)
+    assert bounds.shape == (len(theta), 2), (
+        f"bounds have shape {bounds.shape}, theta has {len(theta)} numbers"
+    )
+    assert ((bounds[:, 0] <= theta) & (theta <= bounds[:, 1])).all(), "theta is not between its bounds"
+    moved = likelihood.with_theta(theta + 0.01)
+    assert_allclose(moved.theta, theta + 0.01, rtol=1e-12, err_msg="with_theta")
+    assert_allclose(likelihood.theta, theta, rtol=0, err_msg="with_theta changed the likelihood itself")
+    assert repr(pickle.loads(pickle.dumps(likelihood))) == repr(likelihood), (
+        "a copy of the likelihood differs"
+    )
+
+
+def _check_derivatives(likelihood: Any, y: Array, f: Array, rtol: float) -> None:
+    h = 1e-3
+    value, first, second = likelihood.derivatives(y, f)
+    assert_allclose(value, likelihood.log_prob(y, f), rtol=1e-12)
+    third = likelihood.third(y, f, np.ones_like(f))
+    for order, (got, below) in enumerate(((first, 0), (second, 1), (third, 2)), start=1):
+        points = [likelihood.derivatives(y, f + k * h)[below] for k in (-3, -2, -1, 1, 2, 3)]
+        truth = np.tensordot(np.array([-1, 9, -45, 45, -9, 1]) / (60 * h), np.array(points), axes=1)
+        close(got, truth, rtol, f"derivative {order} of log p(y|f)")
+    close(likelihood.third(y, f, 2.0 * np.ones_like(f)), 2.0 * third, 1e-12, "third is not linear in var")
+
+
+def _check_expected(likelihood: Any, y: Array, f: Array, var: Array, rtol: float) -> None:
+    got = likelihood.expected(y, f, var)
+    truth = _gauss_average(lambda i, x: np.stack(likelihood.derivatives(y[i], x), axis=-1), f, var)
+    for k, (value, name) in enumerate(((got.value, "E[l]"), (got.slope, "E[l']"), (got.curvature, "E[l'']"))):
+        close(value, truth[:, k], rtol, name)
+
+
+def _check_tilted(likelihood: Any, y: Array, f: Array, var: Array, rtol: float) -> None:
+    tilted = likelihood.tilted(y, f, var)
+
+    def moment(k: int) -> Array:
+        return _gauss_average(lambda i, x: np.exp(likelihood.log_prob(y[i], x)) * x**k, f, var)
+
+    mass, mean = moment(0), moment(1) / moment(0)
+    close(np.exp(tilted.log_mass), mass, rtol, "tilted mass")
+    close(f + var * tilted.slope, mean, rtol, "tilted mean")
+    close(var * tilted.shrink, moment(2) / mass - mean**2, 100 * rtol, "tilted variance")
+    close(1.0 - var * tilted.curvature, tilted.shrink, rtol, "curvature and shrink disagree")
+
+
+def _check_link(likelihood: Any, f: Array, var: Array, rtol: float) -> None:
+    total = np.exp(likelihood.log_classes(f)).sum(axis=1)
+    assert_allclose(total, 1.0, rtol=1e-12, err_msg="log_classes: probabilities do not sum to one")
+    for column, label in enumerate((-1.0, 1.0)):
+        truth = likelihood.log_prob(np.full_like(f, label), f)
+        close(likelihood.log_classes(f)[:, column], truth, 1e-12, "log_classes is not log_prob")
+    truth = _gauss_average(lambda _, x: np.exp(likelihood.log_classes(x)), f, var)
+    close(np.exp(likelihood.log_predict(f, var)), truth, rtol, "log_predict")
+    close(likelihood.link(f), np.exp(likelihood.log_classes(f)[:, 1]), 1e-12, "link is not p(y=+1|f)")
+    assert (np.diff(likelihood.link(np.sort(f))) >= 0).all(), "the link does not increase"
+    if likelihood.symmetric:
+        close(likelihood.link(-f), 1.0 - likelihood.link(f), 1e-12, "link(-f) is not 1 - link(f)")
+    first, second = likelihood.link_slope(f, var)
+    h = 1e-3
+    values = np.array([_gauss_average(lambda _, x: likelihood.link(x), f + k * h, var) for k in range(-2, 3)])
+    close(first, np.array([1, -8, 0, 8, -1]) @ values / (12 * h), 1e3 * rtol, "E[link']")
+    close(second, np.array([-1, 16, -30, 16, -1]) @ values / (12 * h * h), 1e3 * rtol, "E[link'']")
+
+
+def _check_classes(likelihood: Any, Y: Array, rtol: float) -> None:
+    """Check a likelihood with one latent value per class, at rows of label weights."""
+    n, C = Y.shape
+    assert likelihood.n_latents(C) == C, "rows of label weights are for one latent value per class"
+    rng = np.random.default_rng(0)
+    f = 1.5 * rng.normal(size=(n, C))
+    log_p = likelihood.log_classes(f)
+    assert_allclose(np.exp(log_p).sum(axis=1), 1.0, atol=1e-9, err_msg="probabilities do not sum to one")
+    close(likelihood.log_prob(Y, f), (Y * log_p).sum(axis=1), rtol, "log_prob is not Σ Y log p(class|f)")
+    value, slope, _ = likelihood.derivatives(Y, f)
+    close(value, likelihood.log_prob(Y, f), rtol, "derivatives: l")
+    each = central_difference(lambda x: likelihood.log_prob(Y, x.reshape(n, C)), f.ravel(), 1e-3)
+    truth = np.stack([each[i, C * i : C * i + C] for i in range(n)])
+    close(slope, truth, max(rtol, 1e-6), "derivatives: l'")
+    A = rng.normal(size=(n, C, C))
+    cov = A @ A.transpose(0, 2, 1)
+    truth = _normal_average(lambda x: np.exp(likelihood.log_classes(x)), f, cov)
+    close(np.exp(likelihood.log_predict(f, cov)), truth, 1e-4, "log_predict")
+
+
+def _normal_average(function: Callable[[Array], Array], mean: Array, cov: Array, order: int = 24) -> Array:
+    """Average a function of (n, C) over N(mean, cov) by a tensor of Gauss-Hermite rules."""
+    x, w = np.polynomial.hermite_e.hermegauss(order)
+    C = mean.shape[1]
+    Z = np.stack(np.meshgrid(*[x] * C, indexing="ij"), axis=-1).reshape(-1, C)
+    weight = np.prod(np.stack(np.meshgrid(*[w / w.sum()] * C, indexing="ij"), axis=-1).reshape(-1, C), axis=1)
+    roots = np.linalg.cholesky(cov)
+    rows = [weight @ function(m + Z @ L.T) for m, L in zip(mean, roots, strict=True)]
+    return np.array(rows)
+
+
+def _gauss_average(function: Callable[[Any, Array], Array], mean: Array, var: Array) -> Array:
+    """Average function(index of the data point, f) over N(mean, var) by the trapezoidal rule, finely."""
+    z = np.linspace(-12.0, 12.0, 6001)
+    w = np.exp(-0.5 * z * z)
+    w /= w.sum()
+    x = mean[:, None] + np.sqrt(var)[:, None] * z
+    values = np.asarray(function(np.repeat(np.arange(len(mean)), len(z)), x.ravel()))
+    out: Array = np.einsum("ij...,j->i...", values.reshape(*x.shape, *values.shape[1:]), w)
+    return out

@@ -1,0 +1,160 @@
+"""The table of combinations: what it allows fits, what it refuses is refused in its words."""
+
+from __future__ import annotations
+
+import re
+import warnings
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from problems import three_classes
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.gaussian_process.kernels import CompoundKernel
+
+from gpclass import GaussianProcessClassifier
+from gpclass.inference import VI
+from gpclass.kernels import RBF
+from gpclass.learning.strategies import RULES, SAMPLING, SEVERAL, Case, refusal, table
+from gpclass.mcmc import MCMC
+from gpclass.sampling import Rejection
+
+X, CLASSES = three_classes(9)
+SHORT = {
+    "vi(ep)": VI(evidence="ep"),
+    "mcmc": MCMC(n_draws=4, n_warmup=2, n_chains=2),
+    "rejection": Rejection(20, max_proposals=10**6),
+}
+CASES = [
+    Case(**{name: row[name] for name in ("method", "likelihood", "rows", "hyperparameters")})
+    for row in table()
+]
+ALLOWED = [case for case in CASES if refusal(case) is None]
+REFUSED = [case for case in CASES if refusal(case) is not None]
+
+
+def fit_case(case):
+    """Fit a classifier whose options mean the case."""
+    several = case.likelihood in SEVERAL
+    clf = GaussianProcessClassifier(
+        2.0 * RBF(1.0),
+        likelihood=case.likelihood if several else "probit",
+        inference=SHORT.get(case.method, case.method),
+        optimizer=None,
+        inducing=4 if case.rows != "all" else None,
+        hyperparameters=case.hyperparameters,
+        random_state=0,
+    )
+    # Rejection is for a handful of rows.
+    rows = slice(None) if case.method != "rejection" else slice(0, 4)
+    y = (CLASSES if several else CLASSES == 1)[rows]
+    return clf.fit(lambda: [(X[rows], y)]) if case.rows == "passes" else clf.fit(X[rows], y)
+
+
+def name(case):
+    return f"{case.method}-{case.likelihood}-{case.rows}-{case.hyperparameters}"
+
+
+def is_quick(case):
+    """Chains over theta whiten with an approximation at every step: the quickest of them stands for all."""
+    return case.hyperparameters != "sample" or case.method in ("laplace", "mcmc")
+
+
+@pytest.mark.parametrize(
+    "case", [c if is_quick(c) else pytest.param(c, marks=pytest.mark.slow) for c in ALLOWED], ids=name
+)
+def test_what_the_table_allows_is_fitted(case, monkeypatch):
+    monkeypatch.setattr("gpclass.learning.draws.MCMC", Short)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # chains this short
+        clf = fit_case(case)
+    n_classes = 3 if case.likelihood in SEVERAL else 2
+    p = clf.predict_proba(X)
+    assert p.shape == (9, n_classes)
+    assert_allclose(p.sum(axis=1), 1.0, atol=1e-6)
+    model = clf.base_estimator_
+    assert (model.draws is not None) == ("sampling" in case.strategy)
+    assert (model.inducing is not None) == (case.strategy == "passes over the rows")
+    assert (model.sites is None) or "sites" in case.strategy or case.method == "mcmc"
+    if case.hyperparameters == "sample":
+        assert clf.chains_.theta.shape[-1] == 2
+
+
+class Short(MCMC):
+    """Very short chains, in the place of the default ones."""
+
+    __slots__ = ()
+    name = "mcmc"
+
+    def __init__(self, **options):
+        super().__init__(**({"n_draws": 3, "n_warmup": 2, "n_chains": 2} | options))
+
+
+@pytest.mark.parametrize("case", REFUSED, ids=name)
+def test_what_the_table_refuses_is_refused_in_its_words(case):
+    why = refusal(case)
+    with pytest.raises(ValueError, match=re.escape(f"{why[0].upper()}{why[1:]}.")):
+        fit_case(case)
+
+
+def test_every_rule_is_met():
+    """Each rule is the first to refuse some case of the table or one of these."""
+    cases = [
+        *REFUSED,
+        Case("mcmc", "softmax", kernel="per class"),
+        Case("vi", "softmax", "inducing", kernel="per class"),
+        Case("vi", "two classes", "inducing", inputs="structured"),
+        Case("vi", "two classes", "passes", combine="one_vs_rest"),
+        Case("vi", "softmax", combine="one_vs_one"),
+    ]
+    met = {refusal(case) for case in cases}
+    assert met == {rule.why for rule in RULES}
+
+
+@pytest.mark.parametrize(
+    ("options", "labels", "words"),
+    [
+        (
+            {"kernel": CompoundKernel([RBF()] * 3), "inference": "mcmc"},
+            CLASSES,
+            "Sampling needs one kernel for all classes",
+        ),
+        (
+            {"kernel": CompoundKernel([RBF()] * 3), "inducing": 4, "likelihood": "softmax"},
+            CLASSES,
+            "Inducing inputs need one kernel for all classes",
+        ),
+        ({"likelihood": "cloglog"}, CLASSES, "'cloglog' is for two classes and has no form for 3 of them"),
+        ({"likelihood": "softmax", "multi_class": "one_vs_rest"}, CLASSES, "goes with multi_class='joint'"),
+    ],
+)
+def test_refusals_of_the_classifier(options, labels, words):
+    with pytest.raises(ValueError, match=words):
+        GaussianProcessClassifier(**{"optimizer": None, "kernel": RBF()} | options).fit(X, labels)
+
+
+def test_automatic_inducing_inputs_give_way_where_there_are_none(monkeypatch):
+    monkeypatch.setattr("gpclass.sparse.settings.EXACT_UP_TO", 1.0)
+    clf = GaussianProcessClassifier(RBF(), likelihood="multiprobit", optimizer=None).fit(X, CLASSES)
+    assert clf.base_estimator_.inducing is None
+    with pytest.raises(ValueError, match="multinomial probit has no form with inducing inputs"):
+        clf.set_params(inducing=4).fit(X, CLASSES)
+
+
+def test_strategies_have_names():
+    assert {case.strategy for case in ALLOWED} == {
+        "sites",
+        "sites with inducing inputs",
+        "passes over the rows",
+        "sampling f",
+        "sampling f and theta",
+    }
+    assert all("sampling" in case.strategy for case in ALLOWED if case.method in SAMPLING)
+
+
+def test_the_table_has_every_combination_once():
+    rows = table()
+    assert len(rows) == 6 * 3 * 3 * 2 == len({tuple(row.values()) for row in rows})
+    for row in rows:
+        assert bool(row["strategy"]) != bool(row["why"])
+    assert np.mean([bool(row["strategy"]) for row in rows]) > 0.2

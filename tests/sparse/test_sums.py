@@ -1,0 +1,35 @@
+"""What a pass adds up does not depend on the blocks that the rows come in."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from problems import inputs_and_labels
+
+from gpclass.data.rows import Rows
+from gpclass.kernels import RBF
+from gpclass.likelihoods import Logit, Probit, Softmax
+from gpclass.priors.basis import make_basis
+from gpclass.sparse.engine import Engine, factor, prior_q
+from gpclass.sparse.sums import Sums
+
+KERNELS = {"rbf": 3.0 * RBF([0.8, 1.0, 2.0])}
+
+
+class TestSums:
+    @pytest.mark.parametrize("n_latents", [1, 3])
+    def test_blocks_do_not_matter(self, n_latents):
+        X, y = inputs_and_labels(200)
+        likelihood, others = Logit(), (Probit(),)
+        if n_latents == 3:
+            y, likelihood, others = np.eye(3)[np.arange(200) % 3], Softmax(), ()
+        basis = make_basis(KERNELS["rbf"], X[:12].copy())
+        engine = Engine(Rows(X, y), likelihood, n_latents, np.float64)
+        q = prior_q(12, n_latents)
+        step = engine._step(basis, q, factor(q), True, True, others)
+        whole, parts = step(X, y, None), step.zero()
+        for rows in (slice(0, 7), slice(7, 120), slice(120, 200)):
+            parts.add(step(X[rows], y[rows], None))
+        for name in Sums.__slots__:
+            assert_allclose(getattr(parts, name), getattr(whole, name), rtol=1e-10, atol=1e-10)
