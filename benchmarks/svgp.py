@@ -75,12 +75,13 @@ class Clock:
 
 
 def ours(args: argparse.Namespace) -> dict:
+    from gpclass.sparse.learn import Task, learn_inducing
+
     from gpclass.data.rows import Rows
     from gpclass.kernels import RBF
     from gpclass.likelihoods import Logit
     from gpclass.priors.basis import process
     from gpclass.sparse import Inducing
-    from gpclass.sparse.learn import Task, learn_inducing
 
     X, y, X_test, y_test, best = data(args.n, args.kind)
     clock = Clock()

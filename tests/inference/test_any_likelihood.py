@@ -61,8 +61,6 @@ def test_a_weight_of_two_is_two_copies(method, likelihood):
 @pytest.mark.parametrize("method", METHODS, ids=repr)
 def test_the_gradient_with_the_parameters_of_the_likelihood(method, likelihood, Z, rows):
     X, y = two_moons_like(12) if rows == "noisy" else surprising()
-    if isinstance(method, EP) and rows == "surprising" and isinstance(likelihood, LabelNoise):
-        pytest.xfail("EP's free energy is not stationary where a negative precision is set to zero")
     layout = OneFunction(None if Z is None else X[:Z].copy())
     problem = Problem(X, y, np.resize([1.0, 2.0], 12), KERNEL, likelihood, method, make_prior=layout)
     theta = problem.theta + 0.05
@@ -71,7 +69,9 @@ def test_the_gradient_with_the_parameters_of_the_likelihood(method, likelihood, 
     truth = central_difference(
         lambda t: SiteObjective(problem).evaluate(t, found.warm, gradient=False).evidence, theta, 1e-3
     )
-    assert_allclose(found.gradient, truth, rtol=2e-6, atol=2e-6)
+    # With a negative precision at zero EP's gradient is by differences itself, of a shorter rule.
+    rough = isinstance(method, EP) and isinstance(likelihood, LabelNoise)
+    assert_allclose(found.gradient, truth, rtol=2e-6, atol=1e-4 if rough else 2e-6)
 
 
 @pytest.mark.parametrize("likelihood", LIKELIHOODS, ids=repr)

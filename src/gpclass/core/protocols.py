@@ -11,7 +11,7 @@ its C latent values (`CoupledSites`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
@@ -375,7 +375,7 @@ class Posterior(Protocol):
     def sample(self, X: Inputs, n_samples: int, rng: np.random.Generator) -> Array:
         """Draw f jointly at the rows of X, shape (n, n_samples) or (n, C, n_samples)."""
 
-    def input_gradient(self, X: Array, adjoints: list[tuple[Array, Array]]) -> Array:
+    def input_gradient(self, X: Array, adjoints: Sequence[tuple[Array, Array]]) -> Array:
         """Return Σ_parts Σ_s w_s (first_s d mean_s/dx + ½ second_s d var/dx) at each row, shape (n, d).
 
         ``adjoints`` has (first, second), each of shape (n, S), for every part.

@@ -146,7 +146,7 @@ class Terms(ElementwiseTerms):
         excess = float(inverse.sum()) + float(np.vdot(q.alpha, q.mean)) - inverse.size
         return float(expected.sum()) - 0.5 * excess - q.half_logdet
 
-    def adjoint(self, q: Conditioned) -> Adjoint:
+    def adjoint(self, q: Any) -> Adjoint:
         """Return d bound / d K: q is stationary, unless a site's precision is held at zero."""
         moved = self._moved(q)
         if moved is None:
@@ -155,7 +155,7 @@ class Terms(ElementwiseTerms):
         u = a - q.multiply_R(q.multiply_K(a))
         return Adjoint(alpha=q.alpha, conditioned=q, pairs=((u, q.alpha),), variance=b)
 
-    def _moved(self, q: Conditioned) -> tuple[Array, Array] | None:
+    def _moved(self, q: Any) -> tuple[Array, Array] | None:
         """Return the adjoints of mean and variances where E[l''] > 0, that is d bound / d v = ½ w E[l''] there."""
         curvature = self.curve(q.var())(q.mean)[2]
         if curvature.max(initial=0.0) <= FLAT:
@@ -165,7 +165,7 @@ class Terms(ElementwiseTerms):
             self.likelihood, self.y, weight, q, np.zeros(len(self.y)), 0.5 * np.maximum(curvature, 0.0)
         )
 
-    def likelihood_gradient(self, q: Conditioned) -> Array:
+    def likelihood_gradient(self, q: Any) -> Array:
         """Return d bound / d theta of the likelihood: only E[l] changes, unless q is not stationary."""
         var = q.var()
         moved = self._moved(q) if len(self.likelihood.theta) else None

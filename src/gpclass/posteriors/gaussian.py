@@ -7,6 +7,7 @@ With the n training inputs as P, root = L⁻¹ S, where B = L Lᵀ (R&W algorith
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -78,7 +79,7 @@ class GaussianProcess(Process):
         cov -= V @ V.T
         return mean, cov
 
-    def input_gradient(self, X: Array, adjoints: list[tuple[Array, Array]]) -> Array:
+    def input_gradient(self, X: Array, adjoints: Sequence[tuple[Array, Array]]) -> Array:
         """Return first · d mean / d x + ½ second · d variance / d x at each row of X."""
         ((first, second),) = adjoints
         out = np.empty(X.shape)

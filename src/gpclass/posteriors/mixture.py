@@ -10,6 +10,7 @@ share theta are one component, and a prediction is the average over all of them.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -163,7 +164,7 @@ class MixtureProcess(Process):
                 out[..., mine] = np.moveaxis(means[:, chosen[mine] - first[i]], 1, -1) + noise
         return out
 
-    def input_gradient(self, X: Array, adjoints: list[tuple[Array, Array]]) -> Array:
+    def input_gradient(self, X: Array, adjoints: Sequence[tuple[Array, Array]]) -> Array:
         """Return Σ_parts Σ_s w_s (first_s d mean_s/dx + ½ second_s d var/dx) at each row.
 
         The means are linear in alpha, so the draws are summed before the kernel is differentiated.

@@ -73,7 +73,7 @@ class Process(ABC):
         draws: Array = mean.reshape(-1, 1) + root @ rng.standard_normal((mean.size, n_samples))
         return draws.reshape(*mean.shape, n_samples)
 
-    def input_gradient(self, X: Array, adjoints: list[tuple[Array, Array]]) -> Array:
+    def input_gradient(self, X: Array, adjoints: Sequence[tuple[Array, Array]]) -> Array:
         """Return Σ_parts Σ_s w_s (first_s d mean_s/dx + ½ second_s d var/dx) at each row, shape (n, d)."""
         raise ValueError("The gradient of the latent moments exists for one latent function only.")
 
