@@ -24,6 +24,8 @@ from gpclass.data.rows import Data
 from gpclass.priors.basis import Basis, pull_basis, times_lower
 from gpclass.sparse.sums import Step, Sums
 
+LEAST = 0.1  # eigenvalue of P, the prior's being one
+
 
 @stored
 @dataclass(frozen=True, slots=True, eq=False)
@@ -209,7 +211,7 @@ def _natural(sums: Sums, base: Q | None) -> tuple[Q, list[float]]:
             P[c] += base.P[c]
             b = b + matvec(base.P[c], np.ascontiguousarray(base.mean[:, c]))
         if sums.convex:
-            P[c] = _at_least_prior(P[c])
+            P[c] = _bounded(P[c])
         C, x, info = lapack.dposv(P[c].copy().T, b, lower=0, overwrite_a=1)
         if info != 0:
             raise np.linalg.LinAlgError(f"leading minor {info} is not positive")
@@ -218,16 +220,16 @@ def _natural(sums: Sums, base: Q | None) -> tuple[Q, list[float]]:
     return Q(_balanced(mean), P), half_logdets
 
 
-def _at_least_prior(P: Array) -> Array:
-    """Return the precision with eigenvalues of at least one: q is never less certain than the prior.
+def _bounded(P: Array) -> Array:
+    """Return the precision with eigenvalues of at least ``LEAST``.
 
-    Where log p(y|f) is not concave the best precision may have smaller ones. At the optimum under this constraint,
-    which does not depend on theta, the gradient at fixed q is still that of the bound.
+    Where log p(y|f) is not concave the best precision may be smaller than the prior's, which is one, and a step may
+    overshoot; it has to stay positive.
     """
     values, vectors = np.linalg.eigh(P)
-    return (
-        P if values[0] >= 1.0 else matmul(vectors * np.maximum(values, 1.0), np.ascontiguousarray(vectors.T))
-    )
+    if values[0] >= LEAST:
+        return P
+    return matmul(vectors * np.maximum(values, LEAST), np.ascontiguousarray(vectors.T))
 
 
 def _balanced(mean: Array) -> Array:
