@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -55,10 +57,14 @@ def test_a_weight_of_two_is_two_copies(method, likelihood):
     assert_allclose(once.evidence, copies.evidence, rtol=1e-7)
 
 
-@pytest.mark.parametrize("rows", ["noisy", "surprising"])
-@pytest.mark.parametrize("Z", [None, 5], ids=["all rows", "inducing"])
-@pytest.mark.parametrize("likelihood", LIKELIHOODS, ids=repr)
-@pytest.mark.parametrize("method", METHODS, ids=repr)
+def gradient_cases():
+    """Yield method, likelihood, inducing inputs and rows; most of EP, by quadrature alone, takes seconds each."""
+    for method, likelihood, Z, rows in product(METHODS, LIKELIHOODS, (None, 5), ("noisy", "surprising")):
+        quick = not isinstance(method, EP) or (likelihood == LIKELIHOODS[1] and Z is None)
+        yield pytest.param(method, likelihood, Z, rows, marks=() if quick else pytest.mark.slow)
+
+
+@pytest.mark.parametrize(("method", "likelihood", "Z", "rows"), gradient_cases())
 def test_the_gradient_with_the_parameters_of_the_likelihood(method, likelihood, Z, rows):
     X, y = two_moons_like(12) if rows == "noisy" else surprising()
     layout = OneFunction(None if Z is None else X[:Z].copy())
