@@ -116,7 +116,9 @@ def peak_memory() -> float:
     status = Path("/proc/self/status")
     if status.exists():
         return int(status.read_text().split("VmHWM:")[1].split()[0]) / 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024  # or that of its parent, if it was larger
+    return (
+        resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    )  # or that of its parent, if it was larger
 
 
 def measure_dask(folder: Path, M: int, workers: int) -> dict[str, float]:
@@ -152,7 +154,9 @@ def report(result: dict[str, float], first: dict[str, float] | None, M: int, thr
         line += f"{n / seconds:.0f} rows/s; the matrix products alone at "
         line += f"{flops / 1e9:.0f} GFLOP/s take {bare:.2f} s, ratio {seconds / bare:.2f}"
         if first is not None:
-            busy = result[f"{name}_busy"] / first[f"{name}_busy"]  # processor time: other work on the machine does not count
+            busy = (
+                result[f"{name}_busy"] / first[f"{name}_busy"]
+            )  # processor time: other work on the machine does not count
             line += f"; {busy * first['rows'] / n:.2f} times linear"
         print(line, flush=True)
 

@@ -30,7 +30,6 @@ class CalibrationDisplay(theirs.CalibrationDisplay):
 
     Examples
     --------
-    >>> import matplotlib; matplotlib.use("Agg")
     >>> from gpclass import GaussianProcessClassifier
     >>> from gpclass.datasets import interval
     >>> from gpclass.kernels import RBF
