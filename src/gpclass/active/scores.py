@@ -16,8 +16,6 @@ from gpclass.active.latents import find_latents, inputs_of, latents_of
 from gpclass.core.protocols import Array
 from gpclass.validation import take
 
-__all__ = ["bald", "entropy", "expected_log_loss_reduction", "query"]
-
 SCORES = ("bald", "entropy", "expected_log_loss_reduction")
 POINTS = 1024  # latent values per row for three classes and more
 

@@ -12,8 +12,6 @@ import numpy as np
 from gpclass.comparison.scores import Bins, Codes, calibration_bins
 from gpclass.core.protocols import Array
 
-__all__ = ["Comparison", "ComparisonRow"]
-
 DASH = "–"  # no such result; zero would be a value
 WIDTH = 110
 

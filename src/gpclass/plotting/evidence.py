@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
@@ -155,10 +156,8 @@ def _position(names: list[str], parameter: Any) -> int:
         return int(parameter)
     found = [i for i, name in enumerate(names) if parameter in (name, name.split("__")[-1])]
     if len(found) != 1:
-        how = "none" if not found else "several"
-        raise ValueError(
-            f"The name {parameter!r} fits {how} of the hyperparameters, expected one of {names}."
-        )
+        how = "several" if found else "none"
+        raise ValueError(f"{parameter!r} fits {how} of the hyperparameters, expected one of {names}.")
     return found[0]
 
 
@@ -183,13 +182,10 @@ def _landscape(estimator: Any, theta: Array, chosen: tuple[int, int], a: Array, 
     theta = theta.copy()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # far from the maximum nothing depends on it
-        for row, second in enumerate(b):
-            for column, first in enumerate(a):
-                theta[list(chosen)] = first, second
-                try:
-                    values[row, column] = estimator.log_marginal_likelihood(theta)
-                except NotPositiveError:
-                    continue
+        for row, column in np.ndindex(values.shape):
+            theta[list(chosen)] = a[column], b[row]
+            with suppress(NotPositiveError):
+                values[row, column] = estimator.log_marginal_likelihood(theta)
     if values.mask.all():
         raise ValueError("The evidence could not be computed anywhere on this grid: choose other limits.")
     return values

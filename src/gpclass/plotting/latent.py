@@ -92,8 +92,8 @@ class LatentDisplay(Display):
             low=low,
             high=high,
             proba=proba[:, 1:] if mean.shape[1] == 1 else proba,
-            proba_low=_columns(proba_low),
-            proba_high=_columns(proba_high),
+            proba_low=proba_low.reshape(mean.shape),
+            proba_high=proba_high.reshape(mean.shape),
             classes=estimator.classes_,
             level=level,
             X=None if view.X is None else view.X[:, 0],
@@ -153,12 +153,8 @@ def latent_band(estimator: Any, grid: Any, level: float) -> tuple[Array, Array, 
     if mean.ndim == 2:
         half = ndtri(0.5 + 0.5 * level) * std
         return mean, mean - half, mean + half
-    low, high = np.empty((2, len(mean)))
+    low, high = np.empty((2, len(mean), 1))
     for rows, means, stds, weight in gaussians_at(estimator.posterior_, np.asarray(grid, dtype=float)):
-        low[rows] = mixture_quantile(means, stds, weight, 0.5 - 0.5 * level)
-        high[rows] = mixture_quantile(means, stds, weight, 0.5 + 0.5 * level)
-    return _columns(mean), _columns(low), _columns(high)
-
-
-def _columns(values: Array) -> Array:
-    return values[:, None] if values.ndim == 1 else values
+        low[rows, 0] = mixture_quantile(means, stds, weight, 0.5 - 0.5 * level)
+        high[rows, 0] = mixture_quantile(means, stds, weight, 0.5 + 0.5 * level)
+    return mean[:, None], low, high

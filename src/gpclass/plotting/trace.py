@@ -133,6 +133,9 @@ class TraceDisplay(Display):
         n = len(self.values)
         layout = [*np.arange(3 * n).reshape(n, 3).tolist(), [3 * n] * 3]
         self._panels(ax, layout, (9.6, 1.75 * n + 1.5), width_ratios=(1.7, 1.0, 1.0))
+        for axis in self.axes_:
+            style.bare(axis)
+            style.cycle(axis)
         for i, name in enumerate(self.values):
             trace, ranks, lags = self.axes_[3 * i : 3 * i + 3]
             self._trace(trace, name)
@@ -143,13 +146,10 @@ class TraceDisplay(Display):
         for axis, title in zip(self.axes_[1:3], ("ranks", "autocorrelation"), strict=True):
             axis.set_title(title, fontsize=9)
         self._acceptance(self.axes_[-1])
-        for axis in self.axes_:
-            style.bare(axis)
         return self
 
     def _trace(self, axis: Any, name: str) -> None:
-        for chain, draws in enumerate(self.values[name]):
-            axis.plot(draws, color=style.style(chain)[0], linewidth=0.4, alpha=0.8)
+        axis.plot(self.values[name].T, linestyle="-", linewidth=0.4, alpha=0.8)
         if name in self.positive:
             axis.set_yscale("log")
         found = self.diagnostics[name]
@@ -170,21 +170,18 @@ class TraceDisplay(Display):
 
     def _autocorrelation(self, axis: Any, name: str) -> None:
         axis.axhline(0.0, color=style.GREY, linewidth=0.8)
-        for chain, correlation in enumerate(self.autocorrelation[name]):
-            colour, _, line = style.style(chain)
-            axis.plot(correlation, color=colour, linewidth=1.1, linestyle=line)
+        axis.plot(self.autocorrelation[name].T, linewidth=1.1)
         axis.set(xlim=(0, self.max_lag), ylim=(min(-0.2, axis.get_ylim()[0]), 1.05))
 
     def _acceptance(self, axis: Any) -> None:
         """Draw the acceptance rate over windows of each chain; the legend has its mean."""
         n = self.accept.shape[1]
         cuts = np.linspace(0, n, min(WINDOWS, n) + 1).round().astype(int)
-        middle = 0.5 * (cuts[:-1] + cuts[1:])
-        for chain, accept in enumerate(self.accept):
-            colour, marker, line = style.style(chain)
-            means = np.add.reduceat(accept, cuts[:-1]) / np.diff(cuts)
-            kinds = {"color": colour, "linestyle": line, "marker": marker, "markersize": 3, "linewidth": 1.0}
-            axis.plot(middle, means, label=f"chain {chain + 1}: {accept.mean():.2f}", **kinds)
+        means = np.add.reduceat(self.accept, cuts[:-1], axis=1) / np.diff(cuts)
+        labels = [f"chain {i + 1}: {mean:.2f}" for i, mean in enumerate(self.accept.mean(axis=1))]
+        drawn = axis.plot(0.5 * (cuts[:-1] + cuts[1:]), means.T, linewidth=1.0, label=labels)
+        for chain, line in enumerate(drawn):
+            line.set(marker=style.style(chain)[1], markersize=3)
         axis.set(xlabel="draw", ylim=(0.0, 1.05), xlim=(0, n))
         axis.set_title("acceptance rate", loc="left", fontsize=9, fontweight="bold")
         axis.legend(ncols=len(self.accept), loc="lower right", fontsize=8, frameon=False)
