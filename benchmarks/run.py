@@ -166,7 +166,7 @@ def memory(n: int, repeat: int) -> None:
 
 def large(n: int, repeat: int) -> None:
     X, y = problem(n)
-    clf = GaussianProcessClassifier(4.0 * RBF(3.0), optimizer=None, **SAME)
+    clf = GaussianProcessClassifier(4.0 * RBF(3.0), optimizer=None, inducing=None, **SAME)
     print(f"fit with fixed hyperparameters, N={n}: {seconds(lambda: clf.fit(X, y)):.1f} s", flush=True)
     try:
         clf.fit(*problem(200_000))

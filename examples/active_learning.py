@@ -1,4 +1,4 @@
-"""Which rows are worth a label: rows chosen by their scores against rows taken at random.
+"""Which rows to label: rows chosen by their scores against rows chosen at random.
 
 Ten rows of a pool are labelled at first; every further label goes to the row with the best score, and the
 kernel is learned again after every fifth label. Prints the log loss on test rows, averaged over eight runs,

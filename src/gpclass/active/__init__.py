@@ -1,4 +1,4 @@
-"""Active learning: choose the rows of an unlabelled pool whose labels are worth most.
+"""Active learning: choose the rows of an unlabelled pool whose labels are most informative.
 
 `query` chooses rows by one of three scores. With y the label of a row, f the latent function, and everything
 conditional on the training data, they are::

@@ -1,4 +1,4 @@
-"""Scores of the rows of a pool, and the choice of the rows whose labels are worth most."""
+"""Scores of the rows of a pool, and the choice of the rows whose labels are most informative."""
 
 from __future__ import annotations
 
@@ -108,8 +108,8 @@ def expected_log_loss_reduction(
     out, step = np.empty(len(X)), max(64, len(Z))
     for start in range(0, len(X), step):
         rows = np.arange(start, min(start + step, len(X)))
-        moments = latents.model.covariance(_joined(take(X, rows), Z))
-        out[rows] = reduction(latents.likelihood, *moments, len(rows))
+        mean, cov = latents.model.covariance(_joined(take(X, rows), Z))
+        out[rows] = reduction(latents.likelihood, mean, cov, len(rows))
     return out
 
 
@@ -123,7 +123,7 @@ def query(
     n_draws: int = 2000,
     random_state: Any = 0,
 ) -> NDArray[np.intp]:
-    """Return the positions of the n rows whose labels are worth most, the best first.
+    """Return the positions of the n rows whose labels are most informative, the best first.
 
     A batch is chosen greedily: each further row is scored as if the rows before it had been labelled,
     averaged over labels drawn for them, so that the same information does not count twice.

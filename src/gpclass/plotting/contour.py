@@ -87,8 +87,10 @@ class PredictiveContourDisplay(Display):
         view = View.over(X, y, estimator, 2, grid_resolution, eps)
         classes, cost = estimator.classes_, getattr(estimator, "cost_matrix", None)
         n, shape = len(classes), (grid_resolution, grid_resolution)
+        x0, x1 = view.sides
         display = cls(
-            *view.sides,
+            x0,
+            x1,
             np.asarray(estimator.predict_proba(view.grid)).reshape(*shape, n),
             classes=classes,
             cost=None if cost is None else check_cost(cost, n, n),
