@@ -1,10 +1,10 @@
-"""Effective samples a second, beside the loop of a textbook and beside expectation propagation.
+"""Effective samples per second, beside a textbook implementation and beside expectation propagation.
 
-Effective samples are those of the value that mixes worst: the smallest bulk effective sample size (ArviZ) of
-any latent value. Times of ours include everything: approximation, coordinates, warming up.
+The effective sample size is the smallest bulk effective sample size (ArviZ) of any latent value. Our times include
+the approximation, the coordinates and the warm-up.
 
-The textbook's blocks of 4 hardly move, so that its effective samples cannot be told from none; with
-blocks of 10 they can.
+The textbook's blocks of 4 hardly move, so that their effective sample size is not distinguishable from none; with
+blocks of 10 it is.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ JITTER = 1e-8
 def textbook(
     K: np.ndarray, y: np.ndarray, n_steps: int, n_warmup: int, n_blocks: int = 5, seed: int = 0
 ) -> tuple[np.ndarray, float]:
-    """Return draws of one chain and the seconds after warming up: block Metropolis as it is explained.
+    """Return draws of one chain and the seconds after the warm-up: block Metropolis as textbooks explain it.
 
-    Each block in turn is proposed from its prior given the others, whose mean and covariance are
-    worked out on the spot.
+    Each block in turn is proposed from its prior given the others, whose mean and covariance are computed
+    anew each time.
     """
     rng = np.random.default_rng(seed)
     n = len(y)
@@ -85,8 +85,8 @@ def beside_textbook(repeat: int) -> None:
         base[n_blocks] = d.ess_bulk.min() / spent
         print(
             f"mcmc, textbook loop, N=20, {n_blocks} blocks of {20 // n_blocks}, one chain of {len(draws)}: "
-            f"{len(draws) / spent:.0f} sweeps a second, effective samples {d.ess_bulk.min():.0f}, "
-            f"{base[n_blocks]:.2f} a second, R-hat {d.rhat.max():.2f}",
+            f"{len(draws) / spent:.0f} sweeps per second, effective samples {d.ess_bulk.min():.0f}, "
+            f"{base[n_blocks]:.2f} per second, R-hat {d.rhat.max():.2f}",
             flush=True,
         )
     for sampler in (
@@ -100,8 +100,8 @@ def beside_textbook(repeat: int) -> None:
             rates.append(d.ess_bulk.min() / spent)
             steps.append(256 * 1500 / spent)
         print(
-            f"mcmc, {sampler}, 256 chains of 1000: {max(steps):.0f} sweeps a second, {max(rates):.0f} "
-            f"effective samples a second, {max(rates) / base[5]:.0f} and {max(rates) / base[2]:.0f} times "
+            f"mcmc, {sampler}, 256 chains of 1000: {max(steps):.0f} sweeps per second, {max(rates):.0f} "
+            f"effective samples per second, {max(rates) / base[5]:.0f} and {max(rates) / base[2]:.0f} times "
             f"the textbook's, R-hat {d.rhat.max():.3f}, accepted {chains.accept.mean():.2f}",
             flush=True,
         )
@@ -115,7 +115,7 @@ def beside_ep(n: int, repeat: int, problem: Callable[[int], tuple[np.ndarray, np
         (EllipticalSlice(), {"n_chains": 16, "n_draws": 1000, "n_warmup": 50}),
     ):
         fit, whole = np.inf, np.inf
-        for _ in range(repeat):  # in turn, so that the machine's moods meet both
+        for _ in range(repeat):  # alternating, so that the load of the machine affects both
             start = time.perf_counter()
             EP()(DensePrior(kernel, X), Logit(), y)
             fit = min(fit, time.perf_counter() - start)

@@ -1,10 +1,10 @@
-"""Speed and memory, side by side with scikit-learn and with the LAPACK calls that cannot be avoided.
+"""Speed and memory, beside scikit-learn and beside the LAPACK calls that cannot be avoided.
 
     python benchmarks/run.py                       everything, at sizes that take a few minutes
     python benchmarks/run.py fit --n 2000          one part, at another size
-    python benchmarks/run.py --full                the published figures, about half an hour
+    python benchmarks/run.py --full                the published sizes, about half an hour
 
-Figures are ratios measured in one run, best of several, with the BLAS threads pinned.
+Times are the best of several runs with a fixed number of BLAS threads; only their ratios are meant to be compared.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def seconds(work: Callable[[], object], repeat: int = 1) -> float:
 
 def fit(n: int, repeat: int) -> None:
     X, y = problem(n)
-    for name, scale in (("isotropic", 1.0), ("one length scale a column", np.ones(X.shape[1]))):
+    for name, scale in (("isotropic", 1.0), ("one length scale per column", np.ones(X.shape[1]))):
         kernel = 1.0 * RBF(scale)
         for threads in THREADS:
             with threadpool_limits(threads):
@@ -78,7 +78,7 @@ def predict(n: int, repeat: int, rows: int = 10_000) -> None:
             ours = GaussianProcessClassifier(kernel, optimizer=None, **SAME).fit(X, y)
             peer = Peer(kernel, optimizer=None).fit(X, y)
             a, b = np.inf, np.inf
-            for _ in range(repeat):  # in turn, so that the machine's moods meet both
+            for _ in range(repeat):  # alternating, so that the load of the machine affects both
                 a = min(a, seconds(lambda ours=ours: ours.predict_proba(Z)))
                 b = min(b, seconds(lambda peer=peer: peer.predict_proba(Z)))
         print(
@@ -89,7 +89,7 @@ def predict(n: int, repeat: int, rows: int = 10_000) -> None:
 
 
 def gradient(n: int, repeat: int) -> None:
-    """Time evidence and gradient at a theta near the last one against potrf + potri at the same n."""
+    """Time evidence and gradient at a theta near the previous one, beside potrf + potri of the same size."""
     X, labels = problem(n)
     y = 2.0 * labels - 1.0
     rng = np.random.default_rng(0)
@@ -142,7 +142,7 @@ from gpclass.kernels import RBF
 n = {n}
 X, y = problem(n, d=20)
 
-def peak():  # of this process alone: ru_maxrss would begin with its parent's
+def peak():  # of this process only: ru_maxrss would include its parent
     return 1024 * int(open("/proc/self/status").read().split("VmHWM:")[1].split()[0])
 
 before = peak()
@@ -158,15 +158,15 @@ print((peak() - before) / (8 * n * n))
 
 
 def memory(n: int, repeat: int) -> None:
-    """Measure the growth of the process's peak, in n x n matrices, over learning with 20 length scales."""
+    """Measure the peak memory of learning 20 length scales, in matrices of size n x n."""
     code = [sys.executable, "-c", MEMORY.format(n=n)]
     used = float(subprocess.run(code, capture_output=True, text=True, check=True).stdout)
-    print(f"peak memory of learning, N={n}, d=20, one length scale a column: {used:.2f} N² doubles")
+    print(f"peak memory of learning, N={n}, d=20, one length scale per column: {used:.2f} N² doubles")
 
 
 def large(n: int, repeat: int) -> None:
     X, y = problem(n)
-    clf = GaussianProcessClassifier(4.0 * RBF(3.0), optimizer=None, **SAME)
+    clf = GaussianProcessClassifier(4.0 * RBF(3.0), optimizer=None, inducing=None, **SAME)
     print(f"fit with fixed hyperparameters, N={n}: {seconds(lambda: clf.fit(X, y)):.1f} s", flush=True)
     try:
         clf.fit(*problem(200_000))
@@ -175,7 +175,7 @@ def large(n: int, repeat: int) -> None:
 
 
 def methods(n: int, repeat: int) -> None:
-    """Time each method beside our Laplace (learned) and beside scikit-learn's Laplace (fixed), one thread."""
+    """Time each method, relative to our Laplace (learned) and to scikit-learn's Laplace (fixed), on one thread."""
     X, y = problem(n)
     with threadpool_limits(1):
         for likelihood in ("logit", "probit"):
@@ -199,13 +199,18 @@ def methods(n: int, repeat: int) -> None:
 
 
 def imports(n: int, repeat: int) -> None:
+    """Time the import beside that of scikit-learn's Gaussian processes; the ratio should be at most 1.2."""
+
     def cost(module: str) -> float:
-        code = f"import time; t = time.perf_counter(); import {module}; print(time.perf_counter() - t)"
+        work = f"from {module} import GaussianProcessClassifier"
+        code = f"import time; t = time.perf_counter(); {work}; print(time.perf_counter() - t)"
         return float(subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout)
 
-    pairs = [(cost("gpclass"), cost("sklearn.gaussian_process")) for _ in range(7)]
+    pairs = [(cost("gpclass"), cost("sklearn.gaussian_process")) for _ in range(max(5, repeat))]
     a, b = (min(column) for column in zip(*pairs, strict=True))
-    print(f"import gpclass: {a:.3f} s, import sklearn.gaussian_process: {b:.3f} s, ratio {a / b:.2f}")
+    print(
+        f"import of the classifier: {a:.3f} s, of scikit-learn's {b:.3f} s, ratio {a / b:.2f} (at most 1.2)"
+    )
 
 
 def mcmc(n: int, repeat: int) -> None:
@@ -228,7 +233,7 @@ def peak():
 from {module} import GaussianProcessClassifier
 from sklearn.gaussian_process.kernels import RBF
 clf = GaussianProcessClassifier(1.0 * RBF(8.0), **{options})
-clf.fit(X[:200], y[:200]).predict_proba(X[:200])  # so that all libraries are there, with their buffers
+clf.fit(X[:200], y[:200]).predict_proba(X[:200])  # loads all libraries, with their buffers
 np.linalg.svd(np.ones((9, 9, 9)) + np.eye(9))
 before, start = peak(), time.perf_counter()
 clf.fit(X, y)
@@ -237,7 +242,7 @@ print(time.perf_counter() - start, (peak() - before) / (8 * len(y) ** 2), clf.lo
 
 
 def digits(n: int, repeat: int) -> None:
-    """Time and memory of learning ten classes, each way in a process of its own."""
+    """Measure time and memory of learning ten classes, each method in its own process."""
     ways = {
         "joint Laplace, softmax": ("gpclass", {"inference": "laplace", "likelihood": "softmax"}),
         "joint VI, multinomial probit": ("gpclass", {}),
@@ -279,11 +284,11 @@ FULL = {
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument(
-        "parts", nargs="*", choices=[*PARTS, []], help="what to measure; all if none is named"
+        "parts", nargs="*", choices=[*PARTS, []], help="what to measure; everything by default"
     )
     parser.add_argument("--n", type=int, help="number of rows")
-    parser.add_argument("--full", action="store_true", help="the published sizes: about half an hour")
-    parser.add_argument("--repeat", type=int, default=3, help="runs of which the best counts")
+    parser.add_argument("--full", action="store_true", help="the published sizes, about half an hour")
+    parser.add_argument("--repeat", type=int, default=3, help="number of runs, of which the best counts")
     args = parser.parse_args()
     sizes = FULL if args.full else QUICK
     for name in args.parts or PARTS:

@@ -1,13 +1,13 @@
-"""One pass over 10⁵, 10⁶ and 10⁷ rows of Parquet: is it linear, how close to bare GEMMs, and in what memory?
+"""Time and memory of one pass over 10⁵ to 10⁷ rows of Parquet, beside that of its matrix products alone.
 
     python benchmarks/scale_rows.py --quick        up to 2·10⁵ rows, a minute
     python benchmarks/scale_rows.py                10⁵ and 10⁶ rows, a few minutes
     python benchmarks/scale_rows.py --rows 10000000
 
-The rows are 10 columns in single precision and a label, by random Fourier features of a smooth function.
-A pass has 3 N M² operations in matrix products (5 N M² with the gradient): their bare speed is measured in
-the same run, between the passes, with as many threads. Every number of rows runs in a process of its own,
-whose peak of resident memory is its own.
+The rows have 10 columns in single precision and a label, from random Fourier features of a smooth function.
+A pass has 3 N M² operations in matrix products (5 N M² with the gradient); the speed of such products alone is
+measured in the same run, between the passes, with as many threads. Every number of rows runs in its own process,
+so that the peak of resident memory belongs to it.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def write_rows(folder: Path, n: int, seed: int = 0) -> None:
 
 
 def bare_flops(M: int, rows: int = 2048) -> float:
-    """Return operations a second of single-precision products of the size of a tile's."""
+    """Return operations per second of single-precision products of the size of a tile."""
     rng = np.random.default_rng(0)
     A = np.asfortranarray(rng.normal(size=(M, M)).astype(np.float32))
     B = np.asfortranarray(rng.normal(size=(M, rows)).astype(np.float32))
@@ -78,13 +78,13 @@ def bare_flops(M: int, rows: int = 2048) -> float:
 
 
 def make_step(source: ParquetSource, M: int, gradient: bool) -> Any:
-    """Return a step with a q that is not the prior."""
+    """Return the job of a pass, at a q that is not the prior."""
     rng = np.random.default_rng(1)
     X = source.sample(M, rng).X if source.n_rows <= 200_000 else next(source.blocks()).X[:M]
     basis = make_basis(4.0 * RBF(np.full(COLUMNS, 4.0)), np.asarray(X, dtype=float))
     A = rng.normal(size=(1, M, M)) / np.sqrt(M)
     q = Q(rng.normal(size=(M, 1)), np.eye(M) + A @ A.transpose(0, 2, 1))
-    return Engine(None, Probit())._step(basis, q, factor(q), gradient, False)
+    return Engine(None, Probit())._step(basis, q, factor(q), gradient, False, ())
 
 
 def measure(folder: Path, M: int, threads: int, repeat: int) -> dict[str, float]:
@@ -112,25 +112,27 @@ def measure(folder: Path, M: int, threads: int, repeat: int) -> dict[str, float]
 
 
 def peak_memory() -> float:
-    """Return the most megabytes that this process has held."""
+    """Return the peak memory of this process in megabytes."""
     status = Path("/proc/self/status")
     if status.exists():
         return int(status.read_text().split("VmHWM:")[1].split()[0]) / 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024  # or its parent had, if that was more
+    return (
+        resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    )  # or that of its parent, if it was larger
 
 
 def measure_dask(folder: Path, M: int, workers: int) -> dict[str, float]:
-    """Return seconds of a pass on so many workers with a thread each, and of their processors together."""
+    """Return wall-clock and total processor seconds of a pass on this many workers of one thread each."""
     from distributed import Client, LocalCluster
 
-    # Workers give memory back at every turn unless told otherwise, which costs a quarter of the time.
+    # By default workers return memory to the system after every task, which costs a quarter of the time.
     os.environ.update(MALLOC_TRIM_THRESHOLD_=str(1 << 28), MALLOC_MMAP_THRESHOLD_=str(1 << 28))
     options = {"threads_per_worker": 1, "processes": True, "dashboard_address": ":0"}
     with LocalCluster(n_workers=workers, **options) as cluster, Client(cluster) as client:
         source = ParquetSource(folder, target="label")
         data = source.on_dask(client).data(Encode(np.array([0, 1])))
         step, times, busy = make_step(source, M, False), [], []
-        data.total(step)  # a first one, to warm up
+        data.total(step)  # to warm up
         for _ in range(2):
             before, start = client.run(time.process_time), time.perf_counter()
             data.total(step)
@@ -143,22 +145,24 @@ def measure_dask(folder: Path, M: int, workers: int) -> dict[str, float]:
 def report(result: dict[str, float], first: dict[str, float] | None, M: int, threads: int) -> None:
     """Print a line for each kind of pass."""
     n = result["rows"]
-    print(f"N={n:.0f}, M={M}, {threads} thread(s), peak of memory {result['megabytes']:.0f} MB")
+    print(f"N={n:.0f}, M={M}, {threads} thread(s), peak memory {result['megabytes']:.0f} MB")
     print(f"  reading alone {result['reading']:.2f} s")
     for name, products in (("plain", 3), ("gradient", 5)):
         seconds, flops = result[name], result[f"{name}_flops"]
         bare = products * n * M * M / flops
         line = f"  pass, {name}: {seconds:.2f} s ({result[f'{name}_busy']:.2f} s of processor), "
-        line += f"{n / seconds:.0f} rows/s; its products alone at "
+        line += f"{n / seconds:.0f} rows/s; the matrix products alone at "
         line += f"{flops / 1e9:.0f} GFLOP/s take {bare:.2f} s, ratio {seconds / bare:.2f}"
         if first is not None:
-            busy = result[f"{name}_busy"] / first[f"{name}_busy"]  # other work on the machine does not count
+            busy = (
+                result[f"{name}_busy"] / first[f"{name}_busy"]
+            )  # processor time: other work on the machine does not count
             line += f"; {busy * first['rows'] / n:.2f} times linear"
         print(line, flush=True)
 
 
 def in_process(*arguments: str) -> dict[str, float]:
-    """Return what this script measures in a process of its own."""
+    """Return what this script measures in another process."""
     command = [sys.executable, __file__, *arguments]
     done = subprocess.run(command, check=True, capture_output=True, text=True, env=os.environ)
     out: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
@@ -175,7 +179,7 @@ def main() -> None:
     parser.add_argument("--repeat", type=int, default=2)
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--no-dask", action="store_true")
-    parser.add_argument("--keep", type=Path, help="a folder for the files, which are not deleted then")
+    parser.add_argument("--keep", type=Path, help="folder for the files, which are then not deleted")
     parser.add_argument("--measure", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--workers", type=int, help=argparse.SUPPRESS)
     options = parser.parse_args()

@@ -1,4 +1,4 @@
-"""Which rows are worth a label: rows chosen by their scores against rows taken at random.
+"""Which rows to label: rows chosen by their scores against rows chosen at random.
 
 Ten rows of a pool are labelled at first; every further label goes to the row with the best score, and the
 kernel is learned again after every fifth label. Prints the log loss on test rows, averaged over eight runs,
@@ -47,10 +47,12 @@ CHOICES: dict[str, Chooser] = {
 }
 
 
-def classifier(kernel: Any, optimizer: Any) -> Any:
+def classifier(kernel: Any, learn: bool) -> Any:
+    if not learn:
+        return GaussianProcessClassifier(kernel, optimizer=None)
     # Few labels hardly determine the scale of f: priors keep it from diverging.
     priors = {"constant_value": lognorm(1.0, scale=10.0), "length_scale": lognorm(0.5, scale=6.0)}
-    return GaussianProcessClassifier(kernel, optimizer=optimizer, hyperprior=priors)
+    return GaussianProcessClassifier(kernel, hyperprior=priors)
 
 
 def run(choose: Chooser, seed: int, n_labels: int = N_LABELS) -> np.ndarray:
@@ -62,7 +64,7 @@ def run(choose: Chooser, seed: int, n_labels: int = N_LABELS) -> np.ndarray:
     kernel, losses = 10.0 * RBF(6.0), []
     while True:
         learn = (len(labelled) - N_START) % EVERY == 0
-        clf = classifier(kernel, "fmin_l_bfgs_b" if learn else None).fit(pool[labelled], y[labelled])
+        clf = classifier(kernel, learn).fit(pool[labelled], y[labelled])
         kernel = clf.kernel_
         losses.append(-clf.predict_log_proba(test)[np.arange(len(test)), y_test].mean())
         if len(labelled) == n_labels:

@@ -1,10 +1,10 @@
-"""Hyperparameters averaged over, not maximised: log loss beside that of EP and Laplace, ten folds.
+"""Averaging over hyperparameters beside maximising the evidence: log loss by ten-fold cross-validation.
 
     python studies/bayes.py [--data FOLDER] [--rows 300] [--sets pima ionosphere breast]
 
-Probit likelihood, one isotropic RBF kernel, inputs standardised on the training part, a random part of each
-set. Theta is sampled by `PseudoMarginal` with its default prior, log-normal about the kernel's values. Writes
-docs/guide/bayes.md; results are kept in studies/.bayes.json.
+Probit likelihood, one isotropic RBF kernel, inputs standardised on the training rows, a random subset of each
+data set. Theta is sampled by `PseudoMarginal` with its default prior, log-normal about the kernel's values. Writes
+docs/guide/bayes.md; results are stored in studies/.bayes.json.
 """
 
 from __future__ import annotations
@@ -28,6 +28,17 @@ from gpclass.mcmc import MCMC
 
 CACHE = Path(__file__).with_name(".bayes.json")
 PAGE = Path(__file__).parents[1] / "docs" / "guide" / "bayes.md"
+HEAD = """\
+# Averaging over hyperparameters
+
+Log loss, error rate and seconds per fit by ten-fold stratified cross-validation. Hyperparameters are learned by
+maximising the evidence of each approximation, or sampled (`hyperparameters='sample'`, four chains of 250 draws).
+Probit likelihood, one isotropic RBF kernel, standardised inputs, a random subset of each data set. Written by
+`studies/bayes.py`.
+
+Other programs were running while the seconds were measured. Where R-hat is far from one, the chains of some fold did
+not agree, and the row is not reliable.
+"""
 METHODS = {
     "Laplace": {"inference": "laplace"},
     "EP": {"inference": "ep"},
@@ -37,7 +48,7 @@ METHODS = {
 
 
 def run(folder: Path, name: str, rows: int) -> list[dict]:
-    """Return log loss, error, seconds and the worst R-hat of theta for each method."""
+    """Return log loss, error rate, seconds and the largest R-hat of theta for each method."""
     X, y = shuffle(*data.load(folder, name), random_state=0)
     X, y = X[:rows], y[:rows]
     found: dict[str, list] = {label: [] for label in METHODS}
@@ -70,16 +81,10 @@ def run(folder: Path, name: str, rows: int) -> list[dict]:
 
 def write_page(records: list[dict]) -> None:
     lines = [
-        "# Hyperparameters averaged over\n",
-        "Log loss, share of errors and seconds a fit by ten stratified folds: hyperparameters learned by\n"
-        "the evidence of each approximation, and sampled (`hyperparameters='sample'`, four chains of 250\n"
-        "draws). Probit likelihood, one isotropic RBF kernel, inputs standardised, a random part of each\n"
-        "set. Written by `studies/bayes.py`.\n\n"
-        "Seconds were measured beside other work. Where R-hat is far from one the chains of some fold did\n"
-        "not agree, and the row is not to be relied on.\n",
+        HEAD,
         "| set | n | d | method | log loss | error | seconds | largest R-hat of theta |",
         "|---|---|---|---|---|---|---|---|",
-    ]  # fmt: skip
+    ]
     for r in records:
         rhat = "" if r["rhat"] is None else f"{r['rhat']:.3f}"
         lines.append(

@@ -17,6 +17,6 @@ def load(folder: Path, name: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def names(folder: Path) -> list[str]:
-    """Return the sets of two classes that are there."""
+    """Return the names of the data sets of two classes."""
     found = sorted(path.name.removesuffix(".csv.gz") for path in folder.glob("*.csv.gz"))
     return [name for name in found if len(np.unique(load(folder, name)[1])) == 2]

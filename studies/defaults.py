@@ -1,10 +1,10 @@
-"""Which method and likelihood should be the default? Cross-validated log loss on every set that is there.
+"""Which method and likelihood should be the default? Cross-validated log loss on every data set of a folder.
 
     python studies/defaults.py [--data FOLDER] [--rows 400] [--jobs 2]
 
-Laplace, EP and VI with logit and probit, isotropic and with one length scale a column, stratified folds,
-inputs standardised on the training part, large sets cut to their first shuffled rows. Writes
-docs/guide/defaults.md; results are kept in studies/.defaults.json, so that a run that was stopped goes on.
+Laplace, EP and VI with logit and probit, with one length scale and with one per column, stratified folds, inputs
+standardised on the training rows, a random subset of large data sets. Writes docs/guide/defaults.md; results are
+stored in studies/.defaults.json, so that a stopped run can continue.
 """
 
 from __future__ import annotations
@@ -30,7 +30,23 @@ from gpclass.kernels import RBF, ConstantKernel
 METHODS, LIKELIHOODS, KERNELS = ("laplace", "ep", "vi"), ("logit", "probit"), ("isotropic", "per column")
 CACHE = Path(__file__).with_name(".defaults.json")
 PAGE = Path(__file__).parents[1] / "docs" / "guide" / "defaults.md"
-WIDEST = 60  # columns beyond which one length scale a column is left out
+WIDEST = 60  # most columns for one length scale per column
+HEAD = """\
+# Which method by default
+
+Log loss by {folds}-fold cross-validation on the two-class data sets named, with hyperparameters learned by maximising
+the evidence of each method, standardised inputs, and at most {rows} rows of each data set (a random subset, the same
+for all methods). Other programs were running while the seconds were measured: only large differences mean anything.
+Written by `studies/defaults.py`.
+"""
+CHOICE = """\
+Over both tables the mean log loss with logit and with probit is {laplace} for Laplace, {ep} for EP,
+and {vi} for VI. Laplace is much worse where the classes are well separated (banknote, ionosphere,
+ringnorm, image): its probabilities stay too close to one half. With one length scale per column VI loses less
+than EP. By mean rank Laplace with probit is as good there: often slightly better, sometimes much worse. The two
+likelihoods hardly differ; probit is faster, because its integrals have closed forms, and its extension to three
+classes and more is the multinomial probit. So the default is `inference="vi"` with `likelihood="probit"`.
+"""
 
 
 def kernel(kind: str, d: int) -> object:
@@ -41,7 +57,7 @@ def kernel(kind: str, d: int) -> object:
 
 
 def run(folder: Path, name: str, rows: int, folds: int) -> list[dict]:
-    """Return a record for each model of one set."""
+    """Return a record for each model of one data set."""
     warnings.simplefilter("ignore")
     X, y = shuffle(*data.load(folder, name), random_state=0)
     X, y = X[:rows], y[:rows]
@@ -83,14 +99,14 @@ def table(records: list[dict], kind: str) -> str:
     seconds = np.array([[_find(chosen, s[0], m, k)["seconds"] for m, k in columns] for s in sets])
     for label, values, form in (
         ("mean log loss", losses.mean(axis=0), "{:.4f}"), ("mean rank", ranks.mean(axis=0), "{:.2f}"),
-        ("best on", (ranks == 1).sum(axis=0), "{:.0f}"), ("seconds a fit", seconds.mean(axis=0), "{:.2f}"),
+        ("best on", (ranks == 1).sum(axis=0), "{:.0f}"), ("seconds per fit", seconds.mean(axis=0), "{:.2f}"),
     ):  # fmt: skip
         lines.append(f"| *{label}* | | | " + " | ".join(form.format(v) for v in values) + " |\n")
     return "".join(lines)
 
 
 def choice(records: list[dict]) -> str:
-    """Return what the numbers say, in words."""
+    """Return the conclusion, with the mean log losses."""
 
     def mean(method: str, likelihood: str) -> str:
         losses = [r["loss"] for r in records if (r["method"], r["likelihood"]) == (method, likelihood)]
@@ -98,16 +114,7 @@ def choice(records: list[dict]) -> str:
 
     means = {m: [mean(m, k) for k in LIKELIHOODS] for m in METHODS}
     laplace, ep, vi = (f"{means[m][0]} and {means[m][1]}" for m in METHODS)
-    return (
-        f"Over both tables the mean log loss with logit and with probit is {laplace} for Laplace,\n"
-        f"{ep} for EP, {vi} for VI. The step from Laplace is large where classes\n"
-        "separate well (banknote, ionosphere, ringnorm, image): its probabilities stay too near one half.\n"
-        "VI learns length scales of many columns with less harm than EP. By mean rank Laplace with probit\n"
-        "is as good there: often a little ahead, sometimes far behind. Between the likelihoods there is\n"
-        "next to nothing; probit is quicker, its integrals having closed forms, and its form for three\n"
-        'classes and more keeps what logit has to give up. So the default is `inference="vi"` with\n'
-        '`likelihood="probit"`.\n'
-    )
+    return CHOICE.format(laplace=laplace, ep=ep, vi=vi)
 
 
 def _find(records: list[dict], name: str, method: str, likelihood: str) -> dict:
@@ -115,14 +122,8 @@ def _find(records: list[dict], name: str, method: str, likelihood: str) -> dict:
 
 
 def write_page(records: list[dict], rows: int, folds: int) -> None:
-    parts = [
-        "# Which method by default\n\n",
-        f"Log loss by {folds}-fold cross-validation on the two-class sets named, hyperparameters learned\n",
-        f"by each method's own evidence, inputs standardised, at most {rows} rows of each set (a random\n",
-        "part, the same for all). Seconds were measured beside other work, so that only large differences\n",
-        "mean anything. Written by `studies/defaults.py`.\n\n",
-    ]
-    for kind, title in (("isotropic", "One length scale"), ("per column", "One length scale a column")):
+    parts = [HEAD.format(rows=rows, folds=folds), "\n"]
+    for kind, title in (("isotropic", "One length scale"), ("per column", "One length scale per column")):
         parts += [f"## {title}\n\n", table(records, kind), "\n"]
     parts += ["## The choice\n\n", choice(records), "\n"]
     PAGE.write_text("".join(parts).rstrip() + "\n", "utf-8")

@@ -1,10 +1,10 @@
-"""The table of Kuss & Rasmussen (2005): probit, isotropic squared exponential, learned by the evidence.
+"""The table of Kuss & Rasmussen (2005): probit, isotropic squared exponential, hyperparameters learned.
 
     python studies/kuss_rasmussen.py [--data FOLDER]
 
 Error and information, the mean over test points of log2 p(true label) plus the entropy of the training
-labels, by ten-fold cross-validation; USPS threes against fives is the fixed split of the GPML book in
-halves, with its log evidence.
+labels, by ten-fold cross-validation. USPS threes against fives uses the fixed split of the GPML book into two
+halves, and also prints the log evidence.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def classifier(method: str, log_scale: float) -> GaussianProcessClassifier:
 
 
 def score(clf: GaussianProcessClassifier, X: np.ndarray, y: np.ndarray, train_y: np.ndarray) -> np.ndarray:
-    """Return error and bits, one row a test point."""
+    """Return error and bits, one row per test point."""
     log_p = clf.predict_log_proba(X)
     p = np.bincount(train_y) / len(train_y)
     entropy = -(p * np.log2(p)).sum()

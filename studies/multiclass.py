@@ -1,10 +1,10 @@
-"""Three classes and more: log loss, error and seconds of every method, by the same five folds.
+"""Three classes and more: log loss, error rate and seconds of every method, on the same five folds.
 
     python studies/multiclass.py [--data FOLDER] [--sets iris wine ...] [--methods ...]
 
-Inputs standardised on the training part, one shared isotropic RBF kernel, hyperparameters learned by each
-method's own evidence; segment is cut to its first thousand rows. Writes docs/guide/multiclass_study.md;
-results are kept in studies/.multiclass.json, so that a run that was stopped goes on.
+Inputs are standardised on the training rows, all classes share one isotropic RBF kernel, hyperparameters are
+learned by maximising the evidence of each method, and only the first thousand rows of segment are used. Writes
+docs/guide/multiclass_study.md; results are stored in studies/.multiclass.json, so that a stopped run can continue.
 """
 
 from __future__ import annotations
@@ -36,13 +36,21 @@ METHODS = {
     "VI, probit, one-vs-rest": {"inference": "vi", "likelihood": "probit", "multi_class": "one_vs_rest"},
     "MCMC, softmax": {"inference": "mcmc", "likelihood": "softmax"},
 }
-SLOW = {"VI, softmax": 300, "MCMC, softmax": 400, "EP, multinomial probit": 1000}  # rows beyond which not run
+SLOW = {"VI, softmax": 300, "MCMC, softmax": 400, "EP, multinomial probit": 1000}  # most rows
+HEAD = """\
+# Three classes and more: measurements
+
+Five-fold stratified cross-validation (shuffled, seed 0), standardised inputs, one isotropic RBF kernel for all
+classes, hyperparameters learned by maximising the evidence of each method, one thread. Empty cells were not run
+because they take too long. Other programs were running while the seconds were measured: only large differences mean
+anything. Written by `studies/multiclass.py`.
+"""
 CACHE = Path(__file__).with_name(".multiclass.json")
 PAGE = Path(__file__).parents[1] / "docs" / "guide" / "multiclass_study.md"
 
 
 def run(folder: Path, name: str, label: str) -> dict:
-    """Return log loss, error and seconds a fit of one method on one set."""
+    """Return log loss, error rate and seconds per fit of one method on one data set."""
     X, y = data.load(folder, name)
     X, y = X[: SETS[name]], y[: SETS[name]]
     losses, errors, seconds = [], [], 0.0
@@ -67,7 +75,7 @@ def run(folder: Path, name: str, label: str) -> dict:
 
 
 def table(records: list[dict], field: str, form: str) -> str:
-    """Return one number of every method on every set."""
+    """Return a table of one number for every method and data set."""
     found = {(r["set"], r["method"]): r for r in records}
     sets = [name for name in SETS if any(key[0] == name for key in found)]
     methods = [label for label in METHODS if any(key[1] == label for key in found)]
@@ -87,14 +95,10 @@ def table(records: list[dict], field: str, form: str) -> str:
 
 def write_page(records: list[dict]) -> None:
     text = (
-        "# Three classes and more, measured\n\n"
-        "Five stratified folds (shuffled, seed 0), inputs standardised, one isotropic RBF kernel for all\n"
-        "classes, hyperparameters learned by each method's own evidence; one thread. An empty cell was not\n"
-        "run, as it takes too long; seconds were measured beside other work, so that only large differences\n"
-        "mean anything. Written by `studies/multiclass.py`.\n\n"
+        f"{HEAD}\n"
         f"## Log loss\n\n{table(records, 'loss', '{:.4f}')}\n\n"
-        f"## Share of errors\n\n{table(records, 'error', '{:.4f}')}\n\n"
-        f"## Seconds a fit\n\n{table(records, 'seconds', '{:.1f}')}\n"
+        f"## Error rate\n\n{table(records, 'error', '{:.4f}')}\n\n"
+        f"## Seconds per fit\n\n{table(records, 'seconds', '{:.1f}')}\n"
     )
     PAGE.write_text(text, "utf-8")
 

@@ -98,7 +98,7 @@ class TestBald:
 
     def test_multiprobit_of_two_functions_is_the_probit(self):
         clf, two = fit(inference="ep"), fit(inference="ep", likelihood="multiprobit")
-        # The lead f₁ - f₀ of two functions with e₁ - e₀ of variance 2 is the probit's f scaled by √2.
+        # The difference f₁ - f₀ of two functions with noise e₁ - e₀ of variance 2 is the probit's f times √2.
         assert_allclose(active.bald(two, POOL), active.bald(clf, POOL), atol=3e-3)
 
     def test_one_vs_one_is_refused(self):
@@ -165,7 +165,7 @@ class TestExpectedReduction:
         assert np.corrcoef(score, truth)[0, 1] > 0.99
 
     def test_one_label_moves_the_targets_as_ep_does(self):
-        """With one datum in all, moment matching is exact: the update is that of the prior."""
+        """With a single data point, moment matching is exact: the update is that of the prior."""
         far = fit(np.array([[1e4], [-1e4]]), np.array([0, 1]), inference="ep")
         one = fit(np.array([[1e4], [-1e4], [50.0]]), np.array([0, 1, 1]), inference="ep")
         target = np.array([[55.0]])

@@ -231,7 +231,8 @@ class TestSampling:
         mpl = pytest.importorskip("matplotlib")
         mpl.use("Agg")
         options = QUICK | {"n_samples": 500}
-        result = compare(SPLIT.X, SPLIT.y, methods=("ep", "mcmc"), **options, **HELD_OUT)
+        methods = {"ep": "ep", "mcmc": MCMC(n_draws=400)}
+        result = compare(SPLIT.X, SPLIT.y, methods=methods, **options, **HELD_OUT)
         ep, mcmc = result.rows
         assert_allclose(mcmc.proba, mcmc.estimator.predict_proba(SPLIT.X_test))
         assert mcmc.note == ""

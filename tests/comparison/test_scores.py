@@ -19,7 +19,7 @@ def draws(n_classes: int, seed: int, n: int = 40):
 
 
 @given(st.integers(2, 4), st.integers(0, 2**20), st.booleans())
-@settings(deadline=None)
+@settings(deadline=None, max_examples=30)
 def test_scores_are_those_of_scikit_learn(n_classes, seed, weighted):
     p, codes, w = draws(n_classes, seed)
     w = w if weighted else None

@@ -2,21 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-from pathlib import Path
-
-import gpclass
 from gpclass import plotting
 from gpclass.plotting.base import codes_of, short_names
-
-
-def test_matplotlib_is_not_loaded_before_something_is_drawn():
-    code = "import sys, gpclass.plotting, gpclass.active; print('matplotlib' in sys.modules)"
-    path = {"PYTHONPATH": str(Path(gpclass.__file__).parents[1])}
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=os.environ | path)
-    assert done.stdout == "False\n"
 
 
 def test_every_display_can_be_drawn_again(moons, moons_clf):

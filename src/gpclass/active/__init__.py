@@ -1,4 +1,4 @@
-"""Active learning: choose the rows of an unlabelled pool whose labels are worth most.
+"""Active learning: choose the rows of an unlabelled pool whose labels are most informative.
 
 `query` chooses rows by one of three scores. With y the label of a row, f the latent function, and everything
 conditional on the training data, they are::
@@ -9,7 +9,9 @@ conditional on the training data, they are::
                mean_t I(y; y_t)         its information about the labels y_t of other rows: the expected
                                         reduction of the log loss there (Bickford Smith et al. 2023)
 
-All are in nats. Hyperparameters are kept, and no model is fitted again.
+All are in nats. Hyperparameters are kept, and no model is fitted again. The arguments are a fitted classifier and
+the rows of the pool; `bald` and the expected reduction need a `GaussianProcessClassifier`, but not with
+``multi_class="one_vs_one"``, which has no latent function for each class.
 """
 
 from gpclass.active.scores import bald, entropy, expected_log_loss_reduction, query

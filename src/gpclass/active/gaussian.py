@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -11,11 +10,11 @@ from scipy.special import entr
 
 from gpclass.active.draws import FANTASIES, draw_labels
 from gpclass.active.latents import Latents, gaussians_at
+from gpclass.core.linalg import row_tiles
 from gpclass.core.protocols import Array
 
 LATTICE = 0.25  # step of the lattice, in standard deviations or in widths of the link, whichever is smaller
 REACH, BUMP = 9.0, 40.0  # ends of the lattice: standard deviations of f, and widths of the link for H[y|f]
-BLOCK = 1 << 20  # numbers at a time
 
 
 def bald_of_link(latents: Latents, X: Any) -> Array:
@@ -36,16 +35,16 @@ def expected_entropy(likelihood: Any, mean: Array, std: Array) -> Array:
     """
     width = likelihood.probit_scale
     shape, mean, std = np.shape(mean), np.ravel(mean), np.ravel(std)
-    narrow = std <= width
     out = np.empty(mean.shape)
+    narrow, wide = np.flatnonzero(std <= width), np.flatnonzero(std > width)
     z = np.arange(-REACH, REACH + LATTICE, LATTICE)
     weight = np.exp(-0.5 * z * z)
     weight /= weight.sum()
     f = width * np.arange(-BUMP, BUMP + LATTICE, LATTICE)
     bump = _entropy_at(likelihood, f) * (LATTICE * width / np.sqrt(2.0 * np.pi))
-    for part in _blocks(np.flatnonzero(narrow), len(z)):
+    for part in (narrow[rows] for rows in row_tiles(len(narrow), len(z))):
         out[part] = _entropy_at(likelihood, mean[part, None] + std[part, None] * z) @ weight
-    for part in _blocks(np.flatnonzero(~narrow), len(f)):
+    for part in (wide[rows] for rows in row_tiles(len(wide), len(f))):
         away = (f - mean[part, None]) / std[part, None]
         out[part] = np.exp(-0.5 * np.minimum(away * away, 1400.0)) @ bump / std[part]
     return out.reshape(shape)
@@ -55,13 +54,6 @@ def _entropy_at(likelihood: Any, f: Array) -> Array:
     L = likelihood.log_classes(f)
     out: Array = -(np.exp(L) * L).sum(axis=-1)
     return out
-
-
-def _blocks(index: NDArray[np.intp], width: int) -> Iterator[NDArray[np.intp]]:
-    """Yield parts of the positions such that tables of that width stay small."""
-    step = max(1, BLOCK // width)
-    for start in range(0, len(index), step):
-        yield index[start : start + step]
 
 
 def reduction(likelihood: Any, mean: Array, cov: Array, n: int) -> Array:
@@ -76,7 +68,7 @@ def reduction(likelihood: Any, mean: Array, cov: Array, n: int) -> Array:
     out = np.full(n, entr(np.exp(likelihood.log_predict(m, v))).sum(axis=1).mean())
     for code, y in enumerate((-1.0, 1.0)):
         tilted = likelihood.tilted(np.full(n, y), mean[:n], var[:n])
-        for rows in _blocks(np.arange(n), max(1, len(m))):
+        for rows in row_tiles(n, len(m)):
             c = cross[rows]
             remaining = np.maximum(v - c * c * tilted.curvature[rows, None], 0.0)
             L = likelihood.log_predict(m + c * tilted.slope[rows, None], remaining)

@@ -1,7 +1,4 @@
-"""The latent functions of a fitted classifier, as active learning sees them.
-
-No other module of this package looks inside a fitted model.
-"""
+"""The latent functions of a fitted classifier; no other module of this package looks inside a model."""
 
 from __future__ import annotations
 
@@ -13,12 +10,11 @@ import numpy as np
 from scipy.special import ndtri
 from sklearn.utils.validation import check_is_fitted
 
+from gpclass.core.linalg import row_tiles
 from gpclass.core.protocols import Array
 from gpclass.learning.prediction import joined
 from gpclass.posteriors.process import symmetric_root
 from gpclass.validation import check_inputs
-
-STEP = 64  # rows whose latent values are drawn at a time
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,11 +42,6 @@ class Latents:
     def _is_gaussian(self) -> bool:
         return all(sum(map(len, model.posterior.weights)) == 1 for model in self.model.models)
 
-    def covariance(self, X: Any) -> tuple[Array, Array]:
-        """Return mean and covariance of one latent function over the rows of X."""
-        mean, cov = self.model.posterior.covariance(X)
-        return mean, cov
-
     def probabilities(self, f: Array) -> Array:
         """Return p(class|f) for latent values of shape (..., C), or (...) with one latent function."""
         L = self.likelihood.log_classes(f)
@@ -68,8 +59,7 @@ class Latents:
 
         The values are quasi-random points where the posterior is Gaussian, and random draws elsewhere.
         """
-        for start in range(0, len(X), STEP):
-            rows = slice(start, start + STEP)
+        for rows in row_tiles(len(X), 2 * size):
             if self._is_gaussian:
                 mean, root = self._moments(X[rows])
                 f = mean[:, None] + _normal_points(size, mean.shape[1]) @ root.transpose(0, 2, 1)
@@ -105,8 +95,7 @@ def find_latents(estimator: Any) -> Latents | None:
     separate = len(model.models) > 1
     if separate and estimator.multi_class == "one_vs_one":
         return None
-    first = model.models[0]
-    return Latents(model, first.likelihood, separate)
+    return Latents(model, model.models[0].likelihood, separate)
 
 
 def latents_of(estimator: Any) -> Latents:
@@ -122,8 +111,7 @@ def latents_of(estimator: Any) -> Latents:
 
 def inputs_of(estimator: Any, X: Any) -> Any:
     """Return the rows of X, checked, as the fitted model takes them."""
-    vectors = bool(estimator.kernel_.requires_vector_input)
-    return check_inputs(estimator, X, vectors=vectors, fitting=False)
+    return check_inputs(estimator, X, vectors=estimator.kernel_.requires_vector_input, fitting=False)
 
 
 def gaussians_at(posterior: Any, X: Any) -> Iterator[tuple[slice, Array, Array, Array]]:

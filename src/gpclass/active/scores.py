@@ -1,4 +1,4 @@
-"""Scores of the rows of a pool, and the choice of the rows whose labels are worth most."""
+"""Scores of the rows of a pool, and the choice of the rows whose labels are most informative."""
 
 from __future__ import annotations
 
@@ -12,11 +12,9 @@ from sklearn.utils import check_random_state
 
 from gpclass.active.draws import greedy_by_draws, reduction_by_draws
 from gpclass.active.gaussian import bald_of_link, greedy, reduction
-from gpclass.active.latents import Latents, find_latents, inputs_of, latents_of
+from gpclass.active.latents import find_latents, inputs_of, latents_of
 from gpclass.core.protocols import Array
 from gpclass.validation import take
-
-__all__ = ["bald", "entropy", "expected_log_loss_reduction", "query"]
 
 SCORES = ("bald", "entropy", "expected_log_loss_reduction")
 POINTS = 1024  # latent values per row for three classes and more
@@ -25,19 +23,9 @@ Score = Callable[[Any, Any], Array]
 
 
 def entropy(estimator: Any, X: Any) -> Array:
-    """Return the entropy of the predicted class, in nats.
+    """Return the entropy of the predicted class at each row, for any classifier with ``predict_proba``.
 
-    Parameters
-    ----------
-    estimator : classifier
-        Any fitted classifier with ``predict_proba``.
-    X : array-like of shape (n, n_features)
-        Pool of unlabelled rows.
-
-    Returns
-    -------
-    ndarray of shape (n,)
-        Largest where the probabilities are equal, because of noise in the labels or lack of data.
+    It is largest where the probabilities are equal, because of noise in the labels or lack of data.
 
     Examples
     --------
@@ -54,22 +42,11 @@ def entropy(estimator: Any, X: Any) -> Array:
 
 
 def bald(estimator: Any, X: Any) -> Array:
-    """Return the mutual information between a row's label and the latent function, in nats.
+    """Return the mutual information between the label of each row and the latent function.
 
     It is the entropy of the label minus its expected entropy if f were known, so rows whose labels are noise
     have low scores. With two classes it is computed by quadrature, to about 1e-10; with three or more from
     1024 quasi-random points of the latent values, or from as many draws if these are not Gaussian.
-
-    Parameters
-    ----------
-    estimator : GaussianProcessClassifier
-        Fitted; not with ``multi_class="one_vs_one"``, which has no latent function for each class.
-    X : array-like of shape (n, n_features)
-        Pool of unlabelled rows.
-
-    Returns
-    -------
-    ndarray of shape (n,)
 
     Examples
     --------
@@ -95,7 +72,7 @@ def bald(estimator: Any, X: Any) -> Array:
 def expected_log_loss_reduction(
     estimator: Any, X: Any, X_target: Any = None, *, n_draws: int = 2000, random_state: Any = 0
 ) -> Array:
-    """Return the expected reduction of the log loss at the targets once the label of a row is known.
+    """Return the expected reduction of the mean log loss at the targets once the label of a row is known.
 
     With one Gaussian latent function, the posterior is conditioned on each possible label by moment matching
     at the row, an update of rank one as in EP. Other models are conditioned by weighting joint draws.
@@ -103,7 +80,6 @@ def expected_log_loss_reduction(
     Parameters
     ----------
     estimator : GaussianProcessClassifier
-        Fitted; not with ``multi_class="one_vs_one"``.
     X : array-like of shape (n, n_features)
         Pool of unlabelled rows.
     X_target : array-like of shape (n_targets, n_features), default=None
@@ -112,11 +88,6 @@ def expected_log_loss_reduction(
         Number of draws, for models that need them.
     random_state : int, RandomState or None, default=0
         For the draws.
-
-    Returns
-    -------
-    ndarray of shape (n,)
-        Mean over the targets, in nats.
 
     Examples
     --------
@@ -137,8 +108,8 @@ def expected_log_loss_reduction(
     out, step = np.empty(len(X)), max(64, len(Z))
     for start in range(0, len(X), step):
         rows = np.arange(start, min(start + step, len(X)))
-        moments = latents.covariance(_joined(take(X, rows), Z))
-        out[rows] = reduction(latents.likelihood, *moments, len(rows))
+        mean, cov = latents.model.covariance(_joined(take(X, rows), Z))
+        out[rows] = reduction(latents.likelihood, mean, cov, len(rows))
     return out
 
 
@@ -152,32 +123,22 @@ def query(
     n_draws: int = 2000,
     random_state: Any = 0,
 ) -> NDArray[np.intp]:
-    """Return the positions of the n rows whose labels are worth most, the best first.
+    """Return the positions of the n rows whose labels are most informative, the best first.
 
     A batch is chosen greedily: each further row is scored as if the rows before it had been labelled,
     averaged over labels drawn for them, so that the same information does not count twice.
 
     Parameters
     ----------
-    estimator : classifier
-        Fitted; a `GaussianProcessClassifier`, unless ``score`` works with others.
-    X : array-like of shape (n_pool, n_features)
-        Pool of unlabelled rows.
+    estimator, X
+        A fitted classifier, and the pool of unlabelled rows.
     n : int, default=1
         Number of rows, at most the size of the pool.
     score : {"bald", "entropy", "expected_log_loss_reduction"} or callable, default="bald"
         A callable takes ``(estimator, X)`` and returns one number per row. Its batches are the n largest
         scores, as are those of the expected reduction for models that need draws.
-    X_target : array-like, default=None
-        Targets of the expected reduction.
-    n_draws : int, default=2000
-        Number of draws of f, where a batch or the expected reduction needs them.
-    random_state : int, RandomState or None, default=0
-        For the draws.
-
-    Returns
-    -------
-    ndarray of shape (n,) of int
+    X_target, n_draws, random_state
+        As for `expected_log_loss_reduction`; batches may need draws of f, too.
 
     Examples
     --------
@@ -197,28 +158,18 @@ def query(
     if score not in SCORES:
         raise ValueError(f"score={score!r} is not known, expected one of {', '.join(SCORES)} or a callable.")
     latents = find_latents(estimator) if score == "entropy" else latents_of(estimator)
-    if n > 1 and latents is not None:
-        pool = inputs_of(estimator, X)
+    reduces = score == "expected_log_loss_reduction"
+    if n > 1 and latents is not None and (latents.can_condition or not reduces):
+        pool, rng = inputs_of(estimator, X), _generator(random_state)
+        if not latents.can_condition:
+            return greedy_by_draws(latents.joint_probabilities(pool, n_draws, rng), n, score, rng)
         targets = pool if X_target is None else inputs_of(estimator, X_target)
-        rows = _batch(latents, pool, targets, n, score, n_draws, _generator(random_state))
-        if rows is not None:
-            return rows
-    if score == "expected_log_loss_reduction":
+        rows = _joined(pool, targets) if reduces else pool
+        return greedy(latents.likelihood, latents.model.covariance(rows), size, n, score, rng)
+    if reduces:
         gain = expected_log_loss_reduction(estimator, X, X_target, n_draws=n_draws, random_state=random_state)
         return _largest(gain, n)
     return _largest((bald if score == "bald" else entropy)(estimator, X), n)
-
-
-def _batch(
-    latents: Latents, X: Any, Z: Any, n: int, score: str, n_draws: int, rng: np.random.Generator
-) -> NDArray[np.intp] | None:
-    """Choose a batch greedily, or return None where there is no algorithm for it."""
-    if latents.can_condition:
-        rows = _joined(X, Z) if score == "expected_log_loss_reduction" else X
-        return greedy(latents.likelihood, latents.covariance(rows), len(X), n, score, rng)
-    if score == "expected_log_loss_reduction":
-        return None
-    return greedy_by_draws(latents.joint_probabilities(X, n_draws, rng), n, score, rng)
 
 
 def _joined(X: Any, Z: Any) -> Any:

@@ -6,7 +6,7 @@ import importlib
 import re
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from functools import partial
 from typing import Any
@@ -24,7 +24,7 @@ from gpclass.core.progress import reporter
 from gpclass.core.protocols import Array
 from gpclass.evidence.importance import MOST_VALUES
 
-METHODS = ("laplace", "ep", "vi", "mcmc")
+METHODS = ("laplace", "ep", "vi", "mcmc")  # of gpclass.parameters.INFERENCES, those for any number of rows
 Report = Callable[[str], None]
 Notes = list[tuple[str, str]]  # a message, and where it came from: "" is the fit to all training rows
 
@@ -50,14 +50,13 @@ def compare(
 
     Parameters
     ----------
-    X, y : array-like of shape (n, n_features) and (n,)
-        Training rows; data frames are fine.
+    X, y : array-like or data frame of shape (n, n_features), array-like of shape (n,)
+        Training rows and their labels.
     methods : sequence, or mapping of label to method, default=("laplace", "ep", "vi", "mcmc")
         A method is a name or a settings record as for ``GaussianProcessClassifier(inference=...)``, a pair
-        (method, likelihood), or an unfitted classifier with ``predict_proba``, from any library, which is
-        used as it is.
-    kernel, likelihood : as for `GaussianProcessClassifier`
-        The same for every method.
+        (method, likelihood), or an unfitted classifier of any library that has ``predict_proba``.
+    kernel, likelihood, **options
+        Parameters of `GaussianProcessClassifier`, the same for every method.
     learn : bool, default=True
         Whether each method learns the hyperparameters by maximising its own evidence; False keeps those of
         the kernel.
@@ -74,8 +73,6 @@ def compare(
         For folds, restarts and draws.
     verbose : int, default=0
         Whether to show progress on standard error.
-    **options
-        Further parameters of `GaussianProcessClassifier`, for every method.
 
     Returns
     -------
@@ -104,7 +101,7 @@ def compare(
     shared = {**options, "kernel": kernel, "likelihood": likelihood, "random_state": seed}
     classifiers = classifiers_of(methods, shared)
     data, test = (X, y, sample_weight), (X_test, y_test)
-    task = task_of(data, test, classifiers.values(), cv, n_samples=n_samples, seed=seed)
+    task = task_of(data, test, classifiers.values(), cv, n_samples, seed)
     for late in ("joblib", "scipy.optimize"):  # else the import would count as time of the first method
         importlib.import_module(late)
     rows: list[ComparisonRow] = []
@@ -115,20 +112,9 @@ def compare(
         except KeyboardInterrupt:
             if not rows:
                 raise
-    scored = task.scored
-    return Comparison(
-        rows=tuple(rows),
-        classes=task.classes,
-        codes=scored.codes,
-        index=scored.index,
-        fold=scored.fold,
-        weight=scored.weight,
-        n_train=len(task.y),
-        n_methods=len(classifiers),
-    )
-
-
-# ---------------------------------------------------------------------------------- one method
+    scored, n_train = task.scored, len(task.y)
+    at = (scored.codes, scored.index, scored.fold, scored.weight)
+    return Comparison(tuple(rows), task.classes, *at, n_train, len(classifiers))
 
 
 def _row(label: str, clf: Any, task: Task, report: Report) -> ComparisonRow:
@@ -157,12 +143,9 @@ def _fit(clf: Any, X: Any, y: Any, weight: Array | None) -> Any:
 
 def _evidence(fitted: Any, task: Task, notes: Notes) -> dict[str, float | None]:
     check, _ = _attempt(notes, "checking", partial(_check, fitted, task))
-    numbers = {
-        "evidence": getattr(fitted, "log_marginal_likelihood_value_", None),
-        "corrected_evidence": getattr(check, "corrected", None),
-        "standard_error": getattr(check, "standard_error", None),
-        "khat": getattr(check, "khat", None),
-    }
+    numbers = {"evidence": getattr(fitted, "log_marginal_likelihood_value_", None)}
+    names = {"corrected": "corrected_evidence", "standard_error": "standard_error", "khat": "khat"}
+    numbers |= {column: getattr(check, name, None) for name, column in names.items()}
     return {name: None if number is None else float(number) for name, number in numbers.items()}
 
 
@@ -182,18 +165,10 @@ def _predictions(clf: Any, fitted: Any, task: Task, notes: Notes, report: Report
     """Predict the test rows, or those of each fold from the other folds, and score them together."""
     parts: list[Array] = []
     seconds = 0.0
-    for k in range(len(task.splits) or task.X_test is not None):
-        model, X, where = fitted, task.X_test, "predicting"
-        if task.splits:
-            train, test = task.splits[k]
-            where = f"fold {k + 1}"
-            report(f"{where} of {len(task.splits)}")
-            weight = None if task.weight is None else task.weight[train]
-            X, fit = rows_of(task.X, test), partial(_fit, clf, rows_of(task.X, train), task.y[train], weight)
-            model, _ = _attempt(notes, where, fit)
-        if model is None:
-            return {}
-        part, spent = _attempt(notes, where, partial(_log_proba, model, X, task.classes))
+    for where, model, X in _models(clf, fitted, task, notes, report):
+        part = None
+        if model is not None:
+            part, spent = _attempt(notes, where, partial(_log_proba, model, X, task.classes))
         if part is None:
             return {}
         parts.append(part)
@@ -206,6 +181,19 @@ def _predictions(clf: Any, fitted: Any, task: Task, notes: Notes, report: Report
     return asdict(scores) | {"proba": np.exp(log_proba), "predict_seconds": seconds}
 
 
+def _models(
+    clf: Any, fitted: Any, task: Task, notes: Notes, report: Report
+) -> Iterator[tuple[str, Any, Any]]:
+    """Yield a description, a fitted model (None if that failed) and the rows it is to predict."""
+    if task.X_test is not None:
+        yield "predicting", fitted, task.X_test
+    for k, (train, test) in enumerate(task.splits, start=1):
+        report(f"fold {k} of {len(task.splits)}")
+        weight = None if task.weight is None else task.weight[train]
+        fit = partial(_fit, clf, rows_of(task.X, train), task.y[train], weight)
+        yield f"fold {k}", _attempt(notes, f"fold {k}", fit)[0], rows_of(task.X, test)
+
+
 def _log_proba(clf: Any, X: Any, classes: Any) -> Array:
     """Return log probabilities, by ``predict_proba`` for classifiers whose logarithms may be infinite."""
     if not np.array_equal(clf.classes_, classes):
@@ -214,9 +202,6 @@ def _log_proba(clf: Any, X: Any, classes: Any) -> Array:
         return np.asarray(clf.predict_log_proba(X))
     log_proba: Array = np.log(np.maximum(clf.predict_proba(X), np.finfo(float).tiny))
     return log_proba
-
-
-# ------------------------------------------------------------------------------------- failures
 
 
 def _attempt(notes: Notes, where: str, action: Callable[[], Any]) -> tuple[Any, float]:
@@ -239,12 +224,12 @@ def _attempt(notes: Notes, where: str, action: Callable[[], Any]) -> tuple[Any, 
 
 def _text(notes: Notes) -> str:
     """Return every message once, with the places it came from; only the numbers in it may differ there."""
-    kinds: dict[str, tuple[str, list[str]]] = {}
-    for sentence, where in notes:
-        kind = re.sub(r"[-+]?\d[\d.]*(e[-+]?\d+)?", "#", sentence)
-        kinds.setdefault(kind, (sentence, []))[1].append(where)
+    kinds: dict[str, Notes] = {}
+    for note in notes:
+        kinds.setdefault(re.sub(r"[-+]?\d[\d.]*(e[-+]?\d+)?", "#", note[0]), []).append(note)
     out = []
-    for sentence, places in kinds.values():
+    for alike in kinds.values():
+        sentence, places = alike[0][0], [where for _, where in alike]
         named = ", ".join(dict.fromkeys(place for place in places if place)).replace(", fold ", ", ")
         also = "also " if "" in places else ""
         out.append(f"{sentence} [{also}{named}]" if named else sentence)

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 from gpclass.core.protocols import Array
 from gpclass.decision import bayes_decision
 
-__all__ = ["Bins", "Scores", "calibration_bins", "score"]
-
 N_BINS = 10
 Codes = NDArray[np.intp]
 
@@ -75,13 +73,9 @@ def score(
     squares = (proba - np.eye(proba.shape[1])[codes]) ** 2
     brier = squares[:, 1] if proba.shape[1] == 2 else squares.sum(axis=1)
     bins = calibration_bins(proba, codes, weight)
-    return Scores(
-        log_loss=_mean(losses, weight),
-        log_loss_error=_standard_error(losses, weight, fold),
-        error=_mean(wrong, weight),
-        brier=_mean(brier, weight),
-        ece=float(bins.share @ np.abs(bins.frequency - bins.probability)),
-    )
+    log_loss, error, square = (float(np.average(each, weights=weight)) for each in (losses, wrong, brier))
+    ece = float(bins.share @ np.abs(bins.frequency - bins.probability))
+    return Scores(log_loss, _standard_error(losses, weight, fold), error, square, ece)
 
 
 def calibration_bins(proba: Array, codes: Codes, weight: Array | None = None) -> Bins:
@@ -102,12 +96,8 @@ def calibration_bins(proba: Array, codes: Codes, weight: Array | None = None) ->
     return Bins(total(weight * p)[full] / mass, total(weight * hit)[full] / mass, mass / mass.sum())
 
 
-def _mean(values: Any, weight: Array) -> float:
-    return float(np.average(values, weights=weight))
-
-
 def _standard_error(losses: Array, weight: Array, fold: Any) -> float | None:
     if fold is not None:
         groups = [fold == k for k in np.unique(fold)]
-        losses = np.array([_mean(losses[group], weight[group]) for group in groups])
+        losses = np.array([np.average(losses[group], weights=weight[group]) for group in groups])
     return float(losses.std(ddof=1) / np.sqrt(len(losses))) if len(losses) > 1 else None

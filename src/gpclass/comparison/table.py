@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import html
 import textwrap
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
+from html import escape
 from typing import Any
 
 import numpy as np
@@ -12,12 +12,13 @@ import numpy as np
 from gpclass.comparison.scores import Bins, Codes, calibration_bins
 from gpclass.core.protocols import Array
 
-__all__ = ["Comparison", "ComparisonRow"]
-
 DASH = "–"  # no such result; zero would be a value
 WIDTH = 110
-LARGER = ("evidence", "corrected_evidence")
-SMALLER = ("log_loss", "error", "brier", "ece", "khat", "fit_seconds", "predict_seconds")
+
+
+def _number(heading: str = "", form: str = "", best: Any = min, error: str = "") -> Any:
+    """Return a field for a number: its column in the printed table, and which of two values is better."""
+    return field(default=None, metadata={"heading": heading, "form": form, "best": best, "error": error})
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -50,17 +51,17 @@ class ComparisonRow:
 
     label: str
     likelihood: str | None = None
-    evidence: float | None = None
-    corrected_evidence: float | None = None
-    standard_error: float | None = None
-    khat: float | None = None
-    log_loss: float | None = None
-    log_loss_error: float | None = None
-    error: float | None = None
-    brier: float | None = None
-    ece: float | None = None
-    fit_seconds: float | None = None
-    predict_seconds: float | None = None
+    evidence: float | None = _number("log evidence", ".3f", max)
+    corrected_evidence: float | None = _number("corrected", ".3f", max, "standard_error")
+    standard_error: float | None = _number()
+    khat: float | None = _number("k-hat", ".2f")
+    log_loss: float | None = _number("log loss", ".4f", error="log_loss_error")
+    log_loss_error: float | None = _number()
+    error: float | None = _number("error", ".3f")
+    brier: float | None = _number("Brier", ".4f")
+    ece: float | None = _number("ECE", ".4f")
+    fit_seconds: float | None = _number("fit s", ".3f")
+    predict_seconds: float | None = _number("predict s", ".4f")
     kernel: Any = None
     note: str = ""
     proba: Array | None = None
@@ -71,6 +72,18 @@ class ComparisonRow:
         """The kernel as text; those of several two-class models are separated by bars."""
         parts = getattr(self.kernel, "kernels", [self.kernel])
         return None if self.kernel is None else " | ".join(str(part) for part in parts)
+
+    def text(self, name: str) -> str:
+        """Return a number as the table shows it, with its standard error if it has one."""
+        value, form, error = getattr(self, name), METRICS[name]["form"], METRICS[name]["error"]
+        if value is None:
+            return DASH
+        deviation = getattr(self, error) if error else None
+        return f"{value:{form}}" + ("" if deviation is None else f" ± {deviation:{form}}")
+
+
+NUMBERS = {each.name: each.metadata for each in fields(ComparisonRow) if each.metadata}
+METRICS = {name: metadata for name, metadata in NUMBERS.items() if metadata["heading"]}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -88,11 +101,11 @@ class Comparison:
     index : ndarray of shape (n_scored,)
         Which rows of X, or of X_test, were scored.
     fold : ndarray of shape (n_scored,) or None
-        The fold each was in; None for rows held out.
+        The fold that each row was in; None for test rows.
     weight : ndarray of shape (n_scored,) or None
         Weights of the scored rows.
     n_train, n_methods : int
-        Training rows, and methods that were asked for: more than ``rows`` if it was interrupted.
+        Numbers of training rows and of methods asked for: more than ``rows`` if it was interrupted.
     """
 
     rows: tuple[ComparisonRow, ...]
@@ -113,12 +126,13 @@ class Comparison:
 
     def best(self, metric: str = "log_loss") -> ComparisonRow:
         """Return the row that is best in one number (the first of equals) among those that have it."""
-        if metric not in LARGER + SMALLER:
-            raise ValueError(f"metric={metric!r} is not possible, expected one of {LARGER + SMALLER}.")
+        if metric not in METRICS:
+            raise ValueError(f"metric={metric!r} is not possible, expected one of {tuple(METRICS)}.")
         rows = [row for row in self.rows if getattr(row, metric) is not None]
         if not rows:
             raise ValueError(f"No method has a value of {metric}.")
-        return (max if metric in LARGER else min)(rows, key=lambda row: getattr(row, metric))
+        best: ComparisonRow = METRICS[metric]["best"](rows, key=lambda row: getattr(row, metric))
+        return best
 
     def calibration(self, label: str) -> Bins | None:
         """Return the calibration curve of a method: the bins of its expected calibration error."""
@@ -129,12 +143,10 @@ class Comparison:
         """Return the table as a pandas data frame, one row per method; missing results are NA."""
         import pandas as pd
 
-        columns: dict[str, Any] = {"likelihood": [row.likelihood for row in self.rows]}
-        for name in NUMBERS:
-            columns[name] = pd.array([getattr(row, name) for row in self.rows], dtype="Float64")
-        columns["kernel"] = [row.kernel_text for row in self.rows]
-        columns["note"] = [row.note for row in self.rows]
-        return pd.DataFrame(columns, index=pd.Index([row.label for row in self.rows], name="method"))
+        names = ("likelihood", *NUMBERS, "kernel_text", "note")
+        records = [{name: getattr(row, name) for name in names} for row in self.rows]
+        frame = pd.DataFrame(records, index=pd.Index([row.label for row in self.rows], name="method"))
+        return frame.astype(dict.fromkeys(NUMBERS, "Float64")).rename(columns={"kernel_text": "kernel"})
 
     def plot(self, axes: Any = None) -> Any:
         """Draw log losses, evidences and calibration curves, and return the three axes."""
@@ -146,33 +158,23 @@ class Comparison:
     def title(self) -> str:
         """Likelihoods, rows and how they were scored, in one line."""
         likelihoods = ", ".join(sorted({row.likelihood for row in self.rows if row.likelihood}))
-        n = len(self.index)
-        if n == 0:
+        scored = f"scored on {len(self.index)} rows held out"
+        if len(self.index) == 0:
             scored = "no rows scored"
-        elif self.fold is None:
-            scored = f"scored on {n} rows held out"
-        else:
-            scored = f"scored on {n} rows by {len(np.unique(self.fold))}-fold cross-validation"
+        elif self.fold is not None:
+            folds = len(np.unique(self.fold))
+            scored = f"scored on {len(self.index)} rows by {folds}-fold cross-validation"
         done, asked = len(self.rows), self.n_methods
         stopped = "" if done == asked else f"; interrupted after {done} of {asked} methods"
         return f"{likelihoods} likelihood; {self.n_train} training rows; {scored}{stopped}"
 
-    def cells(self) -> list[list[tuple[str, bool]]]:
-        """Return the text of each cell, and whether it is the best of its column."""
-        best = {name: None if self._without(name) else self.best(name) for name in LARGER + SMALLER}
-        return [
-            [(column.text(row), best.get(column.metric) is row) for column in COLUMNS] for row in self.rows
-        ]
-
-    def _without(self, metric: str) -> bool:
-        return all(getattr(row, metric) is None for row in self.rows)
-
     def __str__(self) -> str:
         notes = [row.note for row in self.rows if row.note]
-        table = [[*(column.heading for column in COLUMNS), "note" if notes else ""]]
-        for row, cells in zip(self.rows, self.cells(), strict=True):
+        headings = [str(metadata["heading"]) for metadata in METRICS.values()]
+        table = [["method", *headings, "note" if notes else ""]]
+        for row in self.rows:
             mark = f"[{notes.index(row.note) + 1}]" if row.note else ""
-            table.append([*(text for text, _ in cells), mark])
+            table.append([row.label, *map(row.text, METRICS), mark])
         lines = [self.title, "", *_align(table), ""]
         wide = max(len(row.label) for row in self.rows)
         for row in self.rows:
@@ -182,66 +184,27 @@ class Comparison:
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        headings = [*(column.heading for column in COLUMNS), "kernel", "note"]
-        lines = ["<table>", f"<caption>{html.escape(self.title)}</caption>", "<thead><tr>"]
-        lines += [f"<th>{html.escape(heading)}</th>" for heading in headings]
+        headings = ["method", *(str(metadata["heading"]) for metadata in METRICS.values()), "kernel", "note"]
+        known = [name for name in METRICS if any(getattr(row, name) is not None for row in self.rows)]
+        best = {name: self.best(name) for name in known}
+        lines = ["<table>", f"<caption>{escape(self.title)}</caption>", "<thead><tr>"]
+        lines += [f"<th>{escape(heading)}</th>" for heading in headings]
         lines += ["</tr></thead>", "<tbody>"]
-        for row, cells in zip(self.rows, self.cells(), strict=True):
-            left = [(row.kernel_text or DASH, False), (row.note, False)]
-            lines.append("<tr>")
-            for i, (text, best) in enumerate([*cells, *left]):
-                side = "right" if 0 < i < len(cells) else "left"
-                text = f"<b>{html.escape(text)}</b>" if best else html.escape(text)
-                lines.append(f'<td style="text-align: {side}">{text}</td>')
-            lines.append("</tr>")
+        for row in self.rows:
+            cells = {name: row.text(name) for name in METRICS}
+            bold = {name: f"<b>{text}</b>" if best.get(name) is row else text for name, text in cells.items()}
+            numbers = [f'<td style="text-align: right">{text}</td>' for text in bold.values()]
+            texts = (row.label, row.kernel_text or DASH, row.note)
+            words = [f'<td style="text-align: left">{escape(text)}</td>' for text in texts]
+            lines += ["<tr>", words[0], *numbers, *words[1:], "</tr>"]
         return "\n".join([*lines, "</tbody>", "</table>"])
-
-
-NUMBERS = tuple(field.name for field in fields(ComparisonRow) if field.type == "float | None")
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Column:
-    """One column of the printed table."""
-
-    heading: str
-    metric: str
-    style: str = ""
-    error: str = ""  # the attribute that is its standard error
-
-    def text(self, row: ComparisonRow) -> str:
-        """Return the cell of a row."""
-        value = getattr(row, self.metric)
-        if value is None:
-            return DASH
-        error = getattr(row, self.error) if self.error else None
-        return f"{value:{self.style}}" + ("" if error is None else f" ± {error:{self.style}}")
-
-
-COLUMNS = (
-    Column("method", "label"),
-    Column("log evidence", "evidence", ".3f"),
-    Column("corrected", "corrected_evidence", ".3f", "standard_error"),
-    Column("k-hat", "khat", ".2f"),
-    Column("log loss", "log_loss", ".4f", "log_loss_error"),
-    Column("error", "error", ".3f"),
-    Column("Brier", "brier", ".4f"),
-    Column("ECE", "ece", ".4f"),
-    Column("fit s", "fit_seconds", ".3f"),
-    Column("predict s", "predict_seconds", ".4f"),
-)
 
 
 def _align(cells: list[list[str]]) -> list[str]:
     """Return lines with the first and the last column aligned to the left, the others to the right."""
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    sides = ["<", *[">"] * (len(widths) - 2), "<"]
-    return [
-        "  ".join(
-            f"{cell:{side}{width}}" for cell, side, width in zip(line, sides, widths, strict=True)
-        ).rstrip()
-        for line in cells
-    ]
+    form = "  ".join(["{:<%d}", *["{:>%d}"] * (len(widths) - 2), "{:<%d}"]) % tuple(widths)
+    return [form.format(*line).rstrip() for line in cells]
 
 
 def _hanging(first: str, text: str) -> list[str]:

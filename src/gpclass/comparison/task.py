@@ -45,17 +45,12 @@ class Task:
     seed: int
 
 
-# ----------------------------------------------------------------------------------- the methods
-
-
 def classifiers_of(methods: Any, shared: dict[str, Any]) -> dict[str, Any]:
     """Return an unfitted classifier for each label; labels that occur again are numbered."""
-    if isinstance(methods, str):
-        methods = (methods,)
+    methods = (methods,) if isinstance(methods, str) else methods
+    named = [(_label(method), method) for method in methods]
     if isinstance(methods, Mapping):
         named = [(str(label), method) for label, method in methods.items()]
-    else:
-        named = [(_label(method), method) for method in methods]
     if not named:
         raise ValueError("methods is empty, expected at least one.")
     out: dict[str, Any] = {}
@@ -68,12 +63,11 @@ def classifiers_of(methods: Any, shared: dict[str, Any]) -> dict[str, Any]:
 def _classifier(method: Any, shared: dict[str, Any]) -> Any:
     if hasattr(method, "fit"):
         clf = method if isinstance(method, type) else clone(method)
-    elif isinstance(method, tuple):
-        if len(method) != 2:
-            raise ValueError(f"{method!r} is not possible as a method, expected a pair (method, likelihood).")
-        clf = GaussianProcessClassifier(**{**shared, "inference": method[0], "likelihood": method[1]})
     else:
-        clf = GaussianProcessClassifier(**{**shared, "inference": method})
+        pair = method if isinstance(method, tuple) else (method, shared["likelihood"])
+        if len(pair) != 2:
+            raise ValueError(f"{method!r} is not possible as a method, expected a pair (method, likelihood).")
+        clf = GaussianProcessClassifier(**{**shared, "inference": pair[0], "likelihood": pair[1]})
     if isinstance(clf, GaussianProcessClassifier):
         check_parameters(clf)
     elif isinstance(clf, type) or not hasattr(clf, "predict_proba"):
@@ -90,16 +84,10 @@ def _label(method: Any) -> str:
     name = type(method).__name__
     if hasattr(method, "fit") or not is_dataclass(method):
         return name
-    values = [(field, getattr(method, field.name)) for field in fields(method)]
-    settings = [
-        f"{field.name}={_label(value) if is_dataclass(value) else repr(value)}"
-        for field, value in values
-        if value != field.default
-    ]
-    return f"{name}({', '.join(settings)})"
-
-
-# -------------------------------------------------------------------------------------- the rows
+    values = {each.name: getattr(method, each.name) for each in fields(method)}
+    changed = [each.name for each in fields(method) if values[each.name] != each.default]
+    texts = [f"{key}={(_label if is_dataclass(values[key]) else repr)(values[key])}" for key in changed]
+    return f"{name}({', '.join(texts)})"
 
 
 def task_of(
@@ -107,7 +95,6 @@ def task_of(
     test: tuple[Any, Any],
     classifiers: Iterable[Any],
     cv: Any,
-    *,
     n_samples: int,
     seed: int,
 ) -> Task:

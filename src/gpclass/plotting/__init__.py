@@ -11,6 +11,23 @@
 The arrays that are drawn are attributes of the display, and ``display.plot(ax=...)`` draws them on other
 axes. Colours suit people with colour blindness, and marker or line style differ wherever colours do.
 matplotlib is imported when the first picture is drawn.
+
+These parameters of ``from_estimator`` mean the same in every display:
+
+estimator
+    A fitted `GaussianProcessClassifier`, unless the display says otherwise.
+X, y
+    Rows to draw and their labels. Without y only the range of X is used.
+grid_resolution, eps
+    Number of points along each side of the grid, and its margin around X as a fraction of the range of X.
+level
+    Credible level of bands and intervals.
+ax
+    Axes to draw on, as many as there are panels; None makes a new figure.
+``**options``
+    Arguments of ``plot``.
+
+Every display that was drawn has the attributes ``figure_``, ``axes_`` (all panels) and ``ax_`` (the first).
 """
 
 from gpclass.plotting.calibration import CalibrationDisplay

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,32 +12,27 @@ from gpclass.core.protocols import Array
 
 
 class Display:
-    """Base class of the displays: ``from_estimator`` computes arrays, `plot` draws them and returns self.
-
-    Attributes
-    ----------
-    figure_, axes_, ax_
-        The figure, all panels, and the first of them.
-    """
+    """Base class of the displays, which lays out their panels."""
 
     figure_: Any
     axes_: Any
     ax_: Any
 
-    def _panels(self, ax: Any, rows: int, columns: int, size: tuple[float, float], **options: Any) -> Any:
-        """Return the axes to draw on: those given, or new ones in a figure of that size in inches."""
-        plt = pyplot()
-        if ax is None:
-            options |= {"figsize": size, "layout": "constrained", "squeeze": False}
-            axes = plt.subplots(rows, columns, **options)[1].ravel()
-        else:
-            axes = np.atleast_1d(np.asarray(ax, dtype=object))
-            axes = axes if axes.ndim == 1 else axes.ravel()
-        if len(axes) != rows * columns:
-            raise ValueError(f"{len(axes)} axes were given, expected {rows * columns}: one for each panel.")
-        return self._use(axes)
+    def _panels(
+        self, ax: Any, layout: Sequence[Sequence[int]], size: tuple[float, float], **options: Any
+    ) -> Any:
+        """Return the axes to draw on: those given, or new ones in a figure of that size in inches.
 
-    def _use(self, axes: Any) -> Any:
+        ``layout`` has the number of a panel in each cell of a grid; a number that is repeated spans the cells.
+        """
+        n = 1 + max(map(max, layout))
+        if ax is None:
+            made = pyplot().subplot_mosaic(layout, figsize=size, layout="constrained", **options)[1]
+            ax = [made[i] for i in range(n)]
+        axes = np.atleast_1d(np.asarray(ax, dtype=object))
+        axes = axes if axes.ndim == 1 else axes.ravel()
+        if len(axes) != n:
+            raise ValueError(f"{len(axes)} axes were given, expected {n}: one for each panel.")
         self.figure_, self.axes_, self.ax_ = axes[0].figure, axes, axes[0]
         return axes
 
@@ -49,32 +46,40 @@ def pyplot() -> Any:
     return plt
 
 
-def check_columns(X: Any, n_columns: int, display: str) -> Array:
-    """Return X as an array with that many columns, or say what the display needs."""
-    out = np.asarray(X, dtype=float)
-    if out.ndim != 2 or out.shape[1] != n_columns:
-        columns = {1: "one column", 2: "two columns"}[n_columns]
-        raise ValueError(f"X has shape {out.shape}, expected {columns}: {display} draws nothing else.")
-    return out
+@dataclass(frozen=True, slots=True, eq=False)
+class View:
+    """A grid over the range of some rows, and the rows to draw (None without labels)."""
+
+    sides: list[Array]  # the points along each column
+    grid: Any  # all combinations of them: a frame if the estimator was fitted to one
+    names: list[str]
+    X: Array | None
+    codes: Any  # positions of the labels among the classes
+
+    @classmethod
+    def over(cls, X: Any, y: Any, estimator: Any, n_columns: int, resolution: int, eps: float) -> View:
+        """Return the grid that covers X with a margin, or say that X has another number of columns."""
+        rows = np.asarray(X, dtype=float)
+        if rows.ndim != 2 or rows.shape[1] != n_columns:
+            columns = {1: "one column", 2: "two columns"}[n_columns]
+            raise ValueError(
+                f"X has shape {rows.shape}, expected {columns}: this display draws nothing else."
+            )
+        low, high = rows.min(axis=0), rows.max(axis=0)
+        edge = eps * np.where(high > low, high - low, 1.0)
+        sides = [np.linspace(a, b, resolution) for a, b in zip(low - edge, high + edge, strict=True)]
+        grid = _like_fitted(estimator, np.stack(np.meshgrid(*sides), axis=-1).reshape(-1, n_columns))
+        names, codes = feature_names(estimator, X, n_columns), codes_of(y, estimator.classes_)
+        return cls(sides, grid, names, None if y is None else rows, codes)
 
 
-def grid_over(estimator: Any, X: Array, resolution: int, eps: float) -> tuple[list[Array], Any]:
-    """Return points along each column of X, a margin around it included, and all their combinations as rows.
-
-    The rows are a frame if the estimator was fitted to one, so that it knows the columns.
-    """
-    low, high = X.min(axis=0), X.max(axis=0)
-    edge = eps * np.where(high > low, high - low, 1.0)
-    sides = [np.linspace(a, b, resolution) for a, b in zip(low - edge, high + edge, strict=True)]
-    rows = np.stack(np.meshgrid(*sides), axis=-1).reshape(-1, len(sides))
+def _like_fitted(estimator: Any, rows: Array) -> Any:
     names = getattr(estimator, "feature_names_in_", None)
-    if names is None:
-        return sides, rows
     try:
         import pandas as pd
     except ImportError:
-        return sides, rows
-    return sides, pd.DataFrame(rows, columns=names)
+        return rows
+    return rows if names is None else pd.DataFrame(rows, columns=names)
 
 
 def feature_names(estimator: Any, X: Any, n: int) -> list[str]:
@@ -92,7 +97,7 @@ def codes_of(y: Any, classes: Any) -> Any:
     y, classes = np.asarray(y), np.asarray(classes)
     if y.ndim == 2:  # soft labels
         return y.argmax(axis=1)
-    found = y[:, None] == classes[None, :]
+    found = y[:, None] == classes
     return np.where(found.any(axis=1), found.argmax(axis=1), -1)
 
 
@@ -104,12 +109,12 @@ def kernels_of(estimator: Any) -> list[Any]:
 
 def hyperparameter_names(kernel: Any) -> list[str]:
     """Return the kernel's name of each element of theta; elements of a vector are numbered."""
-    names: list[str] = []
-    for hyper in kernel.hyperparameters:
-        if not hyper.fixed:
-            ends = [""] if hyper.n_elements == 1 else [f"[{i}]" for i in range(hyper.n_elements)]
-            names += [hyper.name + end for end in ends]
-    return names
+    free = [hyper for hyper in kernel.hyperparameters if not hyper.fixed]
+    return [
+        hyper.name if hyper.n_elements == 1 else f"{hyper.name}[{i}]"
+        for hyper in free
+        for i in range(hyper.n_elements)
+    ]
 
 
 def short_names(names: list[str]) -> list[str]:

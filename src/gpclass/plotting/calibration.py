@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
-from scipy.special import betaincinv
+from scipy.stats import beta
 from sklearn import calibration as theirs
 
 from gpclass.core.protocols import Array
@@ -30,7 +30,6 @@ class CalibrationDisplay(theirs.CalibrationDisplay):
 
     Examples
     --------
-    >>> import matplotlib; matplotlib.use("Agg")
     >>> from gpclass import GaussianProcessClassifier
     >>> from gpclass.datasets import interval
     >>> from gpclass.kernels import RBF
@@ -106,6 +105,5 @@ def jeffreys(frequency: Array, counts: Any, level: float) -> tuple[Array, Array]
     If all trials or none were successes, the interval reaches one or zero.
     """
     hits = frequency * counts
-    a, b = hits + 0.5, counts - hits + 0.5
-    low, high = (betaincinv(a, b, q) for q in (0.5 - 0.5 * level, 0.5 + 0.5 * level))
+    low, high = beta.interval(level, hits + 0.5, counts - hits + 0.5)
     return np.where(hits < 0.5, 0.0, low), np.where(counts - hits < 0.5, 1.0, high)

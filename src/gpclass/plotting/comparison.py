@@ -21,14 +21,8 @@ class ComparisonDisplay(Display):
     comparison : gpclass.comparison.Comparison
         The result of `gpclass.compare`; ``comparison.plot()`` makes this display too.
 
-    Attributes
-    ----------
-    figure_, axes_
-        The figure, and its three panels.
-
     Examples
     --------
-    >>> import matplotlib; matplotlib.use("Agg")
     >>> from gpclass import compare
     >>> from gpclass.datasets import interval
     >>> from gpclass.kernels import RBF
@@ -45,12 +39,11 @@ class ComparisonDisplay(Display):
     def plot(self, ax: Any = None) -> Self:
         """Draw the three panels."""
         height = max(3.4, 1.9 + 0.32 * len(self.comparison.rows))
-        losses, evidences, calibration = self._panels(ax, 1, 3, (11.0, height))
-        for axis, label in (
-            (losses, "log loss ± one standard error"),
-            (evidences, "log evidence (open), corrected (filled)"),
-        ):
-            style.named_rows(axis, [row.label for row in self.comparison.rows], label)
+        losses, evidences, calibration = self._panels(ax, [range(3)], (11.0, height))
+        names = [row.label for row in self.comparison.rows]
+        style.named_rows(losses, names, "log loss ± one standard error")
+        style.named_rows(evidences, names, "log evidence (open), corrected (filled)")
+        for axis in (losses, evidences):
             axis.margins(x=0.12)
             axis.locator_params(axis="x", nbins=5)
         for i, row in enumerate(self.comparison.rows):
@@ -60,33 +53,28 @@ class ComparisonDisplay(Display):
                 losses.errorbar(row.log_loss, i, xerr=row.log_loss_error, **kinds)
             if row.corrected_evidence is not None:
                 evidences.errorbar(row.corrected_evidence, i, xerr=row.standard_error, **kinds)
-            self._evidence(evidences, i, row)
-            self._calibration(calibration, i, row)
-        self._finish(calibration)
+                if row.evidence is not None:
+                    both = [row.evidence, row.corrected_evidence]
+                    evidences.plot(both, [i, i], color=colour, linewidth=1.0)
+            if row.evidence is not None:
+                evidences.plot(row.evidence, i, marker, color=colour, markerfacecolor="white", markersize=8)
+        self._calibration(calibration)
         return self
 
-    def _evidence(self, axis: Any, i: int, row: Any) -> None:
-        """Draw the evidence by the method itself, joined to the corrected one."""
-        colour, marker, _ = style.style(i)
-        if row.evidence is None:
-            return
-        if row.corrected_evidence is not None:
-            axis.plot([row.evidence, row.corrected_evidence], [i, i], color=colour, linewidth=1.0)
-        axis.plot(row.evidence, i, marker, color=colour, markerfacecolor="white", markersize=8)
-
-    def _calibration(self, axis: Any, i: int, row: Any) -> None:
-        bins = self.comparison.calibration(row.label)
-        if bins is None:
-            return
-        colour, marker, line = style.style(i)
-        axis.plot(bins.probability, bins.frequency, color=colour, linestyle=line, linewidth=1.2)
-        kinds = {"color": colour, "marker": marker, "alpha": 0.7, "clip_on": False}
-        axis.scatter(bins.probability, bins.frequency, 10.0 + 200.0 * bins.share, label=row.label, **kinds)
-
-    def _finish(self, axis: Any) -> None:
+    def _calibration(self, axis: Any) -> None:
         classes = self.comparison.classes
-        two = f"predicted p(y = {classes[1]})"
         axis.plot([0, 1], [0, 1], color="0.6", linewidth=1.0, zorder=1)
+        for i, row in enumerate(self.comparison.rows):
+            bins = self.comparison.calibration(row.label)
+            if bins is None:
+                continue
+            colour, marker, line = style.style(i)
+            axis.plot(bins.probability, bins.frequency, color=colour, linestyle=line, linewidth=1.2)
+            kinds = {"color": colour, "marker": marker, "alpha": 0.7, "clip_on": False}
+            axis.scatter(
+                bins.probability, bins.frequency, 10.0 + 200.0 * bins.share, label=row.label, **kinds
+            )
+        two = f"predicted p(y = {classes[1]})"
         axis.set_xlabel(two if len(classes) == 2 else "probability of the predicted class")
         axis.set(ylabel="observed frequency", xlim=(-0.03, 1.03), ylim=(-0.03, 1.03), aspect="equal")
         style.bare(axis)

@@ -11,7 +11,7 @@ from scipy.special import entr
 from gpclass.core.protocols import Array
 from gpclass.decision import check_cost
 from gpclass.plotting import style
-from gpclass.plotting.base import Display, check_columns, codes_of, feature_names, grid_over
+from gpclass.plotting.base import Display, View
 
 LINES = (0.1, 0.5, 0.9)  # contours of the probability, besides the boundary
 
@@ -19,8 +19,6 @@ LINES = (0.1, 0.5, 0.9)  # contours of the probability, besides the boundary
 @dataclass(eq=False, repr=False)
 class PredictiveContourDisplay(Display):
     """Class probabilities over two columns, with the boundary of the decisions of `predict`.
-
-    Make one with `from_estimator`.
 
     Parameters
     ----------
@@ -41,14 +39,11 @@ class PredictiveContourDisplay(Display):
 
     Attributes
     ----------
-    figure_, ax_, axes_
-        The figure, the panel with the probabilities, and all panels.
     boundary_ : list of ContourSet
         The visible boundaries: one for two classes, else one around each class.
 
     Examples
     --------
-    >>> import matplotlib; matplotlib.use("Agg")
     >>> from sklearn.datasets import make_moons
     >>> from gpclass import GaussianProcessClassifier
     >>> from gpclass.kernels import RBF
@@ -84,38 +79,25 @@ class PredictiveContourDisplay(Display):
         ax: Any = None,
         **options: Any,
     ) -> Self:
-        """Predict on a grid that covers X, and draw it.
+        """Predict on a grid that covers the two columns of X, and draw it.
 
-        Parameters
-        ----------
-        estimator : classifier
-            Any classifier with ``predict_proba``, fitted to two columns; ``latent_std`` needs one of gpclass.
-        X, y : array-like of shape (n, 2) and (n,)
-            Rows to draw, with their labels. Without y only the range of X is used.
-        grid_resolution : int, default=100
-            Points along each side.
-        eps : float, default=0.1
-            Margin around X, as a fraction of its range.
-        latent_std : bool, default=False
-            Whether to draw a second panel with the standard deviation of f.
-        ax : axes, or two of them with ``latent_std``; default=None
-        **options
-            Arguments of `plot`.
+        The estimator may be any classifier with ``predict_proba``, unless ``latent_std`` asks for a second
+        panel with the standard deviation of f. Other parameters: see `gpclass.plotting`.
         """
-        rows = check_columns(X, 2, cls.__name__)
-        (x0, x1), grid = grid_over(estimator, rows, grid_resolution, eps)
+        view = View.over(X, y, estimator, 2, grid_resolution, eps)
         classes, cost = estimator.classes_, getattr(estimator, "cost_matrix", None)
-        n, shape = len(classes), (len(x1), len(x0))
+        n, shape = len(classes), (grid_resolution, grid_resolution)
+        x0, x1 = view.sides
         display = cls(
             x0,
             x1,
-            np.asarray(estimator.predict_proba(grid)).reshape(*shape, n),
+            np.asarray(estimator.predict_proba(view.grid)).reshape(*shape, n),
             classes=classes,
             cost=None if cost is None else check_cost(cost, n, n),
-            latent_std=latent_deviation(estimator, grid).reshape(shape) if latent_std else None,
-            X=None if y is None else rows,
-            codes=codes_of(y, classes),
-            names=feature_names(estimator, X, 2),
+            latent_std=latent_deviation(estimator, view.grid).reshape(shape) if latent_std else None,
+            X=view.X,
+            codes=view.codes,
+            names=view.names,
         )
         return display.plot(ax=ax, **options)
 
@@ -144,12 +126,27 @@ class PredictiveContourDisplay(Display):
             Whether to draw a legend of the classes above the panel.
         """
         n = 1 if self.latent_std is None else 2
-        self._panels(ax, 1, n, (5.2 * n, 4.4), sharex=True, sharey=True)
-        (self._two_classes if self.proba.shape[2] == 2 else self._many_classes)(self.ax_, cmap)
+        self._panels(ax, [range(n)], (5.2 * n, 4.4), sharex=True, sharey=True)
+        two = self.proba.shape[2] == 2
+        (self._two_classes if two else self._many_classes)(self.ax_, cmap)
         if self.latent_std is not None:
-            self._deviation(self.axes_[1], cmap)
-        for i, axis in enumerate(self.axes_):
-            self._finish(axis, legend and i == 0)
+            shown = self.axes_[1].contourf(self.x0, self.x1, self.latent_std, levels=14, cmap=cmap)
+            of = "$f$" if two else "the $f_c$"
+            style.colour_bar(self.axes_[1], shown, f"standard deviation of {of}")
+        for axis in self.axes_:
+            if self.X is not None:
+                style.scatter_classes(axis, self.X, self.codes, self.classes)
+            axis.set(xlabel=self.names[0], xlim=self.x0[[0, -1]], ylim=self.x1[[0, -1]])
+        self.ax_.set_ylabel(self.names[1])
+        if legend:
+            from matplotlib.lines import Line2D
+
+            handles, labels = self.ax_.get_legend_handles_labels()
+            handles, labels = (
+                [*handles, Line2D([], [], color="black", linewidth=1.8)],
+                [*labels, "decision boundary"],
+            )
+            style.legend_above(self.ax_, len(labels), handles=handles, labels=labels)
         return self
 
     def _two_classes(self, axis: Any, cmap: str) -> None:
@@ -178,43 +175,23 @@ class PredictiveContourDisplay(Display):
     def _many_classes(self, axis: Any, cmap: str) -> None:
         from matplotlib.colors import to_rgb
 
-        n = self.proba.shape[2]
-        colours = np.array([to_rgb(style.style(c)[0]) for c in range(n)])
-        p = self.proba
+        p, n = self.proba, self.proba.shape[2]
+        mixed = p @ np.array([to_rgb(style.style(c)[0]) for c in range(n)])
         entropy = entr(p).sum(axis=2, keepdims=True) / np.log(n)
-        mixed = p @ colours
         mixed = mixed + 0.8 * entropy * (1.0 - mixed)  # paler where it is less certain
-        axis.imshow(np.clip(mixed, 0.0, 1.0), **self._box())
+        ends = [(x[0] - 0.5 * (x[1] - x[0]), x[-1] + 0.5 * (x[1] - x[0])) for x in (self.x0, self.x1)]
+        box = {
+            "extent": (*ends[0], *ends[1]),
+            "origin": "lower",
+            "interpolation": "bilinear",
+            "aspect": "auto",
+        }
+        axis.imshow(np.clip(mixed, 0.0, 1.0), **box)
         self.boundary_ = self._borders(axis, range(n))
         for c in range(n):  # without markers the regions need names
             row, column = np.unravel_index(int(self.margin[:, :, c].argmax()), p.shape[:2])
             if self.X is None and self.margin[row, column, c] > 0.0:
                 axis.text(self.x0[column], self.x1[row], str(self.classes[c]), ha="center", va="center")
-
-    def _box(self) -> dict[str, Any]:
-        half0, half1 = (0.5 * (x[1] - x[0]) for x in (self.x0, self.x1))
-        extent = (self.x0[0] - half0, self.x0[-1] + half0, self.x1[0] - half1, self.x1[-1] + half1)
-        return {"extent": extent, "origin": "lower", "interpolation": "bilinear", "aspect": "auto"}
-
-    def _deviation(self, axis: Any, cmap: str) -> None:
-        shown = axis.contourf(self.x0, self.x1, self.latent_std, levels=14, cmap=cmap)
-        two = self.proba.shape[2] == 2
-        label = "standard deviation of $f$" if two else "standard deviation of the $f_c$"
-        style.colour_bar(axis, shown, label)
-
-    def _finish(self, axis: Any, legend: bool) -> None:
-        if self.X is not None:
-            style.scatter_classes(axis, self.X, self.codes, self.classes)
-        if legend:
-            from matplotlib.lines import Line2D
-
-            handles = [*axis.get_legend_handles_labels()[0], Line2D([], [], color="black", linewidth=1.8)]
-            labels = [*axis.get_legend_handles_labels()[1], "decision boundary"]
-            style.legend_above(axis, len(labels), handles=handles, labels=labels)
-        axis.set_xlabel(self.names[0])
-        if axis is self.ax_:
-            axis.set_ylabel(self.names[1])
-        axis.set(xlim=(self.x0[0], self.x0[-1]), ylim=(self.x1[0], self.x1[-1]))
 
 
 def latent_deviation(estimator: Any, grid: Any) -> Array:

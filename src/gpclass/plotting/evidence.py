@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
@@ -36,13 +37,8 @@ class EvidenceDisplay(Display):
     path : ndarray of shape (n_evaluations, 2) or None
         Values evaluated while learning, in order.
 
-    Attributes
-    ----------
-    figure_, ax_
-
     Examples
     --------
-    >>> import matplotlib; matplotlib.use("Agg")
     >>> from gpclass import GaussianProcessClassifier
     >>> from gpclass.datasets import interval
     >>> from gpclass.kernels import RBF
@@ -76,25 +72,22 @@ class EvidenceDisplay(Display):
         ax: Any = None,
         **options: Any,
     ) -> Self:
-        """Compute the evidence on a grid and draw it.
+        """Compute the evidence on a grid and draw it, for methods that have one: Laplace, EP or VI.
 
         Parameters
         ----------
-        estimator : GaussianProcessClassifier
-            Fitted by a method that gives an evidence: Laplace, EP or VI.
         parameters : pair of int or str, default=(0, 1)
             Positions in ``kernel_.theta``, or names as in the kernel (``"k2__length_scale"``, or
             ``"k2__length_scale[3]"`` for an element of a vector).
         grid_resolution : int, default=30
-            Points along each side; the latent function is inferred anew at each point.
+            Number of points along each side; the latent function is inferred anew at each point.
         span : float, default=2.5
             Range on both sides of the fitted values, in natural logarithms. It is extended to values that
             learning evaluated, up to twice as far.
         limits : pair of (low, high) or None
             Smallest and largest values (not their logarithms), instead of ``span``.
-        ax : axes, default=None
-        **options
-            Arguments of `plot`.
+        ax, **options
+            See `gpclass.plotting`.
         """
         kernel = estimator.kernel_
         names = hyperparameter_names(kernel)
@@ -118,16 +111,10 @@ class EvidenceDisplay(Display):
         return display.plot(ax=ax, **options)
 
     def plot(self, ax: Any = None, *, cmap: str = style.SEQUENTIAL) -> Self:
-        """Draw contours of the log evidence, labelled by their difference from the maximum.
-
-        Parameters
-        ----------
-        ax : axes, default=None
-        cmap : str, default="cividis"
-        """
+        """Draw contours of the log evidence, labelled by their difference from the maximum."""
         from matplotlib.colors import BoundaryNorm
 
-        (axis,) = self._panels(ax, 1, 1, (5.6, 4.4))
+        (axis,) = self._panels(ax, [[0]], (5.6, 4.4))
         axis.set(xscale="log", yscale="log")  # before labels are placed on the lines
         top = float(self.evidence.max())
         below = self.evidence - top
@@ -142,8 +129,8 @@ class EvidenceDisplay(Display):
         bar = style.colour_bar(axis, filled, label, spacing="uniform")
         bar.set_ticks(levels[1:], labels=[_signed(value) for value in levels[1:]])
         self._learning(axis)
-        axis.set(xlabel=self.names[0], ylabel=self.names[1])
-        axis.set(xlim=self.first[[0, -1]], ylim=self.second[[0, -1]])
+        axis.set(xlabel=self.names[0], xlim=self.first[[0, -1]])
+        axis.set(ylabel=self.names[1], ylim=self.second[[0, -1]])
         return self
 
     def _learning(self, axis: Any) -> None:
@@ -169,10 +156,8 @@ def _position(names: list[str], parameter: Any) -> int:
         return int(parameter)
     found = [i for i, name in enumerate(names) if parameter in (name, name.split("__")[-1])]
     if len(found) != 1:
-        how = "none" if not found else "several"
-        raise ValueError(
-            f"The name {parameter!r} fits {how} of the hyperparameters, expected one of {names}."
-        )
+        how = "several" if found else "none"
+        raise ValueError(f"{parameter!r} fits {how} of the hyperparameters, expected one of {names}.")
     return found[0]
 
 
@@ -197,13 +182,10 @@ def _landscape(estimator: Any, theta: Array, chosen: tuple[int, int], a: Array, 
     theta = theta.copy()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # far from the maximum nothing depends on it
-        for row, second in enumerate(b):
-            for column, first in enumerate(a):
-                theta[list(chosen)] = first, second
-                try:
-                    values[row, column] = estimator.log_marginal_likelihood(theta)
-                except NotPositiveError:
-                    continue
+        for row, column in np.ndindex(values.shape):
+            theta[list(chosen)] = a[column], b[row]
+            with suppress(NotPositiveError):
+                values[row, column] = estimator.log_marginal_likelihood(theta)
     if values.mask.all():
         raise ValueError("The evidence could not be computed anywhere on this grid: choose other limits.")
     return values

@@ -12,14 +12,14 @@ from gpclass.active.latents import gaussians_at
 from gpclass.core.protocols import Array
 from gpclass.learning.prediction import check_level, mixture_quantile
 from gpclass.plotting import style
-from gpclass.plotting.base import Display, check_columns, codes_of, feature_names, grid_over
+from gpclass.plotting.base import Display, View
 
 
 @dataclass(eq=False, repr=False)
 class LatentDisplay(Display):
     """The latent function over one column above the class probability, each with a credible band.
 
-    Make one with `from_estimator`. With three classes or more there is one curve per class.
+    With three classes or more there is one curve per class.
 
     Parameters
     ----------
@@ -37,14 +37,8 @@ class LatentDisplay(Display):
     name : str
         Name of the column.
 
-    Attributes
-    ----------
-    figure_, axes_
-        The figure, and the panels with f and with the probability.
-
     Examples
     --------
-    >>> import matplotlib; matplotlib.use("Agg")
     >>> from gpclass import GaussianProcessClassifier
     >>> from gpclass.datasets import interval
     >>> from gpclass.kernels import RBF
@@ -83,56 +77,34 @@ class LatentDisplay(Display):
         ax: Any = None,
         **options: Any,
     ) -> Self:
-        """Predict on a grid that covers X, and draw it.
+        """Predict on a grid that covers the one column of X, and draw it.
 
-        Parameters
-        ----------
-        estimator : GaussianProcessClassifier
-            Fitted to one column.
-        X, y : array-like of shape (n, 1) and (n,)
-            Rows to draw, with their labels. Without y only the range of X is used.
-        grid_resolution : int, default=200
-        eps : float, default=0.1
-            Margin around X, as a fraction of its range.
-        level : float, default=0.95
-            Credible level of the bands, at each x separately.
-        ax : two axes, default=None
-        **options
-            Arguments of `plot`.
+        The ``level`` of the bands is that at each x separately. Parameters: see `gpclass.plotting`.
         """
         check_level(level)
-        rows = check_columns(X, 1, cls.__name__)
-        (x,), grid = grid_over(estimator, rows, grid_resolution, eps)
-        mean, low, high = latent_band(estimator, grid, level)
-        proba_low, proba_high = estimator.predict_interval(grid, level=level)
-        proba = np.asarray(estimator.predict_proba(grid))
+        view = View.over(X, y, estimator, 1, grid_resolution, eps)
+        mean, low, high = latent_band(estimator, view.grid, level)
+        proba_low, proba_high = estimator.predict_interval(view.grid, level=level)
+        proba = np.asarray(estimator.predict_proba(view.grid))
         display = cls(
-            x,
+            view.sides[0],
             mean=mean,
             low=low,
             high=high,
             proba=proba[:, 1:] if mean.shape[1] == 1 else proba,
-            proba_low=_columns(proba_low),
-            proba_high=_columns(proba_high),
+            proba_low=proba_low.reshape(mean.shape),
+            proba_high=proba_high.reshape(mean.shape),
             classes=estimator.classes_,
             level=level,
-            X=None if y is None else rows[:, 0],
-            codes=codes_of(y, estimator.classes_),
-            name=feature_names(estimator, X, 1)[0],
+            X=None if view.X is None else view.X[:, 0],
+            codes=view.codes,
+            name=view.names[0],
         )
         return display.plot(ax=ax, **options)
 
     def plot(self, ax: Any = None, *, legend: bool = True, color: Any = None) -> Self:
-        """Draw f above the probability.
-
-        Parameters
-        ----------
-        ax : two axes, default=None
-        legend : bool, default=True
-        color : color, default=None
-            Colour of the first curve, for several displays side by side.
-        """
-        top, bottom = self._panels(ax, 2, 1, (5.6, 4.8), sharex=True)
+        """Draw f above the probability; ``color`` is that of the first curve, for displays side by side."""
+        top, bottom = self._panels(ax, [[0], [1]], (5.6, 4.8), sharex=True)
         for axis, level in ((top, 0.0), (bottom, 0.5)):
             style.reference(axis, level)
             style.bare(axis)
@@ -143,8 +115,7 @@ class LatentDisplay(Display):
         top.set_ylabel("latent function $f(x)$")
         two = self.mean.shape[1] == 1
         bottom.set_ylabel(f"p(y = {self.classes[1]} | x)" if two else "class probability")
-        bottom.set(xlabel=self.name, ylim=(-0.08, 1.08), yticks=[0.0, 0.5, 1.0])
-        bottom.set_xlim(self.x[0], self.x[-1])
+        bottom.set(xlabel=self.name, xlim=self.x[[0, -1]], ylim=(-0.08, 1.08), yticks=[0.0, 0.5, 1.0])
         if legend:
             handles, labels = bottom.get_legend_handles_labels()
             n = 4 if two else self.mean.shape[1]
@@ -182,12 +153,8 @@ def latent_band(estimator: Any, grid: Any, level: float) -> tuple[Array, Array, 
     if mean.ndim == 2:
         half = ndtri(0.5 + 0.5 * level) * std
         return mean, mean - half, mean + half
-    low, high = np.empty((2, len(mean)))
+    low, high = np.empty((2, len(mean), 1))
     for rows, means, stds, weight in gaussians_at(estimator.posterior_, np.asarray(grid, dtype=float)):
-        low[rows] = mixture_quantile(means, stds, weight, 0.5 - 0.5 * level)
-        high[rows] = mixture_quantile(means, stds, weight, 0.5 + 0.5 * level)
-    return _columns(mean), _columns(low), _columns(high)
-
-
-def _columns(values: Array) -> Array:
-    return values[:, None] if values.ndim == 1 else values
+        low[rows, 0] = mixture_quantile(means, stds, weight, 0.5 - 0.5 * level)
+        high[rows, 0] = mixture_quantile(means, stds, weight, 0.5 + 0.5 * level)
+    return mean[:, None], low, high

@@ -35,11 +35,9 @@ class RelevanceDisplay(Display):
     ----------
     order_ : ndarray of shape (n_shown,)
         The columns, the most relevant one first.
-    figure_, ax_
 
     Examples
     --------
-    >>> import matplotlib; matplotlib.use("Agg")
     >>> import numpy as np
     >>> from gpclass import GaussianProcessClassifier
     >>> from gpclass.kernels import RBF
@@ -63,19 +61,10 @@ class RelevanceDisplay(Display):
     def from_estimator(
         cls, estimator: Any, X: Any = None, *, level: float = 0.9, ax: Any = None, **options: Any
     ) -> Self:
-        """Draw the length scales of the fitted kernel.
+        """Draw the length scales of the fitted kernel, which needs one for each column.
 
-        Parameters
-        ----------
-        estimator : GaussianProcessClassifier
-            Fitted, with a kernel that has a length scale for each column.
-        X : array-like of shape (n, n_features), default=None
-            Rows whose standard deviations are the units of the columns, if the columns have different units.
-        level : float, default=0.9
-            Level of the credible intervals, where hyperparameters were sampled.
-        ax : axes, default=None
-        **options
-            Arguments of `plot`.
+        The standard deviations of X, if it is given, are the units of the columns. Intervals of the given
+        ``level`` are drawn where hyperparameters were sampled. Other parameters: see `gpclass.plotting`.
         """
         check_level(level)
         n = estimator.n_features_in_
@@ -97,17 +86,10 @@ class RelevanceDisplay(Display):
         return display.plot(ax=ax, **options)
 
     def plot(self, ax: Any = None, *, n_top: int | None = None) -> Self:
-        """Draw the columns, the most relevant one at the top.
-
-        Parameters
-        ----------
-        ax : axes, default=None
-        n_top : int, default=None
-            Largest number of columns to draw.
-        """
+        """Draw the columns, or the ``n_top`` most relevant ones, the most relevant at the top."""
         self.order_ = np.argsort(-self.relevance.max(axis=0), kind="stable")[:n_top]
         n, kernels = len(self.order_), len(self.relevance)
-        (axis,) = self._panels(ax, 1, 1, (5.2, 0.9 + 0.3 * n * max(1.0, 0.6 * kernels)))
+        (axis,) = self._panels(ax, [[0]], (5.2, 0.9 + 0.3 * n * max(1.0, 0.6 * kernels)))
         height = 0.7 / kernels
         for k, values in enumerate(self.relevance[:, self.order_]):
             colour, marker, line = style.style(k)
@@ -115,9 +97,8 @@ class RelevanceDisplay(Display):
             axis.hlines(y, 0.0, values, color=colour, linewidth=2.2, linestyle=line)
             axis.plot(values, y, marker, color=colour, markersize=6, label=self.labels[k], linestyle="")
             if self.low is not None and self.high is not None:
-                style.intervals(
-                    axis, y, self.low[k, self.order_], self.high[k, self.order_], "black", along="x"
-                )
+                ends = self.low[k, self.order_], self.high[k, self.order_]
+                style.intervals(axis, y, *ends, "black", along="x")
         label = "standard deviation / length scale" if self.scaled else "1 / length scale"
         style.named_rows(axis, [self.names[i] for i in self.order_], label)
         axis.set_xlim(0.0, None)

@@ -13,7 +13,7 @@ from gpclass.core.protocols import Array
 from gpclass.mcmc import Chains
 from gpclass.mcmc.chains import diagnose
 from gpclass.plotting import style
-from gpclass.plotting.base import Display, hyperparameter_names, kernels_of, pyplot, short_names
+from gpclass.plotting.base import Display, hyperparameter_names, kernels_of, short_names
 
 MOST_LAGS, WINDOWS = 60, 40
 
@@ -44,12 +44,11 @@ class TraceDisplay(Display):
         Number of draws of a chain in each bin of the ranks among all draws.
     autocorrelation : dict of str to ndarray of shape (chains, max_lag + 1)
     diagnostics : dict of str to gpclass.mcmc.chains.Diagnostics
-    figure_, axes_
-        The figure, and an array of panels: three for each quantity, then one for acceptance.
+    axes_ : ndarray of axes
+        Three for each quantity, then one for acceptance.
 
     Examples
     --------
-    >>> import matplotlib; matplotlib.use("Agg")
     >>> from gpclass import GaussianProcessClassifier
     >>> from gpclass.datasets import interval
     >>> from gpclass.kernels import RBF
@@ -81,9 +80,8 @@ class TraceDisplay(Display):
         *,
         rows: Sequence[int] | None = None,
         model: int = 0,
-        n_bins: int = 20,
-        max_lag: int = MOST_LAGS,
         ax: Any = None,
+        **options: Any,
     ) -> Self:
         """Draw the chains of a classifier whose latent function or hyperparameters were sampled.
 
@@ -96,14 +94,14 @@ class TraceDisplay(Display):
             takes the one with the largest R-hat. Copies of a row count as one.
         model : int, default=0
             Which of several two-class models.
-        n_bins, max_lag : int
         ax : array of axes, default=None
             Three for each quantity, and one.
+        **options
+            ``n_bins`` and ``max_lag``.
         """
         chains = estimator.chains_
         chains = chains[model] if isinstance(chains, list) else chains
-        kernel = kernels_of(estimator)[model]
-        return cls.from_chains(chains, kernel, rows=rows, n_bins=n_bins, max_lag=max_lag, ax=ax)
+        return cls.from_chains(chains, kernels_of(estimator)[model], rows=rows, ax=ax, **options)
 
     @classmethod
     def from_chains(
@@ -133,12 +131,11 @@ class TraceDisplay(Display):
     def plot(self, ax: Any = None) -> Self:
         """Draw a row of three panels for each quantity, and the acceptance rates below."""
         n = len(self.values)
-        if ax is None:
-            figure = pyplot().figure(figsize=(9.6, 1.75 * n + 1.5), layout="constrained")
-            grid = figure.add_gridspec(n + 1, 3, width_ratios=(1.7, 1.0, 1.0))
-            cells = [*(grid[i, j] for i in range(n) for j in range(3)), grid[n, :]]
-            ax = [figure.add_subplot(cell) for cell in cells]
-        self._panels(ax, 3 * n + 1, 1, (0.0, 0.0))
+        layout = [*np.arange(3 * n).reshape(n, 3).tolist(), [3 * n] * 3]
+        self._panels(ax, layout, (9.6, 1.75 * n + 1.5), width_ratios=(1.7, 1.0, 1.0))
+        for axis in self.axes_:
+            style.bare(axis)
+            style.cycle(axis)
         for i, name in enumerate(self.values):
             trace, ranks, lags = self.axes_[3 * i : 3 * i + 3]
             self._trace(trace, name)
@@ -149,13 +146,10 @@ class TraceDisplay(Display):
         for axis, title in zip(self.axes_[1:3], ("ranks", "autocorrelation"), strict=True):
             axis.set_title(title, fontsize=9)
         self._acceptance(self.axes_[-1])
-        for axis in self.axes_:
-            style.bare(axis)
         return self
 
     def _trace(self, axis: Any, name: str) -> None:
-        for chain, draws in enumerate(self.values[name]):
-            axis.plot(draws, color=style.style(chain)[0], linewidth=0.4, alpha=0.8)
+        axis.plot(self.values[name].T, linestyle="-", linewidth=0.4, alpha=0.8)
         if name in self.positive:
             axis.set_yscale("log")
         found = self.diagnostics[name]
@@ -166,8 +160,7 @@ class TraceDisplay(Display):
 
     def _ranks(self, axis: Any, name: str) -> None:
         edges = np.linspace(0.0, 1.0, self.n_bins + 1) * self.accept.size
-        expected = self.accept.shape[1] / self.n_bins
-        style.reference(axis, expected)
+        style.reference(axis, self.accept.shape[1] / self.n_bins)
         for chain, counts in enumerate(self.ranks[name]):
             colour, _, line = style.style(chain)
             axis.stairs(counts, edges, baseline=None, color=colour, linewidth=1.1, linestyle=line)
@@ -177,21 +170,18 @@ class TraceDisplay(Display):
 
     def _autocorrelation(self, axis: Any, name: str) -> None:
         axis.axhline(0.0, color=style.GREY, linewidth=0.8)
-        for chain, correlation in enumerate(self.autocorrelation[name]):
-            colour, _, line = style.style(chain)
-            axis.plot(correlation, color=colour, linewidth=1.1, linestyle=line)
+        axis.plot(self.autocorrelation[name].T, linewidth=1.1)
         axis.set(xlim=(0, self.max_lag), ylim=(min(-0.2, axis.get_ylim()[0]), 1.05))
 
     def _acceptance(self, axis: Any) -> None:
         """Draw the acceptance rate over windows of each chain; the legend has its mean."""
         n = self.accept.shape[1]
         cuts = np.linspace(0, n, min(WINDOWS, n) + 1).round().astype(int)
-        middle = 0.5 * (cuts[:-1] + cuts[1:])
-        for chain, accept in enumerate(self.accept):
-            colour, marker, line = style.style(chain)
-            means = np.add.reduceat(accept, cuts[:-1]) / np.diff(cuts)
-            kinds = {"color": colour, "linestyle": line, "marker": marker, "markersize": 3, "linewidth": 1.0}
-            axis.plot(middle, means, label=f"chain {chain + 1}: {accept.mean():.2f}", **kinds)
+        means = np.add.reduceat(self.accept, cuts[:-1], axis=1) / np.diff(cuts)
+        labels = [f"chain {i + 1}: {mean:.2f}" for i, mean in enumerate(self.accept.mean(axis=1))]
+        drawn = axis.plot(0.5 * (cuts[:-1] + cuts[1:]), means.T, linewidth=1.0, label=labels)
+        for chain, line in enumerate(drawn):
+            line.set(marker=style.style(chain)[1], markersize=3)
         axis.set(xlabel="draw", ylim=(0.0, 1.05), xlim=(0, n))
         axis.set_title("acceptance rate", loc="left", fontsize=9, fontweight="bold")
         axis.legend(ncols=len(self.accept), loc="lower right", fontsize=8, frameon=False)
