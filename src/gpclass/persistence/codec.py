@@ -140,8 +140,9 @@ class Encoder:
         raise refused(where, value, "numbers, text, or a class that is registered for model files")
 
     def _fields(self, value: Any, where: str, depth: int) -> dict[str, Any]:
-        out = {}
-        for name, (about, _) in stored_fields(type(value)).items():
+        cls: Any = type(value)
+        out: dict[str, Any] = {}
+        for name, (about, _) in stored_fields(cls).items():
             inside = getattr(value, name)
             if about.metadata.get("stored") == "lower" and isinstance(inside, np.ndarray):
                 rows = inside[np.tri(len(inside), dtype=bool)]

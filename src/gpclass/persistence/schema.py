@@ -45,9 +45,10 @@ def stored_fields(cls: Any) -> dict[str, tuple[Field[Any], Any]]:
 
 def complaint(record: Any) -> str:
     """Return what is wrong with a record, as the end of a sentence; an empty text if nothing is."""
+    cls: Any = type(record)
     sizes: dict[str, int] = {}
-    for name, (about, hint) in stored_fields(type(record)).items():
-        value, where = getattr(record, name), f"{type(record).__name__}.{name}"
+    for name, (about, hint) in stored_fields(cls).items():
+        value, where = getattr(record, name), f"{cls.__name__}.{name}"
         if not fits(value, hint):
             return f"{where} is not of the type {about.type}"
         shape = about.metadata.get("shape")
