@@ -28,6 +28,7 @@ def blobs(tmp_path_factory):
     """Return files of every kind of model, small ones."""
     path, out = tmp_path_factory.mktemp("models"), {}
     tiny = MCMC(EllipticalSlice(), n_chains=2, n_draws=5, n_warmup=2, n_thetas=3)
+    prior = {"length_scale": stats.lognorm(1.0)}
     kinds = {
         "binary": (2, {}),
         "noise": (2, {"likelihood": LabelNoise("logit"), "inference": "laplace"}),
@@ -38,14 +39,7 @@ def blobs(tmp_path_factory):
         "joint chains": (3, {"inference": tiny}),
         "inducing": (2, {"inducing": Inducing(n=4)}),
         "inducing joint": (3, {"inducing": Inducing(n=4), "likelihood": "softmax"}),
-        "sampled": (
-            2,
-            {
-                "inference": tiny,
-                "hyperparameters": "sample",
-                "hyperprior": {"length_scale": stats.lognorm(1.0)},
-            },
-        ),
+        "sampled": (2, {"inference": tiny, "hyperparameters": "sample", "hyperprior": prior}),
     }
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

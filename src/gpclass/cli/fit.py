@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
-import signal
-import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
@@ -65,29 +62,13 @@ def fit_rows(problem: Problem, given: Mapping[str, Any], rows: Any = None) -> Mo
         chosen["kernel"] = kernels()[given["kernel"]](X.shape[1])
     if given["balanced"]:
         chosen["class_weight"] = "balanced"
-    with _not_interrupted():
-        return Model(GaussianProcessClassifier(**chosen).fit(X, y), encoding)
-
-
-@contextlib.contextmanager
-def _not_interrupted() -> Iterator[None]:
-    """Raise KeyboardInterrupt after an interrupted fit, where the classifier keeps the best so far."""
-    if threading.current_thread() is not threading.main_thread():  # only there signals are handled
-        yield
-        return
-    seen: list[int] = []
-
-    def note(number: int, frame: Any) -> None:
-        seen.append(number)
-        signal.default_int_handler(number, frame)
-
-    before = signal.signal(signal.SIGINT, note)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-    if seen:
-        raise KeyboardInterrupt
+    clf = GaussianProcessClassifier(**chosen).fit(X, y)
+    for (
+        model
+    ) in clf.base_estimator_.models:  # the classifier keeps the best so far, which is not what was asked for
+        if any(end is not None and end.interrupted for end in (model.learned, model.chains)):
+            raise KeyboardInterrupt
+    return Model(clf, encoding)
 
 
 def _score(problem: Problem, given: Mapping[str, Any], parts: list[Any], fitted: Model | None) -> Any:

@@ -22,14 +22,7 @@ from gpclass.persistence.container import ModelFileError, located, read, write
 
 VERSION = 2  # of the format
 # The attributes that fit() sets always, and those that it sets with vectors as inputs.
-ALWAYS = {
-    "base_estimator_",
-    "_seed",
-    "_rows",
-    "classes_",
-    "n_classes_",
-    "log_marginal_likelihood_value_",
-}
+ALWAYS = {"base_estimator_", "_seed", "_rows", "classes_", "n_classes_", "log_marginal_likelihood_value_"}
 OFTEN = {"n_features_in_", "feature_names_in_"}
 
 
