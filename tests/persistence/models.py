@@ -19,7 +19,7 @@ def data(n: int = 24, n_classes: int = 2, seed: int = 0) -> tuple[np.ndarray, np
     return X, np.digitize(f, np.quantile(f, np.arange(1, n_classes) / n_classes))
 
 
-GRID = np.random.default_rng(5).normal(size=(11, 2)) * 1.5
+GRID = np.random.default_rng(5).normal(size=(6, 2)) * 1.5
 
 
 def saved(clf, path):

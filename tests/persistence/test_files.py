@@ -82,7 +82,7 @@ CASES = {
 
 
 @warnings_off
-@pytest.mark.filterwarnings("ignore:Weights that are no small whole numbers")
+@pytest.mark.filterwarnings("ignore:Weights that are not small whole numbers")
 @pytest.mark.parametrize("case", CASES)
 def test_round_trip(case, tmp_path):
     n_classes, settings = CASES[case]
@@ -174,7 +174,9 @@ def test_a_sum_of_many_kernels(tmp_path):
 def test_a_kernel_for_each_class(compound, tmp_path):
     X, y = data(12, 3)
     kernel = compound([1.0 * RBF(1.0), 2.0 * Matern(2.0), RBF([1.0, 2.0])])
-    clf = GaussianProcessClassifier(kernel, optimizer=None).fit(X, y)
+    clf = GaussianProcessClassifier(kernel, optimizer=None, likelihood="softmax", inference="laplace").fit(
+        X, y
+    )
     again = saved(clf, tmp_path)
     assert_same(clf, again)
     assert type(again.kernel) is compound
