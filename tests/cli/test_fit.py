@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import signal
 
 import numpy as np
 import pytest
@@ -14,26 +13,14 @@ from sklearn.preprocessing import StandardScaler
 
 from gpclass import GaussianProcessClassifier, persistence
 from gpclass.cli.choices import kernels
+from gpclass.learning.problem import Problem
 
 
 def test_scores_of_cross_validation_are_those_by_hand(folder):
     from sklearn.model_selection import StratifiedKFold
 
-    out = json.loads(
-        run(
-            "fit",
-            folder / "moons.csv.gz",
-            "-t",
-            "y",
-            "--cv",
-            3,
-            "--inference",
-            "laplace",
-            "-o",
-            folder / "cv.gpc",
-            "--json",
-        ).stdout
-    )
+    options = ("-t", "y", "--cv", 3, "--inference", "laplace", "-o", folder / "cv.gpc", "--json")
+    out = json.loads(run("fit", folder / "moons.csv.gz", *options).stdout)
     X, y = make_moons(60, noise=0.2, random_state=0)
     losses = []
     for train, test in StratifiedKFold(3, shuffle=True, random_state=0).split(X, y):
@@ -125,25 +112,17 @@ def test_a_new_kernel_has_a_name_at_once(monkeypatch):
 
 
 def test_an_interruption_is_one_sentence_and_leaves_no_file(folder, tmp_path, monkeypatch):
-    fit = GaussianProcessClassifier.fit
+    calls, right = [], Problem.infer
 
-    def keeps_the_best_so_far(self, X, y, sample_weight=None):
-        try:
-            signal.raise_signal(signal.SIGINT)
-        except KeyboardInterrupt:
-            return fit(self, X, y)
+    def infer(self, prior, init):
+        calls.append(None)
+        if len(calls) == 7:
+            raise KeyboardInterrupt
+        return right(self, prior, init)
 
-    monkeypatch.setattr(GaussianProcessClassifier, "fit", keeps_the_best_so_far)
-    arguments = (
-        "fit",
-        folder / "moons.csv.gz",
-        "-t",
-        "y",
-        "--inference",
-        "laplace",
-        "-o",
-        tmp_path / "m.gpc",
-    )
-    result = run(*arguments, code=130)
-    assert result.stderr.strip() == "gpclass: interrupted; unfinished results were not written."
+    monkeypatch.setattr(Problem, "infer", infer)
+    options = ("-t", "y", "--inference", "laplace", "-o", tmp_path / "m.gpc")
+    result = run("fit", folder / "moons.csv.gz", *options, code=130)
+    assert result.stderr.strip().endswith("gpclass: interrupted; unfinished results were not written.")
+    assert "after 6 evaluations" in result.stderr
     assert not list(tmp_path.iterdir())

@@ -21,16 +21,7 @@ def test_check_is_that_of_the_library(folder):
 
 def test_info_names_everything(folder, mixed):
     text = run("info", folder / "mixed.gpc").stdout
-    for word in (
-        "80",
-        "ill",
-        "no, yes",
-        "probit",
-        "RBF",
-        "log evidence",
-        "north, south, west",
-        "0 false",
-    ):
+    for word in ("80", "ill", "no, yes", "probit", "RBF", "log evidence", "north, south, west", "0 false"):
         assert word in text
     out = json.loads(run("info", folder / "mixed.gpc", "--json").stdout)
     assert out["classes"] == ["no", "yes"]
@@ -71,12 +62,10 @@ def test_units_of_pictures_are_those_of_the_table(tmp_path):
     [({}, 2), ({}, 3), ({"likelihood": "softmax"}, 3), ({"multi_class": "one_vs_rest"}, 3)],
 )
 def test_training_rows_have_their_labels(options, n_classes):
-    from gpclass.cli.modelfile import training_rows
-
     X, y = load_iris(return_X_y=True)
     X, y = X[y < n_classes, 2:], y[y < n_classes]  # with copies
     clf = GaussianProcessClassifier(inference="laplace", optimizer=None, **options).fit(X, y)
-    rows, labels = training_rows(clf)
+    rows, labels = clf.training_rows()
     np.testing.assert_array_equal(rows, X)
     np.testing.assert_array_equal(labels, y)
 

@@ -9,7 +9,7 @@ import numpy as np
 from gpclass.mcmc import MCMC, EllipticalSlice
 from gpclass.persistence import load, save
 
-SHORT = MCMC(EllipticalSlice(), n_chains=2, n_draws=15, n_warmup=5, n_thetas=8)
+SHORT = MCMC(EllipticalSlice(), n_chains=2, n_draws=6, n_warmup=2, n_thetas=4)
 
 
 def data(n: int = 24, n_classes: int = 2, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -19,7 +19,7 @@ def data(n: int = 24, n_classes: int = 2, seed: int = 0) -> tuple[np.ndarray, np
     return X, np.digitize(f, np.quantile(f, np.arange(1, n_classes) / n_classes))
 
 
-GRID = np.random.default_rng(5).normal(size=(11, 2)) * 1.5
+GRID = np.random.default_rng(5).normal(size=(6, 2)) * 1.5
 
 
 def saved(clf, path):
@@ -72,7 +72,7 @@ def answers(clf, X):
     for name, question in questions.items():
         try:
             yield name, question()
-        except (ValueError, AttributeError) as error:
+        except (ValueError, TypeError, AttributeError) as error:
             yield name, str(error)
 
 

@@ -69,14 +69,14 @@ def report(error: BaseException, *, debug: bool) -> int:
         # The reader has closed the pipe. Python would try to flush at exit and complain once more.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 128 + getattr(signal, "SIGPIPE", 13)
+    if isinstance(error, SystemExit):
+        raise error
     if debug:
         traceback.print_exception(error)
     if isinstance(error, KeyboardInterrupt):
-        sys.stderr.write("gpclass: interrupted; unfinished results were not written.\n")
+        output.remark("gpclass: interrupted; unfinished results were not written.")
         return INTERRUPTED
-    if isinstance(error, SystemExit):
-        raise error
-    sys.stderr.write(f"gpclass: error: {sentence(error)}\n")
+    output.remark(f"gpclass: error: {sentence(error)}")
     return 1
 
 

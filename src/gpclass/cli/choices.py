@@ -44,7 +44,8 @@ def kernels() -> dict[str, Callable[[int], Any]]:
 def _stands_alone(cls: Any) -> bool:
     """Return whether a kernel needs no arguments and depends on the inputs, unlike noise and constants."""
     needed = [p for p in inspect.signature(cls).parameters.values() if p.default is p.empty]
-    return not needed and not inspect.isabstract(cls) and bool(cls().requires_vector_input)
+    base = inspect.isabstract(cls) or cls.__init__ is object.__init__
+    return not needed and not base and bool(cls().requires_vector_input)
 
 
 def _build(cls: Any, n_columns: int, *, shared: bool = False, **settings: Any) -> Any:

@@ -6,7 +6,6 @@ In a help text a line with a backspace keeps the lines of the next paragraph as 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
@@ -116,26 +115,18 @@ Examples:
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Command:
-    """A command: its help text, the keys of its parameters, and the function that does the work."""
-
-    help: str
-    parameters: tuple[str, ...]
-    work: str  # "module:function", imported when the command runs
-
-
 FILES = ("data?", "target?", "problem", "figure", "html")
 MODEL = ("inference", "likelihood", "kernel", "multi_class", "hyperparameters", "restarts", "balanced")
 RESULT = ("table file", "level", "no_intervals", "cost", "reject", "keep")
 RUNNING = (*SCORING, *TABLE, "seed", "jobs", "verbose")
-COMMANDS = {
-    "compare": Command(COMPARE, (*FILES, "method", "likelihood*", "kernel", *RUNNING), "compare:run"),
-    "fit": Command(FIT, ("data", "target", "model file", *MODEL, *RUNNING), "fit:run"),
-    "predict": Command(PREDICT, ("model", "data", *RESULT, "separator"), "predict:run"),
-    "check": Command(CHECK, ("model", "draws", "seed"), "show:check"),
-    "plot": Command(PLOT, ("model", "figure", "kind", "top"), "show:plot"),
-    "info": Command(INFO, ("model",), "show:info"),
+# The help text, the keys of the parameters, and "module:function" that does the work, imported when it runs.
+COMMANDS: dict[str, tuple[str, tuple[str, ...], str]] = {
+    "compare": (COMPARE, (*FILES, "method", "likelihood*", "kernel", *RUNNING), "compare:run"),
+    "fit": (FIT, ("data", "target", "model file", *MODEL, *RUNNING), "fit:run"),
+    "predict": (PREDICT, ("model", "data", *RESULT, "separator"), "predict:run"),
+    "check": (CHECK, ("model", "draws", "seed"), "show:check"),
+    "plot": (PLOT, ("model", "figure", "kind", "top"), "show:plot"),
+    "info": (INFO, ("model",), "show:info"),
 }
 
 
@@ -145,16 +136,16 @@ def make_commands() -> dict[str, Any]:
 
     known = parameters()
 
-    def make(name: str, command: Command) -> Any:
+    def make(name: str, text: str, keys: tuple[str, ...], work: str) -> Any:
         def run(**given: Any) -> None:
             check_usage(given)
-            module, _, function = command.work.partition(":")
+            module, _, function = work.partition(":")
             getattr(import_module(f"gpclass.cli.{module}"), function)(given)
 
-        options = [known[key] for key in (*command.parameters, "json", "debug")]
-        return click.Command(name, params=options, help=command.help, callback=run)
+        options = [known[key] for key in (*keys, "json", "debug")]
+        return click.Command(name, params=options, help=text, callback=run)
 
-    return {name: make(name, command) for name, command in COMMANDS.items()}
+    return {name: make(name, *command) for name, command in COMMANDS.items()}
 
 
 def check_usage(given: Mapping[str, Any]) -> None:

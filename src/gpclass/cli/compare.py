@@ -34,8 +34,12 @@ class Arena:
 
 def run(given: Mapping[str, Any]) -> None:
     """Compare, show the table, and write figure and report; ``given`` are the options by name."""
-    built_in = given["data"] is None
-    _check_files(given["output"], given["html"])
+    built_in, figure, html = given["data"] is None, given["output"], given["html"]
+    if figure is not None or html is not None:  # what cannot be written is found before anything is computed
+        from gpclass.cli.figures import check_path
+
+        check_path("report.png" if figure is None else figure)
+        check_directory(html or "")
     arena = _built_in(given) if built_in else _from_data(given)
     result = compare(
         arena.X,
@@ -50,23 +54,13 @@ def run(given: Mapping[str, Any]) -> None:
         output.show_json(to_json(result, arena.title))
     else:
         show(result)
-    _write_files(result, arena, given["output"], given["html"])
+    if figure is not None or html is not None:
+        _write_files(result, arena, figure, html)
     if len(result.rows) < result.n_methods:
         raise KeyboardInterrupt
 
 
-def _check_files(figure: str | None, html: str | None) -> None:
-    """Raise before anything is computed if figure or report cannot be written."""
-    if figure is not None or html is not None:
-        from gpclass.cli.figures import check_path
-
-        check_path("report.png" if figure is None else figure)
-        check_directory(html or "")
-
-
 def _write_files(result: Any, arena: Arena, figure: str | None, html: str | None) -> None:
-    if figure is None and html is None:
-        return
     from gpclass.cli.figures import comparison_figure, save_figure
     from gpclass.cli.report import write_report
 
@@ -107,8 +101,7 @@ def _from_data(given: Mapping[str, Any]) -> Arena:
     problem, rows = read_problem(given), None
     if given["test_fraction"] is not None:
         rows, test = held_out(problem.y, given["test_fraction"], given["seed"])
-    encoding = problem.encode(rows)
-    X, y = problem.inputs(encoding, rows), problem.y if rows is None else problem.y[rows]
+    encoding, X, y = problem.encode(rows)
     options: dict[str, Any] = {"kernel": kernels()[given["kernel"] or "rbf"](X.shape[1])}
     if rows is None:
         options["cv"] = folds(y, given["cv"] or 5, given["seed"])
@@ -116,9 +109,6 @@ def _from_data(given: Mapping[str, Any]) -> Arena:
         options |= {"X_test": problem.inputs(encoding, test), "y_test": problem.y[test]}
     names = tuple(f"{name}, standardised" if name in problem.features else name for name in encoding.outputs)
     return Arena(f"{given['target']} in {given['data']}", X, y, names, options)
-
-
-# ------------------------------------------------------------------------------ what is shown
 
 
 def show(result: Any) -> None:
@@ -145,13 +135,12 @@ def _cells(result: Any) -> dict[str, list[Any]]:
     frame = result.to_frame()
     cells: dict[str, list[Any]] = {"method": [Text(label) for label in frame.index]}
     for name in frame.select_dtypes("number"):
-        known = frame[name].notna()
-        texts = [f"{value:.4g}" if there else "" for value, there in zip(frame[name], known, strict=True)]
+        texts = ["" if value != value else f"{value:.4g}" for value in frame[name]]
         if name.endswith("_error"):  # of the column before it
             for cell, text in zip(list(cells.values())[-1], texts, strict=True):
                 cell.append(text and f" ± {text}")
             continue
-        best = result.best(name).label if name in BEST and known.any() else None
+        best = result.best(name).label if name in BEST and any(texts) else None
         styles = ["bold green" if label == best else "" for label in frame.index]
         cells[name] = [Text(text or "–", style=style) for text, style in zip(texts, styles, strict=True)]
     return cells

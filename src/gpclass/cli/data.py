@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gpclass.cli.encoding import FEW, Encoding, learn_encoding
+from gpclass.cli.encoding import FEW, Encoding, learn_rule
 from gpclass.cli.errors import InputError, named
 from gpclass.cli.tables import Table, numbers, read_table
 
@@ -22,10 +22,15 @@ class Problem:
     features: tuple[str, ...]
     given: Mapping[str, Any]
 
-    def encode(self, rows: Any = None) -> Encoding:
-        """Return the encoding learned from all rows, or from some of them."""
-        settings = {name: self.given[name] for name in ("categorical", "impute")}
-        return learn_encoding(self.table, self.given["target"], self.features, rows=rows, **settings)
+    def encode(self, rows: Any = None) -> tuple[Encoding, Any, Any]:
+        """Return the encoding learned from all rows, or from some of them, and their inputs and labels."""
+        impute, categorical = self.given["impute"], self.given["categorical"]
+        rules = (
+            learn_rule(self.table, name, categorical=name in categorical, impute=impute, rows=rows)
+            for name in self.features
+        )
+        encoding = Encoding(self.given["target"], tuple(rules))
+        return encoding, self.inputs(encoding, rows), self.y if rows is None else self.y[rows]
 
     def inputs(self, encoding: Encoding, rows: Any = None) -> Any:
         """Return all rows, or some of them, as the inputs of a model."""
@@ -83,9 +88,6 @@ def labels_of(table: Table, target: str) -> Any:
             "which looks like a measurement and not like a class: name another column."
         )
     return y
-
-
-# -------------------------------------------------------------------------------- splitting
 
 
 def held_out(y: Any, share: float, seed: int) -> tuple[Any, Any]:

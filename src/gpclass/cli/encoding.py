@@ -1,12 +1,8 @@
-"""How the columns of a table become the inputs of a model: learned once, stored as plain data.
-
-The steps are scikit-learn's, with every parameter given by a rule, so that nothing has to be pickled.
-"""
+"""How the columns of a table become the inputs of a model: learned once, stored as plain data."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -37,15 +33,17 @@ class Rule:
     fill: str | None = None
 
     @property
+    def shown(self) -> tuple[str, ...]:
+        """The categories that have a column of their own."""
+        return self.categories[1:] if len(self.categories) == 2 else self.categories
+
+    @property
     def outputs(self) -> list[str]:
         """Names of the columns of the model."""
-        if self.kind != "category":
-            return [self.name]
-        shown = self.categories[1:] if len(self.categories) == 2 else self.categories
-        return [f"{self.name}={category}" for category in shown]
+        return [f"{self.name}={category}" for category in self.shown] or [self.name]
 
-    def clean(self, column: Any, path: str) -> Any:
-        """Return the values of a column; raise if there is none, or an invalid one, and name the row."""
+    def encode(self, column: Any, path: str) -> Any:
+        """Return the columns of the model; raise if a value is missing or invalid, and name the row."""
         gaps = column.isna()
         if gaps.any():
             if self.fill is None:
@@ -56,10 +54,10 @@ class Rule:
                 )
             column = column.fillna(self.fill)
         if self.kind == "number":
-            return checked_numbers(column, path)
-        known = self.categories
+            return (checked_numbers(column, path).to_numpy() - self.mean) / self.scale
+        known, shown = self.categories, self.shown
         if self.kind == "boolean":
-            known, column = ("false", "true"), column.str.lower().replace(BOOLEANS)
+            known, shown, column = ("false", "true"), ("true",), column.str.lower().replace(BOOLEANS)
         unknown = ~column.isin(known)
         if unknown.any():
             row = _row(unknown)
@@ -67,20 +65,16 @@ class Rule:
                 f"{path} has {column[row - 1]!r} in row {row}, column {self.name!r}, expected one of "
                 f"{named(known, 12)}, which are the values in the training data."
             )
-        return column
+        return np.column_stack([column == category for category in shown])
 
-    def step(self) -> Any:
-        """Return the scikit-learn transformer of the column."""
-        from sklearn.preprocessing import FunctionTransformer, OneHotEncoder
-
-        if self.kind == "number":
-            return FunctionTransformer(_standardise, kw_args={"mean": self.mean, "scale": self.scale})
-        known = ("false", "true") if self.kind == "boolean" else self.categories
-        return OneHotEncoder(categories=[list(known)], drop="if_binary", sparse_output=False)
-
-
-def _standardise(values: Any, mean: float, scale: float) -> Any:
-    return (values - mean) / scale
+    def is_valid(self) -> bool:
+        """Return whether the rule, which a file gave, is possible."""
+        finite = all(
+            isinstance(value, int | float) and np.isfinite(value) for value in (self.mean, self.scale)
+        )
+        texts = all(isinstance(text, str) for text in (self.name, *self.categories, self.fill or ""))
+        kind = self.kind in ("number", "boolean") or (self.kind == "category" and len(self.categories) > 0)
+        return finite and self.scale > 0 and texts and kind
 
 
 def _row(marked: Any) -> int:
@@ -116,9 +110,6 @@ class Encoding:
 
     def apply(self, table: Table) -> Any:
         """Return the inputs of the model; the columns of the table are taken by name."""
-        import pandas as pd
-        from sklearn.compose import ColumnTransformer
-
         missing = [rule.name for rule in self.rules if rule.name not in table.frame]
         if missing:
             noun = "column" if len(missing) == 1 else "columns"
@@ -126,10 +117,8 @@ class Encoding:
                 f"{table.path} lacks the {noun} {named(missing)} that the model was fitted to: its columns "
                 f"are {named(table.frame, 12)}."
             )
-        values = pd.DataFrame({rule.name: rule.clean(table[rule.name], table.path) for rule in self.rules})
-        steps = [(rule.name, rule.step(), [rule.name]) for rule in self.rules]
-        X = ColumnTransformer(steps, sparse_threshold=0.0).fit_transform(values)
-        return np.ascontiguousarray(X, dtype=float)
+        columns = [rule.encode(table[rule.name], table.path) for rule in self.rules]
+        return np.column_stack(columns).astype(float)
 
     def to_json(self) -> dict[str, Any]:
         """Return the encoding as plain data."""
@@ -143,67 +132,39 @@ class Encoding:
             out = cls(str(document["target"]), tuple(Rule(**column) for column in columns))
         except (KeyError, TypeError, ValueError):
             out = cls("", ())
-        if not out.rules or not all(_is_valid(rule) for rule in out.rules):
+        if not out.rules or not all(rule.is_valid() for rule in out.rules):
             raise InputError("The model file has an invalid description of its columns: fit the model again.")
         return out
 
 
-def _is_valid(rule: Rule) -> bool:
-    finite = all(isinstance(value, int | float) and np.isfinite(value) for value in (rule.mean, rule.scale))
-    texts = all(isinstance(text, str) for text in (rule.name, *rule.categories, rule.fill or ""))
-    kind = rule.kind in ("number", "boolean") or (rule.kind == "category" and len(rule.categories) > 0)
-    return finite and rule.scale > 0 and texts and kind
+def learn_rule(table: Table, name: str, *, categorical: bool, impute: bool, rows: Any = None) -> Rule:
+    """Return the rule that suits a column.
 
-
-# -------------------------------------------------------------------------------- learning
-
-
-def learn_encoding(
-    table: Table,
-    target: str,
-    features: Sequence[str],
-    *,
-    categorical: Sequence[str] = (),
-    impute: bool = False,
-    rows: Any = None,
-) -> Encoding:
-    """Return the encoding that suits the columns ``features`` of a table.
-
-    Means, scales and the values that ``impute`` fills in (median or most frequent value) are those of
-    ``rows``, and categories those of all rows. Columns in ``categorical`` are categories even if numeric.
+    Mean, scale and the value that ``impute`` fills in (median or most frequent value) are those of ``rows``,
+    and categories those of all rows. A ``categorical`` column has categories even if it is numeric.
     """
-    rules = [_learn(table, name, name in categorical, impute, rows) for name in features]
-    return Encoding(target, tuple(rules))
-
-
-def _kind(column: Any) -> str:
-    """Return what the values of a column look like: number, boolean or category."""
-    present = column.dropna()
-    share = numbers(present).notna().mean()
-    if share < 1.0 and set(present.str.lower()) <= {"true", "false"}:
-        return "boolean"
-    return "number" if share >= MOSTLY else "category"
-
-
-def _learn(table: Table, name: str, categorical: bool, impute: bool, rows: Any) -> Rule:
     column, path = table[name], table.path
     present = column.dropna()
     if present.empty:
         raise InputError(f"{path} has no value at all in column {name!r}: give --drop {name}.")
-    kind = "category" if categorical else _kind(column)
     part = present if rows is None else column.iloc[rows].dropna()
-    if part.empty:
-        part = present
-    if kind == "number":
+    part = present if part.empty else part
+    share = numbers(present).notna().mean()
+    if not categorical and share < 1.0 and set(present.str.lower()) <= {"true", "false"}:
+        return Rule(name, "boolean", fill=str(part.mode()[0]) if impute else None)
+    if not categorical and share >= MOSTLY:
         checked_numbers(column, path)
         return _learn_number(part, impute)
-    fill = str(part.mode()[0]) if impute else None  # of equally frequent values the first in the alphabet
-    if kind == "boolean":
-        return Rule(name, kind, fill=fill)
     known = sorted(set(present))
     if not categorical and len(known) > max(FEW, len(column) // 5):
-        raise InputError(_too_many(present, path, len(known)))
-    return Rule(name, kind, categories=tuple(known), fill=fill)
+        example = present.iloc[0]
+        comma = " (numbers need a decimal point)" if DECIMAL_COMMA.fullmatch(example) else ""
+        raise InputError(
+            f"{path} has {len(known)} different texts in column {name!r}, such as {example[:40]!r}{comma}: leave "
+            f"it out with --drop {name}, or treat it as categories with --categorical {name}."
+        )
+    # Of equally frequent values the mode is the first in the alphabet.
+    return Rule(name, "category", categories=tuple(known), fill=str(part.mode()[0]) if impute else None)
 
 
 def _learn_number(column: Any, impute: bool) -> Rule:
@@ -213,12 +174,3 @@ def _learn_number(column: Any, impute: bool) -> Rule:
     scale = deviation if deviation > 1e-12 * size else 1.0  # the column is constant up to rounding
     fill = repr(float(np.median(values))) if impute else None
     return Rule(str(column.name), "number", mean=mean, scale=scale, fill=fill)
-
-
-def _too_many(column: Any, path: str, n: int) -> str:
-    example, name = column.iloc[0], column.name
-    comma = " (numbers need a decimal point)" if DECIMAL_COMMA.fullmatch(example) else ""
-    return (
-        f"{path} has {n} different texts in column {name!r}, such as {example[:40]!r}{comma}: leave it out "
-        f"with --drop {name}, or treat it as categories with --categorical {name}."
-    )

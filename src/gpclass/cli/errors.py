@@ -14,10 +14,6 @@ class InputError(ValueError):
 def named(names: Iterable[object], most: int = 6) -> str:
     """Return names in quotes, separated by commas; only the first few of many.
 
-    Examples
-    --------
-    >>> named(["a", "b"])
-    "'a', 'b'"
     >>> named("abcdefgh", most=2)
     "'a', 'b' and 6 more"
     """

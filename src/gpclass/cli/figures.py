@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-import io
 import os
 from typing import Any
 
+from gpclass import plotting
 from gpclass.cli.errors import InputError, access, check_directory
 from gpclass.cli.modelfile import Model
-from gpclass.plotting import (
-    ComparisonDisplay,
-    LatentDisplay,
-    PredictiveContourDisplay,
-    RelevanceDisplay,
-    TraceDisplay,
-)
 
 FORMATS = (".png", ".pdf", ".svg", ".jpg")
 MOST = 4  # methods drawn beside each other
@@ -44,40 +37,29 @@ def save_figure(figure: Any, path: str) -> None:
         figure.savefig(path, dpi=160)
 
 
-def png(figure: Any) -> bytes:
-    """Return a figure as the bytes of a PNG file."""
-    raw = io.BytesIO()
-    figure.savefig(raw, format="png", dpi=130)
-    return raw.getvalue()
-
-
-# ------------------------------------------------------------------------------- comparisons
-
-
 def comparison_figure(result: Any, X: Any, y: Any, names: tuple[str, ...]) -> Any:
     """Return the figure of a comparison; with one or two columns also what each method predicts."""
     plt, d = _pyplot(), X.shape[1]
     rows = _drawn(result) if d <= 2 else []
     if not rows:
-        return _closed(ComparisonDisplay(result).plot())
+        return _closed(plotting.ComparisonDisplay(result).plot())
     top_height, height = 4.6 if d == 1 else 3.4, max(3.4, 1.9 + 0.32 * len(result.rows))
     figure = plt.figure(figsize=(11.6, top_height + height), layout="constrained")
     top, bottom = figure.subfigures(2, 1, height_ratios=[top_height, height])
     panels = top.subplots(2 if d == 1 else 1, len(rows), squeeze=False, sharex=True, sharey="row")
-    for i, row in enumerate(rows):
-        column = panels[:, i]
+    for row, column in zip(rows, panels.T, strict=True):
         if d == 1:
-            LatentDisplay.from_estimator(row.estimator, X, y, ax=column, legend=False)
+            plotting.LatentDisplay.from_estimator(row.estimator, X, y, ax=column, legend=False)
         else:
-            PredictiveContourDisplay.from_estimator(
+            plotting.PredictiveContourDisplay.from_estimator(
                 row.estimator, X, y, ax=column[0], legend=False, grid_resolution=60
             )
             column[0].set_ylabel(names[1])
         column[-1].set_xlabel(names[0])
         column[0].set_title(row.label, fontsize=10)
-        for axis in column if i else ():
+        for axis in () if row is rows[0] else column:
             axis.set_ylabel("")
-    ComparisonDisplay(result).plot(bottom.subplots(1, 3))
+    plotting.ComparisonDisplay(result).plot(bottom.subplots(1, 3))
     plt.close(figure)
     return figure
 
@@ -91,9 +73,6 @@ def _drawn(result: Any) -> list[Any]:
     return rows[:MOST]
 
 
-# ------------------------------------------------------------------------------------ models
-
-
 def model_figure(model: Model, kind: str, n_top: int | None = None) -> Any:
     """Return a figure of a model; the kind "auto" is chosen by its columns."""
     clf, rules = model.clf, model.encoding.rules
@@ -105,10 +84,10 @@ def model_figure(model: Model, kind: str, n_top: int | None = None) -> Any:
     if kind == "trace":
         if getattr(clf, "chains_", None) is None:
             raise InputError("--kind trace is for models with Markov chains: fit with --inference mcmc.")
-        return _closed(TraceDisplay.from_estimator(clf))
+        return _closed(plotting.TraceDisplay.from_estimator(clf))
     if kind == "relevance":
         return _relevance(model, n_top)
-    needed = 1 if kind == "latent" else 2
+    needed = {"latent": 1, "contour": 2}[kind]
     if clf.n_features_in_ != needed:
         raise InputError(
             f"--kind {kind} is for {needed} column{'s' * (needed > 1)} and the model has "
@@ -116,18 +95,18 @@ def model_figure(model: Model, kind: str, n_top: int | None = None) -> Any:
         )
     X, y = clf.training_rows()
     if kind == "latent":
-        return _in_units(LatentDisplay.from_estimator(clf, X, y), model, {"x": 0})
-    contour = PredictiveContourDisplay.from_estimator(clf, X, y, latent_std=not pairs)
-    return _in_units(contour, model, {"x0": 0, "x1": 1})
+        return _in_units(plotting.LatentDisplay.from_estimator(clf, X, y), model, ("x",))
+    contour = plotting.PredictiveContourDisplay.from_estimator(clf, X, y, latent_std=not pairs)
+    return _in_units(contour, model, ("x0", "x1"))
 
 
-def _in_units(display: Any, model: Model, grids: dict[str, int]) -> Any:
+def _in_units(display: Any, model: Model, grids: tuple[str, ...]) -> Any:
     """Draw a display again, in the units and with the names of the table; ``grids`` are its axes."""
     _closed(display)
     rules = model.encoding.rules
     if len(rules) == len(grids):  # otherwise they are the columns of one category
-        for name, j in grids.items():
-            setattr(display, name, getattr(display, name) * rules[j].scale + rules[j].mean)
+        for name, rule in zip(grids, rules, strict=True):
+            setattr(display, name, getattr(display, name) * rule.scale + rule.mean)
         if display.X is not None:
             scales, means = [rule.scale for rule in rules], [rule.mean for rule in rules]
             display.X = (display.X.reshape(-1, len(rules)) * scales + means).reshape(display.X.shape)
@@ -138,7 +117,7 @@ def _in_units(display: Any, model: Model, grids: dict[str, int]) -> Any:
 
 def _relevance(model: Model, n_top: int | None) -> Any:
     try:
-        display = RelevanceDisplay.from_estimator(model.clf)
+        display = plotting.RelevanceDisplay.from_estimator(model.clf)
     except ValueError:
         raise InputError(
             "The model has more columns than can be drawn, and no length scale for each of them: fit it with "

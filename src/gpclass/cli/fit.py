@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
-import signal
-import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
@@ -17,24 +14,15 @@ from gpclass import __version__
 from gpclass.cli import output
 from gpclass.cli.choices import kernels
 from gpclass.cli.data import Problem, folds, held_out, read_problem
-from gpclass.cli.encoding import Encoding
 from gpclass.cli.errors import check_directory
 from gpclass.cli.modelfile import Model, write_model
 from gpclass.cli.show import describe, show_facts
 from gpclass.comparison import score
 from gpclass.estimator import GaussianProcessClassifier
 
-# Options of the command and the parameters of the classifier that they set.
-PARAMETERS = {
-    "inference": "inference",
-    "likelihood": "likelihood",
-    "multi_class": "multi_class",
-    "hyperparameters": "hyperparameters",
-    "restarts": "n_restarts_optimizer",
-    "jobs": "n_jobs",
-    "seed": "random_state",
-    "verbose": "verbose",
-}
+# Options of the command that are parameters of the classifier, and those with another name there.
+SAME = ("inference", "likelihood", "multi_class", "hyperparameters", "verbose")
+OTHER = {"restarts": "n_restarts_optimizer", "jobs": "n_jobs", "seed": "random_state"}
 
 
 def run(given: Mapping[str, Any]) -> None:
@@ -47,8 +35,10 @@ def run(given: Mapping[str, Any]) -> None:
     if share is not None:
         train, test = held_out(problem.y, share, seed)
         parts, how = [(train, test)], f"{len(test)} rows held out"
+    start = time.perf_counter()
     with output.progress("fitting", quiet=bool(given["verbose"])):
-        encoding, clf, seconds = fit_rows(problem, given, train)
+        model = fit_rows(problem, given, train)
+    seconds = time.perf_counter() - start
     about = {
         "data": problem.table.path,
         "training_rows": len(problem.y) if train is None else len(train),
@@ -56,58 +46,40 @@ def run(given: Mapping[str, Any]) -> None:
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "fit_seconds": round(seconds, 3),
         "scored_by": how,
-        "scores": _score(problem, given, parts, None if cv is not None else (encoding, clf)),
+        "scores": _score(problem, given, parts, None if cv is not None else model),
     }
-    model = Model(clf, encoding, about)
+    model = Model(model.clf, model.encoding, about)
     write_model(model, path)
     (output.show_json if given["as_json"] else show_facts)(describe(path, model))
 
 
-def fit_rows(problem: Problem, given: Mapping[str, Any], rows: Any = None) -> tuple[Encoding, Any, float]:
-    """Return the encoding and the classifier fitted to some rows, and the seconds that the fit took."""
-    encoding = problem.encode(rows)
-    X, y = problem.inputs(encoding, rows), problem.y if rows is None else problem.y[rows]
-    chosen = {name: given[option] for option, name in PARAMETERS.items() if given[option] is not None}
+def fit_rows(problem: Problem, given: Mapping[str, Any], rows: Any = None) -> Model:
+    """Return the encoding and the classifier fitted to all rows, or to some of them."""
+    encoding, X, y = problem.encode(rows)
+    names = {name: name for name in SAME} | OTHER
+    chosen = {name: given[option] for option, name in names.items() if given[option] is not None}
     if given["kernel"] is not None:
         chosen["kernel"] = kernels()[given["kernel"]](X.shape[1])
     if given["balanced"]:
         chosen["class_weight"] = "balanced"
-    start = time.perf_counter()
-    with _not_interrupted():
-        clf = GaussianProcessClassifier(**chosen).fit(X, y)
-    return encoding, clf, time.perf_counter() - start
+    clf = GaussianProcessClassifier(**chosen).fit(X, y)
+    for (
+        model
+    ) in clf.base_estimator_.models:  # the classifier keeps the best so far, which is not what was asked for
+        if any(end is not None and end.interrupted for end in (model.learned, model.chains)):
+            raise KeyboardInterrupt
+    return Model(clf, encoding)
 
 
-@contextlib.contextmanager
-def _not_interrupted() -> Iterator[None]:
-    """Raise KeyboardInterrupt after an interrupted fit, where the classifier keeps the best so far."""
-    if threading.current_thread() is not threading.main_thread():  # only there signals are handled
-        yield
-        return
-    seen: list[int] = []
-
-    def note(number: int, frame: Any) -> None:
-        seen.append(number)
-        signal.default_int_handler(number, frame)
-
-    before = signal.signal(signal.SIGINT, note)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-    if seen:
-        raise KeyboardInterrupt
-
-
-def _score(problem: Problem, given: Mapping[str, Any], parts: list[Any], fitted: Any) -> Any:
+def _score(problem: Problem, given: Mapping[str, Any], parts: list[Any], fitted: Model | None) -> Any:
     """Return the scores of the test rows of all parts; a model is fitted to each part unless one is given."""
     if not parts:
         return None
     found = []
     with output.progress("cross-validation", len(parts)) as step:
         for train, test in parts:
-            encoding, clf = fitted or fit_rows(problem, {**given, "verbose": 0}, train)[:2]
-            found.append(clf.predict_log_proba(problem.inputs(encoding, test)))
+            model = fitted or fit_rows(problem, {**given, "verbose": 0}, train)
+            found.append(model.clf.predict_log_proba(problem.inputs(model.encoding, test)))
             step()
     rows = np.concatenate([test for _, test in parts])
     codes = np.unique(problem.y, return_inverse=True)[1][rows]

@@ -35,8 +35,7 @@ def read_model(path: str) -> Model:
     with access(path, "read"):
         clf, extra = load_with_extra(path)
     if extra is not None:
-        parts = extra if isinstance(extra, dict) else {}
-        encoding, about = Encoding.from_json(parts.get("encoding")), parts.get("about")
+        encoding, about = Encoding.from_json(extra.get("encoding")), extra.get("about")
         if len(encoding.outputs) != clf.n_features_in_:
             raise InputError(f"{path} describes other columns than its model has: fit the model again.")
         return Model(clf, encoding, about if isinstance(about, dict) else {})

@@ -12,106 +12,98 @@ def parameters() -> dict[str, Any]:
 
     arguments = {name: click.Argument([name]) for name in ("model", "data")}
     arguments["data?"] = click.Argument(["data"], required=False)
-    return arguments | _about_data() | _about_models() | _about_results()
+    declared = _about_data() | _about_models() | _about_results()
+    options = {
+        key: click.Option(flags.split(), help=text, **settings)
+        for key, (flags, text, settings) in declared.items()
+    }
+    return arguments | options
 
 
-def _option(flags: str, text: str, **extra: Any) -> Any:
-    import click
-
-    return click.Option(flags.split(), help=text, **extra)
+# Each option is its flags, its help text and further settings.
+# fmt: off
 
 
-def _about_data() -> dict[str, Any]:
+def _about_data() -> dict[str, tuple[str, str, dict[str, Any]]]:
     from click import FloatRange, IntRange
 
-    def columns(flag: str, text: str) -> Any:
-        return _option(flag, text, multiple=True, metavar="COL[,COL...]", callback=_split)
-
-    label = "Column of DATA with the labels."
-    fill = "Fill in missing values (median or most frequent value) instead of refusing them."
-    sample = "Use a random sample of N rows, stratified by class."
-    between = "Character between the values of a CSV file: ';', '|' or tab.  [default: ,]"
-    hold_out = "Hold out this fraction of the rows and score on them."
-    share = FloatRange(0.0, 1.0, min_open=True, max_open=True)
+    label: dict[str, Any] = {"metavar": "COL"}
+    columns: dict[str, Any] = {"multiple": True, "metavar": "COL[,COL...]", "callback": _split}
+    share = {"type": FloatRange(0.0, 1.0, min_open=True, max_open=True), "metavar": "FRACTION"}
     return {
-        "target": _option("--target -t", label, metavar="COL", required=True),
-        "target?": _option("--target -t", label, metavar="COL"),
-        "columns": columns("--columns", "Columns to use.  [default: all but the target]"),
-        "drop": columns("--drop", "Columns to leave out."),
-        "categorical": columns("--categorical", "Columns of numbers that are to be treated as categories."),
-        "keep": columns("--keep", "Columns of DATA to copy to the result."),
-        "impute": _option("--impute", fill, is_flag=True),
-        "rows": _option("--rows", sample, type=IntRange(2), metavar="N"),
-        "separator": _option("--separator", between, metavar="CHAR", callback=_one_character),
-        "cv": _option("--cv", "Score by K-fold cross-validation.", type=IntRange(2), metavar="K"),
-        "test_fraction": _option("--test-fraction", hold_out, type=share, metavar="FRACTION"),
+        "target": ("--target -t", "Column of DATA with the labels.", {**label, "required": True}),
+        "target?": ("--target -t", "Column of DATA with the labels.", label),
+        "columns": ("--columns", "Columns to use.  [default: all but the target]", columns),
+        "drop": ("--drop", "Columns to leave out.", columns),
+        "categorical": ("--categorical", "Columns of numbers that are to be treated as categories.", columns),
+        "keep": ("--keep", "Columns of DATA to copy to the result.", columns),
+        "impute": ("--impute", "Fill in missing values (median or most frequent value) instead of refusing them.",
+                   {"is_flag": True}),
+        "rows": ("--rows", "Use a random sample of N rows, stratified by class.",
+                 {"type": IntRange(2), "metavar": "N"}),
+        "separator": ("--separator", "Character between the values of a CSV file: ';', '|' or tab.  [default: ,]",
+                      {"metavar": "CHAR", "callback": _one_character}),
+        "cv": ("--cv", "Score by K-fold cross-validation.", {"type": IntRange(2), "metavar": "K"}),
+        "test_fraction": ("--test-fraction", "Hold out this fraction of the rows and score on them.", share),
     }
 
 
-def _about_models() -> dict[str, Any]:
+def _about_models() -> dict[str, tuple[str, str, dict[str, Any]]]:
     from click import Choice, IntRange
 
     method, likelihood = one_of("gpclass.parameters:INFERENCES"), one_of("gpclass.parameters:LIKELIHOODS")
-    kernel, problem = one_of("gpclass.cli.choices:kernels"), one_of("gpclass.cli.choices:problems")
-    strategy, hyper = one_of("gpclass.parameters:MULTI_CLASS"), Choice(["learn", "sample"])
-    built_in = "Built-in problem to use without DATA: interval, moons, circles, ..."
-    methods = "Inference method; may be repeated.  [default: laplace, ep, vi, and mcmc for two classes]"
-    likelihoods = "Likelihood; may be repeated.  [default: probit; without DATA also logit]"
-    kernels = "Kernel: matern52, linear, rbf-shared, ...  [default: rbf]"
-    several = "Strategy for three classes or more: one_vs_rest, ...  [default: joint]"
-    learn = "Maximise the evidence over the hyperparameters, or sample them.  [default: learn]"
-    restarts = "Extra optimiser restarts from random points."
-    weigh = "Weight the classes as if they were equally frequent."
-    processes = "Number of processes for restarts and for two-class problems."
+    problem = {"default": "interval", "show_default": True, **one_of("gpclass.cli.choices:problems")}
+    several = {"multiple": True}
     return {
-        "problem": _option("--problem", built_in, default="interval", show_default=True, **problem),
-        "method": _option("--method -m", methods, multiple=True, **method),
-        "likelihood*": _option("--likelihood -l", likelihoods, multiple=True, **likelihood),
-        "inference": _option("--inference", "Method: laplace, ep, mcmc, ...  [default: vi]", **method),
-        "likelihood": _option("--likelihood", "logit, softmax, ...  [default: probit]", **likelihood),
-        "kernel": _option("--kernel", kernels, **kernel),
-        "multi_class": _option("--multi-class", several, **strategy),
-        "hyperparameters": _option("--hyperparameters", learn, type=hyper),
-        "restarts": _option("--restarts", restarts, type=IntRange(0), metavar="N"),
-        "balanced": _option("--balanced", weigh, is_flag=True),
-        "jobs": _option("--jobs", processes, type=int, metavar="N"),
+        "problem": ("--problem", "Built-in problem to use without DATA: interval, moons, circles, ...", problem),
+        "method": ("--method -m", "Inference method; may be repeated.  "
+                   "[default: laplace, ep, vi, and mcmc for two classes]", several | method),
+        "likelihood*": ("--likelihood -l", "Likelihood; may be repeated.  [default: probit; without DATA also logit]",
+                        several | likelihood),
+        "inference": ("--inference", "Method: laplace, ep, mcmc, ...  [default: vi]", method),
+        "likelihood": ("--likelihood", "logit, softmax, ...  [default: probit]", likelihood),
+        "kernel": ("--kernel", "Kernel: matern52, linear, rbf-shared, ...  [default: rbf]",
+                   one_of("gpclass.cli.choices:kernels")),
+        "multi_class": ("--multi-class", "Strategy for three classes or more: one_vs_rest, ...  [default: joint]",
+                        one_of("gpclass.parameters:MULTI_CLASS")),
+        "hyperparameters": ("--hyperparameters", "Maximise the evidence over the hyperparameters, or sample them.  "
+                            "[default: learn]", {"type": Choice(["learn", "sample"])}),
+        "restarts": ("--restarts", "Extra optimiser restarts from random points.",
+                     {"type": IntRange(0), "metavar": "N"}),
+        "balanced": ("--balanced", "Weight the classes as if they were equally frequent.", {"is_flag": True}),
+        "jobs": ("--jobs", "Number of processes for restarts and for two-class problems.",
+                 {"type": int, "metavar": "N"}),
     }
 
 
-def _about_results() -> dict[str, Any]:
+def _about_results() -> dict[str, tuple[str, str, dict[str, Any]]]:
     from click import Choice, FloatRange, IntRange
 
-    def file(text: str, **extra: Any) -> Any:
-        return _option("--output -o", text, metavar="FILE", **extra)
-
+    file, flag, shown = {"metavar": "FILE"}, {"is_flag": True}, {"show_default": True}
     kinds = Choice(["auto", "latent", "contour", "relevance", "trace"])
     level, seed = FloatRange(0.0, 1.0, min_open=True, max_open=True), IntRange(0, 2**31 - 1)
-    traceback: dict[str, Any] = {"expose_value": False, "is_eager": True, "callback": _debug}
-    shown: dict[str, Any] = {"show_default": True}
-    report = "Write a report with table and figure, as one HTML file."
-    same = "Seed of the random numbers; the same seed gives the same result."
-    credible = "Level of the credible intervals."
-    top = "Show only the N most relevant columns."
     return {
-        "model file": file("Model file to write.", default="model.gpc", **shown),
-        "table file": file("CSV (.gz), .json, .parquet or .feather file.  [default: standard output]"),
-        "figure": file("Figure to write: .png, .pdf, .svg or .jpg."),
-        "html": _option("--html", report, metavar="FILE"),
-        "level": _option("--level", credible, type=level, default=0.95, **shown),
-        "no_intervals": _option("--no-intervals", "Leave out the intervals, which is faster.", is_flag=True),
-        "cost": _option("--cost", "Cost of each decision for each true class.", metavar="JSON|FILE"),
-        "reject": _option("--reject", "Cost of leaving a row undecided.", type=float, metavar="COST"),
-        "draws": _option("--draws", "Number of posterior draws.", type=IntRange(10), default=2000, **shown),
-        "kind": _option("--kind", "Kind of figure.", type=kinds, default="auto", **shown),
-        "top": _option("--top", top, type=IntRange(1), metavar="N"),
-        "seed": _option("--seed", same, type=seed, default=0, metavar="N", **shown),
-        "verbose": _option("--verbose -v", "Show progress even if not on a terminal.", count=True),
-        "json": _option("--json as_json", "Write the result as JSON.", is_flag=True),
-        "debug": _option("--debug", "Show the traceback of an error.", is_flag=True, **traceback),
+        "model file": ("--output -o", "Model file to write.", file | shown | {"default": "model.gpc"}),
+        "table file": ("--output -o", "CSV (.gz), .json, .parquet or .feather file.  [default: standard output]", file),
+        "figure": ("--output -o", "Figure to write: .png, .pdf, .svg or .jpg.", file),
+        "html": ("--html", "Write a report with table and figure, as one HTML file.", file),
+        "level": ("--level", "Level of the credible intervals.", {"type": level, "default": 0.95, **shown}),
+        "no_intervals": ("--no-intervals", "Leave out the intervals, which is faster.", flag),
+        "cost": ("--cost", "Cost of each decision for each true class.", {"metavar": "JSON|FILE"}),
+        "reject": ("--reject", "Cost of leaving a row undecided.", {"type": float, "metavar": "COST"}),
+        "draws": ("--draws", "Number of posterior draws.", {"type": IntRange(10), "default": 2000, **shown}),
+        "kind": ("--kind", "Kind of figure.", {"type": kinds, "default": "auto", **shown}),
+        "top": ("--top", "Show only the N most relevant columns.", {"type": IntRange(1), "metavar": "N"}),
+        "seed": ("--seed", "Seed of the random numbers; the same seed gives the same result.",
+                 {"type": seed, "default": 0, "metavar": "N", **shown}),
+        "verbose": ("--verbose -v", "Show progress even if not on a terminal.", {"count": True}),
+        "json": ("--json as_json", "Write the result as JSON.", flag),
+        "debug": ("--debug", "Show the traceback of an error.",
+                  flag | {"expose_value": False, "is_eager": True, "callback": _debug}),
     }
 
 
-# ---------------------------------------------------------------------------- what they accept
+# fmt: on
 
 
 def one_of(known: str) -> dict[str, Any]:
@@ -145,5 +137,4 @@ def _one_character(context: Any, parameter: Any, value: str | None) -> str | Non
 
 
 def _debug(context: Any, parameter: Any, value: bool) -> None:
-    if value:
-        context.obj["debug"] = True
+    context.obj["debug"] = value

@@ -20,7 +20,7 @@ def line(text: str = "") -> None:
 
 def warn(sentence: str) -> None:
     """Write a warning to standard error."""
-    sys.stderr.write(f"gpclass: warning: {sentence}\n")
+    remark(f"gpclass: warning: {sentence}")
 
 
 def remark(sentence: str) -> None:
@@ -44,15 +44,6 @@ def plain(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def show_facts(facts: Mapping[str, Any]) -> None:
-    """Write names and values, one pair per line; a value that does not exist is left out."""
-    shown = {name: value for name, value in facts.items() if value not in (None, "")}
-    width = max(map(len, shown), default=0)
-    for name, value in shown.items():
-        text = ", ".join(map(str, value)) if isinstance(value, list) else value
-        line(f"{name:<{width}}  {f'{text:.4f}' if isinstance(text, float) else text}")
-
-
 def show_table(headings: Sequence[str], rows: Sequence[Sequence[Any]], *, right: bool = False) -> None:
     """Write a table of texts or `rich.text.Text`; ``right`` aligns all columns but the first."""
     from rich.console import Console
@@ -65,8 +56,7 @@ def show_table(headings: Sequence[str], rows: Sequence[Sequence[Any]], *, right:
         table.add_column(heading, justify="right" if right and i else "left", overflow="fold")
     for row in rows:
         table.add_row(*(Text(cell) if isinstance(cell, str) else cell for cell in row))
-    terminal = sys.stdout.isatty()
-    console = Console(file=sys.stdout, highlight=False, width=None if terminal else 10_000)
+    console = Console(file=sys.stdout, highlight=False, width=None if sys.stdout.isatty() else 10_000)
     with console.capture() as captured:
         console.print(table)
     for text in captured.get().splitlines():
@@ -79,21 +69,14 @@ def progress(doing: str, total: int | None = None, *, quiet: bool = False) -> It
     if quiet or not sys.stderr.isatty():
         yield lambda: None
         return
+    from rich import progress as bars
     from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        SpinnerColumn,
-        TextColumn,
-        TimeElapsedColumn,
-    )
 
-    counted = (BarColumn(), MofNCompleteColumn()) if total is not None else (SpinnerColumn(),)
-    columns = (TextColumn("{task.description}"), *counted, TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
-        task = bars.add_task(doing, total=total)
-        yield lambda: bars.advance(task)
+    counted = (bars.SpinnerColumn(),) if total is None else (bars.BarColumn(), bars.MofNCompleteColumn())
+    columns = (bars.TextColumn("{task.description}"), *counted, bars.TimeElapsedColumn())
+    with bars.Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(doing, total=total)
+        yield lambda: bar.advance(task)
 
 
 def fit_width(columns: dict[str, list[Any]], optional: Sequence[str]) -> list[str]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import base64
+import io
 from datetime import UTC, datetime
 from html import escape
 from typing import Any
 
 from gpclass import __version__
 from gpclass.cli.errors import access
-from gpclass.cli.figures import png
 
 MEANINGS = {
     "log evidence": "log p(y | X), how probable the training labels are, according to the method",
@@ -61,12 +61,14 @@ PAGE = """<!DOCTYPE html>
 
 def write_report(path: str, result: Any, title: str, figure: Any) -> None:
     """Write the report, which needs no other file."""
+    png = io.BytesIO()
+    figure.savefig(png, format="png", dpi=130)
     meanings = (f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>" for name, text in MEANINGS.items())
     text = PAGE.format(
         title=escape(title),
         style=STYLE,
         table=result._repr_html_(),  # what notebooks show
-        image=base64.b64encode(png(figure)).decode("ascii"),
+        image=base64.b64encode(png.getvalue()).decode("ascii"),
         meanings="\n".join(meanings),
         version=__version__,
         date=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),

@@ -18,15 +18,12 @@ def check(given: Mapping[str, Any]) -> None:
     model = read_model(given["model"])
     with output.progress("checking"):
         found = model.clf.check_approximation(n_samples=given["draws"], random_state=given["seed"])
-    checks = found if isinstance(found, list) else [found]
     if given["as_json"]:
-        documents = [asdict(one) for one in checks]
-        output.show_json(documents if isinstance(found, list) else documents[0])
+        output.show_json([asdict(one) for one in found] if isinstance(found, list) else asdict(found))
         return
-    for i, one in enumerate(checks):
-        if len(checks) > 1:
-            output.line(f"{chr(10) if i else ''}model {i + 1} of {len(checks)}")
-        output.line(str(one))
+    checks = found if isinstance(found, list) else [found]
+    headings = [f"model {i} of {len(checks)}\n" if len(checks) > 1 else "" for i in range(1, len(checks) + 1)]
+    output.line("\n\n".join(f"{heading}{one}" for heading, one in zip(headings, checks, strict=True)))
 
 
 def plot(given: Mapping[str, Any]) -> None:
@@ -46,9 +43,8 @@ def plot(given: Mapping[str, Any]) -> None:
 
 def info(given: Mapping[str, Any]) -> None:
     """Show what the model contains."""
-    path = given["model"]
-    model = read_model(path)
-    document = describe(path, model)
+    model = read_model(given["model"])
+    document = describe(given["model"], model)
     if given["as_json"]:
         output.show_json(document)
         return
@@ -79,9 +75,13 @@ def describe(path: str, model: Model) -> dict[str, Any]:
 
 
 def show_facts(known: Mapping[str, Any]) -> None:
-    """Write what `describe` returned, one line per fact."""
+    """Write what `describe` returned, one line per fact; a value that does not exist is left out."""
     facts = {**known, "columns": len(known["columns"]), **(known.get("scores") or {}), "scores": None}
-    output.show_facts({name.replace("_", " "): value for name, value in facts.items()})
+    shown = {name.replace("_", " "): value for name, value in facts.items() if value not in (None, "")}
+    width = max(map(len, shown))
+    for name, value in shown.items():
+        text = ", ".join(map(str, value)) if isinstance(value, list) else value
+        output.line(f"{name:<{width}}  {f'{text:.4f}' if isinstance(text, float) else text}")
 
 
 def _how(rule: Rule) -> str:

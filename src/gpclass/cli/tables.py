@@ -138,10 +138,9 @@ def _arrow(path: str, raw: bytes, ending: str) -> Any:
     import pyarrow as pa
     from pyarrow import feather, parquet
 
-    read = parquet.ParquetFile if ending == ".parquet" else feather.read_table
+    read = parquet.read_table if ending == ".parquet" else feather.read_table
     try:
-        found = read(pa.BufferReader(raw))
-        table = found.read() if ending == ".parquet" else found
+        table = read(pa.BufferReader(raw))
     except (pa.ArrowException, ValueError, OSError) as error:
         words = str(error).split("\n")[0].split(". ")[0].rstrip(".")
         raise InputError(f"{path} is not a {ending} file, or is damaged: {words[:150]}.") from None
@@ -159,9 +158,6 @@ def _text(value: Any) -> str | None:
     if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
         return str(int(value))
     return str(value)
-
-
-# --------------------------------------------------------------------------------- writing
 
 
 def to_text(frame: Any, *, as_json: bool) -> str:

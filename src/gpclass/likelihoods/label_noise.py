@@ -26,6 +26,10 @@ class LabelNoise(BinaryLikelihood):
     rate_bounds: tuple[float, float] | str = (1e-3, 0.4)
 
     def __post_init__(self) -> None:
+        if isinstance(self.likelihood, str) and self.likelihood not in parts("likelihood"):
+            raise ValueError(
+                f"The likelihood {self.likelihood!r} is not one of {', '.join(parts('likelihood'))}."
+            )
         if not 0.0 < self.rate < 0.5:
             raise ValueError(f"The rate of label noise is {self.rate!r}: give a number between 0 and 0.5.")
 

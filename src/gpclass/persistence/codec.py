@@ -5,13 +5,15 @@ key is its kind, for example
 
     {"record": "Sites", "fields": {"nu": {"array": "0", "shape": [3], "order": "C"}, ...}}
 
-Records and parts are read and written by their dataclass fields (see `gpclass.persistence.schema`), so a new
-class needs no code here. An array that several values share is stored once, views in other shapes included.
+Records and parts are read and written by their dataclass fields (see `gpclass.persistence.schema`), and kernels
+by the parameters of their constructors, so a new class needs no code here. An array that several values share is
+stored once, views in other shapes included.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field, is_dataclass
 from functools import cache
 from typing import Any
@@ -20,12 +22,32 @@ import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 
 from gpclass.core.registry import Part, kinds, parts, stored_classes
-from gpclass.persistence import kernels
+from gpclass.kernels.formulas import Entry, entries
+from gpclass.kernels.parameters import checks_of, is_number
 from gpclass.persistence.container import DTYPES, ModelFileError
-from gpclass.persistence.schema import complaint, is_number, stored_fields
+from gpclass.persistence.schema import complaint, stored_fields
 
 DEEPEST = 100  # levels of nesting; a sum of so many kernels can be grouped
-ROOM = 1 << 22  # bytes that text arrays may take whatever the lengths of their items
+ROOM = 1 << 22  # bytes that text arrays may take regardless of the lengths of their items
+
+
+def kernel_complaint(entry: Entry, params: Mapping[str, Any]) -> str:
+    """Return what is wrong with the parameters of a kernel, as the end of a sentence, or nothing."""
+    checks = checks_of(entry)
+    if set(params) != set(checks):
+        return f"the kernel {entry.name} has other parameters than {', '.join(checks)}"
+    for key, value in params.items():
+        if not checks[key](value):
+            return f"{key} of the kernel {entry.name} is {value!r:.80}, which is not possible"
+    return ""
+
+
+@cache
+def _distributions() -> dict[str, Any]:
+    from scipy import stats
+
+    found = (getattr(stats, name) for name in dir(stats))
+    return {d.name: d for d in found if isinstance(d, stats.rv_continuous)}
 
 
 # ------------------------------------------------------------------------------------ save
@@ -42,7 +64,7 @@ class Encoder:
         """Return a value as JSON; ``where`` names it in errors."""
         if depth > DEEPEST:
             raise ModelFileError(
-                f"{where[:80]}... is nested more than {DEEPEST} deep, which no model file holds: group "
+                f"{where[:80]}... is nested more than {DEEPEST} deep, which a model file cannot hold: group "
                 "its terms, as in (a + b) + (c + d)."
             )
         if value is None or type(value) in (bool, int, str):
@@ -74,20 +96,16 @@ class Encoder:
 
     def _array(self, value: Any, where: str) -> Any:
         if value.dtype.kind in "UO":
-            items = [self._label(v, where) for v in value.ravel().tolist()]
+            items = [v.item() if isinstance(v, np.generic) else v for v in value.ravel().tolist()]
+            for item in items:
+                if not isinstance(item, str | bool) and not is_number(item):
+                    raise refused(where, item, "text or numbers")
             return {"labels": items, "shape": list(value.shape), "dtype": value.dtype.str}
         if value.dtype.name not in DTYPES:
             raise refused(where, value.dtype, "numbers, booleans or text")
         order = "F" if value.flags.f_contiguous and not value.flags.c_contiguous else "C"
         flat = np.ascontiguousarray(value.T if order == "F" else value)
         return {"array": self._tensor(flat), "shape": list(value.shape), "order": order}
-
-    def _label(self, value: Any, where: str) -> Any:
-        if isinstance(value, np.generic):
-            value = value.item()
-        if not isinstance(value, str | bool) and not is_number(value):
-            raise refused(where, value, "text or numbers")
-        return value
 
     def _tensor(self, flat: Any) -> str:
         key = (flat.__array_interface__["data"][0], flat.nbytes, flat.dtype.str)
@@ -97,36 +115,37 @@ class Encoder:
         return self._names[key]
 
     def _kernel(self, value: Any, where: str, depth: int) -> Any:
-        if type(value) not in kernels.NAMES:
+        entry = entries().get(type(value))
+        if entry is None:
             raise ModelFileError(
                 f"{where} has a kernel of the class {type(value).__name__}, which is not one of scikit-learn "
                 "or gpclass: a file holds no code, so it cannot be saved."
             )
-        name, params = kernels.NAMES[type(value)], value.get_params(deep=False)
-        if sentence := kernels.complaint(name, params):
+        params = value.get_params(deep=False)
+        if sentence := kernel_complaint(entry, params):
             raise ModelFileError(f"{where} cannot be saved: {sentence}.")
         inside = {key: self.value(v, f"{where}.{key}", depth + 1) for key, v in params.items()}
-        return {"kernel": name, "params": inside}
+        return {"kernel": entry.name, "params": inside}
 
     def _object(self, value: Any, where: str, depth: int) -> Any:
-        cls = type(value)
-        if isinstance(value, Part) and parts(cls.kind).get(cls.name) is cls and not _has_state(value):
+        cls, dist = type(value), getattr(value, "dist", None)
+        lost = set(getattr(value, "__dict__", ())) - set(getattr(cls, "__dataclass_fields__", ()))
+        if isinstance(value, Part) and parts(cls.kind).get(cls.name) is cls and not lost:
             return {"part": [cls.kind, cls.name], "fields": self._fields(value, where, depth)}
         if is_dataclass(cls) and stored_classes().get(cls.__name__) is cls:
             return {"record": cls.__name__, "fields": self._fields(value, where, depth)}
-        if isinstance(value, type) and _is_plain_class(value.__name__, value):
-            return {"class": value.__name__}
-        if _is_distribution(value):
+        if type(dist) is type(_distributions().get(getattr(dist, "name", ""))) and dist is not None:
             args, kwds = self.value(list(value.args), where), self.value(value.kwds, where)
-            return {"distribution": value.dist.name, "args": args, "kwds": kwds}
+            return {"distribution": dist.name, "args": args, "kwds": kwds}
         raise refused(where, value, "numbers, text, or a class that is registered for model files")
 
     def _fields(self, value: Any, where: str, depth: int) -> dict[str, Any]:
-        out = {}
-        for name, (about, _) in stored_fields(type(value)).items():
+        cls: Any = type(value)
+        out: dict[str, Any] = {}
+        for name, (about, _) in stored_fields(cls).items():
             inside = getattr(value, name)
             if about.metadata.get("stored") == "lower" and isinstance(inside, np.ndarray):
-                rows = np.concatenate([inside[i, : i + 1] for i in range(len(inside))])
+                rows = inside[np.tri(len(inside), dtype=bool)]
                 out[name] = {"lower": self._tensor(rows), "size": len(inside)}
             else:
                 out[name] = self.value(inside, f"{where}.{name}", depth + 1)
@@ -137,35 +156,10 @@ class Encoder:
 
 
 def refused(where: str, value: Any, expected: str) -> ModelFileError:
-    """Return the error for a value that no file holds."""
+    """Return the error for a value that a file cannot hold."""
     return ModelFileError(
         f"{where} is {value!r:.80}, which a model file cannot hold, as it has no code: expected {expected}."
     )
-
-
-def _has_state(part: Part) -> bool:
-    """Return whether a part has attributes that are not dataclass fields, and would be lost."""
-    return bool(set(getattr(part, "__dict__", ())) - set(getattr(part, "__dataclass_fields__", ())))
-
-
-def _is_plain_class(name: str, cls: Any) -> bool:
-    """Return whether files may name the class itself: one that is registered and is not a record."""
-    return cls is not None and stored_classes().get(name) is cls and not is_dataclass(cls)
-
-
-@cache
-def _distributions() -> dict[str, Any]:
-    from scipy import stats
-
-    found = (getattr(stats, name) for name in dir(stats))
-    return {d.name: d for d in found if isinstance(d, stats.rv_continuous)}
-
-
-def _is_distribution(value: Any) -> bool:
-    """Return whether a value is a frozen distribution of scipy.stats."""
-    dist = getattr(value, "dist", None)
-    known = _distributions().get(getattr(dist, "name", ""))
-    return known is not None and type(dist) is type(known)
 
 
 # ------------------------------------------------------------------------------------ load
@@ -186,7 +180,7 @@ class Decoder:
         if isinstance(code, list):
             return [self.value(c, depth + 1) for c in code]
         kind = next(iter(code), "")
-        if kind not in FORMS or tuple(code) != FORMS[kind]:
+        if tuple(code) != FORMS.get(kind):
             raise ModelFileError(f"has an incomplete value, or one of the unknown kind {kind[:40]!r}.")
         try:
             return getattr(self, f"_{kind}")(depth, *code.values())
@@ -224,19 +218,15 @@ class Decoder:
         # A triangle of n rows becomes a square, at most twice as large.
         if type(size) is not int or size < 0 or size * (size + 1) // 2 != flat.size:
             raise ModelFileError(f"gives tensor {name[:40]!r} a size that it cannot have.")
-        out, end = np.zeros((size, size), flat.dtype), 0
-        for i in range(size):
-            out[i, : i + 1] = flat[end : end + i + 1]
-            end += i + 1
+        out = np.zeros((size, size), flat.dtype)
+        out[np.tri(size, dtype=bool)] = flat
         return out
 
     def _labels(self, depth: int, items: Any, shape: Any, dtype: str) -> Any:
         if not isinstance(items, list) or not _is_shape(shape, len(items)):
             raise ModelFileError("has labels of an impossible shape.")
         if dtype == "|O" and all(isinstance(item, str | int | float) for item in items):
-            out = np.empty(len(items), dtype=object)
-            out[:] = items
-            return out.reshape(shape)
+            return np.array(items, dtype=object).reshape(shape)
         if dtype[1:2] != "U" or not all(isinstance(item, str) for item in items):
             raise ModelFileError("has labels of an impossible type.")
         wide, longest = int(dtype[2:]), max(map(len, items), default=0)
@@ -246,10 +236,11 @@ class Decoder:
         return np.array(items, dtype=f"=U{wide}").reshape(shape)
 
     def _kernel(self, depth: int, name: str, params: Any) -> Any:
+        entry = {entry.name: entry for entry in entries().values()}[name]
         values = {key: self.value(code, depth + 1) for key, code in params.items()}
-        if sentence := kernels.complaint(name, values):
+        if sentence := kernel_complaint(entry, values):
             raise ModelFileError(f"has an impossible kernel: {sentence}.")
-        return kernels.KERNELS[name][0](**values)
+        return entry.cls(**values)
 
     def _part(self, depth: int, names: Any, fields: Any) -> Any:
         kind, name = names
@@ -257,8 +248,7 @@ class Decoder:
         return self._build(cls, f"{kind} {name}", depth, fields)
 
     def _record(self, depth: int, name: str, fields: Any) -> Any:
-        cls = stored_classes().get(name)
-        return self._build(cls if is_dataclass(cls) else None, name, depth, fields)
+        return self._build(stored_classes().get(name), name, depth, fields)
 
     def _build(self, cls: Any, name: str, depth: int, fields: Any) -> Any:
         if cls is None:
@@ -278,12 +268,6 @@ class Decoder:
             raise ModelFileError(f"is not consistent: {sentence}.")
         return out
 
-    def _class(self, depth: int, name: str) -> Any:
-        cls = stored_classes().get(name)
-        if not _is_plain_class(name, cls):
-            raise ModelFileError(f"names the unknown class {name[:40]!r}.")
-        return cls
-
     def _distribution(self, depth: int, name: str, args: Any, kwds: Any) -> Any:
         values, options = self.value(args, depth + 1), self.value(kwds, depth + 1)
         if not all(map(is_number, [*values, *options.values()])):
@@ -292,20 +276,13 @@ class Decoder:
 
 
 FORMS: dict[str, tuple[str, ...]] = {
-    "float": ("float",),
-    "scalar": ("scalar", "value"),
-    "tuple": ("tuple",),
-    "dict": ("dict",),
-    "slice": ("slice",),
-    "array": ("array", "shape", "order"),
-    "lower": ("lower", "size"),
-    "labels": ("labels", "shape", "dtype"),
-    "kernel": ("kernel", "params"),
-    "part": ("part", "fields"),
-    "record": ("record", "fields"),
-    "class": ("class",),
-    "distribution": ("distribution", "args", "kwds"),
-}
+    form[0]: form
+    for form in (
+        ("float",), ("scalar", "value"), ("tuple",), ("dict",), ("slice",), ("array", "shape", "order"),
+        ("lower", "size"), ("labels", "shape", "dtype"), ("kernel", "params"), ("part", "fields"),
+        ("record", "fields"), ("distribution", "args", "kwds"),
+    )
+}  # fmt: skip
 
 
 def _is_shape(shape: Any, size: int) -> bool:

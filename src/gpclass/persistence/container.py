@@ -1,9 +1,8 @@
-"""Read and write the bytes of model files: one text and named tensors in the safetensors format.
+"""Read and write the bytes of model files: one text and named tensors, by the package safetensors.
 
-The package safetensors reads and writes them. A file is checked before it is trusted: the header must be
-small and lie within the file, tensors must be vectors of known types, and a SHA-256 checksum of the text and
-of all tensors, itself a tensor of 32 bytes, must agree. Nothing is executed, and memory is bounded by the
-size of the file, whatever it claims.
+A file is checked before it is trusted: the header must be small and lie within the file, tensors must be vectors
+of known types, and a SHA-256 checksum of the text and of all tensors, itself a tensor of 32 bytes, must agree.
+Nothing is executed, and memory is bounded by the size of the file, regardless of what it claims.
 """
 
 from __future__ import annotations
@@ -93,10 +92,8 @@ def _replacing(path: str | os.PathLike[str]) -> Iterator[str]:
         raise
     with contextlib.suppress(OSError, AttributeError):  # so that the new name survives a power cut
         directory = os.open(os.path.dirname(path), os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(directory)
-        finally:
-            os.close(directory)
+        os.fsync(directory)
+        os.close(directory)
 
 
 # -------------------------------------------------------------------------------- reading
@@ -140,6 +137,7 @@ def _check_size(path: str | os.PathLike[str]) -> None:
 
 
 def _text(metadata: Mapping[str, str]) -> str:
+    """Return the description of the model."""
     if metadata.get("format") == FORMAT:
         raise ModelFileError(
             "was written by gpclass 0.1, whose models this version cannot read: fit and save the model again."
@@ -160,11 +158,3 @@ def _tensors(file: Any, text: str) -> dict[str, Any]:
     if checksum.tobytes() != _digest(text, tensors):
         raise ModelFileError("was altered or damaged after it was saved: its checksum does not agree.")
     return tensors
-
-
-def parse_json(text: str) -> Any:
-    """Return the value of a JSON text."""
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        raise ModelFileError("is damaged: its description is not JSON.") from None

@@ -15,23 +15,15 @@ from sklearn.utils.validation import check_is_fitted
 
 from gpclass.estimator import GaussianProcessClassifier
 from gpclass.fitted import TrainingRows
+from gpclass.kernels.parameters import is_integer, is_number
 from gpclass.parameters import check_parameters
 from gpclass.persistence.codec import Decoder, Encoder
-from gpclass.persistence.container import ModelFileError, located, parse_json, read, write
-from gpclass.persistence.schema import is_integer, is_number
+from gpclass.persistence.container import ModelFileError, located, read, write
 
 VERSION = 2  # of the format
-# The attributes that fit() sets, and whether they are always there.
-FITTED = {
-    "base_estimator_": True,
-    "_seed": True,
-    "_rows": True,
-    "classes_": True,
-    "n_classes_": True,
-    "log_marginal_likelihood_value_": True,
-    "n_features_in_": False,
-    "feature_names_in_": False,
-}
+# The attributes that fit() sets always, and those that it sets with vectors as inputs.
+ALWAYS = {"base_estimator_", "_seed", "_rows", "classes_", "n_classes_", "log_marginal_likelihood_value_"}
+OFTEN = {"n_features_in_", "feature_names_in_"}
 
 
 def save(estimator: Any, path: str | os.PathLike[str], *, extra: Mapping[str, Any] | None = None) -> None:
@@ -77,7 +69,7 @@ def save(estimator: Any, path: str | os.PathLike[str], *, extra: Mapping[str, An
     check_is_fitted(estimator)
     params = estimator.get_params(deep=False)
     fitted = {name: value for name, value in vars(estimator).items() if name not in params}
-    if unknown := sorted(set(fitted) - set(FITTED)):
+    if unknown := sorted(set(fitted) - ALWAYS - OFTEN):
         raise ModelFileError(
             f"The classifier has the attribute {unknown[0]!r}, which fit() does not set and a file does not "
             "hold: delete it before saving."
@@ -101,16 +93,8 @@ def _packages() -> dict[str, str]:
     """Return the versions that a model was made with, for whoever reads a file years later."""
     from gpclass import __version__
 
-    return {
-        "gpclass": __version__,
-        "numpy": np.__version__,
-        "scipy": scipy.__version__,
-        "scikit-learn": sklearn.__version__,
-        "python": platform.python_version(),
-    }
-
-
-# ------------------------------------------------------------------------------------ load
+    versions = {"numpy": np.__version__, "scipy": scipy.__version__, "scikit-learn": sklearn.__version__}
+    return {"gpclass": __version__, **versions, "python": platform.python_version()}
 
 
 def load(path: str | os.PathLike[str]) -> GaussianProcessClassifier:
@@ -151,19 +135,7 @@ def load(path: str | os.PathLike[str]) -> GaussianProcessClassifier:
 def load_with_extra(path: str | os.PathLike[str]) -> tuple[GaussianProcessClassifier, dict[str, Any] | None]:
     """Return the classifier that `save` wrote, and the ``extra`` it was given, or None.
 
-    Parameters
-    ----------
-    path : str or path
-
-    Returns
-    -------
-    classifier : GaussianProcessClassifier
-    extra : dict or None
-
-    Raises
-    ------
-    ModelFileError
-        A ValueError, if the file is not a complete and possible model.
+    Parameters and errors are those of `load`.
 
     Examples
     --------
@@ -181,7 +153,10 @@ def load_with_extra(path: str | os.PathLike[str]) -> tuple[GaussianProcessClassi
     """
     text, tensors = read(path)
     with located(path):
-        document = parse_json(text)
+        try:
+            document = json.loads(text)
+        except (ValueError, RecursionError):
+            raise ModelFileError("is damaged: its description is not JSON.") from None
         if not isinstance(document, dict) or not is_integer(document.get("version")):
             raise ModelFileError("has no description of a model.")
         if document["version"] != VERSION:
@@ -189,25 +164,19 @@ def load_with_extra(path: str | os.PathLike[str]) -> tuple[GaussianProcessClassi
                 f"has version {document['version']!s:.20} of the format, and this gpclass reads version "
                 f"{VERSION}: update gpclass."
             )
-        extra = document.get("extra")
-        if extra is not None and not isinstance(extra, dict):
-            raise ModelFileError("has extra information that is not a dictionary.")
-        return _build(document, Decoder(tensors)), extra
+        parts = {name: document.get(name) or {} for name in ("params", "fitted", "extra")}
+        if not all(isinstance(part, dict) for part in parts.values()):
+            raise ModelFileError("has no description of a model.")
+        return _build(parts["params"], parts["fitted"], Decoder(tensors)), document.get("extra")
 
 
-def _build(document: dict[str, Any], decoder: Decoder) -> GaussianProcessClassifier:
-    codes = [document.get(name) for name in ("params", "fitted")]
-    parts = [code for code in codes if isinstance(code, dict)]
-    if len(parts) < 2:
-        raise ModelFileError("has no description of a model.")
-    params, fitted = ({name: decoder.value(code) for name, code in part.items()} for part in parts)
-    missing = {name for name, always in FITTED.items() if always} - set(fitted)
+def _build(params: dict[str, Any], fitted: dict[str, Any], decoder: Decoder) -> GaussianProcessClassifier:
     known = set(GaussianProcessClassifier().get_params(deep=False))
-    if set(params) != known or not set(fitted) <= set(FITTED) or missing:
+    if set(params) != known or not ALWAYS <= set(fitted) <= ALWAYS | OFTEN:
         raise ModelFileError("has other parameters or attributes than a classifier of this version.")
-    out = GaussianProcessClassifier(**params)
-    for name, value in fitted.items():
-        setattr(out, name, value)
+    out = GaussianProcessClassifier(**{name: decoder.value(code) for name, code in params.items()})
+    for name, code in fitted.items():
+        setattr(out, name, decoder.value(code))
     try:
         check_parameters(out)
         _check_whole(out)
@@ -221,9 +190,8 @@ def _build(document: dict[str, Any], decoder: Decoder) -> GaussianProcessClassif
 def _check_whole(clf: Any) -> None:
     """Raise unless the parts of a classifier belong together."""
     n_classes, value = clf.n_classes_, clf.log_marginal_likelihood_value_
-    _require(
-        is_integer(n_classes) and clf.base_estimator_.n_classes == n_classes >= 2, "the number of classes"
-    )
+    whole = is_integer(n_classes) and clf.base_estimator_.n_classes == n_classes >= 2
+    _require(whole, "the number of classes")
     _require(_is_vector(clf.classes_, n_classes), "its classes")
     _require(is_integer(clf._seed) and clf._seed >= 0, "its seed")
     _require(value is None or is_number(value), "its evidence")
@@ -234,19 +202,17 @@ def _check_whole(clf: Any) -> None:
     if names is not None:
         texts = _is_vector(names, clf.n_features_in_) and all(isinstance(name, str) for name in names)
         _require(texts, "the names of its columns")
-    _check_rows(clf, clf._rows)
+    if clf._rows is not None:  # a model in passes does not keep its rows
+        _check_rows(clf._rows, n_classes)
 
 
-def _check_rows(clf: Any, rows: Any) -> None:
+def _check_rows(rows: TrainingRows, n_classes: int) -> None:
     """Raise unless positions of rows, positions after copies were merged, and classes belong together."""
-    if rows is None:  # a model that does not keep its rows
-        return
-    _require(isinstance(rows, TrainingRows), "its rows")
     kept, home, truth = rows.kept, rows.home, rows.truth
     n = len(kept)
     _require(_is_index(kept, n) and (home is None or (_is_index(home, n) and home.max() < n)), "its rows")
-    soft = truth.shape == (n, clf.n_classes_) and truth.dtype.kind == "f" and bool(np.isfinite(truth).all())
-    _require(soft or (_is_index(truth, n) and truth.max() < clf.n_classes_), "the classes of its rows")
+    soft = truth.shape == (n, n_classes) and truth.dtype.kind == "f" and bool(np.isfinite(truth).all())
+    _require(soft or (_is_index(truth, n) and truth.max() < n_classes), "the classes of its rows")
 
 
 def _is_vector(value: Any, length: int) -> bool:
