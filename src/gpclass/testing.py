@@ -1,4 +1,4 @@
-"""Conformance checks for whoever adds a kernel, a likelihood, a prior, a method or a posterior.
+"""Conformance checks for whoever adds a kernel, a likelihood, a prior, a method, a posterior or a sampler.
 
 Each check compares an object with a truth that it does not compute itself (differences, quadrature,
 explicit matrices) and raises AssertionError with the place where they part.
@@ -24,10 +24,8 @@ from sklearn.base import clone
 from gpclass.core.protocols import (
     Adjoint,
     Array,
-    HasDerivatives,
-    HasExpected,
-    HasLink,
-    HasTilted,
+    Binary,
+    CoupledSites,
     Inference,
     Inputs,
     Likelihood,
@@ -37,6 +35,8 @@ from gpclass.core.protocols import (
 )
 from gpclass.kernels import diag, matrix, pullback, pullback_diag, pullback_inputs
 from gpclass.likelihoods import Gaussian
+from gpclass.mcmc.sampler import Sampler
+from gpclass.posteriors.target import make_target
 from gpclass.priors import DensePrior
 
 __all__ = [
@@ -46,7 +46,11 @@ __all__ = [
     "check_likelihood",
     "check_posterior",
     "check_prior",
+    "check_sampler",
 ]
+
+
+BINARY = np.array([-1.0, 1.0])
 
 
 def central_difference(function: Callable[[Array], Any], x: Array, step: float = 1e-4) -> Array:
@@ -108,24 +112,45 @@ def _check_input_gradient(kernel: Any, X: Array, Z: Array, rng: np.random.Genera
 # -------------------------------------------------------------------------- likelihoods
 
 
-def check_likelihood(likelihood: Any, y: Array, *, rtol: float = 1e-7) -> None:
-    """Check every capability that a likelihood with one latent value has, at moderate f, for labels y."""
-    y = np.repeat(np.asarray(y, dtype=float), 7)
+def check_likelihood(likelihood: Any, y: Array = BINARY, *, rtol: float = 1e-7) -> None:
+    """Check a likelihood at moderate latent values.
+
+    Labels ``y`` in one dimension are for likelihoods with one latent value per data point, rows of label weights
+    for those with one per class. The link may be asymmetric, and log p(y|f) need not be concave.
+    """
+    y = np.asarray(y, dtype=float)
+    check_parameters(likelihood)
+    if y.ndim == 2:
+        return _check_classes(likelihood, y, rtol)
+    y = np.repeat(y, 7)
     f = np.resize(np.linspace(-4.0, 4.0, 7), len(y))
     var = np.resize([0.01, 0.5, 3.0, 40.0, 1.0], len(y))
-    if isinstance(likelihood, HasDerivatives):
-        _check_derivatives(likelihood, y, f, rtol)
-    if isinstance(likelihood, HasExpected):
-        _check_expected(likelihood, y, f, var, rtol)
-    if isinstance(likelihood, HasTilted):
-        _check_tilted(likelihood, y, f, var, rtol)
-    if isinstance(likelihood, Likelihood):
-        total = np.exp(likelihood.log_classes(f)).sum(axis=1)
-        assert_allclose(total, 1.0, rtol=1e-12, err_msg="log_classes: probabilities do not sum to one")
-        truth = _gauss_average(lambda _, x: np.exp(likelihood.log_classes(x)), f, var)
-        _close(np.exp(likelihood.log_predict(f, var)), truth, rtol, "log_predict")
-    if isinstance(likelihood, HasLink):
-        _check_link(likelihood, f, var, rtol)
+    assert likelihood.n_latents(2) == 1, "labels in one dimension are for one latent value"
+    check_terms(likelihood, y, f, var, rtol=rtol)
+    _check_link(likelihood, f, var, rtol)
+    return None
+
+
+def check_terms(likelihood: Any, y: Array, f: Array, var: Array, *, rtol: float = 1e-7) -> None:
+    """Check derivatives, averages and tilted moments of log p(y|f) against differences and quadrature."""
+    _check_derivatives(likelihood, y, f, rtol)
+    _check_expected(likelihood, y, f, var, rtol)
+    _check_tilted(likelihood, y, f, var, rtol)
+
+
+def check_parameters(likelihood: Likelihood) -> None:
+    """Check that the free parameters of a likelihood can be read, bounded and replaced."""
+    theta, bounds = np.asarray(likelihood.theta), np.asarray(likelihood.bounds)
+    assert bounds.shape == (len(theta), 2), (
+        f"bounds have shape {bounds.shape}, theta has {len(theta)} numbers"
+    )
+    assert ((bounds[:, 0] <= theta) & (theta <= bounds[:, 1])).all(), "theta is not between its bounds"
+    moved = likelihood.with_theta(theta + 0.01)
+    assert_allclose(moved.theta, theta + 0.01, rtol=1e-12, err_msg="with_theta")
+    assert_allclose(likelihood.theta, theta, rtol=0, err_msg="with_theta changed the likelihood itself")
+    assert repr(pickle.loads(pickle.dumps(likelihood))) == repr(likelihood), (
+        "a copy of the likelihood differs"
+    )
 
 
 def _check_derivatives(likelihood: Any, y: Array, f: Array, rtol: float) -> None:
@@ -160,10 +185,18 @@ def _check_tilted(likelihood: Any, y: Array, f: Array, var: Array, rtol: float) 
     _close(1.0 - var * tilted.curvature, tilted.shrink, rtol, "curvature and shrink disagree")
 
 
-def _check_link(likelihood: Any, f: Array, var: Array, rtol: float) -> None:
-    p = likelihood.link(np.sort(f))
-    assert (np.diff(p) >= 0).all(), "the link does not increase"
+def _check_link(likelihood: Binary, f: Array, var: Array, rtol: float) -> None:
+    total = np.exp(likelihood.log_classes(f)).sum(axis=1)
+    assert_allclose(total, 1.0, rtol=1e-12, err_msg="log_classes: probabilities do not sum to one")
+    for column, label in enumerate((-1.0, 1.0)):
+        truth = likelihood.log_prob(np.full_like(f, label), f)
+        _close(likelihood.log_classes(f)[:, column], truth, 1e-12, "log_classes is not log_prob")
+    truth = _gauss_average(lambda _, x: np.exp(likelihood.log_classes(x)), f, var)
+    _close(np.exp(likelihood.log_predict(f, var)), truth, rtol, "log_predict")
     _close(likelihood.link(f), np.exp(likelihood.log_classes(f)[:, 1]), 1e-12, "link is not p(y=+1|f)")
+    assert (np.diff(likelihood.link(np.sort(f))) >= 0).all(), "the link does not increase"
+    if likelihood.symmetric:
+        _close(likelihood.link(-f), 1.0 - likelihood.link(f), 1e-12, "link(-f) is not 1 - link(f)")
     first, second = likelihood.link_slope(f, var)
     h = 1e-3
     values = np.array([_gauss_average(lambda _, x: likelihood.link(x), f + k * h, var) for k in range(-2, 3)])
@@ -171,8 +204,39 @@ def _check_link(likelihood: Any, f: Array, var: Array, rtol: float) -> None:
     _close(second, np.array([-1, 16, -30, 16, -1]) @ values / (12 * h * h), 1e3 * rtol, "E[link'']")
 
 
+def _check_classes(likelihood: Likelihood, Y: Array, rtol: float) -> None:
+    """Check a likelihood with one latent value per class, at rows of label weights."""
+    n, C = Y.shape
+    assert likelihood.n_latents(C) == C, "rows of label weights are for one latent value per class"
+    rng = np.random.default_rng(0)
+    f = 1.5 * rng.normal(size=(n, C))
+    log_p = likelihood.log_classes(f)
+    assert_allclose(np.exp(log_p).sum(axis=1), 1.0, atol=1e-9, err_msg="probabilities do not sum to one")
+    _close(likelihood.log_prob(Y, f), (Y * log_p).sum(axis=1), rtol, "log_prob is not Σ Y log p(class|f)")
+    value, slope, _ = likelihood.derivatives(Y, f)
+    _close(value, likelihood.log_prob(Y, f), rtol, "derivatives: l")
+    each = central_difference(lambda x: likelihood.log_prob(Y, x.reshape(n, C)), f.ravel(), 1e-3)
+    truth = np.stack([each[i, C * i : C * i + C] for i in range(n)])
+    _close(slope, truth, max(rtol, 1e-6), "derivatives: l'")
+    A = rng.normal(size=(n, C, C))
+    cov = A @ A.transpose(0, 2, 1)
+    truth = _normal_average(lambda x: np.exp(likelihood.log_classes(x)), f, cov)
+    _close(np.exp(likelihood.log_predict(f, cov)), truth, 1e-4, "log_predict")
+
+
+def _normal_average(function: Callable[[Array], Array], mean: Array, cov: Array, order: int = 24) -> Array:
+    """Average a function of (n, C) over N(mean, cov) by a tensor of Gauss-Hermite rules."""
+    x, w = np.polynomial.hermite_e.hermegauss(order)
+    C = mean.shape[1]
+    Z = np.stack(np.meshgrid(*[x] * C, indexing="ij"), axis=-1).reshape(-1, C)
+    weight = np.prod(np.stack(np.meshgrid(*[w / w.sum()] * C, indexing="ij"), axis=-1).reshape(-1, C), axis=1)
+    roots = np.linalg.cholesky(cov)
+    rows = [weight @ function(m + Z @ L.T) for m, L in zip(mean, roots, strict=True)]
+    return np.array(rows)
+
+
 def _gauss_average(function: Callable[[Any, Array], Array], mean: Array, var: Array) -> Array:
-    """Average function(index of the datum, f) over N(mean, var) by the trapezoidal rule, finely."""
+    """Average function(index of the data point, f) over N(mean, var) by the trapezoidal rule, finely."""
     z = np.linspace(-12.0, 12.0, 6001)
     w = np.exp(-0.5 * z * z)
     w /= w.sum()
@@ -185,50 +249,93 @@ def _gauss_average(function: Callable[[Any, Array], Array], mean: Array, var: Ar
 # ----------------------------------------------------------- priors, methods, posteriors
 
 
-def check_prior(make: Callable[[Any, Inputs], Prior], kernel: Any, X: Inputs, *, rtol: float = 1e-7) -> None:
-    """Check a prior against explicit inverses of K = k(X, X)."""
+def check_prior(
+    make: Callable[[Any, Inputs], Prior],
+    kernel: Any,
+    X: Inputs,
+    *,
+    covariance: Callable[[Any], Array] | None = None,
+    coupled: bool = False,
+    rtol: float = 1e-7,
+) -> None:
+    """Check a prior against explicit inverses of its covariance.
+
+    Parameters
+    ----------
+    make : callable
+        Makes the prior of a kernel and inputs.
+    kernel, X
+    covariance : callable, optional
+        Returns the covariance of the latent values for a kernel; those of several functions come function after
+        function. By default it is k(X, X).
+    coupled : bool
+        Whether the sites to check with couple the latent values of a data point.
+    rtol : float
+    """
+    covariance = (lambda other: matrix(other, X)) if covariance is None else covariance
     rng = np.random.default_rng(0)
-    n = len(X)
-    K = matrix(kernel, X)
-    prior = make(kernel, X)
-    assert prior.n == n
-    v = rng.normal(size=n)
-    _close(prior.multiply(v), K @ v, rtol, "multiply")
-    sites = Sites(nu=rng.normal(size=n), tau=rng.uniform(0.0, 2.0, size=n) * (rng.uniform(size=n) > 0.2))
+    prior, K = make(kernel, X), covariance(kernel)
+    shape = prior.shape
+    n = int(np.prod(shape))
+    assert len(K) == n, f"the prior has the shape {shape}, its covariance {K.shape}"
+    v = rng.normal(size=shape)
+    _close(_flat(prior.multiply(v)), K @ _flat(v), rtol, "multiply")
+    tau = rng.uniform(0.0, 2.0, size=shape) * (rng.uniform(size=shape) > 0.2)
+    sites: Any = CoupledSites(v, tau + 0.1) if coupled else Sites(v, tau)
+    W = np.stack([_flat(sites.times(_shaped(e, shape))) for e in np.eye(n)], axis=1)
+    A = np.eye(n) + W @ K
     for _ in range(2):  # the second time with whatever the first left behind
-        d, Kd = prior.newton(sites.tau, v, 1e-10)
-        _close(d + sites.tau * (K @ d), v, 1e-6, "newton does not solve (I + tau K) d = r")
-        _close(Kd, K @ d, 1e-6, "newton does not return K d")
+        alpha, mean = prior.solve(sites, 1e-10)
+        _close(A @ _flat(alpha), _flat(sites.nu), 2e-3 if coupled or len(shape) > 1 else 1e-6, "solve")
+        _close(_flat(mean), K @ _flat(alpha), 1e-6, "solve does not return K alpha")
     q = prior.condition(sites)
-    cov = K - K @ np.linalg.solve(np.eye(n) + sites.tau[:, None] * K, sites.tau[:, None] * K)
-    _close(q.mean, cov @ sites.nu, rtol, "mean")
-    _close(q.var(), cov.diagonal(), rtol, "var")
-    R = np.linalg.solve(np.eye(n) + sites.tau[:, None] * K, np.diag(sites.tau))
-    _close(q.dense_R(), R, rtol, "R")
-    _close(q.half_logdet, 0.5 * np.linalg.slogdet(np.eye(n) + sites.tau[:, None] * K)[1], rtol, "half_logdet")
-    s = np.sqrt(sites.tau)
-    trace = np.trace(np.linalg.inv(np.eye(n) + s[:, None] * K * s))
-    _close(q.trace_inv_B(), trace, rtol, "trace_inv_B")
-    _check_prior_gradient(make, kernel, X, sites, rtol)
+    cov = K @ np.linalg.inv(A)
+    _close(_flat(q.mean), cov @ _flat(sites.nu), rtol, "mean")
+    R = W @ (np.eye(n) - cov @ W)
+    _close(_flat(q.multiply_R(v)), R @ _flat(v), rtol, "multiply_R")
+    _close(q.half_logdet, 0.5 * np.linalg.slogdet(A)[1], rtol, "half_logdet")
+    if coupled:
+        blocks = cov.reshape(shape[::-1] * 2)
+        _close(q.var(), np.einsum("cidi->icd", blocks), rtol, "var")
+    else:
+        _close(_flat(q.var()), cov.diagonal(), rtol, "var")
+        _close(_flat(q.inverse_diagonal()), 1.0 - _flat(tau) * cov.diagonal(), rtol, "inverse_diagonal")
+    _check_prior_gradient(make, kernel, X, sites, covariance, W, rtol)
+
+
+def _flat(v: Array) -> Array:
+    """Return values of shape (n,) or (n, C) as one vector, function after function."""
+    return v.T.ravel()
+
+
+def _shaped(v: Array, shape: tuple[int, ...]) -> Array:
+    return v.reshape(shape[::-1]).T
 
 
 def _check_prior_gradient(
-    make: Callable[[Any, Inputs], Prior], kernel: Any, X: Inputs, sites: Sites, rtol: float
+    make: Callable[[Any, Inputs], Prior],
+    kernel: Any,
+    X: Inputs,
+    sites: Any,
+    covariance: Callable[[Any], Array],
+    W: Array,
+    rtol: float,
 ) -> None:
     """Check on ½ nuᵀ m - ½ log|B|, whose adjoint is ½(alpha alphaᵀ - R) in closed form."""
     prior = make(kernel, X)
     q = prior.condition(sites)
     got = prior.pullback(Adjoint(alpha=q.alpha, conditioned=q))
+    nu = _flat(sites.nu)
 
     def log_mass(theta: Array) -> float:
-        K = matrix(kernel.clone_with_theta(theta), X)
-        A = np.eye(len(X)) + sites.tau[:, None] * K
-        return float(0.5 * sites.nu @ K @ np.linalg.solve(A, sites.nu) - 0.5 * np.linalg.slogdet(A)[1])
+        K = covariance(kernel.clone_with_theta(theta))
+        A = np.eye(len(K)) + W @ K
+        return float(0.5 * nu @ K @ np.linalg.solve(A, nu) - 0.5 * np.linalg.slogdet(A)[1])
 
     _close(got, central_difference(log_mass, kernel.theta), max(rtol, 1e-6), "pullback")
     moved = prior.at(kernel.theta + 0.1)
-    truth = matrix(kernel.clone_with_theta(kernel.theta + 0.1), X) @ sites.nu
-    _close(moved.multiply(sites.nu), truth, rtol, "at")
+    truth = covariance(kernel.clone_with_theta(kernel.theta + 0.1)) @ nu
+    _close(_flat(moved.multiply(sites.nu)), truth, rtol, "at")
 
 
 def check_inference(
@@ -253,11 +360,13 @@ def check_inference(
     _close(weighted.evidence, copies.evidence, rtol, "weight k is not k copies")
     prior = DensePrior(kernel, X)
     result = inference(prior, likelihood, y)
-    if result.adjoint is not None:
-        truth = central_difference(
-            lambda t: run(X, y, kernel.clone_with_theta(t)).evidence, kernel.theta, 1e-3
-        )
-        _close(prior.pullback(result.adjoint()), truth, rtol, "the gradient of the evidence")
+    truth = central_difference(lambda t: run(X, y, kernel.clone_with_theta(t)).evidence, kernel.theta, 1e-3)
+    _close(prior.pullback(result.adjoint()), truth, rtol, "the gradient of the evidence")
+    truth = central_difference(
+        lambda t: run(X, y, likelihood=likelihood.with_theta(t)).evidence, likelihood.theta, 1e-3
+    )
+    got = result.likelihood_gradient()
+    _close(got, truth, rtol, "the gradient with respect to the likelihood's parameters")
     _check_conjugate(run, kernel, X)
 
 
@@ -271,31 +380,84 @@ def _check_conjugate(run: Callable[..., Any], kernel: Any, X: Array) -> None:
 
 
 def check_posterior(posterior: Posterior, X: Array, *, rtol: float = 1e-7) -> None:
-    """Check that a posterior agrees with itself in all its forms, with its draws, and differentiates."""
+    """Check that a posterior agrees with itself in all its forms, with its draws, and differentiates.
+
+    The gradient with respect to the inputs is checked for one latent function only.
+    """
     mean, var = posterior.latent(X)
+    shape, n = mean.shape, mean.size
     _close(posterior.mean(X), mean, rtol, "mean")
     full_mean, cov = posterior.covariance(X)
     _close(full_mean, mean, rtol, "mean of covariance()")
-    _close(cov.diagonal(), var, rtol, "diagonal of covariance()")
+    own = np.einsum("ii->i", cov) if len(shape) == 1 else np.einsum("icid->icd", cov)
+    _close(own, var, rtol, "diagonal of covariance()")
+    assert_allclose(sum(float(w.sum()) for w in posterior.weights), 1.0, rtol=1e-9, err_msg="weights")
     for i in range(len(X)):
         one = posterior.latent(X[i : i + 1])
-        _close(
-            np.array([one[0][0], one[1][0]]),
-            np.array([mean[i], var[i]]),
-            1e-9,
-            "a row depends on its company",
-        )
+        _close(one[0][0], mean[i], 1e-9, "a row's mean depends on the other rows")
+        _close(one[1][0], var[i], 1e-9, "a row's variance depends on the other rows")
     draws = posterior.sample(X, 20_000, np.random.default_rng(0))
-    assert draws.shape == (len(X), 20_000)
-    assert (np.abs(draws.mean(axis=1) - mean) < 6.0 * np.sqrt(var / 20_000) + 1e-9).all(), "mean of draws"
+    assert draws.shape == (*shape, 20_000)
+    flat, full = draws.reshape(n, -1), cov.reshape(n, n)
+    error = 6.0 * np.sqrt(full.diagonal() / 20_000) + 1e-9
+    assert (np.abs(flat.mean(axis=1) - mean.ravel()) < error).all(), "mean of draws"
     assert_allclose(
-        np.cov(draws), cov, atol=0.06 * max(float(cov.max()), 1e-12), err_msg="covariance of draws"
+        np.cov(flat), full, atol=0.06 * max(float(full.max()), 1e-12), err_msg="covariance of draws"
     )
-    truth = central_difference(
-        lambda x: [moment.sum() for moment in posterior.latent(x.reshape(X.shape))], X.ravel(), 1e-4
-    )
-    for got, expected in zip(posterior.input_gradient(X), truth, strict=True):
-        _close(got, expected.reshape(X.shape), 1e-5, "input_gradient")
+    if len(shape) == 1:
+        _check_posterior_gradient(posterior, X)
+
+
+def _check_posterior_gradient(posterior: Posterior, X: Array) -> None:
+    """Check Σ w (first d mean/dx + ½ second d var/dx) with random factors for every part and draw."""
+    rng = np.random.default_rng(1)
+    adjoints = [
+        (rng.normal(size=(len(X), len(w))), rng.normal(size=(len(X), len(w)))) for w in posterior.weights
+    ]
+
+    def total(x: Array) -> float:
+        (_, parts), *_ = posterior.blocks(x.reshape(X.shape))
+        return sum(
+            float(((first * part.mean + 0.5 * second * part.cov[:, None]) @ part.weight).sum())
+            for part, (first, second) in zip(parts, adjoints, strict=True)
+        )
+
+    truth = central_difference(total, X.ravel(), 1e-4).reshape(X.shape)
+    _close(posterior.input_gradient(X, adjoints), truth, 1e-5, "input_gradient")
+
+
+def check_sampler(
+    sampler: Sampler[Any],
+    likelihood: Any,
+    K: Array,
+    y: Array,
+    *,
+    n_chains: int = 64,
+    n_steps: int = 60,
+    errors: float = 6.0,
+) -> None:
+    """Check that a sampler leaves the posterior as it is: its chains start from exact draws and stay distributed so.
+
+    The exact draws come from the prior, weighted by the likelihood, so the data must be few.
+    """
+    rng = np.random.default_rng(0)
+    target = make_target(likelihood, K, y, jitter=max(sampler.jitter, 1e-10) * float(np.mean(K.diagonal())))
+    f = rng.multivariate_normal(np.zeros(len(K)), K, size=20_000, method="eigh")
+    log_w = likelihood.log_prob(y, f).sum(axis=1)
+    weight = np.exp(log_w - log_w.max())
+    weight /= weight.sum()
+    exact = weight @ f
+    state = sampler.init(target, f[rng.choice(len(f), size=n_chains, p=weight)])
+    sums = np.zeros((n_chains, len(K)))
+    for _ in range(n_steps):
+        state, info = sampler.step(rng, state)
+        assert info.accept.shape == (n_chains,), f"accept has shape {info.accept.shape}"
+        assert ((info.accept >= 0.0) & (info.accept <= 1.0)).all(), "a share of proposals is not in [0, 1]"
+        sums += state.f
+    means = sums / n_steps
+    error = means.std(axis=0, ddof=1) / np.sqrt(n_chains) + np.sqrt((weight**2) @ (f - exact) ** 2)
+    away = np.abs(means.mean(axis=0) - exact) / error
+    assert (away < errors).all(), f"the chains leave the posterior: {away.max():.1f} standard errors"
 
 
 def _close(got: Any, truth: Any, rtol: float, what: str) -> None:

@@ -21,8 +21,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gpclass.core.protocols import Array, Index
-from gpclass.likelihoods.panels import add_rows, bend_points, panels, region
-from gpclass.likelihoods.quadrature import blocks, hermite
+from gpclass.likelihoods.quadrature import add_rows, bend_points, blocks, hermite, panels, region
 
 LogProb = Callable[[Array, Array], Array]
 

@@ -32,8 +32,7 @@ from scipy.special import ndtr
 
 from gpclass.core.protocols import Array, Index
 from gpclass.likelihoods.normal import density
-from gpclass.likelihoods.panels import maximum_rule
-from gpclass.likelihoods.quadrature import blocks, hermite
+from gpclass.likelihoods.quadrature import blocks, hermite, maximum_rule
 
 _STEP = 1.0 / 3.0
 _NARROW = 0.18  # variance below which Gauss-Hermite is used
@@ -76,20 +75,7 @@ class Part(NamedTuple):
 
 
 def log_sum(mean: Array, var: Array) -> tuple[Array, Array, Array]:
-    """Return E[log Σ exp(f)] less the largest mean, E[p_c] and E[p_c (1 - p_c)], errors about 1e-11.
-
-    Parameters
-    ----------
-    mean, var : array of shape (n, C)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gpclass.likelihoods.gumbel import log_sum
-    >>> value, p, _ = log_sum(np.zeros((1, 4)), np.zeros((1, 4)))
-    >>> value.round(10), p.round(10)
-    (array([1.38629436]), array([[0.25, 0.25, 0.25, 0.25]]))
-    """
+    """Return E[log Σ exp(f)] less the largest mean, E[p_c] and E[p_c (1 - p_c)], errors about 1e-11."""
     value, first, second = np.empty(len(mean)), np.empty_like(mean), np.empty_like(mean)
     for i, x, weight, (h, h1) in _parts(mean, var, 2):
         r = h1 / h

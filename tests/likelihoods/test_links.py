@@ -106,7 +106,7 @@ def points(n_random: int, seed: int) -> list[tuple[float, float, float]]:
 
 
 @binary
-@pytest.mark.parametrize("share", [5, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("share", [12, pytest.param(1, marks=pytest.mark.slow)])
 def test_accuracy(likelihood, share) -> None:
     where = points(20, 5)[::share]
     z, var, power = np.array(where).T
@@ -227,7 +227,7 @@ def test_gaussian_closed_form(y, mean, log_var, power) -> None:
 
 
 @every
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=60)
 @given(
     y=labels,
     mean=st.floats(allow_nan=False, allow_infinity=False),
