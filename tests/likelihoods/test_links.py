@@ -13,7 +13,7 @@ from likelihoods.mp_rules import integrate, march
 from scipy.stats import norm
 
 from gpclass.core.protocols import Tilted
-from gpclass.likelihoods import Gaussian, Logit, Probit
+from gpclass.likelihoods import Gaussian, Logit, Probit, links, probit
 
 NAMES = ("log_mass", "slope", "curvature", "shrink")
 RTOL = 2e-11
@@ -131,6 +131,13 @@ def test_truth_at_power_one_in_closed_form() -> None:
 
 
 # ---------------------------------------------------------------------- identities and limits
+
+
+def test_rules_at_power_one_are_the_closed_forms_of_probit() -> None:
+    z, var = (a.ravel() for a in np.meshgrid(np.linspace(0.0, 30.0, 31), np.logspace(-4, 6, 21)))
+    found, exact = links.integrate(probit._LINK, z, var), probit._tilted(z, var)
+    for a, b in zip(found, exact, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-11)
 
 
 @every

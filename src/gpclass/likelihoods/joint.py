@@ -7,8 +7,8 @@ classes by P = I - 11ᵀ/C. There are four steps for each row:
    probabilities by less.
 2. Two or three classes left: one- and two-dimensional rules, accurate to 1e-8 or better.
 3. More: let D be the diagonal for which P D P is nearest P cov P. With it the maximum has the distribution
-   function F(x) = Π_c h_c(x), and all follows from an integral over x. In posterior covariances of Gaussian
-   processes that are independent a priori the rest, O = P (cov - D) P, is a few per cent, and has no
+   function F(x) = Π_c h_c(x), and the probabilities follow from an integral over x. In posterior covariances
+   of Gaussian processes that are independent a priori the rest, O = P (cov - D) P, is a few per cent, and has no
    diagonal. As ∂E/∂cov_ab = ∂²E/∂mean_a ∂mean_b, log F is a series in O; with r, kappa, tau the first
    derivatives of log h and g = O r its terms up to O² are
 
@@ -34,7 +34,7 @@ from gpclass.core.protocols import Array, Index
 _ROWS = 512  # at a time: copies of their covariances are to stay small
 _DROP = np.log(1e-9)
 _SMALL = 3e-4  # the probability below which points that are not shifted give too few digits
-_TRUST = 5e-5  # the estimated error of the series above which points do better
+_TRUST = 5e-5  # the estimated error of the series above which points are more accurate
 _FAR = 0.7  # |A - A0| / |A| from which the diagonal is of no help
 
 

@@ -11,7 +11,7 @@ from gpclass.likelihoods.joint import uniform_points
 from gpclass.likelihoods.normal import density, tail
 from gpclass.likelihoods.quadrature import blocks, maximum_rule
 
-_REACH = 8.3  # deviations beyond which a Gaussian is nothing
+_REACH = 8.3  # deviations beyond which a Gaussian is negligible
 _PANEL = 1.6  # width of a panel, in deviations
 _ROUNDING = 1e-11
 _POINTS, _TAIL_POINTS = 127, 61
@@ -139,7 +139,7 @@ def _tail(mean: Array, cov: Array, n_points: int = _TAIL_POINTS) -> Array:
     d = mean[:, :1] - mean[:, 1:]
     S = cov + np.eye(k)
     S = S[:, :1, :1] + S[:, 1:, 1:] - S[:, :1, 1:] - S[:, 1:, :1]
-    # The hardest rival first: it is met exactly.
+    # The strongest rival first: its factor is exact.
     order = np.argsort(d / np.sqrt(np.diagonal(S, axis1=1, axis2=2)), axis=1, kind="stable")
     rows = np.arange(n)[:, None]
     d, S = d[rows, order], S[rows[:, :, None], order[:, :, None], order[:, None, :]]

@@ -127,7 +127,7 @@ def _tilted_power(z: Array, var: Array, power: Array) -> Four:
 
 
 def _power_left(z: Array, var: Array, power: Array) -> Four:
-    """Gauss-Hermite with phi^power taken out of Phi^power = (phi / rho)^power: what is left varies slowly.
+    """Gauss-Hermite with phi^power taken out of Phi^power = (phi / rho)^power: the rest varies slowly.
 
     phi^power N(f | z, var) is, up to a factor, N(f | q² z, q² var) with q² = 1/(1 + power var).
     """
@@ -173,10 +173,15 @@ def _over_density(f: Array) -> Three:
     return mills * ratio, 1.0 / (1.0 - p), (f + phi / (1.0 - p)) / (1.0 - p)
 
 
+def _unit(f: Array) -> Three:
+    """Return 1 - Phi, Phi' and -Phi'' over phi."""
+    return np.sqrt(0.5 * np.pi) * erfcx(np.sqrt(0.5) * f), np.ones_like(f), f
+
+
 _LINK = Link(
     functions=_functions,
     over=_over_density,
-    unit=lambda mean, var: links.hermite_average(_over_density, mean, var),
+    unit=lambda mean, var: links.hermite_average(_unit, mean, var),
     factor=density,
     shift=_shift,
     far=lambda var: 6.0 * (1.0 + var),

@@ -19,7 +19,7 @@ against the width of the integrand at f (at most 0.8 of it for 1e-13) and the he
 singularities in the u plane.
 
 The exponent is a quadratic in f_j, hence a product of an (n, 3) and a (3, nodes) matrix. It is cut
-at -600: callers take out a factor that makes their sums of order one, so nothing that small counts,
+at -600: callers take out a factor that makes their sums of order one, so terms that small do not matter,
 and subnormal numbers cost a hundred times the time.
 
 **Panels** of Gauss-Legendre nodes, whose breakpoints follow the integrand of each row, where one lattice for all
@@ -40,7 +40,7 @@ from gpclass.core.protocols import Array, Index
 _ELEMENTS = 1 << 16  # numbers in a (data, nodes) block: half a megabyte stays in cache
 _FLOOR = -600.0
 _SQRT_2PI = np.sqrt(2.0 * np.pi)
-_ORDERS = ((1e-4, 6), (0.04, 10), (0.15, 18), (np.inf, 32))  # variance below which so many nodes do
+_ORDERS = ((1e-4, 6), (0.04, 10), (0.15, 18), (np.inf, 32))  # variance below which this many nodes suffice
 ORDER = 10  # nodes of a panel
 _DEPTH = 45.0  # exp of minus this is negligible
 _START, _GRID = 12.0, 48  # first half-width and number of cells of the search
@@ -103,7 +103,7 @@ def lattice_sums(
 
 
 def quiet() -> np.errstate:
-    """Return the context in which overflow to infinity and underflow to zero are what is meant."""
+    """Return the context in which overflow to infinity and underflow to zero are intended."""
     return np.errstate(over="ignore", under="ignore")
 
 

@@ -42,8 +42,8 @@ def _triple(mean: Array, cov: Array) -> Array:
     """Return the log probabilities of three classes, each by one integral over the difference of the others.
 
     With d = f_c - f_a and t = f_b - f_a, p_c = sigma(d - softplus(t)), and d given t is Gaussian: its average
-    is that of the logistic function. What is left to sum over t is log-concave. The class of largest mean
-    gets what the others leave, if that is not next to nothing.
+    is that of the logistic function. The remaining sum over t is log-concave. The class of largest mean
+    gets one minus the others, unless that is too small.
     """
     out = np.empty_like(mean)
     rows = np.arange(len(mean))
@@ -138,7 +138,7 @@ def _by_panels(line: _Line, centre: Array) -> Array:
 def _centre(d: Array, t: Array, slope: Array, st: Array, rest: Array) -> Array:
     """Return the mode of the summand, by Newton's method kept within a bracket."""
     z = np.zeros_like(d)
-    # Where the probability is not small the Gaussian itself is the place to be.
+    # Where the probability is not small, the mode is near that of the Gaussian.
     far = np.flatnonzero(logistic.log_average(d - np.logaddexp(0.0, t), rest) < -3.0)
     if far.size:
         z[far] = _climb(d[far], t[far], slope[far], st[far], rest[far])
