@@ -41,12 +41,12 @@ def probit_averages(mean: mp.mpf, var: mp.mpf, n: int = 18) -> list[mp.mpf]:
     mean, var = mp.mpf(mean), mp.mpf(var)
     s, norm, root2 = mp.sqrt(var), 1 / mp.sqrt(2 * mp.pi * var), mp.sqrt(2)
     # to the right the integrand is phi(f) N(f), a Gaussian: its centre and its width
-    centre, spread = mean / (1 + var), s / mp.sqrt(1 + var)
+    centre, narrow = mean / (1 + var), s / mp.sqrt(1 + var)
     low = mean - 13 * s
     if mean > 0:
-        low = centre - 13 * spread
+        low = centre - 13 * narrow
         low = low if low > 0 else min(low, -min(13 * s, 70 * var / mean))
-    high = centre + 13 * spread if mean > 0 else min(mean + 13 * s, mp.mpf(13))
+    high = centre + 13 * narrow if mean > 0 else min(mean + 13 * s, mp.mpf(13))
 
     def width(f: mp.mpf) -> mp.mpf:
         return min(2 * s, max(mp.mpf(5) / 4, -f / 4))
@@ -75,8 +75,8 @@ def points(n_random: int, seed: int) -> list[tuple[float, float]]:
 
 
 LOGIT, PROBIT = points(97, 0), points(97, 1)
-# Every eighth point always, all of them (a minute) when asked for.
-SHARES = [8, pytest.param(1, marks=pytest.mark.slow)]
+# Every sixteenth point always, all of them (a minute) when asked for.
+SHARES = [16, pytest.param(1, marks=pytest.mark.slow)]
 
 
 class LogitTruth(NamedTuple):

@@ -24,7 +24,7 @@ from gpclass.likelihoods import (
     Probit,
     Softmax,
 )
-from gpclass.likelihoods.panels import bend_points, panels, region
+from gpclass.likelihoods.quadrature import bend_points, panels, region
 
 OURS = {name: part for name, part in parts("likelihood").items() if not name.startswith("_")}
 BINARY = [part() for part in OURS.values() if issubclass(part, BinaryLikelihood)]

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from scipy.stats import norm
 
 from gpclass.likelihoods import Gaussian, Logit, Probit
+from gpclass.likelihoods.links import hermite_average
 from gpclass.likelihoods.normal import tail
-from gpclass.likelihoods.quadrature import blocks, flatten, hermite, hermite_average, lattice_sums
+from gpclass.likelihoods.quadrature import blocks, flatten, hermite, lattice_sums
 
 CLASSES = [Logit(), Probit()]
 ALL = [*CLASSES, Gaussian(0.3)]
@@ -209,7 +210,7 @@ def test_gaussian_refuses_noise(noise):
 
 
 @every
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=60)
 @given(
     y=labels,
     mean=st.floats(allow_nan=False, allow_infinity=False),

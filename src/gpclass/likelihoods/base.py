@@ -6,12 +6,13 @@ from functools import lru_cache
 from typing import Self
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.optimize import brentq
 
 from gpclass.core.protocols import Array, CoupledSites, Expected, Sites, Tilted
 from gpclass.core.registry import Part
 from gpclass.likelihoods import generic
-from gpclass.likelihoods.power import check_power
+from gpclass.likelihoods.links import check_power
 from gpclass.likelihoods.quadrature import flatten, quiet
 
 
@@ -137,12 +138,22 @@ class BinaryLikelihood(Parameters, ElementwiseSites, Part):
 
     def log_predict(self, mean: Array, var: Array) -> Array:
         """Return log of p(class|f) averaged over N(f | mean, var), columns y=-1 and y=+1."""
-        log_mass = np.stack([self.tilted(np.array(y), mean, var).log_mass for y in (-1.0, 1.0)], axis=-1)
-        # The larger is the complement of the smaller.
-        small = log_mass.min(axis=-1, keepdims=True)
+        up, rare = self._rarer(mean, var)
         with quiet():
-            large = np.log1p(-np.exp(np.minimum(small, np.log(0.5))))
-        return np.asarray(np.where(log_mass == small, small, large))
+            # The other class has the complement.
+            large = np.log1p(-np.exp(np.minimum(rare.log_mass, np.log(0.5))))
+        columns = [np.where(up == first, rare.log_mass, large) for first in (False, True)]
+        return np.stack(columns, axis=-1)
+
+    def _rarer(self, mean: Array, var: Array) -> tuple[NDArray[np.bool_], Tilted]:
+        """Return whether +1 is the less probable class, and the tilted moments of that class."""
+        if self.symmetric:
+            up = np.broadcast_arrays(mean, var)[0] <= 0.0
+            return up, self.tilted(np.where(up, 1.0, -1.0), mean, var)
+        low, high = (self.tilted(np.array(y), mean, var) for y in (-1.0, 1.0))
+        up = high.log_mass <= low.log_mass
+        parts = ("log_mass", "slope", "curvature", "shrink")
+        return up, Tilted(*(np.where(up, getattr(high, name), getattr(low, name)) for name in parts))
 
     # ----------------------------------------------------------------------- the link
 
@@ -152,20 +163,15 @@ class BinaryLikelihood(Parameters, ElementwiseSites, Part):
 
     def link_slope(self, mean: Array, var: Array) -> tuple[Array, Array]:
         """Return E[link'] and E[link''] under N(f | mean, var): d p/d mean and 2 d p/d var."""
-        low, high = (self.tilted(np.array(y), mean, var) for y in (-1.0, 1.0))
-        up = high.log_mass <= low.log_mass  # of the less probable class, which keeps its digits
+        up, rare = self._rarer(mean, var)  # whose average keeps its digits
         with quiet():
-            parts = []
-            for t, sign in ((low, -1.0), (high, 1.0)):
-                mass, slope = sign * np.exp(t.log_mass), np.clip(t.slope, -1e120, 1e120)
-                parts.append((mass * slope, mass * (slope * slope - t.curvature)))
-            (a, b), (c, d) = parts
-        return np.where(up, c, a), np.where(up, d, b)
+            mass, slope = np.where(up, 1.0, -1.0) * np.exp(rare.log_mass), np.clip(rare.slope, -1e120, 1e120)
+            return mass * slope, mass * (slope * slope - rare.curvature)
 
     @property
     def median(self) -> float:
         """Return the f at which both classes are equally probable."""
-        return _median_and_scale(self)[0]
+        return 0.0 if self.symmetric else _median_and_scale(self)[0]
 
     @property
     def probit_scale(self) -> float:

@@ -9,7 +9,7 @@ import numpy as np
 from gpclass.core.protocols import Array, Expected, Tilted
 from gpclass.core.registry import stored
 from gpclass.likelihoods.base import ElementwiseSites, Parameters
-from gpclass.likelihoods.power import check_power
+from gpclass.likelihoods.links import check_power
 from gpclass.likelihoods.quadrature import flatten, quiet
 
 

@@ -1,11 +1,11 @@
 """Derivatives and Gaussian averages of any log p(y|f), from its values alone.
 
 Nothing is assumed of l(f) = log p(y|f) but that it is smooth, at most zero, and bends on a scale of about
-one and not far from f = 0; further out it may change as slowly or as exponentially as it likes.
+one and not far from f = 0; further out it may change slowly or exponentially.
 
 * Derivatives are central differences on 13 points, of order 12 (the third of order 10).
 * Averages are integrals over x = (f - mean) / √var on Gauss-Legendre panels. A search first finds where the
-  integrand lives, so the tails keep their accuracy and the work is bounded whatever the mean and variance.
+  integrand is not negligible, so the tails keep their accuracy and the work is bounded whatever the mean and variance.
 * E[l'] = E[l x] / √var and E[l''] = E[l (x² - 1)] / var (integration by parts) and the moments of tilted
   Gaussians give derivatives without differences; below var = 1e-3, where these would cancel, differences
   are averaged instead.
@@ -21,8 +21,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gpclass.core.protocols import Array, Index
-from gpclass.likelihoods.panels import add_rows, bend_points, panels, region
-from gpclass.likelihoods.quadrature import blocks, hermite
+from gpclass.likelihoods.quadrature import add_rows, bend_points, blocks, hermite, panels, region
 
 LogProb = Callable[[Array, Array], Array]
 

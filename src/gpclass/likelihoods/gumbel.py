@@ -32,18 +32,22 @@ from scipy.special import ndtr
 
 from gpclass.core.protocols import Array, Index
 from gpclass.likelihoods.normal import density
-from gpclass.likelihoods.panels import maximum_rule
-from gpclass.likelihoods.quadrature import blocks, hermite
+from gpclass.likelihoods.quadrature import blocks, hermite, maximum_rule
 
 _STEP = 1.0 / 3.0
 _NARROW = 0.18  # variance below which Gauss-Hermite is used
-_ORDERS = ((0.0, 6), (3e-3, 8), (0.02, 12), (0.08, 22))  # variance from which so many of its nodes are needed
+_ORDERS = (
+    (0.0, 6),
+    (3e-3, 8),
+    (0.02, 12),
+    (0.08, 22),
+)  # variance from which this many of its nodes are needed
 _EDGES = np.array([0.5, 1.0, 1.5, 2.25, 3.5, 5.0, 7.0, 10.0, 14.0])  # deviations that have lattices
 _WIDE = 14.0  # deviation above which panels are used
-_REACH = 8.4  # deviations beyond which a Gaussian is nothing
+_REACH = 8.4  # deviations beyond which a Gaussian is negligible
 _PANEL = 1.6  # width of a panel, in deviations of value plus noise
 _NOISE_VARIANCE = np.pi**2 / 6.0
-# From one variance to another, so many nodes for the noise; 0: the trapezoidal rule.
+# Lower and upper variance, and the number of nodes for the noise; 0: the trapezoidal rule.
 _NOISE_ORDERS = (
     (_NARROW, 64.0, 0),
     (64.0, 196.0, 20),
@@ -76,20 +80,7 @@ class Part(NamedTuple):
 
 
 def log_sum(mean: Array, var: Array) -> tuple[Array, Array, Array]:
-    """Return E[log Σ exp(f)] less the largest mean, E[p_c] and E[p_c (1 - p_c)], errors about 1e-11.
-
-    Parameters
-    ----------
-    mean, var : array of shape (n, C)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gpclass.likelihoods.gumbel import log_sum
-    >>> value, p, _ = log_sum(np.zeros((1, 4)), np.zeros((1, 4)))
-    >>> value.round(10), p.round(10)
-    (array([1.38629436]), array([[0.25, 0.25, 0.25, 0.25]]))
-    """
+    """Return E[log Σ exp(f)] less the largest mean, E[p_c] and E[p_c (1 - p_c)], errors about 1e-11."""
     value, first, second = np.empty(len(mean)), np.empty_like(mean), np.empty_like(mean)
     for i, x, weight, (h, h1) in _parts(mean, var, 2):
         r = h1 / h

@@ -7,12 +7,11 @@ from scipy.special import erfcx, log_ndtr, log_softmax, ndtr, ndtri, ndtri_exp, 
 
 from gpclass.core.protocols import Array
 from gpclass.likelihoods import joint
-from gpclass.likelihoods.lattice import uniform_points
+from gpclass.likelihoods.joint import uniform_points
 from gpclass.likelihoods.normal import density, tail
-from gpclass.likelihoods.panels import maximum_rule
-from gpclass.likelihoods.quadrature import blocks
+from gpclass.likelihoods.quadrature import blocks, maximum_rule
 
-_REACH = 8.3  # deviations beyond which a Gaussian is nothing
+_REACH = 8.3  # deviations beyond which a Gaussian is negligible
 _PANEL = 1.6  # width of a panel, in deviations
 _ROUNDING = 1e-11
 _POINTS, _TAIL_POINTS = 127, 61
@@ -92,13 +91,6 @@ def bivariate(h: Array, k: Array, r: Array) -> Array:
 
     By Owen (1956): ½(Phi(h) + Phi(k)) - T(h, a) - T(k, b) - (½ where h and k differ in sign), with
     a = (k - r h) / (h √(1 - r²)), b likewise.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gpclass.likelihoods.orthant import bivariate
-    >>> float(bivariate(np.zeros(1), np.zeros(1), np.full(1, 0.5))[0])
-    0.333333333333
     """
     tiny = 1e-300
     h, k = (np.where(np.abs(x) < tiny, tiny, x) for x in (h, k))
@@ -147,7 +139,7 @@ def _tail(mean: Array, cov: Array, n_points: int = _TAIL_POINTS) -> Array:
     d = mean[:, :1] - mean[:, 1:]
     S = cov + np.eye(k)
     S = S[:, :1, :1] + S[:, 1:, 1:] - S[:, :1, 1:] - S[:, 1:, :1]
-    # The hardest rival first: it is met exactly.
+    # The strongest rival first: its factor is exact.
     order = np.argsort(d / np.sqrt(np.diagonal(S, axis1=1, axis2=2)), axis=1, kind="stable")
     rows = np.arange(n)[:, None]
     d, S = d[rows, order], S[rows[:, :, None], order[:, :, None], order[:, None, :]]

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
 
 import numpy as np
 from scipy.special import erfcx, log_ndtr, ndtr
 
 from gpclass.core.protocols import Array, Expected, Tilted
-from gpclass.likelihoods import generic
-from gpclass.likelihoods import power as power_rules
+from gpclass.likelihoods import links
 from gpclass.likelihoods.base import BinaryLikelihood
+from gpclass.likelihoods.links import REACH, WIDE, Four, Link, Three, bounded, from_moments
 from gpclass.likelihoods.multiprobit import MultiProbit
 from gpclass.likelihoods.normal import density, tail
-from gpclass.likelihoods.power import REACH, WIDE, Four, Link, bounded, from_moments, integrate
-from gpclass.likelihoods.quadrature import by_regime, flatten, hermite_average, lattice_sums, orders, quiet
+from gpclass.likelihoods.quadrature import flatten, orders, quiet
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +34,7 @@ class Probit(BinaryLikelihood):
     array([[0.5, 0.5]])
     """
 
-    @property
-    def median(self) -> float:
-        """Return 0: the link is symmetric."""
-        return 0.0
+    symmetric = True
 
     @property
     def probit_scale(self) -> float:
@@ -79,18 +74,16 @@ class Probit(BinaryLikelihood):
     def expected(self, y: Array, mean: Array, var: Array) -> Expected:
         """Return E[l], E[l'], E[l''] under N(f | mean, var)."""
         shape, (y, mean, var) = flatten(y, mean, var)
-        far = var > _WIDEST
         with quiet():
-            value, slope, curvature = _expected(y * mean, np.minimum(var, _WIDEST)) * [[-1.0], [1.0], [-1.0]]
-            slope *= y
-            if far.any():
-                found = generic.expected(self.log_prob, y[far], mean[far], var[far])
-                value[far], slope[far], curvature[far] = found
-        return Expected(*(a.reshape(shape) for a in (value, slope, curvature)))
+            z, narrowed, scale = links.within_range(y * mean, var)
+            value, slope, curvature = links.expected(_LINK, z, narrowed)
+            # To a wider Gaussian l is -f²/2 for f < 0, and 0 above.
+            value, slope = -value * scale * scale, y * slope * scale
+        return Expected(*(a.reshape(shape) for a in (value, slope, -curvature)))
 
     def tilted(self, y: Array, mean: Array, var: Array, power: Array | float = 1.0) -> Tilted:
         """Return mass and moments of N(f | mean, var) p(y|f)^power, power from 0 to 2."""
-        return power_rules.tilted(_tilted, _tilted_power, y, mean, var, power)
+        return links.tilted(_tilted, _tilted_power, y, mean, var, power)
 
     def log_predict(self, mean: Array, var: Array) -> Array:
         """Return log of p(class|f) averaged over N(f | mean, var), columns y=-1 and y=+1."""
@@ -124,16 +117,17 @@ def _tilted(z: Array, var: Array) -> Four:
 
 def _tilted_power(z: Array, var: Array, power: Array) -> Four:
     """Return the same of Phi(f)^power N(f | z, var)."""
+    z, var, scale = links.within_range(z, var)
     low = z < np.where(var < WIDE, 0.0, -REACH * np.sqrt(var) * np.sqrt(1.0 + power * var))
     out = np.empty((4, z.size))
     out[:, low] = _power_left(z[low], var[low], power[low])
-    out[:, ~low] = integrate(_LINK, z[~low], var[~low], power[~low])
+    out[:, ~low] = links.integrate(_LINK, z[~low], var[~low], power[~low])
     log_mass, slope, curvature, shrink = out
-    return log_mass, slope, curvature, shrink
+    return log_mass, slope / scale, curvature / scale / scale, shrink
 
 
 def _power_left(z: Array, var: Array, power: Array) -> Four:
-    """Gauss-Hermite with phi^power taken out of Phi^power = (phi / rho)^power: what is left varies slowly.
+    """Gauss-Hermite with phi^power taken out of Phi^power = (phi / rho)^power: the rest varies slowly.
 
     phi^power N(f | z, var) is, up to a factor, N(f | q² z, q² var) with q² = 1/(1 + power var).
     """
@@ -157,55 +151,19 @@ def _power_left(z: Array, var: Array, power: Array) -> Four:
     return bounded(out, var, power)
 
 
-def _shift(z: Array, var: Array) -> tuple[Array, Array, Array]:
+def _shift(z: Array, var: Array) -> Three:
     """Return log mass, mean and variance of phi(f) N(f | z, var)."""
     q2 = 1.0 / (1.0 + var)
     return -0.5 * (np.log(2.0 * np.pi) + z * (z * q2) - np.log(q2)), z * q2, var * q2
 
 
-# ------------------------------------------------------ averages of log Phi and its derivatives
-#
-# -log Phi, rho and rho kappa are positive: nothing cancels in a sum of them. They are analytic for
-# |Im f| < 2.8 (the zeros of Phi nearest the real line are 1.916 ± 2.816i; the others run off along
-# the rays at ±45 degrees). To the left they grow like f²/2, |f|, 1; to the right they fall like phi.
-#
-# central  0.04 <= var <= 1, |mean| <= 6: a uniform lattice, with tables.
-# wide     var > 1 and the origin in reach, -9 s <= mean <= 8.5 (1 + var): a lattice that is coarse far out.
-# left     the rest with mean <= 0: there the functions are smooth on the scale s. Gauss-Hermite.
-# right    the rest with mean > 0: what counts lies where
-#              phi(f) N(f | mean, var) = q phi(q mean) N(f | q² mean, q² var),   q² = 1/(1 + var),
-#          does. Gauss-Hermite on the right-hand side, functions divided by phi.
-
-_RIGHT = 8.5
-_WIDEST = 4e8  # the lattice ends there
-
-
-def _expected(z: Array, var: Array) -> Array:
-    """Return E[-log Phi], E[rho], E[rho kappa] under N(z, var)."""
-    central = (var >= 0.04) & (var <= 1.0) & (np.abs(z) <= 6.0)
-    wide = (var > 1.0) & (z >= -REACH * np.sqrt(var)) & (z <= _RIGHT * (1.0 + var))
-    rest = ~(central | wide)
-    parts = [(central, _central), (wide, _wide), (rest & (z <= 0.0), _left), (rest & (z > 0.0), _right)]
-    return by_regime(3, parts, z, var)
-
-
-def _functions(f: Array) -> tuple[Array, Array, Array]:
+def _functions(f: Array) -> Three:
+    """Return -log Phi, rho and rho kappa: analytic for |Im f| < 2.8, where Phi has its first zeros."""
     t = tail(f)
     return -log_ndtr(f), t.rho, t.rho * t.kappa
 
 
-def _left(z: Array, var: Array) -> Array:
-    return hermite_average(_functions, z, var)
-
-
-def _right(z: Array, var: Array) -> Array:
-    q = 1.0 / np.sqrt(1.0 + var)
-    mean = np.minimum(z * q * q, 1e150)  # beyond, the factor is 0 and must not meet infinity
-    out: Array = q * density(q * z) * hermite_average(_over_density, mean, var * q * q)
-    return out
-
-
-def _over_density(f: Array) -> tuple[Array, Array, Array]:
+def _over_density(f: Array) -> Three:
     """Return -log Phi, rho and rho kappa over phi, for f not far below 0."""
     phi = density(f)
     mills = np.sqrt(0.5 * np.pi) * erfcx(np.sqrt(0.5) * f)  # p / phi with p = Phi(-f)
@@ -215,47 +173,17 @@ def _over_density(f: Array) -> tuple[Array, Array, Array]:
     return mills * ratio, 1.0 / (1.0 - p), (f + phi / (1.0 - p)) / (1.0 - p)
 
 
+def _unit(f: Array) -> Three:
+    """Return 1 - Phi, Phi' and -Phi'' over phi."""
+    return np.sqrt(0.5 * np.pi) * erfcx(np.sqrt(0.5) * f), np.ones_like(f), f
+
+
 _LINK = Link(
     functions=_functions,
     over=_over_density,
+    unit=lambda mean, var: links.hermite_average(_unit, mean, var),
     factor=density,
     shift=_shift,
     far=lambda var: 6.0 * (1.0 + var),
     bend=1.0,
 )
-
-
-@cache
-def _central_lattice() -> tuple[Array, Array]:
-    """Step 0.15 is 0.77 of the least width, s' = √(var/(1+var)) at var = 0.04, of phi(f) N(f)."""
-    f = np.linspace(-15.0, 12.0, 181)
-    return f, 0.15 * np.stack(_functions(f), axis=1)
-
-
-def _central(z: Array, var: Array) -> Array:
-    f, table = _central_lattice()
-    return lattice_sums(f, table, z, var, -0.5 * z * (z / var)).T
-
-
-@cache
-def _wide_lattice() -> tuple[Array, Array]:
-    """Nodes b sinh(u) so dense that the step is at most 0.65 of the width of the integrand.
-
-    That width is s at f = -9 s, where the step is 9 s h/b, and less than 1 at f <= 8.5. The nodes go from
-    -18 s, s = 3 10^4, to where phi, shifted by at most 8.5, ends.
-    """
-    b, h = 4.0, 0.25
-    low, high = (b / h * np.arcsinh(f / b) for f in (-2.0 * REACH * 3e4, _RIGHT + REACH))
-    u = h / b * np.arange(np.floor(low), np.ceil(high) + 1.0)
-    f = b * np.sinh(u)
-    return f, (h * np.cosh(u))[:, None] * np.stack(_functions(f), axis=1)
-
-
-def _wide(z: Array, var: Array) -> Array:
-    f, table = _wide_lattice()
-    exponent = -0.5 * z * (z / var)
-    above = z > 0.0  # there exp(-z²/2var) is taken out, so that the sum is of order one
-    sums = lattice_sums(f, table, z, var, np.where(above, 0.0, exponent)).T
-    root = np.exp(np.where(above, 0.5 * exponent, 0.0))
-    out: Array = sums * root * root
-    return out

@@ -9,9 +9,8 @@ from scipy.special import expit, log_softmax
 
 from gpclass.core.protocols import Array, Index
 from gpclass.likelihoods import gumbel, joint, logistic
-from gpclass.likelihoods.lattice import normal_points
-from gpclass.likelihoods.panels import add_rows, bend_points, panels
-from gpclass.likelihoods.quadrature import blocks
+from gpclass.likelihoods.joint import normal_points
+from gpclass.likelihoods.quadrature import add_rows, bend_points, blocks, panels
 
 _POINTS, _TAIL_POINTS = 2039, 61
 _REACH = 6.3  # deviations either side of the mode
@@ -21,12 +20,6 @@ _MOST = 200  # half the number of nodes from which panels are used instead
 def log_average(mean: Array, cov: Array) -> Array:
     """Return log E[softmax(f)], f ~ N(mean, cov), shape (n, C)."""
     return joint.log_average(_PIECES, mean, cov)
-
-
-def _pair(mean: Array, var: Array) -> Array:
-    """Return log E[sigma(d)], d ~ N(mean, var)."""
-    log_p = logistic.log_average(-np.abs(mean), var)
-    return np.where(mean > 0.0, np.log1p(-np.exp(log_p)), log_p)
 
 
 def _points(mean: Array, A: Array) -> Array:
@@ -49,8 +42,8 @@ def _triple(mean: Array, cov: Array) -> Array:
     """Return the log probabilities of three classes, each by one integral over the difference of the others.
 
     With d = f_c - f_a and t = f_b - f_a, p_c = sigma(d - softplus(t)), and d given t is Gaussian: its average
-    is that of the logistic function. What is left to sum over t is log-concave. The class of largest mean
-    gets what the others leave, if that is not next to nothing.
+    is that of the logistic function. The remaining sum over t is log-concave. The class of largest mean
+    gets one minus the others, unless that is too small.
     """
     out = np.empty_like(mean)
     rows = np.arange(len(mean))
@@ -92,7 +85,7 @@ class _Line(NamedTuple):
         """Return log E[sigma(d - softplus(t))] given t, plus the exponent of its density."""
         d, t, slope, st, rest = (a[:, None] for a in self)
         arg = d + slope * z - np.logaddexp(0.0, t + st * z)
-        L = _pair(arg.ravel(), np.broadcast_to(rest, z.shape).ravel()).reshape(z.shape)
+        L = logistic.log_average(arg.ravel(), np.broadcast_to(rest, z.shape).ravel()).reshape(z.shape)
         return np.asarray(L - 0.5 * z * z)
 
 
@@ -145,8 +138,8 @@ def _by_panels(line: _Line, centre: Array) -> Array:
 def _centre(d: Array, t: Array, slope: Array, st: Array, rest: Array) -> Array:
     """Return the mode of the summand, by Newton's method kept within a bracket."""
     z = np.zeros_like(d)
-    # Where the probability is not small the Gaussian itself is the place to be.
-    far = np.flatnonzero(_pair(d - np.logaddexp(0.0, t), rest) < -3.0)
+    # Where the probability is not small, the mode is near that of the Gaussian.
+    far = np.flatnonzero(logistic.log_average(d - np.logaddexp(0.0, t), rest) < -3.0)
     if far.size:
         z[far] = _climb(d[far], t[far], slope[far], st[far], rest[far])
     return z
@@ -211,4 +204,4 @@ def _share(d: Array, s2: Array) -> Array:
     return 0.5 * (low + high)
 
 
-_PIECES = joint.Pieces(_pair, _triple, gumbel.nodes, _points, _tail)
+_PIECES = joint.Pieces(logistic.log_average, _triple, gumbel.nodes, _points, _tail)
