@@ -75,7 +75,6 @@ class Clock:
 
 
 def ours(args: argparse.Namespace) -> dict:
-    from gpclass.sparse.learn import Task, learn_inducing
 
     from gpclass.data.rows import Rows
     from gpclass.inference import VI
