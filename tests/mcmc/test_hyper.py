@@ -14,8 +14,8 @@ from scipy.special import expit
 from gpclass.core.hyperpriors import Hyperprior, LogScalePrior
 from gpclass.inference import EP, VI, Laplace
 from gpclass.kernels import RBF, ConstantKernel
-from gpclass.learning.maximise import Problem
-from gpclass.learning.sampled import hyper_model
+from gpclass.learning.draws import hyper_model
+from gpclass.learning.problem import Problem
 from gpclass.likelihoods import Logit, Probit
 from gpclass.mcmc import JointWhitened, PseudoMarginal
 from gpclass.mcmc.chains import diagnose

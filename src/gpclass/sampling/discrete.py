@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gpclass.core.protocols import Array
-from gpclass.sampling.checks import Seed, check_count
+from gpclass.mcmc.run import check_counts
+from gpclass.sampling.checks import Seed
 
 
 def inversion_discrete(
@@ -90,7 +91,7 @@ def draw_labels(
     >>> draw_labels(P[1:], 3, rng=0, classes=["no", "yes"])
     array([['no', 'no', 'no']], dtype='<U3')
     """
-    check_count(n_samples, "n_samples")
+    check_counts(n_samples=n_samples)
     P = np.asarray(P, dtype=float)
     if P.ndim != 2:
         raise ValueError(
