@@ -179,7 +179,7 @@ class PseudoMarginal(HyperSampler):
 
         An estimate that is too high by chance would hold a chain for long. The draws behind it and an index k
         have the density p(theta) Π q(f_j) w(f_k), where f_k is from the posterior: it may be moved by
-        any step that leaves the posterior invariant, and then all others be drawn anew (Andrieu, Doucet &
+        any step that leaves the posterior invariant, and then all others are drawn again (Andrieu, Doucet &
         Holenstein 2010). By symmetry the mirror image of f_k moves with it.
         """
         target = state.target
