@@ -268,7 +268,7 @@ def test_two_classes_are_one_difference(name: str) -> None:
     # f₁ - f₀ has the prior 2K and a logit likelihood; f₁ + f₀ has the prior 2K and no data, independently.
     K, y, weight = KERNEL(X3), np.array([1.0, 0.0, 1.0]), np.array([1.0, 2.0, 0.5])
     target = make_target(Softmax(), K, y, weight=weight, n_latents=2)
-    chains = sample(target, PRIOR_ONLY[name], n_chains=50, n_draws=150, n_warmup=80, rng=2)
+    chains = sample(target, PRIOR_ONLY[name], n_chains=50, n_draws=250, n_warmup=120, rng=2)
     assert chains.f.shape == (50, 250, 3, 2)
     mean, second = posterior_moments(Logit(), 2.0 * K, 2.0 * y - 1.0, weight)
     truth = 0.5 * np.stack([-mean, mean], axis=-1)
@@ -286,7 +286,7 @@ def test_three_classes_against_importance_sampling(name: str) -> None:
     truth = np.tensordot(w, draws, axes=(0, 0)).T
     error = np.sqrt(np.tensordot(w**2, (draws.swapaxes(-1, -2) - truth) ** 2, axes=(0, 0)))
     target = make_target(Softmax(), K, y, n_latents=3)
-    chains = sample(target, PRIOR_ONLY[name], n_chains=50, n_draws=150, n_warmup=80, rng=3)
+    chains = sample(target, PRIOR_ONLY[name], n_chains=50, n_draws=250, n_warmup=120, rng=3)
     d = chains.diagnostics()
     assert d.rhat.shape == (2, 3)
     assert d.ess_bulk.min() > 400
@@ -306,7 +306,7 @@ def test_copies_of_points_are_weights(name: str) -> None:
         with pytest.raises(ValueError, match="rank 3 for 6 data"):
             sampler.init(target, np.zeros((1, 6)))
         sampler = replace(sampler, block_size=4)
-    chains = sample(target, sampler, n_chains=50, n_draws=150, n_warmup=80, rng=4)
+    chains = sample(target, sampler, n_chains=50, n_draws=250, n_warmup=120, rng=4)
     assert chains.jitter == pytest.approx(6e-8 if isinstance(sampler, BlockMetropolis) else 0.0)
     np.testing.assert_allclose(chains.f[..., ::2], chains.f[..., 1::2], atol=1e-2 if chains.jitter else 1e-7)
     first, second = posterior_moments(Logit(), KERNEL(X3), y, np.full(3, 2.0))
