@@ -29,7 +29,7 @@ from gpclass.evidence.importance import DEGREES, _normal_over_mixture, _normal_o
 from gpclass.evidence.verdicts import on_approximation
 from gpclass.inference import EP, VI, Laplace
 from gpclass.kernels import RBF, WhiteKernel, matrix
-from gpclass.likelihoods import Gaussian, Logit, Probit
+from gpclass.likelihoods import Gaussian, Logit, Probit, Softmax
 from gpclass.mcmc.elliptical import slice_step
 from gpclass.posteriors.target import make_target
 from gpclass.priors import DensePrior
@@ -417,8 +417,8 @@ def test_wrong_arguments_are_refused():
         importance_evidence(Probit(), K, y, Sites(nu=np.zeros((2, 3)), tau=np.ones((2, 3))))
     with pytest.raises(ValueError, match="n_chains=1"):
         annealed_evidence(Probit(), K, y, sites, n_chains=1)
-    with pytest.raises(TypeError, match="tilted"):
-        ep_correction(object(), K, y, sites)
+    with pytest.raises(ValueError, match="Softmax has no tilted moments"):
+        ep_correction(Softmax(), K, y, sites)
 
 
 def test_flat_priors_and_flat_sites_are_fine():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import fields, is_dataclass, replace
 
 import numpy as np
 import pytest
@@ -98,17 +98,12 @@ def test_coupled_sites_only_change_the_coordinates() -> None:
 # --- The fallback to the coordinates of the prior ---
 
 
-@dataclass(frozen=True)
-class Bare:
-    """A logit likelihood without tilted moments."""
-
-    def log_prob(self, y: np.ndarray, f: np.ndarray) -> np.ndarray:
-        return Logit().log_prob(y, f)
-
-
-def test_a_method_that_does_not_apply_is_replaced_by_the_prior() -> None:
+def test_a_method_that_does_not_apply_is_replaced_by_the_prior(monkeypatch: pytest.MonkeyPatch) -> None:
     y = np.array([1.0, 1.0, -1.0])
-    bare = fitted(Bare(), X3, KERNEL, y, EP())
+    with monkeypatch.context() as patch:
+        patch.setattr(Logit, "tilted", Softmax.tilted)  # which raises ValueError
+        patch.setattr(Logit, "_lacks", Softmax._lacks, raising=False)
+        bare = fitted(Logit(), X3, KERNEL, y, EP())
     assert bare.is_prior
     assert bare.note.startswith("The chains use the coordinates of the prior, as EP does not apply")
     stopped = fitted(Logit(), X3, KERNEL, y, EP(max_iter=1, tol=1e-12))

@@ -200,7 +200,7 @@ def interval_target(whiten: Any) -> Target:
 @pytest.mark.parametrize("block_size", [1, 4, 20])
 def test_blocks_grow_and_shrink_until_a_third_is_accepted(block_size: int) -> None:
     sampler = BlockMetropolis(block_size)
-    chains = sample(interval_target(None), sampler, n_chains=16, n_draws=200, rng=0)
+    chains = sample(interval_target(None), sampler, n_chains=16, n_draws=200, n_warmup=300, rng=0)
     assert 0.15 < chains.accept.mean() < 0.5
     assert chains.accept_points is not None
     assert chains.accept_points.shape == (20,)

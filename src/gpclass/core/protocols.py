@@ -17,6 +17,7 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import blas
 
 from gpclass.core.registry import stored
 
@@ -42,6 +43,12 @@ class Sites:
     def times(self, v: Array) -> Array:
         """Return T v, T = diag(tau) being the precision of the sites."""
         return self.tau * v
+
+    def quadratic(self, v: Array) -> Array:
+        """Return vᵀ T v for each row v of shape (n,) or (n, C)."""
+        # SciPy's BLAS, as in `gpclass.core.linalg.matvec`
+        out: Array = blas.dgemv(1.0, (v * v).reshape(len(v), -1).T, self.tau.ravel(), trans=1)
+        return out
 
     def root(self, v: Array) -> Array:
         """Return Q v, where Q Qᵀ = T."""
@@ -72,6 +79,11 @@ class CoupledSites:
         """Return W v for v of shape (n, C)."""
         a = self.a
         out: Array = a * (v - (a * v).sum(axis=-1, keepdims=True) / a.sum(axis=-1, keepdims=True))
+        return out
+
+    def quadratic(self, v: Array) -> Array:
+        """Return vᵀ W v for each v of shape (n, C)."""
+        out: Array = np.einsum("...ij,...ij->...", v, self.times(v))
         return out
 
     def _project(self, v: Array) -> Array:

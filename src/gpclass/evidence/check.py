@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -15,16 +15,6 @@ from gpclass.evidence.weights import EvidenceEstimate
 from gpclass.kernels import matrix
 from gpclass.mcmc.chains import Chains, diagnose
 from gpclass.posteriors.target import Target, make_target
-
-ALL = slice(None)
-
-
-class FittedModel(Protocol):
-    """What `check_model` needs."""
-
-    problem: Any  # X, y, weight, kernel, likelihood and inference
-    sites: Any
-    evidence: Any
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -89,35 +79,18 @@ class ApproximationCheck:
 
 
 def check_model(
-    model: FittedModel, n_samples: int = 2000, rng: np.random.Generator | int | None = None
+    model: Any, n_samples: int = 2000, rng: np.random.Generator | int | None = None
 ) -> ApproximationCheck:
-    """Check the approximation behind a fitted latent function.
+    """Check the approximation behind a fitted model, which has problem, sites and evidence.
 
-    Parameters
-    ----------
-    model : object with problem, sites and evidence
-        The problem has X, y, weight, kernel, likelihood and inference.
-    n_samples : int
-    rng : numpy Generator or seed
-
-    Returns
-    -------
-    ApproximationCheck
+    The problem has X, y, weight, kernel, likelihood and inference.
     """
     problem = model.problem
     if model.sites is None:
         raise ValueError(f"{problem.inference!r} made no Gaussian approximation that could be checked.")
-    return check_approximation(
-        problem.likelihood,
-        matrix(problem.kernel, problem.X),
-        problem.y,
-        model.sites,
-        weight=problem.weight,
-        evidence=model.evidence,
-        method=type(problem.inference).__name__,
-        n_samples=n_samples,
-        rng=rng,
-    )
+    K, method = matrix(problem.kernel, problem.X), type(problem.inference).__name__
+    target = make_target(problem.likelihood, K, problem.y, model.sites, problem.weight)
+    return check_target(target, model.evidence, method, n_samples, np.random.default_rng(rng))
 
 
 def check_approximation(
@@ -187,7 +160,7 @@ def check_draws(
     n_samples: int,
     rng: np.random.Generator,
     *,
-    points: Index | slice = ALL,
+    points: Index | slice = slice(None),
 ) -> ApproximationCheck:
     """Compare draws, shape (draws, n) or (draws, n, C), with importance sampling from the same posterior.
 
@@ -229,29 +202,16 @@ def check_chains(chains: Chains, p: Array) -> ApproximationCheck:
 
 
 def _report(
-    method: str,
-    evidence: float | None,
-    found: EvidenceEstimate,
-    shift: Array,
-    error: Array,
-    verdict: str,
+    method: str, evidence: float | None, found: EvidenceEstimate, shift: Array, error: Array, verdict: str,
     target: Target | None,
-) -> ApproximationCheck:
-    worst = int(np.argmax(np.abs(shift)))
+) -> ApproximationCheck:  # fmt: skip
+    size = np.abs(shift)
+    worst = int(np.argmax(size))
+    shifted = "p(y=+1)" if target is None or len(target.shape) == 1 else "p(class)"
     return ApproximationCheck(
-        method=method,
-        evidence=evidence,
-        corrected=found.value,
-        standard_error=found.standard_error,
-        khat=found.khat,
-        ess=found.ess,
-        n_samples=found.n_samples,
-        largest_shift=abs(float(shift[worst])),
-        shift_error=float(error[worst]),
-        mean_shift=float(np.abs(shift).mean()),
-        verdict=verdict,
-        shifted="p(y=+1)" if target is None or len(target.shape) == 1 else "p(class)",
-    )
+        method, evidence, found.value, found.standard_error, found.khat, found.ess, found.n_samples,
+        float(size[worst]), float(error[worst]), float(size.mean()), verdict, shifted,
+    )  # fmt: skip
 
 
 def probability_shifts(target: Target, drawn: Draws, weights: Array) -> tuple[Array, Array]:
@@ -287,8 +247,6 @@ def probabilities(target: Target, D: Array) -> Array:
 
 def probabilities_at(target: Target, f: Array) -> Array:
     """Return p(y=+1|f), shape (rows, n, 1), or p(class|f), shape (rows, n, C)."""
-    likelihood = target.likelihood
     if len(target.shape) == 1:  # half the work of both classes
-        return np.asarray(likelihood.link(f))[..., None]
-    p: Array = np.exp(likelihood.log_classes(f))
-    return p[..., 1:] if len(target.shape) == 1 else p
+        return np.asarray(target.likelihood.link(f))[..., None]
+    return np.asarray(np.exp(target.likelihood.log_classes(f)))

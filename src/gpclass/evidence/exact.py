@@ -123,7 +123,6 @@ def _on_grid(likelihood: Any, L: Array, y: Array, weight: Array, decay: float) -
         value: Array = np.asarray(likelihood.log_prob(y[:m], f[:, :m])) @ weight[:m]
         return value + last(f[:, -1]) if last is not None else value
 
-    total = -np.inf
     if not inner:
         return float(log_likelihood(np.zeros((1, n)))[0])
     # One slab of the grid for each node of the first coordinate.
@@ -132,6 +131,7 @@ def _on_grid(likelihood: Any, L: Array, y: Array, weight: Array, decay: float) -
     for j, z in enumerate(inner[1:], start=1):
         grid = (grid[:, None, :] + z[:, None] * L[:, j]).reshape(-1, n)
         log_mass = (log_mass[:, None] + _log_masses(z)).ravel()
+    total = -np.inf
     for z, mass in zip(inner[0], _log_masses(inner[0]), strict=True):
         total = np.logaddexp(total, mass + _log_sum(log_likelihood(grid + z * L[:, 0]) + log_mass))
     return float(total)
@@ -157,12 +157,10 @@ def _nodes(scale: float, decay: float) -> Array:
 
 
 def _log_masses(z: Array) -> Array:
-    out: Array = np.log(z[1] - z[0]) - 0.5 * np.log(2.0 * np.pi) - 0.5 * z * z
-    return out
+    return np.asarray(np.log(z[1] - z[0]) - 0.5 * np.log(2.0 * np.pi) - 0.5 * z * z)
 
 
 def _log_sum(values: Array) -> Array:
     """Return log Σ exp along the last axis; much faster than scipy.special.logsumexp."""
     top = values.max(axis=-1, keepdims=True)
-    out: Array = top[..., 0] + np.log(np.exp(values - top).sum(axis=-1))
-    return out
+    return np.asarray(top[..., 0] + np.log(np.exp(values - top).sum(axis=-1)))

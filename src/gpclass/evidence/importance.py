@@ -124,10 +124,7 @@ def _normal_over_mixture(square: Array, rank: int, share: float) -> Array:
     if share == 0.0:
         return np.zeros_like(square)
     ratio = _normal_over_student(square, rank, DEGREES)
-    if share == 1.0:
-        return ratio
-    out: Array = -np.logaddexp(np.log1p(-share), np.log(share) - ratio)
-    return out
+    return ratio if share == 1.0 else -np.logaddexp(np.log1p(-share), np.log(share) - ratio)
 
 
 def _normal_over_student(square: Array, rank: int, dof: float) -> Array:

@@ -40,16 +40,8 @@ def check(model: FittedModel, n_samples: int, rng: np.random.Generator) -> Appro
         prior = problem.prior()
         sites = prior.latent_sites(problem.infer(prior, None).sites)
     target = make_check_target(model, problem, sites)
-    return check_draws(
-        target,
-        model.draws,
-        model.chains,
-        model.evidence,
-        name,
-        n_samples,
-        rng,
-        points=slice(None) if problem.first is None else problem.first,
-    )
+    points = slice(None) if problem.first is None else problem.first
+    return check_draws(target, model.draws, model.chains, model.evidence, name, n_samples, rng, points=points)
 
 
 def make_check_target(model: FittedModel, problem: Problem, sites: object) -> Target:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from gpclass.learning.fitted import FittedModel
 from gpclass.learning.maximise import Plan
 from gpclass.learning.problem import OneFunction, Problem, pose_classes
 from gpclass.learning.sites import learn_problem
-from gpclass.mcmc import MCMC
+from gpclass.mcmc import MCMC, sample
 from gpclass.mcmc.chains import array_stats
 from gpclass.mcmc.hyper import HyperModel, PseudoMarginal
 from gpclass.mcmc.hyper_run import Draw, sample_hyper
@@ -38,8 +39,8 @@ def fit_by_sampling(problem: Problem, plan: Plan, *, seed: Any = None) -> Fitted
     learned = learn_problem(posed, plan, rng)
     if learned is not None:
         problem, learned = problem.at(learned.theta), replace(learned, warm=None)
-    sample = _rejection if isinstance(settings, Rejection) else _chains
-    return replace(sample(problem, plan, rng), learned=learned)
+    draw = _rejection if isinstance(settings, Rejection) else _chains
+    return replace(draw(problem, plan, rng), learned=learned)
 
 
 def _posed(problem: Problem, method: Inference) -> Problem:
@@ -56,14 +57,9 @@ def _covariance(problem: Problem) -> Array:
 def _rejection(problem: Problem, plan: Plan, rng: np.random.Generator) -> FittedModel:
     settings: Any = problem.inference
     drawn = posterior_by_rejection(
-        problem.likelihood,
-        _covariance(problem),
-        problem.y,
-        settings.n_draws,
-        rng,
-        weight=problem.weight,
-        max_proposals=settings.max_proposals,
-    )
+        problem.likelihood, _covariance(problem), problem.y, settings.n_draws, rng,
+        weight=problem.weight, max_proposals=settings.max_proposals,
+    )  # fmt: skip
     info = Info(True, drawn.n_proposals, 0.0)
     return replace(_model(problem, drawn.draws, info), evidence=drawn.evidence)
 
@@ -76,7 +72,7 @@ def _chains(problem: Problem, plan: Plan, rng: np.random.Generator) -> FittedMod
         target = target_at(problem, problem.kernel.theta, sampler.whiten, sampler.jitter, None)
     else:
         target = make_target(problem.likelihood, _covariance(problem), problem.y)
-    chains = settings.run(target, rng, plan.report)
+    chains = sample(target, settings.sampler, **settings.counts, rng=rng, report=plan.report)
     model = _model(problem, chains.flat(), Info(True, chains.n_draws, 0.0), chains.jitter)
     evidence = _annealed(problem, target.sites, rng)
     return replace(model, chains=chains, evidence=evidence, sites=target.sites)
@@ -106,14 +102,9 @@ def _annealed(problem: Problem, sites: AnySites | None, rng: np.random.Generator
         by = replace(problem, inference=settings.learn_by)
         sites = by.infer(by.prior(), None).sites
     estimate = annealed_evidence(
-        problem.likelihood,
-        _covariance(problem),
-        problem.y,
-        sites,
-        weight=problem.weight,
-        n_chains=max(2, settings.annealing),
-        rng=rng,
-    )
+        problem.likelihood, _covariance(problem), problem.y, sites,
+        weight=problem.weight, n_chains=max(2, settings.annealing), rng=rng,
+    )  # fmt: skip
     return float(estimate.value)
 
 
@@ -146,10 +137,7 @@ def fit_by_sampling_theta(problem: Problem, plan: Plan, *, seed: Any = None) -> 
         hyper_model(problem, log_prior),
         settings.hyper_sampler,
         problem.kernel.theta if learned is None else learned.theta,
-        n_chains=settings.n_chains,
-        n_draws=settings.n_draws,
-        n_warmup=settings.n_warmup,
-        thin=HYPER_THIN * settings.thin,
+        **settings.counts | {"thin": HYPER_THIN * settings.thin},
         rng=rng,
         n_jobs=plan.n_jobs,
         n_whole=settings.n_thetas,
@@ -173,7 +161,11 @@ def fit_by_sampling_theta(problem: Problem, plan: Plan, *, seed: Any = None) -> 
 def hyper_model(problem: Problem, log_prior: LogScalePrior) -> HyperModel:
     """Return the posterior of theta and f as a sampler sees it."""
     bounds = log_prior.narrow(problem.kernel.bounds)
-    return HyperModel(at=_At(problem), log_prior=_Value(log_prior), bounds=bounds)
+    return HyperModel(partial(target_at, problem), partial(_value, log_prior), bounds)
+
+
+def _value(log_prior: LogScalePrior, theta: Array) -> float:
+    return log_prior(theta)[0]
 
 
 def _components(kernel: Any, draws: list[list[Draw]], at_most: int) -> list[Component]:
@@ -203,23 +195,3 @@ def _component(kernel: Any, group: list[Draw], total: int) -> Component:
         np.concatenate([counts[key] * weight for key, (_, weight) in kept.items()]) / total,
         group[0].jitter,
     )
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _At:
-    """The target as a function of theta; a class, so that it can go to another process."""
-
-    problem: Problem
-
-    def __call__(self, theta: Array, whiten: Inference | None, jitter: float, init: Any) -> Target:
-        return target_at(self.problem, theta, whiten, jitter, init)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Value:
-    """The value of a log density without its gradient."""
-
-    density: LogScalePrior
-
-    def __call__(self, theta: Array) -> float:
-        return self.density(theta)[0]

@@ -17,14 +17,9 @@ WORST_RHAT, LEAST_ESS = 1.01, 100.0  # of all chains, and per chain (Vehtari et 
 class Diagnostics:
     """Convergence diagnostics of every quantity that was sampled.
 
-    Parameters
-    ----------
-    rhat : array
-        Rank-normalised split R-hat; above 1.01 the chains still depend on where they started.
-    ess_bulk, ess_tail : array
-        Effective sample sizes for the centre and for the 5 % and 95 % quantiles.
-    mcse : array
-        Monte Carlo standard error of the mean.
+    ``rhat`` is the rank-normalised split R-hat: above 1.01 the chains still depend on where they started.
+    ``ess_bulk`` and ``ess_tail`` are effective sample sizes for the centre and for the 5 % and 95 % quantiles,
+    and ``mcse`` is the Monte Carlo standard error of the mean.
     """
 
     rhat: Array
@@ -38,10 +33,9 @@ class Diagnostics:
         if rhat <= WORST_RHAT and ess >= LEAST_ESS * n_chains:
             return ""
         return (
-            f"The chains have not mixed: the largest R-hat is {rhat:.3f} (at most {WORST_RHAT} is wanted) "
-            f"and the smallest effective sample size is {ess:.0f} "
-            f"(at least {LEAST_ESS * n_chains:.0f} is wanted): "
-            "take more draws, or thin more."
+            f"The chains have not mixed: the largest R-hat is {rhat:.3f} (at most {WORST_RHAT} is wanted) and the "
+            f"smallest effective sample size is {ess:.0f} (at least {LEAST_ESS * n_chains:.0f} is wanted): take "
+            "more draws, or thin more."
         )
 
 
@@ -104,13 +98,11 @@ class Chains:
 
     def mean(self) -> Array:
         """Return the posterior mean of every latent value."""
-        out: Array = self.f.mean(axis=(0, 1))
-        return out
+        return np.asarray(self.f.mean(axis=(0, 1)))
 
     def var(self) -> Array:
         """Return the posterior variance of every latent value."""
-        out: Array = self.f.var(axis=(0, 1))
-        return out
+        return np.asarray(self.f.var(axis=(0, 1)))
 
     def interval(self, level: float = 0.95) -> tuple[Array, Array]:
         """Return the central credible interval of every latent value."""

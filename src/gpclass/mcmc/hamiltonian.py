@@ -166,5 +166,4 @@ def _factor(target: Target, x: Array, t: Tuning) -> tuple[Array, Array, Array]:
 
 
 def _energy(x: Array, p: Array, value: Array) -> Array:
-    out: Array = 0.5 * (x * x + p * p).sum(axis=1) - value
-    return out
+    return np.asarray(0.5 * (x * x + p * p).sum(axis=1) - value)

@@ -34,7 +34,7 @@ LONG = 0.7  # share of long moves among all moves, once there are any
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HyperModel:
-    """The joint posterior of theta and f as a sampler needs it.
+    """The joint posterior of theta and f.
 
     ``at(theta, whiten, jitter, init)`` returns the target at theta with the Gaussian of ``whiten``, started
     from the sites ``init``; it raises `NotPositiveError` where the covariance is beyond double precision.
@@ -148,9 +148,8 @@ class PseudoMarginal(HyperSampler):
     n_importance : int
         Importance draws for each estimate of the evidence, in antithetic pairs.
     n_refine : int
-        Steps of variational inference that improve the approximation first, where the likelihood supports
-        them. Laplace's approximation is centred at the mode, away from the mean of a skewed posterior, and
-        that costs more draws than two steps do.
+        Steps of variational inference that improve the approximation first: Laplace's is centred at the
+        mode, away from the mean of a skewed posterior, and that costs more draws than two steps do.
 
     Examples
     --------
@@ -180,7 +179,7 @@ class PseudoMarginal(HyperSampler):
 
         An estimate that is too high by chance would hold a chain for long. The draws behind it and an index k
         have the density p(theta) Π q(f_j) w(f_k), where f_k is from the posterior: it may be moved by
-        any step that leaves the posterior invariant, and then all others be drawn anew (Andrieu, Doucet &
+        any step that leaves the posterior invariant, and then all others are drawn again (Andrieu, Doucet &
         Holenstein 2010). By symmetry the mirror image of f_k moves with it.
         """
         target = state.target
@@ -229,8 +228,7 @@ class JointWhitened(HyperSampler):
         target = state.target
         z = target.normals(1, rng) if state.z is None else state.z
         D = target.shifts(z)
-        value = float(target.remainder(D)[0]) + target.log_mass + state.model.log_prior(state.theta)
-        return replace(state, value=value, f=target.mean + D, z=z)
+        return self._placed(state, D, target.remainder(D), z)
 
     def move_latent(self, rng: np.random.Generator, state: HyperState) -> HyperState:
         """Return the chain with other latent values at its theta, by elliptical slices."""
@@ -239,8 +237,13 @@ class JointWhitened(HyperSampler):
         r: Array = target.remainder(D)
         for _ in range(self.n_latent_steps):
             D, r, _ = slice_both(target, D, r, rng)
+        return self._placed(state, D, r, target.whiten(target.mean + D))
+
+    def _placed(self, state: HyperState, D: Array, r: Array, z: Array) -> HyperState:
+        """Return the chain at other latent values."""
+        target = state.target
         value = float(r[0]) + target.log_mass + state.model.log_prior(state.theta)
-        return replace(state, f=target.mean + D, value=value, z=target.whiten(target.mean + D))
+        return replace(state, f=target.mean + D, value=value, z=z)
 
 
 def refined(target: Target, n_steps: int) -> Target:
@@ -248,10 +251,9 @@ def refined(target: Target, n_steps: int) -> Target:
 
     With expectations under the marginals N(m, v): tau = -w E[l''], nu = w E[l'] + tau m.
     """
-    likelihood = target.likelihood
     for _ in range(n_steps):
         var = np.einsum("ij,ij->i", target.root, target.root)
-        e = likelihood.expected(target.y, target.mean, var)
+        e = target.likelihood.expected(target.y, target.mean, var)
         tau = np.maximum(-target.weight * e.curvature, 0.0)
         target = target.with_sites(Sites(nu=target.weight * e.slope + tau * target.mean, tau=tau))
     return target

@@ -1,8 +1,9 @@
-"""Running chains of theta and f, in pieces after which they share what they have learned."""
+"""Run chains of theta and f, in pieces after which they share what they have learned."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -10,8 +11,9 @@ import numpy as np
 from gpclass.core.protocols import Array
 from gpclass.mcmc.chains import Chains
 from gpclass.mcmc.hyper import HyperModel, HyperSampler, HyperState, Proposal, fitted_proposal
-from gpclass.mcmc.run import Report, check_counts, check_enough
+from gpclass.mcmc.run import Report, check_counts, run
 
+Rngs = list[np.random.Generator]
 PIECE = 25  # steps of every chain between two adaptations
 FIRST_SCALE = 0.3  # standard deviation of the first proposals of theta
 
@@ -49,27 +51,11 @@ def sample_hyper(
     n_whole: int = 200,
     report: Report | None = None,
 ) -> tuple[Chains, list[list[Draw]]]:
-    """Draw theta and f from their joint posterior by several chains.
+    """Draw theta and f from their joint posterior by several chains that start around ``theta``.
 
-    Parameters
-    ----------
-    model : HyperModel
-    sampler : PseudoMarginal or JointWhitened
-    theta : array of shape (p,)
-        Log hyperparameters to start around.
-    n_chains, n_draws, n_warmup, thin, rng, report
-        As for `sample`. During the warm-up the proposal is fitted to the draws of all chains.
-    n_jobs : int, optional
-        Number of processes for the chains.
-    n_whole : int
-        Draws of all chains, evenly spaced, for which every weighted latent vector is kept.
-
-    Returns
-    -------
-    chains : Chains
-        With ``theta``, and one latent draw for each.
-    draws : list of lists of Draw
-        The same draws by chain, some of them with all weighted latent vectors.
+    The arguments are those of `sample`, and the number of processes ``n_jobs``. Returned are chains with
+    ``theta`` and one latent draw for each, and the same draws by chain: ``n_whole`` of them, evenly spaced,
+    with every weighted latent vector.
     """
     check_counts(n_chains=n_chains, n_draws=n_draws, thin=thin, n_whole=n_whole)
     check_counts(0, n_warmup=n_warmup)
@@ -77,46 +63,35 @@ def sample_hyper(
     start = time.perf_counter()
     team = _Team(model, sampler, theta, np.random.default_rng(rng).spawn(n_chains), n_jobs)
     kept: list[list[Draw]] = [[] for _ in range(n_chains)]
-    interrupted = False
-    try:
-        team.warm_up(n_warmup, report)
-        while len(kept[0]) < n_draws:
-            count = min(PIECE, n_draws - len(kept[0]))
-            for chain, piece in zip(kept, team.run(count, thin, (len(kept[0]), every)), strict=True):
+
+    def steps() -> Iterator[str]:
+        yield from team.warm_up(n_warmup)
+        while (done := len(kept[0])) < n_draws:
+            pieces = team.run(min(PIECE, n_draws - done), thin, (done, every))
+            for chain, piece in zip(kept, pieces, strict=True):
                 chain.extend(piece)
-            if report is not None:
-                report(f"draw {len(kept[0])} of {n_draws}")
-    except KeyboardInterrupt:
-        interrupted = True
-        check_enough(len(kept[0]))
+            yield f"draw {len(kept[0])} of {n_draws}"
+
+    interrupted = run(steps(), lambda: len(kept[0]), report)
+
+    def array(name: str) -> Array:
+        return np.array([[getattr(draw, name) for draw in chain] for chain in kept])
+
     chains = Chains(
-        **_arrays(kept), sampler=sampler, n_warmup=n_warmup, thin=thin,
-        evaluations=np.full(n_chains, float(len(kept[0]) * thin)), accept_points=None,
-        jitter=max(draw.jitter for chain in kept for draw in chain), seconds=time.perf_counter() - start,
-        interrupted=interrupted, note=next((s.target.note for s in team.states if s.target.note), ""),
+        f=array("one"), theta=array("theta"), log_likelihood=array("log_likelihood"), accept=array("accept"),
+        accept_points=None, evaluations=np.full(n_chains, float(len(kept[0]) * thin)),
+        sampler=sampler, n_warmup=n_warmup, thin=thin, jitter=float(array("jitter").max()),
+        seconds=time.perf_counter() - start, interrupted=interrupted,
+        note=next((s.target.note for s in team.states if s.target.note), ""),
     )  # fmt: skip
     return chains, kept
-
-
-def _arrays(kept: list[list[Draw]]) -> dict[str, Array]:
-    """Return the draws by the names of the fields of `Chains`."""
-    names = {"f": "one", "theta": "theta", "log_likelihood": "log_likelihood", "accept": "accept"}
-    return {
-        field: np.array([[getattr(draw, name) for draw in chain] for chain in kept])
-        for field, name in names.items()
-    }
 
 
 class _Team:
     """Chains that advance by the same number of steps, in this process or in several."""
 
     def __init__(
-        self,
-        model: HyperModel,
-        sampler: HyperSampler,
-        theta: Array,
-        rngs: list[np.random.Generator],
-        n_jobs: int | None,
+        self, model: HyperModel, sampler: HyperSampler, theta: Array, rngs: Rngs, n_jobs: int | None
     ) -> None:
         self.sampler, self.rngs, self.n_jobs = sampler, rngs, n_jobs
         proposal = Proposal(FIRST_SCALE * np.eye(len(theta)), 2.38 / np.sqrt(len(theta)))
@@ -136,7 +111,7 @@ class _Team:
         self.states, self.rngs = [end[0] for end in ends], [end[1] for end in ends]
         return [end[2] for end in ends]
 
-    def warm_up(self, n_steps: int, report: Report | None) -> None:
+    def warm_up(self, n_steps: int) -> Iterator[str]:
         """Advance the chains, fitting the proposal to the later half of their draws after each piece."""
         history: list[tuple[Draw, ...]] = []
         while len(history) < n_steps:
@@ -147,8 +122,7 @@ class _Team:
             long = len(history) >= n_steps // 2
             proposal = fitted_proposal(np.array(recent), accept, self.states[0].proposal, long=long)
             self.states = [replace(state, proposal=proposal) for state in self.states]
-            if report is not None:
-                report(f"warming up, step {len(history)} of {n_steps}")
+            yield f"warming up, step {len(history)} of {n_steps}"
 
 
 def _start(
@@ -164,13 +138,9 @@ def _start(
 
 
 def _advance(
-    state: HyperState,
-    rng: np.random.Generator,
-    sampler: HyperSampler,
-    n_draws: int,
-    thin: int,
+    state: HyperState, rng: np.random.Generator, sampler: HyperSampler, n_draws: int, thin: int,
     whole: tuple[int, int] | None,
-) -> tuple[HyperState, np.random.Generator, list[Draw]]:
+) -> tuple[HyperState, np.random.Generator, list[Draw]]:  # fmt: skip
     """Make this many draws; numbered from ``whole[0]``, every ``whole[1]``-th keeps all latent vectors."""
     draws = []
     for k in range(n_draws):

@@ -101,7 +101,8 @@ class BlockMetropolis(Sampler[BlockState]):
             )
         precision = _precision(target)
         size = min(self.block_size, len(target.y))
-        return _enter(target, f, Tuning(precision, size, _partitions(precision, size)))
+        tuning, each = Tuning(precision, size, _partitions(precision, size)), target.pointwise(f)
+        return BlockState(target, f, each @ target.weight, tuning, each)
 
     def step(self, rng: np.random.Generator, state: BlockState) -> tuple[BlockState, Info]:
         """Propose every block of one partition in turn, for all latent functions together."""
@@ -140,15 +141,9 @@ class BlockMetropolis(Sampler[BlockState]):
             size = min(len(state.target.y), max(size + 1, int(1.5 * size)))
         elif rate < LEAST:
             size = max(1, min(size - 1, int(size / 1.5)))
-        if size == tuning.size:
-            return replace(state, tuning=replace(tuning, steps=0))
-        partitions = _partitions(tuning.precision, size)
+        same = size == tuning.size
+        partitions = tuning.partitions if same else _partitions(tuning.precision, size)
         return replace(state, tuning=Tuning(tuning.precision, size, partitions))
-
-
-def _enter(target: Target, f: Array, tuning: Tuning) -> BlockState:
-    each = target.pointwise(f)
-    return BlockState(target, f, each @ target.weight, tuning, each)
 
 
 def _precision(target: Target) -> Array:

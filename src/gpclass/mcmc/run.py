@@ -1,16 +1,16 @@
-"""Running several chains side by side: warm-up, thinning, progress, interruption."""
+"""Run several chains side by side: warm-up, thinning, progress, interruption."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
 from gpclass.core.protocols import Array
 from gpclass.mcmc.chains import Chains
-from gpclass.mcmc.sampler import Info, S, Sampler
+from gpclass.mcmc.sampler import Info, Sampler
 from gpclass.posteriors.target import Target
 
 Report = Callable[[str], None]
@@ -77,25 +77,42 @@ def sample(
     rng = np.random.default_rng(rng)
     start = time.perf_counter()
     record = Record(target, n_chains, n_draws)
-    interrupted = False
-    try:
-        state = sampler.init(target, _start(target, n_chains, rng, init))
-        state = _warm_up(sampler, state, n_warmup, rng, report)
+
+    def steps() -> Iterator[str]:
+        state, infos = sampler.init(target, _start(target, n_chains, rng, init)), list[Info]()
+        for k in range(n_warmup):
+            state, info = sampler.step(rng, state)
+            infos.append(info)
+            state = sampler.adapt(state, infos, (k + 1) / n_warmup)
+            yield f"warming up, step {k + 1} of {n_warmup}"
         for k in range(n_draws):
             infos = []
             for _ in range(thin):
                 state, info = sampler.step(rng, state)
                 infos.append(info)
             record.add(state.f, infos)
-            if report is not None:
-                report(f"draw {k + 1} of {n_draws}")
-    except KeyboardInterrupt:
-        interrupted = True
-        check_enough(record.count)
+            yield f"draw {k + 1} of {n_draws}"
+
+    interrupted = run(steps(), lambda: record.count, report)
     return Chains(
         **record.results(thin), sampler=sampler, n_warmup=n_warmup, thin=thin, jitter=target.jitter,
         seconds=time.perf_counter() - start, interrupted=interrupted, note=target.note,
     )  # fmt: skip
+
+
+def run(steps: Iterator[str], n_draws: Callable[[], int], report: Report | None) -> bool:
+    """Take all steps and report each; return whether this was interrupted, with enough draws to keep."""
+    try:
+        for words in steps:
+            if report is not None:
+                report(words)
+    except KeyboardInterrupt:
+        if n_draws() < FEWEST:
+            raise KeyboardInterrupt(
+                f"Sampling was interrupted with {n_draws()} draws, too few to keep."
+            ) from None
+        return True
+    return False
 
 
 def _start(target: Target, n_chains: int, rng: np.random.Generator, init: Array | None) -> Array:
@@ -108,19 +125,6 @@ def _start(target: Target, n_chains: int, rng: np.random.Generator, init: Array 
             f"init has the shape {f.shape}, expected {(n_chains, *target.shape)}: one row per chain."
         )
     return target.rows(f)
-
-
-def _warm_up(
-    sampler: Sampler[S], state: S, n_steps: int, rng: np.random.Generator, report: Report | None
-) -> S:
-    infos: list[Info] = []
-    for k in range(n_steps):
-        state, info = sampler.step(rng, state)
-        infos.append(info)
-        state = sampler.adapt(state, infos, (k + 1) / n_steps)
-        if report is not None:
-            report(f"warming up, step {k + 1} of {n_steps}")
-    return state
 
 
 class Record:
@@ -156,14 +160,8 @@ class Record:
         }
 
 
-def check_enough(n_draws: int) -> None:
-    """Raise KeyboardInterrupt again if it came before enough draws were made."""
-    if n_draws < FEWEST:
-        raise KeyboardInterrupt(f"Sampling was interrupted with {n_draws} draws, too few to keep.")
-
-
 def check_counts(least: int = 1, /, **counts: int) -> None:
     """Raise unless all are integers and large enough."""
     for name, count in counts.items():
-        if not isinstance(count, (int, np.integer)) or count < least:
+        if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < least:
             raise ValueError(f"{name}={count!r} is not possible, expected an integer of at least {least}.")

@@ -17,39 +17,20 @@ from gpclass.priors import NotPositiveError
 
 @dataclass(frozen=True, slots=True, eq=False)
 class State:
-    """The positions of all chains; samplers add what they have computed there or adapted.
-
-    Parameters
-    ----------
-    target : Target
-        The posterior that is sampled.
-    f : array of shape (chains, n), or (chains, C n) with several latent functions
-    value : array of shape (chains,)
-        Log of the posterior over the Gaussian whose coordinates the sampler uses, at f.
-    """
+    """The positions of all chains; samplers add what they have computed there or adapted."""
 
     target: Target
-    f: Array
-    value: Array
+    f: Array  # shape (chains, n), or (chains, C n) with several latent functions
+    value: Array  # log of the posterior over the Gaussian whose coordinates the sampler uses, at f
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Info:
-    """What one step did.
+    """What one step did."""
 
-    Parameters
-    ----------
-    accept : array of shape (chains,)
-        Share of the proposals that were accepted; one where a sampler never rejects.
-    evaluations : array of shape (chains,)
-        Evaluations of the likelihood at all data that the step needed.
-    points : array of shape (chains, n) or None
-        For samplers that move some values at a time: whether those of each data point were moved.
-    """
-
-    accept: Array
-    evaluations: Array
-    points: Array | None = None
+    accept: Array  # share of the proposals accepted, shape (chains,); one where a sampler never rejects
+    evaluations: Array  # of the likelihood at all data, shape (chains,)
+    points: Array | None = None  # whether the values of each data point were moved, shape (chains, n)
 
 
 S = TypeVar("S", bound=State)

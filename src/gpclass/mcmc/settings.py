@@ -5,17 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from gpclass.core.protocols import Inference
 from gpclass.core.registry import Method
 from gpclass.inference import EP
-from gpclass.mcmc.chains import Chains
 from gpclass.mcmc.hamiltonian import HMC
 from gpclass.mcmc.hyper import HyperSampler, PseudoMarginal
-from gpclass.mcmc.run import Report, check_counts, sample
+from gpclass.mcmc.run import check_counts
 from gpclass.mcmc.sampler import Sampler
-from gpclass.posteriors.target import Target
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +61,11 @@ class MCMC(Method):
     annealing: int | None = None
 
     def __post_init__(self) -> None:
-        names = ("n_chains", "n_draws", "n_warmup", "thin", "n_thetas")
-        check_counts(**{name: getattr(self, name) for name in names})
+        check_counts(**self.counts, n_thetas=self.n_thetas)
         if self.annealing is not None:
             check_counts(annealing=self.annealing)
 
-    def run(self, target: Target, rng: np.random.Generator, report: Report | None = None) -> Chains:
-        """Draw the latent function from a target, at one theta."""
-        counts = {name: getattr(self, name) for name in ("n_chains", "n_draws", "n_warmup", "thin")}
-        return sample(target, self.sampler, **counts, rng=rng, report=report)
+    @property
+    def counts(self) -> dict[str, int]:
+        """The numbers that `sample` and `sample_hyper` take."""
+        return {name: getattr(self, name) for name in ("n_chains", "n_draws", "n_warmup", "thin")}

@@ -64,10 +64,14 @@ class Target:
 
     def values(self, F: Array) -> Array:
         """Return rows of f as the likelihood takes them, shape (..., n) or (..., n, C)."""
+        if len(self.shape) == 1:
+            return F
         return F.reshape(*F.shape[:-1], *self.shape[::-1]).swapaxes(F.ndim - 1, -1)
 
     def rows(self, values: Array) -> Array:
         """Return arrays of shape (rows, n) or (rows, n, C) as rows: the inverse of `values`."""
+        if len(self.shape) == 1:
+            return values
         return values.swapaxes(1, -1).reshape(len(values), len(self.mean))
 
     def normals(self, n_rows: int, rng: np.random.Generator) -> Array:
@@ -110,13 +114,9 @@ class Target:
 
     def log_sites(self, D: Array) -> Array:
         """Return log q - log prior, up to a constant, for each row d of D: alphaᵀ d - ½ dᵀ W d."""
-        return np.zeros(len(D)) if self.sites is None else self._log_sites(self.sites, D)[0]
-
-    def _log_sites(self, sites: AnySites, D: Array) -> tuple[Array, Array]:
-        """Return the same and its gradient alpha - W d."""
-        slope = self.alpha - self._times(sites, D)
-        value: Array = 0.5 * np.einsum("ij,ij->i", D, slope + self.alpha)
-        return value, slope
+        if self.sites is None:
+            return np.zeros(len(D))
+        return matvec(D, self.alpha) - 0.5 * self.sites.quadratic(self.values(D))
 
     def remainder(self, D: Array) -> Array:
         """Return log w - log_mass for each row d of D."""
@@ -130,19 +130,25 @@ class Target:
     def remainder_slope(self, D: Array) -> tuple[Array, Array]:
         """Return the remainder and its gradient with respect to f, for each row d of D."""
         value, slope, _ = self.likelihood.derivatives(self.y, self.values(self.mean + D))
-        each = self.rows(slope).reshape(len(D), -1, len(self.weight))
-        log_likelihood, gradient = matvec(value, self.weight), (self.weight * each).reshape(D.shape)
+        log_likelihood, gradient = matvec(value, self.weight), self.rows(slope)
+        gradient = (gradient.reshape(len(D), -1, len(self.weight)) * self.weight).reshape(D.shape)
         if self.sites is None:
             return log_likelihood, gradient
-        log_sites, slope = self._log_sites(self.sites, D)
-        gradient -= slope
+        times = self._times(self.sites, D)
+        gradient += times
+        gradient -= self.alpha
+        log_sites = matvec(D, self.alpha) - 0.5 * np.einsum("ij,ij->i", D, times)
         return log_likelihood - log_sites, gradient
 
     def with_jitter(self, relative: float) -> Target:
         """Return the target with q = prior and this share of the mean variance added to the diagonal of K."""
         K = self.prior_root @ self.prior_root.T
         jitter = relative * float(np.trace(K)) / len(K)
-        return _with_prior(self, *_full_root(K, jitter), jitter)
+        (A, pivots), zero = _full_root(K, jitter), np.zeros_like(self.mean)
+        return replace(
+            self, prior_root=A, pivots=pivots, sites=None, mean=zero, alpha=zero, root=A, chol=None,
+            log_mass=0.0, jitter=jitter,
+        )  # fmt: skip
 
     def with_sites(self, sites: AnySites) -> Target:
         """Return the same posterior with the Gaussian of other sites."""
@@ -240,15 +246,6 @@ def checked(
     if not (np.isfinite(K).all() and np.isfinite(w).all() and (w >= 0.0).all()):
         raise ValueError("K or weight has NaN, infinity or a negative weight, expected finite numbers.")
     return K, y, w, (n, *stated)
-
-
-def _with_prior(target: Target, A: Array, pivots: Index, jitter: float) -> Target:
-    """Return the target with another root of K and q = prior."""
-    zero = np.zeros_like(target.mean)
-    return replace(
-        target, prior_root=A, pivots=pivots, sites=None, mean=zero, alpha=zero, root=A, chol=None,
-        log_mass=0.0, jitter=jitter,
-    )  # fmt: skip
 
 
 def _full_root(K: Array, jitter: float) -> tuple[Array, Index]:

@@ -13,7 +13,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from gpclass.core.protocols import Array
-from gpclass.sampling.checks import Function, Seed, check_count, density_of, shown, values_of
+from gpclass.mcmc.run import check_counts
+from gpclass.sampling.checks import Function, Seed, density_of, shown, values_of
 
 MAX_PROPOSALS = 10_000_000
 PILOT = 10_000  # proposals after which the rate is first looked at
@@ -110,8 +111,10 @@ def rejection(
         return log_of(values / bound)
 
     generator = np.random.default_rng(rng)
-    kept = accept(lambda n: generator.uniform(low, high, n), log_accept, size, generator, max_proposals)
-    return sample(*kept, float(np.log(bound) + np.log(high - low)))
+    draws, tally = accept(
+        lambda n: generator.uniform(low, high, n), log_accept, size, generator, max_proposals
+    )
+    return RejectionSample(draws, *tally.summary(float(np.log(bound) + np.log(high - low))))
 
 
 def generalised_rejection(
@@ -173,8 +176,8 @@ def generalised_rejection(
         return ratio - log_bound
 
     generator = np.random.default_rng(rng)
-    kept = accept(lambda n: draw(n, generator), log_accept, size, generator, max_proposals)
-    return sample(*kept, log_bound)
+    draws, tally = accept(lambda n: draw(n, generator), log_accept, size, generator, max_proposals)
+    return RejectionSample(draws, *tally.summary(log_bound))
 
 
 def proposal_functions(proposal: Any) -> tuple[Callable[[int, np.random.Generator], Array], Function]:
@@ -207,11 +210,7 @@ def log_ratio(log_density: Function, log_q: Function, x: Array) -> Array:
 def log_of(values: Array) -> Array:
     """Return the logarithm, -inf at zero."""
     with np.errstate(divide="ignore"):
-        out: Array = np.log(values)
-    return out
-
-
-# ------------------------------------------------------------------------------------- the loop
+        return np.log(values)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -246,10 +245,26 @@ class Tally:
         log_mass = log_scale + float(np.log(self.mean))
         return self.n_accepted / self.n_proposals, self.n_proposals, log_mass, self.error / self.mean
 
+    def next_batch(self, size: int, most: int) -> int:
+        """Return how many to propose next, at most ``most``."""
+        if self.n_proposals == 0:
+            return min(most, max(PILOT, size))
+        per_draw = (self.n_proposals + 1.0) / (self.n_accepted + 1.0)
+        return int(min(most, 1.05 * (size - self.n_accepted) * per_draw + 100.0))
 
-def sample(draws: Array, tally: Tally, log_scale: float) -> RejectionSample:
-    """Return the draws with the mass of the density, that of the bound being exp(log_scale)."""
-    return RejectionSample(draws, *tally.summary(log_scale))
+    def check_feasible(self, size: int, max_proposals: int, remedy: str) -> None:
+        """Raise if even the upper end of a confidence interval of the rate is too low."""
+        n, missing = self.n_proposals, size - self.n_accepted
+        needed, known = float(size), "even if all are accepted"
+        if n > 0:
+            # If none of n proposals is accepted, the rate may be up to 5 / n: exp(-5) is less than 1 %.
+            needed = n + missing / min(self.mean + 3.0 * self.error + 5.0 / n, 1.0)
+            known = f"as {self.n_accepted:,} of {n:,} were accepted"
+        if needed > max_proposals:
+            raise ValueError(
+                f"{size:,} draws by rejection need {needed:,.0f} proposals or more, {known}, but "
+                f"max_proposals={max_proposals:,}: ask for fewer draws, or use {remedy}."
+            )
 
 
 def accept(
@@ -262,36 +277,13 @@ def accept(
     remedy: str = "a proposal or an interval closer to the density, or importance sampling",
 ) -> tuple[Array, Tally]:
     """Propose in batches of at most ``chunk`` until ``size`` are accepted, or raise if that is infeasible."""
-    check_count(size, "size")
-    check_count(max_proposals, "max_proposals")
+    check_counts(size=size, max_proposals=max_proposals)
     kept: list[Array] = []
     tally = Tally(0, 0, np.zeros(4))
     while tally.n_accepted < size:
-        _check_feasible(tally, size, max_proposals, remedy)
-        x = propose(_next_batch(tally, size, min(chunk, max_proposals - tally.n_proposals)))
+        tally.check_feasible(size, max_proposals, remedy)
+        x = propose(tally.next_batch(size, min(chunk, max_proposals - tally.n_proposals)))
         log_p = np.minimum(log_accept(x), 0.0)
         kept.append(x[-rng.standard_exponential(len(x)) <= log_p])
         tally = tally.add(log_p, len(kept[-1]))
     return np.concatenate(kept)[:size], tally
-
-
-def _next_batch(tally: Tally, size: int, most: int) -> int:
-    if tally.n_proposals == 0:
-        return min(most, max(PILOT, size))
-    per_draw = (tally.n_proposals + 1.0) / (tally.n_accepted + 1.0)
-    return int(min(most, 1.05 * (size - tally.n_accepted) * per_draw + 100.0))
-
-
-def _check_feasible(tally: Tally, size: int, max_proposals: int, remedy: str) -> None:
-    """Raise if even the upper end of a confidence interval of the rate is too low."""
-    n, missing = tally.n_proposals, size - tally.n_accepted
-    needed, known = float(size), "even if all are accepted"
-    if n > 0:
-        # If none of n proposals is accepted, the rate may be up to 5 / n: exp(-5) is less than 1 %.
-        needed = n + missing / min(tally.mean + 3.0 * tally.error + 5.0 / n, 1.0)
-        known = f"as {tally.n_accepted:,} of {n:,} were accepted"
-    if needed > max_proposals:
-        raise ValueError(
-            f"{size:,} draws by rejection need {needed:,.0f} proposals or more, {known}, but "
-            f"max_proposals={max_proposals:,}: ask for fewer draws, or use {remedy}."
-        )

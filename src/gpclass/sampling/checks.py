@@ -40,9 +40,3 @@ def density_of(function: Function, x: Array, name: str) -> Array:
 def shown(x: Array) -> str:
     """Return a point as text for a message."""
     return f"{float(x):.6g}" if np.ndim(x) == 0 else np.array2string(np.asarray(x), precision=4, threshold=8)
-
-
-def check_count(value: int, name: str) -> None:
-    """Raise unless ``value`` is a positive whole number."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-        raise ValueError(f"{name}={value!r} is not possible, expected a whole number of at least 1.")

@@ -18,8 +18,6 @@ from numpy.polynomial import legendre
 from gpclass.core.protocols import Array
 from gpclass.sampling.checks import Function, Seed, density_of, values_of
 
-Domain = tuple[float, float]
-
 ORDER = 8  # nodes in a panel
 PANELS = 512  # to begin with
 SHORTEST = 2.0**-44  # panel, at jumps and poles only: shorter ones are below the resolution of t
@@ -32,7 +30,7 @@ def inversion(
     ppf: Function | None = None,
     cdf: Function | None = None,
     pdf: Function | None = None,
-    domain: Domain | None = None,
+    domain: tuple[float, float] | None = None,
     size: int | tuple[int, ...] = 1,
     rng: Seed = None,
 ) -> Array:
@@ -61,8 +59,7 @@ def inversion(
     Notes
     -----
     Functions are called with one-dimensional arrays and return arrays of the same shape. The distribution
-    function of draws from a density is accurate to about 1e-9, with poles to 1e-7. Separated modes of a
-    density are found, which SciPy's NumericalInversePolynomial misses.
+    function of draws from a density is accurate to about 1e-9, with poles to 1e-7.
 
     Examples
     --------
@@ -81,7 +78,9 @@ def inversion(
     given = [name for name, f in (("ppf", ppf), ("cdf", cdf), ("pdf", pdf)) if f is not None]
     if len(given) != 1:
         raise ValueError(f"{len(given)} of ppf, cdf and pdf are given, expected exactly one.")
-    low, high = check_domain(domain)
+    low, high = (-np.inf, np.inf) if domain is None else (float(domain[0]), float(domain[1]))
+    if not low < high:
+        raise ValueError(f"domain=({low:g}, {high:g}) is empty, expected its low end below its high end.")
     # rng.random() may be 0, where quantiles can be infinite; it is never 1.
     u = np.maximum(np.random.default_rng(rng).random(size), 2.0**-54)
     if ppf is not None:
@@ -92,14 +91,6 @@ def inversion(
         return _invert_cdf(cdf, u.ravel(), low, high).reshape(u.shape)
     assert pdf is not None
     return tabulate(pdf, low, high).quantiles(u.ravel()).reshape(u.shape)
-
-
-def check_domain(domain: Domain | None) -> Domain:
-    """Return the two ends of a domain, infinite ones if there is none."""
-    low, high = (-np.inf, np.inf) if domain is None else (float(domain[0]), float(domain[1]))
-    if not low < high:
-        raise ValueError(f"domain=({low:g}, {high:g}) is empty, expected its low end below its high end.")
-    return low, high
 
 
 # ---------------------------------------------------------------------- from a distribution function
@@ -129,22 +120,18 @@ def _value_at_end(cdf: Function, end: float, limit: float) -> float:
 def _bracket(cdf: Function, v: tuple[float, float], low: float, high: float) -> tuple[float, float]:
     """Return finite ends between which cdf passes all values from v[0] to v[1]."""
 
-    def at(x: float) -> float:
-        return float(values_of(cdf, np.array([x]), "cdf")[0])
+    def reach(origin: float, sign: float) -> float:
+        """Return a point on one side of the origin that is beyond the values."""
+        step = 1.0
+        while step < 1e300:
+            value = float(values_of(cdf, np.array([origin + sign * step]), "cdf")[0])
+            if value >= v[1] if sign > 0.0 else value < v[0]:
+                break
+            step *= 4.0
+        return origin + sign * step
 
-    left, right, step = low, high, 1.0
-    if np.isinf(low):
-        left = min(high, 0.0) - step
-        while at(left) >= v[0] and step < 1e300:
-            step *= 4.0
-            left = min(high, 0.0) - step
-    step = 1.0
-    if np.isinf(high):
-        right = max(low, 0.0) + step
-        while at(right) < v[1] and step < 1e300:
-            step *= 4.0
-            right = max(low, 0.0) + step
-    return left, right
+    left = reach(min(high, 0.0), -1.0) if np.isinf(low) else low
+    return left, reach(max(low, 0.0), 1.0) if np.isinf(high) else high
 
 
 def _check_increase(cdf: Function, left: float, right: float) -> None:

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gpclass.core.protocols import Array
-from gpclass.sampling.checks import Seed, check_count
+from gpclass.mcmc.run import check_counts
+from gpclass.sampling.checks import Seed
 
 
 def inversion_discrete(
@@ -57,8 +58,7 @@ def inversion_discrete(
     cumulative = _cumulative(p[None], "pmf")[0]
     u = np.random.default_rng(rng).random(size)
     index = np.searchsorted(cumulative, u * cumulative[-1], side="right")
-    out: NDArray[Any] = np.asarray(index if support is None else support[index])
-    return out
+    return np.asarray(index if support is None else support[index])
 
 
 def draw_labels(
@@ -90,7 +90,7 @@ def draw_labels(
     >>> draw_labels(P[1:], 3, rng=0, classes=["no", "yes"])
     array([['no', 'no', 'no']], dtype='<U3')
     """
-    check_count(n_samples, "n_samples")
+    check_counts(n_samples=n_samples)
     P = np.asarray(P, dtype=float)
     if P.ndim != 2:
         raise ValueError(
@@ -118,5 +118,4 @@ def _cumulative(P: Array, name: str) -> Array:
         what = f"has {P[row][bad[row]][0]}" if bad[row].any() else "sums to 0.0"
         where = name if len(P) == 1 else f"Row {row} of {name}"
         raise ValueError(f"{where} {what}, expected probabilities: none negative, with a positive sum.")
-    out: Array = np.cumsum(P / P.max(axis=1, keepdims=True), axis=1)
-    return out
+    return np.asarray(np.cumsum(P / P.max(axis=1, keepdims=True), axis=1))

@@ -119,8 +119,7 @@ def posterior_by_rejection(
     def log_accept(F: Array) -> Array:
         l = target.pointwise(F)
         _check_log_prob(likelihood, l, (len(F), len(target.y)))
-        out: Array = l @ target.weight
-        return out
+        return np.asarray(l @ target.weight)
 
     remedy = "MCMC, or importance_evidence for the evidence"
     chunk = max(256, CHUNK // len(target.mean))

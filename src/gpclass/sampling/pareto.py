@@ -57,8 +57,7 @@ def cautious_error(deviations: Array) -> Array:
     A few draws may contribute most of a sum of squares; a sample without them must not look too accurate.
     """
     square = deviations**2
-    out: Array = np.sqrt(square.sum(axis=0) + np.sqrt((square**2).sum(axis=0)))
-    return out
+    return np.asarray(np.sqrt(square.sum(axis=0) + np.sqrt((square**2).sum(axis=0))))
 
 
 def pareto_smooth(log_weights: Array) -> tuple[Array, float | None]:
@@ -134,5 +133,4 @@ def fit_pareto(x: Array) -> tuple[float, float]:
 def pareto_quantiles(p: Array, k: float, sigma: float) -> Array:
     """Return the quantiles σ ((1 - p)^-k - 1) / k."""
     exponent = -np.log1p(-p)
-    out: Array = sigma * (np.expm1(k * exponent) / k if k != 0.0 else exponent)
-    return out
+    return np.asarray(sigma * (np.expm1(k * exponent) / k if k != 0.0 else exponent))

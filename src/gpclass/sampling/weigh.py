@@ -20,8 +20,9 @@ from typing import Any
 import numpy as np
 
 from gpclass.core.protocols import Array
+from gpclass.mcmc.run import check_counts
 from gpclass.sampling.accept import log_of, log_ratio, proposal_functions
-from gpclass.sampling.checks import Function, Seed, check_count
+from gpclass.sampling.checks import Function, Seed
 from gpclass.sampling.pareto import SMOOTHED, Estimate, cautious_error, pareto_smooth
 
 
@@ -92,7 +93,7 @@ def importance(
     >>> abs(mass.value - np.sqrt(2 * np.pi)) < 3 * mass.standard_error < 0.06
     True
     """
-    check_count(n_samples, "n_samples")
+    check_counts(n_samples=n_samples)
     draw, log_q = proposal_functions(proposal)
     x = draw(n_samples, np.random.default_rng(rng))
     return importance_estimate(h(x), log_ratio(log_density, log_q, x), normalised=normalised, draws=x)
@@ -134,18 +135,11 @@ def importance_estimate(
     khat = _tail((w * values.T).T, None if normalised else khat)
     if khat is not None and khat >= SMOOTHED:
         w, ess = _weights(smoothed, normalised)
-    value = np.tensordot(w, values, axes=1)
-    error = _error(_products(w, values, normalised))
-    single = values.ndim == 1
-    return ImportanceEstimate(
-        float(value) if single else value,
-        float(error) if single else error,
-        khat,
-        ess,
-        len(w),
-        w,
-        draws,
-    )
+    value: Any = np.tensordot(w, values, axes=1)
+    error = _error((w * (values - (0.0 if normalised else value)).T).T)
+    if values.ndim == 1:
+        value, error = float(value), float(error)
+    return ImportanceEstimate(value, error, khat, ess, len(w), w, draws)
 
 
 def _weights(log_weights: Array, normalised: bool) -> tuple[Array, float]:
@@ -157,22 +151,14 @@ def _weights(log_weights: Array, normalised: bool) -> tuple[Array, float]:
     return w * scale, float(total**2 / (w @ w))
 
 
-def _products(w: Array, values: Array, normalised: bool) -> Array:
-    """Return w h or, self-normalised, w (h - value)."""
-    centre = 0.0 if normalised else np.tensordot(w, values, axes=1)
-    out: Array = (w * (values - centre).T).T
-    return out
-
-
-def _error(products: Array) -> Array:
-    """Return the standard error of a sum of independent products, widened for their skewness."""
+def _error(products: Array) -> Any:
+    """Return the standard error of a sum of products w h or w (h - value), increased for their skewness."""
     e = products - products.mean(axis=0)
     scale = np.abs(e).max(axis=0)
     e = e / np.where(scale > 0.0, scale, 1.0)  # its powers do not overflow, and Σe² >= 1
     square = np.maximum((e**2).sum(axis=0), 1.0)
     skewness = np.abs((e**3).sum(axis=0)) / square**1.5
-    out: Array = scale * cautious_error(e) * (1.0 + skewness) * np.sqrt(len(e) / (len(e) - 1.0))
-    return out
+    return scale * cautious_error(e) * (1.0 + skewness) * np.sqrt(len(e) / (len(e) - 1.0))
 
 
 def _check(values: Array, log_weights: Array, normalised: bool) -> None:
