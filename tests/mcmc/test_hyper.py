@@ -7,7 +7,6 @@ from functools import cache
 
 import numpy as np
 import pytest
-from gpclass.learning.sampled import hyper_model
 from numpy.testing import assert_array_equal
 from scipy import stats
 from scipy.special import expit
@@ -15,12 +14,8 @@ from scipy.special import expit
 from gpclass.core.hyperpriors import Hyperprior, LogScalePrior
 from gpclass.inference import EP, VI, Laplace
 from gpclass.kernels import RBF, ConstantKernel
-<<<<<<< HEAD
-from gpclass.learning.maximise import Problem
-=======
 from gpclass.learning.draws import hyper_model
 from gpclass.learning.problem import Problem
->>>>>>> s4mc
 from gpclass.likelihoods import Logit, Probit
 from gpclass.mcmc import JointWhitened, PseudoMarginal
 from gpclass.mcmc.chains import diagnose
