@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
+from sklearn.utils import gen_batches
 
 from gpclass.core.protocols import Array, Inputs
 from gpclass.kernels import formulas
@@ -169,8 +170,7 @@ def _pull_symmetric(kernel: Kernel, X: Inputs, G: Array, K: Array | None) -> Arr
 
 
 def _tiles(n: int, m: int) -> Iterator[slice]:
-    size = max(LEAST_ROWS, TILE_NUMBERS // max(m, 1))
-    return (slice(start, min(start + size, n)) for start in range(0, n if m else 0, size))
+    return gen_batches(n if m else 0, max(LEAST_ROWS, TILE_NUMBERS // max(m, 1)))
 
 
 # ----------------------------------------------------------------------------- checks
