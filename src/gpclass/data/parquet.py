@@ -63,6 +63,8 @@ class ParquetSource(LocalSource):
     (3, ['a', 'b'], ['x', 'y'])
     """
 
+    names: list[str]
+
     def __init__(
         self,
         path: Any,

@@ -58,7 +58,11 @@ class Columns(Kernel):
         return params
 
     # Those of the inner kernel, as for a power of it.
-    hyperparameters, theta, bounds = Exponentiation.hyperparameters, Exponentiation.theta, Exponentiation.bounds
+    hyperparameters, theta, bounds = (
+        Exponentiation.hyperparameters,
+        Exponentiation.theta,
+        Exponentiation.bounds,
+    )
     is_stationary = Exponentiation.is_stationary
 
     def __eq__(self, other: object) -> bool:
@@ -138,7 +142,8 @@ def _positions(columns: Any, n_columns: int) -> Index:
         raise ValueError(f"columns is {columns!r}, expected indices, a mask, a slice or names of columns.")
     if index.dtype != bool and (index.min() < -n_columns or index.max() >= n_columns):
         raise ValueError(f"Columns asks for columns {index.tolist()} but X has only {n_columns}.")
-    return np.arange(n_columns)[index]
+    positions: Index = np.arange(n_columns)[index]
+    return positions
 
 
 def _select(kernel: Kernel, X: Array) -> Array:

@@ -104,9 +104,7 @@ def weighted_squares(W: Array, A: Array, B: Array, *, exact: bool) -> Array:
             squares[d] = np.einsum("ij,ij->", W, D)
         return squares
     rows, WB = _product_with_sums(W, B)
-    squares = rows @ (A * A) + W.sum(axis=0) @ (B * B)
-    squares -= 2.0 * np.einsum("id,id->d", A, WB)
-    return squares
+    return np.asarray(rows @ (A * A) + W.sum(axis=0) @ (B * B) - 2.0 * np.einsum("id,id->d", A, WB))
 
 
 def weighted_differences(W: Array, A: Array, B: Array) -> Array:

@@ -9,14 +9,13 @@ given. The noise of ``WhiteKernel`` is part of the diagonal only.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
-from sklearn.utils import gen_batches
 
 from gpclass.core.protocols import Array, Inputs
 
@@ -57,8 +56,8 @@ class Formulas:
         n_dims = kernel.n_dims
         total = np.zeros(n_dims)
         size = max(4, int(np.sqrt(GRADIENT_NUMBERS / max(n_dims, 1))) // 2)
-        for i in gen_batches(len(X), size) if n_dims else ():
-            for j in gen_batches(len(Z), size):
+        for i in tiles(len(X), size) if n_dims else ():
+            for j in tiles(len(Z), size):
                 # scikit-learn's kernels differentiate k(X, X) only, so the block wanted is cut from
                 # the gradient at both sets of rows together.
                 n = len(X[i])
@@ -72,7 +71,7 @@ class Formulas:
         """Return Σ_i g_i ∂k(x_i, x_i) / ∂theta, noise included."""
         n_dims = kernel.n_dims
         total = np.zeros(n_dims)
-        for i in gen_batches(len(X), 8) if n_dims else ():
+        for i in tiles(len(X), 8) if n_dims else ():
             gradient = _own_gradient(kernel, X[i], n_dims)
             if gradient is None:
                 return by_differences(kernel, g, lambda k: k.diag(X))
@@ -185,6 +184,7 @@ def is_known(kernel: Kernel) -> bool:
 
 # The operations, by the class of the kernel
 
+
 def fill(kernel: Kernel, X: Inputs, Z: Inputs, out: Array) -> None:
     """Write k(x_i, z_j) into ``out``."""
     formulas_of(kernel).fill(kernel, X, Z, out)
@@ -243,6 +243,11 @@ def assign(kernel: Kernel, K: Any, out: Array) -> None:
 def working_type(X: Inputs) -> type:
     """Return the floating-point type of covariances of these inputs."""
     return np.float32 if getattr(X, "dtype", None) == np.float32 else np.float64
+
+
+def tiles(n: int, size: int) -> Iterator[slice]:
+    """Return slices of ``size`` rows that cover n rows."""
+    return (slice(start, min(start + size, n)) for start in range(0, n, size))
 
 
 def by_differences(kernel: Kernel, G: Array, values: Callable[[Kernel], Array]) -> Array:

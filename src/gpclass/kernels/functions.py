@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
-from sklearn.utils import gen_batches
 
 from gpclass.core.protocols import Array, Inputs
 from gpclass.kernels import formulas
@@ -170,7 +169,7 @@ def _pull_symmetric(kernel: Kernel, X: Inputs, G: Array, K: Array | None) -> Arr
 
 
 def _tiles(n: int, m: int) -> Iterator[slice]:
-    return gen_batches(n if m else 0, max(LEAST_ROWS, TILE_NUMBERS // max(m, 1)))
+    return formulas.tiles(n if m else 0, max(LEAST_ROWS, TILE_NUMBERS // max(m, 1)))
 
 
 # ----------------------------------------------------------------------------- checks

@@ -63,7 +63,8 @@ def is_simple(value: Any) -> bool:
 def is_positive(value: Any) -> bool:
     """Return whether a value is one positive number or a vector of them."""
     numbers = _numbers(value)
-    return numbers.size > 0 and numbers.ndim <= 1 and bool(((1 / LARGEST < numbers) & (numbers < LARGEST)).all())
+    inside = (numbers > 1.0 / LARGEST) & (numbers < LARGEST)
+    return numbers.size > 0 and numbers.ndim <= 1 and bool(inside.all())
 
 
 def is_not_negative(value: Any) -> bool:
