@@ -109,7 +109,7 @@ class TestPasses:
         basis = make_basis(3.0 * RBF([1.0, 2.0, 3.0]), X[:20])
         sources = ArraySource(X, y, w, rows=N), source_of("files", folder, client, 1000)
         fits = [
-            Engine(source.data(TWO), Probit(), dtype=np.float64).settle(basis, tol=1e-1, gradient=True)
+            Engine(source.data(TWO), Probit(), dtype=np.float64).converge(basis, tol=1e-1, gradient=True)
             for source in sources
         ]
         assert fits[0].bound == pytest.approx(fits[1].bound, rel=1e-10)

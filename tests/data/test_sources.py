@@ -63,7 +63,7 @@ class TestSources:
         assert len(sources["parquet"].sample(9999, np.random.default_rng(0))) == len(X)
 
     def test_every_row_is_as_likely_at_every_place_of_a_sample(self):
-        n, size, draws = 20, 5, 4000
+        n, size, draws = 20, 5, 1500
         source = BlockSource([(np.arange(n)[:, None], np.arange(n))], rows=7)
         rng = np.random.default_rng(0)
         counts = np.zeros((size, n))

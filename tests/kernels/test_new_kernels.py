@@ -103,7 +103,7 @@ def test_units_are_the_mean_product_of_bumps(width, spread):
 
         return float(mpmath.quad(integrand, [-mpmath.inf, -2, 0, 2, mpmath.inf]))
 
-    for x, z in zip(X[:4], Z[:4], strict=True):
+    for x, z in zip(X[:2], Z[:2], strict=True):
         mean = np.prod([one_column(a, b) for a, b in zip(x, z, strict=True)])
         s_e = 1 / np.sqrt(2 / width**2 + 1 / spread**2)
         got = matrix(GaussianUnits(width, spread), x[None], z[None])[0, 0]

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from copy import copy
 from functools import partial
+from operator import methodcaller
 from typing import Any
 
 import numpy as np
 
 from gpclass.data.blocks import concatenate, distinct, draw, in_order
-from gpclass.data.jobs import Partitions, describe, find_classes, pick_rows
+from gpclass.data.jobs import Partitions, describe, pick_rows
 from gpclass.data.local import LocalSource
 from gpclass.data.parquet import ParquetSource
 from gpclass.data.rows import Job, Rows, Source, T
@@ -54,12 +56,16 @@ class DaskSource(Source):
     def classes(self) -> Any:
         """Return the distinct labels."""
         if self._classes is None:
-            self._classes = distinct(each([find_classes] * len(self.groups), self.groups, self.client))
+            self._classes = distinct(
+                each([methodcaller("classes")] * len(self.groups), self.groups, self.client)
+            )
         return self._classes
 
     def on_dask(self, client: Any, rows: int | None = None) -> Source:
         """Return these rows for the workers of another client."""
-        return DaskSource(self.groups, self.n_columns, self.names, client, self._classes, self.kept)
+        other = copy(self)
+        other.client = client
+        return other
 
 
 def on_dask(

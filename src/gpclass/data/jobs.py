@@ -56,11 +56,6 @@ def describe(source: LocalSource) -> tuple[int, int, Any]:
     return sum(len(block) for block in blocks), columns, distinct(block.y for block in blocks)
 
 
-def find_classes(source: LocalSource) -> Any:
-    """Return the distinct labels."""
-    return source.classes()
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Outcome:
     """What a task returned, or what is wrong with its rows: an error that Dask would retry in vain."""

@@ -33,21 +33,6 @@ class Piece:
     rows: int
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Columns:
-    """Which columns are X, y and the weights, and the precision of X."""
-
-    names: list[str]
-    target: str
-    weight: str | None
-    dtype: Any
-
-    @property
-    def all(self) -> list[str]:
-        """Names of all the columns to read."""
-        return [*self.names, self.target, *([] if self.weight is None else [self.weight])]
-
-
 class ParquetSource(LocalSource):
     """Rows of Parquet, Feather or Arrow files, or of folders of them, which may be larger than memory.
 
@@ -78,6 +63,8 @@ class ParquetSource(LocalSource):
     (3, ['a', 'b'], ['x', 'y'])
     """
 
+    names: list[str]
+
     def __init__(
         self,
         path: Any,
@@ -87,21 +74,38 @@ class ParquetSource(LocalSource):
         columns: Sequence[str] | None = None,
         rows: int = ROWS,
     ) -> None:
-        self.rows = rows
+        self.rows, self.target, self.weight = rows, target, weight
         paths = [path] if isinstance(path, str | os.PathLike) else list(path)
         files = [file for one in paths for file in _files(os.fspath(one))]
         found = [_describe(file) for file in files]
-        names = _inputs(files[0], found[0][1], target, weight, columns)
-        self.columns = Columns(names, target, weight, np.float32)
-        wide = [_is_wide(file, schema, self.columns) for file, (_, schema) in zip(files, found, strict=True)]
-        if any(wide):
-            self.columns = Columns(names, target, weight, np.float64)
+        self.names = _inputs(files[0], found[0][1], target, weight, columns)
+        wide = [self._is_wide(file, schema) for file, (_, schema) in zip(files, found, strict=True)]
+        self.dtype = np.float64 if any(wide) else np.float32
         self.pieces = [piece for pieces, _ in found for piece in pieces if piece.rows]
         if not self.pieces:
             raise ValueError(f"The {len(files)} file(s) of {path} have no rows.")
-        self.n_rows, self.n_columns = sum(piece.rows for piece in self.pieces), len(names)
-        self.names = list(names)
+        self.n_rows, self.n_columns = sum(piece.rows for piece in self.pieces), len(self.names)
         self._classes: Any = None
+
+    def _is_wide(self, path: str, schema: Any) -> bool:
+        """Return whether the columns of X need double precision; raise if one is missing or not numeric."""
+        types = _arrow().types
+        numeric = (types.is_floating, types.is_integer, types.is_boolean, types.is_decimal)
+        for name in self._read_columns():
+            n = schema.names.count(name)
+            if n != 1:
+                few = ", ".join(repr(other) for other in schema.names[:12])
+                raise ValueError(f"{path} has {n or 'no'} columns {name!r}, expected one; it has {few}.")
+            kind = schema.field(name).type
+            if name != self.target and not any(test(kind) for test in numeric):
+                raise ValueError(
+                    f"Column {name!r} of {path} has type {kind}, expected numbers: encode it first, or name "
+                    "the columns to use."
+                )
+        return any(str(schema.field(name).type) not in NARROW for name in self.names)
+
+    def _read_columns(self) -> list[str]:
+        return [self.target, *self.names, *([] if self.weight is None else [self.weight])]
 
     def only(self, which: Iterable[int]) -> ParquetSource:
         """Return the source of some of the pieces."""
@@ -115,13 +119,12 @@ class ParquetSource(LocalSource):
         return recut(self._read(), self.rows)
 
     def _read(self) -> Iterator[Rows]:
-        columns = self.columns
-        for where, batch in _batches(self.pieces, columns.all, self.rows):
-            X = np.empty((batch.num_rows, len(columns.names)), dtype=columns.dtype)
-            for j, name in enumerate(columns.names):
+        for where, batch in _batches(self.pieces, self._read_columns(), self.rows):
+            X = np.empty((batch.num_rows, self.n_columns), dtype=self.dtype)
+            for j, name in enumerate(self.names):
                 X[:, j] = _numbers(batch.column(name))
-            weight = None if columns.weight is None else _numbers(batch.column(columns.weight))
-            yield checked(X, _labels(batch.column(columns.target)), weight, where, columns.names)
+            weight = None if self.weight is None else _numbers(batch.column(self.weight))
+            yield checked(X, _labels(batch.column(self.target)), weight, where, self.names)
 
     def sample(self, n: int, rng: np.random.Generator) -> Rows:
         """Return n random rows, reading only the pieces that hold some of them."""
@@ -136,12 +139,12 @@ class ParquetSource(LocalSource):
     def classes(self) -> Any:
         """Return the distinct labels; only their column is read, and only once."""
         if self._classes is None:
-            self._classes = distinct(self._labels(), f"Column {self.columns.target!r}")
+            self._classes = distinct(self._labels(), f"Column {self.target!r}")
         return self._classes
 
     def _labels(self) -> Iterator[Any]:
-        for where, batch in _batches(self.pieces, [self.columns.target], self.rows):
-            y = _labels(batch.column(self.columns.target))
+        for where, batch in _batches(self.pieces, [self.target], self.rows):
+            y = _labels(batch.column(self.target))
             check_present(y, where)
             yield y
 
@@ -292,17 +295,14 @@ def _files(path: str) -> list[str]:
         return [path]
     found = files.get_file_info(fs.FileSelector(inner, recursive=True))
     names = [entry.path for entry in found if entry.is_file and entry.path.lower().endswith(endings)]
-    kept = [name for name in names if not _is_hidden(name[len(inner) :])]
+    hidden = (".", "_")
+    kept = [n for n in names if not any(part.startswith(hidden) for part in n[len(inner) :].split("/"))]
     if not kept:
         raise FileNotFoundError(
             f"The folder {path} has no Parquet or Arrow files, whose names end in {', '.join(endings)}."
         )
     scheme = path.split("://")[0] + "://" if "://" in path else ""
     return sorted(scheme + name for name in kept)
-
-
-def _is_hidden(inner: str) -> bool:
-    return any(part.startswith((".", "_")) for part in inner.split("/"))
 
 
 # --------------------------------------------------------------------------------- columns
@@ -323,22 +323,3 @@ def _inputs(
     if not names:
         raise ValueError(f"{path} has no columns but {target!r}, expected some for X.")
     return names
-
-
-def _is_wide(path: str, schema: Any, columns: Columns) -> bool:
-    """Return whether the columns of X need double precision; raise if one is missing or not numeric."""
-    types = _arrow().types
-    for name in columns.all:
-        n = schema.names.count(name)
-        if n != 1:
-            few = ", ".join(repr(other) for other in schema.names[:12])
-            raise ValueError(f"{path} has {n or 'no'} columns {name!r}, expected one; it has {few}.")
-    numeric = (types.is_floating, types.is_integer, types.is_boolean, types.is_decimal)
-    for name in [*columns.names, *([] if columns.weight is None else [columns.weight])]:
-        kind = schema.field(name).type
-        if not any(test(kind) for test in numeric):
-            raise ValueError(
-                f"Column {name!r} of {path} has type {kind}, expected numbers: encode it first, or name the "
-                "columns to use."
-            )
-    return any(str(schema.field(name).type) not in NARROW for name in columns.names)

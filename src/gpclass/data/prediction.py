@@ -61,14 +61,8 @@ def predicted(function: Callable[[Any], Any], width: int | None, dtype: Any, X: 
 
 
 def _of_frame(function: Callable[[Any], Any], X: Any, classes: Sequence[Any] | None, dtype: Any) -> Any:
-    import pandas as pd
-
-    empty = X._meta.index[:0]
-    if classes is None:
-        meta: Any = pd.Series(np.empty(0, dtype=dtype), index=empty)
-    else:
-        meta = pd.DataFrame(np.empty((0, len(classes)), dtype=dtype), index=empty, columns=list(classes))
-    return X.map_partitions(partial(_frame, function, classes, dtype), meta=meta)
+    work = partial(_frame, function, classes, dtype)
+    return X.map_partitions(work, meta=work(X._meta[:0]))
 
 
 def _frame(function: Callable[[Any], Any], classes: Sequence[Any] | None, dtype: Any, X: Any) -> Any:

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.gaussian_process.kernels import CompoundKernel, Hyperparameter, Kernel
+from sklearn.gaussian_process.kernels import CompoundKernel, Exponentiation, Kernel
 
-from gpclass.core.protocols import Array
+from gpclass.core.protocols import Array, Index
 from gpclass.kernels.formulas import (
     Expression,
     Formulas,
@@ -57,34 +57,19 @@ class Columns(Kernel):
             params.update(("kernel__" + name, value) for name, value in self.kernel.get_params().items())
         return params
 
-    @property
-    def hyperparameters(self) -> list[Hyperparameter]:
-        """Return the specifications of the inner kernel's hyperparameters."""
-        return [
-            Hyperparameter("kernel__" + inner.name, inner.value_type, inner.bounds, inner.n_elements)
-            for inner in self.kernel.hyperparameters
-        ]
-
-    @property
-    def theta(self) -> Array:
-        """Return theta of the inner kernel."""
-        return self.kernel.theta  # type: ignore[no-any-return]
-
-    @theta.setter
-    def theta(self, theta: Array) -> None:
-        self.kernel.theta = theta
-
-    @property
-    def bounds(self) -> Array:
-        """Return the bounds of the inner kernel's theta."""
-        return self.kernel.bounds  # type: ignore[no-any-return]
+    # Those of the inner kernel, as for a power of it.
+    hyperparameters, theta, bounds = (
+        Exponentiation.hyperparameters,
+        Exponentiation.theta,
+        Exponentiation.bounds,
+    )
+    is_stationary = Exponentiation.is_stationary
 
     def __eq__(self, other: object) -> bool:
         return (
             isinstance(other, Columns)
-            and type(self) is type(other)
             and bool(self.kernel == other.kernel)
-            and bool(np.array_equal(_comparable(self.columns), _comparable(other.columns)))
+            and np.array_equal(_comparable(self.columns), _comparable(other.columns))
         )
 
     def __call__(self, X: Any, Y: Any = None, eval_gradient: bool = False) -> Any:
@@ -95,10 +80,6 @@ class Columns(Kernel):
     def diag(self, X: Any) -> Array:
         """Return k(x_i, x_i)."""
         return np.asarray(self.kernel.diag(_select(self, np.atleast_2d(X))))
-
-    def is_stationary(self) -> bool:
-        """Return whether the inner kernel is stationary."""
-        return bool(self.kernel.is_stationary())
 
     def __repr__(self) -> str:
         columns = self.columns.tolist() if isinstance(self.columns, np.ndarray) else self.columns
@@ -121,10 +102,10 @@ def bind_columns(kernel: Kernel, feature_names: Sequence[str]) -> Kernel:
     >>> bind_columns(2.0 * Columns(RBF(), ["height", "age"]), ["age", "weight", "height"])
     1.41**2 * Columns(RBF(length_scale=1), [2, 0])
     """
-    names = np.asarray(feature_names, dtype=object)
     if isinstance(kernel, Columns):
-        columns = _indices(kernel.columns, list(names))
-        inner = bind_columns(kernel.kernel, list(names[_as_index(columns, len(names))]))
+        names = list(feature_names)
+        columns = _by_name(kernel.columns, names) if _is_named(kernel.columns) else kernel.columns
+        inner = bind_columns(kernel.kernel, [names[i] for i in _positions(columns, len(names))])
         return clone(kernel).set_params(kernel=inner, columns=columns)
     if isinstance(kernel, CompoundKernel):
         return type(kernel)([bind_columns(part, feature_names) for part in kernel.kernels])
@@ -133,16 +114,11 @@ def bind_columns(kernel: Kernel, feature_names: Sequence[str]) -> Kernel:
     return clone(kernel).set_params(**inside)
 
 
-def _named(columns: Any) -> bool:
-    return isinstance(columns, str) or (
-        not isinstance(columns, slice) and any(isinstance(c, str) for c in np.ravel(np.asarray(columns)))
-    )
+def _is_named(columns: Any) -> bool:
+    return not isinstance(columns, slice) and any(isinstance(c, str) for c in np.ravel(np.asarray(columns)))
 
 
-def _indices(columns: Any, names: list[str]) -> Any:
-    """Turn names into indices; leave anything else as it is."""
-    if isinstance(columns, slice) or not _named(columns):
-        return columns
+def _by_name(columns: Any, names: list[str]) -> list[int]:
     wanted = [columns] if isinstance(columns, str) else list(columns)
     missing = [name for name in wanted if name not in names]
     if missing:
@@ -150,33 +126,28 @@ def _indices(columns: Any, names: list[str]) -> Any:
     return [names.index(name) for name in wanted]
 
 
-def _as_index(columns: Any, n_columns: int) -> Any:
-    """Return what selects the columns from an array that has ``n_columns`` of them."""
+def _positions(columns: Any, n_columns: int) -> Index:
+    """Return the positions of the chosen columns in an array that has ``n_columns`` of them."""
     if isinstance(columns, slice):
-        return columns
-    if _named(columns):
+        return np.arange(n_columns)[columns]
+    if _is_named(columns):
         raise ValueError(
             f"Columns has names ({columns!r}) but X has none: turn them into indices with "
             "gpclass.kernels.bind_columns(kernel, feature_names)."
         )
     index = np.atleast_1d(np.asarray(columns))
-    if index.dtype == bool:
-        if index.shape != (n_columns,):
-            raise ValueError(f"the mask of Columns has {index.size} entries but X has {n_columns} columns.")
-        return np.flatnonzero(index)
-    if index.dtype.kind not in "iu" or index.ndim != 1 or not index.size:
+    if index.dtype == bool and index.shape != (n_columns,):
+        raise ValueError(f"the mask of Columns has {index.size} entries but X has {n_columns} columns.")
+    if index.dtype.kind not in "biu" or index.ndim != 1 or not index.size:
         raise ValueError(f"columns is {columns!r}, expected indices, a mask, a slice or names of columns.")
-    if index.min() < -n_columns or index.max() >= n_columns:
+    if index.dtype != bool and (index.min() < -n_columns or index.max() >= n_columns):
         raise ValueError(f"Columns asks for columns {index.tolist()} but X has only {n_columns}.")
-    return index
+    positions: Index = np.arange(n_columns)[index]
+    return positions
 
 
 def _select(kernel: Kernel, X: Array) -> Array:
-    return X[:, _as_index(kernel.columns, X.shape[1])]
-
-
-def _positions(kernel: Kernel, n_columns: int) -> Any:
-    return np.arange(n_columns)[_as_index(kernel.columns, n_columns)]
+    return X[:, _positions(kernel.columns, X.shape[1])]
 
 
 def _comparable(columns: Any) -> Any:
@@ -199,12 +170,12 @@ class _Formulas(Formulas):
     def pull_inputs(self, kernel: Kernel, X: Array, Z: Array, G: Array) -> Array:
         result = np.zeros(X.shape)
         inner = pull_inputs(kernel.kernel, _select(kernel, X), _select(kernel, Z), G)
-        for column, part in zip(_positions(kernel, X.shape[1]), inner.T, strict=True):
-            result[:, column] += part  # a column chosen twice counts twice
+        # A column that is chosen twice counts twice.
+        np.add.at(result.T, _positions(kernel.columns, X.shape[1]), inner.T)
         return result
 
     def express(self, kernel: Kernel, X: Expression, n_columns: int, P: Array | None) -> Expression:
-        index = _positions(kernel, n_columns)
+        index = _positions(kernel.columns, n_columns)
         return express(kernel.kernel, X[index], len(index), None if P is None else P[:, index])
 
 

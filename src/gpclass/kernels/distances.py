@@ -61,12 +61,16 @@ def are_long(A: Array, B: Array) -> bool:
 def squared_distances(A: Array, B: Array, factor: float, out: Array, *, exact: bool = False) -> None:
     """Write factor · |a_i - b_j|² into ``out``."""
     a2, b2 = squared_norms(A), squared_norms(B)
-    limit = LONGEST[A.dtype.itemsize]
+    limit, columns = LONGEST[A.dtype.itemsize], A.shape[1]
     # With one or two columns differences cost no more than products.
-    if exact or A.shape[1] <= 2 or a2.max(initial=0) > limit or b2.max(initial=0) > limit:
-        _exact_squared_distances(A, B, factor, out)
+    if exact or columns <= 2 or a2.max(initial=0) > limit or b2.max(initial=0) > limit:
+        if columns > 1:
+            np.multiply(cdist(A, B, "sqeuclidean"), factor, out=out)
+            return
+        np.subtract(A, B.T, out=out)
+        np.multiply(out, out, out=out)
+        out *= factor
         return
-    columns = A.shape[1]
     left = np.empty((len(A), columns + 2), dtype=A.dtype)
     left[:, :columns] = A
     np.multiply(a2, factor, out=left[:, columns])
@@ -77,15 +81,6 @@ def squared_distances(A: Array, B: Array, factor: float, out: Array, *, exact: b
     np.multiply(b2, factor, out=right[:, columns + 1])
     S = matmul_transposed(left, right)
     (np.maximum if factor > 0 else np.minimum)(S, 0.0, out=out)
-
-
-def _exact_squared_distances(A: Array, B: Array, factor: float, out: Array) -> None:
-    if A.shape[1] == 1:
-        np.subtract(A, B.T, out=out)
-        np.multiply(out, out, out=out)
-        out *= factor
-    else:
-        np.multiply(cdist(A, B, "sqeuclidean"), factor, out=out)
 
 
 def express_squares(X: Any, P: Array, scales: Array, *, exact: bool) -> Any:
@@ -102,24 +97,20 @@ def express_squares(X: Any, P: Array, scales: Array, *, exact: bool) -> Any:
 def weighted_squares(W: Array, A: Array, B: Array, *, exact: bool) -> Array:
     """Return Σ_ij W_ij (a_id - b_jd)² for every column d, without an n x m x d array."""
     if exact:
-        D = np.empty(W.shape)
-        return np.array([_weighted_square(W, a, b, D) for a, b in zip(A.T, B.T, strict=True)])
+        D, squares = np.empty(W.shape), np.empty(A.shape[1])
+        for d in range(A.shape[1]):
+            np.subtract.outer(A[:, d], B[:, d], out=D)
+            np.multiply(D, D, out=D)
+            squares[d] = np.einsum("ij,ij->", W, D)
+        return squares
     rows, WB = _product_with_sums(W, B)
-    squares: Array = rows @ (A * A) + W.sum(axis=0) @ (B * B)
-    squares -= 2.0 * np.einsum("id,id->d", A, WB)
-    return squares
+    return np.asarray(rows @ (A * A) + W.sum(axis=0) @ (B * B) - 2.0 * np.einsum("id,id->d", A, WB))
 
 
 def weighted_differences(W: Array, A: Array, B: Array) -> Array:
     """Return Σ_j W_ij (a_i - b_j) for every row i."""
     rows, WB = _product_with_sums(W, B)
     return rows[:, None] * A - WB
-
-
-def _weighted_square(W: Array, a: Array, b: Array, D: Array) -> float:
-    np.subtract.outer(a, b, out=D)
-    np.multiply(D, D, out=D)
-    return float(np.einsum("ij,ij->", W, D))
 
 
 def _product_with_sums(W: Array, B: Array) -> tuple[Array, Array]:

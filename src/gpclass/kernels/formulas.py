@@ -56,14 +56,14 @@ class Formulas:
         n_dims = kernel.n_dims
         total = np.zeros(n_dims)
         size = max(4, int(np.sqrt(GRADIENT_NUMBERS / max(n_dims, 1))) // 2)
-        for i in _blocks(len(X), size) if n_dims else ():
-            for j in _blocks(len(Z), size):
+        for i in tiles(len(X), size) if n_dims else ():
+            for j in tiles(len(Z), size):
                 # scikit-learn's kernels differentiate k(X, X) only, so the block wanted is cut from
                 # the gradient at both sets of rows together.
                 n = len(X[i])
                 gradient = _own_gradient(kernel, _stack(X[i], Z[j]), n_dims)
                 if gradient is None:
-                    return scale * pull_by_differences(kernel, X, Z, G)
+                    return scale * by_differences(kernel, G, lambda k: k(X, Z))
                 total += np.einsum("ij,ijp->p", G[i, j], gradient[:n, n:])
         return scale * total
 
@@ -71,10 +71,10 @@ class Formulas:
         """Return Σ_i g_i ∂k(x_i, x_i) / ∂theta, noise included."""
         n_dims = kernel.n_dims
         total = np.zeros(n_dims)
-        for i in _blocks(len(X), 8) if n_dims else ():
+        for i in tiles(len(X), 8) if n_dims else ():
             gradient = _own_gradient(kernel, X[i], n_dims)
             if gradient is None:
-                return pull_diagonal_by_differences(kernel, X, g)
+                return by_differences(kernel, g, lambda k: k.diag(X))
             total += np.einsum("i,iip->p", g[i], gradient)
         return total
 
@@ -182,7 +182,7 @@ def is_known(kernel: Kernel) -> bool:
     return type(formulas_of(kernel)) is not Formulas
 
 
-# ---------------------------------------------------------- the operations, by the class of the kernel
+# The operations, by the class of the kernel
 
 
 def fill(kernel: Kernel, X: Inputs, Z: Inputs, out: Array) -> None:
@@ -245,21 +245,18 @@ def working_type(X: Inputs) -> type:
     return np.float32 if getattr(X, "dtype", None) == np.float32 else np.float64
 
 
-def pull_by_differences(kernel: Kernel, X: Inputs, Z: Inputs, G: Array) -> Array:
-    """Contract G with central differences in theta."""
-    return np.array([np.sum(G * (up(X, Z) - down(X, Z))) for up, down in _shifted(kernel)]) / (2 * STEP)
+def tiles(n: int, size: int) -> Iterator[slice]:
+    """Return slices of ``size`` rows that cover n rows."""
+    return (slice(start, min(start + size, n)) for start in range(0, n, size))
 
 
-def pull_diagonal_by_differences(kernel: Kernel, X: Inputs, g: Array) -> Array:
-    """Contract g with central differences of the kernel's diagonal."""
-    return np.array([g @ (up.diag(X) - down.diag(X)) for up, down in _shifted(kernel)]) / (2 * STEP)
-
-
-def _shifted(kernel: Kernel) -> Iterator[tuple[Kernel, Kernel]]:
-    """Yield the kernel one step up and one step down in each entry of theta."""
-    theta = kernel.theta
-    for unit in np.eye(len(theta)):
-        yield kernel.clone_with_theta(theta + STEP * unit), kernel.clone_with_theta(theta - STEP * unit)
+def by_differences(kernel: Kernel, G: Array, values: Callable[[Kernel], Array]) -> Array:
+    """Contract G with central differences of the values of a kernel in each entry of theta."""
+    theta, total = kernel.theta, []
+    for step in STEP * np.eye(len(theta)):
+        up, down = kernel.clone_with_theta(theta + step), kernel.clone_with_theta(theta - step)
+        total.append(np.sum(G * (values(up) - values(down))))
+    return np.array(total) / (2 * STEP)
 
 
 def _own_gradient(kernel: Kernel, X: Inputs, n_dims: int) -> Any:
@@ -278,7 +275,3 @@ def _stack(X: Inputs, Z: Inputs) -> Inputs:
     if isinstance(X, np.ndarray) and isinstance(Z, np.ndarray):
         return np.concatenate([X, Z])
     return [*X, *Z]
-
-
-def _blocks(n: int, size: int) -> Iterator[slice]:
-    return (slice(start, min(start + size, n)) for start in range(0, n, size))

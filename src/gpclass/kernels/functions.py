@@ -169,8 +169,7 @@ def _pull_symmetric(kernel: Kernel, X: Inputs, G: Array, K: Array | None) -> Arr
 
 
 def _tiles(n: int, m: int) -> Iterator[slice]:
-    size = max(LEAST_ROWS, TILE_NUMBERS // max(m, 1))
-    return (slice(start, min(start + size, n)) for start in range(0, n if m else 0, size))
+    return formulas.tiles(n if m else 0, max(LEAST_ROWS, TILE_NUMBERS // max(m, 1)))
 
 
 # ----------------------------------------------------------------------------- checks

@@ -3,19 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.spatial.distance import cdist
+from scipy.special import entr
 from sklearn.gaussian_process.kernels import DotProduct, Kernel, PairwiseKernel
-from sklearn.metrics.pairwise import additive_chi2_kernel
 
 from gpclass.core.protocols import Array, Inputs
-from gpclass.kernels.formulas import (
-    Expression,
-    Formulas,
-    is_free,
-    pull_by_differences,
-    pull_diagonal_by_differences,
-    register,
-)
+from gpclass.kernels.formulas import Expression, Formulas, by_differences, register
 from gpclass.kernels.parameters import is_metric, is_metric_options, is_not_negative
 from gpclass.kernels.profiles import InnerProduct, Profile
 
@@ -30,17 +22,14 @@ def _biased(kernel: Kernel) -> Profile:
     return Profile(value, 1.0, others={"sigma_0": 2.0 * variance})
 
 
-# ------------------------------------------------------------------- pairwise metrics
+def _identity(kernel: Kernel) -> Profile:
+    return Profile(lambda S: S, 1.0, others={"gamma": 0.0})
 
 
 def _options(kernel: Kernel) -> tuple[float, float]:
     """Return degree and coef0, with the defaults of scikit-learn."""
     options = kernel.pairwise_kernels_kwargs or {}
     return options.get("degree", 3), options.get("coef0", 1)
-
-
-def _identity(kernel: Kernel) -> Profile:
-    return Profile(lambda S: S, 1.0, others={"gamma": 0.0})
 
 
 def _polynomial(kernel: Kernel) -> Profile:
@@ -59,56 +48,52 @@ def _sigmoid(kernel: Kernel) -> Profile:
     )
 
 
-class _ByItself(Formulas):
-    """Another metric, which may be a function: scikit-learn's matrix and central differences."""
+class _Differences(Formulas):
+    """Any metric, which may be a function: scikit-learn's matrix and central differences."""
 
     def pull(self, kernel: Kernel, X: Inputs, Z: Inputs, G: Array, K: Array | None, scale: float) -> Array:
-        if kernel.metric in ("cosine", "additive_chi2"):  # gamma has no effect
-            return np.zeros(kernel.n_dims)
-        return scale * pull_by_differences(kernel, X, Z, G)
+        return scale * by_differences(kernel, G, lambda k: k(X, Z))
 
     def pull_diagonal(self, kernel: Kernel, X: Inputs, g: Array) -> Array:
-        if kernel.metric in ("cosine", "additive_chi2"):
-            return np.zeros(kernel.n_dims)
-        return pull_diagonal_by_differences(kernel, X, g)
+        return by_differences(kernel, g, lambda k: k.diag(X))
 
 
-class _OfDistance(Formulas):
-    """exp(-gamma · distance)."""
-
-    def diagonal(self, kernel: Kernel, X: Inputs) -> Array:
-        return np.ones(len(X), dtype=X.dtype)
+class _WithoutGamma(Formulas):
+    """A metric on which gamma has no effect."""
 
     def pull(self, kernel: Kernel, X: Inputs, Z: Inputs, G: Array, K: Array | None, scale: float) -> Array:
-        if not is_free(kernel, "gamma"):
-            return np.empty(0)
-        if kernel.metric == "chi2":
-            exponent = kernel.gamma * additive_chi2_kernel(X, Z)
-        else:
-            metric = "sqeuclidean" if kernel.metric == "rbf" else "cityblock"
-            exponent = -kernel.gamma * cdist(X, Z, metric)
-        return np.array([scale * np.sum(G * np.exp(exponent) * exponent)])
+        return np.zeros(kernel.n_dims)
 
     def pull_diagonal(self, kernel: Kernel, X: Inputs, g: Array) -> Array:
         return np.zeros(kernel.n_dims)
 
 
-_POLYNOMIAL, _OF_DISTANCE, _BY_ITSELF = InnerProduct(_polynomial, scale="gamma"), _OfDistance(), _ByItself()
+class _OfDistance(_WithoutGamma):
+    """k = exp(-gamma · distance), so that ∂k/∂log gamma = k log k; the diagonal is one."""
+
+    def diagonal(self, kernel: Kernel, X: Inputs) -> Array:
+        return np.ones(len(X), dtype=X.dtype)
+
+    def pull(self, kernel: Kernel, X: Inputs, Z: Inputs, G: Array, K: Array | None, scale: float) -> Array:
+        if not kernel.n_dims:
+            return np.empty(0)
+        K = kernel(np.asarray(X, dtype=float), np.asarray(Z, dtype=float))
+        return np.array([-scale * np.sum(G * entr(K))])
+
+
 _METRICS: dict[str, Formulas] = {
     "linear": InnerProduct(_identity),
-    "poly": _POLYNOMIAL,
-    "polynomial": _POLYNOMIAL,
     "sigmoid": InnerProduct(_sigmoid, scale="gamma"),
-    "rbf": _OF_DISTANCE,
-    "laplacian": _OF_DISTANCE,
-    "chi2": _OF_DISTANCE,
+    **dict.fromkeys(("poly", "polynomial"), InnerProduct(_polynomial, scale="gamma")),
+    **dict.fromkeys(("rbf", "laplacian", "chi2"), _OfDistance()),
+    **dict.fromkeys(("cosine", "additive_chi2"), _WithoutGamma()),
 }
+_DIFFERENCES = _Differences()
 
 
 class _Pairwise(Formulas):
     def chosen(self, kernel: Kernel) -> Formulas:
-        metric = kernel.metric
-        return _METRICS.get(metric, _BY_ITSELF) if isinstance(metric, str) else _BY_ITSELF
+        return _METRICS.get(kernel.metric, _DIFFERENCES)  # a function is a key as well
 
 
 register(DotProduct, InnerProduct(_biased), {"sigma_0": is_not_negative})

@@ -11,7 +11,7 @@ from sklearn.gaussian_process.kernels import RBF, ExpSineSquared, Kernel, Matern
 from gpclass.core.protocols import Array
 from gpclass.kernels.formulas import Expression, register
 from gpclass.kernels.parameters import is_matern_order
-from gpclass.kernels.profiles import Profile, Stationary
+from gpclass.kernels.profiles import Elementwise, Profile, Stationary
 
 # ---------------------------------------------------------------- squared exponential
 
@@ -27,15 +27,13 @@ GAUSSIAN = Profile(_exp, _exp, factor=-0.5, exponential=True)
 
 def _half_value(S: Expression) -> Expression:
     S = np.sqrt(S, out=S)
-    S = np.negative(S, out=S)
-    return np.exp(S, out=S)
+    return _exp(np.negative(S, out=S))
 
 
 def _half_slope(S: Array) -> Array:
     # -exp(-r) / (2 r). S · phi' -> 0 as r -> 0, so the pole at r = 0 is set to 0.
     r = np.sqrt(S)
-    np.negative(r, out=S)
-    np.exp(S, out=S)
+    _exp(np.negative(r, out=S))
     r *= -2.0
     np.divide(S, r, out=S, where=r != 0)
     S[r == 0] = 0.0
@@ -44,16 +42,9 @@ def _half_slope(S: Array) -> Array:
 
 def _three_halves_value(S: Expression) -> Expression:
     a = np.sqrt(S)
-    S = np.negative(a, out=S)
-    S = np.exp(S, out=S)
+    S = _exp(np.negative(a, out=S))
     a += 1.0
     S *= a
-    return S
-
-
-def _three_halves_slope(S: Array) -> Array:
-    S = _half_value(S)
-    S *= -0.5
     return S
 
 
@@ -62,16 +53,19 @@ def _five_halves_value(S: Expression) -> Expression:
     S *= 1.0 / 3.0
     S += a
     S += 1.0
-    a = np.negative(a, out=a)
-    a = np.exp(a, out=a)
-    S *= a
+    S *= _exp(np.negative(a, out=a))
     return S
 
 
-def _five_halves_slope(S: Array) -> Array:
-    S = _three_halves_value(S)
-    S *= -1.0 / 6.0
-    return S
+def _times(function: Elementwise, factor: float) -> Elementwise:
+    """Return the function times a factor, in place."""
+
+    def product(S: Array) -> Array:
+        S = function(S)
+        S *= factor
+        return S
+
+    return product
 
 
 def _bessel(a: Array, nu: float) -> Array:
@@ -113,8 +107,8 @@ def _bessel_profile(nu: float) -> Profile:
 
 _MATERN = {
     0.5: Profile(_half_value, _half_slope, exact=True),
-    1.5: Profile(_three_halves_value, _three_halves_slope, factor=3.0),
-    2.5: Profile(_five_halves_value, _five_halves_slope, factor=5.0),
+    1.5: Profile(_three_halves_value, _times(_half_value, -0.5), factor=3.0),
+    2.5: Profile(_five_halves_value, _times(_three_halves_value, -1.0 / 6.0), factor=5.0),
     math.inf: GAUSSIAN,
 }
 
@@ -134,12 +128,7 @@ def _rational_quadratic(kernel: Kernel) -> Profile:
     def value(S: Expression, power: float = -alpha) -> Expression:
         S = np.log1p(S, out=S)
         S *= power
-        return np.exp(S, out=S)
-
-    def slope(S: Array) -> Array:
-        S = value(S, -alpha - 1.0)
-        S *= -alpha
-        return S
+        return _exp(S)
 
     def by_alpha(S: Array) -> Array:
         # -alpha (log(1 + S) - S / (1 + S)) phi, including the factor 1 / (2 alpha) in S.
@@ -149,6 +138,7 @@ def _rational_quadratic(kernel: Kernel) -> Profile:
         S *= -alpha
         return S
 
+    slope = _times(lambda S: value(S, -alpha - 1.0), -alpha)
     return Profile(value, slope, factor=0.5 / alpha, others={"alpha": by_alpha})
 
 
@@ -174,8 +164,7 @@ def _periodic(kernel: Kernel) -> Profile:
         return S
 
     def value(S: Expression) -> Expression:
-        S = exponent(S)
-        return np.exp(S, out=S)
+        return _exp(exponent(S))
 
     def slope(S: Array) -> Array:
         ratio = np.sinc(np.sqrt(S) * (2.0 / math.pi))
@@ -187,7 +176,7 @@ def _periodic(kernel: Kernel) -> Profile:
     def by_length_scale(S: Array) -> Array:
         S = exponent(S)
         E = S.copy()
-        np.exp(S, out=S)
+        S = _exp(S)
         S *= E
         S *= -2.0
         return S
