@@ -55,6 +55,11 @@ def _is_scalar(value: Any, lowest: float, highest: float) -> bool:
     return np.isscalar(value) and number.size == 1 and bool(lowest <= number <= highest)
 
 
+def is_number(value: Any) -> bool:
+    """Return whether a value is a finite real number."""
+    return not isinstance(value, bool) and _is_scalar(value, -FINITE, FINITE)
+
+
 def is_simple(value: Any) -> bool:
     """Return whether a value is a finite number, a truth value, text, None or a kernel."""
     return value is None or isinstance(value, bool | str | Kernel) or _is_scalar(value, -FINITE, FINITE)
@@ -104,15 +109,15 @@ def is_columns(value: Any) -> bool:
     """Return whether a value selects columns: an index, a name, several of them, a mask or a slice."""
     if isinstance(value, slice):
         parts = (value.start, value.stop, value.step)
-        return all(v is None or _is_integer(v) for v in parts) and value.step != 0
+        return all(v is None or is_integer(v) for v in parts) and value.step != 0
     if isinstance(value, np.ndarray):
         return value.dtype.kind in "iubOU" and value.ndim == 1 and is_columns(value.tolist())
     if isinstance(value, list | tuple):
-        return bool(value) and all(isinstance(v, str | bool | np.bool_) or _is_integer(v) for v in value)
-    return isinstance(value, str) or _is_integer(value)
+        return bool(value) and all(isinstance(v, str | bool | np.bool_) or is_integer(v) for v in value)
+    return isinstance(value, str) or is_integer(value)
 
 
-def _is_integer(value: Any) -> bool:
+def is_integer(value: Any) -> bool:
     return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
