@@ -118,6 +118,7 @@ def is_columns(value: Any) -> bool:
 
 
 def is_integer(value: Any) -> bool:
+    """Return whether a value is an integer and not a truth value."""
     return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
