@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import gpclass
@@ -37,9 +38,24 @@ def skip_foreign(app: Any, what: str, name: str, obj: Any, skip: bool, options: 
     """Leave out names that other packages document: scikit-learn's kernels, which ours re-exports."""
     if name.startswith("set_") and name.endswith("_request"):  # scikit-learn's, with links into its own pages
         return True
+    if name.startswith(
+        "hyperparameter_"
+    ):  # specifications that scikit-learn asks for; the parameters are documented
+        return True
     module = getattr(obj, "__module__", None) or "gpclass"
     return True if what == "module" and not module.startswith("gpclass") else None
 
 
+def escape_formulas(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
+    """Escape the bars and asterisks of formulas, as in p(y|f), |x - z| and (n, *shape), which are markup otherwise."""
+    for i, line in enumerate(lines):
+        if line.strip() == "Examples":
+            break
+        parts = re.split(r"(`+[^`]*`+)", line)  # literals stay as they are
+        parts[::2] = [re.sub(r"[|]|[*](?=\w+[)])", r"\\\g<0>", part) for part in parts[::2]]
+        lines[i] = "".join(parts)
+
+
 def setup(app: Any) -> None:
     app.connect("autodoc-skip-member", skip_foreign)
+    app.connect("autodoc-process-docstring", escape_formulas, priority=100)  # before numpydoc

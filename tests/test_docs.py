@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import doctest
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+TOP = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")]
+PAGES = [*TOP, *sorted(page for page in (ROOT / "docs").rglob("*.md") if "_build" not in page.parts)]
 BLOCK = re.compile(r"^```pycon\n(.*?)^```", re.MULTILINE | re.DOTALL)
 OPTIONS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 
@@ -19,7 +22,13 @@ def blocks(page: Path) -> str:
     return "\n".join(BLOCK.findall(page.read_text("utf-8")))
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page)], ids=lambda page: page.stem)
+# The first page repeats the example of the README: sessions that are equal run once.
+SESSIONS = {blocks(page): page for page in reversed(PAGES)}
+
+
+@pytest.mark.parametrize(
+    "page", [page for text, page in SESSIONS.items() if text], ids=lambda page: page.stem
+)
 def test_examples(page):
     session = doctest.DocTestParser().get_doctest(blocks(page), {}, page.name, str(page), 0)
     runner = doctest.DocTestRunner(optionflags=OPTIONS)
@@ -41,3 +50,34 @@ def test_links_lead_somewhere(page):
         targets += [f"{line}.md" for line in listing.splitlines() if line and not line.startswith(":")]
     missing = [target for target in targets if not (page.parent / target).exists()]
     assert not missing
+
+
+def test_every_page_is_in_the_table_of_contents():
+    listed = set(re.findall(r"^guide/\w+$", (ROOT / "docs" / "index.md").read_text("utf-8"), re.MULTILINE))
+    assert listed == {f"guide/{page.stem}" for page in (ROOT / "docs" / "guide").glob("*.md")}
+
+
+def test_tests_and_files_that_pages_name_exist():
+    tests = "\n".join(path.read_text("utf-8") for path in (ROOT / "tests").rglob("*.py"))
+    for page in PAGES:
+        if page.name == "CHANGELOG.md":  # which also names what is gone
+            continue
+        text = page.read_text("utf-8")
+        for name in re.findall(r"`(test_\w+)`", text):
+            assert f"def {name}(" in tests, f"{page.name} names {name}"
+        for name in re.findall(r"`((?:src|tests|examples|benchmarks|studies|docs)/[\w/]+\.py)`", text):
+            assert (ROOT / name).exists(), f"{page.name} names {name}"
+
+
+def test_modules_that_the_reference_lists_exist():
+    listed = re.findall(r"^   (gpclass[\w.]*)$", (ROOT / "docs" / "api.md").read_text("utf-8"), re.MULTILINE)
+    assert listed
+    for name in listed:
+        path = ROOT / "src" / name.replace(".", "/")
+        assert path.with_suffix(".py").exists() or (path / "__init__.py").exists(), name
+
+
+def test_the_page_of_combinations_is_that_of_the_table():
+    command = [sys.executable, str(ROOT / "docs" / "combinations.py"), "--check"]
+    environment = {"PYTHONPATH": str(ROOT / "src")}
+    assert subprocess.run(command, env=environment).returncode == 0, "run: python docs/combinations.py"
