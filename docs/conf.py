@@ -48,9 +48,13 @@ def skip_foreign(app: Any, what: str, name: str, obj: Any, skip: bool, options: 
 
 def escape_formulas(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
     """Escape the bars and asterisks of formulas, as in p(y|f), |x - z| and (n, *shape), which are markup otherwise."""
+    math = False
     for i, line in enumerate(lines):
         if line.strip() == "Examples":
             break
+        math = line.lstrip().startswith(".. math::") or (math and (not line or line.startswith(" ")))
+        if math:
+            continue
         parts = re.split(r"(`+[^`]*`+)", line)  # literals stay as they are
         parts[::2] = [re.sub(r"[|]|[*](?=\w+[)])", r"\\\g<0>", part) for part in parts[::2]]
         lines[i] = "".join(parts)
