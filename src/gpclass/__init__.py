@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from gpclass.onnx import to_onnx
     from gpclass.persistence import load
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = ["GaussianProcessClassifier", "bayes_decision", "compare", "load", "to_onnx"]
 

@@ -66,9 +66,9 @@ class GaussianProcessClassifier(Predictions, ClassifierMixin, BaseEstimator):
     ----------
     kernel : kernel, default=None
         Any kernel of scikit-learn or of `gpclass.kernels`. None is a learned ``1.0 * RBF`` with one
-        length scale a column, started and bounded by the spread of each column. A `CompoundKernel` has
+        length scale per column, started and bounded by the standard deviation of each column. A `CompoundKernel` has
         one for each of three classes or more, in the order of ``classes_``.
-    likelihood : {"probit", "logit", "multiprobit", "softmax"} or object, default="probit"
+    likelihood : {"probit", "logit", "cloglog", "label_noise", "multiprobit", "softmax"} or object, default="probit"
         p(y|f), as a name or as an object of `gpclass.likelihoods`. With three classes or more in one
         model the probit is the multinomial probit, and the logit is softmax.
     inference : {"laplace", "ep", "vi", "mcmc", "rejection"} or object, default="vi"
