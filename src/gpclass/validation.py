@@ -41,7 +41,7 @@ def check_inputs(
 
 
 def _name_text_column(X: Any, error: Exception) -> None:
-    """Raise a sentence that names the column, if it is a column of a frame that is no number."""
+    """Raise a sentence that names the column, if it is a column of a frame that is not numeric."""
     for name in getattr(X, "columns", ()):
         try:
             np.asarray(X[name], dtype=float)
@@ -78,7 +78,7 @@ def check_finite(X: Array, names: Sequence[str] | None = None, where: Where = "r
 
 
 def check_weights(sample_weight: Any, class_weight: Any, y: Any) -> Array | None:
-    """Return one weight a datum, or None when all are one."""
+    """Return one weight per row, or None when all are one."""
     from sklearn.utils.class_weight import compute_sample_weight
 
     weight = None
@@ -116,7 +116,7 @@ def check_weight_values(weight: Array, where: Where) -> None:
 def merge_copies(X: Inputs, codes: Any, weight: Array | None, kernel: Any) -> tuple[Any, Any, Any, Any]:
     """Return distinct rows, their classes, the sums of their weights, and where each given row went.
 
-    k copies of a datum are one datum of weight k, so that the cost is that of the distinct ones, and the
+    k copies of a row are one row of weight k, so that the cost is that of the distinct ones, and the
     answer to the last bit does not depend on which of the two was given. Kernels with noise of their own
     for each row (`WhiteKernel`) tell copies apart, so then nothing is merged.
     """
@@ -133,19 +133,19 @@ def merge_copies(X: Inputs, codes: Any, weight: Array | None, kernel: Any) -> tu
 
 
 def default_kernel(X: Array, weight: Array | None = None) -> Any:
-    """Return 1.0 * RBF with one length scale a column, started and bounded by each column's spread.
+    """Return 1.0 * RBF with one length scale per column, started and bounded by each column's standard deviation.
 
     Distances of standardised rows grow like the root of the number of columns, hence the start. A length
-    scale a hundred times the spread already means that a column does not matter.
+    scale a hundred times the deviation already means that a column does not matter.
     """
     size = np.abs(X).max(axis=0)
     size = np.where(size > 0.0, size, 1.0)
     rows = X / size
     centre = np.average(rows, axis=0, weights=weight)
-    spread = np.sqrt(np.average((rows - centre) ** 2, axis=0, weights=weight))
-    spread = np.where(spread > 1e-12, spread, 1.0) * size  # less is the rounding of a constant
-    scale = spread * np.sqrt(X.shape[1])
-    bounds = np.column_stack([1e-2 * spread, 1e2 * scale])
+    deviation = np.sqrt(np.average((rows - centre) ** 2, axis=0, weights=weight))
+    deviation = np.where(deviation > 1e-12, deviation, 1.0) * size  # less is the rounding of a constant
+    scale = deviation * np.sqrt(X.shape[1])
+    bounds = np.column_stack([1e-2 * deviation, 1e2 * scale])
     if X.shape[1] == 1:
         scale, bounds = scale[0], bounds[0]
     return ConstantKernel(1.0, (1e-2, 1e4)) * RBF(scale, bounds)

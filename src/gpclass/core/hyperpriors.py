@@ -13,7 +13,7 @@ from gpclass.core.protocols import Array
 from gpclass.core.registry import stored
 
 EDGE = 1e-6  # distance in theta kept from the ends of a hyperprior's support
-SPREAD = 1.5  # of the logarithm of a hyperparameter that nothing else is known of
+DEVIATION = 1.5  # of the logarithm of a hyperparameter that nothing else is known of
 
 
 @stored
@@ -119,10 +119,10 @@ class LogScalePrior:
 
     def __call__(self, theta: Array) -> tuple[float, Array]:
         """Return log p(theta) and its gradient."""
-        away = np.where(self.given, 0.0, (theta - self.centre) / SPREAD)
+        away = np.where(self.given, 0.0, (theta - self.centre) / DEVIATION)
         value = float(theta[self.given].sum() - 0.5 * away @ away)
-        value -= float((~self.given).sum()) * float(np.log(SPREAD * np.sqrt(2.0 * np.pi)))
-        gradient = np.where(self.given, 1.0, -away / SPREAD)
+        value -= float((~self.given).sum()) * float(np.log(DEVIATION * np.sqrt(2.0 * np.pi)))
+        gradient = np.where(self.given, 1.0, -away / DEVIATION)
         if self.hyperprior is not None:
             more, slope = self.hyperprior(theta)
             value, gradient = value + more, gradient + slope

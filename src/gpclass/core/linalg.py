@@ -282,7 +282,7 @@ def _of_container() -> float | None:
 
 
 def require_memory(n: int, matrices: float) -> None:
-    """Raise MemoryError, before anything is allocated, if so many n x n matrices do not fit."""
+    """Raise MemoryError, before anything is allocated, if that many n x n matrices do not fit."""
     need, have = 8.0 * matrices * n * n, available_memory()
     if have is None or need <= have:
         return

@@ -236,7 +236,7 @@ class Likelihood(Protocol):
         """Return the likelihood of three classes or more that this one is a case of, if there is one."""
 
     def n_latents(self, n_classes: int) -> int:
-        """Return the number of latent functions for so many classes."""
+        """Return the number of latent functions for this number of classes."""
 
     def log_prob(self, y: Array, f: Array) -> Array:
         """Return log p(y|f), one per data point."""

@@ -112,26 +112,26 @@ def times_lower(A: Array, T: Array) -> Array:
 
 
 def greedy(kernel: Any, X: Array, m: int, rng: np.random.Generator, tol: float = 0.0) -> tuple[Index, float]:
-    """Choose at most m rows of X that leave least variance over; return them and the share left over.
+    """Choose at most m rows of X with the least residual variance; return them and its share of the whole.
 
-    Each round draws candidates in proportion to what is left at them and keeps, by pivoted Cholesky, those at
-    which much is left given the others. It ends when less than ``tol`` of the whole variance is left.
+    Each round draws candidates in proportion to their residual variance and keeps, by pivoted Cholesky, those at
+    which it is large given the others. It ends when the residual share is below ``tol``.
     """
     n = len(X)
     m = min(m, n)
-    left = _cross_diagonal(kernel, X)
-    whole, floor = float(left.sum()), 1e-6 * float(left.max(initial=0.0))
+    residual = _cross_diagonal(kernel, X)
+    whole, floor = float(residual.sum()), 1e-6 * float(residual.max(initial=0.0))
     A, chosen, rank = np.empty((n, m)), np.empty(m, dtype=np.intp), 0
-    while rank < m and float(left.sum()) > tol * whole:
-        alive = np.flatnonzero(left > floor)
+    while rank < m and float(residual.sum()) > tol * whole:
+        alive = np.flatnonzero(residual > floor)
         if not len(alive):
             break
-        weight = left[alive] / left[alive].sum()
+        weight = residual[alive] / residual[alive].sum()
         candidates = rng.choice(alive, size=min(BATCH, len(alive)), replace=False, p=weight)
         C = matrix(kernel, X[candidates], X[candidates].copy())
         C -= matmul_transposed(A[candidates, :rank], A[candidates, :rank]) if rank else 0.0
-        C.ravel()[:: len(C) + 1] = left[candidates]
-        L, pivots, kept, _ = lapack.dpstrf(C, tol=0.25 * float(left[candidates].max()), lower=1)
+        C.ravel()[:: len(C) + 1] = residual[candidates]
+        L, pivots, kept, _ = lapack.dpstrf(C, tol=0.25 * float(residual[candidates].max()), lower=1)
         kept = min(int(kept), m - rank)
         new = candidates[pivots[:kept] - 1]
         corner = np.tril(L[:kept, :kept])
@@ -140,11 +140,11 @@ def greedy(kernel: Any, X: Array, m: int, rng: np.random.Generator, tol: float =
             rest -= matmul_transposed(A[:, :rank].copy(), A[new, :rank].copy())
         A[:, rank : rank + kept] = blas.dtrsm(1.0, corner, rest, side=1, lower=1, trans_a=1)
         chosen[rank : rank + kept] = new
-        left -= np.einsum("ij,ij->i", A[:, rank : rank + kept], A[:, rank : rank + kept])
-        np.maximum(left, 0.0, out=left)
-        left[new] = 0.0
+        residual -= np.einsum("ij,ij->i", A[:, rank : rank + kept], A[:, rank : rank + kept])
+        np.maximum(residual, 0.0, out=residual)
+        residual[new] = 0.0
         rank += kept
-    return chosen[:rank], float(left.sum()) / max(whole, 1e-300)
+    return chosen[:rank], float(residual.sum()) / max(whole, 1e-300)
 
 
 def _cross_diagonal(kernel: Any, X: Array, tile: int = 32) -> Array:

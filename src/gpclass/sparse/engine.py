@@ -111,7 +111,7 @@ class Engine:
         inputs: bool = False,
         others: tuple[Likelihood, ...] = (),
     ) -> Fit:
-        """Iterate q until another step would gain less than ``tol`` nats, and at most so many passes."""
+        """Iterate q until another step would gain less than ``tol`` nats, within ``max_passes`` passes."""
         q = prior_q(basis.size, self.n_latents) if q is None else q
         best: Fit | None = None
         # Each class steps as if the others were fixed; together the steps are at most twice too long.
@@ -235,7 +235,7 @@ def _bounded(P: Array) -> Array:
 def _balanced(mean: Array) -> Array:
     """Return means of the functions of several classes that add up to zero, as the best ones do.
 
-    mu_c = Σ_i g_ic a_i there, and the slopes of a datum add up to zero; steps for each class by itself would
+    mu_c = Σ_i g_ic a_i there, and the slopes of a data point add up to zero; steps for each class by itself would
     only creep there.
     """
     return mean - mean.mean(axis=1, keepdims=True) if mean.shape[1] > 1 else mean

@@ -30,7 +30,7 @@ class Inducing:
         As the centres of clusters, which lie amidst the rows, or as the rows at which most variance is left
         over. Either way no more are taken than the greedy choice finds room for.
     tol : float
-        The share of the prior variance that may be left over, for ``n="auto"``.
+        The share of the prior variance that may remain unexplained, for ``n="auto"``.
     move : bool
         Whether their places are learned too, together with the hyperparameters, on the first rows.
     dtype : {"float32", "float64"}
@@ -40,7 +40,7 @@ class Inducing:
     max_refine : int
         Steps of learning on all rows at most, each a pass or two; 0 keeps what the first rows gave.
     gain : float
-        Nats a row that a step must promise to be taken: below, learning on all rows ends.
+        Nats per row that a step must promise to be taken; below that, learning on all rows ends.
     checkpoint : path, default=None
         A file that holds the state after every pass. A fit that finds it goes on from there.
 
@@ -100,7 +100,7 @@ class Inducing:
 
 
 def inducing_of(given: Any, n_rows: int, n_classes: int) -> Inducing | None:
-    """Return what a user's ``inducing`` means for so many rows; None for none.
+    """Return what a user's ``inducing`` means for a number of rows; None for none.
 
     "auto" keeps all rows up to a few thousand: the exact posterior is affordable there.
     """
