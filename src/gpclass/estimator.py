@@ -12,6 +12,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
+from sklearn.utils.metaestimators import available_if
 
 from gpclass.core.hyperpriors import Hyperprior
 from gpclass.core.progress import reporter
@@ -39,6 +40,13 @@ from gpclass.parameters import (
 from gpclass.validation import check_inputs, check_weights, default_kernel
 
 KERNEL_ROWS = 10_000  # that the default kernel of a source is chosen from
+
+
+def _in_one_model(clf: Any) -> bool:
+    """Return whether further rows can be taken in, or say why not."""
+    if clf.multi_class != "joint":
+        raise AttributeError(f"partial_fit needs multi_class='joint', not {clf.multi_class!r}.")
+    return True
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -222,6 +230,7 @@ class GaussianProcessClassifier(Predictions, ClassifierMixin, BaseEstimator):
         training = self._read(X, y, sample_weight) if source is None else self._open(source)
         return self._fit(training, self._seed_of())
 
+    @available_if(_in_one_model)  # type: ignore[untyped-decorator]
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Learn from some rows, and keep what was learned from all before.
 

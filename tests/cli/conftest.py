@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from cli.runner import run, write
+from cli_runner import run, write
 from sklearn.datasets import load_iris, make_moons
 
 

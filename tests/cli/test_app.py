@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from cli.runner import one_sentence, run
+from cli_runner import one_sentence, run
 
 import gpclass.cli
 from gpclass import GaussianProcessClassifier

@@ -7,7 +7,7 @@ import re
 import sys
 
 import pytest
-from cli.runner import one_sentence, run
+from cli_runner import one_sentence, run
 from sklearn.datasets import make_moons
 from sklearn.preprocessing import StandardScaler
 

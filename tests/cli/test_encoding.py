@@ -6,7 +6,7 @@ import json
 
 import numpy as np
 import pytest
-from cli.runner import column, one_sentence, rows_of, run, write
+from cli_runner import column, one_sentence, rows_of, run, write
 from sklearn.compose import make_column_transformer
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline

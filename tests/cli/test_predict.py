@@ -6,7 +6,7 @@ import json
 
 import numpy as np
 import pytest
-from cli.runner import column, one_sentence, rows_of, run, write
+from cli_runner import column, one_sentence, rows_of, run, write
 from sklearn.datasets import make_moons
 
 from gpclass import GaussianProcessClassifier, bayes_decision, persistence

@@ -6,7 +6,7 @@ import json
 
 import numpy as np
 import pytest
-from cli.runner import one_sentence, run, write
+from cli_runner import one_sentence, run, write
 from sklearn.datasets import load_iris
 
 from gpclass import GaussianProcessClassifier, persistence

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from cli.runner import column, one_sentence, rows_of, run
+from cli_runner import column, one_sentence, rows_of, run
 
 
 def test_arrow_tables_are_the_same_as_csv(folder, mixed, tmp_path):

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import mpmath as mp
 import numpy as np
 import pytest
-from likelihoods.mp_rules import integrate, march
+from mp_rules import integrate, march
 
 from gpclass.likelihoods import Logit, Probit
 from gpclass.likelihoods.normal import tail

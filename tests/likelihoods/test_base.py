@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from likelihoods.mp_rules import integrate, march
+from mp_rules import integrate, march
 
 from gpclass import testing
 from gpclass.core.registry import parts
@@ -157,7 +157,7 @@ def test_label_noise_mass_in_closed_form(inner, rate):
     """Z = rate + (1 - 2 rate) Z_inner, and so are its derivatives, apart from the rate."""
     y, mean, var = problem(150, seed=1)
     likelihood = LabelNoise(inner, rate)
-    t = likelihood.inner.tilted(y, mean, var)
+    t = likelihood.likelihood.tilted(y, mean, var)
     Z, share = np.exp(t.log_mass), 1.0 - 2.0 * rate
     first, second = share * Z * t.slope, share * Z * (t.slope**2 - t.curvature)
     Z = rate + share * Z

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from likelihoods.mp_rules import integrate, march
+from mp_rules import integrate, march
 from scipy.stats import norm
 
 from gpclass.core.protocols import Tilted

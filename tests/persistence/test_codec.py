@@ -9,8 +9,8 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 import pytest
+from model_files import same
 from numpy.typing import NDArray
-from persistence.models import same
 from sklearn.gaussian_process.kernels import Kernel
 
 from gpclass.core.protocols import Array

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from persistence.models import GRID, SHORT, assert_same, data, same, saved
+from model_files import GRID, SHORT, assert_same, data, same, saved
 from scipy import stats
 from sklearn.exceptions import NotFittedError
 from sklearn.gaussian_process import kernels as theirs

@@ -11,8 +11,8 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from persistence.fuzz_files import join, mutate, split
-from persistence.models import GRID, data, same
+from fuzz_files import join, mutate, split
+from model_files import GRID, data, same
 from scipy import stats
 
 from gpclass import GaussianProcessClassifier

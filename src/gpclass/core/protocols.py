@@ -273,20 +273,6 @@ class Likelihood(Protocol):
         """Return mass and moments of N(f | mean, var) p(y|f)^power."""
 
 
-class Binary(Likelihood, Protocol):
-    """A likelihood of two classes with an increasing link p(y=+1|f)."""
-
-    @property
-    def probit_scale(self) -> float:
-        """Return the scale s for which link(f) is nearest Phi(f / s): MacKay's approximation."""
-
-    def link(self, f: Array) -> Array:
-        """Return p(y=+1|f)."""
-
-    def link_slope(self, mean: Array, var: Array) -> tuple[Array, Array]:
-        """Return E[link'] and E[link''] under N(f | mean, var): d p/d mean and 2 d p/d var."""
-
-
 # ------------------------------------------------------------------------ Gaussian part
 
 

@@ -182,6 +182,8 @@ def fit(task: Task) -> Model:
     why = refusal(task.case)
     if why is not None:
         raise ValueError(f"{why}.")
+    if task.problem.kernel.n_dims == 0:
+        task = replace(task, case=replace(task.case, hyperparameters="fixed"))  # nothing to sample
     if task.case.combine != "joint":
         one = partial(_fit_one, strategy=task.case.strategy, settings=task.settings)
         combine: Callable[..., Model] = COMBINE[task.case.combine]
@@ -217,7 +219,7 @@ def _fit_one(
         return fit_with_residual(problem, plan, settings or Inducing(), seed=seed)
     if strategy == "sampling f":
         return fit_by_sampling(problem, plan, seed=seed)
-    if strategy == "sampling f and theta" and problem.kernel.n_dims > 0:
+    if strategy == "sampling f and theta":
         return fit_by_sampling_theta(problem, plan, seed=seed)
     return fit_by_sites(problem, plan, init=init, seed=seed)
 

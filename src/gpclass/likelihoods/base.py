@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
 from typing import Self
 
@@ -142,6 +143,10 @@ class BinaryLikelihood(Parameters, ElementwiseSites, Part):
         with quiet():
             # The other class has the complement.
             large = np.log1p(-np.exp(np.minimum(rare.log_mass, np.log(0.5))))
+        if self.symmetric:  # a tie is one to the last digit
+            tie = np.broadcast_to(np.asarray(mean) == 0.0, up.shape)
+            rare = replace(rare, log_mass=np.where(tie, np.log(0.5), rare.log_mass))
+            large = np.where(tie, np.log(0.5), large)
         columns = [np.where(up == first, rare.log_mass, large) for first in (False, True)]
         return np.stack(columns, axis=-1)
 
@@ -166,7 +171,10 @@ class BinaryLikelihood(Parameters, ElementwiseSites, Part):
         up, rare = self._rarer(mean, var)  # whose average keeps its digits
         with quiet():
             mass, slope = np.where(up, 1.0, -1.0) * np.exp(rare.log_mass), np.clip(rare.slope, -1e120, 1e120)
-            return mass * slope, mass * (slope * slope - rare.curvature)
+            second = mass * (slope * slope - rare.curvature)
+            if self.symmetric:
+                second = np.where(np.asarray(mean) == 0.0, 0.0, second)
+            return mass * slope, second
 
     @property
     def median(self) -> float:
