@@ -41,12 +41,8 @@ class LabelNoise(BinaryLikelihood):
         log_mass = self._mixed(t.log_mass)
         p = -np.expm1(np.log(self.rate) - log_mass)  # share of the mass that is not noise
         more = (1.0 - p) * np.clip(t.slope, -1e50, 1e50) ** 2
-        return Tilted(
-            log_mass,
-            p * t.slope,
-            p * (t.curvature - more),
-            1.0 - p + p * (t.shrink + np.minimum(var, 1e150) * more),
-        )
+        shrink = 1.0 - p + p * (t.shrink + np.minimum(var, 1e150) * more)
+        return Tilted(log_mass, p * t.slope, p * (t.curvature - more), shrink)
 
     @property
     def probit_scale(self) -> float:  # noqa: D102
