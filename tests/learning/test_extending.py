@@ -51,11 +51,11 @@ class HalfPower(Method):
         return EP(power=0.5, max_iter=self.max_iter)(prior, likelihood, y, weight=weight, init=init)
 
 
-def lorentz(kernel):
+def agnesi(kernel):
     return Profile(value=lambda S: 1 / (1 + S), slope=lambda S: -((1 + S) ** -2))
 
 
-class Lorentz(FormulaKernel, formulas=Stationary(lorentz)):
+class Agnesi(FormulaKernel, formulas=Stationary(agnesi)):
     """1 / (1 + |x - z|² / l²)."""
 
     def __init__(self, length_scale=1.0, length_scale_bounds=(1e-3, 1e3)):
@@ -171,10 +171,10 @@ class TestMethod:
 
 class TestKernel:
     def test_it_conforms(self, user):
-        testing.check_kernel(2.0 * user.Lorentz(0.8), X[:6], X[6:10])
+        testing.check_kernel(2.0 * user.Agnesi(0.8), X[:6], X[6:10])
 
     def test_in_the_classifier(self, user, tmp_path):
-        clf = fitted(kernel=2.0 * user.Lorentz(0.8), inference="laplace", likelihood="logit")
+        clf = fitted(kernel=2.0 * user.Agnesi(0.8), inference="laplace", likelihood="logit")
         h = 1e-5
         truth = [clf.predict_proba(X + e)[:, 1] - clf.predict_proba(X - e)[:, 1] for e in h * np.eye(2)]
         assert_allclose(clf.proba_gradient(X), np.stack(truth, axis=1) / (2 * h), atol=1e-7)

@@ -45,6 +45,9 @@ class Part:
             return
         if "name" not in vars(cls):
             cls.name = cls.__name__.lower()
+        known = _PARTS[cls.kind].setdefault(cls.name, cls)
+        if (known.__module__, known.__qualname__) != (cls.__module__, cls.__qualname__):
+            raise TypeError(f"There is a {cls.kind} of the name {cls.name!r} already: rename yours.")
         _PARTS[cls.kind][cls.name] = cls  # dataclass(slots=True) makes it twice: the second stays
 
 

@@ -33,15 +33,15 @@ class FormulaKernel(Kernel):
     --------
     >>> import numpy as np
     >>> from gpclass.kernels import FormulaKernel, Profile, Stationary
-    >>> def lorentz(kernel):
+    >>> def bell(kernel):
     ...     return Profile(value=lambda S: 1 / (1 + S), slope=lambda S: -((1 + S) ** -2))
-    >>> class Lorentz(FormulaKernel, formulas=Stationary(lorentz)):
+    >>> class Bell(FormulaKernel, formulas=Stationary(bell)):
     ...     def __init__(self, length_scale=1.0, length_scale_bounds=(1e-5, 1e5)):
     ...         self.length_scale = length_scale
     ...         self.length_scale_bounds = length_scale_bounds
-    >>> kernel = 2.0 * Lorentz(length_scale=2.0)
+    >>> kernel = 2.0 * Bell(length_scale=2.0)
     >>> kernel
-    1.41**2 * Lorentz(length_scale=2)
+    1.41**2 * Bell(length_scale=2)
     >>> kernel(np.array([[0.0], [2.0]]))
     array([[2., 1.],
            [1., 2.]])
