@@ -79,7 +79,8 @@ def user(tmp_path_factory):
     yield module
     del sys.modules["user_parts"]
     for kind, known in before.items():
-        _PARTS[kind] = known
+        _PARTS[kind].clear()
+        _PARTS[kind].update(known)
 
 
 def fitted(**options):
