@@ -64,7 +64,7 @@ def gradient_cases():
         yield pytest.param(method, likelihood, Z, rows, marks=() if quick else pytest.mark.slow)
 
 
-@pytest.mark.parametrize(("method", "likelihood", "Z", "rows"), gradient_cases())
+@pytest.mark.parametrize(("method", "likelihood", "Z", "rows"), list(gradient_cases()))
 def test_the_gradient_with_the_parameters_of_the_likelihood(method, likelihood, Z, rows):
     X, y = two_moons_like(12) if rows == "noisy" else surprising()
     layout = OneFunction(None if Z is None else X[:Z].copy())

@@ -63,15 +63,17 @@ class Laplace(Method):
         mode = find_mode(prior, terms, terms.curve, start, tol=self.tol, max_iter=self.max_iter)
         sites = terms.sites(mode.mean, mode.slope, mode.curvature)
         q = prior.condition(sites)
-        value = float(terms.curve(q.mean)[0].sum())
-        evidence = value - 0.5 * float(np.vdot(q.alpha, q.mean)) - q.half_logdet
+        value, _, curvature = terms.curve(q.mean)
+        evidence = float(value.sum()) - 0.5 * float(np.vdot(q.alpha, q.mean)) - q.half_logdet
         return Result(
             sites,
             q,
             evidence,
-            lambda: Adjoint(alpha=q.alpha, conditioned=q, pairs=((terms.mode_adjoint(q), q.alpha),)),
+            lambda: Adjoint(
+                alpha=q.alpha, conditioned=q, pairs=((terms.mode_adjoint(q, curvature), q.alpha),)
+            ),
             mode.info,
-            lambda: terms.likelihood_gradient(q),
+            lambda: terms.likelihood_gradient(q, curvature),
         )
 
 
@@ -98,7 +100,7 @@ class Terms:
         """Return the sites at the mode."""
         return self.likelihood.local_sites(mean, slope, curvature)
 
-    def mode_adjoint(self, q: Conditioned) -> Array:
+    def mode_adjoint(self, q: Conditioned, curvature: Array) -> Array:
         """Return u, with which d evidence = ... + uᵀ dK alpha through the movement of the mode.
 
         Explicitly, at fixed mode, d evidence / dK is ½(alpha alphaᵀ - R). The mode moves with K as
@@ -107,7 +109,7 @@ class Terms:
         """
         # Where tau is tiny l''' is as small, so no digits of v are missed there.
         s = 0.5 * weighted(self.weight, self.likelihood.third(self.y, q.mean, q.var(tiny=0.0)))
-        negative = self.likelihood.negative_curvature(self.curve(q.mean)[2])
+        negative = self.likelihood.negative_curvature(curvature)
         if negative is None:
             return s - q.multiply_R(q.multiply_K(s))
         s = np.where(negative > 0.0, 0.0, s)  # a site at zero precision stays there
@@ -121,19 +123,19 @@ class Terms:
         u, _ = gmres(LinearOperator((len(s), len(s)), matvec=system), right, rtol=1e-12, atol=1e-14)
         return np.asarray(u)
 
-    def likelihood_gradient(self, q: Conditioned) -> Array:
+    def likelihood_gradient(self, q: Conditioned, curvature: Array) -> Array:
         """Return d evidence / d theta of the likelihood: through l, through W, and through the mode.
 
         -½ log|B| changes by ½ Σ v d(l''), and the mode by (I + K W)⁻¹ K d(l').
         """
         if not len(self.likelihood.theta):
             return np.zeros(0)
-        var, by_slope = q.var(), q.multiply_K(self.mode_adjoint(q))
-        clipped = self.curve(q.mean)[2] > 0.0
+        var, by_slope = q.var(), q.multiply_K(self.mode_adjoint(q, curvature))
+        clipped = curvature > 0.0
 
         def local(likelihood: Likelihood) -> float:
-            value, slope, curvature = Terms(likelihood, self.y, self.weight).curve(q.mean)
-            bent = np.where(clipped, 0.0, curvature)
+            value, slope, second = Terms(likelihood, self.y, self.weight).curve(q.mean)
+            bent = np.where(clipped, 0.0, second)
             return float(value.sum()) + 0.5 * float(var @ bent) + float(by_slope @ slope)
 
         return likelihood_gradient(self.likelihood, local)
