@@ -23,6 +23,7 @@ from gpclass.kernels import (
     ExpSineSquared,
     GaussianUnits,
     Matern,
+    Linear,
     NeuralNetwork,
     PairwiseKernel,
     Product,
@@ -49,6 +50,7 @@ KERNELS = [
     Columns(ExpSineSquared(1.3, 2.0), [0]),  # a covariance on the line only
     WhiteKernel(0.5),
     PairwiseKernel(0.5, metric="rbf"),
+    Linear(),
     NeuralNetwork(),
     GaussianUnits(),
     2.0 * RBF([0.7, 2.0]) + WhiteKernel(0.1),

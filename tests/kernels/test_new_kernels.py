@@ -17,6 +17,7 @@ from gpclass.kernels import (
     ConstantKernel,
     GaussianUnits,
     Matern,
+    Linear,
     NeuralNetwork,
     WhiteKernel,
     bind_columns,
@@ -30,6 +31,9 @@ from gpclass.kernels import (
 STEP = np.finfo(float).eps ** (1 / 3)
 NEW = [
     NeuralNetwork(0.6, 2.3),
+    Linear(0.7),
+    Linear([2.3, 0.4, 11.0], centre=[1.0, -2.0, 30.0]),
+    Linear([2.3, 0.4, 11.0], 0.5, "fixed"),
     NeuralNetwork(0.6, [2.3, 0.4, 11.0]),
     NeuralNetwork(0.6, [2.3, 0.4, 11.0], bias_variance_bounds="fixed"),
     NeuralNetwork(0.6, 2.3, weight_variance_bounds="fixed"),

@@ -26,6 +26,7 @@ from gpclass.kernels import (
     GaussianUnits,
     Kernel,
     Matern,
+    Linear,
     NeuralNetwork,
     PairwiseKernel,
     RationalQuadratic,
@@ -150,6 +151,7 @@ KERNELS = [
     ExpSineSquared(1.0, 3.0) + DotProduct(0.0, "fixed") ** 2,
     1.0 * Columns(RBF(2.0), [1]) * Columns(Matern(), slice(0, 1)) + Columns(RBF(), np.array([True, False])),
     NeuralNetwork(1.0, np.array([1.0, 2.0])) + GaussianUnits(),
+    2.0 * Linear(np.array([1.0, 2.0]), np.array([-1.0, 0.5])),
     PairwiseKernel(gamma=0.5, metric="laplacian"),
     PairwiseKernel(metric="poly", pairwise_kernels_kwargs={"degree": 2, "coef0": 1.0}),
 ]

@@ -1,4 +1,4 @@
-"""Covariance functions: those of scikit-learn, three more, and fast operations on all of them.
+"""Covariance functions: those of scikit-learn, four more, and fast operations on all of them.
 
 ``matrix``, ``diag``, ``pullback``, ``pullback_diag`` and ``pullback_inputs`` work for every scikit-learn
 kernel: by fast formulas for the registered ones, through its own methods for any other. A new kernel is a
@@ -27,13 +27,14 @@ from sklearn.gaussian_process.kernels import (
     WhiteKernel,
 )
 
-from gpclass.kernels import linear, stationary  # noqa: F401  (they register their kernels)
+from gpclass.kernels import stationary  # noqa: F401  (it registers its kernels)
 from gpclass.kernels.base import FormulaKernel
 from gpclass.kernels.columns import Columns, bind_columns
 from gpclass.kernels.composite import has_noise
 from gpclass.kernels.compound import CompoundKernel, settable
 from gpclass.kernels.formulas import Formulas, register
 from gpclass.kernels.functions import diag, matrix, pullback, pullback_diag, pullback_inputs
+from gpclass.kernels.linear import Linear
 from gpclass.kernels.neural import NeuralNetwork
 from gpclass.kernels.profiles import InnerProduct, Profile, Stationary
 from gpclass.kernels.units import GaussianUnits
@@ -54,6 +55,7 @@ __all__ = [
     "InnerProduct",
     "Kernel",
     "KernelOperator",
+    "Linear",
     "Matern",
     "NeuralNetwork",
     "NormalizedKernelMixin",

@@ -72,6 +72,12 @@ def is_positive(value: Any) -> bool:
     return numbers.size > 0 and numbers.ndim <= 1 and bool(inside.all())
 
 
+def are_numbers(value: Any) -> bool:
+    """Return whether a value is one finite number or a vector of them."""
+    numbers = _numbers(value)
+    return numbers.size > 0 and numbers.ndim <= 1 and bool(np.isfinite(numbers).all())
+
+
 def is_not_negative(value: Any) -> bool:
     """Return whether a value is one number that is at least zero."""
     return _is_scalar(value, 0.0, LARGEST)
