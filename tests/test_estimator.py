@@ -301,7 +301,7 @@ def test_progress_is_shown_when_asked_for(capsys):
 
 
 BAD = [
-    ({"kernel": "rbf"}, "kernel='rbf'"),
+    ({"kernel": "gaussian"}, "kernel='gaussian'"),
     ({"likelihood": "logistic"}, "likelihood='logistic'.*'logit'"),
     ({"inference": "la place"}, "inference='la place'"),
     ({"optimizer": "adam"}, "optimizer='adam'"),

@@ -21,7 +21,7 @@ from gpclass.data.rows import Data, Rows
 from gpclass.data.sources import Source, as_source
 from gpclass.decision import check_cost
 from gpclass.fitted import Predictions, TrainingRows
-from gpclass.kernels import bind_columns, settable
+from gpclass.kernels import bind_columns, named_kernel, settable, takes_vectors
 from gpclass.labels import Encode, from_labels, from_probabilities, label_weights, soft_classes
 from gpclass.learning.fitted import FittedModel
 from gpclass.learning.maximise import Plan
@@ -72,10 +72,11 @@ class GaussianProcessClassifier(Predictions, ClassifierMixin, BaseEstimator):
 
     Parameters
     ----------
-    kernel : kernel, default=None
-        Any kernel of scikit-learn or of `gpclass.kernels`. None is a learned ``1.0 * RBF`` with one
-        length scale per column, started and bounded by the standard deviation of each column. A `CompoundKernel` has
-        one for each of three classes or more, in the order of ``classes_``.
+    kernel : kernel, name or None, default=None
+        Any kernel of scikit-learn or of `gpclass.kernels`, or a name of `gpclass.kernels.kernel_names`: ``"rbf"``
+        (one length scale per column), ``"rbf-shared"``, ``"matern32"``, ``"linear"``, ... A name stands for a learned
+        variance times the kernel, with length scales started and bounded by the standard deviation of each column.
+        None is ``"rbf"``. A `CompoundKernel` has one for each of three classes or more, in the order of ``classes_``.
     likelihood : {"probit", "logit", "cloglog", "label_noise", "multiprobit", "softmax"} or object, default="probit"
         p(y|f), as a name or as an object of `gpclass.likelihoods`. With three classes or more in one
         model the probit is the multinomial probit, and the logit is softmax.
@@ -279,7 +280,7 @@ class GaussianProcessClassifier(Predictions, ClassifierMixin, BaseEstimator):
 
     def _read(self, X: Any, y: Any, sample_weight: Any) -> Training:
         """Return rows in memory, checked, with equal rows merged into weights."""
-        vectors = self.kernel is None or bool(self.kernel.requires_vector_input)
+        vectors = takes_vectors(self.kernel)
         soft = soft_classes(y)
         X, y = check_inputs(self, X, y, vectors=vectors, fitting=True, several=soft is not None)
         given = (sample_weight, self.class_weight, self._kernel_of(getattr(self, "feature_names_in_", None)))
@@ -369,14 +370,12 @@ class GaussianProcessClassifier(Predictions, ClassifierMixin, BaseEstimator):
         kernel = self._kernel_of(getattr(self, "feature_names_in_", None))
         if kernel is not None:
             kernel = settable(kernel)
-        elif training.data is None:
-            weight = training.weight if training.codes.ndim == 1 else training.codes.sum(axis=1)
-            kernel = default_kernel(training.X, weight)
-        elif len(training.X):
-            kernel = default_kernel(training.X)
         else:
-            some = training.data.sample(KERNEL_ROWS, np.random.default_rng(seed))
-            kernel = default_kernel(np.asarray(some.X, dtype=float))
+            rows = Rows(training.X, training.codes, training.weight)
+            if training.data is not None:
+                rows = training.data.sample(KERNEL_ROWS, np.random.default_rng(seed))
+            build = default_kernel if self.kernel is None else partial(named_kernel, self.kernel)
+            kernel = build(np.asarray(rows.X, dtype=float), rows.row_weight)
         hyperprior = None if self.hyperprior is None else Hyperprior(kernel, self.hyperprior)
         codes = training.codes
         y = codes if codes.ndim == 2 else np.where(codes == 1, 1.0, -1.0)
@@ -384,15 +383,17 @@ class GaussianProcessClassifier(Predictions, ClassifierMixin, BaseEstimator):
         return Problem(X, y, training.weight, kernel, likelihood, inference_of(self), hyperprior)
 
     def _kernel_of(self, names: Any) -> Any:
-        """Return the kernel as given, with its named columns bound to the columns of the data."""
-        return self.kernel if self.kernel is None or names is None else bind_columns(self.kernel, names)
+        """Return the kernel if it was given as one, with its named columns bound to the columns of the data."""
+        if self.kernel is None or isinstance(self.kernel, str):
+            return None
+        return self.kernel if names is None else bind_columns(self.kernel, names)
 
     def _keep(self, fitted: Any, classes: Any, rows: TrainingRows | None, seed: int) -> None:
         """Keep a fitted model, and warn about everything in which it fell short."""
         self.base_estimator_, self._seed, self._rows = fitted, seed, rows
         self.classes_, self.n_classes_ = classes, len(classes)
         for model in fitted.models:
-            for sentence in model.shortcomings(at_bounds=self.kernel is not None):
+            for sentence in model.shortcomings(at_bounds=not isinstance(self.kernel, str | None)):
                 warnings.warn(sentence, ConvergenceWarning, stacklevel=4)
         evidences = [model.evidence for model in fitted.models]
         self.log_marginal_likelihood_value_: Any = None if None in evidences else np.mean(evidences)

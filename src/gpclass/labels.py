@@ -96,11 +96,6 @@ class Labelled:
     home: Index | None  # the row of X that each of those is in now; None where it is in several
     truth: Any  # its class, (n_kept,), or class probabilities, (n_kept, C)
 
-    @property
-    def row_weight(self) -> Array | None:
-        """One weight for each row of X; None where all are one."""
-        return self.weight if self.codes.ndim == 1 else self.codes.sum(axis=1)
-
 
 def soft_classes(y: Any) -> Any | None:
     """Return the classes if y is a matrix of class probabilities: several columns of floats; else None.

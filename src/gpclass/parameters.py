@@ -12,7 +12,7 @@ from sklearn.gaussian_process.kernels import CompoundKernel
 
 from gpclass.core.protocols import Inference, Likelihood
 from gpclass.core.registry import Method, parts
-from gpclass.kernels import Kernel
+from gpclass.kernels import Kernel, kernel_names
 from gpclass.learning.prediction import ROUTES
 from gpclass.learning.strategies import SEVERAL, Case, refusal
 from gpclass.sparse.settings import Inducing, inducing_of
@@ -43,8 +43,7 @@ def check_parameters(clf: Any) -> None:
     joint = clf.multi_class == "joint"
     if isinstance(clf.kernel, CompoundKernel) and not (joint and len(clf.kernel.kernels or ()) > 2):
         raise ValueError("kernel cannot be a CompoundKernel")
-    fine = clf.kernel is None or isinstance(clf.kernel, Kernel)
-    _check_option("kernel", clf.kernel, fine, "a kernel or None")
+    _check_name("kernel", clf.kernel, kernel_names(), (Kernel, type(None)))
     _check_name("likelihood", clf.likelihood, LIKELIHOODS, Likelihood)
     _check_name("inference", clf.inference, INFERENCES, (Inference, Method))
     _check_name("multi_class", clf.multi_class, MULTI_CLASS)

@@ -10,7 +10,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 from gpclass.core.protocols import Array, Inputs
-from gpclass.kernels import RBF, ConstantKernel, has_noise
+from gpclass.kernels import has_noise, named_kernel
 
 MERGED_UP_TO = 20_000  # rows: sorting more of them costs more than it saves
 HEAVIEST = 1e12  # a weight beyond this leaves no digits to the others
@@ -133,22 +133,8 @@ def merge_copies(X: Inputs, codes: Any, weight: Array | None, kernel: Any) -> tu
 
 
 def default_kernel(X: Array, weight: Array | None = None) -> Any:
-    """Return 1.0 * RBF with one length scale per column, started and bounded by each column's standard deviation.
-
-    Distances of standardised rows grow like the root of the number of columns, hence the start. A length
-    scale a hundred times the deviation already means that a column does not matter.
-    """
-    size = np.abs(X).max(axis=0)
-    size = np.where(size > 0.0, size, 1.0)
-    rows = X / size
-    centre = np.average(rows, axis=0, weights=weight)
-    deviation = np.sqrt(np.average((rows - centre) ** 2, axis=0, weights=weight))
-    deviation = np.where(deviation > 1e-12, deviation, 1.0) * size  # less is the rounding of a constant
-    scale = deviation * np.sqrt(X.shape[1])
-    bounds = np.column_stack([1e-2 * deviation, 1e2 * scale])
-    if X.shape[1] == 1:
-        scale, bounds = scale[0], bounds[0]
-    return ConstantKernel(1.0, (1e-2, 1e4)) * RBF(scale, bounds)
+    """Return 1.0 * RBF with one length scale per column, started and bounded by each column's standard deviation."""
+    return named_kernel("rbf", X, weight)
 
 
 def take(X: Inputs, rows: Any) -> Inputs:

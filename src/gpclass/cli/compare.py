@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gpclass.cli import output
-from gpclass.cli.choices import kernels, problems, settings_of
+from gpclass.cli.choices import problems, settings_of
 from gpclass.cli.data import folds, held_out, read_problem
 from gpclass.cli.errors import InputError, check_directory
 from gpclass.comparison import compare
@@ -91,7 +91,7 @@ def _built_in(given: Mapping[str, Any]) -> Arena:
         raise InputError("The built-in problems have test rows: --cv and --test-fraction need DATA.")
     split = problems()[name]()
     d = split.X.shape[1]
-    options = settings_of(name) if kernel is None else {"kernel": kernels()[kernel](d)}
+    options = settings_of(name) if kernel is None else {"kernel": kernel}
     names = ("$x$",) if d == 1 else tuple(f"$x_{i + 1}$" for i in range(d))
     options |= {"X_test": split.X_test, "y_test": split.y_test}
     return Arena(f"The {name} problem", split.X, split.y, names, options)
@@ -102,7 +102,7 @@ def _from_data(given: Mapping[str, Any]) -> Arena:
     if given["test_fraction"] is not None:
         rows, test = held_out(problem.y, given["test_fraction"], given["seed"])
     encoding, X, y = problem.encode(rows)
-    options: dict[str, Any] = {"kernel": kernels()[given["kernel"] or "rbf"](X.shape[1])}
+    options: dict[str, Any] = {"kernel": given["kernel"]}
     if rows is None:
         options["cv"] = folds(y, given["cv"] or 5, given["seed"])
     else:

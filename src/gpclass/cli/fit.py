@@ -12,7 +12,6 @@ import numpy as np
 
 from gpclass import __version__
 from gpclass.cli import output
-from gpclass.cli.choices import kernels
 from gpclass.cli.data import Problem, folds, held_out, read_problem
 from gpclass.cli.errors import check_directory
 from gpclass.cli.modelfile import Model, write_model
@@ -21,7 +20,7 @@ from gpclass.comparison import score
 from gpclass.estimator import GaussianProcessClassifier
 
 # Options of the command that are parameters of the classifier, and those with another name there.
-SAME = ("inference", "likelihood", "multi_class", "hyperparameters", "verbose")
+SAME = ("kernel", "inference", "likelihood", "multi_class", "hyperparameters", "verbose")
 OTHER = {"restarts": "n_restarts_optimizer", "jobs": "n_jobs", "seed": "random_state"}
 
 
@@ -58,8 +57,6 @@ def fit_rows(problem: Problem, given: Mapping[str, Any], rows: Any = None) -> Mo
     encoding, X, y = problem.encode(rows)
     names = {name: name for name in SAME} | OTHER
     chosen = {name: given[option] for option, name in names.items() if given[option] is not None}
-    if given["kernel"] is not None:
-        chosen["kernel"] = kernels()[given["kernel"]](X.shape[1])
     if given["balanced"]:
         chosen["class_weight"] = "balanced"
     clf = GaussianProcessClassifier(**chosen).fit(X, y)

@@ -63,7 +63,7 @@ def _about_models() -> dict[str, tuple[str, str, dict[str, Any]]]:
         "inference": ("--inference", "Method: laplace, ep, mcmc, ...  [default: vi]", method),
         "likelihood": ("--likelihood", "logit, softmax, ...  [default: probit]", likelihood),
         "kernel": ("--kernel", "Kernel: matern52, linear, rbf-shared, ...  [default: rbf]",
-                   one_of("gpclass.cli.choices:kernels")),
+                   one_of("gpclass.kernels:kernel_names")),
         "multi_class": ("--multi-class", "Strategy for three classes or more: one_vs_rest, ...  [default: joint]",
                         one_of("gpclass.parameters:MULTI_CLASS")),
         "hyperparameters": ("--hyperparameters", "Maximise the evidence over the hyperparameters, or sample them.  "

@@ -13,6 +13,7 @@ from sklearn.utils import _safe_indexing as rows_of
 from gpclass.comparison.scores import Codes
 from gpclass.core.protocols import Array
 from gpclass.estimator import GaussianProcessClassifier
+from gpclass.kernels import takes_vectors
 from gpclass.parameters import check_parameters
 from gpclass.validation import check_inputs, check_labels, check_weights
 
@@ -102,7 +103,7 @@ def task_of(
     X, y, sample_weight = data
     ours = [clf for clf in classifiers if isinstance(clf, GaussianProcessClassifier)]
     checker = clone(ours[0]) if ours else GaussianProcessClassifier()
-    vectors = checker.kernel is None or bool(checker.kernel.requires_vector_input)
+    vectors = takes_vectors(checker.kernel)
     _, y = check_inputs(checker, X, y, vectors=vectors, fitting=True)
     check_labels(y)
     weight = check_weights(sample_weight, None, y)

@@ -76,6 +76,11 @@ class Rows:
         """Number of rows."""
         return len(self.X)
 
+    @property
+    def row_weight(self) -> Array | None:
+        """One weight for each row; None where all are one. Label weights, (n, C), include those of the rows."""
+        return self.weight if np.ndim(self.y) == 1 else self.y.sum(axis=1)
+
     def __len__(self) -> int:
         """Return the number of rows."""
         return len(self.X)

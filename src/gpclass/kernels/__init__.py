@@ -35,6 +35,7 @@ from gpclass.kernels.compound import CompoundKernel, settable
 from gpclass.kernels.formulas import Formulas, register
 from gpclass.kernels.functions import diag, matrix, pullback, pullback_diag, pullback_inputs
 from gpclass.kernels.linear import Linear
+from gpclass.kernels.names import kernel_names, named_kernel, takes_vectors
 from gpclass.kernels.neural import NeuralNetwork
 from gpclass.kernels.profiles import InnerProduct, Profile, Stationary
 from gpclass.kernels.units import GaussianUnits
@@ -70,10 +71,13 @@ __all__ = [
     "bind_columns",
     "diag",
     "has_noise",
+    "kernel_names",
     "matrix",
+    "named_kernel",
     "pullback",
     "pullback_diag",
     "pullback_inputs",
     "register",
     "settable",
+    "takes_vectors",
 ]
