@@ -14,14 +14,14 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 
-from gpclass.core.hyperpriors import Hyperprior
+from gpclass.core.hyperpriors import Hyperprior, Shrinkage
 from gpclass.core.progress import reporter
 from gpclass.core.protocols import Array, Inference, Likelihood
 from gpclass.data.rows import Data, Rows
 from gpclass.data.sources import Source, as_source
 from gpclass.decision import check_cost
 from gpclass.fitted import Predictions, TrainingRows
-from gpclass.kernels import bind_columns, named_kernel, settable, takes_vectors
+from gpclass.kernels import bind_columns, default_kernel, named_kernel, settable, takes_vectors
 from gpclass.labels import Encode, from_labels, from_probabilities, label_weights, soft_classes
 from gpclass.learning.fitted import FittedModel
 from gpclass.learning.maximise import Plan
@@ -37,7 +37,7 @@ from gpclass.parameters import (
     takes_label_weights,
     warn_without_effect,
 )
-from gpclass.validation import check_inputs, check_weights, default_kernel
+from gpclass.validation import check_inputs, check_weights
 
 KERNEL_ROWS = 10_000  # that the default kernel of a source is chosen from
 
@@ -331,6 +331,7 @@ class GaussianProcessClassifier(Predictions, ClassifierMixin, BaseEstimator):
                 n_restarts=self.n_restarts_optimizer,
                 n_jobs=self.n_jobs,
                 report=report,
+                choose=self._chooses,
             )
             last = getattr(self, "base_estimator_", None)
             init = last.sites if self.warm_start and isinstance(last, FittedModel) else None
@@ -374,13 +375,25 @@ class GaussianProcessClassifier(Predictions, ClassifierMixin, BaseEstimator):
             rows = Rows(training.X, training.codes, training.weight)
             if training.data is not None:
                 rows = training.data.sample(KERNEL_ROWS, np.random.default_rng(seed))
-            build = default_kernel if self.kernel is None else partial(named_kernel, self.kernel)
+            build = default_kernel if self._chooses else partial(named_kernel, self.kernel or "rbf")
             kernel = build(np.asarray(rows.X, dtype=float), rows.row_weight)
-        hyperprior = None if self.hyperprior is None else Hyperprior(kernel, self.hyperprior)
+        hyperprior = self._hyperprior_of(kernel)
         codes = training.codes
         y = codes if codes.ndim == 2 else np.where(codes == 1, 1.0, -1.0)
         X = training.X if training.data is None else np.empty(0)
         return Problem(X, y, training.weight, kernel, likelihood, inference_of(self), hyperprior)
+
+    @property
+    def _chooses(self) -> bool:
+        """Whether the parts of the kernel are chosen by the evidence."""
+        return self.kernel is None and self.optimizer is not None and self.hyperparameters == "learn"
+
+    def _hyperprior_of(self, kernel: Any) -> Hyperprior | None:
+        """Return the priors on the hyperparameters; length scales of a chosen kernel are shrunk to each other."""
+        priors = self.hyperprior
+        if self._chooses and self.n_features_in_ > 1 and not isinstance(priors, Shrinkage):
+            priors = {"length_scale": Shrinkage(), **(priors or {})}
+        return None if priors is None else Hyperprior(kernel, priors)
 
     def _kernel_of(self, names: Any) -> Any:
         """Return the kernel if it was given as one, with its named columns bound to the columns of the data."""

@@ -10,7 +10,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 from gpclass.core.protocols import Array, Inputs
-from gpclass.kernels import has_noise, named_kernel
+from gpclass.kernels import has_noise
 
 MERGED_UP_TO = 20_000  # rows: sorting more of them costs more than it saves
 HEAVIEST = 1e12  # a weight beyond this leaves no digits to the others
@@ -130,11 +130,6 @@ def merge_copies(X: Inputs, codes: Any, weight: Array | None, kernel: Any) -> tu
         return X, codes, None, np.arange(len(codes))
     total = np.bincount(inverse.ravel(), weights=weight).astype(float)
     return X[first], codes[first], None if (total == 1.0).all() else total, inverse.ravel()
-
-
-def default_kernel(X: Array, weight: Array | None = None) -> Any:
-    """Return 1.0 * RBF with one length scale per column, started and bounded by each column's standard deviation."""
-    return named_kernel("rbf", X, weight)
 
 
 def take(X: Inputs, rows: Any) -> Inputs:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -12,22 +12,87 @@ from numpy.typing import NDArray
 from gpclass.core.protocols import Array
 from gpclass.core.registry import stored
 
+SCALES = (0.1, 0.3, 0.6, 1.2, 2.4)  # of shrinkage, to choose from: from one length scale for all to one each
 EDGE = 1e-6  # distance in theta kept from the ends of a hyperprior's support
 DEVIATION = 1.5  # of the logarithm of a hyperparameter that nothing else is known of
+
+
+@dataclass(frozen=True, slots=True)
+class Shrinkage:
+    """A prior that shrinks the length scales of the columns towards each other.
+
+    The logarithms of the d length scales of a kernel, relative to those that the kernel was given with, are normal
+    about a common value, which is free, with the standard deviation ``scale``:
+
+        log l_j = log l_j0 + a + e_j,      e_j ~ N(0, scale²).
+
+    With a small scale the columns keep the ratios that they were given with, and there is one length scale to learn;
+    with a large one every column has its own. In between, a column differs from the others as far as the data ask for.
+
+    Parameters
+    ----------
+    scale : float or None
+        Standard deviation of the logarithms. None chooses it among `SCALES` by the evidence with the length
+        scales integrated out, so that a model with more freedom has to pay for it.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from gpclass import GaussianProcessClassifier
+    >>> from gpclass.core.hyperpriors import Shrinkage
+    >>> from gpclass.kernels import RBF
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> X, y = X[:150, :5], y[:150]
+    >>> kernel = 1.0 * RBF(2.0 * X.std(axis=0), (1e-3, 1e5))
+    >>> alike = GaussianProcessClassifier(kernel, hyperprior=Shrinkage(0.1)).fit(X, y)
+    >>> ratio = alike.kernel_.k2.length_scale / X.std(axis=0)
+    >>> bool(ratio.max() / ratio.min() < 1.5)
+    True
+    """
+
+    scale: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.scale is not None and not 0.0 < self.scale < np.inf:
+            raise ValueError(f"{self!r} is not possible: scale must be a positive number, or None.")
+
+
+@stored
+@dataclass(frozen=True, slots=True, eq=False)
+class Group:
+    """The elements of theta that a `Shrinkage` ties together; ``given`` says whether its scale is the user's."""
+
+    places: NDArray[np.intp] = field(metadata={"shape": "g"})
+    centre: Array = field(metadata={"shape": "g"})
+    scale: float
+    given: bool = True
+
+    def deviations(self, theta: Array) -> Array:
+        """Return e: what the elements differ from their common value."""
+        away = theta[self.places] - self.centre
+        out: Array = away - away.mean()
+        return out
+
+    def __call__(self, theta: Array) -> tuple[float, Array]:
+        """Return the log density of the deviations, normal in d - 1 dimensions, and its slope."""
+        e = self.deviations(theta) / self.scale
+        log_unit = np.log(self.scale) + 0.5 * np.log(2.0 * np.pi)
+        return -0.5 * float(e @ e) - (len(e) - 1) * float(log_unit), -e / self.scale
 
 
 @stored
 @dataclass(init=False, eq=False)
 class Hyperprior:
-    """Independent priors on hyperparameters, on their natural scale.
+    """Priors on hyperparameters: independent ones on their natural scale, and `Shrinkage` of length scales.
 
     Parameters
     ----------
     kernel : scikit-learn kernel
         Its free hyperparameters give names and positions in theta.
-    priors : mapping of name to frozen scipy.stats distribution
+    priors : Shrinkage, or mapping of name to frozen scipy.stats distribution or Shrinkage
         A name is a hyperparameter's (``"k2__length_scale"``) or its last part (``"length_scale"``,
-        then every hyperparameter so called); an anisotropic one has the prior on each element.
+        then every hyperparameter so called); an anisotropic one has the distribution on each element. A
+        `Shrinkage` alone stands for ``{"length_scale": ...}``.
 
     Examples
     --------
@@ -40,12 +105,18 @@ class Hyperprior:
     """
 
     terms: dict[int, Any]
+    groups: tuple[Group, ...] = ()
 
-    def __init__(self, kernel: Any, priors: Mapping[str, Any]) -> None:
+    def __init__(self, kernel: Any, priors: Mapping[str, Any] | Shrinkage) -> None:
         owners = [h.name for h in kernel.hyperparameters if not h.fixed for _ in range(h.n_elements)]
+        if isinstance(priors, Shrinkage):
+            priors = {"length_scale": priors}
         if not isinstance(priors, Mapping):
-            raise ValueError(f"hyperprior is {priors!r}, expected a mapping of names to distributions.")
+            raise ValueError(
+                f"hyperprior is {priors!r}, expected a mapping of names to distributions, or Shrinkage()."
+            )
         self.terms = {}
+        groups: dict[str, Group] = {}
         # Whole names after last parts, so that the more exact of two wins.
         for name, prior in sorted(priors.items(), key=lambda item: item[0] in owners):
             places = [i for i, owner in enumerate(owners) if name in (owner, owner.rsplit("__", 1)[-1])]
@@ -54,6 +125,9 @@ class Hyperprior:
                     f"hyperprior names {name!r}, which is not a free hyperparameter of {kernel}: "
                     f"expected one of {sorted(set(owners))}."
                 )
+            if isinstance(prior, Shrinkage):
+                groups.update(_groups(kernel, owners, places, prior))
+                continue
             if not all(callable(getattr(prior, part, None)) for part in ("logpdf", "support")) or not hasattr(
                 prior, "args"
             ):
@@ -62,6 +136,26 @@ class Hyperprior:
                     "of scipy.stats such as scipy.stats.lognorm(1.0)."
                 )
             self.terms.update((i, prior) for i in places)
+        self.groups = tuple(groups.values())
+
+    @property
+    def open(self) -> bool:
+        """Whether a scale of shrinkage is to be chosen."""
+        return any(not group.given for group in self.groups)
+
+    def with_scale(self, scale: float) -> Hyperprior:
+        """Return the prior with this scale of shrinkage wherever it is to be chosen."""
+        out = object.__new__(Hyperprior)
+        out.terms = self.terms
+        out.groups = tuple(group if group.given else replace(group, scale=scale) for group in self.groups)
+        return out
+
+    def first(self, n_dims: int) -> Hyperprior:
+        """Return the priors on the first elements of theta."""
+        out = object.__new__(Hyperprior)
+        out.terms = {i: prior for i, prior in self.terms.items() if i < n_dims}
+        out.groups = tuple(group for group in self.groups if (group.places < n_dims).all())
+        return out
 
     def check_stored(self) -> None:
         """Raise unless the terms are distributions."""
@@ -74,6 +168,10 @@ class Hyperprior:
         for i, prior in self.terms.items():
             value += float(prior.logpdf(np.exp(theta[i])))
             gradient[i] += _slope(prior, theta[i])
+        for group in self.groups:
+            more, slope = group(theta)
+            value += more
+            gradient[group.places] += slope
         return value, gradient
 
     def narrow(self, bounds: Array) -> Array:
@@ -131,6 +229,20 @@ class LogScalePrior:
     def narrow(self, bounds: Array) -> Array:
         """Return the part of the bounds on theta where the density is positive."""
         return bounds if self.hyperprior is None else self.hyperprior.narrow(bounds)
+
+
+def _groups(kernel: Any, owners: list[str], places: list[int], prior: Shrinkage) -> Iterator[tuple[str, Group]]:
+    """Yield a group for each hyperparameter at these places, by its name; raise if it has one element only."""
+    for owner in dict.fromkeys(owners[i] for i in places):
+        own = np.array([i for i in places if owners[i] == owner])
+        if len(own) > 1:
+            scale = SCALES[0] if prior.scale is None else prior.scale
+            yield owner, Group(own, kernel.theta[own].copy(), scale, prior.scale is not None)
+    if len({owners[i] for i in places}) == len(places):
+        raise ValueError(
+            f"{prior!r} is for length scales of several columns, but each hyperparameter of {kernel} has one value: "
+            "give one length scale per column, RBF(np.ones(n_columns))."
+        )
 
 
 def _log_support(prior: Any) -> tuple[float, float]:

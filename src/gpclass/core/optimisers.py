@@ -1,4 +1,10 @@
-"""Minimisers of a smooth function between bounds: from afar, and from nearby with the curvature known."""
+"""A quasi-Newton minimiser of a smooth function between bounds, for functions that are costly to evaluate.
+
+It is BFGS on a box: variables at a bound that would leave it are held, steps are projected, and no variable moves by
+more than ``longest`` in one step. The functions minimised here are evidences of log hyperparameters, which are flat in
+some regions and fall by thousands in others; an unlimited step of a quadratic model that was learned in a flat region
+ends in a corner of the box.
+"""
 
 from __future__ import annotations
 
@@ -8,89 +14,151 @@ import numpy as np
 
 from gpclass.core.protocols import Array
 
-Function = Callable[[Array], tuple[float, Array]]  # theta -> value, gradient
+Function = Callable[[Array], tuple[float, Array]]  # theta -> value, gradient; an infinite value is refused
 
-GTOL, FTOL = 1e-5, 2.2e-9  # SciPy's own for L-BFGS-B: on the gradient, and on the gain relative to the value
-
-
-def from_afar(function: Function, start: Array, bounds: Array, ftol: float = FTOL) -> tuple[str, Array]:
-    """Minimise by L-BFGS-B; return what went wrong, if anything, and the inverse Hessian at the end.
-
-    Between bounds L-BFGS-B first tries the whole gradient as a step: for an evidence, a corner of the box.
-    So the function is taken in units that make that step at most one long.
-    """
-    from scipy.optimize import minimize
-
-    first = function(start)
-    unit = max(1.0, float(np.linalg.norm(first[1])))
-
-    def scaled(theta: Array) -> tuple[float, Array]:
-        value, gradient = first if np.array_equal(theta, start) else function(theta)
-        return value / unit, gradient / unit
-
-    options = {"gtol": GTOL / unit, "ftol": ftol * min(1.0, max(1.0, abs(first[0])) / unit)}
-    end = minimize(scaled, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
-    inverse = np.asarray(end.hess_inv.todense(), dtype=float) / unit
-    if end.success:
-        return "", inverse
-    norm = unit * float(np.linalg.norm(end.jac))
-    return (
-        f"L-BFGS-B stopped after {end.nfev} evaluations with a gradient of norm {norm:.3g} before it "
-        f"converged ({end.message}): scale the inputs, tighten the bounds or set n_restarts_optimizer."
-    ), inverse
+GTOL = 1e-5  # largest element of the gradient at which a minimum counts as found
+FTOL = 2.2e-9  # gain that is still promised, relative to the value
+LONGEST = 2.0  # most that one variable changes in a step; a factor of 7.4 for a hyperparameter
+CRAWL = 5, 2e-5  # iterations, and what they must gain together relative to the value
+MOST = 200  # iterations
 
 
-def from_nearby(
+def minimise(
     function: Function,
     start: Array,
     bounds: Array,
-    inverse: Array,
+    inverse: Array | None = None,
     *,
     ftol: float = FTOL,
-    max_iter: int = 50,
-    longest: float = 2.0,
+    max_iter: int = MOST,
+    longest: float = LONGEST,
 ) -> tuple[str, Array]:
-    """Minimise by BFGS from a known inverse Hessian, on the box by projection; returns as `from_afar`.
+    """Minimise a function; return what went wrong, if anything, and the inverse Hessian at the end.
 
-    With the right curvature every step is Newton's, where L-BFGS-B would have to learn it first. No step is
-    longer than ``longest``.
+    Parameters
+    ----------
+    function : callable
+        Returns value and gradient. Where the value is infinite the step is shortened.
+    start : array of shape (p,)
+    bounds : array of shape (p, 2)
+    inverse : array of shape (p, p), default=None
+        The inverse Hessian, if it is known; the first step is Newton's then. Without it the first step is at most
+        one long, downhill.
+    ftol : float
+        The search ends when a step promises a gain of less than this, relative to the value.
+    max_iter : int
+        Most iterations. Running out of them is only an error with the default.
+    longest : float
+        Most that one variable changes in one step.
+
+    Returns
+    -------
+    message : str
+        What went wrong in one sentence, or nothing.
+    inverse : array of shape (p, p)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> bowl = lambda x: (0.5 * float((x - 3) @ (x - 3)), x - 3)
+    >>> minimise(bowl, np.zeros(2), np.array([[-9.0, 9.0], [-9.0, 9.0]]))[0]
+    ''
     """
-    H: Array = 0.5 * (inverse + inverse.T)
     x: Array = np.clip(start, *bounds.T)
     value, gradient = function(x)
+    known = inverse is not None
+    H: Array = np.eye(len(x)) if inverse is None else 0.5 * (inverse + inverse.T)
+    if not known:
+        H /= max(1.0, float(np.linalg.norm(gradient)))
+    gains: list[float] = []
+    evaluations = 1
     for _ in range(max_iter):
-        held = ((x <= bounds[:, 0]) & (gradient > 0.0)) | ((x >= bounds[:, 1]) & (gradient < 0.0))
-        free = ~held
+        direction = _direction(x, gradient, bounds, H)
+        free = direction != 0.0
         if not np.abs(gradient[free]).max(initial=0.0) > GTOL:
             return "", H
-        direction = np.zeros_like(x)
-        direction[free] = -H[np.ix_(free, free)] @ gradient[free]
-        if -0.5 * float(gradient @ direction) <= ftol * max(abs(value), 1.0):  # all that is to be gained
+        unit = max(abs(value), 1.0)
+        if known and -0.5 * float(gradient @ direction) <= ftol * unit:  # all that is to be gained
             return "", H
-        step = min(1.0, longest / max(float(np.linalg.norm(direction)), 1e-300))
-        for _ in range(25):
-            new: Array = np.clip(x + step * direction, *bounds.T)
-            new_value, new_gradient = function(new)
-            slope = float(gradient @ (new - x))
-            if new_value <= value + 1e-4 * slope:
+        new, new_value, new_gradient, tried = _line_search(
+            function, x, value, gradient, direction, bounds, longest
+        )
+        evaluations += tried
+        if new is None:
+            if not known:
                 break
-            # The minimum of the parabola through both values and the slope here.
-            step *= min(0.5, max(0.1, -0.5 * slope / max(new_value - value - slope, 1e-300)))
-        else:
-            return from_afar(function, x, bounds, ftol)  # the curvature misleads: start afresh
-        moved, bent, gain = new - x, new_gradient - gradient, value - new_value
-        H = _updated(H, moved, bent)
-        x, value, gradient = np.asarray(new), new_value, new_gradient
-        if gain <= ftol * max(abs(value), 1.0):
+            known, H = False, np.eye(len(x)) / max(1.0, float(np.linalg.norm(gradient[free])))
+            continue
+        H, known = _updated(H, new - x, new_gradient - gradient, known)
+        gains.append(value - new_value)
+        x, value, gradient = new, new_value, new_gradient
+        if known and gains[-1] <= ftol * unit:
             return "", H
-    return from_afar(function, x, bounds, ftol) if max_iter >= 50 else ("", H)
+        if len(gains) >= CRAWL[0] and sum(gains[-CRAWL[0] :]) <= CRAWL[1] * unit:
+            return "", H
+    else:
+        if max_iter < MOST:
+            return "", H
+    norm = float(np.linalg.norm(gradient[_direction(x, gradient, bounds, H) != 0.0]))
+    return (
+        f"Learning stopped after {evaluations} evaluations with a gradient of norm {norm:.3g} before it "
+        "converged: scale the inputs, tighten the bounds or set n_restarts_optimizer."
+    ), H
 
 
-def _updated(H: Array, moved: Array, bent: Array) -> Array:
-    """Return the inverse Hessian of BFGS after one step."""
+def _direction(x: Array, gradient: Array, bounds: Array, H: Array) -> Array:
+    """Return -H g over the variables that are not held at a bound, zero for the others.
+
+    A variable at a bound is held if the gradient, or the step of the others (through H), would take it out.
+    """
+    low, high = x <= bounds[:, 0], x >= bounds[:, 1]
+    held = (low & (gradient >= 0.0)) | (high & (gradient <= 0.0))
+    while True:
+        direction = np.zeros_like(x)
+        free = ~held
+        direction[free] = -H[np.ix_(free, free)] @ gradient[free]
+        leaving = (low & (direction < 0.0)) | (high & (direction > 0.0))
+        if not leaving.any():
+            return direction
+        held |= leaving
+
+
+def _line_search(
+    function: Function,
+    x: Array,
+    value: float,
+    gradient: Array,
+    direction: Array,
+    bounds: Array,
+    longest: float,
+) -> tuple[Array, float, Array, int] | tuple[None, float, Array, int]:
+    """Return the first point along the projected direction that gains enough, and how many were tried."""
+    step = min(1.0, longest / max(float(np.abs(direction).max()), 1e-300))
+    for tried in range(1, 26):
+        new: Array = np.clip(x + step * direction, *bounds.T)
+        slope = float(gradient @ (new - x))
+        if slope < 0.0:
+            new_value, new_gradient = function(new)
+            if new_value <= value + 1e-4 * slope:
+                return new, new_value, new_gradient, tried
+            # The minimum of the parabola through both values and the slope here.
+            bend = new_value - value - slope
+            step *= min(0.5, max(0.1, -0.5 * slope / bend)) if np.isfinite(bend) else 0.25
+        else:
+            step *= 0.25
+    return None, value, gradient, tried
+
+
+def _updated(H: Array, moved: Array, bent: Array, known: bool) -> tuple[Array, bool]:
+    """Return the inverse Hessian of BFGS after one step, and whether it has any curvature in it.
+
+    Where the function bends down along the step there is none to learn: the next step may be longer.
+    """
     slope = float(moved @ bent)
     if not slope > 1e-10 * float(np.linalg.norm(moved) * np.linalg.norm(bent)):
-        return H
+        return 2.0 * H, known
+    if not known:
+        H = np.eye(len(H)) * (slope / float(bent @ bent))
     V = np.eye(len(H)) - np.outer(moved, bent) / slope
     out: Array = V @ H @ V.T + np.outer(moved, moved) / slope
-    return out
+    return out, True

@@ -17,6 +17,7 @@ from gpclass.core.protocols import Array, Conditioned, Info, Prior, Sites
 from gpclass.inference.newton import Curve, LocalTerms, Mode, find_mode, first_point
 
 MODE_STEPS = 100
+FAR = 3.0  # logarithm of a ratio of variances beyond which a warm start is dropped
 CUT_OFF = 1e-8  # positive curvature times variance: less is rounding
 
 
@@ -61,6 +62,7 @@ def iterate(
     variance = _first_variance(prior, terms, init)
     start = first_point(prior, terms.curve(variance), init)
     mixing, best, residual = Mixing(), -np.inf, np.inf
+    warm = init is not None
     for n_iter in range(1, max_iter + 1):
         inner = max(1e-10, min(1e-3, 0.01 * residual))
         mode = find_mode(prior, terms, terms.curve(variance), start, tol=inner, max_iter=MODE_STEPS)
@@ -73,6 +75,10 @@ def iterate(
         ended = FixedPoint(replace(sites, variance=variance), q, terms.evidence(q), info, concave)
         if residual <= tol:
             return ended
+        if warm and n_iter == 1 and _far(proposed, variance):
+            variance = _first_variance(prior, terms, None)
+            start = first_point(prior, terms.curve(variance), None)
+            continue
         # A mean found to a decrement of ``inner`` costs the evidence half its square, which is not a fall.
         fell = ended.evidence < best - inner**2 - 1e-9 * abs(best)
         if terms.ascending and concave and fell and mixing.can_retreat():
@@ -88,6 +94,14 @@ def _first_variance(prior: Prior, terms: VarianceTerms, init: Sites | None) -> A
         return init.variance
     zero = np.zeros(prior.shape)
     return terms.variance(prior.condition(init if init is not None else Sites(nu=zero, tau=zero)))
+
+
+def _far(proposed: Array, variance: Array) -> bool:
+    """Return whether the variances of a warm start are of another order of magnitude than those that follow.
+
+    From variances that are far too small the sites are flat, the bound is a plateau, and the iteration may stay there.
+    """
+    return bool(np.abs(np.log(proposed / variance)).max(initial=0.0) > FAR)
 
 
 def _disagreement(mode: Mode, curve: Curve, q: Conditioned) -> float:

@@ -35,7 +35,7 @@ from gpclass.kernels.compound import CompoundKernel, settable
 from gpclass.kernels.formulas import Formulas, register
 from gpclass.kernels.functions import diag, matrix, pullback, pullback_diag, pullback_inputs
 from gpclass.kernels.linear import Linear
-from gpclass.kernels.names import kernel_names, named_kernel, takes_vectors
+from gpclass.kernels.names import default_kernel, kernel_names, named_kernel, takes_vectors
 from gpclass.kernels.neural import NeuralNetwork
 from gpclass.kernels.profiles import InnerProduct, Profile, Stationary
 from gpclass.kernels.units import GaussianUnits
@@ -69,6 +69,7 @@ __all__ = [
     "Sum",
     "WhiteKernel",
     "bind_columns",
+    "default_kernel",
     "diag",
     "has_noise",
     "kernel_names",

@@ -36,9 +36,11 @@ def fit_by_sampling(problem: Problem, plan: Plan, *, seed: Any = None) -> Fitted
     rng = np.random.default_rng(seed)
     settings: Any = problem.inference
     posed = _posed(problem, settings.learn_by)
-    learned = learn_problem(posed, plan, rng)
+    posed, learned = learn_problem(posed, plan, rng)
     if learned is not None:
-        problem, learned = problem.at(learned.theta), replace(learned, warm=None)
+        likelihood = posed.likelihood if posed.predictive is None else posed.predictive
+        problem = replace(problem, kernel=posed.kernel, likelihood=likelihood)
+        learned = replace(learned, warm=None)
     draw = _rejection if isinstance(settings, Rejection) else _chains
     return replace(draw(problem, plan, rng), learned=learned)
 
@@ -132,7 +134,7 @@ def fit_by_sampling_theta(problem: Problem, plan: Plan, *, seed: Any = None) -> 
         settings = MCMC(hyper_sampler=PseudoMarginal(whiten=settings), learn_by=settings)
     log_prior = LogScalePrior(problem.kernel, problem.hyperprior)  # type: ignore[arg-type]
     start = replace(problem, inference=settings.learn_by, hyperprior=log_prior)
-    learned = learn_problem(start, plan, rng)
+    _, learned = learn_problem(start, plan, rng)
     chains, draws = sample_hyper(
         hyper_model(problem, log_prior),
         settings.hyper_sampler,

@@ -15,7 +15,7 @@ import numpy as np
 
 from gpclass.core.hyperpriors import Hyperprior, LogScalePrior
 from gpclass.core.objective import Evaluation, Objective
-from gpclass.core.optimisers import FTOL, from_afar, from_nearby
+from gpclass.core.optimisers import FTOL, LONGEST, MOST, minimise
 from gpclass.core.protocols import Array
 from gpclass.core.registry import stored
 from gpclass.priors import NotPositiveError
@@ -26,13 +26,19 @@ Report = Callable[[float | str], None]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Plan:
-    """How hyperparameters are found; ``enabled`` False keeps those of the kernel."""
+    """How hyperparameters are found; ``enabled`` False keeps those of the kernel, ``choose`` chooses its parts too."""
 
     enabled: bool = True
     optimizer: Optimizer | None = None
     n_restarts: int = 0
     n_jobs: int | None = None
     report: Report | None = None
+    choose: bool = False
+
+    def announce(self, name: str) -> None:
+        """Report the name of what is done next."""
+        if self.report is not None and name:
+            self.report(name)
 
 
 @stored
@@ -78,8 +84,8 @@ class Stage:
     name: str
     objective: Callable[[Array], Objective | None]
     ftol: float = FTOL
-    max_iter: int = 50
-    longest: float = 2.0
+    max_iter: int = MOST
+    longest: float = LONGEST
     inverse_scale: float = 1.0
     recorded: bool = True
     warm: Any = None
@@ -87,7 +93,11 @@ class Stage:
 
 @dataclass(slots=True, eq=False)
 class Search:
-    """-(evidence + log hyperprior) as a function of theta, warm-started and recorded."""
+    """-(evidence + log hyperprior) as a function of theta, warm-started and recorded.
+
+    An evaluation fails if covariances are beyond double precision or inference does not converge. Its value is not
+    believed: it is infinite for an optimiser that ``refuses`` such a step, and a barrier for one that does not.
+    """
 
     objective: Objective
     hyperprior: Hyperprior | LogScalePrior | None = None
@@ -96,6 +106,7 @@ class Search:
     best: tuple[float, Array, Any] | None = None
     records: list[tuple[Array, float, float]] = field(default_factory=list)
     unconverged: int = 0
+    refuses: bool = False
 
     def __call__(self, theta: Array, eval_gradient: bool = True) -> Any:
         """Return the value, and the gradient if it is asked for."""
@@ -105,24 +116,26 @@ class Search:
         except NotPositiveError:
             if self.best is None:
                 raise
-            value, gradient = self._barrier(theta)
+            value, gradient = (-np.inf, np.zeros(len(theta))) if self.refuses else self._barrier(theta)
         return (-value, -gradient) if eval_gradient else -value
 
     def _evaluate(self, theta: Array, eval_gradient: bool) -> tuple[float, Array]:
         end: Evaluation = self.objective.evaluate(theta, self.warm, gradient=eval_gradient)
-        self.warm = end.warm
-        self.unconverged += not end.info.converged
         value = end.evidence
         gradient = np.full(len(theta), np.nan) if end.gradient is None else end.gradient
         if self.hyperprior is not None:
             log_prior, slope = self.hyperprior(theta)
             value, gradient = value + log_prior, gradient + slope
         self.records.append((theta, end.evidence, float(np.linalg.norm(gradient))))
-        if self.best is None or value > self.best[0]:
-            self.best = (value, theta, end.warm)
         if self.report is not None:
             self.report(end.evidence)
-        return value, gradient
+        believed = end.info.converged or not self.refuses or self.best is None
+        if believed:
+            self.warm = end.warm
+        if believed and (self.best is None or value > self.best[0]):
+            self.best = (value, theta, end.warm)
+        self.unconverged += not end.info.converged
+        return (value, gradient) if believed else (-np.inf, gradient)
 
     def _barrier(self, theta: Array) -> tuple[float, Array]:
         """Return a value for a theta whose covariances are beyond double precision: worse the farther away."""
@@ -147,8 +160,8 @@ def maximise(
     report: Report | None = None,
     inverse_hessian: Array | None = None,
     ftol: float = FTOL,
-    max_iter: int = 50,
-    longest: float = 2.0,
+    max_iter: int = MOST,
+    longest: float = LONGEST,
 ) -> Learned:
     """Run one optimisation from ``start``; an interruption keeps the best theta so far.
 
@@ -160,10 +173,9 @@ def maximise(
     try:
         if optimizer is not None:
             theta = _check_theta(optimizer(search, start, bounds), bounds)
-        elif inverse_hessian is None:
-            message, inverse_hessian = from_afar(search, start, bounds, ftol)
         else:
-            message, inverse_hessian = from_nearby(
+            search.refuses = True
+            message, inverse_hessian = minimise(
                 search, start, bounds, inverse_hessian, ftol=ftol, max_iter=max_iter, longest=longest
             )
     except KeyboardInterrupt:
@@ -180,7 +192,7 @@ def maximise(
     if search.best is None:
         raise ValueError("The optimizer returned without evaluating the objective: call it at least once.")
     value, best, warm = search.best
-    if search.unconverged and not message:
+    if search.unconverged and not message and (search.unconverged == len(search.records) or theta is not None):
         message = (
             f"{objective.description} did not converge in {search.unconverged} of {len(search.records)} "
             "evaluations while learning: raise its max_iter (max_iter_predict of the classifier)."
@@ -229,7 +241,7 @@ def learn(
             objective = stage.objective(theta)
             if objective is None:
                 continue
-            _announce(plan, stage)
+            plan.announce(stage.name)
             learned = maximise(
                 objective,
                 theta,
@@ -252,11 +264,6 @@ def learn(
     return learned
 
 
-def _announce(plan: Plan, stage: Stage) -> None:
-    if plan.report is not None and stage.name:
-        plan.report(stage.name)
-
-
 def joined(history: Sequence[History]) -> History:
     """Return the evaluations of several runs, one after another."""
     history = [h for h in history if len(h)]
@@ -276,7 +283,7 @@ def _best_of(
     """Run one stage from the start and from random points, in parallel if asked for; return the best run."""
     from joblib import Parallel, delayed, effective_n_jobs
 
-    _announce(plan, stage)
+    plan.announce(stage.name)
     starts = [start, *_random_starts(bounds, plan.n_restarts, rng)]
     runs: list[Learned] = []
     try:

@@ -18,7 +18,8 @@ from gpclass.core.protocols import Array, Info
 from gpclass.data.rows import Data, Rows
 from gpclass.learning.fitted import FittedModel
 from gpclass.learning.maximise import Learned, Plan, Stage, joined, learn
-from gpclass.learning.problem import Problem
+from gpclass.learning.problem import Problem, pose_classes
+from gpclass.learning.sites import begin
 from gpclass.posteriors.classes import IndependentProcesses
 from gpclass.posteriors.process import Process
 from gpclass.priors.basis import Basis, make_basis, process
@@ -29,6 +30,7 @@ from gpclass.sparse.objective import PassObjective
 from gpclass.sparse.report import InducingReport
 from gpclass.sparse.settings import Inducing
 
+BEGIN = 600  # rows of the beginning, without inducing inputs
 FEW = 300  # inducing inputs of the first stage
 FTOL = 1e-4  # relative gain at which the stages on some rows end
 GAP = 0.3  # nats to which q is iterated while learning on them
@@ -44,6 +46,7 @@ def fit_in_passes(
     run = Run(problem, data, n_latents, plan, settings, np.random.default_rng(seed))
     fit, learned = run.fit()
     seconds = time.perf_counter() - start
+    problem = run.problem  # with the kernel that was chosen
     kernel, likelihood = fit.basis.kernel, problem.likelihood
     if learned is not None:
         likelihood = likelihood.with_theta(learned.theta[kernel.n_dims :])
@@ -144,6 +147,7 @@ class Run:
         """Return hyperparameters, inducing inputs and q from some of the rows."""
         few, more = self.settings.rows
         rows = self._sample(more)
+        inverse = self._begin(rows)
         first = rows.take(np.arange(min(few, rows.n_rows)))
         most = self.settings.most
         sizes: list[int] = []
@@ -163,7 +167,15 @@ class Run:
             self._stage("more rows", on_more, rows.n_rows),
         ]
         problem, plan = self.problem, replace(self.plan, report=self._words)
-        learned = learn(stages, problem.theta, problem.bounds, plan, self.rng, hyperprior=problem.hyperprior)
+        learned = learn(
+            stages,
+            problem.theta,
+            problem.bounds,
+            plan,
+            self.rng,
+            hyperprior=problem.hyperprior,
+            inverse_hessian=inverse,
+        )
         fit: Fit = learned.warm
         state = State(learned.theta, fit.basis.Z, fit.next_q, learned.inverse_hessian)
         if self.settings.move and not learned.interrupted:
@@ -172,6 +184,14 @@ class Run:
             Z, q = move(objective, state.theta, state.q)
             state = replace(state, Z=Z, q=q)
         return state, learned
+
+    def _begin(self, rows: Rows) -> Array | None:
+        """Find a start on a few rows without inducing inputs, and choose the kernel there if that is asked for."""
+        some = rows.take(np.arange(min(BEGIN, rows.n_rows)))
+        few = replace(self.problem, X=np.asarray(some.X, dtype=float), y=some.y, weight=some.weight)
+        few, start, inverse = begin(few if self.n_latents == 1 else pose_classes(few, some.y), self.plan)
+        self.problem = self.problem.like(few).at(start)
+        return None if inverse is None else inverse * (few.n_rows / rows.n_rows) ** 0.5
 
     def _stage(self, name: str, objective: Callable[[Array], PassObjective | None], n_rows: int) -> Stage:
         # The curvature grows with the rows, but less than they do.

@@ -7,28 +7,28 @@ from typing import Any
 
 import numpy as np
 
-from gpclass.core.protocols import AnySites
-from gpclass.data.rows import Rows
+from gpclass.core.hyperpriors import Hyperprior
+from gpclass.core.protocols import AnySites, Array
+from gpclass.learning.choice import choose_kernel, choose_scale, first_candidate
 from gpclass.learning.fitted import FittedModel
 from gpclass.learning.maximise import Learned, Plan, Stage, learn
 from gpclass.learning.problem import OneFunction, Problem, SiteObjective
+from gpclass.learning.starts import ROWS, best_start
 from gpclass.sparse.inputs import choose
 from gpclass.sparse.settings import Inducing
 
 
+FEW = 300  # rows on which learning begins and a kernel is chosen
+GROWTH = 4  # times as many rows in each stage: a 64th of the work of the next
+
+
 def fit_by_sites(
-    problem: Problem,
-    plan: Plan,
-    *,
-    init: AnySites | None = None,
-    coarse: Problem | None = None,
-    seed: Any = None,
+    problem: Problem, plan: Plan, *, init: AnySites | None = None, seed: Any = None
 ) -> FittedModel:
-    """Fit a problem by its approximation; ``coarse`` is the problem on a subset, where learning starts."""
-    learned = learn_problem(problem, plan, np.random.default_rng(seed), init=init, coarse=coarse)
+    """Fit a problem by its approximation."""
+    problem, learned = learn_problem(problem, plan, np.random.default_rng(seed), init=init)
     if learned is not None:
-        problem, init = problem.at(learned.theta), learned.warm
-        learned = replace(learned, warm=None)
+        init, learned = learned.warm, replace(learned, warm=None)
     prior = problem.prior()
     result = problem.infer(prior, init)
     q = result.conditioned
@@ -49,22 +49,56 @@ def fit_by_sites(
 
 
 def learn_problem(
-    problem: Problem,
-    plan: Plan,
-    rng: np.random.Generator,
-    *,
-    init: AnySites | None = None,
-    coarse: Problem | None = None,
-) -> Learned | None:
-    """Return the best hyperparameters of a problem by its own method; None if there are none to learn."""
+    problem: Problem, plan: Plan, rng: np.random.Generator, *, init: AnySites | None = None
+) -> tuple[Problem, Learned | None]:
+    """Return a problem at its best hyperparameters, and how they were found: None if there are none to learn.
+
+    Learning begins on a few hundred rows: there a start is found and, if the plan says so, a kernel chosen.
+    """
     if not (plan.enabled and len(problem.theta)):
-        return None
+        return problem, None
+    start, inverse, few = problem.theta, None, problem
+    if init is None and (plan.optimizer is None or plan.choose):
+        few, start, inverse = begin(problem.some(FEW), plan)
+        problem = problem.like(few)
+        if inverse is not None:
+            inverse = inverse * (few.n_rows / problem.n_rows) ** 0.5
     stages = [Stage("", lambda theta: SiteObjective(problem), warm=init)]
-    if coarse is not None and init is None:
-        stages.insert(0, Stage("some rows", lambda theta: SiteObjective(coarse), recorded=False))
-    learned = learn(stages, problem.theta, problem.bounds, plan, rng, hyperprior=problem.hyperprior)
+    if init is None and plan.optimizer is None:
+        sizes = [few.n_rows]
+        while GROWTH * sizes[-1] < problem.n_rows / 2:
+            sizes.append(GROWTH * sizes[-1])
+        stages = [*(_coarse(problem, n) for n in sizes if n < problem.n_rows), *stages]
+        if plan.choose and len(stages) > 1:
+            stages = stages[1:]  # the choice has been learned on these rows
+    learned = learn(
+        stages, start, problem.bounds, plan, rng, hyperprior=problem.hyperprior, inverse_hessian=inverse
+    )
     unfinished = learned.interrupted and not len(learned.history)  # the sites are those of the subset
-    return replace(learned, warm=None) if unfinished else learned
+    return problem.at(learned.theta), replace(learned, warm=None) if unfinished else learned
+
+
+def begin(few: Problem, plan: Plan) -> tuple[Problem, Array, Array | None]:
+    """Return a problem of a few rows with its kernel chosen, where to start, and the inverse Hessian if it is known."""
+    look = few.some(ROWS)
+    start = best_start(SiteObjective(look), look.kernel, look.X, few.theta, few.bounds)
+    if plan.choose:
+        plan.announce("choosing the kernel")
+        chosen = choose_kernel(few, start, plan.report)
+    elif isinstance(few.hyperprior, Hyperprior) and few.hyperprior.open:
+        plan.announce("choosing the shrinkage")
+        chosen = choose_scale(first_candidate(few, start, plan.report), plan.report)
+    else:
+        return few, start, None
+    return chosen.problem, chosen.learned.theta, chosen.inverse
+
+
+def _coarse(problem: Problem, n: int) -> Stage:
+    """Return the stage on n rows; the curvature grows with the rows, but less than they do."""
+    scale = (n / min(GROWTH * n, problem.n_rows)) ** 0.5
+    return Stage(
+        f"{n} rows", lambda theta: SiteObjective(problem.some(n)), ftol=1e-5, inverse_scale=scale, recorded=False
+    )
 
 
 def fit_with_residual(problem: Problem, plan: Plan, settings: Inducing, *, seed: Any = None) -> FittedModel:
@@ -72,12 +106,9 @@ def fit_with_residual(problem: Problem, plan: Plan, settings: Inducing, *, seed:
     rng = np.random.default_rng(seed)
     X = np.asarray(problem.X)
     order = rng.permutation(len(X))
-    few = order[: settings.rows[0] // 2]
-    if plan.enabled and len(problem.theta) and len(few) < len(X):
-        rows = Rows(X, problem.y, problem.weight).take(few)
-        pilot = replace(problem, X=rows.X, y=rows.y, weight=rows.weight)
-        learned = learn_problem(pilot, plan, np.random.default_rng(seed))
-        assert learned is not None
-        problem = problem.at(learned.theta)
+    few = problem.some(settings.rows[0] // 2)
+    if plan.enabled and few is not problem:
+        problem = problem.like(learn_problem(few, plan, np.random.default_rng(seed))[0])
+        plan = replace(plan, choose=False)
     Z = choose(settings, problem.kernel, X[order], settings.most, rng)
     return fit_by_sites(replace(problem, make_prior=OneFunction(Z)), plan, seed=seed)

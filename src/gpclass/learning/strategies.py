@@ -18,7 +18,7 @@ from gpclass.learning.draws import fit_by_sampling, fit_by_sampling_theta
 from gpclass.learning.fitted import FittedModel
 from gpclass.learning.maximise import Plan
 from gpclass.learning.passes import fit_in_passes
-from gpclass.learning.problem import FunctionPerClass, Problem, pose_classes, subset
+from gpclass.learning.problem import FunctionPerClass, Problem, pose_classes
 from gpclass.learning.sites import fit_by_sites, fit_with_residual
 from gpclass.sparse.settings import Inducing
 
@@ -236,4 +236,4 @@ def _fit_classes(task: Task) -> FittedModel:
         return fit_by_sampling(problem, plan, seed=task.seed)
     posed = pose_classes(problem, task.labels)
     init = task.init if task.init is not None and task.init.nu.shape == posed.y.shape else None
-    return fit_by_sites(posed, plan, init=init, coarse=subset(problem, task.labels), seed=task.seed)
+    return fit_by_sites(posed, plan, init=init, seed=task.seed)
