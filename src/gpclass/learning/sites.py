@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gpclass.core.protocols import AnySites
+from gpclass.core.protocols import AnySites, Array
 from gpclass.data.rows import Rows
 from gpclass.learning.fitted import FittedModel
 from gpclass.learning.maximise import Learned, Plan, Stage, learn
@@ -33,10 +33,11 @@ def fit_by_sites(
     result = problem.infer(prior, init)
     q = result.conditioned
     likelihood = problem.likelihood if problem.predictive is None else problem.predictive
-    loo = likelihood.log_predict(*q.left_out(problem.copies))
+    loo = likelihood.log_predict(*_shifted(q.left_out(problem.copies), result.offset))
+    posterior: Any = prior.posterior(q)
     return FittedModel(
         likelihood=likelihood,
-        posterior=prior.posterior(q),  # type: ignore[arg-type]
+        posterior=posterior if result.offset is None else replace(posterior, offset=result.offset),
         kernel=problem.kernel.clone_with_theta(problem.kernel.theta),
         evidence=result.evidence,
         info=result.info,
@@ -46,6 +47,12 @@ def fit_by_sites(
         latent_sites=prior.latent_sites(result.sites),
         loo=loo if problem.first is None else loo[problem.first],
     )
+
+
+def _shifted(moments: tuple[Array, Array], offset: Array | None) -> tuple[Array, Array]:
+    """Return mean and (co)variance of latent values whose prior means are ``offset``."""
+    mean, cov = moments
+    return (mean if offset is None else mean + offset), cov
 
 
 def learn_problem(

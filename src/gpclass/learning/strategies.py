@@ -67,6 +67,23 @@ class Rule:
 
 RULES = (
     Rule(
+        "Dirichlet classification has the softmax likelihood, for two classes as well: leave likelihood at its "
+        "default, or give likelihood='softmax'",
+        {"method": ("dirichlet",), "likelihood": ("two classes", "multiprobit")},
+    ),
+    Rule(
+        "Dirichlet classification has its own targets for all classes together: use multi_class='joint'",
+        {"method": ("dirichlet",), "combine": ("one_vs_rest", "one_vs_one")},
+    ),
+    Rule(
+        "Dirichlet classification learns its hyperparameters or keeps them: use hyperparameters='learn'",
+        {"method": ("dirichlet",), "hyperparameters": ("sample",)},
+    ),
+    Rule(
+        "Dirichlet classification needs all rows in memory: use inducing=None, or inference='vi'",
+        {"method": ("dirichlet",), "rows": ("inducing", "passes")},
+    ),
+    Rule(
         "EP of three classes or more in one model needs likelihood='multiprobit' (or 'probit'): softmax has no "
         "closed tilted moments",
         {"method": ("ep",), "likelihood": ("softmax",)},
@@ -148,7 +165,7 @@ def refusal(case: Case) -> str | None:
 def table() -> list[dict[str, str]]:
     """Return every combination of method, likelihood, rows and hyperparameters with its strategy or refusal."""
     out = []
-    for method in ("laplace", "ep", "vi", "vi(ep)", *SAMPLING):
+    for method in ("laplace", "ep", "vi", "vi(ep)", "dirichlet", *SAMPLING):
         for likelihood in ("two classes", *SEVERAL):
             for rows in ("all", "inducing", "passes"):
                 for hyperparameters in ("learn", "sample"):

@@ -1,0 +1,101 @@
+"""Gaussian posteriors over one latent function per class that have most of their covariance in common.
+
+With T and Y of `priors.shared` (TᵀT = A⁻¹, and Y_c some rows of Y),
+
+    mean_c(x) = offset_c + k(x, X) alpha_c
+    cov_cc(x, z) = k(x, z) - <T k(X, x), T k(X, z)> - <Y_c k(X, x), Y_c k(X, z)>,     cov_cd = 0.
+
+The variances of all classes cost two products with n x n matrices, for any number of classes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from scipy.linalg import blas
+from sklearn.gaussian_process.kernels import Kernel
+
+from gpclass.core.linalg import matmul, matmul_transposed, require_memory
+from gpclass.core.protocols import Array, Index, Inputs, Part
+from gpclass.core.registry import stored
+from gpclass.kernels import diag, matrix
+from gpclass.posteriors.process import ONE, Process, check_reduced
+
+
+@stored
+@dataclass(frozen=True, slots=True, eq=False)
+class SharedProcesses(Process):
+    """C independent Gaussian processes of one kernel.
+
+    ``root`` holds T, ``factors`` Y, whose rows ``bounds[c]`` to ``bounds[c + 1]`` belong to class c, and ``offset`` the
+    prior means, None for zero.
+    """
+
+    kernel: Kernel
+    inputs: Inputs = field(metadata={"shape": "n,..."})
+    alpha: Array = field(metadata={"shape": "n,c"})
+    root: Array = field(metadata={"shape": "n,n", "stored": "lower"})
+    factors: Array = field(metadata={"shape": "n,n"})
+    bounds: Index = field(metadata={"shape": "b"})
+    offset: Array | None = field(default=None, metadata={"shape": "c"})
+
+    block_size = 512
+
+    @property
+    def latent_shape(self) -> tuple[int]:
+        """Number of latent functions."""
+        return (self.alpha.shape[1],)
+
+    def check_stored(self) -> None:
+        """Raise unless the classes divide the rows, and the data reduce the variance of the latent values."""
+        ends = np.array([0, len(self.factors)])
+        steps = np.diff(self.bounds)
+        if len(steps) != self.alpha.shape[1] or (steps < 0).any() or (self.bounds[[0, -1]] != ends).any():
+            raise ValueError("Its classes do not divide its rows.")
+        check_reduced(self, self.inputs[:4], [self.kernel])
+
+    def mean(self, X: Inputs) -> Array:
+        """Return the means of f at each row of X, shape (n, C)."""
+        out = np.empty((len(X), *self.latent_shape))
+        for start in range(0, len(X), self.block_size):
+            rows = slice(start, start + self.block_size)
+            out[rows] = self._means(matrix(self.kernel, X[rows], self.inputs))
+        return out
+
+    def _means(self, K: Array) -> Array:
+        out = matmul(K, np.ascontiguousarray(self.alpha))
+        return out if self.offset is None else out + self.offset
+
+    def parts(self, X: Inputs) -> list[Part]:
+        """Return the one part at the rows of a block."""
+        K = matrix(self.kernel, X, self.inputs)
+        mean = self._means(K)
+        Y, W = self._products(K)
+        common = diag(self.kernel, X) - np.einsum("ij,ij->i", W, W)
+        cov = np.zeros((*mean.shape, mean.shape[1]))
+        for c, columns in enumerate(self._classes()):
+            cov[:, c, c] = np.maximum(common - np.einsum("ij,ij->i", Y[:, columns], Y[:, columns]), 0.0)
+        return [Part(mean[:, None], cov, ONE)]
+
+    def _classes(self) -> list[slice]:
+        return [slice(*ends) for ends in zip(self.bounds[:-1], self.bounds[1:], strict=True)]
+
+    def _products(self, K: Array) -> tuple[Array, Array]:
+        """Return the rows k(x, X) Yᵀ, and k(x, X) Tᵀ in the memory of K."""
+        Y = matmul_transposed(K, self.factors)
+        W: Array = blas.dtrmm(1.0, self.root.T, K.T, side=0, lower=0, trans_a=1, overwrite_b=1).T
+        return Y, W
+
+    def covariance(self, X: Inputs) -> tuple[Array, Array]:
+        """Return means (n, C) and the full covariance (n, C, n, C) over the rows of X."""
+        (C,), n = self.latent_shape, len(X)
+        require_memory(n * C, 2.0)
+        K = matrix(self.kernel, X, self.inputs)
+        mean = self._means(K)
+        Y, W = self._products(K)
+        common = matrix(self.kernel, X) - W @ W.T
+        cov = np.zeros((n, C, n, C))
+        for c, columns in enumerate(self._classes()):
+            cov[:, c, :, c] = common - Y[:, columns] @ Y[:, columns].T
+        return mean, cov
