@@ -130,22 +130,23 @@ def _several(clf: Any, likelihood: Likelihood, n_classes: int) -> Likelihood:
 def warn_without_effect(clf: Any, case: Case) -> None:
     """Warn about parameters that were set and have no effect in this case."""
     learning = clf.optimizer is not None and clf.hyperparameters == "learn"
+    closed = case.method == "dirichlet"
     idle: Mapping[str, tuple[bool, str]] = {
         "n_restarts_optimizer": (
             clf.n_restarts_optimizer > 0 and clf.optimizer is None,
             "optimizer=None keeps the hyperparameters",
         ),
         "max_iter_predict": (
-            clf.max_iter_predict != 100 and not isinstance(clf.inference, str),
-            "inference is an object with settings of its own",
+            clf.max_iter_predict != 100 and (closed or not isinstance(clf.inference, str)),
+            "the method does not iterate" if closed else "inference is an object with settings of its own",
         ),
         "hyperprior": (
             clf.hyperprior is not None and not learning and clf.hyperparameters != "sample",
             "optimizer=None keeps the hyperparameters",
         ),
         "warm_start": (
-            bool(clf.warm_start) and (case.strategy not in ("sites",) or case.combine != "joint"),
-            f"the strategy {case.strategy!r} starts afresh",
+            bool(clf.warm_start) and (case.strategy != "sites" or case.combine != "joint" or closed),
+            "the method does not iterate" if closed else f"the strategy {case.strategy!r} starts afresh",
         ),
     }
     for name, (found, why) in idle.items():

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from problems import three_classes
+from regressions import Regressions
 
 from gpclass.inference import Dirichlet
 from gpclass.kernels import RBF, CompoundKernel, WhiteKernel
@@ -31,55 +32,6 @@ def one_off(n=12):
     return labels
 
 
-class Regressions:
-    """Separate exact regressions on the targets of Milios et al. (2018), one row for each copy of a label."""
-
-    def __init__(self, X, labels, eps, kernel=KERNEL):
-        # Each row is repeated for every positive label weight, with a noise of that fraction.
-        rows, codes = np.nonzero(labels)
-        self.X, self.share, self.kernel = X[rows], labels[rows, codes], kernel
-        concentration = eps + np.eye(labels.shape[1])[codes]
-        self.noise = np.log(1.0 + 1.0 / concentration)
-        self.target = np.log(concentration) - 0.5 * self.noise
-        precision = self.share[:, None] / self.noise
-        self.offset = (precision * self.target).sum(axis=0) / precision.sum(axis=0)
-
-    def kernels(self, theta):
-        kernel = self.kernel.clone_with_theta(theta)
-        several = isinstance(kernel, CompoundKernel)
-        return kernel.kernels if several else [kernel] * self.noise.shape[1]
-
-    def covariance(self, c, theta=None):
-        """Return K + D_c; copies of a row have one latent value, so that noise of a `WhiteKernel` is common to them."""
-        kernel = self.kernels(self.kernel.theta if theta is None else theta)[c]
-        same = (self.X[:, None] == self.X[None]).all(axis=2)
-        return np.where(same, kernel.diag(self.X), kernel(self.X, self.X.copy())) + np.diag(
-            self.noise[:, c] / self.share
-        )
-
-    def evidence(self, theta=None):
-        """Return Σ_c log N(target | offset, K + D); a share q < 1 of a row counts N(t | f, s)^q."""
-        total = 0.0
-        for c in range(self.noise.shape[1]):
-            A, r = self.covariance(c, theta), self.target[:, c] - self.offset[c]
-            total -= 0.5 * (r @ np.linalg.solve(A, r) + np.linalg.slogdet(2.0 * np.pi * A)[1])
-            # N(t | f, s)^q = N(t | f, s/q) (2 pi s / q)^½ (2 pi s)^(-q/2)
-            s, q = self.noise[:, c], self.share
-            total += 0.5 * (np.log(2.0 * np.pi * s / q) - q * np.log(2.0 * np.pi * s)).sum()
-        return total
-
-    def predict(self, Z, keep=slice(None)):
-        """Return means and variances at Z from some of the rows, with the offsets of all of them."""
-        means, variances = [], []
-        for c in range(self.noise.shape[1]):
-            kernel = self.kernels(self.kernel.theta)[c]
-            inverse = np.linalg.inv(self.covariance(c)[keep][:, keep])
-            k = kernel(Z, self.X[keep])
-            means.append(self.offset[c] + k @ inverse @ (self.target[keep, c] - self.offset[c]))
-            variances.append(kernel.diag(Z) - np.einsum("ij,jk,ik->i", k, inverse, k))
-        return np.stack(means, axis=1), np.stack(variances, axis=1)
-
-
 CASES = {
     "three classes": (three_classes(24)[0], one_hot(three_classes(24)[1])),
     "two classes": (three_classes(24)[0], one_hot(three_classes(24)[1] % 2)),
@@ -100,7 +52,7 @@ def run(X, labels, eps=0.01, kernel=KERNEL):
 @pytest.mark.parametrize("name", CASES)
 def test_evidence_and_gradient_are_those_of_separate_regressions(name, eps):
     X, labels = CASES[name]
-    truth = Regressions(X, labels, eps)
+    truth = Regressions(X, labels, eps, KERNEL)
     objective = SiteObjective(dirichlet_problem(KERNEL, X, labels, eps=eps))
     for theta in (KERNEL.theta, KERNEL.theta + 0.3):  # the second time in the buffers of the first
         end = objective.evaluate(theta)
@@ -115,7 +67,7 @@ def test_predictions_are_those_of_separate_regressions(name):
     posterior = prior.posterior(result.conditioned)
     assert isinstance(posterior, ClassProcesses if name == "soft labels" else SharedProcesses)
     Z = three_classes(9, seed=3)[0]
-    mean, variance = Regressions(X, labels, 0.01).predict(Z)
+    mean, variance = Regressions(X, labels, 0.01, KERNEL).predict(Z)
     got, cov = posterior.latent(Z)
     assert_allclose(got + result.offset, mean, rtol=1e-8)
     assert_allclose(np.einsum("icc->ic", cov), variance, rtol=1e-8)
@@ -129,7 +81,7 @@ def test_predictions_are_those_of_separate_regressions(name):
 def test_leave_one_out_is_a_fit_without_the_row(name):
     X, labels = CASES[name]
     _, _, result = run(X, labels)
-    truth = Regressions(X, labels, 0.01)
+    truth = Regressions(X, labels, 0.01, KERNEL)
     mean, cov = result.conditioned.left_out(np.ones(len(X)))
     for i in range(len(X)):
         wanted, variance = truth.predict(X[i : i + 1], np.arange(len(X)) != i)

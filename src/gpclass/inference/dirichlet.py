@@ -34,7 +34,11 @@ class Dirichlet(Method):
     ----------
     eps : float or None
         What every class has in the Dirichlet distribution of each row, beside its label. The smaller it is, the
-        farther apart are the targets.
+        farther apart are the targets, and the more certain are the probabilities. With None the classifier chooses it
+        by the leave-one-out log score; called directly the method then takes 0.01.
+    rows : int or None
+        Hyperparameters and ``eps`` are learned from at most this many rows, chosen at random, before all rows are
+        used to predict. None learns them from all rows.
 
     Examples
     --------
@@ -51,10 +55,13 @@ class Dirichlet(Method):
     """
 
     eps: float | None = None
+    rows: int | None = 1000
 
     def __post_init__(self) -> None:
         if self.eps is not None and not 0.0 < self.eps < np.inf:
             raise ValueError(f"{self!r} is not possible: eps must be positive, for example 0.01.")
+        if self.rows is not None and not self.rows >= 2:
+            raise ValueError(f"{self!r} is not possible: rows must be 2 or more, or None for all of them.")
 
     def __call__(
         self,

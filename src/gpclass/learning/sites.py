@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gpclass.core.protocols import AnySites, Array
+from gpclass.core.protocols import AnySites, Array, Result
 from gpclass.data.rows import Rows
 from gpclass.learning.fitted import FittedModel
 from gpclass.learning.maximise import Learned, Plan, Stage, learn
@@ -33,7 +33,7 @@ def fit_by_sites(
     result = problem.infer(prior, init)
     q = result.conditioned
     likelihood = problem.likelihood if problem.predictive is None else problem.predictive
-    loo = likelihood.log_predict(*_shifted(q.left_out(problem.copies), result.offset))
+    loo = likelihood.log_predict(*left_out(problem, result))
     posterior: Any = prior.posterior(q)
     return FittedModel(
         likelihood=likelihood,
@@ -49,10 +49,10 @@ def fit_by_sites(
     )
 
 
-def _shifted(moments: tuple[Array, Array], offset: Array | None) -> tuple[Array, Array]:
-    """Return mean and (co)variance of latent values whose prior means are ``offset``."""
-    mean, cov = moments
-    return (mean if offset is None else mean + offset), cov
+def left_out(problem: Problem, result: Result) -> tuple[Array, Array]:
+    """Return mean and (co)variance of the latent values of each data point from the other data points."""
+    mean, cov = result.conditioned.left_out(problem.copies)
+    return (mean if result.offset is None else mean + result.offset), cov
 
 
 def learn_problem(

@@ -14,6 +14,7 @@ from typing import Any
 from gpclass.core.protocols import AnySites, Array
 from gpclass.data.rows import Data, Rows
 from gpclass.learning.combine import OneVsOne, OneVsRest, fit_one_vs_one, fit_one_vs_rest
+from gpclass.learning.dirichlet import fit_dirichlet
 from gpclass.learning.draws import fit_by_sampling, fit_by_sampling_theta
 from gpclass.learning.fitted import FittedModel
 from gpclass.learning.maximise import Plan
@@ -251,6 +252,8 @@ def _fit_classes(task: Task) -> FittedModel:
         layout = FunctionPerClass(task.n_classes)
         problem = replace(problem, y=task.labels, weight=None, make_prior=layout)
         return fit_by_sampling(problem, plan, seed=task.seed)
+    if task.case.method == "dirichlet":
+        return fit_dirichlet(problem, task.labels, plan, seed=task.seed)
     posed = pose_classes(problem, task.labels)
     init = task.init if task.init is not None and task.init.nu.shape == posed.y.shape else None
     return fit_by_sites(posed, plan, init=init, coarse=subset(problem, task.labels), seed=task.seed)

@@ -10,6 +10,7 @@ The variances of all classes cost two products with n x n matrices, for any numb
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -20,7 +21,7 @@ from gpclass.core.linalg import matmul, matmul_transposed, require_memory
 from gpclass.core.protocols import Array, Index, Inputs, Part
 from gpclass.core.registry import stored
 from gpclass.kernels import diag, matrix
-from gpclass.posteriors.process import ONE, Process, check_reduced
+from gpclass.posteriors.process import ONE, Process, check_reduced, symmetric_root
 
 
 @stored
@@ -74,11 +75,12 @@ class SharedProcesses(Process):
         Y, W = self._products(K)
         common = diag(self.kernel, X) - np.einsum("ij,ij->i", W, W)
         cov = np.zeros((*mean.shape, mean.shape[1]))
-        for c, columns in enumerate(self._classes()):
+        for c, columns in enumerate(self.classes()):
             cov[:, c, c] = np.maximum(common - np.einsum("ij,ij->i", Y[:, columns], Y[:, columns]), 0.0)
         return [Part(mean[:, None], cov, ONE)]
 
-    def _classes(self) -> list[slice]:
+    def classes(self) -> list[slice]:
+        """Return which rows of ``factors`` belong to each class."""
         return [slice(*ends) for ends in zip(self.bounds[:-1], self.bounds[1:], strict=True)]
 
     def _products(self, K: Array) -> tuple[Array, Array]:
@@ -91,11 +93,24 @@ class SharedProcesses(Process):
         """Return means (n, C) and the full covariance (n, C, n, C) over the rows of X."""
         (C,), n = self.latent_shape, len(X)
         require_memory(n * C, 2.0)
+        mean, blocks = self._covariances(X)
+        cov = np.zeros((n, C, n, C))
+        for c, block in enumerate(blocks):
+            cov[:, c, :, c] = block
+        return mean, cov
+
+    def _covariances(self, X: Inputs) -> tuple[Array, Iterator[Array]]:
+        """Return the means, and the covariance of each function in turn."""
         K = matrix(self.kernel, X, self.inputs)
         mean = self._means(K)
         Y, W = self._products(K)
         common = matrix(self.kernel, X) - W @ W.T
-        cov = np.zeros((n, C, n, C))
-        for c, columns in enumerate(self._classes()):
-            cov[:, c, :, c] = common - Y[:, columns] @ Y[:, columns].T
-        return mean, cov
+        return mean, (common - Y[:, columns] @ Y[:, columns].T for columns in self.classes())
+
+    def sample(self, X: Inputs, n_samples: int, rng: np.random.Generator) -> Array:
+        """Draw f jointly at the rows of X; shape (n, C, n_samples)."""
+        require_memory(len(X), 4.0)
+        mean, blocks = self._covariances(X)
+        draws = [symmetric_root(block) @ rng.standard_normal((len(X), n_samples)) for block in blocks]
+        out: Array = mean[:, :, None] + np.stack(draws, axis=1)
+        return out
