@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from problems import margin_covariance, three_classes, two_moons_like
@@ -12,7 +14,7 @@ import gpclass.posteriors
 import gpclass.priors
 from gpclass import testing
 from gpclass.core.registry import parts
-from gpclass.inference import EP, VI, Laplace
+from gpclass.inference import EP, VI, Dirichlet, Laplace
 from gpclass.kernels import (
     RBF,
     Columns,
@@ -22,8 +24,8 @@ from gpclass.kernels import (
     Exponentiation,
     ExpSineSquared,
     GaussianUnits,
-    Matern,
     Linear,
+    Matern,
     NeuralNetwork,
     PairwiseKernel,
     Product,
@@ -76,10 +78,11 @@ METHODS = [
     (VI(tol=1e-10), Logit()),
     (VI("ep", tol=1e-10), Probit()),
 ]
-SAMPLING = {
+ELSEWHERE = {
+    "dirichlet": "tests/inference/test_dirichlet.py",
     "mcmc": "tests/mcmc",
     "rejection": "tests/sampling",
-}  # methods without sites, and where they are tested
+}  # methods of several latent functions only, or without sites, and where they are tested
 SAMPLERS = [HMC(), EllipticalSlice(whiten=None), BlockMetropolis()]
 KERNEL = 2.0 * RBF([0.7, 2.0]) + WhiteKernel(0.1)
 X = two_moons_like(9)[0]
@@ -119,6 +122,12 @@ def class_processes():
     return prior.posterior(Laplace()(prior, Softmax(), np.eye(3)[CLASSES]).conditioned)
 
 
+def shared_processes():
+    prior = ClassPrior([KERNEL], X, 3, shared=True)
+    result = Dirichlet(0.01)(prior, Softmax(), np.eye(3)[CLASSES])
+    return replace(prior.posterior(result.conditioned), offset=result.offset)
+
+
 def independent_processes():
     rng = np.random.default_rng(0)
     basis = make_basis(KERNEL, X[:5].copy(), 1e-9)
@@ -139,6 +148,7 @@ POSTERIORS = {
     "ClassProcesses": class_processes,
     "IndependentProcesses": independent_processes,
     "MixtureProcess": mixture_process,
+    "SharedProcesses": shared_processes,
 }
 
 
@@ -212,7 +222,7 @@ def test_nothing_public_is_left_out():
     public = _public(gpclass.kernels, gpclass.kernels.Kernel) - NOT_KERNELS
     assert public <= kernels, f"not checked: {public - kernels}"
     assert _ours("likelihood") == {type(item).name for item in LIKELIHOODS}
-    assert _ours("inference") == {type(item).name for item, _ in METHODS} | set(SAMPLING)
+    assert _ours("inference") == {type(item).name for item, _ in METHODS} | set(ELSEWHERE)
     assert _ours("sampler") == {type(item).name for item in SAMPLERS}
     assert _public(gpclass.priors) - {"NotPositiveError"} == set(PRIORS)
     assert _public(gpclass.posteriors) - {"Component"} == set(POSTERIORS)

@@ -80,7 +80,7 @@ class GaussianProcessClassifier(Predictions, ClassifierMixin, BaseEstimator):
     likelihood : {"probit", "logit", "cloglog", "label_noise", "multiprobit", "softmax"} or object, default="probit"
         p(y|f), as a name or as an object of `gpclass.likelihoods`. With three classes or more in one
         model the probit is the multinomial probit, and the logit is softmax.
-    inference : {"laplace", "ep", "vi", "mcmc", "rejection"} or object, default="vi"
+    inference : {"laplace", "ep", "vi", "dirichlet", "mcmc", "rejection"} or object, default="vi"
         How p(f|X, y) is found: approximated, as a name or as a settings record of `gpclass.inference`;
         sampled, as ``"mcmc"`` or a `gpclass.mcmc.MCMC` (needs arviz-stats); or, for a handful of rows,
         by exact draws, as ``"rejection"`` or a `gpclass.sampling.Rejection`. Before f is sampled,

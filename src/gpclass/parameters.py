@@ -24,9 +24,15 @@ MULTI_CLASS = ("joint", "one_vs_rest", "one_vs_one")
 
 
 def likelihood_of(clf: Any) -> Likelihood:
-    """Return the likelihood that a classifier's parameters mean."""
+    """Return the likelihood that a classifier's parameters mean; with Dirichlet classification probit is softmax."""
     named = clf.likelihood
+    if _is_dirichlet(clf) and isinstance(named, str) and named in ("probit", "logit"):
+        named = "softmax"
     return LIKELIHOODS[named]() if isinstance(named, str) else named  # type: ignore[no-any-return]
+
+
+def _is_dirichlet(clf: Any) -> bool:
+    return isinstance(clf.inference, INFERENCES["dirichlet"]) or clf.inference == "dirichlet"
 
 
 def inference_of(clf: Any) -> Inference:
@@ -53,7 +59,7 @@ def check_parameters(clf: Any) -> None:
     _check_name("optimizer", clf.optimizer, ("fmin_l_bfgs_b",), (Callable, type(None)))
     _check_integer("n_restarts_optimizer", clf.n_restarts_optimizer, 0)
     _check_integer("max_iter_predict", clf.max_iter_predict, 1)
-    if not joint and likelihood_of(clf).n_latents(3) > 1:
+    if not joint and not _is_dirichlet(clf) and likelihood_of(clf).n_latents(3) > 1:
         raise ValueError(
             f"likelihood={clf.likelihood!r} has a latent function for each class, which goes with "
             f"multi_class='joint', not with {clf.multi_class!r}."
@@ -70,7 +76,7 @@ def resolve(
     joint = n_classes > 2 and clf.multi_class == "joint"
     likelihood, inference = likelihood_of(clf), inference_of(clf)
     likelihood = _several(clf, likelihood, n_classes) if joint else likelihood
-    if passes and n_classes == 2 and likelihood.n_latents(2) > 1:
+    if passes and n_classes == 2 and likelihood.n_latents(2) > 1 and not _is_dirichlet(clf):
         raise ValueError(
             f"likelihood={clf.likelihood!r} is not possible for two classes in passes: use 'logit', "
             "'probit' or another likelihood with one latent function."
@@ -123,22 +129,23 @@ def _several(clf: Any, likelihood: Likelihood, n_classes: int) -> Likelihood:
 def warn_without_effect(clf: Any, case: Case) -> None:
     """Warn about parameters that were set and have no effect in this case."""
     learning = clf.optimizer is not None and clf.hyperparameters == "learn"
+    closed = case.method == "dirichlet"
     idle: Mapping[str, tuple[bool, str]] = {
         "n_restarts_optimizer": (
             clf.n_restarts_optimizer > 0 and clf.optimizer is None,
             "optimizer=None keeps the hyperparameters",
         ),
         "max_iter_predict": (
-            clf.max_iter_predict != 100 and not isinstance(clf.inference, str),
-            "inference is an object with settings of its own",
+            clf.max_iter_predict != 100 and (closed or not isinstance(clf.inference, str)),
+            "the method does not iterate" if closed else "inference is an object with settings of its own",
         ),
         "hyperprior": (
             clf.hyperprior is not None and not learning and clf.hyperparameters != "sample",
             "optimizer=None keeps the hyperparameters",
         ),
         "warm_start": (
-            bool(clf.warm_start) and (case.strategy not in ("sites",) or case.combine != "joint"),
-            f"the strategy {case.strategy!r} starts afresh",
+            bool(clf.warm_start) and (case.strategy != "sites" or case.combine != "joint" or closed),
+            "the method does not iterate" if closed else f"the strategy {case.strategy!r} starts afresh",
         ),
     }
     for name, (found, why) in idle.items():

@@ -38,7 +38,8 @@ def fit_case(case):
     several = case.likelihood in SEVERAL
     clf = GaussianProcessClassifier(
         2.0 * RBF(1.0),
-        likelihood=case.likelihood if several else "probit",
+        # Dirichlet classification takes the probit for softmax.
+        likelihood=case.likelihood if several else "cloglog" if case.method == "dirichlet" else "probit",
         inference=SHORT.get(case.method, case.method),
         optimizer=None,
         inducing=4 if case.rows != "all" else None,
@@ -107,6 +108,7 @@ def test_every_rule_is_met():
         Case("vi", "two classes", "inducing", inputs="structured"),
         Case("vi", "two classes", "passes", combine="one_vs_rest"),
         Case("vi", "softmax", combine="one_vs_one"),
+        Case("dirichlet", "softmax", combine="one_vs_rest"),
     ]
     met = {refusal(case) for case in cases}
     assert met == {rule.why for rule in RULES}
@@ -127,6 +129,12 @@ def test_every_rule_is_met():
         ),
         ({"likelihood": "cloglog"}, CLASSES, "'cloglog' is for two classes and has no form for 3 of them"),
         ({"likelihood": "softmax", "multi_class": "one_vs_rest"}, CLASSES, "goes with multi_class='joint'"),
+        (
+            {"inference": "dirichlet", "multi_class": "one_vs_rest"},
+            CLASSES,
+            "has its own targets for all classes",
+        ),
+        ({"inference": "dirichlet", "likelihood": "label_noise"}, CLASSES == 1, "has the softmax likelihood"),
     ],
 )
 def test_refusals_of_the_classifier(options, labels, words):
@@ -155,7 +163,7 @@ def test_strategies_have_names():
 
 def test_the_table_has_every_combination_once():
     rows = table()
-    assert len(rows) == 6 * 3 * 3 * 2 == len({tuple(row.values()) for row in rows})
+    assert len(rows) == 7 * 3 * 3 * 2 == len({tuple(row.values()) for row in rows})
     for row in rows:
         assert bool(row["strategy"]) != bool(row["why"])
     assert np.mean([bool(row["strategy"]) for row in rows]) > 0.2

@@ -142,6 +142,10 @@ def _fit(clf: Any, X: Any, y: Any, weight: Array | None) -> Any:
 
 
 def _evidence(fitted: Any, task: Task, notes: Notes) -> dict[str, float | None]:
+    """Return what is known of the evidence of the labels; Dirichlet classification has none that compares."""
+    models = getattr(getattr(fitted, "base_estimator_", None), "models", ())
+    if not all(model.is_of_labels for model in models):
+        return {}
     check, _ = _attempt(notes, "checking", partial(_check, fitted, task))
     numbers = {"evidence": getattr(fitted, "log_marginal_likelihood_value_", None)}
     names = {"corrected": "corrected_evidence", "standard_error": "standard_error", "khat": "khat"}

@@ -31,7 +31,7 @@ class ComparisonRow:
         Its name in the table, and its likelihood's.
     evidence : float
         Log evidence of all training rows by the method itself, ``log_marginal_likelihood_value_``. MCMC has
-        none unless annealing was asked for.
+        none unless annealing was asked for, and that of Dirichlet classification is not of the labels.
     corrected_evidence, standard_error, khat : float
         Log evidence by importance sampling from the method's posterior (for MCMC from EP's), its standard
         error, and the Pareto k of the weights (reliable below 0.7), from ``check_approximation``.

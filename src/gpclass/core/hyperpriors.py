@@ -231,7 +231,9 @@ class LogScalePrior:
         return bounds if self.hyperprior is None else self.hyperprior.narrow(bounds)
 
 
-def _groups(kernel: Any, owners: list[str], places: list[int], prior: Shrinkage) -> Iterator[tuple[str, Group]]:
+def _groups(
+    kernel: Any, owners: list[str], places: list[int], prior: Shrinkage
+) -> Iterator[tuple[str, Group]]:
     """Yield a group for each hyperparameter at these places, by its name; raise if it has one element only."""
     for owner in dict.fromkeys(owners[i] for i in places):
         own = np.array([i for i in places if owners[i] == owner])

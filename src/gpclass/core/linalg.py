@@ -17,6 +17,7 @@ from scipy.linalg import blas, lapack
 
 from gpclass.core.protocols import Array, Index
 
+MIRROR = 64  # rows that are mirrored at a time
 TILE = 1 << 17  # numbers in a tile: 1 MB, so that a few tiles stay in the cache of one core
 
 
@@ -74,6 +75,16 @@ def mirrored(K: Array) -> Array:
     out: Array = lower + lower.T
     out.ravel()[:: len(K) + 1] = K.diagonal()
     return out
+
+
+def symmetrise(A: Array) -> None:
+    """Copy the lower triangle of A to the upper one, in squares that stay in the cache."""
+    upper = ~np.tri(MIRROR, dtype=bool)
+    for start in range(0, len(A), MIRROR):
+        rows = slice(start, min(start + MIRROR, len(A)))
+        A[:start, rows] = A[rows, :start].T
+        corner = A[rows, rows]
+        np.copyto(corner, corner.T.copy(), where=upper[: len(corner), : len(corner)])
 
 
 def multiply(K: Array, v: Array) -> Array:

@@ -25,6 +25,12 @@ def check(model: FittedModel, n_samples: int, rng: np.random.Generator) -> Appro
             "A model fitted in passes keeps no rows to check the approximation with: fit some thousand of "
             "them with inducing=None and check that."
         )
+    if not model.is_of_labels:
+        raise ValueError(
+            "Dirichlet classification is regression on targets made from the labels: its posterior is exact for those, "
+            "and approximates none of the labels that it could be checked against. Compare its predictions instead, "
+            "by loo_log_score_ or gpclass.compare, or use inference='vi'."
+        )
     name = type(model.problem.inference).__name__
     if model.draws is None:
         target = make_check_target(model, model.problem, model.latent_sites)

@@ -42,7 +42,7 @@ STEP = 0.1  # of a difference in theta
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Candidate:
-    """A kernel at its best hyperparameters: the problem there, how it was reached, and the curvature of the evidence."""
+    """A kernel at its best hyperparameters: the problem there, how it was reached, and its integrated evidence."""
 
     problem: Problem
     learned: Learned
@@ -93,7 +93,9 @@ def _without_linear_part(best: Candidate, report: Report | None) -> Candidate:
     low = float(kernel.k2.k1.bounds[0, 0])
     simple = replace(best.problem, kernel=kernel.k1, hyperprior=_restricted(best.problem, kernel.k1.n_dims))
     theta = best.learned.theta
-    kept = np.delete(np.arange(len(theta)), kernel.k1.n_dims)  # the variance of the linear part is the last one
+    kept = np.delete(
+        np.arange(len(theta)), kernel.k1.n_dims
+    )  # the variance of the linear part is the last one
     inverse = None if best.inverse is None else best.inverse[np.ix_(kept, kept)]
     if theta[kernel.k1.n_dims] <= low + 1e-3:
         learned = replace(best.learned, theta=theta[kept], inverse_hessian=inverse)
@@ -134,7 +136,9 @@ def _candidate(
     learned = _maximised(problem, start, report, _inverse(H), warm)
     A = curvature(problem, learned)
     learned = replace(learned, inverse_hessian=_inverse(A + hessian))
-    return Candidate(problem.at(learned.theta), learned, learned.objective - _half_logdet(problem, learned.theta, A))
+    return Candidate(
+        problem.at(learned.theta), learned, learned.objective - _half_logdet(problem, learned.theta, A)
+    )
 
 
 def _maximised(problem: Problem, start: Array, report: Report | None, inverse: Any, warm: Any) -> Learned:
@@ -181,7 +185,9 @@ def curvature(problem: Problem, learned: Learned) -> Array:
     middle = objective.gradient_at_sites(theta, learned.warm)
     signs = np.where(theta + STEP <= problem.bounds[:, 1], STEP, -STEP)
     steps = signs[:, None] * Z if p <= DIRECTIONS else STEP * Z
-    AZ = np.stack([middle - objective.gradient_at_sites(theta + step, learned.warm) for step in steps.T], axis=1)
+    AZ = np.stack(
+        [middle - objective.gradient_at_sites(theta + step, learned.warm) for step in steps.T], axis=1
+    )
     if p <= DIRECTIONS:
         A: Array = AZ / signs
         return 0.5 * (A + A.T)

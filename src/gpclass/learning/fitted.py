@@ -14,6 +14,7 @@ from sklearn.gaussian_process.kernels import Kernel
 from gpclass.core.objective import Objective
 from gpclass.core.protocols import AnySites, Array, Info, Inputs, Likelihood
 from gpclass.core.registry import stored
+from gpclass.inference import Dirichlet
 from gpclass.learning import prediction
 from gpclass.learning.maximise import Learned, bound_messages
 from gpclass.learning.problem import Problem, SiteObjective
@@ -75,6 +76,11 @@ class FittedModel:
     def n_latents(self) -> int | None:
         """Number of latent functions; None for the single one of two classes."""
         return self.posterior.latent_shape[0] if self.posterior.latent_shape else None
+
+    @property
+    def is_of_labels(self) -> bool:
+        """Whether evidence and posterior are those of the labels; Dirichlet classification has other targets."""
+        return not isinstance(self.problem.inference, Dirichlet)
 
     @property
     def decides_by_mean(self) -> bool:

@@ -192,7 +192,11 @@ def maximise(
     if search.best is None:
         raise ValueError("The optimizer returned without evaluating the objective: call it at least once.")
     value, best, warm = search.best
-    if search.unconverged and not message and (search.unconverged == len(search.records) or theta is not None):
+    if (
+        search.unconverged
+        and not message
+        and (search.unconverged == len(search.records) or theta is not None)
+    ):
         message = (
             f"{objective.description} did not converge in {search.unconverged} of {len(search.records)} "
             "evaluations while learning: raise its max_iter (max_iter_predict of the classifier)."

@@ -63,7 +63,9 @@ def best_start(objective: Objective, kernel: Kernel, X: Any, theta: Array, bound
 
 def _places(kernel: Kernel) -> dict[str, Any]:
     """Return the positions in theta of variances and of length scales."""
-    names = [h.name.rsplit("__", 1)[-1] for h in kernel.hyperparameters if not h.fixed for _ in range(h.n_elements)]
+    names = [
+        h.name.rsplit("__", 1)[-1] for h in kernel.hyperparameters if not h.fixed for _ in range(h.n_elements)
+    ]
     return {
         "variance": np.array([i for i, name in enumerate(names) if name == "constant_value"], dtype=int),
         "length": np.array([i for i, name in enumerate(names) if name == "length_scale"], dtype=int),

@@ -14,6 +14,7 @@ from typing import Any
 from gpclass.core.protocols import AnySites, Array
 from gpclass.data.rows import Data, Rows
 from gpclass.learning.combine import OneVsOne, OneVsRest, fit_one_vs_one, fit_one_vs_rest
+from gpclass.learning.dirichlet import fit_dirichlet
 from gpclass.learning.draws import fit_by_sampling, fit_by_sampling_theta
 from gpclass.learning.fitted import FittedModel
 from gpclass.learning.maximise import Plan
@@ -66,6 +67,23 @@ class Rule:
 
 
 RULES = (
+    Rule(
+        "Dirichlet classification has the softmax likelihood, for two classes as well: leave likelihood at its "
+        "default, or give likelihood='softmax'",
+        {"method": ("dirichlet",), "likelihood": ("two classes", "multiprobit")},
+    ),
+    Rule(
+        "Dirichlet classification has its own targets for all classes together: use multi_class='joint'",
+        {"method": ("dirichlet",), "combine": ("one_vs_rest", "one_vs_one")},
+    ),
+    Rule(
+        "Dirichlet classification learns its hyperparameters or keeps them: use hyperparameters='learn'",
+        {"method": ("dirichlet",), "hyperparameters": ("sample",)},
+    ),
+    Rule(
+        "Dirichlet classification needs all rows in memory: use inducing=None, or inference='vi'",
+        {"method": ("dirichlet",), "rows": ("inducing", "passes")},
+    ),
     Rule(
         "EP of three classes or more in one model needs likelihood='multiprobit' (or 'probit'): softmax has no "
         "closed tilted moments",
@@ -148,7 +166,7 @@ def refusal(case: Case) -> str | None:
 def table() -> list[dict[str, str]]:
     """Return every combination of method, likelihood, rows and hyperparameters with its strategy or refusal."""
     out = []
-    for method in ("laplace", "ep", "vi", "vi(ep)", *SAMPLING):
+    for method in ("laplace", "ep", "vi", "vi(ep)", "dirichlet", *SAMPLING):
         for likelihood in ("two classes", *SEVERAL):
             for rows in ("all", "inducing", "passes"):
                 for hyperparameters in ("learn", "sample"):
@@ -234,6 +252,8 @@ def _fit_classes(task: Task) -> FittedModel:
         layout = FunctionPerClass(task.n_classes)
         problem = replace(problem, y=task.labels, weight=None, make_prior=layout)
         return fit_by_sampling(problem, plan, seed=task.seed)
+    if task.case.method == "dirichlet":
+        return fit_dirichlet(problem, task.labels, plan, seed=task.seed)
     posed = pose_classes(problem, task.labels)
     init = task.init if task.init is not None and task.init.nu.shape == posed.y.shape else None
     return fit_by_sites(posed, plan, init=init, seed=task.seed)

@@ -14,18 +14,18 @@ from gpclass.core.protocols import Array
 from gpclass.kernels.formulas import Formulas, entries, express
 from gpclass.learning.fitted import FittedModel
 from gpclass.onnx.graph import OnnxExportError, Value
-from gpclass.posteriors import ClassProcesses, GaussianProcess, IndependentProcesses
+from gpclass.posteriors import ClassProcesses, GaussianProcess, IndependentProcesses, SharedProcesses
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Latent:
     """Gaussian latent functions f_c, and the likelihood of the classes given their values.
 
-        mean_c(x) = k_c alpha_c
-        cov_cd(x) = [c = d] (k_c(x, x) - (k_c A_c)·(k_c B_c)) + (k_c A_c)·(k_d A_d)
+        mean_c(x) = offset_c + k_c alpha_c
+        cov_cd(x) = [c = d] (k_c(x, x) - |k_c T|² - (k_c A_c)·(k_c B_c)) + (k_c A_c)·(k_d A_d)
 
     where k_c is the row k_c(x, inputs) and the last term exists only if the functions are ``coupled``.
-    ``reductions`` are the pairs A_c, B_c, in which B_c may be None for the identity.
+    ``reductions`` are the pairs A_c, B_c, in which B_c may be None for the identity; ``common`` is T, None for zero.
     """
 
     likelihood: Any
@@ -34,6 +34,8 @@ class Latent:
     alpha: Array  # one column per function
     reductions: tuple[tuple[Array, Array | None], ...]
     coupled: bool = False
+    common: Array | None = None
+    offset: Array | None = None
 
     @property
     def n_functions(self) -> int:
@@ -45,10 +47,15 @@ class Latent:
         C, width = self.n_functions, self.inputs.shape[1] if np.ndim(self.inputs) == 2 else 0
         Ks = [covariances(kernel, X, width, self.inputs) for kernel in self.kernels]
         mean = [Ks[c % len(Ks)] @ self.alpha[:, c : c + 1] for c in range(C)]
+        if self.offset is not None:
+            mean = [value + float(shift) for value, shift in zip(mean, self.offset, strict=True)]
         cov: dict[tuple[int, int], Value] = {}
         if not variances:
             return mean, cov
         priors = [covariances(kernel, X, width) for kernel in self.kernels]
+        if self.common is not None:
+            shared = [K @ self.common for K in Ks]
+            priors = [prior - (T * T).sum() for prior, T in zip(priors, shared, strict=True)]
         Y = [Ks[c % len(Ks)] @ left for c, (left, _) in enumerate(self.reductions)]
         for c, (left, right) in enumerate(self.reductions):
             K, prior = Ks[c % len(Ks)], priors[c % len(Ks)]
@@ -87,7 +94,20 @@ def latent_of(model: FittedModel) -> Latent:
             right = None if posterior.root is None else np.tril(posterior.root)
             pairs = tuple((left, right) for left in posterior.factors)
             kernels, inputs, alpha = posterior.kernels, posterior.inputs, posterior.alpha
-            return Latent(likelihood, kernels, inputs, alpha, pairs, coupled=right is not None)
+            coupled = right is not None
+            return Latent(likelihood, kernels, inputs, alpha, pairs, coupled, offset=posterior.offset)
+        case SharedProcesses():
+            none = np.zeros((1, len(posterior.inputs)))  # of a class without rows
+            blocks = [np.concatenate([none, posterior.factors[rows]]).T for rows in posterior.classes()]
+            return Latent(
+                likelihood,
+                (posterior.kernel,),
+                posterior.inputs,
+                posterior.alpha,
+                tuple((block, block) for block in blocks),
+                common=np.tril(posterior.root).T,
+                offset=posterior.offset,
+            )
         case _:
             raise OnnxExportError(
                 f"A model that was sampled ({type(posterior).__name__}) is an average over many draws, which "

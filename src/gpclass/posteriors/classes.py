@@ -2,7 +2,7 @@
 
 From n training inputs, with E_c = V_c Lᵀ and L of `priors.factors`,
 
-    mean_c(x) = k_c(x, X) alpha_c
+    mean_c(x) = offset_c + k_c(x, X) alpha_c
     cov_cd(x, z) = [c = d] (k_c(x, z) - k_c(x, X) E_c k_c(X, z)) + k_c(x, X) V_c V_dᵀ k_d(X, z),
 
 and from inducing inputs C independent processes.
@@ -28,7 +28,8 @@ from gpclass.posteriors.process import ONE, Process, check_reduced
 class ClassProcesses(Process):
     """C Gaussian processes with a common posterior.
 
-    ``factors`` holds V_c, or E_c where they are independent, ``root`` L, or None.
+    ``factors`` holds V_c, or E_c where they are independent, ``root`` L, or None. ``offset`` are the prior means, None
+    for zero.
     """
 
     kernels: tuple[Kernel, ...]
@@ -36,6 +37,7 @@ class ClassProcesses(Process):
     alpha: Array = field(metadata={"shape": "n,c"})
     factors: Array = field(metadata={"shape": "c,n,n"})
     root: Array | None = field(metadata={"shape": "n,n", "stored": "lower"})
+    offset: Array | None = field(default=None, metadata={"shape": "c"})
 
     block_size = 512
 
@@ -60,8 +62,10 @@ class ClassProcesses(Process):
 
     def _means(self, Ks: list[Array]) -> Array:
         if len(Ks) == 1:
-            return matmul(Ks[0], np.ascontiguousarray(self.alpha))
-        return np.stack([K @ self.alpha[:, c] for c, K in enumerate(Ks)], axis=1)
+            out = matmul(Ks[0], np.ascontiguousarray(self.alpha))
+        else:
+            out = np.stack([K @ self.alpha[:, c] for c, K in enumerate(Ks)], axis=1)
+        return out if self.offset is None else out + self.offset
 
     def parts(self, X: Inputs) -> list[Part]:
         """Return the one part at the rows of a block."""

@@ -1,7 +1,7 @@
 """The prior over several latent functions, one per class: N(f | 0, K_c) for each class c.
 
 Sites may be independent over the classes (`Sites` of shape (n, C)) or coupled (`CoupledSites`); `factors` has the
-algebra of both.
+algebra of both, and `shared` that of independent sites for which one factorisation serves all classes.
 """
 
 from __future__ import annotations
@@ -17,10 +17,12 @@ from gpclass.core.linalg import clear_upper, conjugate_gradient, matmul_transpos
 from gpclass.core.protocols import Adjoint, AnySites, Array, Conditioned, CoupledSites, Inputs, Sites
 from gpclass.kernels import pullback, pullback_diag
 from gpclass.posteriors.classes import ClassProcesses
-from gpclass.priors.conditioned import not_positive, owned
+from gpclass.posteriors.shared import SharedProcesses
+from gpclass.priors.conditioned import cavity, not_positive, owned
 from gpclass.priors.dense import fill_lower
 from gpclass.priors.factors import CoupledFactors, IndependentFactors
 from gpclass.priors.lowrank import ORDER, LowRank, nystrom_root
+from gpclass.priors.shared import SharedFactors
 
 CG_STEPS = 120  # beyond, a factorisation is cheaper
 # Another digit of a step costs passes over all matrices; with three, Newton still gains three per step.
@@ -36,6 +38,10 @@ class ClassPrior:
         One, shared by all functions, or C of them.
     X : inputs
     n_classes : int
+    shared : bool
+        Whether all sites will be `Sites` in which the precisions of a row are equal in all classes but one. One
+        factorisation then serves all classes (`SharedFactors`), in two n x n matrices beside K instead of C + 2.
+        It needs one kernel for all functions.
 
     Examples
     --------
@@ -47,11 +53,17 @@ class ClassPrior:
            [2.4261, 4.    , 0.    ]])
     """
 
-    def __init__(self, kernels: Sequence[Any], X: Inputs, n_classes: int) -> None:
+    def __init__(self, kernels: Sequence[Any], X: Inputs, n_classes: int, *, shared: bool = False) -> None:
         n = len(X)
-        require_memory(n, n_classes + len(kernels) + 4.0)
+        if shared and len(kernels) > 1:
+            raise ValueError(
+                f"One factorisation for all classes needs one kernel, not {len(kernels)}: use shared=False."
+            )
+        work = 2 if shared else n_classes + 2
+        require_memory(n, 3.1 if shared else n_classes + len(kernels) + 4.0)
         # One block for all that is n x n: the allocator would not give smaller ones back.
-        space = np.empty((len(kernels) + n_classes + 2, n, n))
+        space = np.empty((len(kernels) + work, n, n))
+        self.n_classes, self.shared = n_classes, shared
         self._fill(list(kernels), X, list(space[: len(kernels)]), space[len(kernels) :])
 
     def _fill(self, kernels: list[Any], X: Inputs, Ks: list[Array], space: Array) -> None:
@@ -63,13 +75,14 @@ class ClassPrior:
     @property
     def shape(self) -> tuple[int, int]:
         """Shape of the latent values: data points and classes."""
-        return len(self.X), len(self._space) - 2
+        return len(self.X), self.n_classes
 
     def at(self, theta: Array) -> ClassPrior:
         """Return the prior at theta, in the buffers of this one, which must not be used again."""
         sizes = np.cumsum([kernel.n_dims for kernel in self.kernels])[:-1]
         kernels = [k.clone_with_theta(t) for k, t in zip(self.kernels, np.split(theta, sizes), strict=True)]
         moved = object.__new__(ClassPrior)
+        moved.n_classes, moved.shared = self.n_classes, self.shared
         moved._fill(kernels, self.X, self.Ks, self._space)
         return moved
 
@@ -114,15 +127,21 @@ class ClassPrior:
             self._roots = [nystrom_root(K, rank) for K in self.Ks]
         return LowRank(self._roots, sites)
 
-    def factor(self, sites: AnySites) -> IndependentFactors:
+    def factor(self, sites: AnySites) -> IndependentFactors | SharedFactors:
         """Return the factors for the precision of these sites; earlier ones must not be used again."""
         if isinstance(sites, CoupledSites):
             return self.couple(sites.a)
         with self._positive():
+            if self.shared:
+                return SharedFactors(self.Ks[0], sites.tau, self._space)
             return IndependentFactors(self.Ks, sites.tau, self._space)
 
     def couple(self, a: Array) -> CoupledFactors:
         """Return the factors for coupled sites."""
+        if self.shared:
+            raise ValueError(
+                "Coupled sites need a factorisation per class: use a ClassPrior that is not shared."
+            )
         with self._positive():
             return CoupledFactors(self.Ks, a, self._space)
 
@@ -137,18 +156,20 @@ class ClassPrior:
         """Return q for the sites."""
         if isinstance(sites, CoupledSites):
             return CoupledConditioned(self, sites)
-        return ClassConditioned(self, sites, self.factor(sites))
+        kind = SharedConditioned if self.shared else ClassConditioned
+        return kind(self, sites, self.factor(sites))
 
     def pullback(self, adjoint: Adjoint) -> Array:
         """Return Σ_ij G_ij ∂K_ij/∂theta over all functions."""
         q = owned(self, adjoint.conditioned, ClassConditioned)
         return self.pull(q.factors, *adjoint.factors())
 
-    def pull(self, factors: IndependentFactors, lefts: list[Array], rights: list[Array]) -> Array:
+    def pull(
+        self, factors: IndependentFactors | SharedFactors, lefts: list[Array], rights: list[Array]
+    ) -> Array:
         """Return dtheta for G_c = ½(Σ left_c right_cᵀ - R_cc), lefts and rights of shape (n, C)."""
-        if len(self.Ks) == 1:
-            G = matmul_transposed(np.hstack(lefts), np.hstack(rights))
-            factors.subtract_all_R(G)
+        if isinstance(factors, SharedFactors) or len(self.Ks) == 1:
+            G = factors.adjoint(np.hstack(lefts), np.hstack(rights))
             return self._pull_one(self.kernels[0], self.Ks[0], G)
         total = []
         for c, (kernel, K) in enumerate(zip(self.kernels, self.Ks, strict=True)):
@@ -162,15 +183,18 @@ class ClassPrior:
         """Return Σ_ij ½ G_ij ∂K_ij/∂theta: the strictly lower triangle counts twice."""
         out: Array = pullback_diag(kernel, self.X, 0.5 * G.diagonal())
         for rows in row_tiles(len(K)):
-            tile = np.ascontiguousarray(G[rows, : rows.stop])
+            tile = G[rows, : rows.stop].copy()
             tile[:, rows] = np.tril(tile[:, rows], -1)
             out += pullback(kernel, self.X[rows], self.X[: rows.stop], tile, K=K[rows, : rows.stop])
         return out
 
-    def posterior(self, conditioned: Conditioned) -> ClassProcesses:
+    def posterior(self, conditioned: Conditioned) -> ClassProcesses | SharedProcesses:
         """Return q as a process over all inputs; the prior is used up."""
         q = owned(self, conditioned, ClassConditioned)
-        return self.processes(q.alpha, q.factors)
+        if not isinstance(q.factors, SharedFactors):
+            return self.processes(q.alpha, q.factors)
+        factors = q.factors
+        return SharedProcesses(self.kernels[0], self.X, q.alpha, factors.root(), factors.Y, factors.bounds)
 
     def processes(self, alpha: Array, factors: IndependentFactors) -> ClassProcesses:
         """Return the process of q with these coefficients and factors."""
@@ -184,13 +208,20 @@ class ClassPrior:
 class ClassConditioned:
     """q over f for sites that are independent over the classes; ``half_logdet`` is ½ log|I + K W|."""
 
-    def __init__(self, prior: ClassPrior, sites: AnySites, factors: IndependentFactors) -> None:
+    factors: IndependentFactors | SharedFactors
+
+    def __init__(
+        self, prior: ClassPrior, sites: AnySites, factors: IndependentFactors | SharedFactors
+    ) -> None:
         self.prior, self.factors, self._sites = prior, factors, sites
-        alpha = self._reduce(sites.nu)
-        alpha = alpha + self._reduce(sites.nu - alpha - self._times_W(prior.multiply(alpha)))
-        self.alpha: Array = alpha
-        self.mean: Array = prior.multiply(alpha)
+        self.alpha, self.mean = self._moments(sites)
         self.half_logdet = factors.half_logdet
+
+    def _moments(self, sites: AnySites) -> tuple[Array, Array]:
+        """Return alpha and mean."""
+        alpha = self._reduce(sites.nu)
+        alpha = alpha + self._reduce(sites.nu - alpha - self._times_W(self.prior.multiply(alpha)))
+        return alpha, self.prior.multiply(alpha)
 
     def _times_W(self, v: Array) -> Array:
         return Sites(v, self.factors.a).times(v)  # no flatter than the factors can bear
@@ -223,6 +254,22 @@ class ClassConditioned:
     def left_out(self, copies: Array) -> tuple[Array, Array]:
         """Return mean and covariance of each data point's latent values without one copy of its site."""
         return leave_out(self.mean, self.covariances(), self._sites, copies)
+
+
+class SharedConditioned(ClassConditioned):
+    """q over f for sites that one factorisation serves; they are not flat, so that nu / tau are targets."""
+
+    def _moments(self, sites: AnySites) -> tuple[Array, Array]:
+        """Return alpha = (K + D)⁻¹ r for the targets r = nu / tau, and the mean K alpha = r - D alpha."""
+        tau = self.factors.a
+        r = sites.nu / tau
+        alpha = self.factors.solve(r)
+        return alpha, r - alpha / tau
+
+    def left_out(self, copies: Array) -> tuple[Array, Array]:
+        """Return mean and covariance of each data point's latent values without one copy of its site."""
+        mean, var = cavity(self, copies[:, None])
+        return mean, var[:, :, None] * np.eye(var.shape[1])
 
 
 class CoupledConditioned(ClassConditioned):

@@ -22,7 +22,15 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.linalg import blas, lapack
 
-from gpclass.core.linalg import cholesky, clear_upper, matvec, pair_products, row_tiles
+from gpclass.core.linalg import (
+    cholesky,
+    clear_upper,
+    matmul_transposed,
+    matvec,
+    pair_products,
+    row_tiles,
+    symmetrise,
+)
 from gpclass.core.protocols import Array
 
 # Below this a_i K_ii a site is practically flat, and D⁻¹ E would lose its digits: it is replaced by this. A site
@@ -61,6 +69,12 @@ class IndependentFactors:
     def subtract_R(self, c: int, G: Array) -> None:
         """Subtract the block of R of one function from the lower triangle of G."""
         G -= self.V[c]
+
+    def adjoint(self, left: Array, right: Array) -> Array:
+        """Return Σ left rightᵀ - Σ_c R_cc in a lower triangle."""
+        G = matmul_transposed(left, right)
+        self.subtract_all_R(G)
+        return G
 
     def subtract_all_R(self, G: Array) -> None:
         """Subtract the sum of the blocks of R from the lower triangle of G."""
@@ -153,8 +167,5 @@ def _fill(K: Array, s: Array, E: Array) -> float:
         tile = E[rows, : rows.stop]
         tile *= s[: rows.stop]
         tile *= s[rows, None]
-    for rows in row_tiles(n):  # the upper triangle too: products with all of E are then plain ones
-        corner = np.tril(E[rows, rows], -1)
-        E[rows, rows] = corner + corner.T + np.diag(E[rows, rows].diagonal())
-        E[: rows.start, rows] = E[rows, : rows.start].T
+    symmetrise(E)  # products with all of E are then plain ones
     return half_logdet

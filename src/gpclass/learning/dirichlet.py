@@ -1,0 +1,86 @@
+"""Fitting by Dirichlet classification: hyperparameters and eps from some rows, then one factorisation of all rows.
+
+eps cannot be learned by the evidence, because the targets depend on it. It is chosen by the leave-one-out log score of
+the class probabilities, which is in closed form up to an average of softmax.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from gpclass.core.linalg import row_tiles
+from gpclass.core.protocols import Array, Prior
+from gpclass.inference.dirichlet import DEFAULT, Dirichlet
+from gpclass.learning.fitted import FittedModel
+from gpclass.learning.maximise import Plan
+from gpclass.learning.problem import Problem, pose_classes
+from gpclass.learning.sites import FEW, fit_by_sites, learn_problem, left_out
+from gpclass.likelihoods.joint import normal_points
+
+EPSILONS = (0.3, 0.1, 0.03, DEFAULT, 0.003, 0.001, 0.0003, 0.0001)
+POINTS = 61  # a prime number; twice as many points average the softmax
+
+
+def fit_dirichlet(problem: Problem, labels: Array, plan: Plan, *, seed: Any = None) -> FittedModel:
+    """Fit label weights (n, C); ``rows`` of the method bounds the rows that theta and eps are learned from."""
+    method: Any = problem.inference
+    rng = np.random.default_rng(seed)
+    posed = pose_classes(problem, labels)
+    some = posed.some(method.rows or posed.n_rows)
+    interrupted = None
+    if method.eps is None:
+        few, learned = learn_problem(some.some(FEW), plan, rng)
+        some, plan = some.like(few), replace(plan, n_restarts=0, choose=False)
+        interrupted = learned if learned is not None and learned.interrupted else None
+        eps = DEFAULT if interrupted else choose_eps(some)
+        some = replace(some, inference=replace(method, eps=eps))
+    some, learned = (some, interrupted) if interrupted else learn_problem(some, plan, rng)
+    posed = replace(posed.like(some), inference=some.inference)
+    learned = None if learned is None else replace(learned, warm=None)
+    return replace(fit_by_sites(posed, replace(plan, enabled=False)), learned=learned)
+
+
+def choose_eps(problem: Problem) -> float:
+    """Return the eps among `EPSILONS` of best leave-one-out score at the problem's hyperparameters.
+
+    The search climbs from the default, because the score has one maximum in practice.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gpclass.kernels import RBF
+    >>> from gpclass.learning.problem import dirichlet_problem
+    >>> X = np.linspace(0.0, 1.0, 30)[:, None]
+    >>> certain, noisy = X[:, 0] > 0.5, np.arange(30) % 3 == 0
+    >>> [choose_eps(dirichlet_problem(9.0 * RBF(0.5), X, np.eye(2)[y.astype(int)])) for y in (certain, noisy)]
+    [0.0001, 0.3]
+    """
+    prior, scores = problem.prior(), dict[int, float]()
+    best = EPSILONS.index(DEFAULT)
+    while True:
+        near = range(max(best - 1, 0), min(best + 2, len(EPSILONS)))
+        scores |= {k: loo_score(problem, prior, EPSILONS[k]) for k in near if k not in scores}
+        last, best = best, max(near, key=scores.__getitem__)
+        if best == last:
+            return EPSILONS[best]
+
+
+def loo_score(problem: Problem, prior: Prior, eps: float) -> float:
+    """Return the mean log probability of the labels of each row, from the other rows.
+
+    E[softmax] is averaged over lattice points, the same for every eps: enough to choose by.
+    """
+    mean, cov = left_out(problem, Dirichlet(eps)(prior, problem.likelihood, problem.y))
+    std = np.sqrt(np.einsum("icc->ic", cov))
+    z = normal_points(POINTS, mean.shape[1])
+    total = 0.0
+    for rows in row_tiles(len(mean), z.size):
+        f = mean[rows, :, None] + std[rows, :, None] * z
+        f -= f.max(axis=1, keepdims=True)
+        np.exp(f, out=f)
+        p = (f / f.sum(axis=1, keepdims=True)).mean(axis=2)
+        total += float((problem.y[rows] * np.log(np.maximum(p, 1e-300))).sum())
+    return total / float(problem.y.sum())
