@@ -79,7 +79,7 @@ class GaussianProcessClassifier(Predictions, ClassifierMixin, BaseEstimator):
         None is ``"rbf"``. A `CompoundKernel` has one for each of three classes or more, in the order of ``classes_``.
     likelihood : {"probit", "logit", "cloglog", "label_noise", "multiprobit", "softmax"} or object, default="probit"
         p(y|f), as a name or as an object of `gpclass.likelihoods`. With three classes or more in one
-        model the probit is the multinomial probit, and the logit is softmax.
+        model the probit is the multinomial probit, and the logit is softmax; with "dirichlet" both are softmax.
     inference : {"laplace", "ep", "vi", "dirichlet", "mcmc", "rejection"} or object, default="vi"
         How p(f|X, y) is found: approximated, as a name or as a settings record of `gpclass.inference`;
         sampled, as ``"mcmc"`` or a `gpclass.mcmc.MCMC` (needs arviz-stats); or, for a handful of rows,

@@ -79,7 +79,7 @@ class ClassPrior:
 
     def at(self, theta: Array) -> ClassPrior:
         """Return the prior at theta, in the buffers of this one, which must not be used again."""
-        sizes = np.cumsum([kernel.n_dims for kernel in self.kernels])[:-1]
+        sizes = np.cumsum([kernel.n_dims for kernel in self.kernels[:-1]], dtype=int)
         kernels = [k.clone_with_theta(t) for k, t in zip(self.kernels, np.split(theta, sizes), strict=True)]
         moved = object.__new__(ClassPrior)
         moved.n_classes, moved.shared = self.n_classes, self.shared
