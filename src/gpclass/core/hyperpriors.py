@@ -74,10 +74,9 @@ class Group:
         return out
 
     def __call__(self, theta: Array) -> tuple[float, Array]:
-        """Return the log density of the deviations, normal in d - 1 dimensions, and its slope."""
+        """Return the log density of the deviations up to a constant, and its slope."""
         e = self.deviations(theta) / self.scale
-        log_unit = np.log(self.scale) + 0.5 * np.log(2.0 * np.pi)
-        return -0.5 * float(e @ e) - (len(e) - 1) * float(log_unit), -e / self.scale
+        return -0.5 * float(e @ e), -e / self.scale
 
 
 @stored

@@ -17,9 +17,9 @@ from gpclass.core.protocols import Array
 Function = Callable[[Array], tuple[float, Array]]  # theta -> value, gradient; an infinite value is refused
 
 GTOL = 1e-5  # largest element of the gradient at which a minimum counts as found
-FTOL = 2.2e-9  # gain that is still promised, relative to the value
+FTOL = 1e-9  # gain that is still promised, relative to the value
 LONGEST = 2.0  # most that one variable changes in a step; a factor of 7.4 for a hyperparameter
-CRAWL = 5, 2e-5  # iterations, and what they must gain together relative to the value
+CRAWL = 4  # iterations that must gain ten times ftol together
 MOST = 200  # iterations
 
 
@@ -94,7 +94,7 @@ def minimise(
         x, value, gradient = new, new_value, new_gradient
         if known and gains[-1] <= ftol * unit:
             return "", H
-        if len(gains) >= CRAWL[0] and sum(gains[-CRAWL[0] :]) <= CRAWL[1] * unit:
+        if len(gains) >= CRAWL and sum(gains[-CRAWL:]) <= 10.0 * ftol * unit:
             return "", H
     else:
         if max_iter < MOST:

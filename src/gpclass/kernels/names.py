@@ -129,10 +129,10 @@ def default_kernel(X: Array, weight: Array | None = None) -> Any:
     --------
     >>> import numpy as np
     >>> default_kernel(np.array([[0.0, 100.0], [2.0, 500.0]]))
-    1**2 * RBF(length_scale=[1.41, 283]) + 1**2 + 0.316**2 * Linear(length_scale=[1.41, 283], centre=[1, 300])
+    1**2 * RBF(length_scale=[1.41, 283]) + 1**2 + 2**2 * Linear(length_scale=[1.41, 283], centre=[1, 300])
     """
     scales = column_scales(np.asarray(X, dtype=float), weight)
-    bias, slope = ConstantKernel(1.0, (1e-3, 1e3)), ConstantKernel(0.1, (1e-3, 1e3))
+    bias, slope = ConstantKernel(1.0, (1e-3, 1e3)), ConstantKernel(4.0, (1e-3, 1e3))
     return _build(RBF, scales) + bias + slope * Linear(**_linear(scales))
 
 

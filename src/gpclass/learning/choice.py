@@ -31,8 +31,9 @@ from gpclass.core.protocols import Array
 from gpclass.learning.maximise import Learned, Report, maximise
 from gpclass.learning.problem import Problem, SiteObjective
 
-FTOL = 1e-5  # relative gain at which a candidate is good enough to be compared
-WORTH = 1.0  # nats of evidence that a part of the kernel must bring
+FTOL = 3e-4  # relative gain at which a candidate is good enough to be compared
+MORE = 0.3  # nats that a larger scale of shrinkage must gain
+WORTH = 2.0  # nats of evidence that a part of the kernel must bring
 FALLS = 1.0  # nats below the best at which larger scales of shrinkage are not tried any more
 DIRECTIONS = 40  # in which the curvature is measured; of more columns, that many random ones
 FLATTEST = 0.05  # curvature below which a direction counts as flat: the evidence is not quadratic that far
@@ -48,71 +49,70 @@ class Candidate:
     learned: Learned
     value: float  # integrated evidence
 
-    @property
-    def inverse(self) -> Array | None:
-        """The inverse Hessian of minus the objective."""
-        return self.learned.inverse_hessian
+
+Found = list[Candidate]  # every candidate that was reached, also by a search that is then interrupted
 
 
-def choose_kernel(problem: Problem, start: Array, report: Report | None = None) -> Candidate:
-    """Return the best kernel for a problem whose kernel has all parts, starting from ``start``."""
+def without_linear_part(problem: Problem) -> Problem:
+    """Return the problem with the first two parts of the kernel, smooth part and bias, where the choice begins."""
     kernel: Any = problem.kernel
-    problem = _at_scale(problem, SCALES[0])
-    best = _candidate(problem, start, report)
-    smooth = kernel.k1.k1.k2
-    rough = kernel.k1.k1.k1 * Matern(smooth.length_scale, smooth.length_scale_bounds, nu=1.5)
-    other = replace(problem, kernel=rough + kernel.k1.k2 + kernel.k2)
-    best = max(best, _candidate(other, best.learned.theta, report, best), key=lambda found: found.value)
-    best = choose_scale(best, report)
-    return _without_linear_part(best, report)
+    prior = problem.hyperprior
+    prior = prior.first(kernel.k1.n_dims) if isinstance(prior, Hyperprior) else prior
+    return replace(problem, kernel=kernel.k1, hyperprior=prior)
 
 
-def choose_scale(first: Candidate, report: Report | None = None) -> Candidate:
+def choose_kernel(problem: Problem, start: Array, found: Found, report: Report | None = None) -> Candidate:
+    """Return the best kernel for a problem whose kernel has all parts; ``start`` is that of the first two."""
+    simple = _at_scale(without_linear_part(problem), SCALES[0])
+    best = _candidate(simple, start, found, report)
+    kernel: Any = simple.kernel
+    smooth = kernel.k1.k2
+    rough = kernel.k1.k1 * Matern(smooth.length_scale, smooth.length_scale_bounds, nu=1.5)
+    other = replace(simple, kernel=rough + kernel.k2)
+    best = max(best, _candidate(other, best.learned.theta, found, report, best), key=lambda each: each.value)
+    return _with_linear_part(_best_scale(best, found, report), problem, found, report)
+
+
+def choose_scale(problem: Problem, start: Array, found: Found, report: Report | None = None) -> Candidate:
+    """Return the best scale of shrinkage for a kernel of the user's, starting from ``start``."""
+    return _best_scale(_candidate(_at_scale(problem, SCALES[0]), start, found, report), found, report)
+
+
+def _best_scale(first: Candidate, found: Found, report: Report | None) -> Candidate:
     """Return the candidate with the best scale of shrinkage; ``first`` is that of the smallest scale."""
-    best = last = first
-    groups = first.problem.hyperprior
-    if not isinstance(groups, Hyperprior) or not groups.open:
+    prior = first.problem.hyperprior
+    if not isinstance(prior, Hyperprior) or not prior.open:
         return first
+    best = last = first
     for scale in SCALES[1:]:
-        last = _candidate(_at_scale(last.problem, scale), last.learned.theta, report, last)
-        if last.value > best.value:
+        last = _candidate(_at_scale(last.problem, scale), last.learned.theta, found, report, last)
+        if last.value > best.value + MORE:
             best = last
-        if last.value < best.value - FALLS or last.learned.interrupted:
+        if last.value < best.value - FALLS:
             break
     return best
 
 
-def first_candidate(problem: Problem, start: Array, report: Report | None = None) -> Candidate:
-    """Return the candidate of the smallest scale for a user's kernel with an open `Shrinkage`."""
-    return _candidate(_at_scale(problem, SCALES[0]), start, report)
-
-
-def _without_linear_part(best: Candidate, report: Report | None) -> Candidate:
-    """Return the candidate without its linear part, unless that is worth having."""
-    kernel: Any = best.problem.kernel
-    low = float(kernel.k2.k1.bounds[0, 0])
-    simple = replace(best.problem, kernel=kernel.k1, hyperprior=_restricted(best.problem, kernel.k1.n_dims))
-    theta = best.learned.theta
-    kept = np.delete(
-        np.arange(len(theta)), kernel.k1.n_dims
-    )  # the variance of the linear part is the last one
-    inverse = None if best.inverse is None else best.inverse[np.ix_(kept, kept)]
-    if theta[kernel.k1.n_dims] <= low + 1e-3:
-        learned = replace(best.learned, theta=theta[kept], inverse_hessian=inverse)
-        return Candidate(simple, learned, best.value)
-    found = _maximised(simple, theta[kept], report, inverse, best.learned.warm)
-    if best.learned.objective - found.objective > WORTH:
+def _with_linear_part(best: Candidate, problem: Problem, found: Found, report: Report | None) -> Candidate:
+    """Return the candidate with the linear part of the problem's kernel, if that is worth having."""
+    kernel: Any = problem.kernel
+    n_dims = kernel.k1.n_dims
+    prior, simple = problem.hyperprior, best.problem.hyperprior
+    if isinstance(prior, Hyperprior) and isinstance(simple, Hyperprior) and simple.groups:
+        prior = prior.with_scale(simple.groups[0].scale)
+    more = replace(best.problem, kernel=best.problem.kernel + kernel.k2, hyperprior=prior)
+    inverse = best.learned.inverse_hessian
+    if inverse is not None:  # nothing is known about the variance of the linear part
+        inverse = np.insert(np.insert(inverse, n_dims, 0.0, axis=0), n_dims, 0.0, axis=1)
+        inverse[n_dims, n_dims] = 1.0
+    start = np.insert(best.learned.theta, n_dims, kernel.k2.theta)
+    end = _maximised(more, start, found, report, inverse, best.learned.warm)
+    if end.objective - best.learned.objective <= WORTH:
         return best
-    return Candidate(simple.at(found.theta), found, best.value)
+    return Candidate(more.at(end.theta), end, best.value)
 
 
 # ------------------------------------------------------------------------ one candidate
-
-
-def _restricted(problem: Problem, n_dims: int) -> Any:
-    """Return the prior on the first hyperparameters alone."""
-    prior = problem.hyperprior
-    return prior.first(n_dims) if isinstance(prior, Hyperprior) else prior
 
 
 def _at_scale(problem: Problem, scale: float) -> Problem:
@@ -122,27 +122,29 @@ def _at_scale(problem: Problem, scale: float) -> Problem:
 
 
 def _candidate(
-    problem: Problem, start: Array, report: Report | None, before: Candidate | None = None
+    problem: Problem, start: Array, found: Found, report: Report | None, before: Candidate | None = None
 ) -> Candidate:
     """Maximise the objective of a problem and integrate over its hyperparameters."""
-    hessian = _prior_hessian(problem)
-    if before is None:
-        H = hessian + np.diag(np.full(len(start), GUESS / max(1, len(start))))
-        warm = None
+    hessian, warm = _prior_hessian(problem), None
+    if before is None or before.learned.inverse_hessian is None:
+        H = hessian + np.diag(np.full(len(start), GUESS / len(start)))
     else:
         # What was found at another scale, with this scale's part in place of that one's.
-        H = np.linalg.inv(before.inverse) - _prior_hessian(before.problem) + hessian  # type: ignore[arg-type]
-        warm = before.learned.warm if before.problem.kernel.n_dims == problem.kernel.n_dims else None
-    learned = _maximised(problem, start, report, _inverse(H), warm)
+        H = np.linalg.inv(before.learned.inverse_hessian) - _prior_hessian(before.problem) + hessian
+        warm = before.learned.warm
+    learned = _maximised(problem, start, found, report, _inverse(H), warm)
     A = curvature(problem, learned)
     learned = replace(learned, inverse_hessian=_inverse(A + hessian))
-    return Candidate(
-        problem.at(learned.theta), learned, learned.objective - _half_logdet(problem, learned.theta, A)
-    )
+    value = learned.objective - _half_logdet(problem, learned.theta, A)
+    found.append(Candidate(problem.at(learned.theta), learned, value))
+    return found[-1]
 
 
-def _maximised(problem: Problem, start: Array, report: Report | None, inverse: Any, warm: Any) -> Learned:
-    return maximise(
+def _maximised(
+    problem: Problem, start: Array, found: Found, report: Report | None, inverse: Array | None, warm: Any
+) -> Learned:
+    """Return the end of one run. An interrupted one is kept as a candidate in case there is no other."""
+    end = maximise(
         SiteObjective(problem),
         start,
         problem.bounds,
@@ -153,6 +155,10 @@ def _maximised(problem: Problem, start: Array, report: Report | None, inverse: A
         ftol=FTOL,
         max_iter=30,
     )
+    if end.interrupted:
+        found.append(Candidate(problem.at(end.theta), end, -np.inf))
+        raise KeyboardInterrupt
+    return end
 
 
 def _inverse(H: Array) -> Array:
@@ -200,12 +206,11 @@ def curvature(problem: Problem, learned: Learned) -> Array:
 
 
 def _half_logdet(problem: Problem, theta: Array, A: Array) -> float:
-    """Return ½ log|H| plus the logarithm of the prior's factor scale^-(d-1): finite for any scale."""
+    """Return ½ log|H| + (d-1) log scale, the second term being that of the prior's density: finite for any scale."""
     p = len(theta)
     units, ones = np.ones(p), np.zeros(p)
     T, spanned = np.eye(p), np.zeros(p, dtype=bool)
     prior = problem.hyperprior
-    normaliser = 0.0
     for group in prior.groups if isinstance(prior, Hyperprior) else ():
         d = len(group.places)
         # The first column of the basis is the common value, the others are the deviations.
@@ -213,10 +218,8 @@ def _half_logdet(problem: Problem, theta: Array, A: Array) -> float:
         T[np.ix_(group.places, group.places)] = basis
         units[group.places[1:]], ones[group.places[1:]] = group.scale, 1.0
         spanned[group.places] = True
-        normaliser += (d - 1) * (np.log(group.scale) + 0.5 * np.log(2.0 * np.pi))
     M = (T.T @ A @ T) * np.outer(units, units) + np.diag(ones)
     low, high = problem.bounds.T
     inside = spanned | ((theta > low + 1e-6) & (theta < high - 1e-6))
     values = np.linalg.eigvalsh(M[np.ix_(inside, inside)])
-    # log p(theta) has -(d-1) log scale in it, and |H| has scale^-2(d-1): they cancel.
-    return 0.5 * float(np.log(np.maximum(values, FLATTEST)).sum()) - normaliser
+    return 0.5 * float(np.log(np.maximum(values, FLATTEST)).sum())

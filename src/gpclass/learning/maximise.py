@@ -78,7 +78,7 @@ class Stage:
 
     ``objective`` makes it, given the theta reached so far, or None to skip the stage. ``inverse_scale`` multiplies
     the inverse Hessian found here before the next stage uses it, and ``recorded`` says whether its evaluations belong
-    to the history.
+    to the history. ``n_rows`` is how many rows it has, if not all.
     """
 
     name: str
@@ -89,6 +89,7 @@ class Stage:
     inverse_scale: float = 1.0
     recorded: bool = True
     warm: Any = None
+    n_rows: int | None = None
 
 
 @dataclass(slots=True, eq=False)
@@ -192,11 +193,9 @@ def maximise(
     if search.best is None:
         raise ValueError("The optimizer returned without evaluating the objective: call it at least once.")
     value, best, warm = search.best
-    if (
-        search.unconverged
-        and not message
-        and (search.unconverged == len(search.records) or theta is not None)
-    ):
+    # Points that were refused do no harm to a search that converged.
+    hindered = bool(message) or theta is not None or search.unconverged == len(search.records)
+    if search.unconverged and hindered and not interrupted:
         message = (
             f"{objective.description} did not converge in {search.unconverged} of {len(search.records)} "
             "evaluations while learning: raise its max_iter (max_iter_predict of the classifier)."

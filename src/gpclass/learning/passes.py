@@ -19,7 +19,7 @@ from gpclass.data.rows import Data, Rows
 from gpclass.learning.fitted import FittedModel
 from gpclass.learning.maximise import Learned, Plan, Stage, joined, learn
 from gpclass.learning.problem import Problem, pose_classes
-from gpclass.learning.sites import begin
+from gpclass.learning.sites import Beginning, begin
 from gpclass.posteriors.classes import IndependentProcesses
 from gpclass.posteriors.process import Process
 from gpclass.priors.basis import Basis, make_basis, process
@@ -127,11 +127,15 @@ class Run:
 
     def fit(self) -> tuple[Fit, Learned | None]:
         """Return q at the best hyperparameters found, and how they were found."""
+        learning = self.plan.enabled and len(self.problem.theta) > 0
+        # The same kernel is chosen again by a run that resumes.
+        first = self._begin() if learning and self.plan.choose else None
         checkpoint = Checkpoint(self.settings.checkpoint, self.data.n_rows, self.problem.kernel)
         state, learned = checkpoint.read(), None
-        learning = self.plan.enabled and len(self.problem.theta) > 0
         if state is None and learning and self.plan.optimizer is None:
-            state, learned = self._coarse()
+            first = self._begin() if first is None else first
+            interrupted = first.interrupted
+            state, learned = (self._fixed(), first.learned()) if interrupted else self._coarse(first)
         elif state is None:
             state = self._fixed()
         if not learning:
@@ -143,11 +147,10 @@ class Run:
 
     # ------------------------------------------------------------------------------- some rows
 
-    def _coarse(self) -> tuple[State, Learned]:
+    def _coarse(self, beginning: Beginning) -> tuple[State, Learned]:
         """Return hyperparameters, inducing inputs and q from some of the rows."""
         few, more = self.settings.rows
         rows = self._sample(more)
-        inverse = self._begin(rows)
         first = rows.take(np.arange(min(few, rows.n_rows)))
         most = self.settings.most
         sizes: list[int] = []
@@ -174,7 +177,7 @@ class Run:
             plan,
             self.rng,
             hyperprior=problem.hyperprior,
-            inverse_hessian=inverse,
+            inverse_hessian=beginning.inverse_for(first.n_rows),
         )
         fit: Fit = learned.warm
         state = State(learned.theta, fit.basis.Z, fit.next_q, learned.inverse_hessian)
@@ -185,13 +188,13 @@ class Run:
             state = replace(state, Z=Z, q=q)
         return state, learned
 
-    def _begin(self, rows: Rows) -> Array | None:
+    def _begin(self) -> Beginning:
         """Find a start on a few rows without inducing inputs, and choose the kernel there if that is asked for."""
-        some = rows.take(np.arange(min(BEGIN, rows.n_rows)))
+        some = self.data.sample(BEGIN, np.random.default_rng(0))
         few = replace(self.problem, X=np.asarray(some.X, dtype=float), y=some.y, weight=some.weight)
-        few, start, inverse = begin(few if self.n_latents == 1 else pose_classes(few, some.y), self.plan)
-        self.problem = self.problem.like(few).at(start)
-        return None if inverse is None else inverse * (few.n_rows / rows.n_rows) ** 0.5
+        first = begin(few if self.n_latents == 1 else pose_classes(few, some.y), self.plan)
+        self.problem = self.problem.like(first.problem).at(first.theta)
+        return first
 
     def _stage(self, name: str, objective: Callable[[Array], PassObjective | None], n_rows: int) -> Stage:
         # The curvature grows with the rows, but less than they do.

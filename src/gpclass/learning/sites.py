@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from gpclass.core.hyperpriors import Hyperprior
+from gpclass.core.optimisers import FTOL
 from gpclass.core.protocols import AnySites, Array, Result
-from gpclass.learning.choice import choose_kernel, choose_scale, first_candidate
+from gpclass.learning.choice import Candidate, choose_kernel, choose_scale, without_linear_part
 from gpclass.learning.fitted import FittedModel
-from gpclass.learning.maximise import Learned, Plan, Stage, learn, maximise
+from gpclass.learning.maximise import Learned, Plan, Stage, joined, learn, maximise
 from gpclass.learning.problem import OneFunction, Problem, SiteObjective
-from gpclass.learning.starts import ROWS, best_start
-from gpclass.priors import NotPositiveError
+from gpclass.learning.starts import ROWS, Look
 from gpclass.sparse.inputs import choose
 from gpclass.sparse.settings import Inducing
 
 FEW = 300  # rows on which learning begins and a kernel is chosen
+EXACT = 100  # rows up to which hyperparameters are learned to many digits; beyond, a thousandth of a nat is enough
 GROWTH = 4  # times as many rows in each stage: a 64th of the work of the next
 
 
@@ -64,69 +65,92 @@ def learn_problem(
     """
     if not (plan.enabled and len(problem.theta)):
         return problem, None
-    start, inverse, few = problem.theta, None, problem
-    if init is None and (plan.optimizer is None or plan.choose):
-        few, start, inverse = begin(problem.some(FEW), plan)
-        problem = problem.like(few)
-        if inverse is not None:
-            inverse = inverse * (few.n_rows / problem.n_rows) ** 0.5
-    stages = [Stage("", lambda theta: SiteObjective(problem), warm=init)]
-    if init is None and plan.optimizer is None:
-        sizes = [few.n_rows]
+    if init is not None or (plan.optimizer is not None and not plan.choose):
+        first = Beginning(problem, problem.theta)
+        sizes = []
+    else:
+        few = problem.some(FEW)
+        first = begin(few, plan)
+        problem = problem.like(first.problem)
+        # The choice of a kernel has been learned on the few rows already.
+        sizes = [few.n_rows] if first.inverse is None else [GROWTH * few.n_rows]
         while GROWTH * sizes[-1] < problem.n_rows / 2:
             sizes.append(GROWTH * sizes[-1])
-        stages = [*(_coarse(problem, n) for n in sizes if n < problem.n_rows), *stages]
-        if plan.choose and len(stages) > 1:
-            stages = stages[1:]  # the choice has been learned on these rows
+    if first.interrupted:
+        return problem.at(first.theta), first.learned()
+    coarse = [_coarse(problem, n) for n in sizes if n < problem.n_rows]
+    ftol = FTOL if problem.n_rows <= EXACT else 1e-5
     learned = learn(
-        stages, start, problem.bounds, plan, rng, hyperprior=problem.hyperprior, inverse_hessian=inverse
+        [*coarse, Stage("", lambda theta: SiteObjective(problem), ftol=ftol, warm=init)],
+        first.theta,
+        problem.bounds,
+        plan,
+        rng,
+        hyperprior=problem.hyperprior,
+        inverse_hessian=first.inverse_for((coarse[0].n_rows if coarse else None) or problem.n_rows),
     )
     unfinished = learned.interrupted and not len(learned.history)  # the sites are those of the subset
     return problem.at(learned.theta), replace(learned, warm=None) if unfinished else learned
 
 
-def begin(few: Problem, plan: Plan) -> tuple[Problem, Array, Array | None]:
-    """Return a problem of a few rows with its kernel chosen, where to start, and the inverse Hessian if it is known.
+@dataclass(frozen=True, slots=True, eq=False)
+class Beginning:
+    """Where learning on more rows starts: the problem of a few rows, theta, and the inverse Hessian if it is known."""
+
+    problem: Problem
+    theta: Array
+    inverse: Array | None = None
+    interrupted: bool = False
+
+    def inverse_for(self, n_rows: int) -> Array | None:
+        """Return the inverse Hessian for more rows: the curvature grows with the rows, but less than they do."""
+        return None if self.inverse is None else self.inverse * (self.problem.n_rows / n_rows) ** 0.5
+
+    def learned(self) -> Learned:
+        """Return the end of learning that was interrupted here."""
+        message = "Learning was interrupted on the first rows: the best hyperparameters so far are kept."
+        return Learned(self.theta, 0.0, joined([]), message, True)
+
+
+def begin(few: Problem, plan: Plan) -> Beginning:
+    """Find a start on a few rows, and choose kernel or shrinkage if that is asked for.
 
     Of several classes all this is done with Dirichlet classification, whose optimum is near and which is many times
     faster.
     """
-    guide = few.guide()
-    look = guide.some(ROWS)
-    start = best_start(SiteObjective(look), look.kernel, look.X, guide.theta, guide.bounds)
-    if plan.choose:
-        plan.announce("choosing the kernel")
-        chosen = choose_kernel(guide, start, plan.report)
-    elif isinstance(few.hyperprior, Hyperprior) and few.hyperprior.open:
-        plan.announce("choosing the shrinkage")
-        chosen = choose_scale(first_candidate(guide, start, plan.report), plan.report)
-    elif guide is few:
-        return few, start, None
-    else:
-        return few, _better(few.some(ROWS), few.theta, _guided(guide, start, plan)), None
-    return few.like(chosen.problem), chosen.learned.theta, chosen.inverse
+    guide, found = few.guide(), list[Candidate]()
+    some = (without_linear_part(guide) if plan.choose else guide).some(ROWS)
+    look = Look(SiteObjective(some), some.bounds)
+    shrinks = isinstance(few.hyperprior, Hyperprior) and few.hyperprior.open
+    try:
+        look.around(some.kernel, some.X, some.theta)
+        start = some.theta if look.best is None else look.best[1]
+        if plan.choose or shrinks:
+            plan.announce("choosing the kernel")
+            choose = choose_kernel if plan.choose else choose_scale
+            chosen = choose(guide, start, found, plan.report)
+            return Beginning(few.like(chosen.problem), chosen.learned.theta, chosen.learned.inverse_hessian)
+        if guide is not few:
+            start = _guided(guide, start, few, plan)
+        return Beginning(few, start)
+    except KeyboardInterrupt:
+        if not found and look.best is None:
+            raise
+        if not found:
+            return Beginning(few.like(some), look.best[1] if look.best else some.theta, interrupted=True)
+        best = max(found, key=lambda each: each.value)
+        return Beginning(few.like(best.problem), best.learned.theta, interrupted=True)
 
 
-def _guided(guide: Problem, start: Array, plan: Plan) -> Array:
-    """Return the best hyperparameters by the guide's evidence."""
+def _guided(guide: Problem, start: Array, few: Problem, plan: Plan) -> Array:
+    """Return the best hyperparameters of the guide, or those given if they have more evidence by the method itself."""
     end = maximise(
         SiteObjective(guide), start, guide.bounds, hyperprior=guide.hyperprior, report=plan.report, ftol=1e-5
     )
-    return end.theta
-
-
-def _better(few: Problem, *thetas: Array) -> Array:
-    """Return the point with more evidence."""
-    objective = SiteObjective(few)
-
-    def value(theta: Array) -> float:
-        try:
-            end = objective.evaluate(theta, gradient=False)
-        except NotPositiveError:
-            return -np.inf
-        return end.evidence if end.info.converged else -np.inf
-
-    return max(thetas, key=value)
+    look = Look(SiteObjective(few.some(ROWS)), few.bounds)
+    look.at(end.theta)
+    look.at(few.theta)
+    return end.theta if look.best is None else look.best[1]
 
 
 def _coarse(problem: Problem, n: int) -> Stage:

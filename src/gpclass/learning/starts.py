@@ -6,13 +6,14 @@ between the rows, and no gradient leads out of there. A look at a few points on 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 
 from gpclass.core.objective import Objective
-from gpclass.core.protocols import Array
+from gpclass.core.protocols import Array, Index
 from gpclass.kernels.names import column_scales
 from gpclass.priors import NotPositiveError
 
@@ -22,54 +23,52 @@ VARIANCES = (0.5, 30.0)  # tried after the first
 FIRST_VARIANCE = 4.0
 
 
-def best_start(objective: Objective, kernel: Kernel, X: Any, theta: Array, bounds: Array) -> Array:
-    """Return the point with the most evidence among ``theta`` and some that the rows X suggest.
+@dataclass(slots=True, eq=False)
+class Look:
+    """The evidence at some points; the best of them counts, also if looking is interrupted."""
 
-    ``theta`` may have parameters of the likelihood after those of the kernel; they stay.
-    """
-    places = _places(kernel)
-    seen: list[tuple[float, Array]] = []
+    objective: Objective
+    bounds: Array
+    best: tuple[float, Array] | None = None
 
-    def look(candidate: Array) -> None:
-        candidate = np.clip(candidate, *bounds.T)
-        if any(np.allclose(candidate, other) for _, other in seen):
-            return
+    def at(self, theta: Array) -> None:
+        """Look at one point; one where inference fails is passed over."""
+        theta = np.clip(theta, *self.bounds.T)
         try:
-            end = objective.evaluate(candidate, gradient=False)
+            end = self.objective.evaluate(theta, gradient=False)
         except NotPositiveError:
             return
-        if end.info.converged and np.isfinite(end.evidence):
-            seen.append((end.evidence, candidate))
+        if end.info.converged and (self.best is None or end.evidence > self.best[0]):
+            self.best = end.evidence, theta
 
-    look(theta)
-    variances, lengths = places["variance"], places["length"]
-    if not isinstance(X, np.ndarray) or not len(variances) + len(lengths):
-        return theta
-    typical = theta.copy()
-    typical[lengths] = _typical_lengths(kernel, X, theta)[lengths]
-    typical[variances] = np.log(FIRST_VARIANCE)
-    for factor in LENGTHS if len(lengths) else (1.0,):
-        candidate = typical.copy()
-        candidate[lengths] += np.log(factor)
-        look(candidate)
-    if len(variances) and seen:
-        _, best = max(seen, key=lambda pair: pair[0])
-        for variance in VARIANCES:
+    def around(self, kernel: Kernel, X: Any, theta: Array) -> None:
+        """Look at ``theta`` and at some points that the rows X suggest.
+
+        ``theta`` may have parameters of the likelihood after those of the kernel; they stay.
+        """
+        self.at(theta)
+        variances, lengths = _places(kernel, "constant_value"), _places(kernel, "length_scale")
+        if not isinstance(X, np.ndarray) or not len(variances) + len(lengths):
+            return
+        typical = _typical_lengths(kernel, X, theta)
+        typical[variances] = np.log(FIRST_VARIANCE)
+        for factor in LENGTHS if len(lengths) else (1.0,):
+            candidate = typical.copy()
+            candidate[lengths] += np.log(factor)
+            self.at(candidate)
+        best = typical if self.best is None else self.best[1]
+        for variance in VARIANCES if len(variances) else ():
             candidate = best.copy()
             candidate[variances] = np.log(variance)
-            look(candidate)
-    return max(seen, key=lambda pair: pair[0])[1] if seen else theta
+            self.at(candidate)
 
 
-def _places(kernel: Kernel) -> dict[str, Any]:
-    """Return the positions in theta of variances and of length scales."""
+def _places(kernel: Kernel, name: str) -> Index:
+    """Return the positions in theta of all hyperparameters whose name ends so."""
     names = [
         h.name.rsplit("__", 1)[-1] for h in kernel.hyperparameters if not h.fixed for _ in range(h.n_elements)
     ]
-    return {
-        "variance": np.array([i for i, name in enumerate(names) if name == "constant_value"], dtype=int),
-        "length": np.array([i for i, name in enumerate(names) if name == "length_scale"], dtype=int),
-    }
+    return np.flatnonzero(np.array(names) == name)
 
 
 def _typical_lengths(kernel: Kernel, X: Array, theta: Array) -> Array:
