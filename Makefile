@@ -4,6 +4,7 @@
 PYTHON ?= python3
 VENV   ?= .venv
 JOBS   ?= 2
+DATA   ?= ../shared/data
 
 PY    := $(VENV)/bin/python
 READY := $(VENV)/.ready
@@ -17,7 +18,7 @@ PYTEST := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 MPLBACKEND=
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test slow lint format typecheck bench docs clean
+.PHONY: help demo test slow lint format typecheck bench study docs clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -44,6 +45,9 @@ typecheck: $(READY) ## check types, strictly
 
 bench: $(READY) ## run the benchmarks
 	$(PY) benchmarks/run.py
+
+study: $(READY) ## compare with other classifiers on the data sets in DATA, for hours; writes docs/guide/peers.md
+	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(PY) studies/peers.py --data $(DATA) --jobs $(JOBS)
 
 docs: $(DOCS_READY) ## make its pictures and build the documentation; a warning is an error
 	$(PY) examples/gallery.py

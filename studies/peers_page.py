@@ -1,0 +1,238 @@
+"""Page and picture of the comparison with other classifiers, from the records of `peers.py`."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from runs import ROOT, Record, markdown
+from scores import CLIP, calibration_error
+
+OURS = "gpclass"
+CAP = 0.6  # nats, the end of the axis of the picture
+MEASURES = {
+    "loss": ("Log loss", "{:.4f}"),
+    "brier": ("Brier score", "{:.4f}"),
+    "error": ("Error rate", "{:.4f}"),
+    "calibration": ("Calibration error", "{:.4f}"),
+    "seconds": ("Processor seconds of fit and prediction", "{:.2f}"),
+}
+HEAD = """\
+# Beside other classifiers
+
+`GaussianProcessClassifier()` of gpclass with its defaults, beside classifiers of scikit-learn: its Gaussian process
+with `1.0 * RBF(1.0)` learned; `LogisticRegressionCV` chosen by log loss; `HistGradientBoostingClassifier`; a support
+vector machine with RBF kernel, `C` and `gamma` chosen by a grid of 16 and three-fold cross-validation, its outputs made
+probabilities by `CalibratedClassifierCV`; `RandomForestClassifier` with 500 trees.
+
+How it was measured:
+
+- {sets} data sets of at most {most:,} rows and of two classes or more, with the inputs as they are (*raw*) and
+  standardised on the training rows. Constant columns are left out.
+- {folds} stratified folds, the same for all methods. A fold has at most {train:,} training rows and {test:,} test rows,
+  random subsets with the class frequencies of the fold.
+- For the log loss the probability of the true class is clipped at {clip:g} for every method; a class that a method has
+  not seen has probability zero. The Brier score is summed over the classes (from 0 to 2). The calibration error is the
+  mean distance between confidence and accuracy over 10 bins of equal numbers of test rows, all folds together.
+- Seconds are of processor, on one thread, per fold, for fit and prediction. Other programs were running at the same
+  time: only large differences mean anything.
+- Means, ranks and counts are over the data sets that every method has a result for. A method that raised an exception
+  in a fold has no result for that data set, and has the last rank there.
+
+{code}Written by `studies/peers.py`.
+
+![For each method, log loss minus that of the best method, one dot per data set](../images/peers.png)
+"""
+
+
+def collect(records: Sequence[Record], folds: int) -> dict[tuple[str, str, str], Record]:
+    """Return the means over the folds by (scaling, set, method), for those of which all folds were measured."""
+    grouped: dict[tuple[str, str, str], list[Record]] = defaultdict(list)
+    for record in records:
+        grouped[record["scaling"], record["set"], record["method"]].append(record)
+    return {key: _mean(group) for key, group in grouped.items() if len(group) == folds}
+
+
+def _mean(group: list[Record]) -> Record:
+    out: Record = {name: group[0][name] for name in ("n", "d", "classes")}
+    out["exceptions"] = sorted({r["exception"] for r in group if r["exception"]})
+    out["warnings"] = sum(sum(r["warnings"].values()) for r in group)
+    out["seconds"] = float(np.mean([r["seconds"] for r in group]))
+    if not out["exceptions"]:
+        weights = [r["test"] for r in group]
+        for name in ("loss", "brier", "error"):
+            out[name] = float(np.average([r[name] for r in group], weights=weights))
+        confidence, correct = (np.concatenate([r[k] for r in group]) for k in ("confidence", "correct"))
+        out["calibration"] = calibration_error(confidence, correct)
+    return out
+
+
+class Comparison:
+    """The results of one scaling: sets by methods."""
+
+    def __init__(
+        self, found: dict[tuple[str, str, str], Record], scaling: str, methods: Sequence[str]
+    ) -> None:
+        here = {key[1:]: record for key, record in found.items() if key[0] == scaling}
+        self.methods = [m for m in methods if any(key[1] == m for key in here)]
+        self.found = here
+        self.sets = sorted({key[0] for key in here}, key=lambda s: (self.first(s)["classes"] > 2, s))
+        self.full = [s for s in self.sets if all((s, m) in here for m in self.methods)]
+
+    def first(self, name: str) -> Record:
+        return next(record for key, record in self.found.items() if key[0] == name)
+
+    def values(self, measure: str, sets: Sequence[str]) -> np.ndarray:
+        """Return one measure, sets by methods; NaN where it was not measured or the method failed."""
+        rows = [[self.found.get((s, m), {}).get(measure, np.nan) for m in self.methods] for s in sets]
+        return np.array(rows, dtype=float).reshape(len(sets), len(self.methods))
+
+    def table(self, measure: str, form: str) -> str:
+        """Return one measure of every set and method, the best in bold."""
+        rows = []
+        for name, row in zip(self.sets, self.values(measure, self.sets), strict=True):
+            cells = []
+            for method, value in zip(self.methods, row, strict=True):
+                text = "" if np.isnan(value) else form.format(value)
+                if (name, method) in self.found and np.isnan(value):
+                    text = "failed"
+                best = not np.isnan(value) and value == np.nanmin(row)
+                cells.append(f"**{text}**" if best else text)
+            r = self.first(name)
+            rows.append([name, str(r["n"]), str(r["d"]), str(r["classes"]), *cells])
+        return markdown(["set", "n", "d", "classes", *self.methods], rows)
+
+    def summary(self) -> str:
+        """Return means, ranks, wins and failures of every method, over the sets that all methods have."""
+        loss = self.values("loss", self.full)
+        ranked = np.where(np.isnan(loss), np.inf, loss)
+        ranks = (ranked[:, :, None] > ranked[:, None, :]).sum(axis=2) + 1
+        whole = ~np.isnan(loss).any(axis=1)
+        seconds = self.values("seconds", self.full)
+        excess = loss - np.nanmin(loss, axis=1, keepdims=True)
+        rows = []
+        for j, method in enumerate(self.methods):
+            means = [
+                self.values(k, self.full)[whole, j].mean() for k in ("loss", "brier", "error", "calibration")
+            ]
+            mine = [record for key, record in self.found.items() if key[1] == method]
+            rows.append([
+                method, *(f"{v:.4f}" for v in means), f"{ranks[:, j].mean():.2f}", str((ranks[:, j] == 1).sum()),
+                f"{np.nanmedian(excess[:, j]):.4f}", f"{np.nanmax(excess[:, j]):.3f}",
+                f"{seconds[:, j].mean():.2f}", f"{seconds[:, j].max():.1f}",
+                str(sum(bool(r["exceptions"]) for r in mine)), str(sum(r["warnings"] for r in mine)),
+            ])  # fmt: skip
+        head = ["method", "mean log loss", "mean Brier", "mean error", "mean calibration error", "mean rank"]
+        head += [
+            "best on",
+            "median loss over the best",
+            "largest",
+            "seconds",
+            "most",
+            "failed on",
+            "warnings",
+        ]
+        return markdown(head, rows)
+
+    def failures(self) -> list[str]:
+        """Return a line for each exception."""
+        return [
+            f"- {method} on {name}: {text.splitlines()[0][:200]}"
+            for (name, method), record in sorted(self.found.items())
+            for text in record["exceptions"]
+        ]
+
+
+def write(
+    records: Sequence[Record], methods: Sequence[str], scalings: Sequence[str], folds: int, sizes: Any
+) -> None:
+    """Write the page and the picture: to docs/, or to build/ as long as gpclass has no results."""
+    found = collect(records, folds)
+    parts = {s: Comparison(found, s, methods) for s in scalings}
+    parts = {s: part for s, part in parts.items() if part.full}
+    if not parts:
+        print("No data set has been measured with all methods yet: neither page nor picture is written.")
+        return
+    train, test, most = sizes
+    commits = sorted({r["commit"][:10] for r in records if "commit" in r})
+    code = f"The code of gpclass is that of commit {', '.join(commits)}. " if commits else ""
+    sets = max(len(part.full) for part in parts.values())
+    text = [HEAD.format(sets=sets, folds=folds, train=train, test=test, most=most, clip=CLIP, code=code)]
+    text.append("\n## Summary\n")
+    for scaling, part in parts.items():
+        text.append(f"\nInputs {scaling}, {len(part.full)} data sets:\n\n{part.summary()}")
+    for measure, (title, form) in MEASURES.items():
+        text.append(f"\n## {title}\n")
+        for scaling, part in parts.items():
+            text.append(f"\nInputs {scaling}:\n\n{part.table(measure, form)}")
+    failures = [line for part in parts.values() for line in part.failures()]
+    if failures:
+        text.append("\n## Exceptions\n\n" + "\n".join(failures) + "\n")
+    docs = ROOT / ("docs" if all(OURS in part.methods for part in parts.values()) else "build")
+    for name in ("guide", "images"):
+        (docs / name).mkdir(parents=True, exist_ok=True)
+    (docs / "guide" / "peers.md").write_text("".join(text), "utf-8")
+    picture(parts, docs / "images" / "peers.png")
+    for scaling, part in parts.items():
+        print(f"\n{scaling}, {len(part.full)} sets\n{part.summary()}")
+
+
+def picture(parts: dict[str, Comparison], path: Path) -> None:
+    """Draw for each method its log loss minus that of the best, one dot per data set, and the median."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    plt.rcParams.update({"font.size": 13, "font.family": "DejaVu Sans"})
+    figure, axes = plt.subplots(
+        len(parts), 1, figsize=(6.4, 1.0 + 3.1 * len(parts)), sharex=True, squeeze=False, layout="constrained"
+    )
+    for ax, (scaling, part) in zip(axes[:, 0], parts.items(), strict=True):
+        loss = part.values("loss", part.full)
+        excess = loss - np.nanmin(loss, axis=1, keepdims=True)
+        _panel(ax, excess, part.methods)
+        ax.set_title(f"{len(part.full)} data sets, inputs {scaling}", fontsize=13, loc="left")
+    axes[-1, 0].set_xlabel("log loss minus that of the best method (nats)")
+    figure.savefig(path, dpi=150)
+    plt.close(figure)
+
+
+def _panel(ax: Any, excess: np.ndarray, methods: Sequence[str]) -> None:
+    """Draw one row of dots per method; what is beyond `CAP`, or failed, is a triangle at the cap."""
+    rng = np.random.default_rng(0)
+    for row, method in enumerate(methods):
+        values = np.where(np.isnan(excess[:, row]), np.inf, excess[:, row])
+        inside = values <= CAP
+        colour = "#D55E00" if method == OURS else "#0072B2"  # Okabe and Ito: safe for colour-blind readers
+        height = row + rng.uniform(-0.22, 0.22, len(values))
+        ax.scatter(
+            values[inside],
+            height[inside],
+            s=34,
+            color=colour,
+            alpha=0.5,
+            linewidths=0,
+            zorder=3,
+            clip_on=False,
+        )
+        beyond = int((~inside).sum())
+        if beyond:
+            ax.scatter(CAP, row, marker=">", s=90, color=colour, zorder=4, clip_on=False)
+            ax.annotate(
+                f"{beyond} more", (CAP, row), (9, 0), textcoords="offset points", va="center", fontsize=11
+            )
+        median = min(np.median(values), CAP)
+        ax.plot([median, median], [row - 0.36, row + 0.36], color="black", linewidth=2.5, zorder=5)
+    ax.set_yticks(range(len(methods)), methods)
+    ax.set_ylim(len(methods) - 0.5, -0.5)
+    ax.set_xscale("function", functions=(lambda v: np.sqrt(np.maximum(v, 0.0)), np.square))
+    ax.set_xlim(0.0, CAP)
+    ax.set_xticks([0.0, 0.01, 0.05, 0.1, 0.2, 0.4, 0.6], ["0", "0.01", "0.05", "0.1", "0.2", "0.4", "0.6"])
+    ax.grid(axis="x", color="0.88", zorder=0)
+    ax.tick_params(axis="y", length=0)
+    for side in ("top", "right", "left"):
+        ax.spines[side].set_visible(False)
