@@ -21,6 +21,7 @@ from gpclass.kernels import (
     DotProduct,
     FormulaKernel,
     GaussianUnits,
+    Linear,
     Matern,
     NeuralNetwork,
     Profile,
@@ -129,9 +130,13 @@ def test_constant_and_huge_columns_give_finite_numbers():
 def test_other_hyperparameters_have_the_scale_of_the_rows():
     shifted = X + np.array([5.0, 0.0])
     norm, distance = np.sqrt((shifted**2).sum(axis=1).mean()), np.sqrt(X.var(axis=0).sum())
-    linear = named_kernel("linear", shifted)
-    assert isinstance(linear.k2, DotProduct)
-    assert_allclose([linear.k1.constant_value, linear.k2.sigma_0], [distance**-2, norm])
+    product = named_kernel("dot-product", shifted)
+    assert isinstance(product.k2, DotProduct)
+    assert_allclose([product.k1.constant_value, product.k2.sigma_0], [distance**-2, norm])
+    linear = named_kernel("linear", shifted).k2
+    assert isinstance(linear, Linear)
+    assert_allclose(linear.length_scale, X.std(axis=0) * np.sqrt(2.0))
+    assert_allclose(linear.centre, shifted.mean(axis=0))
     units = named_kernel("gaussian-units", shifted).k2
     assert isinstance(units, GaussianUnits)
     assert_allclose([units.unit_width, units.center_scale], [distance, norm])
