@@ -14,15 +14,15 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 
-from gpclass.core.hyperpriors import Hyperprior, Shrinkage
+from gpclass.core.hyperpriors import Shrinkage
 from gpclass.core.progress import reporter
 from gpclass.core.protocols import Array, Inference, Likelihood
 from gpclass.data.rows import Data, Rows
 from gpclass.data.sources import Source, as_source
 from gpclass.decision import check_cost
 from gpclass.fitted import Predictions, TrainingRows
-from gpclass.kernels import bind_columns, default_kernel, named_kernel, settable, takes_vectors
-from gpclass.labels import Encode, from_labels, from_probabilities, label_weights, soft_classes
+from gpclass.kernels import settable, takes_vectors
+from gpclass.labels import Encode, from_labels, from_probabilities, soft_classes
 from gpclass.learning.fitted import FittedModel
 from gpclass.learning.maximise import Plan
 from gpclass.learning.passes import update
@@ -31,8 +31,12 @@ from gpclass.learning.strategies import SEVERAL, Task, fit
 from gpclass.parameters import (
     check_parameters,
     check_present,
+    chooses_kernel,
+    given_kernel,
+    hyperprior_of,
     inference_of,
-    likelihood_of,
+    kernel_for,
+    labels_for,
     resolve,
     takes_label_weights,
     warn_without_effect,
@@ -73,10 +77,12 @@ class GaussianProcessClassifier(Predictions, ClassifierMixin, BaseEstimator):
     Parameters
     ----------
     kernel : kernel, name or None, default=None
-        Any kernel of scikit-learn or of `gpclass.kernels`, or a name of `gpclass.kernels.kernel_names`: ``"rbf"``
-        (one length scale per column), ``"rbf-shared"``, ``"matern32"``, ``"linear"``, ... A name stands for a learned
-        variance times the kernel, with length scales started and bounded by the standard deviation of each column.
-        None is ``"rbf"``. A `CompoundKernel` has one for each of three classes or more, in the order of ``classes_``.
+        None chooses by the evidence: a smooth part (RBF or Matérn) with one length scale per column, shrunken to each
+        other, a bias, and a linear part if it is worth having. Or any kernel of scikit-learn or of
+        `gpclass.kernels`, or a name of `gpclass.kernels.kernel_names` (``"rbf"``, ``"rbf-shared"``, ``"matern32"``,
+        ``"linear"``, ...): a learned variance times the kernel, with length scales started and bounded by the standard
+        deviation of each column. A `CompoundKernel` has one for each of three classes or more, in the order of
+        ``classes_``.
     likelihood : {"probit", "logit", "cloglog", "label_noise", "multiprobit", "softmax"} or object, default="probit"
         p(y|f), as a name or as an object of `gpclass.likelihoods`. With three classes or more in one
         model the probit is the multinomial probit, and the logit is softmax; with "dirichlet" both are softmax.
@@ -90,7 +96,8 @@ class GaussianProcessClassifier(Predictions, ClassifierMixin, BaseEstimator):
         ``(theta, value)``, where ``obj_func(theta, eval_gradient=True)`` is to be minimised. None
         keeps the hyperparameters of the kernel.
     n_restarts_optimizer : int, default=0
-        Further runs of the optimiser, from log-uniform draws between the bounds; the best run counts.
+        Further runs of the optimiser, from log-uniform draws between the bounds; the best run counts. The first run
+        starts from the kernel as given, or from a point that the data suggest if that has more evidence.
     max_iter_predict : int, default=100
         Iterations of the approximation at most, when ``inference`` is a name.
     warm_start : bool, default=False
@@ -107,9 +114,10 @@ class GaussianProcessClassifier(Predictions, ClassifierMixin, BaseEstimator):
         Whether hyperparameters maximise the evidence, or are sampled together with f; predictions then
         average over them. Those without a ``hyperprior`` are log-normal about the kernel's values
         when sampled. An approximation given as ``inference`` is what the sampling starts from.
-    hyperprior : mapping of str to frozen scipy.stats distribution, default=None
+    hyperprior : Shrinkage, or mapping of str to frozen scipy.stats distribution or Shrinkage, default=None
         Priors on hyperparameters on their natural scale, by the kernel's names for them
-        (``{"k2__length_scale": scipy.stats.lognorm(1.0)}``, or ``"length_scale"`` for all so called).
+        (``{"k2__length_scale": scipy.stats.lognorm(1.0)}``, or ``"length_scale"`` for all so called);
+        `gpclass.core.hyperpriors.Shrinkage` shrinks the length scales of several columns to each other.
     inducing : "auto", int, array, `gpclass.sparse.Inducing` or None, default="auto"
         Inducing inputs, for more rows than n x n matrices allow: how many, which, or all settings. "auto" has
         none up to a few thousand rows, then as many as are needed, 1,000 at most. None has none ever.
@@ -177,7 +185,7 @@ class GaussianProcessClassifier(Predictions, ClassifierMixin, BaseEstimator):
         multi_class: str = "joint",
         n_jobs: int | None = None,
         hyperparameters: str = "learn",
-        hyperprior: Mapping[str, Any] | None = None,
+        hyperprior: Mapping[str, Any] | Shrinkage | None = None,
         inducing: Any = "auto",
         class_weight: Any = None,
         cost_matrix: Any = None,
@@ -283,7 +291,7 @@ class GaussianProcessClassifier(Predictions, ClassifierMixin, BaseEstimator):
         vectors = takes_vectors(self.kernel)
         soft = soft_classes(y)
         X, y = check_inputs(self, X, y, vectors=vectors, fitting=True, several=soft is not None)
-        given = (sample_weight, self.class_weight, self._kernel_of(getattr(self, "feature_names_in_", None)))
+        given = (sample_weight, self.class_weight, given_kernel(self))
         if soft is None:
             data = from_labels(X, y, *given)
         else:
@@ -321,7 +329,11 @@ class GaussianProcessClassifier(Predictions, ClassifierMixin, BaseEstimator):
         case, likelihood, settings = resolve(
             self, n_classes, n_rows=training.n_rows, vectors=training.vectors, passes=passes
         )
-        case, likelihood, labels = self._labels(case, likelihood, training)
+        labels = training.codes
+        if not passes:
+            case, likelihood, labels = labels_for(
+                self, case, likelihood, training.codes, training.weight, n_classes
+            )
         warn_without_effect(self, case)
         problem = self._problem(training, likelihood, seed)
         with reporter(self.verbose) as report:
@@ -331,7 +343,7 @@ class GaussianProcessClassifier(Predictions, ClassifierMixin, BaseEstimator):
                 n_restarts=self.n_restarts_optimizer,
                 n_jobs=self.n_jobs,
                 report=report,
-                choose=self._chooses,
+                choose=chooses_kernel(self),
             )
             last = getattr(self, "base_estimator_", None)
             init = last.sites if self.warm_start and isinstance(last, FittedModel) else None
@@ -343,63 +355,25 @@ class GaussianProcessClassifier(Predictions, ClassifierMixin, BaseEstimator):
         self._keep(fitted, training.classes, training.rows, seed)
         return self
 
-    def _labels(self, case: Any, likelihood: Likelihood, training: Training) -> tuple[Any, Likelihood, Any]:
-        """Return the labels as the case needs them: positions of classes, or label weights.
-
-        The multinomial probit has no fractions of a row; with weights that are not whole numbers, or so large
-        that their copies are half as many rows again, each class is fitted against the rest instead.
-        """
-        codes, n_classes = training.codes, len(training.classes)
-        if case.likelihood not in SEVERAL or training.data is not None:
-            return case, likelihood, codes
-        labels = label_weights(codes, n_classes) if codes.ndim == 1 else np.asarray(codes, dtype=float)
-        if training.weight is not None:
-            labels = labels * training.weight[:, None]
-        copies = labels.sum(axis=1)
-        many = (copies != np.round(copies)).any() or copies.sum() > 1.5 * len(copies) + 1000
-        if not (many and case.likelihood == "multiprobit" and self.likelihood != "multiprobit"):
-            return case, likelihood, labels
-        warnings.warn(
-            "Weights that are not small whole numbers have no meaning in the multinomial probit: each class "
-            "is fitted against the rest (give multi_class='one_vs_rest', or likelihood='softmax').",
-            UserWarning,
-            stacklevel=4,
-        )
-        return replace(case, likelihood="two classes", combine="one_vs_rest"), likelihood_of(self), codes
-
     def _problem(self, training: Training, likelihood: Likelihood, seed: int) -> Problem:
-        kernel = self._kernel_of(getattr(self, "feature_names_in_", None))
-        if kernel is not None:
-            kernel = settable(kernel)
-        else:
+        kernel = given_kernel(self)
+        if kernel is None:
             rows = Rows(training.X, training.codes, training.weight)
             if training.data is not None:
                 rows = training.data.sample(KERNEL_ROWS, np.random.default_rng(seed))
-            build = default_kernel if self._chooses else partial(named_kernel, self.kernel or "rbf")
-            kernel = build(np.asarray(rows.X, dtype=float), rows.row_weight)
-        hyperprior = self._hyperprior_of(kernel)
+            kernel = kernel_for(self, np.asarray(rows.X, dtype=float), rows.row_weight)
         codes = training.codes
         y = codes if codes.ndim == 2 else np.where(codes == 1, 1.0, -1.0)
         X = training.X if training.data is None else np.empty(0)
-        return Problem(X, y, training.weight, kernel, likelihood, inference_of(self), hyperprior)
-
-    @property
-    def _chooses(self) -> bool:
-        """Whether the parts of the kernel are chosen by the evidence."""
-        return self.kernel is None and self.optimizer is not None and self.hyperparameters == "learn"
-
-    def _hyperprior_of(self, kernel: Any) -> Hyperprior | None:
-        """Return the priors on the hyperparameters; length scales of a chosen kernel are shrunk to each other."""
-        priors = self.hyperprior
-        if self._chooses and self.n_features_in_ > 1 and not isinstance(priors, Shrinkage):
-            priors = {"length_scale": Shrinkage(), **(priors or {})}
-        return None if priors is None else Hyperprior(kernel, priors)
-
-    def _kernel_of(self, names: Any) -> Any:
-        """Return the kernel if it was given as one, with its named columns bound to the columns of the data."""
-        if self.kernel is None or isinstance(self.kernel, str):
-            return None
-        return self.kernel if names is None else bind_columns(self.kernel, names)
+        return Problem(
+            X,
+            y,
+            training.weight,
+            settable(kernel),
+            likelihood,
+            inference_of(self),
+            hyperprior_of(self, kernel),
+        )
 
     def _keep(self, fitted: Any, classes: Any, rows: TrainingRows | None, seed: int) -> None:
         """Keep a fitted model, and warn about everything in which it fell short."""

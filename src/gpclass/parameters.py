@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
 from sklearn.gaussian_process.kernels import CompoundKernel
 
-from gpclass.core.protocols import Inference, Likelihood
+from gpclass.core.hyperpriors import Hyperprior, Shrinkage
+from gpclass.core.protocols import Array, Inference, Likelihood
 from gpclass.core.registry import Method, parts
-from gpclass.kernels import Kernel, kernel_names
+from gpclass.kernels import Kernel, bind_columns, default_kernel, kernel_names, named_kernel
+from gpclass.labels import label_weights
 from gpclass.learning.prediction import ROUTES
 from gpclass.learning.strategies import SEVERAL, Case, refusal
 from gpclass.sparse.settings import Inducing, inducing_of
@@ -42,6 +44,32 @@ def inference_of(clf: Any) -> Inference:
     method = INFERENCES[clf.inference]
     iterates = "max_iter" in {field.name for field in fields(method)}
     return method(max_iter=clf.max_iter_predict) if iterates else method()  # type: ignore[no-any-return]
+
+
+def chooses_kernel(clf: Any) -> bool:
+    """Return whether the parts of the kernel are chosen by the evidence."""
+    return clf.kernel is None and clf.optimizer is not None and clf.hyperparameters == "learn"
+
+
+def given_kernel(clf: Any) -> Any:
+    """Return the kernel if it was given as one, with its named columns bound to the columns of the data."""
+    if clf.kernel is None or isinstance(clf.kernel, str):
+        return None
+    names = getattr(clf, "feature_names_in_", None)
+    return clf.kernel if names is None else bind_columns(clf.kernel, names)
+
+
+def kernel_for(clf: Any, X: Array, weight: Array | None) -> Any:
+    """Return the kernel that a name or None means for these rows: all parts to choose from, if it is to be chosen."""
+    return default_kernel(X, weight) if chooses_kernel(clf) else named_kernel(clf.kernel or "rbf", X, weight)
+
+
+def hyperprior_of(clf: Any, kernel: Any) -> Hyperprior | None:
+    """Return the priors on the hyperparameters; length scales of a kernel that is chosen are shrunk to each other."""
+    priors = clf.hyperprior
+    if chooses_kernel(clf) and clf.n_features_in_ > 1 and not isinstance(priors, Shrinkage):
+        priors = {"length_scale": Shrinkage(), **(priors or {})}
+    return None if priors is None else Hyperprior(kernel, priors)
 
 
 def check_parameters(clf: Any) -> None:
@@ -153,6 +181,32 @@ def warn_without_effect(clf: Any, case: Case) -> None:
             warnings.warn(
                 f"{name}={getattr(clf, name)!r} has no effect here: {why}.", UserWarning, stacklevel=4
             )
+
+
+def labels_for(
+    clf: Any, case: Case, likelihood: Likelihood, codes: Any, weight: Array | None, n_classes: int
+) -> tuple[Case, Likelihood, Any]:
+    """Return the labels as the case needs them: positions of classes, or label weights.
+
+    The multinomial probit has no fractions of a row; with weights that are not whole numbers, or so large
+    that their copies are half as many rows again, each class is fitted against the rest instead.
+    """
+    if case.likelihood not in SEVERAL:
+        return case, likelihood, codes
+    labels = label_weights(codes, n_classes) if codes.ndim == 1 else np.asarray(codes, dtype=float)
+    if weight is not None:
+        labels = labels * weight[:, None]
+    copies = labels.sum(axis=1)
+    many = (copies != np.round(copies)).any() or copies.sum() > 1.5 * len(copies) + 1000
+    if not (many and case.likelihood == "multiprobit" and clf.likelihood != "multiprobit"):
+        return case, likelihood, labels
+    warnings.warn(
+        "Weights that are not small whole numbers have no meaning in the multinomial probit: each class "
+        "is fitted against the rest (give multi_class='one_vs_rest', or likelihood='softmax').",
+        UserWarning,
+        stacklevel=4,
+    )
+    return replace(case, likelihood="two classes", combine="one_vs_rest"), likelihood_of(clf), codes
 
 
 def takes_label_weights(clf: Any, n_classes: int) -> bool:

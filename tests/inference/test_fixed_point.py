@@ -239,3 +239,12 @@ def test_two_thousand_problems(method):
         assert result.info.converged, (i, result.info)
         assert np.isfinite(result.evidence)
         assert np.isfinite(gradient).all()
+
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(40, 3)), np.where(rng.random(40) < 0.5, 1.0, -1.0)
+    far = VI()(DensePrior(0.005 * RBF(10.0), X), Probit(), y).sites
+    warm = VI()(DensePrior(1e5 * RBF(1e-5), X), Probit(), y, init=far)
+    # The prior is 1e5 I: forty times the bound of one data point.
+    one = VI()(DensePrior(1e5 * RBF(1e-5), X[:1]), Probit(), np.ones(1))
+    assert warm.info.converged
+    assert_allclose(warm.evidence, 40.0 * one.evidence, rtol=1e-6)

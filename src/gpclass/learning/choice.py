@@ -14,8 +14,9 @@ the factor scale^-(d-1), so that the sum is that of ½ log|A| over the direction
 ½ log|I + scale² A| over the deviations: what more freedom costs. It is finite for scale -> 0, where all columns share
 one length scale, and the two extremes can be compared with all in between.
 
-A is found by differences of the gradient with the sites of the approximation held, one factorisation for each
-direction; sites follow the hyperparameters slowly.
+A is found by differences of the gradient with the sites of the approximation held: one factorisation for each
+direction, and no iterations. Sites that follow would make A smaller, by a factor of two at most in practice, so
+freedom is charged a little more than it costs, ½ log 2 for a direction.
 """
 
 from __future__ import annotations

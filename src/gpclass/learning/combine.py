@@ -228,22 +228,25 @@ def mean_evidence(
 
     Theta is that of one kernel, shared by all models, or those of all kernels one after another.
     """
-    n_dims = models[0].kernel.n_dims
-    if theta.shape not in ((n_dims,), (n_dims * len(models),)):
+    sizes = [model.kernel.n_dims for model in models]
+    shared = len(set(sizes)) == 1 and theta.shape == (sizes[0],)
+    if not shared and theta.shape != (sum(sizes),):
         raise ValueError(
-            f"theta has shape {theta.shape}, expected ({n_dims},)"
-            + (f" or ({n_dims * len(models)},)." if len(models) > 1 else ".")
+            f"theta has shape {theta.shape}, expected ({sizes[0]},)"
+            + (f" or ({sum(sizes)},)." if len(models) > 1 else ".")
         )
     parts = split_theta(models, theta)
     ends = [model.evidence_at(part, eval_gradient) for model, part in zip(models, parts, strict=True)]
     value = np.mean([evidence for evidence, _ in ends])
     if not eval_gradient:
         return value, None
-    gradients = np.array([gradient for _, gradient in ends]) / len(models)
-    return value, gradients.sum(axis=0) if theta.shape == (n_dims,) else gradients.ravel()
+    gradients = [np.asarray(gradient) / len(models) for _, gradient in ends]
+    return value, np.sum(gradients, axis=0) if shared else np.concatenate(gradients)
 
 
 def split_theta(models: Sequence[FittedModel], theta: Array) -> list[Array]:
     """Return each model's part of theta."""
-    shared = len(theta) == models[0].kernel.n_dims
-    return [theta] * len(models) if shared else np.split(theta, len(models))
+    sizes = [model.kernel.n_dims for model in models]
+    if len(set(sizes)) == 1 and len(theta) == sizes[0]:
+        return [theta] * len(models)
+    return np.split(theta, np.cumsum(sizes)[:-1])

@@ -1,0 +1,89 @@
+"""Learning does not depend on where the kernel starts."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from sklearn.datasets import load_breast_cancer, load_iris
+
+from gpclass import GaussianProcessClassifier
+from gpclass.core.objective import Evaluation
+from gpclass.core.protocols import Info
+from gpclass.inference import EP
+from gpclass.kernels import RBF, ConstantKernel, Matern
+from gpclass.learning.maximise import maximise
+from gpclass.learning.problem import Problem, SiteObjective
+from gpclass.learning.starts import Look
+from gpclass.likelihoods import Probit
+from gpclass.priors import NotPositiveError
+
+INFERENCE = EP()
+X, y = load_breast_cancer(return_X_y=True)
+RAW, LABELS = X[:120, :6], y[:120]
+
+
+@pytest.mark.parametrize("inference", ["laplace", "vi"])
+@pytest.mark.parametrize("standardised", [False, True])
+def test_every_start_ends_at_the_same_evidence(inference, standardised):
+    inputs = (RAW - RAW.mean(axis=0)) / RAW.std(axis=0) if standardised else RAW
+    rng = np.random.default_rng(0)
+    ends = []
+    for variance, length in [(1.0, 1.0), *np.exp(rng.uniform(np.log(1e-5), np.log(1e5), size=(5, 2)))]:
+        clf = GaussianProcessClassifier(ConstantKernel(variance) * RBF(length), inference=inference)
+        ends.append(clf.fit(inputs, LABELS).log_marginal_likelihood_value_)
+    assert_allclose(ends, max(ends), atol=0.5)
+    share = LABELS.mean()
+    assert min(ends) > len(LABELS) * (share * np.log(share) + (1.0 - share) * np.log(1.0 - share))
+
+
+def test_the_start_of_the_user_is_followed_where_it_is_the_best():
+    objective = SiteObjective(Problem(RAW, 2.0 * LABELS - 1.0, None, 1.0 * Matern(1.0), Probit(), INFERENCE))
+    bounds = objective.problem.bounds
+    look = Look(objective, bounds)
+    look.around(objective.problem.kernel, RAW, objective.problem.theta)
+    best = maximise(objective, look.best[1], bounds).theta
+    again = Look(objective, bounds)
+    again.around(objective.problem.kernel, RAW, best)
+    assert_allclose(again.best[1], best)
+
+
+def test_kernels_without_scales_and_points_that_fail_keep_the_given_start():
+    class Failing:
+        description = "always fails"
+
+        def evaluate(self, theta, warm=None, *, gradient=True):
+            raise NotPositiveError("beyond double precision")
+
+    look = Look(Failing(), np.array([[-5.0, 5.0]] * 2))
+    look.around(1.0 * RBF(1.0), RAW, np.zeros(2))
+    assert look.best is None
+
+
+class Trap:
+    """A bowl with its maximum at 0, and evidences beyond 0.8 that inference did not converge to."""
+
+    description = "a trap"
+
+    def evaluate(self, theta, warm=None, *, gradient=True):
+        far = bool(theta.max() > 0.8)
+        away = theta
+        value = 1e6 if far else -0.001 * float(away @ away)
+        return Evaluation(value, 0.0 * theta if far else -0.002 * away, None, Info(not far, 1, float(far)))
+
+
+def test_evaluations_that_did_not_converge_are_not_believed():
+    end = maximise(
+        Trap(), np.array([-1.1, -1.1]), np.array([[-9.0, 9.0]] * 2), inverse_hessian=1e4 * np.eye(2)
+    )
+    assert end.message == ""
+    assert_allclose(end.theta, 0.0, atol=0.1)
+    assert (end.history.evidence == 1e6).any()
+
+
+def test_several_classes_from_a_hopeless_start():
+    inputs, labels = load_iris(return_X_y=True)
+    inputs, labels = inputs[::3], labels[::3]
+    kernels = [ConstantKernel(1e-5) * RBF(1e5), ConstantKernel(1e5) * RBF(1e-5), 1.0 * RBF(1.0)]
+    ends = [GaussianProcessClassifier(k).fit(inputs, labels).log_marginal_likelihood_value_ for k in kernels]
+    assert_allclose(ends, max(ends), atol=0.5)
