@@ -240,6 +240,9 @@ def test_two_thousand_problems(method):
         assert np.isfinite(result.evidence)
         assert np.isfinite(gradient).all()
 
+
+def test_a_warm_start_from_far_away_is_dropped():
+    # From the sites of a tiny variance the bound at a huge one is a plateau on which the iteration would stay.
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(40, 3)), np.where(rng.random(40) < 0.5, 1.0, -1.0)
     far = VI()(DensePrior(0.005 * RBF(10.0), X), Probit(), y).sites
