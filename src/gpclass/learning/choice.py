@@ -33,9 +33,9 @@ from gpclass.learning.maximise import Learned, Report, maximise
 from gpclass.learning.problem import Problem, SiteObjective
 
 FTOL = 3e-4  # relative gain at which a candidate is good enough to be compared
-MORE = 0.3  # nats that a larger scale of shrinkage must gain
-WORTH = 2.0  # nats of evidence that a part of the kernel must bring
-FALLS = 1.0  # nats below the best at which larger scales of shrinkage are not tried any more
+MORE = 1.0  # nats that a larger scale of shrinkage must gain: the error of the integral is of that order
+WORTH = 4.0  # nats of evidence that a linear part must bring: away from the rows it goes on without end
+FALLS = 0.5  # nats below the best at which larger scales of shrinkage are not tried any more
 DIRECTIONS = 40  # in which the curvature is measured; of more columns, that many random ones
 FLATTEST = 0.05  # curvature below which a direction counts as flat: the evidence is not quadratic that far
 GUESS = 20.0  # curvature along one direction that is expected before any is known
@@ -65,12 +65,14 @@ def without_linear_part(problem: Problem) -> Problem:
 def choose_kernel(problem: Problem, start: Array, found: Found, report: Report | None = None) -> Candidate:
     """Return the best kernel for a problem whose kernel has all parts; ``start`` is that of the first two."""
     simple = _at_scale(without_linear_part(problem), SCALES[0])
-    best = _candidate(simple, start, found, report)
     kernel: Any = simple.kernel
     smooth = kernel.k1.k2
     rough = kernel.k1.k1 * Matern(smooth.length_scale, smooth.length_scale_bounds, nu=1.5)
     other = replace(simple, kernel=rough + kernel.k2)
-    best = max(best, _candidate(other, best.learned.theta, found, report, best), key=lambda each: each.value)
+    first = _maximised(simple, start, found, report, _first_inverse(simple), None)
+    second = _maximised(other, first.theta, found, report, first.inverse_hessian, first.warm)
+    better = second.objective > first.objective  # they have as many hyperparameters
+    best = _integrated(*((other, second) if better else (simple, first)), found)
     return _with_linear_part(_best_scale(best, found, report), problem, found, report)
 
 
@@ -126,16 +128,18 @@ def _candidate(
     problem: Problem, start: Array, found: Found, report: Report | None, before: Candidate | None = None
 ) -> Candidate:
     """Maximise the objective of a problem and integrate over its hyperparameters."""
-    hessian, warm = _prior_hessian(problem), None
-    if before is None or before.learned.inverse_hessian is None:
-        H = hessian + np.diag(np.full(len(start), GUESS / len(start)))
-    else:
+    inverse, warm = _first_inverse(problem), None
+    if before is not None and before.learned.inverse_hessian is not None:
         # What was found at another scale, with this scale's part in place of that one's.
-        H = np.linalg.inv(before.learned.inverse_hessian) - _prior_hessian(before.problem) + hessian
-        warm = before.learned.warm
-    learned = _maximised(problem, start, found, report, _inverse(H), warm)
+        H = np.linalg.inv(before.learned.inverse_hessian) - _prior_hessian(before.problem)
+        inverse, warm = _inverse(H + _prior_hessian(problem)), before.learned.warm
+    return _integrated(problem, _maximised(problem, start, found, report, inverse, warm), found)
+
+
+def _integrated(problem: Problem, learned: Learned, found: Found) -> Candidate:
+    """Return the candidate of a run that has ended, with its integrated evidence and its curvature."""
     A = curvature(problem, learned)
-    learned = replace(learned, inverse_hessian=_inverse(A + hessian))
+    learned = replace(learned, inverse_hessian=_inverse(A + _prior_hessian(problem)))
     value = learned.objective - _half_logdet(problem, learned.theta, A)
     found.append(Candidate(problem.at(learned.theta), learned, value))
     return found[-1]
@@ -160,6 +164,12 @@ def _maximised(
         found.append(Candidate(problem.at(end.theta), end, -np.inf))
         raise KeyboardInterrupt
     return end
+
+
+def _first_inverse(problem: Problem) -> Array:
+    """Return an inverse Hessian to start from, where only that of the prior is known."""
+    p = len(problem.theta)
+    return _inverse(_prior_hessian(problem) + np.diag(np.full(p, GUESS / p)))
 
 
 def _inverse(H: Array) -> Array:

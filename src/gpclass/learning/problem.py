@@ -26,12 +26,13 @@ from gpclass.core.protocols import (
     Result,
 )
 from gpclass.core.registry import stored
-from gpclass.inference import EP, Dirichlet, Laplace
+from gpclass.inference import EP, VI, Dirichlet, Laplace
 from gpclass.kernels import CompoundKernel
 from gpclass.likelihoods import MultiProbit, Probit, Softmax
 from gpclass.priors import ClassPrior, DensePrior, InducingPrior, MarginPrior
 from gpclass.validation import take
 
+ROUGH = 1e-4  # tolerance of sites where only a start or a kernel is sought
 DIFFERENCE = 1e-3  # step in theta of a gradient by differences
 
 
@@ -165,6 +166,13 @@ class Problem:
             else self.likelihood
         )
         return replace(self, kernel=other.kernel, likelihood=likelihood, hyperprior=other.hyperprior)
+
+    def roughly(self) -> Problem:
+        """Return the problem with its method iterated to fewer digits, enough to compare kernels and starts by."""
+        method: Any = self.inference
+        if not isinstance(method, EP | VI) or method.tol >= ROUGH:
+            return self
+        return replace(self, inference=replace(method, tol=ROUGH))
 
     def guide(self) -> Problem:
         """Return the problem to seek hyperparameters with first: Dirichlet's for several classes, else itself."""

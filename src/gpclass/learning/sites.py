@@ -118,7 +118,7 @@ def begin(few: Problem, plan: Plan) -> Beginning:
     Of several classes all this is done with Dirichlet classification, whose optimum is near and which is many times
     faster.
     """
-    guide, found = few.guide(), list[Candidate]()
+    guide, found = few.guide().roughly(), list[Candidate]()
     some = (without_linear_part(guide) if plan.choose else guide).some(ROWS)
     look = Look(SiteObjective(some), some.bounds)
     shrinks = isinstance(few.hyperprior, Hyperprior) and few.hyperprior.open
@@ -130,7 +130,7 @@ def begin(few: Problem, plan: Plan) -> Beginning:
             choose = choose_kernel if plan.choose else choose_scale
             chosen = choose(guide, start, found, plan.report)
             return Beginning(few.like(chosen.problem), chosen.learned.theta, chosen.learned.inverse_hessian)
-        if guide is not few:
+        if guide.make_prior is not few.make_prior:  # several classes
             start = _guided(guide, start, few, plan)
         return Beginning(few, start)
     except KeyboardInterrupt:
