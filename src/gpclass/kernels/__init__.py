@@ -34,6 +34,7 @@ from gpclass.kernels.composite import has_noise
 from gpclass.kernels.compound import CompoundKernel, settable
 from gpclass.kernels.formulas import Formulas, register
 from gpclass.kernels.functions import diag, matrix, pullback, pullback_diag, pullback_inputs
+from gpclass.kernels.moving import move
 from gpclass.kernels.neural import NeuralNetwork
 from gpclass.kernels.profiles import InnerProduct, Profile, Stationary
 from gpclass.kernels.units import GaussianUnits
@@ -69,6 +70,7 @@ __all__ = [
     "diag",
     "has_noise",
     "matrix",
+    "move",
     "pullback",
     "pullback_diag",
     "pullback_inputs",
