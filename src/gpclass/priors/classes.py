@@ -15,14 +15,18 @@ from scipy.linalg import blas
 
 from gpclass.core.linalg import clear_upper, conjugate_gradient, matmul_transposed, require_memory, row_tiles
 from gpclass.core.protocols import Adjoint, AnySites, Array, Conditioned, CoupledSites, Inputs, Sites
-from gpclass.kernels import pullback, pullback_diag
+from gpclass.kernels import move, pullback, pullback_diag
 from gpclass.posteriors.classes import ClassProcesses
-from gpclass.priors.conditioned import not_positive, owned
+from gpclass.priors.conditioned import not_positive, owned, refined
 from gpclass.priors.dense import fill_lower
 from gpclass.priors.factors import CoupledFactors, IndependentFactors
 from gpclass.priors.lowrank import ORDER, LowRank, nystrom_root
 
 CG_STEPS = 120  # beyond, a factorisation is cheaper
+OLD_STEPS = 8  # with the factors of other sites as preconditioner: if these do not do, they are of no use
+# A factorisation takes about FACTOR (2 C + 1) n³ operations where a low-rank preconditioner with the steps that it
+# needs takes ORDER² n + ORDER³ / 3.
+FACTOR = 0.5
 # Another digit of a step costs passes over all matrices; with three, Newton still gains three per step.
 LOOSEST = 1e-3
 
@@ -49,28 +53,35 @@ class ClassPrior:
 
     def __init__(self, kernels: Sequence[Any], X: Inputs, n_classes: int) -> None:
         n = len(X)
-        require_memory(n, n_classes + len(kernels) + 4.0)
+        require_memory(n, n_classes + len(kernels) + 3.0)
         # One block for all that is n x n: the allocator would not give smaller ones back.
-        space = np.empty((len(kernels) + n_classes + 2, n, n))
+        space = np.empty((len(kernels) + n_classes + 1, n, n))
         self._fill(list(kernels), X, list(space[: len(kernels)]), space[len(kernels) :])
 
     def _fill(self, kernels: list[Any], X: Inputs, Ks: list[Array], space: Array) -> None:
         self.kernels, self.X, self.Ks, self._space = kernels, X, Ks, space
         self._roots: list[Array] | None = None
+        self._last: CoupledFactors | None = None  # at other sites or another theta: a preconditioner
+        self._apart: Array | None = None  # space for factors of steps, where those of q are not coupled
+        self._independent = False
         for kernel, K in zip(kernels, Ks, strict=True):
             fill_lower(kernel, X, K)
 
     @property
     def shape(self) -> tuple[int, int]:
         """Shape of the latent values: data points and classes."""
-        return len(self.X), len(self._space) - 2
+        return len(self.X), len(self._space) - 1
 
     def at(self, theta: Array) -> ClassPrior:
         """Return the prior at theta, in the buffers of this one, which must not be used again."""
-        sizes = np.cumsum([kernel.n_dims for kernel in self.kernels])[:-1]
-        kernels = [k.clone_with_theta(t) for k, t in zip(self.kernels, np.split(theta, sizes), strict=True)]
+        if len(self.kernels) == 1:
+            kernels = [move(self.kernels[0], theta)]
+        else:
+            sizes = np.cumsum([kernel.n_dims for kernel in self.kernels])[:-1]
+            kernels = [move(k, t) for k, t in zip(self.kernels, np.split(theta, sizes), strict=True)]
         moved = object.__new__(ClassPrior)
         moved._fill(kernels, self.X, self.Ks, self._space)
+        moved._last, moved._apart, moved._independent = self._last, self._apart, self._independent
         return moved
 
     def latent_sites(self, sites: AnySites) -> AnySites:
@@ -95,36 +106,57 @@ class ClassPrior:
             X = x.reshape(nu.shape)
             return np.ravel(X + sites.root_transposed(self.multiply(sites.root(X))))
 
-        x = conjugate_gradient(
-            apply,
-            np.ravel(sites.root_transposed(K_nu)),
-            self.preconditioner(sites).precondition,
-            energy=float(np.vdot(nu, K_nu)),
-            rtol=max(rtol, LOOSEST),
-            max_iter=CG_STEPS,
-        )
-        step = self.factor(sites).solve(K_nu) if x is None else sites.root(x.reshape(nu.shape))
-        alpha = nu - step
+        right, energy = np.ravel(sites.root_transposed(K_nu)), float(np.vdot(nu, K_nu))
+        for R, steps in self.preconditioners(sites):
+            x = conjugate_gradient(
+                apply, right, R.precondition, energy=energy, rtol=max(rtol, LOOSEST), max_iter=steps
+            )
+            if x is not None:
+                alpha = nu - sites.root(x.reshape(nu.shape))
+                break
+        else:
+            alpha = nu - self.factor_step(sites).solve(K_nu)
         return alpha, self.multiply(alpha)
 
-    def preconditioner(self, sites: AnySites) -> LowRank:
+    def preconditioners(self, sites: AnySites) -> Iterator[tuple[LowRank | CoupledFactors, int]]:
+        """Yield preconditioners for these sites, and how many steps each is worth; then a factorisation is cheaper."""
+        n, C = self.shape
+        if self._last is not None and isinstance(sites, CoupledSites):
+            yield self._last, OLD_STEPS
+        if FACTOR * (2 * C + 1) * n**3 > ORDER**2 * n + ORDER**3 / 3:
+            yield self.low_rank(sites), CG_STEPS
+
+    def low_rank(self, sites: AnySites) -> LowRank:
         """Return a low-rank approximation of the factors for these sites."""
         if self._roots is None:
             rank = max(16, ORDER // self.shape[1])
             self._roots = [nystrom_root(K, rank) for K in self.Ks]
         return LowRank(self._roots, sites)
 
+    def factor_step(self, sites: AnySites) -> IndependentFactors:
+        """Return the factors for a step, without losing those of q if they are not of the same kind."""
+        if not (self._independent and isinstance(sites, CoupledSites)):
+            return self.factor(sites)
+        self._apart = np.empty_like(self._space) if self._apart is None else self._apart
+        with self._positive():
+            self._last = CoupledFactors(self.Ks, sites.a, self._apart)
+        return self._last
+
     def factor(self, sites: AnySites) -> IndependentFactors:
         """Return the factors for the precision of these sites; earlier ones must not be used again."""
         if isinstance(sites, CoupledSites):
             return self.couple(sites.a)
+        self._last = None if not self._independent else self._last
+        self._independent = True
         with self._positive():
             return IndependentFactors(self.Ks, sites.tau, self._space)
 
     def couple(self, a: Array) -> CoupledFactors:
         """Return the factors for coupled sites."""
+        self._last, self._independent = None, False
         with self._positive():
-            return CoupledFactors(self.Ks, a, self._space)
+            self._last = CoupledFactors(self.Ks, a, self._space)
+        return self._last
 
     @contextmanager
     def _positive(self) -> Iterator[None]:
@@ -186,10 +218,7 @@ class ClassConditioned:
 
     def __init__(self, prior: ClassPrior, sites: AnySites, factors: IndependentFactors) -> None:
         self.prior, self.factors, self._sites = prior, factors, sites
-        alpha = self._reduce(sites.nu)
-        alpha = alpha + self._reduce(sites.nu - alpha - self._times_W(prior.multiply(alpha)))
-        self.alpha: Array = alpha
-        self.mean: Array = prior.multiply(alpha)
+        self.alpha, self.mean = refined(sites.nu, self._reduce, prior.multiply, self._times_W)
         self.half_logdet = factors.half_logdet
 
     def _times_W(self, v: Array) -> Array:
@@ -244,7 +273,7 @@ class CoupledConditioned(ClassConditioned):
 
     def covariances(self) -> Array:
         """Return the covariances of the latent values of each data point, shape (n, C, C)."""
-        return self.factors.marginals()[0]
+        return self.factors.covariances()
 
 
 def leave_out(mean: Array, cov: Array, sites: AnySites, copies: Array) -> tuple[Array, Array]:
