@@ -48,7 +48,7 @@ class TestMarginPrior:
         assert_allclose(q.dense_R(), np.linalg.inv(S + np.linalg.inv(T)), atol=1e-9)
         assert_allclose(q.dense_covariance(), cov, atol=1e-9)
         x = rng.normal(size=len(S))
-        near = prior.latents.preconditioner(prior.coupled(sites.tau)).solve(prior.by_class(x))[prior.others]
+        near = prior.latents.low_rank(prior.coupled(sites.tau)).solve(prior.by_class(x))[prior.others]
         assert_allclose(near, q.dense_R() @ x, rtol=1e-5, atol=1e-6)
         s = np.sqrt(sites.tau)
         B_inv = np.linalg.inv(np.eye(len(S)) + s[:, None] * S * s)
@@ -73,7 +73,7 @@ class TestMarginPrior:
         assert_allclose(np.linalg.solve(np.eye(len(K)) + K @ W, K), cov, atol=1e-9)
         assert_allclose(cov @ on_f.nu.T.ravel(), mean, atol=1e-9)
         assert_allclose(prior.coefficients(q.alpha).T.ravel(), np.linalg.solve(K, mean), atol=1e-6)
-        n, blocks = len(on_f.nu), q.factors.marginals()[0]
+        n, blocks = len(on_f.nu), q.factors.covariances()
         for i in range(n):
             assert_allclose(blocks[i], cov[i::n, i::n], atol=1e-9)
 

@@ -17,8 +17,10 @@ from scipy.linalg import blas, lapack
 
 from gpclass.core.protocols import Array, Index
 
-MIRROR = 64  # rows that are mirrored at a time
 TILE = 1 << 17  # numbers in a tile: 1 MB, so that a few tiles stay in the cache of one core
+MIRROR = 64  # rows of a block of a transposition
+LARGE_TRIANGLE = 512  # rows from which LAPACK inverts a triangle as fast as its halves
+_ABOVE = ~np.tri(MIRROR, dtype=bool)
 
 
 def row_tiles(n: int, columns: int | None = None) -> Iterator[slice]:
@@ -69,22 +71,21 @@ def clear_upper(A: Array) -> None:
         A[rows, rows] = np.tril(A[rows, rows])
 
 
+def mirror(K: Array) -> None:
+    """Copy the lower triangle to the upper one, in blocks that stay in the nearest cache."""
+    n = len(K)
+    for start in range(0, n, MIRROR):
+        block = slice(start, min(start + MIRROR, n))
+        K[:start, block] = K[block, :start].T
+        corner = K[block, block]
+        np.copyto(corner, corner.T, where=_ABOVE[: len(corner), : len(corner)])
+
+
 def mirrored(K: Array) -> Array:
     """Return the whole of the symmetric K whose lower triangle is given, as a copy."""
-    lower = np.tril(K, -1)
-    out: Array = lower + lower.T
-    out.ravel()[:: len(K) + 1] = K.diagonal()
+    out = K.copy()
+    mirror(out)
     return out
-
-
-def symmetrise(A: Array) -> None:
-    """Copy the lower triangle of A to the upper one, in squares that stay in the cache."""
-    upper = ~np.tri(MIRROR, dtype=bool)
-    for start in range(0, len(A), MIRROR):
-        rows = slice(start, min(start + MIRROR, len(A)))
-        A[:start, rows] = A[rows, :start].T
-        corner = A[rows, rows]
-        np.copyto(corner, corner.T.copy(), where=upper[: len(corner), : len(corner)])
 
 
 def multiply(K: Array, v: Array) -> Array:
@@ -119,6 +120,34 @@ def cholesky(B: Array, block: int = 4096) -> None:
             rest = B[stop + low : stop + high, stop : stop + high]
             product = matmul_transposed(panel[low:high], panel[:high])
             rest -= np.tril(product, low)
+
+
+def invert_factor(L: Array, block: int = 64) -> None:
+    """Invert the lower triangle L in place; what is above the diagonal is lost.
+
+    LAPACK's trtri runs at a third of the speed of a product. Halved, with [[A, 0], [B, C]]⁻¹ =
+    [[A⁻¹, 0], [-C⁻¹ B A⁻¹, C⁻¹]], it takes 0.6 to 0.8 of the time of trtri from 150 to 500 rows, and the same beyond.
+    """
+    n = len(L)
+    if n <= block or n > LARGE_TRIANGLE:
+        inverse = np.ascontiguousarray(L)
+        lapack.dtrtri(inverse.T, lower=0, overwrite_c=1)
+        if inverse is not L:
+            L[...] = inverse
+        return
+    half = n // 2
+    top, bottom = slice(None, half), slice(half, None)
+    invert_factor(L[top, top], block)
+    invert_factor(L[bottom, bottom], block)
+    A, B, C = (np.ascontiguousarray(part) for part in (L[top, top], L[bottom, top], L[bottom, bottom]))
+    X = blas.dtrmm(-1.0, A.T, B.T, side=0, lower=0, overwrite_b=1)
+    L[bottom, top] = blas.dtrmm(1.0, C.T, X, side=1, lower=0, overwrite_b=1).T
+
+
+def invert_positive(L: Array) -> None:
+    """Turn the factor L of B = L Lᵀ into B⁻¹, in place, lower triangle only."""
+    invert_factor(L)
+    lapack.dlauum(L.T, lower=0, overwrite_c=1)
 
 
 def covariance_root(K: Array) -> Array:
@@ -185,7 +214,7 @@ class BForm:
         if self.stage == Stage.EMPTY:
             raise RuntimeError("advance() was called before factor(): factor a matrix first.")
         if self.stage < stage and self.stage == Stage.FACTOR:
-            lapack.dtrtri(self.matrix.T, lower=0, overwrite_c=1)
+            invert_factor(self.matrix)
             self.stage = Stage.INVERSE_FACTOR
         if self.stage < stage and self.stage == Stage.INVERSE_FACTOR:
             lapack.dlauum(self.matrix.T, lower=0, overwrite_c=1)
@@ -241,28 +270,27 @@ def conjugate_gradient(
     Stops when |b - A x|² <= rtol² (energy - bᵀx), where ``energy`` is at least bᵀA⁻¹b, and gives up as
     soon as the pace so far would not get there in time.
     """
-    x, r = np.zeros_like(b), b.copy()
-    z = p = precondition(r)
-    rz = float(r @ z)
+    x, r, p, rz = np.zeros_like(b), b.copy(), b, 0.0
     error, target = [float(r @ r) / energy if energy > 0.0 else 0.0], rtol * rtol
     for k in range(1, max_iter + 1):
         if error[-1] <= target:
             return x
+        z = precondition(r)
+        rz, last = float(r @ z), rz
+        p = z if k == 1 else z + (rz / last) * p
         Ap = apply(p)
         curvature = float(p @ Ap)
         if not curvature > 0.0:
             return None
-        x += (rz / curvature) * p
-        r -= (rz / curvature) * Ap
-        z = precondition(r)
-        rz, last = float(r @ z), rz
+        step = rz / curvature
+        x += step * p
+        r -= step * Ap
         left = energy - float(b @ x)
         if not left > 0.0:
             return None
         error.append(float(r @ r) / left)
         if k == 8 and 8.0 * np.log(target / error[0]) < max_iter * np.log(error[-1] / error[0]):
             return None
-        p = z + (rz / last) * p
     return x if error[-1] <= target else None
 
 

@@ -23,6 +23,7 @@ from gpclass.core.registry import stored
 
 Array = NDArray[np.floating[Any]]
 Index = NDArray[np.integer[Any]]
+TINIEST = 1e-300
 Inputs = Any  # rows of a 2-D array, or a sequence of structured objects
 
 # ------------------------------------------------------------------------------ records
@@ -49,6 +50,10 @@ class Sites:
         # SciPy's BLAS, as in `gpclass.core.linalg.matvec`
         out: Array = blas.dgemv(1.0, (v * v).reshape(len(v), -1).T, self.tau.ravel(), trans=1)
         return out
+
+    def most(self, r: Array) -> float:
+        """Return the least upper bound of rᵀ (K⁻¹ + T)⁻¹ r over all K, rᵀ T⁻¹ r."""
+        return float(np.vdot(r, r / np.maximum(self.tau, TINIEST)))
 
     def root(self, v: Array) -> Array:
         """Return Q v, where Q Qᵀ = T."""
@@ -86,7 +91,14 @@ class CoupledSites:
         out: Array = np.einsum("...ij,...ij->...", v, self.times(v))
         return out
 
-    def _project(self, v: Array) -> Array:
+    def most(self, r: Array) -> float:
+        """Return the least upper bound of rᵀ (K⁻¹ + W)⁻¹ r over all K, for r whose entries of a data point add up to 0.
+
+        W diag(a)⁻¹ r = r for them.
+        """
+        return float(np.vdot(r, r / np.maximum(self.a, TINIEST)))
+
+    def project(self, v: Array) -> Array:
         """Return (I - p pᵀ) v with the unit vectors p = (a / Σ a)^½."""
         p = np.sqrt(self.a / self.a.sum(axis=1, keepdims=True))
         out: Array = v - p * (p * v).sum(axis=1, keepdims=True)
@@ -94,11 +106,11 @@ class CoupledSites:
 
     def root(self, v: Array) -> Array:
         """Return Q v, where Q = diag(a)^½ (I - p pᵀ) and Q Qᵀ = W."""
-        return np.sqrt(self.a) * self._project(v)
+        return np.sqrt(self.a) * self.project(v)
 
     def root_transposed(self, v: Array) -> Array:
         """Return Qᵀ v."""
-        return self._project(np.sqrt(self.a) * v)
+        return self.project(np.sqrt(self.a) * v)
 
     def block(self, c: int, d: int) -> Array:
         """Return the precision between the latent values c and d of each data point."""

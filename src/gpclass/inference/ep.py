@@ -34,9 +34,9 @@ from gpclass.core.protocols import (
     Tilted,
 )
 from gpclass.core.registry import Method
-from gpclass.inference.cavity import free_energy, tilt
+from gpclass.inference.cavity import energy, free_energy, tilt
 from gpclass.inference.elementwise import ElementwiseTerms
-from gpclass.inference.fixed_point import iterate
+from gpclass.inference.fixed_point import Local, iterate
 from gpclass.inference.newton import Curve
 from gpclass.inference.settings import check_settings, likelihood_gradient
 from gpclass.priors.conditioned import cavity
@@ -123,13 +123,18 @@ class Terms(ElementwiseTerms):
         """Return mass and moments of the tilted distributions of these cavities."""
         return tilt(self.likelihood, self.y, mean, var, self.power)
 
-    def curve(self, variance: Array) -> Curve:
+    def curve(self, variance: Array, slope: Array | None = None) -> Curve:
         """Return c h, c g and minus the site's precision as functions of the posterior mean."""
-        cavity: list[Array] = []  # where the last call ended, for the next to start
+        last: list[tuple[Array, Array, Array]] = []  # mean, cavity mean and shrink of the last call
 
         def curve(mean: Array) -> tuple[Array, Array, Array]:
-            m_c, t = self._cavity_mean(mean, variance, cavity[-1] if cavity else mean)
-            cavity[:] = [m_c]
+            if last:
+                before, m_c, shrink = last[-1]
+                m_c = m_c + (mean - before) / shrink
+            else:
+                m_c = mean if slope is None else mean - variance * slope / self.copies
+            m_c, t = self._cavity_mean(mean, variance, m_c)
+            last[:] = [(mean, m_c, t.shrink)]
             value = t.log_mass + 0.5 * variance * t.slope**2
             return self.copies * value, self.copies * t.slope, -self.copies * t.curvature / t.shrink
 
@@ -139,24 +144,30 @@ class Terms(ElementwiseTerms):
         """Solve m_c + v_c g(m_c) = m by Newton's method.
 
         The left side grows. Up to the label's sign it is convex for a log-concave likelihood, so that after one
-        step all further ones come from the same side.
+        step all further ones come from the same side. The last step, too small to change curvatures, is made
+        by the derivatives of log Z alone.
         """
         m_c, t = start, self.tilted(start, variance)
         for _ in range(50):
-            gap = m_c + variance * t.slope - mean
-            if (np.abs(gap) <= 1e-12 * (np.abs(mean) + np.abs(m_c) + 1e-3 * np.sqrt(variance))).all():
-                break
-            m_c = m_c - gap / t.shrink
+            step = (mean - m_c - variance * t.slope) / t.shrink
+            scale = np.abs(mean) + np.abs(m_c) + 1e-3 * np.sqrt(variance)
+            if (np.abs(step) <= 1e-8 * scale).all():
+                log_mass = t.log_mass + step * (t.slope - 0.5 * step * t.curvature)
+                return m_c + step, Tilted(log_mass, t.slope - step * t.curvature, t.curvature, t.shrink)
+            m_c = m_c + step
             t = self.tilted(m_c, variance)
         return m_c, t
 
-    def variance(self, q: Conditioned) -> Array:
-        """Return the cavity variances."""
-        return cavity(q, self.copies)[1]
+    def local(self, q: Conditioned) -> Local:
+        """Return the curves at the cavities of q, and the free energy.
 
-    def evidence(self, q: Conditioned) -> float:
-        """Return the free energy."""
-        return free_energy(self.likelihood, self.y, self.power, self.copies, q)
+        The curve has the posterior mean as its argument. There, its slope is not c g at the cavity's mean m_c but that
+        where m_c + v_c g is m; to first order alpha + (c g - alpha) / shrink.
+        """
+        m_c, v_c = cavity(q, self.copies)
+        t = self.tilted(m_c, v_c)
+        slope = q.alpha + (self.copies * t.slope - q.alpha) / t.shrink
+        return Local(v_c, slope, -self.copies * t.curvature / t.shrink, energy(t, v_c, self.copies, q))
 
     def likelihood_gradient(self, q: Conditioned) -> Array:
         """Return d free energy / d theta of the likelihood: stationary in the sites."""

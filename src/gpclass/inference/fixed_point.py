@@ -14,10 +14,11 @@ from typing import Protocol
 import numpy as np
 
 from gpclass.core.protocols import Array, Conditioned, Info, Prior, Sites
-from gpclass.inference.newton import Curve, LocalTerms, Mode, find_mode, first_point
+from gpclass.inference.newton import Curve, LocalTerms, Mode, at, find_mode, first_point
 
 MODE_STEPS = 100
 FAR = 3.0  # logarithm of a ratio of variances beyond which a warm start is dropped
+INNER = 0.01  # of the last disagreement: as near as the means need to be to their mode
 CUT_OFF = 1e-8  # positive curvature times variance: less is rounding
 
 
@@ -28,17 +29,28 @@ class VarianceTerms(LocalTerms, Protocol):
     def ascending(self) -> bool:
         """Whether the evidence is an objective that every round should raise."""
 
-    def curve(self, variance: Array) -> Curve:
-        """Return the curves at these variances."""
+    def curve(self, variance: Array, slope: Array | None = None) -> Curve:
+        """Return the curves at these variances; they may start from slopes that are known nearby."""
 
     def sites(self, mean: Array, slope: Array, curvature: Array) -> Sites:
         """Return the sites of q."""
 
-    def variance(self, q: Conditioned) -> Array:
-        """Return the variances that the curves need, for the marginals of q."""
+    def local(self, q: Conditioned) -> Local:
+        """Return what the marginals of q make of the data."""
 
-    def evidence(self, q: Conditioned) -> float:
-        """Return the log evidence."""
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Local:
+    """The curves at the marginals of q: the variances that they need, their derivatives, and the log evidence.
+
+    ``mode`` is the point of the curves at these variances where the mean is that of q, if it is known.
+    """
+
+    variance: Array
+    slope: Array
+    curvature: Array
+    evidence: float
+    mode: Mode | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -50,6 +62,7 @@ class FixedPoint:
     evidence: float
     info: Info
     stationary: bool  # whether no precision was cut off at zero
+    local: Local
 
 
 def iterate(
@@ -60,32 +73,39 @@ def iterate(
     Where the evidence is an objective, a round that lowers it is undone by half.
     """
     variance = _first_variance(prior, terms, init)
-    start = first_point(prior, terms.curve(variance), init)
+    curve = terms.curve(variance)
+    start = first_point(prior, curve, init)
     mixing, best, residual = Mixing(), -np.inf, np.inf
     warm = init is not None
     for n_iter in range(1, max_iter + 1):
-        inner = max(1e-10, min(1e-3, 0.01 * residual))
-        mode = find_mode(prior, terms, terms.curve(variance), start, tol=inner, max_iter=MODE_STEPS)
+        inner = max(1e-10, min(1e-3, INNER * residual))
+        mode = find_mode(prior, terms, curve, start, tol=inner, max_iter=MODE_STEPS)
         sites = terms.sites(mode.mean, mode.slope, mode.curvature)
         q = prior.condition(sites)
-        proposed = terms.variance(q)
-        residual = _disagreement(mode, terms.curve(proposed), q)
+        local, var = terms.local(q), q.var()
+        residual = _disagreement(sites, local, q.mean, var)
         info = Info(residual <= tol, n_iter, residual)
-        concave = not (mode.curvature > CUT_OFF / q.var()).any()
-        ended = FixedPoint(replace(sites, variance=variance), q, terms.evidence(q), info, concave)
+        concave = not (mode.curvature > CUT_OFF / var).any()
+        ended = FixedPoint(replace(sites, variance=variance), q, local.evidence, info, concave, local)
         if residual <= tol:
             return ended
-        if warm and n_iter == 1 and _far(proposed, variance):
+        if warm and n_iter == 1 and _far(local.variance, variance):
             variance = _first_variance(prior, terms, None)
-            start = first_point(prior, terms.curve(variance), None)
+            curve = terms.curve(variance)
+            start = first_point(prior, curve, None)
             continue
         # A mean found to a decrement of ``inner`` costs the evidence half its square, which is not a fall.
         fell = ended.evidence < best - inner**2 - 1e-9 * abs(best)
         if terms.ascending and concave and fell and mixing.can_retreat():
             variance = mixing.retreat(variance)
+            curve = terms.curve(variance, start.slope)
+            start = at(curve, start.alpha, start.mean)
             continue
         best = ended.evidence
-        variance, start = mixing.advance(variance, proposed, residual), (q.alpha, q.mean)
+        variance = mixing.advance(variance, local.variance, residual)
+        curve = terms.curve(variance, q.alpha)
+        known = local.mode if variance is local.variance else None
+        start = at(curve, q.alpha, q.mean) if known is None else known
     return ended
 
 
@@ -93,7 +113,7 @@ def _first_variance(prior: Prior, terms: VarianceTerms, init: Sites | None) -> A
     if init is not None and init.variance is not None:
         return init.variance
     zero = np.zeros(prior.shape)
-    return terms.variance(prior.condition(init if init is not None else Sites(nu=zero, tau=zero)))
+    return terms.local(prior.condition(init if init is not None else Sites(nu=zero, tau=zero))).variance
 
 
 def _far(proposed: Array, variance: Array) -> bool:
@@ -104,12 +124,10 @@ def _far(proposed: Array, variance: Array) -> bool:
     return bool(np.abs(np.log(proposed / variance)).max(initial=0.0) > FAR)
 
 
-def _disagreement(mode: Mode, curve: Curve, q: Conditioned) -> float:
-    """Return how far the sites move if the variances do, in units of the posterior's own."""
-    _, slope, curvature = curve(mode.mean)
-    var = q.var()
-    by_tau = np.abs(curvature - mode.curvature) * var
-    by_nu = np.abs(slope - mode.slope) * np.sqrt(var)
+def _disagreement(sites: Sites, local: Local, mean: Array, var: Array) -> float:
+    """Return how far the sites are from those that their q asks for, in units of the posterior's own."""
+    by_tau = np.abs(np.maximum(-local.curvature, 0.0) - sites.tau) * var
+    by_nu = np.abs(local.slope - (sites.nu - sites.tau * mean)) * np.sqrt(var)
     return float(max(by_tau.max(initial=0.0), by_nu.max(initial=0.0)))
 
 
@@ -138,6 +156,8 @@ class Mixing:
         self.last, self.retreats = residual, 0
         self.x = [*self.x, np.log(variance)][-self.depth :]
         self.g = [*self.g, np.log(proposed)][-self.depth :]
+        if len(self.x) == 1 and self.damping == 1.0:
+            return proposed
         step = self._combine() - self.x[-1]
         return np.asarray(variance * np.exp(np.clip(self.damping * step, -5.0, 5.0)))
 

@@ -27,6 +27,7 @@ from gpclass.core.protocols import AnySites, Array, Info, Prior
 Curve = Callable[[Array], tuple[Array, Array, Array]]
 
 UNKNOWN = Info(False, 0, np.inf)
+COIN = -0.69  # Psi per latent value of labels that the latent values say nothing about
 ROUNDING = 1e-5  # a decrement below this that no longer falls has met the rounding of K alpha
 STALLED = 0.5  # a smaller reduction of the decrement is none, where the step is Newton's
 
@@ -58,25 +59,28 @@ class Mode:
 
 
 def find_mode(
-    prior: Prior,
-    terms: LocalTerms,
-    curve: Curve,
-    start: tuple[Array, Array],
-    *,
-    tol: float,
-    max_iter: int,
+    prior: Prior, terms: LocalTerms, curve: Curve, start: Mode, *, tol: float, max_iter: int
 ) -> Mode:
-    """Return the maximum of Psi, each step only as exact as the distance to it deserves."""
-    point = _point(curve, *start)
-    last = np.inf
+    """Return a point as near to the maximum of Psi as ``tol``, each step only as exact as that deserves.
+
+    The mean of q for the sites at that point is the next step of Newton's, so the last one is not taken here.
+    """
+    point, last = start, np.inf
     stalled = STALLED if terms.exact_newton else 0.98
     for n_iter in range(1, max_iter + 1):
         r = point.slope - point.alpha
         sites = terms.step_sites(r, point.slope, point.curvature)
+        if terms.exact_newton and sites.most(r) <= tol * tol:
+            return replace(point, info=Info(True, n_iter, sites.most(r) ** 0.5))
         d, Kd = prior.solve(sites, rtol=min(1e-2, max(1e-9, last)))
         decrement = max(0.0, float(np.vdot(r, Kd))) ** 0.5
         if decrement <= tol:
-            return _point(curve, point.alpha + d, point.mean + Kd, Info(True, n_iter, decrement))
+            info = Info(True, n_iter, decrement)
+            return (
+                replace(point, info=info)
+                if terms.exact_newton
+                else at(curve, point.alpha + d, point.mean + Kd, info)
+            )
         if decrement < ROUNDING and decrement > stalled * last:
             return replace(point, info=Info(True, n_iter, decrement))
         moved = _line_search(curve, point, d, Kd)
@@ -86,17 +90,20 @@ def find_mode(
     return replace(point, info=Info(False, max_iter, last))
 
 
-def first_point(prior: Prior, curve: Curve, init: AnySites | None) -> tuple[Array, Array]:
+def first_point(prior: Prior, curve: Curve, init: AnySites | None) -> Mode:
     """Return the mean that the last sites have under this prior, or zero if that is better."""
     zero: Array = np.zeros(prior.shape)
     if init is None:
-        return zero, zero
-    alpha, mean = prior.solve(init, rtol=1e-3)
-    better = _point(curve, alpha, mean).psi >= _point(curve, zero, zero).psi
-    return (alpha, mean) if better else (zero, zero)
+        return at(curve, zero, zero)
+    warm = at(curve, *prior.solve(init, rtol=1e-3))
+    if warm.psi >= COIN * zero.size:
+        return warm
+    cold = at(curve, zero, zero)
+    return warm if warm.psi >= cold.psi else cold
 
 
-def _point(curve: Curve, alpha: Array, mean: Array, info: Info = UNKNOWN) -> Mode:
+def at(curve: Curve, alpha: Array, mean: Array, info: Info = UNKNOWN) -> Mode:
+    """Return the point of these means."""
     value, slope, curvature = curve(mean)
     psi = float(value.sum()) - 0.5 * float(np.vdot(alpha, mean))
     return Mode(alpha, mean, psi, slope, curvature, info)
@@ -107,7 +114,7 @@ def _line_search(curve: Curve, point: Mode, d: Array, Kd: Array) -> Mode | None:
     slack = 1e-13 * (1.0 + abs(point.psi))
     step = 1.0
     for _ in range(30):
-        moved = _point(curve, point.alpha + step * d, point.mean + step * Kd)
+        moved = at(curve, point.alpha + step * d, point.mean + step * Kd)
         if moved.psi >= point.psi - slack:
             return moved
         step *= 0.5

@@ -20,9 +20,9 @@ from gpclass.core.protocols import Adjoint, AnySites, Array, Conditioned, Likeli
 from gpclass.core.registry import Method
 from gpclass.inference.cavity import free_energy
 from gpclass.inference.elementwise import ElementwiseTerms
-from gpclass.inference.fixed_point import iterate
+from gpclass.inference.fixed_point import Local, iterate
 from gpclass.inference.hybrid import hybrid_adjoint, site_adjoints
-from gpclass.inference.newton import Curve
+from gpclass.inference.newton import Curve, at
 from gpclass.inference.settings import check_settings, likelihood_gradient, weighted
 
 FLAT = 1e-10  # a smaller curvature is rounding
@@ -82,9 +82,9 @@ class VI(Method):
                 end.sites,
                 q,
                 end.evidence,
-                lambda: terms.adjoint(q),
+                lambda: terms.adjoint(q, end.local.curvature),
                 end.info,
-                lambda: terms.likelihood_gradient(q),
+                lambda: terms.likelihood_gradient(q, end.local.curvature),
             )
         w = np.ones(prior.shape) if weight is None else weight
         if len(likelihood.theta):
@@ -118,7 +118,7 @@ class Terms(ElementwiseTerms):
         """Whether a step has the exact second derivatives of the curve."""
         return self.likelihood.exact_ascent
 
-    def curve(self, variance: Array) -> Curve:
+    def curve(self, variance: Array, slope: Array | None = None) -> Curve:
         """Return w E[l], w E[l'], w E[l''] as functions of the mean."""
 
         def curve(mean: Array) -> tuple[Array, Array, Array]:
@@ -135,29 +135,27 @@ class Terms(ElementwiseTerms):
         """Return the sites of an uphill step in the means."""
         return self.likelihood.ascent_sites(self.y, residual, slope, curvature)
 
-    def variance(self, q: Conditioned) -> Array:
-        """Return the marginal variances."""
-        return q.var()
+    def local(self, q: Conditioned) -> Local:
+        """Return the curves at the marginals of q, and the bound.
 
-    def evidence(self, q: Conditioned) -> float:
-        """Return the bound: Σ w E[l] - ½ (tr B⁻¹ + alphaᵀ m - n) - ½ log|B|."""
-        expected = self.curve(q.var())(q.mean)[0]
-        inverse = q.inverse_diagonal()
-        excess = float(inverse.sum()) + float(np.vdot(q.alpha, q.mean)) - inverse.size
-        return float(expected.sum()) - 0.5 * excess - q.half_logdet
+        It is Σ w E[l] - ½ (tr B⁻¹ + alphaᵀ m - n) - ½ log|B|.
+        """
+        var, inverse = q.var(), q.inverse_diagonal()
+        mode = at(self.curve(var), q.alpha, q.mean)
+        bound = mode.psi - 0.5 * (float(inverse.sum()) - inverse.size) - q.half_logdet
+        return Local(var, mode.slope, mode.curvature, bound, mode)
 
-    def adjoint(self, q: Any) -> Adjoint:
+    def adjoint(self, q: Any, curvature: Array) -> Adjoint:
         """Return d bound / d K: q is stationary, unless a site's precision is held at zero."""
-        moved = self._moved(q)
+        moved = self._moved(q, curvature)
         if moved is None:
             return Adjoint(alpha=q.alpha, conditioned=q)
         a, b = moved
         u = a - q.multiply_R(q.multiply_K(a))
         return Adjoint(alpha=q.alpha, conditioned=q, pairs=((u, q.alpha),), variance=b)
 
-    def _moved(self, q: Any) -> tuple[Array, Array] | None:
+    def _moved(self, q: Any, curvature: Array) -> tuple[Array, Array] | None:
         """Return the adjoints of mean and variances where E[l''] > 0, that is d bound / d v = ½ w E[l''] there."""
-        curvature = self.curve(q.var())(q.mean)[2]
         if curvature.max(initial=0.0) <= FLAT:
             return None
         weight = np.ones(len(self.y)) if self.weight is None else self.weight
@@ -165,14 +163,14 @@ class Terms(ElementwiseTerms):
             self.likelihood, self.y, weight, q, np.zeros(len(self.y)), 0.5 * np.maximum(curvature, 0.0)
         )
 
-    def likelihood_gradient(self, q: Any) -> Array:
+    def likelihood_gradient(self, q: Any, curvature: Array) -> Array:
         """Return d bound / d theta of the likelihood: only E[l] changes, unless q is not stationary."""
         var = q.var()
-        moved = self._moved(q) if len(self.likelihood.theta) else None
+        moved = self._moved(q, curvature) if len(self.likelihood.theta) else None
         if moved is not None:
             cov = q.dense_covariance()
             by_slope, by_curvature = cov @ moved[0], (cov * cov) @ moved[1]
-            free = self.curve(var)(q.mean)[2] <= 0.0
+            free = curvature <= 0.0
 
             def bent(likelihood: Likelihood) -> float:
                 e = likelihood.expected(self.y, q.mean, var)

@@ -35,6 +35,7 @@ from gpclass.kernels.compound import CompoundKernel, settable
 from gpclass.kernels.formulas import Formulas, register
 from gpclass.kernels.functions import diag, matrix, pullback, pullback_diag, pullback_inputs
 from gpclass.kernels.linear import Linear
+from gpclass.kernels.moving import move
 from gpclass.kernels.names import default_kernel, kernel_names, named_kernel, takes_vectors
 from gpclass.kernels.neural import NeuralNetwork
 from gpclass.kernels.profiles import InnerProduct, Profile, Stationary
@@ -74,6 +75,7 @@ __all__ = [
     "has_noise",
     "kernel_names",
     "matrix",
+    "move",
     "named_kernel",
     "pullback",
     "pullback_diag",

@@ -227,7 +227,11 @@ def express(kernel: Kernel, X: Expression, n_columns: int, P: Array | None = Non
 
 def is_free(kernel: Kernel, name: str) -> bool:
     """Return whether hyperparameter ``name`` is part of theta."""
-    return not getattr(kernel, "hyperparameter_" + name).fixed
+    # As scikit-learn's specification of the hyperparameter has it, which takes many times as long to make.
+    bounds = getattr(kernel, name + "_bounds", None)
+    if bounds is None:
+        return not getattr(kernel, "hyperparameter_" + name).fixed
+    return not (isinstance(bounds, str) and bounds == "fixed")
 
 
 def assign(kernel: Kernel, K: Any, out: Array) -> None:

@@ -33,6 +33,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gpclass.core.protocols import Array, Index, Tilted
+from gpclass.likelihoods import uniform
 from gpclass.likelihoods.quadrature import blocks, flatten, lattice_sums, orders, quiet
 
 Three = tuple[Array, Array, Array]
@@ -55,7 +56,7 @@ class Link(NamedTuple):
     ``functions`` gives -l, l', -l'' and ``over`` the same divided by ``factor``; ``unit`` gives the averages of
     1 - p, p' and -p'' divided by ``factor`` under a Gaussian; ``shift`` takes (z, var) to the logarithm of the mass,
     the mean and the variance of factor(f) N(f | z, var); ``far`` takes var to the z beyond which that is all that
-    counts; ``bend`` bounds -l''.
+    counts; ``bend`` bounds -l''; from the variance ``narrow`` on a lattice is faster than Gauss-Hermite.
     """
 
     functions: Callable[[Array], Three]
@@ -65,6 +66,7 @@ class Link(NamedTuple):
     shift: Callable[[Array, Array], Three]
     far: Callable[[Array], Array]
     bend: float
+    narrow: float
 
 
 class Lattice(NamedTuple):
@@ -110,17 +112,35 @@ def _lattices(link: Link, var: Array) -> Iterator[tuple[Index, Lattice]]:
 # ----------------------------------------------------------------------------- averages of l
 
 
-def expected(link: Link, z: Array, var: Array) -> Array:
-    """Return E[-l], E[l'] and E[-l''] under N(z, var <= 1e9), shape (3, n): sums of positive terms."""
+def expected(link: Link, z: Array, var: Array) -> tuple[Array, Array | float]:
+    """Return E[-l], E[l'] and E[-l''] under N(z / scale, var / scale²), shape (3, n), and the scale: 1 if var <= 1e9.
+
+    They are sums of positive terms.
+    """
+    near = uniform.ordinary(z, var, link.narrow)
+    if near.all():
+        return _ordinary(link, z, var), 1.0
+    z, var, scale = within_range(z, var)
     wide = (var >= WIDE) & (z >= -REACH * np.sqrt(var)) & (z <= link.far(var))
     out = np.empty((3, z.size))
-    index = np.flatnonzero(wide)
-    out[:, index] = _lattice_averages(link, "expected", z[index], var[index])
-    for mask, rule in ((~wide & (z <= 0.0), _left), (~wide & (z > 0.0), _over_factor)):
+    for mask, rule in (
+        (near, _ordinary),
+        (wide & ~near, _wide),
+        (~wide & ~near & (z <= 0.0), _left),
+        (~wide & ~near & (z > 0.0), _over_factor),
+    ):
         index = np.flatnonzero(mask)
         if index.size:
             out[:, index] = rule(link, z[index], var[index])
-    return out
+    return out, scale
+
+
+def _ordinary(link: Link, z: Array, var: Array) -> Array:
+    return uniform.averages(link.functions, "expected", z, var, link.shift)
+
+
+def _wide(link: Link, z: Array, var: Array) -> Array:
+    return _lattice_averages(link, "expected", z, var)
 
 
 def _lattice_averages(link: Link, table: str, z: Array, var: Array) -> Array:
@@ -203,13 +223,22 @@ def integrate(link: Link, z: Array, var: Array, power: Array | None = None) -> F
 
     Without a power it is 1, which takes fewer operations.
     """
-    wide = (var >= WIDE) & (z <= link.far(var))
+    bend = np.asarray(link.bend if power is None else power * link.bend)
+    near = uniform.ordinary(z, var, link.narrow) if power is None else np.zeros(z.shape, dtype=bool)
+    if near.all():
+        return bounded(_near(link, z, var, None), var, bend)
+    wide = ~near & (var >= WIDE) & (z <= link.far(var))
     out = np.empty((4, z.size))
-    for mask, rule in ((~wide, _right), (wide & (z >= 0.0), _deficit), (wide & (z < 0.0), _moments)):
+    for mask, rule in (
+        (near, _near),
+        (~wide & ~near, _right),
+        (wide & (z >= 0.0), _deficit),
+        (wide & (z < 0.0), _moments),
+    ):
         index = np.flatnonzero(mask)
         if index.size:
             out[:, index] = rule(link, z[index], var[index], None if power is None else power[index])
-    return bounded(out, var, np.asarray(link.bend if power is None else power * link.bend))
+    return bounded(out, var, bend)
 
 
 def bounded(parts: Array | Four, var: Array, bend: Array) -> Four:
@@ -224,6 +253,13 @@ def from_moments(log_mass: Array, slope: Array, direct: Array, shrink: Array, va
     clear = shrink < _CLEAR
     curvature = np.where(clear, (1.0 - shrink) / np.where(clear, var, 1.0), direct)
     return log_mass, slope, curvature, np.where(clear, shrink, 1.0 - var * direct)
+
+
+def _near(link: Link, z: Array, var: Array, power: Array | None) -> Four:
+    I0, I1, I2, mass = uniform.averages(link.functions, "deficit", z, var)
+    slope = I1 / mass
+    curvature = slope * slope + I2 / mass
+    return np.where(I0 < 0.5, np.log1p(-I0), np.log(mass)), slope, curvature, 1.0 - var * curvature
 
 
 def _from_deficits(I: Array, var: Array) -> Four:

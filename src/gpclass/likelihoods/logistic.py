@@ -75,4 +75,5 @@ LINK = Link(
     shift=lambda z, var: (0.5 * var - z, z - var, var),
     far=lambda var: var + REACH * np.sqrt(var),
     bend=0.25,
+    narrow=0.16,
 )

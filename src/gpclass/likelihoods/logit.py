@@ -75,8 +75,7 @@ class Logit(BinaryLikelihood):
         shape, (y, mean, var) = flatten(y, mean, var)
         z = y * mean
         with quiet():
-            near, narrowed, scale = links.within_range(np.abs(z), var)
-            value, slope, curvature = links.expected(logistic.LINK, near, narrowed)
+            (value, slope, curvature), scale = links.expected(logistic.LINK, np.abs(z), var)
             # log sigma(f) = f + log sigma(-f) takes a negative z to a positive one.
             value = np.minimum(z, 0.0) - scale * value
             slope = y * np.where(z < 0.0, 1.0 - slope, slope)

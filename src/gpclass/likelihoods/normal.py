@@ -29,9 +29,9 @@ from gpclass.likelihoods.quadrature import quiet
 _SQRT_HALF = np.sqrt(0.5)
 _SQRT_2_OVER_PI = np.sqrt(2.0 / np.pi)
 _LOG_SQRT_2PI = 0.5 * np.log(2.0 * np.pi)
-_SWITCH = -4.0  # direct differences lose three digits here
+_SWITCH = -5.0  # direct differences lose three to five digits here
 _HUGE = 1e150  # rho is 0 long before; its product with kappa² must stay 0
-_LEVELS = 40  # of the continued fraction: 1e-16 at x = 4
+_LEVELS = 20  # of the continued fraction: 1e-13 at x = 5 with the approximation of what follows
 
 
 class Tail(NamedTuple):
@@ -60,7 +60,8 @@ def tail(z: Array) -> Tail:
 
 def _far_tail(x: Array) -> Tail:
     c = [x, x, x, x]
-    top = x
+    # c_k changes slowly with k, so it is nearly the root of c = x + (k + 1) / c.
+    top = 0.5 * (x + np.sqrt(x * x + (4.0 * _LEVELS + 6.0)))
     for k in range(_LEVELS, 0, -1):
         top = x + (k + 1.0) / top
         if k <= 4:

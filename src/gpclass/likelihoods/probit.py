@@ -75,8 +75,7 @@ class Probit(BinaryLikelihood):
         """Return E[l], E[l'], E[l''] under N(f | mean, var)."""
         shape, (y, mean, var) = flatten(y, mean, var)
         with quiet():
-            z, narrowed, scale = links.within_range(y * mean, var)
-            value, slope, curvature = links.expected(_LINK, z, narrowed)
+            (value, slope, curvature), scale = links.expected(_LINK, y * mean, var)
             # To a wider Gaussian l is -f²/2 for f < 0, and 0 above.
             value, slope = -value * scale * scale, y * slope * scale
         return Expected(*(a.reshape(shape) for a in (value, slope, -curvature)))
@@ -186,4 +185,5 @@ _LINK = Link(
     shift=_shift,
     far=lambda var: 6.0 * (1.0 + var),
     bend=1.0,
+    narrow=0.04,
 )

@@ -109,8 +109,21 @@ def quiet() -> np.errstate:
 
 def flatten(*args: Array | float) -> tuple[tuple[int, ...], list[Array]]:
     """Return the broadcast shape and the arguments as float64 vectors of that many entries."""
+    first = args[0]
+    if isinstance(first, np.ndarray) and first.ndim == 1 and all(_is_like(a, first) for a in args):
+        return first.shape, list(args)  # type: ignore[arg-type]  # the usual case
     arrays = np.broadcast_arrays(*(np.asarray(a, dtype=np.float64) for a in args))
     return arrays[0].shape, [np.ascontiguousarray(a).ravel() for a in arrays]
+
+
+def _is_like(a: Array | float, first: Array) -> bool:
+    """Return whether an argument is a vector of float64 numbers of the same length side by side."""
+    return (
+        isinstance(a, np.ndarray)
+        and a.dtype == np.float64
+        and a.shape == first.shape
+        and a.flags.c_contiguous
+    )
 
 
 # ------------------------------------------------------------------------------ panels

@@ -15,16 +15,20 @@ from scipy.linalg import blas
 
 from gpclass.core.linalg import clear_upper, conjugate_gradient, matmul_transposed, require_memory, row_tiles
 from gpclass.core.protocols import Adjoint, AnySites, Array, Conditioned, CoupledSites, Inputs, Sites
-from gpclass.kernels import pullback, pullback_diag
+from gpclass.kernels import move, pullback, pullback_diag
 from gpclass.posteriors.classes import ClassProcesses
 from gpclass.posteriors.shared import SharedProcesses
-from gpclass.priors.conditioned import cavity, not_positive, owned
+from gpclass.priors.conditioned import cavity, not_positive, owned, refined
 from gpclass.priors.dense import fill_lower
 from gpclass.priors.factors import CoupledFactors, IndependentFactors
 from gpclass.priors.lowrank import ORDER, LowRank, nystrom_root
 from gpclass.priors.shared import SharedFactors
 
 CG_STEPS = 120  # beyond, a factorisation is cheaper
+OLD_STEPS = 8  # with the factors of other sites as preconditioner: if these do not do, they are of no use
+# A factorisation takes about FACTOR (2 C + 1) n³ operations where a low-rank preconditioner with the steps that it
+# needs takes ORDER² n + ORDER³ / 3.
+FACTOR = 0.5
 # Another digit of a step costs passes over all matrices; with three, Newton still gains three per step.
 LOOSEST = 1e-3
 
@@ -59,8 +63,8 @@ class ClassPrior:
             raise ValueError(
                 f"One factorisation for all classes needs one kernel, not {len(kernels)}: use shared=False."
             )
-        work = 2 if shared else n_classes + 2
-        require_memory(n, 3.1 if shared else n_classes + len(kernels) + 4.0)
+        work = 2 if shared else n_classes + 1
+        require_memory(n, 3.1 if shared else n_classes + len(kernels) + 3.0)
         # One block for all that is n x n: the allocator would not give smaller ones back.
         space = np.empty((len(kernels) + work, n, n))
         self.n_classes, self.shared = n_classes, shared
@@ -69,6 +73,9 @@ class ClassPrior:
     def _fill(self, kernels: list[Any], X: Inputs, Ks: list[Array], space: Array) -> None:
         self.kernels, self.X, self.Ks, self._space = kernels, X, Ks, space
         self._roots: list[Array] | None = None
+        self._last: CoupledFactors | None = None  # at other sites or another theta: a preconditioner
+        self._apart: Array | None = None  # space for factors of steps, where those of q are not coupled
+        self._independent = False
         for kernel, K in zip(kernels, Ks, strict=True):
             fill_lower(kernel, X, K)
 
@@ -79,11 +86,15 @@ class ClassPrior:
 
     def at(self, theta: Array) -> ClassPrior:
         """Return the prior at theta, in the buffers of this one, which must not be used again."""
-        sizes = np.cumsum([kernel.n_dims for kernel in self.kernels[:-1]], dtype=int)
-        kernels = [k.clone_with_theta(t) for k, t in zip(self.kernels, np.split(theta, sizes), strict=True)]
+        if len(self.kernels) == 1:
+            kernels = [move(self.kernels[0], theta)]
+        else:
+            sizes = np.cumsum([kernel.n_dims for kernel in self.kernels])[:-1]
+            kernels = [move(k, t) for k, t in zip(self.kernels, np.split(theta, sizes), strict=True)]
         moved = object.__new__(ClassPrior)
         moved.n_classes, moved.shared = self.n_classes, self.shared
         moved._fill(kernels, self.X, self.Ks, self._space)
+        moved._last, moved._apart, moved._independent = self._last, self._apart, self._independent
         return moved
 
     def latent_sites(self, sites: AnySites) -> AnySites:
@@ -108,29 +119,48 @@ class ClassPrior:
             X = x.reshape(nu.shape)
             return np.ravel(X + sites.root_transposed(self.multiply(sites.root(X))))
 
-        x = conjugate_gradient(
-            apply,
-            np.ravel(sites.root_transposed(K_nu)),
-            self.preconditioner(sites).precondition,
-            energy=float(np.vdot(nu, K_nu)),
-            rtol=max(rtol, LOOSEST),
-            max_iter=CG_STEPS,
-        )
-        step = self.factor(sites).solve(K_nu) if x is None else sites.root(x.reshape(nu.shape))
-        alpha = nu - step
+        right, energy = np.ravel(sites.root_transposed(K_nu)), float(np.vdot(nu, K_nu))
+        for R, steps in self.preconditioners(sites):
+            x = conjugate_gradient(
+                apply, right, R.precondition, energy=energy, rtol=max(rtol, LOOSEST), max_iter=steps
+            )
+            if x is not None:
+                alpha = nu - sites.root(x.reshape(nu.shape))
+                break
+        else:
+            alpha = nu - self.factor_step(sites).solve(K_nu)
         return alpha, self.multiply(alpha)
 
-    def preconditioner(self, sites: AnySites) -> LowRank:
+    def preconditioners(self, sites: AnySites) -> Iterator[tuple[LowRank | CoupledFactors, int]]:
+        """Yield preconditioners for these sites, and how many steps each is worth; then a factorisation is cheaper."""
+        n, C = self.shape
+        if self._last is not None and isinstance(sites, CoupledSites):
+            yield self._last, OLD_STEPS
+        if FACTOR * (2 * C + 1) * n**3 > ORDER**2 * n + ORDER**3 / 3:
+            yield self.low_rank(sites), CG_STEPS
+
+    def low_rank(self, sites: AnySites) -> LowRank:
         """Return a low-rank approximation of the factors for these sites."""
         if self._roots is None:
             rank = max(16, ORDER // self.shape[1])
             self._roots = [nystrom_root(K, rank) for K in self.Ks]
         return LowRank(self._roots, sites)
 
+    def factor_step(self, sites: AnySites) -> IndependentFactors | SharedFactors:
+        """Return the factors for a step, without losing those of q if they are not of the same kind."""
+        if not (self._independent and isinstance(sites, CoupledSites)):
+            return self.factor(sites)
+        self._apart = np.empty_like(self._space) if self._apart is None else self._apart
+        with self._positive():
+            self._last = CoupledFactors(self.Ks, sites.a, self._apart)
+        return self._last
+
     def factor(self, sites: AnySites) -> IndependentFactors | SharedFactors:
         """Return the factors for the precision of these sites; earlier ones must not be used again."""
         if isinstance(sites, CoupledSites):
             return self.couple(sites.a)
+        self._last = None if not self._independent else self._last
+        self._independent = True
         with self._positive():
             if self.shared:
                 return SharedFactors(self.Ks[0], sites.tau, self._space)
@@ -142,8 +172,10 @@ class ClassPrior:
             raise ValueError(
                 "Coupled sites need a factorisation per class: use a ClassPrior that is not shared."
             )
+        self._last, self._independent = None, False
         with self._positive():
-            return CoupledFactors(self.Ks, a, self._space)
+            self._last = CoupledFactors(self.Ks, a, self._space)
+        return self._last
 
     @contextmanager
     def _positive(self) -> Iterator[None]:
@@ -219,9 +251,7 @@ class ClassConditioned:
 
     def _moments(self, sites: AnySites) -> tuple[Array, Array]:
         """Return alpha and mean."""
-        alpha = self._reduce(sites.nu)
-        alpha = alpha + self._reduce(sites.nu - alpha - self._times_W(self.prior.multiply(alpha)))
-        return alpha, self.prior.multiply(alpha)
+        return refined(sites.nu, self._reduce, self.prior.multiply, self._times_W)
 
     def _times_W(self, v: Array) -> Array:
         return Sites(v, self.factors.a).times(v)  # no flatter than the factors can bear
@@ -291,7 +321,7 @@ class CoupledConditioned(ClassConditioned):
 
     def covariances(self) -> Array:
         """Return the covariances of the latent values of each data point, shape (n, C, C)."""
-        return self.factors.marginals()[0]
+        return self.factors.covariances()
 
 
 def leave_out(mean: Array, cov: Array, sites: AnySites, copies: Array) -> tuple[Array, Array]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 import numpy as np
@@ -11,6 +12,8 @@ from gpclass.core.linalg import matmul
 from gpclass.core.protocols import Array, Conditioned
 
 T = TypeVar("T")
+
+REFINED = 1e-12  # residual of alpha, relative to its largest entry, that is left
 
 
 def owned(prior: object, conditioned: object, kind: type[T]) -> T:
@@ -40,6 +43,25 @@ def not_finite(kernel: Any) -> ValueError:
         f"The kernel {kernel} gave values that are not finite on the training inputs: "
         "check its hyperparameters, their bounds and the scale of the inputs."
     )
+
+
+def refined(
+    nu: Array,
+    reduce: Callable[[Array], Array],
+    multiply_K: Callable[[Array], Array],
+    times_W: Callable[[Array], Array],
+) -> tuple[Array, Array]:
+    """Return alpha = (I + W K)⁻¹ nu and the mean K alpha, where ``reduce`` applies that inverse.
+
+    nu can be many times larger than alpha. Then rounding leaves a residual, and a second step removes it.
+    """
+    alpha = reduce(nu)
+    mean = multiply_K(alpha)
+    residual = nu - alpha - times_W(mean)
+    if np.abs(residual).max(initial=0.0) <= REFINED * np.abs(alpha).max(initial=0.0):
+        return alpha, mean
+    alpha = alpha + reduce(residual)
+    return alpha, multiply_K(alpha)
 
 
 def cavity(q: Conditioned, copies: Array, tiny: float = 1e-5) -> tuple[Array, Array]:

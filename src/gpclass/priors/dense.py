@@ -23,7 +23,7 @@ from gpclass.core.linalg import (
     row_tiles,
 )
 from gpclass.core.protocols import Adjoint, Array, Conditioned, Inputs, Sites
-from gpclass.kernels import diag, matrix, pullback, pullback_diag
+from gpclass.kernels import diag, matrix, move, pullback, pullback_diag
 from gpclass.posteriors.gaussian import GaussianProcess
 from gpclass.priors.conditioned import (
     ElementwiseConditioned,
@@ -31,6 +31,7 @@ from gpclass.priors.conditioned import (
     not_finite,
     not_positive,
     owned,
+    refined,
 )
 
 TINY = 1e-5  # below this tau_i K_ii, (1 - [B⁻¹]_ii) / tau_i has lost too many digits
@@ -88,7 +89,7 @@ class DensePrior:
         B⁻¹ at the last theta stays in its buffer as a preconditioner: near theta it is a good one.
         """
         moved = object.__new__(DensePrior)
-        moved._fill(self.kernel.clone_with_theta(theta), self.X, self.nugget, self.K, self._B)
+        moved._fill(move(self.kernel, theta), self.X, self.nugget, self.K, self._B)
         return moved
 
     def multiply(self, v: Array) -> Array:
@@ -126,15 +127,10 @@ class DensePrior:
         """Return q(f) for the sites, by a fresh factorisation of B."""
         s = np.sqrt(sites.tau)
         self._factor(s)
-        alpha: Array = sites.nu - s * self._B.solve(s * self.multiply(sites.nu))
-        # One step of refinement: nu can be many times larger than alpha.
-        alpha += self._correct(sites, alpha, s)
-        return DenseConditioned(self, self._B, s, alpha, self.multiply(alpha), self._B.half_logdet)
-
-    def _correct(self, sites: Sites, alpha: Array, s: Array) -> Array:
-        r = sites.nu - alpha - sites.tau * self.multiply(alpha)
-        out: Array = r - s * self._B.solve(s * self.multiply(r))
-        return out
+        alpha, mean = refined(
+            sites.nu, lambda r: r - s * self._B.solve(s * self.multiply(r)), self.multiply, sites.times
+        )
+        return DenseConditioned(self, self._B, s, alpha, mean, self._B.half_logdet)
 
     def _factor(self, s: Array) -> None:
         try:

@@ -20,18 +20,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.linalg import blas, lapack
+from scipy.linalg import blas
 
 from gpclass.core.linalg import (
     cholesky,
-    clear_upper,
+    invert_positive,
     matmul_transposed,
     matvec,
+    mirror,
     pair_products,
     row_tiles,
-    symmetrise,
 )
-from gpclass.core.protocols import Array
+from gpclass.core.protocols import Array, CoupledSites, Index
 
 # Below this a_i K_ii a site is practically flat, and D⁻¹ E would lose its digits: it is replaced by this. A site
 # that is not flat stays what it is where the prior's variance is small.
@@ -41,7 +41,7 @@ FLATTEST = 1e-7
 class IndependentFactors:
     """E_c in ``V`` for one set of sites; ``Ks`` holds one matrix for all functions or one for each.
 
-    Only the lower triangles of ``Ks`` count. The work space is the caller's, C + 2 matrices of n x n, so that
+    Only the lower triangles of ``Ks`` count. The work space is the caller's, C + 1 matrices of n x n, so that
     it can be used again.
     """
 
@@ -83,57 +83,70 @@ class IndependentFactors:
 
 
 class CoupledFactors(IndependentFactors):
-    """V_c = E_c L⁻ᵀ in ``V``; ``L`` is the factor of M, with M above its diagonal, and ``T`` is L⁻¹."""
+    """V_c = E_c L⁻ᵀ in ``V``; ``L`` is the factor of M, with M above its diagonal."""
 
     def __init__(self, Ks: Sequence[Array], a: Array, space: Array) -> None:
         super().__init__(Ks, a, space)
         C = a.shape[1]
-        self.L, self.T = space[C], space[C + 1]
-        self.L[...] = 0.0
-        for E in self.V:
-            self.L += E
+        self.L = space[C]
+        np.add.reduce(self.V, axis=0, out=self.L)
         self._M_diagonal = self.L.diagonal().copy()
-        self._marginals: tuple[Array, Array] | None = None
+        self._R_diagonal: Array | None = None
         cholesky(self.L)
         self.half_logdet += float(np.log(self.L.diagonal()).sum())
-        self.T[...] = self.L
-        clear_upper(self.T)
-        lapack.dtrtri(self.T.T, lower=0, overwrite_c=1)
-        for V in self.V:
-            blas.dtrmm(1.0, self.T.T, V.T, side=0, lower=0, trans_a=1, overwrite_b=1)
+        # All classes at once: V Lᵀ = E is Lᵀ-solved from the right.
+        blas.dtrsm(1.0, self.L.T, self._stacked.T, side=0, lower=0, trans_a=1, overwrite_b=1)
+
+    @property
+    def _stacked(self) -> Array:
+        """V as one matrix of C n rows."""
+        return self.V.reshape(-1, self.V.shape[-1])
+
+    def precondition(self, x: Array) -> Array:
+        """Return (I + Qᵀ K Q)⁻¹ x with Q Qᵀ = W, for x of length n C.
+
+        R = Q (I + Qᵀ K Q)⁻¹ Qᵀ, and Q = diag(a)^½ P with the projections P = I - p pᵀ of `CoupledSites`: where P x
+        is, the inverse is diag(a)^-½ R diag(a)^-½, and where p is, it is one.
+        """
+        X, root = x.reshape(self.a.shape), np.sqrt(self.a)
+        inside = CoupledSites(X, self.a).project(X)
+        return np.ravel(X - inside + self.solve(inside / root) / root)
 
     def solve(self, v: Array) -> Array:
         """Return R v for v of shape (n, C)."""
         u = blas.dtrmm(1.0, self.L.T, np.asfortranarray(v), lower=0, trans_a=0)  # Lᵀ v
         w = self._times_V(u)
         z = blas.dtrsv(self.L.T, w.sum(axis=1), lower=0, trans=1)  # L⁻¹ Σ E_c v_c
-        out: Array = w - self._times_V(np.broadcast_to(z[:, None], v.shape))
-        return out
+        w -= matvec(self._stacked, z).reshape(w.shape[::-1]).T
+        return w
 
-    def marginals(self) -> tuple[Array, Array]:
-        """Return the covariances of each data point's latent values, (n, C, C), and the diagonal of R, (n, C).
+    def reduced(self) -> Array:
+        """Return the diagonal of R, shape (n, C)."""
+        if self._R_diagonal is None:
+            self._R_diagonal = self._diagonal - np.einsum("cij,cij->ic", self.V, self.V)
+        return self._R_diagonal
+
+    def covariances(self, rows: Index | None = None) -> Array:
+        """Return the covariances of the latent values of each data point, or of some of them, (n, C, C).
 
         (K_c⁻¹ + D_c)⁻¹ has the diagonal (a - E_ii) / a², and K E_c = I - D_c⁻¹ E_c, so that
         K V_c = L⁻ᵀ - D_c⁻¹ V_c.
         """
-        if self._marginals is None:
-            self._marginals = self._find_marginals()
-        return self._marginals
-
-    def _find_marginals(self) -> tuple[Array, Array]:
         n, C = self.a.shape
-        blocks, reduced = np.zeros((n, C, C)), self._diagonal.copy()
-        for rows in row_tiles(n, n * C):
-            Y = np.empty((rows.stop - rows.start, C, n))
-            for c in range(C):
-                V = self.V[c][rows]
-                reduced[rows, c] -= np.einsum("ij,ij->i", V, V)
-                np.divide(V, -self.a[rows, c, None], out=Y[:, c])
-                Y[:, c] += self.T[:, rows].T
-            blocks[rows] = pair_products(Y)
+        rows = np.arange(n) if rows is None else rows
+        blocks = np.empty((len(rows), C, C))
+        for part in row_tiles(len(rows), n * C):
+            i = rows[part]
+            unit = np.zeros((len(i), n))
+            unit[np.arange(len(i)), i] = 1.0
+            # Rows of L⁻ᵀ: `potri` and `trtri` are so slow that it does not pay to have L⁻¹ whole.
+            blas.dtrsm(1.0, self.L.T, unit.T, side=0, lower=0, trans_a=1, overwrite_b=1)
+            Y = self.V[:, i].transpose(1, 0, 2) / -self.a[i, :, None]
+            Y += unit[:, None, :]
+            blocks[part] = pair_products(Y)
         index = np.arange(C)
-        blocks[:, index, index] += self.variances()
-        return blocks, reduced
+        blocks[:, index, index] += self.variances()[rows]
+        return blocks
 
     def subtract_R(self, c: int, G: Array) -> None:
         """Subtract the block of R of one function, V_c (L - V_c)ᵀ, from the lower triangle of G."""
@@ -162,10 +175,10 @@ def _fill(K: Array, s: Array, E: Array) -> float:
     E.ravel()[:: n + 1] += 1.0
     cholesky(E)
     half_logdet = float(np.log(E.diagonal()).sum())
-    lapack.dpotri(E.T, lower=0, overwrite_c=1)
+    invert_positive(E)
     for rows in row_tiles(n):
         tile = E[rows, : rows.stop]
         tile *= s[: rows.stop]
         tile *= s[rows, None]
-    symmetrise(E)  # products with all of E are then plain ones
+    mirror(E)  # products with all of E are then plain ones
     return half_logdet

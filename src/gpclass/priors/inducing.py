@@ -20,7 +20,7 @@ from scipy.linalg import lapack
 
 from gpclass.core.linalg import available_memory, clear_upper, matmul, matvec, mirrored, row_tiles
 from gpclass.core.protocols import Adjoint, Array, Conditioned, Sites
-from gpclass.kernels import diag, matrix, pullback, pullback_diag
+from gpclass.kernels import diag, matrix, move, pullback, pullback_diag
 from gpclass.posteriors.gaussian import GaussianProcess
 from gpclass.priors.basis import Basis, make_basis, process, pull_basis
 from gpclass.priors.conditioned import ElementwiseConditioned, not_finite, owned
@@ -84,7 +84,7 @@ class InducingPrior:
     def at(self, theta: Array) -> InducingPrior:
         """Return the prior at theta, in the buffers of this one, which must not be used again."""
         moved = object.__new__(InducingPrior)
-        moved._fill(self.kernel.clone_with_theta(theta), self.X, self.Z, self._jitter, self.A)
+        moved._fill(move(self.kernel, theta), self.X, self.Z, self._jitter, self.A)
         return moved
 
     def multiply(self, v: Array) -> Array:

@@ -16,7 +16,7 @@ import numpy as np
 from scipy.linalg import blas, lapack
 
 from gpclass.core.linalg import matvec
-from gpclass.core.protocols import AnySites, Array
+from gpclass.core.protocols import AnySites, Array, CoupledSites
 
 ORDER = 400  # of the matrix that is factored: rank times classes
 
@@ -55,6 +55,11 @@ class LowRank:
         self._factor, info = lapack.dpotrf(inner, lower=1, clean=0, overwrite_a=1)
         if info != 0:
             raise np.linalg.LinAlgError(f"leading minor {info} is not positive")
+
+    @property
+    def a(self) -> Array:
+        """The precision of the sites."""
+        return self._sites.a if isinstance(self._sites, CoupledSites) else self._sites.tau
 
     def solve(self, v: Array) -> Array:
         """Return R v for v of shape (n, C)."""

@@ -11,7 +11,7 @@ classes applies as it is, and a site of precision t_k on g_k is a coupled site w
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,8 +19,12 @@ import numpy as np
 from gpclass.core.linalg import conjugate_gradient
 from gpclass.core.protocols import Adjoint, Array, Conditioned, CoupledSites, Index, Inputs, Sites
 from gpclass.posteriors.classes import ClassProcesses
-from gpclass.priors.classes import CG_STEPS, ClassPrior, leave_out
-from gpclass.priors.conditioned import ElementwiseConditioned, owned
+from gpclass.priors.classes import ClassPrior, leave_out
+from gpclass.priors.conditioned import ElementwiseConditioned, owned, refined
+from gpclass.priors.factors import CoupledFactors
+from gpclass.priors.lowrank import LowRank
+
+WEAK = 1e-4  # below this t v, (1 - [B⁻¹]_kk) / t has lost four digits and more
 
 
 class MarginPrior:
@@ -39,6 +43,7 @@ class MarginPrior:
         self.labels = np.asarray(labels)
         self.others = np.ones((len(X), n_classes), dtype=bool)
         self.others[np.arange(len(X)), self.labels] = False
+        self._other, self._own = np.flatnonzero(self.others), np.flatnonzero(~self.others)
 
     @property
     def shape(self) -> tuple[int]:
@@ -50,30 +55,37 @@ class MarginPrior:
         """Return the prior at theta, in the buffers of this one, which must not be used again."""
         moved = object.__new__(MarginPrior)
         moved.latents, moved.labels, moved.others = self.latents.at(theta), self.labels, self.others
+        moved._other, moved._own = self._other, self._own
         return moved
 
     def by_class(self, v: Array, own: float = 0.0) -> Array:
         """Return values of margins as (n, C), with ``own`` at each data point's class."""
         out = np.full(self.others.shape, own)
-        out[self.others] = v
+        out.ravel()[self._other] = v
         return out
+
+    def pick(self, F: Array) -> Array:
+        """Return the values that belong to margins of those of shape (n, C): the inverse of `by_class`."""
+        return F.ravel()[self._other]
 
     def coefficients(self, v: Array) -> Array:
         """Return the coefficients of f in Σ v g: v_k of g_k is v_k of f_y and -v_k of f_k."""
-        out: Array = -self.by_class(v)
-        out[~self.others] = -out.sum(axis=1)
+        out = np.empty(self.others.shape)
+        flat = out.ravel()
+        flat[self._other] = -v
+        flat[self._own] = self.rows(v).sum(axis=1)
         return out
 
-    def margins(self, F: Array) -> Array:
-        """Return f_y - f_k of functions of shape (n, C), flattened."""
-        return (F[~self.others][:, None] - F)[self.others]
+    def rows(self, v: Array) -> Array:
+        """Return values of margins with those of a data point in a row."""
+        return v.reshape(len(self.others), -1)
 
     def multiply(self, v: Array) -> Array:
         """Return the covariance of the margins times v."""
-        shared = self.by_class(v).sum(axis=1)  # of e_y, which all margins of a data point have in common
-        out: Array = self.margins(self.latents.multiply(self.coefficients(v)))
-        out += np.repeat(shared, self.others.shape[1] - 1)
-        return out
+        F = self.latents.multiply(self.coefficients(v))
+        own = F.ravel()[self._own]
+        own += self.rows(v).sum(axis=1)  # of e_y, which all margins of a data point have in common
+        return np.ravel(own[:, None] - self.rows(self.pick(F)))
 
     def coupled(self, tau: Array) -> CoupledSites:
         """Return the precision of sites on the margins as one of f, with nothing as nu."""
@@ -88,20 +100,25 @@ class MarginPrior:
         """Return alpha and mean for the sites, by conjugate gradients or a factorisation."""
         nu, tau = sites.nu, np.maximum(sites.tau, 1e-14)  # its root is divided by
         s, K_nu = np.sqrt(tau), self.multiply(nu)
-        R = self.latents.preconditioner(self.coupled(sites.tau))
-        x = conjugate_gradient(
-            lambda p: p + s * self.multiply(s * p),
-            s * K_nu,
-            lambda p: R.solve(self.by_class(p / s))[self.others] / s,  # as in `MarginConditioned.multiply_R`
-            energy=float(nu @ K_nu),
-            rtol=rtol,
-            max_iter=CG_STEPS,
-        )
-        if x is None:
-            q = self.condition(sites)
-            return q.alpha, q.mean
-        alpha = nu - s * x
-        return alpha, self.multiply(alpha)
+        for R, steps in self.latents.preconditioners(self.coupled(sites.tau)):
+            x = conjugate_gradient(
+                lambda p: p + s * self.multiply(s * p),
+                s * K_nu,
+                self._preconditioner(R),
+                energy=float(nu @ K_nu),
+                rtol=rtol,
+                max_iter=steps,
+            )
+            if x is not None:
+                alpha = nu - s * x
+                return alpha, self.multiply(alpha)
+        q = self.condition(sites)
+        return q.alpha, q.mean
+
+    def _preconditioner(self, R: LowRank | CoupledFactors) -> Callable[[Array], Array]:
+        """Return the product with B⁻¹ of other sites, R = S B⁻¹ S as in `MarginConditioned.multiply_R`."""
+        root = np.sqrt(np.maximum(self.pick(R.a), 1e-14))
+        return lambda p: self.pick(R.solve(self.by_class(p / root))) / root
 
     def condition(self, sites: Sites) -> MarginConditioned:
         """Return q for sites on the margins."""
@@ -135,11 +152,9 @@ class MarginConditioned(ElementwiseConditioned):
     def __init__(self, prior: MarginPrior, sites: Sites) -> None:
         self.prior, self._sites = prior, sites
         self.factors = prior.latents.couple(prior.coupled(sites.tau).a)
-        self.tau = self.factors.a[prior.others]  # no flatter than the factors can bear
+        self.tau = prior.pick(self.factors.a)  # no flatter than the factors can bear
         self.half_logdet = self.factors.half_logdet
-        alpha = self._reduce(sites.nu)
-        alpha = alpha + self._reduce(sites.nu - alpha - self.tau * prior.multiply(alpha))
-        self.alpha, self.mean = alpha, prior.multiply(alpha)
+        self.alpha, self.mean = refined(sites.nu, self._reduce, prior.multiply, lambda m: self.tau * m)
         self._var: Array | None = None
 
     def _reduce(self, r: Array) -> Array:
@@ -153,7 +168,7 @@ class MarginConditioned(ElementwiseConditioned):
         and R that of all C of them; the inverse of a Schur complement is a block of the inverse, so
         R of the margins is its part that belongs to the other classes.
         """
-        return self.factors.solve(self.prior.by_class(v))[self.prior.others]
+        return self.prior.pick(self.factors.solve(self.prior.by_class(v)))
 
     def multiply_K(self, v: Array) -> Array:
         """Return K v."""
@@ -165,24 +180,33 @@ class MarginConditioned(ElementwiseConditioned):
         u = f_y + e_y has, given f, the mean Σ a f / s and the variance 1 / s; g_k = u - f_k.
         """
         if self._var is None:
-            a = self.factors.a
-            s = a.sum(axis=1)
-            blocks, share = self.factors.marginals()[0], a / s[:, None]
-            q = np.einsum("icd,id->ic", blocks, share)
-            r = np.einsum("ic,ic->i", q, share)
-            direct = ((1.0 / s + r)[:, None] - 2.0 * q + np.einsum("icc->ic", blocks))[self.prior.others]
             # (1 - [B⁻¹]_kk) / t loses no digits where the site is strong, the sum where it is weak.
-            weak = self.inverse_diagonal() > 0.9
-            self._var = np.where(weak, direct, (1.0 - self.inverse_diagonal()) / self.tau)
+            inverse = self.inverse_diagonal()
+            var, weak = (1.0 - inverse) / self.tau, inverse > 1.0 - WEAK
+            weak_rows = weak.reshape(len(self.prior.others), -1)
+            rows = np.flatnonzero(weak_rows.any(axis=1))
+            if rows.size:
+                by_row = self.prior.rows(var)
+                by_row[rows] = np.where(weak_rows[rows], self._direct(rows), by_row[rows])
+            self._var = var
         return self._var
+
+    def _direct(self, rows: Index) -> Array:
+        """Return the variances of the margins of some data points as sums of variances."""
+        a, others = self.factors.a[rows], self.prior.others[rows]
+        s = a.sum(axis=1)
+        blocks, share = self.factors.covariances(rows), a / s[:, None]
+        q = np.einsum("icd,id->ic", blocks, share)
+        r = np.einsum("ic,ic->i", q, share)
+        var: Array = (1.0 / s + r)[:, None] - 2.0 * q + np.einsum("icc->ic", blocks)
+        return var[others].reshape(len(rows), -1)
 
     def inverse_diagonal(self) -> Array:
         """Return the diagonal of B⁻¹."""
-        out: Array = (self.factors.marginals()[1] / self.factors.a)[self.prior.others]
-        return out
+        return self.prior.pick(self.factors.reduced()) / self.tau
 
     def left_out(self, copies: Array) -> tuple[Array, Array]:
         """Return mean and covariance of each data point's latent values f without its site."""
         mean = self.prior.latents.multiply(self.prior.coefficients(self.alpha))
         ones = np.ones(len(mean))
-        return leave_out(mean, self.factors.marginals()[0], self.prior.latent_sites(self._sites), ones)
+        return leave_out(mean, self.factors.covariances(), self.prior.latent_sites(self._sites), ones)

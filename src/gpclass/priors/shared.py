@@ -19,7 +19,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg import blas, lapack
 
-from gpclass.core.linalg import cholesky, matvec, symmetrise
+from gpclass.core.linalg import cholesky, matvec, mirror
 from gpclass.core.protocols import Array
 
 
@@ -47,7 +47,7 @@ class SharedFactors:
         self.Y: Array = space[1]
         half_logdet = C * self._factor()
         lapack.dpotri(self.inverse.T, lower=0, overwrite_c=1)
-        symmetrise(self.inverse)
+        mirror(self.inverse)
         self._diagonal = self.inverse.diagonal().copy()
         scale = np.sqrt(1.0 / self._base - 1.0 / tau[rows, own])
         for c in range(C):
