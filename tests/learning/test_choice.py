@@ -64,7 +64,7 @@ def test_the_curvature_with_sites_held_is_of_the_order_of_the_full_one(method):
     X = rows(120, 3)
     problem = shrunken(X, smooth_labels(X, [0, 1]), 1.0, method)
     learned = choice._maximised(problem, problem.theta, [], None, None, None)
-    A = choice.curvature(problem, learned)
+    A = choice.curvature(problem, learned.theta, learned.warm)
     objective = SiteObjective(problem)
     full = np.array([
         (objective.evaluate(learned.theta - h).gradient - objective.evaluate(learned.theta + h).gradient) / 0.02
@@ -79,9 +79,11 @@ def test_some_directions_are_enough_for_many_columns(monkeypatch):
     X = rows(100, 8)
     problem = shrunken(X, smooth_labels(X, [0]), 0.5)
     learned = choice._maximised(problem, problem.theta, [], None, None, None)
-    whole = choice._half_logdet(problem, learned.theta, choice.curvature(problem, learned))
+    whole = choice._half_logdet(
+        problem, learned.theta, choice.curvature(problem, learned.theta, learned.warm)
+    )
     monkeypatch.setattr(choice, "DIRECTIONS", 6)
-    some = choice._half_logdet(problem, learned.theta, choice.curvature(problem, learned))
+    some = choice._half_logdet(problem, learned.theta, choice.curvature(problem, learned.theta, learned.warm))
     assert_allclose(some, whole, atol=1.5)
 
 

@@ -138,7 +138,7 @@ def _candidate(
 
 def _integrated(problem: Problem, learned: Learned, found: Found) -> Candidate:
     """Return the candidate of a run that has ended, with its integrated evidence and its curvature."""
-    A = curvature(problem, learned)
+    A = curvature(problem, learned.theta, learned.warm)
     learned = replace(learned, inverse_hessian=_inverse(A + _prior_hessian(problem)))
     value = learned.objective - _half_logdet(problem, learned.theta, A)
     found.append(Candidate(problem.at(learned.theta), learned, value))
@@ -189,22 +189,25 @@ def _prior_hessian(problem: Problem) -> Array:
     return out
 
 
-def curvature(problem: Problem, learned: Learned) -> Array:
+def inverse_hessian(problem: Problem, theta: Array, sites: Any) -> Array:
+    """Return the inverse Hessian of minus the objective at theta with the sites held."""
+    return _inverse(curvature(problem, theta, sites) + _prior_hessian(problem))
+
+
+def curvature(problem: Problem, theta: Array, sites: Any) -> Array:
     """Return A = -∂² log evidence / ∂theta² with the sites held.
 
     With many columns A is known along some directions Z only, and A ≈ A Z (Zᵀ A Z)⁻¹ Zᵀ A.
     """
-    theta, p = learned.theta, len(learned.theta)
+    p = len(theta)
     objective = SiteObjective(problem)
     Z = np.eye(p)
     if p > DIRECTIONS:
         Z = np.linalg.qr(np.random.default_rng(0).standard_normal((p, DIRECTIONS)))[0]
-    middle = objective.gradient_at_sites(theta, learned.warm)
+    middle = objective.gradient_at_sites(theta, sites)
     signs = np.where(theta + STEP <= problem.bounds[:, 1], STEP, -STEP)
     steps = signs[:, None] * Z if p <= DIRECTIONS else STEP * Z
-    AZ = np.stack(
-        [middle - objective.gradient_at_sites(theta + step, learned.warm) for step in steps.T], axis=1
-    )
+    AZ = np.stack([middle - objective.gradient_at_sites(theta + step, sites) for step in steps.T], axis=1)
     if p <= DIRECTIONS:
         A: Array = AZ / signs
         return 0.5 * (A + A.T)

@@ -10,7 +10,13 @@ import numpy as np
 from gpclass.core.hyperpriors import Hyperprior
 from gpclass.core.optimisers import FTOL
 from gpclass.core.protocols import AnySites, Array, Result
-from gpclass.learning.choice import Candidate, choose_kernel, choose_scale, without_linear_part
+from gpclass.learning.choice import (
+    Candidate,
+    choose_kernel,
+    choose_scale,
+    inverse_hessian,
+    without_linear_part,
+)
 from gpclass.learning.fitted import FittedModel
 from gpclass.learning.maximise import Learned, Plan, Stage, joined, learn, maximise
 from gpclass.learning.problem import OneFunction, Problem, SiteObjective
@@ -72,14 +78,15 @@ def learn_problem(
         few = problem.some(FEW)
         first = begin(few, plan)
         problem = problem.like(first.problem)
-        # The choice of a kernel has been learned on the few rows already.
-        sizes = [few.n_rows] if first.inverse is None else [GROWTH * few.n_rows]
+        # A kernel that was chosen by the method itself has been learned on the few rows already.
+        learned_here = first.inverse is not None and few.guide() is few
+        sizes = [GROWTH * few.n_rows] if learned_here else [few.n_rows]
         while GROWTH * sizes[-1] < problem.n_rows / 2:
             sizes.append(GROWTH * sizes[-1])
     if first.interrupted:
         return problem.at(first.theta), first.learned()
     coarse = [_coarse(problem, n) for n in sizes if n < problem.n_rows]
-    ftol = FTOL if problem.n_rows <= EXACT else 1e-5
+    ftol = FTOL if problem.n_rows <= EXACT else 3e-5
     learned = learn(
         [*coarse, Stage("", lambda theta: SiteObjective(problem), ftol=ftol, warm=init)],
         first.theta,
@@ -121,6 +128,7 @@ def begin(few: Problem, plan: Plan) -> Beginning:
     guide, found = few.guide().roughly(), list[Candidate]()
     some = (without_linear_part(guide) if plan.choose else guide).some(ROWS)
     look = Look(SiteObjective(some), some.bounds)
+    several = guide.make_prior is not few.make_prior
     shrinks = isinstance(few.hyperprior, Hyperprior) and few.hyperprior.open
     try:
         look.around(some.kernel, some.X, some.theta)
@@ -129,10 +137,12 @@ def begin(few: Problem, plan: Plan) -> Beginning:
             plan.announce("choosing the kernel")
             choose = choose_kernel if plan.choose else choose_scale
             chosen = choose(guide, start, found, plan.report)
-            return Beginning(few.like(chosen.problem), chosen.learned.theta, chosen.learned.inverse_hessian)
-        if guide.make_prior is not few.make_prior:  # several classes
+            few, start = few.like(chosen.problem), chosen.learned.theta
+            if not several:
+                return Beginning(few, start, chosen.learned.inverse_hessian)
+        elif several:
             start = _guided(guide, start, few, plan)
-        return Beginning(few, start)
+        return _with_curvature(few, start) if several else Beginning(few, start)
     except KeyboardInterrupt:
         if not found and look.best is None:
             raise
@@ -140,6 +150,13 @@ def begin(few: Problem, plan: Plan) -> Beginning:
             return Beginning(few.like(some), look.best[1] if look.best else some.theta, interrupted=True)
         best = max(found, key=lambda each: each.value)
         return Beginning(few.like(best.problem), best.learned.theta, interrupted=True)
+
+
+def _with_curvature(few: Problem, start: Array) -> Beginning:
+    """Return the beginning at a point that another method found, with the curvature by the method itself."""
+    few = few.at(start)
+    sites = SiteObjective(few.roughly()).evaluate(start, gradient=False).warm
+    return Beginning(few, start, inverse_hessian(few, start, sites))
 
 
 def _guided(guide: Problem, start: Array, few: Problem, plan: Plan) -> Array:
