@@ -20,6 +20,7 @@ GTOL = 1e-5  # largest element of the gradient at which a minimum counts as foun
 FTOL = 1e-9  # gain that is still promised, relative to the value
 LONGEST = 2.0  # most that one variable changes in a step; a factor of 7.4 for a hyperparameter
 CRAWL = 4  # iterations that must gain ten times ftol together
+SHORTEST = 1e-8  # a shorter step changes nothing but the rounding of the value
 MOST = 200  # iterations
 
 
@@ -133,8 +134,10 @@ def _line_search(
     longest: float,
 ) -> tuple[Array, float, Array, int] | tuple[None, float, Array, int]:
     """Return the first point along the projected direction that gains enough, and how many were tried."""
-    step = min(1.0, longest / max(float(np.abs(direction).max()), 1e-300))
-    for tried in range(1, 26):
+    length = max(float(np.abs(direction).max()), 1e-300)
+    step, tried = min(1.0, longest / length), 0
+    while step * length > SHORTEST and tried < 25:
+        tried += 1
         new: Array = np.clip(x + step * direction, *bounds.T)
         slope = float(gradient @ (new - x))
         if slope < 0.0:

@@ -86,9 +86,10 @@ def learn_problem(
     if first.interrupted:
         return problem.at(first.theta), first.learned()
     coarse = [_coarse(problem, n) for n in sizes if n < problem.n_rows]
-    ftol = FTOL if problem.n_rows <= EXACT else 3e-5
+    exactly = problem.n_rows <= EXACT
+    ftol, fine = (FTOL, problem) if exactly else (3e-5, problem.roughly())
     learned = learn(
-        [*coarse, Stage("", lambda theta: SiteObjective(problem), ftol=ftol, warm=init)],
+        [*coarse, Stage("", lambda theta: SiteObjective(fine), ftol=ftol, warm=init)],
         first.theta,
         problem.bounds,
         plan,
@@ -175,7 +176,7 @@ def _coarse(problem: Problem, n: int) -> Stage:
     scale = (n / min(GROWTH * n, problem.n_rows)) ** 0.5
     return Stage(
         f"{n} rows",
-        lambda theta: SiteObjective(problem.some(n)),
+        lambda theta: SiteObjective(problem.some(n).roughly()),
         ftol=1e-5,
         inverse_scale=scale,
         recorded=False,
