@@ -86,8 +86,10 @@ def learn_problem(
     if first.interrupted:
         return problem.at(first.theta), first.learned()
     coarse = [_coarse(problem, n) for n in sizes if n < problem.n_rows]
-    exactly = problem.n_rows <= EXACT
-    ftol, fine = (FTOL, problem) if exactly else (3e-5, problem.roughly())
+    several = problem.guide() is not problem
+    ftol, fine = FTOL, problem
+    if problem.n_rows > EXACT:
+        ftol, fine = (3e-4 if several else 3e-5), problem.roughly()
     learned = learn(
         [*coarse, Stage("", lambda theta: SiteObjective(fine), ftol=ftol, warm=init)],
         first.theta,
