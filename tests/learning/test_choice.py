@@ -191,3 +191,21 @@ def test_the_scales_go_from_one_length_scale_to_one_each():
     assert scales == list(SCALES[: len(scales)])
     spread = [np.ptp(each.problem.hyperprior.groups[0].deviations(each.learned.theta)) for each in found]
     assert (np.diff(spread) > 0.0).all()
+
+
+def test_restarts_of_a_chosen_kernel_and_of_several_classes_are_run():
+    X, y = load_iris(return_X_y=True)
+    X, y = X[::3], y[::3]
+    for kernel, rows in ((None, slice(17, None)), (1.0 * RBF(1.0), slice(None))):
+        problem_runs = []
+        right = choice.maximise
+
+        def counted(*args, right=right, runs=problem_runs, **options):
+            runs.append(options.get("inverse_hessian"))
+            return right(*args, **options)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("gpclass.learning.maximise.maximise", counted)
+            GaussianProcessClassifier(kernel, n_restarts_optimizer=2, random_state=0).fit(X[rows], y[rows])
+        assert sum(inverse is None for inverse in problem_runs) == 2
+        assert len(problem_runs) == 3

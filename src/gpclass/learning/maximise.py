@@ -225,8 +225,9 @@ def learn(
 ) -> Learned:
     """Maximise the objective of each stage in turn, and return the end of the last one.
 
-    The first stage starts from ``start`` and from ``plan.n_restarts`` random points, of which the best counts; each
-    further stage starts where the last one ended, with its curvature. A user's own optimiser gets the last stage only.
+    The first stage starts from ``start``, with ``inverse_hessian`` if that is known, and from ``plan.n_restarts``
+    random points, of which the best counts; each further stage starts where the last one ended, with its curvature.
+    A user's own optimiser gets the last stage only.
     """
     if hyperprior is not None:
         bounds = hyperprior.narrow(bounds)
@@ -235,26 +236,22 @@ def learn(
     history: list[History] = []
     learned: Learned | None = None
     for stage in stages:
-        options: dict[str, Any] = {"hyperprior": hyperprior, "warm": stage.warm, "ftol": stage.ftol}
-        if learned is None and inverse_hessian is None:
-            learned = _best_of(stage, start, bounds, plan, rng, options)
+        options: dict[str, Any] = {
+            "hyperprior": hyperprior,
+            "warm": stage.warm,
+            "ftol": stage.ftol,
+            "max_iter": stage.max_iter,
+            "longest": stage.longest,
+        }
+        if learned is None:
+            learned = _best_of(stage, start, bounds, plan, rng, options, inverse_hessian)
         else:
-            before = inverse_hessian if learned is None else learned.inverse_hessian
-            theta = start if learned is None else learned.theta
-            objective = stage.objective(theta)
+            objective = stage.objective(learned.theta)
             if objective is None:
                 continue
             plan.announce(stage.name)
-            learned = maximise(
-                objective,
-                theta,
-                bounds,
-                report=plan.report,
-                inverse_hessian=before,
-                max_iter=stage.max_iter,
-                longest=stage.longest,
-                **options,
-            )
+            options |= {"report": plan.report, "inverse_hessian": learned.inverse_hessian}
+            learned = maximise(objective, learned.theta, bounds, **options)
         if stage.recorded:
             history.append(learned.history)
         if learned.inverse_hessian is not None and stage.inverse_scale != 1.0:
@@ -282,24 +279,35 @@ def _best_of(
     plan: Plan,
     rng: np.random.Generator,
     options: dict[str, Any],
+    inverse: Array | None,
 ) -> Learned:
     """Run one stage from the start and from random points, in parallel if asked for; return the best run."""
     from joblib import Parallel, delayed, effective_n_jobs
 
     plan.announce(stage.name)
-    starts = [start, *_random_starts(bounds, plan.n_restarts, rng)]
+    starts = [(start, inverse), *((theta, None) for theta in _random_starts(bounds, plan.n_restarts, rng))]
     runs: list[Learned] = []
     try:
         if plan.n_restarts and effective_n_jobs(plan.n_jobs) > 1:
             jobs = (
-                delayed(maximise)(_first_objective(stage, theta), theta, bounds, plan.optimizer, **options)
-                for theta in starts
+                delayed(maximise)(
+                    _first_objective(stage, theta),
+                    theta,
+                    bounds,
+                    plan.optimizer,
+                    inverse_hessian=known,
+                    **options,
+                )
+                for theta, known in starts
             )
             runs.extend(Parallel(n_jobs=plan.n_jobs, return_as="generator_unordered")(jobs))
         else:
-            for theta in starts:
+            options |= {"report": plan.report}
+            for theta, known in starts:
                 objective = _first_objective(stage, theta)
-                runs.append(maximise(objective, theta, bounds, plan.optimizer, report=plan.report, **options))
+                runs.append(
+                    maximise(objective, theta, bounds, plan.optimizer, inverse_hessian=known, **options)
+                )
                 if runs[-1].interrupted:
                     break
     except KeyboardInterrupt:

@@ -167,6 +167,8 @@ def _guided(guide: Problem, start: Array, few: Problem, plan: Plan) -> Array:
     end = maximise(
         SiteObjective(guide), start, guide.bounds, hyperprior=guide.hyperprior, report=plan.report, ftol=1e-5
     )
+    if end.interrupted:
+        raise KeyboardInterrupt
     look = Look(SiteObjective(few.some(ROWS)), few.bounds)
     look.at(end.theta)
     look.at(few.theta)
