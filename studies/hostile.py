@@ -86,7 +86,7 @@ def _fit(case: hostile_cases.Case) -> str | None:
 
 def _judge(error: Exception) -> str | None:
     """Return what is wrong with an exception: its type, or that it comes from the depths of another package."""
-    if type(error) not in (ValueError, MemoryError):
+    if not isinstance(error, ValueError | MemoryError) or isinstance(error, UnicodeError):
         return f"raised {type(error).__name__}"
     frames = traceback.extract_tb(error.__traceback__)
     if not any(f"/{package}/" in frames[-1].filename for package in HERE):

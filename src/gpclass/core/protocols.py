@@ -53,7 +53,8 @@ class Sites:
 
     def most(self, r: Array) -> float:
         """Return the least upper bound of rᵀ (K⁻¹ + T)⁻¹ r over all K, rᵀ T⁻¹ r."""
-        return float(np.vdot(r, r / np.maximum(self.tau, TINIEST)))
+        with np.errstate(over="ignore"):
+            return float(np.vdot(r, r / np.maximum(self.tau, TINIEST)))
 
     def root(self, v: Array) -> Array:
         """Return Q v, where Q Qᵀ = T."""

@@ -16,7 +16,8 @@ import numpy as np
 from gpclass.core.protocols import Array, Conditioned, Info, Prior, Sites
 from gpclass.inference.newton import Curve, LocalTerms, Mode, at, find_mode, first_point
 
-MODE_STEPS = 100
+MODE_STEPS = 100  # of Newton's method in one round at most
+AVERAGE_STEPS = 6  # in all rounds: at huge covariances every round may need all that it is given
 FAR = 3.0  # logarithm of a ratio of variances beyond which a warm start is dropped
 INNER = 0.01  # of the last disagreement: as near as the means need to be to their mode
 CUT_OFF = 1e-8  # positive curvature times variance: less is rounding
@@ -76,7 +77,7 @@ def iterate(
     curve = terms.curve(variance)
     start = first_point(prior, curve, init)
     mixing, best, residual = Mixing(), -np.inf, np.inf
-    warm = init is not None
+    warm, steps = init is not None, 0
     for n_iter in range(1, max_iter + 1):
         inner = max(1e-10, min(1e-3, INNER * residual))
         mode = find_mode(prior, terms, curve, start, tol=inner, max_iter=MODE_STEPS)
@@ -87,7 +88,8 @@ def iterate(
         info = Info(residual <= tol, n_iter, residual)
         concave = not (mode.curvature > CUT_OFF / var).any()
         ended = FixedPoint(replace(sites, variance=variance), q, local.evidence, info, concave, local)
-        if residual <= tol:
+        steps += mode.info.n_iter
+        if residual <= tol or steps > AVERAGE_STEPS * max_iter:
             return ended
         if warm and n_iter == 1 and _far(local.variance, variance):
             variance = _first_variance(prior, terms, None)
@@ -121,7 +123,8 @@ def _far(proposed: Array, variance: Array) -> bool:
 
     From variances that are far too small the sites are flat, the bound is a plateau, and the iteration may stay there.
     """
-    return bool(np.abs(np.log(proposed / variance)).max(initial=0.0) > FAR)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return not bool((np.abs(np.log(proposed / variance)) <= FAR).all())
 
 
 def _disagreement(sites: Sites, local: Local, mean: Array, var: Array) -> float:
@@ -155,7 +158,8 @@ class Mixing:
             self.damping = min(1.0, 1.5 * self.damping)
         self.last, self.retreats = residual, 0
         self.x = [*self.x, np.log(variance)][-self.depth :]
-        self.g = [*self.g, np.log(proposed)][-self.depth :]
+        with np.errstate(invalid="ignore", divide="ignore"):
+            self.g = [*self.g, np.log(proposed)][-self.depth :]
         if len(self.x) == 1 and self.damping == 1.0:
             return proposed
         step = self._combine() - self.x[-1]
@@ -177,5 +181,7 @@ class Mixing:
         if len(f) == 1:
             return self.g[-1]
         g = np.array([np.ravel(each) for each in self.g])
+        if not np.isfinite(f).all():  # variances that rounding has made negative: nothing to combine
+            return np.where(np.isfinite(self.g[-1]), self.g[-1], self.x[-1])
         weights, *_ = np.linalg.lstsq(np.diff(f, axis=0).T, f[-1], rcond=1e-8)
         return np.asarray(self.g[-1] - (weights @ np.diff(g, axis=0)).reshape(self.g[-1].shape))

@@ -33,6 +33,7 @@ from gpclass.priors import ClassPrior, DensePrior, InducingPrior, MarginPrior
 from gpclass.validation import take
 
 ROUGH = 1e-4  # tolerance of sites where only a start or a kernel is sought
+ROUNDS = 0.4  # share of the rounds of an iteration: more are only needed at points that are not worth looking at
 DIFFERENCE = 1e-3  # step in theta of a gradient by differences
 
 
@@ -167,12 +168,13 @@ class Problem:
         )
         return replace(self, kernel=other.kernel, likelihood=likelihood, hyperprior=other.hyperprior)
 
-    def roughly(self) -> Problem:
-        """Return the problem with its method iterated to fewer digits, enough to compare kernels and starts by."""
+    def roughly(self, tol: float = ROUGH) -> Problem:
+        """Return the problem with its method iterated to fewer digits and for fewer rounds, to learn with."""
         method: Any = self.inference
-        if not isinstance(method, EP | VI) or method.tol >= ROUGH:
+        if not isinstance(method, EP | VI):
             return self
-        return replace(self, inference=replace(method, tol=ROUGH))
+        rough = replace(method, tol=max(method.tol, tol), max_iter=max(1, int(ROUNDS * method.max_iter)))
+        return replace(self, inference=rough)
 
     def guide(self) -> Problem:
         """Return the problem to seek hyperparameters with first: Dirichlet's for several classes, else itself."""

@@ -87,7 +87,7 @@ def learn_problem(
         return problem.at(first.theta), first.learned()
     coarse = [_coarse(problem, n) for n in sizes if n < problem.n_rows]
     several = problem.guide() is not problem
-    ftol, fine = FTOL, problem
+    ftol, fine = (1e-6 if several else FTOL), problem.roughly(tol=0.0)
     if problem.n_rows > EXACT:
         ftol, fine = (3e-4 if several else 3e-5), problem.roughly()
     learned = learn(
@@ -169,7 +169,7 @@ def _guided(guide: Problem, start: Array, few: Problem, plan: Plan) -> Array:
     )
     if end.interrupted:
         raise KeyboardInterrupt
-    look = Look(SiteObjective(few.some(ROWS)), few.bounds)
+    look = Look(SiteObjective(few.some(ROWS).roughly()), few.bounds)
     look.at(end.theta)
     look.at(few.theta)
     return end.theta if look.best is None else look.best[1]

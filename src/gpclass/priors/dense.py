@@ -34,6 +34,7 @@ from gpclass.priors.conditioned import (
     refined,
 )
 
+ROUNDING = 1e-16
 TINY = 1e-5  # below this tau_i K_ii, (1 - [B⁻¹]_ii) / tau_i has lost too many digits
 
 
@@ -215,7 +216,9 @@ class DenseConditioned(ElementwiseConditioned):
             rows = indices[start : start + 256]
             V = np.array([self._column(i) for i in rows]) * self.scale
             var[rows] = prior_var[rows] - self.B.quadratic_forms(V)
-        return var
+        # Where a variance is below the rounding of the prior's, all that is known is that it is positive.
+        out: Array = np.maximum(var, ROUNDING * prior_var)
+        return out
 
     def _column(self, i: int) -> Array:
         return np.concatenate([self.prior.K[i, :i], self.prior.K[i:, i]])
