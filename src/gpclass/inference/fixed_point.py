@@ -178,10 +178,10 @@ class Mixing:
 
     def _combine(self) -> Array:
         f = np.array([np.ravel(g - x) for x, g in zip(self.x, self.g, strict=True)])
+        if not np.isfinite(f).all():  # variances that rounding has made negative: nothing to combine
+            return np.where(np.isfinite(self.g[-1]), self.g[-1], self.x[-1])
         if len(f) == 1:
             return self.g[-1]
         g = np.array([np.ravel(each) for each in self.g])
-        if not np.isfinite(f).all():  # variances that rounding has made negative: nothing to combine
-            return np.where(np.isfinite(self.g[-1]), self.g[-1], self.x[-1])
         weights, *_ = np.linalg.lstsq(np.diff(f, axis=0).T, f[-1], rcond=1e-8)
         return np.asarray(self.g[-1] - (weights @ np.diff(g, axis=0)).reshape(self.g[-1].shape))
