@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import lapack
 
-from gpclass.core.linalg import clear_upper, matmul, matvec, mirrored
+from gpclass.core.linalg import clear_upper, matmul, matvec, mirrored, single
 from gpclass.core.protocols import Array, Likelihood
 from gpclass.core.registry import stored
 from gpclass.data.rows import Data
@@ -154,7 +154,7 @@ class Engine:
         """Return what goes down to the data."""
 
         def as_work(M: Array) -> Array:
-            return np.ascontiguousarray(M, dtype=self.dtype)
+            return single(M) if self.dtype == np.float32 else np.ascontiguousarray(M, dtype=self.dtype)
 
         alpha: Array | None = None
         pull: tuple[Array, ...] = ()
