@@ -13,6 +13,7 @@ from sklearn.gaussian_process.kernels import CompoundKernel
 from gpclass.core.protocols import Inference, Likelihood
 from gpclass.core.registry import Method, parts
 from gpclass.kernels import Kernel, kernel_names
+from gpclass.labels import Encode
 from gpclass.learning.prediction import ROUTES
 from gpclass.learning.strategies import SEVERAL, Case, refusal
 from gpclass.sparse.settings import Inducing, inducing_of
@@ -33,6 +34,11 @@ def likelihood_of(clf: Any) -> Likelihood:
 
 def _is_dirichlet(clf: Any) -> bool:
     return isinstance(clf.inference, INFERENCES["dirichlet"]) or clf.inference == "dirichlet"
+
+
+def encoder(clf: Any, classes: Any) -> Encode:
+    """Return what turns labels into those that the model takes, for rows in passes."""
+    return Encode(classes, several=_is_dirichlet(clf))
 
 
 def inference_of(clf: Any) -> Inference:
@@ -82,7 +88,9 @@ def resolve(
             "'probit' or another likelihood with one latent function."
         )
     method = type(inference).name if isinstance(inference, Method) else "custom"
-    settings = inducing_of(clf.inducing, 10**9 if passes else n_rows, 2 if passes else n_classes)
+    # One factorisation of Dirichlet classification serves all classes.
+    alike = passes or _is_dirichlet(clf)
+    settings = inducing_of(clf.inducing, 10**9 if passes else n_rows, 2 if alike else n_classes)
 
     def case(rows: str, likelihood: Likelihood) -> Case:
         return Case(

@@ -86,6 +86,7 @@ class Fit:
     inputs: Array | None
     residual: float  # mean of r_i
     others: Array  # Σ E[l] of the other likelihoods
+    offset: Array | None = None  # prior means of the functions, if they are not zero
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -165,7 +165,8 @@ def expectations(
 
 def whitened(K: Array, T: Array, out: Array, scale: float) -> Array:
     """Write K Tᵀ for lower triangular T, whose elements are of the order of ``scale`` at most, into ``out``."""
-    np.copyto(out, K)
+    if out is not K:
+        np.copyto(out, K)
     return drop_tiny(times_lower_transposed(out, T), scale)
 
 
