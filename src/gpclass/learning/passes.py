@@ -185,6 +185,8 @@ class Run:
             self._stage("few rows", on_few, first.n_rows),
             self._stage("more rows", on_more, rows.n_rows),
         ]
+        if isinstance(self.problem.inference, Dirichlet):
+            stages = stages[1:]  # it has been learned on few rows, without inducing inputs
         problem, plan = self.problem, replace(self.plan, report=self._words)
         learned = learn(
             stages,

@@ -28,13 +28,13 @@ from typing import Any
 import numpy as np
 from scipy.linalg import blas, lapack
 
-from gpclass.core.linalg import drop_tiny, gram, matmul, matvec, mirrored, single
+from gpclass.core.linalg import drop_tiny, gram, matmul, matvec, multiply, single, symmetrise
 from gpclass.core.protocols import Array, Index, Likelihood
 from gpclass.data.rows import Data
 from gpclass.inference.dirichlet import Targets
 from gpclass.kernels import diag, matrix
 from gpclass.priors.basis import Basis, pull_basis
-from gpclass.sparse.engine import Fit, Q, prior_q
+from gpclass.sparse.engine import Fit, Q
 from gpclass.sparse.sums import TILE, add_pullback, row_squares, whitened
 
 
@@ -229,53 +229,76 @@ class Collapsed:
         return single(M) if self.dtype == np.float32 else np.ascontiguousarray(M, dtype=float)
 
     def _solve(self, sums: ClassSums, offset: Array) -> tuple[Q, list[Array], float]:
-        """Return q, P⁻¹ of each class and the bound."""
-        t, C = self.targets, self.n_latents
-        base = prior_q(len(sums.linear), C) if self.base is None else self.base
-        grams = [mirrored(G) for G in sums.grams]
-        common, u = t.low * np.sum(grams, axis=0), sums.linear.sum(axis=1)
-        bound = t.log_density(sums.counts, offset) - 0.5 * (C * t.low + t.high - t.low) * sums.weighted
-        mean, P, inverses = np.empty((len(u), C)), np.empty_like(sums.grams), []
-        for c in range(C):
-            P[c] = base.P[c] + common + (t.high - t.low) * grams[c]
+        """Return q, the lower triangles of P⁻¹ of each class, and the bound; P takes the memory of the sums."""
+        t, C, extra = self.targets, self.n_latents, self.targets.high - self.targets.low
+        common, u = sums.grams[0].copy(), sums.linear.sum(axis=1)
+        for G in sums.grams[1:]:
+            common += G
+        common *= t.low
+        if self.base is None:
+            common.ravel()[:: len(common) + 1] += 1.0
+        bound = t.log_density(sums.counts, offset) - 0.5 * (C * t.low + extra) * sums.weighted
+        mean, inverses = np.empty((len(u), C)), []
+        for c, P in enumerate(sums.grams):
+            P *= extra
+            P += common
             own = sums.linear[:, c]
             b = t.low * (t.other - offset[c]) * (u - own) + t.high * (t.own - offset[c]) * own
-            before = matvec(base.P[c], np.ascontiguousarray(base.mean[:, c]))
-            inverse, half_logdet = _inverse(P[c])
-            mean[:, c] = matvec(inverse, b + before)
-            inverses.append(inverse)
-            bound += 0.5 * float((b + before) @ mean[:, c]) - half_logdet
             if self.base is not None:
-                bound += _inverse(base.P[c])[1] - 0.5 * float(before @ base.mean[:, c])
-        return Q(mean, P), inverses, bound
+                bound += _join(P, b, self.base, c)
+            symmetrise(P)
+            inverse, half_logdet = _inverse(P)
+            mean[:, c] = multiply(inverse, b)
+            inverses.append(inverse)
+            bound += 0.5 * float(b @ mean[:, c]) - half_logdet
+        return Q(mean, sums.grams), inverses, bound
 
     def _gradient(
         self, basis: Basis, q: Q, inverses: list[Array], offset: Array, step: ClassStep, inputs: bool
     ) -> tuple[Array, Array | None]:
-        t, eye = self.targets, np.eye(basis.size)
+        t, C = self.targets, self.n_latents
         E = matmul(q.mean.copy(), np.ascontiguousarray(q.mean.T))
-        all_J = np.zeros_like(eye)
+        diagonal = slice(None, None, basis.size + 1)
+        common = np.zeros_like(E)  # w0 Σ J_c + (w1 - w0) I
         for P, inverse in zip(q.P, inverses, strict=True):
-            E += P - 2.0 * eye + inverse
-            all_J += eye - inverse
-        trmm = blas.strmm if step.T.dtype == np.float32 else blas.dtrmm
-        pull = []
-        for inverse in inverses:
-            F = t.low * all_J + (t.high - t.low) * (eye - inverse)
-            pull.append(drop_tiny(trmm(1.0, step.T.T, self._work(F).T, side=0, lower=0, overwrite_b=1).T))
+            E += P
+            common -= inverse
+        E -= common
+        E.ravel()[diagonal] -= 2.0 * C
+        common *= t.low
+        common.ravel()[diagonal] += C * t.low + t.high - t.low
+        pull = tuple(self._pull(common, inverse, step.T) for inverse in inverses)
         alpha = self._work(matmul(np.ascontiguousarray(basis.T.T), q.mean.copy()))
-        job = SlopeStep(basis.kernel, basis.Z, step.T, q.mean, alpha, tuple(pull), t, offset, inputs)
+        job = SlopeStep(basis.kernel, basis.Z, step.T, q.mean, alpha, pull, t, offset, inputs)
         slopes = self.data.total(job)
-        theta, dZ = pull_basis(basis, E, inputs=inputs)
+        theta, dZ = pull_basis(basis, E, inputs=inputs)  # which reads the lower triangle of E
         return theta + slopes.theta, dZ if dZ is None or slopes.inputs is None else dZ + slopes.inputs
+
+    def _pull(self, common: Array, inverse: Array, T: Array) -> Array:
+        """Return F_c L⁻¹ in the working precision."""
+        F = np.multiply(inverse, self.targets.low - self.targets.high)
+        F += common
+        F = self._work(F)
+        symmetrise(F)
+        trmm = blas.strmm if F.dtype == np.float32 else blas.dtrmm
+        return drop_tiny(trmm(1.0, T.T, F.T, side=0, lower=0, overwrite_b=1).T)
+
+
+def _join(P: Array, b: Array, base: Q, c: int) -> float:
+    """Add the precision of earlier rows to P and their linear term to b; return what the bound has of them."""
+    mean = np.ascontiguousarray(base.mean[:, c])
+    linear = matvec(base.P[c], mean)
+    P += base.P[c]
+    b += linear
+    return _inverse(base.P[c])[1] - 0.5 * float(linear @ mean)
 
 
 def _inverse(P: Array) -> tuple[Array, float]:
-    """Return P⁻¹ and ½ log|P|."""
+    """Return the lower triangle of P⁻¹, and ½ log|P|."""
     C = P.copy()
     _, info = lapack.dpotrf(C.T, lower=0, clean=0, overwrite_a=1)
     if info != 0:
         raise np.linalg.LinAlgError(f"leading minor {info} is not positive")
     half_logdet = float(np.log(C.diagonal()).sum())
     lapack.dpotri(C.T, lower=0, overwrite_c=1)
-    return mirrored(C), half_logdet
+    return C, half_logdet
