@@ -22,7 +22,7 @@ from gpclass.data.sources import Source, as_source
 from gpclass.decision import check_cost
 from gpclass.fitted import Predictions, TrainingRows
 from gpclass.kernels import settable, takes_vectors
-from gpclass.labels import Encode, from_labels, from_probabilities, soft_classes
+from gpclass.labels import from_labels, from_probabilities, soft_classes
 from gpclass.learning.fitted import FittedModel
 from gpclass.learning.maximise import Plan
 from gpclass.learning.passes import update
@@ -32,6 +32,7 @@ from gpclass.parameters import (
     check_parameters,
     check_present,
     chooses_kernel,
+    encoder,
     given_kernel,
     hyperprior_of,
     inference_of,
@@ -269,7 +270,7 @@ class GaussianProcessClassifier(Predictions, ClassifierMixin, BaseEstimator):
             raise ValueError(
                 "The first rows of partial_fit have one class only: give all classes with classes=[...]."
             )
-        rows = Rows(X, *Encode(known)(y, check_weights(sample_weight, self.class_weight, y)))
+        rows = Rows(X, *encoder(self, known)(y, check_weights(sample_weight, self.class_weight, y)))
         self._fit(Training(known, len(X), X, np.empty(0), data=rows), self._seed_of())
         self.base_estimator_ = replace(self.base_estimator_, objective=None)  # further rows will change it
         return self
@@ -280,7 +281,8 @@ class GaussianProcessClassifier(Predictions, ClassifierMixin, BaseEstimator):
         if y.shape != (len(X),):
             raise ValueError(f"y has shape {y.shape}, expected ({len(X)},): one label for each row of X.")
         weight = check_weights(sample_weight, self.class_weight, y)
-        self._keep(update(model, Rows(X, *Encode(self.classes_)(y, weight))), self.classes_, None, self._seed)
+        rows = Rows(X, *encoder(self, self.classes_)(y, weight))
+        self._keep(update(model, rows), self.classes_, None, self._seed)
         return self
 
     def _seed_of(self) -> int:
@@ -317,7 +319,7 @@ class GaussianProcessClassifier(Predictions, ClassifierMixin, BaseEstimator):
             self.feature_names_in_ = np.asarray(source.names, dtype=object)
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
-        data = source.data(Encode(classes), self.n_jobs)
+        data = source.data(encoder(self, classes), self.n_jobs)
         return Training(classes, source.n_rows, np.empty(0), np.empty(0), data=data)
 
     def _fit(self, training: Training, seed: int) -> Self:

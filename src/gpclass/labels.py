@@ -43,6 +43,8 @@ class Encode:
     classes : array
         The distinct labels, sorted. Two become -1 and 1; more become label weights of shape (n, C), which
         include the weights of the rows.
+    several : bool
+        Whether two become label weights as well, for models with a latent function for each of them.
 
     Examples
     --------
@@ -56,11 +58,12 @@ class Encode:
     """
 
     classes: Any
+    several: bool = False
 
     @property
     def n_latents(self) -> int:
         """Number of latent functions: one for two classes, else one per class."""
-        return 1 if len(self.classes) == 2 else len(self.classes)
+        return 1 if len(self.classes) == 2 and not self.several else len(self.classes)
 
     def codes(self, y: Any) -> Index:
         """Return the positions of labels among the classes."""
@@ -79,7 +82,7 @@ class Encode:
     def __call__(self, y: Any, weight: Array | None) -> tuple[Array, Array | None]:
         """Return labels -1 and 1 and the weights, or label weights (n, C) and None."""
         codes = self.codes(y)
-        if len(self.classes) == 2:
+        if self.n_latents == 1:
             return signs(codes), weight
         return label_weights(codes, len(self.classes), weight), None
 

@@ -14,7 +14,7 @@ from gpclass.core.hyperpriors import Hyperprior, Shrinkage
 from gpclass.core.protocols import Array, Inference, Likelihood
 from gpclass.core.registry import Method, parts
 from gpclass.kernels import Kernel, bind_columns, default_kernel, kernel_names, named_kernel
-from gpclass.labels import label_weights
+from gpclass.labels import Encode, label_weights
 from gpclass.learning.prediction import ROUTES
 from gpclass.learning.strategies import SEVERAL, Case, refusal
 from gpclass.sparse.settings import Inducing, inducing_of
@@ -35,6 +35,11 @@ def likelihood_of(clf: Any) -> Likelihood:
 
 def _is_dirichlet(clf: Any) -> bool:
     return isinstance(clf.inference, INFERENCES["dirichlet"]) or clf.inference == "dirichlet"
+
+
+def encoder(clf: Any, classes: Any) -> Encode:
+    """Return what turns labels into those that the model takes, for rows in passes."""
+    return Encode(classes, several=_is_dirichlet(clf))
 
 
 def inference_of(clf: Any) -> Inference:
@@ -110,7 +115,9 @@ def resolve(
             "'probit' or another likelihood with one latent function."
         )
     method = type(inference).name if isinstance(inference, Method) else "custom"
-    settings = inducing_of(clf.inducing, 10**9 if passes else n_rows, 2 if passes else n_classes)
+    # One factorisation of Dirichlet classification serves all classes.
+    alike = passes or _is_dirichlet(clf)
+    settings = inducing_of(clf.inducing, 10**9 if passes else n_rows, 2 if alike else n_classes)
 
     def case(rows: str, likelihood: Likelihood) -> Case:
         return Case(

@@ -209,10 +209,3 @@ def test_what_has_no_meaning_is_refused():
         UserWarning, match="max_iter_predict=7 has no effect here: the method does not iterate"
     ):
         named.fit(X, CODES)
-
-
-def test_large_data_keep_all_rows(monkeypatch):
-    monkeypatch.setattr("gpclass.sparse.settings.EXACT_UP_TO", 1.0)
-    assert fitted().base_estimator_.inducing is None
-    with pytest.raises(ValueError, match="needs all rows in memory"):
-        fitted(inducing=5)

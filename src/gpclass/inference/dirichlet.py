@@ -93,18 +93,54 @@ class Dirichlet(Method):
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Targets:
+    """The target of a row and its precision, in the row's own class and in the others."""
+
+    own: float
+    other: float
+    high: float  # precision in the own class, 1 / s1
+    low: float  # in the others, 1 / s0
+
+    @classmethod
+    def at(cls, eps: float) -> Targets:
+        """Return the targets for one value of eps."""
+        s0, s1 = np.log1p(1.0 / eps), np.log1p(1.0 / (1.0 + eps))
+        return cls(
+            float(np.log1p(eps) - 0.5 * s1), float(np.log(eps) - 0.5 * s0), float(1.0 / s1), float(1.0 / s0)
+        )
+
+    def offset(self, counts: Array) -> Array:
+        """Return the prior means m_c for the weights of all rows of each class."""
+        rest = counts.sum() - counts
+        linear = counts * (self.own * self.high) + rest * (self.other * self.low)
+        out: Array = linear / (counts * self.high + rest * self.low)
+        return out
+
+    def of_class(self, c: int, n_classes: int) -> tuple[Array, Array]:
+        """Return the precisions and targets in all classes of a row of class c."""
+        tau, target = np.full(n_classes, self.low), np.full(n_classes, self.other)
+        tau[c], target[c] = self.high, self.own
+        return tau, target
+
+    def log_density(self, counts: Array, offset: Array) -> float:
+        """Return the log density of all targets if the latent functions were the constants ``offset``."""
+        own = np.log(self.high / (2.0 * np.pi)) - self.high * (self.own - offset) ** 2
+        other = np.log(self.low / (2.0 * np.pi)) - self.low * (self.other - offset) ** 2
+        return 0.5 * float((counts * own + (counts.sum() - counts) * other).sum())
+
+
 def dirichlet_sites(labels: Array, eps: float) -> tuple[Sites, Array, float]:
     """Return the sites of label weights (n, C), the prior means m, and log of what multiplies the sites.
 
     Π N(t | f, s)^copies = scale · exp(nu f - tau f² / 2 - ½ nu² / tau), where each of the two kinds of copies of a row
     adds -½ log(2 pi s), and together they add -½ L (w - L) (t1 - t0)² / (s1 s0 tau).
     """
-    s0, s1 = np.log1p(1.0 / eps), np.log1p(1.0 / (1.0 + eps))
-    t0, t1 = np.log(eps) - 0.5 * s0, np.log1p(eps) - 0.5 * s1
+    t = Targets.at(eps)
     rest = labels.sum(axis=1, keepdims=True) - labels
-    tau = labels / s1 + rest / s0
-    linear = labels * (t1 / s1) + rest * (t0 / s0)
-    offset: Array = linear.sum(axis=0) / tau.sum(axis=0)
-    soft = labels * rest / tau * ((t1 - t0) ** 2 / (s1 * s0))
-    counts = labels.sum() * np.log(2.0 * np.pi * s1) + rest.sum() * np.log(2.0 * np.pi * s0)
+    tau = labels * t.high + rest * t.low
+    linear = labels * (t.own * t.high) + rest * (t.other * t.low)
+    offset = t.offset(labels.sum(axis=0))
+    soft = labels * rest / tau * ((t.own - t.other) ** 2 * t.high * t.low)
+    counts = labels.sum() * np.log(2.0 * np.pi / t.high) + rest.sum() * np.log(2.0 * np.pi / t.low)
     return Sites(linear - tau * offset, tau), offset, -0.5 * float(counts + soft.sum())

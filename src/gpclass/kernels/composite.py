@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.gaussian_process import kernels as theirs
 from sklearn.gaussian_process.kernels import ConstantKernel, Exponentiation, Kernel, Product, Sum, WhiteKernel
 
+from gpclass.core.linalg import drop_tiny
 from gpclass.core.protocols import Array, Inputs
 from gpclass.kernels.formulas import (
     Expression,
@@ -135,6 +136,7 @@ class _Product(Formulas):
             out *= out.dtype.type(second.constant_value)
         else:
             out *= evaluate(second, X, Z, out.dtype)
+            drop_tiny(out)
 
     def diagonal(self, kernel: Kernel, X: Inputs) -> Array:
         return diagonal(kernel.k1, X) * diagonal(kernel.k2, X)
@@ -185,6 +187,7 @@ class _Power(Formulas):
     def fill(self, kernel: Kernel, X: Inputs, Z: Inputs, out: Array) -> None:
         fill(kernel.kernel, X, Z, out)
         np.power(out, kernel.exponent, out=out)
+        drop_tiny(out)
 
     def diagonal(self, kernel: Kernel, X: Inputs) -> Array:
         return np.asarray(diagonal(kernel.kernel, X) ** kernel.exponent)

@@ -13,12 +13,13 @@ import numpy as np
 from scipy.spatial.distance import cdist
 from sklearn.gaussian_process.kernels import Kernel
 
-from gpclass.core.linalg import matmul, matmul_transposed
+from gpclass.core.linalg import drop_tiny, matmul, matmul_transposed, single
 from gpclass.core.protocols import Array
 
 LONGEST = {4: 512.0, 8: 1024.0}  # squared norm up to which products are used, by bytes per number
 LONGEST_EXPRESSED = 1e4  # the same in expressions, where differences of each column are expensive
 CENTRE_ROWS = 64
+LAST_EXPONENT = -87.0
 
 
 def by_column(kernel: Kernel, name: str, n_columns: int) -> Array:
@@ -43,7 +44,12 @@ def centred(X: Array, Z: Array, scale: Array, dtype: Any = float) -> tuple[Array
     inverse = 1.0 / scale
     A *= inverse
     B *= inverse
-    return A.astype(dtype, copy=False), B.astype(dtype, copy=False)
+    return drop_tiny(A.astype(dtype, copy=False), 1.0), drop_tiny(B.astype(dtype, copy=False), 1.0)
+
+
+def rows_in(X: Array, dtype: Any) -> Array:
+    """Return rows in the precision of a product, without tiny numbers."""
+    return single(X) if dtype == np.float32 else X.astype(dtype, copy=False)
 
 
 def squared_norms(A: Array) -> Array:
@@ -80,7 +86,10 @@ def squared_distances(A: Array, B: Array, factor: float, out: Array, *, exact: b
     right[:, columns] = 1.0
     np.multiply(b2, factor, out=right[:, columns + 1])
     S = matmul_transposed(left, right)
-    (np.maximum if factor > 0 else np.minimum)(S, 0.0, out=out)
+    if factor > 0:
+        np.maximum(S, 0.0, out=out)
+    else:  # an exponent: below the last one the exponential is denormal
+        np.clip(S, LAST_EXPONENT if out.dtype == np.float32 else -np.inf, 0.0, out=out)
 
 
 def express_squares(X: Any, P: Array, scales: Array, *, exact: bool) -> Any:

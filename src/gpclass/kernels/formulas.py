@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 
+from gpclass.core.linalg import drop_tiny
 from gpclass.core.protocols import Array, Inputs
 
 GRADIENT_NUMBERS = 2**19  # in one block of a kernel's own gradient: 4 MB
@@ -242,6 +243,7 @@ def assign(kernel: Kernel, K: Any, out: Array) -> None:
             "a covariance function must return one number for each pair of inputs."
         )
     out[...] = K
+    drop_tiny(out)
 
 
 def working_type(X: Inputs) -> type:

@@ -12,7 +12,7 @@ from sklearn.gaussian_process.kernels import DotProduct, Kernel, PairwiseKernel
 from gpclass.core.linalg import matmul
 from gpclass.core.protocols import Array, Inputs
 from gpclass.kernels.base import FormulaKernel
-from gpclass.kernels.distances import by_column, squared_norms
+from gpclass.kernels.distances import by_column, rows_in, squared_norms
 from gpclass.kernels.formulas import Expression, Formulas, by_differences, is_free, register
 from gpclass.kernels.parameters import are_numbers, is_metric, is_metric_options, is_not_negative
 from gpclass.kernels.profiles import InnerProduct, Profile
@@ -68,7 +68,7 @@ class _Scaled(Formulas):
         return by_column.sum(axis=-1, keepdims=True) if one else by_column
 
     def fill(self, kernel: Kernel, X: Array, Z: Array, out: Array) -> None:
-        U, V = (self._rows(kernel, rows).astype(out.dtype, copy=False) for rows in (X, Z))
+        U, V = (rows_in(self._rows(kernel, rows), out.dtype) for rows in (X, Z))
         np.matmul(U, V.T, out=out)
 
     def diagonal(self, kernel: Kernel, X: Array) -> Array:

@@ -14,7 +14,7 @@ from sklearn.gaussian_process.kernels import Kernel
 from gpclass.core.linalg import matmul, matmul_transposed
 from gpclass.core.protocols import Array
 from gpclass.kernels.base import FormulaKernel
-from gpclass.kernels.distances import by_column, squared_norms
+from gpclass.kernels.distances import by_column, rows_in, squared_norms
 from gpclass.kernels.formulas import Formulas, is_free
 from gpclass.kernels.parameters import is_not_negative
 
@@ -67,7 +67,7 @@ class _Formulas(Formulas):
 
     def fill(self, kernel: Kernel, X: Array, Z: Array, out: Array) -> None:
         U, V = _unit_rows(kernel, X)[0], _unit_rows(kernel, Z)[0]
-        np.matmul(U.astype(out.dtype, copy=False), V.astype(out.dtype, copy=False).T, out=out)
+        np.matmul(rows_in(U, out.dtype), rows_in(V, out.dtype).T, out=out)
         np.clip(out, -1.0, 1.0, out=out)
         np.arcsin(out, out=out)
         out *= out.dtype.type(2.0 / np.pi)

@@ -13,12 +13,14 @@ from dataclasses import dataclass, field
 import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 
+from gpclass.core.linalg import drop_tiny
 from gpclass.core.protocols import Array
 from gpclass.kernels.distances import (
     are_long,
     by_column,
     centred,
     express_squares,
+    rows_in,
     squared_distances,
     squared_norms,
     weighted_differences,
@@ -102,6 +104,7 @@ class Stationary(Formulas):
         _, A, B = self._rows(kernel, X, Z, out.dtype.type)
         squared_distances(A, B, profile.factor, out, exact=profile.exact)
         _assign(profile.value(out), out)
+        drop_tiny(out, 1.0)
 
     def diagonal(self, kernel: Kernel, X: Array) -> Array:
         """Return ones."""
@@ -193,7 +196,7 @@ class InnerProduct(Formulas):
     def fill(self, kernel: Kernel, X: Array, Z: Array, out: Array) -> None:
         """Write phi(S) into ``out``."""
         profile = self.profile(kernel)
-        np.matmul(X.astype(out.dtype, copy=False), Z.astype(out.dtype, copy=False).T, out=out)
+        np.matmul(rows_in(X, out.dtype), rows_in(Z, out.dtype).T, out=out)
         if profile.factor != 1.0:
             out *= out.dtype.type(profile.factor)
         _assign(profile.value(out), out)

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 
+from gpclass.core.linalg import drop_tiny
 from gpclass.core.protocols import Array
 from gpclass.kernels.base import FormulaKernel
 from gpclass.kernels.distances import (
@@ -63,6 +64,7 @@ class _Formulas(Formulas):
         out -= (0.5 * rates.fade * squared_norms(X)).astype(out.dtype)[:, None]
         out -= (0.5 * rates.fade * squared_norms(Z)).astype(out.dtype)
         np.exp(out, out=out)
+        drop_tiny(out, 1.0)
 
     def diagonal(self, kernel: Kernel, X: Array) -> Array:
         return np.exp(X.dtype.type(-_rates(kernel).fade) * squared_norms(X))

@@ -15,7 +15,7 @@ from gpclass.core.linalg import row_tiles
 from gpclass.core.protocols import Array, Prior
 from gpclass.inference.dirichlet import DEFAULT, Dirichlet
 from gpclass.learning.fitted import FittedModel
-from gpclass.learning.maximise import Plan
+from gpclass.learning.maximise import Learned, Plan
 from gpclass.learning.problem import Problem, pose_classes
 from gpclass.learning.sites import FEW, fit_by_sites, learn_problem, left_out
 from gpclass.likelihoods.joint import normal_points
@@ -26,9 +26,19 @@ POINTS = 61  # a prime number; twice as many points average the softmax
 
 def fit_dirichlet(problem: Problem, labels: Array, plan: Plan, *, seed: Any = None) -> FittedModel:
     """Fit label weights (n, C); ``rows`` of the method bounds the rows that theta and eps are learned from."""
-    method: Any = problem.inference
-    rng = np.random.default_rng(seed)
     posed = pose_classes(problem, labels)
+    some, learned = learn_dirichlet(posed, plan, np.random.default_rng(seed))
+    posed = replace(posed.like(some), inference=some.inference)
+    learned = None if learned is None else replace(learned, warm=None)
+    return replace(fit_by_sites(posed, replace(plan, enabled=False)), learned=learned)
+
+
+def learn_dirichlet(posed: Problem, plan: Plan, rng: np.random.Generator) -> tuple[Problem, Learned | None]:
+    """Return the problem on some rows at its best hyperparameters and eps, and how they were found.
+
+    A few rows find hyperparameters, with which eps is chosen, with which they are found again.
+    """
+    method: Any = posed.inference
     some = posed.some(method.rows or posed.n_rows)
     interrupted = None
     if method.eps is None:
@@ -37,10 +47,7 @@ def fit_dirichlet(problem: Problem, labels: Array, plan: Plan, *, seed: Any = No
         interrupted = learned if learned is not None and learned.interrupted else None
         eps = DEFAULT if interrupted else choose_eps(some)
         some = replace(some, inference=replace(method, eps=eps))
-    some, learned = (some, interrupted) if interrupted else learn_problem(some, plan, rng)
-    posed = replace(posed.like(some), inference=some.inference)
-    learned = None if learned is None else replace(learned, warm=None)
-    return replace(fit_by_sites(posed, replace(plan, enabled=False)), learned=learned)
+    return (some, interrupted) if interrupted else learn_problem(some, plan, rng)
 
 
 def choose_eps(problem: Problem) -> float:

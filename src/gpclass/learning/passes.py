@@ -16,6 +16,8 @@ import numpy as np
 
 from gpclass.core.protocols import Array, Info
 from gpclass.data.rows import Data, Rows
+from gpclass.inference.dirichlet import DEFAULT, Dirichlet, Targets
+from gpclass.learning.dirichlet import learn_dirichlet
 from gpclass.learning.fitted import FittedModel
 from gpclass.learning.maximise import Learned, Plan, Stage, joined, learn
 from gpclass.learning.problem import Problem, pose_classes
@@ -24,6 +26,7 @@ from gpclass.posteriors.classes import IndependentProcesses
 from gpclass.posteriors.process import Process
 from gpclass.priors.basis import Basis, make_basis, process
 from gpclass.sparse.checkpoint import Checkpoint, State
+from gpclass.sparse.collapsed import Collapsed
 from gpclass.sparse.engine import Engine, Fit, Q
 from gpclass.sparse.inputs import choose, move
 from gpclass.sparse.objective import PassObjective
@@ -64,29 +67,39 @@ def fit_in_passes(
     empty = np.empty(0)
     return FittedModel(
         likelihood=likelihood,
-        posterior=inducing_process(fit.basis, fit.q, single=settings.dtype == "float32"),
+        posterior=inducing_process(fit.basis, fit.q, fit.offset, single=settings.dtype == "float32"),
         kernel=kernel.clone_with_theta(kernel.theta),
         evidence=fit.bound,
         info=Info(fit.gap <= max(1.0, 1e-4 * data.n_rows), run.passes, fit.gap),
         problem=replace(problem, kernel=kernel, likelihood=likelihood, X=fit.basis.Z, y=empty, weight=None),
         learned=learned,
         inducing=report,
-        objective=objective_of(data, likelihood, n_latents, kernel, report),
+        objective=objective_of(replace(problem, likelihood=likelihood), data, n_latents, kernel, report),
     )
 
 
-def inducing_process(basis: Basis, q: Q, *, single: bool) -> Process:
-    """Return q(u) as a process over all inputs; that of two classes in single precision if asked for."""
+def inducing_process(basis: Basis, q: Q, offset: Array | None = None, *, single: bool) -> Process:
+    """Return q(u) as a process over all inputs; that of one function in single precision if asked for."""
     if len(q.P) == 1:
         return process(basis, q.P[0], q.mean[:, 0], single=single)
-    return IndependentProcesses(tuple(process(basis, P, q.mean[:, c]) for c, P in enumerate(q.P)))
+    processes = tuple(process(basis, P, q.mean[:, c]) for c, P in enumerate(q.P))
+    return IndependentProcesses(processes, offset)
+
+
+def engine_of(problem: Problem, data: Data, n_latents: int, dtype: Any, **options: Any) -> Engine | Collapsed:
+    """Return what passes over the data: variational inference, or Dirichlet classification in closed form."""
+    method = problem.inference
+    if isinstance(method, Dirichlet):
+        targets = Targets.at(DEFAULT if method.eps is None else method.eps)
+        return Collapsed(data, targets, n_latents, dtype, **options)
+    return Engine(data, problem.likelihood, n_latents, dtype, **options)
 
 
 def objective_of(
-    data: Data, likelihood: Any, n_latents: int, kernel: Any, report: InducingReport
+    problem: Problem, data: Data, n_latents: int, kernel: Any, report: InducingReport
 ) -> PassObjective:
     """Return the bound at other hyperparameters, inducing inputs held, in double precision."""
-    engine = Engine(data, likelihood, n_latents, np.float64)
+    engine = engine_of(problem, data, n_latents, np.float64)
     return PassObjective(engine, kernel, report.Z, report.jitter, tol=1e-9 * data.n_rows, start=report.q)
 
 
@@ -94,14 +107,18 @@ def update(model: FittedModel, rows: Rows) -> FittedModel:
     """Return the model with more rows taken in: its posterior is their prior (streaming variational Bayes)."""
     report = model.inducing
     assert report is not None
-    engine = Engine(rows, model.likelihood, len(report.q.P), np.float64, base=report.q)
+    offset = getattr(model.posterior, "offset", None)
+    options = {"base": report.q} if offset is None else {"base": report.q, "offset": offset}
+    engine = engine_of(
+        replace(model.problem, likelihood=model.likelihood), rows, len(report.q.P), np.float64, **options
+    )
     basis = make_basis(model.kernel, report.Z, report.jitter)
     fit = engine.converge(basis, report.q, tol=1e-6 * rows.n_rows)
     single = getattr(model.posterior, "beta", None) is not None
     n_rows = report.n_rows + rows.n_rows
     return replace(
         model,
-        posterior=inducing_process(basis, fit.next_q, single=single),
+        posterior=inducing_process(basis, fit.next_q, fit.offset, single=single),
         evidence=(model.evidence or 0.0) + fit.bound,
         info=Info(fit.gap <= max(1.0, 1e-4 * rows.n_rows), fit.passes, fit.gap),
         inducing=replace(report, q=fit.next_q, n_rows=n_rows, passes=report.passes + fit.passes),
@@ -132,6 +149,8 @@ class Run:
         first = self._begin() if learning and self.plan.choose else None
         checkpoint = Checkpoint(self.settings.checkpoint, self.data.n_rows, self.problem.kernel)
         state, learned = checkpoint.read(), None
+        if state is not None and state.eps is not None:
+            self._with_eps(state.eps)
         if state is None and learning and self.plan.optimizer is None:
             first = self._begin() if first is None else first
             interrupted = first.interrupted
@@ -169,6 +188,8 @@ class Run:
             self._stage("few rows", on_few, first.n_rows),
             self._stage("more rows", on_more, rows.n_rows),
         ]
+        if isinstance(self.problem.inference, Dirichlet):
+            stages = stages[1:]  # it has been learned on few rows, without inducing inputs
         problem, plan = self.problem, replace(self.plan, report=self._words)
         learned = learn(
             stages,
@@ -180,7 +201,7 @@ class Run:
             inverse_hessian=beginning.inverse_for(first.n_rows),
         )
         fit: Fit = learned.warm
-        state = State(learned.theta, fit.basis.Z, fit.next_q, learned.inverse_hessian)
+        state = State(learned.theta, fit.basis.Z, fit.next_q, learned.inverse_hessian, self._eps)
         if self.settings.move and not learned.interrupted:
             self._words("moving the inducing inputs")
             objective = replace(self._objective(rows, state.Z, GAP), max_passes=5, later_passes=5)
@@ -190,11 +211,32 @@ class Run:
 
     def _begin(self) -> Beginning:
         """Find a start on a few rows without inducing inputs, and choose the kernel there if that is asked for."""
+        if isinstance(self.problem.inference, Dirichlet):
+            return self._begin_dirichlet(self.plan)
         some = self.data.sample(BEGIN, np.random.default_rng(0))
         few = replace(self.problem, X=np.asarray(some.X, dtype=float), y=some.y, weight=some.weight)
         first = begin(few if self.n_latents == 1 else pose_classes(few, some.y), self.plan)
         self.problem = self.problem.like(first.problem).at(first.theta)
         return first
+
+    def _begin_dirichlet(self, plan: Plan) -> Beginning:
+        """Learn hyperparameters and eps on some rows without inducing inputs."""
+        method: Any = self.problem.inference
+        some = self.data.sample(method.rows or self.settings.rows[0], np.random.default_rng(0))
+        few = replace(self.problem, X=np.asarray(some.X, dtype=float))
+        few, learned = learn_dirichlet(pose_classes(few, some.y), plan, self.rng)
+        self.problem = replace(self.problem.like(few), inference=few.inference)
+        if learned is None:
+            return Beginning(few, few.theta)
+        return Beginning(few, few.theta, learned.inverse_hessian, learned.interrupted)
+
+    @property
+    def _eps(self) -> float | None:
+        """What Dirichlet classification has chosen."""
+        return getattr(self.problem.inference, "eps", None)
+
+    def _with_eps(self, eps: float) -> None:
+        self.problem = replace(self.problem, inference=replace(self.problem.inference, eps=eps))  # type: ignore[type-var]
 
     def _stage(self, name: str, objective: Callable[[Array], PassObjective | None], n_rows: int) -> Stage:
         # The curvature grows with the rows, but less than they do.
@@ -207,6 +249,10 @@ class Run:
         rows = self._sample(self.settings.rows[1])
         theta = self.problem.theta
         Z = self._choose(theta, rows, self.settings.most)
+        if isinstance(self.problem.inference, Dirichlet):
+            if self._eps is None:
+                self._begin_dirichlet(replace(self.plan, enabled=False))
+            return State(theta, Z, None, None, self._eps)
         if rows.n_rows >= self.data.n_rows:
             return State(theta, Z, None, None)
         objective = replace(self._objective(rows, Z, 1.0), max_passes=10)
@@ -291,7 +337,7 @@ class Run:
         self, data: Data, Z: Array, tol: float, after: Callable[[Array, Q], None] | None = None
     ) -> PassObjective:
         dtype = np.dtype(self.settings.dtype).type
-        engine = Engine(data, self.problem.likelihood, self.n_latents, dtype, self._heard)
+        engine = engine_of(self.problem, data, self.n_latents, dtype, report=self._heard)
         return PassObjective(
             engine,
             self.problem.kernel,

@@ -33,7 +33,9 @@ from gpclass.priors import ClassPrior, DensePrior, InducingPrior, MarginPrior
 from gpclass.validation import take
 
 ROUGH = 1e-4  # tolerance of sites where only a start or a kernel is sought
-ROUNDS = 0.4  # share of the rounds of an iteration: more are only needed at points that are not worth looking at
+ROUNDS = (
+    0.4  # share of the rounds of an iteration: more are only needed at points that are not worth looking at
+)
 DIFFERENCE = 1e-3  # step in theta of a gradient by differences
 
 

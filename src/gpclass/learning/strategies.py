@@ -49,7 +49,7 @@ class Case:
             return "sampling f and theta"
         if self.method in SAMPLING:
             return "sampling f"
-        if self.rows == "passes" or (self.rows == "inducing" and self.method == "vi"):
+        if self.rows == "passes" or (self.rows == "inducing" and self.method in ("vi", "dirichlet")):
             return "passes over the rows"
         return "sites with inducing inputs" if self.rows == "inducing" else "sites"
 
@@ -79,10 +79,6 @@ RULES = (
     Rule(
         "Dirichlet classification learns its hyperparameters or keeps them: use hyperparameters='learn'",
         {"method": ("dirichlet",), "hyperparameters": ("sample",)},
-    ),
-    Rule(
-        "Dirichlet classification needs all rows in memory: use inducing=None, or inference='vi'",
-        {"method": ("dirichlet",), "rows": ("inducing", "passes")},
     ),
     Rule(
         "EP of three classes or more in one model needs likelihood='multiprobit' (or 'probit'): softmax has no "
@@ -118,11 +114,11 @@ RULES = (
         {"method": ("vi(ep)",), "rows": ("inducing", "passes")},
     ),
     Rule(
-        "Passes over rows that are not in memory need inference='vi'",
+        "Passes over rows that are not in memory need inference='vi' or 'dirichlet'",
         {"method": ("laplace", "ep", "custom"), "rows": ("passes",)},
     ),
     Rule(
-        "Inducing inputs for three classes or more in one model need inference='vi': use that, or "
+        "Inducing inputs for three classes or more in one model need inference='vi' or 'dirichlet': use one, or "
         "multi_class='one_vs_rest'",
         {"method": ("laplace", "ep", "custom"), "rows": ("inducing",), "likelihood": SEVERAL},
     ),

@@ -120,4 +120,5 @@ def latent_of(model: FittedModel) -> Latent:
         processes[0].inputs,
         np.stack([each.alpha for each in processes], axis=1),
         tuple((root, root) for root in roots),
+        offset=getattr(posterior, "offset", None),
     )

@@ -106,9 +106,13 @@ class ClassProcesses(Process):
 @stored
 @dataclass(frozen=True, slots=True, eq=False)
 class IndependentProcesses(Process):
-    """C processes with the same kernel and inducing inputs, independent of each other."""
+    """C processes with the same kernel and inducing inputs, independent of each other.
+
+    ``offset`` are the prior means, None for zero.
+    """
 
     processes: tuple[GaussianProcess, ...]
+    offset: Array | None = field(default=None, metadata={"shape": "c"})
 
     block_size = BLOCK
 
@@ -122,6 +126,8 @@ class IndependentProcesses(Process):
         first = self.processes[0] if self.processes else None
         if first is None or any(not np.array_equal(p.inputs, first.inputs) for p in self.processes):
             raise ValueError("Its processes do not have the same inducing inputs.")
+        if self.offset is not None and len(self.offset) != len(self.processes):
+            raise ValueError("Its prior means are not one for each process.")
 
     @property
     def inputs(self) -> Inputs:
@@ -131,11 +137,19 @@ class IndependentProcesses(Process):
     @property
     def alpha(self) -> Array:
         """Coefficients of the means, one column per function."""
-        return np.stack([each.alpha for each in self.processes], axis=1)
+        return np.ascontiguousarray(np.stack([each.alpha for each in self.processes], axis=1))
 
     def mean(self, X: Inputs) -> Array:
         """Return the means of f at each row of X, shape (n, C)."""
-        return np.stack([each.mean(X) for each in self.processes], axis=1)
+        out = np.empty((len(X), *self.latent_shape))
+        first, alpha = self.processes[0], self.alpha
+        for start in range(0, len(X), self.block_size):
+            rows = slice(start, start + self.block_size)
+            out[rows] = self._shifted(matmul(matrix(first.kernel, X[rows], first.inputs), alpha))
+        return out
+
+    def _shifted(self, mean: Array) -> Array:
+        return mean if self.offset is None else mean + self.offset
 
     def parts(self, X: Inputs) -> list[Part]:
         """Return the one part at the rows of a block."""
@@ -145,7 +159,7 @@ class IndependentProcesses(Process):
         for c, each in enumerate(self.processes):
             V = each.whiten(K.copy())
             cov[:, c, c] = np.maximum(prior_var - np.einsum("ij,ij->i", V, V), 0.0)
-        return [Part((K @ self.alpha)[:, None], cov, ONE)]
+        return [Part(self._shifted(matmul(K, self.alpha))[:, None], cov, ONE)]
 
     def covariance(self, X: Inputs) -> tuple[Array, Array]:
         """Return means (n, C) and the full covariance (n, C, n, C) over the rows of X."""
@@ -154,8 +168,9 @@ class IndependentProcesses(Process):
         mean, cov = np.empty((n, C)), np.zeros((n, C, n, C))
         for c, each in enumerate(self.processes):
             mean[:, c], cov[:, c, :, c] = each.covariance(X)
-        return mean, cov
+        return self._shifted(mean), cov
 
     def sample(self, X: Inputs, n_samples: int, rng: np.random.Generator) -> Array:
         """Draw f jointly at the rows of X; shape (n, C, n_samples)."""
-        return np.stack([each.sample(X, n_samples, rng) for each in self.processes], axis=1)
+        draws = np.stack([each.sample(X, n_samples, rng) for each in self.processes], axis=1)
+        return draws if self.offset is None else draws + self.offset[:, None]

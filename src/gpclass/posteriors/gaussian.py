@@ -11,10 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from scipy.linalg import blas
 from sklearn.gaussian_process.kernels import Kernel
 
-from gpclass.core.linalg import matvec, require_memory
+from gpclass.core.linalg import drop_tiny, matvec, require_memory, single, times_lower_transposed
 from gpclass.core.protocols import Array, Inputs, Part
 from gpclass.core.registry import stored
 from gpclass.kernels import diag, matrix, pullback_inputs
@@ -54,7 +53,7 @@ class GaussianProcess(Process):
             V = self.whiten(K)
         else:
             V = self.whiten(K)
-            mean = np.asarray(V @ self.beta.astype(np.float32), dtype=float)
+            mean = np.asarray(V @ single(self.beta), dtype=float)
         var = np.asarray(diag(self.kernel, X) - np.einsum("ij,ij->i", V, V), dtype=float)
         # The difference of two equal numbers may round below zero, never further.
         return [Part(mean[:, None], np.maximum(var, 0.0), ONE)]
@@ -94,9 +93,5 @@ class GaussianProcess(Process):
 
     def whiten(self, K: Array) -> Array:
         """Turn rows k(x, P) into rows root k(P, x), in the memory of K."""
-        if K.dtype == np.float32:
-            root, trmm = self.root.astype(np.float32), blas.strmm
-        else:
-            root, trmm = self.root, blas.dtrmm
-        V: Array = trmm(1.0, root.T, K.T, side=0, lower=0, trans_a=1, overwrite_b=1)
-        return V.T
+        root = single(self.root) if K.dtype == np.float32 else self.root
+        return drop_tiny(times_lower_transposed(K, root))

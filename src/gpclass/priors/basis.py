@@ -90,19 +90,45 @@ def process(basis: Basis, P: Array, mean: Array, *, single: bool = False) -> Gau
     """Return N(mean, P⁻¹) of the whitened u as a process over all inputs, in single precision if asked for.
 
     Its mean is k(x, Z) L⁻ᵀ mean, its variance k(x, x) - ``|root k(Z, x)|²`` with rootᵀ root =
-    L⁻ᵀ (I - P⁻¹) L⁻¹; with eigenvalues of P there is no difference, and a QL factorisation makes the root
-    triangular.
+    L⁻ᵀ (I - P⁻¹) L⁻¹. In double precision root = N L⁻¹ with N lower triangular, Nᵀ N = I - P⁻¹. In single precision
+    also N⁻ᵀ mean is needed, for which eigenvalues are more accurate, and a QL factorisation makes the root triangular.
     """
-    values, vectors = np.linalg.eigh(mirrored(P))
-    share = np.sqrt(np.maximum(1.0 - 1.0 / np.maximum(values, 1.0), 0.0))
+    alpha = blas.dtrmv(basis.T.T, np.ascontiguousarray(mean), lower=0)
+    if not single:
+        return GaussianProcess(basis.kernel, basis.Z, alpha, times_lower(_share_root(P), basis.T))
+    vectors, share = _shares(P)
     full = times_lower(np.ascontiguousarray((vectors * share).T), basis.T)
     turn, R = np.linalg.qr(full[:, ::-1])
-    alpha = blas.dtrmv(basis.T.T, np.ascontiguousarray(mean), lower=0)
-    root, beta = np.ascontiguousarray(R[::-1, ::-1]), None
-    if single:
-        known = share > 1e-6
-        beta = turn[:, ::-1].T @ np.where(known, (vectors.T @ mean) / np.where(known, share, 1.0), 0.0)
+    root = np.ascontiguousarray(R[::-1, ::-1])
+    known = share > 1e-6
+    beta = turn[:, ::-1].T @ np.where(known, (vectors.T @ mean) / np.where(known, share, 1.0), 0.0)
     return GaussianProcess(basis.kernel, basis.Z, alpha, root, beta)
+
+
+def _shares(P: Array) -> tuple[Array, Array]:
+    """Return the eigenvectors of P, and the roots of the eigenvalues of I - P⁻¹, at least zero."""
+    values, vectors = np.linalg.eigh(mirrored(P))
+    return vectors, np.sqrt(np.maximum(1.0 - 1.0 / np.maximum(values, 1.0), 0.0))
+
+
+def _share_root(P: Array) -> Array:
+    """Return the lower triangular N with Nᵀ N = I - P⁻¹ + 1e-13 I.
+
+    The eigenvalues of I - P⁻¹ are the shares of the prior variance that the data explain; those of zero may round
+    below it, and the last term, a rounding itself, is for them. With the rows and columns in reverse order N is the
+    transposed Cholesky factor.
+    """
+    J = P[::-1, ::-1].copy()
+    lapack.dpotrf(J.T, lower=0, clean=0, overwrite_a=1)
+    lapack.dpotri(J.T, lower=0, overwrite_c=1)
+    J *= -1.0
+    J.ravel()[:: len(J) + 1] += 1.0 + 1e-13
+    _, info = lapack.dpotrf(J.T, lower=0, clean=0, overwrite_a=1)
+    if info != 0:  # where l is not concave, q may be wider than the prior
+        vectors, share = _shares(P)
+        return np.ascontiguousarray(np.linalg.qr((vectors * share).T[:, ::-1])[1][::-1, ::-1])
+    clear_upper(J)
+    return np.ascontiguousarray(J.T[::-1, ::-1])
 
 
 def times_lower(A: Array, T: Array) -> Array:

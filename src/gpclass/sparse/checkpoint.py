@@ -15,12 +15,16 @@ from gpclass.sparse.engine import Q
 
 @dataclass(frozen=True, slots=True, eq=False)
 class State:
-    """Where learning stands: hyperparameters, inducing inputs, q and the inverse Hessian if it is known."""
+    """Where learning stands: hyperparameters, inducing inputs, q, and the inverse Hessian if it is known.
+
+    ``eps`` is the one of Dirichlet classification.
+    """
 
     theta: Array
     Z: Array
     q: Q | None
     inverse_hessian: Array | None
+    eps: float | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -44,6 +48,8 @@ class Checkpoint:
         known: dict[str, Any] = {}
         if state.inverse_hessian is not None:
             known["inverse_hessian"] = state.inverse_hessian
+        if state.eps is not None:
+            known["eps"] = state.eps
         with scratch.open("wb") as file:
             np.savez(
                 file,
@@ -68,7 +74,8 @@ class Checkpoint:
             with np.load(path, allow_pickle=False) as kept:
                 found = (int(kept["n_rows"]), str(kept["kernel"]))
                 inverse = kept["inverse_hessian"] if "inverse_hessian" in kept.files else None
-                state = State(kept["theta"], kept["Z"], Q(kept["mean"], kept["P"]), inverse)
+                eps = float(kept["eps"]) if "eps" in kept.files else None
+                state = State(kept["theta"], kept["Z"], Q(kept["mean"], kept["P"]), inverse, eps)
         except (OSError, KeyError, ValueError) as error:
             raise ValueError(
                 f"The checkpoint {path} cannot be read ({error}): delete it to start afresh."

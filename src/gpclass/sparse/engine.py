@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import lapack
 
-from gpclass.core.linalg import clear_upper, matmul, matvec, mirrored
+from gpclass.core.linalg import clear_upper, matmul, matvec, mirrored, single
 from gpclass.core.protocols import Array, Likelihood
 from gpclass.core.registry import stored
 from gpclass.data.rows import Data
@@ -86,6 +86,7 @@ class Fit:
     inputs: Array | None
     residual: float  # mean of r_i
     others: Array  # Σ E[l] of the other likelihoods
+    offset: Array | None = None  # prior means of the functions, if they are not zero
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -154,7 +155,7 @@ class Engine:
         """Return what goes down to the data."""
 
         def as_work(M: Array) -> Array:
-            return np.ascontiguousarray(M, dtype=self.dtype)
+            return single(M) if self.dtype == np.float32 else np.ascontiguousarray(M, dtype=self.dtype)
 
         alpha: Array | None = None
         pull: tuple[Array, ...] = ()

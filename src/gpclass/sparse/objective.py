@@ -11,6 +11,7 @@ import numpy as np
 from gpclass.core.objective import Evaluation
 from gpclass.core.protocols import Array, Info, Likelihood
 from gpclass.priors.basis import make_basis
+from gpclass.sparse.collapsed import Collapsed
 from gpclass.sparse.engine import Engine, Fit, Q
 
 STEP = 1e-3  # of a difference with respect to a likelihood parameter
@@ -23,7 +24,7 @@ class PassObjective:
     Parameters
     ----------
     engine : Engine
-        The data and the likelihood.
+        The data and the likelihood, or for Dirichlet classification its targets.
     kernel : kernel
     Z : array of shape (M, d)
     jitter : float
@@ -42,7 +43,7 @@ class PassObjective:
     ``theta`` is where the last evaluation was.
     """
 
-    engine: Engine
+    engine: Engine | Collapsed
     kernel: Any
     Z: Array
     jitter: float
@@ -58,7 +59,7 @@ class PassObjective:
     @property
     def description(self) -> str:
         """The method, for messages."""
-        return "Variational inference with inducing inputs"
+        return "Inference with inducing inputs"
 
     def fit_at(self, theta: Array, q: Q | None, *, gradient: bool, inputs: bool = False) -> Fit:
         """Return q at theta after as many passes as it takes."""
@@ -80,7 +81,8 @@ class PassObjective:
 
     def _model(self, theta: Array, gradient: bool) -> tuple[Any, Likelihood, tuple[Likelihood, ...]]:
         """Return kernel and likelihood at theta, and the likelihoods nearby that a gradient needs."""
-        split, likelihood = self.kernel.n_dims, self.engine.likelihood
+        split = self.kernel.n_dims
+        likelihood: Any = self.engine.likelihood
         kernel, rest = self.kernel.clone_with_theta(theta[:split]), theta[split:]
         if not len(rest):
             return kernel, likelihood, ()

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import blas
 
-from gpclass.core.linalg import matmul
+from gpclass.core.linalg import drop_tiny, gram, matmul, single, times_lower_transposed
 from gpclass.core.protocols import Array, Likelihood
 from gpclass.kernels import diag, matrix, pullback, pullback_diag, pullback_inputs
 
@@ -69,10 +69,11 @@ class Step:
         total = self.zero()
         M = len(self.Z)
         rows = max(64, TILE // M)
-        buffer = np.empty((min(rows, len(X)), M), dtype=self.T.dtype)
+        space = np.empty((3, min(rows, len(X)), M), dtype=self.T.dtype)
         for start in range(0, len(X), rows):
             part = slice(start, min(start + rows, len(X)))
-            _add_tile(total, self, X[part], y[part], None if weight is None else weight[part], buffer)
+            w = None if weight is None else weight[part]
+            _add_tile(total, self, X[part], y[part], w, space[:, : part.stop - start])
         return total
 
 
@@ -101,13 +102,16 @@ class Sums:
                 setattr(self, field.name, mine + theirs)
 
 
-def _add_tile(total: Sums, step: Step, X: Array, y: Array, w: Array | None, buffer: Array) -> None:
-    K = matrix(step.kernel, X, step.Z, out=buffer[: len(X)])
-    A = times_lower_transposed(K.copy() if step.alpha is not None else K, step.T)
+def _add_tile(total: Sums, step: Step, X: Array, y: Array, w: Array | None, space: Array) -> None:
+    """Add the rows of one tile; ``space`` is three arrays of rows x M."""
+    K, A, V = space
     prior_var = np.asarray(diag(step.kernel, X), dtype=float)
+    scale = float(np.sqrt(prior_var.max(initial=0.0)))
+    matrix(step.kernel, X, step.Z, out=K)
+    whitened(K, step.T, A, scale)
     residual = np.maximum(prior_var - row_squares(A), 0.0)
-    mean = np.asarray(matmul(A, np.ascontiguousarray(step.mean, dtype=A.dtype)), dtype=float)
-    var = np.stack([residual + row_squares(times_lower_transposed(A.copy(), C)) for C in step.roots], axis=1)
+    mean = np.asarray(matmul(A, _as(step.mean, A)), dtype=float)
+    var = np.stack([residual + _quadratic_forms(A, C, V) for C in step.roots], axis=1)
     var = np.maximum(var, 1e-12)
     value, g, h = expectations(step.likelihood, y, w, mean, var)
     for i, likelihood in enumerate(step.others):
@@ -116,24 +120,31 @@ def _add_tile(total: Sums, step: Step, X: Array, y: Array, w: Array | None, buff
     total.value += value
     total.residual += float(residual.sum())
     total.convex += float((h < 0.0).sum())
-    sums = _products(A, np.concatenate([g + h * mean, g], axis=1))
+    sums = products(A, np.concatenate([g + h * mean, g], axis=1))
     total.linear += sums[:, : g.shape[1]]
     total.slope += sums[:, g.shape[1] :]
     for c in range(h.shape[1]):
-        total.curvature[c] += _weighted_gram(A, h[:, c])
+        total.curvature[c] += _weighted_gram(A, h[:, c], V, scale)
     if step.alpha is not None:
-        _add_gradient(total, step, X, K, A, g, h)
+        _add_gradient(total, step, X, K, A, g, h, V)
 
 
-def _add_gradient(total: Sums, step: Step, X: Array, K: Array, A: Array, g: Array, h: Array) -> None:
+def _add_gradient(
+    total: Sums, step: Step, X: Array, K: Array, A: Array, g: Array, h: Array, space: Array
+) -> None:
     assert step.alpha is not None
-    G = matmul(g.astype(A.dtype), np.ascontiguousarray(step.alpha.T))
+    G = matmul(_as(g, A), np.ascontiguousarray(step.alpha.T))
     for c, Q in enumerate(step.pull):
-        part = matmul(A, Q)
-        part *= h[:, c, None].astype(A.dtype)
+        part = matmul(A, Q, out=space)
+        part *= _as(h[:, c, None], A)
         G += part
+    add_pullback(total, step, X, K, drop_tiny(G, 0.0), -0.5 * h.sum(axis=1))
+
+
+def add_pullback(total: Any, step: Any, X: Array, K: Array, G: Array, g: Array) -> None:
+    """Add the gradient through k(x_i, Z), with adjoint G, and through k(x_i, x_i), with adjoint g."""
     total.theta += pullback(step.kernel, X, step.Z, G, K=K)
-    total.theta += pullback_diag(step.kernel, X, -0.5 * h.sum(axis=1))
+    total.theta += pullback_diag(step.kernel, X, g)
     if total.inputs is not None:
         total.inputs += pullback_inputs(step.kernel, step.Z, X, np.ascontiguousarray(G.T))
 
@@ -152,11 +163,17 @@ def expectations(
     return float(scale @ e.value), (scale * e.slope)[:, None], h[:, None]
 
 
-def times_lower_transposed(A: Array, T: Array) -> Array:
-    """Return A Tᵀ for lower triangular T, in the memory of A."""
-    trmm = blas.strmm if A.dtype == np.float32 else blas.dtrmm
-    out: Array = trmm(1.0, T.T, A.T, side=0, lower=0, trans_a=1, overwrite_b=1).T
-    return out
+def whitened(K: Array, T: Array, out: Array, scale: float) -> Array:
+    """Write K Tᵀ for lower triangular T, whose elements are of the order of ``scale`` at most, into ``out``."""
+    if out is not K:
+        np.copyto(out, K)
+    return drop_tiny(times_lower_transposed(out, T), scale)
+
+
+def _quadratic_forms(A: Array, C: Array, space: Array) -> Array:
+    """Return ``|C a_i|²`` of each row for lower triangular C, in double."""
+    np.copyto(space, A)
+    return row_squares(times_lower_transposed(space, C))
 
 
 def row_squares(A: Array) -> Array:
@@ -165,17 +182,22 @@ def row_squares(A: Array) -> Array:
     return out
 
 
-def _products(A: Array, V: Array) -> Array:
+def products(A: Array, V: Array) -> Array:
     """Return Aᵀ V, in double."""
     gemm = blas.sgemm if A.dtype == np.float32 else blas.dgemm
-    return np.asarray(gemm(1.0, A.T, np.asfortranarray(V, dtype=A.dtype)), dtype=float)
+    return np.asarray(gemm(1.0, A.T, np.asfortranarray(_as(V, A))), dtype=float)
 
 
-def _weighted_gram(A: Array, h: Array) -> Array:
-    """Return the lower triangle of Aᵀ diag(h) A, in double."""
+def _as(V: Array, A: Array) -> Array:
+    """Return V in the precision of A, without tiny numbers."""
+    return single(V) if A.dtype == np.float32 else np.ascontiguousarray(V)
+
+
+def _weighted_gram(A: Array, h: Array, space: Array, scale: float) -> Array:
+    """Return the lower triangle of Aᵀ diag(h) A, in double; elements of A are of the order of ``scale`` at most."""
     if (h < 0.0).any():  # where l is not concave
-        return _weighted_gram(A, np.maximum(h, 0.0)) - _weighted_gram(A, np.maximum(-h, 0.0))
-    S = A * np.sqrt(h).astype(A.dtype)[:, None]
-    syrk = blas.ssyrk if A.dtype == np.float32 else blas.dsyrk
-    # Of the transpose in Fortran's order the upper triangle is ours below.
-    return np.asarray(syrk(1.0, S.T, lower=0).T, dtype=float)
+        above, below = (_weighted_gram(A, np.maximum(s * h, 0.0), space, scale) for s in (1.0, -1.0))
+        return above - below
+    root = np.sqrt(h)
+    np.multiply(A, _as(root[:, None], A), out=space)
+    return gram(drop_tiny(space, scale * float(root.max(initial=0.0))))
