@@ -42,6 +42,7 @@ def _mark(test):
 globals().update({name: _mark(test) for name, test in vars(suite).items() if name.startswith("test_")})
 
 
+@pytest.mark.filterwarnings("ignore::gpclass.DoubtfulFitWarning")  # the labels of some checks are pure noise
 @parametrize_with_checks(
     [
         GaussianProcessClassifier(),

@@ -9,15 +9,17 @@ if TYPE_CHECKING:
     from gpclass.comparison import compare
     from gpclass.decision import bayes_decision
     from gpclass.estimator import GaussianProcessClassifier
+    from gpclass.learning.usefulness import DoubtfulFitWarning
     from gpclass.onnx import to_onnx
     from gpclass.persistence import load
 
 __version__ = "0.2.0"
 
-__all__ = ["GaussianProcessClassifier", "bayes_decision", "compare", "load", "to_onnx"]
+__all__ = ["DoubtfulFitWarning", "GaussianProcessClassifier", "bayes_decision", "compare", "load", "to_onnx"]
 
 # Names are imported when they are first used, so that `gpclass --help` does not wait for scikit-learn.
 _HOMES = {
+    "DoubtfulFitWarning": "gpclass.learning.usefulness",
     "GaussianProcessClassifier": "gpclass.estimator",
     "bayes_decision": "gpclass.decision",
     "compare": "gpclass.comparison",

@@ -10,7 +10,6 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 
@@ -28,6 +27,7 @@ from gpclass.learning.maximise import Plan
 from gpclass.learning.passes import update
 from gpclass.learning.problem import Problem
 from gpclass.learning.strategies import SEVERAL, Task, fit
+from gpclass.learning.usefulness import complaints
 from gpclass.parameters import (
     check_parameters,
     check_present,
@@ -378,11 +378,10 @@ class GaussianProcessClassifier(Predictions, ClassifierMixin, BaseEstimator):
         )
 
     def _keep(self, fitted: Any, classes: Any, rows: TrainingRows | None, seed: int) -> None:
-        """Keep a fitted model, and warn about everything in which it fell short."""
+        """Keep a fitted model, and warn about everything in which it fell short or is of little use."""
         self.base_estimator_, self._seed, self._rows = fitted, seed, rows
         self.classes_, self.n_classes_ = classes, len(classes)
-        for model in fitted.models:
-            for sentence in model.shortcomings(at_bounds=not isinstance(self.kernel, str | None)):
-                warnings.warn(sentence, ConvergenceWarning, stacklevel=4)
+        for sentence, category in complaints(fitted.models, self.kernel):
+            warnings.warn(sentence, category, stacklevel=4)
         evidences = [model.evidence for model in fitted.models]
         self.log_marginal_likelihood_value_: Any = None if None in evidences else np.mean(evidences)

@@ -8,10 +8,11 @@ import mpmath
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from problems import exact_logit_evidence, two_moons_like
+from problems import exact_logit_evidence, exact_probit_evidence, two_moons_like
 from scipy.integrate import quad
 from scipy.stats import genpareto, multivariate_normal, multivariate_t
 
+from gpclass import GaussianProcessClassifier
 from gpclass.core.protocols import Sites
 from gpclass.evidence import (
     EvidenceEstimate,
@@ -353,7 +354,7 @@ def test_the_shift_is_that_to_the_exact_probabilities(likelihood):
     assert abs(check.largest_shift - shift.max()) < 4.0 * check.shift_error
     assert abs(check.mean_shift - shift.mean()) < 4.0 * check.shift_error
     assert check.shift_error < 0.01
-    assert "Laplace is inaccurate here" in check.verdict
+    assert "Laplace is inaccurate for this kernel" in check.verdict
 
 
 def model(kernel, X, y, method, likelihood=None, weight=None):
@@ -372,7 +373,7 @@ def test_a_model_with_noise_and_weights_is_checked():
     assert abs(check.corrected - exact) < 4.0 * check.standard_error
     assert check.method == "EP"
     assert check.n_samples == 4000
-    assert "EP is accurate here" in check.verdict
+    assert "EP is accurate for this kernel" in check.verdict
 
 
 def test_verdicts_and_the_table():
@@ -381,7 +382,7 @@ def test_verdicts_and_the_table():
     assert lost.khat is None or lost.khat > 0.7
     assert "The correction itself is unreliable" in lost.verdict
     fine = check_model(model(1.0 * RBF(1.0), X, y, VI(), Logit()), rng=0)
-    assert "VI is accurate here" in fine.verdict
+    assert "VI is accurate for this kernel" in fine.verdict
     lines = str(fine).splitlines()
     assert len(lines) == 7
     assert lines[0].startswith("log evidence, VI")
@@ -394,6 +395,65 @@ def test_verdicts_and_the_table():
     fair.sites = None
     with pytest.raises(ValueError, match="no Gaussian approximation"):
         check_model(fair)
+
+
+NO_BETTER = "The model tells no more about the classes than their frequencies"
+
+
+def test_a_model_that_is_worse_than_none_is_not_praised():
+    # Neighbours with different labels: a smooth function is less probable than coins.
+    X, y = np.linspace(0.0, 1.0, 6)[:, None], np.array([1.0, -1.0, 1.0, -1.0, 1.0, -1.0])
+    bad, good = 4.0 * RBF(1.0), 4.0 * RBF(1e-3)
+    assert exact_probit_evidence(bad(X), y) < 6 * np.log(0.5) - 0.5
+    worse = check_model(model(bad, X, y, EP()), n_samples=4000, rng=0)
+    assert worse.verdict.startswith(NO_BETTER)
+    assert f"is not above {6 * np.log(0.5):.4g}" in worse.verdict
+    assert "EP is accurate for this kernel" in worse.verdict
+    sorted_labels = np.sort(y)
+    assert exact_probit_evidence(bad(X), sorted_labels) > 6 * np.log(0.5)
+    better = check_model(model(bad, X, sorted_labels, EP()), n_samples=4000, rng=0)
+    assert better.verdict.startswith("EP is accurate for this kernel")
+    # An independent function for each row is coins by another name: to the last digit no better and no worse.
+    coins = check_model(model(good, X, y, EP()), n_samples=4000, rng=0)
+    assert coins.corrected == pytest.approx(6 * np.log(0.5), abs=5.0 * coins.standard_error + 1e-9)
+
+
+def test_the_evidence_that_is_compared_is_the_corrected_one():
+    X, y = np.array([[0.0], [0.5], [3.0], [3.5]]), np.array([1.0, 1.0, -1.0, -1.0])
+    fair = model(4.0 * RBF(1.0), X, y, EP())
+    fair.evidence = -100.0  # a method that is far off
+    assert NO_BETTER not in check_model(fair, n_samples=4000, rng=0).verdict
+    lost = model(30.0 * RBF(0.4), *two_moons_like(200, seed=3), Laplace())
+    lost.evidence = -1000.0
+    verdict = check_model(lost, rng=0).verdict
+    assert verdict.startswith(NO_BETTER)
+    assert "-1000" in verdict
+    assert "The correction itself is unreliable" in verdict
+
+
+@pytest.mark.parametrize("options", [
+    {},
+    {"inference": "laplace"},
+    {"classes": 3, "likelihood": "softmax", "inference": "laplace"},
+    {"classes": 3, "inference": "ep"},
+    {"classes": 3, "multi_class": "one_vs_rest"},
+    {"inference": "rejection"},
+], ids=str)  # fmt: skip
+def test_verdicts_of_the_classifier_on_noise(options):
+    options = dict(options)
+    n_classes = options.pop("classes", 2)
+    n = 12 if options.get("inference") == "rejection" else 40
+    rng = np.random.default_rng(0)
+    X, labels = rng.normal(size=(n, 1)), np.arange(n) % n_classes
+    X = np.sort(X, axis=0)  # the labels of neighbours differ
+    clf = GaussianProcessClassifier(4.0 * RBF(1.0), optimizer=None, **options).fit(X, labels)
+    checks = clf.check_approximation(random_state=0)
+    for check in checks if isinstance(checks, list) else [checks]:
+        assert NO_BETTER in check.verdict
+    clf.fit(X, np.repeat(np.arange(n_classes), n)[::n_classes][:n])
+    checks = clf.check_approximation(random_state=0)
+    for check in checks if isinstance(checks, list) else [checks]:
+        assert NO_BETTER not in check.verdict
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.preprocessing import StandardScaler
 
-from gpclass import GaussianProcessClassifier
+from gpclass import DoubtfulFitWarning, GaussianProcessClassifier
 from gpclass.inference import EP, VI, Laplace
 from gpclass.kernels import RBF, CompoundKernel, ConstantKernel, Matern
 from gpclass.likelihoods import MultiProbit, Softmax
@@ -302,7 +302,8 @@ class TestIdentities:
         assert_allclose(each.reshape(3, 2).sum(axis=0), slope, atol=1e-5)
 
     def test_a_prior_of_no_variance_knows_nothing(self, inference, likelihood):
-        clf = fitted(self.X, self.y, inference, likelihood, ConstantKernel(1e-10) * RBF(1.0))
+        with pytest.warns(DoubtfulFitWarning, match="All rows have the same probabilities"):
+            clf = fitted(self.X, self.y, inference, likelihood, ConstantKernel(1e-10) * RBF(1.0))
         # The noise of a margin is in q too, so that what is left with the probit is the error in that.
         gap = {"laplace": 0.3, "ep": 0.05, "vi": 0.1}[inference] if likelihood == "multiprobit" else 1e-6
         assert_allclose(clf.log_marginal_likelihood_value_, -15.0 * np.log(3.0), atol=gap)

@@ -50,12 +50,12 @@ def make_group() -> Any:
 
 
 def _show_warnings() -> None:
-    """Write each convergence warning once, as a sentence on standard error, and no other warning."""
+    """Write each warning about a fit once, as a sentence on standard error, and no other warning."""
     shown: set[str] = set()
 
     def show(message: Any, category: type[Warning], *args: Any, **extra: Any) -> None:
-        # By name, because importing the class would import all of scikit-learn.
-        if category.__name__ == "ConvergenceWarning" and str(message) not in shown:
+        # By name, because importing the classes would import all of scikit-learn.
+        if category.__name__ in ("ConvergenceWarning", "DoubtfulFitWarning") and str(message) not in shown:
             shown.add(str(message))
             output.warn(str(message))
 

@@ -23,9 +23,11 @@ from gpclass.comparison.task import Task, classifiers_of, task_of
 from gpclass.core.progress import reporter
 from gpclass.core.protocols import Array
 from gpclass.evidence.importance import MOST_VALUES
+from gpclass.learning.usefulness import DoubtfulFitWarning
 
 METHODS = ("laplace", "ep", "vi", "mcmc")  # of gpclass.parameters.INFERENCES, those for any number of rows
 Report = Callable[[str], None]
+NOTED = (ConvergenceWarning, DoubtfulFitWarning)
 Notes = list[tuple[str, str]]  # a message, and where it came from: "" is the fit to all training rows
 
 
@@ -211,7 +213,8 @@ def _log_proba(clf: Any, X: Any, classes: Any) -> Array:
 def _attempt(notes: Notes, where: str, action: Callable[[], Any]) -> tuple[Any, float]:
     """Return the result of an action (None if it fails) and its seconds; note errors and warnings."""
     with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", ConvergenceWarning)
+        for category in NOTED:
+            warnings.simplefilter("always", category)
         start, value = time.perf_counter(), None
         try:
             value = action()
@@ -219,7 +222,7 @@ def _attempt(notes: Notes, where: str, action: Callable[[], Any]) -> tuple[Any, 
             notes.append((f"failed with {type(error).__name__}: {error}", where))
         seconds = time.perf_counter() - start
     for warning in caught:
-        if issubclass(warning.category, ConvergenceWarning):
+        if issubclass(warning.category, NOTED):
             notes.append((str(warning.message), where))
         else:
             warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)

@@ -42,7 +42,7 @@ class ComparisonRow:
     kernel : kernel
         The kernel with its hyperparameters, fitted to all training rows.
     note : str
-        Errors and convergence warnings; empty if there were none.
+        Errors and warnings about the fit; empty if there were none.
     proba : ndarray of shape (n_scored, n_classes)
         The probabilities that were scored.
     estimator : object

@@ -52,10 +52,14 @@ class Part:
 
 
 class Method(Part):
-    """Base class of the ways to find p(f | X, y), by approximation or by sampling."""
+    """Base class of the ways to find p(f | X, y), by approximation or by sampling.
+
+    ``comparable`` says whether the evidence is a probability of the labels, which other models' may be compared with.
+    """
 
     __slots__ = ()
     kind = "inference"
+    comparable: ClassVar[bool] = True
 
 
 def parts(kind: str) -> Mapping[str, Any]:

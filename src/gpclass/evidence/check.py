@@ -9,8 +9,9 @@ import numpy as np
 
 from gpclass.core.linalg import row_tiles
 from gpclass.core.protocols import AnySites, Array, Index
+from gpclass.evidence.frequencies import Baseline, class_counts, make_baseline
 from gpclass.evidence.importance import Draws, estimate
-from gpclass.evidence.verdicts import on_approximation, on_draws
+from gpclass.evidence.verdicts import on_approximation, on_draws, on_model
 from gpclass.evidence.weights import EvidenceEstimate
 from gpclass.kernels import matrix
 from gpclass.mcmc.chains import Chains, diagnose
@@ -44,7 +45,7 @@ class ApproximationCheck:
     mean_shift : float
         The mean absolute change, noise included.
     verdict : str
-        The result in one sentence.
+        The result in one sentence; a sentence before it says so if the model is no better than class frequencies.
     shifted : str
         Which probability the shifts are of.
     """
@@ -90,7 +91,10 @@ def check_model(
         raise ValueError(f"{problem.inference!r} made no Gaussian approximation that could be checked.")
     K, method = matrix(problem.kernel, problem.X), type(problem.inference).__name__
     target = make_target(problem.likelihood, K, problem.y, model.sites, problem.weight)
-    return check_target(target, model.evidence, method, n_samples, np.random.default_rng(rng))
+    baseline = make_baseline(class_counts(problem.y, problem.weight))
+    return check_target(
+        target, model.evidence, method, n_samples, np.random.default_rng(rng), baseline=baseline
+    )
 
 
 def check_approximation(
@@ -135,19 +139,26 @@ def check_approximation(
     >>> check_approximation(
     ...     Probit(), kernel(X), y, ep.sites, evidence=ep.evidence, method="EP", rng=0
     ... ).verdict
-    'EP is accurate here: no probability moves by more than ..., and its log evidence by 0.0...'
+    'EP is accurate for this kernel: no probability moves by more than ..., and its log evidence by 0.0...'
     """
     target = make_target(likelihood, K, y, sites, weight)
-    return check_target(target, evidence, method, n_samples, np.random.default_rng(rng))
+    baseline = make_baseline(class_counts(y, weight))
+    return check_target(target, evidence, method, n_samples, np.random.default_rng(rng), baseline=baseline)
 
 
 def check_target(
-    target: Target, evidence: float | None, method: str, n_samples: int, rng: np.random.Generator
+    target: Target,
+    evidence: float | None,
+    method: str,
+    n_samples: int,
+    rng: np.random.Generator,
+    *,
+    baseline: Baseline | None = None,
 ) -> ApproximationCheck:
-    """Compare the Gaussian approximation of a target with importance sampling."""
+    """Compare the Gaussian approximation of a target with importance sampling, and the model with its baseline."""
     found, drawn, weights = estimate(target, n_samples, rng)
     shift, error = probability_shifts(target, drawn, weights)
-    verdict = on_approximation(method, evidence, found, shift, error)
+    verdict = on_model(baseline, evidence, found) + on_approximation(method, evidence, found, shift, error)
     return _report(method, evidence, found, shift, error, verdict, target)
 
 
@@ -161,6 +172,7 @@ def check_draws(
     rng: np.random.Generator,
     *,
     points: Index | slice = slice(None),
+    baseline: Baseline | None = None,
 ) -> ApproximationCheck:
     """Compare draws, shape (draws, n) or (draws, n, C), with importance sampling from the same posterior.
 
@@ -178,7 +190,7 @@ def check_draws(
     else:
         own_error = diagnose(ours.reshape(chains.n_chains, chains.n_draws, -1)).mcse
     shift, error = ours.mean(axis=0) - mean, np.hypot(error, own_error)
-    verdict = on_draws(method, found.reliable, shift, error)
+    verdict = on_model(baseline, evidence, found) + on_draws(method, found.reliable, shift, error)
     return _report(method, evidence, found, shift, error, verdict, target)
 
 

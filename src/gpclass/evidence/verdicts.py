@@ -1,16 +1,29 @@
-"""The result of a check in one sentence."""
+"""The result of a check in a sentence or two."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from gpclass.core.protocols import Array
+from gpclass.evidence.frequencies import Baseline
 from gpclass.evidence.weights import EvidenceEstimate
 from gpclass.sampling.pareto import khat_limit
 
 SMALL_SHIFT = 0.05  # of a probability
 SMALL_GAP = 0.5  # of a log evidence: too little to choose a model by
 FEW = 100.0  # effective draws
+
+
+def on_model(baseline: Baseline | None, evidence: float | None, found: EvidenceEstimate) -> str:
+    """Say so if the model is no better than class frequencies, by the best estimate of its evidence; else nothing."""
+    known = found.value if found.reliable and found.ess >= FEW else evidence
+    objection = "" if baseline is None or known is None else baseline.objection(known)
+    if not objection:
+        return ""
+    return (
+        f"The model tells no more about the classes than their frequencies: {objection}; look for better columns or "
+        "another kernel before another method. "
+    )
 
 
 def on_approximation(
@@ -38,13 +51,15 @@ def on_approximation(
             return f"A probability moves by {shift:.2g} ± {noise:.2g}, which may be chance: raise n_samples."
         also = f", and {off}" if missed else ""
         return (
-            f"{method} is inaccurate here: a probability moves by {shift:.2g}{also}; use EP or MCMC where "
+            f"{method} is inaccurate for this kernel: a probability moves by {shift:.2g}{also}; use EP or MCMC where "
             "that matters."
         )
     if missed:
-        return f"{method} gives accurate probabilities here, but {off}: do not choose models by it."
+        return (
+            f"{method} gives accurate probabilities for this kernel, but {off}: do not choose models by it."
+        )
     known = "" if evidence is None else f", and its log evidence by {abs(gap):.2g}"
-    return f"{method} is accurate here: no probability moves by more than {shift:.2g}{known}."
+    return f"{method} is accurate for this kernel: no probability moves by more than {shift:.2g}{known}."
 
 
 def on_draws(method: str, reliable: bool, shift: Array, error: Array) -> str:
@@ -54,7 +69,7 @@ def on_draws(method: str, reliable: bool, shift: Array, error: Array) -> str:
     largest = float(np.abs(shift).max())
     if not reliable:
         return (
-            f"Importance sampling cannot check {method} here, as its khat is too large: judge the draws by "
+            f"Importance sampling cannot check {method}, as its khat is too large: judge the draws by "
             "chains_.diagnostics()."
         )
     if far > 5.0 and largest > SMALL_SHIFT:

@@ -57,6 +57,8 @@ class Dirichlet(Method):
     eps: float | None = None
     rows: int | None = 1000
 
+    comparable = False
+
     def __post_init__(self) -> None:
         if self.eps is not None and not 0.0 < self.eps < np.inf:
             raise ValueError(f"{self!r} is not possible: eps must be positive, for example 0.01.")

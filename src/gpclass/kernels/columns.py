@@ -105,7 +105,7 @@ def bind_columns(kernel: Kernel, feature_names: Sequence[str]) -> Kernel:
     if isinstance(kernel, Columns):
         names = list(feature_names)
         columns = _by_name(kernel.columns, names) if _is_named(kernel.columns) else kernel.columns
-        inner = bind_columns(kernel.kernel, [names[i] for i in _positions(columns, len(names))])
+        inner = bind_columns(kernel.kernel, [names[i] for i in positions(columns, len(names))])
         return clone(kernel).set_params(kernel=inner, columns=columns)
     if isinstance(kernel, CompoundKernel):
         return type(kernel)([bind_columns(part, feature_names) for part in kernel.kernels])
@@ -126,7 +126,7 @@ def _by_name(columns: Any, names: list[str]) -> list[int]:
     return [names.index(name) for name in wanted]
 
 
-def _positions(columns: Any, n_columns: int) -> Index:
+def positions(columns: Any, n_columns: int) -> Index:
     """Return the positions of the chosen columns in an array that has ``n_columns`` of them."""
     if isinstance(columns, slice):
         return np.arange(n_columns)[columns]
@@ -147,7 +147,7 @@ def _positions(columns: Any, n_columns: int) -> Index:
 
 
 def _select(kernel: Kernel, X: Array) -> Array:
-    return X[:, _positions(kernel.columns, X.shape[1])]
+    return X[:, positions(kernel.columns, X.shape[1])]
 
 
 def _comparable(columns: Any) -> Any:
@@ -171,11 +171,11 @@ class _Formulas(Formulas):
         result = np.zeros(X.shape)
         inner = pull_inputs(kernel.kernel, _select(kernel, X), _select(kernel, Z), G)
         # A column that is chosen twice counts twice.
-        np.add.at(result.T, _positions(kernel.columns, X.shape[1]), inner.T)
+        np.add.at(result.T, positions(kernel.columns, X.shape[1]), inner.T)
         return result
 
     def express(self, kernel: Kernel, X: Expression, n_columns: int, P: Array | None) -> Expression:
-        index = _positions(kernel.columns, n_columns)
+        index = positions(kernel.columns, n_columns)
         return express(kernel.kernel, X[index], len(index), None if P is None else P[:, index])
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -27,55 +26,12 @@ from gpclass.kernels.formulas import entries
 from gpclass.kernels.linear import Linear
 from gpclass.kernels.neural import NeuralNetwork
 from gpclass.kernels.profiles import Stationary
+from gpclass.kernels.scales import Scales, column_scales
 from gpclass.kernels.units import GaussianUnits
 
 VARIANCE = (1e-2, 1e4)  # bounds of the signal variance
 
-Build = Callable[["Scales"], Any]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Scales:
-    """Scales of the columns of X, from which the hyperparameters of a kernel start.
-
-    ``deviation`` and ``centre`` are the standard deviation and the mean of each column. ``distance``, the root of
-    the summed variances, is the order of the distances between rows, and ``norm`` that of the rows themselves.
-    """
-
-    deviation: Array  # 1 where a column is constant
-    centre: Array
-    distance: float
-    norm: float
-
-    @property
-    def lengths(self) -> tuple[Any, Any]:
-        """One length scale per column, and their bounds.
-
-        Distances of standardised rows grow like the root of the number of columns, hence the start. A length scale a
-        hundred times that already means that a column does not matter.
-        """
-        scale = self.deviation * np.sqrt(len(self.deviation))
-        bounds = np.column_stack([1e-2 * self.deviation, 1e2 * scale])
-        return (scale, bounds) if len(scale) > 1 else (scale[0], bounds[0])
-
-    @property
-    def length(self) -> tuple[float, tuple[float, float]]:
-        """One length scale for all columns, and its bounds."""
-        return self.distance, (1e-2 * self.distance / np.sqrt(len(self.deviation)), 1e2 * self.distance)
-
-
-def column_scales(X: Array, weight: Array | None = None) -> Scales:
-    """Return the scales of the columns of X; a row of weight k counts as k rows."""
-    weight = None if weight is None or not weight.any() else weight
-    size = np.abs(X).max(axis=0)
-    size = np.where(size > 0.0, size, 1.0)  # so that no square overflows
-    rows = X / size
-    centre = np.average(rows, axis=0, weights=weight)
-    deviation = np.sqrt(np.average((rows - centre) ** 2, axis=0, weights=weight))
-    varies = deviation > 1e-12  # less is the rounding of a constant
-    centre, deviation = centre * size, np.where(varies, deviation, 1.0) * size
-    distance = float(np.hypot.reduce(deviation[varies])) if varies.any() else 1.0
-    return Scales(deviation, centre, distance, float(np.hypot(distance, np.hypot.reduce(centre))))
+Build = Callable[[Scales], Any]
 
 
 def takes_vectors(kernel: Any) -> bool:

