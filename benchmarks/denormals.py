@@ -2,8 +2,8 @@
 
     python benchmarks/denormals.py            20,000 rows, 500 inducing inputs, one thread, seconds of processor
 
-The share of denormal numbers depends on the length scale. What they cost depends on the processor: Intel's take ten to a
-hundred times as long for products with them, recent ones of AMD hardly longer.
+The share of denormal numbers depends on the length scale. What they cost depends on the processor: some take ten to a
+hundred times as long for products with them, others (AMD EPYC of family 25) hardly longer.
 """
 
 from __future__ import annotations

@@ -167,7 +167,7 @@ class Problem:
         return replace(self, kernel=other.kernel, likelihood=likelihood, hyperprior=other.hyperprior)
 
     def guide(self) -> Problem:
-        """Return the problem that hyperparameters are sought with first: Dirichlet's for several classes, else itself."""
+        """Return the problem that hyperparameters are sought with first: Dirichlet's for several classes."""
         layout = self.make_prior
         if isinstance(layout, OneFunction) or isinstance(self.inference, Dirichlet):
             return self
