@@ -219,7 +219,9 @@ class Collapsed:
             self.after(basis, found)
         residual = sums.residual / max(self.data.n_rows, 1)
         passes = 2 if gradient else 1
-        return Fit(basis, found, found, bound, 0.0, passes, theta, dZ, residual, np.zeros(0), sums.counts, offset)
+        return Fit(
+            basis, found, found, bound, 0.0, passes, theta, dZ, residual, np.zeros(0), sums.counts, offset
+        )
 
     def _tell(self, bound: float) -> None:
         if self.report is not None:
