@@ -54,8 +54,10 @@ def probe(seed: int) -> runs.Record:
         try:
             signal.setitimer(signal.ITIMER_PROF, STOP)
             record["failure"] = _fit(case)
-        except Stopped:
-            record["failure"] = f"stopped after {STOP:.0f} seconds of processor"
+        except Stopped as stop:
+            frames = traceback.extract_tb(stop.__traceback__)
+            inside = [f"{Path(f.filename).name}:{f.name}" for f in frames if "/gpclass/" in f.filename]
+            record["failure"] = f"stopped after {STOP:.0f} seconds of processor in {' > '.join(inside[-4:])}"
         except Exception as error:
             record["exception"] = f"{type(error).__name__}: {error}"
             record["failure"] = _judge(error)
@@ -86,7 +88,8 @@ def _fit(case: hostile_cases.Case) -> str | None:
 
 def _judge(error: Exception) -> str | None:
     """Return what is wrong with an exception: its type, or that it comes from the depths of another package."""
-    if not isinstance(error, ValueError | MemoryError) or isinstance(error, UnicodeError):
+    ours = isinstance(error, ValueError) and type(error).__module__.startswith("gpclass.")
+    if type(error) not in (ValueError, MemoryError) and not ours:
         return f"raised {type(error).__name__}"
     frames = traceback.extract_tb(error.__traceback__)
     if not any(f"/{package}/" in frames[-1].filename for package in HERE):
@@ -139,8 +142,10 @@ def main() -> None:
     if args.only is not None:
         case = hostile_cases.make(args.only)
         print(_short(case.words))
-        print(probe(args.only))
-        case.classifier.fit(case.X, case.y, case.weight).predict_proba(case.test)
+        record = probe(args.only)
+        print({k: v for k, v in record.items() if k != "words"})
+        if record["exception"]:  # again, for its traceback
+            case.classifier.fit(case.X, case.y, case.weight)
         return
     code = runs.code()
     keys = [(seed,) for seed in range(args.first, args.first + args.count)]

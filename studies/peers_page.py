@@ -196,7 +196,7 @@ def picture(parts: dict[str, Comparison], path: Path) -> None:
         excess = loss - np.nanmin(loss, axis=1, keepdims=True)
         _panel(ax, excess, part.methods)
         ax.set_title(f"{len(part.full)} data sets, inputs {scaling}", fontsize=13, loc="left")
-    axes[-1, 0].set_xlabel("log loss minus that of the best method (nats)")
+    axes[-1, 0].set_xlabel("log loss minus that of the best method, in nats\n(dot: data set; bar: median)")
     figure.savefig(path, dpi=150)
     plt.close(figure)
 
