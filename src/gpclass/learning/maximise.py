@@ -337,10 +337,10 @@ def _random_starts(bounds: Array, n: int, rng: np.random.Generator) -> list[Arra
 
 def bound_messages(kernel: Any) -> Iterator[str]:
     """Yield a sentence, in scikit-learn's words, for each hyperparameter that ended on a bound."""
-    position = 0
+    position, bounds, theta = 0, kernel.bounds, kernel.theta  # once: deep kernels take long to ask
     for hyper in (h for h in kernel.hyperparameters if not h.fixed):
         for dimension in range(hyper.n_elements):
-            close = np.isclose(kernel.bounds[position], kernel.theta[position])
+            close = np.isclose(bounds[position], theta[position])
             position += 1
             if close.any():
                 side, change = ("lower", "Decreasing") if close[0] else ("upper", "Increasing")

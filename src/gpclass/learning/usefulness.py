@@ -48,7 +48,7 @@ def complaints(models: Sequence[FittedModel], given: Any) -> Iterator[tuple[str,
     """
     chosen, explained = not isinstance(given, str | None), False
     for model in models:
-        at_bounds = set(bound_messages(model.kernel))
+        at_bounds = set(bound_messages(model.kernel)) if chosen and model.learned is not None else set()
         for sentence in model.shortcomings(at_bounds=chosen):
             explained = explained or sentence not in at_bounds
             yield sentence, ConvergenceWarning
