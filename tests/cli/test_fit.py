@@ -114,5 +114,5 @@ def test_an_interruption_is_one_sentence_and_leaves_no_file(folder, tmp_path, mo
     options = ("-t", "y", "--inference", "laplace", "-o", tmp_path / "m.gpc")
     result = run("fit", folder / "moons.csv.gz", *options, code=130)
     assert result.stderr.strip().endswith("gpclass: interrupted; unfinished results were not written.")
-    assert "after 6 evaluations" in result.stderr
+    assert "Learning was interrupted" in result.stderr
     assert not list(tmp_path.iterdir())

@@ -437,12 +437,11 @@ def test_the_evidence_that_is_compared_is_the_corrected_one():
     {"classes": 3, "likelihood": "softmax", "inference": "laplace"},
     {"classes": 3, "inference": "ep"},
     {"classes": 3, "multi_class": "one_vs_rest"},
-    {"inference": "rejection"},
 ], ids=str)  # fmt: skip
 def test_verdicts_of_the_classifier_on_noise(options):
     options = dict(options)
     n_classes = options.pop("classes", 2)
-    n = 12 if options.get("inference") == "rejection" else 40
+    n = 40
     rng = np.random.default_rng(0)
     X, labels = rng.normal(size=(n, 1)), np.arange(n) % n_classes
     X = np.sort(X, axis=0)  # the labels of neighbours differ

@@ -168,7 +168,8 @@ def test_a_name_is_a_parameter_like_any_other():
     assert search.best_params_["kernel"] in ("rbf", "matern32")
     assert len(set(search.cv_results_["mean_test_score"])) == 2
     prior = {"length_scale": lognorm(1.0, scale=1e4)}
-    GaussianProcessClassifier("rbf-shared", hyperprior=prior, **FAST).fit(RAW, y)
+    with pytest.warns(UserWarning, match="one scale for all of them"):
+        GaussianProcessClassifier("rbf-shared", hyperprior=prior, **FAST).fit(RAW, y)
 
 
 def test_a_bound_that_nobody_gave_is_not_told():

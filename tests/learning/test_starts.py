@@ -23,6 +23,7 @@ X, y = load_breast_cancer(return_X_y=True)
 RAW, LABELS = X[:120, :6], y[:120]
 
 
+@pytest.mark.filterwarnings("ignore::gpclass.DoubtfulFitWarning")  # one length scale for raw columns
 @pytest.mark.parametrize("inference", ["laplace", "vi"])
 @pytest.mark.parametrize("standardised", [False, True])
 def test_every_start_ends_at_the_same_evidence(inference, standardised):

@@ -15,6 +15,7 @@ from sklearn.gaussian_process import kernels as theirs
 from sklearn.gaussian_process.kernels import GenericKernelMixin, Hyperparameter
 
 from gpclass import GaussianProcessClassifier
+from gpclass.core.hyperpriors import Shrinkage
 from gpclass.inference import EP, VI, Laplace
 from gpclass.kernels import (
     RBF,
@@ -77,7 +78,8 @@ CASES = {
     ),
     "fitc": (2, {"inducing": Inducing(6), "inference": "ep", **FIXED}),
     "fitc rest": (3, {"inducing": Inducing(6), **REST, **FIXED}),
-    "hyperprior": (2, {"hyperprior": {"k2__length_scale": stats.gamma(a=2.0)}}),
+    "hyperprior": (2, {"hyperprior": {"length_scale": stats.gamma(a=2.0)}}),
+    "shrinkage": (2, {"hyperprior": Shrinkage(0.5)}),
     "costs": (3, {"cost_matrix": [[0, 1, 2], [3, 0, 1], [1, 1, 0]], "class_weight": "balanced", **FIXED}),
 }
 

@@ -17,6 +17,7 @@ EDGE = 1e-6  # distance in theta kept from the ends of a hyperprior's support
 DEVIATION = 1.5  # of the logarithm of a hyperparameter that nothing else is known of
 
 
+@stored
 @dataclass(frozen=True, slots=True)
 class Shrinkage:
     """A prior that shrinks the length scales of the columns towards each other.

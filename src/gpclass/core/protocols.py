@@ -167,18 +167,6 @@ class Adjoint:
         swapped = [u for pair in self.pairs for u in pair[::-1]]
         return [self.alpha, *flat], [self.alpha, *swapped]
 
-    def dense(self) -> Array:
-        """Return the n x n matrix, for tests."""
-        conditioned: Any = self.conditioned
-        G = -conditioned.dense_R()
-        for u, w in zip(*self.factors(), strict=True):
-            G += np.outer(u, w)
-        if self.variance is not None:
-            M = conditioned.dense_M()
-            G += 2.0 * M.T @ (self.variance[:, None] * M)
-        out: Array = 0.5 * G
-        return out
-
 
 @stored
 @dataclass(frozen=True, slots=True, eq=False)
