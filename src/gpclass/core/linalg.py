@@ -189,16 +189,18 @@ class BForm:
     leftover of one problem can precondition the next.
     """
 
-    __slots__ = ("half_logdet", "matrix", "stage")
+    __slots__ = ("count", "half_logdet", "matrix", "stage")
 
     def __init__(self, n: int) -> None:
         self.matrix: Array = np.empty((n, n))
         self.stage = Stage.EMPTY
         self.half_logdet = 0.0
+        self.count = 0  # of factorisations: a user of one can see whether it is still there
 
     def factor(self, K: Array, scale: Array) -> None:
         """Factor I + diag(scale) K diag(scale); K is read in its lower triangle only."""
         self.stage = Stage.EMPTY
+        self.count += 1
         B = self.matrix
         for rows in row_tiles(len(K)):
             tile = B[rows, : rows.stop]
@@ -241,6 +243,17 @@ class BForm:
             W = V = blas.dtrmm(1.0, T.T, V.T, lower=0, trans_a=1).T
         forms: Array = np.einsum("ij,ij->i", V, W)
         return forms
+
+    def multiply_squares(self, v: Array) -> Array:
+        """Return (B⁻¹∘B⁻¹) v, ∘ being the elementwise product."""
+        inverse, out = self.advance(Stage.INVERSE), np.zeros(len(v))
+        for rows in row_tiles(len(v)):
+            out[rows] += multiply(np.square(inverse[rows, rows]), v[rows])
+            if rows.start:
+                left = np.square(inverse[rows, : rows.start])
+                out[rows] += matvec(left, v[: rows.start])
+                out[: rows.start] += blas.dgemv(1.0, left.T, v[rows])
+        return out
 
     def inverse_diagonal(self) -> Array:
         """Return the diagonal of B⁻¹ = L⁻ᵀ L⁻¹."""

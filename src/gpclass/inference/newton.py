@@ -21,7 +21,7 @@ from typing import Protocol
 
 import numpy as np
 
-from gpclass.core.protocols import AnySites, Array, Info, Prior
+from gpclass.core.protocols import AnySites, Array, CoupledSites, Info, Prior
 
 # Means -> values, slopes and curvatures of the n functions h, weights included.
 Curve = Callable[[Array], tuple[Array, Array, Array]]
@@ -70,8 +70,8 @@ def find_mode(
     for n_iter in range(1, max_iter + 1):
         r = point.slope - point.alpha
         sites = terms.step_sites(r, point.slope, point.curvature)
-        if terms.exact_newton and sites.most(r) <= tol * tol:
-            return replace(point, info=Info(True, n_iter, sites.most(r) ** 0.5))
+        if terms.exact_newton and _most(sites, r) <= tol:
+            return replace(point, info=Info(True, n_iter, _most(sites, r)))
         d, Kd = prior.solve(sites, rtol=min(1e-2, max(1e-9, last)))
         decrement = max(0.0, float(np.vdot(r, Kd))) ** 0.5
         if decrement <= tol:
@@ -107,6 +107,15 @@ def at(curve: Curve, alpha: Array, mean: Array, info: Info = UNKNOWN) -> Mode:
     value, slope, curvature = curve(mean)
     psi = float(value.sum()) - 0.5 * float(np.vdot(alpha, mean))
     return Mode(alpha, mean, psi, slope, curvature, info)
+
+
+def _most(sites: AnySites, r: Array) -> float:
+    """Return a bound on the decrement that needs no solution: (rᵀ T⁻¹ r)^½, as (K⁻¹ + T)⁻¹ <= T⁻¹.
+
+    For coupled sites too, because diag(a)⁻¹ r is an inverse image of r, whose entries for a data point add up to zero.
+    """
+    tau = sites.a if isinstance(sites, CoupledSites) else sites.tau
+    return float(np.vdot(r, r / np.maximum(tau, 1e-300))) ** 0.5
 
 
 def _line_search(curve: Curve, point: Mode, d: Array, Kd: Array) -> Mode | None:

@@ -38,6 +38,7 @@ from gpclass.likelihoods.quadrature import blocks, flatten, lattice_sums, orders
 
 Three = tuple[Array, Array, Array]
 Four = tuple[Array, Array, Array, Array]
+Higher = Callable[[], tuple[Array, Index]]
 
 MAX_POWER = 2.0
 REACH = 9.0  # standard deviations beyond which a Gaussian is negligible
@@ -112,31 +113,60 @@ def _lattices(link: Link, var: Array) -> Iterator[tuple[Index, Lattice]]:
 # ----------------------------------------------------------------------------- averages of l
 
 
-def expected(link: Link, z: Array, var: Array) -> tuple[Array, Array | float]:
-    """Return E[-l], E[l'] and E[-l''] under N(z / scale, var / scale²), shape (3, n), and the scale: 1 if var <= 1e9.
+class Averages(NamedTuple):
+    """E[-l], E[l'] and E[-l''] under N(z / scale, var / scale²); the scale is 1 for var <= 1e9."""
 
-    They are sums of positive terms.
-    """
+    value: Array
+    slope: Array
+    curvature: Array
+    scale: Array | float
+    higher: Higher | None = None  # derivatives of E[-l''], and where there are none
+
+
+def expected(link: Link, z: Array, var: Array) -> Averages:
+    """Return E[-l], E[l'] and E[-l''] under N(z, var): sums of positive terms."""
     near = uniform.ordinary(z, var, link.narrow)
     if near.all():
-        return _ordinary(link, z, var), 1.0
-    z, var, scale = within_range(z, var)
+        out = uniform.averages(link.functions, "expected", z, var, link.shift)
+        return Averages(*out[:3], 1.0, lambda: (uniform.higher(out[2:], z, var), np.zeros(0, dtype=int)))
+    inside, far = np.flatnonzero(near), np.flatnonzero(~near)
+    out = np.zeros((7, z.size))
+    if inside.size:
+        out[:, inside] = uniform.averages(link.functions, "expected", z[inside], var[inside], link.shift)
+    z_far, var_far, scale = within_range(z[far], var[far])
+    out[:3, far] = _far(link, z_far, var_far)
+    scales = np.ones(z.size)
+    scales[far] = scale
+    return Averages(*out[:3], scales, lambda: (uniform.higher(out[2:], z, var), far))
+
+
+def signed(higher: Higher | None, factor: float, sign: Array) -> Higher | None:
+    """Return derivatives with respect to sign · z, times a factor."""
+    if higher is None:
+        return None
+
+    def taken() -> tuple[Array, Index]:
+        derivatives, missing = higher()
+        derivatives *= factor
+        derivatives[::2] *= sign  # odd ones
+        return derivatives, missing
+
+    return taken
+
+
+def _far(link: Link, z: Array, var: Array) -> Array:
+    """Return the averages at any arguments with var <= 1e9, shape (3, n)."""
     wide = (var >= WIDE) & (z >= -REACH * np.sqrt(var)) & (z <= link.far(var))
     out = np.empty((3, z.size))
     for mask, rule in (
-        (near, _ordinary),
-        (wide & ~near, _wide),
-        (~wide & ~near & (z <= 0.0), _left),
-        (~wide & ~near & (z > 0.0), _over_factor),
+        (wide, _wide),
+        (~wide & (z <= 0.0), _left),
+        (~wide & (z > 0.0), _over_factor),
     ):
         index = np.flatnonzero(mask)
         if index.size:
             out[:, index] = rule(link, z[index], var[index])
-    return out, scale
-
-
-def _ordinary(link: Link, z: Array, var: Array) -> Array:
-    return uniform.averages(link.functions, "expected", z, var, link.shift)
+    return out
 
 
 def _wide(link: Link, z: Array, var: Array) -> Array:

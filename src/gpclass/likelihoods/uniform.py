@@ -38,7 +38,7 @@ class Tables(NamedTuple):
     """The nodes, and functions there times the step, one per column."""
 
     f: Array
-    expected: Array  # -l, l', -l''
+    expected: Array  # -l, l', -l'', and -l'' times f to f⁴
     deficit: Array  # 1 - p, p', -p'', p
 
 
@@ -48,7 +48,7 @@ def _tables(functions: Functions, step: float) -> Tables:
     f = step * np.arange(-last, last + 1.0)
     value, first, second = functions(f)
     p = np.exp(-value)
-    expected = np.stack([value, first, second], axis=1)
+    expected = np.stack([value, first, *(second * f**k for k in range(5))], axis=1)
     deficit = np.stack([-np.expm1(-value), p * first, p * (second - first * first), p], axis=1)
     return Tables(f, step * expected, step * deficit)
 
@@ -103,3 +103,22 @@ def _sums(functions: Functions, table: str, step: float, z: Array, var: Array, s
         np.matmul(E, columns, out=out[b])
     out *= (scale / _SQRT_PI)[:, None]
     return out.T
+
+
+def higher(moments: Array, z: Array, var: Array) -> Array:
+    """Return the derivatives of E[-l''] with respect to the mean, first to fourth, shape (4, n).
+
+    ``moments`` are the averages of -l'' times 1 to f⁴. By parts, the k-th derivative is the average of
+    -l'' He_k((f - z) / s) / s^k, with the Hermite polynomials He_k and s = √var.
+    """
+    c0, f1, f2, f3, f4 = moments
+    z2 = z * z
+    c1 = f1 - z * c0
+    c2 = f2 - 2.0 * z * f1 + z2 * c0
+    c3 = f3 - 3.0 * z * f2 + 3.0 * z2 * f1 - z * z2 * c0
+    c4 = f4 - 4.0 * z * f3 + 6.0 * z2 * f2 - 4.0 * z * z2 * f1 + z2 * z2 * c0
+    p = 1.0 / var
+    p2 = p * p
+    return np.stack([
+        p * c1, p * (p * c2 - c0), p2 * (p * c3 - 3.0 * c1), p2 * (p2 * c4 - 6.0 * p * c2 + 3.0 * c0)
+    ])  # fmt: skip

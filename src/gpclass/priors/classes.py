@@ -181,7 +181,7 @@ class ClassPrior:
         if len(self.Ks) == 1:
             G = matmul_transposed(np.hstack(lefts), np.hstack(rights))
             factors.subtract_all_R(G)
-            return self._pull_one(self.kernels[0], self.Ks[0], G)
+            return self.pull_sum(G)
         total = []
         for c, (kernel, K) in enumerate(zip(self.kernels, self.Ks, strict=True)):
             left, right = (np.stack([part[:, c] for part in parts], axis=1) for parts in (lefts, rights))
@@ -189,6 +189,10 @@ class ClassPrior:
             factors.subtract_R(c, G)
             total.append(self._pull_one(kernel, K, G))
         return np.concatenate(total)
+
+    def pull_sum(self, G: Array) -> Array:
+        """Return dtheta for ½ G, the sum over the functions, which have one kernel."""
+        return self._pull_one(self.kernels[0], self.Ks[0], G)
 
     def _pull_one(self, kernel: Any, K: Array, G: Array) -> Array:
         """Return Σ_ij ½ G_ij ∂K_ij/∂theta: the strictly lower triangle counts twice."""
@@ -244,6 +248,10 @@ class ClassConditioned:
     def multiply_R(self, v: Array) -> Array:
         """Return R v."""
         return self.factors.solve(v)
+
+    def respond(self, dtau: Array) -> Array | None:
+        """Return None: with several classes a factorisation is cheaper than what this would save."""
+        return None
 
     def covariances(self) -> Array:
         """Return the covariances of the latent values of each data point, shape (n, C, C)."""
