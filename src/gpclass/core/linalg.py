@@ -20,7 +20,9 @@ from gpclass.core.protocols import Array, Index
 TILE = 1 << 17  # numbers in a tile: 1 MB, so that a few tiles stay in the cache of one core
 MIRROR = 64  # rows of a block of a transposition
 LARGE_TRIANGLE = 512  # rows from which LAPACK inverts a triangle as fast as its halves
-_ABOVE = ~np.tri(MIRROR, dtype=bool)
+SMALL = 512  # rows up to which an inverse takes no longer than the diagonal of one
+KEPT = 1024  # rows up to which a third matrix of that order is no matter
+_ABOVE, _FROM_DIAGONAL = ~np.tri(MIRROR, dtype=bool), ~np.tri(MIRROR, k=-1, dtype=bool)
 
 
 def row_tiles(n: int, columns: int | None = None) -> Iterator[slice]:
@@ -69,6 +71,14 @@ def clear_upper(A: Array) -> None:
     for rows in row_tiles(len(A)):
         A[rows, rows.stop :] = 0.0
         A[rows, rows] = np.tril(A[rows, rows])
+
+
+def clear_from_diagonal(A: Array) -> None:
+    """Set the diagonal and what is above it to zero."""
+    for start in range(0, len(A), MIRROR):
+        stop = min(start + MIRROR, len(A))
+        A[start:stop, stop:] = 0.0
+        np.copyto(A[start:stop, start:stop], 0.0, where=_FROM_DIAGONAL[: stop - start, : stop - start])
 
 
 def mirror(K: Array) -> None:
@@ -189,18 +199,20 @@ class BForm:
     leftover of one problem can precondition the next.
     """
 
-    __slots__ = ("count", "half_logdet", "matrix", "stage")
+    __slots__ = ("_squares", "count", "half_logdet", "matrix", "stage")
 
     def __init__(self, n: int) -> None:
         self.matrix: Array = np.empty((n, n))
         self.stage = Stage.EMPTY
         self.half_logdet = 0.0
+        self._squares: Array | None = None
         self.count = 0  # of factorisations: a user of one can see whether it is still there
 
     def factor(self, K: Array, scale: Array) -> None:
         """Factor I + diag(scale) K diag(scale); K is read in its lower triangle only."""
         self.stage = Stage.EMPTY
         self.count += 1
+        self._squares = None
         B = self.matrix
         for rows in row_tiles(len(K)):
             tile = B[rows, : rows.stop]
@@ -246,7 +258,12 @@ class BForm:
 
     def multiply_squares(self, v: Array) -> Array:
         """Return (B⁻¹∘B⁻¹) v, ∘ being the elementwise product."""
-        inverse, out = self.advance(Stage.INVERSE), np.zeros(len(v))
+        inverse = self.advance(Stage.INVERSE)
+        if len(v) <= KEPT:
+            if self._squares is None:
+                self._squares = np.square(inverse)
+            return multiply(self._squares, v)
+        out = np.zeros(len(v))
         for rows in row_tiles(len(v)):
             out[rows] += multiply(np.square(inverse[rows, rows]), v[rows])
             if rows.start:
@@ -257,8 +274,8 @@ class BForm:
 
     def inverse_diagonal(self) -> Array:
         """Return the diagonal of B⁻¹ = L⁻ᵀ L⁻¹."""
-        if self.stage == Stage.INVERSE:
-            return self.matrix.diagonal().copy()
+        if self.stage == Stage.INVERSE or len(self.matrix) <= SMALL:
+            return self.advance(Stage.INVERSE).diagonal().copy()
         T = self.advance(Stage.INVERSE_FACTOR)
         total = np.zeros(len(T))
         for rows in row_tiles(len(T)):

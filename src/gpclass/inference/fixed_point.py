@@ -21,6 +21,7 @@ MODE_STEPS = 100
 INNER = 0.01  # of the last disagreement: as near as the means need to be to their mode
 FOLLOW = 0.3  # a larger disagreement is no small change of the sites
 FOLLOW_STEPS = 8
+FOLLOW_ROWS = 400  # from which some evaluations of the curves are cheaper than a factorisation
 CUT_OFF = 1e-8  # positive curvature times variance: less is rounding
 
 
@@ -125,28 +126,49 @@ def _follow(
     is of second order, so that a factorisation after this gains about twice as many digits as one without.
     """
     q, tau, var = last.conditioned, last.sites.tau, last.conditioned.var()
-    if last.local.expansion is None or q.respond(np.zeros_like(tau)) is None:
+    cheap = last.local.expansion is not None or len(tau) >= FOLLOW_ROWS
+    if not cheap or q.respond(np.zeros_like(tau)) is None:
         return None
     target = max(0.1 * tol, 0.003 * last.info.residual**2)
     variance, start = last.local.variance, last.local.mode
     curve = terms.curve(variance, last.local)
     start = at(curve, q.alpha, q.mean) if start is None else start
-    change = last.info.residual
+    change, pace = last.info.residual, Pace()
     for _ in range(FOLLOW_STEPS):
         mode = find_mode(prior, terms, curve, start, tol=max(target, INNER * change), max_iter=MODE_STEPS)
         new_tau = terms.sites(mode.mean, mode.slope, mode.curvature).tau
-        change_of_var = q.respond(new_tau - tau)
-        if change_of_var is None:
+        response = q.respond(new_tau - tau)
+        if response is None:
             break
-        moved = var * np.exp(np.clip(change_of_var / var, -1.0, 1.0))
-        proposed = terms.variance(q, moved, new_tau)
-        change = float(np.abs(np.log(proposed / variance)).max(initial=0.0))
-        variance = proposed
+        proposed = terms.variance(q, var * np.exp(np.clip(response / var, -1.0, 1.0)), new_tau)
+        before = change
+        variance, change = pace.advance(variance, proposed)
         curve = terms.curve(variance, last.local)
         start = at(curve, mode.alpha, mode.mean)
-        if change <= target:
+        if change * min(1.0, change / before) <= target:  # what is left, at this pace
             break
     return variance, curve, start
+
+
+@dataclass(slots=True, eq=False)
+class Pace:
+    """Aitken's extrapolation of a fixed point of positive numbers, in their logarithms, from the last two steps."""
+
+    g: Array | None = None
+    f: Array | None = None
+
+    def advance(self, x: Array, g: Array) -> tuple[Array, float]:
+        """Return what comes after x, of which g came, and how large the step to g is."""
+        log_g, g_before, f_before = np.log(g), self.g, self.f
+        f = log_g - np.log(x)
+        self.g, self.f = log_g, f
+        change = float(np.abs(f).max(initial=0.0))
+        if g_before is None or f_before is None:
+            return g, change
+        df = f - f_before
+        square = float(df @ df)
+        share = float(f @ df) / square if square > 0.0 else 0.0
+        return np.exp(log_g - min(max(share, -0.5), 0.5) * (log_g - g_before)), change
 
 
 def _first_variance(prior: Prior, terms: VarianceTerms, init: Sites | None) -> Array:

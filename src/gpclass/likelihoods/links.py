@@ -57,7 +57,8 @@ class Link(NamedTuple):
     ``functions`` gives -l, l', -l'' and ``over`` the same divided by ``factor``; ``unit`` gives the averages of
     1 - p, p' and -p'' divided by ``factor`` under a Gaussian; ``shift`` takes (z, var) to the logarithm of the mass,
     the mean and the variance of factor(f) N(f | z, var); ``far`` takes var to the z beyond which that is all that
-    counts; ``bend`` bounds -l''; from the variance ``narrow`` on a lattice is faster than Gauss-Hermite.
+    counts; ``bend`` bounds -l''; from the variance ``narrow`` on a lattice
+    is faster than Gauss-Hermite for powers of p.
     """
 
     functions: Callable[[Array], Three]
@@ -125,7 +126,7 @@ class Averages(NamedTuple):
 
 def expected(link: Link, z: Array, var: Array) -> Averages:
     """Return E[-l], E[l'] and E[-l''] under N(z, var): sums of positive terms."""
-    near = uniform.ordinary(z, var, link.narrow)
+    near = uniform.ordinary(z, var, uniform.NARROWEST)
     if near.all():
         out = uniform.averages(link.functions, "expected", z, var, link.shift)
         return Averages(*out[:3], 1.0, lambda: (uniform.higher(out[2:], z, var), np.zeros(0, dtype=int)))

@@ -26,8 +26,9 @@ Shift = Callable[[Any, Any], tuple[Any, Any, Any]]
 Functions = Callable[[Array], tuple[Array, Array, Array]]
 
 FARTHEST = 10.0  # mean
-WIDEST = 10.0  # variance
+NARROWEST, WIDEST = 0.04, 10.0  # variance
 _STEPS = ((0.16, 0.155), (0.64, 0.29), (np.inf, 0.45))  # variance below which there is this step
+JOINED = 0.4  # share of the data points whose step is used for wider Gaussians too
 _REACH = 7.6
 _END = FARTHEST + _REACH * WIDEST**0.5
 _FLOOR = -300.0  # of exponents: products with the tables are to stay normal numbers
@@ -64,25 +65,26 @@ def averages(functions: Functions, table: str, z: Array, var: Array, shift: Shif
 
     ``shift`` gives mean and variance of what is left of N to the right where the functions fall, as in `links.Link`.
     """
-    least, most = float(var.min(initial=WIDEST)), float(var.max(initial=0.0))
-    below, parts = 0.0, []
-    for bound, step in _STEPS:
-        if (below <= least and most < bound) or not z.size:  # one step is enough for all
-            return _sums(functions, table, step, z, var, shift)
-        if least < bound and below <= most:
-            index = np.flatnonzero((var >= below) & (var < bound))
-            parts.append((index, _sums(functions, table, step, z[index], var[index], shift)))
-        below = bound
-    out = np.empty((len(parts[0][1]), z.size))
-    for index, part in parts:
-        out[:, index] = part
+    if not z.size:
+        return np.empty((getattr(_tables(functions, _STEPS[0][1]), table).shape[1], 0))
+    bounds, least, most = [bound for bound, _ in _STEPS], float(var.min()), float(var.max())
+    first, last = np.searchsorted(bounds, [least, most], side="right").tolist()
+    if first == last:
+        return _sums(functions, table, _STEPS[first][1], z, var, shift)
+    out = np.empty((getattr(_tables(functions, _STEPS[0][1]), table).shape[1], z.size))
+    rest = np.arange(z.size)
+    for bound, step in _STEPS[first : last + 1]:
+        fine = var[rest] < bound
+        # A finer step serves wide Gaussians too: where most are narrow, one sum is cheaper than two.
+        index = rest if np.count_nonzero(fine) > JOINED * len(rest) or bound == np.inf else rest[fine]
+        if index.size:
+            out[:, index] = _sums(functions, table, step, z[index], var[index], shift)
+        rest = rest[~fine] if index is not rest else rest[:0]
     return out
 
 
 def _sums(functions: Functions, table: str, step: float, z: Array, var: Array, shift: Shift | None) -> Array:
     tables = _tables(functions, step)
-    if not z.size:
-        return np.empty((getattr(tables, table).shape[1], 0))
     most, middle = float(var.max()), len(tables.f) // 2
     first, last = min(float(z.min()), 0.0), max(float(z.max()), 0.0)
     low = middle + int((first - _REACH * most**0.5) / step)

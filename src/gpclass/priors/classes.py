@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import blas
 
-from gpclass.core.linalg import clear_upper, conjugate_gradient, matmul_transposed, require_memory, row_tiles
+from gpclass.core.linalg import clear_from_diagonal, clear_upper, conjugate_gradient, matmul_transposed, require_memory, row_tiles
 from gpclass.core.protocols import Adjoint, AnySites, Array, Conditioned, CoupledSites, Inputs, Sites
 from gpclass.kernels import move, pullback, pullback_diag
 from gpclass.posteriors.classes import ClassProcesses
@@ -199,7 +199,7 @@ class ClassPrior:
         out: Array = pullback_diag(kernel, self.X, 0.5 * G.diagonal())
         for rows in row_tiles(len(K)):
             tile = np.ascontiguousarray(G[rows, : rows.stop])
-            tile[:, rows] = np.tril(tile[:, rows], -1)
+            clear_from_diagonal(tile[:, rows])
             out += pullback(kernel, self.X[rows], self.X[: rows.stop], tile, K=K[rows, : rows.stop])
         return out
 

@@ -14,6 +14,7 @@ import numpy as np
 from gpclass.core.linalg import (
     BForm,
     Stage,
+    clear_from_diagonal,
     conjugate_gradient,
     matmul,
     matmul_transposed,
@@ -171,8 +172,7 @@ class DensePrior(MatrixPrior):
             G -= R
             if M is not None and bM is not None:
                 G += 2.0 * matmul(np.ascontiguousarray(M[:, rows].T), bM)[:, : rows.stop]
-            corner = G[:, rows]
-            corner[...] = np.tril(corner, -1)
+            clear_from_diagonal(G[:, rows])
             K = self.K[rows, : rows.stop]
             total += pullback(self.kernel, self.X[rows], self.X[: rows.stop], G, K=K)
         return total
@@ -202,7 +202,7 @@ def fill_lower(kernel: Any, X: Inputs, K: Array) -> None:
 class DenseConditioned(ElementwiseConditioned):
     """q(f) ∝ N(f | 0, K) Π sites. Variances and R are worked out in place when first asked for."""
 
-    __slots__ = ("B", "_count", "_diagonal", "prior", "scale")
+    __slots__ = ("B", "_count", "_diagonal", "_var", "prior", "scale")
 
     def __init__(
         self, prior: MatrixPrior, B: BForm, scale: Array, alpha: Array, mean: Array, half_logdet: float
@@ -210,12 +210,18 @@ class DenseConditioned(ElementwiseConditioned):
         self.prior, self.B, self.scale, self._count = prior, B, scale, B.count
         self.alpha, self.mean, self.half_logdet = alpha, mean, half_logdet
         self._diagonal: Array | None = None
+        self._var: tuple[float, Array] | None = None
 
     def var(self, tiny: float = TINY) -> Array:
         """Return the marginal variances: (1 - [B⁻¹]_ii) / tau_i, or K_ii - (K R K)_ii for tiny tau_i.
 
         The first form loses digits like 1 / (tau_i v_i), the second costs n² for each such i.
         """
+        if self._var is None or self._var[0] != tiny:
+            self._var = tiny, self._find_var(tiny)
+        return self._var[1]
+
+    def _find_var(self, tiny: float) -> Array:
         tau, prior_var = self.scale**2, self.prior.K.diagonal()
         var = 1.0 - self.inverse_diagonal()
         flat = tau * prior_var <= tiny
