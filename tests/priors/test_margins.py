@@ -130,3 +130,21 @@ def test_margins_of_two_classes_are_a_two_class_problem_with_noise(method, which
     assert_allclose(result.evidence, other.evidence, rtol=1e-8)
     assert_allclose(np.abs(result.conditioned.mean), np.abs(other.conditioned.mean), atol=1e-6)
     assert_allclose(result.conditioned.var(), other.conditioned.var(), atol=1e-6)
+
+
+@pytest.mark.parametrize("which", ["shared", "whole"])
+def test_variances_follow_the_sites_to_first_order(which):
+    X, y = three_classes(9)
+    prior = MarginPrior([2.0 * RBF(1.3)], X, 3, y)
+    rng = np.random.default_rng(1)
+    tau, dtau = rng.uniform(0.05, 2.0, size=18), rng.normal(size=18)
+    S = margin_covariance([(2.0 * RBF(1.3))(X)] * 3, y)[0]
+
+    def variances(t):
+        return np.linalg.inv(np.linalg.inv(S) + np.diag(tau + t * dtau)).diagonal()
+
+    q = prior.condition(Sites(nu=np.zeros(18), tau=tau))
+    truth = (8.0 * (variances(1e-3) - variances(-1e-3)) - variances(2e-3) + variances(-2e-3)) / 12e-3
+    assert_allclose(q.respond(dtau), truth, rtol=1e-4, atol=1e-5)  # an estimate, in single precision
+    prior.condition(Sites(nu=np.zeros(18), tau=2.0 * tau))
+    assert q.respond(dtau) is None  # its factors are gone

@@ -19,9 +19,9 @@ from gpclass.inference.newton import Curve, LocalTerms, Mode, at, find_mode, fir
 
 MODE_STEPS = 100
 INNER = 0.01  # of the last disagreement: as near as the means need to be to their mode
-FOLLOW = 0.3  # a larger disagreement is no small change of the sites
+FOLLOW = 0.6  # a larger disagreement is no small change of the sites
 FOLLOW_STEPS = 8
-FOLLOW_ROWS = 400  # from which some evaluations of the curves are cheaper than a factorisation
+FOLLOW_ROWS = 200  # from which some evaluations of the curves are cheaper than a factorisation
 CUT_OFF = 1e-8  # positive curvature times variance: less is rounding
 
 
@@ -103,7 +103,8 @@ def iterate(
             curve = terms.curve(variance)
             start = at(curve, start.alpha, start.mean)
             continue
-        best, follows = ended.evidence, residual < min(FOLLOW, 0.5 * last)
+        # Close to the end a plain round, which gains a digit or more, is enough.
+        best, follows = ended.evidence, 10.0 * tol < residual < min(FOLLOW, 0.5 * last)
         last = residual
         followed = _follow(prior, terms, ended, tol) if follows else None
         if followed is not None:
@@ -140,7 +141,7 @@ def _follow(
         response = q.respond(new_tau - tau)
         if response is None:
             break
-        proposed = terms.variance(q, var * np.exp(np.clip(response / var, -1.0, 1.0)), new_tau)
+        proposed = terms.variance(q, var / (1.0 - np.clip(response / var, -2.0, 0.5)), new_tau)
         before = change
         variance, change = pace.advance(variance, proposed)
         curve = terms.curve(variance, last.local)

@@ -63,7 +63,8 @@ def find_mode(
 ) -> Mode:
     """Return a point as near to the maximum of Psi as ``tol``, each step only as exact as that deserves.
 
-    The mean of q for the sites at that point is the next step of Newton's, so the last one is not taken here.
+    The mean of q for the sites at that point is the next step of Newton's, so the last one is not taken here, and where
+    it is not such a step, the last one is not evaluated.
     """
     point, last = start, np.inf
     stalled = STALLED if terms.exact_newton else 0.98
@@ -75,12 +76,8 @@ def find_mode(
         d, Kd = prior.solve(sites, rtol=min(1e-2, max(1e-9, last)))
         decrement = max(0.0, float(np.vdot(r, Kd))) ** 0.5
         if decrement <= tol:
-            info = Info(True, n_iter, decrement)
-            return (
-                replace(point, info=info)
-                if terms.exact_newton
-                else at(curve, point.alpha + d, point.mean + Kd, info)
-            )
+            point = replace(point, info=Info(True, n_iter, decrement))
+            return point if terms.exact_newton else _stepped(point, d, Kd)
         if decrement < ROUNDING and decrement > stalled * last:
             return replace(point, info=Info(True, n_iter, decrement))
         moved = _line_search(curve, point, d, Kd)
@@ -107,6 +104,11 @@ def at(curve: Curve, alpha: Array, mean: Array, info: Info = UNKNOWN) -> Mode:
     value, slope, curvature = curve(mean)
     psi = float(value.sum()) - 0.5 * float(np.vdot(alpha, mean))
     return Mode(alpha, mean, psi, slope, curvature, info)
+
+
+def _stepped(point: Mode, d: Array, Kd: Array) -> Mode:
+    """Return the point after a last, small step: (I + T K) d = h' - alpha, so that h' - T K d is the new alpha."""
+    return replace(point, alpha=point.alpha + d, mean=point.mean + Kd, slope=point.alpha + d)
 
 
 def _most(sites: AnySites, r: Array) -> float:

@@ -26,7 +26,7 @@ CG_STEPS = 120  # beyond, a factorisation is cheaper
 OLD_STEPS = 8  # with the factors of other sites as preconditioner: if these do not do, they are of no use
 # A factorisation takes about FACTOR (2 C + 1) n³ operations where a low-rank preconditioner with the steps that it
 # needs takes ORDER² n + ORDER³ / 3.
-FACTOR = 0.5
+FACTOR = 0.25
 # Another digit of a step costs passes over all matrices; with three, Newton still gains three per step.
 LOOSEST = 1e-3
 
@@ -61,7 +61,7 @@ class ClassPrior:
     def _fill(self, kernels: list[Any], X: Inputs, Ks: list[Array], space: Array) -> None:
         self.kernels, self.X, self.Ks, self._space = kernels, X, Ks, space
         self._roots: list[Array] | None = None
-        self._last: CoupledFactors | None = None  # at other sites or another theta: a preconditioner
+        self.last: CoupledFactors | None = None  # at other sites or another theta: a preconditioner
         self._apart: Array | None = None  # space for factors of steps, where those of q are not coupled
         self._independent = False
         for kernel, K in zip(kernels, Ks, strict=True):
@@ -81,7 +81,7 @@ class ClassPrior:
             kernels = [move(k, t) for k, t in zip(self.kernels, np.split(theta, sizes), strict=True)]
         moved = object.__new__(ClassPrior)
         moved._fill(kernels, self.X, self.Ks, self._space)
-        moved._last, moved._apart, moved._independent = self._last, self._apart, self._independent
+        moved.last, moved._apart, moved._independent = self.last, self._apart, self._independent
         return moved
 
     def latent_sites(self, sites: AnySites) -> AnySites:
@@ -121,8 +121,8 @@ class ClassPrior:
     def preconditioners(self, sites: AnySites) -> Iterator[tuple[LowRank | CoupledFactors, int]]:
         """Yield preconditioners for these sites, and how many steps each is worth; then a factorisation is cheaper."""
         n, C = self.shape
-        if self._last is not None and isinstance(sites, CoupledSites):
-            yield self._last, OLD_STEPS
+        if self.last is not None and isinstance(sites, CoupledSites):
+            yield self.last, OLD_STEPS
         if FACTOR * (2 * C + 1) * n**3 > ORDER**2 * n + ORDER**3 / 3:
             yield self.low_rank(sites), CG_STEPS
 
@@ -139,24 +139,24 @@ class ClassPrior:
             return self.factor(sites)
         self._apart = np.empty_like(self._space) if self._apart is None else self._apart
         with self._positive():
-            self._last = CoupledFactors(self.Ks, sites.a, self._apart)
-        return self._last
+            self.last = CoupledFactors(self.Ks, sites.a, self._apart)
+        return self.last
 
     def factor(self, sites: AnySites) -> IndependentFactors:
         """Return the factors for the precision of these sites; earlier ones must not be used again."""
         if isinstance(sites, CoupledSites):
             return self.couple(sites.a)
-        self._last = None if not self._independent else self._last
+        self.last = None if not self._independent else self.last
         self._independent = True
         with self._positive():
             return IndependentFactors(self.Ks, sites.tau, self._space)
 
     def couple(self, a: Array) -> CoupledFactors:
         """Return the factors for coupled sites."""
-        self._last, self._independent = None, False
+        self.last, self._independent = None, False
         with self._positive():
-            self._last = CoupledFactors(self.Ks, a, self._space)
-        return self._last
+            self.last = CoupledFactors(self.Ks, a, self._space)
+        return self.last
 
     @contextmanager
     def _positive(self) -> Iterator[None]:
