@@ -202,7 +202,7 @@ class BForm:
     __slots__ = ("_squares", "count", "half_logdet", "matrix", "stage")
 
     def __init__(self, n: int) -> None:
-        self.matrix: Array = np.empty((n, n))
+        self.matrix: Array = np.zeros((n, n))  # so that what is above the diagonal are numbers
         self.stage = Stage.EMPTY
         self.half_logdet = 0.0
         self._squares: Array | None = None

@@ -12,7 +12,7 @@ its C latent values (`CoupledSites`).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
@@ -120,7 +120,7 @@ class Expected:
     value: Array
     slope: Array
     curvature: Array
-    higher: Callable[[], tuple[Array, Index]] | None = None
+    higher: Callable[[], tuple[Array, Index]] | None = field(default=None, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -323,8 +323,7 @@ class ElementwiseConditioned(Conditioned, Protocol):
 class Prior(Protocol):
     """N(f | 0, K) at the data and at one theta.
 
-    A prior and those made from it by `at` may share buffers: using the later one ends the
-    use of the earlier, except for vectors already read from it.
+    A prior and those made from it by `at` may share buffers: using the later one ends the use of the earlier.
     """
 
     @property

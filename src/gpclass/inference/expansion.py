@@ -19,7 +19,11 @@ from gpclass.core.protocols import Array, Expected, Index
 from gpclass.inference.newton import Curve
 
 ORDER = 6
-STEP, WIDER = 0.5, 0.5  # beyond this step in the mean, or this relative one in the variance, the series is not used
+INVERSE_FACTORIALS = 1.0 / np.cumprod([1.0, *range(1, ORDER + 1)])[:, None, None]
+STEP, WIDER = (
+    0.5,
+    0.5,
+)  # beyond this step in the mean, or this relative one in the variance, the series is not used
 MOST_MISSING = 0.5  # share of data points without derivatives beyond which the series saves nothing
 
 # Exact values, slopes and curvatures of some data points, at means and variances of all.
@@ -41,19 +45,24 @@ class Expansion:
             return None
         D = np.zeros((ORDER + 3, len(h)))  # the last two rows are derivatives that are not known
         D[: ORDER + 1] = self._D
-        factor: Array | float = 1.0
+        factor = h
         for b in (1, 2, 3):
-            factor = factor * h / b
             D[: ORDER + 1 - 2 * b] += factor * self._D[2 * b :]
-        return lambda mean: self._at(D, mean, variance)
+            factor = factor * h / (b + 1)
+        # Coefficients of d^a for D_0, D_1 and D_2, side by side.
+        C = np.stack([D[: ORDER + 1], D[1 : ORDER + 2], D[2:]], axis=1)
+        C *= INVERSE_FACTORIALS
+        return lambda mean: self._at(C, mean, variance)
 
-    def _at(self, D: Array, mean: Array, variance: Array) -> tuple[Array, Array, Array]:
+    def _at(self, C: Array, mean: Array, variance: Array) -> tuple[Array, Array, Array]:
         d = mean - self._mean
-        if (np.abs(d) > STEP).any():
+        if max(d.max(initial=0.0), -d.min(initial=0.0)) > STEP:
             return self._exact(np.arange(len(d)), mean, variance)
-        out = D[ORDER:]
-        for a in range(ORDER, 0, -1):  # Horner's scheme for D_0, D_1 and D_2 side by side
-            out = D[a - 1 : a + 2] + (d / a) * out
+        out = C[ORDER] * d
+        for a in range(ORDER - 1, 0, -1):  # Horner's scheme
+            out += C[a]
+            out *= d
+        out += C[0]
         value, slope, curvature = out
         if self._missing.size:
             i = self._missing
@@ -61,9 +70,7 @@ class Expansion:
         return value, slope, curvature
 
 
-def expand(
-    e: Expected, weight: Array | None, mean: Array, variance: Array, exact: Exact
-) -> Expansion | None:
+def expand(e: Expected, weight: Array | None, mean: Array, variance: Array, exact: Exact) -> Expansion | None:
     """Return the series around these means and variances, if the likelihood knows enough derivatives."""
     if e.higher is None:
         return None

@@ -80,75 +80,96 @@ def iterate(
 
     Where the evidence is an objective, a round that lowers it is undone by half.
     """
-    variance = _first_variance(prior, terms, init)
-    curve = terms.curve(variance)
-    start = first_point(prior, curve, init)
+    search = _begin(prior, terms, init)
     mixing, best, residual, last = Mixing(), -np.inf, np.inf, np.inf
     for n_iter in range(1, max_iter + 1):
         inner = max(1e-10, min(1e-3, INNER * residual))
-        mode = find_mode(prior, terms, curve, start, tol=inner, max_iter=MODE_STEPS)
+        mode = find_mode(prior, terms, search.curve, search.start, tol=inner, max_iter=MODE_STEPS)
         sites = terms.sites(mode.mean, mode.slope, mode.curvature)
         q = prior.condition(sites)
         local, var = terms.local(q), q.var()
         residual = _disagreement(sites, local, q.mean, var)
         info = Info(residual <= tol, n_iter, residual)
         concave = not (mode.curvature > CUT_OFF / var).any()
-        ended = FixedPoint(replace(sites, variance=variance), q, local.evidence, info, concave, local)
+        ended = FixedPoint(replace(sites, variance=search.variance), q, local.evidence, info, concave, local)
         if residual <= tol:
             return ended
         # A mean found to a decrement of ``inner`` costs the evidence half its square, which is not a fall.
         fell = ended.evidence < best - inner**2 - 1e-9 * abs(best)
         if terms.ascending and concave and fell and mixing.can_retreat():
-            variance = mixing.retreat(variance)
-            curve = terms.curve(variance)
-            start = at(curve, start.alpha, start.mean)
+            search = _at(terms, mixing.retreat(search.variance), search.start.alpha, search.start.mean)
             continue
-        # Close to the end a plain round, which gains a digit or more, is enough.
-        best, follows = ended.evidence, 10.0 * tol < residual < min(FOLLOW, 0.5 * last)
-        last = residual
+        best, follows, last = ended.evidence, residual < min(FOLLOW, 0.5 * last), residual
         followed = _follow(prior, terms, ended, tol) if follows else None
         if followed is not None:
-            mixing.note(variance, local.variance, residual)
-            variance, curve, start = followed
+            mixing.note(search.variance, local.variance, residual)
+            search = followed
             continue
-        variance = mixing.advance(variance, local.variance, residual)
-        curve = terms.curve(variance, local)
+        variance = mixing.advance(search.variance, local.variance, residual)
         known = local.mode if variance is local.variance else None
-        start = at(curve, q.alpha, q.mean) if known is None else known
+        search = _at(terms, variance, q.alpha, q.mean, near=local, known=known)
     return ended
 
 
-def _follow(
-    prior: Prior, terms: VarianceTerms, last: FixedPoint, tol: float
-) -> tuple[Array, Curve, Mode] | None:
-    """Return variances that agree with the sites to first order, their curves and a point near the mode.
+@dataclass(frozen=True, slots=True, eq=False)
+class Search:
+    """What the search of a mode needs: variances, their curves, and a point to start from."""
+
+    variance: Array
+    curve: Curve
+    start: Mode
+
+
+def _begin(prior: Prior, terms: VarianceTerms, init: Sites | None) -> Search:
+    variance = _first_variance(prior, terms, init)
+    curve = terms.curve(variance)
+    return Search(variance, curve, first_point(prior, curve, init))
+
+
+def _at(
+    terms: VarianceTerms,
+    variance: Array,
+    alpha: Array,
+    mean: Array,
+    near: Local | None = None,
+    known: Mode | None = None,
+) -> Search:
+    """Return the search at these variances from these means."""
+    curve = terms.curve(variance, near)
+    return Search(variance, curve, at(curve, alpha, mean) if known is None else known)
+
+
+def _follow(prior: Prior, terms: VarianceTerms, last: FixedPoint, tol: float) -> Search | None:
+    """Return a search at variances that agree with the sites to first order; None if that does not pay.
 
     While the sites of q move by dtau its variances move by -(Σ∘Σ) dtau, Σ being its covariance. What that leaves out
-    is of second order, so that a factorisation after this gains about twice as many digits as one without.
+    is of second order, so that a factorisation after this gains about twice as many digits as one without. Close to
+    the end a plain round, which gains a digit or more, is enough.
     """
-    q, tau, var = last.conditioned, last.sites.tau, last.conditioned.var()
-    cheap = last.local.expansion is not None or len(tau) >= FOLLOW_ROWS
+    q, tau, var, local = last.conditioned, last.sites.tau, last.conditioned.var(), last.local
+    if last.info.residual <= 10.0 * tol:
+        return _at(terms, local.variance, q.alpha, q.mean, near=local, known=local.mode)
+    cheap = local.expansion is not None or len(tau) >= FOLLOW_ROWS
     if not cheap or q.respond(np.zeros_like(tau)) is None:
         return None
     target = max(0.1 * tol, 0.003 * last.info.residual**2)
-    variance, start = last.local.variance, last.local.mode
-    curve = terms.curve(variance, last.local)
-    start = at(curve, q.alpha, q.mean) if start is None else start
+    search = _at(terms, local.variance, q.alpha, q.mean, near=local, known=local.mode)
     change, pace = last.info.residual, Pace()
     for _ in range(FOLLOW_STEPS):
-        mode = find_mode(prior, terms, curve, start, tol=max(target, INNER * change), max_iter=MODE_STEPS)
+        found = max(target, INNER * change)
+        mode = find_mode(prior, terms, search.curve, search.start, tol=found, max_iter=MODE_STEPS)
         new_tau = terms.sites(mode.mean, mode.slope, mode.curvature).tau
         response = q.respond(new_tau - tau)
         if response is None:
             break
-        proposed = terms.variance(q, var / (1.0 - np.clip(response / var, -2.0, 0.5)), new_tau)
+        # With one data point this is exact: 1 / v grows by dtau.
+        moved = var / (1.0 - np.clip(response / var, -2.0, 0.5))
         before = change
-        variance, change = pace.advance(variance, proposed)
-        curve = terms.curve(variance, last.local)
-        start = at(curve, mode.alpha, mode.mean)
+        variance, change = pace.advance(search.variance, terms.variance(q, moved, new_tau))
+        search = _at(terms, variance, mode.alpha, mode.mean, near=local)
         if change * min(1.0, change / before) <= target:  # what is left, at this pace
             break
-    return variance, curve, start
+    return search
 
 
 @dataclass(slots=True, eq=False)

@@ -117,7 +117,7 @@ def _most(sites: AnySites, r: Array) -> float:
     For coupled sites too, because diag(a)⁻¹ r is an inverse image of r, whose entries for a data point add up to zero.
     """
     tau = sites.a if isinstance(sites, CoupledSites) else sites.tau
-    return float(np.vdot(r, r / np.maximum(tau, 1e-300))) ** 0.5
+    return float(np.sqrt(np.vdot(r, r / np.maximum(tau, 1e-300))))
 
 
 def _line_search(curve: Curve, point: Mode, d: Array, Kd: Array) -> Mode | None:

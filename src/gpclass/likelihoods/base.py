@@ -289,6 +289,8 @@ class ClassLikelihood(Parameters, Part):
         w = y.sum(axis=1, keepdims=True)
         if y.shape[1] != 3:
             return CoupledSites(nu=residual, a=np.maximum(y - slope, 1e-12 * w))
-        pairs = np.maximum(-0.5 * curvature.sum(axis=1, keepdims=True) + curvature, 1e-14 * w)  # of the two others
+        pairs = np.maximum(
+            -0.5 * curvature.sum(axis=1, keepdims=True) + curvature, 1e-14 * w
+        )  # of the two others
         roots = np.sqrt(pairs.prod(axis=1, keepdims=True)) / pairs
         return CoupledSites(nu=residual, a=roots * roots.sum(axis=1, keepdims=True))

@@ -36,7 +36,12 @@ from gpclass.likelihoods.quadrature import blocks, hermite, maximum_rule
 
 _STEP = 1.0 / 3.0
 _NARROW, _COARSE = 0.045, 0.18  # variances below which Gauss-Hermite is used, and from which the full step is
-_ORDERS = ((0.0, 6), (3e-3, 8), (0.02, 12), (0.08, 22))  # variance from which this many of its nodes are needed
+_ORDERS = (
+    (0.0, 6),
+    (3e-3, 8),
+    (0.02, 12),
+    (0.08, 22),
+)  # variance from which this many of its nodes are needed
 _EDGES = np.array([0.5, 1.0, 1.5, 2.25, 3.5, 5.0, 7.0, 10.0, 14.0])  # deviations that have lattices
 _SHORT = 3.5  # deviation up to which they have half steps
 _WIDE = 14.0  # deviation above which panels are used

@@ -48,6 +48,7 @@ _FARTHEST = 1e100  # squares of what is beyond might overflow
 _DEVIATIONS = (2.0, 10.0, 80.0, 1e3, 4e4)  # standard deviations for which there are lattices
 _B, _STEP = 4.0, 0.0625
 _FLOOR = -700.0
+NOWHERE: Index = np.zeros(0, dtype=int)
 _CLEAR = 0.9  # shrink below which 1 - shrink has lost no digits
 
 
@@ -129,7 +130,7 @@ def expected(link: Link, z: Array, var: Array) -> Averages:
     near = uniform.ordinary(z, var, uniform.NARROWEST)
     if near.all():
         out = uniform.averages(link.functions, "expected", z, var, link.shift)
-        return Averages(*out[:3], 1.0, lambda: (uniform.higher(out[2:], z, var), np.zeros(0, dtype=int)))
+        return Averages(out[0], out[1], out[2], 1.0, lambda: (uniform.higher(out[2:], z, var), NOWHERE))
     inside, far = np.flatnonzero(near), np.flatnonzero(~near)
     out = np.zeros((7, z.size))
     if inside.size:
@@ -138,7 +139,7 @@ def expected(link: Link, z: Array, var: Array) -> Averages:
     out[:3, far] = _far(link, z_far, var_far)
     scales = np.ones(z.size)
     scales[far] = scale
-    return Averages(*out[:3], scales, lambda: (uniform.higher(out[2:], z, var), far))
+    return Averages(out[0], out[1], out[2], scales, lambda: (uniform.higher(out[2:], z, var), far))
 
 
 def signed(higher: Higher | None, factor: float, sign: Array) -> Higher | None:

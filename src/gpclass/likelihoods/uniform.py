@@ -28,7 +28,7 @@ Functions = Callable[[Array], tuple[Array, Array, Array]]
 FARTHEST = 10.0  # mean
 NARROWEST, WIDEST = 0.04, 10.0  # variance
 _STEPS = ((0.16, 0.155), (0.64, 0.29), (np.inf, 0.45))  # variance below which there is this step
-JOINED = 0.4  # share of the data points whose step is used for wider Gaussians too
+JOINED = 0.25  # share of the data points whose step is used for wider Gaussians too
 _REACH = 7.6
 _END = FARTHEST + _REACH * WIDEST**0.5
 _FLOOR = -300.0  # of exponents: products with the tables are to stay normal numbers
@@ -65,21 +65,20 @@ def averages(functions: Functions, table: str, z: Array, var: Array, shift: Shif
 
     ``shift`` gives mean and variance of what is left of N to the right where the functions fall, as in `links.Link`.
     """
+    columns = getattr(_tables(functions, _STEPS[0][1]), table).shape[1]
     if not z.size:
-        return np.empty((getattr(_tables(functions, _STEPS[0][1]), table).shape[1], 0))
-    bounds, least, most = [bound for bound, _ in _STEPS], float(var.min()), float(var.max())
-    first, last = np.searchsorted(bounds, [least, most], side="right").tolist()
-    if first == last:
-        return _sums(functions, table, _STEPS[first][1], z, var, shift)
-    out = np.empty((getattr(_tables(functions, _STEPS[0][1]), table).shape[1], z.size))
-    rest = np.arange(z.size)
-    for bound, step in _STEPS[first : last + 1]:
-        fine = var[rest] < bound
-        # A finer step serves wide Gaussians too: where most are narrow, one sum is cheaper than two.
-        index = rest if np.count_nonzero(fine) > JOINED * len(rest) or bound == np.inf else rest[fine]
-        if index.size:
-            out[:, index] = _sums(functions, table, step, z[index], var[index], shift)
-        rest = rest[~fine] if index is not rest else rest[:0]
+        return np.empty((columns, 0))
+    least, most = float(var.min()), float(var.max())
+    steps = [(bound, step) for bound, step in _STEPS if least < bound]
+    bound, step = steps[0]
+    # A finer step serves wide Gaussians too: where most are narrow, one sum is cheaper than two.
+    if most < bound or np.count_nonzero(var < bound) > JOINED * z.size:
+        return _sums(functions, table, step, z, var, shift)
+    narrow = var < bound
+    out = np.empty((columns, z.size))
+    for index, rule in ((np.flatnonzero(narrow), _sums), (np.flatnonzero(~narrow), None)):
+        part = z[index], var[index], shift
+        out[:, index] = rule(functions, table, step, *part) if rule else averages(functions, table, *part)
     return out
 
 
@@ -113,12 +112,11 @@ def higher(moments: Array, z: Array, var: Array) -> Array:
     ``moments`` are the averages of -l'' times 1 to f⁴. By parts, the k-th derivative is the average of
     -l'' He_k((f - z) / s) / s^k, with the Hermite polynomials He_k and s = √var.
     """
-    c0, f1, f2, f3, f4 = moments
-    z2 = z * z
-    c1 = f1 - z * c0
-    c2 = f2 - 2.0 * z * f1 + z2 * c0
-    c3 = f3 - 3.0 * z * f2 + 3.0 * z2 * f1 - z * z2 * c0
-    c4 = f4 - 4.0 * z * f3 + 6.0 * z2 * f2 - 4.0 * z * z2 * f1 + z2 * z2 * c0
+    central = [moments[0]]
+    for _ in range(4):
+        moments = moments[1:] - z * moments[:-1]
+        central.append(moments[0])
+    c0, c1, c2, c3, c4 = central
     p = 1.0 / var
     p2 = p * p
     return np.stack([

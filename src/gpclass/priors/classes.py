@@ -13,7 +13,14 @@ from typing import Any
 import numpy as np
 from scipy.linalg import blas
 
-from gpclass.core.linalg import clear_from_diagonal, clear_upper, conjugate_gradient, matmul_transposed, require_memory, row_tiles
+from gpclass.core.linalg import (
+    clear_from_diagonal,
+    clear_upper,
+    conjugate_gradient,
+    matmul_transposed,
+    require_memory,
+    row_tiles,
+)
 from gpclass.core.protocols import Adjoint, AnySites, Array, Conditioned, CoupledSites, Inputs, Sites
 from gpclass.kernels import move, pullback, pullback_diag
 from gpclass.posteriors.classes import ClassProcesses

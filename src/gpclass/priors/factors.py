@@ -22,7 +22,15 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.linalg import blas
 
-from gpclass.core.linalg import cholesky, invert_positive, matmul_transposed, matvec, mirror, pair_products, row_tiles
+from gpclass.core.linalg import (
+    cholesky,
+    invert_positive,
+    matmul_transposed,
+    matvec,
+    mirror,
+    pair_products,
+    row_tiles,
+)
 from gpclass.core.protocols import Array, CoupledSites, Index
 
 # Below this a_i K_ii a site is practically flat, and D⁻¹ E would lose its digits: it is replaced by this. A site

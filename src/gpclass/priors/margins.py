@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import blas
 
-from gpclass.core.linalg import conjugate_gradient
+from gpclass.core.linalg import conjugate_gradient, matmul_transposed
 from gpclass.core.protocols import Adjoint, Array, Conditioned, CoupledSites, Index, Inputs, Sites
 from gpclass.posteriors.classes import ClassProcesses
 from gpclass.priors.classes import ClassPrior, leave_out
@@ -156,13 +156,13 @@ class MarginPrior:
         if adjoint.variance is not None:
             raise ValueError("VI(evidence='ep') is for two classes: use VI() or EP().")
         left, right = adjoint.factors()
+        lefts, rights = ([self.coefficients(v) for v in vectors] for vectors in (left, right))
         if self.whole is not None:
-            whole = owned(self.whole, adjoint.conditioned, WholeConditioned)
-            return self.latents.pull_sum(self.whole.adjoint(whole, left, right))
+            G = matmul_transposed(np.hstack(lefts), np.hstack(rights))
+            self.whole.subtract_R(owned(self.whole, adjoint.conditioned, WholeConditioned), G)
+            return self.latents.pull_sum(G)
         q = owned(self, adjoint.conditioned, MarginConditioned)
-        return self.latents.pull(
-            q.factors, [self.coefficients(v) for v in left], [self.coefficients(v) for v in right]
-        )
+        return self.latents.pull(q.factors, lefts, rights)
 
     def posterior(self, conditioned: Conditioned) -> ClassProcesses:
         """Return q of the latent functions as a process over all inputs; the prior is used up."""

@@ -1,22 +1,23 @@
 """The margins of three classes as one matrix, where that is cheaper than a matrix for each class.
 
-With one kernel for all functions the covariance of the margins g_k = f_y + e_y - f_k of data points i and j is K_ij times
+With one kernel for all functions, the covariance of the margins g_k = f_y + e_y - f_k of data points i and j is K_ij
+times
 
     [y_i = y_j] - [y_i = l] - [k = y_j] + [k = l]
 
-for the margins over the classes k and l, plus 1 if i = j. A factorisation and an inverse of it take (C - 1)³ n³ operations
-where `gpclass.priors.factors` takes (2C + 1) n³: about as many for three classes, in far fewer steps, and the inverse of
-the whole matrix tells how variances follow the sites (`DenseConditioned.respond`).
+for the margins over the classes k and l, plus 1 if i = j. To factor and invert it takes (C - 1)³ n³ operations where
+`gpclass.priors.factors` takes (2C + 1) n³: about as many for three classes, in far fewer steps, and the inverse of the
+whole matrix tells how variances follow the sites (`DenseConditioned.respond`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
-from gpclass.core.linalg import BForm, Stage, mirror, mirrored
+from gpclass.core.linalg import BForm, Stage, mirror
 from gpclass.core.protocols import Array, Index
 from gpclass.priors.dense import DenseConditioned, MatrixPrior
 
@@ -40,29 +41,38 @@ class WholeMargins(MatrixPrior):
     def __init__(self, labels: Index, others: Array) -> None:
         n, C = others.shape
         A = np.eye(C)[labels][:, None, :] - np.eye(C)[np.nonzero(others)[1]].reshape(n, C - 1, C)
-        self._signs = np.einsum("ikc,jlc->ikjl", A, A)
+        self._signs = np.einsum("ikc,jlc->klij", A, A)
         N = n * (C - 1)
         super().__init__(None, np.empty((N, N)), BForm(N))
+
+    def _parts(self, M: Array) -> Iterator[tuple[int, int, Array]]:
+        """Yield the margins k and l and the part of a matrix, n x n, that belongs to them."""
+        size = len(self._signs)
+        for k in range(size):
+            for l in range(size):
+                yield k, l, M[k::size, l::size]
 
     def at(self, kernel: Any, K: Array) -> WholeMargins:
         """Return the prior of this kernel, with its matrix in the lower triangle of K, in the same buffers."""
         moved = object.__new__(WholeMargins)
         moved._signs, moved.kernel, moved.K, moved._B = self._signs, kernel, self.K, self._B
         mirror(K)
-        blocks = self.K.reshape(self._signs.shape)
-        np.multiply(self._signs, K[:, None, :, None], out=blocks)
-        np.einsum("ikil->ikl", blocks)[...] += 1.0
+        for k, l, part in self._parts(self.K):
+            np.multiply(self._signs[k, l], K, out=part)
+            np.einsum("ii->i", part)[...] += 1.0
         return moved
 
-    def adjoint(self, q: DenseConditioned, left: list[Array], right: list[Array]) -> Array:
-        """Return twice the adjoint of K, of the latent functions, for Σ l rᵀ - R of the margins."""
-        R = mirrored(q.B.advance(Stage.INVERSE))
-        R *= q.scale
-        R *= q.scale[:, None]
-        G = np.column_stack(left) @ np.column_stack(right).T
-        G -= R
-        out: Array = np.einsum("ikjl,ikjl->ij", G.reshape(self._signs.shape), self._signs)
-        return out
+    def subtract_R(self, q: DenseConditioned, G: Array) -> None:
+        """Subtract what R of the margins is for K of the latent functions from the lower triangle of G."""
+        inverse = q.B.advance(Stage.INVERSE)
+        size = len(self._signs)
+        for k, l, part in self._parts(inverse):
+            W = part * self._signs[k, l]
+            W *= q.scale[l::size]
+            W *= q.scale[k::size, None]
+            # Of a data point with itself only the lower triangle is there: it counts twice, the upper one not at all.
+            np.einsum("ii->i", W)[...] *= 1.0 if k == l else 2.0 if k > l else 0.0
+            G -= W
 
 
 class WholeConditioned(DenseConditioned):
