@@ -330,6 +330,9 @@ class Prior(Protocol):
     def shape(self) -> tuple[int, ...]:
         """Return the shape of the latent values: (n,), or (n, C) with one latent function per class."""
 
+    def variances(self) -> Array:
+        """Return the variances of the latent values."""
+
     def at(self, theta: Array) -> Prior:
         """Return the prior at other hyperparameters."""
 
@@ -378,10 +381,7 @@ class Posterior(Protocol):
         """Draw f jointly at the rows of X, shape (n, n_samples) or (n, C, n_samples)."""
 
     def input_gradient(self, X: Array, adjoints: Sequence[tuple[Array, Array]]) -> Array:
-        """Return Σ_parts Σ_s w_s (first_s d mean_s/dx + ½ second_s d var/dx) at each row, shape (n, d).
-
-        ``adjoints`` has (first, second), each of shape (n, S), for every part.
-        """
+        """Return Σ w_s (first_s d mean_s/dx + ½ second_s d var/dx), (n, d); ``adjoints``: both (n, S) for each part."""
 
 
 @runtime_checkable

@@ -194,10 +194,9 @@ class Pace:
 
 
 def _first_variance(prior: Prior, terms: VarianceTerms, init: Sites | None) -> Array:
-    if init is not None and init.variance is not None:
-        return init.variance
-    zero = np.zeros(prior.shape)
-    return terms.local(prior.condition(init if init is not None else Sites(nu=zero, tau=zero))).variance
+    if init is None:
+        return prior.variances()
+    return terms.local(prior.condition(init)).variance if init.variance is None else init.variance
 
 
 def _disagreement(sites: Sites, local: Local, mean: Array, var: Array) -> float:

@@ -91,6 +91,10 @@ class ClassPrior:
         moved.last, moved._apart, moved._independent = self.last, self._apart, self._independent
         return moved
 
+    def variances(self) -> Array:
+        """Return the variances of the latent values, shape (n, C)."""
+        return np.stack([self.Ks[c % len(self.Ks)].diagonal() for c in range(self.shape[1])], axis=1)
+
     def latent_sites(self, sites: AnySites) -> AnySites:
         """Return the sites themselves, which are on the latent functions."""
         return sites

@@ -51,6 +51,10 @@ class MatrixPrior:
         """Shape of the latent values."""
         return (len(self.K),)
 
+    def variances(self) -> Array:
+        """Return the variances of the latent values."""
+        return self.K.diagonal().copy()
+
     def multiply(self, v: Array) -> Array:
         """Return K v."""
         return multiply(self.K, v)

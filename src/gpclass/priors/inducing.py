@@ -77,6 +77,11 @@ class InducingPrior:
         """Shape of the latent values."""
         return (len(self.X),)
 
+    def variances(self) -> Array:
+        """Return the variances of the latent values."""
+        out: Array = self.residual + np.einsum("ij,ij->i", self.A, self.A)
+        return out
+
     def latent_sites(self, sites: Sites) -> Sites:
         """Return the sites themselves, which are on the latent function."""
         return sites

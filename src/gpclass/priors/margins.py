@@ -71,6 +71,11 @@ class MarginPrior:
         moved._fill_whole()
         return moved
 
+    def variances(self) -> Array:
+        """Return the variances of the margins."""
+        F = self.latents.variances()
+        return self.pick(F + F.ravel()[self._own][:, None] + 1.0)
+
     def by_class(self, v: Array, own: float = 0.0) -> Array:
         """Return values of margins as (n, C), with ``own`` at each data point's class."""
         out = np.full(self.others.shape, own)
