@@ -14,7 +14,6 @@ from gpclass.learning.choice import (
     Candidate,
     choose_kernel,
     choose_scale,
-    inverse_hessian,
     without_linear_part,
 )
 from gpclass.learning.fitted import FittedModel
@@ -89,7 +88,8 @@ def learn_problem(
     several = problem.guide() is not problem
     ftol, fine = (1e-6 if several else FTOL), problem.roughly(tol=0.0)
     if problem.n_rows > EXACT:
-        ftol, fine = (3e-4 if several else 3e-5), problem.roughly()
+        ftol, fine = (3e-4, problem.roughly(1e-3)) if several else (3e-5, problem.roughly())
+    init = first.warm if init is None and first.problem.n_rows == problem.n_rows else init
     learned = learn(
         [*coarse, Stage("", lambda theta: SiteObjective(fine), ftol=ftol, warm=init)],
         first.theta,
@@ -105,11 +105,12 @@ def learn_problem(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Beginning:
-    """Where learning on more rows starts: the problem of a few rows, theta, and the inverse Hessian if it is known."""
+    """Where learning on more rows starts: the problem of a few rows, theta, inverse Hessian and sites if known."""
 
     problem: Problem
     theta: Array
     inverse: Array | None = None
+    warm: AnySites | None = None
     interrupted: bool = False
 
     def inverse_for(self, n_rows: int) -> Array | None:
@@ -141,11 +142,9 @@ def begin(few: Problem, plan: Plan) -> Beginning:
             choose = choose_kernel if plan.choose else choose_scale
             chosen = choose(guide, start, found, plan.report)
             few, start = few.like(chosen.problem), chosen.learned.theta
-            if not several:
-                return Beginning(few, start, chosen.learned.inverse_hessian)
-        elif several:
-            start = _guided(guide, start, few, plan)
-        return _with_curvature(few, start) if several else Beginning(few, start)
+            warm = None if several else chosen.learned.warm
+            return Beginning(few, start, chosen.learned.inverse_hessian, warm)
+        return _guided(guide, start, few, plan) if several else Beginning(few, start)
     except KeyboardInterrupt:
         if not found and look.best is None:
             raise
@@ -155,15 +154,8 @@ def begin(few: Problem, plan: Plan) -> Beginning:
         return Beginning(few.like(best.problem), best.learned.theta, interrupted=True)
 
 
-def _with_curvature(few: Problem, start: Array) -> Beginning:
-    """Return the beginning at a point that another method found, with the curvature by the method itself."""
-    few = few.at(start)
-    sites = SiteObjective(few.roughly()).evaluate(start, gradient=False).warm
-    return Beginning(few, start, inverse_hessian(few, start, sites))
-
-
-def _guided(guide: Problem, start: Array, few: Problem, plan: Plan) -> Array:
-    """Return the best hyperparameters of the guide, or those given if they have more evidence by the method itself."""
+def _guided(guide: Problem, start: Array, few: Problem, plan: Plan) -> Beginning:
+    """Begin at the best hyperparameters of the guide, or at those given if the method itself finds them better."""
     end = maximise(
         SiteObjective(guide), start, guide.bounds, hyperprior=guide.hyperprior, report=plan.report, ftol=1e-5
     )
@@ -172,7 +164,9 @@ def _guided(guide: Problem, start: Array, few: Problem, plan: Plan) -> Array:
     look = Look(SiteObjective(few.some(ROWS).roughly()), few.bounds)
     look.at(end.theta)
     look.at(few.theta)
-    return end.theta if look.best is None else look.best[1]
+    if look.best is None or not np.array_equal(look.best[1], end.theta):
+        return Beginning(few, end.theta if look.best is None else look.best[1])
+    return Beginning(few, end.theta, end.inverse_hessian)
 
 
 def _coarse(problem: Problem, n: int) -> Stage:

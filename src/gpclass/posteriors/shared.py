@@ -17,7 +17,8 @@ import numpy as np
 from scipy.linalg import blas
 from sklearn.gaussian_process.kernels import Kernel
 
-from gpclass.core.linalg import matmul, matmul_transposed, require_memory
+from gpclass.core.linalg import matmul, matmul_transposed
+from gpclass.core.memory import require_memory
 from gpclass.core.protocols import Array, Index, Inputs, Part
 from gpclass.core.registry import stored
 from gpclass.kernels import diag, matrix
