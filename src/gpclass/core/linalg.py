@@ -13,6 +13,7 @@ from enum import IntEnum
 import numpy as np
 from scipy.linalg import blas, lapack
 
+from gpclass.core.memory import require_memory
 from gpclass.core.protocols import Array, Index
 
 TILE = 1 << 17  # numbers in a tile: 1 MB, so that a few tiles stay in the cache of one core
