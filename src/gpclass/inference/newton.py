@@ -29,6 +29,7 @@ Curve = Callable[[Array], tuple[Array, Array, Array]]
 UNKNOWN = Info(False, 0, np.inf)
 COIN = -0.69  # Psi per latent value of labels that the latent values say nothing about
 ROUNDING = 1e-5  # a decrement below this that no longer falls has met the rounding of K alpha
+SHORTEST = 1e-9  # part of a step
 STALLED = 0.5  # a smaller reduction of the decrement is none, where the step is Newton's
 
 
@@ -117,16 +118,22 @@ def _most(sites: AnySites, r: Array) -> float:
     For coupled sites too, because diag(a)⁻¹ r is an inverse image of r, whose entries for a data point add up to zero.
     """
     tau = sites.a if isinstance(sites, CoupledSites) else sites.tau
-    return float(np.sqrt(np.vdot(r, r / np.maximum(tau, 1e-300))))
+    with np.errstate(over="ignore"):
+        return float(np.sqrt(np.vdot(r, r / np.maximum(tau, 1e-300))))
 
 
 def _line_search(curve: Curve, point: Mode, d: Array, Kd: Array) -> Mode | None:
-    """Halve the step until Psi does not fall; None if it falls even for the shortest step."""
-    slack = 1e-13 * (1.0 + abs(point.psi))
+    """Shorten the step until Psi does not fall; None if it falls even for the shortest step.
+
+    The next step is where the parabola through what is known is largest, half as long at most and a twentieth at least.
+    """
+    slack, slope = 1e-13 * (1.0 + abs(point.psi)), float(np.vdot(point.slope - point.alpha, Kd))
     step = 1.0
-    for _ in range(30):
+    while step > SHORTEST:
         moved = at(curve, point.alpha + step * d, point.mean + step * Kd)
         if moved.psi >= point.psi - slack:
             return moved
-        step *= 0.5
+        promised = max(slope * step, 0.0)
+        best = 0.5 * promised / (promised + point.psi - moved.psi)
+        step *= float(np.clip(best, 0.05, 0.5)) if np.isfinite(best) else 0.5
     return None

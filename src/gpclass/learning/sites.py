@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from gpclass.core.hyperpriors import Hyperprior
-from gpclass.core.optimisers import FTOL
 from gpclass.core.protocols import AnySites, Array, Result
 from gpclass.learning.choice import (
     Candidate,
@@ -86,7 +85,7 @@ def learn_problem(
         return problem.at(first.theta), first.learned()
     coarse = [_coarse(problem, n) for n in sizes if n < problem.n_rows]
     several = problem.guide() is not problem
-    ftol, fine = (1e-6 if several else FTOL), problem.roughly(tol=0.0)
+    ftol, fine = (1e-6 if several else 1e-7), problem.roughly(1e-5)
     if problem.n_rows > EXACT:
         ftol, fine = (3e-4, problem.roughly(1e-3)) if several else (3e-5, problem.roughly())
     init = first.warm if init is None and first.problem.n_rows == problem.n_rows else init
