@@ -25,6 +25,10 @@ from gpclass.sparse.settings import Inducing
 FEW = 300  # rows on which learning begins and a kernel is chosen
 EXACT = 100  # rows up to which hyperparameters are learned to many digits; beyond, a thousandth of a nat is enough
 GROWTH = 4  # times as many rows in each stage: a 64th of the work of the next
+GUIDED = (
+    2.0  # curvature of the evidence by Dirichlet classification relative to that by another method, about
+)
+LESS = 1.5  # times as many rows that the next stage must have for one on fewer rows to save work
 
 
 def fit_by_sites(
@@ -83,11 +87,11 @@ def learn_problem(
             sizes.append(GROWTH * sizes[-1])
     if first.interrupted:
         return problem.at(first.theta), first.learned()
-    coarse = [_coarse(problem, n) for n in sizes if n < problem.n_rows]
     several = problem.guide() is not problem
+    coarse = [_coarse(problem, n, 2e-3 if several else 3e-4) for n in sizes if LESS * n < problem.n_rows]
     ftol, fine = (1e-6 if several else 1e-7), problem.roughly(1e-5)
     if problem.n_rows > EXACT:
-        ftol, fine = (3e-4, problem.roughly(1e-3)) if several else (3e-5, problem.roughly())
+        ftol, fine = (1e-3, problem.roughly(1e-3)) if several else (3e-5, problem.roughly())
     init = first.warm if init is None and first.problem.n_rows == problem.n_rows else init
     learned = learn(
         [*coarse, Stage("", lambda theta: SiteObjective(fine), ftol=ftol, warm=init)],
@@ -141,8 +145,10 @@ def begin(few: Problem, plan: Plan) -> Beginning:
             choose = choose_kernel if plan.choose else choose_scale
             chosen = choose(guide, start, found, plan.report)
             few, start = few.like(chosen.problem), chosen.learned.theta
-            warm = None if several else chosen.learned.warm
-            return Beginning(few, start, chosen.learned.inverse_hessian, warm)
+            inverse = chosen.learned.inverse_hessian
+            if several:
+                return Beginning(few, start, None if inverse is None else GUIDED * inverse)
+            return Beginning(few, start, inverse, chosen.learned.warm)
         return _guided(guide, start, few, plan) if several else Beginning(few, start)
     except KeyboardInterrupt:
         if not found and look.best is None:
@@ -165,16 +171,16 @@ def _guided(guide: Problem, start: Array, few: Problem, plan: Plan) -> Beginning
     look.at(few.theta)
     if look.best is None or not np.array_equal(look.best[1], end.theta):
         return Beginning(few, end.theta if look.best is None else look.best[1])
-    return Beginning(few, end.theta, end.inverse_hessian)
+    return Beginning(few, end.theta, None if end.inverse_hessian is None else GUIDED * end.inverse_hessian)
 
 
-def _coarse(problem: Problem, n: int) -> Stage:
+def _coarse(problem: Problem, n: int, ftol: float) -> Stage:
     """Return the stage on n rows; the curvature grows with the rows, but less than they do."""
     scale = (n / min(GROWTH * n, problem.n_rows)) ** 0.5
     return Stage(
         f"{n} rows",
-        lambda theta: SiteObjective(problem.some(n).roughly()),
-        ftol=1e-5,
+        lambda theta: SiteObjective(problem.some(n).roughly(1e-3)),
+        ftol=ftol,
         inverse_scale=scale,
         recorded=False,
     )
