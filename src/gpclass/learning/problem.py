@@ -51,6 +51,7 @@ class OneFunction:
     Z: Array | None = None
 
     elementwise = True  # whether sites are one per value that inference sees
+    n_functions = 1
 
     def counts(self, y: Array, weight: Array | None) -> Array:
         """Return the weight of each data point."""
@@ -89,6 +90,11 @@ class FunctionPerClass:
     def elementwise(self) -> bool:
         """Whether sites are one per value that inference sees."""
         return self.labels is not None
+
+    @property
+    def n_functions(self) -> int:
+        """Number of latent functions."""
+        return self.n_classes
 
     def counts(self, y: Array, weight: Array | None) -> Array:
         """Return the weight of each data point."""
@@ -201,6 +207,11 @@ class Problem:
     def n_rows(self) -> int:
         """Number of data points."""
         return len(self.X)
+
+    @property
+    def n_latent(self) -> int:
+        """Number of latent values: one for each data point and latent function."""
+        return self.n_rows * self.make_prior.n_functions
 
     def some(self, n: int) -> Problem:
         """Return the problem on n random rows, with some of each class; itself if it has no more."""

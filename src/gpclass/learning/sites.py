@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from gpclass.core.hyperpriors import Hyperprior
+from gpclass.core.optimisers import MOST
 from gpclass.core.protocols import AnySites, Array, Result
 from gpclass.learning.choice import (
     Candidate,
@@ -28,6 +29,7 @@ GROWTH = 4  # times as many rows in each stage: a 64th of the work of the next
 GUIDED = (
     2.0  # curvature of the evidence by Dirichlet classification relative to that by another method, about
 )
+LARGE = 4096  # latent values of several classes beyond which an evaluation takes seconds
 LESS = 1.5  # times as many rows that the next stage must have for one on fewer rows to save work
 
 
@@ -93,8 +95,10 @@ def learn_problem(
     if problem.n_rows > EXACT:
         ftol, fine = (1e-3, problem.roughly(1e-3)) if several else (3e-5, problem.roughly())
     init = first.warm if init is None and first.problem.n_rows == problem.n_rows else init
+    # What a step on all rows gains after those on fewer of them is worth one of these evaluations, not ten.
+    most = 1 if several and coarse and problem.n_latent > LARGE else MOST
     learned = learn(
-        [*coarse, Stage("", lambda theta: SiteObjective(fine), ftol=ftol, warm=init)],
+        [*coarse, Stage("", lambda theta: SiteObjective(fine), ftol=ftol, max_iter=most, warm=init)],
         first.theta,
         problem.bounds,
         plan,
