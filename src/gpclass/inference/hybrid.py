@@ -22,7 +22,7 @@ import numpy as np
 from scipy.sparse.linalg import LinearOperator, gmres
 
 from gpclass.core.protocols import Adjoint, Array, ElementwiseConditioned, Likelihood
-from gpclass.priors.conditioned import cavity
+from gpclass.priors.conditioned import NotPositiveError, cavity
 
 
 def hybrid_adjoint(likelihood: Likelihood, y: Array, weight: Array, q: ElementwiseConditioned) -> Adjoint:
@@ -58,7 +58,10 @@ def site_adjoints(
     right = np.concatenate([by_mean, by_var])
     ab, failed = gmres(system, right, rtol=1e-12, atol=1e-14, restart=60, maxiter=20)
     if failed:
-        raise ArithmeticError("The derivative of the variational sites could not be solved for.")
+        raise NotPositiveError(
+            "The sites of variational inference have no derivative that can be solved for at this covariance: scale "
+            "the inputs, or tighten the bounds of the hyperparameters."
+        )
     return ab[:n], ab[n:]
 
 
