@@ -115,11 +115,6 @@ class TestClassifier:
         with pytest.raises(ValueError, match=word):
             GaussianProcessClassifier(**options).fit(X, y)
 
-    def test_no_leave_one_out(self):
-        X, y = many_rows(200)
-        clf = GaussianProcessClassifier(inducing=10, optimizer=None).fit(X, y)
-        assert not hasattr(clf, "loo_proba_")
-
 
 class TestPartialFit:
     def test_it_learns_from_all_rows(self):
