@@ -106,7 +106,7 @@ class LeaveOut:
             log_p = self.likelihood.log_predict(*self.moments(X[part], y[part], w))
             truth = np.stack([y[part] < 0.0, y[part] > 0.0], axis=1) if y.ndim == 1 else y[part]
             share = truth / np.maximum(truth.sum(axis=1, keepdims=True), 1e-300)
-            known = _counts(y[part], w) > 0.0
+            known = counts(y[part], w) > 0.0
             total.score += float(np.where(share[known] > 0.0, share[known] * log_p[known], 0.0).sum())
             total.n_rows += int(known.sum())
             if total.log_proba is not None:
@@ -115,25 +115,57 @@ class LeaveOut:
 
     def moments(self, X: Array, y: Array, weight: Array | None) -> tuple[Array, Array]:
         """Return mean and variance of the latent values of rows without one copy of each, or (n, C), (n, C, C)."""
-        prior_var = np.asarray(diag(self.kernel, X), dtype=float)
-        K = matrix(self.kernel, X, self.Z)
-        A = whitened(K, self.T, K, float(np.sqrt(prior_var.max(initial=0.0))))
-        known = row_squares(A)
-        residual = np.maximum(prior_var - known, 0.0)[:, None]
-        mean = matmul(A, np.ascontiguousarray(self.mean))
-        forms = np.stack([row_squares(times_lower_transposed(A.copy(), C)) for C in self.roots], axis=1)
-        g, h = self.rule(y, weight, mean, np.maximum(residual + forms, 1e-12))
+        at = marginals(self.kernel, self.Z, self.T, self.mean, self.roots, X)
+        mean, var = at.left_out(*self.rule(y, weight, at.mean, at.var), counts(y, weight))
+        return likely(mean if self.offset is None else mean + self.offset, var)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Marginals:
+    """What q says of some rows: features A, residual variances, means (n, C), and a_iᵀ P⁻¹ a_i, (n, C)."""
+
+    A: Array
+    residual: Array
+    mean: Array
+    forms: Array
+
+    @property
+    def var(self) -> Array:
+        """The variances, (n, C)."""
+        return np.maximum(self.residual[:, None] + self.forms, 1e-12)
+
+    def left_out(self, g: Array, h: Array, counts: Array) -> tuple[Array, Array]:
+        """Return means and variances, (n, C), without one copy of the site of each row."""
+        known = row_squares(self.A)[:, None]
         # At a fixed point P is at least I + h a aᵀ, which bounds aᵀ P⁻¹ a; where q has not quite converged it must too.
-        forms = np.minimum(forms, known[:, None] / (1.0 + np.maximum(h, 0.0) * known[:, None]))
-        copies = np.maximum(_counts(y, weight), 1.0)[:, None]
-        mean, var = remove_share(mean, forms, g, 1.0 - h * forms, copies)
-        mean, var = (mean if self.offset is None else mean + self.offset), residual + var
-        if var.shape[1] == 1:
-            return mean[:, 0], var[:, 0]
-        return mean, var[:, :, None] * np.eye(var.shape[1])
+        forms = np.minimum(self.forms, known / (1.0 + np.maximum(h, 0.0) * known))
+        mean, var = remove_share(self.mean, forms, g, 1.0 - h * forms, np.maximum(counts, 1.0)[:, None])
+        return mean, self.residual[:, None] + var
 
 
-def _counts(y: Array, weight: Array | None) -> Array:
+def features(kernel: Any, Z: Array, T: Array, X: Array) -> tuple[Array, Array]:
+    """Return the whitened features of rows and their residual variances, in double precision."""
+    prior_var = np.asarray(diag(kernel, X), dtype=float)
+    K = matrix(kernel, X, Z)
+    A = whitened(K, T, K, float(np.sqrt(prior_var.max(initial=0.0))))
+    return A, np.maximum(prior_var - row_squares(A), 0.0)
+
+
+def marginals(kernel: Any, Z: Array, T: Array, mean: Array, roots: tuple[Array, ...], X: Array) -> Marginals:
+    """Return what q(u), of means (M, C) and P⁻¹ = rootᵀ root, says of rows."""
+    A, residual = features(kernel, Z, T, X)
+    forms = [row_squares(times_lower_transposed(A.copy(), C)) for C in roots]
+    return Marginals(A, residual, matmul(A, np.ascontiguousarray(mean)), np.stack(forms, axis=1))
+
+
+def likely(mean: Array, var: Array) -> tuple[Array, Array]:
+    """Return means and variances (n, C) of independent latent values as a likelihood takes them."""
+    if mean.shape[1] == 1:
+        return mean[:, 0], var[:, 0]
+    return mean, var[:, :, None] * np.eye(var.shape[1])
+
+
+def counts(y: Array, weight: Array | None) -> Array:
     """Return the weight of each row."""
     if y.ndim == 2:
         return np.asarray(y.sum(axis=1))
