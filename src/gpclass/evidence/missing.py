@@ -10,8 +10,10 @@ from gpclass.core.protocols import Array
 
 SMALL_SHIFT = 0.02  # mean change of a probability
 SMALL_GAIN = 0.005  # nats per row
+LARGE_GAIN = 0.02  # nats per row that would be worth more inducing inputs
 UNSEEN = (
-    "correlations that reach beyond those rows, a wrong kernel or a wrong likelihood are not seen by this"
+    "This does not see correlations that reach beyond those rows, other hyperparameters that more inducing inputs "
+    "would allow, or a wrong kernel or likelihood."
 )
 
 
@@ -61,7 +63,9 @@ class Missing:
         advice = "the inducing inputs are enough" + ("" if self.whole else " there")
         if self.matters:
             advice = "the inducing inputs miss part of the function; take more of them"
-        return f"If {where}, {by}: {advice}." + ("" if self.whole else f" {UNSEEN[0].upper()}{UNSEEN[1:]}.")
+        elif self.gain + 2.0 * self.gain_error > LARGE_GAIN:
+            advice = "so few rows do not tell whether more inducing inputs would pay"
+        return f"If {where}, {by}: {advice}." + ("" if self.whole else f" {UNSEEN}")
 
 
 def make_missing(ours: Array, exact: Array, score: Array, n_rows: int, *, whole: bool) -> Missing:

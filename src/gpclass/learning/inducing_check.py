@@ -25,7 +25,7 @@ from gpclass.sparse.weighing import inducing_target
 
 INSTEAD = "check a fit of fewer rows with inducing=None instead"
 SHIFT_VALUES = 300  # probabilities that are followed over the draws
-PLACES = 40  # rows around which a neighbourhood is treated exactly
+PLACES = 200  # rows around which a neighbourhood is treated exactly
 AROUND = 200  # rows of a neighbourhood
 
 
@@ -87,7 +87,7 @@ def view_of(model: FittedModel) -> View:
             rows=Rows(X, np.arange(float(len(X))), problem.weight),
             rule=SiteRule(model.sites, prior.residual),
             likelihood=model.likelihood,
-            method=problem.inference,
+            method=problem.roughly().inference,
             averaged=True,
             y=y,
         )
@@ -104,7 +104,7 @@ def view_of(model: FittedModel) -> View:
         rows=data,
         rule=rule_of(objective.engine, model.likelihood, offset),
         likelihood=model.likelihood,
-        method=problem.inference,
+        method=problem.roughly().inference,
         offset=offset,
     )
 
@@ -134,15 +134,17 @@ def check_inducing(model: FittedModel, n_samples: int, rng: np.random.Generator)
 
 
 def find_missing(
-    view: View, rng: np.random.Generator, *, places: int = PLACES, around: int = AROUND
+    view: View, rng: np.random.Generator, *, places: int | None = None, around: int | None = None
 ) -> Missing:
     """Compare leave-one-out probabilities with those of exact neighbourhoods of random rows."""
-    C = view.q.mean.shape[1]
+    C, places, around = view.q.mean.shape[1], places or PLACES, around or AROUND
+    if C > 1 and not isinstance(view.rule, TargetRule):  # iterations with expectations of softmax
+        around, places = around // 2, max(10, places // C)
     whole = view.rows.n_rows <= around
     if whole:
         near = [view.rows.sample(view.rows.n_rows, rng)]
     else:
-        centres = view.rows.sample(max(5, places // max(1, C // 2)), rng).X
+        centres = view.rows.sample(places, rng).X
         basis = view.basis
         step = NearestStep(basis.kernel, basis.Z, basis.T, np.asarray(centres, dtype=float), around)
         near = view.rows.total(step).rows
@@ -158,11 +160,10 @@ def _compare(view: View, rows: Rows, roots: tuple[Array, ...], where: slice) -> 
     at = marginals(basis.kernel, basis.Z, basis.T, view.q.mean, roots, X)
     g, h = view.rule(rows.y, rows.weight, at.mean, at.var)
     ours = at.left_out(g, h, counts(labelled.y, labelled.weight))
-    prior, sites = with_residual(without(at, roots, g, h), basis.kernel, X, at.A), None
-    if isinstance(view.rule, TargetRule):
-        fixed = view.rule.targets.sites(rows.y, view.rule.offset)
-        sites = Sites(fixed.nu - fixed.tau * prior.mean, fixed.tau)
-    exact = exact_left_out(view.method, view.likelihood, labelled, prior, sites)
+    prior = with_residual(without(at, roots, g, h), basis.kernel, X, at.A)
+    sites = Sites(g + h * (at.mean - prior.mean), np.maximum(h, 0.0))  # relative to the prior mean
+    fixed = isinstance(view.rule, TargetRule)
+    exact = exact_left_out(view.method, view.likelihood, labelled, prior, sites, fixed=fixed)
     shift, y = 0.0 if view.offset is None else view.offset, labelled.y[where]
     log_p, log_exact = (
         view.likelihood.log_predict(mean[where] + shift, cov[where]) for mean, cov in (likely(*ours), exact)

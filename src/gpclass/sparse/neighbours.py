@@ -168,20 +168,21 @@ def with_residual(cavity: Cavity, kernel: Any, X: Array, A: Array) -> Cavity:
 
 
 def exact_left_out(
-    method: Any, likelihood: Likelihood, rows: Rows, prior: Cavity, sites: Sites | None
+    method: Any, likelihood: Likelihood, rows: Rows, prior: Cavity, sites: Sites, *, fixed: bool
 ) -> tuple[Array, Array]:
     """Return mean and (co)variance of each row from the others, by the method itself under this prior.
 
-    ``sites`` are those that do not depend on q, relative to the prior mean; else the method finds its own.
+    ``sites``, relative to the prior mean, are where the method starts from, or ``fixed`` if they do not depend on q.
     """
     n, C = prior.mean.shape
     index, copies = np.arange(float(n))[:, None], np.maximum(counts(rows.y, rows.weight), 1.0)
     kernels = [GivenCovariance(cov) for cov in prior.cov]
     shape = prior.mean if np.ndim(rows.y) == 2 else prior.mean[:, 0]
     dense: Any = ClassPrior(kernels, index, C) if np.ndim(rows.y) == 2 else DensePrior(kernels[0], index)
-    if sites is None:
-        q = method(dense, Shifted(likelihood, shape), rows.y, weight=rows.weight).conditioned
-    else:
+    if fixed:
         q = dense.condition(sites)
+    else:
+        start = Sites(sites.nu.reshape(shape.shape), sites.tau.reshape(shape.shape))
+        q = method(dense, Shifted(likelihood, shape), rows.y, weight=rows.weight, init=start).conditioned
     mean, cov = q.left_out(copies)
     return mean + shape, cov
