@@ -36,6 +36,13 @@ class Missing:
         Change of the mean leave-one-out log score, in nats per row: positive if the exact posterior is better.
     gain_error : float
         Its standard error.
+
+    Examples
+    --------
+    >>> Missing(200, 200, False, 0.05, 0.3, 0.02, 0.005).matters
+    True
+    >>> Missing(90, 90, True, 0.001, 0.01, 0.0, 0.001).verdict[-31:]
+    'the inducing inputs are enough.'
     """
 
     n_places: int
