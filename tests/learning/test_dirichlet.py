@@ -234,3 +234,13 @@ def test_values_too_large_for_single_precision_are_in_double(monkeypatch):
     monkeypatch.setattr("gpclass.priors.classes.SINGLE_FROM", 20)
     clf = fitted(kernel=1e7 * RBF(1.0))
     assert clf.posterior_.root.dtype == np.float64
+
+
+def test_single_precision_is_exported_in_double(monkeypatch):
+    runtime = pytest.importorskip("onnxruntime")
+    from gpclass.onnx import to_onnx
+
+    monkeypatch.setattr("gpclass.priors.classes.SINGLE_FROM", 20)
+    clf = fitted(integration="mackay")
+    session = runtime.InferenceSession(to_onnx(clf), providers=["CPUExecutionProvider"])
+    assert_allclose(session.run(["probabilities"], {"X": Z})[0], clf.predict_proba(Z), atol=1e-5)
