@@ -6,16 +6,20 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from gpclass.core import linalg
+from gpclass.core import linalg, memory
 from gpclass.core.linalg import (
     BForm,
     Stage,
     cholesky,
+    clear_from_diagonal,
     conjugate_gradient,
+    invert_factor,
+    invert_positive,
+    mirror,
     multiply,
-    require_memory,
     row_tiles,
 )
+from gpclass.core.memory import require_memory
 
 
 @pytest.fixture(params=[1, 7, 130, 700])
@@ -55,7 +59,7 @@ def test_every_stage_gives_the_same_answers(problem):
     form.factor(lower, s)
     assert_allclose(form.quadratic_forms(V), np.einsum("ij,jk,ik->i", V, inverse, V), atol=1e-10)
     assert_allclose(form.inverse_diagonal(), inverse.diagonal(), atol=1e-12)
-    assert form.stage == Stage.INVERSE_FACTOR
+    assert form.stage == (Stage.INVERSE if len(B) <= linalg.SMALL else Stage.INVERSE_FACTOR)
 
 
 @pytest.mark.parametrize("n", [64, 193, 300, 511])
@@ -67,6 +71,35 @@ def test_the_blocked_factor_is_the_factor(n):
     assert_allclose(np.tril(blocked), np.linalg.cholesky(B), atol=1e-10)
     with pytest.raises(np.linalg.LinAlgError):
         cholesky(B - 100.0 * np.eye(n) * (np.arange(n) == n - 1) * B[-1, -1], block=64)
+
+
+@pytest.mark.parametrize("n", [1, 5, 64, 65, 200, 431, 600])
+def test_triangles_are_inverted_and_mirrored_in_place(n):
+    A = np.random.default_rng(n).normal(size=(n, n))
+    B = np.eye(n) + A @ A.T / n
+    L = np.linalg.cholesky(B)
+    T = L + np.triu(np.full((n, n), 7.0), 1)
+    invert_factor(T)
+    assert_allclose(np.tril(T) @ L, np.eye(n), atol=1e-12)
+    T = L + np.triu(np.full((n, n), 7.0), 1)
+    invert_positive(T)
+    mirror(T)
+    assert_allclose(T, np.linalg.inv(B), atol=1e-12)
+    clear_from_diagonal(T)
+    assert_allclose(T, np.tril(np.linalg.inv(B), -1), atol=1e-12)
+
+
+@pytest.mark.parametrize("n", [3, 300, 1200])
+def test_squares_of_the_inverse(n):
+    A = np.random.default_rng(n).normal(size=(n, n))
+    K, v = A @ A.T / n, np.random.default_rng(0).normal(size=n)
+    form = BForm(n)
+    form.factor(K, np.ones(n))
+    truth = np.linalg.inv(np.eye(n) + K) ** 2 @ v
+    for _ in range(2):
+        assert_allclose(form.multiply_squares(v), truth, atol=1e-11)
+    form.factor(K, np.full(n, 2.0))
+    assert_allclose(form.multiply_squares(v), np.linalg.inv(np.eye(n) + 4.0 * K) ** 2 @ v, atol=1e-11)
 
 
 def test_an_indefinite_matrix_is_refused():
@@ -105,14 +138,14 @@ def test_tiles_cover_every_row_once(n):
 
 
 def test_memory_is_refused_before_it_is_allocated(monkeypatch):
-    monkeypatch.setattr(linalg, "available_memory", lambda: 16e9)
+    monkeypatch.setattr(memory, "available_memory", lambda: 16e9)
     require_memory(20_000, 2.1)
     with pytest.raises(MemoryError, match=r"200,000 rows needs 672.0 GB and 16.0 GB is available"):
         require_memory(200_000, 2.1)
-    monkeypatch.setattr(linalg, "available_memory", lambda: None)
+    monkeypatch.setattr(memory, "available_memory", lambda: None)
     require_memory(200_000, 2.1)
 
 
 def test_available_memory_is_a_plausible_number():
-    have = linalg.available_memory()
+    have = memory.available_memory()
     assert have is None or 1e7 < have < 1e14

@@ -118,3 +118,22 @@ def test_a_curved_valley():
     counted = Counted(rosenbrock)
     minimise(counted, np.array([-1.2, 1.0]), FREE[:2], np.eye(2))
     assert min(rosenbrock(x)[0] for x in counted.seen) < 1e-6
+
+
+def test_variables_at_a_bound_leave_newtons_step_of_the_others():
+    # A quadratic of strongly correlated variables, one of them held at its bound: with the curvature known, one step
+    # is to find the minimum of the others given that one.
+    A = np.array([[1.0, 0.99, 0.2], [0.99, 1.0, 0.1], [0.2, 0.1, 1.0]])
+    centre, bounds = np.array([2.0, -1.0, 0.5]), np.array([[-9.0, 1.0], [-9.0, 9.0], [-9.0, 9.0]])
+    calls = []
+
+    def function(x):
+        calls.append(x)
+        return 0.5 * float((x - centre) @ A @ (x - centre)), A @ (x - centre)
+
+    start = np.array([1.0, 0.5, 0.5])
+    message, _ = minimise(function, start, bounds, np.linalg.inv(A))
+    others = centre[1:] - np.linalg.solve(A[1:, 1:], A[1:, 0] * (1.0 - centre[0]))
+    assert message == ""
+    assert_allclose(calls[-1], [1.0, *others], atol=1e-8)
+    assert len(calls) <= 3

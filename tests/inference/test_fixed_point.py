@@ -9,8 +9,12 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from problems import exact_logit_evidence, exact_probit_evidence, hard, two_moons_like
 
+from gpclass.core.linalg import BForm
+from gpclass.core.protocols import Sites
 from gpclass.inference import EP, VI, Laplace
+from gpclass.inference.expansion import expand
 from gpclass.inference.fixed_point import Mixing
+from gpclass.inference.variational import Terms as VariationalTerms
 from gpclass.kernels import RBF, WhiteKernel, matrix
 from gpclass.likelihoods import Logit, Probit
 from gpclass.priors import DensePrior
@@ -262,3 +266,61 @@ def test_a_warm_start_from_far_away_is_dropped():
     one = VI()(DensePrior(1e5 * RBF(1e-5), X[:1]), Probit(), np.ones(1))
     assert warm.info.converged
     assert_allclose(warm.evidence, 40.0 * one.evidence, rtol=1e-6)
+
+
+@pytest.mark.parametrize("likelihood", LIKELIHOODS, ids=repr)
+def test_the_series_is_the_expectation_nearby(likelihood):
+    rng = np.random.default_rng(0)
+    y, weight = np.sign(rng.normal(size=60)), rng.uniform(0.5, 2.0, size=60)
+    mean, var = rng.normal(size=60) * 2.0, 10.0 ** rng.uniform(-1.2, 0.8, size=60)
+    mean[0], var[1] = 30.0, 1e-3  # where no derivatives are known
+    terms = VariationalTerms(likelihood, y, weight)
+    series = expand(likelihood.expected(y, mean, var), weight, mean, var, terms._some)
+    for step, atol in ((0.01, 1e-11), (0.1, 1e-5)):
+        moved, wider = (
+            mean + step * rng.normal(size=60).clip(-2, 2),
+            var * np.exp(0.3 * step * rng.normal(size=60)),
+        )
+        truth = likelihood.expected(y, moved, wider)
+        value, slope, curvature = series.curve(wider)(moved)
+        assert_allclose(value, weight * truth.value, atol=atol)
+        assert_allclose(slope, weight * truth.slope, atol=atol)
+        assert_allclose(curvature, weight * truth.curvature, atol=50 * atol)
+    assert series.curve(3.0 * var) is None  # too far
+    far = mean + 2.0
+    assert_allclose(series.curve(var)(far)[1], weight * likelihood.expected(y, far, var).slope)
+
+
+def test_variances_follow_the_sites_to_first_order():
+    X, _ = two_moons_like(15)
+    prior = DensePrior(3.0 * RBF(1.0), X)
+    rng = np.random.default_rng(1)
+    tau, dtau = rng.uniform(0.0, 2.0, size=15), rng.normal(size=15)
+    tau[3] = dtau[3] = 0.0
+    K = matrix(3.0 * RBF(1.0), X)
+
+    def variances(t):
+        return (K @ np.linalg.inv(np.eye(15) + (tau + t * dtau)[:, None] * K)).diagonal()
+
+    q = prior.condition(Sites(nu=np.zeros(15), tau=tau))
+    truth = central_difference(lambda t: variances(t[0]), np.zeros(1), 1e-3)[:, 0]
+    others = np.arange(15) != 3  # one without a site is not followed
+    assert_allclose(q.respond(dtau)[others], truth[others], rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize("likelihood", LIKELIHOODS, ids=repr)
+@pytest.mark.parametrize("method", [VI(), EP()], ids=repr)
+def test_a_warm_start_takes_few_factorisations(method, likelihood, monkeypatch):
+    X, y = two_moons_like(250, seed=4)
+    kernel = 2.0 * RBF(1.0)
+    prior = DensePrior(kernel, X)
+    first = method(prior, likelihood, y)
+    moved = prior.at(kernel.theta + 0.1)
+    counted, factor = [], BForm.factor
+    monkeypatch.setattr(BForm, "factor", lambda self, *args: (counted.append(1), factor(self, *args))[1])
+    result = method(moved, likelihood, y, init=first.sites)
+    assert result.info.converged
+    assert result.info.n_iter <= 2
+    assert len(counted) <= 3
+    cold = run(type(method)(tol=1e-10), kernel.clone_with_theta(kernel.theta + 0.1), X, likelihood, y)
+    assert_allclose(result.evidence, cold.evidence, rtol=1e-10)

@@ -404,3 +404,13 @@ def test_expected_extremes():
     assert np.isfinite(curvature).all()
     assert value[1] == pytest.approx(-np.log(2.0), abs=1e-10)
     np.testing.assert_allclose(slope.sum(axis=1), 0.0, atol=1e-10)
+
+
+def test_a_step_of_three_classes_has_the_second_derivatives_of_the_expectation():
+    likelihood, mean, Y = Softmax(), problem(3, 12, 3)[0], labels(4, 12, 3)
+    var = np.random.default_rng(5).uniform(0.05, 4.0, size=(12, 3))
+    e = likelihood.expected(Y, mean, var)
+    sites = likelihood.ascent_sites(Y, mean, e.slope, e.curvature)
+    W = np.stack([[sites.block(c, d) for d in range(3)] for c in range(3)])
+    truth = central(lambda m: likelihood.expected(Y, m, var).slope, mean)
+    np.testing.assert_allclose(W.transpose(2, 0, 1), -truth.transpose(0, 2, 1), atol=1e-7)

@@ -7,16 +7,26 @@ import pytest
 from numpy.testing import assert_allclose
 from problems import dense_precision, margin_covariance, three_classes
 
-from gpclass.core.protocols import Sites
+from gpclass.core.protocols import Adjoint, Sites
 from gpclass.inference import EP, VI, Laplace
 from gpclass.kernels import RBF, ConstantKernel, Matern, WhiteKernel
 from gpclass.likelihoods import Probit
-from gpclass.priors import DensePrior, MarginPrior
+from gpclass.priors import DensePrior, MarginPrior, margins
+from gpclass.testing import central_difference
 
 KERNELS = {
+    "whole": [2.0 * RBF(1.3)],
     "shared": [2.0 * RBF(1.3)],
     "each": [2.0 * RBF(1.3), ConstantKernel(0.7) * Matern(0.8, nu=2.5), 3.0 * RBF(2.0)],
 }
+
+
+@pytest.fixture(autouse=True)
+def matrices(request, monkeypatch):
+    """One matrix for all margins, or one for each class."""
+    which = getattr(request.node, "callspec", None)
+    if which is not None and which.params.get("which") == "shared":
+        monkeypatch.setattr(margins, "is_cheaper", lambda *_: False)
 
 
 @pytest.mark.parametrize("which", KERNELS)
@@ -32,6 +42,7 @@ class TestMarginPrior:
 
     def test_covariance(self, which):
         prior, S, *_ = self.make(which)
+        assert (prior.whole is not None) == (which == "whole")
         assert prior.shape == (len(S),)
         columns = [prior.multiply(e) for e in np.eye(len(S))]
         assert_allclose(np.array(columns), S, atol=1e-12)
@@ -61,6 +72,36 @@ class TestMarginPrior:
         assert_allclose(d, np.linalg.solve(np.eye(len(S)) + tau[:, None] * S, r), atol=1e-9)
         assert_allclose(Kd, S @ d, atol=1e-9)
 
+    def test_pullback(self, which):
+        """Against differences of ½ nuᵀ mean - ½ log|B|, whose adjoint is ½(alpha alphaᵀ - R)."""
+        prior, _, _, _, sites, _ = self.make(which)
+        X, y = three_classes(7)
+        kernels, T = KERNELS[which], np.diag(sites.tau)
+        sizes = np.cumsum([k.n_dims for k in kernels])[:-1]
+
+        def log_mass(theta):
+            moved = [k.clone_with_theta(t) for k, t in zip(kernels, np.split(theta, sizes), strict=True)]
+            S = margin_covariance([k(X) for k in (moved * 3)[:3]], y)[0]
+            B = np.eye(len(S)) + S @ T
+            return 0.5 * sites.nu @ np.linalg.solve(B, S @ sites.nu) - 0.5 * np.linalg.slogdet(B)[1]
+
+        q = prior.condition(sites)
+        theta = np.concatenate([k.theta for k in kernels])
+        got = prior.pullback(Adjoint(alpha=q.alpha, conditioned=q))
+        assert_allclose(got, central_difference(log_mass, theta, 1e-3), rtol=1e-6, atol=1e-8)
+
+    def test_left_out(self, which):
+        """Mean and covariance of f at a data point, by leaving out the sites of its margins."""
+        prior, S, A, K, sites, _ = self.make(which)
+        mean, cov = prior.condition(sites).left_out(np.ones(7))
+        for i in (0, 4):
+            kept = np.arange(len(S)) // 2 != i
+            R = np.linalg.inv(S[np.ix_(kept, kept)] + np.diag(1.0 / sites.tau[kept]))
+            KA = K @ A.T[:, kept]
+            target = sites.nu[kept] - R @ S[np.ix_(kept, kept)] @ sites.nu[kept]
+            assert_allclose(mean[i], (KA @ target)[i::7], atol=1e-7)
+            assert_allclose(cov[i], (K - KA @ R @ KA.T)[i::7, i::7], atol=1e-7)
+
     def test_sites_on_the_latent_values(self, which):
         prior, S, A, K, sites, _ = self.make(which)
         q = prior.condition(sites)
@@ -73,13 +114,14 @@ class TestMarginPrior:
         assert_allclose(np.linalg.solve(np.eye(len(K)) + K @ W, K), cov, atol=1e-9)
         assert_allclose(cov @ on_f.nu.T.ravel(), mean, atol=1e-9)
         assert_allclose(prior.coefficients(q.alpha).T.ravel(), np.linalg.solve(K, mean), atol=1e-6)
-        n, blocks = len(on_f.nu), q.factors.covariances()
+        n, blocks = len(on_f.nu), prior.latents.couple(prior.coupled(sites.tau).a).covariances()
         for i in range(n):
             assert_allclose(blocks[i], cov[i::n, i::n], atol=1e-9)
 
 
+@pytest.mark.parametrize("which", ["shared", "whole"])
 @pytest.mark.parametrize("method", [Laplace(tol=1e-11), EP(tol=1e-10), VI(tol=1e-10)], ids=repr)
-def test_margins_of_two_classes_are_a_two_class_problem_with_noise(method):
+def test_margins_of_two_classes_are_a_two_class_problem_with_noise(method, which):
     # The only margin is ±(f_1 - f_0) + e, with the covariance 2K + I up to the signs.
     X, y = three_classes(20, n_classes=2, seed=2)
     result = method(MarginPrior([2.0 * RBF(1.3)], X, 2, y), Probit(), np.ones(len(y)))
@@ -88,3 +130,21 @@ def test_margins_of_two_classes_are_a_two_class_problem_with_noise(method):
     assert_allclose(result.evidence, other.evidence, rtol=1e-8)
     assert_allclose(np.abs(result.conditioned.mean), np.abs(other.conditioned.mean), atol=1e-6)
     assert_allclose(result.conditioned.var(), other.conditioned.var(), atol=1e-6)
+
+
+@pytest.mark.parametrize("which", ["shared", "whole"])
+def test_variances_follow_the_sites_to_first_order(which):
+    X, y = three_classes(9)
+    prior = MarginPrior([2.0 * RBF(1.3)], X, 3, y)
+    rng = np.random.default_rng(1)
+    tau, dtau = rng.uniform(0.05, 2.0, size=18), rng.normal(size=18)
+    S = margin_covariance([(2.0 * RBF(1.3))(X)] * 3, y)[0]
+
+    def variances(t):
+        return np.linalg.inv(np.linalg.inv(S) + np.diag(tau + t * dtau)).diagonal()
+
+    q = prior.condition(Sites(nu=np.zeros(18), tau=tau))
+    truth = (8.0 * (variances(1e-3) - variances(-1e-3)) - variances(2e-3) + variances(-2e-3)) / 12e-3
+    assert_allclose(q.respond(dtau), truth, rtol=1e-4, atol=1e-5)  # an estimate, in single precision
+    prior.condition(Sites(nu=np.zeros(18), tau=2.0 * tau))
+    assert q.respond(dtau) is None  # its factors are gone

@@ -7,22 +7,23 @@ everything happens in place and nothing is copied.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from enum import IntEnum
-from pathlib import Path
 
 import numpy as np
 from scipy.linalg import blas, lapack
 
+from gpclass.core.memory import require_memory
 from gpclass.core.precision import blas_of, lapack_of
 from gpclass.core.protocols import Array, Index
 
 TILE = 1 << 17  # numbers in a tile: 1 MB, so that a few tiles stay in the cache of one core
 MIRROR = 64  # rows of a block of a transposition
 LARGE_TRIANGLE = 512  # rows from which LAPACK inverts a triangle as fast as its halves
-_ABOVE = ~np.tri(MIRROR, dtype=bool)
 NEGLIGIBLE = 2.0**-33  # see `drop_tiny`
+SMALL = 512  # rows up to which an inverse takes no longer than the diagonal of one
+KEPT = 1024  # rows up to which a third matrix of that order is no matter
+_ABOVE, _FROM_DIAGONAL = ~np.tri(MIRROR, dtype=bool), ~np.tri(MIRROR, k=-1, dtype=bool)
 
 
 def row_tiles(n: int, columns: int | None = None) -> Iterator[slice]:
@@ -112,6 +113,14 @@ def clear_upper(A: Array) -> None:
     for rows in row_tiles(len(A)):
         A[rows, rows.stop :] = 0.0
         A[rows, rows] = np.tril(A[rows, rows])
+
+
+def clear_from_diagonal(A: Array) -> None:
+    """Set the diagonal and what is above it to zero."""
+    for start in range(0, len(A), MIRROR):
+        stop = min(start + MIRROR, len(A))
+        A[start:stop, stop:] = 0.0
+        np.copyto(A[start:stop, start:stop], 0.0, where=_FROM_DIAGONAL[: stop - start, : stop - start])
 
 
 def mirror(K: Array, into: Array | None = None) -> None:
@@ -233,16 +242,20 @@ class BForm:
     leftover of one problem can precondition the next.
     """
 
-    __slots__ = ("half_logdet", "matrix", "stage")
+    __slots__ = ("_squares", "count", "half_logdet", "matrix", "stage")
 
     def __init__(self, n: int) -> None:
-        self.matrix: Array = np.empty((n, n))
+        self.matrix: Array = np.zeros((n, n))  # so that what is above the diagonal are numbers
         self.stage = Stage.EMPTY
         self.half_logdet = 0.0
+        self._squares: Array | None = None
+        self.count = 0  # of factorisations: a user of one can see whether it is still there
 
     def factor(self, K: Array, scale: Array) -> None:
         """Factor I + diag(scale) K diag(scale); K is read in its lower triangle only."""
         self.stage = Stage.EMPTY
+        self.count += 1
+        self._squares = None
         B = self.matrix
         for rows in row_tiles(len(K)):
             tile = B[rows, : rows.stop]
@@ -286,10 +299,26 @@ class BForm:
         forms: Array = np.einsum("ij,ij->i", V, W)
         return forms
 
+    def multiply_squares(self, v: Array) -> Array:
+        """Return (B⁻¹∘B⁻¹) v, ∘ being the elementwise product."""
+        inverse = self.advance(Stage.INVERSE)
+        if len(v) <= KEPT:
+            if self._squares is None:
+                self._squares = np.square(inverse)
+            return multiply(self._squares, v)
+        out = np.zeros(len(v))
+        for rows in row_tiles(len(v)):
+            out[rows] += multiply(np.square(inverse[rows, rows]), v[rows])
+            if rows.start:
+                left = np.square(inverse[rows, : rows.start])
+                out[rows] += matvec(left, v[: rows.start])
+                out[: rows.start] += blas.dgemv(1.0, left.T, v[rows])
+        return out
+
     def inverse_diagonal(self) -> Array:
         """Return the diagonal of B⁻¹ = L⁻ᵀ L⁻¹."""
-        if self.stage == Stage.INVERSE:
-            return self.matrix.diagonal().copy()
+        if self.stage == Stage.INVERSE or len(self.matrix) <= SMALL:
+            return self.advance(Stage.INVERSE).diagonal().copy()
         T = self.advance(Stage.INVERSE_FACTOR)
         total = np.zeros(len(T))
         for rows in row_tiles(len(T)):
@@ -336,43 +365,3 @@ def conjugate_gradient(
         if k == 8 and 8.0 * np.log(target / error[0]) < max_iter * np.log(error[-1] / error[0]):
             return None
     return x if error[-1] <= target else None
-
-
-def available_memory() -> float | None:
-    """Return the bytes that can still be allocated, or None where the system does not say."""
-    known = [bytes_left for bytes_left in (_of_machine(), _of_container()) if bytes_left is not None]
-    return min(known, default=None)
-
-
-def _of_machine() -> float | None:
-    # MemAvailable counts the page cache that can be given back, which SC_AVPHYS_PAGES does not.
-    try:
-        for line in Path("/proc/meminfo").read_text("ascii").splitlines():
-            if line.startswith("MemAvailable:"):
-                return 1024.0 * int(line.split()[1])
-        return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_AVPHYS_PAGES"))
-    except (AttributeError, ValueError, OSError):
-        return None
-
-
-def _of_container() -> float | None:
-    group = Path("/sys/fs/cgroup")
-    try:
-        used = float((group / "memory.current").read_text("ascii"))
-        return float((group / "memory.max").read_text("ascii")) - used
-    except (ValueError, OSError):  # no such group, or a limit of "max"
-        return None
-
-
-def require_memory(n: int, matrices: float) -> None:
-    """Raise MemoryError, before anything is allocated, if that many n x n matrices (in double) do not fit."""
-    need, have = 8.0 * matrices * n * n, available_memory()
-    if have is None or need <= have:
-        return
-    fits = int((have / (8.0 * matrices)) ** 0.5)
-    raise MemoryError(
-        f"An exact Gaussian process on {n:,} rows needs {need / 1e9:,.1f} GB and {have / 1e9:,.1f} GB is "
-        f"available: use inducing inputs (inducing='auto'), or fit a subset of at most "
-        f"{fits // 1000 * 1000 or fits:,} rows, for example "
-        "sklearn.utils.resample(X, y, replace=False, n_samples=..., stratify=y)."
-    )

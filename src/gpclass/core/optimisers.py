@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gpclass.core.protocols import Array
 
@@ -108,20 +109,30 @@ def minimise(
 
 
 def _direction(x: Array, gradient: Array, bounds: Array, H: Array) -> Array:
-    """Return -H g over the variables that are not held at a bound, zero for the others.
+    """Return Newton's direction over the variables that are not held at a bound, zero for the others.
 
-    A variable at a bound is held if the gradient, or the step of the others (through H), would take it out.
+    A variable at a bound is held if the gradient, or the step of the others (through H), would take it out. With h the
+    variables held and f the others, the inverse of the Hessian of the latter is H_ff - H_fh H_hh⁻¹ H_hf.
     """
     low, high = x <= bounds[:, 0], x >= bounds[:, 1]
     held = (low & (gradient >= 0.0)) | (high & (gradient <= 0.0))
     while True:
         direction = np.zeros_like(x)
         free = ~held
-        direction[free] = -H[np.ix_(free, free)] @ gradient[free]
+        direction[free] = -_among(H, free) @ gradient[free]
         leaving = (low & (direction < 0.0)) | (high & (direction > 0.0))
         if not leaving.any():
             return direction
         held |= leaving
+
+
+def _among(H: Array, free: NDArray[np.bool_]) -> Array:
+    """Return the inverse of the Hessian of the free variables alone."""
+    out: Array = H[np.ix_(free, free)]
+    if not free.all():
+        across = H[np.ix_(free, ~free)]
+        out = out - across @ np.linalg.solve(H[np.ix_(~free, ~free)], across.T)
+    return out
 
 
 def _line_search(

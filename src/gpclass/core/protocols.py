@@ -12,7 +12,7 @@ its C latent values (`CoupledSites`).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
@@ -23,7 +23,6 @@ from gpclass.core.registry import stored
 
 Array = NDArray[np.floating[Any]]
 Index = NDArray[np.integer[Any]]
-TINIEST = 1e-300
 Inputs = Any  # rows of a 2-D array, or a sequence of structured objects
 
 # ------------------------------------------------------------------------------ records
@@ -50,11 +49,6 @@ class Sites:
         # SciPy's BLAS, as in `gpclass.core.linalg.matvec`
         out: Array = blas.dgemv(1.0, (v * v).reshape(len(v), -1).T, self.tau.ravel(), trans=1)
         return out
-
-    def most(self, r: Array) -> float:
-        """Return the least upper bound of rᵀ (K⁻¹ + T)⁻¹ r over all K, rᵀ T⁻¹ r."""
-        with np.errstate(over="ignore"):
-            return float(np.vdot(r, r / np.maximum(self.tau, TINIEST)))
 
     def root(self, v: Array) -> Array:
         """Return Q v, where Q Qᵀ = T."""
@@ -92,13 +86,6 @@ class CoupledSites:
         out: Array = np.einsum("...ij,...ij->...", v, self.times(v))
         return out
 
-    def most(self, r: Array) -> float:
-        """Return the least upper bound of rᵀ (K⁻¹ + W)⁻¹ r over all K, for r whose entries of a data point add up to 0.
-
-        W diag(a)⁻¹ r = r for them.
-        """
-        return float(np.vdot(r, r / np.maximum(self.a, TINIEST)))
-
     def project(self, v: Array) -> Array:
         """Return (I - p pᵀ) v with the unit vectors p = (a / Σ a)^½."""
         p = np.sqrt(self.a / self.a.sum(axis=1, keepdims=True))
@@ -126,12 +113,14 @@ AnySites = Sites | CoupledSites
 class Expected:
     """E[l], E[l'] and E[l''] of l(f) = log p(y|f) under a Gaussian, one per data point.
 
-    With several latent values per data point, slope and curvature have shape (n, C).
+    With several latent values per data point, slope and curvature have shape (n, C). ``higher``, where it is known,
+    returns the next four derivatives, shape (4, n), and the index of data points that have none.
     """
 
     value: Array
     slope: Array
     curvature: Array
+    higher: Callable[[], tuple[Array, Index]] | None = field(default=None, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -301,6 +290,9 @@ class Conditioned(Protocol):
     def multiply_R(self, v: Array) -> Array:
         """Return R v, R = S B⁻¹ S."""
 
+    def respond(self, dtau: Array) -> Array | None:
+        """Return the first-order change of the variances with the precisions; None if that is not cheap."""
+
     def left_out(self, copies: Array) -> tuple[Array, Array]:
         """Return mean and (co)variance of the latent values of each data point without one copy of its site."""
 
@@ -321,13 +313,15 @@ class ElementwiseConditioned(Conditioned, Protocol):
 class Prior(Protocol):
     """N(f | 0, K) at the data and at one theta.
 
-    A prior and those made from it by `at` may share buffers: using the later one ends the
-    use of the earlier, except for vectors already read from it.
+    A prior and those made from it by `at` may share buffers: using the later one ends the use of the earlier.
     """
 
     @property
     def shape(self) -> tuple[int, ...]:
         """Return the shape of the latent values: (n,), or (n, C) with one latent function per class."""
+
+    def variances(self) -> Array:
+        """Return the variances of the latent values."""
 
     def at(self, theta: Array) -> Prior:
         """Return the prior at other hyperparameters."""
@@ -377,10 +371,7 @@ class Posterior(Protocol):
         """Draw f jointly at the rows of X, shape (n, n_samples) or (n, C, n_samples)."""
 
     def input_gradient(self, X: Array, adjoints: Sequence[tuple[Array, Array]]) -> Array:
-        """Return Σ_parts Σ_s w_s (first_s d mean_s/dx + ½ second_s d var/dx) at each row, shape (n, d).
-
-        ``adjoints`` has (first, second), each of shape (n, S), for every part.
-        """
+        """Return Σ w_s (first_s d mean_s/dx + ½ second_s d var/dx), (n, d); ``adjoints``: both (n, S) for each part."""
 
 
 @runtime_checkable

@@ -123,7 +123,7 @@ class Terms(ElementwiseTerms):
         """Return mass and moments of the tilted distributions of these cavities."""
         return tilt(self.likelihood, self.y, mean, var, self.power)
 
-    def curve(self, variance: Array, slope: Array | None = None) -> Curve:
+    def curve(self, variance: Array, near: Local | None = None) -> Curve:
         """Return c h, c g and minus the site's precision as functions of the posterior mean."""
         last: list[tuple[Array, Array, Array]] = []  # mean, cavity mean and shrink of the last call
 
@@ -132,7 +132,7 @@ class Terms(ElementwiseTerms):
                 before, m_c, shrink = last[-1]
                 m_c = m_c + (mean - before) / shrink
             else:
-                m_c = mean if slope is None else mean - variance * slope / self.copies
+                m_c = mean if near is None else mean - variance * near.slope / self.copies
             m_c, t = self._cavity_mean(mean, variance, m_c)
             last[:] = [(mean, m_c, t.shrink)]
             value = t.log_mass + 0.5 * variance * t.slope**2
@@ -157,6 +157,10 @@ class Terms(ElementwiseTerms):
             m_c = m_c + step
             t = self.tilted(m_c, variance)
         return m_c, t
+
+    def variance(self, q: Conditioned, var: Array, tau: Array) -> Array:
+        """Return the cavities' variances, 1 / (1 / v - tau / c)."""
+        return var / np.maximum(1.0 - tau * var / self.copies, 1e-3)
 
     def local(self, q: Conditioned) -> Local:
         """Return the curves at the cavities of q, and the free energy.

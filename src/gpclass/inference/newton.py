@@ -21,7 +21,7 @@ from typing import Protocol
 
 import numpy as np
 
-from gpclass.core.protocols import AnySites, Array, Info, Prior
+from gpclass.core.protocols import AnySites, Array, CoupledSites, Info, Prior
 
 # Means -> values, slopes and curvatures of the n functions h, weights included.
 Curve = Callable[[Array], tuple[Array, Array, Array]]
@@ -29,6 +29,7 @@ Curve = Callable[[Array], tuple[Array, Array, Array]]
 UNKNOWN = Info(False, 0, np.inf)
 COIN = -0.69  # Psi per latent value of labels that the latent values say nothing about
 ROUNDING = 1e-5  # a decrement below this that no longer falls has met the rounding of K alpha
+SHORTEST = 1e-9  # part of a step
 STALLED = 0.5  # a smaller reduction of the decrement is none, where the step is Newton's
 
 
@@ -63,24 +64,21 @@ def find_mode(
 ) -> Mode:
     """Return a point as near to the maximum of Psi as ``tol``, each step only as exact as that deserves.
 
-    The mean of q for the sites at that point is the next step of Newton's, so the last one is not taken here.
+    The mean of q for the sites at that point is the next step of Newton's, so the last one is not taken here, and where
+    it is not such a step, the last one is not evaluated.
     """
     point, last = start, np.inf
     stalled = STALLED if terms.exact_newton else 0.98
     for n_iter in range(1, max_iter + 1):
         r = point.slope - point.alpha
         sites = terms.step_sites(r, point.slope, point.curvature)
-        if terms.exact_newton and sites.most(r) <= tol * tol:
-            return replace(point, info=Info(True, n_iter, sites.most(r) ** 0.5))
+        if terms.exact_newton and _most(sites, r) <= tol:
+            return replace(point, info=Info(True, n_iter, _most(sites, r)))
         d, Kd = prior.solve(sites, rtol=min(1e-2, max(1e-9, last)))
         decrement = max(0.0, float(np.vdot(r, Kd))) ** 0.5
         if decrement <= tol:
-            info = Info(True, n_iter, decrement)
-            return (
-                replace(point, info=info)
-                if terms.exact_newton
-                else at(curve, point.alpha + d, point.mean + Kd, info)
-            )
+            point = replace(point, info=Info(True, n_iter, decrement))
+            return point if terms.exact_newton else _stepped(point, d, Kd)
         if decrement < ROUNDING and decrement > stalled * last:
             return replace(point, info=Info(True, n_iter, decrement))
         moved = _line_search(curve, point, d, Kd)
@@ -109,13 +107,33 @@ def at(curve: Curve, alpha: Array, mean: Array, info: Info = UNKNOWN) -> Mode:
     return Mode(alpha, mean, psi, slope, curvature, info)
 
 
+def _stepped(point: Mode, d: Array, Kd: Array) -> Mode:
+    """Return the point after a last, small step: (I + T K) d = h' - alpha, so that h' - T K d is the new alpha."""
+    return replace(point, alpha=point.alpha + d, mean=point.mean + Kd, slope=point.alpha + d)
+
+
+def _most(sites: AnySites, r: Array) -> float:
+    """Return a bound on the decrement that needs no solution: (rᵀ T⁻¹ r)^½, as (K⁻¹ + T)⁻¹ <= T⁻¹.
+
+    For coupled sites too, because diag(a)⁻¹ r is an inverse image of r, whose entries for a data point add up to zero.
+    """
+    tau = sites.a if isinstance(sites, CoupledSites) else sites.tau
+    with np.errstate(over="ignore"):
+        return float(np.sqrt(np.vdot(r, r / np.maximum(tau, 1e-300))))
+
+
 def _line_search(curve: Curve, point: Mode, d: Array, Kd: Array) -> Mode | None:
-    """Halve the step until Psi does not fall; None if it falls even for the shortest step."""
-    slack = 1e-13 * (1.0 + abs(point.psi))
+    """Shorten the step until Psi does not fall; None if it falls even for the shortest step.
+
+    The next step is where the parabola through what is known is largest, half as long at most and a twentieth at least.
+    """
+    slack, slope = 1e-13 * (1.0 + abs(point.psi)), float(np.vdot(point.slope - point.alpha, Kd))
     step = 1.0
-    for _ in range(30):
+    while step > SHORTEST:
         moved = at(curve, point.alpha + step * d, point.mean + step * Kd)
         if moved.psi >= point.psi - slack:
             return moved
-        step *= 0.5
+        promised = max(slope * step, 0.0)
+        best = 0.5 * promised / (promised + point.psi - moved.psi)
+        step *= float(np.clip(best, 0.05, 0.5)) if np.isfinite(best) else 0.5
     return None

@@ -16,10 +16,22 @@ from typing import Any
 
 import numpy as np
 
-from gpclass.core.protocols import Adjoint, AnySites, Array, Conditioned, Likelihood, Prior, Result, Sites
+from gpclass.core.protocols import (
+    Adjoint,
+    AnySites,
+    Array,
+    Conditioned,
+    Expected,
+    Index,
+    Likelihood,
+    Prior,
+    Result,
+    Sites,
+)
 from gpclass.core.registry import Method
 from gpclass.inference.cavity import free_energy
 from gpclass.inference.elementwise import ElementwiseTerms
+from gpclass.inference.expansion import expand
 from gpclass.inference.fixed_point import Local, iterate
 from gpclass.inference.hybrid import hybrid_adjoint, site_adjoints
 from gpclass.inference.newton import Curve, at
@@ -118,22 +130,34 @@ class Terms(ElementwiseTerms):
         """Whether a step has the exact second derivatives of the curve."""
         return self.likelihood.exact_ascent
 
-    def curve(self, variance: Array, slope: Array | None = None) -> Curve:
+    def curve(self, variance: Array, near: Local | None = None) -> Curve:
         """Return w E[l], w E[l'], w E[l''] as functions of the mean."""
+        if near is not None and near.expansion is not None:
+            series = near.expansion.curve(variance)
+            if series is not None:
+                return series
+        return lambda mean: self._weighted(self.likelihood.expected(self.y, mean, variance))
 
-        def curve(mean: Array) -> tuple[Array, Array, Array]:
-            e = self.likelihood.expected(self.y, mean, variance)
-            return (
-                weighted(self.weight, e.value),
-                weighted(self.weight, e.slope),
-                weighted(self.weight, e.curvature),
-            )
+    def _weighted(self, e: Expected) -> tuple[Array, Array, Array]:
+        return (
+            weighted(self.weight, e.value),
+            weighted(self.weight, e.slope),
+            weighted(self.weight, e.curvature),
+        )
 
-        return curve
+    def _some(self, rows: Index, mean: Array, variance: Array) -> tuple[Array, Array, Array]:
+        """Return the curves of some data points."""
+        weight = None if self.weight is None else self.weight[rows]
+        e = self.likelihood.expected(self.y[rows], mean[rows], variance[rows])
+        return weighted(weight, e.value), weighted(weight, e.slope), weighted(weight, e.curvature)
 
     def step_sites(self, residual: Array, slope: Array, curvature: Array) -> AnySites:
         """Return the sites of an uphill step in the means."""
         return self.likelihood.ascent_sites(self.y, residual, slope, curvature)
+
+    def variance(self, q: Conditioned, var: Array, tau: Array) -> Array:
+        """Return the marginal variances themselves."""
+        return var
 
     def local(self, q: Conditioned) -> Local:
         """Return the curves at the marginals of q, and the bound.
@@ -141,9 +165,11 @@ class Terms(ElementwiseTerms):
         It is Σ w E[l] - ½ (tr B⁻¹ + alphaᵀ m - n) - ½ log|B|.
         """
         var, inverse = q.var(), q.inverse_diagonal()
-        mode = at(self.curve(var), q.alpha, q.mean)
+        e = self.likelihood.expected(self.y, q.mean, var)
+        mode = at(lambda _: self._weighted(e), q.alpha, q.mean)
         bound = mode.psi - 0.5 * (float(inverse.sum()) - inverse.size) - q.half_logdet
-        return Local(var, mode.slope, mode.curvature, bound, mode)
+        series = expand(e, self.weight, q.mean, var, self._some)
+        return Local(var, mode.slope, mode.curvature, bound, mode, series)
 
     def adjoint(self, q: Any, curvature: Array) -> Adjoint:
         """Return d bound / d K: q is stationary, unless a site's precision is held at zero."""

@@ -28,6 +28,8 @@ from gpclass.kernels.formulas import (
 )
 from gpclass.kernels.parameters import are_kernels, is_exponent, is_kernel, is_not_negative
 
+LARGEST_CONSTANT = 1e3  # in units of the other summand, to be subtracted from a sum
+
 
 def _is_constant(kernel: Kernel) -> bool:
     return type(kernel) is ConstantKernel
@@ -108,9 +110,8 @@ class _Sum(Formulas):
         return diagonal(kernel.k1, X) + diagonal(kernel.k2, X)
 
     def pull(self, kernel: Kernel, X: Inputs, Z: Inputs, G: Array, K: Array | None, scale: float) -> Array:
-        # Beside noise, the matrix of the sum is that of the other summand.
-        first = pull(kernel.k1, X, Z, G, K if _is_noise(kernel.k2) else None, scale)
-        second = pull(kernel.k2, X, Z, G, K if _is_noise(kernel.k1) else None, scale)
+        first = pull(kernel.k1, X, Z, G, _without(kernel.k2, K, scale), scale)
+        second = pull(kernel.k2, X, Z, G, _without(kernel.k1, K, scale), scale)
         return np.concatenate([first, second])
 
     def pull_diagonal(self, kernel: Kernel, X: Inputs, g: Array) -> Array:
@@ -121,6 +122,18 @@ class _Sum(Formulas):
 
     def express(self, kernel: Kernel, X: Expression, n_columns: int, P: Array | None) -> Expression:
         return express(kernel.k1, X, n_columns, P) + express(kernel.k2, X, n_columns, P)
+
+
+def _without(summand: Kernel, K: Array | None, scale: float) -> Array | None:
+    """Return the matrix of a sum without one summand, if that is simple: noise is on the diagonal only."""
+    if K is None or _is_noise(summand):
+        return K
+    if not _is_constant(summand):
+        return None
+    constant = scale * float(summand.constant_value)
+    rest: Array = K - constant
+    # The rounding of a much larger constant would be that of the difference.
+    return rest if constant <= LARGEST_CONSTANT * rest.max(initial=0.0) else None
 
 
 class _Product(Formulas):

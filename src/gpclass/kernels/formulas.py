@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from types import MappingProxyType
 from typing import Any
 
@@ -233,6 +234,34 @@ def is_free(kernel: Kernel, name: str) -> bool:
     if bounds is None:
         return not getattr(kernel, "hyperparameter_" + name).fixed
     return not (isinstance(bounds, str) and bounds == "fixed")
+
+
+@cache
+def is_plain(cls: Any) -> bool:
+    """Return whether a class has the theta of scikit-learn's base class, of hyperparameters that are its attributes."""
+    same = all(
+        getattr(cls, name) is getattr(Kernel, name) for name in ("theta", "clone_with_theta", "set_params")
+    )
+    return same and not hasattr(cls, "__slots__")
+
+
+@cache
+def _names(cls: Any) -> tuple[str, ...]:
+    """Return the names of the hyperparameters of a class in the order of theta."""
+    prefix = "hyperparameter_"
+    return tuple(name.removeprefix(prefix) for name in sorted(dir(cls)) if name.startswith(prefix))
+
+
+def free_names(kernel: Kernel) -> list[str]:
+    """Return the names of the free hyperparameters of a plain kernel, in the order of theta."""
+    return [name for name in _names(kernel.__class__) if is_free(kernel, name)]
+
+
+def count_free(kernel: Kernel) -> int:
+    """Return the length of theta, without making it where that is possible."""
+    if not is_plain(kernel.__class__):
+        return int(kernel.n_dims)
+    return sum(int(np.size(getattr(kernel, name))) for name in free_names(kernel))
 
 
 def assign(kernel: Kernel, K: Any, out: Array) -> None:

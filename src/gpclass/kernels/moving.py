@@ -5,13 +5,11 @@ Learning moves the kernel at every evaluation, and below a few hundred rows that
 
 from __future__ import annotations
 
-from functools import cache
-
 import numpy as np
 from sklearn.gaussian_process.kernels import Kernel, Product, Sum
 
 from gpclass.core.protocols import Array
-from gpclass.kernels.formulas import is_free
+from gpclass.kernels.formulas import count_free, free_names, is_plain
 
 
 def move(kernel: Kernel, theta: Array) -> Kernel:
@@ -39,12 +37,11 @@ def _moved(kernel: Kernel, theta: Array) -> Kernel:
     new = object.__new__(type(kernel))
     new.__dict__.update(kernel.__dict__)
     start = 0
-    for name in _names(kernel.__class__):
-        if is_free(kernel, name):
-            size = np.size(getattr(kernel, name))
-            values = np.exp(theta[start : start + size])
-            setattr(new, name, values if size > 1 else values[0])
-            start += size
+    for name in free_names(kernel):
+        size = np.size(getattr(kernel, name))
+        values = np.exp(theta[start : start + size])
+        setattr(new, name, values if size > 1 else values[0])
+        start += size
     return new
 
 
@@ -53,22 +50,4 @@ def _size(kernel: Kernel) -> int | None:
     if type(kernel) in (Sum, Product):
         first, second = _size(kernel.k1), _size(kernel.k2)
         return None if first is None or second is None else first + second
-    if not _is_plain(kernel.__class__):
-        return None
-    free = [name for name in _names(kernel.__class__) if is_free(kernel, name)]
-    return sum(int(np.size(getattr(kernel, name))) for name in free)
-
-
-@cache
-def _is_plain(cls: type) -> bool:
-    """Return whether a class has the theta of scikit-learn's base class, of hyperparameters that are its attributes."""
-    return all(
-        getattr(cls, name) is getattr(Kernel, name) for name in ("theta", "clone_with_theta", "set_params")
-    ) and not hasattr(cls, "__slots__")
-
-
-@cache
-def _names(cls: type) -> tuple[str, ...]:
-    """Return the names of the hyperparameters of a class in the order of theta."""
-    prefix = "hyperparameter_"
-    return tuple(name.removeprefix(prefix) for name in sorted(dir(cls)) if name.startswith(prefix))
+    return count_free(kernel) if is_plain(kernel.__class__) else None

@@ -26,7 +26,7 @@ from gpclass.kernels.distances import (
     weighted_differences,
     weighted_squares,
 )
-from gpclass.kernels.formulas import Expression, Formulas, is_free
+from gpclass.kernels.formulas import Expression, Formulas, count_free, is_free
 
 Elementwise = Callable[[Expression], Expression]
 
@@ -141,7 +141,7 @@ class Stationary(Formulas):
 
     def pull_diagonal(self, kernel: Kernel, X: Array, g: Array) -> Array:
         """Return zeros: the diagonal is constant."""
-        return np.zeros(kernel.n_dims)
+        return np.zeros(count_free(kernel))
 
     def pull_inputs(self, kernel: Kernel, X: Array, Z: Array, G: Array) -> Array:
         """Contract G with the derivatives by the rows of X."""

@@ -189,11 +189,6 @@ def _prior_hessian(problem: Problem) -> Array:
     return out
 
 
-def inverse_hessian(problem: Problem, theta: Array, sites: Any) -> Array:
-    """Return the inverse Hessian of minus the objective at theta with the sites held."""
-    return _inverse(curvature(problem, theta, sites) + _prior_hessian(problem))
-
-
 def curvature(problem: Problem, theta: Array, sites: Any) -> Array:
     """Return A = -∂² log evidence / ∂theta² with the sites held.
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.special import logsumexp
 
-from gpclass.core.linalg import require_memory
+from gpclass.core.memory import require_memory
 from gpclass.core.protocols import Array, Index, Inputs
 from gpclass.core.registry import stored
 from gpclass.learning.fitted import FittedModel

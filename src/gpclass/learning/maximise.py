@@ -23,6 +23,8 @@ from gpclass.priors import NotPositiveError
 Optimizer = Callable[..., tuple[Array, float]]
 Report = Callable[[float | str], None]
 
+BELIEVED = 1e-3  # residual of an inner iteration that ran out of rounds, up to which its value is good enough
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Plan:
@@ -130,7 +132,8 @@ class Search:
         self.records.append((theta, end.evidence, float(np.linalg.norm(gradient))))
         if self.report is not None:
             self.report(end.evidence)
-        believed = end.info.converged or not self.refuses or self.best is None
+        reached = end.info.converged or end.info.residual <= BELIEVED
+        believed = reached or not self.refuses or self.best is None
         if believed:
             self.warm = end.warm
         if believed and (self.best is None or value > self.best[0]):

@@ -235,7 +235,7 @@ class Run:
         self.problem = replace(self.problem.like(few), inference=few.inference)
         if learned is None:
             return Beginning(few, few.theta)
-        return Beginning(few, few.theta, learned.inverse_hessian, learned.interrupted)
+        return Beginning(few, few.theta, learned.inverse_hessian, interrupted=learned.interrupted)
 
     @property
     def _eps(self) -> float | None:

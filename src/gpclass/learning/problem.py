@@ -28,7 +28,7 @@ from gpclass.core.protocols import (
 from gpclass.core.registry import stored
 from gpclass.evidence.frequencies import class_counts
 from gpclass.inference import EP, VI, Dirichlet, Laplace
-from gpclass.kernels import CompoundKernel
+from gpclass.kernels import CompoundKernel, move
 from gpclass.likelihoods import MultiProbit, Probit, Softmax
 from gpclass.priors import ClassPrior, DensePrior, InducingPrior, MarginPrior
 from gpclass.validation import take
@@ -160,9 +160,9 @@ class Problem:
 
     def at(self, theta: Array) -> Problem:
         """Return the problem with other hyperparameters; without those of the likelihood it stays as it is."""
-        split = self.kernel.n_dims
+        split = self.kernel.n_dims if len(self.likelihood.theta) else len(theta)
         likelihood = self.likelihood.with_theta(theta[split:]) if len(theta) > split else self.likelihood
-        return replace(self, kernel=self.kernel.clone_with_theta(theta[:split]), likelihood=likelihood)
+        return replace(self, kernel=move(self.kernel, theta[:split]), likelihood=likelihood)
 
     def prior(self, *, last: bool = False) -> Prior:
         """Return the prior in buffers of its own; with ``last`` for a posterior, of which no gradient is asked."""
@@ -231,12 +231,11 @@ class SiteObjective:
 
     def evaluate(self, theta: Array, warm: AnySites | None = None, *, gradient: bool = True) -> Evaluation:
         """Return the evidence at theta; ``warm`` are the sites to start from."""
-        problem = self.problem.at(theta)
-        self._prior = problem.prior() if self._prior is None else self._prior.at(problem.kernel.theta)
-        result = problem.infer(self._prior, warm)
+        problem, prior = self._at(theta)
+        result = problem.infer(prior, warm)
         slope = None
         if gradient and result.exact_gradient:
-            slope = self._prior.pullback(result.adjoint())
+            slope = prior.pullback(result.adjoint())
             if len(theta) > len(slope):
                 slope = np.concatenate([slope, result.likelihood_gradient()])
         elif gradient:
@@ -248,11 +247,18 @@ class SiteObjective:
 
         It is that of a Gaussian regression, ½(alpha alphaᵀ - R) pulled back; parameters of the likelihood have none.
         """
-        problem = self.problem.at(theta)
-        self._prior = problem.prior() if self._prior is None else self._prior.at(problem.kernel.theta)
-        q = self._prior.condition(sites)
-        slope = self._prior.pullback(Adjoint(alpha=q.alpha, conditioned=q))
+        _, prior = self._at(theta)
+        q = prior.condition(sites)
+        slope = prior.pullback(Adjoint(alpha=q.alpha, conditioned=q))
         return np.concatenate([slope, np.zeros(len(theta) - len(slope))])
+
+    def _at(self, theta: Array) -> tuple[Problem, Prior]:
+        problem = self.problem.at(theta)
+        if self._prior is None:
+            self._prior = problem.prior()
+        else:
+            self._prior = self._prior.at(theta[: len(theta) - len(problem.likelihood.theta)])
+        return problem, self._prior
 
     def _differences(self, theta: Array, sites: AnySites) -> Array:
         """Return the gradient by central differences of the evidence, where EP has no exact one.

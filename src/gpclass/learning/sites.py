@@ -8,13 +8,11 @@ from typing import Any
 import numpy as np
 
 from gpclass.core.hyperpriors import Hyperprior
-from gpclass.core.optimisers import FTOL
 from gpclass.core.protocols import AnySites, Array, Result
 from gpclass.learning.choice import (
     Candidate,
     choose_kernel,
     choose_scale,
-    inverse_hessian,
     without_linear_part,
 )
 from gpclass.learning.fitted import FittedModel
@@ -27,6 +25,10 @@ from gpclass.sparse.settings import Inducing
 FEW = 300  # rows on which learning begins and a kernel is chosen
 EXACT = 100  # rows up to which hyperparameters are learned to many digits; beyond, a thousandth of a nat is enough
 GROWTH = 4  # times as many rows in each stage: a 64th of the work of the next
+GUIDED = (
+    2.0  # curvature of the evidence by Dirichlet classification relative to that by another method, about
+)
+LESS = 1.5  # times as many rows that the next stage must have for one on fewer rows to save work
 
 
 def fit_by_sites(
@@ -85,11 +87,12 @@ def learn_problem(
             sizes.append(GROWTH * sizes[-1])
     if first.interrupted:
         return problem.at(first.theta), first.learned()
-    coarse = [_coarse(problem, n) for n in sizes if n < problem.n_rows]
     several = problem.guide() is not problem
-    ftol, fine = (1e-6 if several else FTOL), problem.roughly(tol=0.0)
+    coarse = [_coarse(problem, n, 2e-3 if several else 3e-4) for n in sizes if LESS * n < problem.n_rows]
+    ftol, fine = (1e-6 if several else 1e-7), problem.roughly(1e-5)
     if problem.n_rows > EXACT:
-        ftol, fine = (3e-4 if several else 3e-5), problem.roughly()
+        ftol, fine = (1e-3, problem.roughly(1e-3)) if several else (3e-5, problem.roughly())
+    init = first.warm if init is None and first.problem.n_rows == problem.n_rows else init
     learned = learn(
         [*coarse, Stage("", lambda theta: SiteObjective(fine), ftol=ftol, warm=init)],
         first.theta,
@@ -105,11 +108,12 @@ def learn_problem(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Beginning:
-    """Where learning on more rows starts: the problem of a few rows, theta, and the inverse Hessian if it is known."""
+    """Where learning on more rows starts: the problem of a few rows, theta, inverse Hessian and sites if known."""
 
     problem: Problem
     theta: Array
     inverse: Array | None = None
+    warm: AnySites | None = None
     interrupted: bool = False
 
     def inverse_for(self, n_rows: int) -> Array | None:
@@ -141,11 +145,11 @@ def begin(few: Problem, plan: Plan) -> Beginning:
             choose = choose_kernel if plan.choose else choose_scale
             chosen = choose(guide, start, found, plan.report)
             few, start = few.like(chosen.problem), chosen.learned.theta
-            if not several:
-                return Beginning(few, start, chosen.learned.inverse_hessian)
-        elif several:
-            start = _guided(guide, start, few, plan)
-        return _with_curvature(few, start) if several else Beginning(few, start)
+            inverse = chosen.learned.inverse_hessian
+            if several:
+                return Beginning(few, start, None if inverse is None else GUIDED * inverse)
+            return Beginning(few, start, inverse, chosen.learned.warm)
+        return _guided(guide, start, few, plan) if several else Beginning(few, start)
     except KeyboardInterrupt:
         if not found and look.best is None:
             raise
@@ -155,15 +159,8 @@ def begin(few: Problem, plan: Plan) -> Beginning:
         return Beginning(few.like(best.problem), best.learned.theta, interrupted=True)
 
 
-def _with_curvature(few: Problem, start: Array) -> Beginning:
-    """Return the beginning at a point that another method found, with the curvature by the method itself."""
-    few = few.at(start)
-    sites = SiteObjective(few.roughly()).evaluate(start, gradient=False).warm
-    return Beginning(few, start, inverse_hessian(few, start, sites))
-
-
-def _guided(guide: Problem, start: Array, few: Problem, plan: Plan) -> Array:
-    """Return the best hyperparameters of the guide, or those given if they have more evidence by the method itself."""
+def _guided(guide: Problem, start: Array, few: Problem, plan: Plan) -> Beginning:
+    """Begin at the best hyperparameters of the guide, or at those given if the method itself finds them better."""
     end = maximise(
         SiteObjective(guide), start, guide.bounds, hyperprior=guide.hyperprior, report=plan.report, ftol=1e-5
     )
@@ -172,16 +169,18 @@ def _guided(guide: Problem, start: Array, few: Problem, plan: Plan) -> Array:
     look = Look(SiteObjective(few.some(ROWS).roughly()), few.bounds)
     look.at(end.theta)
     look.at(few.theta)
-    return end.theta if look.best is None else look.best[1]
+    if look.best is None or not np.array_equal(look.best[1], end.theta):
+        return Beginning(few, end.theta if look.best is None else look.best[1])
+    return Beginning(few, end.theta, None if end.inverse_hessian is None else GUIDED * end.inverse_hessian)
 
 
-def _coarse(problem: Problem, n: int) -> Stage:
+def _coarse(problem: Problem, n: int, ftol: float) -> Stage:
     """Return the stage on n rows; the curvature grows with the rows, but less than they do."""
     scale = (n / min(GROWTH * n, problem.n_rows)) ** 0.5
     return Stage(
         f"{n} rows",
-        lambda theta: SiteObjective(problem.some(n).roughly()),
-        ftol=1e-5,
+        lambda theta: SiteObjective(problem.some(n).roughly(1e-3)),
+        ftol=ftol,
         inverse_scale=scale,
         recorded=False,
     )

@@ -281,6 +281,16 @@ class ClassLikelihood(Parameters, Part):
         return None
 
     def ascent_sites(self, y: Array, residual: Array, slope: Array, curvature: Array) -> CoupledSites:
-        """Return the sites of a step of E[l] with E[p] = (y - slope) / w in the place of p, which is uphill."""
+        """Return the sites of a step of E[l] with E[p] = (y - slope) / w in the place of p, which is uphill.
+
+        With three classes they have the exact second derivatives: those of a class with itself, E[p_c (1 - p_c)], are
+        the sums of those with the two others, E[p_c p_k] = a_c a_k / s.
+        """
         w = y.sum(axis=1, keepdims=True)
-        return CoupledSites(nu=residual, a=np.maximum(y - slope, 1e-12 * w))
+        if y.shape[1] != 3:
+            return CoupledSites(nu=residual, a=np.maximum(y - slope, 1e-12 * w))
+        pairs = np.maximum(
+            -0.5 * curvature.sum(axis=1, keepdims=True) + curvature, 1e-14 * w
+        )  # of the two others
+        roots = np.sqrt(pairs.prod(axis=1, keepdims=True)) / pairs
+        return CoupledSites(nu=residual, a=roots * roots.sum(axis=1, keepdims=True))

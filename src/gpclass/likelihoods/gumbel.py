@@ -11,9 +11,9 @@ So E log Σ exp(f) = ∫ x F'(x) dx - γ with F' = F Σ_c r_c, r_c = h_c'/h_c, a
 **Standard deviations up to 14.** Everything is analytic for |Im x| < pi/2, so the trapezoidal rule of step
 h = 1/3 errs by about exp(-pi²/h). To the right the integrands fall like exp(-x), which is slow: there the
 nodes move apart, x = t + exp(t - t0). h(x) = E G(x - f), G(y) = exp(-exp(-y)), costs most. A narrow
-Gaussian, var < 0.18, takes Gauss-Hermite. For a wider one f too runs over a lattice, the same for all rows
-once the largest mean is subtracted, so that h at all nodes is a matrix product; it is 1 - h that is summed,
-as 1 - G decays for f far below x. Rows are sorted by how far the lattices must go.
+Gaussian, var < 0.045, takes Gauss-Hermite. For a wider one f too runs over a lattice, the same for all rows
+once the largest mean is subtracted (of half the step for var < 0.18), so that h at all nodes is a matrix product; it is
+1 - h that is summed, as 1 - G decays for f far below x. Rows are sorted by how far the lattices must go.
 
 **Wider ones.** The nodes of x are Gauss-Legendre panels that follow the narrowest class that bends there, a
 number that does not depend on the variances. Each class is averaged over its noise instead,
@@ -35,7 +35,7 @@ from gpclass.likelihoods.normal import density
 from gpclass.likelihoods.quadrature import blocks, hermite, maximum_rule
 
 _STEP = 1.0 / 3.0
-_NARROW = 0.18  # variance below which Gauss-Hermite is used
+_NARROW, _COARSE = 0.045, 0.18  # variances below which Gauss-Hermite is used, and from which the full step is
 _ORDERS = (
     (0.0, 6),
     (3e-3, 8),
@@ -43,13 +43,14 @@ _ORDERS = (
     (0.08, 22),
 )  # variance from which this many of its nodes are needed
 _EDGES = np.array([0.5, 1.0, 1.5, 2.25, 3.5, 5.0, 7.0, 10.0, 14.0])  # deviations that have lattices
+_SHORT = 3.5  # deviation up to which they have half steps
 _WIDE = 14.0  # deviation above which panels are used
 _REACH = 8.4  # deviations beyond which a Gaussian is negligible
 _PANEL = 1.6  # width of a panel, in deviations of value plus noise
 _NOISE_VARIANCE = np.pi**2 / 6.0
 # Lower and upper variance, and the number of nodes for the noise; 0: the trapezoidal rule.
 _NOISE_ORDERS = (
-    (_NARROW, 64.0, 0),
+    (_COARSE, 64.0, 0),
     (64.0, 196.0, 20),
     (196.0, 1600.0, 10),
     (1600.0, 9e4, 5),
@@ -65,6 +66,7 @@ class Grid(NamedTuple):
     weight: Array
     f: Array
     tables: Array  # 1 - G and three derivatives of G at x - f, side by side: shape (len(f), 4 len(x))
+    step: float  # of f
 
 
 class Part(NamedTuple):
@@ -114,11 +116,11 @@ def _parts(mean: Array, var: Array, count: int) -> Iterator[Part]:
     size = _EDGES[np.searchsorted(_EDGES, np.minimum([(s - m / 8.0).min(axis=1), largest], _WIDE))]
     size[:, wide] = 0.0
     for below, above in np.unique(size[:, size[1] > 0.0], axis=1).T.tolist():
-        g = _grid(below, above)
+        g = _grid(below, above, _STEP)
         index = np.flatnonzero((size[0] == below) & (size[1] == above))
         for b in blocks(index.size, m.shape[1] * max(g.f.size, count * g.x.size)):
             i = index[b]
-            out = _values(m[i].ravel(), var[i].ravel(), g, count)
+            out = _values(m[i].ravel(), var[i].ravel(), below, above, count)
             yield Part(i, g.x, g.weight, _split(out, m[i].shape))
 
 
@@ -133,7 +135,7 @@ def _split(out: Array, shape: tuple[int, ...]) -> list[Array]:
 
 
 @lru_cache(maxsize=16)
-def _grid(below: float, edge: float) -> Grid:
+def _grid(below: float, edge: float, step: float) -> Grid:
     """Lay nodes so that F is below 1e-15 before the first and 1 - F below 1e-15 after the last."""
     low = -3.7 - 8.0 * below
     high = 38.0 + min(0.5 * edge**2, 8.0 * edge)
@@ -141,8 +143,8 @@ def _grid(below: float, edge: float) -> Grid:
     apart = np.exp(np.minimum(t - (1.0 + 4.0 * edge), 10.0))
     keep = slice(int(np.searchsorted(t + apart, high)) + 1)
     x, weight = (t + apart)[keep], (_STEP * (1.0 + apart))[keep]
-    f = np.arange(low - 26.0, 1.0 + 8.5 * edge, _STEP)
-    return Grid(x, weight, f, _tables(x - f[:, None]).reshape(f.size, -1))
+    f = np.arange(low - 26.0, 1.0 + 8.5 * edge, step)
+    return Grid(x, weight, f, _tables(x - f[:, None]).reshape(f.size, -1), step)
 
 
 def _tables(y: Array) -> Array:
@@ -152,20 +154,26 @@ def _tables(y: Array) -> Array:
     return np.stack([-np.expm1(-e), first, first * (e - 1.0), first * (1.0 + e * (e - 3.0))], axis=-2)
 
 
-def _values(m: Array, v: Array, g: Grid, count: int) -> Array:
+def _values(m: Array, v: Array, below: float, edge: float, count: int) -> Array:
     """Return 1 - h and the first derivatives of h at the nodes, shape (n, count, nodes)."""
-    out = np.empty((m.size, count, g.x.size))
-    wide = np.flatnonzero(v >= _NARROW)
-    out[wide] = _by_lattice(m[wide], v[wide], g, count)
-    _fill_narrow(out, m, v, np.broadcast_to(g.x, (m.size, g.x.size)))
+    x = _grid(below, edge, _STEP).x
+    out = np.empty((m.size, count, x.size))
+    narrow = _NARROW if edge <= _SHORT else _COARSE  # tables of long lattices with a small step are large
+    for low, high, step in ((narrow, _COARSE, 0.5 * _STEP), (_COARSE, np.inf, _STEP)):
+        index = np.flatnonzero((v >= low) & (v < high))
+        if index.size:
+            out[index] = _by_lattice(m[index], v[index], _grid(below, edge, step), count)
+    _fill_narrow(out, m, v, np.broadcast_to(x, (m.size, x.size)), narrow)
     return out
 
 
-def _fill_narrow(out: Array, m: Array, v: Array, x: Array) -> None:
-    """Fill the rows of small variance by Gauss-Hermite in f."""
-    bounds = [*(b for b, _ in _ORDERS), _NARROW]
+def _fill_narrow(out: Array, m: Array, v: Array, x: Array, below: float) -> None:
+    """Fill the rows of variances below a bound by Gauss-Hermite in f."""
+    if v.min(initial=below) >= below:
+        return
+    bounds = [*(b for b, _ in _ORDERS), below]
     for (low, order), high in zip(_ORDERS, bounds[1:], strict=True):
-        index = np.flatnonzero((v >= low) & (v < high))
+        index = np.flatnonzero((v >= low) & (v < min(high, below)))
         for b in blocks(index.size, x.shape[1] * order):
             i = index[b]
             out[i] = _narrow(m[i], v[i], x[i], order, out.shape[1])
@@ -186,12 +194,16 @@ def _narrow(m: Array, v: Array, x: Array, order: int, count: int) -> Array:
 
 
 def _by_lattice(m: Array, v: Array, g: Grid, count: int) -> Array:
-    N = np.square(g.f - m[:, None])
+    reach = 8.4 * float(v.max()) ** 0.5
+    part = slice(*np.searchsorted(g.f, [m.min() - reach, m.max() + reach]))
+    f, tables = g.f[part], g.tables[part, : count * g.x.size]
+    N = f - m[:, None]
+    np.square(N, out=N)
     N *= (-0.5 / v)[:, None]
     np.maximum(N, -600.0, out=N)
     np.exp(N, out=N)
-    N *= (_STEP / (_SQRT_2PI * np.sqrt(v)))[:, None]
-    return (N @ g.tables[:, : count * g.x.size]).reshape(m.size, count, g.x.size)
+    N *= (g.step / (_SQRT_2PI * np.sqrt(v)))[:, None]
+    return (N @ tables).reshape(m.size, count, g.x.size)
 
 
 # ----------------------------------------------------------------- larger deviations: panels
@@ -204,7 +216,7 @@ def _panel_parts(index: Index, m: Array, v: Array, count: int) -> Iterator[Part]
     for i, x, weight in maximum_rule(low, high, _PANEL * np.sqrt(v + _NOISE_VARIANCE), n_classes * count):
         out = np.empty((i.size * n_classes, count, x.shape[1]))
         mi, vi, xi = m[i].ravel(), v[i].ravel(), np.repeat(x, n_classes, axis=0)
-        _fill_narrow(out, mi, vi, xi)
+        _fill_narrow(out, mi, vi, xi, _COARSE)
         _fill_wide(out, mi, vi, xi)
         yield Part(index[i], x, weight, _split(out, m[i].shape))
 

@@ -38,6 +38,7 @@ from gpclass.likelihoods.quadrature import blocks, flatten, lattice_sums, orders
 
 Three = tuple[Array, Array, Array]
 Four = tuple[Array, Array, Array, Array]
+Higher = Callable[[], tuple[Array, Index]]
 
 MAX_POWER = 2.0
 REACH = 9.0  # standard deviations beyond which a Gaussian is negligible
@@ -47,6 +48,7 @@ _FARTHEST = 1e100  # squares of what is beyond might overflow
 _DEVIATIONS = (2.0, 10.0, 80.0, 1e3, 4e4)  # standard deviations for which there are lattices
 _B, _STEP = 4.0, 0.0625
 _FLOOR = -700.0
+NOWHERE: Index = np.zeros(0, dtype=int)
 _CLEAR = 0.9  # shrink below which 1 - shrink has lost no digits
 
 
@@ -56,7 +58,8 @@ class Link(NamedTuple):
     ``functions`` gives -l, l', -l'' and ``over`` the same divided by ``factor``; ``unit`` gives the averages of
     1 - p, p' and -p'' divided by ``factor`` under a Gaussian; ``shift`` takes (z, var) to the logarithm of the mass,
     the mean and the variance of factor(f) N(f | z, var); ``far`` takes var to the z beyond which that is all that
-    counts; ``bend`` bounds -l''; from the variance ``narrow`` on a lattice is faster than Gauss-Hermite.
+    counts; ``bend`` bounds -l''; from the variance ``narrow`` on a lattice
+    is faster than Gauss-Hermite for powers of p.
     """
 
     functions: Callable[[Array], Three]
@@ -112,31 +115,60 @@ def _lattices(link: Link, var: Array) -> Iterator[tuple[Index, Lattice]]:
 # ----------------------------------------------------------------------------- averages of l
 
 
-def expected(link: Link, z: Array, var: Array) -> tuple[Array, Array | float]:
-    """Return E[-l], E[l'] and E[-l''] under N(z / scale, var / scale²), shape (3, n), and the scale: 1 if var <= 1e9.
+class Averages(NamedTuple):
+    """E[-l], E[l'] and E[-l''] under N(z / scale, var / scale²); the scale is 1 for var <= 1e9."""
 
-    They are sums of positive terms.
-    """
-    near = uniform.ordinary(z, var, link.narrow)
+    value: Array
+    slope: Array
+    curvature: Array
+    scale: Array | float
+    higher: Higher | None = None  # derivatives of E[-l''], and where there are none
+
+
+def expected(link: Link, z: Array, var: Array) -> Averages:
+    """Return E[-l], E[l'] and E[-l''] under N(z, var): sums of positive terms."""
+    near = uniform.ordinary(z, var, uniform.NARROWEST)
     if near.all():
-        return _ordinary(link, z, var), 1.0
-    z, var, scale = within_range(z, var)
+        out = uniform.averages(link.functions, "expected", z, var, link.shift)
+        return Averages(out[0], out[1], out[2], 1.0, lambda: (uniform.higher(out[2:], z, var), NOWHERE))
+    inside, far = np.flatnonzero(near), np.flatnonzero(~near)
+    out = np.zeros((7, z.size))
+    if inside.size:
+        out[:, inside] = uniform.averages(link.functions, "expected", z[inside], var[inside], link.shift)
+    z_far, var_far, scale = within_range(z[far], var[far])
+    out[:3, far] = _far(link, z_far, var_far)
+    scales = np.ones(z.size)
+    scales[far] = scale
+    return Averages(out[0], out[1], out[2], scales, lambda: (uniform.higher(out[2:], z, var), far))
+
+
+def signed(higher: Higher | None, factor: float, sign: Array) -> Higher | None:
+    """Return derivatives with respect to sign · z, times a factor."""
+    if higher is None:
+        return None
+
+    def taken() -> tuple[Array, Index]:
+        derivatives, missing = higher()
+        derivatives *= factor
+        derivatives[::2] *= sign  # odd ones
+        return derivatives, missing
+
+    return taken
+
+
+def _far(link: Link, z: Array, var: Array) -> Array:
+    """Return the averages at any arguments with var <= 1e9, shape (3, n)."""
     wide = (var >= WIDE) & (z >= -REACH * np.sqrt(var)) & (z <= link.far(var))
     out = np.empty((3, z.size))
     for mask, rule in (
-        (near, _ordinary),
-        (wide & ~near, _wide),
-        (~wide & ~near & (z <= 0.0), _left),
-        (~wide & ~near & (z > 0.0), _over_factor),
+        (wide, _wide),
+        (~wide & (z <= 0.0), _left),
+        (~wide & (z > 0.0), _over_factor),
     ):
         index = np.flatnonzero(mask)
         if index.size:
             out[:, index] = rule(link, z[index], var[index])
-    return out, scale
-
-
-def _ordinary(link: Link, z: Array, var: Array) -> Array:
-    return uniform.averages(link.functions, "expected", z, var, link.shift)
+    return out
 
 
 def _wide(link: Link, z: Array, var: Array) -> Array:

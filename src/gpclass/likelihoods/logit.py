@@ -75,11 +75,13 @@ class Logit(BinaryLikelihood):
         shape, (y, mean, var) = flatten(y, mean, var)
         z = y * mean
         with quiet():
-            (value, slope, curvature), scale = links.expected(logistic.LINK, np.abs(z), var)
+            e = links.expected(logistic.LINK, np.abs(z), var)
             # log sigma(f) = f + log sigma(-f) takes a negative z to a positive one.
-            value = np.minimum(z, 0.0) - scale * value
-            slope = y * np.where(z < 0.0, 1.0 - slope, slope)
-            return Expected(*(a.reshape(shape) for a in (value, slope, -curvature / scale)))
+            value = np.minimum(z, 0.0) - e.scale * e.value
+            slope = y * np.where(z < 0.0, 1.0 - e.slope, e.slope)
+            parts = (value, slope, -e.curvature / e.scale)
+        sign = np.where(mean < 0.0, -1.0, 1.0)
+        return Expected(*(a.reshape(shape) for a in parts), higher=links.signed(e.higher, -1.0, sign))
 
     def tilted(self, y: Array, mean: Array, var: Array, power: Array | float = 1.0) -> Tilted:
         """Return mass and moments of N(f | mean, var) p(y|f)^power, power from 0 to 2."""

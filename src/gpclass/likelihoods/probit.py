@@ -75,10 +75,10 @@ class Probit(BinaryLikelihood):
         """Return E[l], E[l'], E[l''] under N(f | mean, var)."""
         shape, (y, mean, var) = flatten(y, mean, var)
         with quiet():
-            (value, slope, curvature), scale = links.expected(_LINK, y * mean, var)
-            # To a wider Gaussian l is -f²/2 for f < 0, and 0 above.
-            value, slope = -value * scale * scale, y * slope * scale
-        return Expected(*(a.reshape(shape) for a in (value, slope, -curvature)))
+            # To a Gaussian wider than the scale allows for, l is -f²/2 for f < 0, and 0 above.
+            e = links.expected(_LINK, y * mean, var)
+            parts = (-e.value * e.scale * e.scale, y * e.slope * e.scale, -e.curvature)
+        return Expected(*(a.reshape(shape) for a in parts), higher=links.signed(e.higher, -1.0, y))
 
     def tilted(self, y: Array, mean: Array, var: Array, power: Array | float = 1.0) -> Tilted:
         """Return mass and moments of N(f | mean, var) p(y|f)^power, power from 0 to 2."""

@@ -26,8 +26,9 @@ Shift = Callable[[Any, Any], tuple[Any, Any, Any]]
 Functions = Callable[[Array], tuple[Array, Array, Array]]
 
 FARTHEST = 10.0  # mean
-WIDEST = 10.0  # variance
+NARROWEST, WIDEST = 0.04, 10.0  # variance
 _STEPS = ((0.16, 0.155), (0.64, 0.29), (np.inf, 0.45))  # variance below which there is this step
+JOINED = 0.25  # share of the data points whose step is used for wider Gaussians too
 _REACH = 7.6
 _END = FARTHEST + _REACH * WIDEST**0.5
 _FLOOR = -300.0  # of exponents: products with the tables are to stay normal numbers
@@ -38,7 +39,7 @@ class Tables(NamedTuple):
     """The nodes, and functions there times the step, one per column."""
 
     f: Array
-    expected: Array  # -l, l', -l''
+    expected: Array  # -l, l', -l'', and -l'' times f to f⁴
     deficit: Array  # 1 - p, p', -p'', p
 
 
@@ -48,7 +49,7 @@ def _tables(functions: Functions, step: float) -> Tables:
     f = step * np.arange(-last, last + 1.0)
     value, first, second = functions(f)
     p = np.exp(-value)
-    expected = np.stack([value, first, second], axis=1)
+    expected = np.stack([value, first, *(second * f**k for k in range(5))], axis=1)
     deficit = np.stack([-np.expm1(-value), p * first, p * (second - first * first), p], axis=1)
     return Tables(f, step * expected, step * deficit)
 
@@ -64,25 +65,25 @@ def averages(functions: Functions, table: str, z: Array, var: Array, shift: Shif
 
     ``shift`` gives mean and variance of what is left of N to the right where the functions fall, as in `links.Link`.
     """
-    least, most = float(var.min(initial=WIDEST)), float(var.max(initial=0.0))
-    below, parts = 0.0, []
-    for bound, step in _STEPS:
-        if (below <= least and most < bound) or not z.size:  # one step is enough for all
-            return _sums(functions, table, step, z, var, shift)
-        if least < bound and below <= most:
-            index = np.flatnonzero((var >= below) & (var < bound))
-            parts.append((index, _sums(functions, table, step, z[index], var[index], shift)))
-        below = bound
-    out = np.empty((len(parts[0][1]), z.size))
-    for index, part in parts:
-        out[:, index] = part
+    columns = getattr(_tables(functions, _STEPS[0][1]), table).shape[1]
+    if not z.size:
+        return np.empty((columns, 0))
+    least, most = float(var.min()), float(var.max())
+    steps = [(bound, step) for bound, step in _STEPS if least < bound]
+    bound, step = steps[0]
+    # A finer step serves wide Gaussians too: where most are narrow, one sum is cheaper than two.
+    if most < bound or np.count_nonzero(var < bound) > JOINED * z.size:
+        return _sums(functions, table, step, z, var, shift)
+    narrow = var < bound
+    out = np.empty((columns, z.size))
+    for index, rule in ((np.flatnonzero(narrow), _sums), (np.flatnonzero(~narrow), None)):
+        part = z[index], var[index], shift
+        out[:, index] = rule(functions, table, step, *part) if rule else averages(functions, table, *part)
     return out
 
 
 def _sums(functions: Functions, table: str, step: float, z: Array, var: Array, shift: Shift | None) -> Array:
     tables = _tables(functions, step)
-    if not z.size:
-        return np.empty((getattr(tables, table).shape[1], 0))
     most, middle = float(var.max()), len(tables.f) // 2
     first, last = min(float(z.min()), 0.0), max(float(z.max()), 0.0)
     low = middle + int((first - _REACH * most**0.5) / step)
@@ -103,3 +104,21 @@ def _sums(functions: Functions, table: str, step: float, z: Array, var: Array, s
         np.matmul(E, columns, out=out[b])
     out *= (scale / _SQRT_PI)[:, None]
     return out.T
+
+
+def higher(moments: Array, z: Array, var: Array) -> Array:
+    """Return the derivatives of E[-l''] with respect to the mean, first to fourth, shape (4, n).
+
+    ``moments`` are the averages of -l'' times 1 to f⁴. By parts, the k-th derivative is the average of
+    -l'' He_k((f - z) / s) / s^k, with the Hermite polynomials He_k and s = √var.
+    """
+    central = [moments[0]]
+    for _ in range(4):
+        moments = moments[1:] - z * moments[:-1]
+        central.append(moments[0])
+    c0, c1, c2, c3, c4 = central
+    p = 1.0 / var
+    p2 = p * p
+    return np.stack([
+        p * c1, p * (p * c2 - c0), p2 * (p * c3 - 3.0 * c1), p2 * (p2 * c4 - 6.0 * p * c2 + 3.0 * c0)
+    ])  # fmt: skip

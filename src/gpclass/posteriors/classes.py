@@ -15,7 +15,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 
-from gpclass.core.linalg import matmul, pair_products, require_memory
+from gpclass.core.linalg import matmul, pair_products
+from gpclass.core.memory import require_memory
 from gpclass.core.protocols import Array, Inputs, Part
 from gpclass.core.registry import stored
 from gpclass.kernels import diag, matrix

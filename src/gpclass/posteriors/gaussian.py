@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 
-from gpclass.core.linalg import drop_tiny, matvec, require_memory, single, times_lower_transposed
+from gpclass.core.linalg import drop_tiny, matvec, single, times_lower_transposed
+from gpclass.core.memory import require_memory
 from gpclass.core.protocols import Array, Inputs, Part
 from gpclass.core.registry import stored
 from gpclass.kernels import diag, matrix, pullback_inputs

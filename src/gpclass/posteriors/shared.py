@@ -16,13 +16,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 
-from gpclass.core.linalg import (
-    matmul,
-    matmul_transposed,
-    require_memory,
-    single,
-    times_lower_transposed,
-)
+from gpclass.core.linalg import matmul, matmul_transposed, single, times_lower_transposed
+from gpclass.core.memory import require_memory
 from gpclass.core.protocols import Array, Index, Inputs, Part
 from gpclass.core.registry import stored
 from gpclass.kernels import diag, matrix

@@ -14,12 +14,13 @@ import numpy as np
 from scipy.linalg import blas
 
 from gpclass.core.linalg import (
+    clear_from_diagonal,
     clear_upper,
     conjugate_gradient,
     matmul_transposed,
-    require_memory,
     row_tiles,
 )
+from gpclass.core.memory import require_memory
 from gpclass.core.protocols import Adjoint, AnySites, Array, Conditioned, CoupledSites, Inputs, Sites
 from gpclass.kernels import diag, move, pullback, pullback_diag
 from gpclass.posteriors.classes import ClassProcesses
@@ -34,7 +35,7 @@ CG_STEPS = 120  # beyond, a factorisation is cheaper
 OLD_STEPS = 8  # with the factors of other sites as preconditioner: if these do not do, they are of no use
 # A factorisation takes about FACTOR (2 C + 1) n³ operations where a low-rank preconditioner with the steps that it
 # needs takes ORDER² n + ORDER³ / 3.
-FACTOR = 0.5
+FACTOR = 0.25
 # Another digit of a step costs passes over all matrices; with three, Newton still gains three per step.
 LOOSEST = 1e-3
 SINGLE_FROM = 8000  # rows from which a posterior is in single precision, where that is safe
@@ -89,7 +90,7 @@ class ClassPrior:
     def _fill(self, kernels: list[Any], X: Inputs, Ks: list[Array], space: Array) -> None:
         self.kernels, self.X, self.Ks, self._space = kernels, X, Ks, space
         self._roots: list[Array] | None = None
-        self._last: CoupledFactors | None = None  # at other sites or another theta: a preconditioner
+        self.last: CoupledFactors | None = None  # at other sites or another theta: a preconditioner
         self._apart: Array | None = None  # space for factors of steps, where those of q are not coupled
         self._independent = False
         for kernel, K in zip(kernels, Ks, strict=True):
@@ -110,8 +111,12 @@ class ClassPrior:
         moved = object.__new__(ClassPrior)
         moved.n_classes, moved.shared = self.n_classes, self.shared
         moved._fill(kernels, self.X, self.Ks, self._space)
-        moved._last, moved._apart, moved._independent = self._last, self._apart, self._independent
+        moved.last, moved._apart, moved._independent = self.last, self._apart, self._independent
         return moved
+
+    def variances(self) -> Array:
+        """Return the variances of the latent values, shape (n, C)."""
+        return np.stack([self.Ks[c % len(self.Ks)].diagonal() for c in range(self.shape[1])], axis=1)
 
     def latent_sites(self, sites: AnySites) -> AnySites:
         """Return the sites themselves, which are on the latent functions."""
@@ -152,8 +157,8 @@ class ClassPrior:
     def preconditioners(self, sites: AnySites) -> Iterator[tuple[LowRank | CoupledFactors, int]]:
         """Yield preconditioners for these sites, and how many steps each is worth; then a factorisation is cheaper."""
         n, C = self.shape
-        if self._last is not None and isinstance(sites, CoupledSites):
-            yield self._last, OLD_STEPS
+        if self.last is not None and isinstance(sites, CoupledSites):
+            yield self.last, OLD_STEPS
         if FACTOR * (2 * C + 1) * n**3 > ORDER**2 * n + ORDER**3 / 3:
             yield self.low_rank(sites), CG_STEPS
 
@@ -170,14 +175,14 @@ class ClassPrior:
             return self.factor(sites)
         self._apart = np.empty_like(self._space) if self._apart is None else self._apart
         with self._positive():
-            self._last = CoupledFactors(self.Ks, sites.a, self._apart)
-        return self._last
+            self.last = CoupledFactors(self.Ks, sites.a, self._apart)
+        return self.last
 
     def factor(self, sites: AnySites) -> IndependentFactors | SharedFactors:
         """Return the factors for the precision of these sites; earlier ones must not be used again."""
         if isinstance(sites, CoupledSites):
             return self.couple(sites.a)
-        self._last = None if not self._independent else self._last
+        self.last = None if not self._independent else self.last
         self._independent = True
         with self._positive():
             if self.shared:
@@ -190,10 +195,10 @@ class ClassPrior:
             raise ValueError(
                 "Coupled sites need a factorisation per class: use a ClassPrior that is not shared."
             )
-        self._last, self._independent = None, False
+        self.last, self._independent = None, False
         with self._positive():
-            self._last = CoupledFactors(self.Ks, a, self._space)
-        return self._last
+            self.last = CoupledFactors(self.Ks, a, self._space)
+        return self.last
 
     @contextmanager
     def _positive(self) -> Iterator[None]:
@@ -220,7 +225,7 @@ class ClassPrior:
         """Return dtheta for G_c = ½(Σ left_c right_cᵀ - R_cc), lefts and rights of shape (n, C)."""
         if isinstance(factors, SharedFactors) or len(self.Ks) == 1:
             G = factors.adjoint(np.hstack(lefts), np.hstack(rights))
-            return self._pull_one(self.kernels[0], self.Ks[0], G)
+            return self.pull_sum(G)
         total = []
         for c, (kernel, K) in enumerate(zip(self.kernels, self.Ks, strict=True)):
             left, right = (np.stack([part[:, c] for part in parts], axis=1) for parts in (lefts, rights))
@@ -229,12 +234,16 @@ class ClassPrior:
             total.append(self._pull_one(kernel, K, G))
         return np.concatenate(total)
 
+    def pull_sum(self, G: Array) -> Array:
+        """Return dtheta for ½ G, the sum over the functions, which have one kernel."""
+        return self._pull_one(self.kernels[0], self.Ks[0], G)
+
     def _pull_one(self, kernel: Any, K: Array, G: Array) -> Array:
         """Return Σ_ij ½ G_ij ∂K_ij/∂theta: the strictly lower triangle counts twice."""
         out: Array = pullback_diag(kernel, self.X, 0.5 * G.diagonal())
         for rows in row_tiles(len(K)):
             tile = G[rows, : rows.stop].copy()
-            tile[:, rows] = np.tril(tile[:, rows], -1)
+            clear_from_diagonal(tile[:, rows])
             out += pullback(kernel, self.X[rows], self.X[: rows.stop], tile, K=K[rows, : rows.stop])
         return out
 
@@ -294,6 +303,10 @@ class ClassConditioned:
     def multiply_R(self, v: Array) -> Array:
         """Return R v."""
         return self.factors.solve(v)
+
+    def respond(self, dtau: Array) -> Array | None:
+        """Return None: with several classes a factorisation is cheaper than what this would save."""
+        return None
 
     def covariances(self) -> Array:
         """Return the covariances of the latent values of each data point, shape (n, C, C)."""

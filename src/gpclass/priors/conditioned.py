@@ -105,6 +105,10 @@ class ElementwiseConditioned(ABC):
     def multiply_R(self, v: Array) -> Array:
         """Return R v, R = S B⁻¹ S."""
 
+    def respond(self, dtau: Array) -> Array | None:
+        """Return the first-order change of the marginal variances with the precisions, -(Σ∘Σ) dtau, if it is cheap."""
+        return None
+
     def cavity(self, copies: Array, tiny: float = 1e-5) -> tuple[Array, Array]:
         """Return mean and variance of each marginal of q without one of ``copies`` equal shares of its site."""
         return cavity(self, copies, tiny)

@@ -14,14 +14,15 @@ import numpy as np
 from gpclass.core.linalg import (
     BForm,
     Stage,
+    clear_from_diagonal,
     conjugate_gradient,
     matmul,
     matmul_transposed,
     mirrored,
     multiply,
-    require_memory,
     row_tiles,
 )
+from gpclass.core.memory import require_memory
 from gpclass.core.protocols import Adjoint, Array, Conditioned, Inputs, Sites
 from gpclass.kernels import diag, matrix, move, pullback, pullback_diag
 from gpclass.posteriors.gaussian import GaussianProcess
@@ -38,60 +39,22 @@ ROUNDING = 1e-16
 TINY = 1e-5  # below this tau_i K_ii, (1 - [B⁻¹]_ii) / tau_i has lost too many digits
 
 
-class DensePrior:
-    """N(f | 0, K + nugget I) with K = k(X, X) in memory.
+class MatrixPrior:
+    """N(f | 0, K) with K in memory: what does not depend on where K came from."""
 
-    Parameters
-    ----------
-    kernel : scikit-learn kernel
-    X : inputs, an array of rows or a sequence of structured objects
-    nugget : float
-        Added to the diagonal of K: independent noise on the latent values, as a fixed
-        `WhiteKernel` would. No jitter is ever added on top, because K is never factored.
+    __slots__ = ("K", "_B", "kernel")
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gpclass.kernels import RBF
-    >>> from gpclass.core.protocols import Sites
-    >>> prior = DensePrior(4.0 * RBF(1.0), np.array([[0.0], [1.0]]))
-    >>> prior.condition(Sites(nu=np.array([1.0, 0.0]), tau=np.ones(2))).mean.round(4)
-    array([0.7384, 0.1269])
-    """
-
-    __slots__ = ("K", "X", "_B", "kernel", "nugget")
-
-    def __init__(self, kernel: Any, X: Inputs, *, nugget: float = 0.0) -> None:
-        require_memory(len(X), 2.1)
-        self._fill(kernel, X, nugget, np.empty((len(X), len(X))), BForm(len(X)))
-
-    def _fill(self, kernel: Any, X: Inputs, nugget: float, K: Array, B: BForm) -> None:
-        self.kernel, self.X, self.nugget, self.K, self._B = kernel, X, nugget, K, B
-        fill_lower(kernel, X, K)
-        K.ravel()[:: len(X) + 1] += nugget
-        if K.diagonal().min(initial=0.0) < 0.0:
-            raise NotPositiveError(
-                f"The kernel {kernel} gave the variance {K.diagonal().min():.3g}, a covariance matrix with a "
-                "negative eigenvalue: it is not a covariance function."
-            )
+    def __init__(self, kernel: Any, K: Array, B: BForm) -> None:
+        self.kernel, self.K, self._B = kernel, K, B
 
     @property
     def shape(self) -> tuple[int]:
         """Shape of the latent values."""
-        return (len(self.X),)
+        return (len(self.K),)
 
-    def latent_sites(self, sites: Sites) -> Sites:
-        """Return the sites themselves, which are on the latent function."""
-        return sites
-
-    def at(self, theta: Array) -> DensePrior:
-        """Return the prior at theta, in the buffers of this one, which must not be used again.
-
-        B⁻¹ at the last theta stays in its buffer as a preconditioner: near theta it is a good one.
-        """
-        moved = object.__new__(DensePrior)
-        moved._fill(move(self.kernel, theta), self.X, self.nugget, self.K, self._B)
-        return moved
+    def variances(self) -> Array:
+        """Return the variances of the latent values."""
+        return self.K.diagonal().copy()
 
     def multiply(self, v: Array) -> Array:
         """Return K v."""
@@ -116,7 +79,7 @@ class DensePrior:
                 self._B.solve,
                 energy=float(nu @ Kr),
                 rtol=rtol,
-                max_iter=min(60, max(4, len(nu) // 64)),
+                max_iter=min(60, max(8, len(nu) // 64)),
             )
         if x is None:
             self._factor(s)
@@ -138,6 +101,58 @@ class DensePrior:
             self._B.factor(self.K, s)
         except np.linalg.LinAlgError:
             raise not_positive(self.kernel, self.K) from None
+
+
+class DensePrior(MatrixPrior):
+    """N(f | 0, K + nugget I) with K = k(X, X) in memory.
+
+    Parameters
+    ----------
+    kernel : scikit-learn kernel
+    X : inputs, an array of rows or a sequence of structured objects
+    nugget : float
+        Added to the diagonal of K: independent noise on the latent values, as a fixed
+        `WhiteKernel` would. No jitter is ever added on top, because K is never factored.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gpclass.kernels import RBF
+    >>> from gpclass.core.protocols import Sites
+    >>> prior = DensePrior(4.0 * RBF(1.0), np.array([[0.0], [1.0]]))
+    >>> prior.condition(Sites(nu=np.array([1.0, 0.0]), tau=np.ones(2))).mean.round(4)
+    array([0.7384, 0.1269])
+    """
+
+    __slots__ = ("X", "nugget")
+
+    def __init__(self, kernel: Any, X: Inputs, *, nugget: float = 0.0) -> None:
+        require_memory(len(X), 2.1)
+        self._fill(kernel, X, nugget, np.empty((len(X), len(X))), BForm(len(X)))
+
+    def _fill(self, kernel: Any, X: Inputs, nugget: float, K: Array, B: BForm) -> None:
+        super().__init__(kernel, K, B)
+        self.X, self.nugget = X, nugget
+        fill_lower(kernel, X, K)
+        K.ravel()[:: len(X) + 1] += nugget
+        if K.diagonal().min(initial=0.0) < 0.0:
+            raise NotPositiveError(
+                f"The kernel {kernel} gave the variance {K.diagonal().min():.3g}, a covariance matrix with a "
+                "negative eigenvalue: it is not a covariance function."
+            )
+
+    def latent_sites(self, sites: Sites) -> Sites:
+        """Return the sites themselves, which are on the latent function."""
+        return sites
+
+    def at(self, theta: Array) -> DensePrior:
+        """Return the prior at theta, in the buffers of this one, which must not be used again.
+
+        B⁻¹ at the last theta stays in its buffer as a preconditioner: near theta it is a good one.
+        """
+        moved = object.__new__(DensePrior)
+        moved._fill(move(self.kernel, theta), self.X, self.nugget, self.K, self._B)
+        return moved
 
     def pullback(self, adjoint: Adjoint) -> Array:
         """Return Σ_ij G_ij ∂K_ij/∂theta.
@@ -162,8 +177,7 @@ class DensePrior:
             G -= R
             if M is not None and bM is not None:
                 G += 2.0 * matmul(np.ascontiguousarray(M[:, rows].T), bM)[:, : rows.stop]
-            corner = G[:, rows]
-            corner[...] = np.tril(corner, -1)
+            clear_from_diagonal(G[:, rows])
             K = self.K[rows, : rows.stop]
             total += pullback(self.kernel, self.X[rows], self.X[: rows.stop], G, K=K)
         return total
@@ -193,20 +207,26 @@ def fill_lower(kernel: Any, X: Inputs, K: Array) -> None:
 class DenseConditioned(ElementwiseConditioned):
     """q(f) ∝ N(f | 0, K) Π sites. Variances and R are worked out in place when first asked for."""
 
-    __slots__ = ("B", "_diagonal", "prior", "scale")
+    __slots__ = ("B", "_count", "_diagonal", "_var", "prior", "scale")
 
     def __init__(
-        self, prior: DensePrior, B: BForm, scale: Array, alpha: Array, mean: Array, half_logdet: float
+        self, prior: MatrixPrior, B: BForm, scale: Array, alpha: Array, mean: Array, half_logdet: float
     ) -> None:
-        self.prior, self.B, self.scale = prior, B, scale
+        self.prior, self.B, self.scale, self._count = prior, B, scale, B.count
         self.alpha, self.mean, self.half_logdet = alpha, mean, half_logdet
         self._diagonal: Array | None = None
+        self._var: tuple[float, Array] | None = None
 
     def var(self, tiny: float = TINY) -> Array:
         """Return the marginal variances: (1 - [B⁻¹]_ii) / tau_i, or K_ii - (K R K)_ii for tiny tau_i.
 
         The first form loses digits like 1 / (tau_i v_i), the second costs n² for each such i.
         """
+        if self._var is None or self._var[0] != tiny:
+            self._var = tiny, self._find_var(tiny)
+        return self._var[1]
+
+    def _find_var(self, tiny: float) -> Array:
         tau, prior_var = self.scale**2, self.prior.K.diagonal()
         var = 1.0 - self.inverse_diagonal()
         flat = tau * prior_var <= tiny
@@ -228,6 +248,20 @@ class DenseConditioned(ElementwiseConditioned):
         if self._diagonal is None:
             self._diagonal = self.B.inverse_diagonal()
         return self._diagonal
+
+    def respond(self, dtau: Array) -> Array | None:
+        """Return what the marginal variances change by, to first order, if the precisions change by dtau.
+
+        It is -(Σ∘Σ) dtau. Off the diagonal Σ = S⁻¹ (I - B⁻¹) S⁻¹ is B⁻¹ divided by scales. None if other sites
+        have been factored since.
+        """
+        if self.B.count != self._count:
+            return None
+        tau, v = self.scale**2, self.var()
+        inverse = np.where(tau > 0.0, 1.0 / np.maximum(tau, 1e-300), 0.0)
+        w = inverse * dtau
+        off = self.B.multiply_squares(w) - self.inverse_diagonal() ** 2 * w
+        return -(inverse * off + v * v * dtau)
 
     def multiply_K(self, v: Array) -> Array:
         """Return K v."""

@@ -126,6 +126,21 @@ class CoupledFactors(IndependentFactors):
             self._R_diagonal = self._diagonal - np.einsum("cij,cij->ic", self.V, self.V)
         return self._R_diagonal
 
+    def squares(self) -> Array:
+        """Return R∘R, function after function, lower triangle only; in single precision, for estimates.
+
+        R_cd = [c = d] E_c - V_c V_dᵀ, E_c = V_c Lᵀ: C² n³ operations.
+        """
+        C, n = self.V.shape[:2]
+        V, L = self._stacked.astype(np.float32), np.tril(self.L).astype(np.float32)
+        E = matmul_transposed(V, L)
+        R: Array = blas.ssyrk(-1.0, V.T, trans=1, lower=0).T
+        for c in range(C):
+            part = slice(c * n, (c + 1) * n)
+            R[part, part] += E[part]
+        np.square(R, out=R)
+        return R
+
     def covariances(self, rows: Index | None = None) -> Array:
         """Return the covariances of the latent values of each data point, or of some of them, (n, C, C).
 

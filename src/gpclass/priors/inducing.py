@@ -18,7 +18,8 @@ from typing import Any
 import numpy as np
 from scipy.linalg import lapack
 
-from gpclass.core.linalg import available_memory, clear_upper, matmul, matvec, mirrored, row_tiles
+from gpclass.core.linalg import clear_upper, matmul, matvec, mirrored, row_tiles
+from gpclass.core.memory import available_memory
 from gpclass.core.protocols import Adjoint, Array, Conditioned, Sites
 from gpclass.kernels import diag, matrix, move, pullback, pullback_diag
 from gpclass.posteriors.gaussian import GaussianProcess
@@ -76,6 +77,11 @@ class InducingPrior:
     def shape(self) -> tuple[int]:
         """Shape of the latent values."""
         return (len(self.X),)
+
+    def variances(self) -> Array:
+        """Return the variances of the latent values."""
+        out: Array = self.residual + np.einsum("ij,ij->i", self.A, self.A)
+        return out
 
     def latent_sites(self, sites: Sites) -> Sites:
         """Return the sites themselves, which are on the latent function."""

@@ -118,25 +118,51 @@ class GivenCovariance(Kernel):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Shifted:
-    """A likelihood of f = shift + g as one of g: methods have priors of mean zero."""
+    """A likelihood of f = shift + g as one of g: methods have priors of mean zero.
+
+    Labels are columns of those of the likelihood and of shifts, as `shifted_labels` makes them, so that a method may
+    ask for some of the rows.
+    """
 
     base: Any
-    shift: Array
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.base, name)
 
     def derivatives(self, y: Array, f: Array) -> Any:
         """Return l, l' and l''."""
-        return self.base.derivatives(y, f + self.shift)
+        labels, shift = _apart(y)
+        return self.base.derivatives(labels, f + shift)
+
+    def third(self, y: Array, f: Array, var: Array) -> Any:
+        """Return l''' contracted with the variances."""
+        labels, shift = _apart(y)
+        return self.base.third(labels, f + shift, var)
 
     def expected(self, y: Array, mean: Array, var: Array) -> Any:
         """Return E[l], E[l'], E[l'']."""
-        return self.base.expected(y, mean + self.shift, var)
+        labels, shift = _apart(y)
+        return self.base.expected(labels, mean + shift, var)
 
     def tilted(self, y: Array, mean: Array, var: Array, power: Any = 1.0) -> Any:
         """Return mass and moments of the tilted distribution."""
-        return self.base.tilted(y, mean + self.shift, var, power)
+        labels, shift = _apart(y)
+        return self.base.tilted(labels, mean + shift, var, power)
+
+    def ascent_sites(self, y: Array, residual: Array, slope: Array, curvature: Array) -> Any:
+        """Return the sites of an uphill step of E[l] in the means."""
+        return self.base.ascent_sites(_apart(y)[0], residual, slope, curvature)
+
+
+def shifted_labels(y: Array, shift: Array) -> Array:
+    """Return labels (n,) or (n, C) with the shifts of their latent values beside them."""
+    return np.column_stack([y, shift])
+
+
+def _apart(y: Array) -> tuple[Array, Array]:
+    """Return labels and shifts, each (n,) or (n, C)."""
+    C = y.shape[1] // 2
+    return (y[:, 0], y[:, 1]) if C == 1 else (y[:, :C], y[:, C:])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -183,6 +209,7 @@ def exact_left_out(
         q = dense.condition(sites)
     else:
         start = Sites(sites.nu.reshape(shape.shape), sites.tau.reshape(shape.shape))
-        q = method(dense, Shifted(likelihood, shape), rows.y, weight=rows.weight, init=start).conditioned
+        labels = shifted_labels(rows.y, shape)
+        q = method(dense, Shifted(likelihood), labels, weight=rows.weight, init=start).conditioned
     mean, cov = q.left_out(copies)
     return mean + shape, cov

@@ -45,6 +45,7 @@ def check_prior(
     assert len(K) == n, f"the prior has the shape {shape}, its covariance {K.shape}"
     v = rng.normal(size=shape)
     close(_flat(prior.multiply(v)), K @ _flat(v), rtol, "multiply")
+    close(_flat(prior.variances()), K.diagonal(), rtol, "variances")
     tau = rng.uniform(0.0, 2.0, size=shape) * (rng.uniform(size=shape) > 0.2)
     sites: Any = CoupledSites(v, tau + 0.1) if coupled else Sites(v, tau)
     W = np.stack([_flat(sites.times(_shaped(e, shape))) for e in np.eye(n)], axis=1)
