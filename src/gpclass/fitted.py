@@ -20,6 +20,10 @@ from gpclass.learning.combine import mean_evidence, split_theta
 from gpclass.validation import check_inputs
 
 F = TypeVar("F", bound=Callable[..., Any])
+NO_LOO = (
+    "There are no leave-one-out probabilities: they need the training rows, which a model with inducing inputs does "
+    "not keep after partial_fit or in a file, and one model of all classes, not multi_class='one_vs_one'."
+)
 
 
 @stored
@@ -219,14 +223,16 @@ class Predictions:
 
     @property
     def loo_proba_(self) -> Array:
-        """Class probabilities of each training row of positive weight, from the other rows."""
+        """Class probabilities of each training row of positive weight, from the other rows.
+
+        With inducing inputs it is a pass over the rows, in their order, wherever they are.
+        """
         self._fitted_models()
         loo = self.base_estimator_.loo_log_proba()
-        if self._rows is None or loo is None:
-            raise AttributeError(
-                "There are no leave-one-out probabilities: they come with a model of all rows in memory, not with "
-                "variational inducing inputs or multi_class='one_vs_one'."
-            )
+        if loo is None:
+            raise AttributeError(NO_LOO)
+        if self._rows is None:
+            return np.asarray(np.exp(loo))
         if self._rows.home is None:
             raise AttributeError("Soft labels have leave-one-out probabilities with 'softmax' only.")
         out: Array = np.exp(loo[self._rows.home])
@@ -235,9 +241,12 @@ class Predictions:
     @property
     def loo_log_score_(self) -> float:
         """Mean log probability of a row's class from the other rows, averaged over soft labels."""
-        p = self.loo_proba_
-        assert self._rows is not None
-        truth = self._rows.truth
+        if self._rows is None:  # rows that need not fit into memory
+            score = self._fitted_models()[0].loo_log_score()
+            if score is None:
+                raise AttributeError(NO_LOO)
+            return float(score)
+        p, truth = self.loo_proba_, self._rows.truth
         with np.errstate(divide="ignore"):
             if truth.ndim == 1:
                 return float(np.mean(np.log(p[np.arange(len(p)), truth])))

@@ -368,3 +368,25 @@ class TestFailures:
     def test_bad_input_is_named_at_once(self, change, message):
         with pytest.raises(ValueError, match=message):
             compare(**({"X": X, "y": Y} | QUICK | change))
+
+
+def test_inducing_inputs_are_compared_and_checked():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-2.0, 2.0, size=(150, 2))
+    y = (np.sin(2.0 * X[:, 0]) + 0.3 * rng.normal(size=150) > 0.0).astype(int)
+    options = {"kernel": 4.0 * RBF(1.0), "learn": False, "cv": 2, "random_state": 0, "n_samples": 2000}
+    methods = ("laplace", "ep", "vi", "dirichlet")
+    exact = compare(X, y, methods=methods, **options)
+    every, few = (compare(X, y, methods=methods, inducing=Z, **options) for Z in (X.copy(), X[:3].copy()))
+    for name in methods[:3]:
+        difference = abs(every[name].corrected_evidence - exact[name].corrected_evidence)
+        assert difference < 4.0 * np.hypot(every[name].standard_error, exact[name].standard_error) + 1e-2
+        assert every[name].khat < 0.7
+    for name in methods:
+        assert every[name].note == ""
+        assert abs(every[name].log_loss - exact[name].log_loss) < 2e-3
+        assert "take more of them" in few[name].note
+        assert few[name].log_loss > exact[name].log_loss
+    assert few["dirichlet"].evidence is None
+    failed = compare(X, y, methods=("mcmc",), inducing=5, **options)["mcmc"]
+    assert "all rows in memory" in failed.note

@@ -58,7 +58,8 @@ def compare(
         A method is a name or a settings record as for ``GaussianProcessClassifier(inference=...)``, a pair
         (method, likelihood), or an unfitted classifier of any library that has ``predict_proba``.
     kernel, likelihood, **options
-        Parameters of `GaussianProcessClassifier`, the same for every method.
+        Parameters of `GaussianProcessClassifier`, the same for every method; with ``inducing=...`` the note of a
+        method says so if its inducing inputs miss part of the function. MCMC has none.
     learn : bool, default=True
         Whether each method learns the hyperparameters by maximising its own evidence; False keeps those of
         the kernel.
@@ -137,7 +138,7 @@ def _row(label: str, clf: Any, task: Task, report: Report) -> ComparisonRow:
 def _fit(clf: Any, X: Any, y: Any, weight: Array | None) -> Any:
     fitted = clone(clf).fit(X, y) if weight is None else clone(clf).fit(X, y, sample_weight=weight)
     # Learning and sampling keep the best so far when they are interrupted; here it ends the comparison.
-    for model in getattr(getattr(fitted, "base_estimator_", None), "models", ()):
+    for model in _models_of(fitted):
         if any(end is not None and end.interrupted for end in (model.learned, model.chains)):
             raise KeyboardInterrupt
     return fitted
@@ -145,24 +146,35 @@ def _fit(clf: Any, X: Any, y: Any, weight: Array | None) -> Any:
 
 def _evidence(fitted: Any, task: Task, notes: Notes) -> dict[str, float | None]:
     """Return what is known of the evidence of the labels; Dirichlet classification has none that compares."""
-    models = getattr(getattr(fitted, "base_estimator_", None), "models", ())
-    if not all(model.is_of_labels for model in models):
-        return {}
     check, _ = _attempt(notes, "checking", partial(_check, fitted, task))
+    missing = getattr(check, "missing", None)
+    if missing is not None and missing.matters:
+        notes.append((missing.verdict, ""))
+    if not all(model.is_of_labels for model in _models_of(fitted)):
+        return {}
     numbers = {"evidence": getattr(fitted, "log_marginal_likelihood_value_", None)}
     names = {"corrected": "corrected_evidence", "standard_error": "standard_error", "khat": "khat"}
     numbers |= {column: getattr(check, name, None) for name, column in names.items()}
     return {name: None if number is None else float(number) for name, number in numbers.items()}
 
 
+def _models_of(fitted: Any) -> Any:
+    return getattr(getattr(fitted, "base_estimator_", None), "models", ())
+
+
 def _check(fitted: Any, task: Task) -> Any:
     """Return the result of ``check_approximation``, or None where it does not apply.
 
-    Several two-class models have no common evidence of the labels; joint models may be too large.
+    Several two-class models have no common evidence of the labels; joint models may be too large. Of Dirichlet
+    classification only inducing inputs can be checked.
     """
+    models = _models_of(fitted)
+    all_rows = all(model.inducing is None for model in models)
     large = len(task.classes) > 2 and len(task.y) * len(task.classes) > MOST_VALUES
+    if all_rows and (large or not all(model.is_of_labels for model in models)):
+        return None
     several = isinstance(getattr(fitted, "posterior_", None), list)
-    if not task.n_samples or several or large or not hasattr(fitted, "check_approximation"):
+    if not task.n_samples or several or not hasattr(fitted, "check_approximation"):
         return None
     return fitted.check_approximation(n_samples=task.n_samples, random_state=task.seed)
 

@@ -14,6 +14,7 @@ import numpy as np
 from scipy.linalg import blas, lapack
 
 from gpclass.core.memory import require_memory
+from gpclass.core.precision import blas_of, lapack_of
 from gpclass.core.protocols import Array, Index
 
 TILE = 1 << 17  # numbers in a tile: 1 MB, so that a few tiles stay in the cache of one core
@@ -122,14 +123,14 @@ def clear_from_diagonal(A: Array) -> None:
         np.copyto(A[start:stop, start:stop], 0.0, where=_FROM_DIAGONAL[: stop - start, : stop - start])
 
 
-def mirror(K: Array) -> None:
-    """Copy the lower triangle to the upper one, in blocks that stay in the nearest cache."""
-    n = len(K)
+def mirror(K: Array, into: Array | None = None) -> None:
+    """Copy the lower triangle to the upper one, or to that of another matrix, in blocks that stay in the cache."""
+    n, out = len(K), K if into is None else into
     for start in range(0, n, MIRROR):
         block = slice(start, min(start + MIRROR, n))
-        K[:start, block] = K[block, :start].T
+        out[:start, block] = K[block, :start].T
         corner = K[block, block]
-        np.copyto(corner, corner.T, where=_ABOVE[: len(corner), : len(corner)])
+        np.copyto(out[block, block], corner.T, where=_ABOVE[: len(corner), : len(corner)])
 
 
 def mirrored(K: Array) -> Array:
@@ -141,7 +142,7 @@ def mirrored(K: Array) -> Array:
 
 def multiply(K: Array, v: Array) -> Array:
     """Return K v for the symmetric K whose lower triangle is given."""
-    out: Array = blas.dsymv(1.0, K.T, v, lower=0)
+    out: Array = blas_of("symv", K)(1.0, K.T, v, lower=0)
     return out
 
 
@@ -154,7 +155,7 @@ def cholesky(B: Array, block: int = 4096) -> None:
     """
     n = len(B)
     if n <= 3 * block:
-        _, info = lapack.dpotrf(B.T, lower=0, clean=0, overwrite_a=1)
+        _, info = lapack_of("potrf", B)(B.T, lower=0, clean=0, overwrite_a=1)
         if info != 0:
             raise np.linalg.LinAlgError(f"leading minor {info} is not positive")
         return
@@ -164,7 +165,8 @@ def cholesky(B: Array, block: int = 4096) -> None:
         cholesky(corner, block)
         B[start:stop, start:stop] = corner
         panel = B[stop:, start:stop].copy()
-        panel = blas.dtrsm(1.0, corner.T, panel.T, side=0, lower=0, trans_a=1, overwrite_b=1).T
+        trsm = blas_of("trsm", panel)
+        panel = trsm(1.0, corner.T, panel.T, side=0, lower=0, trans_a=1, overwrite_b=1).T
         B[stop:, start:stop] = panel
         for low in range(0, n - stop, block // 4):
             high = min(low + block // 4, n - stop)

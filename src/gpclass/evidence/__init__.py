@@ -15,12 +15,14 @@ from gpclass.evidence.correction import ep_correction
 from gpclass.evidence.exact import exact_evidence
 from gpclass.evidence.frequencies import frequency_evidence
 from gpclass.evidence.importance import importance_evidence
+from gpclass.evidence.missing import Missing
 from gpclass.evidence.weights import EvidenceEstimate
 from gpclass.sampling.pareto import pareto_smooth
 
 __all__ = [
     "ApproximationCheck",
     "EvidenceEstimate",
+    "Missing",
     "annealed_evidence",
     "check_approximation",
     "check_model",

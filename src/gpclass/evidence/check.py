@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,6 +13,7 @@ from gpclass.core.linalg import row_tiles
 from gpclass.core.protocols import AnySites, Array, Index
 from gpclass.evidence.frequencies import Baseline, class_counts, make_baseline
 from gpclass.evidence.importance import Draws, estimate
+from gpclass.evidence.missing import Missing
 from gpclass.evidence.verdicts import on_approximation, on_draws, on_model
 from gpclass.evidence.weights import EvidenceEstimate
 from gpclass.kernels import matrix
@@ -48,6 +51,9 @@ class ApproximationCheck:
         The result in one sentence; a sentence before it says so if the model is no better than class frequencies.
     shifted : str
         Which probability the shifts are of.
+    missing : Missing or None
+        With inducing inputs, what they miss: all numbers above are about the posterior of the inducing values, which
+        does not know it. Where that posterior is exact (Dirichlet classification), there are no numbers above.
     """
 
     method: str
@@ -57,11 +63,12 @@ class ApproximationCheck:
     khat: float | None
     ess: float
     n_samples: int
-    largest_shift: float
-    shift_error: float
-    mean_shift: float
+    largest_shift: float | None
+    shift_error: float | None
+    mean_shift: float | None
     verdict: str
     shifted: str = "p(y=+1)"
+    missing: Missing | None = None
 
     def __str__(self) -> str:
         khat = "none, all weights are equal" if self.khat is None else f"{self.khat:.2f}"
@@ -69,12 +76,20 @@ class ApproximationCheck:
         corrected = "none" if self.corrected is None else f"{self.corrected:.4f} ± {self.standard_error:.4f}"
         rows = [
             ("log evidence, " + self.method, "none" if self.evidence is None else f"{self.evidence:.4f}"),
-            ("log evidence, corrected", corrected),
-            (f"largest shift of {self.shifted}", f"{self.largest_shift:.4f} ± {self.shift_error:.4f}"),
-            (f"mean shift of {self.shifted}", f"{self.mean_shift:.4f}"),
-            ("tail of the weights, khat", khat),
-            ("effective draws", f"{self.ess:.0f} of {self.n_samples}"),
         ]
+        if self.largest_shift is not None:
+            rows += [
+                ("log evidence, corrected", corrected),
+                (f"largest shift of {self.shifted}", f"{self.largest_shift:.4f} ± {self.shift_error:.4f}"),
+                (f"mean shift of {self.shifted}", f"{self.mean_shift:.4f}"),
+                ("tail of the weights, khat", khat),
+                ("effective draws", f"{self.ess:.0f} of {self.n_samples}"),
+            ]
+        if self.missing is not None:
+            rows += [
+                ("missed, mean shift of p", f"{self.missing.mean_shift:.4f}"),
+                ("missed, log score per row", f"{self.missing.gain:.4f} ± {self.missing.gain_error:.4f}"),
+            ]
         width = max(len(name) for name, _ in rows)
         return "\n".join([*(f"{name:<{width}}  {value}" for name, value in rows), self.verdict])
 
@@ -157,9 +172,9 @@ def check_target(
 ) -> ApproximationCheck:
     """Compare the Gaussian approximation of a target with importance sampling, and the model with its baseline."""
     found, drawn, weights = estimate(target, n_samples, rng)
-    shift, error = probability_shifts(target, drawn, weights)
+    shift, error = probability_shifts(partial(probabilities, target), len(target.mean), drawn, weights)
     verdict = on_model(baseline, evidence, found) + on_approximation(method, evidence, found, shift, error)
-    return _report(method, evidence, found, shift, error, verdict, target)
+    return make_report(method, evidence, found, shift, error, verdict, shifted(target.shape))
 
 
 def check_draws(
@@ -191,7 +206,7 @@ def check_draws(
         own_error = diagnose(ours.reshape(chains.n_chains, chains.n_draws, -1)).mcse
     shift, error = ours.mean(axis=0) - mean, np.hypot(error, own_error)
     verdict = on_model(baseline, evidence, found) + on_draws(method, found.reliable, shift, error)
-    return _report(method, evidence, found, shift, error, verdict, target)
+    return make_report(method, evidence, found, shift, error, verdict, shifted(target.shape))
 
 
 def check_chains(chains: Chains, p: Array) -> ApproximationCheck:
@@ -209,25 +224,32 @@ def check_chains(chains: Chains, p: Array) -> ApproximationCheck:
     ess = float(min(of_theta.ess_bulk.min(), of_p.ess_bulk.min()))
     count = chains.n_chains * chains.n_draws
     found = EvidenceEstimate(np.nan, np.nan, None, ess, count)
-    out = _report("MCMC", None, found, shift, 2.0 * of_p.mcse, verdict, None)
+    out = make_report("MCMC", None, found, shift, 2.0 * of_p.mcse, verdict)
     return replace(out, corrected=None, standard_error=None)
 
 
-def _report(
+def shifted(shape: tuple[int, ...]) -> str:
+    """Return which probability is meant where latent values have this shape, (n,) or (n, C)."""
+    return "p(y=+1)" if len(shape) == 1 else "p(class)"
+
+
+def make_report(
     method: str, evidence: float | None, found: EvidenceEstimate, shift: Array, error: Array, verdict: str,
-    target: Target | None,
+    which: str = "p(y=+1)",
 ) -> ApproximationCheck:  # fmt: skip
+    """Return the report on shifts of probabilities with their standard errors."""
     size = np.abs(shift)
     worst = int(np.argmax(size))
-    shifted = "p(y=+1)" if target is None or len(target.shape) == 1 else "p(class)"
     return ApproximationCheck(
         method, evidence, found.value, found.standard_error, found.khat, found.ess, found.n_samples,
-        float(size[worst]), float(error[worst]), float(size.mean()), verdict, shifted,
+        float(size[worst]), float(error[worst]), float(size.mean()), verdict, which,
     )  # fmt: skip
 
 
-def probability_shifts(target: Target, drawn: Draws, weights: Array) -> tuple[Array, Array]:
-    """Return E_posterior[p] - E_q[p] for the probabilities p at all data points, and its standard error.
+def probability_shifts(
+    evaluate: Callable[[Array], Array], n: int, drawn: Draws, weights: Array
+) -> tuple[Array, Array]:
+    """Return E_posterior[p] - E_q[p] for the n probabilities p that ``evaluate`` returns of rows d, and its error.
 
     Both averages are over the same draws, so most of their noise cancels. An antithetic pair is one
     independent contribution, Σ over its two of w (p - mean p) - w_q (p - mean_q p); its square is summed term
@@ -235,12 +257,11 @@ def probability_shifts(target: Target, drawn: Draws, weights: Array) -> tuple[Ar
     """
     base = np.exp(drawn.log_q - drawn.log_q.max())
     base /= base.sum()
-    n = len(target.mean)
     means, cross, square = np.zeros((2, n)), np.zeros((2, n)), np.zeros(n)
     for rows in row_tiles(len(drawn.D), n):
         x = np.zeros((rows.stop - rows.start, n))
         for sign, w, w_q in zip((1.0, -1.0), weights[:, rows], base[:, rows], strict=True):
-            p = probabilities(target, sign * drawn.D[rows]).reshape(x.shape)
+            p = evaluate(sign * drawn.D[rows]).reshape(x.shape)
             means += np.stack([w, w_q]) @ p
             x += (w - w_q)[:, None] * p
         totals = np.stack([weights[:, rows].sum(axis=0), base[:, rows].sum(axis=0)])

@@ -11,18 +11,39 @@ at most half of the draws are lost.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from scipy.special import gammaln
 
 from gpclass.core.protocols import AnySites, Array
 from gpclass.evidence.weights import EvidenceEstimate, summarise
-from gpclass.posteriors.target import Target, make_target
+from gpclass.posteriors.target import make_target
 
 DEGREES = 3.0  # of freedom of the Student distribution
 SHARES = {"normal": 0.0, "mixed": 0.5, "student": 1.0}  # of the draws that come from it
 MOST_VALUES = 4000  # latent values n C of several functions: the time grows as their cube
+
+
+class Weighed(Protocol):
+    """What importance sampling needs of a posterior and its Gaussian q; `posteriors.target.Target` is the usual one."""
+
+    @property
+    def rank(self) -> int:
+        """Number of independent directions."""
+
+    @property
+    def log_mass(self) -> float:
+        """The constant of the log weights."""
+
+    def normals(self, n_rows: int, rng: np.random.Generator) -> Array:
+        """Draw standard normal coordinates."""
+
+    def shifts(self, Z: Array) -> Array:
+        """Return draws of q less its mean for rows of standard normal coordinates."""
+
+    def remainder(self, D: Array) -> Array:
+        """Return log w - log_mass for each row of D."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -95,7 +116,7 @@ def importance_evidence(
 
 
 def estimate(
-    target: Target, n_samples: int, rng: np.random.Generator, tails: str = "mixed"
+    target: Weighed, n_samples: int, rng: np.random.Generator, tails: str = "mixed"
 ) -> tuple[EvidenceEstimate, Draws, Array]:
     """Return the evidence, the draws it comes from, and their smoothed weights with sum one."""
     drawn = draw(target, n_samples, tails, rng)
@@ -103,7 +124,7 @@ def estimate(
     return found, drawn, weights
 
 
-def draw(target: Target, n_samples: int, tails: str, rng: np.random.Generator) -> Draws:
+def draw(target: Weighed, n_samples: int, tails: str, rng: np.random.Generator) -> Draws:
     """Draw pairs from q, from the Student distribution, or both."""
     if tails not in SHARES:
         raise ValueError(f"tails={tails!r} is not known, expected one of {', '.join(SHARES)}.")

@@ -27,14 +27,22 @@ def on_model(baseline: Baseline | None, evidence: float | None, found: EvidenceE
 
 
 def on_approximation(
-    method: str, evidence: float | None, found: EvidenceEstimate, shifts: Array, errors: Array
+    method: str,
+    evidence: float | None,
+    found: EvidenceEstimate,
+    shifts: Array,
+    errors: Array,
+    instead: str = "use annealed_evidence or MCMC instead",
 ) -> str:
-    """Judge a Gaussian approximation by its correction: shifts of probabilities, and the evidence found."""
+    """Judge a Gaussian approximation by its correction: shifts of probabilities, and the evidence found.
+
+    ``instead`` is what to do if the correction is unreliable.
+    """
     if not found.reliable:
         return (
             f"The correction itself is unreliable, as khat = {found.khat:.2f} is not below "
             f"{khat_limit(found.n_samples):.2f}, the limit for {found.n_samples} draws: the draws of "
-            f"{method} miss part of the posterior; use annealed_evidence or MCMC instead."
+            f"{method} miss part of the posterior; {instead}."
         )
     if found.ess < FEW:
         return (

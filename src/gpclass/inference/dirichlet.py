@@ -119,6 +119,13 @@ class Targets:
         out: Array = linear / (counts * self.high + rest * self.low)
         return out
 
+    def sites(self, labels: Array, offset: Array) -> Sites:
+        """Return the sites of label weights (n, C), relative to the prior means."""
+        rest = labels.sum(axis=1, keepdims=True) - labels
+        tau = labels * self.high + rest * self.low
+        linear = labels * (self.own * self.high) + rest * (self.other * self.low)
+        return Sites(linear - tau * offset, tau)
+
     def of_class(self, c: int, n_classes: int) -> tuple[Array, Array]:
         """Return the precisions and targets in all classes of a row of class c."""
         tau, target = np.full(n_classes, self.low), np.full(n_classes, self.other)
@@ -140,9 +147,8 @@ def dirichlet_sites(labels: Array, eps: float) -> tuple[Sites, Array, float]:
     """
     t = Targets.at(eps)
     rest = labels.sum(axis=1, keepdims=True) - labels
-    tau = labels * t.high + rest * t.low
-    linear = labels * (t.own * t.high) + rest * (t.other * t.low)
     offset = t.offset(labels.sum(axis=0))
-    soft = labels * rest / tau * ((t.own - t.other) ** 2 * t.high * t.low)
+    sites = t.sites(labels, offset)
+    soft = labels * rest / sites.tau * ((t.own - t.other) ** 2 * t.high * t.low)
     counts = labels.sum() * np.log(2.0 * np.pi / t.high) + rest.sum() * np.log(2.0 * np.pi / t.low)
-    return Sites(linear - tau * offset, tau), offset, -0.5 * float(counts + soft.sum())
+    return sites, offset, -0.5 * float(counts + soft.sum())

@@ -13,6 +13,7 @@ from gpclass.evidence.check import check_chains, check_draws, check_target
 from gpclass.evidence.importance import check_size
 from gpclass.kernels import CompoundKernel
 from gpclass.learning.fitted import FittedModel
+from gpclass.learning.inducing_check import check_inducing
 from gpclass.learning.problem import FunctionPerClass, OneFunction, Problem, default_method, pose_classes
 from gpclass.posteriors.target import Target, make_target
 from gpclass.priors import DensePrior
@@ -20,11 +21,9 @@ from gpclass.priors import DensePrior
 
 def check(model: FittedModel, n_samples: int, rng: np.random.Generator) -> ApproximationCheck:
     """Check the posterior of a fitted latent function, or of those of all classes."""
-    if model.inducing is not None:
-        raise ValueError(
-            "A model fitted in passes keeps no rows to check the approximation with: fit some thousand of "
-            "them with inducing=None and check that."
-        )
+    layout = model.problem.make_prior
+    if model.inducing is not None or (isinstance(layout, OneFunction) and layout.Z is not None):
+        return check_inducing(model, n_samples, rng)
     if not model.is_of_labels:
         raise ValueError(
             "Dirichlet classification is regression on targets made from the labels: its posterior is exact for those, "

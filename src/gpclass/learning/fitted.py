@@ -22,6 +22,8 @@ from gpclass.learning.problem import Problem, SiteObjective
 from gpclass.mcmc.chains import Chains
 from gpclass.posteriors.process import Process
 from gpclass.sampling import pareto_smooth
+from gpclass.sparse.leaving import LeftOut, leave_out
+from gpclass.sparse.objective import PassObjective
 from gpclass.sparse.report import InducingReport
 
 DIFFERENCE = 1e-4  # step of a gradient with respect to the inputs, relative to the deviation of each column
@@ -214,9 +216,15 @@ class FittedModel:
     def loo_log_proba(self) -> Array | None:
         """Return log class probabilities at each data point from the other data points; None if unknown.
 
+        With inducing inputs it takes a pass over the rows, which must be available (`sparse.leaving`).
         A draw counts for 1 / p(y_i|f_i), smoothed as in PSIS-LOO (Vehtari, Gelman & Gabry 2017); of a
         data point that stands for several copies one is left out.
         """
+        if self.inducing is not None:
+            found = self._left_out(keep=True)
+            return (
+                None if found is None else np.concatenate(found.log_proba or [np.empty((0, self.n_classes))])
+            )
         if self.draws is None or self.problem.likelihood is None:
             return self.loo
         problem, f = self.problem, self.draws
@@ -230,6 +238,19 @@ class FittedModel:
             L = self.likelihood.log_classes(f[:, i]) + smoothed[:, None]
             out[i] = logsumexp(L, axis=0) - logsumexp(smoothed)
         return out
+
+    def loo_log_score(self) -> float | None:
+        """Return the mean log probability of the labels from the other rows, with inducing inputs; None if unknown."""
+        found = self._left_out(keep=False)
+        return None if found is None else found.score / max(found.n_rows, 1)
+
+    def _left_out(self, *, keep: bool) -> LeftOut | None:
+        """Pass over the rows, with the probabilities of each row kept or their scores added up."""
+        if self.inducing is None or not isinstance(self.objective, PassObjective):
+            return None
+        offset = getattr(self.posterior, "offset", None)
+        step = leave_out(self.objective, self.problem.kernel, self.likelihood, self.inducing.q, offset)
+        return self.objective.engine.data.total(replace(step, keep=keep))
 
     def shortcomings(self, *, at_bounds: bool) -> Iterator[str]:
         """Yield a sentence for everything in which the fit fell short."""

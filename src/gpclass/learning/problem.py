@@ -69,7 +69,7 @@ class OneFunction:
         """Return the total weight of each class."""
         return class_counts(y, weight)
 
-    def __call__(self, kernel: Any, X: Inputs) -> Prior:
+    def __call__(self, kernel: Any, X: Inputs, *, last: bool = False) -> Prior:
         """Return the prior of this kernel at the data."""
         return DensePrior(kernel, X) if self.Z is None else InducingPrior(kernel, np.asarray(X), self.Z)
 
@@ -117,7 +117,7 @@ class FunctionPerClass:
             return class_counts(y)
         return np.bincount(self.labels, minlength=self.n_classes).astype(float)
 
-    def __call__(self, kernel: Any, X: Inputs) -> Prior:
+    def __call__(self, kernel: Any, X: Inputs, *, last: bool = False) -> Prior:
         """Return the prior of this kernel, or of one kernel per class, at the data."""
         kernels = kernel.kernels if isinstance(kernel, CompoundKernel) else [kernel]
         if len(kernels) not in (1, self.n_classes):
@@ -126,7 +126,7 @@ class FunctionPerClass:
                 "each class, or one kernel for all."
             )
         if self.labels is None:
-            return ClassPrior(kernels, X, self.n_classes, shared=self.shared)
+            return ClassPrior(kernels, X, self.n_classes, shared=self.shared, single=last)
         return MarginPrior(kernels, X, self.n_classes, self.labels)
 
 
@@ -170,9 +170,9 @@ class Problem:
         likelihood = self.likelihood.with_theta(theta[split:]) if len(theta) > split else self.likelihood
         return replace(self, kernel=move(self.kernel, theta[:split]), likelihood=likelihood)
 
-    def prior(self) -> Prior:
-        """Return the prior in buffers of its own."""
-        return self.make_prior(self.kernel, self.X)
+    def prior(self, *, last: bool = False) -> Prior:
+        """Return the prior in buffers of its own; with ``last`` for a posterior, of which no gradient is asked."""
+        return self.make_prior(self.kernel, self.X, last=last)
 
     def infer(self, prior: Prior, init: AnySites | None) -> Result:
         """Run the method on a prior of this problem."""

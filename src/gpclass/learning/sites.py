@@ -40,7 +40,7 @@ def fit_by_sites(
     problem, learned = learn_problem(problem, plan, np.random.default_rng(seed), init=init)
     if learned is not None:
         init, learned = learned.warm, replace(learned, warm=None)
-    prior = problem.prior()
+    prior = problem.prior(last=True)
     result = problem.infer(prior, init)
     q = result.conditioned
     likelihood = problem.likelihood if problem.predictive is None else problem.predictive

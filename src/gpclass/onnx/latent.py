@@ -105,7 +105,7 @@ def latent_of(model: FittedModel) -> Latent:
                 posterior.inputs,
                 posterior.alpha,
                 tuple((block, block) for block in blocks),
-                common=np.tril(posterior.root).T,
+                common=np.tril(posterior.root).T.astype(float),  # of many rows it is in single precision
                 offset=posterior.offset,
             )
         case _:

@@ -100,7 +100,7 @@ def _is_usable(value: Any, stored: Any, hint: Any) -> bool:
     numbers = value[np.tri(len(value), dtype=bool)] if stored == "lower" else value
     largest = np.finfo(value.dtype).max if hint is Any else LARGEST  # rows of data are what users have
     # NaN is neither below nor above: the extremes are in order only if all numbers are.
-    return numbers.size == 0 or bool(-largest <= numbers.min() and numbers.max() <= largest)
+    return numbers.size == 0 or bool(-largest <= float(numbers.min()) and float(numbers.max()) <= largest)
 
 
 def _has_shape(value: Any, shape: str, sizes: dict[str, int]) -> bool:

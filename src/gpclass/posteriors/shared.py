@@ -14,10 +14,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
-from scipy.linalg import blas
 from sklearn.gaussian_process.kernels import Kernel
 
-from gpclass.core.linalg import matmul, matmul_transposed
+from gpclass.core.linalg import matmul, matmul_transposed, single, times_lower_transposed
 from gpclass.core.memory import require_memory
 from gpclass.core.protocols import Array, Index, Inputs, Part
 from gpclass.core.registry import stored
@@ -31,7 +30,7 @@ class SharedProcesses(Process):
     """C independent Gaussian processes of one kernel.
 
     ``root`` holds T, ``factors`` Y, whose rows ``bounds[c]`` to ``bounds[c + 1]`` belong to class c, and ``offset`` the
-    prior means, None for zero.
+    prior means, None for zero. Of many rows T and Y are in single precision.
     """
 
     kernel: Kernel
@@ -74,10 +73,10 @@ class SharedProcesses(Process):
         K = matrix(self.kernel, X, self.inputs)
         mean = self._means(K)
         Y, W = self._products(K)
-        common = diag(self.kernel, X) - np.einsum("ij,ij->i", W, W)
+        common = diag(self.kernel, X) - _row_squares(W)
         cov = np.zeros((*mean.shape, mean.shape[1]))
         for c, columns in enumerate(self.classes()):
-            cov[:, c, c] = np.maximum(common - np.einsum("ij,ij->i", Y[:, columns], Y[:, columns]), 0.0)
+            cov[:, c, c] = np.maximum(common - _row_squares(Y[:, columns]), 0.0)
         return [Part(mean[:, None], cov, ONE)]
 
     def classes(self) -> list[slice]:
@@ -85,10 +84,9 @@ class SharedProcesses(Process):
         return [slice(*ends) for ends in zip(self.bounds[:-1], self.bounds[1:], strict=True)]
 
     def _products(self, K: Array) -> tuple[Array, Array]:
-        """Return the rows k(x, X) Yᵀ, and k(x, X) Tᵀ in the memory of K."""
-        Y = matmul_transposed(K, self.factors)
-        W: Array = blas.dtrmm(1.0, self.root.T, K.T, side=0, lower=0, trans_a=1, overwrite_b=1).T
-        return Y, W
+        """Return the rows k(x, X) Yᵀ, and k(x, X) Tᵀ in the memory of K if that has the precision of T."""
+        K = single(K) if self.root.dtype == np.float32 else K
+        return matmul_transposed(K, self.factors), times_lower_transposed(K, self.root)
 
     def covariance(self, X: Inputs) -> tuple[Array, Array]:
         """Return means (n, C) and the full covariance (n, C, n, C) over the rows of X."""
@@ -115,3 +113,7 @@ class SharedProcesses(Process):
         draws = [symmetric_root(block) @ rng.standard_normal((len(X), n_samples)) for block in blocks]
         out: Array = mean[:, :, None] + np.stack(draws, axis=1)
         return out
+
+
+def _row_squares(W: Array) -> Array:
+    return np.asarray(np.einsum("ij,ij->i", W, W), dtype=float)

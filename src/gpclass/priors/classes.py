@@ -22,14 +22,14 @@ from gpclass.core.linalg import (
 )
 from gpclass.core.memory import require_memory
 from gpclass.core.protocols import Adjoint, AnySites, Array, Conditioned, CoupledSites, Inputs, Sites
-from gpclass.kernels import move, pullback, pullback_diag
+from gpclass.kernels import diag, move, pullback, pullback_diag
 from gpclass.posteriors.classes import ClassProcesses
 from gpclass.posteriors.shared import SharedProcesses
 from gpclass.priors.conditioned import cavity, not_positive, owned, refined
 from gpclass.priors.dense import fill_lower
 from gpclass.priors.factors import CoupledFactors, IndependentFactors
 from gpclass.priors.lowrank import ORDER, LowRank, nystrom_root
-from gpclass.priors.shared import SharedFactors
+from gpclass.priors.shared import SharedFactors, multiply_in_double
 
 CG_STEPS = 120  # beyond, a factorisation is cheaper
 OLD_STEPS = 8  # with the factors of other sites as preconditioner: if these do not do, they are of no use
@@ -38,6 +38,11 @@ OLD_STEPS = 8  # with the factors of other sites as preconditioner: if these do 
 FACTOR = 0.25
 # Another digit of a step costs passes over all matrices; with three, Newton still gains three per step.
 LOOSEST = 1e-3
+SINGLE_FROM = 8000  # rows from which a posterior is in single precision, where that is safe
+# The factorisation of A = K + D errs by about eps |A|, and |A| is hardly above the trace of K; the noise variances in D
+# are above one, so that this is the largest relative error:
+SINGLE_ERROR = 0.03
+REFINE = 2  # steps of iterative refinement of alpha then
 
 
 class ClassPrior:
@@ -53,6 +58,8 @@ class ClassPrior:
         Whether all sites will be `Sites` in which the precisions of a row are equal in all classes but one. One
         factorisation then serves all classes (`SharedFactors`), in two n x n matrices beside K instead of C + 2.
         It needs one kernel for all functions.
+    single : bool
+        Whether ``shared`` may be in single precision if there are many rows: for a posterior without a gradient.
 
     Examples
     --------
@@ -64,16 +71,19 @@ class ClassPrior:
            [2.4261, 4.    , 0.    ]])
     """
 
-    def __init__(self, kernels: Sequence[Any], X: Inputs, n_classes: int, *, shared: bool = False) -> None:
+    def __init__(
+        self, kernels: Sequence[Any], X: Inputs, n_classes: int, *, shared: bool = False, single: bool = False
+    ) -> None:
         n = len(X)
         if shared and len(kernels) > 1:
             raise ValueError(
                 f"One factorisation for all classes needs one kernel, not {len(kernels)}: use shared=False."
             )
         work = 2 if shared else n_classes + 1
-        require_memory(n, 3.1 if shared else n_classes + len(kernels) + 3.0)
+        single = single and shared and _single_is_enough(kernels[0], X)
+        require_memory(n, (1.6 if single else 3.1) if shared else n_classes + len(kernels) + 3.0)
         # One block for all that is n x n: the allocator would not give smaller ones back.
-        space = np.empty((len(kernels) + work, n, n))
+        space = np.empty((len(kernels) + work, n, n), dtype=np.float32 if single else np.float64)
         self.n_classes, self.shared = n_classes, shared
         self._fill(list(kernels), X, list(space[: len(kernels)]), space[len(kernels) :])
 
@@ -114,6 +124,8 @@ class ClassPrior:
 
     def multiply(self, F: Array) -> Array:
         """Return K_c f_c for each column of F, shape (n, C)."""
+        if self.Ks[0].dtype == np.float32:
+            return multiply_in_double(self.Ks[0], F)
         if len(self.Ks) == 1:
             out: Array = blas.dsymm(1.0, self.Ks[0].T, np.asfortranarray(F), lower=0)
             return out
@@ -313,6 +325,9 @@ class SharedConditioned(ClassConditioned):
         tau = self.factors.a
         r = sites.nu / tau
         alpha = self.factors.solve(r)
+        if self.prior.Ks[0].dtype == np.float32:
+            for _ in range(REFINE):
+                alpha += self.factors.solve(r - alpha / tau - self.prior.multiply(alpha))
         return alpha, r - alpha / tau
 
     def left_out(self, copies: Array) -> tuple[Array, Array]:
@@ -341,6 +356,12 @@ class CoupledConditioned(ClassConditioned):
     def covariances(self) -> Array:
         """Return the covariances of the latent values of each data point, shape (n, C, C)."""
         return self.factors.covariances()
+
+
+def _single_is_enough(kernel: Any, X: Inputs) -> bool:
+    """Return whether there are many rows, and single precision is safe for them."""
+    rounding = float(np.finfo(np.float32).eps) / 2.0
+    return len(X) >= SINGLE_FROM and float(diag(kernel, X).sum()) * rounding < SINGLE_ERROR
 
 
 def leave_out(mean: Array, cov: Array, sites: AnySites, copies: Array) -> tuple[Array, Array]:

@@ -70,8 +70,15 @@ def cavity(q: Conditioned, copies: Array, tiny: float = 1e-5) -> tuple[Array, Ar
     1/v_c = 1/v - tau/c, and tau v = 1 - [B⁻¹]_ii, so v_c = v c / (c - 1 + [B⁻¹]_ii) without cancellation; of
     alpha = nu - tau m the share alpha/c goes, so m_c = m - v_c alpha / c.
     """
-    var = q.var(tiny) * copies / (copies - 1.0 + q.inverse_diagonal())
-    return q.mean - var * q.alpha / copies, var
+    return remove_share(q.mean, q.var(tiny), q.alpha, q.inverse_diagonal(), copies)
+
+
+def remove_share(
+    mean: Array, var: Array, alpha: Array, inverse_diagonal: Array, copies: Array
+) -> tuple[Array, Array]:
+    """Return mean and variance without one share of a site, given alpha = nu - tau m and 1 - tau v."""
+    var = var * copies / (copies - 1.0 + inverse_diagonal)
+    return mean - var * alpha / copies, var
 
 
 class ElementwiseConditioned(ABC):

@@ -11,20 +11,23 @@ so that R_c = (K + D_c)⁻¹ follows from A⁻¹ and a system of the size of the
     log|K + D_c| = log|A| + log|M_c|.
 
 The eigenvalues of M_c are between b/t and 1. All Y_c together have n rows, and Σ_c R_c = C A⁻¹ + YᵀY: about 3 n³
-operations for any number of classes.
+operations for any number of classes, and n³ without the gradient. A⁻¹ comes from the inverse T of the factor of A,
+which predictions need: it is kept in the upper triangle of K, of which only the lower one counts.
 """
 
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg import blas, lapack
 
-from gpclass.core.linalg import cholesky, matvec, mirror
+from gpclass.core.linalg import cholesky, drop_tiny, matmul, mirror, row_tiles
+from gpclass.core.precision import blas_of, lapack_of
 from gpclass.core.protocols import Array
 
 
 class SharedFactors:
     """A⁻¹ and Y for one set of sites of one kernel; the work space are two matrices of n x n of the caller.
+
+    The upper triangle of K is overwritten. All are in the precision of K; ``solve`` returns double.
 
     ``order`` are the rows sorted by their own classes; rows ``bounds[c]`` to ``bounds[c + 1]`` of Y belong to class c.
     """
@@ -46,7 +49,10 @@ class SharedFactors:
         self.inverse: Array = space[0]
         self.Y: Array = space[1]
         half_logdet = C * self._factor()
-        lapack.dpotri(self.inverse.T, lower=0, overwrite_c=1)
+        lapack_of("trtri", K)(self.inverse.T, lower=0, overwrite_c=1)
+        mirror(self.inverse, into=K)
+        self._root_diagonal = self.inverse.diagonal().copy()
+        lapack_of("lauum", K)(self.inverse.T, lower=0, overwrite_c=1)
         mirror(self.inverse)
         self._diagonal = self.inverse.diagonal().copy()
         scale = np.sqrt(1.0 / self._base - 1.0 / tau[rows, own])
@@ -57,9 +63,10 @@ class SharedFactors:
     def _factor(self) -> float:
         """Factor A in the buffer of its inverse, and return ½ log|A|."""
         np.copyto(self.inverse, self._K)
-        self.inverse.ravel()[:: len(self._K) + 1] += 1.0 / self._base
+        diagonal = self.inverse.ravel()[:: len(self._K) + 1]
+        np.add(diagonal, 1.0 / self._base, out=diagonal, casting="same_kind")
         cholesky(self.inverse)
-        return float(np.log(self.inverse.diagonal()).sum())
+        return float(np.log(self.inverse.diagonal()).sum(dtype=float))
 
     def _reduce(self, c: int, scale: Array) -> float:
         """Fill Y_c, and return ½ log|M_c|."""
@@ -67,13 +74,14 @@ class SharedFactors:
         if not len(rows):
             return 0.0
         np.take(self.inverse, rows, axis=0, out=Y)
-        Y *= scale[rows, None]
+        own = scale[rows].astype(Y.dtype)
+        Y *= own[:, None]
         M = np.take(Y, rows, axis=1)
-        M *= -scale[rows]
+        M *= -own
         M.ravel()[:: len(M) + 1] += 1.0
         cholesky(M)
-        blas.dtrsm(1.0, M.T, Y.T, side=1, lower=0, overwrite_b=1)  # Yᵀ L⁻ᵀ
-        return float(np.log(M.diagonal()).sum())
+        blas_of("trsm", Y)(1.0, M.T, Y.T, side=1, lower=0, overwrite_b=1)  # Yᵀ L⁻ᵀ
+        return float(np.log(M.diagonal()).sum(dtype=float))
 
     def of_class(self, c: int) -> Array:
         """Return Y_c."""
@@ -83,13 +91,13 @@ class SharedFactors:
         """Return R_c v_c for each column of v."""
         # The lower triangle and the diagonal may hold an adjoint.
         self.inverse.ravel()[:: len(self.inverse) + 1] = self._diagonal
-        v = np.asfortranarray(v)
-        out: Array = blas.dsymm(1.0, self.inverse.T, v, lower=1)
+        v, gemv = np.asfortranarray(v, dtype=self.Y.dtype), blas_of("gemv", self.Y)
+        out: Array = blas_of("symm", self.Y)(1.0, self.inverse.T, v, lower=1)
         for c in range(v.shape[1]):
             Y = self.of_class(c)
             if len(Y):
-                out[:, c] += blas.dgemv(1.0, Y.T, matvec(Y, v[:, c]))
-        return out
+                out[:, c] += gemv(1.0, Y.T, gemv(1.0, Y.T, v[:, c], trans=1))
+        return np.asarray(out, dtype=float)
 
     def variances(self) -> Array:
         """Return the marginal variances (a - [R_c]_ii) / a², shape (n, C)."""
@@ -101,12 +109,24 @@ class SharedFactors:
     def adjoint(self, left: Array, right: Array) -> Array:
         """Return Σ left rightᵀ - Σ_c R_c, which is symmetric, in the lower triangle of the buffer of A⁻¹."""
         G = self.inverse
-        blas.dsyrk(-1.0, self.Y.T, beta=-float(self.a.shape[1]), c=G.T, lower=0, overwrite_c=1)
-        blas.dsyr2k(0.5, left.T, right.T, beta=1.0, c=G.T, trans=1, lower=0, overwrite_c=1)
+        blas_of("syrk", G)(-1.0, self.Y.T, beta=-float(self.a.shape[1]), c=G.T, lower=0, overwrite_c=1)
+        blas_of("syr2k", G)(0.5, left.T, right.T, beta=1.0, c=G.T, trans=1, lower=0, overwrite_c=1)
         return G
 
     def root(self) -> Array:
         """Return T with TᵀT = A⁻¹, lower triangular, in the buffer of A⁻¹, which ends the use of the factors."""
-        self._factor()
-        lapack.dtrtri(self.inverse.T, lower=0, overwrite_c=1)
-        return self.inverse
+        mirror(self._K.T, into=self.inverse.T)
+        self.inverse.ravel()[:: len(self.inverse) + 1] = self._root_diagonal
+        return drop_tiny(self.inverse)
+
+
+def multiply_in_double(K: Array, V: Array) -> Array:
+    """Return K V for the symmetric K whose lower triangle is given in single precision, with sums in double."""
+    out = np.zeros(V.shape)
+    for rows in row_tiles(len(K)):
+        tile = K[rows, : rows.stop].astype(float)
+        tile[:, rows] = np.tril(tile[:, rows])
+        out[rows] += matmul(tile, np.ascontiguousarray(V[: rows.stop]))
+        tile[:, rows] = np.tril(tile[:, rows], -1)
+        out[: rows.stop] += matmul(np.ascontiguousarray(tile.T), np.ascontiguousarray(V[rows]))
+    return out
