@@ -90,10 +90,10 @@ def learn_problem(
     if first.interrupted:
         return problem.at(first.theta), first.learned()
     several = problem.guide() is not problem
-    coarse = [_coarse(problem, n, 2e-3 if several else 3e-4) for n in sizes if LESS * n < problem.n_rows]
+    coarse = [_coarse(problem, n, 2e-3 if several else 1e-4) for n in sizes if LESS * n < problem.n_rows]
     ftol, fine = (1e-6 if several else 1e-7), problem.roughly(1e-5)
     if problem.n_rows > EXACT:
-        ftol, fine = (1e-3, problem.roughly(1e-3)) if several else (3e-5, problem.roughly())
+        ftol, fine = (1e-3, problem.roughly(1e-3)) if several else (1e-5, problem.roughly())
     init = first.warm if init is None and first.problem.n_rows == problem.n_rows else init
     # What a step on all rows gains after those on fewer of them is worth one of these evaluations, not ten.
     most = 1 if several and coarse and problem.n_latent > LARGE else MOST
