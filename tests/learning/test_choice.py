@@ -37,7 +37,7 @@ def shrunken(X, y, scale=None, method=None, likelihood=None):
     return Problem(X, y, None, kernel, likelihood or Probit(), method or EP(), prior)
 
 
-@pytest.mark.parametrize("scale", [0.3, 1.0])
+@pytest.mark.parametrize("scale", [0.3, pytest.param(1.0, marks=pytest.mark.slow)])
 def test_the_integrated_evidence_is_that_of_quadrature(scale):
     # Gaussian likelihood, so that sites are exact; the variance is fixed, two length scales are integrated over.
     X = rows(60, 2)

@@ -125,9 +125,8 @@ def test_predictions_are_those_of_the_weighted_prior_with_a_probit(name):
     check_against_prior(fixed(name, "probit"), *weighted_prior(0.0, "probit"), ndtr, 0.02)
 
 
-@pytest.mark.parametrize(
-    "name", ["mcmc", *(pytest.param(n, marks=pytest.mark.slow) for n in ("whitened", "noisy"))]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["mcmc", "whitened", "noisy"])
 def test_predictions_with_theta_sampled_are_those_of_the_weighted_prior(name):
     check_against_prior(sampled(name), *weighted_prior(1.5), expit, 0.04)
 
@@ -158,7 +157,7 @@ def test_samples_have_the_moments_predicted():
 # --------------------------------------------------------------------------- the estimator
 
 
-@pytest.mark.parametrize("route", ["exact", "map", "mackay"])
+@pytest.mark.parametrize("route", [pytest.param("exact", marks=pytest.mark.slow), "map", "mackay"])
 def test_gradient_of_the_probability(route):
     for clf in (fixed("HMC"), sampled("mcmc"), sampled("whitened")):
         clf = pickle.loads(pickle.dumps(clf)).set_params(integration=route)

@@ -158,6 +158,7 @@ def test_decisions_are_those_of_the_probabilities():
     np.testing.assert_array_equal(clf.predict(X), clf.classes_[p.argmax(axis=1)])
 
 
+@pytest.mark.slow
 def test_example_runs(fitted, monkeypatch, capsys, tmp_path):
     methods = {name: clf for name, clf in fitted.items() if name != "slices"}
     monkeypatch.setattr(exercise, "fit", lambda split: methods)
