@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing as rows_of
 
+from gpclass.comparison.baselines import BASELINES, baseline
 from gpclass.comparison.scores import Codes
 from gpclass.core.protocols import Array
 from gpclass.estimator import GaussianProcessClassifier
@@ -62,6 +63,8 @@ def classifiers_of(methods: Any, shared: dict[str, Any]) -> dict[str, Any]:
 
 
 def _classifier(method: Any, shared: dict[str, Any]) -> Any:
+    if isinstance(method, str) and method in BASELINES:
+        return baseline(method, shared["kernel"], shared["random_state"])
     if hasattr(method, "fit"):
         clf = method if isinstance(method, type) else clone(method)
     else:
@@ -81,7 +84,7 @@ def _label(method: Any) -> str:
     if isinstance(method, str):
         return method
     if isinstance(method, tuple):
-        return ", ".join(_label(part) for part in method)
+        return "/".join(_label(part) for part in method)
     name = type(method).__name__
     if hasattr(method, "fit") or not is_dataclass(method):
         return name
