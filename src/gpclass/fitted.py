@@ -268,6 +268,20 @@ class Predictions:
 
     # --------------------------------------------------------------------------- helpers
 
+    def _repr_html_inner(self) -> str:
+        """Return scikit-learn's diagram, and below it what the fit found."""
+        html = str(super()._repr_html_inner())  # type: ignore[misc]
+        if not hasattr(self, "base_estimator_"):
+            return html
+        from gpclass.learning.summary import summary_html
+
+        return html + summary_html(self.base_estimator_.models, self.classes_)
+
+    def _repr_mimebundle_(self, **options: Any) -> dict[str, str]:
+        """Return what notebooks show."""
+        shown: dict[str, str] = super()._repr_mimebundle_(**options)  # type: ignore[misc]
+        return {**shown, "text/html": self._repr_html_inner()} if "text/html" in shown else shown
+
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "base_estimator_")
 
