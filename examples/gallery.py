@@ -80,7 +80,9 @@ def evidence() -> Any:
 
 def relevance() -> Any:
     wine = load_wine(as_frame=True)
-    clf = GaussianProcessClassifier("rbf").fit(wine.data, wine.target == 1)  # length scales that are not shrunk
+    clf = GaussianProcessClassifier("rbf").fit(
+        wine.data, wine.target == 1
+    )  # length scales that are not shrunk
     return RelevanceDisplay.from_estimator(clf, wine.data)
 
 
