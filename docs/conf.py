@@ -49,6 +49,7 @@ numpydoc_show_class_members = False  # autodoc lists them, once
 
 sphinx_gallery_conf = {
     "examples_dirs": "examples",
+    "within_subsection_order": "FileNameSortKey",
     "gallery_dirs": "gallery",
     "download_all_examples": False,
     "show_memory": False,
@@ -93,7 +94,11 @@ def skip_foreign(app: Any, what: str, name: str, obj: Any, skip: bool, options: 
     if what == "class" and page in INTERNAL and _overrides(obj):
         return True
     module = getattr(obj, "__module__", None) or "gpclass"
-    return True if what == "module" and not module.startswith("gpclass") else None
+    return (
+        True
+        if (what == "module" or page == "gpclass.estimator") and not module.startswith("gpclass")
+        else None
+    )
 
 
 def _overrides(obj: Any) -> bool:

@@ -22,7 +22,7 @@ print(model.kernel_)
 # nothing is known, and the interval is wide.
 
 fig, axes = plt.subplots(1, 2, figsize=(9.0, 3.8), layout="constrained")
-display = PredictiveContourDisplay.from_estimator(model, X, y, ax=axes[0], eps=0.4, grid_resolution=70)
+display = PredictiveContourDisplay.from_estimator(model, X, y, ax=axes[0], eps=0.4, legend=False)
 x0, x1 = display.x0, display.x1
 low, high = model.predict_interval(np.stack(np.meshgrid(x0, x1), axis=-1).reshape(-1, 2))
 width = (high - low).reshape(len(x1), len(x0))

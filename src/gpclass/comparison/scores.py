@@ -56,7 +56,23 @@ class Bins:
 def score(
     log_proba: Array, codes: Codes, *, weight: Array | None = None, fold: Any = None, cost: Any = None
 ) -> Scores:
-    """Return the scores of log class probabilities, shape (n, n_classes), for the true classes ``codes``.
+    """Return the scores of predicted class probabilities.
+
+    Parameters
+    ----------
+    log_proba : ndarray of shape (n, n_classes)
+        Log class probabilities.
+    codes : ndarray of int of shape (n,)
+        Positions of the true classes.
+    weight : ndarray of shape (n,), optional
+    fold : ndarray of int of shape (n,), optional
+        The fold of each row, from which the standard error is found.
+    cost : array of shape (n_classes, n_classes), optional
+        Costs of the decisions that ``error`` counts.
+
+    Returns
+    -------
+    Scores
 
     Examples
     --------
@@ -99,7 +115,19 @@ def not_worse(values: Array, best: Array, weight: Array | None, least: float) ->
 
 
 def calibration_bins(proba: Array, codes: Codes, weight: Array | None = None) -> Bins:
-    """Return the bins behind the expected calibration error, as `Scores` defines it."""
+    """Return the bins behind the expected calibration error, as `Scores` defines it.
+
+    Parameters
+    ----------
+    proba : ndarray of shape (n, n_classes)
+    codes : ndarray of int of shape (n,)
+        Positions of the true classes.
+    weight : ndarray of shape (n,), optional
+
+    Returns
+    -------
+    Bins
+    """
     if proba.shape[1] == 2:
         p, hit = proba[:, 1], codes == 1
     else:

@@ -91,7 +91,18 @@ class ComparisonRow:
         return None if self.kernel is None else " | ".join(str(part) for part in parts)
 
     def text(self, name: str) -> str:
-        """Return a number as the table shows it, with its standard error if it has one."""
+        """Return a number as the table shows it, with its standard error if it has one.
+
+        Parameters
+        ----------
+        name : str
+            A column of the table.
+
+        Returns
+        -------
+        str
+            A dash if there is no such result.
+        """
         value, form, error = getattr(self, name), METRICS[name]["form"], METRICS[name]["error"]
         if value is None:
             return DASH
@@ -142,7 +153,17 @@ class Comparison:
         raise KeyError(f"No method is called {label!r}, expected one of {[row.label for row in self.rows]}.")
 
     def best(self, metric: str = "log_loss") -> ComparisonRow:
-        """Return the row that is best in one number (the first of equals) among those that have it."""
+        """Return the row that is best in one number (the first of equals) among those that have it.
+
+        Parameters
+        ----------
+        metric : str, default="log_loss"
+            A column of the table: "log_loss", "error", "brier", "ece", "evidence", ...
+
+        Returns
+        -------
+        ComparisonRow
+        """
         if metric not in METRICS:
             raise ValueError(f"metric={metric!r} is not possible, expected one of {tuple(METRICS)}.")
         rows = [row for row in self.rows if getattr(row, metric) is not None]
@@ -180,7 +201,12 @@ class Comparison:
         return row_scores(log_proba, self.codes, getattr(row.estimator, "cost_matrix", None))
 
     def frequency_loss(self) -> float:
-        """Return the log loss of predicting the class frequencies of the scored rows for every row."""
+        """Return the log loss of predicting the class frequencies of the scored rows for every row.
+
+        Returns
+        -------
+        float
+        """
         share = np.bincount(self.codes, self.weight, len(self.classes))
         share = share / share.sum()
         return float(-np.sum(share[share > 0.0] * np.log(share[share > 0.0])))
@@ -191,12 +217,29 @@ class Comparison:
         return findings(self)
 
     def calibration(self, label: str) -> Bins | None:
-        """Return the calibration curve of a method: the bins of its expected calibration error."""
+        """Return the calibration curve of a method: the bins of its expected calibration error.
+
+        Parameters
+        ----------
+        label : str
+            The method.
+
+        Returns
+        -------
+        Bins or None
+            None if no rows were scored.
+        """
         proba = self[label].proba
         return None if proba is None else calibration_bins(proba, self.codes, self.weight)
 
     def to_frame(self) -> Any:
-        """Return the table as a pandas data frame, one row per method; missing results are NA."""
+        """Return the table as a pandas data frame, one row per method; missing results are NA.
+
+        Returns
+        -------
+        pandas.DataFrame
+            The index has the labels of the methods.
+        """
         import pandas as pd
 
         names = ("likelihood", *NUMBERS, "kernel_text", "note")
@@ -235,7 +278,12 @@ class Comparison:
         return f"{likelihoods} likelihood; {self.n_train} training rows; {scored}{stopped}"
 
     def marks(self) -> dict[tuple[str, str], str]:
-        """Return the marks of the table by label and metric: best or tied with the best, and an excessive k-hat."""
+        """Return the marks of the table by label and metric: best or tied with the best, and an excessive k-hat.
+
+        Returns
+        -------
+        dict of (label, metric) to mark
+        """
         best = {(label, metric): BEST for metric in LEAST for label in self.tied(metric)}
         if len(self.rows) == 1:
             best = {}
@@ -270,7 +318,11 @@ class Comparison:
         headings = ["method", *(str(metadata["heading"]) for metadata in METRICS.values()), "kernel", "note"]
         marks = self.marks()
         lines = ["<table>", f"<caption>{escape(self.title)}</caption>", "<thead><tr>"]
-        lines += [f"<th>{escape(heading)}</th>" for heading in headings]
+        left = ("method", "kernel", "note")
+        sides = ["left" if heading in left else "right" for heading in headings]
+        lines += [
+            f'<th style="text-align: {s}">{escape(h)}</th>' for h, s in zip(headings, sides, strict=True)
+        ]
         lines += ["</tr></thead>", "<tbody>"]
         for row in self.rows:
             cells = [_html_number(row.text(name), marks.get((row.label, name), "")) for name in METRICS]
@@ -282,7 +334,7 @@ class Comparison:
         lines += [
             f"<p><small>{shown[m]}: {escape(LEGEND[m])}</small></p>" for m in dict.fromkeys(marks.values())
         ]
-        lines += [f"<p>{escape(' '.join(self.findings))}</p>"] * bool(self.findings)
+        lines += ["<ul>", *(f"<li>{escape(sentence)}</li>" for sentence in self.findings), "</ul>"]
         return "\n".join(lines)
 
 
@@ -291,7 +343,7 @@ def _html_number(text: str, mark: str) -> str:
         text = f"<b>{text}</b>"
     elif mark == DOUBT:
         text = f'<span style="color: #b00020">{text} {DOUBT}</span>'
-    return f'<td style="text-align: right">{text}</td>'
+    return f'<td style="text-align: right; white-space: nowrap">{text}</td>'
 
 
 def _align(cells: list[list[str]]) -> list[str]:

@@ -34,6 +34,10 @@ def as_source(X: Any, y: Any = None, weight: Any = None, client: Any = None) -> 
     client : distributed.Client, optional
         Whose workers read the files, or hold the collection.
 
+    Returns
+    -------
+    Source or None
+
     Examples
     --------
     >>> from gpclass.data.sources import as_source
