@@ -52,7 +52,7 @@ def _failures(rows: Iterable[Any]) -> Iterable[str]:
 
 
 def _advice(comparison: Any, scored: Sequence[Any]) -> Iterable[str]:
-    """Suggest the fastest of the methods that predict best and are not to be doubted."""
+    """Suggest a fast one of the methods that predict best and are not to be doubted."""
     chance = comparison.frequency_loss()
     best = comparison.best("log_loss")
     if best.log_loss > chance - 0.01:
@@ -77,18 +77,27 @@ def _advice(comparison: Any, scored: Sequence[Any]) -> Iterable[str]:
             )
         yield f"{text}."
     elif sound:
-        chosen = min(sound, key=lambda row: row.fit_seconds)
-        why = "which predicts best"
-        if len(tied) > 1:
-            others = "that can be trusted " if len(sound) < len(ours) else ""
-            why = f"the fastest of the methods {others}among those that predict best"
-            why = why if len(sound) > 1 else "which predicts as well as any other method and can be trusted"
-        yield f"Use {chosen.label}, {why}."
+        yield f"Use {_quick(sound).label}, {_why(tied, ours, sound)}."
     else:
         yield (
             f"{_names(row.label for row in ours)} predict{_s(ours)} best, but should be checked with MCMC before "
             "the probabilities are relied on."
         )
+
+
+def _quick(rows: Sequence[Any]) -> Any:
+    """Return the row of the lowest log loss among those that take at most three times as long as the fastest."""
+    limit = 3.0 * min(row.fit_seconds for row in rows)
+    return min((row for row in rows if row.fit_seconds <= limit), key=lambda row: row.log_loss)
+
+
+def _why(tied: Sequence[Any], ours: Sequence[Any], sound: Sequence[Any]) -> str:
+    if len(tied) == 1:
+        return "which predicts best"
+    if len(sound) == 1:
+        return "which predicts as well as any other method" + (" and can be trusted" if len(ours) > 1 else "")
+    trusted = " and can be trusted" if len(sound) < len(ours) else ""
+    return f"one of the fastest methods among those that predict best{trusted}"
 
 
 def _predictions(comparison: Any, scored: Sequence[Any]) -> Iterable[str]:
