@@ -195,7 +195,7 @@ class TestErrors:
 
     def test_of_blocks(self):
         X, y, _ = labelled_rows(10)
-        with pytest.raises(ValueError, match="come from a generator, which can be passed over once only"):
+        with pytest.raises(ValueError, match="come from a generator, which can be read only once"):
             BlockSource((X, y) for _ in range(2))
         spent = ((X, y) for _ in range(2))
         source = BlockSource(lambda: spent)

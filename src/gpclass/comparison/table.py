@@ -327,7 +327,11 @@ class Comparison:
         for row in self.rows:
             cells = [_html_number(row.text(name), marks.get((row.label, name), "")) for name in METRICS]
             texts = (row.label, row.kernel_text or DASH, row.note)
-            words = [f'<td style="text-align: left">{escape(text)}</td>' for text in texts]
+            widths = ("", "; white-space: normal; min-width: 14em", "; white-space: normal; min-width: 10em")
+            words = [
+                f'<td style="text-align: left{width if text else ""}">{escape(text)}</td>'
+                for text, width in zip(texts, widths, strict=True)
+            ]
             lines += ["<tr>", words[0], *cells, *words[1:], "</tr>"]
         lines += ["</tbody>", "</table>"]
         shown = {BEST: "bold", DOUBT: DOUBT}

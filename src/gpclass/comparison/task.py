@@ -148,7 +148,9 @@ def _codes(y_test: Any, classes: Any, n: int) -> Codes:
         )
     unknown = np.setdiff1d(y_test, classes)
     if len(unknown):
-        raise ValueError(f"y_test has the label {unknown[0]!r}, which y has not: leave such rows out.")
+        raise ValueError(
+            f"y_test has the label {unknown[0]!r}, which does not occur in y: leave such rows out."
+        )
     codes: Codes = np.searchsorted(classes, y_test)
     return codes
 
@@ -162,8 +164,8 @@ def _splits(cv: Any, X: Any, codes: Codes, seed: int) -> Splits:
         least = int(np.bincount(codes).min())
         if not 2 <= cv <= least:
             raise ValueError(
-                f"cv={cv} is not possible, expected from 2 folds to as many as the smallest class has rows "
-                f"({least}): give fewer folds, or X_test and y_test."
+                f"cv={cv} is not possible, expected from 2 to {least} folds, as the smallest class has {least} rows: "
+                "give fewer folds, or X_test and y_test."
             )
         cv = StratifiedKFold(int(cv), shuffle=True, random_state=seed)
     return list(check_cv(cv, codes, classifier=True).split(X, codes))
