@@ -155,8 +155,8 @@ def _several(clf: Any, likelihood: Likelihood, n_classes: int) -> Likelihood:
     joint = likelihood.several()
     if joint is None:
         raise ValueError(
-            f"likelihood={clf.likelihood!r} is for two classes and cannot be used for {n_classes} classes in one model: "
-            "use multi_class='one_vs_rest', or likelihood='softmax'."
+            f"likelihood={clf.likelihood!r} is for two classes and cannot be used for {n_classes} classes in one "
+            "model: use multi_class='one_vs_rest', or likelihood='softmax'."
         )
     return joint
 

@@ -50,6 +50,7 @@ def test_text_is_aligned_and_says_all(result):
     assert "<GP>   2**2 * RBF(length_scale=1.5)" in lines
     assert any(line.startswith("[1] EP(") for line in lines)
     assert max(map(len, lines)) <= 110
+    assert repr(result) == str(result)
 
 
 def test_page_is_escaped(result):

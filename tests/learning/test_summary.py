@@ -21,7 +21,7 @@ def test_kernel_evidence_and_end_are_shown():
     shown = clf._repr_html_()
     assert str(clf.kernel_) in shown
     assert f"{clf.log_marginal_likelihood_value_:.4f}" in shown
-    assert f"after {len(clf.history_)} evaluations. Converged." in shown
+    assert f"learned in {len(clf.history_)} evaluations. Converged." in shown
     bundle = clf._repr_mimebundle_()
     assert bundle["text/plain"] == repr(clf)
     assert str(clf.kernel_) in bundle["text/html"]

@@ -114,7 +114,7 @@ NUMBERS = {each.name: each.metadata for each in fields(ComparisonRow) if each.me
 METRICS = {name: metadata for name, metadata in NUMBERS.items() if metadata["heading"]}
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Comparison:
     """The result of `compare`; prints as a table.
 
@@ -313,6 +313,8 @@ class Comparison:
         for i, note in enumerate(notes, start=1):
             lines += _hanging(f"[{i}] ", note)
         return "\n".join(lines)
+
+    __repr__ = __str__  # so that a session shows the table
 
     def _repr_html_(self) -> str:
         headings = ["method", *(str(metadata["heading"]) for metadata in METRICS.values()), "kernel", "note"]
