@@ -80,8 +80,8 @@ def _advice(comparison: Any, scored: Sequence[Any]) -> Iterable[str]:
         yield f"Use {_quick(sound).label}, {_why(tied, ours, sound)}."
     else:
         yield (
-            f"{_names(row.label for row in ours)} predict{_s(ours)} best, but should be checked with MCMC before "
-            "the probabilities are relied on."
+            f"{_names(row.label for row in ours)} predict{_s(ours)} as well as any other method, but should be "
+            "compared with MCMC before the probabilities are relied on."
         )
 
 
