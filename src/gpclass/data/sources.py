@@ -225,7 +225,7 @@ class BlockSource(LocalSource):
             columns = columns or block.X.shape[1]
             if block.X.shape[1] != columns:
                 raise ValueError(
-                    f"The block at row {n} has {block.X.shape[1]} columns, and the first {columns}."
+                    f"The block at row {n} has {block.X.shape[1]} columns, and the first block has {columns}."
                 )
             n += len(block)
             yield block

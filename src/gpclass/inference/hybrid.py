@@ -58,7 +58,7 @@ def site_adjoints(
     right = np.concatenate([by_mean, by_var])
     ab, failed = gmres(system, right, rtol=1e-12, atol=1e-14, restart=60, maxiter=20)
     if failed:
-        raise ArithmeticError("The derivative of the variational sites could not be solved for.")
+        raise ArithmeticError("The derivatives of the variational sites could not be computed: use VI().")
     return ab[:n], ab[n:]
 
 
