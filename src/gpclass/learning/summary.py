@@ -39,7 +39,9 @@ def how_it_ended(model: FittedModel) -> str:
     """Say how learning and inference ended, in a sentence or two."""
     words = "Hyperparameters as given."
     if model.learned is not None:
-        stopped = "Learning was interrupted after" if model.learned.interrupted else "Hyperparameters learned in"
+        stopped = (
+            "Learning was interrupted after" if model.learned.interrupted else "Hyperparameters learned in"
+        )
         words = f"{stopped} {len(model.learned.history)} evaluations."
     if model.chains is not None:
         words += f" {model.chains.n_chains} chains of {model.chains.n_draws} draws."
