@@ -68,7 +68,8 @@ minimum: ## run the tests with the oldest versions of numpy, scipy and scikit-le
 	$(PYTHON) -m venv .venv-minimum
 	$(PYTHON) .ci/minimum pyproject.toml > .venv-minimum/constraints.txt
 	.venv-minimum/bin/python -m pip --disable-pip-version-check install -qq -c .venv-minimum/constraints.txt \
-	  '.[plot,cli]' 'pytest>=8.2' 'pytest-xdist>=3.5' 'hypothesis>=6.120' 'mpmath>=1.3' 'threadpoolctl>=3.1'
+	  '.[plot,cli]' 'pandas<3' 'polars<2' 'pyarrow<20' 'pytest>=8.2' 'pytest-xdist>=3.5' 'hypothesis>=6.120' 'mpmath>=1.3' \
+	  'threadpoolctl>=3.1'
 	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MPLBACKEND=Agg .venv-minimum/bin/python -m pytest -q -n $(JOBS) \
 	  tests/core tests/inference tests/kernels tests/likelihoods tests/priors tests/sparse tests/plotting/test_contour.py \
 	  tests/cli/test_fit.py tests/cli/test_predict.py tests/test_estimator.py tests/test_scikit_learn.py
