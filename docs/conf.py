@@ -61,6 +61,7 @@ sphinx_gallery_conf = {
     "image_srcset": ["2x"],
     "plot_gallery": "True",
     "abort_on_example_error": True,
+    "run_stale_examples": True,  # what they print depends on the library, not only on the script
 }
 
 html_theme = "furo"
