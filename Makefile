@@ -18,7 +18,7 @@ PYTEST := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 MPLBACKEND=
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test slow lint format typecheck bench study docs clean
+.PHONY: help demo test slow lint format typecheck bench study docs dist minimum clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -50,14 +50,32 @@ study: $(READY) ## compare with other classifiers on the data sets in DATA, for 
 	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(PY) studies/peers.py --data $(DATA) --jobs $(JOBS)
 
 docs: $(DOCS_READY) ## make its pictures and build the documentation; a warning is an error
+	$(PY) docs/mathjax.py
 	$(PY) examples/gallery.py
 	$(PY) docs/combinations.py
 	$(PY) examples/demo.py docs/images/demo.png
 	$(PY) -m sphinx -W --keep-going -q -b html docs docs/_build/html
 	@echo "The documentation is at docs/_build/html/index.html."
 
+dist: $(READY) ## build wheel and sdist, and test the wheel in an empty environment
+	@$(PIP) -e '.[dist]'
+	rm -rf dist
+	$(PY) -m build --outdir dist . >/dev/null
+	PYTHON=$(PY) .ci/check-wheel dist
+
+# Without sampling: arviz-stats needs newer versions than these.
+minimum: ## run the tests with the oldest versions of numpy, scipy and scikit-learn that are supported
+	$(PYTHON) -m venv .venv-minimum
+	$(PYTHON) .ci/minimum pyproject.toml > .venv-minimum/constraints.txt
+	.venv-minimum/bin/python -m pip --disable-pip-version-check install -qq -c .venv-minimum/constraints.txt \
+	  '.[plot,cli]' 'pandas<3' 'polars<2' 'pyarrow<20' 'pytest>=8.2' 'pytest-xdist>=3.5' 'hypothesis>=6.120' 'mpmath>=1.3' \
+	  'threadpoolctl>=3.1'
+	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MPLBACKEND=Agg .venv-minimum/bin/python -m pytest -q -n $(JOBS) \
+	  tests/core tests/inference tests/kernels tests/likelihoods tests/priors tests/sparse tests/plotting/test_contour.py \
+	  tests/cli/test_fit.py tests/cli/test_predict.py tests/test_estimator.py tests/test_scikit_learn.py
+
 clean: ## remove the virtual environment and everything built or cached
-	rm -rf $(VENV) build dist htmlcov docs/_build docs/generated
+	rm -rf $(VENV) .venv-minimum build dist htmlcov docs/_build docs/generated docs/gallery docs/_static/mathjax
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage .coverage.*
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 

@@ -2,8 +2,8 @@
 
 The kernel is exp(-0.005 (x - z)²), its hyperparameters are fixed, and the posterior of the latent function is
 approximated (Laplace, EP, VI) and sampled: by Metropolis steps on blocks of latent values, proposed from
-their conditional prior, and by Hamiltonian Monte Carlo. Prints two tables and writes a figure:
-build/exercise.png, or the path given as an argument.
+their conditional prior, and by Hamiltonian Monte Carlo. Prints two tables and writes two figures,
+build/exercise.png (or the path given as an argument) and build/exercise_sampling.png beside it.
 """
 
 from __future__ import annotations
@@ -93,38 +93,57 @@ def table(split: Split, fitted: dict[str, Any], blocks: dict[str, Chains]) -> st
     return "\n".join(lines)
 
 
-# ------------------------------------------------------------------------------- the figure
+# ------------------------------------------------------------------------------- the figures
 
 
-def picture(split: Split, fitted: dict[str, Any], blocks: dict[str, Chains], path: Path) -> None:
+STYLE = {"font.size": 9, "axes.spines.top": False, "axes.spines.right": False, "axes.linewidth": 0.7}
+
+
+def pictures(split: Split, fitted: dict[str, Any], blocks: dict[str, Chains], path: Path) -> list[Path]:
+    """Write two figures, what the methods predict and how the samplers move, and return their paths."""
     mpl.use("Agg")
     import matplotlib.pyplot as plt
 
-    style = {"font.size": 8.5, "axes.spines.top": False, "axes.spines.right": False, "axes.linewidth": 0.7}
-    with plt.rc_context(style):
-        figure = plt.figure(figsize=(11.6, 7.0), layout="constrained")
-        figure.get_layout_engine().set(w_pad=0.05, h_pad=0.06)
-        upper, lower = figure.subfigures(2, 1, height_ratios=[2.0, 1.15])
-        axes = upper.subplots(2, len(fitted), sharex=True, sharey="row")
-        for column, (name, clf) in zip(axes.T, fitted.items(), strict=True):
-            draw(column, split, clf, COLOURS[name])
-            column[0].set_title(name, loc="left", fontsize=10, fontweight="bold")
-            column[0].set_title(f"log loss {log_loss(clf, split):.3f}", loc="right", fontsize=8)
-        for axis in axes[:, 1:].ravel():
-            axis.set_ylabel("")
-        left, middle, right = lower.subfigures(1, 3, width_ratios=[1.15, 1.35, 1.0])
-        draw_rates(left.subplots(), split, blocks)
-        watched = int(np.argmin(np.abs(split.X[:, 0] - WATCHED)))
-        traces = {
-            "blocks of 4": (blocks["4"], BLOCKS["4"][0]),
-            "blocks adapted": (blocks["adapted"], BLOCKS["adapted"][0]),
-            "HMC": (fitted["HMC"].chains_, COLOURS["HMC"]),
-        }
-        draw_traces(middle.subplots(len(traces), 1, sharex=True, sharey=True), traces, watched)
-        draw_density(right.subplots(), fitted, split.X, watched)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        figure.savefig(path, dpi=125)
-        plt.close(figure)
+    paths = [path, path.with_stem(f"{path.stem}_sampling")]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with plt.rc_context(STYLE):
+        for make, where in zip((draw_methods, draw_samplers), paths, strict=True):
+            figure = make(split, fitted, blocks)
+            figure.savefig(where, dpi=140)
+            plt.close(figure)
+    return paths
+
+
+def draw_methods(split: Split, fitted: dict[str, Any], blocks: dict[str, Chains]) -> Any:
+    import matplotlib.pyplot as plt
+
+    size = {"figsize": (11.0, 4.6), "sharex": True, "sharey": "row", "layout": "constrained"}
+    figure, axes = plt.subplots(2, len(fitted), **size)
+    for column, (name, clf) in zip(axes.T, fitted.items(), strict=True):
+        draw(column, split, clf, COLOURS[name])
+        column[0].set_title(name, loc="left", fontsize=10, fontweight="bold")
+        column[0].set_title(f"log loss {log_loss(clf, split):.3f}", loc="right", fontsize=8)
+    for axis in axes[:, 1:].ravel():
+        axis.set_ylabel("")
+    return figure
+
+
+def draw_samplers(split: Split, fitted: dict[str, Any], blocks: dict[str, Chains]) -> Any:
+    import matplotlib.pyplot as plt
+
+    figure = plt.figure(figsize=(8.4, 6.4), layout="constrained")
+    upper, lower = figure.subfigures(2, 1, height_ratios=[1.0, 1.15])
+    left, right = upper.subplots(1, 2, width_ratios=[1.3, 1.0])
+    watched = int(np.argmin(np.abs(split.X[:, 0] - WATCHED)))
+    draw_rates(left, split, blocks)
+    draw_density(right, fitted, split.X, watched)
+    traces = {
+        "blocks of 4": (blocks["4"], BLOCKS["4"][0]),
+        "blocks adapted": (blocks["adapted"], BLOCKS["adapted"][0]),
+        "HMC": (fitted["HMC"].chains_, COLOURS["HMC"]),
+    }
+    draw_traces(lower.subplots(len(traces), 1, sharex=True, sharey=True), traces, watched)
+    return figure
 
 
 def draw(column: Any, split: Split, clf: Any, colour: str) -> None:
@@ -143,7 +162,7 @@ def draw_rates(axis: Any, split: Split, blocks: dict[str, Chains]) -> None:
     axis.axvspan(25.5, 59.5, color=REGION, linewidth=0, zorder=0)
     axis.set(xlabel="$x$ of the training points", ylabel="acceptance rate", ylim=(-0.03, 1.05))
     axis.set_title("Block Metropolis", loc="left", fontsize=10, fontweight="bold")
-    axis.legend(title="block size", frameon=False, fontsize=7.5, title_fontsize=7.5, ncols=4, loc=(0.0, 0.56))
+    axis.legend(title="block size", frameon=False, fontsize=7.5, title_fontsize=7.5, ncols=2, loc=(0.0, 0.53))
 
 
 def draw_traces(axes: Any, traces: dict[str, tuple[Chains, str]], watched: int) -> None:
@@ -173,8 +192,8 @@ def main(path: Path = FIGURE) -> None:
     split = interval()
     fitted, blocks = fit(split), vary_blocks(split)
     print(table(split, fitted, blocks))
-    picture(split, fitted, blocks, path)
-    print(f"\nfigure: {path}")
+    paths = pictures(split, fitted, blocks, path)
+    print("\nfigures: " + ", ".join(map(str, paths)))
 
 
 if __name__ == "__main__":

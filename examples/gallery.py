@@ -64,7 +64,7 @@ def comparison() -> Any:
         "Laplace": ("laplace", "logit"),
         "EP": "ep",
         "VI": "vi",
-        "VI, logit": ("vi", "logit"),
+        "VI/logit": ("vi", "logit"),
         "MCMC": MCMC(n_draws=500),
     }
     result = compare(X, y, methods=methods, kernel=4.0 * RBF(1.0), X_test=Z, y_test=z, random_state=0)
@@ -80,7 +80,9 @@ def evidence() -> Any:
 
 def relevance() -> Any:
     wine = load_wine(as_frame=True)
-    clf = GaussianProcessClassifier().fit(wine.data, wine.target == 1)
+    clf = GaussianProcessClassifier("rbf").fit(
+        wine.data, wine.target == 1
+    )  # length scales that are not shrunk
     return RelevanceDisplay.from_estimator(clf, wine.data)
 
 

@@ -217,8 +217,9 @@ def test_structured_inputs():
     ours = GaussianProcessClassifier(MiniSeqKernel(), optimizer=None, **SCIKIT_LEARNS).fit(words, labels)
     peer = Peer(MiniSeqKernel(), optimizer=None).fit(words, labels)
     assert_allclose(ours.log_marginal_likelihood_value_, peer.log_marginal_likelihood_value_, rtol=1e-9)
-    mine, theirs = ours.latent_mean_and_variance(["ab"]), peer.latent_mean_and_variance(["ab"])
-    assert_allclose(mine, theirs, rtol=1e-6)
+    if hasattr(peer, "latent_mean_and_variance"):  # since scikit-learn 1.7
+        mine, theirs = ours.latent_mean_and_variance(["ab"]), peer.latent_mean_and_variance(["ab"])
+        assert_allclose(mine, theirs, rtol=1e-6)
 
 
 def test_it_composes_with_scikit_learn():

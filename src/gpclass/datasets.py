@@ -26,6 +26,16 @@ def interval(n_train: int = 20, random_state: Any = 0) -> Split:
     ``n_train`` of the hundred points are chosen at random for training; all hundred are for testing. This
     textbook exercise uses the kernel ``RBF(10.0)``, which is exp(-0.005 (x - z)²).
 
+    Parameters
+    ----------
+    n_train : int, default=20
+    random_state : int, RandomState or None, default=0
+
+    Returns
+    -------
+    Split
+        The training rows X and y, and the test rows X_test and y_test.
+
     Examples
     --------
     >>> split = interval()

@@ -55,7 +55,19 @@ def bayes_decision(
 
 
 def check_cost(cost: Any, n_classes: int, n_actions: int | None = None) -> Array:
-    """Return the cost matrix as an array of finite numbers with a row a class and a column an action."""
+    """Return a cost matrix as an array, after checking its shape and that all costs are finite.
+
+    Parameters
+    ----------
+    cost : array-like of shape (n_classes, n_actions)
+    n_classes : int
+    n_actions : int, optional
+        The number of actions, if it is known.
+
+    Returns
+    -------
+    ndarray of shape (n_classes, n_actions)
+    """
     try:
         C = np.asarray(cost, dtype=float)
     except (TypeError, ValueError):

@@ -1,4 +1,4 @@
-"""The classifier: validate, encode, resolve names, delegate. No formula lives here."""
+"""The classifier. It checks its arguments and the data, and calls the parts that do the work."""
 
 from __future__ import annotations
 
@@ -44,6 +44,8 @@ from gpclass.parameters import (
 )
 from gpclass.validation import check_inputs, check_weights
 
+__all__ = ["GaussianProcessClassifier"]
+
 KERNEL_ROWS = 10_000  # that the default kernel of a source is chosen from
 
 
@@ -69,21 +71,21 @@ class Training:
 
 
 class GaussianProcessClassifier(Predictions, ClassifierMixin, BaseEstimator):
-    """Gaussian-process classification, a drop-in for scikit-learn's class of the same name.
+    """Gaussian-process classifier, a drop-in replacement for scikit-learn's class of the same name.
 
-    A latent function f with a Gaussian-process prior is squashed to class probabilities by a
-    likelihood; its posterior is approximated or sampled by ``inference``, and the kernel's hyperparameters
-    are learned by maximising the evidence, or sampled as well.
+    A latent function f has a Gaussian-process prior, and the likelihood turns its values into class probabilities.
+    The posterior of f is approximated or sampled (``inference``). The hyperparameters of the kernel are learned by
+    maximising the evidence, or sampled as well.
 
     Parameters
     ----------
     kernel : kernel, name or None, default=None
-        None chooses by the evidence: a smooth part (RBF or Matérn) with one length scale per column, shrunken to each
-        other, a bias, and a linear part if it is worth having. Or any kernel of scikit-learn or of
+        None chooses by the evidence: a smooth part (RBF or Matérn) with one length scale per column, shrunk towards
+        each other, a bias, and a linear part where it improves the evidence. Otherwise any kernel of scikit-learn or
         `gpclass.kernels`, or a name of `gpclass.kernels.kernel_names` (``"rbf"``, ``"rbf-shared"``, ``"matern32"``,
-        ``"linear"``, ...): a learned variance times the kernel, with length scales started and bounded by the standard
-        deviation of each column. A `CompoundKernel` has one for each of three classes or more, in the order of
-        ``classes_``.
+        ``"linear"``, ...): a learned variance times the kernel, with length scales that start from the standard
+        deviations of the columns. A `CompoundKernel` has one kernel for each of three classes or more, in the order
+        of ``classes_``.
     likelihood : {"probit", "logit", "cloglog", "label_noise", "multiprobit", "softmax"} or object, default="probit"
         p(y|f), as a name or as an object of `gpclass.likelihoods`. With three classes or more in one
         model the probit is the multinomial probit, and the logit is softmax; with "dirichlet" both are softmax.
@@ -97,12 +99,13 @@ class GaussianProcessClassifier(Predictions, ClassifierMixin, BaseEstimator):
         ``(theta, value)``, where ``obj_func(theta, eval_gradient=True)`` is to be minimised. None
         keeps the hyperparameters of the kernel.
     n_restarts_optimizer : int, default=0
-        Further runs of the optimiser, from log-uniform draws between the bounds; the best run counts. The first run
-        starts from the kernel as given, or from a point that the data suggest if that has more evidence.
+        Number of additional runs of the optimiser, from random points between the bounds (log-uniform). The best run
+        is kept. The first run starts from the kernel as given, or from a point that the data suggest if that has more
+        evidence.
     max_iter_predict : int, default=100
-        Iterations of the approximation at most, when ``inference`` is a name.
+        Largest number of iterations of the approximation, if ``inference`` is a name.
     warm_start : bool, default=False
-        Whether a further ``fit`` on as many rows of two classes starts from the last posterior.
+        Whether ``fit`` starts from the posterior of the previous fit, for two classes and the same number of rows.
     copy_X_train : bool, default=True
         Whether to keep a copy of X rather than a reference to it.
     random_state : int, RandomState or None, default=None
@@ -116,21 +119,22 @@ class GaussianProcessClassifier(Predictions, ClassifierMixin, BaseEstimator):
         average over them. Those without a ``hyperprior`` are log-normal about the kernel's values
         when sampled. An approximation given as ``inference`` is what the sampling starts from.
     hyperprior : Shrinkage, or mapping of str to frozen scipy.stats distribution or Shrinkage, default=None
-        Priors on hyperparameters on their natural scale, by the kernel's names for them
-        (``{"k2__length_scale": scipy.stats.lognorm(1.0)}``, or ``"length_scale"`` for all so called);
-        `gpclass.core.hyperpriors.Shrinkage` shrinks the length scales of several columns to each other.
+        Priors of hyperparameters, by the names that the kernel has for them
+        (``{"k2__length_scale": scipy.stats.lognorm(1.0)}``, or ``"length_scale"`` for all of that name).
+        `gpclass.core.hyperpriors.Shrinkage` shrinks the length scales of several columns towards each other.
     inducing : "auto", int, array, `gpclass.sparse.Inducing` or None, default="auto"
-        Inducing inputs, for more rows than n x n matrices allow: how many, which, or all settings. "auto" has
-        none up to a few thousand rows, then as many as are needed, 1,000 at most. None has none ever.
+        Inducing inputs, for more rows than n x n matrices allow: their number, the inputs themselves, or all settings.
+        "auto" uses all rows up to a few thousand, and beyond that as many inducing inputs as are needed, at most 1,000.
+        None never uses them.
     class_weight : mapping, "balanced" or None, default=None
         Weights of the classes, multiplied into ``sample_weight``.
     cost_matrix : array of shape (n_classes, n_classes), default=None
         ``cost_matrix[i, j]`` is the cost of predicting class j when class i is true; `predict` minimises
-        its expectation. None makes every error equally bad.
+        its expectation. None means that all errors cost the same.
     integration : {"exact", "map", "mackay", "monte_carlo"}, default="exact"
         How the latent value is averaged out of the class probability; see `gpclass.learning.prediction`.
     verbose : int, default=0
-        Whether to show progress on standard error.
+        Whether to show progress: a bar on standard error or in a notebook if tqdm is installed.
 
     Attributes
     ----------
@@ -140,7 +144,7 @@ class GaussianProcessClassifier(Predictions, ClassifierMixin, BaseEstimator):
     classes_ : ndarray of shape (n_classes,)
         The labels, sorted; the columns of soft labels, as given.
     n_classes_ : int
-        How many there are.
+        Number of classes.
     log_marginal_likelihood_value_ : float or None
         Log evidence at ``kernel_.theta``; the mean over several two-class models. None where sampling
         gives none.
@@ -219,17 +223,18 @@ class GaussianProcessClassifier(Predictions, ClassifierMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : array-like of shape (n, n_features), or sequence of objects for kernels on such
-            Also, to be passed over and never held in memory: a Dask array or data frame, the path of a
-            Parquet file or folder, a source of `gpclass.sparse`, or a function that yields blocks (X, y).
+        X : array-like of shape (n, n_features), or a sequence of objects for kernels on objects
+            Rows that are read in passes and never held in memory can be given as a Dask array or data frame, the path
+            of a Parquet file or folder, a source of `gpclass.data.sources`, or a function that yields blocks (X, y).
         y : array-like of shape (n,) or (n, n_classes)
             Labels of any kind; or a matrix of floats, whose rows are class probabilities (soft labels).
-            Its columns are the classes: their positions, or the names in a data frame. For files, and for a
-            Dask data frame if one likes, the name of the column.
+            The columns of a data frame are then the names of the classes. For files, and optionally for a Dask data
+            frame, the name of the column with the labels.
         sample_weight : array-like of shape (n,), default=None
             Weight k counts a row as k copies of it.
         client : distributed.Client, default=None
-            Where to work on a Dask collection or on files; for the former the current one if None.
+            The Dask cluster that works on a Dask collection or on files. None is the current client for a Dask
+            collection, and this process for files.
 
         Returns
         -------
@@ -242,18 +247,17 @@ class GaussianProcessClassifier(Predictions, ClassifierMixin, BaseEstimator):
 
     @available_if(_in_one_model)  # type: ignore[untyped-decorator]
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
-        """Learn from some rows, and keep what was learned from all before.
+        """Update the model with further rows (streaming variational Bayes).
 
-        The first rows choose the inducing inputs and the hyperparameters. The posterior after some rows is
-        the prior of the next (streaming variational Bayes), so that each row is seen once; they should come
-        shuffled, because earlier rows are not looked at again.
-        ``log_marginal_likelihood_value_`` adds up the bounds of all calls.
+        The first call chooses the inducing inputs and learns the hyperparameters; later calls keep them. The posterior
+        after each call is the prior of the next, so that every row is used once. Rows should be shuffled.
+        ``log_marginal_likelihood_value_`` is the sum of the bounds of all calls.
 
         Parameters
         ----------
         X, y : rows and labels, as for ``fit``
         classes : array-like, default=None
-            All classes there will ever be; required in the first call if it does not contain all of them.
+            All classes; required in the first call if its rows do not contain all of them.
         sample_weight : array-like of shape (n,), default=None
 
         Returns

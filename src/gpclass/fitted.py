@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial, wraps
-from typing import Any, TypeVar, cast
+from typing import Any
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -13,13 +11,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from gpclass.core.protocols import Array, Index
 from gpclass.core.registry import stored
-from gpclass.data.sources import is_dask
+from gpclass.data.prediction import lazily
 from gpclass.decision import bayes_decision, check_cost
 from gpclass.kernels import CompoundKernel
 from gpclass.learning.combine import mean_evidence, split_theta
 from gpclass.validation import check_inputs
 
-F = TypeVar("F", bound=Callable[..., Any])
 NO_LOO = (
     "There are no leave-one-out probabilities: they need the training rows, which a model with inducing inputs does "
     "not keep after partial_fit or in a file, and one model of all classes, not multi_class='one_vs_one'."
@@ -34,26 +31,6 @@ class TrainingRows:
     kept: Index
     home: Index | None  # None where a row with a soft label is in several places
     truth: Any  # classes by position, (n,), or class probabilities, (n, C)
-
-
-def lazily(*, labels: bool = False) -> Callable[[F], F]:
-    """Return a decorator for predictions that are computed later where X is a Dask collection."""
-
-    def decorate(method: F) -> F:
-        @wraps(method)
-        def predict(self: Any, X: Any) -> Any:
-            if not is_dask(X):
-                return method(self, X)
-            from gpclass.data.prediction import lazy_predict
-
-            check_is_fitted(self)
-            if labels:
-                return lazy_predict(partial(method, self), X, dtype=self.classes_.dtype)
-            return lazy_predict(partial(method, self), X, classes=self.classes_)
-
-        return cast(F, predict)
-
-    return decorate
 
 
 class Predictions:
@@ -72,7 +49,18 @@ class Predictions:
 
     @lazily(labels=True)
     def predict(self, X: Any) -> Any:
-        """Return the class of least expected cost for each row: the Bayes decision on `predict_proba`."""
+        """Return a class for each row: the most probable one, or the one of least expected cost.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_features)
+            Rows with the columns of the training rows. A Dask collection is predicted lazily.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            Labels. With ``cost_matrix`` they minimise the expected cost under `predict_proba`.
+        """
         X, route, cost = self._check_fitted_inputs(X), self.integration, None
         if self.cost_matrix is not None:
             cost = check_cost(self.cost_matrix, self.n_classes_, self.n_classes_)
@@ -83,31 +71,74 @@ class Predictions:
 
     @lazily()
     def predict_proba(self, X: Any) -> Array:
-        """Return class probabilities, shape (n, n_classes), columns as in ``classes_``."""
+        """Return the probability of every class, averaged over the latent function.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_features)
+            Rows with the columns of the training rows. A Dask collection is predicted lazily.
+
+        Returns
+        -------
+        ndarray of shape (n, n_classes)
+            Columns are in the order of ``classes_``.
+        """
         return np.exp(self.predict_log_proba(X))
 
     @lazily()
     def predict_log_proba(self, X: Any) -> Array:
-        """Return log class probabilities, without underflow, shape (n, n_classes)."""
+        """Return the logarithms of the class probabilities, which do not underflow.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_features)
+            Rows with the columns of the training rows.
+
+        Returns
+        -------
+        ndarray of shape (n, n_classes)
+        """
         X = self._check_fitted_inputs(X)
         out: Array = self.base_estimator_.log_proba(X, self.integration, self._rng())
         return out
 
     def predict_interval(self, X: Any, level: float = 0.95) -> tuple[Array, Array]:
-        """Return the central credible interval of the probability of ``classes_[1]``: (low, high).
+        """Return how uncertain the probabilities are: a credible interval of each.
 
-        It is the interval of p(y|f) as f varies over its posterior, exact for two classes. For three
-        classes or more it is by Monte Carlo, each bound of shape (n, n_classes).
+        Parameters
+        ----------
+        X : array-like of shape (n, n_features)
+            Rows with the columns of the training rows.
+        level : float, default=0.95
+            Probability that the interval contains p(y|f), as f varies over its posterior.
+
+        Returns
+        -------
+        low, high : ndarray of shape (n,) or (n, n_classes)
+            Bounds of the probability of ``classes_[1]``, exact; for three classes or more bounds of the probability
+            of every class, by Monte Carlo.
         """
         X = self._check_fitted_inputs(X)
         bounds: tuple[Array, Array] = self.base_estimator_.interval(X, level, self._rng())
         return bounds
 
     def predict_latent(self, X: Any, return_std: bool = False, return_cov: bool = False) -> Any:
-        """Return the posterior mean of f, with its standard deviation or its full covariance if asked.
+        """Return the posterior mean of the latent function, and its deviation or covariance if asked for.
 
-        For three classes or more means and deviations have shape (n, n_classes). Covariances are those of
-        the classes at each row, (n, n_classes, n_classes); of separate models (n_classes, n, n).
+        Parameters
+        ----------
+        X : array-like of shape (n, n_features)
+            Rows with the columns of the training rows.
+        return_std, return_cov : bool, default=False
+            Whether to return standard deviations, or covariances, as well.
+
+        Returns
+        -------
+        mean : ndarray of shape (n,) or (n, n_classes)
+        std : ndarray of the same shape, if ``return_std``
+        cov : ndarray, if ``return_cov``
+            Of shape (n, n) for two classes. For more, the covariance of the classes at each row, (n, n_classes,
+            n_classes); of separate models (n_classes, n, n).
         """
         if return_std and return_cov:
             raise ValueError("return_std and return_cov are both True: ask for one of them.")
@@ -120,7 +151,19 @@ class Predictions:
         return model.mean(X)
 
     def sample_latent(self, X: Any, n_samples: int = 1, random_state: Any = None) -> Array:
-        """Draw f jointly at the rows of X: shape (n, n_samples), or (n, n_classes, n_samples)."""
+        """Draw the latent function from its posterior, jointly at the rows of X.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_features)
+            Rows with the columns of the training rows.
+        n_samples : int, default=1
+        random_state : int, RandomState or None, default=None
+
+        Returns
+        -------
+        ndarray of shape (n, n_samples) or (n, n_classes, n_samples)
+        """
         X = self._check_fitted_inputs(X)
         rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
         draws: Array = self.base_estimator_.sample(X, n_samples, rng)
@@ -129,15 +172,32 @@ class Predictions:
     def proba_gradient(self, X: Any) -> Array:
         """Return the gradient of the predicted probability with respect to the inputs.
 
-        Shape (n, n_features), of the probability of ``classes_[1]``, for two classes;
-        (n, n_classes, n_features) for more.
+        Parameters
+        ----------
+        X : array-like of shape (n, n_features)
+            Rows with the columns of the training rows.
+
+        Returns
+        -------
+        ndarray of shape (n, n_features) or (n, n_classes, n_features)
+            Of the probability of ``classes_[1]``, or of every class for three classes or more.
         """
         X = self._check_fitted_inputs(X)
         gradient: Array = self.base_estimator_.proba_gradient(X, self.integration)
         return gradient
 
     def latent_mean_and_variance(self, X: Any) -> tuple[Array, Array]:
-        """Return mean and variance of f at each row, for two classes only (scikit-learn's method)."""
+        """Return mean and variance of f at each row, for two classes only (scikit-learn's method).
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_features)
+            Rows with the columns of the training rows.
+
+        Returns
+        -------
+        mean, variance : ndarray of shape (n,)
+        """
         X = self._check_fitted_inputs(X)
         if self.n_classes_ > 2:
             raise ValueError(
@@ -163,6 +223,11 @@ class Predictions:
             Whether to return ``(value, gradient)``.
         clone_kernel : bool, default=True
             False also sets ``kernel_.theta`` (scikit-learn's side effect); predictions are not affected.
+
+        Returns
+        -------
+        value : float
+        gradient : ndarray, if ``eval_gradient``
         """
         check_is_fitted(self)
         if theta is None:
@@ -177,11 +242,19 @@ class Predictions:
         return (value, gradient) if eval_gradient else value
 
     def check_approximation(self, n_samples: int = 2000, random_state: Any = None) -> Any:
-        """Measure how wrong the approximation is, by importance sampling from it.
+        """Measure how far the approximation is from the exact posterior, by importance sampling.
 
-        Returns an `gpclass.evidence.ApproximationCheck` (for several two-class models a list): evidence,
-        corrected evidence with its standard error, how far the probabilities at the training inputs
-        shift, and whether the correction can be believed.
+        Parameters
+        ----------
+        n_samples : int, default=2000
+            Number of draws.
+        random_state : int, RandomState or None, default=None
+
+        Returns
+        -------
+        gpclass.evidence.ApproximationCheck, or a list of them for several two-class models
+            The evidence, its corrected value with a standard error, how far the probabilities of the training rows
+            are off, whether the correction can be trusted (k-hat), and a ``verdict`` in words.
         """
         from gpclass.learning.checking import check
 
@@ -253,17 +326,25 @@ class Predictions:
             return float(np.where(truth > 0.0, truth * np.log(p), 0.0).sum(axis=1).mean())
 
     def save(self, path: Any) -> None:
-        """Write the fitted classifier to one file, which `gpclass.load` reads: no pickle, no code in it."""
+        """Write the fitted classifier to one file, which `gpclass.load` reads. It contains no code.
+
+        Parameters
+        ----------
+        path : str or path
+        """
         from gpclass.persistence import save
 
         check_is_fitted(self)
         save(self, path)
 
     def training_rows(self) -> tuple[Array, Any]:
-        """Return the inputs that the model was fitted to, and their labels; None as labels where rows were split.
+        """Return the rows that the model was fitted to, and their labels.
 
-        Rows that occurred more than once are repeated as they were given. With multi_class='one_vs_one' and with soft
-        labels the rows are those of all parts, and there are no labels.
+        Returns
+        -------
+        X : ndarray of shape (n, n_features)
+        y : ndarray of shape (n,) or None
+            None with soft labels and with ``multi_class="one_vs_one"``, where X has the rows of all parts.
         """
         problems = [model.problem for model in self._fitted_models()]
         rows = self._rows
@@ -276,6 +357,20 @@ class Predictions:
         return np.asarray(problems[0].X)[home], self.classes_[rows.truth]
 
     # --------------------------------------------------------------------------- helpers
+
+    def _repr_html_inner(self) -> str:
+        """Return scikit-learn's diagram, and below it what the fit found."""
+        html = str(super()._repr_html_inner())  # type: ignore[misc]
+        if not hasattr(self, "base_estimator_"):
+            return html
+        from gpclass.learning.summary import summary_html
+
+        return html + summary_html(self.base_estimator_.models, self.classes_)
+
+    def _repr_mimebundle_(self, **options: Any) -> dict[str, str]:
+        """Return what notebooks show."""
+        shown: dict[str, str] = super()._repr_mimebundle_(**options)  # type: ignore[misc]
+        return {**shown, "text/html": self._repr_html_inner()} if "text/html" in shown else shown
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "base_estimator_")

@@ -138,7 +138,7 @@ def resolve(
             likelihood, found = softmax, case(rows, softmax)
             warnings.warn(
                 "With inducing inputs three classes or more are fitted with the softmax likelihood, as the "
-                "multinomial probit has no such form: give likelihood='logit' to say so.",
+                "multinomial probit has no such form: give likelihood='logit' to avoid this warning.",
                 UserWarning,
                 stacklevel=4,
             )
@@ -155,8 +155,8 @@ def _several(clf: Any, likelihood: Likelihood, n_classes: int) -> Likelihood:
     joint = likelihood.several()
     if joint is None:
         raise ValueError(
-            f"likelihood={clf.likelihood!r} is for two classes and has no form for {n_classes} of them in one model: "
-            "use multi_class='one_vs_rest', or likelihood='softmax'."
+            f"likelihood={clf.likelihood!r} is for two classes and cannot be used for {n_classes} classes in one "
+            "model: use multi_class='one_vs_rest', or likelihood='softmax'."
         )
     return joint
 
@@ -225,7 +225,7 @@ def takes_label_weights(clf: Any, n_classes: int) -> bool:
         return True
     if joint or name in SEVERAL:
         raise ValueError(
-            f"likelihood={clf.likelihood!r} has no use for soft labels of {n_classes} classes, as its noise "
+            f"likelihood={clf.likelihood!r} cannot use soft labels of {n_classes} classes, as its noise "
             "belongs to one label per row: use likelihood='softmax' (or 'logit')."
         )
     return False

@@ -21,14 +21,14 @@ class TestCompare:
         figure, page = tmp_path / "f.pdf", tmp_path / "r.html"
         options = ("-m", "laplace", "-o", figure, "--html", page)
         text = run("compare", *options).stdout
-        assert re.search(r"laplace, probit +-7\.48", text)
-        assert re.search(r"laplace, logit +-\d", text)
+        assert re.search(r"laplace/probit +-7\.48", text)
+        assert re.search(r"laplace/logit +-\d", text)
         assert figure.read_bytes().startswith(b"%PDF")
         html = page.read_text("utf-8")
         assert html.count("data:image/png;base64,") == 1
         assert "http" not in html  # it needs nothing else
         assert "expected calibration error" in html
-        assert "laplace, logit" in html
+        assert "laplace/logit" in html
 
     def test_plane_as_json(self, tmp_path):
         out = json.loads(
@@ -87,3 +87,16 @@ class TestCompare:
             assert max(map(len, plain.splitlines()[2:5])) <= width
             assert ("predict seconds" in plain.splitlines()[2]) == wide
             assert ("A wider terminal also shows predict seconds" in plain) != wide
+
+    def test_baselines_and_findings(self, folder):
+        options = ("-t", "y", "-m", "laplace", "--cv", 2, "--json")
+        out = json.loads(run("compare", folder / "moons.csv.gz", *options, "--baselines").stdout)
+        names = [row["method"] for row in out["methods"]]
+        assert names == ["laplace", "sklearn-gp", "logistic-regression", "gradient-boosting"]
+        assert set(out["tied"]["log_loss"]) <= set(names)
+        assert any("log loss" in sentence or "predicts" in sentence for sentence in out["findings"])
+        one = json.loads(
+            run("compare", folder / "moons.csv.gz", *options, "-m", "logistic-regression").stdout
+        )
+        assert [row["method"] for row in one["methods"]] == ["laplace", "logistic-regression"]
+        assert "gradient-boosting" in run("compare", "-m", "forest", code=2).stderr

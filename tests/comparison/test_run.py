@@ -161,8 +161,8 @@ class TestMethods:
         labels = [
             "ep",
             "EP(power=0.5)",
-            "ep, probit",
-            "EP(), Probit()",
+            "ep/probit",
+            "EP()/Probit()",
             "GaussianProcessClassifier",
             "ep (2)",
         ]
@@ -175,7 +175,7 @@ class TestMethods:
             "probit",
             "logit",
         ]
-        assert_allclose(result["ep, probit"].evidence, result["EP(), Probit()"].evidence)
+        assert_allclose(result["ep/probit"].evidence, result["EP()/Probit()"].evidence)
         assert_allclose(result["GaussianProcessClassifier"].kernel.theta, (2.0 * RBF(0.5)).theta)
         assert not hasattr(theirs, "classes_"), "the user's own object is left as it was"
         assert result["EP(power=0.5)"].estimator.inference == EP(power=0.5)
@@ -247,7 +247,7 @@ class TestSampling:
         assert result.best("evidence").label == "ep"
         import matplotlib.pyplot as plt
 
-        axes = result.plot()
+        axes = result.plot().axes_
         drawn = [float(container[0].get_xdata()[0]) for container in axes[1].containers]
         assert drawn == [ep.corrected_evidence, mcmc.corrected_evidence]
         plt.close("all")

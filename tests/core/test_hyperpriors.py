@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from scipy import stats
+from scipy.integrate import trapezoid
 
 from gpclass.core.hyperpriors import SCALES, Hyperprior, LogScalePrior, Shrinkage
 from gpclass.kernels import RBF, Matern
@@ -22,7 +23,7 @@ def test_the_density_is_normal_about_a_free_common_value():
     grid = np.linspace(-20, 20, 20001)
     joint = stats.norm(0.0, 0.7).pdf(e[:, None] - grid).prod(axis=0)
     zero = stats.norm(0.0, 0.7).pdf(-grid)[None].repeat(3, axis=0).prod(axis=0)
-    truth = np.log(np.trapezoid(joint, grid) / np.trapezoid(zero, grid))
+    truth = np.log(trapezoid(joint, grid) / trapezoid(zero, grid))
     assert_allclose(prior(theta)[0], truth, rtol=1e-9)
     moved = theta.copy()
     moved[1:4] += 5.0  # all length scales together

@@ -238,7 +238,7 @@ class TestWorkersThatAreKilled:
 
     def test_all_by_one_task(self, processes, folder):
         data = source_of("files", folder, processes, 10**5).data(TWO)
-        with pytest.raises(RuntimeError, match=r"was lost 2 times, with its workers .*KilledWorker"):
+        with pytest.raises(RuntimeError, match=r"failed 2 times because workers .*KilledWorker"):
             data.total(DeadlyJob())
 
 

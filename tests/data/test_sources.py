@@ -195,14 +195,14 @@ class TestErrors:
 
     def test_of_blocks(self):
         X, y, _ = labelled_rows(10)
-        with pytest.raises(ValueError, match="come from a generator, which can be passed over once only"):
+        with pytest.raises(ValueError, match="come from a generator, which can be read only once"):
             BlockSource((X, y) for _ in range(2))
         spent = ((X, y) for _ in range(2))
         source = BlockSource(lambda: spent)
         assert source.n_rows == 20
         with pytest.raises(ValueError, match="first pass over the blocks gave 20 rows and this one 0"):
             list(source.blocks())
-        with pytest.raises(ValueError, match="block at row 10 has 2 columns, and the first 3"):
+        with pytest.raises(ValueError, match="block at row 10 has 2 columns, and the first block has 3"):
             BlockSource([(X, y), (X[:, :2], y)]).n_rows  # noqa: B018
         with pytest.raises(ValueError, match="NaN in row 12, column 1"):
             BlockSource([(X, y), (np.where(np.arange(30).reshape(10, 3) == 7, np.nan, X), y)]).n_rows  # noqa: B018

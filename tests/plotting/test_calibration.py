@@ -46,6 +46,9 @@ def test_estimators_side_by_side(moons, moons_clf):
     second = CalibrationDisplay.from_estimator(LogisticRegression().fit(*moons), Z, z, ax=first.ax_)
     assert first.line_.get_linestyle() != second.line_.get_linestyle()
     assert first.line_.get_marker() != second.line_.get_marker()
+    ends = [container.lines[2][0].get_segments()[0][0][0] for container in first.ax_.containers]
+    shift = [end - display.prob_pred[0] for end, display in zip(ends, (first, second), strict=True)]
+    assert abs(shift[0] - shift[1]) > 0.005, "the bars of two curves are drawn beside each other"
     again = second.plot()
     assert again.ax_ is not first.ax_
 

@@ -48,3 +48,16 @@ def test_sampled_scales_have_intervals(sampled_theta):
     (bars,) = (container for container in display.ax_.containers)
     ends = np.array([segment[:, 0] for segment in bars[2][0].get_segments()])
     assert_allclose(ends, np.c_[display.low[0], display.high[0]][display.order_])
+
+
+def test_length_scales_at_a_bound_are_marked(fit, moons):
+    X, Y = moons
+    clf = fit(X, Y, 2.0 * RBF([0.5, 100.0], (0.01, 100.0)))
+    display = RelevanceDisplay.from_estimator(clf)
+    assert display.at_bound.tolist() == [[False, True]]
+    assert [text.get_text() for text in display.ax_.get_legend().get_texts()] == ["at a bound"]
+    hollow = display.ax_.lines[-1]
+    assert_allclose(hollow.get_xdata(), [0.01])
+    inside = RelevanceDisplay.from_estimator(fit(X, Y, 2.0 * RBF([0.5, 50.0], (0.01, 100.0))))
+    assert not inside.at_bound.any()
+    assert inside.ax_.get_legend() is None

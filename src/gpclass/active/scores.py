@@ -27,6 +27,17 @@ def entropy(estimator: Any, X: Any) -> Array:
 
     It is largest where the probabilities are equal, because of noise in the labels or lack of data.
 
+    Parameters
+    ----------
+    estimator : fitted classifier
+    X : array-like of shape (n, n_features)
+        Pool of unlabelled rows.
+
+    Returns
+    -------
+    ndarray of shape (n,)
+        Entropies in nats.
+
     Examples
     --------
     >>> from gpclass import GaussianProcessClassifier, active
@@ -47,6 +58,17 @@ def bald(estimator: Any, X: Any) -> Array:
     It is the entropy of the label minus its expected entropy if f were known, so rows whose labels are noise
     have low scores. With two classes it is computed by quadrature, to about 1e-10; with three or more from
     1024 quasi-random points of the latent values, or from as many draws if these are not Gaussian.
+
+    Parameters
+    ----------
+    estimator : fitted classifier
+    X : array-like of shape (n, n_features)
+        Pool of unlabelled rows.
+
+    Returns
+    -------
+    ndarray of shape (n,)
+        Mutual information in nats.
 
     Examples
     --------
@@ -88,6 +110,10 @@ def expected_log_loss_reduction(
         Number of draws, for models that need them.
     random_state : int, RandomState or None, default=0
         For the draws.
+
+    Returns
+    -------
+    ndarray of shape (n,)
 
     Examples
     --------
@@ -139,6 +165,10 @@ def query(
         scores, as are those of the expected reduction for models that need draws.
     X_target, n_draws, random_state
         As for `expected_log_loss_reduction`; batches may need draws of f, too.
+
+    Returns
+    -------
+    ndarray of int of shape (n,)
 
     Examples
     --------

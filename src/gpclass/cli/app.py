@@ -44,6 +44,17 @@ def make_group() -> Any:
                     code = report(error, debug=state["debug"])
             sys.exit(code)
 
+    class Formatter(click.HelpFormatter):
+        """Help with headings and options in colours, which click removes where it does not write to a terminal."""
+
+        def write_heading(self, heading: str) -> None:
+            super().write_heading(output.coloured(heading, output.HEADING, sys.stdout))
+
+        def write_dl(self, rows: Any, *args: Any, **extra: Any) -> None:
+            shown = [(output.coloured(first, output.OPTION, sys.stdout), second) for first, second in rows]
+            super().write_dl(shown, *args, **extra)
+
+    click.Context.formatter_class = Formatter
     settings = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
     group = Group("gpclass", commands=make_commands(), help=GPCLASS, context_settings=settings)
     return click.version_option(__version__, prog_name="gpclass")(group)
@@ -76,7 +87,7 @@ def report(error: BaseException, *, debug: bool) -> int:
     if isinstance(error, KeyboardInterrupt):
         output.remark("gpclass: interrupted; unfinished results were not written.")
         return INTERRUPTED
-    output.remark(f"gpclass: error: {sentence(error)}")
+    output.remark(f"{output.coloured('gpclass: error:', output.RED)} {sentence(error)}")
     return 1
 
 

@@ -11,7 +11,9 @@ from scipy.stats import lognorm
 from sklearn.datasets import make_circles, make_moons
 
 from gpclass import datasets
+from gpclass.comparison import BASELINES
 from gpclass.kernels import RBF, ConstantKernel
+from gpclass.parameters import INFERENCES
 
 
 def problems() -> dict[str, Any]:
@@ -24,6 +26,11 @@ def problems() -> dict[str, Any]:
     found["moons"] = partial(_drawn, partial(make_moons, noise=0.25))
     found["circles"] = partial(_drawn, partial(make_circles, noise=0.15, factor=0.5))
     return found
+
+
+def compared() -> list[str]:
+    """Return the names of the methods that can be compared: our own, and classifiers of scikit-learn."""
+    return [*INFERENCES, *BASELINES]
 
 
 def _drawn(make: Callable[..., Any]) -> datasets.Split:

@@ -15,40 +15,46 @@ SCORING = ("cv", "test_fraction")
 TABLE = ("columns", "drop", "categorical", "impute", "rows", "separator")
 
 GPCLASS = """
-Gaussian-process classification of tables, with credible intervals for the probabilities.
+Classify the rows of a table with Gaussian processes. Probabilities come with credible intervals.
 
 \b
-gpclass compare                               compare the methods on a small built-in problem
-gpclass compare data.csv --target y           compare the methods on your data
-gpclass fit data.csv --target y -o model.gpc  fit a model to your data
-gpclass predict model.gpc new.csv -o out.csv  predict probabilities for new rows
+gpclass compare data.csv --target y           which method suits your data?
+gpclass fit data.csv --target y -o model.gpc  fit a model and save it
+gpclass predict model.gpc new.csv -o out.csv  predict new rows
+gpclass check model.gpc                       can the approximation be trusted?
+gpclass compare                               try it on a small built-in problem
 
-DATA is a CSV (also .csv.gz), Parquet or Feather file with a header. Each command has its own --help with
-examples. Exit codes: 0 success, 1 bad input, 2 wrong usage, 130 interrupted.
+DATA is a CSV file with a header (it may end in .gz), or a Parquet or Feather file. Every command has its own --help
+with examples. Exit codes: 0 success, 1 bad input, 2 wrong usage, 130 interrupted.
 """
 
 COMPARE = """
-Compare inference methods on a table or a built-in problem.
+Compare methods on a table, and say which to use.
 
-Every method is fitted to the same rows, learns its own hyperparameters, and predicts rows that it was not
-fitted to. Rows of DATA are predicted by five-fold cross-validation, unless --cv or --test-fraction is
-given. The built-in problems have test rows of their own.
+Every method is fitted to the same rows, learns its own hyperparameters, and predicts rows that it has not seen. The
+result is a table of scores and a few sentences: which methods predict best, which agree, and which approximation is
+not to be trusted. Rows of DATA are predicted by five-fold cross-validation, unless --cv or --test-fraction is given.
+Without DATA a built-in problem with test rows of its own is used.
 
 \b
 Examples:
-  gpclass compare -o figure.png --html report.html
-  gpclass compare --problem moons -m laplace -m ep
   gpclass compare data.csv --target species
-  gpclass compare data.parquet --target y --test-fraction 0.3 -m vi -l logit --json
+  gpclass compare data.csv --target species --baselines --html report.html
+  gpclass compare data.csv --target ill -m vi -m mcmc -m gradient-boosting
+  gpclass compare data.parquet --target y --test-fraction 0.3 -l probit -l logit --json
+  gpclass compare --problem moons -o figure.png
 """
 
 FIT = """
 Fit a model to a table and save it.
 
-Numbers are standardised; categories and truth values become columns of 0 and 1. The encoding is saved in
-the model file, so that predict accepts tables as they are. With --cv the model is fitted to all rows and
-the scores come from models fitted to parts of them; with --test-fraction the model is not fitted to the
-rows that it is scored on. An unknown name for --inference, --likelihood or --kernel lists all names.
+Columns of numbers are standardised; categories and truth values become columns of 0 and 1. The model file contains
+this encoding, so that predict accepts tables as they are.
+
+Nothing is scored unless you ask for it. With --cv the saved model is fitted to all rows, and the scores come from
+further models that are fitted to parts of them. With --test-fraction some rows are held out, and the saved model is
+not fitted to them. To see all names that --inference, --likelihood or --kernel accepts, give it an unknown one, as in
+--kernel list.
 
 \b
 Examples:
@@ -61,14 +67,14 @@ Examples:
 PREDICT = """
 Predict class probabilities for the rows of a table.
 
-The result has one row per row of DATA: the most probable class, the probability of every class (p_...),
-and the credible interval of that probability (low_..., high_...), which is wide where there are few
-training rows. The columns of DATA may be in any order.
+The result has one row for each row of DATA: the most probable class, the probability of every class (p_...), and the
+credible interval of that probability (low_..., high_...), which is wide where there are few training rows. The columns
+of DATA may be in any order.
 
-With --cost the result also has the decision of least expected cost. Costs are JSON, in a file or on the
-command line: one row per true class and one column per decision, both in the order of the classes or by
-name. They may also be a CSV file with the decisions in its header and the true classes in its first
-column.
+With --cost the result also has the decision that is cheapest on average. Costs are JSON, in a file or on the command
+line: one row per true class and one column per decision, in the order of the classes or by name. They may also be a CSV
+file with the decisions in its header and the true classes in its first column. With --reject a row can also be left
+undecided, at the cost given.
 
 \b
 Examples:
@@ -79,10 +85,10 @@ Examples:
 """
 
 CHECK = """
-Measure the error of the approximation in a model.
+Check whether the approximation in a model can be trusted.
 
-Draws from the approximate posterior are weighted by the exact one. The weights correct the evidence and
-show how far the probabilities shift. The last line is the verdict.
+Draws from the approximate posterior are weighted so that they follow the exact one (importance sampling). This corrects
+the evidence and shows how far the probabilities of the training rows are off. The last line is the verdict.
 
 \b
 Examples:
@@ -93,9 +99,9 @@ Examples:
 PLOT = """
 Draw a figure of a model.
 
-A model of one column is drawn as the latent function above the probability, of two columns as contours
-over the plane, and of more columns as the relevance of each. --kind trace shows the chains of MCMC. The
-figure has the name of the model file with the ending .png, unless --output is given.
+A model of one column is drawn as the latent function and the probability below it, a model of two columns as contours
+over the plane, and a model of more columns as the relevance of each column. --kind trace shows the chains of MCMC.
+Unless --output is given, the figure is saved beside the model, with the ending .png.
 
 \b
 Examples:
@@ -104,9 +110,7 @@ Examples:
 """
 
 INFO = """
-Show what a model file contains.
-
-This is the training data, classes, kernel, evidence, scores, and the encoding of every column.
+Show what a model file contains: data, classes, kernel, evidence, scores and the encoding of the columns.
 
 \b
 Examples:
@@ -121,7 +125,7 @@ RESULT = ("table file", "level", "no_intervals", "cost", "reject", "keep")
 RUNNING = (*SCORING, *TABLE, "seed", "jobs", "verbose")
 # The help text, the keys of the parameters, and "module:function" that does the work, imported when it runs.
 COMMANDS: dict[str, tuple[str, tuple[str, ...], str]] = {
-    "compare": (COMPARE, (*FILES, "method", "likelihood*", "kernel", *RUNNING), "compare:run"),
+    "compare": (COMPARE, (*FILES, "method", "baselines", "likelihood*", "kernel", *RUNNING), "compare:run"),
     "fit": (FIT, ("data", "target", "model file", *MODEL, *RUNNING), "fit:run"),
     "predict": (PREDICT, ("model", "data", *RESULT, "separator"), "predict:run"),
     "check": (CHECK, ("model", "draws", "seed"), "show:check"),

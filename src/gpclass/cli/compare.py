@@ -12,12 +12,12 @@ from gpclass.cli import output
 from gpclass.cli.choices import problems, settings_of
 from gpclass.cli.data import folds, held_out, read_problem
 from gpclass.cli.errors import InputError, check_directory
-from gpclass.comparison import compare
+from gpclass.comparison import BASELINES, LEGEND, compare
 from gpclass.mcmc import MCMC
 
 METHODS = ("laplace", "ep", "vi", "mcmc")
 DRAWS = 2000  # of MCMC, on the built-in problems
-BEST = ("log_loss", "error", "brier", "ece")  # numbers that are comparable between methods
+STYLES = dict(zip(LEGEND, ("bold green", "bold red"), strict=True))  # of the marks in the table
 OPTIONAL = ("predict_seconds", "brier", "ece", "khat", "corrected_evidence", "fit_seconds")  # hidden first
 
 
@@ -44,7 +44,7 @@ def run(given: Mapping[str, Any]) -> None:
     result = compare(
         arena.X,
         arena.y,
-        methods=_methods(given, built_in=built_in, n_classes=len(set(arena.y.tolist()))),
+        methods=_methods(given, built_in=built_in),
         random_state=given["seed"],
         n_jobs=given["jobs"],
         verbose=int(bool(given["verbose"]) or sys.stderr.isatty()),
@@ -73,16 +73,19 @@ def _write_files(result: Any, arena: Arena, figure: str | None, html: str | None
         output.remark(f"Wrote the report to {html}.")
 
 
-def _methods(given: Mapping[str, Any], *, built_in: bool, n_classes: int) -> dict[str, Any]:
-    # MCMC takes minutes per fit with three classes or more.
-    names = given["method"] or (METHODS if built_in or n_classes == 2 else METHODS[:-1])
+def _methods(given: Mapping[str, Any], *, built_in: bool) -> dict[str, Any]:
+    # MCMC takes many times as long as the others, so that a table has it only if it is named.
+    named = given["method"] or (METHODS if built_in else METHODS[:-1])
+    names = [name for name in named if name not in BASELINES]
+    others = BASELINES if given["baselines"] else [name for name in named if name in BASELINES]
     likelihoods = given["likelihood"] or (("probit", "logit") if built_in else ("probit",))
     record = {"mcmc": MCMC(n_draws=DRAWS)} if built_in else {}
-    return {
-        f"{name}, {likelihood}" if len(likelihoods) > 1 else name: (record.get(name, name), likelihood)
+    chosen: dict[str, Any] = {
+        f"{name}/{likelihood}" if len(likelihoods) > 1 else name: (record.get(name, name), likelihood)
         for likelihood in likelihoods
         for name in names
     }
+    return chosen | {name: name for name in others}
 
 
 def _built_in(given: Mapping[str, Any]) -> Arena:
@@ -116,23 +119,26 @@ def show(result: Any) -> None:
     if not sys.stdout.isatty():
         output.line(str(result))
         return
-    cells = _cells(result)
+    cells, marks = _cells(result)
     hidden = output.fit_width(cells, OPTIONAL)
     output.line(f"{result.title}\n")
     headings = [name.replace("_", " ") for name in cells]
     output.show_table(headings, list(zip(*cells.values(), strict=True)), right=True)
+    for mark in dict.fromkeys(marks.values()):
+        output.line(f"{mark} {LEGEND[mark]}")
     if hidden:
         output.line(f"A wider terminal also shows {', '.join(hidden).replace('_', ' ')}.")
     output.line()
+    output.paragraph(" ".join(result.findings))
     kernels = [(row.label, row.kernel_text or "–", row.note) for row in result.rows]
     output.show_table(("method", "kernel", "note"), kernels)
 
 
-def _cells(result: Any) -> dict[str, list[Any]]:
-    """Return the columns of the table, with the best value in bold and standard errors after their value."""
+def _cells(result: Any) -> tuple[dict[str, list[Any]], dict[tuple[str, str], str]]:
+    """Return the columns of the table, with standard errors after their value, and the marks of the cells."""
     from rich.text import Text
 
-    frame = result.to_frame()
+    frame, marks = result.to_frame(), result.marks()
     cells: dict[str, list[Any]] = {"method": [Text(label) for label in frame.index]}
     for name in frame.select_dtypes("number"):
         texts = ["" if value != value else f"{value:.4g}" for value in frame[name]]
@@ -140,10 +146,16 @@ def _cells(result: Any) -> dict[str, list[Any]]:
             for cell, text in zip(list(cells.values())[-1], texts, strict=True):
                 cell.append(text and f" ± {text}")
             continue
-        best = result.best(name).label if name in BEST and any(texts) else None
-        styles = ["bold green" if label == best else "" for label in frame.index]
-        cells[name] = [Text(text or "–", style=style) for text, style in zip(texts, styles, strict=True)]
-    return cells
+        found = [marks.get((label, name), "") for label in frame.index]
+        cells[name] = [
+            Text(text or "–", style=STYLES.get(mark, "")) for text, mark in zip(texts, found, strict=True)
+        ]
+    for (label, name), mark in marks.items():  # after the standard errors
+        cells[name][frame.index.get_loc(label)].append(mark)
+    for name in {name for _, name in marks}:
+        for i, cell in enumerate(cells[name]):
+            cell.append("" if (frame.index[i], name) in marks else " ")
+    return cells, marks
 
 
 def to_json(result: Any, title: str) -> dict[str, Any]:
@@ -154,5 +166,7 @@ def to_json(result: Any, title: str) -> dict[str, Any]:
         "classes": result.classes,
         "training_rows": result.n_train,
         "scored_rows": len(result.index),
+        "findings": list(result.findings),
+        "tied": {metric: list(result.tied(metric)) for metric in ("log_loss", "error", "brier")},
         "methods": json.loads(result.to_frame().reset_index().to_json(orient="records", double_precision=15)),
     }

@@ -116,7 +116,7 @@ def folds(y: Any, cv: int, seed: int) -> list[tuple[Any, Any]]:
     codes, counts = np.unique(y, return_inverse=True, return_counts=True)[1:]
     if cv > counts.min():
         raise InputError(
-            f"Cross-validation with {cv} folds needs {cv} rows per class and one has {counts.min()}: "
+            f"Cross-validation with {cv} folds needs {cv} rows per class, and one class has {counts.min()}: "
             "give fewer folds with --cv, or --test-fraction."
         )
     return list(StratifiedKFold(cv, shuffle=True, random_state=seed).split(np.zeros(len(y)), codes))

@@ -10,7 +10,7 @@ from gpclass.cli.errors import InputError, access, check_directory
 from gpclass.cli.modelfile import Model
 
 FORMATS = (".png", ".pdf", ".svg", ".jpg")
-MOST = 4  # methods drawn beside each other
+BESIDE = 4  # methods drawn beside each other
 
 
 def _pyplot() -> Any:
@@ -40,37 +40,39 @@ def save_figure(figure: Any, path: str) -> None:
 def comparison_figure(result: Any, X: Any, y: Any, names: tuple[str, ...]) -> Any:
     """Return the figure of a comparison; with one or two columns also what each method predicts."""
     plt, d = _pyplot(), X.shape[1]
-    rows = _drawn(result) if d <= 2 else []
-    if not rows:
+    rows = [row for row in result.rows if row.estimator is not None and (d == 2 or row.is_gpclass)]
+    if d > 2 or not rows:
         return _closed(plotting.ComparisonDisplay(result).plot())
-    top_height, height = 4.6 if d == 1 else 3.4, max(3.4, 1.9 + 0.32 * len(result.rows))
-    figure = plt.figure(figsize=(11.6, top_height + height), layout="constrained")
+    lines = -(-len(rows) // BESIDE)
+    top_height = lines * (4.6 if d == 1 else 3.2)
+    height = max(3.6, 2.1 + 0.32 * len(result.rows))
+    figure = plt.figure(figsize=(12.0, top_height + height), layout="constrained")
     top, bottom = figure.subfigures(2, 1, height_ratios=[top_height, height])
-    panels = top.subplots(2 if d == 1 else 1, len(rows), squeeze=False, sharex=True, sharey="row")
-    for row, column in zip(rows, panels.T, strict=True):
-        if d == 1:
-            plotting.LatentDisplay.from_estimator(row.estimator, X, y, ax=column, legend=False)
-        else:
-            plotting.PredictiveContourDisplay.from_estimator(
-                row.estimator, X, y, ax=column[0], legend=False, grid_resolution=60
-            )
-            column[0].set_ylabel(names[1])
-        column[-1].set_xlabel(names[0])
-        column[0].set_title(row.label, fontsize=10)
-        for axis in () if row is rows[0] else column:
-            axis.set_ylabel("")
+    panels = 2 if d == 1 else 1  # of one method
+    grid = top.subplots(panels * lines, min(len(rows), BESIDE), squeeze=False, sharex=True, sharey="row")
+    for i, row in enumerate(rows):
+        line, place = divmod(i, BESIDE)
+        column = grid[panels * line : panels * (line + 1), place]
+        _draw_row(column, row, X, y, names)
+        if place:
+            for axis in column:
+                axis.set_ylabel("")
+    for axis in grid[panels * (lines - 1) :, (len(rows) - 1) % BESIDE + 1 :].ravel():
+        axis.set_visible(False)
     plotting.ComparisonDisplay(result).plot(bottom.subplots(1, 3))
     plt.close(figure)
     return figure
 
 
-def _drawn(result: Any) -> list[Any]:
-    """Return the methods to draw: if there are many, those with the likelihood of the best one."""
-    rows = [row for row in result.rows if row.estimator is not None]
-    if len(rows) > MOST and any(row.log_loss is not None for row in rows):
-        likelihood = result.best("log_loss").likelihood
-        rows = [row for row in rows if row.likelihood == likelihood]
-    return rows[:MOST]
+def _draw_row(column: Any, row: Any, X: Any, y: Any, names: tuple[str, ...]) -> None:
+    if len(names) == 1:
+        plotting.LatentDisplay.from_estimator(row.estimator, X, y, ax=column, legend=False)
+    else:
+        options: dict[str, Any] = {"legend": False, "grid_resolution": 60}
+        plotting.PredictiveContourDisplay.from_estimator(row.estimator, X, y, ax=column[0], **options)
+        column[0].set_ylabel(names[1])
+    column[-1].set_xlabel(names[0])
+    column[0].set_title(row.label, fontsize=10)
 
 
 def model_figure(model: Model, kind: str, n_top: int | None = None) -> Any:

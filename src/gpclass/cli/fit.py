@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -28,15 +29,16 @@ def run(given: Mapping[str, Any]) -> None:
     """Fit, score, save and report; ``given`` are the options by name."""
     path, seed, cv, share = given["output"], given["seed"], given["cv"], given["test_fraction"]
     check_directory(path)
-    problem = read_problem(given)
+    with output.progress(f"reading {given['data']}"):
+        problem = read_problem(given)
+    given = {**given, "verbose": int(bool(given["verbose"]) or sys.stderr.isatty())}
     parts = [] if cv is None else folds(problem.y, cv, seed)
     train, how = None, None if cv is None else f"{cv}-fold cross-validation"
     if share is not None:
         train, test = held_out(problem.y, share, seed)
         parts, how = [(train, test)], f"{len(test)} rows held out"
     start = time.perf_counter()
-    with output.progress("fitting", quiet=bool(given["verbose"])):
-        model = fit_rows(problem, given, train)
+    model = fit_rows(problem, given, train)
     seconds = time.perf_counter() - start
     about = {
         "data": problem.table.path,
@@ -60,9 +62,7 @@ def fit_rows(problem: Problem, given: Mapping[str, Any], rows: Any = None) -> Mo
     if given["balanced"]:
         chosen["class_weight"] = "balanced"
     clf = GaussianProcessClassifier(**chosen).fit(X, y)
-    for (
-        model
-    ) in clf.base_estimator_.models:  # the classifier keeps the best so far, which is not what was asked for
+    for model in clf.base_estimator_.models:  # which keep the best so far; that is not what was asked for
         if any(end is not None and end.interrupted for end in (model.learned, model.chains)):
             raise KeyboardInterrupt
     return Model(clf, encoding)
@@ -73,7 +73,7 @@ def _score(problem: Problem, given: Mapping[str, Any], parts: list[Any], fitted:
     if not parts:
         return None
     found = []
-    with output.progress("cross-validation", len(parts)) as step:
+    with output.progress("predicting held-out rows" if fitted else "cross-validation", len(parts)) as step:
         for train, test in parts:
             model = fitted or fit_rows(problem, {**given, "verbose": 0}, train)
             found.append(model.clf.predict_log_proba(problem.inputs(model.encoding, test)))

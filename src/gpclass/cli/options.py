@@ -33,18 +33,19 @@ def _about_data() -> dict[str, tuple[str, str, dict[str, Any]]]:
     return {
         "target": ("--target -t", "Column of DATA with the labels.", {**label, "required": True}),
         "target?": ("--target -t", "Column of DATA with the labels.", label),
-        "columns": ("--columns", "Columns to use.  [default: all but the target]", columns),
-        "drop": ("--drop", "Columns to leave out.", columns),
-        "categorical": ("--categorical", "Columns of numbers that are to be treated as categories.", columns),
+        "columns": ("--columns", "Input columns.  [default: all but the target]", columns),
+        "drop": ("--drop", "Columns to leave out, such as identifiers.", columns),
+        "categorical": ("--categorical", "Columns of numbers to treat as categories.", columns),
         "keep": ("--keep", "Columns of DATA to copy to the result.", columns),
-        "impute": ("--impute", "Fill in missing values (median or most frequent value) instead of refusing them.",
+        "impute": ("--impute", "Replace missing values by the median or the most frequent value.  "
+                   "[default: missing values are an error]",
                    {"is_flag": True}),
         "rows": ("--rows", "Use a random sample of N rows, stratified by class.",
                  {"type": IntRange(2), "metavar": "N"}),
-        "separator": ("--separator", "Character between the values of a CSV file: ';', '|' or tab.  [default: ,]",
+        "separator": ("--separator", "Separator of the values in a CSV file, such as ';' or tab.  [default: ,]",
                       {"metavar": "CHAR", "callback": _one_character}),
-        "cv": ("--cv", "Score by K-fold cross-validation.", {"type": IntRange(2), "metavar": "K"}),
-        "test_fraction": ("--test-fraction", "Hold out this fraction of the rows and score on them.", share),
+        "cv": ("--cv", "Score predictions by cross-validation with K folds.", {"type": IntRange(2), "metavar": "K"}),
+        "test_fraction": ("--test-fraction", "Fraction of the rows to hold out and score on.", share),
     }
 
 
@@ -52,26 +53,30 @@ def _about_models() -> dict[str, tuple[str, str, dict[str, Any]]]:
     from click import Choice, IntRange
 
     method, likelihood = one_of("gpclass.parameters:INFERENCES"), one_of("gpclass.parameters:LIKELIHOODS")
+    compared = one_of("gpclass.cli.choices:compared")
     problem = {"default": "interval", "show_default": True, **one_of("gpclass.cli.choices:problems")}
     several = {"multiple": True}
     return {
-        "problem": ("--problem", "Built-in problem to use without DATA: interval, moons, circles, ...", problem),
-        "method": ("--method -m", "Inference method; may be repeated.  "
-                   "[default: laplace, ep, vi, and mcmc for two classes]", several | method),
-        "likelihood*": ("--likelihood -l", "Likelihood; may be repeated.  [default: probit; without DATA also logit]",
-                        several | likelihood),
-        "inference": ("--inference", "Method: laplace, ep, mcmc, ...  [default: vi]", method),
-        "likelihood": ("--likelihood", "logit, softmax, ...  [default: probit]", likelihood),
-        "kernel": ("--kernel", "Kernel: matern52, linear, rbf-shared, ...  [default: rbf]",
+        "problem": ("--problem", "Built-in problem to use if there is no DATA: interval, moons, circles, ...", problem),
+        "method": ("--method -m", "Method to compare: laplace, ep, vi, mcmc, dirichlet, sklearn-gp, "
+                   "logistic-regression or gradient-boosting. Repeat it for several.  [default: laplace, ep, vi; "
+                   "without DATA also mcmc]", several | compared),
+        "baselines": ("--baselines", "Also compare scikit-learn's Gaussian process, logistic regression and gradient "
+                      "boosting.", {"is_flag": True}),
+        "likelihood*": ("--likelihood -l", "Likelihood: probit, logit, ... Repeat it for several.  [default: probit; "
+                        "without DATA also logit]", several | likelihood),
+        "inference": ("--inference", "Inference method: laplace, ep, vi, dirichlet, mcmc, ...  [default: vi]", method),
+        "likelihood": ("--likelihood", "Likelihood: probit, logit, cloglog, ...  [default: probit]", likelihood),
+        "kernel": ("--kernel", "Kernel: rbf, matern32, linear, rbf-shared, ...  [default: chosen by the evidence]",
                    one_of("gpclass.kernels:kernel_names")),
-        "multi_class": ("--multi-class", "Strategy for three classes or more: one_vs_rest, ...  [default: joint]",
-                        one_of("gpclass.parameters:MULTI_CLASS")),
-        "hyperparameters": ("--hyperparameters", "Maximise the evidence over the hyperparameters, or sample them.  "
-                            "[default: learn]", {"type": Choice(["learn", "sample"])}),
-        "restarts": ("--restarts", "Extra optimiser restarts from random points.",
+        "multi_class": ("--multi-class", "How to treat three classes or more: joint, one_vs_rest or one_vs_one.  "
+                        "[default: joint]", one_of("gpclass.parameters:MULTI_CLASS")),
+        "hyperparameters": ("--hyperparameters", "Learn the hyperparameters by maximising the evidence, or average "
+                            "over samples of them.  [default: learn]", {"type": Choice(["learn", "sample"])}),
+        "restarts": ("--restarts", "Number of additional optimiser runs from random starting points.",
                      {"type": IntRange(0), "metavar": "N"}),
         "balanced": ("--balanced", "Weight the classes as if they were equally frequent.", {"is_flag": True}),
-        "jobs": ("--jobs", "Number of processes for restarts and for two-class problems.",
+        "jobs": ("--jobs", "Number of processes, for restarts and for one_vs_rest and one_vs_one.",
                  {"type": int, "metavar": "N"}),
     }
 
@@ -86,19 +91,21 @@ def _about_results() -> dict[str, tuple[str, str, dict[str, Any]]]:
         "model file": ("--output -o", "Model file to write.", file | shown | {"default": "model.gpc"}),
         "table file": ("--output -o", "CSV (.gz), .json, .parquet or .feather file.  [default: standard output]", file),
         "figure": ("--output -o", "Figure to write: .png, .pdf, .svg or .jpg.", file),
-        "html": ("--html", "Write a report with table and figure, as one HTML file.", file),
-        "level": ("--level", "Level of the credible intervals.", {"type": level, "default": 0.95, **shown}),
-        "no_intervals": ("--no-intervals", "Leave out the intervals, which is faster.", flag),
-        "cost": ("--cost", "Cost of each decision for each true class.", {"metavar": "JSON|FILE"}),
-        "reject": ("--reject", "Cost of leaving a row undecided.", {"type": float, "metavar": "COST"}),
-        "draws": ("--draws", "Number of posterior draws.", {"type": IntRange(10), "default": 2000, **shown}),
+        "html": ("--html", "Report to write: findings, table and figure in one HTML file.", file),
+        "level": ("--level", "Probability that a credible interval covers.", {"type": level, "default": 0.95, **shown}),
+        "no_intervals": ("--no-intervals", "Do not compute credible intervals, which saves time.", flag),
+        "cost": ("--cost", "Cost of each decision, for each true class.", {"metavar": "JSON|FILE"}),
+        "reject": ("--reject", "Cost of not deciding; rows whose best decision costs more are \"undecided\".",
+                   {"type": float, "metavar": "COST"}),
+        "draws": ("--draws", "Number of draws from the approximate posterior.",
+                  {"type": IntRange(10), "default": 2000, **shown}),
         "kind": ("--kind", "Kind of figure.", {"type": kinds, "default": "auto", **shown}),
-        "top": ("--top", "Show only the N most relevant columns.", {"type": IntRange(1), "metavar": "N"}),
+        "top": ("--top", "Draw only the N most relevant columns.", {"type": IntRange(1), "metavar": "N"}),
         "seed": ("--seed", "Seed of the random numbers; the same seed gives the same result.",
                  {"type": seed, "default": 0, "metavar": "N", **shown}),
-        "verbose": ("--verbose -v", "Show progress even if not on a terminal.", {"count": True}),
-        "json": ("--json as_json", "Write the result as JSON.", flag),
-        "debug": ("--debug", "Show the traceback of an error.",
+        "verbose": ("--verbose -v", "Show progress even if standard error is not a terminal.", {"count": True}),
+        "json": ("--json as_json", "Write the result as JSON to standard output.", flag),
+        "debug": ("--debug", "Show the Python traceback of an error.",
                   flag | {"expose_value": False, "is_eager": True, "callback": _debug}),
     }
 

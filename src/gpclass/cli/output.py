@@ -8,9 +8,13 @@ from __future__ import annotations
 import contextlib
 import json
 import math
+import os
 import sys
+import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
+
+RED, YELLOW, HEADING, OPTION = "1;31", "1;33", "1;36", "32"  # as terminals count colours
 
 
 def line(text: str = "") -> None:
@@ -18,14 +22,36 @@ def line(text: str = "") -> None:
     sys.stdout.write(f"{text}\n")
 
 
+def paragraph(text: str) -> None:
+    """Write a paragraph of the result, wrapped to the terminal, and an empty line after it."""
+    from rich.console import Console
+
+    if text:
+        width = min(Console(file=sys.stdout).width, 110)
+        line("\n".join(textwrap.wrap(text, width)) + "\n")
+
+
 def warn(sentence: str) -> None:
     """Write a warning to standard error."""
-    remark(f"gpclass: warning: {sentence}")
+    remark(f"{coloured('gpclass: warning:', YELLOW)} {sentence}")
 
 
 def remark(sentence: str) -> None:
     """Write what was done to standard error."""
     sys.stderr.write(f"{sentence}\n")
+
+
+def coloured(text: str, colour: str, stream: Any = None) -> str:
+    """Return a text in a colour if the stream, standard error by default, is a terminal that shows colours."""
+    return f"\x1b[{colour}m{text}\x1b[0m" if has_colours(stream or sys.stderr) else text
+
+
+def has_colours(stream: Any) -> bool:
+    """Return whether to write colours: NO_COLOR and FORCE_COLOR decide, then whether this is a terminal."""
+    if os.environ.get("NO_COLOR"):
+        return False
+    dumb = os.environ.get("TERM") == "dumb"
+    return bool(os.environ.get("FORCE_COLOR")) or (stream.isatty() and not dumb)
 
 
 def show_json(value: Any) -> None:
@@ -64,9 +90,9 @@ def show_table(headings: Sequence[str], rows: Sequence[Sequence[Any]], *, right:
 
 
 @contextlib.contextmanager
-def progress(doing: str, total: int | None = None, *, quiet: bool = False) -> Iterator[Callable[[], None]]:
+def progress(doing: str, total: int | None = None) -> Iterator[Callable[[], None]]:
     """Give a function to call after each step; a bar, or a spinner if there is no total, on a terminal."""
-    if quiet or not sys.stderr.isatty():
+    if not sys.stderr.isatty():
         yield lambda: None
         return
     from rich import progress as bars

@@ -1,4 +1,4 @@
-"""A comparison as one HTML file: table, figure, and what the columns mean."""
+"""A comparison as one HTML file: findings, table, figure, and what the columns mean."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from gpclass.cli.errors import access
 MEANINGS = {
     "log evidence": "log p(y | X), how probable the training labels are, according to the method",
     "corrected": "the same by importance sampling from the method's posterior (for MCMC from EP's), ± its "
-    "standard error; with equal hyperparameters all methods should agree on it",
-    "k-hat": "tail index of the importance weights: below 0.7 the correction can be trusted",
+    "standard error; at equal hyperparameters all methods should agree on it",
+    "k-hat": "tail index of the importance weights: the correction can be trusted below 0.7, or less with few draws",
     "log loss": "mean of −log p(true class) of rows that were not fitted, ± a standard error; less is better",
-    "error": "share of those rows whose most probable class is wrong",
+    "error": "fraction of those rows whose most probable class is wrong",
     "Brier": "mean squared distance between the probabilities and the true labels",
     "ECE": "expected calibration error: how far observed frequencies are from the predicted probabilities",
     "fit s": "seconds to fit all training rows, including learning of the hyperparameters",
@@ -47,7 +47,7 @@ PAGE = """<!DOCTYPE html>
 <div class="wide">
 {table}
 </div>
-<p>The best value of each column is bold; a dash stands for a value that does not exist.</p>
+<p>A dash stands for a value that does not exist.</p>
 <p><img alt="Log losses, evidences, calibration" src="data:image/png;base64,{image}"></p>
 <h2>What the columns mean</h2>
 <dl>

@@ -1,12 +1,24 @@
 """Compare methods on one data set: evidence, predictions for rows not fitted, calibration and time.
 
 `compare` fits every method to the same rows and returns a `Comparison`: a table with one `ComparisonRow` per
-method, which prints as text or HTML, converts to a data frame and draws itself. `score` computes the scores
-of given probabilities.
+method. It prints as text or HTML, says in words what it shows, converts to a data frame and draws itself.
+`score` computes the scores of given probabilities.
 """
 
+from gpclass.comparison.baselines import BASELINES
 from gpclass.comparison.run import METHODS, compare
 from gpclass.comparison.scores import Bins, Scores, calibration_bins, score
-from gpclass.comparison.table import Comparison, ComparisonRow
+from gpclass.comparison.table import LEGEND, Comparison, ComparisonRow
 
-__all__ = ["METHODS", "Bins", "Comparison", "ComparisonRow", "Scores", "calibration_bins", "compare", "score"]
+__all__ = [
+    "BASELINES",
+    "LEGEND",
+    "METHODS",
+    "Bins",
+    "Comparison",
+    "ComparisonRow",
+    "Scores",
+    "calibration_bins",
+    "compare",
+    "score",
+]

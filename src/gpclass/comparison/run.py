@@ -17,6 +17,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import _safe_indexing as rows_of
 from sklearn.utils import check_random_state
 
+from gpclass.comparison.baselines import fit_options
 from gpclass.comparison.scores import score
 from gpclass.comparison.table import Comparison, ComparisonRow
 from gpclass.comparison.task import Task, classifiers_of, task_of
@@ -48,7 +49,10 @@ def compare(
     verbose: int = 0,
     **options: Any,
 ) -> Comparison:
-    """Fit every method to the same rows and compare their evidence, predictions and time.
+    """Fit several methods to the same rows and compare their evidence, predictions and time.
+
+    The result says in words what it shows (``findings``): which methods agree, which approximation is not to be
+    trusted, and which method to use.
 
     Parameters
     ----------
@@ -56,10 +60,12 @@ def compare(
         Training rows and their labels.
     methods : sequence, or mapping of label to method, default=("laplace", "ep", "vi", "mcmc")
         A method is a name or a settings record as for ``GaussianProcessClassifier(inference=...)``, a pair
-        (method, likelihood), or an unfitted classifier of any library that has ``predict_proba``.
+        (method, likelihood), or an unfitted classifier of any library that has ``predict_proba``. The names
+        "sklearn-gp", "logistic-regression" and "gradient-boosting" are classifiers of scikit-learn to compare with.
     kernel, likelihood, **options
-        Parameters of `GaussianProcessClassifier`, the same for every method; with ``inducing=...`` the note of a
-        method says so if its inducing inputs miss part of the function. MCMC has none.
+        Parameters of `GaussianProcessClassifier`, the same for every method. "sklearn-gp" has the kernel too, if
+        it is a kernel object; otherwise it learns ``1.0 * RBF(1.0)`` on standardised columns. With
+        ``inducing=...`` the note of a method says so if its inducing inputs miss part of the function. MCMC has none.
     learn : bool, default=True
         Whether each method learns the hyperparameters by maximising its own evidence; False keeps those of
         the kernel.
@@ -108,7 +114,8 @@ def compare(
     for late in ("joblib", "scipy.optimize"):  # else the import would count as time of the first method
         importlib.import_module(late)
     rows: list[ComparisonRow] = []
-    with reporter(verbose, "comparing", " fits", len(classifiers) * (1 + len(task.splits))) as report:
+    steps = 1 + bool(n_samples) + max(len(task.splits), int(X_test is not None))
+    with reporter(verbose, "comparing", " steps", len(classifiers) * steps) as report:
         try:
             for label, clf in classifiers.items():
                 rows.append(_row(label, clf, task, report or (lambda doing: None)))
@@ -122,21 +129,23 @@ def compare(
 
 def _row(label: str, clf: Any, task: Task, report: Report) -> ComparisonRow:
     notes: Notes = []
-    report(label)
+    report(f"{label}: fitting {len(task.y)} rows")
     fitted, fit_seconds = _attempt(notes, "", lambda: _fit(clf, task.X, task.y, task.weight))
     likelihood = getattr(clf, "likelihood", None)
     if likelihood is not None and not isinstance(likelihood, str):
         likelihood = type(likelihood).__name__.lower()
     known: dict[str, Any] = {"label": label, "likelihood": likelihood}
     if fitted is not None:
+        if task.n_samples:
+            report(f"{label}: checking the approximation")
         known |= _evidence(fitted, task, notes)
-        known |= _predictions(clf, fitted, task, notes, lambda doing: report(f"{label}, {doing}"))
+        known |= _predictions(clf, fitted, task, notes, lambda doing: report(f"{label}: {doing}"))
         known |= {"estimator": fitted, "kernel": getattr(fitted, "kernel_", None), "fit_seconds": fit_seconds}
     return ComparisonRow(**known, note=_text(notes))
 
 
 def _fit(clf: Any, X: Any, y: Any, weight: Array | None) -> Any:
-    fitted = clone(clf).fit(X, y) if weight is None else clone(clf).fit(X, y, sample_weight=weight)
+    fitted = clone(clf).fit(X, y, **fit_options(clf, weight))
     # Learning and sampling keep the best so far when they are interrupted; here it ends the comparison.
     for model in _models_of(fitted):
         if any(end is not None and end.interrupted for end in (model.learned, model.chains)):
@@ -144,7 +153,7 @@ def _fit(clf: Any, X: Any, y: Any, weight: Array | None) -> Any:
     return fitted
 
 
-def _evidence(fitted: Any, task: Task, notes: Notes) -> dict[str, float | None]:
+def _evidence(fitted: Any, task: Task, notes: Notes) -> dict[str, Any]:
     """Return what is known of the evidence of the labels; Dirichlet classification has none that compares."""
     check, _ = _attempt(notes, "checking", partial(_check, fitted, task))
     missing = getattr(check, "missing", None)
@@ -155,7 +164,8 @@ def _evidence(fitted: Any, task: Task, notes: Notes) -> dict[str, float | None]:
     numbers = {"evidence": getattr(fitted, "log_marginal_likelihood_value_", None)}
     names = {"corrected": "corrected_evidence", "standard_error": "standard_error", "khat": "khat"}
     numbers |= {column: getattr(check, name, None) for name, column in names.items()}
-    return {name: None if number is None else float(number) for name, number in numbers.items()}
+    known = {name: None if number is None else float(number) for name, number in numbers.items()}
+    return {**known, "check": check}
 
 
 def _models_of(fitted: Any) -> Any:
@@ -204,6 +214,7 @@ def _models(
 ) -> Iterator[tuple[str, Any, Any]]:
     """Yield a description, a fitted model (None if that failed) and the rows it is to predict."""
     if task.X_test is not None:
+        report(f"predicting {len(task.scored.index)} rows")
         yield "predicting", fitted, task.X_test
     for k, (train, test) in enumerate(task.splits, start=1):
         report(f"fold {k} of {len(task.splits)}")

@@ -56,7 +56,23 @@ class Bins:
 def score(
     log_proba: Array, codes: Codes, *, weight: Array | None = None, fold: Any = None, cost: Any = None
 ) -> Scores:
-    """Return the scores of log class probabilities, shape (n, n_classes), for the true classes ``codes``.
+    """Return the scores of predicted class probabilities.
+
+    Parameters
+    ----------
+    log_proba : ndarray of shape (n, n_classes)
+        Log class probabilities.
+    codes : ndarray of int of shape (n,)
+        Positions of the true classes.
+    weight : ndarray of shape (n,), optional
+    fold : ndarray of int of shape (n,), optional
+        The fold of each row, from which the standard error is found.
+    cost : array of shape (n_classes, n_classes), optional
+        Costs of the decisions that ``error`` counts.
+
+    Returns
+    -------
+    Scores
 
     Examples
     --------
@@ -66,20 +82,52 @@ def score(
     >>> round(s.log_loss, 4), round(s.error, 4), round(s.brier, 4), round(s.ece, 4)
     (0.6460, 0.3333, 0.2300, 0.4333)
     """
-    proba = np.exp(log_proba)
     weight = np.ones(len(codes)) if weight is None else weight
-    losses = -log_proba[np.arange(len(codes)), codes]
-    wrong = bayes_decision(proba, cost) != codes
-    squares = (proba - np.eye(proba.shape[1])[codes]) ** 2
-    brier = squares[:, 1] if proba.shape[1] == 2 else squares.sum(axis=1)
-    bins = calibration_bins(proba, codes, weight)
-    log_loss, error, square = (float(np.average(each, weights=weight)) for each in (losses, wrong, brier))
+    each = row_scores(log_proba, codes, cost)
+    bins = calibration_bins(np.exp(log_proba), codes, weight)
+    means = {name: float(np.average(values, weights=weight)) for name, values in each.items()}
     ece = float(bins.share @ np.abs(bins.frequency - bins.probability))
-    return Scores(log_loss, _standard_error(losses, weight, fold), error, square, ece)
+    return Scores(**means, log_loss_error=_standard_error(each["log_loss"], weight, fold), ece=ece)
+
+
+def row_scores(log_proba: Array, codes: Codes, cost: Any = None) -> dict[str, Array]:
+    """Return log loss, error and Brier score of each row, whose means are those of `Scores`."""
+    proba = np.exp(log_proba)
+    squares = (proba - np.eye(proba.shape[1])[codes]) ** 2
+    return {
+        "log_loss": -log_proba[np.arange(len(codes)), codes],
+        "error": (bayes_decision(proba, cost) != codes).astype(float),
+        "brier": squares[:, 1] if proba.shape[1] == 2 else squares.sum(axis=1),
+    }
+
+
+def not_worse(values: Array, best: Array, weight: Array | None, least: float) -> bool:
+    """Return whether a mean exceeds the best one by at most two standard errors of the paired difference.
+
+    All methods predict the same rows, so the differences of the rows tell more than the errors of the two means.
+    A difference below ``least`` counts as none.
+    """
+    difference, weight = values - best, np.ones(len(values)) if weight is None else weight
+    mean = float(np.average(difference, weights=weight))
+    share = weight / weight.sum()
+    error = float(np.sqrt(np.sum((share * (difference - mean)) ** 2)))
+    return mean <= max(least, 2.0 * error)
 
 
 def calibration_bins(proba: Array, codes: Codes, weight: Array | None = None) -> Bins:
-    """Return the bins behind the expected calibration error, as `Scores` defines it."""
+    """Return the bins behind the expected calibration error, as `Scores` defines it.
+
+    Parameters
+    ----------
+    proba : ndarray of shape (n, n_classes)
+    codes : ndarray of int of shape (n,)
+        Positions of the true classes.
+    weight : ndarray of shape (n,), optional
+
+    Returns
+    -------
+    Bins
+    """
     if proba.shape[1] == 2:
         p, hit = proba[:, 1], codes == 1
     else:

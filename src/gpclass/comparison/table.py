@@ -9,11 +9,20 @@ from typing import Any
 
 import numpy as np
 
-from gpclass.comparison.scores import Bins, Codes, calibration_bins
+from gpclass.comparison.findings import excessive_khat, findings
+from gpclass.comparison.scores import Bins, Codes, calibration_bins, not_worse, row_scores
 from gpclass.core.protocols import Array
 
 DASH = "–"  # no such result; zero would be a value
 WIDTH = 110
+# Scores by which a method can be called best, and the differences that are too small to matter. The evidences of
+# different methods approximate different numbers, calibration errors are mostly noise on few rows.
+LEAST = {"log_loss": 0.01, "error": 0.0, "brier": 0.002}
+BEST, DOUBT = "*", "!"  # marks in the table
+LEGEND = {
+    BEST: "the best value, and values that differ from it by less than two standard errors of the difference",
+    DOUBT: "k-hat is above its limit: the approximation could not be checked, and the correction is not reliable",
+}
 
 
 def _number(heading: str = "", form: str = "", best: Any = min, error: str = "") -> Any:
@@ -47,6 +56,8 @@ class ComparisonRow:
         The probabilities that were scored.
     estimator : object
         The classifier fitted to all training rows.
+    check : gpclass.evidence.ApproximationCheck or None
+        What ``check_approximation`` found.
     """
 
     label: str
@@ -66,6 +77,12 @@ class ComparisonRow:
     note: str = ""
     proba: Array | None = None
     estimator: Any = None
+    check: Any = None
+
+    @property
+    def is_gpclass(self) -> bool:
+        """Whether the classifier is one of gpclass, and not of another library."""
+        return hasattr(self.estimator, "posterior_")
 
     @property
     def kernel_text(self) -> str | None:
@@ -74,7 +91,18 @@ class ComparisonRow:
         return None if self.kernel is None else " | ".join(str(part) for part in parts)
 
     def text(self, name: str) -> str:
-        """Return a number as the table shows it, with its standard error if it has one."""
+        """Return a number as the table shows it, with its standard error if it has one.
+
+        Parameters
+        ----------
+        name : str
+            A column of the table.
+
+        Returns
+        -------
+        str
+            A dash if there is no such result.
+        """
         value, form, error = getattr(self, name), METRICS[name]["form"], METRICS[name]["error"]
         if value is None:
             return DASH
@@ -86,7 +114,7 @@ NUMBERS = {each.name: each.metadata for each in fields(ComparisonRow) if each.me
 METRICS = {name: metadata for name, metadata in NUMBERS.items() if metadata["heading"]}
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Comparison:
     """The result of `compare`; prints as a table.
 
@@ -125,7 +153,17 @@ class Comparison:
         raise KeyError(f"No method is called {label!r}, expected one of {[row.label for row in self.rows]}.")
 
     def best(self, metric: str = "log_loss") -> ComparisonRow:
-        """Return the row that is best in one number (the first of equals) among those that have it."""
+        """Return the row that is best in one number (the first of equals) among those that have it.
+
+        Parameters
+        ----------
+        metric : str, default="log_loss"
+            A column of the table: "log_loss", "error", "brier", "ece", "evidence", ...
+
+        Returns
+        -------
+        ComparisonRow
+        """
         if metric not in METRICS:
             raise ValueError(f"metric={metric!r} is not possible, expected one of {tuple(METRICS)}.")
         rows = [row for row in self.rows if getattr(row, metric) is not None]
@@ -134,13 +172,74 @@ class Comparison:
         best: ComparisonRow = METRICS[metric]["best"](rows, key=lambda row: getattr(row, metric))
         return best
 
+    def tied(self, metric: str = "log_loss") -> tuple[str, ...]:
+        """Return the labels of the best row and of those that cannot be told from it.
+
+        Parameters
+        ----------
+        metric : {"log_loss", "error", "brier"}, default="log_loss"
+            The score. A row ties with the best one if the mean difference over the scored rows is below two of its
+            standard errors (or below 0.01 for the log loss, 0.002 for the Brier score).
+
+        Returns
+        -------
+        tuple of str
+            Empty if no rows were scored.
+        """
+        if metric not in LEAST:
+            raise ValueError(f"metric={metric!r} is not possible, expected one of {tuple(LEAST)}.")
+        rows = [row for row in self.rows if row.proba is not None]
+        if not rows:
+            return ()
+        values = {row.label: self._row_scores(row)[metric] for row in rows}
+        best = values[self.best(metric).label]
+        least = LEAST[metric]
+        return tuple(label for label, each in values.items() if not_worse(each, best, self.weight, least))
+
+    def _row_scores(self, row: ComparisonRow) -> dict[str, Array]:
+        log_proba = np.log(np.maximum(np.asarray(row.proba), np.finfo(float).tiny))
+        return row_scores(log_proba, self.codes, getattr(row.estimator, "cost_matrix", None))
+
+    def frequency_loss(self) -> float:
+        """Return the log loss of predicting the class frequencies of the scored rows for every row.
+
+        Returns
+        -------
+        float
+        """
+        share = np.bincount(self.codes, self.weight, len(self.classes))
+        share = share / share.sum()
+        return float(-np.sum(share[share > 0.0] * np.log(share[share > 0.0])))
+
+    @property
+    def findings(self) -> tuple[str, ...]:
+        """What the comparison shows, as sentences: what to use, which methods agree, and which to doubt."""
+        return findings(self)
+
     def calibration(self, label: str) -> Bins | None:
-        """Return the calibration curve of a method: the bins of its expected calibration error."""
+        """Return the calibration curve of a method: the bins of its expected calibration error.
+
+        Parameters
+        ----------
+        label : str
+            The method.
+
+        Returns
+        -------
+        Bins or None
+            None if no rows were scored.
+        """
         proba = self[label].proba
         return None if proba is None else calibration_bins(proba, self.codes, self.weight)
 
     def to_frame(self) -> Any:
-        """Return the table as a pandas data frame, one row per method; missing results are NA."""
+        """Return the table as a pandas data frame, one row per method; missing results are NA.
+
+        Returns
+        -------
+        pandas.DataFrame
+            The index has the labels of the methods.
+        """
         import pandas as pd
 
         names = ("likelihood", *NUMBERS, "kernel_text", "note")
@@ -149,10 +248,20 @@ class Comparison:
         return frame.astype(dict.fromkeys(NUMBERS, "Float64")).rename(columns={"kernel_text": "kernel"})
 
     def plot(self, axes: Any = None) -> Any:
-        """Draw log losses, evidences and calibration curves, and return the three axes."""
+        """Draw log losses, evidences and calibration curves.
+
+        Parameters
+        ----------
+        axes : sequence of three axes, default=None
+            Where to draw; None makes a new figure.
+
+        Returns
+        -------
+        gpclass.plotting.ComparisonDisplay
+        """
         from gpclass.plotting.comparison import ComparisonDisplay
 
-        return ComparisonDisplay(self).plot(axes).axes_
+        return ComparisonDisplay(self).plot(axes)
 
     @property
     def title(self) -> str:
@@ -168,36 +277,79 @@ class Comparison:
         stopped = "" if done == asked else f"; interrupted after {done} of {asked} methods"
         return f"{likelihoods} likelihood; {self.n_train} training rows; {scored}{stopped}"
 
+    def marks(self) -> dict[tuple[str, str], str]:
+        """Return the marks of the table by label and metric: best or tied with the best, and an excessive k-hat.
+
+        Returns
+        -------
+        dict of (label, metric) to mark
+        """
+        best = {(label, metric): BEST for metric in LEAST for label in self.tied(metric)}
+        if len(self.rows) == 1:
+            best = {}
+        return best | {(row.label, "khat"): DOUBT for row in self.rows if excessive_khat(row)}
+
     def __str__(self) -> str:
         notes = [row.note for row in self.rows if row.note]
-        headings = [str(metadata["heading"]) for metadata in METRICS.values()]
+        marks = self.marks()
+        marked = {metric for _, metric in marks}
+        headings = [f"{metadata['heading']}{' ' * (name in marked)}" for name, metadata in METRICS.items()]
         table = [["method", *headings, "note" if notes else ""]]
         for row in self.rows:
-            mark = f"[{notes.index(row.note) + 1}]" if row.note else ""
-            table.append([row.label, *map(row.text, METRICS), mark])
-        lines = [self.title, "", *_align(table), ""]
+            blank = {name: " " if name in marked else "" for name in METRICS}
+            cells = [row.text(name) + marks.get((row.label, name), blank[name]) for name in METRICS]
+            table.append([row.label, *cells, f"[{notes.index(row.note) + 1}]" if row.note else ""])
+        lines = [self.title, "", *_align(table)]
+        for mark in dict.fromkeys(marks.values()):
+            lines += _hanging(f"{mark} ", LEGEND[mark])
+        lines.append("")
+        for sentence in self.findings:
+            lines += _hanging("", sentence)
+        lines += [""] * bool(self.findings)
         wide = max(len(row.label) for row in self.rows)
         for row in self.rows:
-            lines += _hanging(f"{row.label:{wide}}  ", row.kernel_text or DASH)
+            if row.kernel_text is not None or row.is_gpclass:
+                lines += _hanging(f"{row.label:{wide}}  ", row.kernel_text or DASH)
         for i, note in enumerate(notes, start=1):
             lines += _hanging(f"[{i}] ", note)
         return "\n".join(lines)
 
+    __repr__ = __str__  # so that a session shows the table
+
     def _repr_html_(self) -> str:
         headings = ["method", *(str(metadata["heading"]) for metadata in METRICS.values()), "kernel", "note"]
-        known = [name for name in METRICS if any(getattr(row, name) is not None for row in self.rows)]
-        best = {name: self.best(name) for name in known}
+        marks = self.marks()
         lines = ["<table>", f"<caption>{escape(self.title)}</caption>", "<thead><tr>"]
-        lines += [f"<th>{escape(heading)}</th>" for heading in headings]
+        left = ("method", "kernel", "note")
+        sides = ["left" if heading in left else "right" for heading in headings]
+        lines += [
+            f'<th style="text-align: {s}">{escape(h)}</th>' for h, s in zip(headings, sides, strict=True)
+        ]
         lines += ["</tr></thead>", "<tbody>"]
         for row in self.rows:
-            cells = {name: row.text(name) for name in METRICS}
-            bold = {name: f"<b>{text}</b>" if best.get(name) is row else text for name, text in cells.items()}
-            numbers = [f'<td style="text-align: right">{text}</td>' for text in bold.values()]
+            cells = [_html_number(row.text(name), marks.get((row.label, name), "")) for name in METRICS]
             texts = (row.label, row.kernel_text or DASH, row.note)
-            words = [f'<td style="text-align: left">{escape(text)}</td>' for text in texts]
-            lines += ["<tr>", words[0], *numbers, *words[1:], "</tr>"]
-        return "\n".join([*lines, "</tbody>", "</table>"])
+            widths = ("", "; white-space: normal; min-width: 14em", "; white-space: normal; min-width: 10em")
+            words = [
+                f'<td style="text-align: left{width if text else ""}">{escape(text)}</td>'
+                for text, width in zip(texts, widths, strict=True)
+            ]
+            lines += ["<tr>", words[0], *cells, *words[1:], "</tr>"]
+        lines += ["</tbody>", "</table>"]
+        shown = {BEST: "bold", DOUBT: DOUBT}
+        lines += [
+            f"<p><small>{shown[m]}: {escape(LEGEND[m])}</small></p>" for m in dict.fromkeys(marks.values())
+        ]
+        lines += ["<ul>", *(f"<li>{escape(sentence)}</li>" for sentence in self.findings), "</ul>"]
+        return "\n".join(lines)
+
+
+def _html_number(text: str, mark: str) -> str:
+    if mark == BEST:
+        text = f"<b>{text}</b>"
+    elif mark == DOUBT:
+        text = f'<span style="color: #b00020">{text} {DOUBT}</span>'
+    return f'<td style="text-align: right; white-space: nowrap">{text}</td>'
 
 
 def _align(cells: list[list[str]]) -> list[str]:

@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing as rows_of
 
+from gpclass.comparison.baselines import BASELINES, baseline
 from gpclass.comparison.scores import Codes
 from gpclass.core.protocols import Array
 from gpclass.estimator import GaussianProcessClassifier
@@ -62,6 +63,8 @@ def classifiers_of(methods: Any, shared: dict[str, Any]) -> dict[str, Any]:
 
 
 def _classifier(method: Any, shared: dict[str, Any]) -> Any:
+    if isinstance(method, str) and method in BASELINES:
+        return baseline(method, shared["kernel"], shared["random_state"])
     if hasattr(method, "fit"):
         clf = method if isinstance(method, type) else clone(method)
     else:
@@ -81,7 +84,7 @@ def _label(method: Any) -> str:
     if isinstance(method, str):
         return method
     if isinstance(method, tuple):
-        return ", ".join(_label(part) for part in method)
+        return "/".join(_label(part) for part in method)
     name = type(method).__name__
     if hasattr(method, "fit") or not is_dataclass(method):
         return name
@@ -145,7 +148,9 @@ def _codes(y_test: Any, classes: Any, n: int) -> Codes:
         )
     unknown = np.setdiff1d(y_test, classes)
     if len(unknown):
-        raise ValueError(f"y_test has the label {unknown[0]!r}, which y has not: leave such rows out.")
+        raise ValueError(
+            f"y_test has the label {unknown[0]!r}, which does not occur in y: leave such rows out."
+        )
     codes: Codes = np.searchsorted(classes, y_test)
     return codes
 
@@ -159,8 +164,8 @@ def _splits(cv: Any, X: Any, codes: Codes, seed: int) -> Splits:
         least = int(np.bincount(codes).min())
         if not 2 <= cv <= least:
             raise ValueError(
-                f"cv={cv} is not possible, expected from 2 folds to as many as the smallest class has rows "
-                f"({least}): give fewer folds, or X_test and y_test."
+                f"cv={cv} is not possible, expected from 2 to {least} folds, as the smallest class has {least} rows: "
+                "give fewer folds, or X_test and y_test."
             )
         cv = StratifiedKFold(int(cv), shuffle=True, random_state=seed)
     return list(check_cv(cv, codes, classifier=True).split(X, codes))

@@ -91,7 +91,7 @@ class Hyperprior:
         Its free hyperparameters give names and positions in theta.
     priors : Shrinkage, or mapping of name to frozen scipy.stats distribution or Shrinkage
         A name is a hyperparameter's (``"k2__length_scale"``) or its last part (``"length_scale"``,
-        then every hyperparameter so called); an anisotropic one has the distribution on each element. A
+        which means all of that name); a vector has the distribution on each element. A
         `Shrinkage` alone stands for ``{"length_scale": ...}``.
 
     Examples

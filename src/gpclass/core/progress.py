@@ -1,8 +1,9 @@
-"""Progress on standard error: a bar where tqdm is installed, else a line that is rewritten."""
+"""Progress: a bar on standard error or in a notebook where tqdm is installed, else a line that is rewritten."""
 
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -12,23 +13,34 @@ from functools import partial
 def reporter(
     verbose: int, task: str = "fitting", unit: str = " steps", total: int | None = None
 ) -> Iterator[Callable[[float | str], None] | None]:
-    """Give a function to call with the evidence of each evaluation, or with words; None when quiet."""
+    """Give a function to call with the evidence of each evaluation, or with words; None when quiet.
+
+    Without a total each call counts a step that was done. With a total each call names a step that begins.
+    """
     if not verbose:
         yield None
         return
     try:
-        from tqdm import tqdm
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # a notebook without widgets has a bar of text
+            from tqdm.auto import tqdm
     except ImportError:
         yield partial(_line, task)
         sys.stderr.write("\n")
         return
     with tqdm(desc=task, unit=unit, total=total, file=sys.stderr) as bar:
+        begun = 0
 
         def report(what: float | str) -> None:
-            bar.set_postfix_str(_words(what), refresh=False)
-            bar.update()
+            nonlocal begun
+            begun += 1
+            if total is None or begun > 1:
+                bar.update()
+            bar.set_postfix_str(_words(what), refresh=True)
 
         yield report
+        if total is not None:
+            bar.update(total - bar.n)
 
 
 def _line(task: str, what: float | str) -> None:

@@ -128,7 +128,7 @@ def check_present(y: Any, where: Where) -> None:
     else:
         return
     if missing.any():
-        raise ValueError(f"The label of {where(int(np.argmax(missing)))} is missing: drop such rows before.")
+        raise ValueError(f"The label of {where(int(np.argmax(missing)))} is missing: drop such rows first.")
 
 
 def _as_weight(weight: Any, n: int, where: Where) -> Array:

@@ -22,8 +22,8 @@ class DaskSource(Source):
     """Rows in Dask collections, or in files that Dask's workers read.
 
     Made by `on_dask` and by the ``on_dask`` of files. ``client`` is None for the current one or, if there is
-    none, for Dask's own scheduler. ``kept`` is what must not be released: the scheduler forgets persisted
-    partitions, and cannot replace those of a lost worker, when nobody holds their collection.
+    none, for Dask's own scheduler. ``kept`` holds the persisted collections: Dask releases partitions that nothing
+    refers to, and then cannot replace those of a lost worker.
     """
 
     def __init__(

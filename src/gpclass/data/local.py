@@ -24,7 +24,12 @@ class LocalSource(Source):
 
     @abstractmethod
     def blocks(self) -> Iterator[Rows]:
-        """Yield all rows, in the same blocks and the same order every time."""
+        """Yield all rows, in the same blocks and the same order every time.
+
+        Returns
+        -------
+        iterator of Rows
+        """
 
     def total(self, job: Job[T], n_jobs: int | None = None) -> T:
         """Return the total of a job over all rows, added block by block in their order."""

@@ -170,7 +170,7 @@ def _batches(pieces: Sequence[Piece], names: list[str], rows: int) -> Iterator[t
                     yield Place(start, path), batch
                     start += batch.num_rows
                 if start != piece.start + piece.rows:
-                    raise ValueError(f"{path} has changed since its rows were counted: begin again.")
+                    raise ValueError(f"{path} has changed since its rows were counted: fit again.")
         except (pa.ArrowException, OSError) as error:
             raise _unreadable(path, error) from None
 

@@ -3,10 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
-from typing import Any
+from functools import partial, wraps
+from typing import Any, TypeVar, cast
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from gpclass.data.sources import is_dask
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def lazily(*, labels: bool = False) -> Callable[[F], F]:
+    """Return a decorator for predictions that are computed later where X is a Dask collection."""
+
+    def decorate(method: F) -> F:
+        @wraps(method)
+        def predict(self: Any, X: Any) -> Any:
+            if not is_dask(X):
+                return method(self, X)
+            check_is_fitted(self)
+            if labels:
+                return lazy_predict(partial(method, self), X, dtype=self.classes_.dtype)
+            return lazy_predict(partial(method, self), X, classes=self.classes_)
+
+        return cast(F, predict)
+
+    return decorate
 
 
 def lazy_predict(

@@ -151,9 +151,9 @@ def compute(make: Callable[[], Any], client: Any, size: int = 0) -> Any:
         except (CancelledError, KilledWorker, CommClosedError) as error:
             if attempt == ATTEMPTS:
                 raise RuntimeError(
-                    f"A pass over the data was lost {ATTEMPTS} times, with its workers or the scheduler "
-                    f"({type(error).__name__}: {error}): look in their logs, most likely for memory, and do "
-                    "not use client.scatter for the data, which nobody can make again."
+                    f"A pass over the data failed {ATTEMPTS} times because workers or the scheduler were lost "
+                    f"({type(error).__name__}: {error}): check their logs, most likely for lack of memory, and "
+                    "do not use client.scatter for the data, because scattered data cannot be recomputed."
                 ) from error
         except BaseException:
             future.cancel()  # what was interrupted should not go on

@@ -34,6 +34,10 @@ def as_source(X: Any, y: Any = None, weight: Any = None, client: Any = None) -> 
     client : distributed.Client, optional
         Whose workers read the files, or hold the collection.
 
+    Returns
+    -------
+    Source or None
+
     Examples
     --------
     >>> from gpclass.data.sources import as_source
@@ -116,7 +120,9 @@ class ArraySource(LocalSource):
         self.weight = None if weight is None else np.asarray(weight)
         for what, length in (("y", len(self.y)), ("weight", None if weight is None else len(weight))):
             if length is not None and length != len(self.X):
-                raise ValueError(f"{what} has {length} rows and X has {len(self.X)}, expected as many.")
+                raise ValueError(
+                    f"{what} has {length} rows and X has {len(self.X)}, expected the same number."
+                )
         if self.X.ndim != 2 or not len(self.X):
             raise ValueError(f"X has shape {self.X.shape}, expected rows and columns.")
         self.n_rows, self.n_columns = self.X.shape
@@ -180,7 +186,7 @@ class BlockSource(LocalSource):
     ) -> None:
         if isinstance(factory, Iterator):
             raise ValueError(
-                f"The blocks come from a {type(factory).__name__}, which can be passed over once only: give "
+                f"The blocks come from a {type(factory).__name__}, which can be read only once: give "
                 "the function that makes it, or a list."
             )
         self.factory, self.names, self.rows = factory, names, rows
@@ -208,7 +214,7 @@ class BlockSource(LocalSource):
         if n != self.n_rows:
             raise ValueError(
                 f"The first pass over the blocks gave {self.n_rows} rows and this one {n}: they must be the "
-                "same every time, so give a function that makes the generator anew, or a list."
+                "same every time, so give a function that makes a new generator in each call, or a list."
             )
 
     def _given(self) -> Iterator[Rows]:
@@ -219,7 +225,7 @@ class BlockSource(LocalSource):
             columns = columns or block.X.shape[1]
             if block.X.shape[1] != columns:
                 raise ValueError(
-                    f"The block at row {n} has {block.X.shape[1]} columns, and the first {columns}."
+                    f"The block at row {n} has {block.X.shape[1]} columns, and the first block has {columns}."
                 )
             n += len(block)
             yield block

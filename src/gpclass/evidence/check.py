@@ -100,6 +100,17 @@ def check_model(
     """Check the approximation behind a fitted model, which has problem, sites and evidence.
 
     The problem has X, y, weight, kernel, likelihood and inference.
+
+    Parameters
+    ----------
+    model : gpclass.learning.fitted.FittedModel
+    n_samples : int, default=2000
+        Number of draws.
+    rng : numpy Generator or seed
+
+    Returns
+    -------
+    ApproximationCheck
     """
     problem = model.problem
     if model.sites is None:

@@ -79,8 +79,8 @@ def _orthant(K: Array, y: Array) -> float:
     if len(y) < 2:
         return -float(np.log(2.0)) * len(y)
     accuracy = {"maxpts": 500_000 * len(y), "abseps": 1e-12, "releps": 1e-6}
-    normal = multivariate_normal(np.zeros(len(y)), cov, seed=0, **accuracy)
-    return float(np.log(normal.cdf(np.zeros(len(y)))))
+    normal = type(multivariate_normal)(seed=0)  # a frozen one takes no accuracy before SciPy 1.13
+    return float(np.log(normal.cdf(np.zeros(len(y)), np.zeros(len(y)), cov, **accuracy)))
 
 
 def quadrature(likelihood: Any, K: Array, y: Array, weight: Array) -> float:

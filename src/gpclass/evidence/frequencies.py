@@ -42,6 +42,10 @@ def frequency_evidence(counts: Array) -> float:
     counts : array of shape (n_classes,)
         Number of rows of each class, or their total weight.
 
+    Returns
+    -------
+    float
+
     Examples
     --------
     >>> import numpy as np

@@ -63,7 +63,9 @@ class FormulaKernel(Kernel):
         X = _rows(X)
         if Y is not None:
             if eval_gradient:
-                raise ValueError("Y was given with eval_gradient=True: the gradient is that of k(X, X) only.")
+                raise ValueError(
+                    "Y was given with eval_gradient=True: the gradient is of k(X, X), so leave Y out."
+                )
             return evaluate(self, X, _rows(Y))
         K = evaluate(self, X, X)
         np.fill_diagonal(K, self.diag(X))

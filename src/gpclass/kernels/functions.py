@@ -59,6 +59,15 @@ def matrix(kernel: Kernel, X: Inputs, Z: Inputs | None = None, *, out: Array | N
 def diag(kernel: Kernel, X: Inputs) -> Array:
     """Return k(x_i, x_i), noise included.
 
+    Parameters
+    ----------
+    kernel : kernel
+    X : array-like of shape (n, d), or sequence of objects
+
+    Returns
+    -------
+    ndarray of shape (n,)
+
     Examples
     --------
     >>> from gpclass.kernels import DotProduct, diag
@@ -110,6 +119,17 @@ def pullback(kernel: Kernel, X: Inputs, Z: Inputs | None, G: Array, *, K: Array 
 def pullback_diag(kernel: Kernel, X: Inputs, g: Array) -> Array:
     """Return Σ_i g_i ∂k(x_i, x_i) / ∂theta, noise included.
 
+    Parameters
+    ----------
+    kernel : kernel
+    X : array-like of shape (n, d)
+    g : ndarray of shape (n,)
+        Adjoint of the diagonal.
+
+    Returns
+    -------
+    ndarray of shape (n_dims,)
+
     Examples
     --------
     >>> import numpy as np
@@ -124,6 +144,17 @@ def pullback_diag(kernel: Kernel, X: Inputs, g: Array) -> Array:
 
 def pullback_inputs(kernel: Kernel, X: Array, Z: Array, G: Array) -> Array:
     """Return the (n, d) array with rows Σ_j G_ij ∂k(x_i, z_j) / ∂x_i; ``Z`` is fixed.
+
+    Parameters
+    ----------
+    kernel : kernel
+    X, Z : ndarray of shape (n, d) and (m, d)
+    G : ndarray of shape (n, m)
+        Adjoint of k(X, Z).
+
+    Returns
+    -------
+    ndarray of shape (n, d)
 
     Examples
     --------

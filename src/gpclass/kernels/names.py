@@ -44,6 +44,10 @@ def kernel_names() -> list[str]:
 
     They are those of all registered kernels that need no arguments, so a kernel of your own has one as well.
 
+    Returns
+    -------
+    list of str
+
     Examples
     --------
     >>> from gpclass.kernels import kernel_names
@@ -67,6 +71,10 @@ def named_kernel(name: str, X: Array, weight: Array | None = None) -> Any:
     X : array of shape (n, n_features)
     weight : array of shape (n,), default=None
         Weights of the rows.
+
+    Returns
+    -------
+    kernel
 
     Examples
     --------

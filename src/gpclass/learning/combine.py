@@ -113,7 +113,7 @@ class OneVsOne:
         n = self.n_classes  # not the list of all pairs of a number that a file made up
         whole = n * (n - 1) == 2 * len(self.pairs) and len(self.pairs) == len(self.models)
         if not whole or list(self.pairs) != list(combinations(range(n), 2)):
-            raise ValueError("Its models are not those of all pairs of classes.")
+            raise ValueError("The model file does not have one model for each pair of classes.")
 
     def log_proba(self, X: Inputs, route: str, rng: np.random.Generator | None = None) -> Array:
         """Return log class probabilities, shape (n, n_classes)."""

@@ -14,10 +14,11 @@ _LARGEST = 500.0  # exp of more, and its square, would overflow
 
 @dataclass(frozen=True, slots=True)
 class CLogLog(BinaryLikelihood):
-    """p(y=+1|f) = 1 - exp(-exp(f)): at least one event of a Poisson process with rate exp(f).
+    """Complementary log-log likelihood, p(y=+1|f) = 1 - exp(-exp(f)).
 
-    The probability of +1 falls slowly to the left, like exp(f), and rises fast to the right: the link for
-    presence or absence of something that is counted, and for survival data in intervals of time.
+    This is the probability of at least one event of a Poisson process with rate exp(f). It suits the presence or
+    absence of something that is counted, and survival data in intervals of time. The link is not symmetric: the
+    probability approaches 0 slowly, like exp(f), and 1 quickly.
 
     Examples
     --------

@@ -14,7 +14,17 @@ from gpclass.likelihoods.base import BinaryLikelihood
 
 @dataclass(frozen=True, slots=True)
 class LabelNoise(BinaryLikelihood):
-    """The labels of another likelihood, flipped with a rate that is learned within bounds or "fixed"."""
+    """Labels of another likelihood, some of which are wrong.
+
+    Parameters
+    ----------
+    likelihood : str or BinaryLikelihood, default="probit"
+        The likelihood of the true labels.
+    rate : float
+        Probability that a label is flipped.
+    rate_bounds : pair of floats or "fixed"
+        Bounds between which the rate is learned, or "fixed" to keep it.
+    """
 
     name = "label_noise"
     likelihood: Any = "probit"  # a name or an object

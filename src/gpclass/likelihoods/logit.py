@@ -16,7 +16,7 @@ from gpclass.likelihoods.softmax import Softmax
 
 @dataclass(frozen=True, slots=True)
 class Logit(BinaryLikelihood):
-    """p(y|f) = 1 / (1 + exp(-y f)) for y in {-1, +1}.
+    """Logistic likelihood, p(y|f) = 1 / (1 + exp(-y f)).
 
     Averages under a Gaussian have no closed form; they are computed to a relative error below 1e-10
     (1e-12 is usual) for ``|mean|`` <= 1e3 and var <= 1e8, logarithms of averages likewise, however small the

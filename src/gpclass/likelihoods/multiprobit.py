@@ -14,7 +14,9 @@ from gpclass.likelihoods.quadrature import quiet
 
 @dataclass(frozen=True, slots=True)
 class MultiProbit(ClassLikelihood):
-    """p(y = c | f) = P(f_c + e_c > f_k + e_k for all k ≠ c), e ~ N(0, I).
+    """Multinomial probit likelihood: the class with the largest latent value plus normal noise is observed.
+
+    p(y = c | f) = P(f_c + e_c > f_k + e_k for all k ≠ c), e ~ N(0, I).
 
     ``log_classes`` is accurate to 1e-12, relative to its value where that is large. ``log_predict`` errs by
     less than 1e-10 with up to three classes, 1e-8 with more if they are independent and 1e-5 if they

@@ -18,7 +18,7 @@ from gpclass.likelihoods.quadrature import flatten, orders, quiet
 
 @dataclass(frozen=True, slots=True)
 class Probit(BinaryLikelihood):
-    """p(y|f) = Phi(y f) for y in {-1, +1}, Phi the standard normal distribution function.
+    """Probit likelihood, p(y|f) = Phi(y f), where Phi is the standard normal distribution function.
 
     All averages are closed forms of z = y mean / √(1 + var) except those of ``expected`` and those of
     ``tilted`` with a power other than 1, which are computed to a relative error below 1e-10 (1e-12 is

@@ -15,7 +15,7 @@ from gpclass.likelihoods.quadrature import quiet
 
 @dataclass(frozen=True, slots=True)
 class Softmax(ClassLikelihood):
-    """p(y = c | f) = exp(f_c) / Σ_k exp(f_k).
+    """Softmax likelihood for several classes, p(y = c | f) = exp(f_c) / Σ_k exp(f_k).
 
     Labels are rows y of weights (see `ClassLikelihood`); w = Σ_c Y_c is the weight of a row.
 

@@ -93,19 +93,44 @@ class Chains:
         return int(self.f.shape[1])
 
     def flat(self) -> Array:
-        """Return the draws of all chains, shape (chains · draws, n) or (chains · draws, n, C)."""
+        """Return the draws of all chains, shape (chains · draws, n) or (chains · draws, n, C).
+
+        Returns
+        -------
+        ndarray
+        """
         return self.f.reshape(-1, *self.f.shape[2:])
 
     def mean(self) -> Array:
-        """Return the posterior mean of every latent value."""
+        """Return the posterior mean of every latent value.
+
+        Returns
+        -------
+        ndarray of shape (n,) or (n, C)
+        """
         return np.asarray(self.f.mean(axis=(0, 1)))
 
     def var(self) -> Array:
-        """Return the posterior variance of every latent value."""
+        """Return the posterior variance of every latent value.
+
+        Returns
+        -------
+        ndarray of shape (n,) or (n, C)
+        """
         return np.asarray(self.f.var(axis=(0, 1)))
 
     def interval(self, level: float = 0.95) -> tuple[Array, Array]:
-        """Return the central credible interval of every latent value."""
+        """Return the central credible interval of every latent value.
+
+        Parameters
+        ----------
+        level : float, default=0.95
+            Probability of the interval.
+
+        Returns
+        -------
+        low, high : ndarray of shape (n,) or (n, C)
+        """
         if not 0.0 < level < 1.0:
             raise ValueError(f"level={level} is not a probability between 0 and 1, for example 0.95.")
         low, high = np.quantile(self.f, [0.5 - 0.5 * level, 0.5 + 0.5 * level], axis=(0, 1))
@@ -117,6 +142,10 @@ class Chains:
         Parameters
         ----------
         what : {"f", "theta", "log_likelihood"}
+
+        Returns
+        -------
+        Diagnostics
         """
         values = {"f": self.f, "theta": self.theta, "log_likelihood": self.log_likelihood}[what]
         if values is None:
@@ -124,12 +153,22 @@ class Chains:
         return diagnose(values)
 
     def complaint(self) -> str:
-        """Return a sentence if the draws should not be trusted, else an empty one."""
+        """Return a sentence if the draws should not be trusted, else an empty one.
+
+        Returns
+        -------
+        str
+        """
         parts = ["f"] if self.theta is None else ["theta", "f"]
         return next(filter(None, (self.diagnostics(p).complaint(self.n_chains) for p in parts)), "")
 
     def to_arviz(self) -> Any:
-        """Return the draws as a DataTree of ArviZ, for its plots and tables."""
+        """Return the draws as a DataTree of ArviZ, for its plots and tables.
+
+        Returns
+        -------
+        xarray.DataTree
+        """
         try:
             from arviz_base import from_dict
         except ImportError:

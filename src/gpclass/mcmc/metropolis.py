@@ -96,7 +96,7 @@ class BlockMetropolis(Sampler[BlockState]):
             raise ValueError("BlockMetropolis needs the same covariance for all latent functions.")
         if rank < n:
             raise ValueError(
-                f"K has the rank {rank} for {n} data, so that some latent values are determined by the "
+                f"K has rank {rank} for {n} data points, so that some latent values are determined by the "
                 "others: make the target with a jitter (1e-8 times the signal variance)."
             )
         precision = _precision(target)

@@ -1,7 +1,7 @@
 """Model files: fitted classifiers as numbers and names in the safetensors format, without pickle or code.
 
-`save` writes one file, completely or not at all. `load` builds a classifier out of registered classes, after
-every size, name and number in the file was found to be possible.
+`save` writes one file, completely or not at all. `load` checks every size, name and number in a file, and then builds
+a classifier from registered classes.
 """
 
 from __future__ import annotations

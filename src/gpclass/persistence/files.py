@@ -137,6 +137,15 @@ def load_with_extra(path: str | os.PathLike[str]) -> tuple[GaussianProcessClassi
 
     Parameters and errors are those of `load`.
 
+    Parameters
+    ----------
+    path : str or path
+
+    Returns
+    -------
+    classifier : GaussianProcessClassifier
+    extra : object or None
+
     Examples
     --------
     >>> import tempfile, os

@@ -49,7 +49,22 @@ class CalibrationDisplay(theirs.CalibrationDisplay):
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, y: Any, **options: Any) -> Self:
-        """Predict X and draw the curve; options as in scikit-learn, and the ``level`` of the intervals."""
+        """Predict the rows of X and draw the curve.
+
+        Parameters
+        ----------
+        estimator : fitted classifier
+            Any classifier with ``predict_proba``.
+        X, y : array-like of shape (n, n_features) and (n,)
+            Rows that the classifier was not fitted to, and their labels.
+        **options
+            ``n_bins``, ``strategy``, ``name``, ``ax``, ``ref_line``, ... as in scikit-learn, and the ``level`` of the
+            intervals.
+
+        Returns
+        -------
+        CalibrationDisplay
+        """
         classes = np.asarray(getattr(estimator, "classes_", ()))
         if len(classes) <= 2:
             return super().from_estimator(estimator, X, y, **options)  # type: ignore[no-any-return]
@@ -62,7 +77,23 @@ class CalibrationDisplay(theirs.CalibrationDisplay):
 
     @classmethod
     def from_predictions(cls, y_true: Any, y_prob: Any, *, level: float = 0.95, **options: Any) -> Self:
-        """Draw the curve of given probabilities; ``options`` as in scikit-learn."""
+        """Draw the curve of given probabilities.
+
+        Parameters
+        ----------
+        y_true : array-like of shape (n,)
+            The labels of two classes.
+        y_prob : array-like of shape (n,)
+            Probabilities of the second class.
+        level : float, default=0.95
+            Probability of the credible intervals.
+        **options
+            ``n_bins``, ``strategy``, ``name``, ``ax``, ``ref_line``, ... as in scikit-learn.
+
+        Returns
+        -------
+        CalibrationDisplay
+        """
         check_level(level)
         display: Self = super().from_predictions(y_true, y_prob, **options)
         bins = {key: options[key] for key in ("n_bins", "strategy") if key in options}
@@ -72,7 +103,23 @@ class CalibrationDisplay(theirs.CalibrationDisplay):
         return display
 
     def plot(self, *, ax: Any = None, name: Any = None, ref_line: bool = True, **options: Any) -> Self:
-        """Draw the curve in the next style that is free on these axes, with its intervals if known."""
+        """Draw the curve in the next free style of these axes, with its intervals if they are known.
+
+        Parameters
+        ----------
+        ax : axes, default=None
+            Where to draw; None makes a new figure.
+        name : str, default=None
+            Name in the legend.
+        ref_line : bool, default=True
+            Whether to draw the diagonal of perfect calibration.
+        **options
+            Properties of the line, as in matplotlib.
+
+        Returns
+        -------
+        self
+        """
         if ax is None:
             _, ax = pyplot().subplots(figsize=(4.6, 4.5), layout="constrained")
         drawn = sum(line.get_label()[:1] != "_" for line in ax.lines)
@@ -87,7 +134,11 @@ class CalibrationDisplay(theirs.CalibrationDisplay):
         return self
 
     def _intervals(self) -> None:
-        style.intervals(self.ax_, self.prob_pred, self.low_, self.high_, self.line_.get_color())
+        # Bars of several curves are drawn beside each other, because their bins often have the same means.
+        place = [line for line in self.ax_.lines if len(line.get_xdata()) == 2 or line.get_label()[:1] != "_"]
+        k = max(0, len(place) - 2)
+        shift = 0.012 * ((k + 1) // 2) * (-1) ** k
+        style.intervals(self.ax_, self.prob_pred + shift, self.low_, self.high_, self.line_.get_color())
 
 
 def bin_counts(p: Array, n_bins: int = 5, strategy: str = "uniform") -> Any:

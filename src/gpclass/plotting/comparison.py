@@ -14,7 +14,8 @@ class ComparisonDisplay(Display):
     """The result of `gpclass.compare` in three panels.
 
     Log losses with their standard errors; log evidence by the method itself (open markers) and corrected by
-    importance sampling (filled); calibration curves, whose markers show the fraction of rows in a bin.
+    importance sampling (filled); calibration curves, whose markers are larger in bins with more rows. Each method has
+    the same colour and marker in all panels.
 
     Parameters
     ----------
@@ -37,29 +38,64 @@ class ComparisonDisplay(Display):
     comparison: Any
 
     def plot(self, ax: Any = None) -> Self:
-        """Draw the three panels."""
-        height = max(3.4, 1.9 + 0.32 * len(self.comparison.rows))
-        losses, evidences, calibration = self._panels(ax, [range(3)], (11.0, height))
-        names = [row.label for row in self.comparison.rows]
+        """Draw the three panels.
+
+        Parameters
+        ----------
+        ax : sequence of three axes, default=None
+            Where to draw; None makes a new figure.
+
+        Returns
+        -------
+        self
+        """
+        rows = self.comparison.rows
+        height = max(3.6, 2.1 + 0.32 * len(rows))
+        losses, evidences, calibration = self._panels(ax, [range(3)], (12.0, height))
+        names = [row.label for row in rows]
         style.named_rows(losses, names, "log loss ± one standard error")
-        style.named_rows(evidences, names, "log evidence (open), corrected (filled)")
+        style.named_rows(evidences, names, "log evidence")
+        evidences.set_yticklabels([])  # those of the panel beside it
         for axis in (losses, evidences):
             axis.margins(x=0.12)
             axis.locator_params(axis="x", nbins=5)
-        for i, row in enumerate(self.comparison.rows):
+        for i, row in enumerate(rows):
             colour, marker, _ = style.style(i)
             kinds = {"fmt": marker, "color": colour, "capsize": 3}
             if row.log_loss is not None:
                 losses.errorbar(row.log_loss, i, xerr=row.log_loss_error, **kinds)
-            if row.corrected_evidence is not None:
-                evidences.errorbar(row.corrected_evidence, i, xerr=row.standard_error, **kinds)
-                if row.evidence is not None:
-                    both = [row.evidence, row.corrected_evidence]
-                    evidences.plot(both, [i, i], color=colour, linewidth=1.0)
-            if row.evidence is not None:
-                evidences.plot(row.evidence, i, marker, color=colour, markerfacecolor="white", markersize=8)
+            self._evidence(evidences, i, row, kinds)
+        self._key(evidences)
         self._calibration(calibration)
         return self
+
+    @staticmethod
+    def _evidence(axis: Any, i: int, row: Any, kinds: dict[str, Any]) -> None:
+        colour, marker = kinds["color"], kinds["fmt"]
+        if row.corrected_evidence is not None:
+            axis.errorbar(row.corrected_evidence, i, xerr=row.standard_error, **kinds)
+            if row.evidence is not None:
+                axis.plot([row.evidence, row.corrected_evidence], [i, i], color=colour, linewidth=1.0)
+        if row.evidence is not None:
+            axis.plot(row.evidence, i, marker, color=colour, markerfacecolor="white", markersize=8)
+        elif row.corrected_evidence is None:
+            axis.text(
+                0.5,
+                i,
+                "none",
+                transform=axis.get_yaxis_transform(),
+                color=style.GREY,
+                va="center",
+                ha="center",
+            )
+
+    @staticmethod
+    def _key(axis: Any) -> None:
+        from matplotlib.lines import Line2D
+
+        kinds: dict[str, Any] = {"color": style.GREY, "marker": "o", "linestyle": ""}
+        handles = [Line2D([], [], markerfacecolor="white", **kinds), Line2D([], [], **kinds)]
+        style.legend_above(axis, 2, handles=handles, labels=["by the method", "corrected"])
 
     def _calibration(self, axis: Any) -> None:
         classes = self.comparison.classes
@@ -71,10 +107,11 @@ class ComparisonDisplay(Display):
             colour, marker, line = style.style(i)
             axis.plot(bins.probability, bins.frequency, color=colour, linestyle=line, linewidth=1.2)
             kinds = {"color": colour, "marker": marker, "alpha": 0.7, "clip_on": False}
-            axis.scatter(
-                bins.probability, bins.frequency, 10.0 + 200.0 * bins.share, label=row.label, **kinds
-            )
+            axis.scatter(bins.probability, bins.frequency, 10.0 + 200.0 * bins.share, **kinds)
+            axis.plot([], [], color=colour, linestyle=line, marker=marker, markersize=5, label=row.label)
         two = f"predicted p(y = {classes[1]})"
         axis.set_xlabel(two if len(classes) == 2 else "probability of the predicted class")
         axis.set(ylabel="observed frequency", xlim=(-0.03, 1.03), ylim=(-0.03, 1.03), aspect="equal")
+        if axis.get_legend_handles_labels()[0]:
+            axis.legend(loc="center left", bbox_to_anchor=(1.02, 0.5), frameon=False, fontsize="small")
         style.bare(axis)

@@ -81,8 +81,28 @@ class PredictiveContourDisplay(Display):
     ) -> Self:
         """Predict on a grid that covers the two columns of X, and draw it.
 
-        The estimator may be any classifier with ``predict_proba``, unless ``latent_std`` asks for a second
-        panel with the standard deviation of f. Other parameters: see `gpclass.plotting`.
+        Parameters
+        ----------
+        estimator : fitted classifier
+            Any classifier with ``predict_proba``; with ``latent_std=True`` one of gpclass.
+        X : array-like or data frame of shape (n, 2)
+            The rows whose range is covered.
+        y : array-like of shape (n,), default=None
+            Their labels; None draws no rows.
+        grid_resolution : int, default=100
+            Number of grid points along each column.
+        eps : float, default=0.1
+            Margin around the rows, as a fraction of their range.
+        latent_std : bool, default=False
+            Whether to add a panel with the standard deviation of f.
+        ax : axes, or two of them with ``latent_std=True``; default=None
+            Where to draw; None makes a new figure.
+        **options
+            Arguments of `plot`.
+
+        Returns
+        -------
+        PredictiveContourDisplay
         """
         view = View.over(X, y, estimator, 2, grid_resolution, eps)
         classes, cost = estimator.classes_, getattr(estimator, "cost_matrix", None)
@@ -123,7 +143,11 @@ class PredictiveContourDisplay(Display):
             Colours of the probability of ``classes[1]``, and of the deviation. Three classes or more have one
             colour each, mixed by their probabilities and paler where the class is less certain.
         legend : bool, default=True
-            Whether to draw a legend of the classes above the panel.
+            Whether to draw a legend of the classes and the lines above the panel.
+
+        Returns
+        -------
+        self
         """
         n = 1 if self.latent_std is None else 2
         self._panels(ax, [range(n)], (5.2 * n, 4.4), sharex=True, sharey=True)
@@ -138,16 +162,29 @@ class PredictiveContourDisplay(Display):
                 style.scatter_classes(axis, self.X, self.codes, self.classes)
             axis.set(xlabel=self.names[0], xlim=self.x0[[0, -1]], ylim=self.x1[[0, -1]])
         self.ax_.set_ylabel(self.names[1])
+        if self.latent_std is not None and not two:
+            self.axes_[1].set_title("uncertainty", fontsize="medium")
         if legend:
-            from matplotlib.lines import Line2D
-
-            handles, labels = self.ax_.get_legend_handles_labels()
-            handles, labels = (
-                [*handles, Line2D([], [], color="black", linewidth=1.8)],
-                [*labels, "decision boundary"],
-            )
-            style.legend_above(self.ax_, len(labels), handles=handles, labels=labels)
+            self._legend()
         return self
+
+    def _legend(self) -> None:
+        """Put the classes, the decision boundary and the contours that are drawn above the first panel."""
+        from matplotlib.lines import Line2D
+
+        handles, labels = self.ax_.get_legend_handles_labels()
+        kinds: dict[str, dict[str, Any]] = {"decision boundary": {"color": "black", "linewidth": 1.8}}
+        p = self.proba[:, :, 1]
+        if self.proba.shape[2] == 2:
+            shown = [q for q in LINES if p.min() < q < p.max()]
+            ends = [f"{q:g}" for q in shown if q != 0.5]
+            thin = {"color": style.DARK, "linewidth": 0.9}
+            kinds |= {"p = 0.5": {**thin, "linestyle": ":"}} if 0.5 in shown else {}
+            kinds |= {f"p = {', '.join(ends)}": {**thin, "linestyle": "--"}} if ends else {}
+        handles += [Line2D([], [], **kind) for kind in kinds.values()]
+        style.legend_above(
+            self.ax_, len(handles), handles=handles, labels=[*labels, *kinds], fontsize="small"
+        )
 
     def _two_classes(self, axis: Any, cmap: str) -> None:
         p = self.proba[:, :, 1]

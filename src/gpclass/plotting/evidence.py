@@ -88,6 +88,10 @@ class EvidenceDisplay(Display):
             Smallest and largest values (not their logarithms), instead of ``span``.
         ax, **options
             See `gpclass.plotting`.
+
+        Returns
+        -------
+        EvidenceDisplay
         """
         kernel = estimator.kernel_
         names = hyperparameter_names(kernel)
@@ -111,7 +115,19 @@ class EvidenceDisplay(Display):
         return display.plot(ax=ax, **options)
 
     def plot(self, ax: Any = None, *, cmap: str = style.SEQUENTIAL) -> Self:
-        """Draw contours of the log evidence, labelled by their difference from the maximum."""
+        """Draw contours of the log evidence, labelled by their difference from the maximum.
+
+        Parameters
+        ----------
+        ax : axes, or one for each panel, default=None
+            Where to draw; None makes a new figure.
+        cmap : str, default="cividis"
+            Colours of the evidence.
+
+        Returns
+        -------
+        self
+        """
         from matplotlib.colors import BoundaryNorm
 
         (axis,) = self._panels(ax, [[0]], (5.6, 4.4))

@@ -79,7 +79,24 @@ class LatentDisplay(Display):
     ) -> Self:
         """Predict on a grid that covers the one column of X, and draw it.
 
-        The ``level`` of the bands is that at each x separately. Parameters: see `gpclass.plotting`.
+        Parameters
+        ----------
+        estimator : GaussianProcessClassifier
+            The fitted classifier.
+        X, y : array-like of shape (n, 1) and (n,)
+            Rows whose range is covered, and their labels; without y no rows are drawn.
+        level : float, default=0.95
+            Probability of the credible bands.
+        grid_resolution, eps
+            Number of grid points, and margin around the rows as a fraction of their range.
+        ax : axes, or one for each panel, default=None
+            Where to draw; None makes a new figure.
+        **options
+            Arguments of `plot`.
+
+        Returns
+        -------
+        LatentDisplay
         """
         check_level(level)
         view = View.over(X, y, estimator, 1, grid_resolution, eps)
@@ -103,7 +120,21 @@ class LatentDisplay(Display):
         return display.plot(ax=ax, **options)
 
     def plot(self, ax: Any = None, *, legend: bool = True, color: Any = None) -> Self:
-        """Draw f above the probability; ``color`` is that of the first curve, for displays side by side."""
+        """Draw f above the probability; ``color`` is that of the first curve, for displays side by side.
+
+        Parameters
+        ----------
+        ax : axes, or one for each panel, default=None
+            Where to draw; None makes a new figure.
+        legend : bool, default=True
+            Whether to draw a legend above the panels.
+        color : color, default=None
+            Colour of the first curve, for displays side by side.
+
+        Returns
+        -------
+        self
+        """
         top, bottom = self._panels(ax, [[0], [1]], (5.6, 4.8), sharex=True)
         for axis, level in ((top, 0.0), (bottom, 0.5)):
             style.reference(axis, level)

@@ -13,6 +13,8 @@ from gpclass.learning.prediction import check_level
 from gpclass.plotting import style
 from gpclass.plotting.base import Display, feature_names, hyperparameter_names, kernels_of, short_names
 
+NEAR = 1e-3  # of the logarithm of a length scale to its bound
+
 
 @dataclass(eq=False, repr=False)
 class RelevanceDisplay(Display):
@@ -30,6 +32,8 @@ class RelevanceDisplay(Display):
         Credible intervals, where length scales were sampled.
     scaled : bool
         Whether length scales are in units of the standard deviation of their columns.
+    at_bound : ndarray of bool of shape (n_kernels, n_features) or None
+        Which length scales ended at a bound of the search; they are drawn as open markers.
 
     Attributes
     ----------
@@ -56,6 +60,7 @@ class RelevanceDisplay(Display):
     low: Array | None = None
     high: Array | None = None
     scaled: bool = False
+    at_bound: Any = None
 
     @classmethod
     def from_estimator(
@@ -63,8 +68,22 @@ class RelevanceDisplay(Display):
     ) -> Self:
         """Draw the length scales of the fitted kernel, which needs one for each column.
 
-        The standard deviations of X, if it is given, are the units of the columns. Intervals of the given
-        ``level`` are drawn where hyperparameters were sampled. Other parameters: see `gpclass.plotting`.
+        Parameters
+        ----------
+        estimator : GaussianProcessClassifier
+            The fitted classifier.
+        X : array-like or data frame of shape (n, n_features), default=None
+            If given, length scales are measured in standard deviations of its columns.
+        level : float, default=0.9
+            Probability of the credible intervals, which are drawn where hyperparameters were sampled.
+        ax : axes, default=None
+            Where to draw; None makes a new figure.
+        **options
+            Arguments of `plot`.
+
+        Returns
+        -------
+        RelevanceDisplay
         """
         check_level(level)
         n = estimator.n_features_in_
@@ -75,7 +94,7 @@ class RelevanceDisplay(Display):
                 f"The kernel {estimator.kernel_} has no length scale for each column: give a vector, for "
                 f"example RBF(numpy.ones({n}))."
             )
-        labels, values, draws = zip(*parts, strict=True)
+        labels, values, draws, at_bound = zip(*parts, strict=True)
         low, high = None, None
         if all(draw is not None for draw in draws):
             tails = [0.5 - 0.5 * level, 0.5 + 0.5 * level]
@@ -83,10 +102,23 @@ class RelevanceDisplay(Display):
         names, scaled = feature_names(estimator, X, n), X is not None
         relevance = np.array(values) * scale
         display = cls(relevance, names=names, labels=labels, low=low, high=high, scaled=scaled)
+        display.at_bound = np.array(at_bound)
         return display.plot(ax=ax, **options)
 
     def plot(self, ax: Any = None, *, n_top: int | None = None) -> Self:
-        """Draw the columns, or the ``n_top`` most relevant ones, the most relevant at the top."""
+        """Draw the columns, the most relevant one at the top.
+
+        Parameters
+        ----------
+        ax : axes, default=None
+            Where to draw; None makes a new figure.
+        n_top : int, default=None
+            How many of the most relevant columns to draw; None draws all.
+
+        Returns
+        -------
+        self
+        """
         self.order_ = np.argsort(-self.relevance.max(axis=0), kind="stable")[:n_top]
         n, kernels = len(self.order_), len(self.relevance)
         (axis,) = self._panels(ax, [[0]], (5.2, 0.9 + 0.3 * n * max(1.0, 0.6 * kernels)))
@@ -95,19 +127,33 @@ class RelevanceDisplay(Display):
             colour, marker, line = style.style(k)
             y = np.arange(n) - 0.35 + height * (k + 0.5)
             axis.hlines(y, 0.0, values, color=colour, linewidth=2.2, linestyle=line)
-            axis.plot(values, y, marker, color=colour, markersize=6, label=self.labels[k], linestyle="")
+            label = self.labels[k] if kernels > 1 else None
+            axis.plot(values, y, marker, color=colour, markersize=6, label=label, linestyle="")
+            bound = None if self.at_bound is None else self.at_bound[k, self.order_]
+            if bound is not None and bound.any():
+                label = "at a bound" if k == int(np.argmax(self.at_bound.any(axis=1))) else None
+                hollow = {
+                    "color": colour,
+                    "markerfacecolor": "white",
+                    "markersize": 8,
+                    "zorder": 3,
+                    "label": label,
+                }
+                axis.plot(values[bound], y[bound], marker, linestyle="", clip_on=False, **hollow)
             if self.low is not None and self.high is not None:
                 ends = self.low[k, self.order_], self.high[k, self.order_]
                 style.intervals(axis, y, *ends, "black", along="x")
         label = "standard deviation / length scale" if self.scaled else "1 / length scale"
         style.named_rows(axis, [self.names[i] for i in self.order_], label)
         axis.set_xlim(0.0, None)
-        if kernels > 1:
+        if kernels > 1 or (self.at_bound is not None and self.at_bound.any()):
             axis.legend(loc="lower right", frameon=False)
         return self
 
 
-Part = tuple[str, Array, Array | None]  # label, relevance of each column, draws of the latter
+Part = tuple[
+    str, Array, Array | None, Any
+]  # label, relevance of each column, draws of it, which is at a bound
 
 
 def _kernels(estimator: Any) -> Iterator[tuple[str, Any, Any]]:
@@ -132,10 +178,13 @@ def _parts(label: str, kernel: Any, chains: Any, n: int) -> Iterator[Part]:
         scales = np.atleast_1d(np.asarray(params[name], dtype=float))
         if len(scales) != len(columns):
             continue  # one scale of several columns says nothing about each of them
-        values, draws = np.zeros(n), None
+        values, draws, at_bound = np.zeros(n), None, np.zeros(n, dtype=bool)
         values[columns] = 1.0 / scales
         places = [i for i, one in enumerate(names) if one == name or one.startswith(name + "[")]
         if chains is not None and chains.theta is not None and len(places) == len(columns):
             draws = np.zeros((chains.theta[:, :, 0].size, n))
             draws[:, columns] = np.exp(-chains.theta.reshape(-1, chains.theta.shape[2])[:, places])
-        yield " ".join(filter(None, (label, short if len(found) > 1 else ""))), values, draws
+        if len(places) == len(columns):
+            theta, (low, high) = kernel.theta[places], kernel.bounds[places].T
+            at_bound[columns] = (theta - low < NEAR) | (high - theta < NEAR)
+        yield " ".join(filter(None, (label, short if len(found) > 1 else ""))), values, draws, at_bound

@@ -6,7 +6,7 @@ from typing import Any
 
 from gpclass.core.protocols import Array
 
-# Okabe and Ito's colours, which suit people with colour blindness; marker and line style differ as well.
+# Okabe and Ito's colours, then Paul Tol's, which suit people with colour blindness; markers and lines differ too.
 STYLES = (
     ("#0072B2", "o", "-"),
     ("#D55E00", "s", "--"),
@@ -15,6 +15,11 @@ STYLES = (
     ("#E69F00", "v", (0, (5, 1, 1, 1, 1, 1))),
     ("#56B4E9", "P", (0, (8, 3))),
     ("#000000", "X", (0, (1, 1))),
+    ("#882255", "*", (0, (3, 1, 1, 1))),
+    ("#999933", "<", (0, (6, 1))),
+    ("#332288", ">", (0, (2, 2))),
+    ("#7F7F7F", "p", (0, (4, 1, 1, 1, 1, 1, 1, 1))),
+    ("#661100", "h", (0, (8, 1, 2, 1))),
 )
 SEQUENTIAL = "cividis"  # its lightness increases evenly, so it can be printed in grey
 DARK, GREY = "0.15", "0.45"

@@ -98,6 +98,10 @@ class TraceDisplay(Display):
             Three for each quantity, and one.
         **options
             ``n_bins`` and ``max_lag``.
+
+        Returns
+        -------
+        TraceDisplay
         """
         chains = estimator.chains_
         chains = chains[model] if isinstance(chains, list) else chains
@@ -113,7 +117,24 @@ class TraceDisplay(Display):
         ax: Any = None,
         **options: Any,
     ) -> Self:
-        """Draw a `gpclass.mcmc.Chains`; ``kernel`` gives the hyperparameters their names."""
+        """Draw chains.
+
+        Parameters
+        ----------
+        chains : gpclass.mcmc.Chains
+        kernel : kernel, default=None
+            Gives the hyperparameters their names.
+        rows : sequence of int, default=None
+            Training rows whose latent values are drawn, where hyperparameters were not sampled.
+        ax : axes, one for each panel, default=None
+            Where to draw; None makes a new figure.
+        **options
+            Arguments of `plot`.
+
+        Returns
+        -------
+        TraceDisplay
+        """
         values: dict[str, Array] = {}
         if chains.theta is not None:
             names = [f"theta[{i}]" for i in range(chains.theta.shape[2])]
@@ -129,7 +150,17 @@ class TraceDisplay(Display):
         return cls(values, chains.accept, positive=positive, **options).plot(ax=ax)
 
     def plot(self, ax: Any = None) -> Self:
-        """Draw a row of three panels for each quantity, and the acceptance rates below."""
+        """Draw a row of three panels for each quantity, and the acceptance rates below.
+
+        Parameters
+        ----------
+        ax : axes, or one for each panel, default=None
+            Where to draw; None makes a new figure.
+
+        Returns
+        -------
+        self
+        """
         n = len(self.values)
         layout = [*np.arange(3 * n).reshape(n, 3).tolist(), [3 * n] * 3]
         self._panels(ax, layout, (9.6, 1.75 * n + 1.5), width_ratios=(1.7, 1.0, 1.0))

@@ -78,7 +78,7 @@ class Checkpoint:
                 state = State(kept["theta"], kept["Z"], Q(kept["mean"], kept["P"]), inverse, eps)
         except (OSError, KeyError, ValueError) as error:
             raise ValueError(
-                f"The checkpoint {path} cannot be read ({error}): delete it to start afresh."
+                f"The checkpoint {path} cannot be read ({error}): delete it to start again."
             ) from None
         if found != (self.n_rows, self._problem):
             raise ValueError(

@@ -12,7 +12,17 @@ from gpclass.core.protocols import Array
 
 
 def central_difference(function: Callable[[Array], Any], x: Array, step: float = 1e-4) -> Array:
-    """Return d function / d x by central differences of fourth order, derivative index last."""
+    """Return d function / d x by central differences of fourth order, derivative index last.
+
+    Parameters
+    ----------
+    function : callable
+    x : ndarray
+
+    Returns
+    -------
+    ndarray
+    """
     x = np.asarray(x, dtype=float)
     parts = []
     for e in np.eye(len(x)) * step:

@@ -107,7 +107,19 @@ def _check_prior_gradient(
 def check_inference(
     inference: Inference, likelihood: Any, kernel: Any, X: Array, y: Array, *, rtol: float = 1e-6
 ) -> None:
-    """Check a method: gradient, weights as copies, order of rows, warm start, the conjugate anchor."""
+    """Check a method: gradient, weights as copies, order of rows, warm start, the conjugate anchor.
+
+    Parameters
+    ----------
+    inference : Inference
+        The method.
+    likelihood, kernel : object
+        What it is checked with.
+    X, y : ndarray of shape (n, d) and (n,)
+        Rows and labels, -1 or +1.
+    rtol : float, default=1e-6
+        Relative tolerance.
+    """
     rng = np.random.default_rng(0)
 
     def run(X: Array, y: Array, kernel: Any = kernel, likelihood: Any = likelihood, **options: Any) -> Any:

@@ -15,7 +15,16 @@ from gpclass.testing.differences import central_difference, close
 
 
 def check_kernel(kernel: Any, X: Inputs, Z: Inputs | None = None, *, rtol: float = 1e-6) -> None:
-    """Check a kernel's matrix, diagonal, derivatives and scikit-learn manners on inputs X and Z."""
+    """Check matrix, diagonal and derivatives of a kernel, and that it behaves as a kernel of scikit-learn.
+
+    Parameters
+    ----------
+    kernel : kernel
+    X, Z : ndarray of shape (n, d) and (m, d), or sequences of objects
+        Inputs; Z is X in the reverse order if it is not given.
+    rtol : float, default=1e-6
+        Relative tolerance of derivatives.
+    """
     Z = X[::-1] if Z is None else Z
     rng = np.random.default_rng(0)
     K = matrix(kernel, X)

@@ -20,6 +20,14 @@ def check_likelihood(likelihood: Any, y: Array = BINARY, *, rtol: float = 1e-7) 
 
     Labels ``y`` in one dimension are for likelihoods with one latent value per data point, rows of label weights
     for those with one per class. The link may be asymmetric, and log p(y|f) need not be concave.
+
+    Parameters
+    ----------
+    likelihood : BinaryLikelihood or ClassLikelihood
+    y : ndarray of shape (n,) or (n, n_classes)
+        Labels.
+    rtol : float, default=1e-7
+        Relative tolerance.
     """
     y = np.asarray(y, dtype=float)
     check_parameters(likelihood)

@@ -14,9 +14,17 @@ from gpclass.testing.differences import central_difference, close
 
 
 def check_posterior(posterior: Posterior, X: Array, *, rtol: float = 1e-7) -> None:
-    """Check that a posterior agrees with itself in all its forms, with its draws, and differentiates.
+    """Check that the predictions of a posterior are consistent with each other and with its draws.
 
     The gradient with respect to the inputs is checked for one latent function only.
+
+    Parameters
+    ----------
+    posterior : Posterior
+    X : ndarray of shape (n, d)
+        Inputs.
+    rtol : float, default=1e-7
+        Relative tolerance.
     """
     mean, var = posterior.latent(X)
     shape, n = mean.shape, mean.size
@@ -73,6 +81,19 @@ def check_sampler(
     """Check that a sampler leaves the posterior as it is: its chains start from exact draws and stay distributed so.
 
     The exact draws come from the prior, weighted by the likelihood, so the data must be few.
+
+    Parameters
+    ----------
+    sampler : Sampler
+    likelihood : BinaryLikelihood
+    K : ndarray of shape (n, n)
+        Kernel matrix.
+    y : ndarray of shape (n,)
+        Labels, -1 or +1.
+    n_chains, n_steps : int
+        Number of chains and of steps of each.
+    errors : float, default=6.0
+        Number of standard errors that a mean may be off.
     """
     rng = np.random.default_rng(0)
     target = make_target(likelihood, K, y, jitter=max(sampler.jitter, 1e-10) * float(np.mean(K.diagonal())))

@@ -1,0 +1,26 @@
+"""
+Are the probabilities right?
+============================
+
+A calibration curve from leave-one-out probabilities, which need no further rows, and one from test rows.
+"""
+
+import matplotlib.pyplot as plt
+from sklearn.datasets import make_moons
+
+from gpclass import GaussianProcessClassifier
+from gpclass.plotting import CalibrationDisplay
+
+X, y = make_moons(200, noise=0.35, random_state=3)
+X_test, y_test = make_moons(2000, noise=0.35, random_state=4)
+model = GaussianProcessClassifier(random_state=0).fit(X, y)
+
+# %%
+# Bars are 95 % credible intervals of the observed frequencies. A bar that covers the diagonal is consistent with
+# calibrated probabilities.
+
+first = CalibrationDisplay.from_predictions(
+    y, model.loo_proba_[:, 1], name="leave one out, 200 rows", n_bins=6
+)
+CalibrationDisplay.from_estimator(model, X_test, y_test, name="2,000 test rows", n_bins=6, ax=first.ax_)
+plt.show()

@@ -1,0 +1,139 @@
+"""What a comparison says in words, on results whose meaning is known beforehand."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from problems import two_moons_like
+from scipy.stats import ttest_rel
+
+from gpclass.comparison import BASELINES, Comparison, ComparisonRow, compare, score
+from gpclass.comparison.findings import excessive_khat
+from gpclass.evidence.check import ApproximationCheck
+from gpclass.kernels import RBF
+
+N = 400
+RNG = np.random.default_rng(0)
+CODES = RNG.integers(0, 2, N)
+
+
+def checked(khat=0.3, shift=0.01, n_samples=1000, corrected=-10.0):
+    return ApproximationCheck("X", -10.0, corrected, 0.01, khat, 500.0, n_samples, shift, 0.001, shift, "")
+
+
+def row(label, p, check=None, *, ours=True, seconds=1.0, likelihood="probit"):
+    """Return the row of a method that gives the true class the probabilities p."""
+    proba = np.empty((N, 2))
+    proba[np.arange(N), CODES], proba[np.arange(N), 1 - CODES] = p, 1.0 - p
+    found = score(np.log(proba), CODES)
+    numbers = {name: getattr(found, name) for name in ("log_loss", "log_loss_error", "error", "brier", "ece")}
+    estimator = SimpleNamespace(posterior_=None) if ours else SimpleNamespace()
+    if check is not None:
+        numbers |= {"evidence": check.evidence, "corrected_evidence": check.corrected}
+        numbers |= {"standard_error": check.standard_error, "khat": check.khat, "check": check}
+    extra = {"proba": proba, "estimator": estimator, "fit_seconds": seconds, "likelihood": likelihood}
+    return ComparisonRow(label, **extra, **numbers)
+
+
+def comparison(*rows):
+    return Comparison(rows, np.array([0, 1]), CODES, np.arange(N), None, None, N, len(rows))
+
+
+def text(*rows):
+    return " ".join(comparison(*rows).findings)
+
+
+def test_ties_are_those_of_a_paired_test():
+    base = RNG.uniform(0.6, 0.95, N)
+    noisy = np.clip(base * np.exp(RNG.normal(0.0, 0.5, N)), 0.02, 0.98)  # another mean, but far from sure
+    steady = base * 0.95  # a small difference in every row
+    result = comparison(row("base", base), row("noisy", noisy), row("steady", steady))
+    for label, p in (("noisy", noisy), ("steady", steady)):
+        t = ttest_rel(-np.log(p), -np.log(base)).statistic
+        gap = np.mean(np.log(base) - np.log(p))
+        assert (label in result.tied()) == (t <= 2.0 or gap <= 0.01)
+    assert "steady" not in result.tied()
+    with pytest.raises(ValueError, match="metric='khat' is not possible"):
+        result.tied("khat")
+
+
+def test_best_is_marked_where_it_means_something_only():
+    good, bad = np.full(N, 0.9), np.full(N, 0.6)
+    result = comparison(row("good", good, checked()), row("bad", bad, checked(khat=0.9)))
+    marks = result.marks()
+    assert marks["good", "log_loss"] == "*"
+    assert marks["bad", "khat"] == "!"
+    assert ("bad", "log_loss") not in marks
+    assert {name for _, name in marks} == {"log_loss", "error", "brier", "khat"}
+    shown = str(result)
+    assert "0.90!" in shown
+    assert "0.1054 ± 0.0000*" in shown
+    page = result._repr_html_()
+    assert "<b>0.1054" in page
+    assert "0.90 !</span>" in page
+
+
+def test_the_limit_of_khat_depends_on_the_draws():
+    p = np.full(N, 0.9)
+    assert excessive_khat(row("a", p, checked(khat=0.68, n_samples=1000)))  # 1 - 1/3
+    assert not excessive_khat(row("a", p, checked(khat=0.68, n_samples=10_000)))  # 0.7
+    assert not excessive_khat(row("a", p))
+
+
+def test_what_to_use():
+    good, bad = np.full(N, 0.9), np.full(N, 0.6)
+    slow, fast = row("slow", good, checked(), seconds=9.0), row("fast", good, checked(), seconds=1.0)
+    assert text(slow, fast).startswith("Use fast, one of the fastest methods")
+    assert text(row("laplace", good, checked(shift=0.2)), slow).startswith(
+        "Use slow, which predicts as well as any other method and can be trusted"
+    )
+    assert "Do not rely on laplace" in text(row("laplace", good, checked(shift=0.2)), slow)
+    assert "Do not rely on ep" in text(row("ep", good, checked(khat=0.9)), slow)
+    only = text(row("vi", bad, checked()), row("boosting", good, ours=False))
+    assert only.startswith("Use boosting, which predicts best; the best method of gpclass here is vi")
+    assert "higher by 0.405" in only  # log(0.9 / 0.6)
+    assert "class frequencies" in text(row("vi", np.full(N, 0.5), checked()), row("ep", np.full(N, 0.49)))
+
+
+def test_evidence_that_is_off_and_agreement():
+    p = np.full(N, 0.9)
+    found = text(row("vi", p, checked(corrected=-8.0)), row("ep", p - 0.005, checked()))
+    assert "The log evidence of vi is too low by 2.0" in found
+    assert "The probabilities of vi and ep agree: they differ by less than 0.01" in found
+    apart = text(row("vi", p), row("ep", p - 0.3))
+    assert "give different probabilities" in apart
+    two = text(
+        row("a", p), row("b", p), row("c", p - 0.2, likelihood="logit"), row("d", p - 0.2, likelihood="logit")
+    )
+    assert "With the probit likelihood, the probabilities of a and b agree" in two
+    assert "With the logit likelihood, the probabilities of c and d agree" in two
+
+
+def test_frequencies():
+    result = comparison(row("vi", np.full(N, 0.9)))
+    share = CODES.mean()
+    assert_allclose(result.frequency_loss(), -share * np.log(share) - (1 - share) * np.log(1 - share))
+
+
+def test_baselines_by_name():
+    X, y = two_moons_like(60)
+    weight = np.where(np.arange(60) < 50, 1.0, 2.0)
+    kernel = 4.0 * RBF(1.5)
+    options = {"kernel": kernel, "cv": 3, "n_samples": 0, "learn": False, "random_state": 0}
+    result = compare(X, y, methods=("laplace", *BASELINES), **options)
+    assert [one.label for one in result.rows] == [
+        "laplace",
+        "sklearn-gp",
+        "logistic-regression",
+        "gradient-boosting",
+    ]
+    assert all(one.log_loss is not None and not one.note for one in result.rows)
+    assert [one.is_gpclass for one in result.rows] == [True, False, False, False]
+    weighted = compare(X, y, methods=BASELINES, sample_weight=weight, **options)
+    assert "sample_weight" in weighted["sklearn-gp"].note, "it has no weights, and says so"
+    assert weighted["logistic-regression"].log_loss is not None
+    chosen = compare(X, y, methods="sklearn-gp", cv=2, n_samples=0).rows[0].estimator
+    assert chosen[-1].kernel_.k1.constant_value != 1.0, "the default kernel is learned"
