@@ -84,7 +84,7 @@ class PassObjective:
         """Return kernel and likelihood at theta, and the likelihoods nearby that a gradient needs."""
         split = self.kernel.n_dims
         likelihood: Any = self.engine.likelihood
-        kernel, rest = self.kernel.clone_with_theta(theta[:split]), theta[split:]
+        kernel, rest = self.kernel_at(theta), theta[split:]
         if not len(rest):
             return kernel, likelihood, ()
         likelihood = likelihood.with_theta(rest)
@@ -95,11 +95,18 @@ class PassObjective:
     def evaluate(self, theta: Array, warm: Fit | None = None, *, gradient: bool = True) -> Evaluation:
         """Return the bound at theta, starting from the q after another fit."""
         fit = self.fit_at(theta, self.start if warm is None else warm, gradient=gradient)
-        slope = fit.gradient
-        if slope is not None and len(fit.others):
-            up, down = fit.others[0::2], fit.others[1::2]
-            slope = np.concatenate([slope, (up - down) / (2.0 * STEP)])
         if self.watch is not None:
             self.watch(fit)
         # That q may lack a few nats while theta moves is intended; the strategy judges the last fit.
-        return Evaluation(fit.bound, slope, fit, Info(True, fit.passes, fit.gap))
+        return Evaluation(fit.bound, self.slope(fit), fit, Info(True, fit.passes, fit.gap))
+
+    def slope(self, fit: Fit) -> Array | None:
+        """Return the gradient with respect to theta, parameters of the likelihood included."""
+        if fit.gradient is None or not len(fit.others):
+            return fit.gradient
+        up, down = fit.others[0::2], fit.others[1::2]
+        return np.concatenate([fit.gradient, (up - down) / (2.0 * STEP)])
+
+    def kernel_at(self, theta: Array) -> Any:
+        """Return the kernel with the hyperparameters of theta."""
+        return self.kernel.clone_with_theta(theta[: self.kernel.n_dims])

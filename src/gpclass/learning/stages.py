@@ -1,0 +1,387 @@
+"""The stages of learning with inducing inputs: few rows, more rows, all rows.
+
+Few rows with few inducing inputs find the region. More rows find the hyperparameters, how many inducing inputs are worth
+their cost, and their places. On all rows steps with the exact gradient continue while they are worth a pass; the bound on
+all rows is the judge. Every stage starts from the sites and the curvature of the last one.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from gpclass.core.optimisers import Limited
+from gpclass.core.protocols import Array
+from gpclass.data.rows import Data, Rows
+from gpclass.inference.dirichlet import DEFAULT, Dirichlet, Targets
+from gpclass.learning.dirichlet import learn_dirichlet
+from gpclass.learning.maximise import History, Learned, Plan, Stage, joined, learn
+from gpclass.learning.problem import Problem, pose_classes
+from gpclass.learning.sites import Beginning, begin
+from gpclass.sparse.checkpoint import Checkpoint, State
+from gpclass.sparse.collapsed import Collapsed
+from gpclass.sparse.engine import Engine, Fit, Q
+from gpclass.sparse.inputs import choose, move
+from gpclass.sparse.objective import PassObjective
+from gpclass.sparse.settings import Inducing
+
+BEGIN = 600  # rows of the beginning, without inducing inputs
+FEW = 300  # inducing inputs of the first stage, and those that "auto" starts from
+DIRICHLET_ROWS = 5000  # on which Dirichlet classification learns with inducing inputs
+FTOL = 5e-4  # relative gain at which the stage on few rows ends: other rows would differ by more
+ROUGHLY = 1e-3  # the same on more rows, where moving the inducing inputs moves the optimum
+GAP = 0.3  # nats to which q is iterated while learning on some rows
+MOST_PASSES = 20  # at the first theta of a stage
+LATER_PASSES = 4  # at later ones on all rows, where q is never far off
+COARSE_STEPS = 30  # of hyperparameters, on some rows
+MOVES = 60  # of inducing inputs
+WORTH = 5e-4  # nats per row that a hundred more inducing inputs must gain
+
+
+def engine_of(problem: Problem, data: Data, n_latents: int, dtype: Any, **options: Any) -> Engine | Collapsed:
+    """Return what passes over the data: variational inference, or Dirichlet classification in closed form."""
+    method = problem.inference
+    if isinstance(method, Dirichlet):
+        targets = Targets.at(DEFAULT if method.eps is None else method.eps)
+        return Collapsed(data, targets, n_latents, dtype, **options)
+    return Engine(data, problem.likelihood, n_latents, dtype, **options)
+
+
+@dataclass(slots=True, eq=False)
+class Run:
+    """One fit: the stages of learning, the number of passes so far, the checkpoint."""
+
+    problem: Problem
+    data: Data
+    n_latents: int
+    plan: Plan
+    settings: Inducing
+    rng: np.random.Generator
+    watch: Callable[[Fit], None] | None = (
+        None  # called with every better fit on all rows, for curves of progress
+    )
+    passes: int = 0
+    stage: str = ""  # what is being done
+    curvature: Limited | None = None  # that of the last search over hyperparameters and inducing inputs
+    started: float = field(default_factory=time.perf_counter)
+
+    def fit(self) -> tuple[Fit, Learned | None]:
+        """Return q at the best hyperparameters found, and how they were found."""
+        learning = self.plan.enabled and len(self.problem.theta) > 0
+        # The same kernel is chosen again by a run that resumes.
+        first = self._begin() if learning and self.plan.choose else None
+        checkpoint = Checkpoint(self.settings.checkpoint, self.data.n_rows, self.problem.kernel)
+        state, learned = checkpoint.read(), None
+        if state is not None and state.eps is not None:
+            self._with_eps(state.eps)
+        if state is None and learning and self.plan.optimizer is None:
+            first = self._begin() if first is None else first
+            interrupted = first.interrupted
+            state, learned = (self._fixed(), first.learned()) if interrupted else self._coarse(first)
+        elif state is None:
+            state = self._fixed()
+        if not learning:
+            return self._converge(state, checkpoint), None
+        if self.settings.max_refine == 0 or (learned is not None and learned.interrupted):
+            assert learned is not None
+            return self._converge(state, checkpoint), self._told(learned)
+        return self._refine(state, checkpoint, learned)
+
+    # ------------------------------------------------------------------------------- some rows
+
+    def _coarse(self, beginning: Beginning) -> tuple[State, Learned]:
+        """Return hyperparameters, inducing inputs and q from some of the rows."""
+        closed = isinstance(self.problem.inference, Dirichlet)
+        few, more = self.settings.rows
+        rows = self._sample(min(more, DIRICHLET_ROWS) if closed else more)
+        first = rows.take(np.arange(min(few, rows.n_rows)))
+        plan, inverse, n_rows = self.plan, beginning.inverse, beginning.problem.n_rows
+        theta, learned, fit = self.problem.theta, None, None
+        if not closed:  # which has been learned on few rows already, without inducing inputs
+            inverse = _scaled(inverse, n_rows, first.n_rows)
+            make = partial(self._chosen, rows=first, most=min(FEW, self._most))
+            learned = self._learn("few rows", make, theta, inverse, plan, FTOL)
+            plan, inverse, n_rows = replace(plan, n_restarts=0), learned.inverse_hessian, first.n_rows
+            theta, fit = learned.theta, learned.warm
+        same = rows.n_rows == first.n_rows and fit is not None and fit.basis.size >= self._most
+        if not same and not (learned is not None and learned.interrupted):
+            learned = self._on_more(theta, fit, rows, plan, _scaled(inverse, n_rows, rows.n_rows))
+        assert learned is not None
+        fit = learned.warm
+        if self._moves and not learned.interrupted:
+            self._enter("moving inducing inputs", rows.n_rows)
+            objective = self._objective(rows, fit.basis.Z, GAP)
+            state = State(learned.theta, fit.basis.Z, fit.next_q, None)
+            assert learned.inverse_hessian is not None
+            moved = self._move(objective, state, learned.inverse_hessian, MOVES)
+            whole = rows.n_rows >= self.data.n_rows
+            learned = replace(moved, history=joined([learned.history, moved.history] if whole else []))
+            fit = learned.warm
+            assert self.curvature is not None
+            self.curvature = self.curvature.scaled(rows.n_rows / self.data.n_rows)
+        inverse = _scaled(learned.inverse_hessian, rows.n_rows, self.data.n_rows)
+        return State(learned.theta, fit.basis.Z, fit.next_q, inverse, self._eps), learned
+
+    def _on_more(
+        self, theta: Array, fit: Fit | None, rows: Rows, plan: Plan, inverse: Array | None
+    ) -> Learned:
+        """Learn on more rows, with more inducing inputs as long as another hundred gains enough."""
+        learned, before = None, np.inf
+        ftol = ROUGHLY if self._moves else self.settings.gain
+        for most in self._sizes():
+            objective = self._chosen(theta, rows, most)
+            objective.start = fit
+            size = len(objective.Z)
+            if learned is not None:
+                added = size - learned.warm.basis.size
+                if added <= 0:
+                    break
+                # At the same hyperparameters: the next bound is higher for its inducing inputs alone.
+                grown = objective.fit_at(theta, fit, gradient=False)
+                if grown.bound - before < WORTH * rows.n_rows * added / 100.0:
+                    break
+                objective.start = grown.next_q
+            learned = self._learn("more rows", lambda _, o=objective: o, theta, inverse, plan, ftol)
+            theta, fit, inverse = learned.theta, learned.warm, learned.inverse_hessian
+            before, plan = fit.bound, replace(plan, n_restarts=0)
+            if learned.interrupted:
+                break
+        assert learned is not None
+        return learned
+
+    def _move(
+        self, objective: PassObjective, state: State, inverse: Array | Limited, max_iter: int
+    ) -> Learned:
+        """Move the inducing inputs together with the hyperparameters, as long as that gains enough."""
+        end = move(
+            objective,
+            state.theta,
+            state.q,
+            self._bounds,
+            inverse,
+            log_prior=self.problem.hyperprior,
+            ftol=self.settings.gain,
+            max_iter=max_iter,
+        )
+        self.curvature = end.inverse
+        history = History(*(np.array(each) for each in zip(*end.records, strict=True)))
+        return Learned(end.theta, end.value, history, "", end.interrupted, end.inverse.block, end.fit)
+
+    def _learn(
+        self,
+        name: str,
+        make: Callable[[Array], PassObjective],
+        theta: Array,
+        inverse: Array | None,
+        plan: Plan,
+        ftol: float,
+    ) -> Learned:
+        """Run one stage on some rows."""
+        whole: list[bool] = []
+
+        def objective(theta: Array) -> PassObjective:
+            out = make(theta)
+            self._enter(name, out.engine.data.n_rows)
+            whole[:] = [out.engine.data.n_rows >= self.data.n_rows]
+            return out
+
+        stage = Stage("", objective, ftol=ftol, max_iter=COARSE_STEPS)
+        problem = self.problem
+        learned = learn(
+            [stage],
+            theta,
+            problem.bounds,
+            replace(plan, report=None),
+            self.rng,
+            hyperprior=problem.hyperprior,
+            inverse_hessian=inverse,
+        )
+        return learned if whole == [True] else replace(learned, history=joined([]))
+
+    def _chosen(self, theta: Array, rows: Rows, most: int) -> PassObjective:
+        return self._objective(rows, self._choose(theta, rows, most), GAP)
+
+    def _sizes(self) -> list[int]:
+        """Return the numbers of inducing inputs to try, each twice the last one."""
+        sizes = [self._most]
+        if self.settings.n == "auto" and not isinstance(self.problem.inference, Dirichlet):
+            while sizes[0] >= 2 * FEW:
+                sizes.insert(0, sizes[0] // 2)
+        return sizes
+
+    @property
+    def _most(self) -> int:
+        return self.settings.most(self.data.n_rows, self.n_latents)
+
+    @property
+    def _moves(self) -> bool:
+        closed = isinstance(self.problem.inference, Dirichlet)
+        return not closed if self.settings.move is None else self.settings.move
+
+    @property
+    def _bounds(self) -> Array:
+        problem = self.problem
+        return problem.bounds if problem.hyperprior is None else problem.hyperprior.narrow(problem.bounds)
+
+    def _begin(self) -> Beginning:
+        """Find a start on a few rows without inducing inputs, and choose the kernel there if that is asked for."""
+        if isinstance(self.problem.inference, Dirichlet):
+            return self._begin_dirichlet(self.plan)
+        some = self.data.sample(BEGIN, np.random.default_rng(0))
+        few = replace(self.problem, X=np.asarray(some.X, dtype=float), y=some.y, weight=some.weight)
+        first = begin(few if self.n_latents == 1 else pose_classes(few, some.y), self.plan)
+        self.problem = self.problem.like(first.problem).at(first.theta)
+        return first
+
+    def _begin_dirichlet(self, plan: Plan) -> Beginning:
+        """Learn hyperparameters and eps on some rows without inducing inputs."""
+        method: Any = self.problem.inference
+        some = self.data.sample(method.rows or self.settings.rows[0], np.random.default_rng(0))
+        few = replace(self.problem, X=np.asarray(some.X, dtype=float))
+        few, learned = learn_dirichlet(pose_classes(few, some.y), plan, self.rng)
+        self.problem = replace(self.problem.like(few), inference=few.inference)
+        if learned is None:
+            return Beginning(few, few.theta)
+        return Beginning(few, few.theta, learned.inverse_hessian, learned.interrupted)
+
+    @property
+    def _eps(self) -> float | None:
+        """What Dirichlet classification has chosen."""
+        return getattr(self.problem.inference, "eps", None)
+
+    def _with_eps(self, eps: float) -> None:
+        self.problem = replace(self.problem, inference=replace(self.problem.inference, eps=eps))  # type: ignore[type-var]
+
+    def _fixed(self) -> State:
+        """Return where to start with the kernel as given: q from some rows."""
+        rows = self._sample(self.settings.rows[1])
+        theta = self.problem.theta
+        Z = self._choose(theta, rows, self._most)
+        if isinstance(self.problem.inference, Dirichlet):
+            if self._eps is None:
+                self._begin_dirichlet(replace(self.plan, enabled=False))
+            return State(theta, Z, None, None, self._eps)
+        if rows.n_rows >= self.data.n_rows:
+            return State(theta, Z, None, None)
+        objective = replace(self._objective(rows, Z, 1.0), max_passes=10)
+        return State(theta, Z, objective.fit_at(theta, None, gradient=False).next_q, None)
+
+    def _choose(self, theta: Array, rows: Rows, most: int) -> Array:
+        self._enter("choosing inducing inputs", rows.n_rows)
+        return choose(self.settings, self.problem.at(theta).kernel, rows.X, most, self.rng)
+
+    def _sample(self, n: int) -> Rows:
+        return self.data.sample(n, self.rng)
+
+    # -------------------------------------------------------------------------------- all rows
+
+    def _converge(self, state: State, checkpoint: Checkpoint) -> Fit:
+        """Return q on all rows at the hyperparameters of the state."""
+        n = self.data.n_rows
+        objective = self._objective(
+            self.data, state.Z, max(1e-8 * n, 1e-7), after=self._keeper(state, checkpoint)
+        )
+        objective.max_passes = 2 * self._most_passes(100)
+        fit = objective.fit_at(state.theta, state.q, gradient=False)
+        if self.watch is not None:
+            self.watch(fit)
+        return fit
+
+    def _refine(self, state: State, checkpoint: Checkpoint, coarse: Learned | None) -> tuple[Fit, Learned]:
+        """Return q on all rows, the hyperparameters refined while it pays."""
+        n = self.data.n_rows
+        objective = self._objective(
+            self.data, state.Z, min(1.0, 1e-4 * n), after=self._keeper(state, checkpoint)
+        )
+        objective.start, objective.later_passes = state.q, LATER_PASSES
+        self._enter("all rows", n)
+        best: list[Fit] = []
+
+        def watch(fit: Fit) -> None:
+            if not best or fit.bound > best[0].bound:
+                best[:] = [fit]
+                theta = state.theta if objective.theta is None else objective.theta
+                checkpoint.write(replace(state, theta=theta, Z=fit.basis.Z, q=fit.next_q))
+            if self.watch is not None:
+                self.watch(best[0])
+
+        objective.watch = watch
+        inverse = np.eye(len(state.theta)) / n if state.inverse_hessian is None else state.inverse_hessian
+        plan, steps = replace(self.plan, n_restarts=0, report=None), self._steps(len(state.Z))
+        if self._moves and plan.optimizer is None:
+            learned = self._move(
+                objective, state, inverse if self.curvature is None else self.curvature, steps
+            )
+        else:
+            learned = learn(
+                [Stage("", lambda theta: objective, ftol=self.settings.gain, max_iter=steps, longest=0.5)],
+                state.theta,
+                self.problem.bounds,
+                plan,
+                self.rng,
+                hyperprior=self.problem.hyperprior,
+                inverse_hessian=None if plan.optimizer is not None else inverse,
+            )
+        fit: Fit = learned.warm
+        if coarse is not None:
+            learned = replace(learned, history=joined([coarse.history, learned.history]))
+        return fit, self._told(learned)
+
+    def _steps(self, size: int) -> int:
+        """Return how many steps on all rows the settings allow."""
+        return self.settings.steps(self.data.n_rows, size, self.n_latents)
+
+    def _keeper(self, state: State, checkpoint: Checkpoint) -> Callable[[Array, Q], None]:
+        return lambda theta, q: checkpoint.write(replace(state, theta=theta, q=q))
+
+    def _told(self, learned: Learned) -> Learned:
+        message = learned.message
+        if learned.interrupted:
+            message = f"Learning was interrupted after {self.passes} passes: the best hyperparameters so far are kept."
+        return replace(learned, message=message, warm=None)
+
+    def _most_passes(self, most: int) -> int:
+        limit: int = getattr(self.problem.inference, "max_iter", most)
+        return min(most, limit)
+
+    def _objective(
+        self, data: Data, Z: Array, tol: float, after: Callable[[Array, Q], None] | None = None
+    ) -> PassObjective:
+        dtype = np.dtype(self.settings.dtype).type
+        engine = engine_of(self.problem, data, self.n_latents, dtype, report=partial(self._heard, n_rows=data.n_rows))
+        return PassObjective(
+            engine,
+            self.problem.kernel,
+            Z,
+            self.settings.jitter,
+            tol=tol,
+            max_passes=self._most_passes(MOST_PASSES),
+            later_passes=self._most_passes(MOST_PASSES),
+            after=after,
+            watch=self.watch if data.n_rows >= self.data.n_rows else None,
+        )
+
+    def _enter(self, name: str, n_rows: int) -> None:
+        """Name what is done next, and on how many rows."""
+        self.stage = f"{name} ({n_rows:,})"
+        if self.plan.report is not None:
+            self.plan.report(f"{self.stage}, {self._seconds()}")
+
+    def _heard(self, bound: float, n_rows: int) -> None:
+        """Count a pass, and report the bound per row: the one scale that few rows and all rows share."""
+        self.passes += 1
+        if self.plan.report is not None:
+            self.plan.report(f"{self.stage}: bound {bound / n_rows:.4f} per row, {self._seconds()}")
+
+    def _seconds(self) -> str:
+        return f"{time.perf_counter() - self.started:.0f} s"
+
+
+def _scaled(inverse: Array | None, n_rows: int, more: int) -> Array | None:
+    """Return the inverse Hessian for more rows: the curvature grows with the rows, but less than they do."""
+    return None if inverse is None else inverse * (n_rows / more) ** 0.5
