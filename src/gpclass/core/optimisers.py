@@ -78,6 +78,7 @@ def minimise(
     ftol: float = FTOL,
     max_iter: int = MOST,
     longest: float = LONGEST,
+    after: Callable[[Inverse], None] | None = None,
 ) -> tuple[str, Inverse]:
     """Minimise a function; return what went wrong, if anything, and the inverse Hessian at the end.
 
@@ -96,6 +97,8 @@ def minimise(
         Most iterations. Running out of them is only an error with the default.
     longest : float
         Most that one variable changes in one step.
+    after : callable, optional
+        Called after every step with the inverse Hessian, from which a search that was cut off can go on.
 
     Returns
     -------
@@ -138,6 +141,8 @@ def minimise(
         H, known = _updated(H, new - x, new_gradient - gradient, known)
         gains.append(value - new_value)
         x, value, gradient = new, new_value, new_gradient
+        if after is not None:
+            after(H)
         if known and gains[-1] <= ftol * unit:
             return "", H
         if len(gains) >= CRAWL and sum(gains[-CRAWL:]) <= 10.0 * ftol * unit:

@@ -26,7 +26,7 @@ from gpclass.learning.sites import Beginning, begin
 from gpclass.sparse.checkpoint import Checkpoint, State
 from gpclass.sparse.collapsed import Collapsed
 from gpclass.sparse.engine import Engine, Fit, Q
-from gpclass.sparse.inputs import choose, move
+from gpclass.sparse.inputs import choose, lengths, move
 from gpclass.sparse.objective import PassObjective
 from gpclass.sparse.settings import Inducing
 
@@ -39,7 +39,6 @@ GAP = 0.3  # nats to which q is iterated while learning on some rows
 MOST_PASSES = 20  # at the first theta of a stage
 LATER_PASSES = 4  # at later ones on all rows, where q is never far off
 COARSE_STEPS = 30  # of hyperparameters, on some rows
-MOVES = 60  # of inducing inputs
 WORTH = 5e-4  # nats per row that a hundred more inducing inputs must gain
 
 
@@ -67,7 +66,6 @@ class Run:
     )
     passes: int = 0
     stage: str = ""  # what is being done
-    curvature: Limited | None = None  # that of the last search over hyperparameters and inducing inputs
     started: float = field(default_factory=time.perf_counter)
 
     def fit(self) -> tuple[Fit, Learned | None]:
@@ -112,20 +110,17 @@ class Run:
         if not same and not (learned is not None and learned.interrupted):
             learned = self._on_more(theta, fit, rows, plan, _scaled(inverse, n_rows, rows.n_rows))
         assert learned is not None
-        fit = learned.warm
-        if self._moves and not learned.interrupted:
-            self._enter("moving inducing inputs", rows.n_rows)
-            objective = self._objective(rows, fit.basis.Z, GAP)
-            state = State(learned.theta, fit.basis.Z, fit.next_q, None)
-            assert learned.inverse_hessian is not None
-            moved = self._move(objective, state, learned.inverse_hessian, MOVES)
-            whole = rows.n_rows >= self.data.n_rows
-            learned = replace(moved, history=joined([learned.history, moved.history] if whole else []))
-            fit = learned.warm
-            assert self.curvature is not None
-            self.curvature = self.curvature.scaled(rows.n_rows / self.data.n_rows)
-        inverse = _scaled(learned.inverse_hessian, rows.n_rows, self.data.n_rows)
-        return State(learned.theta, fit.basis.Z, fit.next_q, inverse, self._eps), learned
+        fit, inverse = learned.warm, learned.inverse_hessian
+        state = State(learned.theta, fit.basis.Z, fit.next_q, inverse, self._eps)
+        share = rows.n_rows / self.data.n_rows
+        if not self._moves or learned.interrupted:
+            return replace(state, inverse_hessian=_scaled(inverse, rows.n_rows, self.data.n_rows)), learned
+        self._enter("moving inducing inputs", rows.n_rows)
+        steps = self.settings.steps(rows.n_rows, fit.basis.size, self.n_latents)
+        state, moved = self._move(self._objective(rows, state.Z, GAP), state, steps)
+        assert state.curvature is not None
+        history = joined([learned.history, moved.history] if share >= 1.0 else [])
+        return replace(state, curvature=state.curvature.scaled(share)), replace(moved, history=history)
 
     def _on_more(
         self, theta: Array, fit: Fit | None, rows: Rows, plan: Plan, inverse: Array | None
@@ -155,22 +150,36 @@ class Run:
         return learned
 
     def _move(
-        self, objective: PassObjective, state: State, inverse: Array | Limited, max_iter: int
-    ) -> Learned:
+        self, objective: PassObjective, state: State, steps: int, checkpoint: Checkpoint | None = None
+    ) -> tuple[State, Learned]:
         """Move the inducing inputs together with the hyperparameters, as long as that gains enough."""
+        inverse = state.inverse_hessian if state.curvature is None else state.curvature
+        taken = [state.steps]
+        scale = lengths(objective.kernel_at(state.theta), state.Z) if state.scale is None else state.scale
+
+        def after(theta: Array, fit: Fit, curvature: Limited) -> None:
+            taken[0] += 1
+            if checkpoint is not None:
+                now = State(theta, fit.basis.Z, fit.next_q, curvature.block, self._eps)
+                checkpoint.write(replace(now, curvature=curvature, scale=scale, steps=taken[0]))
+
         end = move(
             objective,
             state.theta,
             state.q,
             self._bounds,
-            inverse,
+            np.eye(len(state.theta)) / self.data.n_rows if inverse is None else inverse,
+            scale=scale,
             log_prior=self.problem.hyperprior,
             ftol=self.settings.gain,
-            max_iter=max_iter,
+            max_iter=max(steps - state.steps, 0),
+            after=after,
         )
-        self.curvature = end.inverse
         history = History(*(np.array(each) for each in zip(*end.records, strict=True)))
-        return Learned(end.theta, end.value, history, "", end.interrupted, end.inverse.block, end.fit)
+        block = end.inverse.block
+        learned = Learned(end.theta, end.value, history, "", end.interrupted, block, end.fit)
+        now = State(end.theta, end.fit.basis.Z, end.fit.next_q, block, self._eps)
+        return replace(now, curvature=end.inverse, scale=scale), learned
 
     def _learn(
         self,
@@ -312,11 +321,12 @@ class Run:
 
         objective.watch = watch
         inverse = np.eye(len(state.theta)) / n if state.inverse_hessian is None else state.inverse_hessian
-        plan, steps = replace(self.plan, n_restarts=0, report=None), self._steps(len(state.Z))
+        plan = replace(self.plan, n_restarts=0, report=None)
+        steps = self.settings.steps(n, len(state.Z), self.n_latents)
         if self._moves and plan.optimizer is None:
-            learned = self._move(
-                objective, state, inverse if self.curvature is None else self.curvature, steps
-            )
+            objective.after, objective.watch = None, self.watch  # a trial has other inducing inputs
+            checkpoint.write(state)
+            learned = self._move(objective, state, steps, checkpoint)[1]
         else:
             learned = learn(
                 [Stage("", lambda theta: objective, ftol=self.settings.gain, max_iter=steps, longest=0.5)],
@@ -331,10 +341,6 @@ class Run:
         if coarse is not None:
             learned = replace(learned, history=joined([coarse.history, learned.history]))
         return fit, self._told(learned)
-
-    def _steps(self, size: int) -> int:
-        """Return how many steps on all rows the settings allow."""
-        return self.settings.steps(self.data.n_rows, size, self.n_latents)
 
     def _keeper(self, state: State, checkpoint: Checkpoint) -> Callable[[Array, Q], None]:
         return lambda theta, q: checkpoint.write(replace(state, theta=theta, q=q))

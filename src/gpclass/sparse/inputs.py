@@ -37,7 +37,9 @@ def choose(settings: Inducing, kernel: Any, X: Array, most: int, rng: np.random.
     from sklearn.cluster import MiniBatchKMeans
 
     seed, scale = int(rng.integers(2**31 - 1)), lengths(kernel, pool)
-    clusters = MiniBatchKMeans(len(chosen), init=pool[chosen] / scale, n_init=1, random_state=seed)
+    clusters = MiniBatchKMeans(
+        len(chosen), init=pool[chosen] / scale, n_init=1, random_state=seed, batch_size=4096, max_iter=20
+    )
     return np.ascontiguousarray(clusters.fit(X / scale).cluster_centers_ * scale, dtype=float)
 
 
@@ -78,6 +80,7 @@ class Moved:
     value: float
     records: list[tuple[Array, float, float]]  # theta, bound, norm of the gradient with respect to theta
     inverse: Limited
+    scale: Array
     interrupted: bool
 
 
@@ -88,16 +91,20 @@ def move(
     bounds: Array,
     inverse: Array | Limited,
     *,
+    scale: Array | None = None,
     log_prior: Prior | None = None,
     ftol: float = 1e-5,
     max_iter: int = 100,
+    after: Callable[[Array, Fit, Limited], None] | None = None,
 ) -> Moved:
     """Maximise the bound over hyperparameters and inducing inputs together.
 
-    Inducing inputs are measured in the lengths of their columns. ``inverse`` is the inverse Hessian of minus the bound
-    with respect to the hyperparameters, or that of an earlier search on other rows.
+    Inducing inputs are measured in the lengths of their columns, or in ``scale``. ``inverse`` is the inverse Hessian of minus the bound
+    with respect to the hyperparameters, or that of an earlier search on other rows. ``after`` is called after every step
+    with theta, the fit and the curvature, from which a search that was cut off can go on.
     """
-    k, shape, scale = len(theta), objective.Z.shape, lengths(objective.kernel_at(theta), objective.Z)
+    k, shape = len(theta), objective.Z.shape
+    scale = lengths(objective.kernel_at(theta), objective.Z) if scale is None else scale
     best: list[tuple[float, Array, Fit]] = []
     last: list[tuple[Array, float, Array]] = []
     records: list[tuple[Array, float, float]] = []
@@ -125,9 +132,16 @@ def move(
     if not isinstance(H, Limited):
         slope = minus_bound(v)[1]
         H = Limited(H, FIRST_STEP / max(float(np.abs(slope[k:]).max()), 1e-300))
+
+    def told(H: Any) -> None:
+        if after is not None:
+            after(best[0][1], best[0][2], H)
+
     box = np.vstack([bounds, np.tile([-np.inf, np.inf], (len(v) - k, 1))])
     try:
-        _, found = minimise(minus_bound, v, box, H, ftol=ftol, max_iter=max_iter, longest=LONGEST_STEP)
+        _, found = minimise(
+            minus_bound, v, box, H, ftol=ftol, max_iter=max_iter, longest=LONGEST_STEP, after=told
+        )
         assert isinstance(found, Limited)
         H = found
     except KeyboardInterrupt:
@@ -135,4 +149,4 @@ def move(
             raise
         interrupted = True
     value, theta, fit = best[0]
-    return Moved(theta, fit, value, records, H, interrupted)
+    return Moved(theta, fit, value, records, H, scale, interrupted)

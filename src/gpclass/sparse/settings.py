@@ -12,7 +12,7 @@ from gpclass.core.protocols import Array
 from gpclass.core.registry import stored
 
 LARGEST = 2000  # inducing inputs that "auto" goes to: 32 MB for each of about ten matrices
-LEAST = 200  # and that it may always take
+LEAST = 100  # and that it may always take
 SPEED = 4e10  # operations per second by which seconds are counted: one core, in single precision
 EVALUATIONS = 8  # of the bound on all rows that the time has to suffice for
 WORK = 9  # operations of an evaluation with its gradient, per row and pair of inducing inputs
@@ -40,8 +40,8 @@ class Inducing:
         Whether their places are learned too, together with the hyperparameters, on the first rows. None: with
         variational inference, as long as it gains enough.
     seconds : float
-        What learning on all rows may take, about, on one core: it bounds the steps and, with ``n="auto"``, the number
-        of inducing inputs. It is counted in operations, so that a fit gives the same answer on every machine.
+        What learning on more rows and on all rows may take, about, each, on one core: it bounds the steps and, with
+        ``n="auto"``, the number of inducing inputs. It is counted in operations, so that a fit gives the same answer on every machine.
     dtype : {"float32", "float64"}
         Precision of the work on rows x inducing inputs; what is n x n in them is always in double.
     rows : tuple of two int
@@ -64,10 +64,10 @@ class Inducing:
     choose: str = "kmeans"
     tol: float = 1e-5
     move: bool | None = None
-    seconds: float = 120.0
+    seconds: float = 40.0
     dtype: str = "float32"
     rows: tuple[int, int] = (3000, 20000)
-    max_refine: int = 20
+    max_refine: int = 40
     gain: float = 1e-4
     checkpoint: str | Path | None = None
 
@@ -102,9 +102,9 @@ class Inducing:
         return int(min(LARGEST, max(LEAST, affordable)))
 
     def steps(self, n_rows: int, n_inducing: int, n_latents: int = 1) -> int:
-        """Return how many steps of learning on all rows there is time for, four at least."""
+        """Return how many steps of learning there is time for, two at least."""
         affordable = self.seconds * SPEED / (WORK * n_rows * n_inducing**2 * n_latents)
-        return int(min(self.max_refine, max(4, affordable)))
+        return int(min(self.max_refine, max(2, affordable)))
 
     @property
     def jitter(self) -> float:
