@@ -22,7 +22,6 @@ import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -255,7 +254,9 @@ def _averaged(mean: np.ndarray, var: np.ndarray) -> np.ndarray:
     """Return the log of averaged logistic or softmax probabilities."""
     if mean.ndim == 1:
         nodes, weights = np.polynomial.hermite_e.hermegauss(40)
-        p = (1.0 / (1.0 + np.exp(-(mean[:, None] + np.sqrt(var)[:, None] * nodes)))) @ (weights / weights.sum())
+        p = (1.0 / (1.0 + np.exp(-(mean[:, None] + np.sqrt(var)[:, None] * nodes)))) @ (
+            weights / weights.sum()
+        )
         return np.log(np.maximum(np.stack([1.0 - p, p], axis=1), 1e-15))
     z = np.random.default_rng(0).normal(size=(200, mean.shape[1]))
     total = np.zeros(mean.shape)

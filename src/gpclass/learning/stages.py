@@ -1,8 +1,8 @@
 """The stages of learning with inducing inputs: few rows, more rows, all rows.
 
-Few rows with few inducing inputs find the region. More rows find the hyperparameters, how many inducing inputs are worth
-their cost, and their places. On all rows steps with the exact gradient continue while they are worth a pass; the bound on
-all rows is the judge. Every stage starts from the sites and the curvature of the last one.
+Few rows with few inducing inputs find the region. More rows find the hyperparameters, how many inducing inputs are
+worth their cost, and their places. On all rows steps with the exact gradient continue while they are worth a pass; the
+bound on all rows is the judge. Every stage starts from the sites and the curvature of the last one.
 """
 
 from __future__ import annotations
@@ -18,19 +18,17 @@ import numpy as np
 from gpclass.core.optimisers import Limited
 from gpclass.core.protocols import Array
 from gpclass.data.rows import Data, Rows
-from gpclass.inference.dirichlet import DEFAULT, Dirichlet, Targets
-from gpclass.learning.dirichlet import learn_dirichlet
+from gpclass.inference.dirichlet import Dirichlet
+from gpclass.learning.beginning import BEGIN, begin_dirichlet, begin_on_few, engine_of
 from gpclass.learning.maximise import History, Learned, Plan, Stage, joined, learn
-from gpclass.learning.problem import Problem, pose_classes
-from gpclass.learning.sites import Beginning, begin
+from gpclass.learning.problem import Problem
+from gpclass.learning.sites import Beginning
 from gpclass.sparse.checkpoint import Checkpoint, State
-from gpclass.sparse.collapsed import Collapsed
-from gpclass.sparse.engine import Engine, Fit, Q
+from gpclass.sparse.engine import Fit, Q
 from gpclass.sparse.inputs import choose, lengths, move
 from gpclass.sparse.objective import PassObjective
 from gpclass.sparse.settings import Inducing
 
-BEGIN = 600  # rows of the beginning, without inducing inputs
 FEW = 300  # inducing inputs of the first stage, and those that "auto" starts from
 DIRICHLET_ROWS = 5000  # on which Dirichlet classification learns with inducing inputs
 FTOL = 5e-4  # relative gain at which the stage on few rows ends: other rows would differ by more
@@ -40,15 +38,6 @@ MOST_PASSES = 20  # at the first theta of a stage
 LATER_PASSES = 4  # at later ones on all rows, where q is never far off
 COARSE_STEPS = 30  # of hyperparameters, on some rows
 WORTH = 5e-4  # nats per row that a hundred more inducing inputs must gain
-
-
-def engine_of(problem: Problem, data: Data, n_latents: int, dtype: Any, **options: Any) -> Engine | Collapsed:
-    """Return what passes over the data: variational inference, or Dirichlet classification in closed form."""
-    method = problem.inference
-    if isinstance(method, Dirichlet):
-        targets = Targets.at(DEFAULT if method.eps is None else method.eps)
-        return Collapsed(data, targets, n_latents, dtype, **options)
-    return Engine(data, problem.likelihood, n_latents, dtype, **options)
 
 
 @dataclass(slots=True, eq=False)
@@ -62,7 +51,7 @@ class Run:
     settings: Inducing
     rng: np.random.Generator
     watch: Callable[[Fit], None] | None = (
-        None  # called with every better fit on all rows, for curves of progress
+        None  # called with every fit beyond few rows, for curves of progress
     )
     passes: int = 0
     stage: str = ""  # what is being done
@@ -94,7 +83,7 @@ class Run:
 
     def _coarse(self, beginning: Beginning) -> tuple[State, Learned]:
         """Return hyperparameters, inducing inputs and q from some of the rows."""
-        closed = isinstance(self.problem.inference, Dirichlet)
+        closed = self._closed
         few, more = self.settings.rows
         rows = self._sample(min(more, DIRICHLET_ROWS) if closed else more)
         first = rows.take(np.arange(min(few, rows.n_rows)))
@@ -141,7 +130,7 @@ class Run:
                 if grown.bound - before < WORTH * rows.n_rows * added / 100.0:
                     break
                 objective.start = grown.next_q
-            learned = self._learn("more rows", lambda _, o=objective: o, theta, inverse, plan, ftol)
+            learned = self._learn("more rows", partial(_given, objective), theta, inverse, plan, ftol)
             theta, fit, inverse = learned.theta, learned.warm, learned.inverse_hessian
             before, plan = fit.bound, replace(plan, n_restarts=0)
             if learned.interrupted:
@@ -218,19 +207,25 @@ class Run:
     def _sizes(self) -> list[int]:
         """Return the numbers of inducing inputs to try, each twice the last one."""
         sizes = [self._most]
-        if self.settings.n == "auto" and not isinstance(self.problem.inference, Dirichlet):
+        if self.settings.n == "auto" and self.settings.inputs is None and not self._closed:
             while sizes[0] >= 2 * FEW:
                 sizes.insert(0, sizes[0] // 2)
         return sizes
 
     @property
     def _most(self) -> int:
-        return self.settings.most(self.data.n_rows, self.n_latents)
+        return self.settings.most(None if self._closed else self.data.n_rows, self.n_latents)
+
+    @property
+    def _closed(self) -> bool:
+        """Whether q is known in closed form."""
+        return isinstance(self.problem.inference, Dirichlet)
 
     @property
     def _moves(self) -> bool:
-        closed = isinstance(self.problem.inference, Dirichlet)
-        return not closed if self.settings.move is None else self.settings.move
+        if self.settings.inputs is not None:
+            return False
+        return not self._closed if self.settings.move is None else self.settings.move
 
     @property
     def _bounds(self) -> Array:
@@ -239,24 +234,18 @@ class Run:
 
     def _begin(self) -> Beginning:
         """Find a start on a few rows without inducing inputs, and choose the kernel there if that is asked for."""
-        if isinstance(self.problem.inference, Dirichlet):
+        if self._closed:
             return self._begin_dirichlet(self.plan)
-        some = self.data.sample(BEGIN, np.random.default_rng(0))
-        few = replace(self.problem, X=np.asarray(some.X, dtype=float), y=some.y, weight=some.weight)
-        first = begin(few if self.n_latents == 1 else pose_classes(few, some.y), self.plan)
-        self.problem = self.problem.like(first.problem).at(first.theta)
+        self._enter("a start without inducing inputs", min(BEGIN, self.data.n_rows))
+        self.problem, first = begin_on_few(self.problem, self.data, self.n_latents, self.plan)
         return first
 
     def _begin_dirichlet(self, plan: Plan) -> Beginning:
         """Learn hyperparameters and eps on some rows without inducing inputs."""
-        method: Any = self.problem.inference
-        some = self.data.sample(method.rows or self.settings.rows[0], np.random.default_rng(0))
-        few = replace(self.problem, X=np.asarray(some.X, dtype=float))
-        few, learned = learn_dirichlet(pose_classes(few, some.y), plan, self.rng)
-        self.problem = replace(self.problem.like(few), inference=few.inference)
-        if learned is None:
-            return Beginning(few, few.theta)
-        return Beginning(few, few.theta, learned.inverse_hessian, learned.interrupted)
+        rows = self.settings.rows[0]
+        self._enter("a start without inducing inputs", min(rows, self.data.n_rows))
+        self.problem, first = begin_dirichlet(self.problem, self.data, plan, rows, self.rng)
+        return first
 
     @property
     def _eps(self) -> float | None:
@@ -282,7 +271,8 @@ class Run:
 
     def _choose(self, theta: Array, rows: Rows, most: int) -> Array:
         self._enter("choosing inducing inputs", rows.n_rows)
-        return choose(self.settings, self.problem.at(theta).kernel, rows.X, most, self.rng)
+        tol = self.settings.tol * (1.0 if self._closed else 0.1)
+        return choose(self.settings, self.problem.at(theta).kernel, rows.X, most, self.rng, tol)
 
     def _sample(self, n: int) -> Rows:
         return self.data.sample(n, self.rng)
@@ -359,7 +349,9 @@ class Run:
         self, data: Data, Z: Array, tol: float, after: Callable[[Array, Q], None] | None = None
     ) -> PassObjective:
         dtype = np.dtype(self.settings.dtype).type
-        engine = engine_of(self.problem, data, self.n_latents, dtype, report=partial(self._heard, n_rows=data.n_rows))
+        engine = engine_of(
+            self.problem, data, self.n_latents, dtype, report=partial(self._heard, n_rows=data.n_rows)
+        )
         return PassObjective(
             engine,
             self.problem.kernel,
@@ -369,7 +361,7 @@ class Run:
             max_passes=self._most_passes(MOST_PASSES),
             later_passes=self._most_passes(MOST_PASSES),
             after=after,
-            watch=self.watch if data.n_rows >= self.data.n_rows else None,
+            watch=self.watch if data.n_rows > self.settings.rows[0] else None,
         )
 
     def _enter(self, name: str, n_rows: int) -> None:
@@ -386,6 +378,10 @@ class Run:
 
     def _seconds(self) -> str:
         return f"{time.perf_counter() - self.started:.0f} s"
+
+
+def _given(objective: PassObjective, theta: Array) -> PassObjective:
+    return objective
 
 
 def _scaled(inverse: Array | None, n_rows: int, more: int) -> Array | None:

@@ -4,8 +4,8 @@ q(u) = N(mu, P⁻¹) in whitened coordinates. A pass returns sums (`sums`), and 
 
     bound = Σ E[l] - ½ Σ_c (tr P⁻¹ + muᵀmu - M + log|P|),     the natural-gradient step,     d bound / d theta
 
-all exact for all rows. A step that lowers the bound is halved. At another theta, or with other inducing inputs, q starts
-from the sites that the rows had before; then one pass is usually enough.
+all exact for all rows. A step that lowers the bound is halved. At another theta, or with other inducing inputs, q
+starts from the sites that the rows had before; then one pass is usually enough.
 """
 
 from __future__ import annotations

@@ -24,12 +24,14 @@ LONGEST_STEP = 0.5  # and later
 Prior = Callable[[Array], tuple[float, Array]]
 
 
-def choose(settings: Inducing, kernel: Any, X: Array, most: int, rng: np.random.Generator) -> Array:
-    """Return inducing inputs for this kernel from these rows."""
+def choose(
+    settings: Inducing, kernel: Any, X: Array, most: int, rng: np.random.Generator, tol: float | None = None
+) -> Array:
+    """Return inducing inputs for this kernel from these rows; ``tol`` replaces that of the settings."""
     given = settings.given()
     if given is not None:
         return given
-    tol = settings.tol if settings.n == "auto" else 0.0
+    tol = (settings.tol if tol is None else tol) if settings.n == "auto" else 0.0
     pool = np.asarray(X[: max(CANDIDATES * most, 2000)], dtype=float)
     chosen, _ = greedy(kernel, pool, min(most, len(X)), rng, tol)
     if settings.choose == "greedy" or len(chosen) == len(pool):
@@ -99,9 +101,9 @@ def move(
 ) -> Moved:
     """Maximise the bound over hyperparameters and inducing inputs together.
 
-    Inducing inputs are measured in the lengths of their columns, or in ``scale``. ``inverse`` is the inverse Hessian of minus the bound
-    with respect to the hyperparameters, or that of an earlier search on other rows. ``after`` is called after every step
-    with theta, the fit and the curvature, from which a search that was cut off can go on.
+    Inducing inputs are measured in the lengths of their columns, or in ``scale``. ``inverse`` is the inverse Hessian of
+    minus the bound with respect to the hyperparameters, or that of an earlier search on other rows. ``after`` is called
+    after every step with theta, the fit and the curvature, from which a search that was cut off can go on.
     """
     k, shape = len(theta), objective.Z.shape
     scale = lengths(objective.kernel_at(theta), objective.Z) if scale is None else scale
@@ -115,7 +117,8 @@ def move(
         objective.Z = np.ascontiguousarray(v[k:].reshape(shape) * scale)
         fit = objective.fit_at(v[:k], best[0][2] if best else start, gradient=True, inputs=True)
         slope, value = objective.slope(fit), fit.bound
-        assert slope is not None and fit.inputs is not None
+        assert slope is not None
+        assert fit.inputs is not None
         if log_prior is not None:
             more, bend = log_prior(v[:k])
             value, slope = value + more, slope + bend

@@ -12,6 +12,7 @@ from gpclass.core.protocols import Array
 from gpclass.core.registry import stored
 
 LARGEST = 2000  # inducing inputs that "auto" goes to: 32 MB for each of about ten matrices
+BY_RESIDUAL = 1000  # the same where the residual variance decides
 LEAST = 100  # and that it may always take
 SPEED = 4e10  # operations per second by which seconds are counted: one core, in single precision
 EVALUATIONS = 8  # of the bound on all rows that the time has to suffice for
@@ -28,20 +29,23 @@ class Inducing:
     ----------
     n : int or "auto"
         How many; with "auto" twice as many as long as another hundred gains 5e-4 nats per row in the bound, within
-        ``seconds`` and 2,000 at most. Dirichlet classification takes as many as ``tol`` asks for.
+        ``seconds`` and 2,000 at most. Dirichlet classification, EP and Laplace take as many as ``tol`` asks for,
+        1,000 at most.
     inputs : array of shape (n, n_features), default=None
         The inducing inputs themselves, to be used as they are.
     choose : {"kmeans", "greedy"}
         As the centres of clusters, which lie amidst the rows, or as the rows at which most variance is left
         over. Either way no more are taken than the greedy choice finds room for.
     tol : float
-        The share of the prior variance that may remain unexplained, for ``n="auto"``: no more are taken.
+        The share of the prior variance that may remain unexplained, for ``n="auto"``: no more are taken. Variational
+        inference goes to a tenth of it, because there the bound decides.
     move : bool, default=None
-        Whether their places are learned too, together with the hyperparameters, on the first rows. None: with
-        variational inference, as long as it gains enough.
+        Whether their places are learned too, together with the hyperparameters. None: with variational inference,
+        unless they are given, as long as it gains enough.
     seconds : float
         What learning on more rows and on all rows may take, about, each, on one core: it bounds the steps and, with
-        ``n="auto"``, the number of inducing inputs. It is counted in operations, so that a fit gives the same answer on every machine.
+        ``n="auto"``, the number of inducing inputs. It is counted in operations, so that a fit gives the same answer on
+        every machine.
     dtype : {"float32", "float64"}
         Precision of the work on rows x inducing inputs; what is n x n in them is always in double.
     rows : tuple of two int
@@ -51,7 +55,7 @@ class Inducing:
     gain : float
         What a step must promise to gain, relative to the bound; below that, learning ends.
     checkpoint : path, default=None
-        A file that holds the state after every pass. A fit that finds it goes on from there.
+        A file that holds the state after every step on all rows. A fit that finds it goes on from there.
 
     Examples
     --------
@@ -62,7 +66,7 @@ class Inducing:
     n: int | str = "auto"
     inputs: Any = None
     choose: str = "kmeans"
-    tol: float = 1e-5
+    tol: float = 1e-4
     move: bool | None = None
     seconds: float = 40.0
     dtype: str = "float32"
@@ -94,10 +98,12 @@ class Inducing:
                 f"Inducing(rows={self.rows}) is not possible: expected two growing numbers of rows."
             )
 
-    def most(self, n_rows: int, n_latents: int = 1) -> int:
-        """Return the largest number of inducing inputs for so many rows and functions."""
+    def most(self, n_rows: int | None = None, n_latents: int = 1) -> int:
+        """Return the largest number of inducing inputs: for so many rows and functions, what there is time for."""
         if self.n != "auto":
             return int(self.n)
+        if n_rows is None:
+            return BY_RESIDUAL
         affordable = (self.seconds * SPEED / (EVALUATIONS * WORK * n_rows * n_latents)) ** 0.5
         return int(min(LARGEST, max(LEAST, affordable)))
 

@@ -6,8 +6,8 @@ With whitened features a_i of data point i (`priors.basis`) and q(u) = N(mu, P�
 
 a pass returns Σ E[l], Σ h a aᵀ and Σ (g + h m) a: the natural-gradient step is P = I + Σ h a aᵀ,
 P mu = Σ (g + h m) a (Hensman et al. 2015 in the form of Khan & Lin 2017). If q belongs to other hyperparameters or
-other inducing inputs, ``before``, then m, v, g and h are those of that posterior and a is of the new basis: the sites of
-the rows are what two bases have in common. For the gradient, at this q,
+other inducing inputs, ``before``, then m, v, g and h are those of that posterior and a is of the new basis: the sites
+of the rows are what two bases have in common. For the gradient, at this q,
 
     adjoint of k(x_i, Z):  (g_i mu + h_i (I - P⁻¹) a_i)ᵀ L⁻¹,     of k(x_i, x_i):  -h_i / 2,
 
