@@ -16,7 +16,7 @@ from gpclass.learning.sites import Beginning, begin
 from gpclass.sparse.collapsed import Collapsed
 from gpclass.sparse.engine import Engine
 
-BEGIN = 400  # rows of the beginning, without inducing inputs
+BEGIN = 300  # rows of the beginning, without inducing inputs
 
 
 def engine_of(problem: Problem, data: Data, n_latents: int, dtype: Any, **options: Any) -> Engine | Collapsed:

@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -37,7 +36,7 @@ GAP = 0.3  # nats to which q is iterated while learning on some rows
 MOST_PASSES = 20  # at the first theta of a stage
 LATER_PASSES = 4  # at later ones on all rows, where q is never far off
 COARSE_STEPS = 30  # of hyperparameters, on some rows
-WORTH = 5e-4  # nats per row that a hundred more inducing inputs must gain
+WORTH = 1e-4  # nats per row that a hundred more inducing inputs must gain
 
 
 @dataclass(slots=True, eq=False)

@@ -28,7 +28,7 @@ class Inducing:
     Parameters
     ----------
     n : int or "auto"
-        How many; with "auto" twice as many as long as another hundred gains 5e-4 nats per row in the bound, within
+        How many; with "auto" twice as many as long as another hundred gains 1e-4 nats per row in the bound, within
         ``seconds`` and 2,000 at most. Dirichlet classification, EP and Laplace take as many as ``tol`` asks for,
         1,000 at most.
     inputs : array of shape (n, n_features), default=None
