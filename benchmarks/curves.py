@@ -285,6 +285,46 @@ def run(args: argparse.Namespace) -> None:
         path.write_text(json.dumps(found, indent=1) + "\n", "utf-8")
 
 
+def results(folder: Path) -> dict[str, dict[str, dict[str, Any]]]:
+    """Return what was written to a folder, by problem and by label."""
+    found: dict[str, dict[str, dict[str, Any]]] = {}
+    for path in sorted(folder.glob("*.json")):
+        each = json.loads(path.read_text("utf-8"))
+        found.setdefault(each["problem"], {})[each["label"]] = each
+    return found
+
+
+def table(folder: Path) -> None:
+    """Print the last log loss of every method, and when ours was as low as GPyTorch's last one."""
+    for problem, methods in results(folder).items():
+        for label, each in methods.items():
+            seconds, loss = each["curve"][-1]
+            print(f"{problem:14} {label:10} {loss:.4f} after {seconds:.0f} s")
+        if {"ours", "gpytorch"} <= set(methods):
+            goal = methods["gpytorch"]["curve"][-1][1]
+            when = next((t for t, loss in methods["ours"]["curve"] if loss <= goal), None)
+            print(f"{problem:14} as low as GPyTorch " + ("never" if when is None else f"after {when:.1f} s"))
+
+
+def plot(folder: Path, picture: Path) -> None:
+    """Draw the curves of every problem."""
+    import matplotlib.pyplot as plt
+
+    found = results(folder)
+    figure, axes = plt.subplots(
+        1, len(found), figsize=(3.2 * len(found), 3.2), squeeze=False, layout="constrained"
+    )
+    for ax, (problem, methods) in zip(axes[0], found.items(), strict=True):
+        for label, each in methods.items():
+            t, loss = np.array(each["curve"]).T
+            ax.plot(t, np.minimum.accumulate(loss), label=label, marker="o" if len(t) == 1 else None)
+        low = min(loss for each in methods.values() for _, loss in each["curve"])
+        ax.set(xscale="log", title=problem, xlabel="processor seconds", ylim=(low - 0.005, low + 0.08))
+    axes[0, 0].set_ylabel("held-out log loss")
+    axes[0, 0].legend(fontsize="small")
+    figure.savefig(picture, dpi=120)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -306,7 +346,12 @@ def main() -> None:
     parser.add_argument("--label", help="name of the curve")
     parser.add_argument("--out", type=Path)
     args = parser.parse_args()
-    run(args)
+    if args.what == "table":
+        table(Path(args.where[0]))
+    elif args.what == "plot":
+        plot(Path(args.where[0]), Path(args.where[1]))
+    else:
+        run(args)
 
 
 if __name__ == "__main__":
