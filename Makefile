@@ -5,6 +5,7 @@ PYTHON ?= python3
 VENV   ?= .venv
 JOBS   ?= 2
 DATA   ?= ../shared/data
+PEERS  ?= .venv-peers
 
 PY    := $(VENV)/bin/python
 READY := $(VENV)/.ready
@@ -18,10 +19,10 @@ PYTEST := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 MPLBACKEND=
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test slow lint format typecheck bench study docs dist minimum clean
+.PHONY: help demo test slow lint format typecheck bench bench-peers study docs dist minimum clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 demo: $(READY) ## run the demonstration: a table, and the figure build/demo.png
 	$(PY) examples/demo.py
@@ -45,6 +46,16 @@ typecheck: $(READY) ## check types, strictly
 
 bench: $(READY) ## run the benchmarks
 	$(PY) benchmarks/run.py
+
+bench-peers: $(READY) ## curves of log loss over time beside GPyTorch (in its own environment) and others, for an hour
+	@test -x $(PEERS)/bin/python || { $(PYTHON) -m venv $(PEERS) && $(PEERS)/bin/pip install -q numpy gpytorch; }
+	@for set in magic adult unit two normal; do \
+	  $(PY) benchmarks/curves.py ours $$set --data $(DATA) --out build/curves && \
+	  $(PY) benchmarks/curves.py boosting $$set --data $(DATA) --out build/curves && \
+	  $(PY) benchmarks/curves.py logistic $$set --data $(DATA) --out build/curves && \
+	  $(PEERS)/bin/python benchmarks/curves.py gpytorch $$set --data $(DATA) --seconds 180 --out build/curves || exit 1; done
+	$(PY) benchmarks/curves.py table build/curves
+	$(PY) benchmarks/curves.py plot build/curves build/curves.png
 
 study: $(READY) ## compare with other classifiers on the data sets in DATA, for hours; writes docs/guide/peers.md
 	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(PY) studies/peers.py --data $(DATA) --jobs $(JOBS)
@@ -75,7 +86,7 @@ minimum: ## run the tests with the oldest versions of numpy, scipy and scikit-le
 	  tests/cli/test_fit.py tests/cli/test_predict.py tests/test_estimator.py tests/test_scikit_learn.py
 
 clean: ## remove the virtual environment and everything built or cached
-	rm -rf $(VENV) .venv-minimum build dist htmlcov docs/_build docs/generated docs/gallery docs/_static/mathjax
+	rm -rf $(VENV) $(PEERS) .venv-minimum build dist htmlcov docs/_build docs/generated docs/gallery docs/_static/mathjax
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage .coverage.*
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from problems import inputs_and_labels, many_rows
+from scipy.optimize import minimize
 
 from gpclass.data.rows import Rows
 from gpclass.inference import VI
@@ -14,6 +15,8 @@ from gpclass.likelihoods import Gaussian, Logit, Probit, Softmax
 from gpclass.priors import DensePrior
 from gpclass.priors.basis import make_basis, process
 from gpclass.sparse.engine import Engine
+from gpclass.sparse.inputs import move
+from gpclass.sparse.objective import PassObjective
 
 KERNELS = {
     "rbf": 3.0 * RBF([0.8, 1.0, 2.0]),
@@ -54,6 +57,40 @@ class TestAllInputsInducing:
 
 
 class TestFewInducingInputs:
+    def test_sites_of_another_basis_give_the_same_end(self):
+        """From other hyperparameters and other inducing inputs, q starts closer than from the prior."""
+        X, y = many_rows(400)
+        before, here = (
+            make_basis(3.0 * RBF(s), X[i : i + 30].copy(), 1e-9) for s, i in ((1.2, 0), (1.0, 30))
+        )
+        engine = Engine(Rows(X, y), Logit(), dtype=np.float64)
+        other = engine.converge(before, tol=1e-9)
+        many = {"tol": 1e-9, "max_passes": 300}
+        found, afresh = engine.converge(here, before=other, **many), engine.converge(here, **many)
+        assert_allclose(found.bound, afresh.bound, atol=1e-4)
+        first = engine.converge(here, max_passes=1, before=other)
+        assert afresh.bound - first.bound < 0.05 * (afresh.bound - engine.converge(here, max_passes=1).bound)
+
+    def test_moving_ends_at_a_maximum(self):
+        """Over hyperparameters and inducing inputs together no long search of another minimiser gains much more."""
+        X, y = many_rows(150)
+        kernel = 3.0 * RBF(1.0)
+        objective = PassObjective(
+            Engine(Rows(X, y), Logit(), dtype=np.float64), kernel, X[:5].copy(), 1e-9, tol=1e-3
+        )
+        start = objective.fit_at(kernel.theta, None, gradient=False)
+        end = move(objective, kernel.theta, start, kernel.bounds, np.eye(2) / 150, ftol=1e-6)
+        assert end.fit.bound > start.bound + 1.0
+
+        def minus_bound(v):
+            objective.Z = v[2:].reshape(5, -1)
+            fit = objective.fit_at(v[:2], end.fit, gradient=True, inputs=True)
+            return -fit.bound, -np.concatenate([fit.gradient, fit.inputs.ravel()])
+
+        v = np.concatenate([end.theta, end.fit.basis.Z.ravel()])
+        longer = minimize(minus_bound, v, jac=True, method="L-BFGS-B", options={"maxiter": 10})
+        assert -longer.fun < end.fit.bound + 0.5
+
     @pytest.mark.parametrize("weight", [None, np.arange(40) % 3 + 0.5])
     def test_gradient_of_the_bound(self, weight):
         X, y = inputs_and_labels()

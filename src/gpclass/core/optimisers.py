@@ -4,11 +4,15 @@ It is BFGS on a box: variables at a bound that would leave it are held, steps ar
 more than ``longest`` in one step. The functions minimised here are evidences of log hyperparameters, which are flat in
 some regions and fall by thousands in others; an unlimited step of a quadratic model that was learned in a flat region
 ends in a corner of the box.
+
+With thousands of variables the inverse Hessian is not formed but kept as its last changes (`Limited`; Nocedal & Wright
+2006, alg. 7.4).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,18 +27,60 @@ LONGEST = 2.0  # most that one variable changes in a step; a factor of 7.4 for a
 CRAWL = 4  # iterations that must gain ten times ftol together
 SHORTEST = 1e-8  # a shorter step changes nothing but the rounding of the value
 MOST = 200  # iterations
+PAIRS = 20  # changes that a limited inverse Hessian keeps
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Limited:
+    """An inverse Hessian: ``block`` of the first variables, ``scale`` times one of the others, and its last changes.
+
+    ``changes`` are pairs of a step and the change of the gradient along it, the oldest first.
+    """
+
+    block: Array
+    scale: float
+    changes: tuple[tuple[Array, Array], ...] = ()
+
+    def times(self, g: Array) -> Array:
+        """Return H g (Nocedal & Wright, alg. 7.4)."""
+        q, weights = g.copy(), []
+        for moved, bent in reversed(self.changes):
+            weights.append(float(moved @ q) / float(moved @ bent))
+            q -= weights[-1] * bent
+        k = len(self.block)
+        out: Array = np.concatenate([self.block @ q[:k], self.scale * q[k:]])
+        for (moved, bent), weight in zip(self.changes, reversed(weights), strict=True):
+            out += (weight - float(bent @ out) / float(moved @ bent)) * moved
+        return out
+
+    def changed(self, moved: Array, bent: Array) -> Limited:
+        """Return the inverse Hessian of BFGS after one more step; the scale is that of the last one."""
+        k, scale = len(self.block), self.scale
+        slope = float(moved[k:] @ bent[k:])
+        if slope > 0.0:
+            scale = slope / float(bent[k:] @ bent[k:])
+        return replace(self, scale=scale, changes=(*self.changes, (moved, bent))[-PAIRS:])
+
+    def scaled(self, factor: float) -> Limited:
+        """Return this inverse Hessian multiplied by a number."""
+        changes = tuple((moved, bent / factor) for moved, bent in self.changes)
+        return Limited(factor * self.block, factor * self.scale, changes)
+
+
+Inverse = Array | Limited
 
 
 def minimise(
     function: Function,
     start: Array,
     bounds: Array,
-    inverse: Array | None = None,
+    inverse: Inverse | None = None,
     *,
     ftol: float = FTOL,
     max_iter: int = MOST,
     longest: float = LONGEST,
-) -> tuple[str, Array]:
+    after: Callable[[Inverse], None] | None = None,
+) -> tuple[str, Inverse]:
     """Minimise a function; return what went wrong, if anything, and the inverse Hessian at the end.
 
     Parameters
@@ -43,21 +89,23 @@ def minimise(
         Returns value and gradient. Where the value is infinite the step is shortened.
     start : array of shape (p,)
     bounds : array of shape (p, 2)
-    inverse : array of shape (p, p), default=None
+    inverse : array of shape (p, p) or Limited, default=None
         The inverse Hessian, if it is known; the first step is Newton's then. Without it the first step is at most
-        one long, downhill.
+        one long, downhill. With thousands of variables give a `Limited` one.
     ftol : float
         The search ends when a step promises a gain of less than this, relative to the value.
     max_iter : int
         Most iterations. Running out of them is only an error with the default.
     longest : float
         Most that one variable changes in one step.
+    after : callable, optional
+        Called after every step with the inverse Hessian, from which a search that was cut off can go on.
 
     Returns
     -------
     message : str
         What went wrong in one sentence, or nothing.
-    inverse : array of shape (p, p)
+    inverse : array of shape (p, p) or Limited
 
     Examples
     --------
@@ -69,9 +117,9 @@ def minimise(
     x: Array = np.clip(start, *bounds.T)
     value, gradient = function(x)
     known = inverse is not None
-    H: Array = np.eye(len(x)) if inverse is None else 0.5 * (inverse + inverse.T)
-    if not known:
-        H /= max(1.0, float(np.linalg.norm(gradient)))
+    H: Inverse = _short(gradient) if inverse is None else inverse
+    if isinstance(H, np.ndarray):
+        H = 0.5 * (H + H.T)
     gains: list[float] = []
     evaluations = 1
     for _ in range(max_iter):
@@ -87,13 +135,15 @@ def minimise(
         )
         evaluations += tried
         if new is None:
-            if not known:
+            if not known or isinstance(H, Limited):
                 break
-            known, H = False, np.eye(len(x)) / max(1.0, float(np.linalg.norm(gradient[free])))
+            known, H = False, _short(gradient, free)
             continue
         H, known = _updated(H, new - x, new_gradient - gradient, known)
         gains.append(value - new_value)
         x, value, gradient = new, new_value, new_gradient
+        if after is not None:
+            after(H)
         if known and gains[-1] <= ftol * unit:
             return "", H
         if len(gains) >= CRAWL and sum(gains[-CRAWL:]) <= 10.0 * ftol * unit:
@@ -108,7 +158,13 @@ def minimise(
     ), H
 
 
-def _direction(x: Array, gradient: Array, bounds: Array, H: Array) -> Array:
+def _short(gradient: Array, free: Array | slice = slice(None)) -> Array:
+    """Return an inverse Hessian with which the first step is at most one long."""
+    out: Array = np.eye(len(gradient)) / max(1.0, float(np.linalg.norm(gradient[free])))
+    return out
+
+
+def _direction(x: Array, gradient: Array, bounds: Array, H: Inverse) -> Array:
     """Return Newton's direction over the variables that are not held at a bound, zero for the others.
 
     A variable at a bound is held if the gradient, or the step of the others (through H), would take it out. With h the
@@ -119,7 +175,10 @@ def _direction(x: Array, gradient: Array, bounds: Array, H: Array) -> Array:
     while True:
         direction = np.zeros_like(x)
         free = ~held
-        direction[free] = -_among(H, free) @ gradient[free]
+        if isinstance(H, Limited):
+            direction[free] = -H.times(np.where(free, gradient, 0.0))[free]
+        else:
+            direction[free] = -_among(H, free) @ gradient[free]
         leaving = (low & (direction < 0.0)) | (high & (direction > 0.0))
         if not leaving.any():
             return direction
@@ -163,14 +222,18 @@ def _line_search(
     return None, value, gradient, tried
 
 
-def _updated(H: Array, moved: Array, bent: Array, known: bool) -> tuple[Array, bool]:
+def _updated(H: Inverse, moved: Array, bent: Array, known: bool) -> tuple[Inverse, bool]:
     """Return the inverse Hessian of BFGS after one step, and whether it has any curvature in it.
 
     Where the function bends down along the step there is none to learn: the next step may be longer.
     """
     slope = float(moved @ bent)
     if not slope > 1e-10 * float(np.linalg.norm(moved) * np.linalg.norm(bent)):
+        if isinstance(H, Limited):
+            return replace(H, block=2.0 * H.block, scale=2.0 * H.scale), known
         return 2.0 * H, known
+    if isinstance(H, Limited):
+        return H.changed(moved, bent), True
     if not known:
         H = np.eye(len(H)) * (slope / float(bent @ bent))
     V = np.eye(len(H)) - np.outer(moved, bent) / slope

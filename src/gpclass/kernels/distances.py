@@ -1,8 +1,9 @@
 """Scaled squared distances between rows, and sums weighted by them.
 
 |a - b|² = |a|² + |b|² - 2 a·b is one matrix product if the rows are extended by their squared norm and by a
-one. Its rounding error is about eps · |a|², so it is used while the centred, scaled rows are short; for long
-rows (tiny length scales) the differences are computed first, which is exact.
+one. Its rounding error is about eps · |a|², so it is used while the centred, scaled rows are short. For longer rows
+(tiny length scales, rare levels of a category) results in single precision come from a product in double precision, and
+beyond that the differences are computed first, which is exact.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from gpclass.core.linalg import drop_tiny, matmul, matmul_transposed, single
 from gpclass.core.protocols import Array
 
 LONGEST = {4: 512.0, 8: 1024.0}  # squared norm up to which products are used, by bytes per number
+LONGEST_IN_DOUBLE = 1e8  # the same for products in double whose results are wanted in single precision
 LONGEST_EXPRESSED = 1e4  # the same in expressions, where differences of each column are expensive
 CENTRE_ROWS = 64
 LAST_EXPONENT = -87.0
@@ -58,18 +60,25 @@ def squared_norms(A: Array) -> Array:
     return norms
 
 
-def are_long(A: Array, B: Array) -> bool:
-    """Return whether |a|² + |b|² - 2 a·b would round badly."""
-    limit = LONGEST[A.dtype.itemsize]
+def are_long(A: Array, B: Array, wanted: Any = float) -> bool:
+    """Return whether |a|² + |b|² - 2 a·b in double precision would round badly for results of type ``wanted``."""
+    limit = LONGEST_IN_DOUBLE if wanted == np.float32 else LONGEST[8]
     return bool(squared_norms(A).max(initial=0) > limit or squared_norms(B).max(initial=0) > limit)
 
 
-def squared_distances(A: Array, B: Array, factor: float, out: Array, *, exact: bool = False) -> None:
-    """Write factor · |a_i - b_j|² into ``out``."""
+def squared_distances(
+    A: Array, B: Array, factor: float, out: Array, *, exact: bool = False, wanted: Any = None
+) -> None:
+    """Write factor · |a_i - b_j|² into ``out``, accurate for type ``wanted``, by default that of ``out``."""
     a2, b2 = squared_norms(A), squared_norms(B)
-    limit, columns = LONGEST[A.dtype.itemsize], A.shape[1]
+    columns, longest = A.shape[1], float(max(a2.max(initial=0), b2.max(initial=0)))
+    if A.dtype == np.float32 and LONGEST[4] < longest <= LONGEST_IN_DOUBLE:
+        A, B = A.astype(float), B.astype(float)
+        a2, b2 = squared_norms(A), squared_norms(B)
+    single_is_enough = (out.dtype if wanted is None else wanted) == np.float32
+    limit = LONGEST_IN_DOUBLE if single_is_enough else LONGEST[8]
     # With one or two columns differences cost no more than products.
-    if exact or columns <= 2 or a2.max(initial=0) > limit or b2.max(initial=0) > limit:
+    if exact or columns <= 2 or longest > limit:
         if columns > 1:
             np.multiply(cdist(A, B, "sqeuclidean"), factor, out=out)
             return

@@ -117,14 +117,14 @@ class Stationary(Formulas):
         if not wanted:
             return np.empty(0)
         scales, A, B = self._rows(kernel, X, Z)
-        exact = profile.exact or are_long(A, B)
+        exact = profile.exact or are_long(A, B, G.dtype)
         parts: dict[str, Array] = {}
         if profile.exponential and K is not None and not exact:
             W = np.multiply(G, K, dtype=float)
             parts[self.scale] = -2.0 * profile.factor * weighted_squares(W, A, B, exact=False)
         else:
             S = np.empty(G.shape)
-            squared_distances(A, B, profile.factor, S, exact=exact)
+            squared_distances(A, B, profile.factor, S, exact=exact, wanted=G.dtype)
             for name, function in profile.others.items():
                 if name in wanted:
                     parts[name] = scale * _contract(function, S, G)
@@ -148,7 +148,7 @@ class Stationary(Formulas):
         profile = self.profile(kernel)
         scales, A, B = self._rows(kernel, X, Z)
         S = np.empty(G.shape)
-        squared_distances(A, B, profile.factor, S, exact=profile.exact)
+        squared_distances(A, B, profile.factor, S, exact=profile.exact, wanted=G.dtype)
         W = _derivative(profile.slope, S)
         W *= G
         return np.asarray(2.0 * profile.factor / scales * weighted_differences(W, A, B))

@@ -179,9 +179,10 @@ def maximise(
             theta = _check_theta(optimizer(search, start, bounds), bounds)
         else:
             search.refuses = True
-            message, inverse_hessian = minimise(
+            message, found = minimise(
                 search, start, bounds, inverse_hessian, ftol=ftol, max_iter=max_iter, longest=longest
             )
+            inverse_hessian = np.asarray(found)
     except KeyboardInterrupt:
         if search.best is None:
             raise

@@ -199,5 +199,5 @@ def fit_with_residual(problem: Problem, plan: Plan, settings: Inducing, *, seed:
     if plan.enabled and few is not problem:
         problem = problem.like(learn_problem(few, plan, np.random.default_rng(seed))[0])
         plan = replace(plan, choose=False)
-    Z = choose(settings, problem.kernel, X[order], settings.most, rng)
+    Z = choose(settings, problem.kernel, X[order], settings.most(), rng)
     return fit_by_sites(replace(problem, make_prior=OneFunction(Z)), plan, seed=seed)

@@ -1,4 +1,4 @@
-"""The state of a long fit on disk after every pass, so that a killed run continues where it was."""
+"""The state of a long fit on disk after every step, so that a killed run continues where it was."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from gpclass.core.optimisers import Limited
 from gpclass.core.protocols import Array
 from gpclass.sparse.engine import Q
 
@@ -17,7 +18,8 @@ from gpclass.sparse.engine import Q
 class State:
     """Where learning stands: hyperparameters, inducing inputs, q, and the inverse Hessian if it is known.
 
-    ``eps`` is the one of Dirichlet classification.
+    ``eps`` is the one of Dirichlet classification. ``curvature`` and ``scale`` are those of a search over
+    hyperparameters and inducing inputs, the latter the units of these, and ``steps`` is how many it has taken.
     """
 
     theta: Array
@@ -25,6 +27,9 @@ class State:
     q: Q | None
     inverse_hessian: Array | None
     eps: float | None = None
+    curvature: Limited | None = None
+    scale: Array | None = None
+    steps: int = 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -50,6 +55,8 @@ class Checkpoint:
             known["inverse_hessian"] = state.inverse_hessian
         if state.eps is not None:
             known["eps"] = state.eps
+        if state.curvature is not None and state.scale is not None:
+            known |= _as_arrays(state.curvature) | {"units": state.scale}
         with scratch.open("wb") as file:
             np.savez(
                 file,
@@ -59,6 +66,7 @@ class Checkpoint:
                 Z=state.Z,
                 mean=state.q.mean,
                 P=state.q.P,
+                steps=state.steps,
                 **known,
             )
             file.flush()
@@ -75,7 +83,9 @@ class Checkpoint:
                 found = (int(kept["n_rows"]), str(kept["kernel"]))
                 inverse = kept["inverse_hessian"] if "inverse_hessian" in kept.files else None
                 eps = float(kept["eps"]) if "eps" in kept.files else None
-                state = State(kept["theta"], kept["Z"], Q(kept["mean"], kept["P"]), inverse, eps)
+                q, steps = Q(kept["mean"], kept["P"]), int(kept["steps"])
+                curvature, units = _from_arrays(kept) if "units" in kept.files else (None, None)
+                state = State(kept["theta"], kept["Z"], q, inverse, eps, curvature, units, steps)
         except (OSError, KeyError, ValueError) as error:
             raise ValueError(
                 f"The checkpoint {path} cannot be read ({error}): delete it to start again."
@@ -87,3 +97,13 @@ class Checkpoint:
                 "another path."
             )
         return state
+
+
+def _as_arrays(curvature: Limited) -> dict[str, Any]:
+    moved, bent = (np.array([pair[i] for pair in curvature.changes]) for i in (0, 1))
+    return {"block": curvature.block, "scale": curvature.scale, "moved": moved, "bent": bent}
+
+
+def _from_arrays(kept: Any) -> tuple[Limited, Array]:
+    changes = tuple(zip(kept["moved"], kept["bent"], strict=True))
+    return Limited(kept["block"], float(kept["scale"]), changes), kept["units"]

@@ -204,6 +204,7 @@ class Collapsed:
         gradient: bool = False,
         inputs: bool = False,
         others: tuple[Likelihood, ...] = (),
+        before: Fit | None = None,
     ) -> Fit:
         """Return the best q after one pass; a second one returns the gradient. There is nothing to start from."""
         step = ClassStep(basis.kernel, basis.Z, self._work(basis.T), self.n_latents)

@@ -4,14 +4,14 @@ q(u) = N(mu, P⁻¹) in whitened coordinates. A pass returns sums (`sums`), and 
 
     bound = Σ E[l] - ½ Σ_c (tr P⁻¹ + muᵀmu - M + log|P|),     the natural-gradient step,     d bound / d theta
 
-all exact for all rows. A step that lowers the bound is halved. Near the optimum the bound is flat in q, so that one
-or two passes per theta are enough when q starts from the last one.
+all exact for all rows. A step that lowers the bound is halved. At another theta, or with other inducing inputs, q
+starts from the sites that the rows had before; then one pass is usually enough.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -112,8 +112,15 @@ class Engine:
         gradient: bool = False,
         inputs: bool = False,
         others: tuple[Likelihood, ...] = (),
+        before: Fit | None = None,
     ) -> Fit:
-        """Iterate q until another step would gain less than ``tol`` nats, within ``max_passes`` passes."""
+        """Iterate q until another step would gain less than ``tol`` nats, within ``max_passes`` passes.
+
+        It starts from ``q``, or from the sites of the fit ``before``, which may have another basis; these cost a pass.
+        """
+        if before is not None:
+            q = self._projected(basis, before)
+        warm = q is not None
         q = prior_q(basis.size, self.n_latents) if q is None else q
         best: Fit | None = None
         # Each class steps as if the others were fixed; together the steps are at most twice too long.
@@ -121,7 +128,7 @@ class Engine:
         target, rho = q, longest
         for passes in range(1, max_passes + 1):
             factors = factor(q)
-            wanted = gradient and (passes > 1 or max_passes == 1)
+            wanted = gradient and (warm or passes > 1 or max_passes == 1)
             sums = self.data.total(self._step(basis, q, factors, wanted, inputs, others))
             bound = sums.value - (factors.divergence if self.base is None else self._divergence(q, factors))
             if self.report is not None:
@@ -142,7 +149,21 @@ class Engine:
             if self.after is not None:
                 self.after(basis, q)
         assert best is not None
+        if gradient and best.gradient is None:  # every later step lowered the bound
+            end = self.converge(basis, best.q, max_passes=1, gradient=True, inputs=inputs, others=others)
+            best = replace(end, passes=max_passes + 1)
         return best
+
+    def _projected(self, basis: Basis, before: Fit) -> Q:
+        """Return q from the sites of another posterior."""
+        old = self._step(before.basis, before.next_q, factor(before.next_q), False, False, ())
+        M = np.zeros((basis.size, self.n_latents))
+        new = Step(basis.kernel, self.likelihood, basis.Z, self._work(basis.T), M, (), before=old)
+        return _natural(self.data.total(new), self.base)[0]
+
+    def _work(self, M: Array) -> Array:
+        """Return a matrix in the precision of the work on rows."""
+        return single(M) if self.dtype == np.float32 else np.ascontiguousarray(M, dtype=self.dtype)
 
     def _step(
         self,
@@ -154,10 +175,7 @@ class Engine:
         others: tuple[Likelihood, ...],
     ) -> Step:
         """Return what goes down to the data."""
-
-        def as_work(M: Array) -> Array:
-            return single(M) if self.dtype == np.float32 else np.ascontiguousarray(M, dtype=self.dtype)
-
+        as_work = self._work
         alpha: Array | None = None
         pull: tuple[Array, ...] = ()
         if gradient:

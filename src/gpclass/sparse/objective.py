@@ -33,8 +33,8 @@ class PassObjective:
         Nats that another pass may still gain.
     max_passes, later_passes : int
         Largest number of passes at the first theta, and at later ones, where q is never far off.
-    start : Q, optional
-        q to begin with.
+    start : Q or Fit, optional
+        q to begin with; or a fit at other hyperparameters or with other inducing inputs, whose sites are used.
     watch : callable, optional
         Called with the fit of every evaluation, for checkpoints and curves of progress.
     after : callable, optional
@@ -50,7 +50,7 @@ class PassObjective:
     tol: float = 1e-6
     max_passes: int = 50
     later_passes: int = 50
-    start: Q | None = None
+    start: Q | Fit | None = None
     watch: Callable[[Fit], None] | None = None
     after: Callable[[Array, Q], None] | None = None
     theta: Array | None = None
@@ -61,7 +61,7 @@ class PassObjective:
         """The method, for messages."""
         return "Inference with inducing inputs"
 
-    def fit_at(self, theta: Array, q: Q | None, *, gradient: bool, inputs: bool = False) -> Fit:
+    def fit_at(self, theta: Array, start: Q | Fit | None, *, gradient: bool, inputs: bool = False) -> Fit:
         """Return q at theta after as many passes as it takes."""
         kernel, likelihood, others = self._model(theta, gradient)
         self.theta, after = theta, self.after
@@ -71,7 +71,8 @@ class PassObjective:
         self._evaluated = True
         return engine.converge(
             make_basis(kernel, self.Z, self.jitter),
-            q,
+            start if isinstance(start, Q) else None,
+            before=start if isinstance(start, Fit) else None,
             tol=self.tol,
             max_passes=passes,
             gradient=gradient,
@@ -83,7 +84,7 @@ class PassObjective:
         """Return kernel and likelihood at theta, and the likelihoods nearby that a gradient needs."""
         split = self.kernel.n_dims
         likelihood: Any = self.engine.likelihood
-        kernel, rest = self.kernel.clone_with_theta(theta[:split]), theta[split:]
+        kernel, rest = self.kernel_at(theta), theta[split:]
         if not len(rest):
             return kernel, likelihood, ()
         likelihood = likelihood.with_theta(rest)
@@ -93,12 +94,19 @@ class PassObjective:
 
     def evaluate(self, theta: Array, warm: Fit | None = None, *, gradient: bool = True) -> Evaluation:
         """Return the bound at theta, starting from the q after another fit."""
-        fit = self.fit_at(theta, self.start if warm is None else warm.next_q, gradient=gradient)
-        slope = fit.gradient
-        if slope is not None and len(fit.others):
-            up, down = fit.others[0::2], fit.others[1::2]
-            slope = np.concatenate([slope, (up - down) / (2.0 * STEP)])
+        fit = self.fit_at(theta, self.start if warm is None else warm, gradient=gradient)
         if self.watch is not None:
             self.watch(fit)
         # That q may lack a few nats while theta moves is intended; the strategy judges the last fit.
-        return Evaluation(fit.bound, slope, fit, Info(True, fit.passes, fit.gap))
+        return Evaluation(fit.bound, self.slope(fit), fit, Info(True, fit.passes, fit.gap))
+
+    def slope(self, fit: Fit) -> Array | None:
+        """Return the gradient with respect to theta, parameters of the likelihood included."""
+        if fit.gradient is None or not len(fit.others):
+            return fit.gradient
+        up, down = fit.others[0::2], fit.others[1::2]
+        return np.concatenate([fit.gradient, (up - down) / (2.0 * STEP)])
+
+    def kernel_at(self, theta: Array) -> Any:
+        """Return the kernel with the hyperparameters of theta."""
+        return self.kernel.clone_with_theta(theta[: self.kernel.n_dims])

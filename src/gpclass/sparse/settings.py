@@ -11,7 +11,12 @@ import numpy as np
 from gpclass.core.protocols import Array
 from gpclass.core.registry import stored
 
-LARGEST = 1000  # inducing inputs that "auto" goes to
+LARGEST = 2000  # inducing inputs that "auto" goes to: 32 MB for each of about ten matrices
+BY_RESIDUAL = 1000  # the same where the residual variance decides
+LEAST = 100  # and that it may always take
+SPEED = 4e10  # operations per second by which seconds are counted: one core, in single precision
+EVALUATIONS = 8  # of the bound on all rows that the time has to suffice for
+WORK = 9  # operations of an evaluation with its gradient, per row and pair of inducing inputs
 EXACT_UP_TO = 6000.0  # rows times the root of the number of classes: about ten seconds an evaluation
 
 
@@ -23,26 +28,34 @@ class Inducing:
     Parameters
     ----------
     n : int or "auto"
-        How many; with "auto" as many as leave a share ``tol`` of the prior variance over, 1,000 at most.
+        How many; with "auto" twice as many as long as another hundred gains 1e-4 nats per row in the bound, within
+        ``seconds`` and 2,000 at most. Dirichlet classification, EP and Laplace take as many as ``tol`` asks for,
+        1,000 at most.
     inputs : array of shape (n, n_features), default=None
         The inducing inputs themselves, to be used as they are.
     choose : {"kmeans", "greedy"}
         As the centres of clusters, which lie amidst the rows, or as the rows at which most variance is left
         over. Either way no more are taken than the greedy choice finds room for.
     tol : float
-        The share of the prior variance that may remain unexplained, for ``n="auto"``.
-    move : bool
-        Whether their places are learned too, together with the hyperparameters, on the first rows.
+        The share of the prior variance that may remain unexplained, for ``n="auto"``: no more are taken. Variational
+        inference goes to a tenth of it, because there the bound decides.
+    move : bool, default=None
+        Whether their places are learned too, together with the hyperparameters. None: with variational inference,
+        unless they are given, as long as it gains enough.
+    seconds : float
+        What learning on more rows and on all rows may take, about, each, on one core: it bounds the steps and, with
+        ``n="auto"``, the number of inducing inputs. It is counted in operations, so that a fit gives the same answer on
+        every machine.
     dtype : {"float32", "float64"}
         Precision of the work on rows x inducing inputs; what is n x n in them is always in double.
     rows : tuple of two int
         Rows on which hyperparameters are sought first, with few inducing inputs and then with all of them.
     max_refine : int
-        Steps of learning on all rows at most, each a pass or two; 0 keeps what the first rows gave.
+        Steps of learning on all rows at most, each two passes or a little more; 0 keeps what the first rows gave.
     gain : float
-        Nats per row that a step must promise to be taken; below that, learning on all rows ends.
+        What a step must promise to gain, relative to the bound; below that, learning ends.
     checkpoint : path, default=None
-        A file that holds the state after every pass. A fit that finds it goes on from there.
+        A file that holds the state after every step on all rows. A fit that finds it goes on from there.
 
     Examples
     --------
@@ -54,11 +67,12 @@ class Inducing:
     inputs: Any = None
     choose: str = "kmeans"
     tol: float = 1e-4
-    move: bool = False
+    move: bool | None = None
+    seconds: float = 40.0
     dtype: str = "float32"
-    rows: tuple[int, int] = (3000, 5000)
-    max_refine: int = 4
-    gain: float = 5e-3
+    rows: tuple[int, int] = (3000, 20000)
+    max_refine: int = 40
+    gain: float = 1e-4
     checkpoint: str | Path | None = None
 
     def __post_init__(self) -> None:
@@ -84,10 +98,19 @@ class Inducing:
                 f"Inducing(rows={self.rows}) is not possible: expected two growing numbers of rows."
             )
 
-    @property
-    def most(self) -> int:
-        """The largest number of inducing inputs."""
-        return LARGEST if self.n == "auto" else int(self.n)
+    def most(self, n_rows: int | None = None, n_latents: int = 1) -> int:
+        """Return the largest number of inducing inputs: for so many rows and functions, what there is time for."""
+        if self.n != "auto":
+            return int(self.n)
+        if n_rows is None:
+            return BY_RESIDUAL
+        affordable = (self.seconds * SPEED / (EVALUATIONS * WORK * n_rows * n_latents)) ** 0.5
+        return int(min(LARGEST, max(LEAST, affordable)))
+
+    def steps(self, n_rows: int, n_inducing: int, n_latents: int = 1) -> int:
+        """Return how many steps of learning there is time for, two at least."""
+        affordable = self.seconds * SPEED / (WORK * n_rows * n_inducing**2 * n_latents)
+        return int(min(self.max_refine, max(2, affordable)))
 
     @property
     def jitter(self) -> float:

@@ -5,7 +5,9 @@ With whitened features a_i of data point i (`priors.basis`) and q(u) = N(mu, P�
     m_i = a_iᵀ mu,    v_i = r_i + a_iᵀ P⁻¹ a_i,    g_i = E[l'],    h_i = -E[l''],
 
 a pass returns Σ E[l], Σ h a aᵀ and Σ (g + h m) a: the natural-gradient step is P = I + Σ h a aᵀ,
-P mu = Σ (g + h m) a (Hensman et al. 2015 in the form of Khan & Lin 2017). For the gradient, at this q,
+P mu = Σ (g + h m) a (Hensman et al. 2015 in the form of Khan & Lin 2017). If q belongs to other hyperparameters or
+other inducing inputs, ``before``, then m, v, g and h are those of that posterior and a is of the new basis: the sites
+of the rows are what two bases have in common. For the gradient, at this q,
 
     adjoint of k(x_i, Z):  (g_i mu + h_i (I - P⁻¹) a_i)ᵀ L⁻¹,     of k(x_i, x_i):  -h_i / 2,
 
@@ -48,6 +50,7 @@ class Step:
     pull: tuple[Array, ...] = ()
     inputs: bool = False
     others: tuple[Likelihood, ...] = ()  # of other parameters, for the gradient with respect to them
+    before: Step | None = None  # the posterior whose sites are projected on this basis
 
     def zero(self) -> Sums:
         """Return the sums over no data."""
@@ -68,14 +71,20 @@ class Step:
     def __call__(self, X: Array, y: Array, weight: Array | None) -> Sums:
         """Return the sums over a block of data of any size, in bounded memory."""
         total = self.zero()
-        M = len(self.Z)
+        M = max(len(self.Z), 0 if self.before is None else len(self.before.Z))
         rows = max(64, TILE // M)
-        space = np.empty((3, min(rows, len(X)), M), dtype=self.T.dtype)
+        space = np.empty(3 * min(rows, len(X)) * M, dtype=self.T.dtype)
+        add = _add_tile if self.before is None else _add_sites
         for start in range(0, len(X), rows):
             part = slice(start, min(start + rows, len(X)))
             w = None if weight is None else weight[part]
-            _add_tile(total, self, X[part], y[part], w, space[:, : part.stop - start])
+            add(total, self, X[part], y[part], w, space)
         return total
+
+    def space(self, memory: Array, n: int) -> Array:
+        """Return three arrays of rows x M in the memory given."""
+        M = len(self.Z)
+        return memory[: 3 * n * M].reshape(3, n, M)
 
 
 @dataclass(slots=True, eq=False)
@@ -103,17 +112,42 @@ class Sums:
                 setattr(self, field.name, mine + theirs)
 
 
-def _add_tile(total: Sums, step: Step, X: Array, y: Array, w: Array | None, space: Array) -> None:
-    """Add the rows of one tile; ``space`` is three arrays of rows x M."""
-    K, A, V = space
+def _features(step: Step, X: Array, K: Array, A: Array) -> tuple[Array, float]:
+    """Write k(x_i, Z) and a_i; return k(x_i, x_i) and the order of the largest element of A."""
     prior_var = np.asarray(diag(step.kernel, X), dtype=float)
     scale = float(np.sqrt(prior_var.max(initial=0.0)))
     matrix(step.kernel, X, step.Z, out=K)
     whitened(K, step.T, A, scale)
+    return prior_var, scale
+
+
+def _marginals(step: Step, prior_var: Array, A: Array, V: Array) -> tuple[Array, Array, Array]:
+    """Return r_i, and m_i and v_i of each function."""
     residual = np.maximum(prior_var - row_squares(A), 0.0)
     mean = np.asarray(matmul(A, _as(step.mean, A)), dtype=float)
     var = np.stack([residual + _quadratic_forms(A, C, V) for C in step.roots], axis=1)
-    var = np.maximum(var, 1e-12)
+    return residual, mean, np.maximum(var, 1e-12)
+
+
+def _add_sites(total: Sums, step: Step, X: Array, y: Array, w: Array | None, memory: Array) -> None:
+    """Add what the next q needs, from the sites that the rows of one tile have in the posterior before."""
+    assert step.before is not None
+    K, A, V = step.before.space(memory, len(X))
+    _, mean, var = _marginals(step.before, _features(step.before, X, K, A)[0], A, V)
+    _, g, h = expectations(step.likelihood, y, w, mean, var)
+    K, A, V = step.space(memory, len(X))
+    _, scale = _features(step, X, K, A)
+    total.convex += float((h < 0.0).sum())
+    total.linear += products(A, g + h * mean)
+    for c in range(h.shape[1]):
+        total.curvature[c] += _weighted_gram(A, h[:, c], V, scale)
+
+
+def _add_tile(total: Sums, step: Step, X: Array, y: Array, w: Array | None, memory: Array) -> None:
+    """Add the rows of one tile."""
+    K, A, V = step.space(memory, len(X))
+    prior_var, scale = _features(step, X, K, A)
+    residual, mean, var = _marginals(step, prior_var, A, V)
     value, g, h = expectations(step.likelihood, y, w, mean, var)
     for i, likelihood in enumerate(step.others):
         total.others[i] += expectations(likelihood, y, w, mean, var)[0]

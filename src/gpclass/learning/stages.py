@@ -1,0 +1,388 @@
+"""The stages of learning with inducing inputs: few rows, more rows, all rows.
+
+Few rows with few inducing inputs find the region. More rows find the hyperparameters, how many inducing inputs are
+worth their cost, and their places. On all rows steps with the exact gradient continue while they are worth a pass; the
+bound on all rows is the judge. Every stage starts from the sites and the curvature of the last one.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+import numpy as np
+
+from gpclass.core.optimisers import Limited
+from gpclass.core.protocols import Array
+from gpclass.data.rows import Data, Rows
+from gpclass.inference.dirichlet import Dirichlet
+from gpclass.learning.beginning import BEGIN, begin_dirichlet, begin_on_few, engine_of
+from gpclass.learning.maximise import History, Learned, Plan, Stage, joined, learn
+from gpclass.learning.problem import Problem
+from gpclass.learning.sites import Beginning
+from gpclass.sparse.checkpoint import Checkpoint, State
+from gpclass.sparse.engine import Fit, Q
+from gpclass.sparse.inputs import choose, lengths, move
+from gpclass.sparse.objective import PassObjective
+from gpclass.sparse.settings import Inducing
+
+FEW = 300  # inducing inputs of the first stage, and those that "auto" starts from
+DIRICHLET_ROWS = 5000  # on which Dirichlet classification learns with inducing inputs
+FTOL = 5e-4  # relative gain at which the stage on few rows ends: other rows would differ by more
+ROUGHLY = 1e-3  # the same on more rows, where moving the inducing inputs moves the optimum
+GAP = 0.3  # nats to which q is iterated while learning on some rows
+MOST_PASSES = 20  # at the first theta of a stage
+LATER_PASSES = 4  # at later ones on all rows, where q is never far off
+COARSE_STEPS = 30  # of hyperparameters, on some rows
+WORTH = 1e-4  # nats per row that a hundred more inducing inputs must gain
+
+
+@dataclass(slots=True, eq=False)
+class Run:
+    """One fit: the stages of learning, the number of passes so far, the checkpoint."""
+
+    problem: Problem
+    data: Data
+    n_latents: int
+    plan: Plan
+    settings: Inducing
+    rng: np.random.Generator
+    watch: Callable[[Fit], None] | None = (
+        None  # called with every fit beyond few rows, for curves of progress
+    )
+    passes: int = 0
+    stage: str = ""  # what is being done
+    started: float = field(default_factory=time.perf_counter)
+
+    def fit(self) -> tuple[Fit, Learned | None]:
+        """Return q at the best hyperparameters found, and how they were found."""
+        learning = self.plan.enabled and len(self.problem.theta) > 0
+        # The same kernel is chosen again by a run that resumes.
+        first = self._begin() if learning and self.plan.choose else None
+        checkpoint = Checkpoint(self.settings.checkpoint, self.data.n_rows, self.problem.kernel)
+        state, learned = checkpoint.read(), None
+        if state is not None and state.eps is not None:
+            self._with_eps(state.eps)
+        if state is None and learning and self.plan.optimizer is None:
+            first = self._begin() if first is None else first
+            interrupted = first.interrupted
+            state, learned = (self._fixed(), first.learned()) if interrupted else self._coarse(first)
+        elif state is None:
+            state = self._fixed()
+        if not learning:
+            return self._converge(state, checkpoint), None
+        if self.settings.max_refine == 0 or (learned is not None and learned.interrupted):
+            assert learned is not None
+            return self._converge(state, checkpoint), self._told(learned)
+        return self._refine(state, checkpoint, learned)
+
+    # ------------------------------------------------------------------------------- some rows
+
+    def _coarse(self, beginning: Beginning) -> tuple[State, Learned]:
+        """Return hyperparameters, inducing inputs and q from some of the rows."""
+        closed = self._closed
+        few, more = self.settings.rows
+        rows = self._sample(min(more, DIRICHLET_ROWS) if closed else more)
+        first = rows.take(np.arange(min(few, rows.n_rows)))
+        plan, inverse, n_rows = self.plan, beginning.inverse, beginning.problem.n_rows
+        theta, learned, fit = self.problem.theta, None, None
+        if not closed:  # which has been learned on few rows already, without inducing inputs
+            inverse = _scaled(inverse, n_rows, first.n_rows)
+            make = partial(self._chosen, rows=first, most=min(FEW, self._most))
+            learned = self._learn("few rows", make, theta, inverse, plan, FTOL)
+            plan, inverse, n_rows = replace(plan, n_restarts=0), learned.inverse_hessian, first.n_rows
+            theta, fit = learned.theta, learned.warm
+        same = rows.n_rows == first.n_rows and fit is not None and fit.basis.size >= self._most
+        if not same and not (learned is not None and learned.interrupted):
+            learned = self._on_more(theta, fit, rows, plan, _scaled(inverse, n_rows, rows.n_rows))
+        assert learned is not None
+        fit, inverse = learned.warm, learned.inverse_hessian
+        state = State(learned.theta, fit.basis.Z, fit.next_q, inverse, self._eps)
+        share = rows.n_rows / self.data.n_rows
+        if not self._moves or learned.interrupted:
+            return replace(state, inverse_hessian=_scaled(inverse, rows.n_rows, self.data.n_rows)), learned
+        self._enter("moving inducing inputs", rows.n_rows)
+        steps = self.settings.steps(rows.n_rows, fit.basis.size, self.n_latents)
+        state, moved = self._move(self._objective(rows, state.Z, GAP), state, steps)
+        assert state.curvature is not None
+        history = joined([learned.history, moved.history] if share >= 1.0 else [])
+        return replace(state, curvature=state.curvature.scaled(share)), replace(moved, history=history)
+
+    def _on_more(
+        self, theta: Array, fit: Fit | None, rows: Rows, plan: Plan, inverse: Array | None
+    ) -> Learned:
+        """Learn on more rows, with more inducing inputs as long as another hundred gains enough."""
+        learned, before = None, np.inf
+        ftol = ROUGHLY if self._moves else self.settings.gain
+        for most in self._sizes():
+            objective = self._chosen(theta, rows, most)
+            objective.start = fit
+            size = len(objective.Z)
+            if learned is not None:
+                added = size - learned.warm.basis.size
+                if added <= 0:
+                    break
+                # At the same hyperparameters: the next bound is higher for its inducing inputs alone.
+                grown = objective.fit_at(theta, fit, gradient=False)
+                if grown.bound - before < WORTH * rows.n_rows * added / 100.0:
+                    break
+                objective.start = grown.next_q
+            learned = self._learn("more rows", partial(_given, objective), theta, inverse, plan, ftol)
+            theta, fit, inverse = learned.theta, learned.warm, learned.inverse_hessian
+            before, plan = fit.bound, replace(plan, n_restarts=0)
+            if learned.interrupted:
+                break
+        assert learned is not None
+        return learned
+
+    def _move(
+        self, objective: PassObjective, state: State, steps: int, checkpoint: Checkpoint | None = None
+    ) -> tuple[State, Learned]:
+        """Move the inducing inputs together with the hyperparameters, as long as that gains enough."""
+        inverse = state.inverse_hessian if state.curvature is None else state.curvature
+        taken = [state.steps]
+        scale = lengths(objective.kernel_at(state.theta), state.Z) if state.scale is None else state.scale
+
+        def after(theta: Array, fit: Fit, curvature: Limited) -> None:
+            taken[0] += 1
+            if checkpoint is not None:
+                now = State(theta, fit.basis.Z, fit.next_q, curvature.block, self._eps)
+                checkpoint.write(replace(now, curvature=curvature, scale=scale, steps=taken[0]))
+
+        end = move(
+            objective,
+            state.theta,
+            state.q,
+            self._bounds,
+            np.eye(len(state.theta)) / self.data.n_rows if inverse is None else inverse,
+            scale=scale,
+            log_prior=self.problem.hyperprior,
+            ftol=self.settings.gain,
+            max_iter=max(steps - state.steps, 0),
+            after=after,
+        )
+        history = History(*(np.array(each) for each in zip(*end.records, strict=True)))
+        block = end.inverse.block
+        learned = Learned(end.theta, end.value, history, "", end.interrupted, block, end.fit)
+        now = State(end.theta, end.fit.basis.Z, end.fit.next_q, block, self._eps)
+        return replace(now, curvature=end.inverse, scale=scale), learned
+
+    def _learn(
+        self,
+        name: str,
+        make: Callable[[Array], PassObjective],
+        theta: Array,
+        inverse: Array | None,
+        plan: Plan,
+        ftol: float,
+    ) -> Learned:
+        """Run one stage on some rows."""
+        whole: list[bool] = []
+
+        def objective(theta: Array) -> PassObjective:
+            out = make(theta)
+            self._enter(name, out.engine.data.n_rows)
+            whole[:] = [out.engine.data.n_rows >= self.data.n_rows]
+            return out
+
+        stage = Stage("", objective, ftol=ftol, max_iter=COARSE_STEPS)
+        problem = self.problem
+        learned = learn(
+            [stage],
+            theta,
+            problem.bounds,
+            replace(plan, report=None),
+            self.rng,
+            hyperprior=problem.hyperprior,
+            inverse_hessian=inverse,
+        )
+        return learned if whole == [True] else replace(learned, history=joined([]))
+
+    def _chosen(self, theta: Array, rows: Rows, most: int) -> PassObjective:
+        return self._objective(rows, self._choose(theta, rows, most), GAP)
+
+    def _sizes(self) -> list[int]:
+        """Return the numbers of inducing inputs to try, each twice the last one."""
+        sizes = [self._most]
+        if self.settings.n == "auto" and self.settings.inputs is None and not self._closed:
+            while sizes[0] >= 2 * FEW:
+                sizes.insert(0, sizes[0] // 2)
+        return sizes
+
+    @property
+    def _most(self) -> int:
+        return self.settings.most(None if self._closed else self.data.n_rows, self.n_latents)
+
+    @property
+    def _closed(self) -> bool:
+        """Whether q is known in closed form."""
+        return isinstance(self.problem.inference, Dirichlet)
+
+    @property
+    def _moves(self) -> bool:
+        if self.settings.inputs is not None:
+            return False
+        return not self._closed if self.settings.move is None else self.settings.move
+
+    @property
+    def _bounds(self) -> Array:
+        problem = self.problem
+        return problem.bounds if problem.hyperprior is None else problem.hyperprior.narrow(problem.bounds)
+
+    def _begin(self) -> Beginning:
+        """Find a start on a few rows without inducing inputs, and choose the kernel there if that is asked for."""
+        if self._closed:
+            return self._begin_dirichlet(self.plan)
+        self._enter("a start without inducing inputs", min(BEGIN, self.data.n_rows))
+        self.problem, first = begin_on_few(self.problem, self.data, self.n_latents, self.plan)
+        return first
+
+    def _begin_dirichlet(self, plan: Plan) -> Beginning:
+        """Learn hyperparameters and eps on some rows without inducing inputs."""
+        rows = self.settings.rows[0]
+        self._enter("a start without inducing inputs", min(rows, self.data.n_rows))
+        self.problem, first = begin_dirichlet(self.problem, self.data, plan, rows, self.rng)
+        return first
+
+    @property
+    def _eps(self) -> float | None:
+        """What Dirichlet classification has chosen."""
+        return getattr(self.problem.inference, "eps", None)
+
+    def _with_eps(self, eps: float) -> None:
+        self.problem = replace(self.problem, inference=replace(self.problem.inference, eps=eps))  # type: ignore[type-var]
+
+    def _fixed(self) -> State:
+        """Return where to start with the kernel as given: q from some rows."""
+        rows = self._sample(self.settings.rows[1])
+        theta = self.problem.theta
+        Z = self._choose(theta, rows, self._most)
+        if isinstance(self.problem.inference, Dirichlet):
+            if self._eps is None:
+                self._begin_dirichlet(replace(self.plan, enabled=False))
+            return State(theta, Z, None, None, self._eps)
+        if rows.n_rows >= self.data.n_rows:
+            return State(theta, Z, None, None)
+        objective = replace(self._objective(rows, Z, 1.0), max_passes=10)
+        return State(theta, Z, objective.fit_at(theta, None, gradient=False).next_q, None)
+
+    def _choose(self, theta: Array, rows: Rows, most: int) -> Array:
+        self._enter("choosing inducing inputs", rows.n_rows)
+        tol = self.settings.tol * (1.0 if self._closed else 0.1)
+        return choose(self.settings, self.problem.at(theta).kernel, rows.X, most, self.rng, tol)
+
+    def _sample(self, n: int) -> Rows:
+        return self.data.sample(n, self.rng)
+
+    # -------------------------------------------------------------------------------- all rows
+
+    def _converge(self, state: State, checkpoint: Checkpoint) -> Fit:
+        """Return q on all rows at the hyperparameters of the state."""
+        n = self.data.n_rows
+        objective = self._objective(
+            self.data, state.Z, max(1e-8 * n, 1e-7), after=self._keeper(state, checkpoint)
+        )
+        objective.max_passes = 2 * self._most_passes(100)
+        fit = objective.fit_at(state.theta, state.q, gradient=False)
+        if self.watch is not None:
+            self.watch(fit)
+        return fit
+
+    def _refine(self, state: State, checkpoint: Checkpoint, coarse: Learned | None) -> tuple[Fit, Learned]:
+        """Return q on all rows, the hyperparameters refined while it pays."""
+        n = self.data.n_rows
+        objective = self._objective(
+            self.data, state.Z, min(1.0, 1e-4 * n), after=self._keeper(state, checkpoint)
+        )
+        objective.start, objective.later_passes = state.q, LATER_PASSES
+        self._enter("all rows", n)
+        best: list[Fit] = []
+
+        def watch(fit: Fit) -> None:
+            if not best or fit.bound > best[0].bound:
+                best[:] = [fit]
+                theta = state.theta if objective.theta is None else objective.theta
+                checkpoint.write(replace(state, theta=theta, Z=fit.basis.Z, q=fit.next_q))
+            if self.watch is not None:
+                self.watch(best[0])
+
+        objective.watch = watch
+        inverse = np.eye(len(state.theta)) / n if state.inverse_hessian is None else state.inverse_hessian
+        plan = replace(self.plan, n_restarts=0, report=None)
+        steps = self.settings.steps(n, len(state.Z), self.n_latents)
+        if self._moves and plan.optimizer is None:
+            objective.after, objective.watch = None, self.watch  # a trial has other inducing inputs
+            checkpoint.write(state)
+            learned = self._move(objective, state, steps, checkpoint)[1]
+        else:
+            learned = learn(
+                [Stage("", lambda theta: objective, ftol=self.settings.gain, max_iter=steps, longest=0.5)],
+                state.theta,
+                self.problem.bounds,
+                plan,
+                self.rng,
+                hyperprior=self.problem.hyperprior,
+                inverse_hessian=None if plan.optimizer is not None else inverse,
+            )
+        fit: Fit = learned.warm
+        if coarse is not None:
+            learned = replace(learned, history=joined([coarse.history, learned.history]))
+        return fit, self._told(learned)
+
+    def _keeper(self, state: State, checkpoint: Checkpoint) -> Callable[[Array, Q], None]:
+        return lambda theta, q: checkpoint.write(replace(state, theta=theta, q=q))
+
+    def _told(self, learned: Learned) -> Learned:
+        message = learned.message
+        if learned.interrupted:
+            message = f"Learning was interrupted after {self.passes} passes: the best hyperparameters so far are kept."
+        return replace(learned, message=message, warm=None)
+
+    def _most_passes(self, most: int) -> int:
+        limit: int = getattr(self.problem.inference, "max_iter", most)
+        return min(most, limit)
+
+    def _objective(
+        self, data: Data, Z: Array, tol: float, after: Callable[[Array, Q], None] | None = None
+    ) -> PassObjective:
+        dtype = np.dtype(self.settings.dtype).type
+        engine = engine_of(
+            self.problem, data, self.n_latents, dtype, report=partial(self._heard, n_rows=data.n_rows)
+        )
+        return PassObjective(
+            engine,
+            self.problem.kernel,
+            Z,
+            self.settings.jitter,
+            tol=tol,
+            max_passes=self._most_passes(MOST_PASSES),
+            later_passes=self._most_passes(MOST_PASSES),
+            after=after,
+            watch=self.watch if data.n_rows > self.settings.rows[0] else None,
+        )
+
+    def _enter(self, name: str, n_rows: int) -> None:
+        """Name what is done next, and on how many rows."""
+        self.stage = f"{name} ({n_rows:,})"
+        if self.plan.report is not None:
+            self.plan.report(f"{self.stage}, {self._seconds()}")
+
+    def _heard(self, bound: float, n_rows: int) -> None:
+        """Count a pass, and report the bound per row: the one scale that few rows and all rows share."""
+        self.passes += 1
+        if self.plan.report is not None:
+            self.plan.report(f"{self.stage}: bound {bound / n_rows:.4f} per row, {self._seconds()}")
+
+    def _seconds(self) -> str:
+        return f"{time.perf_counter() - self.started:.0f} s"
+
+
+def _given(objective: PassObjective, theta: Array) -> PassObjective:
+    return objective
+
+
+def _scaled(inverse: Array | None, n_rows: int, more: int) -> Array | None:
+    """Return the inverse Hessian for more rows: the curvature grows with the rows, but less than they do."""
+    return None if inverse is None else inverse * (n_rows / more) ** 0.5
