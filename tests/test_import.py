@@ -10,8 +10,8 @@ import pytest
 import gpclass
 
 OPTIONAL = ["arviz_stats", "click", "dask", "distributed", "matplotlib", "pandas", "polars", "rich", "tqdm"]
-OPTIONAL += ["onnx", "pyarrow", "safetensors"]
-LATE = ["gpclass.cli", "gpclass.comparison", "gpclass.onnx", "gpclass.persistence", "gpclass.plotting"]
+OPTIONAL += ["bokeh", "onnx", "pyarrow", "safetensors", "tornado"]
+LATE = ["gpclass.cli", "gpclass.comparison", "gpclass.explore", "gpclass.onnx", "gpclass.persistence", "gpclass.plotting"]
 
 
 def fresh(code: str) -> str:

@@ -1,0 +1,106 @@
+"""Two methods on the same points: where their probabilities differ, and how wrong each one is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from gpclass.core.protocols import Array
+from gpclass.estimator import GaussianProcessClassifier
+from gpclass.explore.fit import Fit, settings
+from gpclass.explore.pictures import Curves, Picture, grid
+from gpclass.explore.state import State
+from gpclass.explore.warned import collected
+from gpclass.mcmc import MCMC
+
+CHUNK = MCMC(n_chains=4, n_draws=10, n_warmup=60, thin=5)
+CHUNKS, LINES = 30, 4  # rounds of the running chains, and lines that are drawn of each
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Difference:
+    """Probabilities of one picture minus those of another, and in words where they differ most."""
+
+    values: Array  # of the second class, or half the sum of absolute differences over three and more
+    signed: bool
+    words: str
+
+
+def difference(state: State, one: Picture, other: Picture, names: tuple[str, str]) -> Difference:
+    """Return the difference of two pictures of the same points.
+
+    For three classes and more it is the total variation distance, half the sum of absolute differences.
+    """
+    (sides, rows), shown = grid(state), one.shown
+    p, q = one.proba, other.proba
+    if isinstance(one, Curves):
+        values = (p - q)[:, 0] if len(shown) == 1 else 0.5 * np.abs(p - q).sum(axis=1)
+    else:
+        values = (p - q)[..., shown[1]] if len(shown) == 2 else 0.5 * np.abs(p - q).sum(axis=2)
+    signed = len(shown) <= 2
+    at = int(np.abs(values).argmax())
+    place = ", ".join(f"{name} = {x:.3g}" for name, x in zip(state.points.names, rows[at], strict=True))
+    most = float(values.ravel()[at])
+    words = f"{names[0]} and {names[1]} differ by at most {abs(most):.2g} in probability, at {place}."
+    return Difference(values, signed, words)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Verdict:
+    """The log evidence of a method, corrected, with its standard error, and a verdict in words."""
+
+    method: str
+    evidence: float | None
+    corrected: float | None
+    error: float | None
+    words: str
+
+
+def verdict(fitted: Fit, method: str) -> Verdict:
+    """Check an approximation by importance sampling; a method that cannot be checked says why."""
+    try:
+        with collected():
+            check = fitted.clf.check_approximation(2000, random_state=0)
+    except ValueError as error:
+        return Verdict(method, fitted.evidence, None, None, str(error))
+    return Verdict(method, check.evidence, check.corrected, check.standard_error, check.verdict)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Running:
+    """Draws of the latent function so far, as lines over the grid, and the probability that they average to."""
+
+    n_draws: int
+    lines: Array  # (n_lines, n); empty on a plane
+    proba: Array  # (n, n_classes)
+
+
+def run_chains(state: State, chunks: int = CHUNKS) -> Iterator[Running]:
+    """Yield the posterior by Markov chains, after each round of new chains.
+
+    Every round starts new chains, so the rounds are independent and their probabilities are averaged.
+    """
+    _, rows = grid(state)
+    total: Any = np.zeros((len(rows), state.n_classes))
+    lines: list[Array] = []
+    for k in range(chunks):
+        clf = GaussianProcessClassifier(**{**settings(state), "inference": CHUNK, "random_state": k})
+        with collected():  # of ten draws nothing can be concluded
+            clf.fit(state.points.X, state.points.codes)
+        total += Fit(clf, state.n_classes).proba(rows)
+        if state.points.n_columns == 1 and len(clf.classes_) == 2:
+            draws = clf.sample_latent(rows, LINES, random_state=k)
+            if draws.ndim == 2:
+                lines.extend(draws.T)
+        drawn = (k + 1) * CHUNK.n_chains * CHUNK.n_draws
+        yield Running(drawn, np.array(lines), total / (k + 1))
+
+
+def with_running(shown: Picture, running: Running) -> Picture:
+    """Return a picture with the probabilities of the chains so far."""
+    if isinstance(shown, Curves):
+        return replace(shown, proba=running.proba[:, list(shown.shown)], low=None, high=None)
+    return replace(shown, proba=running.proba.reshape(shown.proba.shape))
