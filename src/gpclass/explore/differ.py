@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -97,10 +97,3 @@ def run_chains(state: State, chunks: int = CHUNKS) -> Iterator[Running]:
                 lines.extend(draws.T)
         drawn = (k + 1) * CHUNK.n_chains * CHUNK.n_draws
         yield Running(drawn, np.array(lines), total / (k + 1))
-
-
-def with_running(shown: Picture, running: Running) -> Picture:
-    """Return a picture with the probabilities of the chains so far."""
-    if isinstance(shown, Curves):
-        return replace(shown, proba=running.proba[:, list(shown.shown)], low=None, high=None)
-    return replace(shown, proba=running.proba.reshape(shown.proba.shape))
