@@ -94,7 +94,7 @@ def axes(state: State, chosen: tuple[int, int], size: int) -> tuple[Array, Array
 
 
 def surface(state: State, fitted: Fit, chosen: tuple[int, int]) -> Iterator[Surface | None]:
-    """Yield the surface, each time finer, and None after each row: a place to stop at.
+    """Yield the surface, each time finer, and None after each point: a place to stop at.
 
     Examples
     --------
@@ -113,8 +113,9 @@ def surface(state: State, fitted: Fit, chosen: tuple[int, int]) -> Iterator[Surf
         a, b = axes(state, chosen, size)
         values = np.empty((size, size))
         for row in range(size):
-            values[row] = [_evidence_at(fitted, state.theta, chosen, (x, b[row])) for x in a]
-            yield None
+            for column in range(size):
+                values[row, column] = _evidence_at(fitted, state.theta, chosen, (a[column], b[row]))
+                yield None
         if not np.isfinite(values).any():
             raise ValueError("The evidence cannot be computed around here: choose other hyperparameters.")
         yield Surface(chosen, a, b, values)

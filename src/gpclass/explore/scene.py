@@ -8,7 +8,7 @@ from gpclass.explore.differ import Difference, difference
 from gpclass.explore.fit import Fit, fit
 from gpclass.explore.occam import Occam, occam
 from gpclass.explore.pictures import Picture, picture
-from gpclass.explore.state import State
+from gpclass.explore.state import State, title
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,7 +59,7 @@ def scene(state: State) -> Scene:
         other = picture(state, other_fit)
         apart = difference(state, shown, other, (state.method, state.other))
     except Exception as error:
-        words = f"{state.other}: {sentence(error)}"
+        words = f"{title(state.other)}: {sentence(error)}"
         return Scene(state, fitted, shown, parts, notes=fitted.notes, error=words)
     notes = tuple(dict.fromkeys((*fitted.notes, *other_fit.notes)))
     return Scene(state, fitted, shown, parts, other_fit, other, apart, notes)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import weakref
 from collections.abc import Callable
+from contextlib import suppress
 from importlib.resources import files
 from typing import Any
 
@@ -19,23 +20,28 @@ def make_document(doc: Any, table: Start | None = None, kept: Any = None) -> Non
     """Put a new page into a document of Bokeh; ``kept`` gets its session, for tests."""
     from gpclass.explore.page.session import Session
 
-    session = Session(doc.add_next_tick_callback, table)
+    session = Session(_delivery(doc), table)
     doc.title = "gpclass explore"
     doc.template = files("gpclass.explore.page").joinpath("page.html").read_text("utf-8")
     doc.template_variables["keyboard"] = HELP
     for root in session.roots():
         doc.add_root(root)
-    closing = weakref.WeakMethod(session.close)
-
-    def forget(context: Any) -> None:
-        close = closing()
-        if close is not None:
-            close()
-
-    doc.on_session_destroyed(forget)
-    doc.hold_session = session  # the document owns the session, and both go together
+    doc.on_session_destroyed(lambda context: session.close())
     if kept is not None:
         kept.add(session)
+
+
+def _delivery(doc: Any) -> Callable[[Callable[[], None]], None]:
+    """Return what runs a function on the thread of the page, and drops it where the page is gone."""
+    page = weakref.ref(doc)
+
+    def deliver(work: Callable[[], None]) -> None:
+        here = page()
+        if here is not None and here.session_context is not None:
+            with suppress(AttributeError):  # of a document that is destroyed at this moment
+                here.add_next_tick_callback(work)
+
+    return deliver
 
 
 def make_server(table: Start | None = None, port: int = 0, kept: Any = None) -> Any:
@@ -86,7 +92,11 @@ def serve(
     announce : callable, default=None
         Called with the address.
     """
+    import logging
+
     from threadpoolctl import threadpool_limits
+
+    logging.getLogger("bokeh").setLevel(logging.ERROR)  # a page that is closed while it works is not worth a word
 
     server = make_server(table, port)
     address = f"http://{ADDRESS}:{server.port}/"

@@ -15,6 +15,9 @@ from gpclass.explore.points import Points
 from gpclass.learning.prediction import ROUTES
 from gpclass.parameters import INFERENCES, LIKELIHOODS
 
+TITLES = {
+    "laplace": "Laplace", "ep": "EP", "vi": "VI", "mcmc": "MCMC", "dirichlet": "Dirichlet", "rejection": "Rejection",
+}  # fmt: skip
 NEAR = 0.025  # widths of the view within which a click means the point that is there
 
 
@@ -78,6 +81,11 @@ class State:
         costs = 1.0 - np.eye(self.n_classes)
         costs[self.costly] *= self.cost
         return costs
+
+
+def title(method: str) -> str:
+    """Return the name of a method as it is written."""
+    return TITLES.get(method, method)
 
 
 # ------------------------------------------------------------------------------------ points

@@ -14,7 +14,7 @@ from gpclass.explore.page import lines, planes
 from gpclass.explore.page.look import COLOURS, MARKERS, diverging, figure
 from gpclass.explore.pictures import BAND, Curves, Maps, grid
 from gpclass.explore.scene import Scene
-from gpclass.explore.state import State
+from gpclass.explore.state import State, title
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,9 +65,9 @@ def make_canvas() -> Canvas:
 
 
 def _difference_line(x_range: Any) -> tuple[Any, Any]:
-    from bokeh.models import ColumnDataSource
+    from bokeh.models import ColumnDataSource, Range1d
 
-    fig = figure("", 190, x_range=x_range, y_axis_label="difference", min_border_left=62)
+    fig = figure(190, x_range=x_range, y_range=Range1d(-1.0, 1.0), y_axis_label="difference", min_border_left=62)
     source = ColumnDataSource({"x": [], "d": []})
     fig.hspan(y=[0.0], color="#999999")
     fig.varea("x", 0, "d", source=source, fill_color="#7b3294", fill_alpha=0.2)
@@ -89,8 +89,8 @@ def listen(canvas: Canvas, on_event: Callable[[str, Any, Any], None]) -> None:
             fig.on_event(event, tell)
 
 
-def show_points(canvas: Canvas, state: State) -> None:
-    """Draw the points and the cursor, which needs no model."""
+def show_points(canvas: Canvas, state: State, *, cursor: bool) -> None:
+    """Draw the points, and the cursor if it is wanted; this needs no model."""
     points, n = state.points, len(state.points)
     two = points.n_columns == 2
     y = points.X[:, 1] if two else lines.marker_heights(points.codes, state.n_classes)
@@ -101,7 +101,8 @@ def show_points(canvas: Canvas, state: State) -> None:
         "x": points.X[:, 0], "y": y, "marker": [MARKERS[c] for c in points.codes],
         "colour": [COLOURS[c] for c in points.codes], "ring": ring,
     }  # fmt: skip
-    canvas.cursor.data = {"x": [state.cursor[0]], "y": [state.cursor[1] if two else 0.5]}
+    place = {"x": [state.cursor[0]], "y": [state.cursor[1] if two else 0.5]}
+    canvas.cursor.data = place if cursor else {"x": [], "y": []}
     for axis, ends in zip(canvas.ranges, points.view, strict=False):
         if (axis.start, axis.end) != tuple(ends):
             axis.update(start=float(ends[0]), end=float(ends[1]))
@@ -130,15 +131,18 @@ def _show_lines(canvas: Canvas, scene: Scene) -> None:
     one = scene.picture if isinstance(scene.picture, Curves) else None
     other = scene.other if isinstance(scene.other, Curves) else None
     lines.show_curves(canvas.line, one, title_of(state.method, scene.fit), state.points.labels)
+    _same_height(canvas, [picture for picture in (one, other) if picture is not None])
     if not state.other:
         return
     lines.show_curves(canvas.other_line, other, title_of(state.other, scene.other_fit), state.points.labels)
-    _same_height(canvas, [picture for picture in (one, other) if picture is not None])
     apart = scene.difference
-    canvas.line_apart.title.text = f"probability by {state.method} minus that by {state.other}"
-    canvas.line_difference.data = (
-        {"x": [], "d": []} if apart is None or one is None else {"x": one.x, "d": apart.values}
-    )
+    canvas.line_apart.title.text = f"probability by {title(state.method)} minus that by {title(state.other)}"
+    if apart is None or one is None:
+        canvas.line_difference.data = {"x": [], "d": []}
+        return
+    most = 1.1 * max(float(np.abs(apart.values).max()), 1e-4)
+    canvas.line_apart.y_range.update(start=-most, end=most)
+    canvas.line_difference.data = {"x": one.x, "d": apart.values}
 
 
 def _same_height(canvas: Canvas, pictures: list[Curves]) -> None:
@@ -171,9 +175,9 @@ def _show_planes(canvas: Canvas, scene: Scene) -> None:
         planes.show_proba(canvas.other_plane, other, f"{words}, {title_of(state.other, scene.other_fit)}")
         most = max(float(np.abs(apart.values).max()), 1e-9)
         palette = diverging("#5e3c99", "#e66101") if apart.signed else diverging("#5e3c99", "#e66101")[127:]
-        title = f"{state.method} minus {state.other}" if apart.signed else "total variation distance"
+        words = f"{title(state.method)} minus {title(state.other)}" if apart.signed else "total variation distance"
         planes.show_field(
-            canvas.plane_apart, one, apart.values, title, palette, (-most if apart.signed else 0.0, most)
+            canvas.plane_apart, one, apart.values, words, palette, (-most if apart.signed else 0.0, most)
         )
     else:
         for panel in (canvas.other_plane, canvas.plane_apart):
@@ -187,7 +191,7 @@ def _what(maps: Maps, state: State) -> str:
 def title_of(method: str, fit: Any) -> str:
     """Return the name of a method with its evidence."""
     evidence = None if fit is None else fit.evidence
-    return method if evidence is None else f"{method}, log evidence {evidence:.2f}".replace("-", "−")
+    return title(method) if evidence is None else f"{title(method)}, log evidence {evidence:.2f}".replace("-", "−")
 
 
 def show_running(canvas: Canvas, state: State, running: Running | None) -> None:

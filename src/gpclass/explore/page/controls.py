@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from gpclass.explore.kernels import ALONE, OPERATORS, build, dials
-from gpclass.explore.page.look import SIGNS
+from gpclass.explore.page.look import COLOURS, SIGNS
 from gpclass.explore.points import MOST_CLASSES
-from gpclass.explore.state import State
+from gpclass.explore.state import State, title
 from gpclass.kernels import kernel_names
 from gpclass.learning.prediction import ROUTES
 from gpclass.parameters import INFERENCES, LIKELIHOODS
@@ -55,21 +55,22 @@ def make_controls(starts: list[str]) -> Controls:
     """Return the widgets."""
     from bokeh.models import Button, Checkbox, CustomJSTickFormatter, RadioButtonGroup, Select, Slider
 
-    def select(title: str, options: Any, name: str) -> Any:
-        return Select(title=title, options=list(options), value=next(iter(options)), name=name, **WIDE)
+    def select(words: str, options: Any, name: str) -> Any:
+        named = [(value, title(value)) for value in options]
+        return Select(title=words, options=named, value=named[0][0], name=name, **WIDE)
 
     def button(label: str, name: str, **options: Any) -> Any:
         return Button(label=label, name=name, **(WIDE | options))
 
-    def slider(title: str, name: str, **options: Any) -> Any:
+    def slider(words: str, name: str, **options: Any) -> Any:
         shown = CustomJSTickFormatter(code=SHOWN)
         given = {"start": -1.0, "end": 1.0, "value": 0.0, "step": 0.01, "format": shown}
-        return Slider(title=title, name=name, **(WIDE | given | options))
+        return Slider(title=words, name=name, **(WIDE | given | options))
 
     methods = sorted(INFERENCES, key=lambda name: (name not in ORDER, ORDER.index(name) if name in ORDER else 0))
     return Controls(
         start=select("Start with", starts, "start"),
-        drawn=RadioButtonGroup(labels=["0", "1"], active=1, name="drawn", **WIDE),
+        drawn=RadioButtonGroup(labels=["0", "1"], active=1, name="drawn", stylesheets=[coloured()], **WIDE),
         classes=select("Classes", [str(n) for n in range(2, MOST_CLASSES + 1)], "classes"),
         delete=button("Delete point", "delete"),
         undo=button("Undo", "undo"),
@@ -93,12 +94,23 @@ def make_controls(starts: list[str]) -> Controls:
     )
 
 
+def coloured() -> str:
+    """Return a style sheet that gives each button the colour of its class."""
+    rules = [
+        f".bk-btn:nth-child({i + 1}) {{ color: {colour}; font-weight: 600; }} "
+        f".bk-btn:nth-child({i + 1}).bk-active {{ color: white; background: {colour}; }}"
+        for i, colour in enumerate(COLOURS)
+    ]
+    return " ".join(rules)
+
+
 WIDE: dict[str, Any] = {"sizing_mode": "stretch_width", "margin": (3, 4, 3, 4)}
 
 
 def layout(c: Controls) -> list[Any]:
     """Return the groups of widgets: points, model, methods, decisions."""
     from bokeh.layouts import column, row
+    from bokeh.models import Div
 
     def group(name: str, *children: Any) -> Any:
         return column(*children, name=name, sizing_mode="stretch_width")
@@ -107,7 +119,7 @@ def layout(c: Controls) -> list[Any]:
         return row(*children, sizing_mode="stretch_width")
 
     return [
-        group("points", side(c.start, c.classes), c.drawn, side(c.delete, c.undo, c.clear)),
+        group("points", side(c.start, c.classes), Div(text="A click adds a point of class"), c.drawn, side(c.delete, c.undo, c.clear)),
         group("model", side(c.first, c.operator), c.second, *c.dials, side(c.learn, c.stop)),
         group("methods", side(c.method, c.likelihood), side(c.integration, c.other), side(c.check, c.chains)),
         group("decisions", side(c.costly, c.cost), side(c.rejects, c.reject)),

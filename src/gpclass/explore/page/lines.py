@@ -34,8 +34,8 @@ def line_panel(points: Any, cursor: Any, x_range: Any) -> LinePanel:
     from bokeh.layouts import column
     from bokeh.models import ColumnDataSource, Range1d
 
-    top = figure("", 230, x_range=x_range, y_axis_label="latent function f")
-    bottom = figure("", 290, x_range=x_range, y_range=Range1d(-0.19, 1.09), y_axis_label="probability")
+    top = figure(230, x_range=x_range, y_range=Range1d(-1.0, 1.0), y_axis_label="latent function f")
+    bottom = figure(290, x_range=x_range, y_range=Range1d(-0.19, 1.09), y_axis_label="probability")
     top.min_border_left = bottom.min_border_left = 62
     bottom.yaxis.ticker = [0.0, 0.25, 0.5, 0.75, 1.0]
     draws = ColumnDataSource({"xs": [], "ys": []})
@@ -64,10 +64,11 @@ def _curve(top: Any, bottom: Any, k: int) -> Any:
     names = ("x", "mean", "below", "above", "p", "low", "high")
     source = ColumnDataSource({name: [] for name in names})
     colour = COLOURS[k]
+    dash = DASHES[max(k - 1, 0)]  # solid for the second class, which is alone where there are two
     top.varea("x", "below", "above", source=source, fill_color=colour, fill_alpha=0.15)
-    top.line("x", "mean", source=source, color=colour, line_width=2.5, line_dash=DASHES[k])
+    top.line("x", "mean", source=source, color=colour, line_width=2.5, line_dash=dash)
     bottom.varea("x", "low", "high", source=source, fill_color=colour, fill_alpha=0.18)
-    bottom.line("x", "p", source=source, color=colour, line_width=2.5, line_dash=DASHES[k])
+    bottom.line("x", "p", source=source, color=colour, line_width=2.5, line_dash=dash)
     return source
 
 

@@ -14,7 +14,7 @@ from gpclass.plotting.style import STYLES
 COLOURS = tuple(colour for colour, _, _ in STYLES[:MOST_CLASSES])
 MARKERS = ("circle", "square", "triangle", "diamond", "inverted_triangle")
 SIGNS = ("●", "■", "▲", "◆", "▼")
-DASHES = ("solid", "dashed", "dotdash", "dotted", "dashdot")
+DASHES = ("solid", "dashed", "dotdash", "dotted", "dashdot")  # of classes
 INK, FAINT, PAPER = "#222222", "#8a8a8a", "#ffffff"
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif"
 
@@ -51,19 +51,20 @@ def rgba(values: Array) -> NDArray[np.uint32]:
     return image.view(np.uint32)[..., 0]
 
 
-def figure(title: str, height: int, **options: Any) -> Any:
+def figure(height: int, **options: Any) -> Any:
     """Return an empty figure in the style of the page; dragging in it moves points, not the axes."""
     from bokeh.plotting import figure as make
 
     given: dict[str, Any] = {
         "height": height, "sizing_mode": "stretch_width", "tools": "", "toolbar_location": None,
-        "title": title, "min_border_right": 12, "background_fill_color": PAPER, "output_backend": "canvas",
+        "title": "", "min_border_right": 12, "background_fill_color": PAPER, "output_backend": "canvas",
     }  # fmt: skip
     fig = make(**(given | options))
     fig.grid.grid_line_color = "#e6e6e6"
     fig.outline_line_color = "#cccccc"
-    fig.title.text_font = fig.axis.axis_label_text_font = FONT
-    fig.title.text_font_size, fig.title.text_color = "14px", INK
+    fig.axis.axis_label_text_font = FONT
+    if fig.title is not None:
+        fig.title.update(text_font=FONT, text_font_size="14px", text_color=INK)
     fig.axis.axis_label_text_font_style = "normal"
     fig.axis.axis_label_text_font_size = "13px"
     fig.axis.major_label_text_font_size = "12px"

@@ -10,7 +10,7 @@ import numpy as np
 
 from gpclass.explore.kernels import build, dials
 from gpclass.explore.occam import Surface
-from gpclass.explore.page.controls import WIDE
+from gpclass.explore.page.controls import LN10, SHOWN, WIDE
 from gpclass.explore.page.look import COLOURS, INK, figure
 from gpclass.explore.page.planes import nothing, placed
 from gpclass.explore.scene import Scene
@@ -36,6 +36,7 @@ class Panels:
 
     status: Any
     words: Any
+    split: Any
     occam: Any
     occam_fig: Any
     surface_fig: Any
@@ -67,11 +68,12 @@ def make_panels() -> Panels:
     return Panels(
         status=Div(text="", name="status", sizing_mode="stretch_width"),
         words=Div(text="", name="words", sizing_mode="stretch_width"),
+        split=Div(text="", name="split", sizing_mode="stretch_width"),
         occam=occam, occam_fig=occam_fig, surface_fig=surface_fig, surface=surface, scale=scale, here=here, path=path,
         first=Select(title="Across", options=["0"], value="0", name="across", **WIDE),
         second=Select(title="Upwards", options=["1"], value="1", name="upwards", **WIDE),
         draw=Button(label="Draw the surface", name="surface", **WIDE),
-        follow=Checkbox(label="draw it again after each change", active=False, name="follow"),
+        follow=Checkbox(label="after each change", active=True, name="follow"),
         score=Select(title="Most informative by", options=["bald", "entropy"], value="bald", name="score", **WIDE),
         ask=Button(label="Find the place", name="ask", **WIDE),
         answer=Button(label="Ask the oracle", name="answer", disabled=True, **WIDE),
@@ -83,27 +85,28 @@ def make_panels() -> Panels:
 
 
 def _occam_figure() -> tuple[Any, Any]:
-    from bokeh.models import ColumnDataSource
+    from bokeh.models import ColumnDataSource, Range1d
 
-    rows = ["log evidence", "− complexity", "fit"]
-    fig = figure("", 130, y_range=rows, min_border_left=92, x_axis_label="nats")
-    source = ColumnDataSource({"y": rows, "left": [0.0] * 3, "right": [0.0] * 3, "text": [""] * 3})
-    colours = (COLOURS[0], COLOURS[4], COLOURS[2])
-    source.data["colour"] = list(colours)
+    rows = ["log evidence", "complexity", "fit"]
+    fig = figure(105, y_range=rows, title=None, x_range=Range1d(-1.0, 0.0), min_border_left=92)
+    colours = [COLOURS[0], COLOURS[4], COLOURS[2]]
+    source = ColumnDataSource({"y": rows, "left": [0.0] * 3, "right": [0.0] * 3, "colour": colours})
     fig.hbar("y", 0.62, "right", "left", source=source, fill_color="colour", line_color=None)
-    fig.text(
-        "right", "y", "text", source=source, text_baseline="middle", text_align="right", x_offset=-5,
-        text_font_size="12px", text_color=INK,
-    )  # fmt: skip
     fig.ygrid.visible = False
+    fig.axis.minor_tick_line_color = None
     return fig, source
 
 
 def _surface_figure() -> tuple[Any, ...]:
-    from bokeh.models import ColorBar, ColumnDataSource, LinearColorMapper
+    from bokeh.models import ColorBar, ColumnDataSource, CustomJSTickFormatter, LinearColorMapper, Range1d
 
-    fig = figure("", 330, x_axis_type="log", y_axis_type="log", x_range=(0.1, 10.0), y_range=(0.1, 10.0))
+    # Axes of logarithms to base ten, whose labels are the values.
+    fig = figure(320, x_range=Range1d(-1.0, 1.0), y_range=Range1d(-1.0, 1.0))
+    fig.axis.formatter = CustomJSTickFormatter(code=SHOWN)
+    fig.axis.ticker.desired_num_ticks = 5
+    fig.axis.minor_tick_line_color = None
     fig.grid.visible = False
+    fig.title.text_font_size = "13px"
     scale = LinearColorMapper(palette="Cividis256", low=-DEPTH, high=0.0)
     surface = ColumnDataSource(nothing())
     image = {"image": "image", "x": "x", "y": "y", "dw": "dw", "dh": "dh"}
@@ -129,7 +132,7 @@ def roots(p: Panels) -> list[Any]:
     return [
         p.status, p.words, p.keys,
         column(
-            p.occam_fig, wide(p.first, p.second), wide(p.draw, p.follow), p.surface_fig,
+            p.split, p.occam_fig, wide(p.first, p.second), wide(p.draw, p.follow), p.surface_fig,
             name="evidence", sizing_mode="stretch_width",
         ),
         column(wide(p.score), wide(p.ask, p.answer), p.asked, name="active", sizing_mode="stretch_width"),
@@ -146,17 +149,22 @@ def say(p: Panels, words: str, *, error: bool = False) -> None:
 
 def show_evidence(p: Panels, scene: Scene) -> None:
     """Draw the two parts of the log evidence, and where the hyperparameters are on the surface."""
-    parts, state = scene.occam, scene.state
-    values = (0.0, 0.0, 0.0) if parts is None else (parts.evidence, -parts.complexity, parts.fit)
-    evidence, _, fit = values
-    shown = ["" if parts is None else f"{value:.2f}".replace("-", "−") for value in values]
+    parts = scene.occam
+    evidence, fit = (0.0, 0.0) if parts is None else (parts.evidence, parts.fit)
     p.occam.patch({
         "left": [(slice(3), [0.0, fit, 0.0])],
         "right": [(slice(3), [evidence, evidence, fit])],
-        "text": [(slice(3), shown)],
     })  # fmt: skip
-    p.occam_fig.title.text = "log evidence = fit − complexity" if parts else "this method gives no parts of the evidence"
-    show_here(p, state)
+    p.occam_fig.x_range.start = min(1.05 * evidence, 1.05 * fit, -1e-3)
+    words = "This method gives no log evidence that could be split into fit and complexity."
+    if parts is not None:
+        words = (
+            f"log evidence {evidence:.2f} = fit {fit:.2f} − complexity {parts.complexity:.2f}. <small>Fit: how probable "
+            "the labels are under the functions that remain. Complexity: how far these are from what the prior "
+            "expects.</small>"
+        )
+    p.split.text = words.replace(" -", " −")
+    show_here(p, scene.state)
 
 
 def chosen(p: Panels, state: State) -> tuple[int, int]:
@@ -174,29 +182,24 @@ def show_here(p: Panels, state: State) -> None:
             widget.update(options=options, value=str(min(default, len(names) - 1)))
     i, j = chosen(p, state)
     p.surface_fig.xaxis.axis_label, p.surface_fig.yaxis.axis_label = names[i], names[j]
-    p.here.data = {"x": [float(np.exp(state.theta[i]))], "y": [float(np.exp(state.theta[j]))]}
+    p.here.data = {"x": [state.theta[i] / LN10], "y": [state.theta[j] / LN10]}
 
 
 def show_surface(p: Panels, found: Surface) -> None:
-    """Draw the surface relative to its maximum.
-
-    An image on logarithmic axes has pixels of equal size there, if its corners are given on the axes' own scale.
-    """
+    """Draw the surface relative to its maximum."""
     top = float(np.nanmax(found.evidence))
-    image = np.where(np.isfinite(found.evidence), found.evidence - top, -1e3).astype(np.float32)
-    data = placed(found.first, found.second, image)
-    low_x, low_y = np.exp(data["x"][0]), np.exp(data["y"][0])
-    high_x, high_y = np.exp(data["x"][0] + data["dw"][0]), np.exp(data["y"][0] + data["dh"][0])
-    data |= {"x": [low_x], "y": [low_y], "dw": [high_x - low_x], "dh": [high_y - low_y]}
+    known = np.isfinite(found.evidence)
+    below = np.where(known, found.evidence - top, -1e6).astype(np.float32)
+    data = placed(found.first / LN10, found.second / LN10, below)
     p.surface.data = data
-    p.surface_fig.x_range.update(start=low_x, end=high_x)
-    p.surface_fig.y_range.update(start=low_y, end=high_y)
-    p.surface_fig.title.text = f"log evidence minus its maximum here, {top:.2f}".replace("-", "−")
-    p.scale.low = max(-DEPTH, float(np.nanmin(image[image > -999.0])) - 1e-3)
+    for axis, start, size in ((p.surface_fig.x_range, "x", "dw"), (p.surface_fig.y_range, "y", "dh")):
+        axis.update(start=float(data[start][0]), end=float(data[start][0] + data[size][0]))
+    p.surface_fig.title.text = f"below the maximum, {top:.2f}".replace("-", "−")
+    p.scale.low = min(-0.1, max(-DEPTH, float(below[known].min())))
 
 
 def show_path(p: Panels, state: State, theta: Any) -> None:
     """Draw the path of learning on the surface."""
     i, j = chosen(p, state)
-    values = np.exp(np.asarray(theta, dtype=float).reshape(-1, len(state.theta)))
+    values = np.asarray(theta, dtype=float).reshape(-1, len(state.theta)) / LN10
     p.path.data = {"x": values[:, i], "y": values[:, j]}

@@ -32,9 +32,11 @@ from gpclass.explore.state import (
     set_kernel,
     set_model,
     set_theta,
+    title,
 )
 
 UNDO = 200  # states that are remembered
+IDLE = 0.4  # seconds before the surface follows a change
 PAUSE = 0.12  # seconds between the steps of learning
 MARK = 0.13  # distance from a marker, as a probability, within which a click on a line means it
 
@@ -55,6 +57,7 @@ class Session:
         self.place: Any = None  # the most informative one
         self.dragged: int | None = None
         self.seed, self.busy, self.quiet = 0, False, False
+        self.keyed = False  # whether the cursor of the keyboard is shown
         self._connect()
         self._show()
 
@@ -89,7 +92,7 @@ class Session:
         self.quiet = True  # widgets that are set here have not been used
         try:
             controls.show_controls(self.controls, self.state)
-            drawing.show_points(self.canvas, self.state)
+            drawing.show_points(self.canvas, self.state, cursor=self.keyed)
             panels.show_here(self.panels, self.state)
         finally:
             self.quiet = False
@@ -106,7 +109,7 @@ class Session:
         self.panels.words.text = self._words(found)
         self.panels.answer.disabled = True
         if self.panels.follow.active and found.state is self.state and found.fit is not None and not self.busy:
-            self.draw_surface()
+            self.draw_surface(IDLE)
 
     def _words(self, found: Scene) -> str:
         words = [self.begun.words]
@@ -138,7 +141,7 @@ class Session:
         buttons = {
             c.delete: lambda: self.act(delete_point), c.undo: self.undo, c.clear: lambda: self.act(clear_points),
             c.learn: self.learn, c.stop: self.stop, c.check: self.check, c.chains: self.run_chains,
-            p.draw: self.draw_surface, p.ask: self.ask, p.answer: self.answer,
+            p.draw: lambda: self.draw_surface(), p.ask: self.ask, p.answer: self.answer,
         }  # fmt: skip
         for button, work in buttons.items():
             button.on_click(work)
@@ -174,6 +177,7 @@ class Session:
         """Add, select or drag a point; ``height`` is that of the click beside the probabilities of a line."""
         if None in place:
             return
+        self.keyed = False
         if kind == "tap":
             self.act(lambda state: click(state, place, self._reach(place, height)))
         elif kind == "panstart":
@@ -196,6 +200,7 @@ class Session:
 
     def on_key(self, key: str) -> None:
         """Do what a key means."""
+        self.keyed = True
         if key.lower() == "z":
             self.undo()
         else:
@@ -223,9 +228,10 @@ class Session:
 
     # ---------------------------------------------------------------------------- long work
 
-    def _run(self, work: Callable[[Task], None], on_part: Callable[[Any], None], words: str) -> None:
+    def _run(self, work: Callable[[Task], None], on_part: Callable[[Any], None], words: str = "") -> None:
         """Do something that takes long in a thread of its own; the button Stop cancels it."""
-        panels.say(self.panels, words)
+        if words:
+            panels.say(self.panels, words)
         self.busy, self.controls.stop.disabled = True, False
 
         def ended(error: BaseException | None) -> None:
@@ -275,25 +281,26 @@ class Session:
 
         self._run(work, show, "Learning the hyperparameters.")
 
-    def draw_surface(self) -> None:
-        """Draw the evidence over two hyperparameters, coarse first."""
+    def draw_surface(self, wait: float = 0.0) -> None:
+        """Draw the evidence over two hyperparameters, coarse first, if nothing happens before."""
         state, pair = self.state, panels.chosen(self.panels, self.state)
 
         def work(task: Task) -> None:
+            task.pause(wait)
             for found in occam.surface(state, fit(state), pair):
                 task.check()
                 if found is not None:
                     task.show(found)
 
-        self._run(work, lambda found: panels.show_surface(self.panels, found), "")
+        self._run(work, lambda found: panels.show_surface(self.panels, found))
 
     def go_to(self, x: Any, y: Any) -> None:
         """Go to the hyperparameters that were clicked on the surface."""
-        if not x or not y or x <= 0 or y <= 0 or len(self.state.theta) < 2:
+        if None in (x, y) or len(self.state.theta) < 2:
             return
         i, j = panels.chosen(self.panels, self.state)
         theta = np.array(self.state.theta)
-        theta[[i, j]] = np.log(x), np.log(y)
+        theta[[i, j]] = x * controls.LN10, y * controls.LN10
         self.act(lambda state: set_theta(state, theta))
 
     def check(self) -> None:
@@ -336,12 +343,12 @@ class Session:
             self.place = found.place
             cursor = tuple(found.place.tolist())
             self.state = replace(self.state, cursor=cursor, selected=None)
-            drawing.show_points(self.canvas, self.state)
+            drawing.show_points(self.canvas, self.state, cursor=True)
             known = "" if self.begun.oracle else " Nobody knows the label here: you are the oracle, press Enter."
             self.panels.asked.text = f"<p>{panels.escape(found.words + known)}</p>"
             self.panels.answer.disabled = self.begun.oracle is None
 
-        self._run(lambda task: task.show(ask.question(state, fit(state), score)), show, "")
+        self._run(lambda task: task.show(ask.question(state, fit(state), score)), show)
 
     def answer(self) -> None:
         """Add the label that the oracle gives."""
@@ -363,6 +370,6 @@ class Session:
 
 def _verdict_words(verdict: differ.Verdict) -> str:
     if verdict.corrected is None or verdict.error is None:
-        return f"{verdict.method}: {verdict.words}"
+        return f"{title(verdict.method)}: {verdict.words}"
     known = "" if verdict.evidence is None else f"log evidence {verdict.evidence:.2f}, "
-    return f"{verdict.method}: {known}corrected {verdict.corrected:.2f} ± {verdict.error:.2f}. {verdict.words}"
+    return f"{title(verdict.method)}: {known}corrected {verdict.corrected:.2f} ± {verdict.error:.2f}. {verdict.words}"
