@@ -22,6 +22,7 @@ gpclass compare                               compare the methods on a small bui
 gpclass compare data.csv --target y           compare the methods on your data
 gpclass fit data.csv --target y -o model.gpc  fit a model to your data
 gpclass predict model.gpc new.csv -o out.csv  predict probabilities for new rows
+gpclass explore                               click points in the browser, see what each method believes
 
 DATA is a CSV (also .csv.gz), Parquet or Feather file with a header. Each command has its own --help with
 examples. Exit codes: 0 success, 1 bad input, 2 wrong usage, 130 interrupted.
@@ -114,6 +115,21 @@ Examples:
   gpclass info model.gpc --json
 """
 
+EXPLORE = """
+Open a page in the browser where points are clicked and dragged.
+
+The page shows what each method believes about them: probabilities, uncertainty, the evidence and how wrong
+the approximation is. It starts with a built-in problem, or with one or two columns of DATA; of a table with
+more columns it shows the first two principal components. The server listens on this machine only and ends
+with Ctrl+C. It needs Bokeh: pip install "gpclass[explore]".
+
+\b
+Examples:
+  gpclass explore
+  gpclass explore --problem moons --port 5010 --no-browser
+  gpclass explore data.csv --target species --columns width,length
+"""
+
 
 FILES = ("data?", "target?", "problem", "figure", "html")
 MODEL = ("inference", "likelihood", "kernel", "multi_class", "hyperparameters", "restarts", "balanced")
@@ -127,6 +143,7 @@ COMMANDS: dict[str, tuple[str, tuple[str, ...], str]] = {
     "check": (CHECK, ("model", "draws", "seed"), "show:check"),
     "plot": (PLOT, ("model", "figure", "kind", "top"), "show:plot"),
     "info": (INFO, ("model",), "show:info"),
+    "explore": (EXPLORE, ("data?", "target?", "problem", "port", "no_browser", *TABLE, "seed"), "explore:run"),
 }
 
 

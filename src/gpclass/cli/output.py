@@ -18,6 +18,11 @@ def line(text: str = "") -> None:
     sys.stdout.write(f"{text}\n")
 
 
+def flush() -> None:
+    """Hand over what was written, before something that takes long."""
+    sys.stdout.flush()
+
+
 def warn(sentence: str) -> None:
     """Write a warning to standard error."""
     remark(f"gpclass: warning: {sentence}")

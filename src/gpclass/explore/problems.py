@@ -54,15 +54,15 @@ class Start:
 
 
 def start_names() -> list[str]:
-    """Return the names of everything to start with but a table.
+    """Return the names of everything to start with but a table and draws from the prior.
 
     Examples
     --------
     >>> start_names()
-    ['interval', 'moons', 'circles', 'clouds', 'empty line', 'empty plane', 'draw from the prior']
+    ['interval', 'moons', 'circles', 'clouds', 'empty line', 'empty plane']
     """
     known = sorted(problems(), key=lambda name: (list(WORDS).index(name) if name in WORDS else len(WORDS), name))
-    return [*known, *EMPTY, DRAWN]
+    return [*known, *EMPTY]
 
 
 def start(name: str, *, base: State | None = None, seed: int = 0) -> Start:

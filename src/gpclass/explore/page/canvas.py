@@ -46,7 +46,7 @@ def make_canvas() -> Canvas:
     from bokeh.layouts import column, row
     from bokeh.models import ColumnDataSource, Range1d
 
-    points = ColumnDataSource({name: [] for name in ("x", "y", "marker", "colour", "ring")})
+    points = ColumnDataSource({name: [] for name in ("x", "y", "marker", "colour", "ring")}, name="points-data")
     cursor = ColumnDataSource({"x": [], "y": []})
     x_range, y_range = Range1d(0.0, 1.0), Range1d(0.0, 1.0)
     line, other_line = (lines.line_panel(points, cursor, x_range) for _ in range(2))
@@ -57,6 +57,7 @@ def make_canvas() -> Canvas:
         panel.column.styles = {"flex": "1 1 300px", "min-width": "0"}
     for plane in made:
         plane.fig.styles = {"flex": "1 1 300px", "min-width": "0"}
+    line.latent.name, line.proba.name, made[0].fig.name = "latent", "proba", "plane"
     root = column(
         row(line.column, other_line.column, **style), line_apart,
         row(*(plane.fig for plane in made), **style), name="canvas", sizing_mode="stretch_width",

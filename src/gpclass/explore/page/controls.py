@@ -28,6 +28,7 @@ class Controls:
     """All widgets by the name of what they set; ``dials`` are the hyperparameters."""
 
     start: Any
+    prior: Any
     drawn: Any
     classes: Any
     delete: Any
@@ -70,6 +71,7 @@ def make_controls(starts: list[str]) -> Controls:
     methods = sorted(INFERENCES, key=lambda name: (name not in ORDER, ORDER.index(name) if name in ORDER else 0))
     return Controls(
         start=select("Start with", starts, "start"),
+        prior=button("Draw labels from the prior", "prior"),
         drawn=RadioButtonGroup(labels=["0", "1"], active=1, name="drawn", stylesheets=[coloured()], **WIDE),
         classes=select("Classes", [str(n) for n in range(2, MOST_CLASSES + 1)], "classes"),
         delete=button("Delete point", "delete"),
@@ -119,15 +121,17 @@ def layout(c: Controls) -> list[Any]:
         return row(*children, sizing_mode="stretch_width")
 
     return [
-        group("points", side(c.start, c.classes), Div(text="A click adds a point of class"), c.drawn, side(c.delete, c.undo, c.clear)),
+        group("points", side(c.start, c.classes), Div(text="A click adds a point of class"), c.drawn, side(c.delete, c.undo, c.clear), c.prior),
         group("model", side(c.first, c.operator), c.second, *c.dials, side(c.learn, c.stop)),
         group("methods", side(c.method, c.likelihood), side(c.integration, c.other), side(c.check, c.chains)),
         group("decisions", side(c.costly, c.cost), side(c.rejects, c.reject)),
     ]
 
 
-def show_controls(c: Controls, state: State) -> None:
+def show_controls(c: Controls, state: State, begun: str) -> None:
     """Set all widgets to the state; those that do not apply are hidden."""
+    if begun in dict(c.start.options):
+        _set(c.start, value=begun)
     labels = [f"{SIGNS[i]} {label}" for i, label in enumerate(state.points.labels)]
     _set(c.drawn, labels=labels, active=state.drawn)
     _set(c.classes, value=str(state.n_classes))

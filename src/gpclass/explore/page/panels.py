@@ -101,7 +101,7 @@ def _surface_figure() -> tuple[Any, ...]:
     from bokeh.models import ColorBar, ColumnDataSource, CustomJSTickFormatter, LinearColorMapper, Range1d
 
     # Axes of logarithms to base ten, whose labels are the values.
-    fig = figure(320, x_range=Range1d(-1.0, 1.0), y_range=Range1d(-1.0, 1.0))
+    fig = figure(320, x_range=Range1d(-1.0, 1.0), y_range=Range1d(-1.0, 1.0), name="landscape")
     fig.axis.formatter = CustomJSTickFormatter(code=SHOWN)
     fig.axis.ticker.desired_num_ticks = 5
     fig.axis.minor_tick_line_color = None

@@ -46,16 +46,17 @@ class Session:
 
     def __init__(self, deliver: Any, table: Start | None = None, *, worker: Any = Worker) -> None:
         self.table = table
-        names = start_names() if table is None else [table.name, *start_names()]
+        names = list(dict.fromkeys([*([] if table is None else [table.name]), *start_names()]))
         self.canvas, self.controls = drawing.make_canvas(), controls.make_controls(names)
         self.panels = panels.make_panels()
         self.painter, self.worker = worker(deliver, patient=True), worker(deliver, patient=False)
         self.begun = table or start(names[0])
         self.state = self.begun.state
-        self.past: list[State] = []
+        self.past: list[tuple[State, Start]] = []
         self.shown: Scene | None = None
         self.place: Any = None  # the most informative one
         self.dragged: int | None = None
+        self.painted = 0
         self.seed, self.busy, self.quiet = 0, False, False
         self.keyed = False  # whether the cursor of the keyboard is shown
         self._connect()
@@ -78,32 +79,37 @@ class Session:
             new = action(self.state)
         except Exception as error:
             panels.say(self.panels, sentence(error), error=True)
-            controls.show_controls(self.controls, self.state)
+            self._show_widgets()
             return
         if new is self.state:
             return
         if remember:
-            self.past = [*self.past[-UNDO:], self.state]
+            self.remember()
         self.state = new
         self._show()
 
     def _show(self) -> None:
         """Show the points at once, and what the model believes as soon as it is known."""
-        self.quiet = True  # widgets that are set here have not been used
-        try:
-            controls.show_controls(self.controls, self.state)
-            drawing.show_points(self.canvas, self.state, cursor=self.keyed)
-            panels.show_here(self.panels, self.state)
-        finally:
-            self.quiet = False
+        self._show_widgets()
         if self.busy and self.worker.cancel():
             self._rest()
         state = self.state
         self.painter.submit(lambda task: task.show(scene(state)), self._paint)
 
+    def _show_widgets(self) -> None:
+        self.quiet = True  # widgets that are set here have not been used
+        try:
+            controls.show_controls(self.controls, self.state, self.begun.name)
+            drawing.show_points(self.canvas, self.state, cursor=self.keyed)
+            panels.show_here(self.panels, self.state)
+        finally:
+            self.quiet = False
+
     def _paint(self, found: Scene) -> None:
         self.shown, self.place = found, None
         drawing.show_scene(self.canvas, found)
+        self.painted += 1
+        self.canvas.root.tags = [self.painted]  # so that a browser can tell that the picture is new
         panels.show_evidence(self.panels, found)
         panels.say(self.panels, found.error or " ".join(found.notes), error=bool(found.error))
         self.panels.words.text = self._words(found)
@@ -139,7 +145,7 @@ class Session:
         for widget in (p.first, p.second):
             self._choose(widget, "value", lambda value: panels.show_here(p, self.state))
         buttons = {
-            c.delete: lambda: self.act(delete_point), c.undo: self.undo, c.clear: lambda: self.act(clear_points),
+            c.prior: lambda: self.begin(DRAWN), c.delete: lambda: self.act(delete_point), c.undo: self.undo, c.clear: lambda: self.act(clear_points),
             c.learn: self.learn, c.stop: self.stop, c.check: self.check, c.chains: self.run_chains,
             p.draw: lambda: self.draw_surface(), p.ask: self.ask, p.answer: self.answer,
         }  # fmt: skip
@@ -184,7 +190,7 @@ class Session:
             i, distance = nearest(self.state.points, place)
             self.dragged = i if distance <= self._reach(place, height) else None
             if self.dragged is not None:
-                self.past = [*self.past[-UNDO:], self.state]
+                self.remember()
         elif self.dragged is not None:
             i = self.dragged
             self.act(lambda state: move_point(state, i, place), remember=False)
@@ -216,14 +222,19 @@ class Session:
         except Exception as error:
             panels.say(self.panels, sentence(error), error=True)
             return
+        self.remember()
         self.begun = begun
         kept = {name: getattr(old, name) for name in ("likelihood", "method", "integration", "other")}
-        self.act(lambda state: replace(begun.state, **kept))
+        self.act(lambda state: replace(begun.state, **kept), remember=False)
+
+    def remember(self) -> None:
+        """Remember the state for the button Undo."""
+        self.past = [*self.past[-UNDO:], (self.state, self.begun)]
 
     def undo(self) -> None:
         """Return to the last state."""
         if self.past:
-            self.state, self.past = self.past[-1], self.past[:-1]
+            (self.state, self.begun), self.past = self.past[-1], self.past[:-1]
             self._show()
 
     # ---------------------------------------------------------------------------- long work
@@ -255,7 +266,7 @@ class Session:
     def learn(self) -> None:
         """Learn the hyperparameters, and show each step of it."""
         state, steps = self.state, [np.array(self.state.theta)]
-        self.past = [*self.past[-UNDO:], state]
+        self.remember()
 
         def work(task: Task) -> None:
             def report(theta: Any, evidence: float) -> None:
