@@ -18,7 +18,9 @@ PLACE = """([name, x, y]) => {
   return [box.left + view.frame.x_scale.compute(x), box.top + view.frame.y_scale.compute(y)]
 }"""
 VALUE = "([name, attribute]) => Bokeh.documents[0].get_model_by_name(name)[attribute]"
-POINTS = "() => { const d = Bokeh.documents[0].get_model_by_name('points-data').data; return Array.from(d.x) }"
+POINTS = (
+    "() => { const d = Bokeh.documents[0].get_model_by_name('points-data').data; return Array.from(d.x) }"
+)
 
 
 def chromium():
@@ -101,6 +103,10 @@ class Page:
         yield
         self.until(f"(n) => ({VALUE})(['canvas', 'tags'])[0] > n", before)
 
+    def until_points(self, n):
+        """Wait until there are n points."""
+        self.until("(n) => Bokeh.documents[0].get_model_by_name('points-data').data.x.length == n", n)
+
     def points(self):
         return self.page.evaluate(POINTS)
 
@@ -117,10 +123,25 @@ class Page:
         self.page.mouse.up()
 
     def select(self, label, value):
-        self.page.get_by_label(label, exact=True).select_option(value)
+        self.page.get_by_label(label, exact=True).select_option(label=value)
 
     def press(self, label):
         self.page.get_by_role("button", name=label, exact=True).click()
+
+    def until_title(self, beginning):
+        """Wait until the picture is of a method."""
+        title = "Bokeh.documents[0].get_model_by_name('latent').title.text"
+        self.until(f"(words) => {title}.startsWith(words)", beginning)
+
+    def begin(self, problem="interval"):
+        """Start afresh with a problem, as the page does when it is opened."""
+        for label, name, value in (("Compare with", "other", "no other method"), ("Method", "method", "ep")):
+            if self.value(name) != value:
+                with self.new_picture():
+                    self.select(label, {"ep": "EP"}.get(value, value))
+        for each in ("empty line", problem):
+            with self.new_picture():
+                self.select("Start with", each)
 
     def status(self):
         return self.value("status", "text")

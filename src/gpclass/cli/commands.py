@@ -134,6 +134,7 @@ Examples:
 FILES = ("data?", "target?", "problem", "figure", "html")
 MODEL = ("inference", "likelihood", "kernel", "multi_class", "hyperparameters", "restarts", "balanced")
 RESULT = ("table file", "level", "no_intervals", "cost", "reject", "keep")
+PAGE = ("problem", "port", "no_browser")
 RUNNING = (*SCORING, *TABLE, "seed", "jobs", "verbose")
 # The help text, the keys of the parameters, and "module:function" that does the work, imported when it runs.
 COMMANDS: dict[str, tuple[str, tuple[str, ...], str]] = {
@@ -143,7 +144,7 @@ COMMANDS: dict[str, tuple[str, tuple[str, ...], str]] = {
     "check": (CHECK, ("model", "draws", "seed"), "show:check"),
     "plot": (PLOT, ("model", "figure", "kind", "top"), "show:plot"),
     "info": (INFO, ("model",), "show:info"),
-    "explore": (EXPLORE, ("data?", "target?", "problem", "port", "no_browser", *TABLE, "seed"), "explore:run"),
+    "explore": (EXPLORE, ("data?", "target?", *PAGE, *TABLE, "seed"), "explore:run"),
 }
 
 

@@ -28,7 +28,11 @@ def python_code(state: State) -> str:
      [0.33176 0.66824]]
     """
     points, given = state.points, settings(state)
-    arguments = [f"    {name}={_value(value)}," for name, value in given.items() if value is not None or name == "optimizer"]
+    arguments = [
+        f"    {name}={_value(value)},"
+        for name, value in given.items()
+        if value is not None or name == "optimizer"
+    ]
     lines = [
         '"""Made by gpclass explore: the points and the model on the page."""',
         "",
@@ -41,7 +45,9 @@ def python_code(state: State) -> str:
         f"y = np.array({_rows([int(code) for code in points.codes])})",
     ]
     if points.labels != tuple(str(i) for i in range(len(points.labels))):
-        lines.append(f"# The classes are {', '.join(f'{i}: {name}' for i, name in enumerate(points.labels))}.")
+        lines.append(
+            f"# The classes are {', '.join(f'{i}: {name}' for i, name in enumerate(points.labels))}."
+        )
     lines += ["", "clf = GaussianProcessClassifier(", *arguments, ")", "clf.fit(X, y)"]
     lines += ["print(clf.predict_proba(X).round(5))", "", *_drawing(state)]
     return "\n".join(lines) + "\n"

@@ -35,13 +35,10 @@ def difference(state: State, one: Picture, other: Picture, names: tuple[str, str
 
     For three classes and more it is the total variation distance, half the sum of absolute differences.
     """
-    (sides, rows), shown = grid(state), one.shown
-    p, q = one.proba, other.proba
-    if isinstance(one, Curves):
-        values = (p - q)[:, 0] if len(shown) == 1 else 0.5 * np.abs(p - q).sum(axis=1)
-    else:
-        values = (p - q)[..., shown[1]] if len(shown) == 2 else 0.5 * np.abs(p - q).sum(axis=2)
-    signed = len(shown) <= 2
+    _, rows = grid(state)
+    p, q = second_class(one), second_class(other)
+    signed = p is not None and q is not None
+    values = p - q if signed else 0.5 * np.abs(one.proba - other.proba).sum(axis=-1)  # type: ignore[operator]
     at = int(np.abs(values).argmax())
     place = ", ".join(f"{name} = {x:.3g}" for name, x in zip(state.points.names, rows[at], strict=True))
     most = float(values.ravel()[at])
@@ -50,11 +47,18 @@ def difference(state: State, one: Picture, other: Picture, names: tuple[str, str
     return Difference(values, signed, words + _timid(one, other, titles))
 
 
+def second_class(shown: Picture) -> Array | None:
+    """Return the probability of the second class; None where there are three or more."""
+    if isinstance(shown, Curves):
+        return shown.proba[:, 0] if len(shown.shown) == 1 else None
+    return shown.proba[..., shown.shown[1]] if len(shown.shown) == 2 else None
+
+
 def _timid(one: Picture, other: Picture, titles: list[str]) -> str:
     """Say so if one method stays nearer to one half, and why; nothing for three classes and more."""
-    if len(one.proba.shape) == 2 and len(one.shown) > 1 or len(one.shown) > 2:
+    p, q = second_class(one), second_class(other)
+    if p is None or q is None:
         return ""
-    p, q = (picture.proba[..., -1] for picture in (one, other))
     timid = float(np.mean(np.abs(q - 0.5) - np.abs(p - 0.5)))
     if abs(timid) < NOTABLE:
         return ""

@@ -72,7 +72,9 @@ def dials(kernel: Any, columns: tuple[str, ...]) -> list[Dial]:
     ['variance', 'length scale of a', 'length scale of b']
     """
     names = short_names(hyperparameter_names(kernel))
-    return [Dial(_plain(name, columns), *ends) for name, ends in zip(names, kernel.bounds.tolist(), strict=True)]
+    return [
+        Dial(_plain(name, columns), *ends) for name, ends in zip(names, kernel.bounds.tolist(), strict=True)
+    ]
 
 
 def _plain(name: str, columns: tuple[str, ...]) -> str:

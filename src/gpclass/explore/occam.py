@@ -106,7 +106,9 @@ def surface(state: State, fitted: Fit, chosen: tuple[int, int]) -> Iterator[Surf
     """
     n = len(state.theta)
     if n < 2:
-        raise ValueError("This kernel has one hyperparameter, and a surface needs two: choose another kernel.")
+        raise ValueError(
+            "This kernel has one hyperparameter, and a surface needs two: choose another kernel."
+        )
     if chosen[0] == chosen[1] or not all(0 <= k < n for k in chosen):
         raise ValueError("The surface needs two different hyperparameters: choose another one.")
     for size in SIZES:

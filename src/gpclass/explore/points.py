@@ -48,7 +48,7 @@ class Points:
 
     def present(self) -> list[int]:
         """Return the positions of the classes that have points."""
-        return np.unique(self.codes).tolist()
+        return [int(code) for code in np.unique(self.codes)]
 
 
 def make_points(X: ArrayLike, codes: ArrayLike, *, view: Any = None, **names: tuple[str, ...]) -> Points:
@@ -78,7 +78,9 @@ def add(points: Points, x: ArrayLike, code: int) -> Points:
     (array([ 0., 10.,  4.]), array([0, 1, 1]))
     """
     if len(points) >= MOST_POINTS:
-        raise ValueError(f"There are {len(points)} points already, the most that this page takes: delete some.")
+        raise ValueError(
+            f"There are {len(points)} points already, the most that this page takes: delete some."
+        )
     if not 0 <= code < len(points.labels):
         raise ValueError(f"There is no class number {code + 1}: there are {len(points.labels)} classes.")
     X = np.concatenate([points.X, inside(points, x)[None]])

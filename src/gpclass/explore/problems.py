@@ -61,7 +61,9 @@ def start_names() -> list[str]:
     >>> start_names()
     ['interval', 'moons', 'circles', 'clouds', 'empty line', 'empty plane']
     """
-    known = sorted(problems(), key=lambda name: (list(WORDS).index(name) if name in WORDS else len(WORDS), name))
+    known = sorted(
+        problems(), key=lambda name: (list(WORDS).index(name) if name in WORDS else len(WORDS), name)
+    )
     return [*known, *EMPTY]
 
 
@@ -99,7 +101,9 @@ def from_table(X: Any, y: Any, names: tuple[str, ...], words: str, *, pool: Any 
     labels, codes = np.unique(np.asarray(y), return_inverse=True)
     points = make_points(X, codes, labels=tuple(str(label) for label in labels), names=tuple(names))
     state = State(points)
-    known = Oracle(points.X, points.codes) if pool is None else Oracle(pool[0], np.searchsorted(labels, pool[1]))
+    known = (
+        Oracle(points.X, points.codes) if pool is None else Oracle(pool[0], np.searchsorted(labels, pool[1]))
+    )
     return Start("your table", replace(state, theta=(float(np.log(10.0)), *state.theta[1:])), words, known)
 
 

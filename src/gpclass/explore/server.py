@@ -13,7 +13,7 @@ from gpclass.explore.keys import HELP
 from gpclass.explore.problems import Start
 
 ADDRESS = "127.0.0.1"
-FORGET = 3_000  # milliseconds after which a closed page is forgotten
+FORGET = 15_000  # milliseconds after which a closed page is forgotten; a slow browser needs some to connect
 
 
 def make_document(doc: Any, table: Start | None = None, kept: Any = None) -> None:
@@ -24,8 +24,9 @@ def make_document(doc: Any, table: Start | None = None, kept: Any = None) -> Non
     doc.title = "gpclass explore"
     doc.template = files("gpclass.explore.page").joinpath("page.html").read_text("utf-8")
     doc.template_variables["keyboard"] = HELP
-    for root in session.roots():
-        doc.add_root(root)
+    with doc.models.freeze():  # else all models are collected anew for each root, which takes seconds
+        for root in session.roots():
+            doc.add_root(root)
     doc.on_session_destroyed(lambda context: session.close())
     if kept is not None:
         kept.add(session)
@@ -77,7 +78,11 @@ def free_port() -> int:
 
 
 def serve(
-    table: Start | None = None, *, port: int = 0, browser: bool = True, announce: Callable[[str], None] | None = None
+    table: Start | None = None,
+    *,
+    port: int = 0,
+    browser: bool = True,
+    announce: Callable[[str], None] | None = None,
 ) -> None:
     """Serve the page until it is interrupted.
 
@@ -96,7 +101,9 @@ def serve(
 
     from threadpoolctl import threadpool_limits
 
-    logging.getLogger("bokeh").setLevel(logging.ERROR)  # a page that is closed while it works is not worth a word
+    logging.getLogger("bokeh").setLevel(
+        logging.ERROR
+    )  # a page that is closed while it works is not worth a word
 
     server = make_server(table, port)
     address = f"http://{ADDRESS}:{server.port}/"

@@ -166,8 +166,15 @@ def set_theta(state: State, theta: Any) -> State:
 
 def set_model(state: State, **names: Any) -> State:
     """Choose likelihood, method, integration, the method to compare with, costs or the reject option."""
-    known = {"likelihood": LIKELIHOODS, "method": INFERENCES, "integration": ROUTES, "other": ("", *INFERENCES)}
+    known = {
+        "likelihood": LIKELIHOODS,
+        "method": INFERENCES,
+        "integration": ROUTES,
+        "other": ("", *INFERENCES),
+    }
     for name, value in names.items():
         if name in known and value not in known[name]:
-            raise ValueError(f"{name}={value!r} is not known, expected one of {', '.join(map(repr, known[name]))}.")
+            raise ValueError(
+                f"{name}={value!r} is not known, expected one of {', '.join(map(repr, known[name]))}."
+            )
     return replace(state, **names)

@@ -46,7 +46,9 @@ def make_canvas() -> Canvas:
     from bokeh.layouts import column, row
     from bokeh.models import ColumnDataSource, Range1d
 
-    points = ColumnDataSource({name: [] for name in ("x", "y", "marker", "colour", "ring")}, name="points-data")
+    points = ColumnDataSource(
+        {name: [] for name in ("x", "y", "marker", "colour", "ring")}, name="points-data"
+    )
     cursor = ColumnDataSource({"x": [], "y": []})
     x_range, y_range = Range1d(0.0, 1.0), Range1d(0.0, 1.0)
     line, other_line = (lines.line_panel(points, cursor, x_range) for _ in range(2))
@@ -68,7 +70,9 @@ def make_canvas() -> Canvas:
 def _difference_line(x_range: Any) -> tuple[Any, Any]:
     from bokeh.models import ColumnDataSource, Range1d
 
-    fig = figure(190, x_range=x_range, y_range=Range1d(-1.0, 1.0), y_axis_label="difference", min_border_left=62)
+    fig = figure(
+        190, x_range=x_range, y_range=Range1d(-1.0, 1.0), y_axis_label="difference", min_border_left=62
+    )
     source = ColumnDataSource({"x": [], "d": []})
     fig.hspan(y=[0.0], color="#999999")
     fig.varea("x", 0, "d", source=source, fill_color="#7b3294", fill_alpha=0.2)
@@ -84,6 +88,7 @@ def listen(canvas: Canvas, on_event: Callable[[str, Any, Any], None]) -> None:
     for fig in canvas.figures():
         marks = id(fig) in low
         for event in (Tap, PanStart, Pan, PanEnd):
+
             def tell(found: Any, kind: str = event.event_name, marks: bool = marks) -> None:
                 on_event(kind, (found.x, found.y), found.y if marks else None)
 
@@ -176,7 +181,11 @@ def _show_planes(canvas: Canvas, scene: Scene) -> None:
         planes.show_proba(canvas.other_plane, other, f"{words}, {title_of(state.other, scene.other_fit)}")
         most = max(float(np.abs(apart.values).max()), 1e-9)
         palette = diverging("#5e3c99", "#e66101") if apart.signed else diverging("#5e3c99", "#e66101")[127:]
-        words = f"{title(state.method)} minus {title(state.other)}" if apart.signed else "total variation distance"
+        words = (
+            f"{title(state.method)} minus {title(state.other)}"
+            if apart.signed
+            else "total variation distance"
+        )
         planes.show_field(
             canvas.plane_apart, one, apart.values, words, palette, (-most if apart.signed else 0.0, most)
         )
@@ -192,7 +201,11 @@ def _what(maps: Maps, state: State) -> str:
 def title_of(method: str, fit: Any) -> str:
     """Return the name of a method with its evidence."""
     evidence = None if fit is None else fit.evidence
-    return title(method) if evidence is None else f"{title(method)}, log evidence {evidence:.2f}".replace("-", "−")
+    return (
+        title(method)
+        if evidence is None
+        else f"{title(method)}, log evidence {evidence:.2f}".replace("-", "−")
+    )
 
 
 def show_running(canvas: Canvas, state: State, running: Running | None) -> None:
@@ -210,4 +223,7 @@ def show_running(canvas: Canvas, state: State, running: Running | None) -> None:
     else:
         margin = margins(state, running.proba).reshape(len(sides[1]), len(sides[0]), -1)
         found = [outlines(*sides, margin[..., k], [0.0]) for k in range(margin.shape[2])]
-        canvas.plane.truth.data = {"xs": [x for xs, _ in found for x in xs], "ys": [y for _, ys in found for y in ys]}
+        canvas.plane.truth.data = {
+            "xs": [x for xs, _ in found for x in xs],
+            "ys": [y for _, ys in found for y in ys],
+        }

@@ -68,7 +68,9 @@ def make_controls(starts: list[str]) -> Controls:
         given = {"start": -1.0, "end": 1.0, "value": 0.0, "step": 0.01, "format": shown}
         return Slider(title=words, name=name, **(WIDE | given | options))
 
-    methods = sorted(INFERENCES, key=lambda name: (name not in ORDER, ORDER.index(name) if name in ORDER else 0))
+    methods = sorted(
+        INFERENCES, key=lambda name: (name not in ORDER, ORDER.index(name) if name in ORDER else 0)
+    )
     return Controls(
         start=select("Start with", starts, "start"),
         prior=button("Draw labels from the prior", "prior"),
@@ -121,7 +123,14 @@ def layout(c: Controls) -> list[Any]:
         return row(*children, sizing_mode="stretch_width")
 
     return [
-        group("points", side(c.start, c.classes), Div(text="A click adds a point of class"), c.drawn, side(c.delete, c.undo, c.clear), c.prior),
+        group(
+            "points",
+            side(c.start, c.classes),
+            Div(text="A click adds a point of class"),
+            c.drawn,
+            side(c.delete, c.undo, c.clear),
+            c.prior,
+        ),
         group("model", side(c.first, c.operator), c.second, *c.dials, side(c.learn, c.stop)),
         group("methods", side(c.method, c.likelihood), side(c.integration, c.other), side(c.check, c.chains)),
         group("decisions", side(c.costly, c.cost), side(c.rejects, c.reject)),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -111,7 +112,7 @@ def show_decisions(panel: LinePanel, curves: Curves | None) -> None:
     if curves is not None:
         places = curves.boundaries
         edges = [curves.x[0], *places, curves.x[-1]]
-        for left, right in zip(edges[:-1], edges[1:], strict=True):
+        for left, right in pairwise(edges):
             code = int(curves.decision[int(np.abs(curves.x - 0.5 * (left + right)).argmin())])
             data["left"].append(left)
             data["right"].append(right)

@@ -17,16 +17,21 @@ from gpclass.explore.scene import Scene
 from gpclass.explore.share import KINDS
 from gpclass.explore.state import State
 
-LABELS = {"py": "Python code", "csv": "Points (CSV)", "gpc": "Model", "png": "Picture (PNG)", "svg": "Picture (SVG)"}
+LABELS = {
+    "py": "Python code",
+    "csv": "Points (CSV)",
+    "gpc": "Model",
+    "png": "Picture (PNG)",
+    "svg": "Picture (SVG)",
+}
 DEPTH = 12.0  # nats below the maximum that the colours of the surface span
 # The file is in the page already; a link that is clicked at once saves it.
 SAVE = """
-const [name, mime, content] = ["name", "mime", "content"].map((key) => cb_obj.data[key][0])
-if (!name) return
+const [name, mime, content] = cb_obj.value.split("|")
 const link = document.createElement("a")
 link.href = `data:${mime};base64,${content}`
 link.download = name
-link.click()
+if (name) link.click()
 """
 
 
@@ -59,10 +64,10 @@ class Panels:
 
 def make_panels() -> Panels:
     """Return the widgets of the panels."""
-    from bokeh.models import Button, Checkbox, ColumnDataSource, CustomJS, Div, Select, TextInput
+    from bokeh.models import Button, Checkbox, CustomJS, Div, Select, TextInput
 
-    file = ColumnDataSource({"name": [""], "mime": [""], "content": [""]})
-    file.js_on_change("data", CustomJS(code=SAVE))
+    file = TextInput(value="", name="file", visible=False)
+    file.js_on_change("value", CustomJS(code=SAVE))
     occam_fig, occam = _occam_figure()
     surface_fig, surface, scale, here, path = _surface_figure()
     return Panels(
@@ -115,8 +120,12 @@ def _surface_figure() -> tuple[Any, ...]:
     fig.line("x", "y", source=path, color="white", line_width=3.5, alpha=0.9)
     fig.line("x", "y", source=path, color=INK, line_width=1.5)
     fig.scatter("x", "y", source=path, color="white", line_color=INK, size=6)
-    fig.scatter("x", "y", source=here, marker="star", size=22, fill_color="white", line_color=INK, line_width=2)
-    bar = ColorBar(color_mapper=scale, width=10, major_label_text_font_size="11px", label_standoff=5, padding=4)
+    fig.scatter(
+        "x", "y", source=here, marker="star", size=22, fill_color="white", line_color=INK, line_width=2
+    )
+    bar = ColorBar(
+        color_mapper=scale, width=10, major_label_text_font_size="11px", label_standoff=5, padding=4
+    )
     fig.add_layout(bar, "right")
     return fig, surface, scale, here, path
 
@@ -130,7 +139,7 @@ def roots(p: Panels) -> list[Any]:
 
     files = list(p.files.values())
     return [
-        p.status, p.words, p.keys,
+        p.status, p.words, column(p.keys, p.file, name="hidden"),
         column(
             p.split, p.occam_fig, wide(p.first, p.second), wide(p.draw, p.follow), p.surface_fig,
             name="evidence", sizing_mode="stretch_width",
@@ -159,9 +168,9 @@ def show_evidence(p: Panels, scene: Scene) -> None:
     words = "This method gives no log evidence that could be split into fit and complexity."
     if parts is not None:
         words = (
-            f"log evidence {evidence:.2f} = fit {fit:.2f} − complexity {parts.complexity:.2f}. <small>Fit: how probable "
-            "the labels are under the functions that remain. Complexity: how far these are from what the prior "
-            "expects.</small>"
+            f"log evidence {evidence:.2f} = fit {fit:.2f} − complexity {parts.complexity:.2f}. <small>Fit: how "
+            "probable the labels are under the functions that remain. Complexity: how far these are from what the "
+            "prior expects.</small>"
         )
     p.split.text = words.replace(" -", " −")
     show_here(p, scene.state)

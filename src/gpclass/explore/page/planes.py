@@ -50,7 +50,9 @@ def plane_panel(points: Any, cursor: Any, ranges: tuple[Any, Any]) -> PlanePanel
     fig.multi_line("xs", "ys", source=truth, color="#8b0000", line_width=2.5, line_dash="dashed")
     draw_points(fig, points, "y")
     fig.scatter("x", "y", source=cursor, marker="cross", size=16, color=FAINT, line_width=2, level="overlay")
-    bar = ColorBar(color_mapper=scale, width=10, major_label_text_font_size="11px", label_standoff=5, padding=4)
+    bar = ColorBar(
+        color_mapper=scale, width=10, major_label_text_font_size="11px", label_standoff=5, padding=4
+    )
     fig.add_layout(bar, "right")
     fig.add_tools(HoverTool(renderers=[drawn], tooltips=[("", "@image{0.000}")], attachment="horizontal"))
     return PlanePanel(fig, field, mixed, veil, boundary, truth, scale, bar)

@@ -114,7 +114,12 @@ class Session:
         panels.say(self.panels, found.error or " ".join(found.notes), error=bool(found.error))
         self.panels.words.text = self._words(found)
         self.panels.answer.disabled = True
-        if self.panels.follow.active and found.state is self.state and found.fit is not None and not self.busy:
+        if (
+            self.panels.follow.active
+            and found.state is self.state
+            and found.fit is not None
+            and not self.busy
+        ):
             self.draw_surface(IDLE)
 
     def _words(self, found: Scene) -> str:
@@ -138,14 +143,19 @@ class Session:
         for k, dial in enumerate(c.dials):
             self._choose(dial, "value", partial(self._dial, k))
         self._choose(c.costly, "value", lambda value: self._model("costly", int(value)))
-        self._choose(c.cost, "value", lambda value: self._model("cost", 1.0 if abs(value) < 1e-9 else 10.0**value))
-        self._choose(c.rejects, "active", lambda on: self._model("reject", 10.0**c.reject.value if on else None))
+        self._choose(
+            c.cost, "value", lambda value: self._model("cost", 1.0 if abs(value) < 1e-9 else 10.0**value)
+        )
+        self._choose(
+            c.rejects, "active", lambda on: self._model("reject", 10.0**c.reject.value if on else None)
+        )
         self._choose(c.reject, "value", lambda value: self._model("reject", 10.0**value))
         self._choose(p.keys, "value", lambda value: self.on_key(value.rpartition(" ")[0] or value))
         for widget in (p.first, p.second):
             self._choose(widget, "value", lambda value: panels.show_here(p, self.state))
         buttons = {
-            c.prior: lambda: self.begin(DRAWN), c.delete: lambda: self.act(delete_point), c.undo: self.undo, c.clear: lambda: self.act(clear_points),
+            c.prior: lambda: self.begin(DRAWN), c.delete: lambda: self.act(delete_point), c.undo: self.undo,
+            c.clear: lambda: self.act(clear_points),
             c.learn: self.learn, c.stop: self.stop, c.check: self.check, c.chains: self.run_chains,
             p.draw: lambda: self.draw_surface(), p.ask: self.ask, p.answer: self.answer,
         }  # fmt: skip
@@ -274,7 +284,9 @@ class Session:
                 task.pause(PAUSE)
 
             path = learn.learn(state, report)
-            task.show(f"Learned in {len(path.theta)} steps: log evidence {path.evidence[-1]:.3f}. {path.message}")
+            task.show(
+                f"Learned in {len(path.theta)} steps: log evidence {path.evidence[-1]:.3f}. {path.message}"
+            )
 
         def show(part: Any) -> None:
             if isinstance(part, str):
@@ -355,7 +367,9 @@ class Session:
             cursor = tuple(found.place.tolist())
             self.state = replace(self.state, cursor=cursor, selected=None)
             drawing.show_points(self.canvas, self.state, cursor=True)
-            known = "" if self.begun.oracle else " Nobody knows the label here: you are the oracle, press Enter."
+            known = (
+                "" if self.begun.oracle else " Nobody knows the label here: you are the oracle, press Enter."
+            )
             self.panels.asked.text = f"<p>{panels.escape(found.words + known)}</p>"
             self.panels.answer.disabled = self.begun.oracle is None
 
@@ -373,7 +387,8 @@ class Session:
 
         def show(content: bytes) -> None:
             text = base64.b64encode(content).decode()
-            self.panels.file.data = {"name": [name], "mime": [mime], "content": [text]}
+            self.panels.file.value = ""  # the same file may be wanted twice
+            self.panels.file.value = f"{name}|{mime}|{text}"
             panels.say(self.panels, f"{name} has {len(content):,} bytes.")
 
         self._run(lambda task: task.show(file_of(state, kind)), show, f"Making {name}.")
