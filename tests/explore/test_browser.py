@@ -80,10 +80,14 @@ def test_methods_and_kernels_are_switched(page):
     page.until_title("Laplace")
     page.select("Kernel", "matern32")
     page.select("Second kernel", "plus")
-    page.until("() => Bokeh.documents[0].get_model_by_name('dial2').visible")  # the variance of the second kernel
+    page.until(
+        "() => Bokeh.documents[0].get_model_by_name('dial2').visible"
+    )  # the variance of the second kernel
     assert page.value("second", "visible")
     page.select("Compare with", "VI")
-    page.until("() => Bokeh.documents[0].get_model_by_name('words').text.includes('Laplace and VI differ by at most')")
+    page.until(
+        "() => Bokeh.documents[0].get_model_by_name('words').text.includes('Laplace and VI differ by at most')"
+    )
     page.select("Method", "Rejection")  # twenty points are too many for it
     page.until("() => Bokeh.documents[0].get_model_by_name('status').text.includes('error')")
     page.select("Method", "EP")

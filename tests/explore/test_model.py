@@ -19,7 +19,16 @@ from gpclass.explore.kernels import Choice, build, dials, kernel_at
 from gpclass.explore.pictures import picture
 from gpclass.explore.scene import scene
 from gpclass.explore.share import file_of
-from gpclass.explore.state import State, add_point, click, delete_point, move_point, set_classes, set_kernel, set_theta
+from gpclass.explore.state import (
+    State,
+    add_point,
+    click,
+    delete_point,
+    move_point,
+    set_classes,
+    set_kernel,
+    set_theta,
+)
 from gpclass.kernels import RBF, ConstantKernel, kernel_names
 
 
@@ -49,7 +58,11 @@ def test_points_stay_in_the_view():
 def test_records_do_not_change():
     state = line()
     before = state.points.X.copy()
-    for action in (lambda: move_point(state, 0, [9.0]), lambda: delete_point(state), lambda: click(state, [5.0])):
+    for action in (
+        lambda: move_point(state, 0, [9.0]),
+        lambda: delete_point(state),
+        lambda: click(state, [5.0]),
+    ):
         assert action() is not state
     np.testing.assert_array_equal(state.points.X, before)
 
@@ -100,7 +113,9 @@ def test_the_picture_is_that_of_the_classifier(method):
     state = replace(line(), method=method)
     curves = picture(state, fit(state))
     kernel = ConstantKernel(4.0) * RBF(1.5)
-    clf = GaussianProcessClassifier(kernel, inference=method, optimizer=None).fit(state.points.X, state.points.codes)
+    clf = GaussianProcessClassifier(kernel, inference=method, optimizer=None).fit(
+        state.points.X, state.points.codes
+    )
     np.testing.assert_allclose(curves.proba[:, 0], clf.predict_proba(curves.x[:, None])[:, 1], rtol=1e-8)
 
 
@@ -167,7 +182,11 @@ def test_the_complexity_of_the_variational_bound_is_a_divergence():
     mean, cov = fitted.clf.predict_latent(state.points.X, return_cov=True)
     inverse = np.linalg.inv(K)
     expected = 0.5 * (
-        np.trace(inverse @ cov) + mean @ inverse @ mean - 8 + np.linalg.slogdet(K)[1] - np.linalg.slogdet(cov)[1]
+        np.trace(inverse @ cov)
+        + mean @ inverse @ mean
+        - 8
+        + np.linalg.slogdet(K)[1]
+        - np.linalg.slogdet(cov)[1]
     )
     assert parts.complexity == pytest.approx(expected, rel=1e-4)
     assert parts.fit - parts.complexity == pytest.approx(parts.evidence)
@@ -186,7 +205,9 @@ def test_the_surface_is_the_evidence_at_each_point():
     found = next(each for each in occam.surface(state, fit(state), (0, 1)) if each is not None)
     i, j = 2, 4
     kernel = ConstantKernel(np.exp(found.first[j])) * RBF(np.exp(found.second[i]))
-    clf = GaussianProcessClassifier(kernel, inference="ep", optimizer=None).fit(state.points.X, state.points.codes)
+    clf = GaussianProcessClassifier(kernel, inference="ep", optimizer=None).fit(
+        state.points.X, state.points.codes
+    )
     assert found.evidence[i, j] == pytest.approx(clf.log_marginal_likelihood_value_, abs=1e-6)
     with pytest.raises(ValueError, match="different"):
         next(occam.surface(state, fit(state), (1, 1)))

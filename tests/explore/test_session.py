@@ -12,6 +12,7 @@ pytest.importorskip("bokeh", reason="Bokeh is not installed")
 from gpclass.explore import occam
 from gpclass.explore.jobs import CancelledError, Inline, Worker
 from gpclass.explore.page import session as module
+from gpclass.explore.page import tasks
 from gpclass.explore.page.session import Session
 from gpclass.explore.problems import from_table
 
@@ -19,7 +20,7 @@ from gpclass.explore.problems import from_table
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
     monkeypatch.setattr(occam, "SIZES", (3,))
-    monkeypatch.setattr(module, "PAUSE", 0.0)
+    monkeypatch.setattr(tasks, "PAUSE", 0.0)
     monkeypatch.setattr(module, "IDLE", 0.0)
 
 
@@ -78,7 +79,7 @@ def test_setting_widgets_is_not_taken_for_a_visitor(page):
 
 def test_learning_moves_the_sliders_and_draws_its_path(page):
     before = page.shown.fit.evidence
-    page.learn()
+    tasks.learn(page)
     assert page.shown.fit.evidence > before
     assert "Learned in" in status(page)
     assert len(page.panels.path.data["x"]) > 3
@@ -86,16 +87,16 @@ def test_learning_moves_the_sliders_and_draws_its_path(page):
 
 
 def test_a_click_on_the_surface_goes_there(page):
-    page.draw_surface()
+    tasks.draw_surface(page)
     assert page.panels.surface.data["image"][0].shape == (3, 3)
-    page.go_to(0.5, 1.2)
+    tasks.go_to(page, 0.5, 1.2)
     np.testing.assert_allclose(page.state.theta, np.log(10.0) * np.array([0.5, 1.2]))
 
 
 def test_the_oracle_labels_the_most_informative_place(page):
-    page.ask()
+    tasks.ask(page)
     place = page.place.copy()
-    page.answer()
+    tasks.answer(page)
     assert page.state.points.X[-1, 0] == place[0]
     assert page.state.points.codes[-1] == page.begun.oracle(place)
 
@@ -106,7 +107,7 @@ def test_errors_are_sentences_and_the_page_goes_on(page):
     page.controls.method.value = "vi"
     assert status(page) == ""
     page.controls.method.value = "mcmc"
-    page.learn()
+    tasks.learn(page)
     assert "evidence" in status(page)
     page.act(lambda state: 1 / 0)
     assert "ZeroDivisionError" in status(page)
@@ -145,15 +146,51 @@ def random_action(page, rng):
     """Do something that a visitor could do."""
     c, p = page.controls, page.panels
     place = (*rng.uniform(*page.state.points.view.T), 0.5)
-    keys = ["ArrowLeft", "Shift+ArrowUp", "ArrowDown", "Enter", "Delete", "Escape", "n", "p", "z", "1", "2", "3", "5"]
-    selects = [c.first, c.operator, c.second, c.method, c.likelihood, c.integration, c.other, c.costly, c.classes]
+    keys = [
+        "ArrowLeft",
+        "Shift+ArrowUp",
+        "ArrowDown",
+        "Enter",
+        "Delete",
+        "Escape",
+        "n",
+        "p",
+        "z",
+        "1",
+        "2",
+        "3",
+        "5",
+    ]
+    selects = [
+        c.first,
+        c.operator,
+        c.second,
+        c.method,
+        c.likelihood,
+        c.integration,
+        c.other,
+        c.costly,
+        c.classes,
+    ]
     selects += [c.start, p.score, p.first, p.second]
-    kinds = {"click": 0.2, "drag": 0.1, "key": 0.2, "select": 0.2, "slider": 0.2, "button": 0.08, "long": 0.02}
+    kinds = {
+        "click": 0.2,
+        "drag": 0.1,
+        "key": 0.2,
+        "select": 0.2,
+        "slider": 0.2,
+        "button": 0.08,
+        "long": 0.02,
+    }
     kind = rng.choice(list(kinds), p=list(kinds.values()))
     if kind == "click":
         page.on_canvas("tap", place[:2], None)
     elif kind == "drag":
-        start = page.state.points.X[int(rng.integers(len(page.state.points)))] if len(page.state.points) else place
+        start = (
+            page.state.points.X[int(rng.integers(len(page.state.points)))]
+            if len(page.state.points)
+            else place
+        )
         page.on_canvas("panstart", (*start, 0.0)[:2], None)
         page.on_canvas("pan", place[:2], None)
         page.on_canvas("panend", place[1::-1], None)
@@ -172,7 +209,7 @@ def random_action(page, rng):
     elif kind == "button":
         press_a_button(page, rng)
     else:
-        {0: page.check, 1: page.ask, 2: page.answer, 3: page.draw_surface}[int(rng.integers(4))]()
+        [tasks.check, tasks.ask, tasks.answer, tasks.draw_surface][int(rng.integers(4))](page)
     if len(page.state.points) > 40:
         page.begin(str(rng.choice(["interval", "empty plane"])))
 
@@ -180,9 +217,9 @@ def random_action(page, rng):
 def press_a_button(page, rng):
     c = page.controls
     work = {
-        0: lambda: page.download(str(rng.choice(["csv", "py"]))),
+        0: lambda: tasks.download(page, str(rng.choice(["csv", "py"]))),
         1: page.undo, 2: page.stop, 3: lambda: setattr(c.rejects, "active", not c.rejects.active),
-        4: lambda: page.go_to(*rng.uniform(-2.0, 3.0, 2)), 5: lambda: page.begin("draw from the prior"),
+        4: lambda: tasks.go_to(page, *rng.uniform(-2.0, 3.0, 2)), 5: lambda: page.begin("draw from the prior"),
     }  # fmt: skip
     work[int(rng.integers(6))]()
 

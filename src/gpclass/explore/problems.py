@@ -111,7 +111,7 @@ def draw(base: State, seed: int) -> Start:
     """Return points labelled by latent functions that are drawn from the prior."""
     rng = np.random.default_rng(seed)
     points, n = base.points, POOL[base.points.n_columns]
-    X = rng.uniform(*points.view.T, size=(n, points.n_columns))
+    X = rng.uniform(points.view[:, 0], points.view[:, 1], size=(n, points.n_columns))
     codes = _labels(base, X, rng)
     shown = 25 if points.n_columns == 1 else 60
     drawn = Points(X[:shown], codes[:shown], points.view, points.labels, points.names)
@@ -130,4 +130,5 @@ def _labels(state: State, X: Array, rng: np.random.Generator) -> NDArray[np.intp
     f = root @ rng.standard_normal((len(X), functions))
     p = np.exp(likelihood.log_classes(f if functions > 1 else f[:, 0]))
     # One uniform number for each point, compared with the cumulated probabilities.
-    return (rng.random(len(X))[:, None] > np.cumsum(p, axis=1)[:, :-1]).sum(axis=1).astype(np.intp)
+    above = rng.random(len(X))[:, None] > np.cumsum(p, axis=1)[:, :-1]
+    return np.asarray(above.sum(axis=1), dtype=np.intp)

@@ -54,17 +54,31 @@ def make_canvas() -> Canvas:
     line, other_line = (lines.line_panel(points, cursor, x_range) for _ in range(2))
     line_apart, apart = _difference_line(x_range)
     made = [planes.plane_panel(points, cursor, (x_range, y_range)) for _ in range(4)]
+    plane, other_plane, uncertainty, plane_apart = made
     style: Any = {"sizing_mode": "stretch_width", "stylesheets": [":host { flex-wrap: wrap; gap: 4px; }"]}
-    for panel in (line, other_line):
-        panel.column.styles = {"flex": "1 1 300px", "min-width": "0"}
-    for plane in made:
-        plane.fig.styles = {"flex": "1 1 300px", "min-width": "0"}
-    line.latent.name, line.proba.name, made[0].fig.name = "latent", "proba", "plane"
+    for method in (line, other_line):
+        method.column.styles = {"flex": "1 1 300px", "min-width": "0"}
+    for panel in made:
+        panel.fig.styles = {"flex": "1 1 300px", "min-width": "0"}
+    line.latent.name, line.proba.name, plane.fig.name = "latent", "proba", "plane"
     root = column(
         row(line.column, other_line.column, **style), line_apart,
-        row(*(plane.fig for plane in made), **style), name="canvas", sizing_mode="stretch_width",
+        row(*(panel.fig for panel in made), **style), name="canvas", sizing_mode="stretch_width",
     )  # fmt: skip
-    return Canvas(points, cursor, (x_range, y_range), line, other_line, line_apart, apart, *made, root)
+    return Canvas(
+        points,
+        cursor,
+        (x_range, y_range),
+        line,
+        other_line,
+        line_apart,
+        apart,
+        plane,
+        other_plane,
+        uncertainty,
+        plane_apart,
+        root,
+    )
 
 
 def _difference_line(x_range: Any) -> tuple[Any, Any]:
@@ -172,13 +186,13 @@ def _show_planes(canvas: Canvas, scene: Scene) -> None:
             planes.clear_plane(panel, "")
         return
     words = _what(one, state)
-    planes.show_proba(canvas.plane, one, f"{words}, {title_of(state.method, scene.fit)}")
+    planes.show_proba(canvas.plane, one, f"{words} by {title(state.method)}")
     top = max(float(one.uncertainty.max()), 1e-9)
     if not state.other:
         values = one.uncertainty
         planes.show_field(canvas.uncertainty, one, values, one.measure, "Cividis256", (0.0, top))
     elif isinstance(other, Maps) and apart is not None:
-        planes.show_proba(canvas.other_plane, other, f"{words}, {title_of(state.other, scene.other_fit)}")
+        planes.show_proba(canvas.other_plane, other, f"{words} by {title(state.other)}")
         most = max(float(np.abs(apart.values).max()), 1e-9)
         palette = diverging("#5e3c99", "#e66101") if apart.signed else diverging("#5e3c99", "#e66101")[127:]
         words = (
@@ -218,11 +232,12 @@ def show_running(canvas: Canvas, state: State, running: Running | None) -> None:
         canvas.plane.truth.data = {"xs": [], "ys": []}
     elif line:
         lines.show_draws(canvas.line, sides[0], running.lines)
-        p = running.proba[:, state.points.present()[1]] if two else []
+        p: Any = running.proba[:, state.points.present()[1]] if two else []
         canvas.line.truth.data = {"x": sides[0] if two else [], "p": p}
     else:
         margin = margins(state, running.proba).reshape(len(sides[1]), len(sides[0]), -1)
-        found = [outlines(*sides, margin[..., k], [0.0]) for k in range(margin.shape[2])]
+        x, y = sides
+        found = [outlines(x, y, margin[..., k], [0.0]) for k in range(margin.shape[2])]
         canvas.plane.truth.data = {
             "xs": [x for xs, _ in found for x in xs],
             "ys": [y for _, ys in found for y in ys],

@@ -207,6 +207,13 @@ def show_surface(p: Panels, found: Surface) -> None:
     p.scale.low = min(-0.1, max(-DEPTH, float(below[known].min())))
 
 
+def clear_surface(p: Panels) -> None:
+    """Remove the surface and the path of learning, which belong to other points or to another kernel."""
+    p.surface.data = nothing()
+    p.surface_fig.title.text = ""
+    p.path.data = {"x": [], "y": []}
+
+
 def show_path(p: Panels, state: State, theta: Any) -> None:
     """Draw the path of learning on the surface."""
     i, j = chosen(p, state)

@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from html import escape
 from typing import Any
 
-import numpy as np
-
-from gpclass.explore import ask, differ, keys, learn, occam
-from gpclass.explore.fit import fit
+from gpclass.explore import keys
 from gpclass.explore.jobs import CancelledError, Task, Worker
 from gpclass.explore.page import canvas as drawing
-from gpclass.explore.page import controls, lines, panels
+from gpclass.explore.page import controls, lines, panels, tasks
 from gpclass.explore.points import nearest
 from gpclass.explore.problems import DRAWN, Start, start, start_names
 from gpclass.explore.scene import Scene, scene, sentence
-from gpclass.explore.share import KINDS, file_of
 from gpclass.explore.state import (
     NEAR,
     State,
-    add_point,
     clear_points,
     click,
     delete_point,
@@ -37,7 +32,6 @@ from gpclass.explore.state import (
 
 UNDO = 200  # states that are remembered
 IDLE = 0.4  # seconds before the surface follows a change
-PAUSE = 0.12  # seconds between the steps of learning
 MARK = 0.13  # distance from a marker, as a probability, within which a click on a line means it
 
 
@@ -85,16 +79,18 @@ class Session:
             return
         if remember:
             self.remember()
-        self.state = new
+        old, self.state = self.state, new
+        if old.choice != new.choice or old.points.view is not new.points.view:
+            panels.clear_surface(self.panels)
         self._show()
 
     def _show(self) -> None:
         """Show the points at once, and what the model believes as soon as it is known."""
         self._show_widgets()
         if self.busy and self.worker.cancel():
-            self._rest()
+            self.rest()
         state = self.state
-        self.painter.submit(lambda task: task.show(scene(state)), self._paint)
+        self.painter.submit(lambda task: task.show(scene(state)), self.paint)
 
     def _show_widgets(self) -> None:
         self.quiet = True  # widgets that are set here have not been used
@@ -105,7 +101,8 @@ class Session:
         finally:
             self.quiet = False
 
-    def _paint(self, found: Scene) -> None:
+    def paint(self, found: Scene) -> None:
+        """Draw a scene."""
         self.shown, self.place = found, None
         drawing.show_scene(self.canvas, found)
         self.painted += 1
@@ -120,13 +117,18 @@ class Session:
             and found.fit is not None
             and not self.busy
         ):
-            self.draw_surface(IDLE)
+            tasks.draw_surface(self, IDLE)
 
     def _words(self, found: Scene) -> str:
         words = [self.begun.words]
         if found.difference is not None:
             words.append(found.difference.words)
-        return " ".join(f"<p>{panels.escape(each)}</p>" for each in words)
+            both = {title(found.state.method): found.fit, title(found.state.other): found.other_fit}
+            known = [
+                f"{name} {fit.evidence:.2f}" for name, fit in both.items() if fit and fit.evidence is not None
+            ]
+            words.append(f"Log evidence: {', '.join(known)}.".replace(" -", " −") if known else "")
+        return " ".join(f"<p>{escape(each)}</p>" for each in words if each)
 
     # ------------------------------------------------------------------------------- events
 
@@ -156,16 +158,18 @@ class Session:
         buttons = {
             c.prior: lambda: self.begin(DRAWN), c.delete: lambda: self.act(delete_point), c.undo: self.undo,
             c.clear: lambda: self.act(clear_points),
-            c.learn: self.learn, c.stop: self.stop, c.check: self.check, c.chains: self.run_chains,
-            p.draw: lambda: self.draw_surface(), p.ask: self.ask, p.answer: self.answer,
+            c.learn: partial(tasks.learn, self), c.stop: self.stop, c.check: partial(tasks.check, self),
+            c.chains: partial(tasks.run_chains, self),
+            p.draw: partial(tasks.draw_surface, self), p.ask: partial(tasks.ask, self),
+            p.answer: partial(tasks.answer, self),
         }  # fmt: skip
         for button, work in buttons.items():
             button.on_click(work)
         for kind, button in p.files.items():
-            button.on_click(partial(self.download, kind))
+            button.on_click(partial(tasks.download, self, kind))
         from bokeh.events import Tap
 
-        p.surface_fig.on_event(Tap, lambda event: self.go_to(event.x, event.y))
+        p.surface_fig.on_event(Tap, lambda event: tasks.go_to(self, event.x, event.y))
 
     def _choose(self, widget: Any, name: str, work: Callable[[Any], None]) -> None:
         """Call ``work`` when a visitor changes a widget, not when the page does."""
@@ -249,7 +253,7 @@ class Session:
 
     # ---------------------------------------------------------------------------- long work
 
-    def _run(self, work: Callable[[Task], None], on_part: Callable[[Any], None], words: str = "") -> None:
+    def run(self, work: Callable[[Task], None], on_part: Callable[[Any], None], words: str = "") -> None:
         """Do something that takes long in a thread of its own; the button Stop cancels it."""
         if words:
             panels.say(self.panels, words)
@@ -258,144 +262,18 @@ class Session:
         def ended(error: BaseException | None) -> None:
             if isinstance(error, CancelledError):
                 return
-            self._rest()
+            self.rest()
             if error is not None:
                 panels.say(self.panels, sentence(error), error=True)
 
         self.worker.submit(work, on_part, ended)
 
-    def _rest(self) -> None:
+    def rest(self) -> None:
+        """Show that nothing is running."""
         self.busy, self.controls.stop.disabled = False, True
 
     def stop(self) -> None:
         """Cancel what is running."""
         if self.worker.cancel():
             panels.say(self.panels, "Stopped.")
-        self._rest()
-
-    def learn(self) -> None:
-        """Learn the hyperparameters, and show each step of it."""
-        state, steps = self.state, [np.array(self.state.theta)]
-        self.remember()
-
-        def work(task: Task) -> None:
-            def report(theta: Any, evidence: float) -> None:
-                task.show((theta, evidence, scene(set_theta(state, theta))))
-                task.pause(PAUSE)
-
-            path = learn.learn(state, report)
-            task.show(
-                f"Learned in {len(path.theta)} steps: log evidence {path.evidence[-1]:.3f}. {path.message}"
-            )
-
-        def show(part: Any) -> None:
-            if isinstance(part, str):
-                panels.say(self.panels, part)
-                return
-            theta, evidence, found = part
-            steps.append(theta)
-            self.state = found.state
-            self.quiet = True
-            controls.show_dials(self.controls, self.state)
-            self.quiet = False
-            self._paint(found)
-            panels.show_path(self.panels, self.state, np.array(steps[1:]))
-            panels.say(self.panels, f"Learning: log evidence {evidence:.3f}.")
-
-        self._run(work, show, "Learning the hyperparameters.")
-
-    def draw_surface(self, wait: float = 0.0) -> None:
-        """Draw the evidence over two hyperparameters, coarse first, if nothing happens before."""
-        state, pair = self.state, panels.chosen(self.panels, self.state)
-
-        def work(task: Task) -> None:
-            task.pause(wait)
-            for found in occam.surface(state, fit(state), pair):
-                task.check()
-                if found is not None:
-                    task.show(found)
-
-        self._run(work, lambda found: panels.show_surface(self.panels, found))
-
-    def go_to(self, x: Any, y: Any) -> None:
-        """Go to the hyperparameters that were clicked on the surface."""
-        if None in (x, y) or len(self.state.theta) < 2:
-            return
-        i, j = panels.chosen(self.panels, self.state)
-        theta = np.array(self.state.theta)
-        theta[[i, j]] = x * controls.LN10, y * controls.LN10
-        self.act(lambda state: set_theta(state, theta))
-
-    def check(self) -> None:
-        """Say how wrong the approximation is, of both methods if two are compared."""
-        state = self.state
-
-        def work(task: Task) -> None:
-            for method in dict.fromkeys(name for name in (state.method, state.other) if name):
-                task.show(differ.verdict(fit(state, method), method))
-
-        found: list[str] = []
-
-        def show(verdict: differ.Verdict) -> None:
-            found.append(_verdict_words(verdict))
-            words = "".join(f"<p>{panels.escape(each)}</p>" for each in found)
-            self.panels.words.text = f"<p>{panels.escape(self.begun.words)}</p>{words}"
-            panels.say(self.panels, "")
-
-        self._run(work, show, "Comparing with importance sampling.")
-
-    def run_chains(self) -> None:
-        """Draw functions by Markov chains, more and more of them."""
-        state = self.state
-
-        def work(task: Task) -> None:
-            for running in differ.run_chains(state):
-                task.show(running)
-
-        def show(running: differ.Running) -> None:
-            drawing.show_running(self.canvas, state, running)
-            panels.say(self.panels, f"MCMC (dashed): {running.n_draws} draws.")
-
-        self._run(work, show, "Starting Markov chains.")
-
-    def ask(self) -> None:
-        """Find the most informative place."""
-        state, score = self.state, self.panels.score.value
-
-        def show(found: ask.Question) -> None:
-            self.place = found.place
-            cursor = tuple(found.place.tolist())
-            self.state = replace(self.state, cursor=cursor, selected=None)
-            drawing.show_points(self.canvas, self.state, cursor=True)
-            known = (
-                "" if self.begun.oracle else " Nobody knows the label here: you are the oracle, press Enter."
-            )
-            self.panels.asked.text = f"<p>{panels.escape(found.words + known)}</p>"
-            self.panels.answer.disabled = self.begun.oracle is None
-
-        self._run(lambda task: task.show(ask.question(state, fit(state), score)), show)
-
-    def answer(self) -> None:
-        """Add the label that the oracle gives."""
-        oracle, place = self.begun.oracle, self.place
-        if oracle is not None and place is not None:
-            self.act(lambda state: add_point(state, place, min(oracle(place), state.n_classes - 1)))
-
-    def download(self, kind: str) -> None:
-        """Make a file, and have the browser save it."""
-        state, (name, mime) = self.state, KINDS[kind]
-
-        def show(content: bytes) -> None:
-            text = base64.b64encode(content).decode()
-            self.panels.file.value = ""  # the same file may be wanted twice
-            self.panels.file.value = f"{name}|{mime}|{text}"
-            panels.say(self.panels, f"{name} has {len(content):,} bytes.")
-
-        self._run(lambda task: task.show(file_of(state, kind)), show, f"Making {name}.")
-
-
-def _verdict_words(verdict: differ.Verdict) -> str:
-    if verdict.corrected is None or verdict.error is None:
-        return f"{title(verdict.method)}: {verdict.words}"
-    known = "" if verdict.evidence is None else f"log evidence {verdict.evidence:.2f}, "
-    return f"{title(verdict.method)}: {known}corrected {verdict.corrected:.2f} ± {verdict.error:.2f}. {verdict.words}"
+        self.rest()
