@@ -11,7 +11,8 @@ import gpclass
 
 OPTIONAL = ["arviz_stats", "click", "dask", "distributed", "matplotlib", "pandas", "polars", "rich", "tqdm"]
 OPTIONAL += ["bokeh", "onnx", "pyarrow", "safetensors", "tornado"]
-LATE = ["gpclass.cli", "gpclass.comparison", "gpclass.explore", "gpclass.onnx", "gpclass.persistence", "gpclass.plotting"]
+LATE = ["gpclass.cli", "gpclass.comparison", "gpclass.onnx", "gpclass.persistence", "gpclass.plotting"]
+LATE += ["gpclass.explore"]
 
 
 def fresh(code: str) -> str:

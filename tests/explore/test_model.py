@@ -30,6 +30,7 @@ from gpclass.explore.state import (
     set_theta,
 )
 from gpclass.kernels import RBF, ConstantKernel, kernel_names
+from gpclass.likelihoods import Probit
 
 
 def line(n=8, seed=0):
@@ -189,7 +190,19 @@ def test_the_complexity_of_the_variational_bound_is_a_divergence():
         - np.linalg.slogdet(cov)[1]
     )
     assert parts.complexity == pytest.approx(expected, rel=1e-4)
-    assert parts.fit - parts.complexity == pytest.approx(parts.evidence)
+    # The fit of the bound is E[log p(y|f)], here by quadrature of the likelihood.
+    y = np.where(state.points.codes == 1, 1.0, -1.0)
+    assert parts.fit == pytest.approx(Probit().expected(y, mean, np.diag(cov)).value.sum(), abs=1e-5)
+
+
+@pytest.mark.parametrize("method", ["laplace", "ep", "vi"])
+@pytest.mark.parametrize("variance", [0.1, 10.0, 1e4])
+def test_fit_and_complexity_have_their_signs(method, variance):
+    """Probabilities are at most one and divergences at least zero, also for a variance of ten thousand."""
+    state = set_theta(replace(problems.start("interval").state, method=method), np.log([variance, 18.0]))
+    parts = occam.occam(state, fit(state))
+    assert parts.fit <= 1e-6
+    assert parts.complexity >= 0.0
 
 
 def test_the_fit_of_three_classes_is_near_that_of_the_bound():

@@ -14,6 +14,7 @@ from gpclass.explore.fit import Fit
 from gpclass.explore.kernels import build
 from gpclass.explore.state import State
 from gpclass.explore.warned import collected
+from gpclass.kernels import matrix
 from gpclass.priors import NotPositiveError
 
 DRAWS = 400  # of the latent functions of three classes and more
@@ -26,8 +27,9 @@ class Occam:
     """log evidence = fit - complexity.
 
     For the exact posterior, log p(y) = E[log p(y|f)] - KL(posterior || prior): what the labels are worth under the
-    functions that remain, minus how far these are from those that were expected. The variational bound has the same
-    two parts of its own. For the other methods the complexity is what is left of their log evidence.
+    functions that remain, minus how far these are from those that were expected. The complexity of a Gaussian
+    approximation q is KL(q || prior), which is not negative, and the fit is the rest; for the variational bound it is
+    E[log p(y|f)] under q exactly. With three classes and more E[log p(y|f)] is averaged over draws instead.
     """
 
     evidence: float
@@ -55,18 +57,30 @@ def occam(state: State, fitted: Fit) -> Occam:
             "The evidence of Dirichlet classification is that of targets made from the labels, and has no such parts: "
             "choose Laplace, EP or VI to see them."
         )
-    points = state.points
-    expected = _expected_log_likelihood(fitted, points.X, points.codes)
-    return Occam(evidence, expected, expected - evidence)
+    if model.n_latents is None:
+        complexity = _divergence(matrix(model.kernel, model.problem.X), model.sites)
+    else:
+        complexity = _expected_log_likelihood(fitted, state.points.X, state.points.codes) - evidence
+        if complexity < 0.0:
+            raise ValueError("The approximation is too rough here for its log evidence to be split.")
+    return Occam(evidence, evidence + complexity, complexity)
+
+
+def _divergence(K: Array, sites: Any) -> float:
+    """Return KL(q || prior) = (tr B⁻¹ - n + αᵀm + log|B|) / 2 for q = prior x Gaussian sites, with B = I + SKS."""
+    root = np.sqrt(sites.tau)
+    B = np.eye(len(K)) + root[:, None] * K * root
+    solved = np.linalg.solve(B, root * (K @ sites.nu))
+    alpha = sites.nu - root * solved
+    half = (
+        float(np.trace(np.linalg.inv(B))) - len(K) + float(alpha @ K @ alpha) + float(np.linalg.slogdet(B)[1])
+    )
+    return 0.5 * half
 
 
 def _expected_log_likelihood(fitted: Fit, X: Array, codes: Any) -> float:
-    """Return E[log p(y|f)] under the posterior: by quadrature, or by draws for three classes and more."""
+    """Return E[log p(y|f)] under the posterior of several classes, by draws."""
     likelihood, classes = fitted.clf.likelihood_, fitted.clf.classes_
-    if fitted.clf.base_estimator_.models[0].n_latents is None:
-        mean, std = fitted.clf.predict_latent(X, return_std=True)
-        y = np.where(codes == classes[1], 1.0, -1.0)
-        return float(likelihood.expected(y, mean, std**2).value.sum())
     f = np.moveaxis(fitted.clf.sample_latent(X, DRAWS, random_state=0), 2, 0)  # [draws, n, C]
     own = np.searchsorted(classes, codes)
     return float(likelihood.log_classes(f)[:, np.arange(len(X)), own].mean(axis=0).sum())

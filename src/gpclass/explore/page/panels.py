@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from html import escape
 from typing import Any
@@ -149,11 +150,16 @@ def roots(p: Panels) -> list[Any]:
     ]  # fmt: skip
 
 
+def plain(words: str) -> str:
+    """Return words as they are read: without markup of a table's names, and with minus signs."""
+    return re.sub(r"(?<![\w.])-(?=\d)", "−", escape(words))
+
+
 def say(p: Panels, words: str, *, error: bool = False) -> None:
     """Show a sentence in the line of messages; nothing removes the last one."""
     mark = "⚠ " if error else ""
     kind = "error" if error else "note"
-    p.status.text = f'<span class="{kind}">{mark}{escape(words)}</span>' if words else ""
+    p.status.text = f'<span class="{kind}">{mark}{plain(words)}</span>' if words else ""
 
 
 def show_evidence(p: Panels, scene: Scene) -> None:

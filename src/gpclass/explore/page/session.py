@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from html import escape
 from typing import Any
 
 from gpclass.explore import keys
@@ -111,12 +110,19 @@ class Session:
         panels.say(self.panels, found.error or " ".join(found.notes), error=bool(found.error))
         self.panels.words.text = self._words(found)
         self.panels.answer.disabled = True
+        self.follow()
+
+    def follow(self) -> None:
+        """Draw the surface of the evidence again, if that is wanted, possible, and nothing else is going on."""
+        found = self.shown
         if (
-            self.panels.follow.active
-            and found.state is self.state
-            and found.fit is not None
-            and not self.busy
+            self.busy
+            or not self.panels.follow.active
+            or found is None
+            or found.state.points is not self.state.points
         ):
+            return
+        if found.occam is not None and len(self.state.theta) > 1:
             tasks.draw_surface(self, IDLE)
 
     def _words(self, found: Scene) -> str:
@@ -127,8 +133,8 @@ class Session:
             known = [
                 f"{name} {fit.evidence:.2f}" for name, fit in both.items() if fit and fit.evidence is not None
             ]
-            words.append(f"Log evidence: {', '.join(known)}.".replace(" -", " −") if known else "")
-        return " ".join(f"<p>{escape(each)}</p>" for each in words if each)
+            words.append(f"Log evidence: {', '.join(known)}." if known else "")
+        return " ".join(f"<p>{panels.plain(each)}</p>" for each in words if each)
 
     # ------------------------------------------------------------------------------- events
 
@@ -253,8 +259,18 @@ class Session:
 
     # ---------------------------------------------------------------------------- long work
 
-    def run(self, work: Callable[[Task], None], on_part: Callable[[Any], None], words: str = "") -> None:
-        """Do something that takes long in a thread of its own; the button Stop cancels it."""
+    def run(
+        self,
+        work: Callable[[Task], None],
+        on_part: Callable[[Any], None],
+        words: str = "",
+        *,
+        last: bool = False,
+    ) -> None:
+        """Do something that takes long in a thread of its own; the button Stop cancels it.
+
+        Unless it is the last thing to do, the surface of the evidence follows.
+        """
         if words:
             panels.say(self.panels, words)
         self.busy, self.controls.stop.disabled = True, False
@@ -265,6 +281,8 @@ class Session:
             self.rest()
             if error is not None:
                 panels.say(self.panels, sentence(error), error=True)
+            if not last:
+                self.follow()
 
         self.worker.submit(work, on_part, ended)
 

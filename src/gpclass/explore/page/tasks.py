@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 from dataclasses import replace
-from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -67,7 +66,7 @@ def draw_surface(page: Session, wait: float = 0.0) -> None:
             if found is not None:
                 task.show(found)
 
-    page.run(work, lambda found: panels.show_surface(page.panels, found))
+    page.run(work, lambda found: panels.show_surface(page.panels, found), last=True)
 
 
 def go_to(page: Session, x: Any, y: Any) -> None:
@@ -92,8 +91,8 @@ def check(page: Session) -> None:
 
     def show(verdict: differ.Verdict) -> None:
         found.append(_verdict_words(verdict))
-        words = "".join(f"<p>{escape(each)}</p>" for each in found)
-        page.panels.words.text = f"<p>{escape(page.begun.words)}</p>{words}"
+        words = "".join(f"<p>{panels.plain(each)}</p>" for each in found)
+        page.panels.words.text = f"<p>{panels.plain(page.begun.words)}</p>{words}"
         panels.say(page.panels, "")
 
     page.run(work, show, "Comparing with importance sampling.")
@@ -124,7 +123,7 @@ def ask(page: Session) -> None:
         page.state = replace(page.state, cursor=cursor, selected=None)
         drawing.show_points(page.canvas, page.state, cursor=True)
         known = "" if page.begun.oracle else " Nobody knows the label here: you are the oracle, press Enter."
-        page.panels.asked.text = f"<p>{escape(found.words + known)}</p>"
+        page.panels.asked.text = f"<p>{panels.plain(found.words + known)}</p>"
         page.panels.answer.disabled = page.begun.oracle is None
 
     page.run(lambda task: task.show(asking.question(state, fit(state), score)), show)
