@@ -229,7 +229,7 @@ def test_the_page_loads_nothing_from_elsewhere(chrome, place):
     context = chrome.new_context()
     tab = context.new_page()
     tab.on("request", lambda request: asked.append(request.url))
-    tab.goto(place[0])
+    tab.goto(place[0], timeout=120_000)
     assert asked
     assert all(re.match(r"(http|ws)://127\.0\.0\.1:\d+/|data:|blob:", url) for url in asked)
     context.close()

@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("bokeh", reason="Bokeh is not installed")
 
-from gpclass.explore import occam
+from gpclass.explore import occam, pictures
 from gpclass.explore.jobs import CancelledError, Inline, Worker
 from gpclass.explore.page import session as module
 from gpclass.explore.page import tasks
@@ -22,6 +22,8 @@ def quick(monkeypatch):
     monkeypatch.setattr(occam, "SIZES", (3,))
     monkeypatch.setattr(tasks, "PAUSE", 0.0)
     monkeypatch.setattr(module, "IDLE", 0.0)
+    for name, size in (("LINE", 41), ("PLANE", 12), ("PLANE_OF_CLASSES", 8)):
+        monkeypatch.setattr(pictures, name, size)
 
 
 @pytest.fixture
@@ -201,6 +203,7 @@ def random_action(page, rng):
         options = [each if isinstance(each, str) else each[0] for each in widget.options]
         # Draws take long, and are tried on their own.
         options = [each for each in options if each not in ("mcmc", "rejection", "dirichlet")]
+        options = [each for each in options if each not in ("moons", "circles", "clouds")] or options
         widget.value = str(rng.choice(options))
     elif kind == "slider":
         widgets = [each for each in (*c.dials, c.cost, c.reject) if each.visible]
@@ -210,8 +213,8 @@ def random_action(page, rng):
         press_a_button(page, rng)
     else:
         [tasks.check, tasks.ask, tasks.answer, tasks.draw_surface][int(rng.integers(4))](page)
-    if len(page.state.points) > 40:
-        page.begin(str(rng.choice(["interval", "empty plane"])))
+    if len(page.state.points) > 25:
+        page.begin(str(rng.choice(["interval", "empty plane", "empty line"])))
 
 
 def press_a_button(page, rng):

@@ -79,9 +79,9 @@ class Page:
         self.complaints = []
         self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
         self.page.on("console", self._console)
-        self.page.goto(address)
-        self.page.wait_for_function(READY, timeout=60_000)
-        self.page.wait_for_function(f"() => ({VALUE})(['canvas', 'tags']).length > 0", timeout=60_000)
+        self.page.goto(address, timeout=120_000)
+        self.page.wait_for_function(READY, timeout=120_000)
+        self.page.wait_for_function(f"() => ({VALUE})(['canvas', 'tags']).length > 0", timeout=120_000)
 
     def _console(self, message):
         if message.type == "error":
@@ -94,7 +94,7 @@ class Page:
         return self.value("canvas", "tags")[0]
 
     def until(self, condition, argument=None):
-        self.page.wait_for_function(condition, arg=argument, timeout=60_000)
+        self.page.wait_for_function(condition, arg=argument, timeout=120_000)
 
     @contextmanager
     def new_picture(self):
