@@ -216,7 +216,7 @@ def show_surface(p: Panels, found: Surface) -> None:
 def clear_surface(p: Panels) -> None:
     """Remove the surface and the path of learning, which belong to other points or to another kernel."""
     p.surface.data = nothing()
-    p.surface_fig.title.text = ""
+    p.surface_fig.title.text = "log evidence"
     p.path.data = {"x": [], "y": []}
 
 
