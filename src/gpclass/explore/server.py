@@ -99,7 +99,7 @@ def serve(
     """
     import logging
 
-    from threadpoolctl import threadpool_limits
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
     logging.getLogger("bokeh").setLevel(
         logging.ERROR
