@@ -183,7 +183,7 @@ def _show_planes(canvas: Canvas, scene: Scene) -> None:
     one, other = scene.picture, scene.other
     if not isinstance(one, Maps):
         for panel in (canvas.plane, canvas.other_plane, canvas.uncertainty, canvas.plane_apart):
-            planes.clear_plane(panel, "")
+            planes.clear_plane(panel, " ")
         return
     words = _what(one, state)
     planes.show_proba(canvas.plane, one, f"{words} by {title(state.method)}")
@@ -205,7 +205,7 @@ def _show_planes(canvas: Canvas, scene: Scene) -> None:
         )
     else:
         for panel in (canvas.other_plane, canvas.plane_apart):
-            planes.clear_plane(panel, "")
+            planes.clear_plane(panel, " ")
 
 
 def _what(maps: Maps, state: State) -> str:

@@ -57,7 +57,7 @@ def figure(height: int, **options: Any) -> Any:
 
     given: dict[str, Any] = {
         "height": height, "sizing_mode": "stretch_width", "tools": "", "toolbar_location": None,
-        "title": "", "min_border_right": 12, "background_fill_color": PAPER, "output_backend": "canvas",
+        "title": " ", "min_border_right": 12, "background_fill_color": PAPER, "output_backend": "canvas",
     }  # fmt: skip
     fig = make(**(given | options))
     fig.grid.grid_line_color = "#e6e6e6"
