@@ -10,8 +10,9 @@ import pytest
 import gpclass
 
 OPTIONAL = ["arviz_stats", "click", "dask", "distributed", "matplotlib", "pandas", "polars", "rich", "tqdm"]
-OPTIONAL += ["onnx", "pyarrow", "safetensors"]
+OPTIONAL += ["bokeh", "onnx", "pyarrow", "safetensors", "tornado"]
 LATE = ["gpclass.cli", "gpclass.comparison", "gpclass.onnx", "gpclass.persistence", "gpclass.plotting"]
+LATE += ["gpclass.explore"]
 
 
 def fresh(code: str) -> str:

@@ -38,6 +38,7 @@ LAYERS = [
     "onnx",
     "datasets",
     "testing",
+    "explore",
     "cli",
     "__main__",
 ]
@@ -48,7 +49,9 @@ OPTIONAL = {
     "arviz_base",
     "arviz_plots",
     "arviz_stats",
+    "bokeh",
     "click",
+    "contourpy",
     "dask",
     "distributed",
     "matplotlib",
@@ -60,6 +63,7 @@ OPTIONAL = {
     "pyarrow",
     "rich",
     "safetensors",
+    "tornado",
     "tqdm",
 }
 MAX_FILE_LINES, MAX_FUNCTION_LINES, MAX_MODULES_AT_THE_TOP = 400, 60, 10

@@ -26,7 +26,7 @@ def test_errors_that_nobody_foresaw_are_one_sentence_too(folder, monkeypatch):
     assert "Traceback" in run(*arguments, "--debug", code=1).stderr
 
 
-@pytest.mark.parametrize("command", ["compare", "fit", "predict", "check", "plot", "info"])
+@pytest.mark.parametrize("command", ["compare", "fit", "predict", "check", "plot", "info", "explore"])
 def test_help_has_examples(command):
     text = run(command, "--help").stdout
     assert f"  gpclass {command}" in text

@@ -14,7 +14,8 @@ from gpclass.cli import output
 from gpclass.cli.commands import GPCLASS, make_commands
 
 INTERRUPTED = 130  # 128 + the number of the signal, as in shells
-EXTRAS = {"matplotlib": "plot"}  # which extra installs a package; all others come with "cli"
+# Which extra installs a package; all others come with "cli".
+EXTRAS = {"bokeh": "explore", "matplotlib": "plot"}
 
 
 def make_group() -> Any:

@@ -23,6 +23,7 @@ gpclass fit data.csv --target y -o model.gpc  fit a model and save it
 gpclass predict model.gpc new.csv -o out.csv  predict new rows
 gpclass check model.gpc                       can the approximation be trusted?
 gpclass compare                               try it on a small built-in problem
+gpclass explore                               click points in the browser, see what each method believes
 
 DATA is a CSV file with a header (it may end in .gz), or a Parquet or Feather file. Every command has its own --help
 with examples. Exit codes: 0 success, 1 bad input, 2 wrong usage, 130 interrupted.
@@ -118,10 +119,26 @@ Examples:
   gpclass info model.gpc --json
 """
 
+EXPLORE = """
+Open a page in the browser where points are clicked and dragged.
+
+The page shows what each method believes about them: probabilities, uncertainty, the evidence and how wrong
+the approximation is. It starts with a built-in problem, or with one or two columns of DATA; of a table with
+more columns it shows the first two principal components. The server listens on this machine only and ends
+with Ctrl+C. It needs Bokeh: pip install "gpclass[explore]".
+
+\b
+Examples:
+  gpclass explore
+  gpclass explore --problem moons --port 5010 --no-browser
+  gpclass explore data.csv --target species --columns width,length
+"""
+
 
 FILES = ("data?", "target?", "problem", "figure", "html")
 MODEL = ("inference", "likelihood", "kernel", "multi_class", "hyperparameters", "restarts", "balanced")
 RESULT = ("table file", "level", "no_intervals", "cost", "reject", "keep")
+PAGE = ("problem", "port", "no_browser")
 RUNNING = (*SCORING, *TABLE, "seed", "jobs", "verbose")
 # The help text, the keys of the parameters, and "module:function" that does the work, imported when it runs.
 COMMANDS: dict[str, tuple[str, tuple[str, ...], str]] = {
@@ -131,6 +148,7 @@ COMMANDS: dict[str, tuple[str, tuple[str, ...], str]] = {
     "check": (CHECK, ("model", "draws", "seed"), "show:check"),
     "plot": (PLOT, ("model", "figure", "kind", "top"), "show:plot"),
     "info": (INFO, ("model",), "show:info"),
+    "explore": (EXPLORE, ("data?", "target?", *PAGE, *TABLE, "seed"), "explore:run"),
 }
 
 

@@ -31,6 +31,11 @@ def paragraph(text: str) -> None:
         line("\n".join(textwrap.wrap(text, width)) + "\n")
 
 
+def flush() -> None:
+    """Hand over what was written, before something that takes long."""
+    sys.stdout.flush()
+
+
 def warn(sentence: str) -> None:
     """Write a warning to standard error."""
     remark(f"{coloured('gpclass: warning:', YELLOW)} {sentence}")

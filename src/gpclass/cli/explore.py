@@ -1,0 +1,88 @@
+"""``gpclass explore``: a page in the browser, of a built-in problem or of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from gpclass.cli import output
+from gpclass.cli.data import Problem, read_problem
+from gpclass.cli.encoding import Encoding
+from gpclass.cli.errors import InputError
+from gpclass.explore import Start, from_table, serve, start
+from gpclass.explore.points import MOST_CLASSES
+
+ROWS = 200  # that are drawn of a longer table
+
+
+def run(given: Mapping[str, Any]) -> None:
+    """Serve the page until it is interrupted; ``given`` are the options by name."""
+    import bokeh  # noqa: F401  (a missing package is reported before a table is read)
+
+    begun = start(given["problem"]) if given["data"] is None else read_start(given)
+    if begun.name == "your table":
+        output.remark(begun.words)
+    serve(begun, port=given["port"], browser=not given["no_browser"], announce=_announcer(given["as_json"]))
+
+
+def _announcer(as_json: bool) -> Any:
+    def announce(address: str) -> None:
+        if as_json:
+            output.show_json({"address": address})
+        else:
+            output.line(f"gpclass explore is at {address} (interrupt with Ctrl+C).")
+        output.flush()
+
+    return announce
+
+
+def read_start(given: Mapping[str, Any]) -> Start:
+    """Return what the page starts with for a table: one or two of its columns, or two principal components."""
+    problem = read_problem(given)
+    classes = np.unique(problem.y)
+    if len(classes) > MOST_CLASSES:
+        raise InputError(
+            f"{problem.table.path} has {len(classes)} classes in column {given['target']!r}, and the page draws "
+            f"{MOST_CLASSES} at most: leave some of them out."
+        )
+    encoding, X, y = problem.encode()
+    if X.shape[1] <= 2:
+        names = [name for rule in encoding.rules for name in rule.outputs]
+        rows = _in_own_units(encoding, X)
+        words = f"{problem.table.path}: {' and '.join(names)}."
+    else:
+        rows, names, words = _components(problem, X)
+    chosen = _some(y, given["seed"])
+    if len(chosen) < len(y):
+        words += f" {len(chosen)} of {len(y)} rows are shown, drawn at random; the oracle knows all of them."
+    return from_table(rows[chosen], y[chosen], tuple(names), words, pool=(rows, y))
+
+
+def _in_own_units(encoding: Encoding, X: Any) -> Any:
+    """Return the inputs without their standardisation, as they are in the table."""
+    scales = [(rule.mean, rule.scale) for rule in encoding.rules for _ in rule.outputs]
+    return X * [scale for _, scale in scales] + [mean for mean, _ in scales]
+
+
+def _components(problem: Problem, X: Any) -> tuple[Any, list[str], str]:
+    from sklearn.decomposition import PCA
+
+    pca = PCA(2).fit(X)
+    shares = pca.explained_variance_ratio_
+    words = (
+        f"{problem.table.path}: the first two principal components of its {X.shape[1]} columns, which have "
+        f"{shares.sum():.0%} of their variance. Choose one or two columns with --columns."
+    )
+    return pca.transform(X), [f"component {i + 1} ({share:.0%})" for i, share in enumerate(shares)], words
+
+
+def _some(y: Any, seed: int) -> Any:
+    """Return the positions of at most `ROWS` rows, with some of every class."""
+    if len(y) <= ROWS:
+        return np.arange(len(y))
+    rng = np.random.default_rng(seed)
+    firsts = [rng.choice(np.flatnonzero(y == label)) for label in np.unique(y)]
+    others = rng.permutation(np.setdiff1d(np.arange(len(y)), firsts))[: ROWS - len(firsts)]
+    return np.sort(np.concatenate([firsts, others]))

@@ -1,0 +1,11 @@
+"""A page in the browser where one clicks points and sees what each method believes: `gpclass explore`.
+
+Needs Bokeh (``pip install "gpclass[explore]"``), which is imported when a server is made. Everything that is shown
+is computed by functions of records: `State` (points, kernel, method) in, pictures out. The package `page` draws them.
+"""
+
+from gpclass.explore.problems import Start, from_table, start
+from gpclass.explore.server import make_server, serve
+from gpclass.explore.state import State
+
+__all__ = ["Start", "State", "from_table", "make_server", "serve", "start"]

@@ -1,0 +1,142 @@
+"""What a fit believes, as numbers to draw: curves over one column, or maps over two."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import entr, ndtri
+
+from gpclass.core.protocols import Array
+from gpclass.explore.decide import crossings, decisions, margins, outlines
+from gpclass.explore.fit import Fit
+from gpclass.explore.state import State
+
+LEVEL = 0.95
+BAND = float(ndtri(0.5 + 0.5 * LEVEL))
+LINE, PLANE, PLANE_OF_CLASSES = 201, 48, 36  # points along a side of the grid
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Curves:
+    """Latent functions and probabilities over one column, each with a credible band of 95 %.
+
+    With two classes there is one curve, that of the second class with points; with more there is one for each.
+    ``low`` and ``high`` may be None for probabilities, where the band would take long.
+    """
+
+    x: Array
+    mean: Array  # (n, n_curves)
+    std: Array
+    proba: Array
+    low: Array | None
+    high: Array | None
+    shown: tuple[int, ...]  # classes of the curves
+    decision: NDArray[np.intp]
+    boundaries: list[float]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Maps:
+    """Probabilities and uncertainty over a grid of two columns; rows are values of the second one."""
+
+    x: Array
+    y: Array
+    proba: Array  # (rows, columns, n_classes)
+    uncertainty: Array
+    measure: str  # what the uncertainty is
+    shown: tuple[int, ...]
+    decision: NDArray[np.intp]
+    boundary: tuple[list[Any], list[Any]]
+
+
+Picture = Curves | Maps
+
+
+def grid(state: State) -> tuple[list[Array], Array]:
+    """Return the sides of the grid over the view, and its points as rows."""
+    two = len(state.points.present()) <= 2
+    size = LINE if state.points.n_columns == 1 else PLANE if two else PLANE_OF_CLASSES
+    sides = [np.linspace(low, high, size) for low, high in state.points.view]
+    return sides, np.stack(np.meshgrid(*sides), axis=-1).reshape(-1, len(sides))
+
+
+def picture(state: State, fitted: Fit) -> Picture:
+    """Return what a fit believes over the view of a state.
+
+    Examples
+    --------
+    >>> from gpclass.explore.fit import fit
+    >>> from gpclass.explore.points import make_points
+    >>> state = State(make_points([[0.0], [10.0]], [0, 1]))
+    >>> curves = picture(state, fit(state))
+    >>> curves.proba.shape, [round(x, 6) for x in curves.boundaries]
+    ((201, 1), [5.0])
+    """
+    return curves(state, fitted) if state.points.n_columns == 1 else maps(state, fitted)
+
+
+def curves(state: State, fitted: Fit) -> Curves:
+    """Return latent functions and probabilities over a line."""
+    (x,), rows = grid(state)
+    proba = fitted.proba(rows)
+    mean, std = (_columns(part) for part in fitted.clf.predict_latent(rows, return_std=True))
+    shown = tuple(fitted.present[1:] if len(fitted.present) == 2 else fitted.present)
+    if mean.shape[1] > len(shown):  # two classes with a latent function each: only their difference matters
+        mean, std = _difference(fitted, rows)
+    low, high = _bands(fitted, rows)
+    margin = margins(state, proba)
+    return Curves(
+        x, mean, std, proba[:, list(shown)], low, high, shown, decisions(state, proba), crossings(x, margin)
+    )
+
+
+def maps(state: State, fitted: Fit) -> Maps:
+    """Return probabilities and uncertainty over a plane."""
+    (x, y), rows = grid(state)
+    shape = (len(y), len(x))
+    proba = fitted.proba(rows)
+    field, measure = _uncertainty(fitted, rows, proba)
+    margin = margins(state, proba).reshape(*shape, -1)
+    boundary: tuple[list[Any], list[Any]] = ([], [])
+    for k in range(margin.shape[2]):
+        xs, ys = outlines(x, y, margin[..., k], [0.0])
+        boundary[0].extend(xs)
+        boundary[1].extend(ys)
+    shown = tuple(fitted.present)
+    spread = proba.reshape(*shape, -1)
+    return Maps(x, y, spread, field.reshape(shape), measure, shown, decisions(state, spread), boundary)
+
+
+def _columns(values: Array) -> Array:
+    return values[:, None] if values.ndim == 1 else values
+
+
+def _difference(fitted: Fit, rows: Array) -> tuple[Array, Array]:
+    """Return mean and standard deviation of the second latent function minus the first one."""
+    mean, cov = fitted.clf.predict_latent(rows), fitted.clf.base_estimator_.covariance(rows)[1]
+    var = cov[:, 0, 0] + cov[:, 1, 1] - 2.0 * cov[:, 0, 1]
+    return (mean[:, 1] - mean[:, 0])[:, None], np.sqrt(np.maximum(var, 0.0))[:, None]
+
+
+def has_link(fitted: Fit) -> bool:
+    """Return whether there is one latent function, of which intervals of the probability are exact."""
+    return len(fitted.present) == 2 and fitted.clf.base_estimator_.models[0].n_latents is None
+
+
+def _bands(fitted: Fit, rows: Array) -> tuple[Array | None, Array | None]:
+    if not has_link(fitted):
+        return None, None
+    low, high = fitted.clf.predict_interval(rows, LEVEL)
+    return low[:, None], high[:, None]
+
+
+def _uncertainty(fitted: Fit, rows: Array, proba: Array) -> tuple[Array, str]:
+    if has_link(fitted) and fitted.clf.base_estimator_.models[0].draws is None:
+        low, high = fitted.clf.predict_interval(rows, LEVEL)
+        return high - low, f"width of the {LEVEL:.0%} interval of p"
+    if has_link(fitted):  # intervals of a mixture over draws take seconds on a plane
+        return fitted.clf.predict_latent(rows, return_std=True)[1], "standard deviation of f"
+    return entr(proba).sum(axis=1), "entropy of the class, in nats"

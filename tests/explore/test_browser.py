@@ -1,0 +1,235 @@
+"""The page in a real browser: points, methods, kernels, learning, evidence, downloads, keyboard, two visitors.
+
+They take minutes on a busy machine, so that all but one of them are among the slow tests.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import re
+import subprocess
+import sys
+import time
+import weakref
+
+import numpy as np
+import pytest
+from explore_browser import Page, browser, server
+
+from gpclass.explore.pictures import grid
+from gpclass.explore.scene import scene
+from gpclass.explore.state import State
+
+FOCUS = """() => { let at = document.activeElement
+  while (at?.shadowRoot?.activeElement) at = at.shadowRoot.activeElement
+  return at ? `${at.getAttribute("role") || at.tagName}:${at.textContent.slice(0, 12)}`.toLowerCase() : "" }"""
+
+
+@pytest.fixture(scope="module")
+def place():
+    with server() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def chrome():
+    with browser() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def opened(chrome, place):
+    page = Page(chrome, place[0], viewport={"width": 1440, "height": 950})
+    yield page
+    page.close()
+
+
+@pytest.fixture
+def page(opened):
+    opened.begin()
+    yield opened
+    assert opened.complaints == []
+
+
+def state_of(sessions, page) -> State:
+    """Return the state behind a page: that whose points are on it."""
+    (found,) = [s.state for s in sessions if s.state.points.X[:, 0].tolist() == page.points()]
+    return found
+
+
+def test_points_are_added_moved_and_deleted(page):
+    n = len(page.points())
+    with page.new_picture():
+        page.click("proba", 43.0, 0.5)
+    assert len(page.points()) == n + 1
+    assert page.points()[-1] == pytest.approx(43.0, abs=0.5)
+    with page.new_picture():
+        page.drag("proba", (43.0, 1.0), (48.0, 1.0))
+    page.until("() => Math.abs(Bokeh.documents[0].get_model_by_name('points-data').data.x.at(-1) - 48) < 0.5")
+    page.press("Delete point")
+    page.until_points(n)
+    page.press("Undo")
+    page.until_points(n + 1)
+    assert page.points()[-1] == pytest.approx(48.0, abs=0.5)
+
+
+@pytest.mark.slow
+def test_methods_and_kernels_are_switched(page):
+    page.select("Method", "Laplace")
+    page.until_title("Laplace")
+    page.select("Kernel", "matern32")
+    page.select("Second kernel", "plus")
+    page.until(
+        "() => Bokeh.documents[0].get_model_by_name('dial2').visible"
+    )  # the variance of the second kernel
+    assert page.value("second", "visible")
+    page.select("Compare with", "VI")
+    page.until(
+        "() => Bokeh.documents[0].get_model_by_name('words').text.includes('Laplace and VI differ by at most')"
+    )
+    page.select("Method", "Rejection")  # twenty points are too many for it
+    page.until("() => Bokeh.documents[0].get_model_by_name('status').text.includes('error')")
+    page.select("Method", "EP")
+    page.until("() => !Bokeh.documents[0].get_model_by_name('status').text.includes('error')")
+    page.until_title("EP")
+
+
+@pytest.mark.slow
+def test_learning_is_shown_step_by_step_and_can_be_stopped(page):
+    before, first = page.value("dial0"), page.painted()
+    page.press("Learn")
+    page.until("() => Bokeh.documents[0].get_model_by_name('status').text.includes('Learned in')")
+    assert page.painted() - first > 3
+    assert page.value("dial0") != before
+    with page.new_picture():
+        page.press("Undo")
+    assert page.value("dial0") == pytest.approx(before)
+    page.press("Learn")
+    page.until("() => Bokeh.documents[0].get_model_by_name('status').text.includes('Learning')")
+    page.press("Stop")
+    page.until("() => Bokeh.documents[0].get_model_by_name('stop').disabled")
+    assert "Learned" not in page.status()
+
+
+@pytest.mark.slow
+def test_a_click_on_the_evidence_goes_there(page):
+    page.until("() => Bokeh.documents[0].get_model_by_name('landscape').title.text.includes('maximum')")
+    with page.new_picture():
+        page.click("landscape", 1.0, 0.8)  # decimal logarithms of variance and length scale
+    assert page.value("dial0") == pytest.approx(1.0, abs=0.05)
+    assert page.value("dial1") == pytest.approx(0.8, abs=0.05)
+
+
+@pytest.mark.slow
+def test_the_code_that_is_downloaded_gives_the_probabilities_on_the_page(page, place, tmp_path):
+    with page.new_picture():
+        page.click("proba", 43.0, 0.5)
+    with page.page.expect_download() as found:
+        page.press("Python code")
+    code = tmp_path / "explore.py"
+    found.value.save_as(code)
+    state = state_of(place[1], page)
+    rows, np_file = grid(state)[1], tmp_path / "p.npy"
+    text = code.read_text("utf-8").replace("plt.show()", "")
+    text += f"\nnp.save({str(np_file)!r}, clf.predict_proba(np.array({rows.tolist()})))\n"
+    code.write_text(text, "utf-8")
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "MPLBACKEND": "Agg"}
+    done = subprocess.run([sys.executable, code], capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, done.stderr
+    shown = scene(state).picture.proba[:, 0]
+    np.testing.assert_allclose(np.load(np_file)[:, 1], shown, rtol=1e-10)
+    # The same numbers are in the browser, as the curve of the second class.
+    drawn = page.page.evaluate(
+        """() => { const fig = Bokeh.documents[0].get_model_by_name("proba")
+          const sources = fig.renderers.map((r) => r.data_source?.data ?? {})
+          return Array.from(sources.find((d) => d.p?.length && d.mean?.length).p) }"""
+    )
+    np.testing.assert_allclose(drawn, shown, rtol=1e-10)
+
+
+@pytest.mark.slow
+def test_the_keyboard_is_enough(page):
+    n = len(page.points())
+    page.page.evaluate("() => document.activeElement.blur()")
+    for key in ("ArrowRight", "Shift+ArrowRight", "1"):
+        page.page.keyboard.press(key)
+    with page.new_picture():
+        page.page.keyboard.press("Enter")
+    page.until_points(n + 1)
+    assert page.points()[-1] == pytest.approx(49.5 + 0.11 * 105, abs=0.01)
+    assert page.value("drawn", "active") == 0
+    with page.new_picture():
+        page.page.keyboard.press("Delete")
+    page.until_points(n)
+
+
+@pytest.mark.slow
+def test_every_control_is_reached_by_the_tabulator(page):
+    seen = set()
+    for _ in range(70):
+        page.page.keyboard.press("Tab")
+        seen.add(page.page.evaluate(FOCUS))
+    kinds = {each.split(":")[0] for each in seen}
+    assert {"select", "button", "slider", "input"} <= kinds
+    assert any("learn" in each for each in seen)
+
+
+@pytest.mark.slow
+def test_on_a_plane_and_on_a_phone(chrome, place):
+    phone = Page(chrome, place[0], viewport={"width": 390, "height": 844}, has_touch=True)
+    assert phone.page.evaluate("() => document.documentElement.scrollWidth") <= 390
+    with phone.new_picture():
+        phone.select("Start with", "moons")
+    n = len(phone.points())
+    with phone.new_picture():
+        phone.page.touchscreen.tap(*phone.place("plane", 0.0, -0.9))
+    assert len(phone.points()) == n + 1
+    assert phone.page.evaluate("() => document.documentElement.scrollWidth") <= 390
+    assert phone.complaints == []
+    phone.close()
+
+
+@pytest.mark.slow
+def test_two_visitors_do_not_disturb_each_other(chrome, place):
+    one, two = (Page(chrome, place[0], viewport={"width": 1440, "height": 950}) for _ in range(2))
+    n = len(two.points())
+    with one.new_picture():
+        one.select("Start with", "clouds")
+    with two.new_picture():
+        two.click("proba", 43.0, 0.5)
+    assert len(one.points()) == 60
+    assert len(two.points()) == n + 1
+    assert one.value("classes") == "3"
+    assert two.value("classes") == "2"
+    for each in (one, two):
+        assert each.complaints == []
+        each.close()
+
+
+@pytest.mark.slow
+def test_a_page_that_is_closed_is_forgotten(chrome, place):
+    _, sessions, bokeh_server = place
+    before = {id(session) for session in list(sessions)}
+    opened = Page(chrome, place[0])
+    ours = [weakref.ref(session) for session in list(sessions) if id(session) not in before]
+    assert len(ours) == 1
+    opened.close()
+    deadline = time.monotonic() + 60
+    while ours[0]() is not None and time.monotonic() < deadline:
+        time.sleep(0.5)
+        gc.collect()
+    assert ours[0]() is None
+    assert len(bokeh_server.get_sessions("/")) < 1 + len(before)
+
+
+@pytest.mark.slow
+def test_the_page_loads_nothing_from_elsewhere(chrome, place):
+    asked = []
+    context = chrome.new_context()
+    tab = context.new_page()
+    tab.on("request", lambda request: asked.append(request.url))
+    tab.goto(place[0], timeout=120_000)
+    assert asked
+    assert all(re.match(r"(http|ws)://127\.0\.0\.1:\d+/|data:|blob:", url) for url in asked)
+    context.close()

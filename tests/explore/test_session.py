@@ -1,0 +1,305 @@
+"""The page without a browser: its widgets are used from here, and long work is done at once."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import pytest
+
+pytest.importorskip("bokeh", reason="Bokeh is not installed")
+
+from gpclass.explore import occam, pictures
+from gpclass.explore.jobs import CancelledError, Inline, Worker
+from gpclass.explore.page import session as module
+from gpclass.explore.page import tasks
+from gpclass.explore.page.session import Session
+from gpclass.explore.problems import from_table
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch):
+    monkeypatch.setattr(occam, "SIZES", (3,))
+    monkeypatch.setattr(tasks, "PAUSE", 0.0)
+    monkeypatch.setattr(module, "IDLE", 0.0)
+    for name, size in (("LINE", 41), ("PLANE", 12), ("PLANE_OF_CLASSES", 8)):
+        monkeypatch.setattr(pictures, name, size)
+
+
+@pytest.fixture
+def page():
+    made = Session(lambda work: work(), worker=Inline)
+    made.panels.follow.active = False
+    return made
+
+
+def status(page):
+    return page.panels.status.text
+
+
+def test_a_click_adds_a_point_and_undo_takes_it_away(page):
+    page.on_canvas("tap", (43.0, 0.5), 0.5)
+    assert page.state.points.X[-1, 0] == 43.0
+    assert len(page.canvas.points.data["x"]) == 21
+    page.undo()
+    assert len(page.state.points) == 20
+
+
+def test_a_click_near_a_marker_selects_it_and_one_above_it_adds_a_point(page):
+    x, mark = page.state.points.X[0, 0], float(page.state.points.codes[0])
+    page.on_canvas("tap", (x + 0.2, mark), mark)
+    assert page.state.selected == 0
+    page.on_canvas("tap", (x + 0.2, 0.5), 0.5)
+    assert len(page.state.points) == 21
+
+
+def test_a_drag_is_undone_as_one(page):
+    x, mark = page.state.points.X[0, 0], float(page.state.points.codes[0])
+    page.on_canvas("panstart", (x, mark), mark)
+    for step in range(1, 6):
+        page.on_canvas("pan", (x + step, mark), mark)
+    page.on_canvas("panend", (x + 6, mark), mark)
+    assert page.state.points.X[0, 0] == x + 6
+    page.undo()
+    assert page.state.points.X[0, 0] == x
+
+
+def test_sliders_show_values_and_set_them(page):
+    assert page.controls.dials[1].value == pytest.approx(1.0)  # a length scale of ten
+    page.controls.dials[1].value = 0.5
+    assert page.state.theta[1] == pytest.approx(np.log(10.0**0.5))
+    assert page.controls.dials[0].title == "variance"
+    assert not page.controls.dials[2].visible
+
+
+def test_setting_widgets_is_not_taken_for_a_visitor(page):
+    past = len(page.past)
+    page.controls.first.value = "matern52"
+    assert len(page.past) == past + 1
+    assert page.state.choice.first == "matern52"
+
+
+def test_learning_moves_the_sliders_and_draws_its_path(page):
+    before = page.shown.fit.evidence
+    tasks.learn(page)
+    assert page.shown.fit.evidence > before
+    assert "Learned in" in status(page)
+    assert len(page.panels.path.data["x"]) > 3
+    assert page.controls.dials[0].value == pytest.approx(page.state.theta[0] / np.log(10.0))
+
+
+def test_a_click_on_the_surface_goes_there(page):
+    tasks.draw_surface(page)
+    assert page.panels.surface.data["image"][0].shape == (3, 3)
+    tasks.go_to(page, 0.5, 1.2)
+    np.testing.assert_allclose(page.state.theta, np.log(10.0) * np.array([0.5, 1.2]))
+
+
+def test_the_oracle_labels_the_most_informative_place(page):
+    tasks.ask(page)
+    place = page.place.copy()
+    tasks.answer(page)
+    assert page.state.points.X[-1, 0] == place[0]
+    assert page.state.points.codes[-1] == page.begun.oracle(place)
+
+
+def test_errors_are_sentences_and_the_page_goes_on(page):
+    page.controls.method.value = "rejection"
+    assert 'class="error"' in status(page)
+    page.controls.method.value = "vi"
+    assert status(page) == ""
+    page.controls.method.value = "mcmc"
+    tasks.learn(page)
+    assert "evidence" in status(page)
+    page.act(lambda state: 1 / 0)
+    assert "ZeroDivisionError" in status(page)
+
+
+def test_costs_move_the_boundary(page):
+    before = page.shown.picture.boundaries
+    page.controls.cost.value = 1.0
+    assert page.state.cost == pytest.approx(10.0)
+    assert page.shown.picture.boundaries != before
+    page.controls.rejects.active = True
+    assert (page.shown.picture.decision == -1).any()
+
+
+def test_markup_in_a_table_is_shown_as_it_is():
+    X = np.random.default_rng(0).normal(size=(12, 2))
+    begun = from_table(X, ["<b>"] * 6 + ["ok"] * 6, ("<i>a</i>", "b"), "<script>alert(1)</script>.csv")
+    page = Session(lambda work: work(), begun, worker=Inline)
+    assert "<script>" not in page.panels.words.text
+    assert page.controls.start.value == "your table"
+
+
+def test_two_sessions_share_nothing(page):
+    other = Session(lambda work: work(), worker=Inline)
+    other.panels.follow.active = False
+    other.begin("clouds")
+    page.on_canvas("tap", (43.0, 0.5), 0.5)
+    assert len(other.state.points) == 60
+    assert len(page.state.points) == 21
+
+
+# ---------------------------------------------------------------------------- random actions
+
+
+def random_action(page, rng):
+    """Do something that a visitor could do."""
+    c, p = page.controls, page.panels
+    place = (*rng.uniform(*page.state.points.view.T), 0.5)
+    keys = [
+        "ArrowLeft",
+        "Shift+ArrowUp",
+        "ArrowDown",
+        "Enter",
+        "Delete",
+        "Escape",
+        "n",
+        "p",
+        "z",
+        "1",
+        "2",
+        "3",
+        "5",
+    ]
+    selects = [
+        c.first,
+        c.operator,
+        c.second,
+        c.method,
+        c.likelihood,
+        c.integration,
+        c.other,
+        c.costly,
+        c.classes,
+    ]
+    selects += [c.start, p.score, p.first, p.second]
+    kinds = {
+        "click": 0.2,
+        "drag": 0.1,
+        "key": 0.2,
+        "select": 0.2,
+        "slider": 0.2,
+        "button": 0.08,
+        "long": 0.02,
+    }
+    kind = rng.choice(list(kinds), p=list(kinds.values()))
+    if kind == "click":
+        page.on_canvas("tap", place[:2], None)
+    elif kind == "drag":
+        start = (
+            page.state.points.X[int(rng.integers(len(page.state.points)))]
+            if len(page.state.points)
+            else place
+        )
+        page.on_canvas("panstart", (*start, 0.0)[:2], None)
+        page.on_canvas("pan", place[:2], None)
+        page.on_canvas("panend", place[1::-1], None)
+    elif kind == "key":
+        p.keys.value = f"{rng.choice(keys)} {rng.integers(10**9)}"
+    elif kind == "select":
+        widget = selects[int(rng.integers(len(selects)))]
+        options = [each if isinstance(each, str) else each[0] for each in widget.options]
+        # Draws take long, and are tried on their own.
+        options = [each for each in options if each not in ("mcmc", "rejection", "dirichlet")]
+        options = [each for each in options if each not in ("moons", "circles", "clouds")] or options
+        widget.value = str(rng.choice(options))
+    elif kind == "slider":
+        widgets = [each for each in (*c.dials, c.cost, c.reject) if each.visible]
+        widget = widgets[int(rng.integers(len(widgets)))]
+        widget.value = float(rng.uniform(widget.start, widget.end))
+    elif kind == "button":
+        press_a_button(page, rng)
+    else:
+        [tasks.check, tasks.ask, tasks.answer, tasks.draw_surface][int(rng.integers(4))](page)
+    if len(page.state.points) > 25:
+        page.begin(str(rng.choice(["interval", "empty plane", "empty line"])))
+
+
+def press_a_button(page, rng):
+    c = page.controls
+    work = {
+        0: lambda: tasks.download(page, str(rng.choice(["csv", "py"]))),
+        1: page.undo, 2: page.stop, 3: lambda: setattr(c.rejects, "active", not c.rejects.active),
+        4: lambda: tasks.go_to(page, *rng.uniform(-2.0, 3.0, 2)), 5: lambda: page.begin("draw from the prior"),
+    }  # fmt: skip
+    work[int(rng.integers(6))]()
+
+
+def act_at_random(page, n, seed=0):
+    rng = np.random.default_rng(seed)
+    sentences = set()
+    for _ in range(n):
+        random_action(page, rng)
+        if 'class="error"' in status(page):
+            sentences.add(status(page))
+        assert page.shown.state is page.state or page.shown.error == "" or page.shown.picture is None
+        assert "Traceback" not in status(page)
+    return sentences
+
+
+def unexpected(sentences):
+    """Return the errors that nobody foresaw: they are named by their class."""
+    return [words for words in sentences if "Error: " in words or "Warning: " in words]
+
+
+def test_random_actions_end_in_sentences_at_most(page):
+    assert unexpected(act_at_random(page, 60)) == []
+
+
+@pytest.mark.slow
+def test_a_thousand_random_actions_end_in_sentences_at_most(page):
+    assert unexpected(act_at_random(page, 1000, seed=1)) == []
+
+
+# ------------------------------------------------------------------------------------ threads
+
+
+def test_the_latest_request_counts():
+    gate, started, done = threading.Event(), threading.Event(), []
+    worker = Worker(lambda work: work(), patient=True)
+    finished = threading.Event()
+
+    def slow(task):
+        started.set()
+        gate.wait(20)
+        task.show("first")
+
+    worker.submit(slow, done.append)
+    assert started.wait(20)
+    for k in range(5):  # only the last of these is worth doing
+        worker.submit(lambda task, k=k: task.show(k), done.append, lambda error: finished.set())
+    gate.set()
+    assert finished.wait(20)
+    assert done == ["first", 4]
+    worker.close()
+
+
+def test_work_is_cancelled_and_its_thread_ends():
+    started, ended, done = threading.Event(), threading.Event(), []
+    worker = Worker(lambda work: work(), patient=False)
+
+    def endless(task):
+        started.set()
+        while True:
+            task.pause(0.001)
+
+    def on_end(error):
+        done.append(type(error))
+        ended.set()
+
+    worker.submit(endless, lambda part: None, on_end)
+    assert started.wait(20)
+    assert worker.cancel()
+    assert ended.wait(20)
+    assert done == [CancelledError]
+    worker.submit(lambda task: 1 / 0, lambda part: None, lambda error: done.append(type(error)))
+    worker.submit(lambda task: task.show("alive"), done.append, lambda error: ended.set())
+    ended.clear()
+    assert ended.wait(20)
+    assert done[-1] == "alive"
+    thread = worker._thread
+    worker.close()
+    thread.join(20)
+    assert not thread.is_alive()
