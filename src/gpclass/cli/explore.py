@@ -11,8 +11,7 @@ from gpclass.cli import output
 from gpclass.cli.data import Problem, read_problem
 from gpclass.cli.encoding import Encoding
 from gpclass.cli.errors import InputError
-from gpclass.explore import Start, from_table, serve, start
-from gpclass.explore.points import MOST_CLASSES
+from gpclass.explore import MOST_CLASSES, Start, from_table, serve, start
 
 ROWS = 200  # that are drawn of a longer table
 
