@@ -92,3 +92,32 @@ def test_errors_name_the_row_of_the_file_in_a_sample_too(tmp_path):
     table = tmp_path / "t.csv"
     table.write_text("a,y\n1,0\n2,1\n,1\n")
     assert read_table(str(table)).take([2])["a"].isna().idxmax() == 2
+
+
+@pytest.mark.parametrize("name", [None, "id"])
+def test_the_index_of_a_frame_is_no_input(tmp_path, name):
+    pd = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    from gpclass.data.parquet import ParquetSource
+
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"a": rng.normal(size=40), "b": rng.normal(size=40)})
+    frame["y"] = (frame["a"] > 0).astype(int)
+    frame = frame.sample(frac=0.8, random_state=0)
+    frame.index.name = name
+    frame.to_parquet(tmp_path / "t.parquet")
+    assert ParquetSource(tmp_path / "t.parquet", target="y").names == ["a", "b"]
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    for kind in ("parquet", "csv"):
+        run("fit", tmp_path / f"t.{kind}", "-t", "y", "-o", tmp_path / f"{kind}.gpc")
+    predicted = [
+        run("predict", tmp_path / f"{kind}.gpc", tmp_path / "t.csv").stdout for kind in ("parquet", "csv")
+    ]
+    assert predicted[0] == predicted[1]
+
+
+def test_loading_a_file_of_the_command_line_says_that_its_columns_are_encoded(folder):
+    from gpclass.persistence import load
+
+    with pytest.warns(UserWarning, match="written by the command line"):
+        load(folder / "mixed.gpc")

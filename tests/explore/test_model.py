@@ -258,6 +258,7 @@ def test_an_impossible_second_method_leaves_the_first_one():
     assert "softmax has no closed tilted moments" in found.error
 
 
+@pytest.mark.filterwarnings("ignore:The chains have not mixed")
 def test_chains_approach_the_posterior():
     """After many rounds the average is near MCMC with many draws, and EP, within their errors."""
     state = line()
@@ -324,6 +325,7 @@ def test_the_code_has_every_kernel_in_full_precision(name, operator):
     run(state)
 
 
+@pytest.mark.filterwarnings("ignore:The chains have not mixed")
 @pytest.mark.parametrize("method", ["laplace", "ep", "vi", "dirichlet", "mcmc"])
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_the_code_has_every_method(method, n_classes):

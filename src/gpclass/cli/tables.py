@@ -144,6 +144,9 @@ def _arrow(path: str, raw: bytes, ending: str) -> Any:
     except (pa.ArrowException, ValueError, OSError) as error:
         words = str(error).split("\n")[0].split(". ")[0].rstrip(".")
         raise InputError(f"{path} is not a {ending} file, or is damaged: {words[:150]}.") from None
+    # The index of a frame is no column of it: it may be the order of the rows.
+    index = (table.schema.pandas_metadata or {}).get("index_columns", ())
+    table = table.drop_columns([name for name in index if name in table.column_names])
     columns = [[_text(value) for value in column.to_pylist()] for column in table.columns]
     frame = pd.DataFrame(dict(enumerate(columns)), dtype=object)
     return frame.set_axis([str(name) for name in table.column_names], axis=1)

@@ -308,6 +308,14 @@ def _files(path: str) -> list[str]:
 # --------------------------------------------------------------------------------- columns
 
 
+def index_columns(schema: Any) -> set[str]:
+    """Return the columns that pandas stored as the index of a frame, which is no input: it may be the order of rows."""
+    stored = {
+        name for name in (schema.pandas_metadata or {}).get("index_columns", ()) if isinstance(name, str)
+    }
+    return stored | {name for name in schema.names if name.startswith("__index_level_")}
+
+
 def _inputs(
     path: str, schema: Any, target: str, weight: str | None, columns: Sequence[str] | None
 ) -> list[str]:
@@ -318,8 +326,8 @@ def _inputs(
         raise ValueError(
             "The target and the weights cannot be columns of X as well: leave them out of columns."
         )
-    index = "__index_level_"  # of pandas
-    names = given or [name for name in schema.names if name not in apart and not name.startswith(index)]
+    apart |= index_columns(schema)
+    names = given or [name for name in schema.names if name not in apart]
     if not names:
         raise ValueError(f"{path} has no columns but {target!r}, expected some for X.")
     return names

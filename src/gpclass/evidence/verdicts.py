@@ -32,12 +32,14 @@ def on_approximation(
     found: EvidenceEstimate,
     shifts: Array,
     errors: Array,
-    instead: str = "use annealed_evidence or MCMC instead",
+    instead: str | None = None,
 ) -> str:
     """Judge a Gaussian approximation by its correction: shifts of probabilities, and the evidence found.
 
-    ``instead`` is what to do if the correction is unreliable.
+    ``instead`` is what to do if the correction is unreliable: by default, to try another method.
     """
+    others = _others(method)
+    instead = f"{others}, and check that" if instead is None else instead
     if not found.reliable:
         return (
             f"The correction itself is unreliable, as khat = {found.khat:.2f} is not below "
@@ -59,8 +61,8 @@ def on_approximation(
             return f"A probability moves by {shift:.2g} ± {noise:.2g}, which may be chance: raise n_samples."
         also = f", and {off}" if missed else ""
         return (
-            f"{method} is inaccurate for this kernel: a probability moves by {shift:.2g}{also}; use EP or MCMC where "
-            "that matters."
+            f"{method} is inaccurate for this kernel: a probability moves by {shift:.2g}{also}; {others} where that "
+            "matters."
         )
     if missed:
         return (
@@ -68,6 +70,12 @@ def on_approximation(
         )
     known = "" if evidence is None else f", and its log evidence by {abs(gap):.2g}"
     return f"{method} is accurate for this kernel: no probability moves by more than {shift:.2g}{known}."
+
+
+def _others(method: str) -> str:
+    """Return what to use in place of a method: others that take seconds, then MCMC."""
+    quick = [name for name in ("VI", "EP") if name != method]
+    return f"use {' or '.join(quick)}, or MCMC"
 
 
 def on_draws(method: str, reliable: bool, shift: Array, error: Array) -> str:

@@ -94,7 +94,7 @@ def view_of(model: FittedModel) -> View:
     if not isinstance(objective, PassObjective):
         raise ValueError(
             "The approximation is checked on the training rows, which this model does not keep after partial_fit or in "
-            "a file: fit it again."
+            "a file: call check_approximation in Python on the classifier that was fitted."
         )
     offset, data = getattr(model.posterior, "offset", None), objective.engine.data
     return View(

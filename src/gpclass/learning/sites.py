@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gpclass.core.hyperpriors import Hyperprior
-from gpclass.core.optimisers import MOST
+from gpclass.core.optimisers import FTOL, MOST
 from gpclass.core.protocols import AnySites, Array, Result
 from gpclass.learning.choice import (
     Candidate,
@@ -91,7 +91,7 @@ def learn_problem(
         return problem.at(first.theta), first.learned()
     several = problem.guide() is not problem
     coarse = [_coarse(problem, n, 2e-3 if several else 1e-4) for n in sizes if LESS * n < problem.n_rows]
-    ftol, fine = (1e-6 if several else 1e-7), problem.roughly(1e-5)
+    ftol, fine = (1e-7 if several else FTOL), problem.roughly(tol=0.0)
     if problem.n_rows > EXACT:
         ftol, fine = (1e-3, problem.roughly(1e-3)) if several else (1e-5, problem.roughly())
     init = first.warm if init is None and first.problem.n_rows == problem.n_rows else init
