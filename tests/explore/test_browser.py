@@ -58,6 +58,7 @@ def state_of(sessions, page) -> State:
     return found
 
 
+@pytest.mark.slow
 def test_points_are_added_moved_and_deleted(page):
     n = len(page.points())
     with page.new_picture():

@@ -56,6 +56,7 @@ def test_several_classes(scheme):
 
 
 @pytest.mark.parametrize("scheme", ["one_vs_rest", "one_vs_one"])
+@pytest.mark.slow
 def test_several_classes_in_parallel_are_the_same(scheme):
     data, labels = three_classes(21)
     options = {

@@ -97,6 +97,7 @@ def test_hyperparameters_maximise_the_evidence():
 
 
 @pytest.mark.parametrize("y", [X[:, 0] > 0.3, CODES == 1, two_moons_like(40, seed=9)[1] > 0])
+@pytest.mark.slow
 def test_eps_is_the_best_by_leaving_rows_out(y):
     y = y.astype(int)
 

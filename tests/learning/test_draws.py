@@ -116,6 +116,7 @@ def check_against_prior(clf, f, w, squash, tolerance):
 
 
 @pytest.mark.parametrize("name", FIXED)
+@pytest.mark.slow
 def test_predictions_are_those_of_the_weighted_prior(name):
     check_against_prior(fixed(name), *weighted_prior(0.0), expit, 0.02)
 
@@ -144,6 +145,7 @@ def test_predictions_at_the_data_are_the_draws(name):
         assert np.abs(draws - f).max(axis=1).min() < 1e-3
 
 
+@pytest.mark.slow
 def test_samples_have_the_moments_predicted():
     for clf, tolerance in ((fixed("HMC"), 0.04), (sampled("mcmc"), 0.1)):
         mean, cov = clf.predict_latent(X_TEST, return_cov=True)

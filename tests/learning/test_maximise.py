@@ -112,6 +112,7 @@ def test_restarts_are_drawn_between_the_bounds_and_never_hurt():
     assert clf.log_marginal_likelihood_value_ >= max(values) - 1e-7
 
 
+@pytest.mark.slow
 def test_restarts_in_parallel_give_the_same_answer():
     kernel = 1.0 * RBF([1.0, 1.0], (1e-2, 1e2))
     rngs = [np.random.default_rng(3), np.random.default_rng(3)]

@@ -99,6 +99,7 @@ checkpointed({inference!r}, {path!r})
 
 
 @pytest.mark.parametrize(("inference", "passes"), [("vi", 3), ("dirichlet", 1)])
+@pytest.mark.slow
 def test_a_run_that_is_killed_continues_to_the_same_answer(inference, passes, tmp_path):
     here = Path(__file__).parent
     places = [str(here.parents[1] / "src"), str(here.parent / "support"), str(here)]

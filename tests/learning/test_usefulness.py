@@ -61,6 +61,7 @@ def noise(n, d, seed, n_classes=2, rare=0.0):
     "load", [load_iris, load_wine, load_breast_cancer, load_digits], ids=lambda f: f.__name__[5:]
 )
 @pytest.mark.parametrize("raw", [True, False])
+@pytest.mark.slow
 def test_nothing_is_said_about_good_data(load, raw):
     inputs, labels = load(return_X_y=True)
     inputs, labels = (

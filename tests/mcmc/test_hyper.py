@@ -327,6 +327,7 @@ SHORT = {"n_chains": 2, "n_draws": 60, "n_warmup": 30}
 
 
 @pytest.mark.parametrize("sampler", [PseudoMarginal(n_importance=4), JointWhitened()])
+@pytest.mark.slow
 def test_same_seed_same_draws_here_or_in_processes(sampler):
     model = model_of(X4, Y4)
     one, whole = sample_hyper(model, sampler, CENTRE, rng=0, **SHORT)
