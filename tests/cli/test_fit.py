@@ -16,6 +16,7 @@ from gpclass.kernels import kernel_names
 from gpclass.learning.problem import Problem
 
 
+@pytest.mark.slow
 def test_scores_of_cross_validation_are_those_by_hand(folder):
     from sklearn.model_selection import StratifiedKFold
 

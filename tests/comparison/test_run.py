@@ -196,6 +196,7 @@ class TestMethods:
         assert (row.corrected_evidence, row.standard_error, row.khat) == (-7.0, 0.25, 0.5)
         assert compare(X, Y, methods={"a": Checked()}, cv=None, n_samples=0).rows[0].khat is None
 
+    @pytest.mark.slow
     def test_corrected_evidence_is_the_exact_one(self):
         x, y = X[:7], Y[:7]
         truth = exact_probit_evidence(KERNEL(x), y)

@@ -72,6 +72,7 @@ def test_orthants_have_closed_forms_up_to_three_data(variance):
 @pytest.mark.parametrize(
     ("n", "variance", "order"), [(1, 400.0, 2001), (2, 4.0, 201), (2, 100.0, 801), (3, 9.0, 151)]
 )
+@pytest.mark.slow
 def test_logit_quadrature_is_that_of_a_finer_grid(n, variance, order):
     X, y = two_moons_like(n, seed=n)
     K = matrix(variance * RBF(1.0), X)
@@ -438,6 +439,7 @@ def test_the_evidence_that_is_compared_is_the_corrected_one():
     {"classes": 3, "inference": "ep"},
     {"classes": 3, "multi_class": "one_vs_rest"},
 ], ids=str)  # fmt: skip
+@pytest.mark.slow
 def test_verdicts_of_the_classifier_on_noise(options):
     options = dict(options)
     n_classes = options.pop("classes", 2)

@@ -259,6 +259,7 @@ def test_an_impossible_second_method_leaves_the_first_one():
 
 
 @pytest.mark.filterwarnings("ignore:The chains have not mixed")
+@pytest.mark.slow
 def test_chains_approach_the_posterior():
     """After many rounds the average is near MCMC with many draws, and EP, within their errors."""
     state = line()
@@ -328,6 +329,7 @@ def test_the_code_has_every_kernel_in_full_precision(name, operator):
 @pytest.mark.filterwarnings("ignore:The chains have not mixed")
 @pytest.mark.parametrize("method", ["laplace", "ep", "vi", "dirichlet", "mcmc"])
 @pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.slow
 def test_the_code_has_every_method(method, n_classes):
     if method == "mcmc":
         pytest.importorskip("arviz_stats")

@@ -79,6 +79,7 @@ def test_setting_widgets_is_not_taken_for_a_visitor(page):
     assert page.state.choice.first == "matern52"
 
 
+@pytest.mark.slow
 def test_learning_moves_the_sliders_and_draws_its_path(page):
     before = page.shown.fit.evidence
     tasks.learn(page)
@@ -244,6 +245,7 @@ def unexpected(sentences):
     return [words for words in sentences if "Error: " in words or "Warning: " in words]
 
 
+@pytest.mark.slow
 def test_random_actions_end_in_sentences_at_most(page):
     assert unexpected(act_at_random(page, 60)) == []
 

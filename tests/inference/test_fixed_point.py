@@ -60,6 +60,7 @@ def test_one_data_point_is_matched_exactly():
 @pytest.mark.parametrize("method", TIGHT, ids=repr)
 @given(theta=st.lists(st.floats(-3.0, 3.0), min_size=3, max_size=3), scale=st.floats(-3.0, 6.0))
 @settings(max_examples=2, deadline=None)
+@pytest.mark.slow
 def test_the_gradient_holds_at_random_and_extreme_theta(method, likelihood, theta, scale):
     X, y = two_moons_like(12)
     kernel = 1.0 * RBF([1.0, 1.0]) + WhiteKernel(1.0)

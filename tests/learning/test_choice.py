@@ -37,7 +37,8 @@ def shrunken(X, y, scale=None, method=None, likelihood=None):
     return Problem(X, y, None, kernel, likelihood or Probit(), method or EP(), prior)
 
 
-@pytest.mark.parametrize("scale", [0.3, pytest.param(1.0, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("scale", [0.3, 1.0])
+@pytest.mark.slow
 def test_the_integrated_evidence_is_that_of_quadrature(scale):
     # Gaussian likelihood, so that sites are exact; the variance is fixed, two length scales are integrated over.
     X = rows(60, 2)
@@ -143,6 +144,7 @@ def test_more_rows_go_on_with_the_kernel_of_the_first(monkeypatch):
 @pytest.mark.parametrize(
     "options", [{"multi_class": "one_vs_rest"}, {"inducing": 30}, {"inference": "dirichlet"}, {}]
 )
+@pytest.mark.slow
 def test_three_classes_and_inducing_inputs(options, tmp_path):
     X, y = load_iris(return_X_y=True)
     X, y = X[::2], y[::2]
@@ -157,6 +159,7 @@ def test_three_classes_and_inducing_inputs(options, tmp_path):
     assert_allclose(load(tmp_path / "model.gpc").predict_proba(X), clf.predict_proba(X), rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_one_column_and_priors_of_the_user():
     X = rows(60, 1)
     assert kernel_of(X, X[:, 0] > 0.2).k1.n_dims >= 1
@@ -193,6 +196,7 @@ def test_the_scales_go_from_one_length_scale_to_one_each():
     assert (np.diff(spread) > 0.0).all()
 
 
+@pytest.mark.slow
 def test_restarts_of_a_chosen_kernel_and_of_several_classes_are_run():
     X, y = load_iris(return_X_y=True)
     X, y = X[::3], y[::3]

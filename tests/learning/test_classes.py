@@ -212,6 +212,7 @@ class TestTruth:
         assert check.evidence is None
         assert check.largest_shift < 0.06
 
+    @pytest.mark.slow
     def test_rejection_in_the_classifier(self, exact):
         name, evidence, _, p = exact
         clf = fitted(self.X, self.y, Rejection(n_draws=250), name, self.kernel)
@@ -249,6 +250,7 @@ def test_check_approximation_refuses_what_is_too_large(monkeypatch):
         fitted(X, y, Laplace(), "softmax").check_approximation()
 
 
+@pytest.mark.slow
 def test_check_approximation_counts_copies():
     X, y = three_classes(10)
     weight = np.arange(10) % 3 + 1
@@ -412,6 +414,7 @@ class TestClassifier:
         each = np.exp(likelihood.log_classes(draws.transpose(2, 0, 1)))
         assert_allclose(p, each.mean(axis=0), atol=0.03)
 
+    @pytest.mark.slow
     def test_routes_of_integration(self, clf):
         p = clf.predict_proba(self.Z)
         for route, tolerance in (("map", 0.25), ("mackay", 0.1), ("monte_carlo", 0.05)):
@@ -419,6 +422,7 @@ class TestClassifier:
             assert_allclose(other.sum(axis=1), 1.0, atol=1e-6)
             assert np.abs(other - p).max() < tolerance
 
+    @pytest.mark.slow
     def test_intervals_contain_the_probabilities(self, clf):
         p = clf.predict_proba(self.Z)
         low, high = clf.predict_interval(self.Z, level=0.9)
@@ -492,6 +496,7 @@ class TestClassifier:
             assert p[far, 2] > np.median(p[:, 2])
 
     @pytest.mark.parametrize(("inference", "likelihood"), ROUTES)
+    @pytest.mark.slow
     def test_an_alphabet(self, inference, likelihood):
         rng = np.random.default_rng(0)
         y = np.arange(52) % 26

@@ -109,6 +109,7 @@ def test_portions():
     assert clf.base_estimator_.inducing.n_rows == 60
 
 
+@pytest.mark.slow
 def test_learning_is_near_that_of_all_rows():
     rows, y = many()
     new, truth = many(400, seed=1)

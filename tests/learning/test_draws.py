@@ -122,6 +122,7 @@ def test_predictions_are_those_of_the_weighted_prior(name):
 
 
 @pytest.mark.parametrize("name", ["HMC", "rejection"])
+@pytest.mark.slow
 def test_predictions_are_those_of_the_weighted_prior_with_a_probit(name):
     check_against_prior(fixed(name, "probit"), *weighted_prior(0.0, "probit"), ndtr, 0.02)
 
@@ -456,6 +457,7 @@ def test_noise_of_the_latent_function():
         assert_allclose(ours, theirs, atol=0.15)
 
 
+@pytest.mark.slow
 def test_jitter_of_a_sampler_does_not_spoil_predictions_beyond_the_data():
     Z = np.linspace(0.0, 1.0, 12)[:, None]
     y = (Z[:, 0] > 0.45).astype(int)

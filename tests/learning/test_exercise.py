@@ -74,6 +74,7 @@ def fitted():
 
 @pytest.mark.parametrize("name", ["Metropolis", "HMC", "slices"])
 class TestSamplers:
+    @pytest.mark.slow
     def test_moments(self, truth, fitted, name):
         chains = fitted[name].chains_
         mean, error = truth.average(truth.f)

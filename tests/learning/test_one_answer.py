@@ -49,6 +49,7 @@ def test_all_inputs_inducing_are_no_inducing_inputs(name):
 
 
 @pytest.mark.parametrize("name", ["vi", "vi softmax", "dirichlet"])
+@pytest.mark.slow
 def test_one_block_many_blocks_and_dask(name):
     pytest.importorskip("distributed", reason="needs Dask")
     import dask.array as da

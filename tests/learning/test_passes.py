@@ -85,6 +85,7 @@ class TestClassifier:
         b = GaussianProcessClassifier(**options).fit(X[copies], y[copies])
         assert_allclose(a.predict_proba(X), b.predict_proba(X), atol=1e-6)
 
+    @pytest.mark.slow
     def test_three_classes(self):
         X, y = load_iris(return_X_y=True)
         X, y = StandardScaler().fit_transform(X)[::3], y[::3]

@@ -77,6 +77,7 @@ def test_nothing_is_said_about_good_data(load, raw):
 
 @pytest.mark.parametrize("inference", ["laplace", "ep", "vi"])
 @pytest.mark.parametrize(("make", "options"), [(make_moons, {}), (make_circles, {"factor": 0.5})])
+@pytest.mark.slow
 def test_nothing_is_said_about_moons_and_circles(make, options, inference):
     for n in (20, 80):
         rows = make(n, noise=0.1, random_state=0, **options)

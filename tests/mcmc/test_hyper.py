@@ -97,6 +97,7 @@ Y4 = np.array([1.0, 1.0, -1.0, 1.0])
 
 
 @pytest.mark.parametrize(("name", "n_draws"), quick_and_slow(150, 5000))
+@pytest.mark.slow
 def test_posterior_of_theta_and_f_is_that_of_rejection(name, n_draws):
     theta, f = exact_draws()
     truth = summaries(theta, f)

@@ -183,6 +183,7 @@ CALIBRATED = {
 
 
 @pytest.mark.parametrize("name", ["metropolis", "slice, ep", "hmc, ep"])
+@pytest.mark.slow
 def test_calibration(name: str) -> None:
     sampler, thin = CALIBRATED[name]
     found = ranks(sampler, 160, 7, thin)
@@ -278,6 +279,7 @@ def test_two_classes_are_one_difference(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", PRIOR_ONLY)
+@pytest.mark.slow
 def test_three_classes_against_importance_sampling(name: str) -> None:
     K, y = KERNEL(X3)[:2, :2], np.array([2.0, 0.0])
     draws = np.random.default_rng(0).standard_normal((100_000, 3, 2)) @ np.linalg.cholesky(K).T
@@ -297,6 +299,7 @@ def test_three_classes_against_importance_sampling(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", SAMPLERS)
+@pytest.mark.slow
 def test_copies_of_points_are_weights(name: str) -> None:
     # Every point twice: K is singular, and the posterior that of each point once with the weight 2.
     sampler, y = SAMPLERS[name], np.array([1.0, 1.0, -1.0])

@@ -162,6 +162,7 @@ def test_kernels(kernel, likelihood):
 @pytest.mark.parametrize(
     ("likelihood", "inference"), [("logit", "vi"), ("probit", "ep"), ("logit", "laplace")]
 )
+@pytest.mark.slow
 def test_methods_with_learned_hyperparameters(likelihood, inference):
     X, y = data(24)
     assert_agrees(GaussianProcessClassifier(likelihood=likelihood, inference=inference).fit(X, y), X)
@@ -170,6 +171,7 @@ def test_methods_with_learned_hyperparameters(likelihood, inference):
 @pytest.mark.parametrize("route", ["map", "mackay"])
 @pytest.mark.parametrize("likelihood", ["probit", "logit", "softmax", "multiprobit"])
 @pytest.mark.parametrize("n_classes", [2, 5])
+@pytest.mark.slow
 def test_other_routes(route, likelihood, n_classes):
     X, y = data(40, n_classes)
     settings = {"likelihood": likelihood, "integration": route, "optimizer": None, "inference": "laplace"}
@@ -179,6 +181,7 @@ def test_other_routes(route, likelihood, n_classes):
 @pytest.mark.parametrize("likelihood", ["probit", "logit"])
 @pytest.mark.parametrize("multi_class", ["one_vs_rest", "one_vs_one"])
 @pytest.mark.parametrize("n_classes", [3, 6])
+@pytest.mark.slow
 def test_several_models(likelihood, multi_class, n_classes):
     X, y = data(60, n_classes)
     settings = {"likelihood": likelihood, "multi_class": multi_class, "inference": "laplace"}
