@@ -242,6 +242,11 @@ class SiteObjective:
 
     def evaluate(self, theta: Array, warm: AnySites | None = None, *, gradient: bool = True) -> Evaluation:
         """Return the evidence at theta; ``warm`` are the sites to start from."""
+        # A point at which numbers leave double precision is refused by who asked for it: no need to warn as well.
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            return self._evaluated(theta, warm, gradient)
+
+    def _evaluated(self, theta: Array, warm: AnySites | None, gradient: bool) -> Evaluation:
         problem, prior = self._at(theta)
         result = problem.infer(prior, warm)
         slope = None
