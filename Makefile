@@ -71,7 +71,7 @@ docs: $(DOCS_READY) ## make its pictures and build the documentation; a warning 
 dist: $(READY) ## build wheel and sdist, and test the wheel in an empty environment
 	@$(PIP) -e '.[dist]'
 	rm -rf dist
-	$(PY) -m build --outdir dist . >/dev/null
+	$(PY) -m build --no-isolation --outdir dist . >/dev/null
 	PYTHON=$(PY) .ci/check-wheel dist
 
 # Without sampling: arviz-stats needs newer versions than these.
