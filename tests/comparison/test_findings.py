@@ -76,6 +76,20 @@ def test_best_is_marked_where_it_means_something_only():
     assert "0.90 !</span>" in page
 
 
+def test_mcmc_judges_what_is_doubted():
+    good = np.full(N, 0.9)
+    mcmc = row("mcmc", good)
+    mcmc.estimator.chains_ = None
+    far, near = (row("laplace", p, checked(shift=0.2)) for p in (np.full(N, 0.8), np.full(N, 0.895)))
+    # The distance of (0.9, 0.1) and (0.8, 0.2) in total variation is 0.1.
+    assert "Do not use laplace: " in text(far, mcmc)
+    assert "differ from those of mcmc by 0.10 on average" in text(far, mcmc)
+    assert "laplace predicts as mcmc does here, to less than 0.01 on average" in text(near, mcmc)
+    other = row("mcmc", good, likelihood="logit")
+    other.estimator.chains_ = None
+    assert "Do not rely on laplace before you have compared it with MCMC" in text(far, other)
+
+
 def test_the_limit_of_khat_depends_on_the_draws():
     p = np.full(N, 0.9)
     assert excessive_khat(row("a", p, checked(khat=0.68, n_samples=1000)))  # 1 - 1/3

@@ -11,7 +11,7 @@ from problems import exact_logit_evidence, exact_probit_evidence, hard, two_moon
 
 from gpclass.core.linalg import BForm
 from gpclass.core.protocols import Sites
-from gpclass.inference import EP, VI, Laplace
+from gpclass.inference import EP, VI, Laplace, fixed_point
 from gpclass.inference.expansion import expand
 from gpclass.inference.fixed_point import Mixing
 from gpclass.inference.variational import Terms as VariationalTerms
@@ -325,3 +325,12 @@ def test_a_warm_start_takes_few_factorisations(method, likelihood, monkeypatch):
     assert len(counted) <= 3
     cold = run(type(method)(tol=1e-10), kernel.clone_with_theta(kernel.theta + 0.1), X, likelihood, y)
     assert_allclose(result.evidence, cold.evidence, rtol=1e-10)
+
+
+@pytest.mark.parametrize("method", [VI(max_iter=500), EP(max_iter=500)], ids=repr)
+def test_rounds_that_lead_nowhere_end(method, monkeypatch):
+    # However the rounds go, they never agree better than at first.
+    monkeypatch.setattr(fixed_point, "_disagreement", lambda *args: 1.0)
+    result = run(method, 2.0 * RBF(1.0), *two_moons_like(20)[:1], Probit(), two_moons_like(20)[1])
+    assert not result.info.converged
+    assert result.info.n_iter == 1 + fixed_point.STUCK

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -12,10 +14,12 @@ from gpclass.core.objective import Evaluation
 from gpclass.core.protocols import Info
 from gpclass.inference import EP
 from gpclass.kernels import RBF, ConstantKernel, Matern
-from gpclass.learning.maximise import maximise
-from gpclass.learning.problem import Problem, SiteObjective
+from gpclass.learning import maximise as maximise_module
+from gpclass.learning import sites
+from gpclass.learning.maximise import Plan, Stage, for_more_rows, learn, maximise
+from gpclass.learning.problem import Problem, SiteObjective, pose_classes
 from gpclass.learning.starts import Look
-from gpclass.likelihoods import Probit
+from gpclass.likelihoods import MultiProbit, Probit
 from gpclass.priors import NotPositiveError
 
 INFERENCE = EP()
@@ -80,6 +84,50 @@ def test_evaluations_that_did_not_converge_are_not_believed():
     assert end.message == ""
     assert_allclose(end.theta, 0.0, atol=0.1)
     assert (end.history.evidence == 1e6).any()
+
+
+class Nearly(Trap):
+    """A bowl of which inference always stops a little short of convergence."""
+
+    def evaluate(self, theta, warm=None, *, gradient=True):
+        return Evaluation(-float(theta @ theta), -2.0 * theta, None, Info(False, 1, 5e-4))
+
+
+def test_evaluations_that_nearly_converged_are_believed():
+    end = maximise(Nearly(), np.array([2.0, -1.0]), np.array([[-9.0, 9.0]] * 2))
+    assert_allclose(end.theta, 0.0, atol=1e-4)
+
+
+def test_stages_know_their_rows_and_end_early():
+    rng = np.random.default_rng(0)
+    inputs = rng.normal(size=(1000, 2))
+    two = Problem(inputs, np.sign(inputs[:, 0]), None, 1.0 * RBF(1.0), Probit(), EP())
+    stages = sites._stages(two, [300, 1200])
+    assert [stage.n_rows for stage in stages] == [300, 1000]  # 1200 rows are more than there are
+    assert stages[0].ftol > stages[1].ftol
+    assert [stage.n_rows for stage in sites._stages(two.some(400), [300])] == [400]  # not worth it
+    labels = np.eye(6)[rng.integers(0, 6, size=1000)]
+    six = pose_classes(replace(two, y=labels, likelihood=MultiProbit()), labels)
+    assert six.n_latent == 6000
+    assert sites._stages(six, [300])[-1].max_iter == 1
+    assert sites._stages(six.some(500), [300])[-1].max_iter > 1
+
+
+def test_the_curvature_of_one_stage_is_adapted_to_the_next(monkeypatch):
+    H = np.diag([2.0, 8.0])
+    assert_allclose(for_more_rows(H, 100, 400), 0.5 * H)
+    assert for_more_rows(None, 100, 400) is None
+    bowl = [Stage("", lambda theta: Nearly(), n_rows=n) for n in (100, 400)]
+    starts, box = [], np.array([[-9.0, 9.0]] * 2)
+
+    def noted(*args, **options):
+        starts.append(options["inverse_hessian"])
+        return maximise(*args, **options)
+
+    monkeypatch.setattr(maximise_module, "maximise", noted)
+    learn(bowl, np.ones(2), box, Plan(), np.random.default_rng(0), inverse_hessian=0.5 * np.eye(2))
+    assert_allclose(starts[0], 0.5 * np.eye(2))
+    assert_allclose(starts[1], 0.25 * np.eye(2))  # the Hessian of the bowl was right from the start
 
 
 def test_several_classes_from_a_hopeless_start():

@@ -116,7 +116,7 @@ def _predictions(comparison: Any, scored: Sequence[Any]) -> Iterable[str]:
     if others:
         text += f", and {_names(others)} cannot be told from it"
     worse = [f"{r.label} by {r.log_loss - low:.3f}" for r in scored if r.label not in tied]
-    yield f"{text}. Worse are {_names(worse)}."
+    yield f"{text}. Worse {'is' if len(worse) == 1 else 'are'} {_names(worse)}."
 
 
 def _agreement(scored: Sequence[Any]) -> Iterable[str]:
@@ -130,7 +130,7 @@ def _agreement(scored: Sequence[Any]) -> Iterable[str]:
 
 
 def _agreement_of(rows: Sequence[Any], first: str) -> str:
-    sampled = [row for row in rows if hasattr(row.estimator, "chains_")]
+    sampled = _sampled(rows)
     apart = {row.label: [_distance(row.proba, other.proba) for other in rows] for row in rows}
     centre = sampled[0].label if sampled else min(apart, key=lambda label: np.median(apart[label]))
     from_centre = dict(zip(apart, apart[centre], strict=True))
@@ -147,7 +147,7 @@ def _approximations(rows: Sequence[Any]) -> Iterable[str]:
     """Say which approximations are not to be believed, and whose evidence is off."""
     for row in rows:
         if why := doubts(row):
-            yield f"Do not rely on {row.label} before you have compared it with MCMC: {why}."
+            yield _doubtful(row, why, _sampled(other for other in rows if other.likelihood == row.likelihood))
     checked = [row for row in rows if row.check is not None and row.evidence is not None and not doubts(row)]
     off = [(row, row.corrected_evidence - row.evidence) for row in checked]
     for row, gap in off:
@@ -164,6 +164,28 @@ def _approximations(rows: Sequence[Any]) -> Iterable[str]:
             f"{'is' if one else 'are'} accurate at the training rows: no probability is off by more than "
             f"{_small(shift)}."
         )
+
+
+def _doubtful(row: Any, why: str, sampled: Sequence[Any]) -> str:
+    """Say what to do about an approximation that is doubted, with MCMC as the judge if it was run."""
+    known = [other for other in sampled if other.proba is not None and row.proba is not None]
+    if not known:
+        return f"Do not rely on {row.label} before you have compared it with MCMC: {why}."
+    apart = _distance(row.proba, known[0].proba)
+    if apart > ALIKE:
+        return (
+            f"Do not use {row.label}: {why}, and its probabilities differ from those of {known[0].label} by "
+            f"{apart:.2f} on average."
+        )
+    return (
+        f"{row.label} predicts as {known[0].label} does here, to {_small(apart)} on average, although its check does "
+        f"not confirm it: {why}."
+    )
+
+
+def _sampled(rows: Iterable[Any]) -> list[Any]:
+    """Return the rows of MCMC."""
+    return [row for row in rows if hasattr(row.estimator, "chains_")]
 
 
 def _distance(p: Array, q: Array) -> float:

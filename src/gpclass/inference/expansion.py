@@ -20,10 +20,8 @@ from gpclass.inference.newton import Curve
 
 ORDER = 6
 INVERSE_FACTORIALS = 1.0 / np.cumprod([1.0, *range(1, ORDER + 1)])[:, None, None]
-STEP, WIDER = (
-    0.5,
-    0.5,
-)  # beyond this step in the mean, or this relative one in the variance, the series is not used
+# Beyond this step in the mean, or this relative one in the variance, the series is not used.
+STEP, WIDER = 0.5, 0.5
 MOST_MISSING = 0.5  # share of data points without derivatives beyond which the series saves nothing
 
 # Exact values, slopes and curvatures of some data points, at means and variances of all.

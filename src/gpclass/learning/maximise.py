@@ -78,9 +78,9 @@ class Learned:
 class Stage:
     """One problem on the way from few rows to all rows.
 
-    ``objective`` makes it, given the theta reached so far, or None to skip the stage. ``inverse_scale`` multiplies
-    the inverse Hessian found here before the next stage uses it, and ``recorded`` says whether its evaluations belong
-    to the history. ``n_rows`` is how many rows it has, if not all.
+    ``objective`` makes it, given the theta reached so far, or None to skip the stage. ``recorded`` says whether its
+    evaluations belong to the history. ``n_rows``, how many rows it has, adapts the inverse Hessian of the last stage
+    to it.
     """
 
     name: str
@@ -88,7 +88,6 @@ class Stage:
     ftol: float = FTOL
     max_iter: int = MOST
     longest: float = LONGEST
-    inverse_scale: float = 1.0
     recorded: bool = True
     warm: Any = None
     n_rows: int | None = None
@@ -239,6 +238,7 @@ def learn(
     start = np.clip(start, *bounds.T)
     history: list[History] = []
     learned: Learned | None = None
+    last = stages[0]
     for stage in stages:
         options: dict[str, Any] = {
             "hyperprior": hyperprior,
@@ -254,18 +254,26 @@ def learn(
             if objective is None:
                 continue
             plan.announce(stage.name)
-            options |= {"report": plan.report, "inverse_hessian": learned.inverse_hessian}
+            inverse = for_more_rows(learned.inverse_hessian, last.n_rows, stage.n_rows)
+            options |= {"report": plan.report, "inverse_hessian": inverse}
             learned = maximise(objective, learned.theta, bounds, **options)
         if stage.recorded:
             history.append(learned.history)
-        if learned.inverse_hessian is not None and stage.inverse_scale != 1.0:
-            learned = replace(learned, inverse_hessian=stage.inverse_scale * learned.inverse_hessian)
+        last = stage
         if learned.interrupted:
             break
     assert learned is not None
     if len(history) != 1 or history[0] is not learned.history:
         learned = replace(learned, history=joined(history))
     return learned
+
+
+def for_more_rows(inverse: Array | None, n_rows: int | None, more: int | None) -> Array | None:
+    """Return the inverse Hessian for more rows: the curvature grows with the rows, but less than they do."""
+    if inverse is None or n_rows is None or more is None:
+        return inverse
+    out: Array = inverse * (n_rows / more) ** 0.5
+    return out
 
 
 def joined(history: Sequence[History]) -> History:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from gpclass.learning.choice import (
     without_linear_part,
 )
 from gpclass.learning.fitted import FittedModel
-from gpclass.learning.maximise import Learned, Plan, Stage, joined, learn, maximise
+from gpclass.learning.maximise import Learned, Plan, Stage, for_more_rows, joined, learn, maximise
 from gpclass.learning.problem import OneFunction, Problem, SiteObjective
 from gpclass.learning.starts import ROWS, Look
 from gpclass.sparse.inputs import choose
@@ -89,22 +90,17 @@ def learn_problem(
             sizes.append(GROWTH * sizes[-1])
     if first.interrupted:
         return problem.at(first.theta), first.learned()
-    several = problem.guide() is not problem
-    coarse = [_coarse(problem, n, 2e-3 if several else 1e-4) for n in sizes if LESS * n < problem.n_rows]
-    ftol, fine = (1e-7 if several else FTOL), problem.roughly(tol=0.0)
-    if problem.n_rows > EXACT:
-        ftol, fine = (1e-3, problem.roughly(1e-3)) if several else (1e-5, problem.roughly())
-    init = first.warm if init is None and first.problem.n_rows == problem.n_rows else init
-    # What a step on all rows gains after those on fewer of them is worth one of these evaluations, not ten.
-    most = 1 if several and coarse and problem.n_latent > LARGE else MOST
+    stages = _stages(problem, sizes)
+    if init is None and first.problem.n_rows == problem.n_rows:
+        init = first.warm
     learned = learn(
-        [*coarse, Stage("", lambda theta: SiteObjective(fine), ftol=ftol, max_iter=most, warm=init)],
+        [*stages[:-1], replace(stages[-1], warm=init)],
         first.theta,
         problem.bounds,
         plan,
         rng,
         hyperprior=problem.hyperprior,
-        inverse_hessian=first.inverse_for((coarse[0].n_rows if coarse else None) or problem.n_rows),
+        inverse_hessian=for_more_rows(first.inverse, first.problem.n_rows, stages[0].n_rows),
     )
     unfinished = learned.interrupted and not len(learned.history)  # the sites are those of the subset
     return problem.at(learned.theta), replace(learned, warm=None) if unfinished else learned
@@ -119,10 +115,6 @@ class Beginning:
     inverse: Array | None = None
     warm: AnySites | None = None
     interrupted: bool = False
-
-    def inverse_for(self, n_rows: int) -> Array | None:
-        """Return the inverse Hessian for more rows: the curvature grows with the rows, but less than they do."""
-        return None if self.inverse is None else self.inverse * (self.problem.n_rows / n_rows) ** 0.5
 
     def learned(self) -> Learned:
         """Return the end of learning that was interrupted here."""
@@ -178,16 +170,35 @@ def _guided(guide: Problem, start: Array, few: Problem, plan: Plan) -> Beginning
     return Beginning(few, end.theta, None if end.inverse_hessian is None else GUIDED * end.inverse_hessian)
 
 
-def _coarse(problem: Problem, n: int, ftol: float) -> Stage:
-    """Return the stage on n rows; the curvature grows with the rows, but less than they do."""
-    scale = (n / min(GROWTH * n, problem.n_rows)) ** 0.5
-    return Stage(
-        f"{n} rows",
-        lambda theta: SiteObjective(problem.some(n).roughly(1e-3)),
-        ftol=ftol,
-        inverse_scale=scale,
-        recorded=False,
-    )
+def _on_rows(problem: Problem, n: int, theta: Array) -> SiteObjective:
+    """Return the objective of a start on n rows, for any theta."""
+    return SiteObjective(problem.some(n).roughly(1e-3))
+
+
+def _stages(problem: Problem, sizes: list[int]) -> list[Stage]:
+    """Return a stage for each number of rows that is small enough to save work, and the one on all rows.
+
+    Stages on fewer rows are a start and end early, as does learning of several classes, which takes longer.
+    """
+    several, n_rows = problem.guide() is not problem, problem.n_rows
+    stages = [
+        Stage(
+            f"{n} rows",
+            partial(_on_rows, problem, n),
+            ftol=2e-3 if several else 1e-4,
+            recorded=False,
+            n_rows=n,
+        )
+        for n in sizes
+        if LESS * n < n_rows
+    ]
+    if n_rows <= EXACT:
+        ftol, rounded = (1e-7 if several else FTOL), problem.roughly(tol=0.0)
+    else:
+        ftol, rounded = (1e-3, problem.roughly(1e-3)) if several else (1e-5, problem.roughly())
+    # What a step on all rows gains after those on fewer of them is worth one evaluation of seconds, not ten.
+    most = 1 if several and stages and problem.n_latent > LARGE else MOST
+    return [*stages, Stage("", lambda theta: SiteObjective(rounded), ftol=ftol, max_iter=most, n_rows=n_rows)]
 
 
 def fit_with_residual(problem: Problem, plan: Plan, settings: Inducing, *, seed: Any = None) -> FittedModel:

@@ -19,7 +19,7 @@ from gpclass.core.protocols import Array
 from gpclass.data.rows import Data, Rows
 from gpclass.inference.dirichlet import Dirichlet
 from gpclass.learning.beginning import BEGIN, begin_dirichlet, begin_on_few, engine_of
-from gpclass.learning.maximise import History, Learned, Plan, Stage, joined, learn
+from gpclass.learning.maximise import History, Learned, Plan, Stage, for_more_rows, joined, learn
 from gpclass.learning.problem import Problem
 from gpclass.learning.sites import Beginning
 from gpclass.sparse.checkpoint import Checkpoint, State
@@ -49,9 +49,7 @@ class Run:
     plan: Plan
     settings: Inducing
     rng: np.random.Generator
-    watch: Callable[[Fit], None] | None = (
-        None  # called with every fit beyond few rows, for curves of progress
-    )
+    watch: Callable[[Fit], None] | None = None  # called with every fit beyond few rows
     passes: int = 0
     stage: str = ""  # what is being done
     started: float = field(default_factory=time.perf_counter)
@@ -89,20 +87,22 @@ class Run:
         plan, inverse, n_rows = self.plan, beginning.inverse, beginning.problem.n_rows
         theta, learned, fit = self.problem.theta, None, None
         if not closed:  # which has been learned on few rows already, without inducing inputs
-            inverse = _scaled(inverse, n_rows, first.n_rows)
+            inverse = for_more_rows(inverse, n_rows, first.n_rows)
             make = partial(self._chosen, rows=first, most=min(FEW, self._most))
             learned = self._learn("few rows", make, theta, inverse, plan, FTOL)
             plan, inverse, n_rows = replace(plan, n_restarts=0), learned.inverse_hessian, first.n_rows
             theta, fit = learned.theta, learned.warm
         same = rows.n_rows == first.n_rows and fit is not None and fit.basis.size >= self._most
         if not same and not (learned is not None and learned.interrupted):
-            learned = self._on_more(theta, fit, rows, plan, _scaled(inverse, n_rows, rows.n_rows))
+            learned = self._on_more(theta, fit, rows, plan, for_more_rows(inverse, n_rows, rows.n_rows))
         assert learned is not None
         fit, inverse = learned.warm, learned.inverse_hessian
         state = State(learned.theta, fit.basis.Z, fit.next_q, inverse, self._eps)
         share = rows.n_rows / self.data.n_rows
         if not self._moves or learned.interrupted:
-            return replace(state, inverse_hessian=_scaled(inverse, rows.n_rows, self.data.n_rows)), learned
+            return replace(
+                state, inverse_hessian=for_more_rows(inverse, rows.n_rows, self.data.n_rows)
+            ), learned
         self._enter("moving inducing inputs", rows.n_rows)
         steps = self.settings.steps(rows.n_rows, fit.basis.size, self.n_latents)
         state, moved = self._move(self._objective(rows, state.Z, GAP), state, steps)
@@ -381,8 +381,3 @@ class Run:
 
 def _given(objective: PassObjective, theta: Array) -> PassObjective:
     return objective
-
-
-def _scaled(inverse: Array | None, n_rows: int, more: int) -> Array | None:
-    """Return the inverse Hessian for more rows: the curvature grows with the rows, but less than they do."""
-    return None if inverse is None else inverse * (n_rows / more) ** 0.5
