@@ -143,18 +143,24 @@ class Hyperprior:
         """Whether a scale of shrinkage is to be chosen."""
         return any(not group.given for group in self.groups)
 
+    def closed(self) -> Hyperprior:
+        """Return the prior with the scales of shrinkage that it has now as the chosen ones."""
+        return self._with(groups=tuple(replace(group, given=True) for group in self.groups))
+
     def with_scale(self, scale: float) -> Hyperprior:
         """Return the prior with this scale of shrinkage wherever it is to be chosen."""
-        out = object.__new__(Hyperprior)
-        out.terms = self.terms
-        out.groups = tuple(group if group.given else replace(group, scale=scale) for group in self.groups)
-        return out
+        return self._with(
+            groups=tuple(group if group.given else replace(group, scale=scale) for group in self.groups)
+        )
 
     def first(self, n_dims: int) -> Hyperprior:
         """Return the priors on the first elements of theta."""
+        terms = {i: prior for i, prior in self.terms.items() if i < n_dims}
+        return self._with(terms, tuple(group for group in self.groups if (group.places < n_dims).all()))
+
+    def _with(self, terms: dict[int, Any] | None = None, groups: tuple[Group, ...] = ()) -> Hyperprior:
         out = object.__new__(Hyperprior)
-        out.terms = {i: prior for i, prior in self.terms.items() if i < n_dims}
-        out.groups = tuple(group for group in self.groups if (group.places < n_dims).all())
+        out.terms, out.groups = self.terms if terms is None else terms, groups
         return out
 
     def check_stored(self) -> None:

@@ -139,6 +139,8 @@ def minimise(
                 break
             known, H = False, _short(gradient, free)
             continue
+        if known and tried > 1:
+            H = _shrunk(H, new - x, new_gradient - gradient)
         H, known = _updated(H, new - x, new_gradient - gradient, known)
         gains.append(value - new_value)
         x, value, gradient = new, new_value, new_gradient
@@ -220,6 +222,20 @@ def _line_search(
         else:
             step *= 0.25
     return None, value, gradient, tried
+
+
+def _shrunk(H: Inverse, moved: Array, bent: Array) -> Inverse:
+    """Return an inverse Hessian whose step was too long, as small as the curvature that was met (Oren & Luenberger 1974).
+
+    A Hessian that was found on fewer rows is too small in every direction, not in that of the step alone.
+    """
+    slope = float(moved @ bent)
+    if not slope > 0.0:
+        return H
+    if isinstance(H, Limited):
+        return H.scaled(min(1.0, slope / float(bent @ H.times(bent))))
+    out: Array = H * min(1.0, slope / float(bent @ H @ bent))
+    return out
 
 
 def _updated(H: Inverse, moved: Array, bent: Array, known: bool) -> tuple[Inverse, bool]:

@@ -17,7 +17,7 @@ from gpclass.inference.dirichlet import DEFAULT, Dirichlet
 from gpclass.learning.fitted import FittedModel
 from gpclass.learning.maximise import Learned, Plan
 from gpclass.learning.problem import Problem, pose_classes
-from gpclass.learning.sites import FEW, fit_by_sites, learn_problem, left_out
+from gpclass.learning.sites import FEW, Beginning, fit_by_sites, learn_problem, left_out
 from gpclass.likelihoods.joint import normal_points
 
 EPSILONS = (0.3, 0.1, 0.03, DEFAULT, 0.003, 0.001, 0.0003, 0.0001)
@@ -40,14 +40,17 @@ def learn_dirichlet(posed: Problem, plan: Plan, rng: np.random.Generator) -> tup
     """
     method: Any = posed.inference
     some = posed.some(method.rows or posed.n_rows)
-    interrupted = None
-    if method.eps is None:
-        few, learned = learn_problem(some.some(FEW), plan, rng)
-        some, plan = some.like(few), replace(plan, n_restarts=0, choose=False)
-        interrupted = learned if learned is not None and learned.interrupted else None
-        eps = DEFAULT if interrupted else choose_eps(some)
-        some = replace(some, inference=replace(method, eps=eps))
-    return (some, interrupted) if interrupted else learn_problem(some, plan, rng)
+    if method.eps is not None:
+        return learn_problem(some, plan, rng)
+    few, learned = learn_problem(some.some(FEW), plan, rng)
+    some, interrupted = some.like(few), learned is not None and learned.interrupted
+    method = replace(method, eps=DEFAULT if interrupted else choose_eps(some))
+    some = replace(some, inference=method)
+    if interrupted:
+        return some, learned
+    inverse = None if learned is None else learned.inverse_hessian
+    first = Beginning(replace(few, inference=method), few.theta, inverse)
+    return learn_problem(some, replace(plan, n_restarts=0, choose=False), rng, first=first)
 
 
 def choose_eps(problem: Problem) -> float:

@@ -68,11 +68,17 @@ def left_out(problem: Problem, result: Result) -> tuple[Array, Array]:
 
 
 def learn_problem(
-    problem: Problem, plan: Plan, rng: np.random.Generator, *, init: AnySites | None = None
+    problem: Problem,
+    plan: Plan,
+    rng: np.random.Generator,
+    *,
+    init: AnySites | None = None,
+    first: Beginning | None = None,
 ) -> tuple[Problem, Learned | None]:
     """Return a problem at its best hyperparameters, and how they were found: None if there are none to learn.
 
-    Learning begins on a few hundred rows: there a start is found and, if the plan says so, a kernel chosen.
+    Learning begins on a few hundred rows, if it has not begun with ``first``: there a start is found and, if the plan
+    says so, a kernel chosen.
     """
     if not (plan.enabled and len(problem.theta)):
         return problem, None
@@ -80,12 +86,9 @@ def learn_problem(
         first = Beginning(problem, problem.theta)
         sizes = []
     else:
-        few = problem.some(FEW)
-        first = begin(few, plan)
+        first = begin(problem.some(FEW), plan) if first is None else first
         problem = problem.like(first.problem)
-        # A kernel that was chosen by the method itself has been learned on the few rows already.
-        learned_here = first.inverse is not None and few.guide() is few
-        sizes = [GROWTH * few.n_rows] if learned_here else [few.n_rows]
+        sizes = [GROWTH * first.problem.n_rows] if first.ended else [first.problem.n_rows]
         while GROWTH * sizes[-1] < problem.n_rows / 2:
             sizes.append(GROWTH * sizes[-1])
     if first.interrupted:
@@ -108,13 +111,17 @@ def learn_problem(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Beginning:
-    """Where learning on more rows starts: the problem of a few rows, theta, inverse Hessian and sites if known."""
+    """Where learning on more rows starts: the problem of a few rows, theta, inverse Hessian and sites if known.
+
+    ``ended`` says whether there is nothing more to learn on those few rows.
+    """
 
     problem: Problem
     theta: Array
     inverse: Array | None = None
     warm: AnySites | None = None
     interrupted: bool = False
+    ended: bool = False
 
     def learned(self) -> Learned:
         """Return the end of learning that was interrupted here."""
@@ -140,11 +147,11 @@ def begin(few: Problem, plan: Plan) -> Beginning:
             plan.announce("choosing the kernel")
             choose = choose_kernel if plan.choose else choose_scale
             chosen = choose(guide, start, found, plan.report)
-            few, start = few.like(chosen.problem), chosen.learned.theta
+            few, start = _settled(few.like(chosen.problem)), chosen.learned.theta
             inverse = chosen.learned.inverse_hessian
             if several:
                 return Beginning(few, start, None if inverse is None else GUIDED * inverse)
-            return Beginning(few, start, inverse, chosen.learned.warm)
+            return Beginning(few, start, inverse, chosen.learned.warm, ended=inverse is not None)
         return _guided(guide, start, few, plan) if several else Beginning(few, start)
     except KeyboardInterrupt:
         if not found and look.best is None:
@@ -153,6 +160,12 @@ def begin(few: Problem, plan: Plan) -> Beginning:
             return Beginning(few.like(some), look.best[1] if look.best else some.theta, interrupted=True)
         best = max(found, key=lambda each: each.value)
         return Beginning(few.like(best.problem), best.learned.theta, interrupted=True)
+
+
+def _settled(problem: Problem) -> Problem:
+    """Return the problem with its scale of shrinkage as the chosen one."""
+    prior = problem.hyperprior
+    return replace(problem, hyperprior=prior.closed()) if isinstance(prior, Hyperprior) else problem
 
 
 def _guided(guide: Problem, start: Array, few: Problem, plan: Plan) -> Beginning:
