@@ -45,7 +45,7 @@ and {vi} for VI. Laplace is much worse where the classes are well separated (ban
 ringnorm, image): its probabilities stay too close to one half. With one length scale per column VI loses less
 than EP. By mean rank Laplace with probit is as good there: often slightly better, sometimes much worse. The two
 likelihoods hardly differ; probit is faster, because its integrals have closed forms, and its extension to three
-classes and more is the multinomial probit. So the default is `inference="vi"` with `likelihood="probit"`.
+classes and more is the multinomial probit. So the default for two classes is VI with `likelihood="probit"`.
 """
 
 

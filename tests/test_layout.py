@@ -28,6 +28,7 @@ LAYERS = [
     "data",
     "sparse",
     "learning",
+    "training",
     "parameters",
     "fitted",
     "estimator",

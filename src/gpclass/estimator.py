@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, Self
 
@@ -15,20 +15,21 @@ from sklearn.utils.metaestimators import available_if
 
 from gpclass.core.hyperpriors import Shrinkage
 from gpclass.core.progress import reporter
-from gpclass.core.protocols import Array, Inference, Likelihood
-from gpclass.data.rows import Data, Rows
+from gpclass.core.protocols import Inference, Likelihood
+from gpclass.data.rows import Rows
 from gpclass.data.sources import Source, as_source
 from gpclass.decision import check_cost
-from gpclass.fitted import Predictions, TrainingRows
+from gpclass.fitted import Predictions
 from gpclass.kernels import settable, takes_vectors
 from gpclass.labels import from_labels, from_probabilities, soft_classes
 from gpclass.learning.fitted import FittedModel
 from gpclass.learning.maximise import Plan
 from gpclass.learning.passes import update
 from gpclass.learning.problem import Problem
-from gpclass.learning.strategies import SEVERAL, Task, fit
+from gpclass.learning.strategies import SEVERAL, Task, fit_best
 from gpclass.learning.usefulness import complaints
 from gpclass.parameters import (
+    candidates,
     check_parameters,
     check_present,
     chooses_kernel,
@@ -39,9 +40,11 @@ from gpclass.parameters import (
     kernel_for,
     labels_for,
     resolve,
+    rows_to_compare,
     takes_label_weights,
     warn_without_effect,
 )
+from gpclass.training import Training, TrainingRows
 from gpclass.validation import check_inputs, check_weights
 
 __all__ = ["GaussianProcessClassifier"]
@@ -54,20 +57,6 @@ def _in_one_model(clf: Any) -> bool:
     if clf.multi_class != "joint":
         raise AttributeError(f"partial_fit needs multi_class='joint', not {clf.multi_class!r}.")
     return True
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Training:
-    """The rows of one fit, wherever they are, and their classes."""
-
-    classes: Any
-    n_rows: int
-    X: Any  # inputs in memory; empty for the rows of a source
-    codes: Any  # classes by position, (n,), or label weights, (n, C); empty for the rows of a source
-    weight: Array | None = None
-    data: Data | None = None  # rows that are passed over
-    rows: TrainingRows | None = None  # what leave-one-out predictions need
-    vectors: bool = True
 
 
 class GaussianProcessClassifier(Predictions, ClassifierMixin, BaseEstimator):
@@ -89,11 +78,12 @@ class GaussianProcessClassifier(Predictions, ClassifierMixin, BaseEstimator):
     likelihood : {"probit", "logit", "cloglog", "label_noise", "multiprobit", "softmax"} or object, default="probit"
         p(y|f), as a name or as an object of `gpclass.likelihoods`. With three classes or more in one
         model the probit is the multinomial probit, and the logit is softmax; with "dirichlet" both are softmax.
-    inference : {"laplace", "ep", "vi", "dirichlet", "mcmc", "rejection"} or object, default="vi"
+    inference : {"auto", "laplace", "ep", "vi", "dirichlet", "mcmc", "rejection"} or object, default="auto"
         How p(f|X, y) is found: approximated, as a name or as a settings record of `gpclass.inference`;
         sampled, as ``"mcmc"`` or a `gpclass.mcmc.MCMC` (needs arviz-stats); or, for a handful of rows,
         by exact draws, as ``"rejection"`` or a `gpclass.sampling.Rejection`. Before f is sampled,
-        hyperparameters are learned by the evidence of EP (``learn_by`` of the record).
+        hyperparameters are learned by the evidence of EP (``learn_by`` of the record). ``"auto"`` is ``"vi"`` for two
+        classes, and for more of them ``"vi"`` or ``"dirichlet"``, whichever predicts rows that are left out better.
     optimizer : "fmin_l_bfgs_b", callable or None, default="fmin_l_bfgs_b"
         How the evidence is maximised. A callable gets ``(obj_func, initial_theta, bounds)`` and returns
         ``(theta, value)``, where ``obj_func(theta, eval_gradient=True)`` is to be minimised. None
@@ -141,6 +131,8 @@ class GaussianProcessClassifier(Predictions, ClassifierMixin, BaseEstimator):
     kernel_ : kernel
         The kernel with its hyperparameters, their posterior mean (of logs) where they were sampled; for
         several two-class models a `CompoundKernel` of theirs.
+    inference_ : object
+        The method with its settings.
     classes_ : ndarray of shape (n_classes,)
         The labels, sorted; the columns of soft labels, as given.
     n_classes_ : int
@@ -180,7 +172,7 @@ class GaussianProcessClassifier(Predictions, ClassifierMixin, BaseEstimator):
         kernel: Any = None,
         *,
         likelihood: str | Likelihood = "probit",
-        inference: str | Inference = "vi",
+        inference: str | Inference = "auto",
         optimizer: Any = "fmin_l_bfgs_b",
         n_restarts_optimizer: int = 0,
         max_iter_predict: int = 100,
@@ -331,7 +323,17 @@ class GaussianProcessClassifier(Predictions, ClassifierMixin, BaseEstimator):
         n_classes = len(training.classes)
         if self.cost_matrix is not None:
             check_cost(self.cost_matrix, n_classes, n_classes)
-        passes = training.data is not None
+        with reporter(self.verbose) as report:
+            pose = [partial(clf._task, seed=seed, report=report) for clf in candidates(self, training)]
+            few = training if len(pose) == 1 else training.some(rows_to_compare(training.n_rows, n_classes))
+            fitted = fit_best(pose, rows=training, few=few)
+        # Only now: a fit that fails leaves the last one as it was.
+        self._keep(fitted, training.classes, training.rows, seed)
+        return self
+
+    def _task(self, training: Training, *, seed: int, report: Any) -> Task:
+        """Return what is to be done for these rows by a method that is settled."""
+        n_classes, passes = len(training.classes), training.data is not None
         case, likelihood, settings = resolve(
             self, n_classes, n_rows=training.n_rows, vectors=training.vectors, passes=passes
         )
@@ -342,24 +344,19 @@ class GaussianProcessClassifier(Predictions, ClassifierMixin, BaseEstimator):
             )
         warn_without_effect(self, case)
         problem = self._problem(training, likelihood, seed)
-        with reporter(self.verbose) as report:
-            plan = Plan(
-                enabled=self.optimizer is not None,
-                optimizer=self.optimizer if callable(self.optimizer) else None,
-                n_restarts=self.n_restarts_optimizer,
-                n_jobs=self.n_jobs,
-                report=report,
-                choose=chooses_kernel(self),
-            )
-            last = getattr(self, "base_estimator_", None)
-            init = last.sites if self.warm_start and isinstance(last, FittedModel) else None
-            if init is not None and case.likelihood not in SEVERAL and init.nu.shape != problem.y.shape:
-                init = None
-            task = Task(case, problem, plan, n_classes, labels, seed, settings, training.data, init)
-            fitted = fit(task)
-        # Only now: a fit that fails leaves the last one as it was.
-        self._keep(fitted, training.classes, training.rows, seed)
-        return self
+        plan = Plan(
+            enabled=self.optimizer is not None,
+            optimizer=self.optimizer if callable(self.optimizer) else None,
+            n_restarts=self.n_restarts_optimizer,
+            n_jobs=self.n_jobs,
+            report=report,
+            choose=chooses_kernel(self),
+        )
+        last = getattr(self, "base_estimator_", None)
+        init = last.sites if self.warm_start and isinstance(last, FittedModel) else None
+        if init is not None and case.likelihood not in SEVERAL and init.nu.shape != problem.y.shape:
+            init = None
+        return Task(case, problem, plan, n_classes, labels, seed, settings, training.data, init)
 
     def _problem(self, training: Training, likelihood: Likelihood, seed: int) -> Problem:
         kernel = given_kernel(self)

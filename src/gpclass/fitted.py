@@ -2,35 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from gpclass.core.protocols import Array, Index
-from gpclass.core.registry import stored
+from gpclass.core.protocols import Array
 from gpclass.data.prediction import lazily
 from gpclass.decision import bayes_decision, check_cost
 from gpclass.kernels import CompoundKernel
 from gpclass.learning.combine import mean_evidence, split_theta
+from gpclass.training import TrainingRows
 from gpclass.validation import check_inputs
 
 NO_LOO = (
     "There are no leave-one-out probabilities: they need the training rows, which a model with inducing inputs does "
     "not keep after partial_fit or in a file, and one model of all classes, not multi_class='one_vs_one'."
 )
-
-
-@stored
-@dataclass(frozen=True, slots=True, eq=False)
-class TrainingRows:
-    """Where the rows given to ``fit`` went: which have a positive weight, where each was merged, its class."""
-
-    kept: Index
-    home: Index | None  # None where a row with a soft label is in several places
-    truth: Any  # classes by position, (n,), or class probabilities, (n, C)
 
 
 class Predictions:
@@ -269,6 +258,11 @@ class Predictions:
         """The kernel with its hyperparameters."""
         kernels = [model.kernel for model in self._fitted_models()]
         return kernels[0] if len(kernels) == 1 else CompoundKernel(kernels)
+
+    @property
+    def inference_(self) -> Any:
+        """The method with its settings, of which there is one for all models."""
+        return self._fitted_models()[0].problem.inference
 
     @property
     def likelihood_(self) -> Any:

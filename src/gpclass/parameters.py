@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Mapping
+from copy import copy
 from dataclasses import fields, replace
 from typing import Any
 
@@ -16,13 +17,23 @@ from gpclass.core.registry import Method, parts
 from gpclass.kernels import Kernel, bind_columns, default_kernel, kernel_names, named_kernel
 from gpclass.labels import Encode, label_weights
 from gpclass.learning.prediction import ROUTES
+from gpclass.learning.sites import FEW
 from gpclass.learning.strategies import SEVERAL, Case, refusal
 from gpclass.sparse.settings import Inducing, inducing_of
+from gpclass.training import Training
 
 # Live views: parts that are defined later appear in them.
 LIKELIHOODS = parts("likelihood")
 INFERENCES = parts("inference")
 MULTI_CLASS = ("joint", "one_vs_rest", "one_vs_one")
+AUTO = "auto"  # for ``inference``: one of the methods of `candidates`
+COMPARED = 1500  # latent values of the rows on which methods are compared
+MOST_CLASSES = 12  # with which VI of all classes in one model is still fast enough to be tried
+
+
+def method_names() -> list[str]:
+    """Return the names of ``inference``."""
+    return [AUTO, *INFERENCES]
 
 
 def likelihood_of(clf: Any) -> Likelihood:
@@ -37,6 +48,51 @@ def _is_dirichlet(clf: Any) -> bool:
     return isinstance(clf.inference, INFERENCES["dirichlet"]) or clf.inference == "dirichlet"
 
 
+def is_open(clf: Any, n_classes: int) -> bool:
+    """Return whether the method is to be chosen: of several classes whose hyperparameters are learned.
+
+    With a likelihood of the user's, or a kernel for each class, ``"auto"`` is VI, as it is with two classes.
+    """
+    learned = clf.optimizer is not None and clf.hyperparameters == "learn"
+    learned = learned and getattr(given_kernel(clf), "n_dims", 1) > 0
+    several = n_classes > 2 and clf.multi_class == "joint" and clf.likelihood == "probit"
+    return bool(clf.inference == AUTO and several and learned and not isinstance(clf.kernel, CompoundKernel))
+
+
+def candidates(clf: Any, training: Training) -> list[Any]:
+    """Return classifiers like this one with the methods that ``"auto"`` may mean, the slow one first.
+
+    With several classes VI is one of them as long as there are few classes, no inducing inputs, and labels that the
+    multinomial probit can use.
+    """
+    if clf.inference != AUTO:
+        return [clf]
+    n_classes = len(training.classes)
+    names = ["vi"]
+    if is_open(clf, n_classes):
+        dense = training.data is None and inducing_of(clf.inducing, training.n_rows, n_classes) is None
+        names = (
+            ["vi", "dirichlet"] if dense and n_classes <= MOST_CLASSES and _hard(training) else ["dirichlet"]
+        )
+    settled = [copy(clf) for _ in names]
+    for each, name in zip(settled, names, strict=True):
+        each.inference = name
+    return settled
+
+
+def _hard(training: Training) -> bool:
+    """Return whether each row has one class and stands for a few whole copies of itself."""
+    codes, weight = training.codes, training.weight
+    if codes.ndim == 2:
+        return bool((np.count_nonzero(codes, axis=1) == 1).all()) and _whole(codes.sum(axis=1))
+    return weight is None or _whole(weight)
+
+
+def rows_to_compare(n_rows: int, n_classes: int) -> int:
+    """Return on how many rows methods are compared: all of a few hundred, else so many that VI takes seconds."""
+    return n_rows if n_rows <= FEW else min(FEW, COMPARED // n_classes)
+
+
 def encoder(clf: Any, classes: Any) -> Encode:
     """Return what turns labels into those that the model takes, for rows in passes."""
     return Encode(classes, several=_is_dirichlet(clf))
@@ -46,7 +102,7 @@ def inference_of(clf: Any) -> Inference:
     """Return the method that a classifier's parameters mean."""
     if not isinstance(clf.inference, str):
         return clf.inference  # type: ignore[no-any-return]
-    method = INFERENCES[clf.inference]
+    method = INFERENCES["vi" if clf.inference == AUTO else clf.inference]
     iterates = "max_iter" in {field.name for field in fields(method)}
     return method(max_iter=clf.max_iter_predict) if iterates else method()  # type: ignore[no-any-return]
 
@@ -84,7 +140,7 @@ def check_parameters(clf: Any) -> None:
         raise ValueError("kernel cannot be a CompoundKernel")
     _check_name("kernel", clf.kernel, kernel_names(), (Kernel, type(None)))
     _check_name("likelihood", clf.likelihood, LIKELIHOODS, Likelihood)
-    _check_name("inference", clf.inference, INFERENCES, (Inference, Method))
+    _check_name("inference", clf.inference, method_names(), (Inference, Method))
     _check_name("multi_class", clf.multi_class, MULTI_CLASS)
     _check_name("integration", clf.integration, ROUTES)
     _check_name("hyperparameters", clf.hyperparameters, ("learn", "sample"))
@@ -140,7 +196,7 @@ def resolve(
                 "With inducing inputs three classes or more are fitted with the softmax likelihood, as the "
                 "multinomial probit has no such form: give likelihood='logit' to avoid this warning.",
                 UserWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
     if refusal(found) is not None and rows == "inducing" and isinstance(clf.inducing, str):
         found, settings = case("all", likelihood), None
@@ -186,7 +242,7 @@ def warn_without_effect(clf: Any, case: Case) -> None:
     for name, (found, why) in idle.items():
         if found:
             warnings.warn(
-                f"{name}={getattr(clf, name)!r} has no effect here: {why}.", UserWarning, stacklevel=4
+                f"{name}={getattr(clf, name)!r} has no effect here: {why}.", UserWarning, stacklevel=5
             )
 
 
@@ -203,21 +259,28 @@ def labels_for(
     labels = label_weights(codes, n_classes) if codes.ndim == 1 else np.asarray(codes, dtype=float)
     if weight is not None:
         labels = labels * weight[:, None]
-    copies = labels.sum(axis=1)
-    many = (copies != np.round(copies)).any() or copies.sum() > 1.5 * len(copies) + 1000
-    if not (many and case.likelihood == "multiprobit" and clf.likelihood != "multiprobit"):
+    if not (case.likelihood == "multiprobit" and clf.likelihood != "multiprobit") or _whole(
+        labels.sum(axis=1)
+    ):
         return case, likelihood, labels
     warnings.warn(
         "Weights that are not small whole numbers have no meaning in the multinomial probit: each class "
         "is fitted against the rest (give multi_class='one_vs_rest', or likelihood='softmax').",
         UserWarning,
-        stacklevel=4,
+        stacklevel=5,
     )
     return replace(case, likelihood="two classes", combine="one_vs_rest"), likelihood_of(clf), codes
 
 
+def _whole(copies: Array) -> bool:
+    """Return whether weights of rows are whole numbers, and not so large that copies of the rows were too many."""
+    return bool((copies == np.round(copies)).all() and copies.sum() <= 1.5 * len(copies) + 1000)
+
+
 def takes_label_weights(clf: Any, n_classes: int) -> bool:
     """Return whether soft labels go into the model as they are; raise if it has no use for them."""
+    if is_open(clf, n_classes):
+        return True  # Dirichlet classification
     likelihood, joint = likelihood_of(clf), clf.multi_class == "joint" and n_classes > 2
     several = likelihood.several() if joint else likelihood
     name = "" if several is None else getattr(type(several), "name", "")

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
-from gpclass.core.protocols import Array, Inputs
+from gpclass.core.protocols import Array, Index, Inputs
 from gpclass.kernels import has_noise
 
 MERGED_UP_TO = 20_000  # rows: sorting more of them costs more than it saves
@@ -135,3 +135,11 @@ def merge_copies(X: Inputs, codes: Any, weight: Array | None, kernel: Any) -> tu
 def take(X: Inputs, rows: Any) -> Inputs:
     """Return some rows of X, an array or a sequence of objects."""
     return X[rows] if isinstance(X, np.ndarray) else [X[i] for i in rows]
+
+
+def some_of_each(classes: Index, n: int, rng: np.random.Generator) -> Index:
+    """Return n random rows, in order, with at least one of each class as far as n allows."""
+    order = rng.permutation(len(classes))
+    _, first = np.unique(classes[order], return_index=True)
+    front = np.concatenate([order[np.sort(first)], np.delete(order, first)])
+    return np.sort(front[:n])

@@ -52,7 +52,7 @@ def _about_data() -> dict[str, tuple[str, str, dict[str, Any]]]:
 def _about_models() -> dict[str, tuple[str, str, dict[str, Any]]]:
     from click import Choice, IntRange
 
-    method, likelihood = one_of("gpclass.parameters:INFERENCES"), one_of("gpclass.parameters:LIKELIHOODS")
+    method, likelihood = one_of("gpclass.parameters:method_names"), one_of("gpclass.parameters:LIKELIHOODS")
     compared = one_of("gpclass.cli.choices:compared")
     problem = {"default": "interval", "show_default": True, **one_of("gpclass.cli.choices:problems")}
     several = {"multiple": True}
@@ -65,7 +65,8 @@ def _about_models() -> dict[str, tuple[str, str, dict[str, Any]]]:
                       "boosting.", {"is_flag": True}),
         "likelihood*": ("--likelihood -l", "Likelihood: probit, logit, ... Repeat it for several.  [default: probit; "
                         "without DATA also logit]", several | likelihood),
-        "inference": ("--inference", "Inference method: laplace, ep, vi, dirichlet, mcmc, ...  [default: vi]", method),
+        "inference": ("--inference", "Inference method: auto, laplace, ep, vi, dirichlet, mcmc, ...  [default: auto]",
+                      method),
         "likelihood": ("--likelihood", "Likelihood: probit, logit, cloglog, ...  [default: probit]", likelihood),
         "kernel": ("--kernel", "Kernel: rbf, matern32, linear, rbf-shared, ...  [default: chosen by the evidence]",
                    one_of("gpclass.kernels:kernel_names")),

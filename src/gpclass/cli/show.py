@@ -64,7 +64,7 @@ def describe(path: str, model: Model) -> dict[str, Any]:
         "kilobytes": round(os.path.getsize(path) / 1e3),
         **model.about,
         "classes": clf.classes_.tolist(),
-        "inference": str(clf.inference),
+        "inference": repr(clf.inference_),
         "likelihood": str(clf.likelihood),
         "multi_class": clf.multi_class if clf.n_classes_ > 2 else None,
         "kernel": " | ".join(map(str, kernels)),

@@ -225,7 +225,7 @@ def _line_search(
 
 
 def _shrunk(H: Inverse, moved: Array, bent: Array) -> Inverse:
-    """Return an inverse Hessian whose step was too long, as small as the curvature that was met (Oren & Luenberger 1974).
+    """Return an inverse Hessian whose step was too long, scaled by the curvature met (Oren & Luenberger 1974).
 
     A Hessian that was found on fewer rows is too small in every direction, not in that of the step alone.
     """

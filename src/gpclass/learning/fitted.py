@@ -213,6 +213,11 @@ class FittedModel:
             warnings.warn(unconverged(objective.description, end.info), ConvergenceWarning, stacklevel=4)
         return end.evidence, end.gradient
 
+    @property
+    def interrupted(self) -> bool:
+        """Whether learning was interrupted."""
+        return self.learned is not None and self.learned.interrupted
+
     def loo_log_proba(self) -> Array | None:
         """Return log class probabilities at each data point from the other data points; None if unknown.
 

@@ -31,7 +31,7 @@ from gpclass.inference import EP, VI, Dirichlet, Laplace
 from gpclass.kernels import CompoundKernel, move
 from gpclass.likelihoods import MultiProbit, Probit, Softmax
 from gpclass.priors import ClassPrior, DensePrior, InducingPrior, MarginPrior
-from gpclass.validation import take
+from gpclass.validation import some_of_each, take
 
 ROUGH = 1e-4  # tolerance of sites where only a start or a kernel is sought
 ROUNDS = (
@@ -217,7 +217,7 @@ class Problem:
         """Return the problem on n random rows, with some of each class; itself if it has no more."""
         if n >= self.n_rows:
             return self
-        rows = _some_of_each(self.make_prior.classes(self.y), n, np.random.default_rng(0))
+        rows = some_of_each(self.make_prior.classes(self.y), n, np.random.default_rng(0))
         make_prior, y = self.make_prior.take(self.y, rows)
         weight = None if self.weight is None else self.weight[rows]
         return replace(self, X=take(self.X, rows), y=y, weight=weight, make_prior=make_prior, first=None)
@@ -322,14 +322,6 @@ def pose_classes(problem: Problem, labels: Array) -> Problem:
         predictive=likelihood,
         first=np.searchsorted(rows, np.arange(len(labels))) if repeated else None,
     )
-
-
-def _some_of_each(classes: Index, n: int, rng: np.random.Generator) -> Index:
-    """Return n random rows, in order, with at least one of each class as far as n allows."""
-    order = rng.permutation(len(classes))
-    _, first = np.unique(classes[order], return_index=True)
-    front = np.concatenate([order[np.sort(first)], np.delete(order, first)])
-    return np.sort(front[:n])
 
 
 def _one_factorisation(problem: Problem, labels: Array) -> bool:

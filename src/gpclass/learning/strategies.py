@@ -6,10 +6,12 @@ A fit is one `Case`: method, likelihood, number of classes, where the rows are, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
+
+import numpy as np
 
 from gpclass.core.protocols import AnySites, Array
 from gpclass.data.rows import Data, Rows
@@ -26,6 +28,11 @@ from gpclass.sparse.settings import Inducing
 SAMPLING = ("mcmc", "rejection")
 SEVERAL = ("softmax", "multiprobit")  # likelihoods with a latent function for each class
 
+CLEARLY = 2.0  # standard errors
+LEAST = -700.0  # a log probability that is lower counts as this
+
+T = TypeVar("T")
+Pose = Callable[[T], "Task"]  # makes the task of one method for some rows
 Model = FittedModel | OneVsRest | OneVsOne
 COMBINE: dict[str, Any] = {"one_vs_rest": fit_one_vs_rest, "one_vs_one": fit_one_vs_one}
 
@@ -190,6 +197,11 @@ class Task:
     data: Data | None = None  # the rows of a source; None if the problem has them
     init: AnySites | None = None
 
+    def like(self, model: FittedModel) -> Task:
+        """Return the task with the kernel of a fitted model to start from; none is chosen any more."""
+        plan = replace(self.plan, choose=False, enabled=self.plan.enabled and not model.interrupted)
+        return replace(self, problem=self.problem.like(model.problem), plan=plan)
+
 
 def fit(task: Task) -> Model:
     """Fit a model with the strategy of the case."""
@@ -213,6 +225,37 @@ def fit(task: Task) -> Model:
         data=task.data,
         init=task.init,
     )
+
+
+def fit_best(pose: Sequence[Pose[T]], *, rows: T, few: T) -> Model:
+    """Fit with one method, or with that of two which has the better leave-one-out score on a few of the rows.
+
+    On fewer than all rows the first, which takes longer, must be better by two standard errors of the difference: what
+    takes minutes must be worth it. The kernel is chosen once, with the first.
+    """
+    if len(pose) == 1:
+        return fit(pose[0](rows))
+    slow, fast = pose
+    first: Any = fit(_announced(slow(few)))
+    if first.interrupted:
+        return first if few is rows else fit(slow(rows).like(first))
+    task = _announced(fast(few)).like(first)
+    second: Any = fit(task)
+    better = _is_better(first, second, task.labels, margin=0.0 if few is rows else CLEARLY)
+    best, model = (slow, first) if better else (fast, second)
+    return model if few is rows else fit(best(rows).like(model))
+
+
+def _announced(task: Task) -> Task:
+    task.plan.announce(f"trying {task.case.method}")
+    return task
+
+
+def _is_better(one: FittedModel, other: FittedModel, labels: Array, margin: float) -> bool:
+    """Return whether label weights (n, C) are more probable from the other rows, by ``margin`` standard errors."""
+    scores = [(labels * np.maximum(np.asarray(model.loo), LEAST)).sum(axis=1) for model in (one, other)]
+    gain = scores[0] - scores[1]
+    return bool(gain.mean() > margin * gain.std() / len(gain) ** 0.5)
 
 
 def _fit_one(

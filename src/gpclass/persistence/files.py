@@ -15,11 +15,11 @@ import sklearn
 from sklearn.utils.validation import check_is_fitted
 
 from gpclass.estimator import GaussianProcessClassifier
-from gpclass.fitted import TrainingRows
 from gpclass.kernels.parameters import is_integer, is_number
 from gpclass.parameters import check_parameters
 from gpclass.persistence.codec import Decoder, Encoder
 from gpclass.persistence.container import ModelFileError, located, read, write
+from gpclass.training import TrainingRows
 
 VERSION = 2  # of the format
 # The attributes that fit() sets always, and those that it sets with vectors as inputs.
