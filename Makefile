@@ -69,7 +69,6 @@ docs: $(DOCS_READY) ## make its pictures and build the documentation; a warning 
 	@echo "The documentation is at docs/_build/html/index.html."
 
 dist: $(READY) ## build wheel and sdist, and test the wheel in an empty environment
-	@$(PIP) -e '.[dist]'
 	rm -rf dist
 	$(PY) -m build --no-isolation --outdir dist . >/dev/null
 	PYTHON=$(PY) .ci/check-wheel dist
@@ -97,7 +96,7 @@ $(READY): pyproject.toml
 	  exit 1; }
 	@echo "Setting up $(VENV) ..."
 	@$(PYTHON) -m venv $(VENV)
-	@$(PIP) -e '.[dev,plot]'
+	@$(PIP) -e '.[dev,plot,dist]'
 	@touch $@
 
 $(DOCS_READY): $(READY)

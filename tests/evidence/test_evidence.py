@@ -468,6 +468,15 @@ def test_the_verdict_states_the_limit_of_khat_for_the_number_of_draws(khat, n_sa
     assert not found.reliable
 
 
+@pytest.mark.parametrize("method", ["Laplace", "EP", "VI"])
+@pytest.mark.parametrize("khat", [0.1, 2.0])
+def test_a_verdict_never_recommends_the_method_that_it_rejects(method, khat):
+    found = EvidenceEstimate(-1.0, 0.1, khat, 900.0, 1000)
+    said = on_approximation(method, -1.0, found, np.array([0.4]), np.array([0.001]))
+    quick = " or ".join(name for name in ("VI", "EP") if name != method)
+    assert f"use {quick}, or MCMC" in said
+
+
 def test_wrong_arguments_are_refused():
     K, y, sites = np.eye(2), np.ones(2), Sites(nu=np.zeros(2), tau=np.ones(2))
     with pytest.raises(ValueError, match="tails='fat'"):

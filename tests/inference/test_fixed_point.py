@@ -42,7 +42,7 @@ def test_evidence_against_the_exact_one(variance, length):
 
 
 def _exact_logit(K, y):
-    return exact_logit_evidence(K, y, order=121)
+    return exact_logit_evidence(K, y, order=81)
 
 
 def test_one_data_point_is_matched_exactly():
