@@ -1,128 +1,126 @@
-"""Three classes and more: log loss, error rate and seconds of every method, on the same five folds.
+"""Three classes and more: log loss, error rate and processor seconds of every method, on the same five folds.
 
-    python studies/multiclass.py [--data FOLDER] [--sets iris wine ...] [--methods ...]
+    python studies/multiclass.py [--data FOLDER] [--sets iris wine ...] [--methods ...] [--jobs 2] [--minutes 60]
 
-Inputs are standardised on the training rows, all classes share one isotropic RBF kernel, hyperparameters are
-learned by maximising the evidence of each method, and only the first thousand rows of segment are used. Writes
-docs/guide/multiclass_study.md; results are stored in studies/.multiclass.json, so that a stopped run can continue.
+The kernel is the default one, inputs are standardised on the training rows, of which there are 1,000 at most. Writes
+docs/guide/multiclass_study.md; results are stored in studies/.multiclass.jsonl, so that a stopped run can continue.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
-import time
-import warnings
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import data
 import numpy as np
-from sklearn.gaussian_process import GaussianProcessClassifier as Peer
-from sklearn.model_selection import StratifiedKFold
-from sklearn.preprocessing import StandardScaler
-from threadpoolctl import threadpool_limits
+import runs
+from scores import fold, score
 
 from gpclass import GaussianProcessClassifier
-from gpclass.kernels import RBF, ConstantKernel
 
-SETS = {"iris": None, "wine": None, "seeds": None, "glass": None, "ecoli": None}
-SETS |= {"vowel": None, "segment": 1000, "digits": None}
+FOLDS, TRAIN, TEST, MOST = 5, 1000, 2000, 5000
 METHODS = {
-    "scikit-learn, one-vs-rest": {},
+    'default (`"auto"`)': {},
+    "VI": {"inference": "vi"},
+    "Dirichlet": {"inference": "dirichlet"},
+    "VI, one-vs-rest": {"inference": "vi", "multi_class": "one_vs_rest"},
     "Laplace, softmax": {"inference": "laplace", "likelihood": "softmax"},
-    "VI, multinomial probit": {"inference": "vi", "likelihood": "multiprobit"},
-    "EP, multinomial probit": {"inference": "ep", "likelihood": "multiprobit"},
-    "VI, softmax": {"inference": "vi", "likelihood": "softmax"},
-    "VI, probit, one-vs-rest": {"inference": "vi", "likelihood": "probit", "multi_class": "one_vs_rest"},
-    "MCMC, softmax": {"inference": "mcmc", "likelihood": "softmax"},
 }
-SLOW = {"VI, softmax": 300, "MCMC, softmax": 400, "EP, multinomial probit": 1000}  # most rows
 HEAD = """\
 # Three classes and more: measurements
 
-Five-fold stratified cross-validation (shuffled, seed 0), standardised inputs, one isotropic RBF kernel for all
-classes, hyperparameters learned by maximising the evidence of each method, one thread. Empty cells were not run
-because they take too long. Other programs were running while the seconds were measured: only large differences mean
-anything. Written by `studies/multiclass.py`.
+Five-fold stratified cross-validation (shuffled, seed 0), standardised inputs, at most 1,000 training rows, the default kernel, one
+thread; VI is that of the multinomial probit. Sets of at most 5,000 rows. Written by `studies/multiclass.py` with the code of
+commit {commit}.
 """
-CACHE = Path(__file__).with_name(".multiclass.json")
+RESULTS = runs.Results(Path(__file__).with_name(".multiclass.jsonl"), ("set", "method", "fold"))
 PAGE = Path(__file__).parents[1] / "docs" / "guide" / "multiclass_study.md"
 
 
-def run(folder: Path, name: str, label: str) -> dict:
-    """Return log loss, error rate and seconds per fit of one method on one data set."""
+def run(key: runs.Key, folder: Path, code: runs.Record) -> runs.Record:
+    """Return the record of one method on one fold."""
+    name, method, index = key
     X, y = data.load(folder, name)
-    X, y = X[: SETS[name]], y[: SETS[name]]
-    losses, errors, seconds = [], [], 0.0
-    for train, test in StratifiedKFold(5, shuffle=True, random_state=0).split(X, y):
-        scaler = StandardScaler().fit(X[train])
-        A, B = scaler.transform(X[train]), scaler.transform(X[test])
-        kernel = ConstantKernel(1.0, (1e-2, 1e4)) * RBF(np.sqrt(X.shape[1]), (1e-2, 1e3))
-        make = Peer if label.startswith("scikit") else GaussianProcessClassifier
-        clf = make(kernel, random_state=0, **METHODS[label])
-        start = time.perf_counter()
-        clf.fit(A, y[train])
-        seconds += time.perf_counter() - start
-        p = np.full((len(test), y.max() + 1), 1e-15)
-        p[:, clf.classes_] = np.maximum(clf.predict_proba(B), 1e-15)
-        losses.append(-np.log(p[np.arange(len(test)), y[test]]))
-        errors.append(p.argmax(axis=1) != y[test])
-    return {
-        "set": name, "n": len(y), "d": X.shape[1], "classes": len(np.unique(y)), "method": label,
-        "loss": float(np.mean(np.concatenate(losses))), "error": float(np.mean(np.concatenate(errors))),
-        "seconds": seconds / 5,
-    }  # fmt: skip
+    A, a, B, b = fold(X, y, index, folds=FOLDS, train=TRAIN, test=TEST, standardise=True)
+    got = runs.measure(lambda: GaussianProcessClassifier(random_state=0, **METHODS[method]).fit(A, a))
+    record = dict(zip(RESULTS.fields, key, strict=True)) | {
+        "n": len(y),
+        "d": X.shape[1],
+        "classes": len(np.unique(y)),
+    }
+    if got.value is not None:
+        found = score(got.value.predict_proba(B), np.asarray(got.value.classes_), b)
+        record |= {
+            "loss": found["loss"],
+            "error": found["error"],
+            "used": type(got.value.inference_).__name__,
+        }
+    return record | {"seconds": got.seconds, "exception": got.exception} | code
 
 
-def table(records: list[dict], field: str, form: str) -> str:
-    """Return a table of one number for every method and data set."""
-    found = {(r["set"], r["method"]): r for r in records}
-    sets = [name for name in SETS if any(key[0] == name for key in found)]
-    methods = [label for label in METHODS if any(key[1] == label for key in found)]
+def table(records: list[dict[str, Any]], field: str, form: str) -> str:
+    """Return a table of one number for every method and data set; the best of a row is bold."""
+    sets = sorted({(r["n"] * r["classes"], r["set"]) for r in records})
+    methods = [m for m in METHODS if any(r["method"] == m for r in records)]
     lines = ["| set | n | d | classes | " + " | ".join(methods) + " |", "|---" * (4 + len(methods)) + "|"]
-    for name in sets:
-        row = [found.get((name, label)) for label in methods]
-        known = [r[field] for r in row if r is not None]
-        cells = []
-        for r in row:
-            text = "" if r is None else form.format(r[field])
-            cells.append(f"**{text}**" if r is not None and r[field] == min(known) else text)
-        first = next(r for r in row if r is not None)
-        head = f"| {name} | {first['n']} | {first['d']} | {first['classes']} | "
-        lines.append(head + " | ".join(cells) + " |")
+    columns: dict[str, list[float]] = {m: [] for m in methods}
+    for _, name in sets:
+        of_set = [r for r in records if r["set"] == name]
+        found = {m: [r[field] for r in of_set if r["method"] == m and field in r] for m in methods}
+        means = {m: float(np.mean(v)) for m, v in found.items() if len(v) == FOLDS}
+        for m, value in means.items():
+            columns[m].append(value)
+        best = min(means.values(), default=None)
+        cells = ["" if m not in means else form.format(means[m]) for m in methods]
+        bold = [f"**{c}**" if c and means[m] == best else c for m, c in zip(methods, cells, strict=True)]
+        first = of_set[0]
+        lines.append(
+            f"| {name} | {first['n']} | {first['d']} | {first['classes']} | " + " | ".join(bold) + " |"
+        )
+    means = [form.format(np.mean(columns[m])) if len(columns[m]) == len(sets) else "" for m in methods]
+    lines.append("| *mean* | | | | " + " | ".join(means) + " |")
     return "\n".join(lines)
 
 
-def write_page(records: list[dict]) -> None:
-    text = (
-        f"{HEAD}\n"
-        f"## Log loss\n\n{table(records, 'loss', '{:.4f}')}\n\n"
-        f"## Error rate\n\n{table(records, 'error', '{:.4f}')}\n\n"
-        f"## Seconds per fit\n\n{table(records, 'seconds', '{:.1f}')}\n"
-    )
-    PAGE.write_text(text, "utf-8")
+def chosen(records: list[dict[str, Any]]) -> str:
+    """Return a sentence about what the default chose."""
+    lines = []
+    for name in dict.fromkeys(r["set"] for r in records):
+        used = [
+            r["used"]
+            for r in records
+            if r["set"] == name and r["method"] == next(iter(METHODS)) and "used" in r
+        ]
+        if used:
+            lines.append(f"{name} {used.count('Dirichlet')}")
+    return "Of five folds the default chose Dirichlet classification on: " + ", ".join(lines) + "."
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--data", type=Path, default=data.DEFAULT)
-    parser.add_argument("--sets", nargs="*", default=list(SETS))
-    parser.add_argument("--methods", nargs="*", default=list(METHODS))
+    parser = runs.parser(__doc__ or "")
+    parser.add_argument("--methods", nargs="*", default=list(METHODS), choices=list(METHODS))
+    parser.add_argument("--sets", nargs="*", default=None)
     args = parser.parse_args()
-    warnings.simplefilter("ignore")
-    done = json.loads(CACHE.read_text()) if CACHE.exists() else []
-    for name in args.sets:
-        rows = len(data.load(args.data, name)[1][: SETS[name]])
-        for label in args.methods:
-            if rows > SLOW.get(label, rows) or any((r["set"], r["method"]) == (name, label) for r in done):
-                continue
-            with threadpool_limits(1):
-                done.append(run(args.data, name, label))
-            CACHE.write_text(json.dumps(done, indent=1))
-            print(name, label, {k: round(done[-1][k], 4) for k in ("loss", "error", "seconds")}, flush=True)
-    write_page(done)
+    code = runs.code()
+    names = args.sets or data.names(args.data, lambda y: len(y) <= MOST and len(np.unique(y)) > 2)
+    cost = {name: len(y) * len(np.unique(y)) for name in names for y in [data.labels(args.data, name)]}
+    keys = [
+        (n, m, i) for n in sorted(names, key=cost.__getitem__) for m in args.methods for i in range(FOLDS)
+    ]
+    todo = RESULTS.missing(keys, lambda r: r["tree"] == code["tree"])
+    runs.run(todo, partial(run, folder=args.data, code=code), RESULTS, jobs=args.jobs, minutes=args.minutes)
+    records = list(RESULTS.read().values())
+    commits = ", ".join(sorted({r["commit"][:10] for r in records}))
+    parts = [
+        HEAD.format(commit=commits),
+        "## Log loss\n\n" + table(records, "loss", "{:.4f}"),
+        chosen(records),
+        "## Error rate\n\n" + table(records, "error", "{:.4f}"),
+        "## Processor seconds per fit\n\n" + table(records, "seconds", "{:.1f}"),
+    ]
+    PAGE.write_text("\n".join(part.rstrip() + "\n" for part in parts), "utf-8")
+    print(f"Wrote {PAGE}.")
 
 
 if __name__ == "__main__":
