@@ -30,9 +30,9 @@ METHODS = {
 HEAD = """\
 # Three classes and more: measurements
 
-Five-fold stratified cross-validation (shuffled, seed 0), standardised inputs, at most 1,000 training rows, the default kernel, one
-thread; VI is that of the multinomial probit. Sets of at most 5,000 rows. Written by `studies/multiclass.py` with the code of
-commit {commit}.
+Five-fold stratified cross-validation (shuffled, seed 0), standardised inputs, at most 1,000 training rows, the default
+kernel, one thread; VI is that of the multinomial probit. Sets of at most 5,000 rows. Written by `studies/multiclass.py`
+with the code of commit {commit}.
 """
 RESULTS = runs.Results(Path(__file__).with_name(".multiclass.jsonl"), ("set", "method", "fold"))
 PAGE = Path(__file__).parents[1] / "docs" / "guide" / "multiclass_study.md"
