@@ -196,7 +196,7 @@ def resolve(
                 "With inducing inputs three classes or more are fitted with the softmax likelihood, as the "
                 "multinomial probit has no such form: give likelihood='logit' to avoid this warning.",
                 UserWarning,
-                stacklevel=5,
+                stacklevel=6,
             )
     if refusal(found) is not None and rows == "inducing" and isinstance(clf.inducing, str):
         found, settings = case("all", likelihood), None
@@ -242,7 +242,7 @@ def warn_without_effect(clf: Any, case: Case) -> None:
     for name, (found, why) in idle.items():
         if found:
             warnings.warn(
-                f"{name}={getattr(clf, name)!r} has no effect here: {why}.", UserWarning, stacklevel=5
+                f"{name}={getattr(clf, name)!r} has no effect here: {why}.", UserWarning, stacklevel=6
             )
 
 
@@ -267,7 +267,7 @@ def labels_for(
         "Weights that are not small whole numbers have no meaning in the multinomial probit: each class "
         "is fitted against the rest (give multi_class='one_vs_rest', or likelihood='softmax').",
         UserWarning,
-        stacklevel=5,
+        stacklevel=6,
     )
     return replace(case, likelihood="two classes", combine="one_vs_rest"), likelihood_of(clf), codes
 

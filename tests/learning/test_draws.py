@@ -56,6 +56,7 @@ def fixed(name, likelihood="logit", **options):
 
 
 SAMPLED = {
+    "short": MCMC(n_draws=20, n_warmup=20),
     "mcmc": MCMC(n_draws=300, n_warmup=100),
     "whitened": MCMC(n_draws=300, n_warmup=100, hyper_sampler=JointWhitened(n_latent_steps=2)),
     "noisy": MCMC(n_draws=300, n_warmup=100, hyper_sampler=PseudoMarginal(Laplace(), 4, n_refine=0)),
@@ -162,7 +163,7 @@ def test_samples_have_the_moments_predicted():
 
 @pytest.mark.parametrize("route", [pytest.param("exact", marks=pytest.mark.slow), "map", "mackay"])
 def test_gradient_of_the_probability(route):
-    for clf in (fixed("HMC"), sampled("mcmc"), sampled("whitened")):
+    for clf in (fixed("HMC"), sampled("short")):
         clf = pickle.loads(pickle.dumps(clf)).set_params(integration=route)
         h = 1e-4
         slope = (clf.predict_proba(X_TEST + h) - clf.predict_proba(X_TEST - h))[:, 1] / (2.0 * h)
@@ -188,7 +189,7 @@ def test_predict_is_the_decision_on_predict_proba():
     assert (clf.predict_latent(X) < 0.0).all()
     assert (clf.predict_proba(X)[:, 1] > 0.5).all()
     assert (clf.predict(X) == "yes").all()
-    for clf in (fixed("HMC"), sampled("mcmc")):
+    for clf in (fixed("HMC"), sampled("short")):
         P = clf.predict_proba(X_TEST)
         assert_allclose(P.sum(axis=1), 1.0)
         assert_array_equal(clf.predict(X_TEST), clf.classes_[P.argmax(axis=1)])
@@ -197,7 +198,7 @@ def test_predict_is_the_decision_on_predict_proba():
 
 @pytest.mark.parametrize("route", ["monte_carlo", "map", "mackay"])
 def test_other_integrals(route, monkeypatch):
-    for clf in (fixed("HMC"), sampled("mcmc")):
+    for clf in (fixed("HMC"), sampled("short")):
         exact = clf.predict_proba(X_TEST)
         other = pickle.loads(pickle.dumps(clf)).set_params(integration=route)
         P = other.predict_proba(X_TEST)
@@ -267,6 +268,7 @@ def test_check_notices_wrong_draws():
     assert check.largest_shift > 0.05
 
 
+@pytest.mark.slow
 def test_check_of_chains_with_theta_sampled():
     check = sampled("mcmc").check_approximation(random_state=0)
     assert check.method == "MCMC"
@@ -399,6 +401,7 @@ def test_three_classes(how, inference):
     assert len(clf.check_approximation(500)) == 3
 
 
+@pytest.mark.slow
 def test_classes_have_hyperparameters_and_priors_of_their_own():
     y = np.array([0, 0, 1, 1, 2, 2])
     settings = MCMC(n_draws=10, n_warmup=5, n_chains=2)
@@ -476,7 +479,7 @@ def test_jitter_of_a_sampler_does_not_spoil_predictions_beyond_the_data():
 
 
 def test_copies_of_a_fitted_classifier():
-    for clf in (fixed("HMC"), sampled("mcmc")):
+    for clf in (fixed("HMC"), sampled("short")):
         again = pickle.loads(pickle.dumps(clf))
         assert_array_equal(again.predict_proba(X_TEST), clf.predict_proba(X_TEST))
         assert_array_equal(again.chains_.f, clf.chains_.f)
