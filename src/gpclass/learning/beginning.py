@@ -12,11 +12,9 @@ from gpclass.inference.dirichlet import DEFAULT, Dirichlet, Targets
 from gpclass.learning.dirichlet import learn_dirichlet
 from gpclass.learning.maximise import Plan
 from gpclass.learning.problem import Problem, pose_classes
-from gpclass.learning.sites import Beginning, begin
+from gpclass.learning.sites import FEW, Beginning, begin, learn_problem
 from gpclass.sparse.collapsed import Collapsed
 from gpclass.sparse.engine import Engine
-
-BEGIN = 300  # rows of the beginning, without inducing inputs
 
 
 def engine_of(problem: Problem, data: Data, n_latents: int, dtype: Any, **options: Any) -> Engine | Collapsed:
@@ -28,12 +26,24 @@ def engine_of(problem: Problem, data: Data, n_latents: int, dtype: Any, **option
     return Engine(data, problem.likelihood, n_latents, dtype, **options)
 
 
-def begin_on_few(problem: Problem, data: Data, n_latents: int, plan: Plan) -> tuple[Problem, Beginning]:
-    """Find a start on a few rows, and choose the kernel there if that is asked for; return the problem at it."""
-    some = data.sample(BEGIN, np.random.default_rng(0))
-    few = replace(problem, X=np.asarray(some.X, dtype=float), y=some.y, weight=some.weight)
-    first = begin(few if n_latents == 1 else pose_classes(few, some.y), plan)
-    return problem.like(first.problem).at(first.theta), first
+def begin_on_some(
+    problem: Problem, data: Data, n_rows: int, n_latents: int, plan: Plan, rng: np.random.Generator
+) -> tuple[Problem, Beginning]:
+    """Learn on some rows, after the kernel is chosen there if that is asked for; return the problem at the best theta.
+
+    Several classes, which take longer, have the start by Dirichlet classification only.
+    """
+    rows = data.sample(n_rows if n_latents == 1 else FEW, np.random.default_rng(0))
+    some = replace(problem, X=np.asarray(rows.X, dtype=float), y=rows.y, weight=rows.weight)
+    if n_latents > 1:
+        first = begin(pose_classes(some, rows.y), plan)
+    else:
+        first = begin(some.some(FEW), plan)
+        if not first.interrupted:
+            some, learned = learn_problem(some, replace(plan, choose=False), rng, first=first)
+            assert learned is not None
+            first = Beginning(some, learned.theta, learned.inverse_hessian, interrupted=learned.interrupted)
+    return problem.begun_by(first.problem, data.n_rows).at(first.theta), first
 
 
 def begin_dirichlet(
@@ -44,7 +54,7 @@ def begin_dirichlet(
     some = data.sample(method.rows or n_rows, np.random.default_rng(0))
     few = replace(problem, X=np.asarray(some.X, dtype=float))
     few, learned = learn_dirichlet(pose_classes(few, some.y), plan, rng)
-    problem = replace(problem.like(few), inference=few.inference)
+    problem = replace(problem.begun_by(few, data.n_rows), inference=few.inference)
     if learned is None:
         return problem, Beginning(few, few.theta)
     return problem, Beginning(few, few.theta, learned.inverse_hessian, interrupted=learned.interrupted)

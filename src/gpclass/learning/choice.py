@@ -33,7 +33,7 @@ from gpclass.learning.maximise import Learned, Report, maximise
 from gpclass.learning.problem import Problem, SiteObjective
 
 FTOL = 3e-4  # relative gain at which a candidate is good enough to be compared
-MORE = 1.5  # nats that a larger scale of shrinkage must gain: the error of the integral is of that order
+MORE = 2.0  # nats that a larger scale of shrinkage must gain: the error of the integral is of that order
 WORTH = 4.0  # nats of evidence that a linear part must bring: away from the rows it goes on without end
 FALLS = 0.5  # nats below the best at which larger scales of shrinkage are not tried any more
 DIRECTIONS = 40  # in which the curvature is measured; of more columns, that many random ones

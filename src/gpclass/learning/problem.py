@@ -187,6 +187,13 @@ class Problem:
         )
         return replace(self, kernel=other.kernel, likelihood=likelihood, hyperprior=other.hyperprior)
 
+    def begun_by(self, few: Problem, n_rows: int) -> Problem:
+        """Return the problem of ``n_rows`` rows with what was chosen on fewer of them, but less shrinkage."""
+        out, prior = self.like(few), few.hyperprior
+        if not isinstance(prior, Hyperprior):
+            return out
+        return replace(out, hyperprior=prior.widened(n_rows / few.n_rows))
+
     def roughly(self, tol: float = ROUGH) -> Problem:
         """Return the problem with its method iterated to fewer digits and for fewer rounds, to learn with."""
         method: Any = self.inference

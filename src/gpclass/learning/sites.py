@@ -87,7 +87,7 @@ def learn_problem(
         sizes = []
     else:
         first = begin(problem.some(FEW), plan) if first is None else first
-        problem = problem.like(first.problem)
+        problem = problem.begun_by(first.problem, problem.n_rows)
         sizes = [GROWTH * first.problem.n_rows] if first.ended else [first.problem.n_rows]
         while GROWTH * sizes[-1] < problem.n_rows / 2:
             sizes.append(GROWTH * sizes[-1])
@@ -219,7 +219,7 @@ def fit_with_residual(problem: Problem, plan: Plan, settings: Inducing, *, seed:
     rng = np.random.default_rng(seed)
     X = np.asarray(problem.X)
     order = rng.permutation(len(X))
-    few = problem.some(settings.rows[0] // 2)
+    few = problem.some(settings.rows[0])
     if plan.enabled and few is not problem:
         problem = problem.like(learn_problem(few, plan, np.random.default_rng(seed))[0])
         plan = replace(plan, choose=False)

@@ -1,6 +1,6 @@
-"""The stages of learning with inducing inputs: few rows, more rows, all rows.
+"""The stages of learning with inducing inputs: some rows, more rows, all rows.
 
-Few rows with few inducing inputs find the region. More rows find the hyperparameters, how many inducing inputs are
+Some rows without inducing inputs find the region. More rows find the hyperparameters, how many inducing inputs are
 worth their cost, and their places. On all rows steps with the exact gradient continue while they are worth a pass; the
 bound on all rows is the judge. Every stage starts from the sites and the curvature of the last one.
 """
@@ -18,7 +18,7 @@ from gpclass.core.optimisers import Limited
 from gpclass.core.protocols import Array
 from gpclass.data.rows import Data, Rows
 from gpclass.inference.dirichlet import Dirichlet
-from gpclass.learning.beginning import BEGIN, begin_dirichlet, begin_on_few, engine_of
+from gpclass.learning.beginning import begin_dirichlet, begin_on_some, engine_of
 from gpclass.learning.maximise import History, Learned, Plan, Stage, for_more_rows, joined, learn
 from gpclass.learning.problem import Problem
 from gpclass.learning.sites import Beginning
@@ -28,10 +28,11 @@ from gpclass.sparse.inputs import choose, lengths, move
 from gpclass.sparse.objective import PassObjective
 from gpclass.sparse.settings import Inducing
 
-FEW = 300  # inducing inputs of the first stage, and those that "auto" starts from
+FEW = 300  # inducing inputs that "auto" starts from
 DIRICHLET_ROWS = 5000  # on which Dirichlet classification learns with inducing inputs
-FTOL = 5e-4  # relative gain at which the stage on few rows ends: other rows would differ by more
-ROUGHLY = 1e-3  # the same on more rows, where moving the inducing inputs moves the optimum
+ROUGHLY = (
+    1e-3  # relative gain at which the stage on more rows ends: moving the inducing inputs moves the optimum
+)
 GAP = 0.3  # nats to which q is iterated while learning on some rows
 MOST_PASSES = 20  # at the first theta of a stage
 LATER_PASSES = 4  # at later ones on all rows, where q is never far off
@@ -80,22 +81,11 @@ class Run:
 
     def _coarse(self, beginning: Beginning) -> tuple[State, Learned]:
         """Return hyperparameters, inducing inputs and q from some of the rows."""
-        closed = self._closed
-        few, more = self.settings.rows
-        rows = self._sample(min(more, DIRICHLET_ROWS) if closed else more)
-        first = rows.take(np.arange(min(few, rows.n_rows)))
-        plan, inverse, n_rows = self.plan, beginning.inverse, beginning.problem.n_rows
-        theta, learned, fit = self.problem.theta, None, None
-        if not closed:  # which has been learned on few rows already, without inducing inputs
-            inverse = for_more_rows(inverse, n_rows, first.n_rows)
-            make = partial(self._chosen, rows=first, most=min(FEW, self._most))
-            learned = self._learn("few rows", make, theta, inverse, plan, FTOL)
-            plan, inverse, n_rows = replace(plan, n_restarts=0), learned.inverse_hessian, first.n_rows
-            theta, fit = learned.theta, learned.warm
-        same = rows.n_rows == first.n_rows and fit is not None and fit.basis.size >= self._most
-        if not same and not (learned is not None and learned.interrupted):
-            learned = self._on_more(theta, fit, rows, plan, for_more_rows(inverse, n_rows, rows.n_rows))
-        assert learned is not None
+        more = self.settings.rows[1]
+        rows = self._sample(min(more, DIRICHLET_ROWS) if self._closed else more)
+        inverse = for_more_rows(beginning.inverse, beginning.problem.n_rows, rows.n_rows)
+        plan = replace(self.plan, n_restarts=0) if self.n_latents == 1 else self.plan  # which have had them
+        learned = self._on_more(self.problem.theta, rows, plan, inverse)
         fit, inverse = learned.warm, learned.inverse_hessian
         state = State(learned.theta, fit.basis.Z, fit.next_q, inverse, self._eps)
         share = rows.n_rows / self.data.n_rows
@@ -110,11 +100,9 @@ class Run:
         history = joined([learned.history, moved.history] if share >= 1.0 else [])
         return replace(state, curvature=state.curvature.scaled(share)), replace(moved, history=history)
 
-    def _on_more(
-        self, theta: Array, fit: Fit | None, rows: Rows, plan: Plan, inverse: Array | None
-    ) -> Learned:
+    def _on_more(self, theta: Array, rows: Rows, plan: Plan, inverse: Array | None) -> Learned:
         """Learn on more rows, with more inducing inputs as long as another hundred gains enough."""
-        learned, before = None, np.inf
+        learned, fit, before = None, None, np.inf
         ftol = ROUGHLY if self._moves else self.settings.gain
         for most in self._sizes():
             objective = self._chosen(theta, rows, most)
@@ -232,11 +220,14 @@ class Run:
         return problem.bounds if problem.hyperprior is None else problem.hyperprior.narrow(problem.bounds)
 
     def _begin(self) -> Beginning:
-        """Find a start on a few rows without inducing inputs, and choose the kernel there if that is asked for."""
+        """Learn on some rows without inducing inputs, and choose the kernel there if that is asked for."""
+        n_rows = self.settings.rows[0]
         if self._closed:
             return self._begin_dirichlet(self.plan)
-        self._enter("a start without inducing inputs", min(BEGIN, self.data.n_rows))
-        self.problem, first = begin_on_few(self.problem, self.data, self.n_latents, self.plan)
+        self._enter("a start without inducing inputs", min(n_rows, self.data.n_rows))
+        self.problem, first = begin_on_some(
+            self.problem, self.data, n_rows, self.n_latents, self.plan, self.rng
+        )
         return first
 
     def _begin_dirichlet(self, plan: Plan) -> Beginning:

@@ -49,7 +49,7 @@ class Inducing:
     dtype : {"float32", "float64"}
         Precision of the work on rows x inducing inputs; what is n x n in them is always in double.
     rows : tuple of two int
-        Rows on which hyperparameters are sought first, with few inducing inputs and then with all of them.
+        Rows on which hyperparameters are learned first: some without inducing inputs, then more with them.
     max_refine : int
         Steps of learning on all rows at most, each two passes or a little more; 0 keeps what the first rows gave.
     gain : float
@@ -70,7 +70,7 @@ class Inducing:
     move: bool | None = None
     seconds: float = 40.0
     dtype: str = "float32"
-    rows: tuple[int, int] = (3000, 20000)
+    rows: tuple[int, int] = (1000, 20000)
     max_refine: int = 40
     gain: float = 1e-4
     checkpoint: str | Path | None = None
