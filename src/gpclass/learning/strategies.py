@@ -231,7 +231,7 @@ def fit_best(pose: Sequence[Pose[T]], *, rows: T, few: T) -> Model:
     """Fit with one method, or with that of two which has the better leave-one-out score on a few of the rows.
 
     On fewer than all rows the first, which takes longer, must be better by two standard errors of the difference: what
-    takes minutes must be worth it. The kernel is chosen once, with the first.
+    takes minutes must be worth it. Both are compared with the same kernel.
     """
     if len(pose) == 1:
         return fit(pose[0](rows))
@@ -243,7 +243,9 @@ def fit_best(pose: Sequence[Pose[T]], *, rows: T, few: T) -> Model:
     second: Any = fit(task)
     better = _is_better(first, second, task.labels, margin=0.0 if few is rows else CLEARLY)
     best, model = (slow, first) if better else (fast, second)
-    return model if few is rows else fit(best(rows).like(model))
+    if few is rows:
+        return model
+    return fit(best(rows).like(model) if model.interrupted else best(rows))
 
 
 def _announced(task: Task) -> Task:
