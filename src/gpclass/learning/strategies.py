@@ -242,7 +242,8 @@ def fit_best(pose: Sequence[Pose[T]], *, rows: T, few: T) -> Model:
     task = _announced(fast(few)).like(first)
     second: Any = fit(task)
     better = _is_better(first, second, task.labels, margin=0.0 if few is rows else CLEARLY)
-    best, model = (slow, first) if better else (fast, second)
+    best: Pose[T] = slow if better else fast
+    model: FittedModel = first if better else second
     if few is rows:
         return model
     return fit(best(rows).like(model) if model.interrupted else best(rows))
