@@ -25,6 +25,11 @@ GTOL = 1e-5  # largest element of the gradient at which a minimum counts as foun
 FTOL = 1e-9  # gain that is still promised, relative to the value
 LONGEST = 2.0  # most that one variable changes in a step; a factor of 7.4 for a hyperparameter
 CRAWL = 4  # iterations that must gain ten times ftol together
+LONG, LITTLE = (
+    40,
+    0.1,
+)  # iterations, and what the last ten must have gained by then: nats, which nobody would notice
+REFUSALS = 8  # points along a step whose value is infinite, after which there will be no other
 SHORTEST = 1e-8  # a shorter step changes nothing but the rounding of the value
 MOST = 200  # iterations
 PAIRS = 20  # changes that a limited inverse Hessian keeps
@@ -150,6 +155,8 @@ def minimise(
             return "", H
         if len(gains) >= CRAWL and sum(gains[-CRAWL:]) <= 10.0 * ftol * unit:
             return "", H
+        if len(gains) >= LONG and sum(gains[-10:]) <= LITTLE:
+            return "", H
     else:
         if max_iter < MOST:
             return "", H
@@ -207,8 +214,8 @@ def _line_search(
 ) -> tuple[Array, float, Array, int] | tuple[None, float, Array, int]:
     """Return the first point along the projected direction that gains enough, and how many were tried."""
     length = max(float(np.abs(direction).max()), 1e-300)
-    step, tried = min(1.0, longest / length), 0
-    while step * length > SHORTEST and tried < 25:
+    step, tried, refused = min(1.0, longest / length), 0, 0
+    while step * length > SHORTEST and tried < 25 and refused < REFUSALS:
         tried += 1
         new: Array = np.clip(x + step * direction, *bounds.T)
         slope = float(gradient @ (new - x))
@@ -218,6 +225,7 @@ def _line_search(
                 return new, new_value, new_gradient, tried
             # The minimum of the parabola through both values and the slope here.
             bend = new_value - value - slope
+            refused += not np.isfinite(bend)
             step *= min(0.5, max(0.1, -0.5 * slope / bend)) if np.isfinite(bend) else 0.25
         else:
             step *= 0.25

@@ -96,7 +96,7 @@ def iterate(
         info = Info(residual <= tol, n_iter, residual)
         concave = not (mode.curvature > CUT_OFF / var).any()
         ended = FixedPoint(replace(sites, variance=search.variance), q, local.evidence, info, concave, local)
-        steps += mode.info.n_iter
+        steps += max(mode.info.n_iter, mode.tried)
         least, reached = (residual, n_iter) if residual < least else (least, reached)
         if residual <= tol or steps > AVERAGE_STEPS * max_iter or n_iter >= reached + STUCK:
             return ended

@@ -30,6 +30,7 @@ UNKNOWN = Info(False, 0, np.inf)
 COIN = -0.69  # Psi per latent value of labels that the latent values say nothing about
 ROUNDING = 1e-5  # a decrement below this that no longer falls has met the rounding of K alpha
 SHORTEST = 1e-9  # part of a step
+TRIES = 3  # points that may be tried for a step, on average
 STALLED = 0.5  # a smaller reduction of the decrement is none, where the step is Newton's
 
 
@@ -49,7 +50,7 @@ class LocalTerms(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Mode:
-    """A point of the search, with the value and the derivatives of the curve there."""
+    """A point of the search, with the value and the derivatives of the curve there; ``tried`` points led to it."""
 
     alpha: Array
     mean: Array
@@ -57,6 +58,7 @@ class Mode:
     slope: Array
     curvature: Array
     info: Info = UNKNOWN
+    tried: int = 0
 
 
 def find_mode(
@@ -67,7 +69,7 @@ def find_mode(
     The mean of q for the sites at that point is the next step of Newton's, so the last one is not taken here, and where
     it is not such a step, the last one is not evaluated.
     """
-    point, last = start, np.inf
+    point, last = replace(start, tried=0), np.inf
     stalled = STALLED if terms.exact_newton else 0.98
     for n_iter in range(1, max_iter + 1):
         r = point.slope - point.alpha
@@ -85,7 +87,9 @@ def find_mode(
         if moved is None:
             return replace(point, info=Info(decrement < ROUNDING, n_iter, decrement))
         point, last = moved, decrement
-    return replace(point, info=Info(False, max_iter, last))
+        if point.tried > TRIES * max_iter:
+            break
+    return replace(point, info=Info(False, n_iter, last))
 
 
 def first_point(prior: Prior, curve: Curve, init: AnySites | None) -> Mode:
@@ -128,11 +132,11 @@ def _line_search(curve: Curve, point: Mode, d: Array, Kd: Array) -> Mode | None:
     The next step is where the parabola through what is known is largest, half as long at most and a twentieth at least.
     """
     slack, slope = 1e-13 * (1.0 + abs(point.psi)), float(np.vdot(point.slope - point.alpha, Kd))
-    step = 1.0
+    step, tried = 1.0, point.tried
     while step > SHORTEST:
-        moved = at(curve, point.alpha + step * d, point.mean + step * Kd)
+        moved, tried = at(curve, point.alpha + step * d, point.mean + step * Kd), tried + 1
         if moved.psi >= point.psi - slack:
-            return moved
+            return replace(moved, tried=tried)
         promised = max(slope * step, 0.0)
         best = 0.5 * promised / (promised + point.psi - moved.psi)
         step *= float(np.clip(best, 0.05, 0.5)) if np.isfinite(best) else 0.5

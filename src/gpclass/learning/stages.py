@@ -285,7 +285,7 @@ class Run:
         """Return q on all rows, the hyperparameters refined while it pays."""
         n = self.data.n_rows
         objective = self._objective(
-            self.data, state.Z, min(1.0, 1e-4 * n), after=self._keeper(state, checkpoint)
+            self.data, state.Z, max(min(1.0, 1e-4 * n), 1e-5 * n), after=self._keeper(state, checkpoint)
         )
         objective.start, objective.later_passes = state.q, LATER_PASSES
         self._enter("all rows", n)

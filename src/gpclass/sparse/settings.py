@@ -17,6 +17,7 @@ LEAST = 100  # and that it may always take
 SPEED = 4e10  # operations per second by which seconds are counted: one core, in single precision
 EVALUATIONS = 8  # of the bound on all rows that the time has to suffice for
 WORK = 9  # operations of an evaluation with its gradient, per row and pair of inducing inputs
+KERNEL = 200  # inducing inputs that take as long as computing the kernel of a row and an inducing input
 EXACT_UP_TO = 6000.0  # rows times the root of the number of classes: about ten seconds an evaluation
 
 
@@ -104,12 +105,14 @@ class Inducing:
             return int(self.n)
         if n_rows is None:
             return BY_RESIDUAL
-        affordable = (self.seconds * SPEED / (EVALUATIONS * WORK * n_rows * n_latents)) ** 0.5
+        pairs = self.seconds * SPEED / (EVALUATIONS * WORK * n_rows * n_latents)
+        affordable = (KERNEL**2 / 4.0 + pairs) ** 0.5 - KERNEL / 2.0
         return int(min(LARGEST, max(LEAST, affordable)))
 
     def steps(self, n_rows: int, n_inducing: int, n_latents: int = 1) -> int:
         """Return how many steps of learning there is time for, two at least."""
-        affordable = self.seconds * SPEED / (WORK * n_rows * n_inducing**2 * n_latents)
+        pairs = n_inducing * (n_inducing + KERNEL)
+        affordable = self.seconds * SPEED / (WORK * n_rows * pairs * n_latents)
         return int(min(self.max_refine, max(2, affordable)))
 
     @property
