@@ -89,16 +89,18 @@ class Run:
         fit, inverse = learned.warm, learned.inverse_hessian
         state = State(learned.theta, fit.basis.Z, fit.next_q, inverse, self._eps)
         share = rows.n_rows / self.data.n_rows
+        times = 1.0 if self._closed else 1.0 / share
         if not self._moves or learned.interrupted:
-            return replace(
-                state, inverse_hessian=for_more_rows(inverse, rows.n_rows, self.data.n_rows)
-            ), learned
+            inverse = for_more_rows(inverse, rows.n_rows, self.data.n_rows)
+            return replace(state, inverse_hessian=inverse, q=fit.next_q.repeated(times)), learned
         self._enter("moving inducing inputs", rows.n_rows)
         steps = self.settings.steps(rows.n_rows, fit.basis.size, self.n_latents)
         state, moved = self._move(self._objective(rows, state.Z, GAP), state, steps)
         assert state.curvature is not None
         history = joined([learned.history, moved.history] if share >= 1.0 else [])
-        return replace(state, curvature=state.curvature.scaled(share)), replace(moved, history=history)
+        assert state.q is not None
+        state = replace(state, curvature=state.curvature.scaled(share), q=state.q.repeated(times))
+        return state, replace(moved, history=history)
 
     def _on_more(self, theta: Array, rows: Rows, plan: Plan, inverse: Array | None) -> Learned:
         """Learn on more rows, with more inducing inputs as long as another hundred gains enough."""

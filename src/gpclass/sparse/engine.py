@@ -35,6 +35,16 @@ class Q:
     mean: Array
     P: Array
 
+    def repeated(self, times: float) -> Q:
+        """Return q for so many times as many rows of the same kind: P - I and P m are sums over the rows."""
+        if times == 1.0:
+            return self
+        M = len(self.mean)
+        P = times * self.P + (1.0 - times) * np.eye(M)
+        sums = times * np.einsum("cij,jc->ci", self.P, self.mean)
+        mean = np.linalg.solve(P, sums[:, :, None])[:, :, 0].T
+        return Q(np.ascontiguousarray(mean), P)
+
 
 def prior_q(M: int, n_latents: int) -> Q:
     """Return the prior as q."""

@@ -110,10 +110,10 @@ class Inducing:
         return int(min(LARGEST, max(LEAST, affordable)))
 
     def steps(self, n_rows: int, n_inducing: int, n_latents: int = 1) -> int:
-        """Return how many steps of learning there is time for, two at least."""
+        """Return how many steps of learning there is time for, one at least."""
         pairs = n_inducing * (n_inducing + KERNEL)
         affordable = self.seconds * SPEED / (WORK * n_rows * pairs * n_latents)
-        return int(min(self.max_refine, max(2, affordable)))
+        return int(min(self.max_refine, max(1, affordable)))
 
     @property
     def jitter(self) -> float:
