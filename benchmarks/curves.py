@@ -33,6 +33,12 @@ import numpy as np  # noqa: E402
 
 COLUMNS, AMPLITUDE, FEATURES, TEST = 10, 2.5, 2000, 10_000
 SYNTHETIC = ("unit", "two", "normal")
+LOOKS = {
+    "ours": ("gpclass", "C3"),
+    "gpytorch": ("GPyTorch", "C1"),
+    "boosting": ("boosting", "C0"),
+    "logistic": ("logistic", "C2"),
+}
 DATA = Path(__file__).parents[2] / "shared" / "data"
 
 
@@ -317,7 +323,9 @@ def plot(folder: Path, picture: Path) -> None:
     for ax, (problem, methods) in zip(axes[0], found.items(), strict=True):
         for label, each in methods.items():
             t, loss = np.array(each["curve"]).T
-            ax.plot(t, np.minimum.accumulate(loss), label=label, marker="o" if len(t) == 1 else None)
+            name, colour = LOOKS[label]
+            best, marker = np.minimum.accumulate(loss), "o" if len(t) == 1 else None
+            ax.plot(t, best, label=name, color=colour, marker=marker)
         low = min(loss for each in methods.values() for _, loss in each["curve"])
         ax.set(xscale="log", title=problem, xlabel="processor seconds", ylim=(low - 0.005, low + 0.08))
     axes[0, 0].set_ylabel("held-out log loss")
