@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
+from gpclass.core import optimisers
 from gpclass.core.optimisers import LONGEST, Limited, minimise
 
 FREE = np.array([[-10.0, 10.0]] * 3)
@@ -166,3 +167,35 @@ def test_many_variables():
     )
     assert message == ""
     assert np.abs(min(counted.seen, key=lambda x: float(x @ x))).max() < 1e-4
+
+
+def test_a_curvature_that_is_too_small_everywhere_is_mended_by_one_step(monkeypatch):
+    """As after a stage on fewer rows: each direction would need a shortened step of its own otherwise."""
+    rng = np.random.default_rng(0)
+    A = rng.normal(size=(20, 20))
+    H, x0, bounds = A @ A.T + 20.0 * np.eye(20), rng.normal(size=20), np.array([[-10.0, 10.0]] * 20)
+
+    def evaluations():
+        f = Counted(lambda x: (0.5 * float((x - x0) @ H @ (x - x0)), H @ (x - x0)))
+        message, _ = minimise(f, np.zeros(20), bounds, 10.0 * np.diag(1.0 / np.diag(H)), ftol=1e-8)
+        assert message == ""
+        assert_allclose(f.seen[-1], x0, atol=1e-2)
+        return len(f.seen)
+
+    mended = evaluations()
+    monkeypatch.setattr(optimisers, "_shrunk", lambda H, moved, bent: H)
+    assert mended < 0.7 * evaluations()
+
+
+def test_where_no_point_has_a_value_the_search_ends_soon():
+    f = Counted(lambda x: (1.0 if not x.any() else np.inf, np.ones(3)))
+    message, _ = minimise(f, np.zeros(3), FREE, np.eye(3))
+    assert "before it converged" in message
+    assert len(f.seen) <= 20
+
+
+def test_a_search_that_crawls_for_long_ends():
+    f = Counted(lambda x: (-1e-3 * float(x[0]), np.array([-1e-3, 0.0, 0.0])))
+    message, _ = minimise(f, np.zeros(3), np.array([[-1e6, 1e6]] * 3), longest=1.0, ftol=0.0)
+    assert message == ""
+    assert len(f.seen) < 60
