@@ -16,6 +16,7 @@ from gpclass.cli.compare import show
 
 
 class TestCompare:
+    @pytest.mark.slow
     def test_built_in_problem_in_all_forms(self, tmp_path):
         pytest.importorskip("matplotlib")
         figure, page = tmp_path / "f.pdf", tmp_path / "r.html"

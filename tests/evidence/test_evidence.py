@@ -210,6 +210,7 @@ def check_coverage(likelihood, n_max, n_problems, share):
 
 
 @pytest.mark.parametrize(("likelihood", "n_max"), [(Probit(), 3), (Logit(), 3)], ids=["probit", "logit"])
+@pytest.mark.slow
 def test_the_sampled_evidence_is_the_exact_one(likelihood, n_max):
     check_coverage(likelihood, n_max, 25, share=0.98)
 

@@ -228,6 +228,7 @@ def test_leave_one_out():
         assert clf.loo_log_score_ == pytest.approx(np.log(own).mean())
 
 
+@pytest.mark.slow
 def test_leave_one_out_of_weights():
     weight = np.array([0.3, 1.0, 3.0, 1.0, 0.5, 1.0])
     clf = classifier(inference=MCMC(n_draws=2000, n_warmup=150), optimizer=None,
@@ -330,6 +331,7 @@ def test_names_stand_for_settings():
 
 
 @pytest.mark.parametrize("inference", [Laplace(), EP()])
+@pytest.mark.slow
 def test_approximations_are_what_importance_sampling_starts_from(inference, monkeypatch):
     import gpclass.learning.draws
 
@@ -514,7 +516,7 @@ def interrupting(monkeypatch, when):
     monkeypatch.setattr(gpclass.estimator, "reporter", reporter)
 
 
-@pytest.mark.parametrize("how", ["learn", "sample"])
+@pytest.mark.parametrize("how", ["learn", pytest.param("sample", marks=pytest.mark.slow)])
 def test_interruption_keeps_the_draws(how, monkeypatch):
     interrupting(monkeypatch, "draw 50 of")
     clf = classifier(inference=FEW, hyperparameters=how, optimizer=None, random_state=0)

@@ -50,6 +50,7 @@ def problem(name, n):
 
 
 @pytest.mark.parametrize("name", ["vi", "vi logit", "ep", "laplace"])
+@pytest.mark.slow
 def test_with_all_inputs_inducing_the_corrected_evidence_is_exact(name):
     n = 3 if "logit" in name else 6
     X, y = problem(name, n)
@@ -155,6 +156,7 @@ def test_nothing_is_missed_if_all_inputs_are_inducing_and_much_by_three(name):
 
 
 @pytest.mark.parametrize("name", ["vi", "ep", "dirichlet"])
+@pytest.mark.slow
 def test_exact_neighbourhoods_are_near_the_model_of_all_rows(name):
     # Residual correlations are short here, so that neighbourhoods see all of them.
     X, y = many_rows(500)
