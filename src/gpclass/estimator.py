@@ -324,15 +324,19 @@ class GaussianProcessClassifier(Predictions, ClassifierMixin, BaseEstimator):
         if self.cost_matrix is not None:
             check_cost(self.cost_matrix, n_classes, n_classes)
         with reporter(self.verbose) as report:
-            pose = [partial(clf._task, seed=seed, report=report) for clf in candidates(self, training)]
+            methods = candidates(self, training)
+            pose = [partial(clf._task, seed=seed, report=report, warn=len(methods) == 1) for clf in methods]
             few = training if len(pose) == 1 else training.some(rows_to_compare(training.n_rows, n_classes))
             fitted = fit_best(pose, rows=training, few=few)
         # Only now: a fit that fails leaves the last one as it was.
         self._keep(fitted, training.classes, training.rows, seed)
         return self
 
-    def _task(self, training: Training, *, seed: int, report: Any) -> Task:
-        """Return what is to be done for these rows by a method that is settled."""
+    def _task(self, training: Training, *, seed: int, report: Any, warn: bool) -> Task:
+        """Return what is to be done for these rows by a method that is settled.
+
+        ``warn`` says whether to warn about parameters without effect, which they may have in another method tried.
+        """
         n_classes, passes = len(training.classes), training.data is not None
         case, likelihood, settings = resolve(
             self, n_classes, n_rows=training.n_rows, vectors=training.vectors, passes=passes
@@ -342,7 +346,8 @@ class GaussianProcessClassifier(Predictions, ClassifierMixin, BaseEstimator):
             case, likelihood, labels = labels_for(
                 self, case, likelihood, training.codes, training.weight, n_classes
             )
-        warn_without_effect(self, case)
+        if warn:
+            warn_without_effect(self, case)
         problem = self._problem(training, likelihood, seed)
         plan = Plan(
             enabled=self.optimizer is not None,

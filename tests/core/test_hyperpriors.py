@@ -67,13 +67,14 @@ def test_one_length_scale_has_nothing_to_shrink_to():
 
 def test_a_chosen_scale_grows_with_the_root_of_the_rows_and_a_given_one_does_not():
     kernel = 1.0 * RBF([1.0, 1.0])
-    chosen = Hyperprior(kernel, Shrinkage()).with_scale(0.3)
-    assert chosen.open
-    assert chosen.widened(9.0).groups[0].scale == 0.3  # it has not been chosen yet
-    closed = chosen.closed()
-    assert not closed.open
-    assert_allclose(
-        [closed.widened(r).groups[0].scale for r in (0.5, 1.0, 9.0, 1e4)], [0.3, 0.3, 0.9, SCALES[-1]]
-    )
-    given = Hyperprior(kernel, Shrinkage(5.0)).closed()
-    assert given.widened(100.0).groups[0].scale == 5.0
+    prior = Hyperprior(kernel, Shrinkage()).with_scale(0.3)
+    assert prior.open
+    assert prior.for_rows(900).groups[0].scale == 0.3  # it has not been chosen yet
+    chosen = prior.closed(100)
+    assert not chosen.open
+    scales = [chosen.for_rows(n).groups[0].scale for n in (50, 100, 900, 10**6)]
+    assert_allclose(scales, [0.3, 0.3, 0.9, SCALES[-1]])
+    # In several stages it is what it is in one.
+    assert_allclose(chosen.for_rows(400).for_rows(200).for_rows(900).groups[0].scale, 0.9)
+    given = Hyperprior(kernel, Shrinkage(5.0)).closed(100)
+    assert given.for_rows(10_000).groups[0].scale == 5.0

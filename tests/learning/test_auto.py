@@ -1,5 +1,7 @@
 """inference="auto": VI for two classes, the better of VI and Dirichlet classification for more."""
 
+import warnings
+
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits, load_iris, load_wine
@@ -111,3 +113,10 @@ def test_an_interruption_keeps_the_method_that_was_reached(monkeypatch):
         clf = classifier().fit(X, y)
     assert isinstance(clf.inference_, VI)
     assert clf.score(X, y) > 0.9
+
+
+def test_what_matters_to_one_of_two_methods_is_not_warned_about():
+    X, y = load_iris(return_X_y=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        classifier(max_iter_predict=80).fit(X[::2], y[::2])

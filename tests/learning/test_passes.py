@@ -234,3 +234,19 @@ def test_a_column_called_groups_is_a_column():
     frame = pd.DataFrame(X, columns=["groups", "blocks"])
     clf = GaussianProcessClassifier(2.0 * RBF(1.0), optimizer=None).fit(frame, y)
     assert clf.predict(frame).shape == (60,)
+
+
+def test_a_users_optimizer_gets_the_kernel_that_was_chosen_and_all_rows():
+    X, y = many_rows(700)
+    seen = []
+
+    def stay(objective, theta, bounds):
+        seen.append(theta)
+        return theta, objective(theta, eval_gradient=False)
+
+    options = {"inducing": 30, "random_state": 0}
+    clf = GaussianProcessClassifier(optimizer=stay, **options).fit(X, y)
+    chosen = GaussianProcessClassifier(**options).fit(X, y).kernel_
+    assert len(seen) == 1
+    assert len(seen[0]) == chosen.n_dims
+    assert [type(part) for part in (clf.kernel_.k1, clf.kernel_.k2)] == [type(chosen.k1), type(chosen.k2)]

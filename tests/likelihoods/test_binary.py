@@ -180,7 +180,7 @@ def test_gaussian_is_the_product_of_gaussians(y, mean, log_var, log_noise):
         mean + var * t.slope,
         (mean / var + y / noise) / precision,
         rtol=1e-9,
-        atol=1e-9 * (abs(mean) + abs(y)),
+        atol=1e-9 * (abs(mean) + abs(y)) + 1e-300,
     )
     np.testing.assert_allclose(t.curvature, 1.0 / (var + noise), rtol=1e-12)
 

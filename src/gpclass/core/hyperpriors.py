@@ -63,14 +63,22 @@ class Shrinkage:
 class Group:
     """The elements of theta that a `Shrinkage` ties together.
 
-    ``given`` says whether its scale is the user's, ``chosen`` whether it has been chosen already.
+    ``given`` says whether its scale is the user's; if it is not, ``n_rows`` is the number of rows that it is for, zero
+    as long as it has not been chosen.
     """
 
     places: NDArray[np.intp] = field(metadata={"shape": "g"})
     centre: Array = field(metadata={"shape": "g"})
     scale: float
     given: bool = True
-    chosen: bool = False
+    n_rows: int = 0
+
+    def for_rows(self, n_rows: int) -> Group:
+        """Return the group for more rows, if its scale was chosen on fewer."""
+        if not 0 < self.n_rows < n_rows:
+            return self
+        scale = self.scale * (n_rows / self.n_rows) ** 0.5
+        return replace(self, scale=min(scale, max(SCALES[-1], self.scale)), n_rows=n_rows)
 
     def deviations(self, theta: Array) -> Array:
         """Return e: what the elements differ from their common value."""
@@ -145,27 +153,21 @@ class Hyperprior:
     @property
     def open(self) -> bool:
         """Whether a scale of shrinkage is to be chosen."""
-        return any(not (group.given or group.chosen) for group in self.groups)
+        return any(not (group.given or group.n_rows) for group in self.groups)
 
-    def closed(self) -> Hyperprior:
-        """Return the prior with the scales of shrinkage that it has now as the chosen ones."""
-        return self._with(groups=tuple(replace(group, chosen=not group.given) for group in self.groups))
+    def closed(self, n_rows: int) -> Hyperprior:
+        """Return the prior with the scales of shrinkage that it has now as those chosen on so many rows."""
+        return self._with(
+            groups=tuple(group if group.given else replace(group, n_rows=n_rows) for group in self.groups)
+        )
 
-    def widened(self, ratio: float) -> Hyperprior:
-        """Return the prior for this many times as many rows as its scales of shrinkage were chosen on.
+    def for_rows(self, n_rows: int) -> Hyperprior:
+        """Return the prior for more rows than its scales of shrinkage were chosen on: they grow with the root of those.
 
         What the rows say about a length scale is uncertain by 1 / sqrt(n), and a wider prior costs no more for it. On
         1,000 rows the scale with the largest evidence was one to four times that on 300 of them.
         """
-        factor = max(1.0, ratio) ** 0.5
-        return self._with(
-            groups=tuple(
-                replace(group, scale=min(max(SCALES[-1], group.scale), factor * group.scale))
-                if group.chosen
-                else group
-                for group in self.groups
-            )
-        )
+        return self._with(groups=tuple(group.for_rows(n_rows) for group in self.groups))
 
     def with_scale(self, scale: float) -> Hyperprior:
         """Return the prior with this scale of shrinkage wherever it is to be chosen."""

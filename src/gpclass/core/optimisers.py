@@ -25,10 +25,8 @@ GTOL = 1e-5  # largest element of the gradient at which a minimum counts as foun
 FTOL = 1e-9  # gain that is still promised, relative to the value
 LONGEST = 2.0  # most that one variable changes in a step; a factor of 7.4 for a hyperparameter
 CRAWL = 4  # iterations that must gain ten times ftol together
-LONG, LITTLE = (
-    40,
-    0.1,
-)  # iterations, and what the last ten must have gained by then: nats, which nobody would notice
+LONG = 40  # iterations after which the last ten must have gained something
+LITTLE = 0.1  # which is less than that: a tenth of a nat
 REFUSALS = 8  # points along a step whose value is infinite, after which there will be no other
 SHORTEST = 1e-8  # a shorter step changes nothing but the rounding of the value
 MOST = 200  # iterations

@@ -189,10 +189,9 @@ class Problem:
 
     def begun_by(self, few: Problem, n_rows: int) -> Problem:
         """Return the problem of ``n_rows`` rows with what was chosen on fewer of them, but less shrinkage."""
-        out, prior = self.like(few), few.hyperprior
-        if not isinstance(prior, Hyperprior):
-            return out
-        return replace(out, hyperprior=prior.widened(n_rows / few.n_rows))
+        prior = few.hyperprior
+        wider = prior.for_rows(n_rows) if isinstance(prior, Hyperprior) else prior
+        return replace(self.like(few), hyperprior=wider)
 
     def roughly(self, tol: float = ROUGH) -> Problem:
         """Return the problem with its method iterated to fewer digits and for fewer rounds, to learn with."""

@@ -165,7 +165,11 @@ def begin(few: Problem, plan: Plan) -> Beginning:
 def _settled(problem: Problem) -> Problem:
     """Return the problem with its scale of shrinkage as the chosen one."""
     prior = problem.hyperprior
-    return replace(problem, hyperprior=prior.closed()) if isinstance(prior, Hyperprior) else problem
+    return (
+        replace(problem, hyperprior=prior.closed(problem.n_rows))
+        if isinstance(prior, Hyperprior)
+        else problem
+    )
 
 
 def _guided(guide: Problem, start: Array, few: Problem, plan: Plan) -> Beginning:

@@ -30,9 +30,7 @@ from gpclass.sparse.settings import Inducing
 
 FEW = 300  # inducing inputs that "auto" starts from
 DIRICHLET_ROWS = 5000  # on which Dirichlet classification learns with inducing inputs
-ROUGHLY = (
-    1e-3  # relative gain at which the stage on more rows ends: moving the inducing inputs moves the optimum
-)
+ROUGHLY = 1e-3  # relative gain at which the stage on more rows ends: the inducing inputs move after it
 GAP = 0.3  # nats to which q is iterated while learning on some rows
 MOST_PASSES = 20  # at the first theta of a stage
 LATER_PASSES = 4  # at later ones on all rows, where q is never far off
