@@ -24,9 +24,10 @@ Function = Callable[[Array], tuple[float, Array]]  # theta -> value, gradient; a
 GTOL = 1e-5  # largest element of the gradient at which a minimum counts as found
 FTOL = 1e-9  # gain that is still promised, relative to the value
 LONGEST = 2.0  # most that one variable changes in a step; a factor of 7.4 for a hyperparameter
-CRAWL = 4  # iterations that must gain ten times ftol together
-LONG = 40  # iterations after which the last ten must have gained something
-LITTLE = 0.1  # which is less than that: a tenth of a nat
+CRAWL = 4  # iterations that must gain ten times ftol together, and at least the next
+NOTHING = 1e-6  # of a nat
+LONG = 40  # iterations after which the last ten must have gained a little
+LITTLE = 0.1  # of a nat; also what each refused point must be worth, where there are many
 REFUSALS = 8  # points along a step whose value is infinite, after which there will be no other
 SHORTEST = 1e-8  # a shorter step changes nothing but the rounding of the value
 MOST = 200  # iterations
@@ -124,6 +125,7 @@ def minimise(
     if isinstance(H, np.ndarray):
         H = 0.5 * (H + H.T)
     gains: list[float] = []
+    refusals: list[int] = []
     evaluations = 1
     for _ in range(max_iter):
         direction = _direction(x, gradient, bounds, H)
@@ -133,10 +135,10 @@ def minimise(
         unit = max(abs(value), 1.0)
         if known and -0.5 * float(gradient @ direction) <= ftol * unit:  # all that is to be gained
             return "", H
-        new, new_value, new_gradient, tried = _line_search(
+        new, new_value, new_gradient, tried, refused = _line_search(
             function, x, value, gradient, direction, bounds, longest
         )
-        evaluations += tried
+        evaluations, refusals = evaluations + tried, [*refusals, refused]
         if new is None:
             if not known or isinstance(H, Limited):
                 break
@@ -151,7 +153,9 @@ def minimise(
             after(H)
         if known and gains[-1] <= ftol * unit:
             return "", H
-        if len(gains) >= CRAWL and sum(gains[-CRAWL:]) <= 10.0 * ftol * unit:
+        refused = sum(refusals[-CRAWL:])
+        least = LITTLE * refused if refused >= CRAWL else max(10.0 * ftol * unit, NOTHING)
+        if len(gains) >= CRAWL and sum(gains[-CRAWL:]) <= least:
             return "", H
         if len(gains) >= LONG and sum(gains[-10:]) <= LITTLE:
             return "", H
@@ -209,8 +213,8 @@ def _line_search(
     direction: Array,
     bounds: Array,
     longest: float,
-) -> tuple[Array, float, Array, int] | tuple[None, float, Array, int]:
-    """Return the first point along the projected direction that gains enough, and how many were tried."""
+) -> tuple[Array | None, float, Array, int, int]:
+    """Return the first point along the projected direction that gains enough, how many were tried and refused."""
     length = max(float(np.abs(direction).max()), 1e-300)
     step, tried, refused = min(1.0, longest / length), 0, 0
     while step * length > SHORTEST and tried < 25 and refused < REFUSALS:
@@ -220,14 +224,14 @@ def _line_search(
         if slope < 0.0:
             new_value, new_gradient = function(new)
             if new_value <= value + 1e-4 * slope:
-                return new, new_value, new_gradient, tried
+                return new, new_value, new_gradient, tried, refused
             # The minimum of the parabola through both values and the slope here.
             bend = new_value - value - slope
             refused += not np.isfinite(bend)
             step *= min(0.5, max(0.1, -0.5 * slope / bend)) if np.isfinite(bend) else 0.25
         else:
             step *= 0.25
-    return None, value, gradient, tried
+    return None, value, gradient, tried, refused
 
 
 def _shrunk(H: Inverse, moved: Array, bent: Array) -> Inverse:

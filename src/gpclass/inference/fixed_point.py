@@ -19,7 +19,8 @@ from gpclass.inference.newton import Curve, LocalTerms, Mode, at, find_mode, fir
 
 MODE_STEPS = 100  # of Newton's method in one round at most
 AVERAGE_STEPS = 6  # in all rounds: at huge covariances every round may need all that it is given
-STUCK = 20  # rounds without a better agreement than before, after which there will be none
+LOST = 3  # rounds on end whose means were not found, after which they will not be
+STUCK = 15  # rounds without a better agreement than before, after which there will be none
 FAR = 3.0  # logarithm of a ratio of variances beyond which a warm start is dropped
 INNER = 0.01  # of the last disagreement: as near as the means need to be to their mode
 FOLLOW = 0.6  # a larger disagreement is no small change of the sites
@@ -85,7 +86,7 @@ def iterate(
     """
     search, warm, steps = _begin(prior, terms, init), init is not None, 0
     mixing, best, residual, last = Mixing(), -np.inf, np.inf, np.inf
-    least, reached = np.inf, 0
+    least, reached, lost = np.inf, 0, 0
     for n_iter in range(1, max_iter + 1):
         inner = max(1e-10, min(1e-3, INNER * residual))
         mode = find_mode(prior, terms, search.curve, search.start, tol=inner, max_iter=MODE_STEPS)
@@ -98,7 +99,9 @@ def iterate(
         ended = FixedPoint(replace(sites, variance=search.variance), q, local.evidence, info, concave, local)
         steps += max(mode.info.n_iter, mode.tried)
         least, reached = (residual, n_iter) if residual < least else (least, reached)
-        if residual <= tol or steps > AVERAGE_STEPS * max_iter or n_iter >= reached + STUCK:
+        lost = 0 if mode.info.converged else lost + 1
+        hopeless = steps > AVERAGE_STEPS * max_iter or n_iter >= reached + STUCK or lost >= LOST
+        if residual <= tol or hopeless:
             return ended
         if warm and n_iter == 1 and _far(local.variance, search.variance):
             search = _begin(prior, terms, None)

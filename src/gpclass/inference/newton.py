@@ -30,7 +30,7 @@ UNKNOWN = Info(False, 0, np.inf)
 COIN = -0.69  # Psi per latent value of labels that the latent values say nothing about
 ROUNDING = 1e-5  # a decrement below this that no longer falls has met the rounding of K alpha
 SHORTEST = 1e-9  # part of a step
-TRIES = 3  # points that may be tried for a step, on average
+TRIES, SPARE = 3, 30  # points that may be tried for each step, and in all steps together besides
 STALLED = 0.5  # a smaller reduction of the decrement is none, where the step is Newton's
 
 
@@ -87,7 +87,7 @@ def find_mode(
         if moved is None:
             return replace(point, info=Info(decrement < ROUNDING, n_iter, decrement))
         point, last = moved, decrement
-        if point.tried > TRIES * max_iter:
+        if point.tried > TRIES * n_iter + SPARE:
             break
     return replace(point, info=Info(False, n_iter, last))
 

@@ -30,6 +30,7 @@ from gpclass.evidence.frequencies import class_counts
 from gpclass.inference import EP, VI, Dirichlet, Laplace
 from gpclass.kernels import CompoundKernel, move
 from gpclass.likelihoods import MultiProbit, Probit, Softmax
+from gpclass.likelihoods.base import BinaryLikelihood
 from gpclass.priors import ClassPrior, DensePrior, InducingPrior, MarginPrior
 from gpclass.validation import some_of_each, take
 
@@ -202,9 +203,16 @@ class Problem:
         return replace(self, inference=rough)
 
     def guide(self) -> Problem:
-        """Return the problem to seek hyperparameters with first: Dirichlet's for several classes, else itself."""
+        """Return the problem to seek hyperparameters with first: one whose optimum is near, and which is faster.
+
+        It has Dirichlet classification for several classes, the probit likelihood for one that is known by quadrature
+        alone, and is the problem itself otherwise.
+        """
         layout = self.make_prior
-        if isinstance(layout, OneFunction) or isinstance(self.inference, Dirichlet):
+        if isinstance(layout, OneFunction):
+            slow = getattr(type(self.likelihood), "tilted", None) is BinaryLikelihood.tilted
+            return replace(self, likelihood=Probit()) if slow and not len(self.likelihood.theta) else self
+        if isinstance(self.inference, Dirichlet):
             return self
         labels = self.y if layout.labels is None else np.eye(layout.n_classes)[layout.labels]
         return dirichlet_problem(self.kernel, self.X, labels, hyperprior=self.hyperprior)

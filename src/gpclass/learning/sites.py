@@ -11,6 +11,7 @@ import numpy as np
 from gpclass.core.hyperpriors import Hyperprior
 from gpclass.core.optimisers import FTOL, MOST
 from gpclass.core.protocols import AnySites, Array, Result
+from gpclass.inference import Dirichlet
 from gpclass.learning.choice import (
     Candidate,
     choose_kernel,
@@ -27,9 +28,7 @@ from gpclass.sparse.settings import Inducing
 FEW = 300  # rows on which learning begins and a kernel is chosen
 EXACT = 100  # rows up to which hyperparameters are learned to many digits; beyond, a thousandth of a nat is enough
 GROWTH = 4  # times as many rows in each stage: a 64th of the work of the next
-GUIDED = (
-    2.0  # curvature of the evidence by Dirichlet classification relative to that by another method, about
-)
+GUIDED = 2.0  # curvature of the evidence by a guide relative to that by the method itself, about
 LARGE = 4096  # latent values of several classes beyond which an evaluation takes seconds
 LESS = 1.5  # times as many rows that the next stage must have for one on fewer rows to save work
 
@@ -132,13 +131,12 @@ class Beginning:
 def begin(few: Problem, plan: Plan) -> Beginning:
     """Find a start on a few rows, and choose kernel or shrinkage if that is asked for.
 
-    Of several classes all this is done with Dirichlet classification, whose optimum is near and which is many times
-    faster.
+    All this is done with the problem's guide, whose optimum is near and which is many times faster.
     """
-    guide, found = few.guide().roughly(), list[Candidate]()
+    guide, found = few.guide(), list[Candidate]()
+    guided, guide = guide is not few, guide.roughly()
     some = (without_linear_part(guide) if plan.choose else guide).some(ROWS)
     look = Look(SiteObjective(some), some.bounds)
-    several = guide.make_prior is not few.make_prior
     shrinks = isinstance(few.hyperprior, Hyperprior) and few.hyperprior.open
     try:
         look.around(some.kernel, some.X, some.theta)
@@ -149,10 +147,10 @@ def begin(few: Problem, plan: Plan) -> Beginning:
             chosen = choose(guide, start, found, plan.report)
             few, start = _settled(few.like(chosen.problem)), chosen.learned.theta
             inverse = chosen.learned.inverse_hessian
-            if several:
+            if guided:
                 return Beginning(few, start, None if inverse is None else GUIDED * inverse)
             return Beginning(few, start, inverse, chosen.learned.warm, ended=inverse is not None)
-        return _guided(guide, start, few, plan) if several else Beginning(few, start)
+        return _guided(guide, start, few, plan) if guided else Beginning(few, start)
     except KeyboardInterrupt:
         if not found and look.best is None:
             raise
@@ -197,7 +195,8 @@ def _stages(problem: Problem, sizes: list[int]) -> list[Stage]:
 
     Stages on fewer rows are a start and end early, as does learning of several classes, which takes longer.
     """
-    several, n_rows = problem.guide() is not problem, problem.n_rows
+    n_rows, closed = problem.n_rows, isinstance(problem.inference, Dirichlet)
+    several = not (closed or isinstance(problem.make_prior, OneFunction))
     stages = [
         Stage(
             f"{n} rows",
@@ -209,7 +208,7 @@ def _stages(problem: Problem, sizes: list[int]) -> list[Stage]:
         for n in sizes
         if LESS * n < n_rows
     ]
-    if n_rows <= EXACT:
+    if n_rows <= EXACT and (several or problem.guide() is problem):
         ftol, rounded = (1e-7 if several else FTOL), problem.roughly(tol=0.0)
     else:
         ftol, rounded = (1e-3, problem.roughly(1e-3)) if several else (1e-5, problem.roughly())
