@@ -42,6 +42,10 @@ from gpclass.inference.settings import check_settings, likelihood_gradient
 from gpclass.priors.conditioned import cavity
 
 
+FARTHEST = 100.0  # times its own size and the cavity's deviation that a cavity's mean moves in one step
+TAIL = 0.1  # ratio of variances after and before a label below which the cavity contradicts it
+
+
 @dataclass(frozen=True, slots=True)
 class EP(Method):
     """Settings of expectation propagation.
@@ -129,8 +133,7 @@ class Terms(ElementwiseTerms):
 
         def curve(mean: Array) -> tuple[Array, Array, Array]:
             if last:
-                before, m_c, shrink = last[-1]
-                m_c = m_c + (mean - before) / shrink
+                m_c = _moved(*last[-1], mean)
             else:
                 m_c = mean if near is None else mean - variance * near.slope / self.copies
             m_c, t = self._cavity_mean(mean, variance, m_c)
@@ -147,11 +150,16 @@ class Terms(ElementwiseTerms):
         step all further ones come from the same side. The last step, too small to change curvatures, is made
         by the derivatives of log Z alone.
         """
-        m_c, t = start, self.tilted(start, variance)
+        m_c, t, last = start, self.tilted(start, variance), np.inf
         for _ in range(50):
-            step = (mean - m_c - variance * t.slope) / t.shrink
             scale = np.abs(mean) + np.abs(m_c) + 1e-3 * np.sqrt(variance)
-            if (np.abs(step) <= 1e-8 * scale).all():
+            farthest = FARTHEST * (scale + np.sqrt(variance))
+            with np.errstate(over="ignore"):
+                step = np.clip((mean - m_c - variance * t.slope) / t.shrink, -farthest, farthest)
+            size = float((np.abs(step) / scale).max(initial=0.0))
+            rounding = size < 1e-5 and size > 0.5 * last  # of m_c + v_c g: steps no longer become shorter
+            last = size
+            if size <= 1e-8 or rounding:
                 log_mass = t.log_mass + step * (t.slope - 0.5 * step * t.curvature)
                 return m_c + step, Tilted(log_mass, t.slope - step * t.curvature, t.curvature, t.shrink)
             m_c = m_c + step
@@ -178,3 +186,14 @@ class Terms(ElementwiseTerms):
         return likelihood_gradient(
             self.likelihood, lambda other: free_energy(other, self.y, self.power, self.copies, q)
         )
+
+
+def _moved(before: Array, m_c: Array, shrink: Array, mean: Array) -> Array:
+    """Return about the cavities' means for other posterior means than before.
+
+    Where a cavity says the opposite of its label for sure the posterior mean is about -v_c / m_c: their product stays.
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        product = m_c * (before / mean)
+    tail = (shrink < TAIL) & (before * mean > 0.0) & np.isfinite(product)
+    return np.where(tail, product, m_c + (mean - before) / shrink)

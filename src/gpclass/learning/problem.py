@@ -31,7 +31,7 @@ from gpclass.inference import EP, VI, Dirichlet, Laplace
 from gpclass.kernels import CompoundKernel, move
 from gpclass.likelihoods import MultiProbit, Probit, Softmax
 from gpclass.likelihoods.base import BinaryLikelihood
-from gpclass.priors import ClassPrior, DensePrior, InducingPrior, MarginPrior
+from gpclass.priors import ClassPrior, DensePrior, InducingPrior, MarginPrior, NotPositiveError
 from gpclass.validation import some_of_each, take
 
 ROUGH = 1e-4  # tolerance of sites where only a start or a kernel is sought
@@ -177,7 +177,14 @@ class Problem:
 
     def infer(self, prior: Prior, init: AnySites | None) -> Result:
         """Run the method on a prior of this problem."""
-        return self.inference(prior, self.likelihood, self.y, weight=self.weight, init=init)
+        result = self.inference(prior, self.likelihood, self.y, weight=self.weight, init=init)
+        if not np.isfinite(result.evidence):
+            raise NotPositiveError(
+                f"{self.inference} came to no finite evidence in double precision for the kernel {self.kernel}, whose "
+                f"values are up to {float(prior.variances().max()):.2g} here: scale the inputs, lower the upper "
+                "bounds, or use another method."
+            )
+        return result
 
     def like(self, other: Problem) -> Problem:
         """Return the problem with the kernel and the hyperprior of another, and the parameters of its likelihood."""

@@ -30,15 +30,19 @@ class Look:
     objective: Objective
     bounds: Array
     best: tuple[float, Array] | None = None
+    warm: Any = None
 
     def at(self, theta: Array) -> None:
         """Look at one point; one where inference fails is passed over."""
         theta = np.clip(theta, *self.bounds.T)
         try:
-            end = self.objective.evaluate(theta, gradient=False)
+            end = self.objective.evaluate(theta, self.warm, gradient=False)
         except NotPositiveError:
             return
-        if end.info.converged and (self.best is None or end.evidence > self.best[0]):
+        if not end.info.converged:
+            return
+        self.warm = end.warm
+        if self.best is None or end.evidence > self.best[0]:
             self.best = end.evidence, theta
 
     def around(self, kernel: Kernel, X: Any, theta: Array) -> None:

@@ -22,7 +22,7 @@ from gpclass.learning.fitted import FittedModel
 from gpclass.learning.maximise import Plan
 from gpclass.learning.passes import fit_in_passes
 from gpclass.learning.problem import FunctionPerClass, Problem, pose_classes
-from gpclass.learning.sites import fit_by_sites, fit_with_residual
+from gpclass.learning.sites import Beginning, fit_by_sites, fit_with_residual, guided_by
 from gpclass.sparse.settings import Inducing
 
 SAMPLING = ("mcmc", "rejection")
@@ -196,11 +196,12 @@ class Task:
     settings: Inducing | None = None
     data: Data | None = None  # the rows of a source; None if the problem has them
     init: AnySites | None = None
+    first: Beginning | None = None  # where learning starts, if that is known
 
     def like(self, model: FittedModel) -> Task:
         """Return the task with the kernel of a fitted model to start from; none is chosen any more."""
         plan = replace(self.plan, choose=False, enabled=self.plan.enabled and not model.interrupted)
-        return replace(self, problem=self.problem.like(model.problem), plan=plan)
+        return replace(self, problem=self.problem.like(model.problem), plan=plan, first=guided_by(model))
 
 
 def fit(task: Task) -> Model:
@@ -231,19 +232,23 @@ def fit_best(pose: Sequence[Pose[T]], *, rows: T, few: T) -> Model:
     """Fit with one method, or with that of two which has the better leave-one-out score on a few of the rows.
 
     On fewer than all rows the first, which takes longer, must be better by two standard errors of the difference: what
-    takes minutes must be worth it. Both are compared with the same kernel.
+    takes minutes must be worth it. It has the kernel of the second, and starts where that ended.
     """
     if len(pose) == 1:
         return fit(pose[0](rows))
     slow, fast = pose
-    first: Any = fit(_announced(slow(few)))
+    first: Any = fit(_announced(fast(few)))
     if first.interrupted:
-        return first if few is rows else fit(slow(rows).like(first))
-    task = _announced(fast(few)).like(first)
+        return first if few is rows else fit(fast(rows).like(first))
+    task = _announced(slow(few)).like(first)
     second: Any = fit(task)
-    better = _is_better(first, second, task.labels, margin=0.0 if few is rows else CLEARLY)
+    better = _is_better(second, first, task.labels, margin=0.0 if few is rows else CLEARLY)
     best: Pose[T] = slow if better else fast
-    model: FittedModel = first if better else second
+    model: FittedModel = second if better else first
+    if second.interrupted and not better:
+        model = replace(
+            first, learned=replace(first.learned, message=second.learned.message, interrupted=True)
+        )
     if few is rows:
         return model
     return fit(best(rows).like(model) if model.interrupted else best(rows))
@@ -298,4 +303,4 @@ def _fit_classes(task: Task) -> FittedModel:
         return fit_dirichlet(problem, task.labels, plan, seed=task.seed)
     posed = pose_classes(problem, task.labels)
     init = task.init if task.init is not None and task.init.nu.shape == posed.y.shape else None
-    return fit_by_sites(posed, plan, init=init, seed=task.seed)
+    return fit_by_sites(posed, plan, init=init, seed=task.seed, first=task.first)

@@ -38,6 +38,7 @@ OLD_STEPS = 8  # with the factors of other sites as preconditioner: if these do 
 FACTOR = 0.25
 # Another digit of a step costs passes over all matrices; with three, Newton still gains three per step.
 LOOSEST = 1e-3
+ROUNDING = 1e-13  # keeps I - cov W invertible where the labels determine the latent values
 SINGLE_FROM = 8000  # rows from which a posterior is in single precision, where that is safe
 # The factorisation of A = K + D errs by about eps |A|, and |A| is hardly above the trace of K; the noise variances in D
 # are above one, so that this is the largest relative error:
@@ -374,6 +375,6 @@ def leave_out(mean: Array, cov: Array, sites: AnySites, copies: Array) -> tuple[
     W /= copies[:, None, None]
     nu = sites.nu / copies[:, None]
     right = np.concatenate([cov, (mean - np.einsum("icd,id->ic", cov, nu))[:, :, None]], axis=2)
-    out = np.linalg.solve(np.eye(C) - cov @ W, right)
+    out = np.linalg.solve((1.0 + ROUNDING) * np.eye(C) - cov @ W, right)
     cavity: Array = 0.5 * (out[:, :, :-1] + out[:, :, :-1].transpose(0, 2, 1))
     return out[:, :, -1], cavity
