@@ -65,7 +65,7 @@ def describe(path: str, model: Model) -> dict[str, Any]:
         **model.about,
         "classes": clf.classes_.tolist(),
         "inference": repr(clf.inference_),
-        "likelihood": str(clf.likelihood),
+        "likelihood": repr(getattr(clf.base_estimator_, "likelihood", clf.likelihood)),
         "multi_class": clf.multi_class if clf.n_classes_ > 2 else None,
         "kernel": " | ".join(map(str, kernels)),
         "log_evidence": None if evidence is None else float(evidence),
