@@ -199,3 +199,18 @@ def test_a_search_that_crawls_for_long_ends():
     message, _ = minimise(f, np.zeros(3), np.array([[-1e6, 1e6]] * 3), longest=1.0, ftol=0.0)
     assert message == ""
     assert len(f.seen) < 60
+
+
+def test_refused_points_must_be_worth_their_cost():
+    """The value falls without end, but only up to an edge that moves by little with every step."""
+    edge = [0.0]
+
+    def f(x):
+        if x[0] > edge[0] + 1e-3:
+            return np.inf, np.zeros(3)
+        edge[0] = max(edge[0], x[0])
+        return -float(x[0]), np.array([-1.0, 0.0, 0.0])
+
+    counted = Counted(f)
+    minimise(counted, np.zeros(3), FREE, np.eye(3))
+    assert len(counted.seen) < 50

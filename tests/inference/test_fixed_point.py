@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -14,6 +16,7 @@ from gpclass.core.protocols import Sites
 from gpclass.inference import EP, VI, Laplace, fixed_point
 from gpclass.inference.expansion import expand
 from gpclass.inference.fixed_point import Mixing
+from gpclass.inference.newton import UNKNOWN, at, find_mode
 from gpclass.inference.variational import Terms as VariationalTerms
 from gpclass.kernels import RBF, WhiteKernel, matrix
 from gpclass.likelihoods import Logit, Probit
@@ -334,3 +337,29 @@ def test_rounds_that_lead_nowhere_end(method, monkeypatch):
     result = run(method, 2.0 * RBF(1.0), *two_moons_like(20)[:1], Probit(), two_moons_like(20)[1])
     assert not result.info.converged
     assert result.info.n_iter == 1 + fixed_point.STUCK
+
+
+def test_means_that_are_not_found_end_the_rounds(monkeypatch):
+    find = fixed_point.find_mode
+    monkeypatch.setattr(
+        fixed_point, "find_mode", lambda *args, **options: replace(find(*args, **options), info=UNKNOWN)
+    )
+    monkeypatch.setattr(fixed_point, "_disagreement", lambda *args: 1.0)
+    result = run(VI(), 2.0 * RBF(1.0), *two_moons_like(20)[:1], Probit(), two_moons_like(20)[1])
+    assert not result.info.converged
+    assert result.info.n_iter == fixed_point.LOST
+
+
+def test_a_search_whose_steps_are_all_too_long_ends():
+    """The curves bend a million times as much as they say, so that each step must be shortened ten times."""
+    X, y = two_moons_like(20)
+    prior, count = DensePrior(2.0 * RBF(1.0), X), [0]
+
+    def curve(mean):
+        count[0] += 1
+        return -5e5 * (mean - y) ** 2, -1e6 * (mean - y), np.full(20, -1.0)
+
+    terms = VariationalTerms(Probit(), y, None)
+    end = find_mode(prior, terms, curve, at(curve, np.zeros(20), np.zeros(20)), tol=1e-12, max_iter=100)
+    assert not end.info.converged
+    assert count[0] < 200

@@ -19,7 +19,7 @@ from gpclass.learning import sites
 from gpclass.learning.maximise import Plan, Stage, for_more_rows, learn, maximise
 from gpclass.learning.problem import Problem, SiteObjective, pose_classes
 from gpclass.learning.starts import Look
-from gpclass.likelihoods import MultiProbit, Probit
+from gpclass.likelihoods import CLogLog, LabelNoise, Logit, MultiProbit, Probit
 from gpclass.priors import NotPositiveError
 
 INFERENCE = EP()
@@ -136,3 +136,48 @@ def test_several_classes_from_a_hopeless_start():
     kernels = [ConstantKernel(1e-5) * RBF(1e5), ConstantKernel(1e5) * RBF(1e-5), 1.0 * RBF(1.0)]
     ends = [GaussianProcessClassifier(k).fit(inputs, labels).log_marginal_likelihood_value_ for k in kernels]
     assert_allclose(ends, max(ends), atol=0.5)
+
+
+def test_a_likelihood_known_by_quadrature_is_guided_by_probit():
+    rng = np.random.default_rng(3)
+    inputs = rng.normal(size=(60, 2))
+    signs = np.where(inputs[:, 0] + 0.5 * rng.normal(size=60) > 0.0, 1.0, -1.0)
+    problem = Problem(inputs, signs, None, 1.0 * RBF([1.0, 1.0]), CLogLog(), EP())
+    assert problem.guide().likelihood == Probit()
+    for likelihood in (Probit(), Logit(), LabelNoise(rate=0.1)):  # closed forms, or parameters of its own
+        other = replace(problem, likelihood=likelihood)
+        assert other.guide() is other
+    first = sites.begin(problem, Plan())
+    assert first.inverse is not None
+    assert first.warm is None  # its sites would be those of another likelihood
+    guided = sites.learn_problem(problem, Plan(), rng)[1].objective
+    plain = maximise(SiteObjective(problem), problem.theta, problem.bounds).objective
+    assert guided > plain - 1e-3
+
+
+class NotANumber:
+    def __call__(self, prior, likelihood, y, *, weight=None, init=None):
+        return replace(EP()(prior, likelihood, y), evidence=np.nan)
+
+    def __str__(self):
+        return "NotANumber()"
+
+
+def test_an_evidence_that_is_no_number_is_refused():
+    problem = Problem(RAW, np.where(LABELS > 0, 1.0, -1.0), None, 1.0 * RBF(1.0), Probit(), NotANumber())
+    with pytest.raises(NotPositiveError, match=r"NotANumber\(\) came to no finite evidence .* up to 1 here"):
+        problem.infer(problem.prior(), None)
+
+
+def test_a_look_starts_from_the_last_one():
+    problem = Problem(RAW, np.where(LABELS > 0, 1.0, -1.0), None, 1.0 * RBF(100.0), Probit(), EP())
+    seen = []
+
+    class Noting(SiteObjective):
+        def evaluate(self, theta, warm=None, *, gradient=True):
+            seen.append(warm)
+            return super().evaluate(theta, warm, gradient=gradient)
+
+    Look(Noting(problem), problem.bounds).around(problem.kernel, RAW, problem.theta)
+    assert seen[0] is None
+    assert all(warm is not None for warm in seen[1:])

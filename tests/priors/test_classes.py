@@ -11,6 +11,7 @@ from scipy.linalg import block_diag
 from gpclass.core.protocols import Adjoint, CoupledSites, Sites
 from gpclass.kernels import RBF, ConstantKernel, Matern
 from gpclass.priors import ClassPrior
+from gpclass.priors.classes import leave_out
 from gpclass.testing import central_difference
 
 KERNELS = {
@@ -90,3 +91,11 @@ class TestClassPrior:
         theta = np.concatenate([k.theta for k in kernels])
         got = prior.pullback(Adjoint(alpha=q.alpha, conditioned=q))
         assert_allclose(got, central_difference(log_mass, theta, 1e-3), rtol=1e-6, atol=1e-8)
+
+
+def test_nothing_is_left_out_of_labels_that_determine_everything():
+    """Rounding may make I - cov W singular where the data determine the latent values: the cavity is wide then."""
+    mean, cov = np.zeros((1, 2)), np.eye(2)[None]
+    m, v = leave_out(mean, cov, Sites(np.zeros((1, 2)), np.ones((1, 2))), np.ones(1))
+    assert np.isfinite(m).all()
+    assert (np.diagonal(v[0]) > 1e12).all()
