@@ -88,6 +88,19 @@ def test_some_directions_are_enough_for_many_columns(monkeypatch):
     assert_allclose(some, whole, atol=1.5)
 
 
+def test_what_some_directions_miss_is_not_free(monkeypatch):
+    """All columns matter alike, so that a few random directions see a part of the curvature only."""
+    X = rows(150, 60)
+    problem = shrunken(X, np.where((X**2).sum(axis=1) > 59.0, 1.0, -1.0), 1.2)
+    learned = choice._maximised(problem, problem.theta, [], None, None, None)
+    costs = []
+    for directions in (100, 20):
+        monkeypatch.setattr(choice, "DIRECTIONS", directions)
+        A = choice.curvature(problem, learned.theta, learned.warm)
+        costs.append(choice._half_logdet(problem, learned.theta, A))
+    assert 0.8 * costs[0] < costs[1] < 1.5 * costs[0]
+
+
 def test_columns_without_effect_ask_for_a_large_scale_and_equal_ones_for_a_small_one():
     X = rows(200, 8)
     few = choice.choose_scale(

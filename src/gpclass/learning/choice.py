@@ -192,7 +192,8 @@ def _prior_hessian(problem: Problem) -> Array:
 def curvature(problem: Problem, theta: Array, sites: Any) -> Array:
     """Return A = -∂² log evidence / ∂theta² with the sites held.
 
-    With many columns A is known along some directions Z only, and A ≈ A Z (Zᵀ A Z)⁻¹ Zᵀ A.
+    With many columns A is known along some directions Z only, and A ≈ A Z (Zᵀ A Z)⁻¹ Zᵀ A. What that misses of the trace,
+    which the directions tell about as well, is spread evenly over all other directions.
     """
     p = len(theta)
     objective = SiteObjective(problem)
@@ -210,8 +211,10 @@ def curvature(problem: Problem, theta: Array, sites: Any) -> Array:
     values, vectors = np.linalg.eigh(0.5 * (Z.T @ AZ + AZ.T @ Z))
     good = values > 1e-3 * max(float(values.max(initial=0.0)), 1e-12)
     root = (AZ @ vectors[:, good]) / np.sqrt(values[good])
-    out: Array = root @ root.T
-    return out
+    found: Array = root @ root.T
+    missed = max(0.0, p / DIRECTIONS * float(values.sum()) - float(np.trace(found)))
+    Q = np.linalg.qr(root)[0]
+    return found + missed / (p - Q.shape[1]) * (np.eye(p) - Q @ Q.T)
 
 
 def _half_logdet(problem: Problem, theta: Array, A: Array) -> float:

@@ -29,6 +29,8 @@ SAMPLING = ("mcmc", "rejection")
 SEVERAL = ("softmax", "multiprobit")  # likelihoods with a latent function for each class
 
 CLEARLY = 2.0  # standard errors
+ROUGH = 1e-3  # tolerance of an inference that is only looked at
+LEARNED = 2.5  # standard errors that learning gains at most, about
 LEAST = -700.0  # a log probability that is lower counts as this
 
 T = TypeVar("T")
@@ -203,6 +205,14 @@ class Task:
         plan = replace(self.plan, choose=False, enabled=self.plan.enabled and not model.interrupted)
         return replace(self, problem=self.problem.like(model.problem), plan=plan, first=guided_by(model))
 
+    def unlearned(self) -> Task:
+        """Return the task with the hyperparameters it has, inferred roughly."""
+        return replace(self, problem=self.problem.roughly(ROUGH), plan=replace(self.plan, enabled=False))
+
+    def from_sites(self, model: FittedModel) -> Task:
+        """Return the task with the sites of a model of the same rows to start from."""
+        return self if self.first is None else replace(self, first=replace(self.first, warm=model.sites))
+
 
 def fit(task: Task) -> Model:
     """Fit a model with the strategy of the case."""
@@ -232,7 +242,8 @@ def fit_best(pose: Sequence[Pose[T]], *, rows: T, few: T) -> Model:
     """Fit with one method, or with that of two which has the better leave-one-out score on a few of the rows.
 
     On fewer than all rows the first, which takes longer, must be better by two standard errors of the difference: what
-    takes minutes must be worth it. It has the kernel of the second, and starts where that ended.
+    takes minutes must be worth it. It has the kernel of the second, and starts where that ended; if it is far behind
+    there, learning would not help.
     """
     if len(pose) == 1:
         return fit(pose[0](rows))
@@ -241,8 +252,11 @@ def fit_best(pose: Sequence[Pose[T]], *, rows: T, few: T) -> Model:
     if first.interrupted:
         return first if few is rows else fit(fast(rows).like(first))
     task = _announced(slow(few)).like(first)
-    second: Any = fit(task)
-    better = _is_better(second, first, task.labels, margin=0.0 if few is rows else CLEARLY)
+    margin = 0.0 if few is rows else CLEARLY
+    second: Any = fit(task.unlearned())
+    if _is_better(second, first, task.labels, margin - LEARNED):
+        second = fit(task.from_sites(second))
+    better = _is_better(second, first, task.labels, margin)
     best: Pose[T] = slow if better else fast
     model: FittedModel = second if better else first
     if second.interrupted and not better:
