@@ -41,7 +41,6 @@ from gpclass.inference.newton import Curve
 from gpclass.inference.settings import check_settings, likelihood_gradient
 from gpclass.priors.conditioned import cavity
 
-
 FARTHEST = 100.0  # times its own size and the cavity's deviation that a cavity's mean moves in one step
 TAIL = 0.1  # ratio of variances after and before a label below which the cavity contradicts it
 

@@ -34,6 +34,7 @@ from gpclass.learning.problem import Problem, SiteObjective
 
 FTOL = 3e-4  # relative gain at which a candidate is good enough to be compared
 MORE = 2.0  # nats that a larger scale of shrinkage must gain: the error of the integral is of that order
+SMOOTH = 1.0  # nats of evidence that the other smooth part must bring in the end
 WORTH = 4.0  # nats of evidence that a linear part must bring: away from the rows it goes on without end
 FALLS = 0.5  # nats below the best at which larger scales of shrinkage are not tried any more
 DIRECTIONS = 40  # in which the curvature is measured; of more columns, that many random ones
@@ -72,8 +73,11 @@ def choose_kernel(problem: Problem, start: Array, found: Found, report: Report |
     first = _maximised(simple, start, found, report, _first_inverse(simple), None)
     second = _maximised(other, first.theta, found, report, first.inverse_hessian, first.warm)
     better = second.objective > first.objective  # they have as many hyperparameters
-    best = _integrated(*((other, second) if better else (simple, first)), found)
-    return _with_linear_part(_best_scale(best, found, report), problem, found, report)
+    alike = _integrated(*((other, second) if better else (simple, first)), found)
+    best = _best_scale(alike, found, report)
+    if best is not alike:
+        best = _with_smooth_part(best, smooth if better else rough.k2, found, report)
+    return _with_linear_part(best, problem, found, report)
 
 
 def choose_scale(problem: Problem, start: Array, found: Found, report: Report | None = None) -> Candidate:
@@ -94,6 +98,17 @@ def _best_scale(first: Candidate, found: Found, report: Report | None) -> Candid
         if last.value < best.value - FALLS:
             break
     return best
+
+
+def _with_smooth_part(best: Candidate, smooth: Any, found: Found, report: Report | None) -> Candidate:
+    """Return the candidate with another smooth part, if that is better now that each column has its length scale."""
+    kernel: Any = best.problem.kernel
+    other = replace(best.problem, kernel=kernel.k1.k1 * smooth + kernel.k2)
+    learned = best.learned
+    end = _maximised(other, learned.theta, found, report, learned.inverse_hessian, learned.warm)
+    if end.objective - learned.objective <= SMOOTH:
+        return best
+    return Candidate(other.at(end.theta), end, best.value + end.objective - learned.objective)
 
 
 def _with_linear_part(best: Candidate, problem: Problem, found: Found, report: Report | None) -> Candidate:
@@ -192,8 +207,8 @@ def _prior_hessian(problem: Problem) -> Array:
 def curvature(problem: Problem, theta: Array, sites: Any) -> Array:
     """Return A = -∂² log evidence / ∂theta² with the sites held.
 
-    With many columns A is known along some directions Z only, and A ≈ A Z (Zᵀ A Z)⁻¹ Zᵀ A. What that misses of the trace,
-    which the directions tell about as well, is spread evenly over all other directions.
+    With many columns A is known along some directions Z only, and A ≈ A Z (Zᵀ A Z)⁻¹ Zᵀ A. What that misses of the
+    trace, which the directions tell about as well, is spread evenly over all other directions.
     """
     p = len(theta)
     objective = SiteObjective(problem)
