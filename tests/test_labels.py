@@ -62,6 +62,16 @@ def test_two_classes(likelihood, inference):
         _ = soft.loo_proba_
 
 
+def test_probabilities_that_are_rounding_do_not_count():
+    X = problem()[0]
+    y = np.arange(len(X)) % 2
+    P = np.clip(np.eye(2)[y], 1e-12, 1.0)
+    hard, nearly = (GaussianProcessClassifier(optimizer=None).fit(X, labels) for labels in (y, P))
+    assert len(nearly.base_estimator_.problem.X) == len(hard.base_estimator_.problem.X)
+    np.testing.assert_array_equal(nearly.predict_proba(X), hard.predict_proba(X))
+
+
+
 def test_softmax_of_two_classes_is_the_logit_with_twice_the_kernel():
     X, P = problem(n_classes=2)
     soft = classifier().fit(X, P)

@@ -20,6 +20,7 @@ from gpclass.kernels import has_noise
 from gpclass.validation import check_labels, check_weights, merge_copies, take
 
 ROUNDING = 1e-5  # by which a row of probabilities may miss one
+NEGLIGIBLE = 1e-8  # a probability below, which may be rounding, is zero: it would cost as much as any other
 
 
 def signs(codes: Index) -> Array:
@@ -145,13 +146,14 @@ def from_probabilities(
     labels; it is not asked about rows that are all zeros and a one, which are labels like any other.
     """
     _check_probabilities(P)
+    P = np.where(P < NEGLIGIBLE, 0.0, P)
+    P = P / P.sum(axis=1, keepdims=True)
     if ((P == 0.0) | (P == 1.0)).all():
         codes = P.argmax(axis=1)
         weight = check_weights(sample_weight, class_weight, classes[codes])
         kept = np.arange(len(P)) if weight is None else np.flatnonzero(weight)
         return _hard(X, codes[kept], classes, weight, kept, kernel)
     matrix = takes_matrix()
-    P = P / P.sum(axis=1, keepdims=True)
     weight = check_weights(sample_weight, None, P[:, 0])
     L = P * _class_weights(class_weight, classes, P)
     if weight is not None:

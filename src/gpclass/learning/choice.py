@@ -229,7 +229,8 @@ def curvature(problem: Problem, theta: Array, sites: Any) -> Array:
     found: Array = root @ root.T
     missed = max(0.0, p / DIRECTIONS * float(values.sum()) - float(np.trace(found)))
     Q = np.linalg.qr(root)[0]
-    return found + missed / (p - Q.shape[1]) * (np.eye(p) - Q @ Q.T)
+    out: Array = found + missed / (p - Q.shape[1]) * (np.eye(p) - Q @ Q.T)
+    return out
 
 
 def _half_logdet(problem: Problem, theta: Array, A: Array) -> float:
