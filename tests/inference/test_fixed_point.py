@@ -363,3 +363,17 @@ def test_a_search_whose_steps_are_all_too_long_ends():
     end = find_mode(prior, terms, curve, at(curve, np.zeros(20), np.zeros(20)), tol=1e-12, max_iter=100)
     assert not end.info.converged
     assert count[0] < 200
+
+
+def test_a_point_whose_value_overflows_is_no_improvement():
+    X, y = two_moons_like(20)
+    prior = DensePrior(2.0 * RBF(1.0), X)
+
+    def curve(mean):  # a wall, beyond which the value is infinite
+        beyond = np.abs(mean) > 1.5
+        return np.where(beyond, np.inf, -0.5 * (mean - y) ** 2), y - mean, np.full(20, -1e-3)
+
+    terms = VariationalTerms(Probit(), y, None)
+    end = find_mode(prior, terms, curve, at(curve, np.zeros(20), np.zeros(20)), tol=1e-6, max_iter=100)
+    assert np.isfinite(end.psi)
+    assert np.abs(end.mean).max() <= 1.5

@@ -42,6 +42,7 @@ from gpclass.inference.settings import check_settings, likelihood_gradient
 from gpclass.priors.conditioned import cavity
 
 FARTHEST = 100.0  # times its own size and the cavity's deviation that a cavity's mean moves in one step
+MOST = 25  # steps to a cavity mean, which takes two or three unless covariances are huge
 TAIL = 0.1  # ratio of variances after and before a label below which the cavity contradicts it
 
 
@@ -150,7 +151,7 @@ class Terms(ElementwiseTerms):
         by the derivatives of log Z alone.
         """
         m_c, t, last = start, self.tilted(start, variance), np.inf
-        for _ in range(50):
+        for _ in range(MOST):
             scale = np.abs(mean) + np.abs(m_c) + 1e-3 * np.sqrt(variance)
             farthest = FARTHEST * (scale + np.sqrt(variance))
             with np.errstate(over="ignore"):

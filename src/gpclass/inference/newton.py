@@ -30,7 +30,7 @@ UNKNOWN = Info(False, 0, np.inf)
 COIN = -0.69  # Psi per latent value of labels that the latent values say nothing about
 ROUNDING = 1e-5  # a decrement below this that no longer falls has met the rounding of K alpha
 SHORTEST = 1e-9  # part of a step
-TRIES, SPARE = 3, 30  # points that may be tried for each step, and in all steps together besides
+TRIES, SPARE = 3, 20  # points that may be tried for each step, and in all steps together besides
 STALLED = 0.5  # a smaller reduction of the decrement is none, where the step is Newton's
 
 
@@ -77,7 +77,9 @@ def find_mode(
         if terms.exact_newton and _most(sites, r) <= tol:
             return replace(point, info=Info(True, n_iter, _most(sites, r)))
         d, Kd = prior.solve(sites, rtol=min(1e-2, max(1e-9, last)))
-        decrement = max(0.0, float(np.vdot(r, Kd))) ** 0.5
+        decrement = float(np.maximum(np.vdot(r, Kd), 0.0)) ** 0.5
+        if not np.isfinite(decrement):
+            return replace(point, info=Info(False, n_iter, decrement))
         if decrement <= tol:
             point = replace(point, info=Info(True, n_iter, decrement))
             return point if terms.exact_newton else _stepped(point, d, Kd)
@@ -135,7 +137,7 @@ def _line_search(curve: Curve, point: Mode, d: Array, Kd: Array) -> Mode | None:
     step, tried = 1.0, point.tried
     while step > SHORTEST:
         moved, tried = at(curve, point.alpha + step * d, point.mean + step * Kd), tried + 1
-        if moved.psi >= point.psi - slack:
+        if np.isfinite(moved.psi) and moved.psi >= point.psi - slack:
             return replace(moved, tried=tried)
         promised = max(slope * step, 0.0)
         best = 0.5 * promised / (promised + point.psi - moved.psi)
