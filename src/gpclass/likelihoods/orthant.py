@@ -143,13 +143,23 @@ def _tail(mean: Array, cov: Array, n_points: int = _TAIL_POINTS) -> Array:
     order = np.argsort(d / np.sqrt(np.diagonal(S, axis1=1, axis2=2)), axis=1, kind="stable")
     rows = np.arange(n)[:, None]
     d, S = d[rows, order], S[rows[:, :, None], order[:, :, None], order[:, None, :]]
-    L = np.linalg.cholesky(S)
+    L = _root(S)
     U = uniform_points(n_points, max(k - 2, 1))
     U = np.concatenate([U, 1.0 - U], axis=1)
     out = np.empty(n)
     for b in blocks(n, U.size):
         out[b] = _separate(d[b], L[b], U)
     return np.minimum(out, 0.0)
+
+
+def _root(S: Array) -> Array:
+    """Return Cholesky factors; of covariances that rounding has spoilt, those of the nearest that are positive."""
+    try:
+        return np.linalg.cholesky(S)
+    except np.linalg.LinAlgError:
+        values, vectors = np.linalg.eigh(S)
+        values = np.maximum(values, _ROUNDING * np.abs(values).max(axis=1, keepdims=True))
+        return np.linalg.cholesky((vectors * values[:, None, :]) @ vectors.transpose(0, 2, 1))
 
 
 def _separate(d: Array, L: Array, U: Array) -> Array:
