@@ -71,7 +71,6 @@ def test_probabilities_that_are_rounding_do_not_count():
     np.testing.assert_array_equal(nearly.predict_proba(X), hard.predict_proba(X))
 
 
-
 def test_softmax_of_two_classes_is_the_logit_with_twice_the_kernel():
     X, P = problem(n_classes=2)
     soft = classifier().fit(X, P)

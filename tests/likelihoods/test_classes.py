@@ -347,10 +347,11 @@ def expected(Y, mean, var):
 def test_a_covariance_that_rounding_has_spoilt():
     from gpclass.likelihoods import orthant
 
-    S = np.array([[[2.0, 1.0], [1.0, 2.0]], [[1.0, 1.0 + 1e-9], [1.0 + 1e-9, 1.0]]])  # the second is indefinite
+    S = np.array(
+        [[[2.0, 1.0], [1.0, 2.0]], [[1.0, 1.0 + 1e-9], [1.0 + 1e-9, 1.0]]]
+    )  # the second is indefinite
     L = orthant._root(S)
-    assert_allclose(L @ L.transpose(0, 2, 1), S, atol=3e-9)
-
+    np.testing.assert_allclose(L @ L.transpose(0, 2, 1), S, atol=3e-9)
 
 
 @pytest.mark.parametrize("scale", [1e-6, 1e-2, 0.1, 1.0, 20.0, 400.0])
