@@ -221,7 +221,7 @@ def _stages(problem: Problem, sizes: list[int]) -> list[Stage]:
         if LESS * n < n_rows
     ]
     if n_rows <= EXACT and (several or problem.guide() is problem):
-        ftol, rounded = (1e-7 if several else FTOL), problem.roughly(tol=0.0)
+        ftol, rounded = (1e-5 if several else FTOL), problem.roughly(tol=0.0)
     else:
         ftol, rounded = (1e-3, problem.roughly(1e-3)) if several else (1e-5, problem.roughly())
     # What a step on all rows gains after those on fewer of them is worth one evaluation of seconds, not ten.
