@@ -86,6 +86,19 @@ def test_evaluations_that_did_not_converge_are_not_believed():
     assert (end.history.evidence == 1e6).any()
 
 
+class Never(Trap):
+    """A slope without end, along which inference never converges though it comes near."""
+
+    def evaluate(self, theta, warm=None, *, gradient=True):
+        return Evaluation(float(theta.sum()), np.ones(2), None, Info(False, 1, 5e-4))
+
+
+def test_a_search_that_never_converges_ends_and_says_so():
+    end = maximise(Never(), np.zeros(2), np.array([[-1e6, 1e6]] * 2), ftol=0.0)
+    assert len(end.history) == maximise_module.HOPELESS
+    assert f"in {maximise_module.HOPELESS} of {maximise_module.HOPELESS} evaluations" in end.message
+
+
 class Nearly(Trap):
     """A bowl of which inference always stops a little short of convergence."""
 

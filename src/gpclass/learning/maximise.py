@@ -23,6 +23,7 @@ from gpclass.priors import NotPositiveError
 Optimizer = Callable[..., tuple[Array, float]]
 Report = Callable[[float | str], None]
 
+HOPELESS = 10  # evaluations that did not converge, and more than half of all, after which a search has come to its end
 BELIEVED = 1e-3  # residual of an inner iteration that ran out of rounds, up to which its value is good enough
 
 
@@ -113,6 +114,8 @@ class Search:
     def __call__(self, theta: Array, eval_gradient: bool = True) -> Any:
         """Return the value, and the gradient if it is asked for."""
         theta = np.array(theta, dtype=float)
+        if self.refuses and self.unconverged >= max(HOPELESS, 0.5 * len(self.records)):
+            return np.inf, np.zeros(len(theta))
         try:
             value, gradient = self._evaluate(theta, eval_gradient)
         except NotPositiveError:
