@@ -13,7 +13,7 @@ from gpclass import GaussianProcessClassifier
 from gpclass.core.objective import Evaluation
 from gpclass.core.protocols import Info
 from gpclass.inference import EP
-from gpclass.kernels import RBF, ConstantKernel, Matern
+from gpclass.kernels import RBF, ConstantKernel, DotProduct, Matern
 from gpclass.learning import maximise as maximise_module
 from gpclass.learning import sites
 from gpclass.learning.maximise import Plan, Stage, for_more_rows, learn, maximise
@@ -194,3 +194,23 @@ def test_a_look_starts_from_the_last_one():
     Look(Noting(problem), problem.bounds).around(problem.kernel, RAW, problem.theta)
     assert seen[0] is None
     assert all(warm is not None for warm in seen[1:])
+
+
+def test_a_kernel_of_huge_inputs_is_scaled_down_first():
+    inputs = 1e6 * (RAW - RAW.mean(axis=0))
+    problem = Problem(
+        inputs, np.where(LABELS > 0, 1.0, -1.0), None, 9.0 * DotProduct(1.0, "fixed"), Probit(), EP()
+    )
+    seen = []
+
+    class Noting(SiteObjective):
+        def evaluate(self, theta, warm=None, *, gradient=True):
+            seen.append(float(theta[0]))
+            return super().evaluate(theta, warm, gradient=gradient)
+
+    wide = np.array([[-60.0, 60.0]])
+    look = Look(Noting(problem), wide)
+    look.around(problem.kernel, inputs, problem.theta)
+    size = np.exp(seen) * (inputs**2).sum(axis=1).mean()
+    assert_allclose(size, [4.0, 0.5, 30.0], rtol=1e-6)
+    assert look.best is not None

@@ -21,6 +21,7 @@ ROWS = 200  # that a look needs
 LENGTHS = (0.3, 1.0, 3.0)  # multiples of the typical distance
 VARIANCES = (0.5, 30.0)  # tried after the first
 FIRST_VARIANCE = 4.0
+HUGE = 1e8  # prior variance of a start that is not looked at
 
 
 @dataclass(slots=True, eq=False)
@@ -50,12 +51,17 @@ class Look:
 
         ``theta`` may have parameters of the likelihood after those of the kernel; they stay.
         """
-        self.at(theta)
         variances, lengths = _places(kernel, "constant_value"), _places(kernel, "length_scale")
-        if not isinstance(X, np.ndarray) or not len(variances) + len(lengths):
+        rows = isinstance(X, np.ndarray)
+        size = _mean_variance(kernel, X, theta) if rows and len(variances) else 1.0
+        if not size > HUGE:
+            self.at(theta)
+        if not rows or not len(variances) + len(lengths):
             return
         typical = _typical_lengths(kernel, X, theta)
         typical[variances] = np.log(FIRST_VARIANCE)
+        if size > HUGE:  # labels say nothing about such latent values: a kernel of raw inputs is scaled down
+            typical[variances] += theta[variances] - np.log(size)
         for factor in LENGTHS if len(lengths) else (1.0,):
             candidate = typical.copy()
             candidate[lengths] += np.log(factor)
@@ -63,7 +69,7 @@ class Look:
         best = typical if self.best is None else self.best[1]
         for variance in VARIANCES if len(variances) else ():
             candidate = best.copy()
-            candidate[variances] = np.log(variance)
+            candidate[variances] = typical[variances] + np.log(variance / FIRST_VARIANCE)
             self.at(candidate)
 
 
@@ -73,6 +79,11 @@ def _places(kernel: Kernel, name: str) -> Index:
         h.name.rsplit("__", 1)[-1] for h in kernel.hyperparameters if not h.fixed for _ in range(h.n_elements)
     ]
     return np.flatnonzero(np.array(names) == name)
+
+
+def _mean_variance(kernel: Kernel, X: Array, theta: Array) -> float:
+    """Return the mean prior variance of the rows at theta."""
+    return float(np.mean(kernel.clone_with_theta(theta[: kernel.n_dims]).diag(X)))
 
 
 def _typical_lengths(kernel: Kernel, X: Array, theta: Array) -> Array:
