@@ -24,10 +24,11 @@ Function = Callable[[Array], tuple[float, Array]]  # theta -> value, gradient; a
 GTOL = 1e-5  # largest element of the gradient at which a minimum counts as found
 FTOL = 1e-9  # gain that is still promised, relative to the value
 LONGEST = 2.0  # most that one variable changes in a step; a factor of 7.4 for a hyperparameter
-CRAWL = 4  # iterations that must gain ten times ftol together, and at least the next
-NOTHING = 1e-6  # of a nat
-LONG = 40  # iterations after which the last ten must have gained a little
-LITTLE = 0.1  # of a nat; also what each refused point must be worth, where there are many
+CRAWL, NOTHING = (
+    4,
+    1e-6,
+)  # a search ends if so many iterations gain less than this together, or than ten times ftol
+LONG, LITTLE = 40, 0.1  # after so many iterations it ends if the last ten gain less than this
 REFUSALS = 8  # points along a step whose value is infinite, after which there will be no other
 SHORTEST = 1e-8  # a shorter step changes nothing but the rounding of the value
 MOST = 200  # iterations
@@ -153,7 +154,7 @@ def minimise(
             after(H)
         if known and gains[-1] <= ftol * unit:
             return "", H
-        refused = sum(refusals[-CRAWL:])
+        refused = sum(refusals[-CRAWL:])  # where there are many, each must be worth a little
         least = LITTLE * refused if refused >= CRAWL else max(10.0 * ftol * unit, NOTHING)
         if len(gains) >= CRAWL and sum(gains[-CRAWL:]) <= least:
             return "", H

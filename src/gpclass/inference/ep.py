@@ -189,9 +189,9 @@ class Terms(ElementwiseTerms):
 
 
 def _moved(before: Array, m_c: Array, shrink: Array, mean: Array) -> Array:
-    """Return about the cavities' means for other posterior means than before.
+    """Return a guess of the cavities' means where the posterior means have changed.
 
-    Where a cavity says the opposite of its label for sure the posterior mean is about -v_c / m_c: their product stays.
+    Where a cavity contradicts its label, the posterior mean is about -v_c / m_c, so that the product of the two stays.
     """
     with np.errstate(divide="ignore", invalid="ignore"):
         product = m_c * (before / mean)

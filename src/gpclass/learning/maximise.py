@@ -114,14 +114,17 @@ class Search:
     def __call__(self, theta: Array, eval_gradient: bool = True) -> Any:
         """Return the value, and the gradient if it is asked for."""
         theta = np.array(theta, dtype=float)
-        if self.refuses and self.unconverged >= max(HOPELESS, 0.5 * len(self.records)):
-            return np.inf, np.zeros(len(theta))
+        hopeless = self.unconverged >= max(HOPELESS, 0.5 * len(self.records))
+        value: float = -np.inf
+        gradient: Array = np.zeros(len(theta))
         try:
-            value, gradient = self._evaluate(theta, eval_gradient)
+            if not (self.refuses and hopeless):
+                value, gradient = self._evaluate(theta, eval_gradient)
         except NotPositiveError:
             if self.best is None:
                 raise
-            value, gradient = (-np.inf, np.zeros(len(theta))) if self.refuses else self._barrier(theta)
+            if not self.refuses:
+                value, gradient = self._barrier(theta)
         return (-value, -gradient) if eval_gradient else -value
 
     def _evaluate(self, theta: Array, eval_gradient: bool) -> tuple[float, Array]:

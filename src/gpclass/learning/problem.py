@@ -30,8 +30,8 @@ from gpclass.evidence.frequencies import class_counts
 from gpclass.inference import EP, VI, Dirichlet, Laplace
 from gpclass.kernels import CompoundKernel, move
 from gpclass.likelihoods import MultiProbit, Probit, Softmax
-from gpclass.likelihoods.base import BinaryLikelihood
-from gpclass.priors import ClassPrior, DensePrior, InducingPrior, MarginPrior, NotPositiveError
+from gpclass.priors import ClassPrior, DensePrior, InducingPrior, MarginPrior
+from gpclass.priors.conditioned import no_evidence
 from gpclass.validation import some_of_each, take
 
 ROUGH = 1e-4  # tolerance of sites where only a start or a kernel is sought
@@ -179,11 +179,7 @@ class Problem:
         """Run the method on a prior of this problem."""
         result = self.inference(prior, self.likelihood, self.y, weight=self.weight, init=init)
         if not np.isfinite(result.evidence):
-            raise NotPositiveError(
-                f"{self.inference} came to no finite evidence in double precision for the kernel {self.kernel}, whose "
-                f"values are up to {float(prior.variances().max()):.2g} here: scale the inputs, lower the upper "
-                "bounds, or use another method."
-            )
+            raise no_evidence(self.inference, self.kernel, float(prior.variances().max()))
         return result
 
     def like(self, other: Problem) -> Problem:
@@ -217,8 +213,8 @@ class Problem:
         """
         layout = self.make_prior
         if isinstance(layout, OneFunction):
-            slow = getattr(type(self.likelihood), "tilted", None) is BinaryLikelihood.tilted
-            return replace(self, likelihood=Probit()) if slow and not len(self.likelihood.theta) else self
+            slow = getattr(self.likelihood, "by_quadrature", False) and not len(self.likelihood.theta)
+            return replace(self, likelihood=Probit()) if slow else self
         if isinstance(self.inference, Dirichlet):
             return self
         labels = self.y if layout.labels is None else np.eye(layout.n_classes)[layout.labels]

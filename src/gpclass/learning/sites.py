@@ -205,7 +205,8 @@ def _on_rows(problem: Problem, n: int, theta: Array) -> SiteObjective:
 def _stages(problem: Problem, sizes: list[int]) -> list[Stage]:
     """Return a stage for each number of rows that is small enough to save work, and the one on all rows.
 
-    Stages on fewer rows are a start and end early, as does learning of several classes, which takes longer.
+    Stages on fewer rows are a start and end early, as does learning of several classes or of a likelihood that is known
+    by quadrature alone, which takes longer.
     """
     n_rows, closed = problem.n_rows, isinstance(problem.inference, Dirichlet)
     several = not (closed or isinstance(problem.make_prior, OneFunction))

@@ -253,16 +253,18 @@ def fit_best(pose: Sequence[Pose[T]], *, rows: T, few: T) -> Model:
         return first if few is rows else fit(fast(rows).like(first))
     task = _announced(slow(few)).like(first)
     margin = 0.0 if few is rows else CLEARLY
-    second: Any = fit(task.unlearned())
-    if _is_better(second, first, task.labels, margin - LEARNED):
-        second = fit(task.from_sites(second))
-    better = _is_better(second, first, task.labels, margin)
+    try:
+        second: Any = fit(task.unlearned())
+        if _is_better(second, first, task.labels, margin - LEARNED):
+            second = fit(task.from_sites(second))
+        better, interrupted = _is_better(second, first, task.labels, margin), second.interrupted
+    except KeyboardInterrupt:
+        better, interrupted = False, True
     best: Pose[T] = slow if better else fast
     model: FittedModel = second if better else first
-    if second.interrupted and not better:
-        model = replace(
-            first, learned=replace(first.learned, message=second.learned.message, interrupted=True)
-        )
+    if interrupted and not better:
+        message = f"Learning was interrupted while {task.case.method} was tried: the other method is kept."
+        model = replace(first, learned=replace(first.learned, message=message, interrupted=True))
     if few is rows:
         return model
     return fit(best(rows).like(model) if model.interrupted else best(rows))

@@ -85,6 +85,11 @@ class BinaryLikelihood(Parameters, ElementwiseSites, Part):
     kind = "likelihood"
     symmetric = False  # whether p(y|f) depends on y f alone, so that the sign of f decides
 
+    @property
+    def by_quadrature(self) -> bool:
+        """Whether averages are known by quadrature alone, which takes many times as long as closed forms."""
+        return type(self).tilted is BinaryLikelihood.tilted
+
     def log_prob(self, y: Array, f: Array) -> Array:
         """Return log p(y|f), elementwise."""
         raise NotImplementedError

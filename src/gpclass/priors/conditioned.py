@@ -37,6 +37,14 @@ def not_positive(kernel: Any, K: Array) -> NotPositiveError:
     )
 
 
+def no_evidence(method: Any, kernel: Any, variance: float) -> NotPositiveError:
+    """Return the error of a method whose evidence is not finite; ``variance`` is the largest of the kernel."""
+    return NotPositiveError(
+        f"{method} came to no finite evidence in double precision for the kernel {kernel}, whose values are up to "
+        f"{variance:.2g} here: scale the inputs, lower the upper bounds, or use another method."
+    )
+
+
 def not_finite(kernel: Any) -> ValueError:
     """Return the error of a kernel whose values are not finite."""
     return ValueError(
