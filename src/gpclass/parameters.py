@@ -16,8 +16,8 @@ from gpclass.core.protocols import Array, Inference, Likelihood
 from gpclass.core.registry import Method, parts
 from gpclass.kernels import Kernel, bind_columns, default_kernel, kernel_names, named_kernel
 from gpclass.labels import Encode, label_weights
+from gpclass.learning.maximise import FIRST_ROWS
 from gpclass.learning.prediction import ROUTES
-from gpclass.learning.sites import FEW
 from gpclass.learning.strategies import SEVERAL, Case, refusal
 from gpclass.sparse.settings import Inducing, inducing_of
 from gpclass.training import Training
@@ -90,7 +90,7 @@ def _hard(training: Training) -> bool:
 
 def rows_to_compare(n_rows: int, n_classes: int) -> int:
     """Return on how many rows methods are compared: all of a few hundred, else so many that VI takes seconds."""
-    return n_rows if n_rows <= FEW else min(FEW, COMPARED // n_classes)
+    return n_rows if n_rows <= FIRST_ROWS else min(FIRST_ROWS, COMPARED // n_classes)
 
 
 def encoder(clf: Any, classes: Any) -> Encode:
@@ -127,10 +127,11 @@ def kernel_for(clf: Any, X: Array, weight: Array | None) -> Any:
 
 def hyperprior_of(clf: Any, kernel: Any) -> Hyperprior | None:
     """Return the priors on the hyperparameters; length scales of a kernel that is chosen are shrunk to each other."""
-    priors = clf.hyperprior
-    if chooses_kernel(clf) and clf.n_features_in_ > 1 and not isinstance(priors, Shrinkage):
-        priors = {"length_scale": Shrinkage(), **(priors or {})}
-    return None if priors is None else Hyperprior(kernel, priors)
+    priors, chosen = clf.hyperprior, chooses_kernel(clf)
+    if chosen and not isinstance(priors, Shrinkage):
+        shrinkage = {"length_scale": Shrinkage()} if clf.n_features_in_ > 1 else {}
+        priors = {**shrinkage, **(priors or {})}
+    return None if priors is None else Hyperprior(kernel, priors, wide=chosen)
 
 
 def check_parameters(clf: Any) -> None:

@@ -137,9 +137,20 @@ def take(X: Inputs, rows: Any) -> Inputs:
     return X[rows] if isinstance(X, np.ndarray) else [X[i] for i in rows]
 
 
+CONTROLS = 4  # most rows of one class for each row of the others in a case-control sample: more add little
+
+
 def some_of_each(classes: Index, n: int, rng: np.random.Generator) -> Index:
-    """Return n random rows, in order, with at least one of each class as far as n allows."""
+    """Return about n random rows, in order, that hold the classes in numbers as equal as the data allow.
+
+    Such a case-control sample shifts the intercept of a logistic model only, and a rare class keeps its information. One
+    class has at most four times as many rows as all others together, so that there may be fewer than n rows.
+    """
     order = rng.permutation(len(classes))
-    _, first = np.unique(classes[order], return_index=True)
-    front = np.concatenate([order[np.sort(first)], np.delete(order, first)])
-    return np.sort(front[:n])
+    labels, counts = np.unique(classes[order], return_counts=True)
+    rank = np.empty(len(order), dtype=int)  # of each row among those of its class
+    for label in labels:
+        own = classes[order] == label
+        rank[own] = np.arange(own.sum())
+    most = (1 + CONTROLS) * max(len(classes) - int(counts.max()), 1)
+    return np.sort(order[np.argsort(rank, kind="stable")][: min(n, most)])

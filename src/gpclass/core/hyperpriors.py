@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from gpclass.core.protocols import Array
 from gpclass.core.registry import stored
 
-SCALES = (0.1, 0.3, 0.6, 1.2, 2.4)  # of shrinkage, to choose from: from one length scale for all to one each
+SCALES = (0.0, 0.15, 0.3, 0.6, 1.2)  # of shrinkage, to choose from: one length scale for all columns, to one each
+WIDE = 3.0  # deviation of the logarithm of a hyperparameter of which nothing is known: a factor of 20
 EDGE = 1e-6  # distance in theta kept from the ends of a hyperprior's support
 DEVIATION = 1.5  # of the logarithm of a hyperparameter that nothing else is known of
 
@@ -60,36 +61,49 @@ class Shrinkage:
 
 @stored
 @dataclass(frozen=True, slots=True, eq=False)
-class Group:
-    """The elements of theta that a `Shrinkage` ties together.
+class LogNormal:
+    """A log-normal prior on some elements of theta: log l_j = centre_j + a + e_j, a ~ N(0, common²), e_j ~ N(0, scale²).
 
-    ``given`` says whether its scale is the user's; if it is not, ``n_rows`` is the number of rows that it is for, zero
-    as long as it has not been chosen.
+    An infinite ``common`` leaves the common value free. A ``scale`` of zero ties the elements together. ``open`` says
+    that the scale is to be chosen.
     """
 
     places: NDArray[np.intp] = field(metadata={"shape": "g"})
     centre: Array = field(metadata={"shape": "g"})
-    scale: float
-    given: bool = True
-    n_rows: int = 0
+    common: float = field(metadata={"stored": "nonfinite"})
+    scale: float = 0.0
+    open: bool = False
 
-    def for_rows(self, n_rows: int) -> Group:
-        """Return the group for more rows, if its scale was chosen on fewer."""
-        if not 0 < self.n_rows < n_rows:
-            return self
-        scale = self.scale * (n_rows / self.n_rows) ** 0.5
-        return replace(self, scale=min(scale, max(SCALES[-1], self.scale)), n_rows=n_rows)
-
-    def deviations(self, theta: Array) -> Array:
-        """Return e: what the elements differ from their common value."""
-        away = theta[self.places] - self.centre
-        out: Array = away - away.mean()
-        return out
+    @property
+    def together(self) -> float:
+        """Standard deviation of the mean of the elements, times the root of their number."""
+        return float(np.sqrt(self.scale**2 + len(self.places) * self.common**2))
 
     def __call__(self, theta: Array) -> tuple[float, Array]:
-        """Return the log density of the deviations up to a constant, and its slope."""
-        e = self.deviations(theta) / self.scale
-        return -0.5 * float(e @ e), -e / self.scale
+        """Return the log density up to a constant, and its slope."""
+        away = theta[self.places] - self.centre
+        mean = away.mean()
+        slope = np.full(len(away), -mean / self.together**2)
+        if self.scale > 0.0:
+            slope -= (away - mean) / self.scale**2
+        return 0.5 * float(slope @ away), slope
+
+    def unwhitened(self, z: Array) -> Array:
+        """Return R z, with R Rᵀ the covariance, for one column per direction; a free common value counts as a wide one.
+
+        R is scale (I - J) + together J, with J the projection on the common value; its one column if scale is zero.
+        """
+        together = self.together if np.isfinite(self.common) else replace(self, common=WIDE).together
+        d = len(self.places)
+        if self.scale == 0.0:
+            return np.repeat(together / d**0.5 * z, d, axis=0)
+        out: Array = self.scale * z + (together - self.scale) * z.mean(axis=0)
+        return out
+
+    @property
+    def n_free(self) -> int:
+        """Number of directions in which the elements can move."""
+        return len(self.places) if self.scale > 0.0 else 1
 
 
 @stored
@@ -105,6 +119,9 @@ class Hyperprior:
         A name is a hyperparameter's (``"k2__length_scale"``) or its last part (``"length_scale"``,
         which means all of that name); a vector has the distribution on each element. A
         `Shrinkage` alone stands for ``{"length_scale": ...}``.
+    wide : bool
+        Whether every other hyperparameter is log-normal about its value in the kernel, a factor of 20 either way being
+        one standard deviation, and so is the common value of length scales that are shrunk.
 
     Examples
     --------
@@ -117,9 +134,9 @@ class Hyperprior:
     """
 
     terms: dict[int, Any]
-    groups: tuple[Group, ...] = ()
+    groups: tuple[LogNormal, ...] = ()
 
-    def __init__(self, kernel: Any, priors: Mapping[str, Any] | Shrinkage) -> None:
+    def __init__(self, kernel: Any, priors: Mapping[str, Any] | Shrinkage, *, wide: bool = False) -> None:
         owners = [h.name for h in kernel.hyperparameters if not h.fixed for _ in range(h.n_elements)]
         if isinstance(priors, Shrinkage):
             priors = {"length_scale": priors}
@@ -128,7 +145,7 @@ class Hyperprior:
                 f"hyperprior is {priors!r}, expected a mapping of names to distributions, or Shrinkage()."
             )
         self.terms = {}
-        groups: dict[str, Group] = {}
+        groups: dict[str, LogNormal] = {}
         # Whole names after last parts, so that the more exact of two wins.
         for name, prior in sorted(priors.items(), key=lambda item: item[0] in owners):
             places = [i for i, owner in enumerate(owners) if name in (owner, owner.rsplit("__", 1)[-1])]
@@ -138,7 +155,7 @@ class Hyperprior:
                     f"expected one of {sorted(set(owners))}."
                 )
             if isinstance(prior, Shrinkage):
-                groups.update(_groups(kernel, owners, places, prior))
+                groups.update(_groups(kernel, owners, places, prior, WIDE if wide else np.inf))
                 continue
             if not all(callable(getattr(prior, part, None)) for part in ("logpdf", "support")) or not hasattr(
                 prior, "args"
@@ -149,38 +166,58 @@ class Hyperprior:
                 )
             self.terms.update((i, prior) for i in places)
         self.groups = tuple(groups.values())
+        if wide:
+            known = {*self.terms, *(int(i) for group in self.groups for i in group.places)}
+            alone = [np.array([i]) for i in range(len(owners)) if i not in known]
+            self.groups += tuple(LogNormal(i, kernel.theta[i].copy(), WIDE) for i in alone)
 
     @property
     def open(self) -> bool:
         """Whether a scale of shrinkage is to be chosen."""
-        return any(not (group.given or group.n_rows) for group in self.groups)
-
-    def closed(self, n_rows: int) -> Hyperprior:
-        """Return the prior with the scales of shrinkage that it has now as those chosen on so many rows."""
-        return self._with(
-            groups=tuple(group if group.given else replace(group, n_rows=n_rows) for group in self.groups)
-        )
-
-    def for_rows(self, n_rows: int) -> Hyperprior:
-        """Return the prior for more rows than its scales of shrinkage were chosen on: they grow with the root of those.
-
-        What the rows say about a length scale is uncertain by 1 / sqrt(n), and a wider prior costs no more for it. On
-        1,000 rows the scale with the largest evidence was one to four times that on 300 of them.
-        """
-        return self._with(groups=tuple(group.for_rows(n_rows) for group in self.groups))
+        return any(group.open for group in self.groups)
 
     def with_scale(self, scale: float) -> Hyperprior:
         """Return the prior with this scale of shrinkage wherever it is to be chosen."""
         return self._with(
-            groups=tuple(group if group.given else replace(group, scale=scale) for group in self.groups)
+            groups=tuple(replace(group, scale=scale) if group.open else group for group in self.groups)
         )
+
+    def unwhitened(self, z: Array, n_dims: int) -> Array:
+        """Return R z, of shape (n_dims, k), with R Rᵀ the covariance of theta; what has no log-normal prior is wide."""
+        out, left, row = np.zeros((n_dims, z.shape[1])), np.ones(n_dims, dtype=bool), 0
+        for group in self.groups:
+            out[group.places] = group.unwhitened(z[row : row + group.n_free])
+            left[group.places], row = False, row + group.n_free
+        out[left] = WIDE * z[row:]
+        return out
+
+    def whitened(self, g: Array) -> Array:
+        """Return Rᵀ g, of shape (r, k), for gradients g of shape (n_dims, k)."""
+        rows, left = [], np.ones(len(g), dtype=bool)
+        for group in self.groups:
+            own = g[group.places]
+            rows.append(group.unwhitened(own) if group.scale > 0.0 else group.unwhitened(own.sum(axis=0)[None])[:1])
+            left[group.places] = False
+        return np.concatenate([*rows, WIDE * g[left]])
+
+    def n_free(self, n_dims: int) -> int:
+        """Return the number of directions in which theta can move: length scales that are tied have one."""
+        return n_dims - sum(len(group.places) - group.n_free for group in self.groups)
+
+    def tied(self, theta: Array) -> Array:
+        """Return the nearest theta at which elements that are tied together differ as their centres do."""
+        out = theta.copy()
+        for group in self.groups:
+            if group.scale == 0.0:
+                out[group.places] = group.centre + (theta[group.places] - group.centre).mean()
+        return out
 
     def first(self, n_dims: int) -> Hyperprior:
         """Return the priors on the first elements of theta."""
         terms = {i: prior for i, prior in self.terms.items() if i < n_dims}
         return self._with(terms, tuple(group for group in self.groups if (group.places < n_dims).all()))
 
-    def _with(self, terms: dict[int, Any] | None = None, groups: tuple[Group, ...] = ()) -> Hyperprior:
+    def _with(self, terms: dict[int, Any] | None = None, groups: tuple[LogNormal, ...] = ()) -> Hyperprior:
         out = object.__new__(Hyperprior)
         out.terms, out.groups = self.terms if terms is None else terms, groups
         return out
@@ -260,14 +297,14 @@ class LogScalePrior:
 
 
 def _groups(
-    kernel: Any, owners: list[str], places: list[int], prior: Shrinkage
-) -> Iterator[tuple[str, Group]]:
+    kernel: Any, owners: list[str], places: list[int], prior: Shrinkage, common: float
+) -> Iterator[tuple[str, LogNormal]]:
     """Yield a group for each hyperparameter at these places, by its name; raise if it has one element only."""
     for owner in dict.fromkeys(owners[i] for i in places):
         own = np.array([i for i in places if owners[i] == owner])
         if len(own) > 1:
             scale = SCALES[0] if prior.scale is None else prior.scale
-            yield owner, Group(own, kernel.theta[own].copy(), scale, prior.scale is not None)
+            yield owner, LogNormal(own, kernel.theta[own].copy(), common, scale, prior.scale is None)
     if len({owners[i] for i in places}) == len(places):
         raise ValueError(
             f"{prior!r} is for length scales of several columns, but each hyperparameter of {kernel} has one value: "

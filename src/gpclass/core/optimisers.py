@@ -21,17 +21,11 @@ from gpclass.core.protocols import Array
 
 Function = Callable[[Array], tuple[float, Array]]  # theta -> value, gradient; an infinite value is refused
 
-GTOL = 1e-5  # largest element of the gradient at which a minimum counts as found
-FTOL = 1e-9  # gain that is still promised, relative to the value
-LONGEST = 2.0  # most that one variable changes in a step; a factor of 7.4 for a hyperparameter
-CRAWL, NOTHING = (
-    4,
-    1e-6,
-)  # a search ends if so many iterations gain less than this together, or than ten times ftol
-LONG, LITTLE = 40, 0.1  # after so many iterations it ends if the last ten gain less than this
-REFUSALS = 8  # points along a step whose value is infinite, after which there will be no other
-SHORTEST = 1e-8  # a shorter step changes nothing but the rounding of the value
-MOST = 200  # iterations
+TOL_NATS = 1e-4  # gain that is still promised at which a search ends
+GRADIENT_NATS = 1e-5  # largest element of the gradient, per unit of theta, at which a point counts as a minimum
+RADIUS = 2.0  # most that one variable changes in a step; a factor of 7.4 for a hyperparameter
+ARMIJO = 1e-4  # share of the promised gain that a step must bring (Nocedal & Wright, p. 33)
+MAX_ITER = 200  # iterations
 PAIRS = 20  # changes that a limited inverse Hessian keeps
 
 
@@ -81,9 +75,9 @@ def minimise(
     bounds: Array,
     inverse: Inverse | None = None,
     *,
-    ftol: float = FTOL,
-    max_iter: int = MOST,
-    longest: float = LONGEST,
+    tol: float = TOL_NATS,
+    max_iter: int = MAX_ITER,
+    radius: float = RADIUS,
     after: Callable[[Inverse], None] | None = None,
 ) -> tuple[str, Inverse]:
     """Minimise a function; return what went wrong, if anything, and the inverse Hessian at the end.
@@ -95,13 +89,13 @@ def minimise(
     start : array of shape (p,)
     bounds : array of shape (p, 2)
     inverse : array of shape (p, p) or Limited, default=None
-        The inverse Hessian, if it is known; the first step is Newton's then. Without it the first step is at most
-        one long, downhill. With thousands of variables give a `Limited` one.
-    ftol : float
-        The search ends when a step promises a gain of less than this, relative to the value.
+        The inverse Hessian, if it is known; the first step is Newton's then. A singular one confines the search to its
+        range. Without it the first step is at most one long, downhill. With thousands of variables give a `Limited` one.
+    tol : float
+        The search ends when Newton's step promises a gain of less than this, or a step has brought less.
     max_iter : int
         Most iterations. Running out of them is only an error with the default.
-    longest : float
+    radius : float
         Most that one variable changes in one step.
     after : callable, optional
         Called after every step with the inverse Hessian, from which a search that was cut off can go on.
@@ -123,45 +117,32 @@ def minimise(
     value, gradient = function(x)
     known = inverse is not None
     H: Inverse = _short(gradient) if inverse is None else inverse
-    if isinstance(H, np.ndarray):
-        H = 0.5 * (H + H.T)
-    gains: list[float] = []
-    refusals: list[int] = []
     evaluations = 1
     for _ in range(max_iter):
         direction = _direction(x, gradient, bounds, H)
-        free = direction != 0.0
-        if not np.abs(gradient[free]).max(initial=0.0) > GTOL:
+        promised = -0.5 * float(gradient @ direction)
+        flat = np.abs(gradient[direction != 0.0]).max(initial=0.0) <= GRADIENT_NATS
+        if flat or (known and promised <= tol):
             return "", H
-        unit = max(abs(value), 1.0)
-        if known and -0.5 * float(gradient @ direction) <= ftol * unit:  # all that is to be gained
-            return "", H
-        new, new_value, new_gradient, tried, refused = _line_search(
-            function, x, value, gradient, direction, bounds, longest
+        new, new_value, new_gradient, tried = _line_search(
+            function, x, value, gradient, direction, bounds, radius, tol
         )
-        evaluations, refusals = evaluations + tried, [*refusals, refused]
+        evaluations += tried
         if new is None:
             if not known or isinstance(H, Limited):
                 break
-            known, H = False, _short(gradient, free)
+            known, H = False, _shortened(H, gradient)  # its curvature misled: start again from its scale
             continue
         if known and tried > 1:
             H = _shrunk(H, new - x, new_gradient - gradient)
         H, known = _updated(H, new - x, new_gradient - gradient, known)
-        gains.append(value - new_value)
-        x, value, gradient = new, new_value, new_gradient
+        gained, x, value, gradient = value - new_value, new, new_value, new_gradient
         if after is not None:
             after(H)
-        if known and gains[-1] <= ftol * unit:
-            return "", H
-        refused = sum(refusals[-CRAWL:])  # where there are many, each must be worth a little
-        least = LITTLE * refused if refused >= CRAWL else max(10.0 * ftol * unit, NOTHING)
-        if len(gains) >= CRAWL and sum(gains[-CRAWL:]) <= least:
-            return "", H
-        if len(gains) >= LONG and sum(gains[-10:]) <= LITTLE:
+        if known and gained <= tol:
             return "", H
     else:
-        if max_iter < MOST:
+        if max_iter < MAX_ITER:
             return "", H
     norm = float(np.linalg.norm(gradient[_direction(x, gradient, bounds, H) != 0.0]))
     return (
@@ -174,6 +155,12 @@ def _short(gradient: Array, free: Array | slice = slice(None)) -> Array:
     """Return an inverse Hessian with which the first step is at most one long."""
     out: Array = np.eye(len(gradient)) / max(1.0, float(np.linalg.norm(gradient[free])))
     return out
+
+
+def _shortened(H: Array, gradient: Array) -> Array:
+    """Return an inverse Hessian in which no step along the gradient is more than one long."""
+    step = float(np.abs(H @ gradient).max())
+    return H / max(1.0, step)
 
 
 def _direction(x: Array, gradient: Array, bounds: Array, H: Inverse) -> Array:
@@ -213,26 +200,26 @@ def _line_search(
     gradient: Array,
     direction: Array,
     bounds: Array,
-    longest: float,
-) -> tuple[Array | None, float, Array, int, int]:
-    """Return the first point along the projected direction that gains enough, how many were tried and refused."""
-    length = max(float(np.abs(direction).max()), 1e-300)
-    step, tried, refused = min(1.0, longest / length), 0, 0
-    while step * length > SHORTEST and tried < 25 and refused < REFUSALS:
-        tried += 1
+    radius: float,
+    tol: float,
+) -> tuple[Array | None, float, Array, int]:
+    """Return the first point along the projected direction that gains enough, and how many were tried.
+
+    There is none once the slope promises less than ``tol`` for the step.
+    """
+    step, tried = min(1.0, radius / max(float(np.abs(direction).max()), 1e-300)), 0
+    while True:
         new: Array = np.clip(x + step * direction, *bounds.T)
         slope = float(gradient @ (new - x))
-        if slope < 0.0:
-            new_value, new_gradient = function(new)
-            if new_value <= value + 1e-4 * slope:
-                return new, new_value, new_gradient, tried, refused
-            # The minimum of the parabola through both values and the slope here.
-            bend = new_value - value - slope
-            refused += not np.isfinite(bend)
-            step *= min(0.5, max(0.1, -0.5 * slope / bend)) if np.isfinite(bend) else 0.25
-        else:
-            step *= 0.25
-    return None, value, gradient, tried, refused
+        if tried and -slope <= tol:
+            return None, value, gradient, tried
+        tried += 1
+        new_value, new_gradient = function(new)
+        if new_value <= value + ARMIJO * slope:
+            return new, new_value, new_gradient, tried
+        # The minimum of the parabola through both values and the slope here.
+        bend = new_value - value - slope
+        step *= min(0.5, max(0.1, -0.5 * slope / bend)) if np.isfinite(bend) else 0.25
 
 
 def _shrunk(H: Inverse, moved: Array, bent: Array) -> Inverse:
@@ -262,7 +249,7 @@ def _updated(H: Inverse, moved: Array, bent: Array, known: bool) -> tuple[Invers
     if isinstance(H, Limited):
         return H.changed(moved, bent), True
     if not known:
-        H = np.eye(len(H)) * (slope / float(bent @ bent))
+        H = H * (slope / float(bent @ H @ bent))
     V = np.eye(len(H)) - np.outer(moved, bent) / slope
     out: Array = V @ H @ V.T + np.outer(moved, moved) / slope
     return out, True

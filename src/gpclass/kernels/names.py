@@ -93,11 +93,14 @@ def default_kernel(X: Array, weight: Array | None = None) -> Any:
     --------
     >>> import numpy as np
     >>> default_kernel(np.array([[0.0, 100.0], [2.0, 500.0]]))
-    1**2 * RBF(length_scale=[1.41, 283]) + 1**2 + 2**2 * Linear(length_scale=[1.41, 283], centre=[1, 300])
+    2**2 * RBF(length_scale=[1.41, 283]) + 1**2 + 2**2 * Linear(length_scale=[1.41, 283], centre=[1, 300])
     """
     scales = column_scales(np.asarray(X, dtype=float), weight)
-    bias, slope = ConstantKernel(1.0, (1e-3, 1e3)), ConstantKernel(4.0, (1e-3, 1e3))
-    return _build(RBF, scales) + bias + slope * Linear(**_linear(scales))
+    # Priors keep them from the bounds, which only keep numbers within double precision.
+    signal, bias, slope = (ConstantKernel(value, (1e-6, 1e6)) for value in (4.0, 1.0, 4.0))
+    length, bounds = scales.lengths
+    smooth = RBF(length, np.asarray(bounds) * [1e-3, 1e3])
+    return signal * smooth + bias + slope * Linear(**_linear(scales))
 
 
 def _builders() -> dict[str, Build]:

@@ -10,11 +10,13 @@ import numpy as np
 from gpclass.data.rows import Data
 from gpclass.inference.dirichlet import DEFAULT, Dirichlet, Targets
 from gpclass.learning.dirichlet import learn_dirichlet
-from gpclass.learning.maximise import Plan
+from gpclass.learning.maximise import Learned, Plan, joined
 from gpclass.learning.problem import Problem, pose_classes
-from gpclass.learning.sites import FEW, Beginning, begin, learn_problem
+from gpclass.learning.sites import State, begin, first_rung, learn_problem
 from gpclass.sparse.collapsed import Collapsed
 from gpclass.sparse.engine import Engine
+
+POOL_ROWS = 20_000  # of which the rungs of rows that are passed over are taken
 
 
 def engine_of(problem: Problem, data: Data, n_latents: int, dtype: Any, **options: Any) -> Engine | Collapsed:
@@ -28,33 +30,31 @@ def engine_of(problem: Problem, data: Data, n_latents: int, dtype: Any, **option
 
 def begin_on_some(
     problem: Problem, data: Data, n_rows: int, n_latents: int, plan: Plan, rng: np.random.Generator
-) -> tuple[Problem, Beginning]:
+) -> tuple[Problem, State]:
     """Learn on some rows, after the kernel is chosen there if that is asked for; return the problem at the best theta.
 
     Several classes, which take longer, have the start by Dirichlet classification only.
     """
-    rows = data.sample(n_rows if n_latents == 1 else FEW, np.random.default_rng(0))
-    some = replace(problem, X=np.asarray(rows.X, dtype=float), y=rows.y, weight=rows.weight)
+    rows = data.sample(POOL_ROWS, np.random.default_rng(0))
+    pool = replace(problem, X=np.asarray(rows.X, dtype=float), y=rows.y, weight=rows.weight)
     if n_latents > 1:
-        first = begin(pose_classes(some, rows.y), plan)
+        state = begin(first_rung(pose_classes(pool, rows.y)), plan, rng)
     else:
-        first = begin(some.some(FEW), plan)
-        if not first.interrupted and plan.optimizer is None:  # a user's own works on all rows
-            some, learned = learn_problem(some, replace(plan, choose=False), rng, first=first)
-            assert learned is not None
-            first = Beginning(some, learned.theta, learned.inverse_hessian, interrupted=learned.interrupted)
-    return problem.begun_by(first.problem, data.n_rows).at(first.theta), first
+        some = pool.some(n_rows)
+        state = begin(first_rung(some), plan, rng)
+        if not state.interrupted and plan.optimizer is None:  # a user's own works on all rows
+            some, learned = learn_problem(some, replace(plan, choose=False), rng, first=state)
+            state = State(some, state.learned if learned is None else learned)
+    return problem.like(state.problem).at(state.learned.theta), state
 
 
 def begin_dirichlet(
     problem: Problem, data: Data, plan: Plan, n_rows: int, rng: np.random.Generator
-) -> tuple[Problem, Beginning]:
+) -> tuple[Problem, State]:
     """Learn hyperparameters and eps of Dirichlet classification on some rows; return the problem at them."""
     method: Any = problem.inference
-    some = data.sample(method.rows or n_rows, np.random.default_rng(0))
-    few = replace(problem, X=np.asarray(some.X, dtype=float))
-    few, learned = learn_dirichlet(pose_classes(few, some.y), plan, rng)
-    problem = replace(problem.begun_by(few, data.n_rows), inference=few.inference)
-    if learned is None:
-        return problem, Beginning(few, few.theta)
-    return problem, Beginning(few, few.theta, learned.inverse_hessian, interrupted=learned.interrupted)
+    rows = data.sample(POOL_ROWS, np.random.default_rng(0))
+    pool = pose_classes(replace(problem, X=np.asarray(rows.X, dtype=float)), rows.y)
+    few, learned = learn_dirichlet(pool.some(method.rows or n_rows), plan, rng)
+    problem = replace(problem.like(few), inference=few.inference)
+    return problem, State(few, Learned(few.theta, 0.0, joined([])) if learned is None else learned)

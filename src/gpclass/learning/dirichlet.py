@@ -17,7 +17,7 @@ from gpclass.inference.dirichlet import DEFAULT, Dirichlet
 from gpclass.learning.fitted import FittedModel
 from gpclass.learning.maximise import Learned, Plan
 from gpclass.learning.problem import Problem, pose_classes
-from gpclass.learning.sites import FEW, Beginning, fit_by_sites, learn_problem, left_out
+from gpclass.learning.sites import State, first_rung, fit_by_sites, learn_problem, left_out
 from gpclass.likelihoods.joint import normal_points
 
 EPSILONS = (0.3, 0.1, 0.03, DEFAULT, 0.003, 0.001, 0.0003, 0.0001)
@@ -42,14 +42,13 @@ def learn_dirichlet(posed: Problem, plan: Plan, rng: np.random.Generator) -> tup
     some = posed.some(method.rows or posed.n_rows)
     if method.eps is not None:
         return learn_problem(some, plan, rng)
-    few, learned = learn_problem(some.some(FEW), plan, rng)
+    few, learned = learn_problem(first_rung(some), plan, rng)
     some, interrupted = some.like(few), learned is not None and learned.interrupted
     method = replace(method, eps=DEFAULT if interrupted else choose_eps(some))
     some = replace(some, inference=method)
     if interrupted:
         return some, learned
-    inverse = None if learned is None else learned.inverse_hessian
-    first = Beginning(replace(few, inference=method), few.theta, inverse)
+    first = None if learned is None else State(replace(few, inference=method), replace(learned, warm=None))
     return learn_problem(some, replace(plan, n_restarts=0, choose=False), rng, first=first)
 
 

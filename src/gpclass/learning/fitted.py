@@ -190,9 +190,7 @@ class FittedModel:
             return None
         n_learned = 0.0 if self.learned is None else float(len(self.learned.theta))
         prior = self.problem.hyperprior
-        if n_learned and isinstance(
-            prior, Hyperprior
-        ):  # length scales that are shrunk to each other count as one
+        if n_learned and isinstance(prior, Hyperprior):  # length scales shrunk to each other count as one
             n_learned -= sum((len(g.places) - 1) * max(0.0, 1.0 - g.scale) for g in prior.groups)
         return make_baseline(self.class_counts, round(n_learned))
 

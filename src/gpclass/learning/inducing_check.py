@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from gpclass.core.optimisers import TOL_NATS
 from gpclass.core.protocols import Array, Likelihood, Sites
 from gpclass.data.rows import Data, Rows
 from gpclass.evidence import ApproximationCheck
@@ -87,7 +88,7 @@ def view_of(model: FittedModel) -> View:
             rows=Rows(X, np.arange(float(len(X))), problem.weight),
             rule=SiteRule(model.sites, prior.residual),
             likelihood=model.likelihood,
-            method=problem.roughly().inference,
+            method=problem.with_tol(TOL_NATS).inference,
             averaged=True,
             y=y,
         )
@@ -104,7 +105,7 @@ def view_of(model: FittedModel) -> View:
         rows=data,
         rule=rule_of(objective.engine, model.likelihood, offset),
         likelihood=model.likelihood,
-        method=problem.roughly().inference,
+        method=problem.with_tol(TOL_NATS).inference,
         offset=offset,
     )
 

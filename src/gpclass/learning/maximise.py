@@ -1,8 +1,12 @@
-"""Learning hyperparameters: one loop that maximises any objective, from coarse stages to fine ones.
+"""Learning hyperparameters: one search that maximises any objective, on rungs of more and more rows.
 
 Theta is the vector of log hyperparameters, as in scikit-learn, followed by those of the likelihood if it has any. The
-value that is maximised is the log evidence plus the log density of the hyperprior on the natural scale, exp(theta): a
-maximum a posteriori estimate of the hyperparameters themselves, not of their logarithms.
+value that is maximised is the log evidence plus the log density of the hyperprior: on the natural scale, exp(theta), for
+priors that a user gives, so that the maximum is that of the hyperparameters themselves.
+
+A rung is a sample of the rows. Around its optimum the evidence of r rows is uncertain by about p / 2 nats (Wilks), so a
+rung below all rows ends when Newton's step promises a tenth of that; the last one ends at ``TOL_NATS``. Each rung starts
+from the theta of the last one, and from its inverse Hessian times (rows before / rows now).
 """
 
 from __future__ import annotations
@@ -15,7 +19,7 @@ import numpy as np
 
 from gpclass.core.hyperpriors import Hyperprior, LogScalePrior
 from gpclass.core.objective import Evaluation, Objective
-from gpclass.core.optimisers import FTOL, LONGEST, MOST, minimise
+from gpclass.core.optimisers import MAX_ITER, RADIUS, TOL_NATS, minimise
 from gpclass.core.protocols import Array
 from gpclass.core.registry import stored
 from gpclass.priors import NotPositiveError
@@ -23,8 +27,31 @@ from gpclass.priors import NotPositiveError
 Optimizer = Callable[..., tuple[Array, float]]
 Report = Callable[[float | str], None]
 
-HOPELESS = 10  # evaluations that did not converge, and more than half of all, after which a search has come to its end
-BELIEVED = 1e-3  # residual of an inner iteration that ran out of rounds, up to which its value is good enough
+FIRST_ROWS = 300  # rows of the first rung, on which starts and models are compared
+GROWTH = 4  # times as many rows on the next rung: an evaluation there takes 64 times as long
+SAMPLING_SHARE = 0.1  # of the sampling error of a rung, p / 2 nats, at which the search on it ends
+BARRIER_NATS = 1e3  # by which a point where inference fails is worse than the best, for an optimiser of the user's
+
+
+def rung_sizes(n_rows: int) -> list[int]:
+    """Return the numbers of rows below ``n_rows`` on which learning takes place first.
+
+    A rung with more than two thirds of all rows would save little work.
+
+    Examples
+    --------
+    >>> rung_sizes(400), rung_sizes(5000)
+    ([], [300, 1200])
+    """
+    sizes: list[int] = []
+    while 3 * (size := FIRST_ROWS * GROWTH ** len(sizes)) <= 2 * n_rows:
+        sizes.append(size)
+    return sizes
+
+
+def rung_tol(n_dims: int) -> float:
+    """Return the promised gain in nats at which the search on a rung below all rows ends."""
+    return SAMPLING_SHARE * 0.5 * max(n_dims, 1)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,7 +87,7 @@ class History:
 @stored
 @dataclass(frozen=True, slots=True, eq=False)
 class Learned:
-    """The end of one run: its best theta, and how it got there.
+    """Where learning stands or ended: the best theta so far, and how it got there.
 
     ``message`` says in a sentence what went wrong, and is empty if nothing did. ``warm`` is the warm start of the best
     evaluation.
@@ -73,25 +100,6 @@ class Learned:
     interrupted: bool = False
     inverse_hessian: Array | None = None
     warm: Any = field(default=None, metadata={"stored": False})
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Stage:
-    """One problem on the way from few rows to all rows.
-
-    ``objective`` makes it, given the theta reached so far, or None to skip the stage. ``recorded`` says whether its
-    evaluations belong to the history. ``n_rows``, how many rows it has, adapts the inverse Hessian of the last stage
-    to it.
-    """
-
-    name: str
-    objective: Callable[[Array], Objective | None]
-    ftol: float = FTOL
-    max_iter: int = MOST
-    longest: float = LONGEST
-    recorded: bool = True
-    warm: Any = None
-    n_rows: int | None = None
 
 
 @dataclass(slots=True, eq=False)
@@ -109,22 +117,22 @@ class Search:
     best: tuple[float, Array, Any] | None = None
     records: list[tuple[Array, float, float]] = field(default_factory=list)
     unconverged: int = 0
-    refuses: bool = False
+    refuses: bool = True
 
     def __call__(self, theta: Array, eval_gradient: bool = True) -> Any:
         """Return the value, and the gradient if it is asked for."""
         theta = np.array(theta, dtype=float)
-        hopeless = self.unconverged >= max(HOPELESS, 0.5 * len(self.records))
         value: float = -np.inf
         gradient: Array = np.zeros(len(theta))
         try:
-            if not (self.refuses and hopeless):
-                value, gradient = self._evaluate(theta, eval_gradient)
+            value, gradient = self._evaluate(theta, eval_gradient)
         except NotPositiveError:
             if self.best is None:
                 raise
             if not self.refuses:
-                value, gradient = self._barrier(theta)
+                away = theta - self.best[1]
+                value = self.best[0] - BARRIER_NATS
+                gradient = -2.0 * BARRIER_NATS * away / max(float(away @ away), 1e-12)
         return (-value, -gradient) if eval_gradient else -value
 
     def _evaluate(self, theta: Array, eval_gradient: bool) -> tuple[float, Array]:
@@ -137,20 +145,13 @@ class Search:
         self.records.append((theta, end.evidence, float(np.linalg.norm(gradient))))
         if self.report is not None:
             self.report(end.evidence)
-        reached = end.info.converged or end.info.residual <= BELIEVED
-        believed = reached or not self.refuses or self.best is None
+        believed = end.info.converged or not self.refuses or self.best is None
         if believed:
             self.warm = end.warm
         if believed and (self.best is None or value > self.best[0]):
             self.best = (value, theta, end.warm)
         self.unconverged += not end.info.converged
         return (value, gradient) if believed else (-np.inf, gradient)
-
-    def _barrier(self, theta: Array) -> tuple[float, Array]:
-        """Return a value for a theta whose covariances are beyond double precision: worse the farther away."""
-        assert self.best is not None
-        away = theta - self.best[1]
-        return self.best[0] - 1e3, -2e3 * away / max(float(away @ away), 1e-12)
 
     def history(self) -> History:
         """Return what was recorded, as arrays."""
@@ -168,24 +169,23 @@ def maximise(
     warm: Any = None,
     report: Report | None = None,
     inverse_hessian: Array | None = None,
-    ftol: float = FTOL,
-    max_iter: int = MOST,
-    longest: float = LONGEST,
+    tol: float = TOL_NATS,
+    max_iter: int = MAX_ITER,
+    radius: float = RADIUS,
 ) -> Learned:
     """Run one optimisation from ``start``; an interruption keeps the best theta so far.
 
     With ``inverse_hessian`` the start is taken to be near the end.
     """
-    search = Search(objective, hyperprior, report, warm)
+    search = Search(objective, hyperprior, report, warm, refuses=optimizer is None)
     start = np.clip(start, *bounds.T)
     message, interrupted, theta = "", False, None
     try:
         if optimizer is not None:
             theta = _check_theta(optimizer(search, start, bounds), bounds)
         else:
-            search.refuses = True
             message, found = minimise(
-                search, start, bounds, inverse_hessian, ftol=ftol, max_iter=max_iter, longest=longest
+                search, start, bounds, inverse_hessian, tol=tol, max_iter=max_iter, radius=radius
             )
             inverse_hessian = np.asarray(found)
     except KeyboardInterrupt:
@@ -222,109 +222,32 @@ def _check_theta(end: Any, bounds: Array) -> Array:
     return theta
 
 
-def learn(
-    stages: Sequence[Stage],
-    start: Array,
+def best_of(
+    objective: Callable[[], Objective],
+    starts: Sequence[Array],
     bounds: Array,
     plan: Plan,
     rng: np.random.Generator,
-    *,
-    hyperprior: Hyperprior | LogScalePrior | None = None,
-    inverse_hessian: Array | None = None,
+    **options: Any,
 ) -> Learned:
-    """Maximise the objective of each stage in turn, and return the end of the last one.
+    """Run a search from each start and from ``plan.n_restarts`` random points, in parallel if asked for; return the best.
 
-    The first stage starts from ``start``, with ``inverse_hessian`` if that is known, and from ``plan.n_restarts``
-    random points, of which the best counts; each further stage starts where the last one ended, with its curvature.
-    A user's own optimiser gets the last stage only.
+    ``objective`` makes an objective with buffers of its own. An interruption keeps the best run so far.
     """
-    if hyperprior is not None:
-        bounds = hyperprior.narrow(bounds)
-    stages = stages if plan.optimizer is None else stages[-1:]
-    start = np.clip(start, *bounds.T)
-    history: list[History] = []
-    learned: Learned | None = None
-    last = stages[0]
-    for stage in stages:
-        options: dict[str, Any] = {
-            "hyperprior": hyperprior,
-            "warm": stage.warm,
-            "ftol": stage.ftol,
-            "max_iter": stage.max_iter,
-            "longest": stage.longest,
-        }
-        if learned is None:
-            learned = _best_of(stage, start, bounds, plan, rng, options, inverse_hessian)
-        else:
-            objective = stage.objective(learned.theta)
-            if objective is None:
-                continue
-            plan.announce(stage.name)
-            inverse = for_more_rows(learned.inverse_hessian, last.n_rows, stage.n_rows)
-            options |= {"report": plan.report, "inverse_hessian": inverse}
-            learned = maximise(objective, learned.theta, bounds, **options)
-        if stage.recorded:
-            history.append(learned.history)
-        last = stage
-        if learned.interrupted:
-            break
-    assert learned is not None
-    if len(history) != 1 or history[0] is not learned.history:
-        learned = replace(learned, history=joined(history))
-    return learned
-
-
-def for_more_rows(inverse: Array | None, n_rows: int | None, more: int | None) -> Array | None:
-    """Return the inverse Hessian for more rows: the curvature grows with the rows, but less than they do."""
-    if inverse is None or n_rows is None or more is None:
-        return inverse
-    out: Array = inverse * (n_rows / more) ** 0.5
-    return out
-
-
-def joined(history: Sequence[History]) -> History:
-    """Return the evaluations of several runs, one after another."""
-    history = [h for h in history if len(h)]
-    if not history:
-        return History(np.empty((0, 0)), np.empty(0), np.empty(0))
-    return History(*(np.concatenate([getattr(h, name) for h in history]) for name in History.__slots__))
-
-
-def _best_of(
-    stage: Stage,
-    start: Array,
-    bounds: Array,
-    plan: Plan,
-    rng: np.random.Generator,
-    options: dict[str, Any],
-    inverse: Array | None,
-) -> Learned:
-    """Run one stage from the start and from random points, in parallel if asked for; return the best run."""
     from joblib import Parallel, delayed, effective_n_jobs
 
-    plan.announce(stage.name)
-    starts = [(start, inverse), *((theta, None) for theta in _random_starts(bounds, plan.n_restarts, rng))]
+    starts = [*starts, *_random_starts(bounds, plan.n_restarts, rng)]
     runs: list[Learned] = []
     try:
         if plan.n_restarts and effective_n_jobs(plan.n_jobs) > 1:
             jobs = (
-                delayed(maximise)(
-                    _first_objective(stage, theta),
-                    theta,
-                    bounds,
-                    plan.optimizer,
-                    inverse_hessian=known,
-                    **options,
-                )
-                for theta, known in starts
+                delayed(maximise)(objective(), theta, bounds, plan.optimizer, **options) for theta in starts
             )
             runs.extend(Parallel(n_jobs=plan.n_jobs, return_as="generator_unordered")(jobs))
         else:
-            options |= {"report": plan.report}
-            for theta, known in starts:
-                objective = _first_objective(stage, theta)
+            for theta in starts:
                 runs.append(
-                    maximise(objective, theta, bounds, plan.optimizer, inverse_hessian=known, **options)
+                    maximise(objective(), theta, bounds, plan.optimizer, report=plan.report, **options)
                 )
                 if runs[-1].interrupted:
                     break
@@ -338,11 +261,17 @@ def _best_of(
     return replace(best, message=stopped[0], interrupted=True) if stopped else best
 
 
-def _first_objective(stage: Stage, theta: Array) -> Objective:
-    objective = stage.objective(theta)
-    if objective is None:
-        raise ValueError("The first stage of learning cannot be skipped.")
-    return objective
+def for_more_rows(inverse: Array | None, n_rows: int, more: int) -> Array | None:
+    """Return the inverse Hessian for more rows: the curvature grows in proportion to them."""
+    return None if inverse is None else inverse * (n_rows / more)
+
+
+def joined(history: Sequence[History]) -> History:
+    """Return the evaluations of several runs, one after another."""
+    history = [h for h in history if len(h)]
+    if not history:
+        return History(np.empty((0, 0)), np.empty(0), np.empty(0))
+    return History(*(np.concatenate([getattr(h, name) for h in history]) for name in History.__slots__))
 
 
 def _random_starts(bounds: Array, n: int, rng: np.random.Generator) -> list[Array]:

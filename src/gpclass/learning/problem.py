@@ -34,10 +34,7 @@ from gpclass.priors import ClassPrior, DensePrior, InducingPrior, MarginPrior
 from gpclass.priors.conditioned import no_evidence
 from gpclass.validation import some_of_each, take
 
-ROUGH = 1e-4  # tolerance of sites where only a start or a kernel is sought
-ROUNDS = (
-    0.4  # share of the rounds of an iteration: more are only needed at points that are not worth looking at
-)
+SITES_SHARE = 0.1  # of the accuracy of sites at which their error in the evidence is that of the search
 DIFFERENCE = 1e-3  # step in theta of a gradient by differences
 
 
@@ -191,19 +188,17 @@ class Problem:
         )
         return replace(self, kernel=other.kernel, likelihood=likelihood, hyperprior=other.hyperprior)
 
-    def begun_by(self, few: Problem, n_rows: int) -> Problem:
-        """Return the problem of ``n_rows`` rows with what was chosen on fewer of them, but less shrinkage."""
-        prior = few.hyperprior
-        wider = prior.for_rows(n_rows) if isinstance(prior, Hyperprior) else prior
-        return replace(self.like(few), hyperprior=wider)
+    def with_tol(self, tol: float) -> Problem:
+        """Return the problem with its method iterated as far as a search to ``tol`` nats needs.
 
-    def roughly(self, tol: float = ROUGH) -> Problem:
-        """Return the problem with its method iterated to fewer digits and for fewer rounds, to learn with."""
+        The evidence is second order in the error of the sites: an error of e, in units of the posterior's own, in each
+        of n sites costs it about n e² / 2 nats.
+        """
         method: Any = self.inference
         if not isinstance(method, EP | VI):
             return self
-        rough = replace(method, tol=max(method.tol, tol), max_iter=max(1, int(ROUNDS * method.max_iter)))
-        return replace(self, inference=rough)
+        needed = SITES_SHARE * float(np.sqrt(2.0 * tol / max(self.n_latent, 1)))
+        return replace(self, inference=replace(method, tol=max(method.tol, needed)))
 
     def guide(self) -> Problem:
         """Return the problem to seek hyperparameters with first: one whose optimum is near, and which is faster.

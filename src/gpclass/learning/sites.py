@@ -3,34 +3,29 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
 
 from gpclass.core.hyperpriors import Hyperprior
-from gpclass.core.optimisers import FTOL, MOST
+from gpclass.core.optimisers import TOL_NATS
 from gpclass.core.protocols import AnySites, Array, Result
-from gpclass.inference import Dirichlet
-from gpclass.learning.choice import (
-    Candidate,
-    choose_kernel,
-    choose_scale,
-    without_linear_part,
-)
+from gpclass.learning.choice import Found, Grid, Model, choose
 from gpclass.learning.fitted import FittedModel
-from gpclass.learning.maximise import Learned, Plan, Stage, for_more_rows, joined, learn, maximise
+from gpclass.learning.initial import Look, starts
+from gpclass.learning.maximise import (
+    Learned,
+    Plan,
+    best_of,
+    for_more_rows,
+    joined,
+    maximise,
+    rung_sizes,
+    rung_tol,
+)
 from gpclass.learning.problem import OneFunction, Problem, SiteObjective
-from gpclass.learning.starts import ROWS, Look
-from gpclass.sparse.inputs import choose
+from gpclass.sparse.inputs import choose as choose_inputs
 from gpclass.sparse.settings import Inducing
-
-FEW = 300  # rows on which learning begins and a kernel is chosen
-EXACT = 100  # rows up to which hyperparameters are learned to many digits; beyond, a thousandth of a nat is enough
-GROWTH = 4  # times as many rows in each stage: a 64th of the work of the next
-GUIDED = 2.0  # curvature of the evidence by a guide relative to that by the method itself, about
-LARGE = 4096  # latent values of several classes beyond which an evaluation takes seconds
-LESS = 1.5  # times as many rows that the next stage must have for one on fewer rows to save work
 
 
 def fit_by_sites(
@@ -39,7 +34,7 @@ def fit_by_sites(
     *,
     init: AnySites | None = None,
     seed: Any = None,
-    first: Beginning | None = None,
+    first: State | None = None,
 ) -> FittedModel:
     """Fit a problem by its approximation; learning starts from ``first`` if that is given."""
     problem, learned = learn_problem(problem, plan, np.random.default_rng(seed), init=init, first=first)
@@ -71,163 +66,152 @@ def left_out(problem: Problem, result: Result) -> tuple[Array, Array]:
     return (mean if result.offset is None else mean + result.offset), cov
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class State:
+    """Where learning stands: the problem of a rung with what was chosen, at the best theta so far.
+
+    ``learned`` has the curvature there and the sites of the rung's rows. ``interrupted`` says that learning ends here.
+    """
+
+    problem: Problem
+    learned: Learned
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether learning was interrupted."""
+        return self.learned.interrupted
+
+
 def learn_problem(
     problem: Problem,
     plan: Plan,
     rng: np.random.Generator,
     *,
     init: AnySites | None = None,
-    first: Beginning | None = None,
+    first: State | None = None,
 ) -> tuple[Problem, Learned | None]:
     """Return a problem at its best hyperparameters, and how they were found: None if there are none to learn.
 
-    Learning begins on a few hundred rows, if it has not begun with ``first``: there a start is found and, if the plan
-    says so, a kernel chosen.
+    Learning climbs from rung to rung. On the first one starts and, if the plan says so, models are compared, unless that
+    has been done in ``first``.
     """
     if not (plan.enabled and len(problem.theta)):
         return problem, None
+    given = problem
     if init is not None or (plan.optimizer is not None and not plan.choose):
-        first = Beginning(problem, problem.theta)
-        sizes = []
+        state = State(problem, Learned(problem.theta, -np.inf, joined([]), warm=init))
     else:
-        first = begin(problem.some(FEW), plan) if first is None else first
-        problem = problem.begun_by(first.problem, problem.n_rows)
-        sizes = [GROWTH * first.problem.n_rows] if first.ended else [first.problem.n_rows]
-        while GROWTH * sizes[-1] < problem.n_rows / 2:
-            sizes.append(GROWTH * sizes[-1])
-    if first.interrupted:
-        return problem.at(first.theta), first.learned()
-    stages = _stages(problem, sizes)
-    if init is None and first.problem.n_rows == problem.n_rows:
-        init = first.warm
-    learned = learn(
-        [*stages[:-1], replace(stages[-1], warm=init)],
-        first.theta,
-        problem.bounds,
-        plan,
-        rng,
-        hyperprior=problem.hyperprior,
-        inverse_hessian=for_more_rows(first.inverse, first.problem.n_rows, stages[0].n_rows),
-    )
-    unfinished = learned.interrupted and not len(learned.history)  # the sites are those of the subset
-    return problem.at(learned.theta), replace(learned, warm=None) if unfinished else learned
+        state = begin(first_rung(problem), plan, rng) if first is None else first
+    problem = problem.like(state.problem)
+    sizes = rung_sizes(problem.n_rows) if plan.optimizer is None else []
+    for rung in [*map(problem.some, sizes), problem]:
+        larger = rung is problem or rung.n_rows > state.problem.n_rows
+        if larger and not state.interrupted:
+            state = climb(rung, state, plan, last=rung is problem)
+    if state.interrupted or state.problem.n_rows < problem.n_rows:
+        learned = replace(state.learned, history=joined([]), warm=None)
+        return problem.at(learned.theta), learned
+    learned = _not_below_start(problem, given, state, plan)
+    return problem.at(learned.theta), learned
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Beginning:
-    """Where learning on more rows starts: the problem of a few rows, theta, inverse Hessian and sites if known.
-
-    ``ended`` says whether there is nothing more to learn on those few rows.
-    """
-
-    problem: Problem
-    theta: Array
-    inverse: Array | None = None
-    warm: AnySites | None = None
-    interrupted: bool = False
-    ended: bool = False
-
-    def learned(self) -> Learned:
-        """Return the end of learning that was interrupted here."""
-        message = "Learning was interrupted on the first rows: the best hyperparameters so far are kept."
-        return Learned(self.theta, 0.0, joined([]), message, True)
+def first_rung(problem: Problem) -> Problem:
+    """Return the problem on the rows that learning begins with."""
+    sizes = rung_sizes(problem.n_rows)
+    return problem.some(sizes[0]) if sizes else problem
 
 
-def guided_by(model: FittedModel) -> Beginning:
-    """Return the end of a faster method, on the same rows, as a start."""
-    inverse = None if model.learned is None else model.learned.inverse_hessian
-    theta: Array = model.problem.kernel.theta
-    return Beginning(model.problem, theta, None if inverse is None else GUIDED * inverse)
+def climb(rung: Problem, state: State, plan: Plan, *, last: bool) -> State:
+    """Return the state after the search on a rung; an interruption keeps the best so far."""
+    before = state.learned
+    if not last:
+        plan.announce(f"{rung.n_rows} rows")
+    tol = TOL_NATS if last else rung_tol(len(rung.theta))
+    same = state.problem.n_rows == rung.n_rows
+    inverse = for_more_rows(before.inverse_hessian, state.problem.n_rows, rung.n_rows)
+    bounds = rung.bounds if rung.hyperprior is None else rung.hyperprior.narrow(rung.bounds)
+    try:
+        learned = maximise(
+            SiteObjective(rung.with_tol(tol)),
+            before.theta,
+            bounds,
+            plan.optimizer,
+            hyperprior=rung.hyperprior,
+            warm=before.warm if same else None,
+            report=plan.report,
+            inverse_hessian=inverse,
+            tol=tol,
+        )
+    except KeyboardInterrupt:
+        if not np.isfinite(before.objective):
+            raise
+        message = f"Learning was interrupted on {state.problem.n_rows} rows: the best hyperparameters so far are kept."
+        return State(state.problem, replace(before, interrupted=True, message=message))
+    return State(rung, learned)
 
 
-def begin(few: Problem, plan: Plan) -> Beginning:
-    """Find a start on a few rows, and choose kernel or shrinkage if that is asked for.
+def _not_below_start(problem: Problem, given: Problem, state: State, plan: Plan) -> Learned:
+    """Return the end of learning, or what is reached from the kernel as given if that is better already."""
+    learned, theta = state.learned, given.theta
+    rungs = first_rung(problem) is not problem
+    if plan.choose or plan.optimizer is not None or not rungs or len(theta) != len(learned.theta):
+        return learned
+    prior, tol = problem.hyperprior, TOL_NATS
+    objective = SiteObjective(problem.with_tol(tol))
+    try:
+        value = objective.evaluate(theta, gradient=False).evidence
+    except (ValueError, KeyboardInterrupt):
+        return learned
+    value += 0.0 if prior is None else prior(theta)[0]
+    if not value > learned.objective:
+        return learned
+    return maximise(objective, theta, problem.bounds, hyperprior=prior, report=plan.report, tol=tol)
+
+
+def begin(few: Problem, plan: Plan, rng: np.random.Generator) -> State:
+    """Find a start on the first rung, and choose kernel or shrinkage if that is asked for.
 
     All this is done with the problem's guide, whose optimum is near and which is many times faster.
     """
-    guide, found = few.guide(), list[Candidate]()
-    guided, guide = guide is not few, guide.roughly()
-    some = (without_linear_part(guide) if plan.choose else guide).some(ROWS)
-    look = Look(SiteObjective(some), some.bounds)
+    guide, looks, found = few.guide(), list[Look](), Found()
+    tol = rung_tol(len(few.theta))
     shrinks = isinstance(few.hyperprior, Hyperprior) and few.hyperprior.open
+    grid = Grid(guide.with_tol(tol), plan.choose)
+    simple = grid.at(Model()) if plan.choose or shrinks else grid.problem
     try:
-        look.around(some.kernel, some.X, some.theta)
-        start = some.theta if look.best is None else look.best[1]
+        plan.announce("looking at length scales")
+        thetas = starts(simple, looks)
         if plan.choose or shrinks:
+            thetas += _random_starts(simple, plan.n_restarts, rng)
             plan.announce("choosing the kernel")
-            choose = choose_kernel if plan.choose else choose_scale
-            chosen = choose(guide, start, found, plan.report)
-            few, start = _settled(few.like(chosen.problem)), chosen.learned.theta
-            inverse = chosen.learned.inverse_hessian
-            if guided:
-                return Beginning(few, start, None if inverse is None else GUIDED * inverse)
-            return Beginning(few, start, inverse, chosen.learned.warm, ended=inverse is not None)
-        return _guided(guide, start, few, plan) if guided else Beginning(few, start)
+            best = choose(grid, thetas, found, tol, plan.report)
+            problem, learned = best.problem, best.learned
+        else:
+            bounds = simple.bounds if simple.hyperprior is None else simple.hyperprior.narrow(simple.bounds)
+            learned = best_of(
+                lambda: SiteObjective(simple), thetas, bounds, plan, rng, hyperprior=simple.hyperprior, tol=tol
+            )
+            problem = simple.at(learned.theta)
     except KeyboardInterrupt:
-        if not found and look.best is None:
+        if not found and not looks:
             raise
-        if not found:
-            return Beginning(few.like(some), look.best[1] if look.best else some.theta, interrupted=True)
-        best = max(found, key=lambda each: each.value)
-        return Beginning(few.like(best.problem), best.learned.theta, interrupted=True)
+        message = "Learning was interrupted on the first rows: the best hyperparameters so far are kept."
+        if found:
+            best = max(found, key=lambda each: each.value)
+            return State(few.like(best.problem), replace(best.learned, message=message, interrupted=True))
+        value, theta = max(looks, key=lambda look: look[0])
+        learned = Learned(theta, value, joined([]), message, interrupted=True)
+        return State(few.like(simple.at(theta)), learned)
+    return State(few.like(problem), learned if guide is few else replace(learned, warm=None))
 
 
-def _settled(problem: Problem) -> Problem:
-    """Return the problem with its scale of shrinkage as the chosen one."""
-    prior = problem.hyperprior
-    return (
-        replace(problem, hyperprior=prior.closed(problem.n_rows))
-        if isinstance(prior, Hyperprior)
-        else problem
-    )
-
-
-def _guided(guide: Problem, start: Array, few: Problem, plan: Plan) -> Beginning:
-    """Begin at the best hyperparameters of the guide, or at those given if the method itself finds them better."""
-    end = maximise(
-        SiteObjective(guide), start, guide.bounds, hyperprior=guide.hyperprior, report=plan.report, ftol=1e-5
-    )
-    if end.interrupted:
-        raise KeyboardInterrupt
-    look = Look(SiteObjective(few.some(ROWS).roughly()), few.bounds)
-    look.at(end.theta)
-    look.at(few.theta)
-    if look.best is None or not np.array_equal(look.best[1], end.theta):
-        return Beginning(few, end.theta if look.best is None else look.best[1])
-    return Beginning(few, end.theta, None if end.inverse_hessian is None else GUIDED * end.inverse_hessian)
-
-
-def _on_rows(problem: Problem, n: int, theta: Array) -> SiteObjective:
-    """Return the objective of a start on n rows, for any theta."""
-    return SiteObjective(problem.some(n).roughly(1e-3))
-
-
-def _stages(problem: Problem, sizes: list[int]) -> list[Stage]:
-    """Return a stage for each number of rows that is small enough to save work, and the one on all rows.
-
-    Stages on fewer rows are a start and end early, as does learning of several classes or of a likelihood that is known
-    by quadrature alone, which takes longer.
-    """
-    n_rows, closed = problem.n_rows, isinstance(problem.inference, Dirichlet)
-    several = not (closed or isinstance(problem.make_prior, OneFunction))
-    stages = [
-        Stage(
-            f"{n} rows",
-            partial(_on_rows, problem, n),
-            ftol=2e-3 if several else 1e-4,
-            recorded=False,
-            n_rows=n,
-        )
-        for n in sizes
-        if LESS * n < n_rows
-    ]
-    if n_rows <= EXACT and (several or problem.guide() is problem):
-        ftol, rounded = (1e-5 if several else FTOL), problem.roughly(tol=0.0)
-    else:
-        ftol, rounded = (1e-3, problem.roughly(1e-3)) if several else (1e-5, problem.roughly())
-    # What a step on all rows gains after those on fewer of them is worth one evaluation of seconds, not ten.
-    most = 1 if several and stages and problem.n_latent > LARGE else MOST
-    return [*stages, Stage("", lambda theta: SiteObjective(rounded), ftol=ftol, max_iter=most, n_rows=n_rows)]
+def _random_starts(problem: Problem, n: int, rng: np.random.Generator) -> list[Array]:
+    """Return draws of theta from the hyperprior, about the kernel as given."""
+    prior, p = problem.hyperprior, len(problem.theta)
+    if not n or not isinstance(prior, Hyperprior):
+        return []
+    moves = prior.unwhitened(rng.standard_normal((prior.n_free(p), n)), p)
+    return [problem.theta + moves[:, k] for k in range(n)]
 
 
 def fit_with_residual(problem: Problem, plan: Plan, settings: Inducing, *, seed: Any = None) -> FittedModel:
@@ -236,8 +220,11 @@ def fit_with_residual(problem: Problem, plan: Plan, settings: Inducing, *, seed:
     X = np.asarray(problem.X)
     order = rng.permutation(len(X))
     few = problem.some(settings.rows[0])
-    if plan.enabled and few is not problem:
-        problem = problem.like(learn_problem(few, plan, np.random.default_rng(seed))[0])
-        plan = replace(plan, choose=False)
-    Z = choose(settings, problem.kernel, X[order], settings.most(), rng)
-    return fit_by_sites(replace(problem, make_prior=OneFunction(Z)), plan, seed=seed)
+    first = None
+    if plan.enabled and len(problem.theta) and plan.optimizer is None and few is not problem:
+        found, learned = learn_problem(few, plan, np.random.default_rng(seed))
+        problem = problem.like(found)
+        if learned is not None:
+            first = State(few.like(found), replace(learned, warm=None))
+    Z = choose_inputs(settings, problem.kernel, X[order], settings.most(), rng)
+    return fit_by_sites(replace(problem, make_prior=OneFunction(Z)), plan, seed=seed, first=first)

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -19,9 +20,9 @@ from gpclass.core.protocols import Array
 from gpclass.data.rows import Data, Rows
 from gpclass.inference.dirichlet import Dirichlet
 from gpclass.learning.beginning import begin_dirichlet, begin_on_some, engine_of
-from gpclass.learning.maximise import History, Learned, Plan, Stage, for_more_rows, joined, learn
+from gpclass.learning.maximise import History, Learned, Plan, for_more_rows, joined, maximise
 from gpclass.learning.problem import Problem
-from gpclass.learning.sites import Beginning
+from gpclass.learning.sites import State as Start
 from gpclass.sparse.checkpoint import Checkpoint, State
 from gpclass.sparse.engine import Fit, Q
 from gpclass.sparse.inputs import choose, lengths, move
@@ -30,7 +31,7 @@ from gpclass.sparse.settings import Inducing
 
 FEW = 300  # inducing inputs that "auto" starts from
 DIRICHLET_ROWS = 5000  # on which Dirichlet classification learns with inducing inputs
-ROUGHLY = 1e-3  # relative gain at which the stage on more rows ends: the inducing inputs move after it
+ROUGHLY = 1e-3  # nats per row at which the stage on more rows ends: the inducing inputs move after it
 GAP = 0.3  # nats to which q is iterated while learning on some rows
 MOST_PASSES = 20  # at the first theta of a stage
 LATER_PASSES = 4  # at later ones on all rows, where q is never far off
@@ -65,7 +66,7 @@ class Run:
         if state is None and learning and self.plan.optimizer is None:
             first = self._begin() if first is None else first
             interrupted = first.interrupted
-            state, learned = (self._fixed(), first.learned()) if interrupted else self._coarse(first)
+            state, learned = (self._fixed(), first.learned) if interrupted else self._coarse(first)
         elif state is None:
             state = self._fixed()
         if not learning:
@@ -77,13 +78,12 @@ class Run:
 
     # ------------------------------------------------------------------------------- some rows
 
-    def _coarse(self, beginning: Beginning) -> tuple[State, Learned]:
+    def _coarse(self, beginning: Start) -> tuple[State, Learned]:
         """Return hyperparameters, inducing inputs and q from some of the rows."""
         more = self.settings.rows[1]
         rows = self._sample(min(more, DIRICHLET_ROWS) if self._closed else more)
-        inverse = for_more_rows(beginning.inverse, beginning.problem.n_rows, rows.n_rows)
-        plan = replace(self.plan, n_restarts=0) if self.n_latents == 1 else self.plan  # which have had them
-        learned = self._on_more(self.problem.theta, rows, plan, inverse)
+        inverse = for_more_rows(beginning.learned.inverse_hessian, beginning.problem.n_rows, rows.n_rows)
+        learned = self._on_more(self.problem.theta, rows, inverse)
         fit, inverse = learned.warm, learned.inverse_hessian
         state = State(learned.theta, fit.basis.Z, fit.next_q, inverse, self._eps)
         share = rows.n_rows / self.data.n_rows
@@ -100,12 +100,12 @@ class Run:
         state = replace(state, curvature=state.curvature.scaled(share), q=state.q.repeated(times))
         return state, replace(moved, history=history)
 
-    def _on_more(self, theta: Array, rows: Rows, plan: Plan, inverse: Array | None) -> Learned:
+    def _on_more(self, theta: Array, rows: Rows, inverse: Array | None) -> Learned:
         """Learn on more rows, with more inducing inputs as long as another hundred gains enough."""
         learned, fit, before = None, None, np.inf
-        ftol = ROUGHLY if self._moves else self.settings.gain
+        tol = ROUGHLY if self._moves else self.settings.gain
         for most in self._sizes():
-            objective = self._chosen(theta, rows, most)
+            objective = self._objective(rows, self._choose(theta, rows, most), GAP)
             objective.start = fit
             size = len(objective.Z)
             if learned is not None:
@@ -117,13 +117,29 @@ class Run:
                 if grown.bound - before < WORTH * rows.n_rows * added / 100.0:
                     break
                 objective.start = grown.next_q
-            learned = self._learn("more rows", partial(_given, objective), theta, inverse, plan, ftol)
+            self._enter("more rows", rows.n_rows)
+            learned = self._maximised(objective, theta, inverse, tol, max_iter=COARSE_STEPS)
             theta, fit, inverse = learned.theta, learned.warm, learned.inverse_hessian
-            before, plan = fit.bound, replace(plan, n_restarts=0)
+            before = fit.bound
             if learned.interrupted:
                 break
         assert learned is not None
-        return learned
+        return learned if rows.n_rows >= self.data.n_rows else replace(learned, history=joined([]))
+
+    def _maximised(
+        self, objective: PassObjective, theta: Array, inverse: Array | None, tol: float, **options: Any
+    ) -> Learned:
+        """Return the end of a search that needs ``tol`` nats per row to go on."""
+        problem = self.problem
+        return maximise(
+            objective,
+            theta,
+            self._bounds,
+            hyperprior=problem.hyperprior,
+            inverse_hessian=inverse,
+            tol=tol * objective.engine.data.n_rows,
+            **options,
+        )
 
     def _move(
         self, objective: PassObjective, state: State, steps: int, checkpoint: Checkpoint | None = None
@@ -147,7 +163,7 @@ class Run:
             np.eye(len(state.theta)) / self.data.n_rows if inverse is None else inverse,
             scale=scale,
             log_prior=self.problem.hyperprior,
-            ftol=self.settings.gain,
+            tol=self.settings.gain * objective.engine.data.n_rows,
             max_iter=max(steps - state.steps, 0),
             after=after,
         )
@@ -156,40 +172,6 @@ class Run:
         learned = Learned(end.theta, end.value, history, "", end.interrupted, block, end.fit)
         now = State(end.theta, end.fit.basis.Z, end.fit.next_q, block, self._eps)
         return replace(now, curvature=end.inverse, scale=scale), learned
-
-    def _learn(
-        self,
-        name: str,
-        make: Callable[[Array], PassObjective],
-        theta: Array,
-        inverse: Array | None,
-        plan: Plan,
-        ftol: float,
-    ) -> Learned:
-        """Run one stage on some rows."""
-        whole: list[bool] = []
-
-        def objective(theta: Array) -> PassObjective:
-            out = make(theta)
-            self._enter(name, out.engine.data.n_rows)
-            whole[:] = [out.engine.data.n_rows >= self.data.n_rows]
-            return out
-
-        stage = Stage("", objective, ftol=ftol, max_iter=COARSE_STEPS)
-        problem = self.problem
-        learned = learn(
-            [stage],
-            theta,
-            problem.bounds,
-            replace(plan, report=None),
-            self.rng,
-            hyperprior=problem.hyperprior,
-            inverse_hessian=inverse,
-        )
-        return learned if whole == [True] else replace(learned, history=joined([]))
-
-    def _chosen(self, theta: Array, rows: Rows, most: int) -> PassObjective:
-        return self._objective(rows, self._choose(theta, rows, most), GAP)
 
     def _sizes(self) -> list[int]:
         """Return the numbers of inducing inputs to try, each twice the last one."""
@@ -219,7 +201,7 @@ class Run:
         problem = self.problem
         return problem.bounds if problem.hyperprior is None else problem.hyperprior.narrow(problem.bounds)
 
-    def _begin(self) -> Beginning:
+    def _begin(self) -> Start:
         """Learn on some rows without inducing inputs, and choose the kernel there if that is asked for."""
         n_rows = self.settings.rows[0]
         if self._closed:
@@ -230,7 +212,7 @@ class Run:
         )
         return first
 
-    def _begin_dirichlet(self, plan: Plan) -> Beginning:
+    def _begin_dirichlet(self, plan: Plan) -> Start:
         """Learn hyperparameters and eps on some rows without inducing inputs."""
         rows = self.settings.rows[0]
         self._enter("a start without inducing inputs", min(rows, self.data.n_rows))
@@ -308,14 +290,15 @@ class Run:
             checkpoint.write(state)
             learned = self._move(objective, state, steps, checkpoint)[1]
         else:
-            learned = learn(
-                [Stage("", lambda theta: objective, ftol=self.settings.gain, max_iter=steps, longest=0.5)],
+            own = plan.optimizer is not None
+            learned = self._maximised(
+                objective,
                 state.theta,
-                self.problem.bounds,
-                plan,
-                self.rng,
-                hyperprior=self.problem.hyperprior,
-                inverse_hessian=None if plan.optimizer is not None else inverse,
+                None if own else inverse,
+                self.settings.gain,
+                max_iter=steps,
+                radius=0.5,
+                optimizer=plan.optimizer,
             )
         fit: Fit = learned.warm
         if coarse is not None:
@@ -369,6 +352,3 @@ class Run:
     def _seconds(self) -> str:
         return f"{time.perf_counter() - self.started:.0f} s"
 
-
-def _given(objective: PassObjective, theta: Array) -> PassObjective:
-    return objective

@@ -22,14 +22,14 @@ from gpclass.learning.fitted import FittedModel
 from gpclass.learning.maximise import Plan
 from gpclass.learning.passes import fit_in_passes
 from gpclass.learning.problem import FunctionPerClass, Problem, pose_classes
-from gpclass.learning.sites import Beginning, fit_by_sites, fit_with_residual, guided_by
+from gpclass.learning.sites import State, fit_by_sites, fit_with_residual
 from gpclass.sparse.settings import Inducing
 
 SAMPLING = ("mcmc", "rejection")
 SEVERAL = ("softmax", "multiprobit")  # likelihoods with a latent function for each class
 
 CLEARLY = 2.0  # standard errors
-ROUGH = 1e-3  # tolerance of an inference that is only looked at
+ROUGH_NATS = 0.1  # accuracy of the evidence where inference is only looked at
 LEARNED = 2.5  # standard errors that learning gains at most, about
 LEAST = -700.0  # a log probability that is lower counts as this
 
@@ -198,20 +198,23 @@ class Task:
     settings: Inducing | None = None
     data: Data | None = None  # the rows of a source; None if the problem has them
     init: AnySites | None = None
-    first: Beginning | None = None  # where learning starts, if that is known
+    first: State | None = None  # where learning starts, if that is known
 
     def like(self, model: FittedModel) -> Task:
         """Return the task with the kernel of a fitted model to start from; none is chosen any more."""
         plan = replace(self.plan, choose=False, enabled=self.plan.enabled and not model.interrupted)
-        return replace(self, problem=self.problem.like(model.problem), plan=plan, first=guided_by(model))
+        first = None if model.learned is None else State(model.problem, replace(model.learned, warm=None))
+        return replace(self, problem=self.problem.like(model.problem), plan=plan, first=first)
 
     def unlearned(self) -> Task:
         """Return the task with the hyperparameters it has, inferred roughly."""
-        return replace(self, problem=self.problem.roughly(ROUGH), plan=replace(self.plan, enabled=False))
+        return replace(self, problem=self.problem.with_tol(ROUGH_NATS), plan=replace(self.plan, enabled=False))
 
     def from_sites(self, model: FittedModel) -> Task:
         """Return the task with the sites of a model of the same rows to start from."""
-        return self if self.first is None else replace(self, first=replace(self.first, warm=model.sites))
+        if self.first is None:
+            return self
+        return replace(self, first=State(self.first.problem, replace(self.first.learned, warm=model.sites)))
 
 
 def fit(task: Task) -> Model:

@@ -95,7 +95,7 @@ def move(
     *,
     scale: Array | None = None,
     log_prior: Prior | None = None,
-    ftol: float = 1e-5,
+    tol: float = 1e-2,
     max_iter: int = 100,
     after: Callable[[Array, Fit, Limited], None] | None = None,
 ) -> Moved:
@@ -143,7 +143,7 @@ def move(
     box = np.vstack([bounds, np.tile([-np.inf, np.inf], (len(v) - k, 1))])
     try:
         _, found = minimise(
-            minus_bound, v, box, H, ftol=ftol, max_iter=max_iter, longest=LONGEST_STEP, after=told
+            minus_bound, v, box, H, tol=tol, max_iter=max_iter, radius=LONGEST_STEP, after=told
         )
         assert isinstance(found, Limited)
         H = found

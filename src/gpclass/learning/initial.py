@@ -1,0 +1,135 @@
+"""Where learning starts: the kernel as given, and points that span the scales that the data can show.
+
+The evidence is flat where the variance is tiny, or where the length scales are far below or far above those on which the
+labels change, and no gradient leads out of there. Between the distance of nearest neighbours and the largest distance of
+two rows its hill may be anywhere, and it is narrow: so the common length scale is looked at on a geometric grid, and
+learning follows the highest peaks.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.spatial.distance import pdist, squareform
+from sklearn.gaussian_process.kernels import Kernel
+
+from gpclass.core.protocols import Array, Index
+from gpclass.kernels.scales import column_scales
+from gpclass.learning.problem import Problem, SiteObjective
+from gpclass.priors import NotPositiveError
+
+RATIO = 2.0  # of neighbouring length scales of the grid: a hill of the evidence spans a factor of four or more
+MAX_LOOKS = 16  # length scales of the grid, for a range of up to 2^15
+PEAKS = 2  # that learning follows
+VARIANCE = 4.0  # of latent values at a look: probabilities from 0.02 to 0.98
+VARIANCES = (0.1, 10.0)  # multiples of it that are looked at where there are no length scales
+HUGE_VARIANCE = 1e8  # of a start whose latent values labels say nothing about
+
+Look = tuple[float, Array]  # objective, theta
+
+
+def starts(problem: Problem, looks: list[Look]) -> list[Array]:
+    """Return the thetas that learning should start from, the best first; ``looks`` takes up what was looked at.
+
+    Theta may have parameters of the likelihood after those of the kernel; they stay.
+    """
+    kernel, X, theta = problem.kernel, problem.X, problem.theta
+    variances, lengths = _places(kernel, "constant_value"), _places(kernel, "length_scale")
+    rows = isinstance(X, np.ndarray)
+    size = _mean_variance(kernel, X, theta) if rows and len(variances) else 1.0
+    search = _Looks(problem, looks)
+    if not size > HUGE_VARIANCE:
+        search.at(theta)
+    if not rows or not len(variances) + len(lengths):
+        return [theta]
+    typical = theta.copy()
+    typical[variances] = np.log(VARIANCE)
+    if size > HUGE_VARIANCE:  # a kernel of raw inputs is scaled down
+        typical[variances] += theta[variances] - np.log(size)
+    if not len(lengths):
+        for factor in (1.0, *VARIANCES) if len(variances) else ():
+            shifted = typical.copy()
+            shifted[variances] += np.log(factor)
+            search.at(shifted)
+        return [max(looks, key=lambda look: look[0])[1]] if looks else [typical]
+    low, high = _range_of_lengths(kernel, X, typical)
+    n = int(np.clip(np.ceil(float((high - low).max()) / np.log(RATIO)) + 1, 2, MAX_LOOKS))
+    grid = [search.at(high + share * (low - high)) for share in np.linspace(0.0, 1.0, n)]
+    best = _peaks(grid)[:PEAKS] or [(-np.inf, typical)]
+    if looks and looks[0][1] is theta and looks[0][0] > best[0][0]:
+        best = [looks[0], *best[: PEAKS - 1]]
+    return [theta for _, theta in best]
+
+
+class _Looks:
+    """The objective at some points, each starting from the sites of the last one."""
+
+    def __init__(self, problem: Problem, looks: list[Look]) -> None:
+        self.problem, self.looks = problem, looks
+        self.objective, self.warm = SiteObjective(problem), None
+
+    def at(self, theta: Array) -> Look:
+        """Look at one point; one where inference fails is worth nothing."""
+        theta = theta if theta is self.problem.theta else np.clip(theta, *self.problem.bounds.T)
+        try:
+            end = self.objective.evaluate(theta, self.warm, gradient=False)
+        except NotPositiveError:
+            return -np.inf, theta
+        if not end.info.converged:
+            return -np.inf, theta
+        prior = self.problem.hyperprior
+        value = end.evidence + (0.0 if prior is None else prior(theta)[0])
+        self.warm = end.warm
+        self.looks.append((value, theta))
+        return value, theta
+
+
+def _peaks(grid: list[Look]) -> list[Look]:
+    """Return the local maxima of a grid, the highest first."""
+    values = np.array([-np.inf, *(value for value, _ in grid), -np.inf])
+    inner = values[1:-1]
+    peaks = np.flatnonzero((inner >= values[:-2]) & (inner >= values[2:]) & np.isfinite(inner))
+    return [grid[i] for i in peaks[np.argsort(-inner[peaks], kind="stable")]]
+
+
+def _places(kernel: Kernel, name: str) -> Index:
+    """Return the positions in theta of all hyperparameters whose name ends so."""
+    names = [
+        h.name.rsplit("__", 1)[-1] for h in kernel.hyperparameters if not h.fixed for _ in range(h.n_elements)
+    ]
+    return np.flatnonzero(np.array(names) == name)
+
+
+def _mean_variance(kernel: Kernel, X: Array, theta: Array) -> float:
+    """Return the mean prior variance of the rows at theta."""
+    return float(np.mean(kernel.clone_with_theta(theta[: kernel.n_dims]).diag(X)))
+
+
+def _range_of_lengths(kernel: Kernel, X: Array, theta: Array) -> tuple[Array, Array]:
+    """Return theta with the shortest and with the longest length scales that the distances between rows can show.
+
+    One length scale per column is relative to the column's deviation.
+    """
+    low, high, position = theta.copy(), theta.copy(), 0
+    for h in kernel.hyperparameters:
+        if h.fixed:
+            continue
+        own = slice(position, position + h.n_elements)
+        position += h.n_elements
+        if h.name.rsplit("__", 1)[-1] == "length_scale" and h.n_elements in (1, X.shape[1]):
+            unit = column_scales(X).deviation if h.n_elements > 1 else np.full(1, float(np.abs(X).max()) or 1.0)
+            ends = _distances(X / unit)
+            low[own], high[own] = np.log(unit) + ends[0], np.log(unit) + ends[1]
+    return low, high
+
+
+def _distances(X: Any) -> tuple[float, float]:
+    """Return the logarithms of the median distance of nearest neighbours and of the largest distance of two rows."""
+    distances = squareform(pdist(X))
+    distances[distances == 0.0] = np.inf
+    nearest = distances.min(axis=0)
+    nearest = nearest[np.isfinite(nearest)]
+    if not len(nearest):
+        return 0.0, 0.0
+    return float(np.log(np.median(nearest))), float(np.log(distances[np.isfinite(distances)].max()))
