@@ -12,7 +12,7 @@ from gpclass.inference.dirichlet import DEFAULT, Dirichlet, Targets
 from gpclass.learning.dirichlet import learn_dirichlet
 from gpclass.learning.maximise import Learned, Plan, joined
 from gpclass.learning.problem import Problem, pose_classes
-from gpclass.learning.sites import State, begin, first_rung, learn_problem
+from gpclass.learning.sites import State, begin, learn_problem
 from gpclass.sparse.collapsed import Collapsed
 from gpclass.sparse.engine import Engine
 
@@ -38,10 +38,10 @@ def begin_on_some(
     rows = data.sample(POOL_ROWS, np.random.default_rng(0))
     pool = replace(problem, X=np.asarray(rows.X, dtype=float), y=rows.y, weight=rows.weight)
     if n_latents > 1:
-        state = begin(first_rung(pose_classes(pool, rows.y)), plan, rng)
+        state = begin(pose_classes(pool, rows.y), plan, rng)
     else:
         some = pool.some(n_rows)
-        state = begin(first_rung(some), plan, rng)
+        state = begin(pool, plan, rng)
         if not state.interrupted and plan.optimizer is None:  # a user's own works on all rows
             some, learned = learn_problem(some, replace(plan, choose=False), rng, first=state)
             state = State(some, state.learned if learned is None else learned)

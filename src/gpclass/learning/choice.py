@@ -16,7 +16,8 @@ It compares all models, and the largest is taken. The search visits the neighbou
 in one choice, and ends when none is better. Each starts from the theta, the sites and the curvature of its neighbour.
 
 A is found by differences of the gradient with the sites of the approximation held: one factorisation for each direction,
-and no iterations.
+and no iterations. On further rungs the neighbours of the model chosen before are compared again; A is measured on the
+rows of the first rung there, and grows in proportion to the rows.
 """
 
 from __future__ import annotations
@@ -51,6 +52,7 @@ class Grid:
 
     problem: Problem
     parts: bool
+    few: Problem | None = None  # the problem on fewer rows, on which curvatures are measured
 
     def neighbours(self, model: Model) -> Iterator[Model]:
         """Yield the models that differ from this one in one choice."""
@@ -63,10 +65,10 @@ class Grid:
                 if 0 <= scale < len(SCALES):
                     yield model._replace(scale=scale)
 
-    def at(self, model: Model) -> Problem:
-        """Return the problem of a model."""
-        problem, prior = self.problem, self.problem.hyperprior
-        kernel: Any = problem.kernel
+    def at(self, model: Model, few: Problem | None = None) -> Problem:
+        """Return the problem of a model, on fewer rows if such are given."""
+        problem, prior = few or self.problem, self.problem.hyperprior
+        kernel: Any = self.problem.kernel
         if self.parts:
             smooth = kernel.k1.k1.k2
             if model.smooth:
@@ -111,13 +113,19 @@ Found = list[Candidate]  # every candidate that was reached, also by a search th
 
 
 def choose(
-    grid: Grid, starts: list[Array], found: Found, tol: float, report: Report | None = None
+    grid: Grid, starts: list[Array] | Candidate, found: Found, tol: float, report: Report | None = None
 ) -> Candidate:
-    """Return the model with the largest integrated evidence; ``starts`` are those of the first."""
-    first = Model()
-    runs = [_candidate(grid, first, theta, None, found, tol, report) for theta in starts]
-    best = max(runs, key=lambda each: each.value)
-    seen = {first}
+    """Return the model with the largest integrated evidence.
+
+    The search begins at the best of the ``starts`` of the simplest model, or at the model chosen on fewer rows.
+    """
+    if isinstance(starts, Candidate):
+        theta = starts.learned.theta
+        best = _candidate(grid, starts.model, theta, starts, found, tol, report)
+    else:
+        runs = [_candidate(grid, Model(), theta, None, found, tol, report) for theta in starts]
+        best = max(runs, key=lambda each: each.value)
+    seen = {best.model}
     while True:
         center = best
         for model in grid.neighbours(center.model):
@@ -147,7 +155,7 @@ def _candidate(
         prior.tied(start),
         problem.bounds,
         hyperprior=problem.hyperprior,
-        warm=None if near is None else near.learned.warm,
+        warm=near.learned.warm if near is not None and near.problem.n_rows == problem.n_rows else None,
         report=report,
         inverse_hessian=_first_inverse(problem, prior, near),
         tol=tol,
@@ -155,7 +163,11 @@ def _candidate(
     if learned.interrupted:
         found.append(Candidate(model, problem.at(learned.theta), learned))
         raise KeyboardInterrupt
-    A, inverse, log_volume = curvature(problem, prior, learned.theta, learned.warm)
+    few, sites, times = problem, learned.warm, 1.0
+    if grid.few is not None:
+        few, times = grid.at(model, grid.few), problem.n_rows / grid.few.n_rows
+        sites = SiteObjective(few).evaluate(learned.theta, gradient=False).warm
+    A, inverse, log_volume = curvature(few, prior, learned.theta, sites, times)
     learned = replace(learned, inverse_hessian=inverse)
     found.append(Candidate(model, problem.at(learned.theta), learned, learned.objective - log_volume, A))
     return found[-1]
@@ -173,7 +185,7 @@ def _first_inverse(problem: Problem, prior: Hyperprior, near: Candidate | None) 
     R = prior.unwhitened(np.eye(prior.n_free(p)), p)
     if near is None or near.curvature is None or p > DIRECTIONS:
         return R @ R.T
-    A = _carried(near, problem)
+    A = _carried(near, problem) * (problem.n_rows / near.problem.n_rows)
     values, vectors = np.linalg.eigh(R.T @ A @ R)
     RV = R @ vectors
     out: Array = (RV / (1.0 + np.maximum(values, 0.0))) @ RV.T
@@ -199,9 +211,12 @@ def _carried(near: Candidate, problem: Problem) -> Array:
     return A
 
 
-def curvature(problem: Problem, prior: Hyperprior, theta: Array, sites: Any) -> tuple[Array | None, Array, float]:
+def curvature(
+    problem: Problem, prior: Hyperprior, theta: Array, sites: Any, times: float = 1.0
+) -> tuple[Array | None, Array, float]:
     """Return A, None with many hyperparameters; the inverse of A + the prior's Hessian; and ½ log|I + Rᵀ A R|.
 
+    A is that of the problem, ``times`` a number.
     Directions in which the evidence is not concave count as flat. With many hyperparameters M = Rᵀ A R is known along
     random orthonormal directions Q only, and M ≈ M Q (Qᵀ M Q)⁻¹ Qᵀ M (Nyström). What that misses of the trace, which Q
     tells about as well, is spread evenly over all other directions.
@@ -211,7 +226,7 @@ def curvature(problem: Problem, prior: Hyperprior, theta: Array, sites: Any) -> 
     Q = np.eye(free)
     if free > DIRECTIONS:
         Q = np.linalg.qr(np.random.default_rng(0).standard_normal((free, DIRECTIONS)))[0]
-    MQ = _differences(problem, prior, theta, sites, Q)
+    MQ = times * _differences(problem, prior, theta, sites, Q)
     values, vectors = np.linalg.eigh(0.5 * (Q.T @ MQ + MQ.T @ Q))
     A, rest = None, 0.0
     if free <= DIRECTIONS:

@@ -101,7 +101,7 @@ def learn_problem(
     if init is not None or (plan.optimizer is not None and not plan.choose):
         state = State(problem, Learned(problem.theta, -np.inf, joined([]), warm=init))
     else:
-        state = begin(first_rung(problem), plan, rng) if first is None else first
+        state = begin(problem, plan, rng) if first is None else first
     problem = problem.like(state.problem)
     sizes = rung_sizes(problem.n_rows) if plan.optimizer is None else []
     for rung in [*map(problem.some, sizes), problem]:
@@ -168,41 +168,47 @@ def _not_below_start(problem: Problem, given: Problem, state: State, plan: Plan)
     return maximise(objective, theta, problem.bounds, hyperprior=prior, report=plan.report, tol=tol)
 
 
-def begin(few: Problem, plan: Plan, rng: np.random.Generator) -> State:
-    """Find a start on the first rung, and choose kernel or shrinkage if that is asked for.
+def begin(problem: Problem, plan: Plan, rng: np.random.Generator) -> State:
+    """Find a start on the first rung, and choose kernel or shrinkage if that is asked for, there and on the second.
 
     All this is done with the problem's guide, whose optimum is near and which is many times faster.
     """
+    few = first_rung(problem)
     guide, looks, found = few.guide(), list[Look](), Found()
     tol = rung_tol(len(few.theta))
-    shrinks = isinstance(few.hyperprior, Hyperprior) and few.hyperprior.open
+    chooses = plan.choose or (isinstance(few.hyperprior, Hyperprior) and few.hyperprior.open)
     grid = Grid(guide.with_tol(tol), plan.choose)
-    simple = grid.at(Model()) if plan.choose or shrinks else grid.problem
+    simple = grid.at(Model()) if chooses else grid.problem
     try:
         plan.announce("looking at length scales")
         thetas = starts(simple, looks)
-        if plan.choose or shrinks:
-            thetas += _random_starts(simple, plan.n_restarts, rng)
+        if chooses:
             plan.announce("choosing the kernel")
+            thetas += _random_starts(simple, plan.n_restarts, rng)
             best = choose(grid, thetas, found, tol, plan.report)
-            problem, learned = best.problem, best.learned
+            for more in (problem.some(n) for n in rung_sizes(problem.n_rows)[1:2]):
+                if more.n_rows > few.n_rows:
+                    plan.announce(f"choosing the kernel on {more.n_rows} rows")
+                    grid = Grid(more.guide().with_tol(tol), plan.choose, grid.problem)
+                    few, best = more, choose(grid, best, found, tol, plan.report)
+            reached, learned = best.problem, best.learned
         else:
             bounds = simple.bounds if simple.hyperprior is None else simple.hyperprior.narrow(simple.bounds)
             learned = best_of(
                 lambda: SiteObjective(simple), thetas, bounds, plan, rng, hyperprior=simple.hyperprior, tol=tol
             )
-            problem = simple.at(learned.theta)
+            reached = simple.at(learned.theta)
     except KeyboardInterrupt:
         if not found and not looks:
             raise
         message = "Learning was interrupted on the first rows: the best hyperparameters so far are kept."
         if found:
-            best = max(found, key=lambda each: each.value)
+            best = max(found, key=lambda each: (each.problem.n_rows, each.value))
             return State(few.like(best.problem), replace(best.learned, message=message, interrupted=True))
         value, theta = max(looks, key=lambda look: look[0])
         learned = Learned(theta, value, joined([]), message, interrupted=True)
         return State(few.like(simple.at(theta)), learned)
-    return State(few.like(problem), learned if guide is few else replace(learned, warm=None))
+    return State(few.like(reached), learned if guide.inference is few.inference else replace(learned, warm=None))
 
 
 def _random_starts(problem: Problem, n: int, rng: np.random.Generator) -> list[Array]:

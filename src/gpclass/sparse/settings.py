@@ -71,7 +71,7 @@ class Inducing:
     move: bool | None = None
     seconds: float = 40.0
     dtype: str = "float32"
-    rows: tuple[int, int] = (1000, 20000)
+    rows: tuple[int, int] = (1200, 20000)
     max_refine: int = 40
     gain: float = 1e-4
     checkpoint: str | Path | None = None
