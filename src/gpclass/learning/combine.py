@@ -170,15 +170,15 @@ def couple(pairwise: Array) -> Array:
 
 
 def fit_one_vs_rest(
-    fit: Fit, problem: Problem, codes: Index, n_classes: int, plan: Plan, seed: int
+    fit: Fit, problem: Problem, codes: Index, n_classes: int, plan: Plan, seed: int, *, dense: bool
 ) -> OneVsRest:
-    """Fit each class against the others."""
+    """Fit each class against the others; ``dense`` models have matrices of all pairs of rows."""
     problems = [replace(problem, y=np.where(codes == c, 1.0, -1.0)) for c in range(n_classes)]
-    return OneVsRest(_fit_all(fit, problems, plan, seed))
+    return OneVsRest(_fit_all(fit, problems, plan, seed, dense))
 
 
 def fit_one_vs_one(
-    fit: Fit, problem: Problem, codes: Index, n_classes: int, plan: Plan, seed: int
+    fit: Fit, problem: Problem, codes: Index, n_classes: int, plan: Plan, seed: int, *, dense: bool
 ) -> OneVsOne:
     """Fit each class against each other one, on the rows of the two."""
     pairs = list(combinations(range(n_classes), 2))
@@ -188,16 +188,17 @@ def fit_one_vs_one(
         weight = None if problem.weight is None else problem.weight[rows]
         y = np.where(codes[rows] == j, 1.0, -1.0)
         problems.append(replace(problem, X=take(problem.X, rows), y=y, weight=weight))
-    return OneVsOne(_fit_all(fit, problems, plan, seed), pairs)
+    return OneVsOne(_fit_all(fit, problems, plan, seed, dense), pairs)
 
 
-def _fit_all(fit: Fit, problems: list[Problem], plan: Plan, seed: int) -> list[FittedModel]:
+def _fit_all(fit: Fit, problems: list[Problem], plan: Plan, seed: int, dense: bool) -> list[FittedModel]:
     from joblib import Parallel, delayed, effective_n_jobs
 
     seeds = np.random.SeedSequence(seed).spawn(len(problems))
     sizes = np.array([len(p.X) for p in problems])
     workers = min(effective_n_jobs(plan.n_jobs), len(problems))
-    require_memory(sizes.max(), float(((sizes / sizes.max()) ** 2).sum()) + 2.1 * workers)
+    if dense:
+        require_memory(sizes.max(), float(((sizes / sizes.max()) ** 2).sum()) + 2.1 * workers)
     if workers == 1:
         return _fit_in_turn(fit, problems, plan, seeds)
     # The classes are the parallel work; a progress bar cannot cross processes.

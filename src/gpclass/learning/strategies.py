@@ -224,7 +224,8 @@ def fit(task: Task) -> Model:
     if task.case.combine != "joint":
         one = partial(_fit_one, strategy=task.case.strategy, settings=task.settings)
         combine: Callable[..., Model] = COMBINE[task.case.combine]
-        return combine(one, task.problem, task.labels, task.n_classes, task.plan, task.seed)
+        dense = task.case.rows == "all"
+        return combine(one, task.problem, task.labels, task.n_classes, task.plan, task.seed, dense=dense)
     if task.case.likelihood in SEVERAL:
         return _fit_classes(task)
     return _fit_one(
