@@ -21,7 +21,7 @@ from gpclass.validation import take
 
 BLOCK = 8192  # rows whose pairwise probabilities are coupled at a time
 
-Fit = Callable[..., FittedModel]  # problem, plan, seed -> the fitted two-class model
+Fit = Callable[..., FittedModel]  # problem, plan, seed, number -> the fitted two-class model
 
 
 @stored
@@ -204,7 +204,7 @@ def _fit_all(fit: Fit, problems: list[Problem], plan: Plan, seed: int, dense: bo
     # The classes are the parallel work; a progress bar cannot cross processes.
     inner = replace(plan, n_jobs=None, report=None)
     models: list[FittedModel] = Parallel(n_jobs=plan.n_jobs)(
-        delayed(fit)(p, inner, seed=s) for p, s in zip(problems, seeds, strict=True)
+        delayed(fit)(p, inner, seed=s, number=i) for i, (p, s) in enumerate(zip(problems, seeds, strict=True))
     )
     return models
 
@@ -212,13 +212,13 @@ def _fit_all(fit: Fit, problems: list[Problem], plan: Plan, seed: int, dense: bo
 def _fit_in_turn(fit: Fit, problems: list[Problem], plan: Plan, seeds: Sequence[Any]) -> list[FittedModel]:
     """Fit one after another; after an interruption the rest take the hyperparameters reached."""
     models: list[FittedModel] = []
-    for problem, seed in zip(problems, seeds, strict=True):
+    for i, (problem, seed) in enumerate(zip(problems, seeds, strict=True)):
         last = models[-1] if models else None
         if last is not None and last.learned is not None and last.learned.interrupted:
             plan = replace(plan, enabled=False)
         if last is not None and not plan.enabled:
             problem = replace(problem, kernel=last.problem.kernel)
-        models.append(fit(problem, plan, seed=seed))
+        models.append(fit(problem, plan, seed=seed, number=i))
     return models
 
 

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 
 from gpclass.core.optimisers import Limited
 from gpclass.core.protocols import Array
 from gpclass.sparse.engine import Q
+
+CHOSEN = "chosen kernel"
+INSTEAD = "remove the file to start again, or name another one in Inducing(checkpoint=...)"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -34,15 +39,13 @@ class State:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Checkpoint:
-    """A file for the state of one problem; without a path nothing is written or found."""
+    """A file for the state of one problem, which `identity_of` tells from others.
+
+    Without a path nothing is written or found.
+    """
 
     path: str | Path | None
-    n_rows: int
-    kernel: Any
-
-    @property
-    def _problem(self) -> str:
-        return repr(type(self.kernel)) + str(self.kernel.n_dims)
+    identity: dict[str, str]
 
     def write(self, state: State) -> None:
         """Write the state: whole or not at all."""
@@ -60,8 +63,7 @@ class Checkpoint:
         with scratch.open("wb") as file:
             np.savez(
                 file,
-                n_rows=self.n_rows,
-                kernel=np.array(self._problem),
+                identity=np.array(json.dumps(self.identity)),
                 theta=state.theta,
                 Z=state.Z,
                 mean=state.q.mean,
@@ -80,21 +82,25 @@ class Checkpoint:
             return None
         try:
             with np.load(path, allow_pickle=False) as kept:
-                found = (int(kept["n_rows"]), str(kept["kernel"]))
+                identity = json.loads(str(kept["identity"])) if "identity" in kept.files else None
                 inverse = kept["inverse_hessian"] if "inverse_hessian" in kept.files else None
                 eps = float(kept["eps"]) if "eps" in kept.files else None
                 q, steps = Q(kept["mean"], kept["P"]), int(kept["steps"])
                 curvature, units = _from_arrays(kept) if "units" in kept.files else (None, None)
                 state = State(kept["theta"], kept["Z"], q, inverse, eps, curvature, units, steps)
-        except (OSError, KeyError, ValueError) as error:
+        except (OSError, EOFError, KeyError, TypeError, ValueError, BadZipFile) as error:
+            raise ValueError(f"The checkpoint {path} cannot be read ({error}): {INSTEAD}.") from None
+        if not isinstance(identity, dict):
             raise ValueError(
-                f"The checkpoint {path} cannot be read ({error}): delete it to start again."
-            ) from None
-        if found != (self.n_rows, self._problem):
+                f"The checkpoint {path} does not say which problem it is of, because an earlier version of gpclass "
+                f"wrote it: {INSTEAD}."
+            )
+        others = [name for name, value in self.identity.items() if identity.get(name) != value]
+        if others:
+            others = [name for name in others if name != CHOSEN] or others  # the choice follows from the rest
+            names = " and ".join([", ".join(others[:-1]), others[-1]] if others[1:] else others)
             raise ValueError(
-                f"The checkpoint {path} is of another problem ({found[0]:,} rows, {len(state.theta)} "
-                f"hyperparameters; this one has {self.n_rows:,} and {self.kernel.n_dims}): delete it or give "
-                "another path."
+                f"The checkpoint {path} is of another problem, which differs from this one in its {names}: {INSTEAD}."
             )
         return state
 
