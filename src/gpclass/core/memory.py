@@ -66,14 +66,15 @@ def require_memory(n: int, matrices: float, *, joint: bool = False) -> None:
         return
     fits = int((have / (8.0 * matrices)) ** 0.5)
     most = f"{fits // 1000 * 1000 or fits:,}"
-    sizes = f"{need / 1e9:,.1f} GB and {have / 1e9:,.1f} GB is available"
-    if joint:
-        raise MemoryError(
-            f"The joint distribution of {n:,} latent values needs {sizes}: ask for that of at most {most} at a "
-            "time, or for their variances only."
-        )
-    raise MemoryError(
-        f"An exact Gaussian process on {n:,} rows needs {sizes}: use inducing inputs (inducing='auto'), or fit a "
-        f"subset of at most {most} rows, for example "
-        "sklearn.utils.resample(X, y, replace=False, n_samples=..., stratify=y)."
+    what = (
+        f"The joint distribution of {n:,} latent values"
+        if joint
+        else f"An exact Gaussian process on {n:,} rows"
     )
+    instead = f"ask for at most {most} of them at a time, or for variances only."
+    if not joint:
+        instead = (
+            f"use inducing inputs (inducing='auto'), or fit a subset of at most {most} rows, for example "
+            "sklearn.utils.resample(X, y, replace=False, n_samples=..., stratify=y)."
+        )
+    raise MemoryError(f"{what} needs {need / 1e9:,.1f} GB and {have / 1e9:,.1f} GB is available: {instead}")

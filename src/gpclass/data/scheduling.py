@@ -41,10 +41,7 @@ class Cluster:
 
     def __post_init__(self) -> None:
         if not self.wait_seconds > 0.0:
-            raise ValueError(
-                f"wait_seconds is {self.wait_seconds!r}, expected a positive number of seconds (float('inf') waits "
-                "forever)."
-            )
+            raise ValueError(f"wait_seconds is {self.wait_seconds!r}, expected a positive number of seconds.")
 
 
 @dataclass(frozen=True, slots=True, eq=False)

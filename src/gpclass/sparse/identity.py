@@ -84,7 +84,7 @@ def _plain(value: Any) -> Any:
         inside = value.get_params(deep=False)
     elif isinstance(value, rv_frozen):
         inside = {"name": value.dist.name, "args": value.args, "kwds": value.kwds}
-    elif is_dataclass(value):
+    elif is_dataclass(value) and not isinstance(value, type):
         inside = {field.name: getattr(value, field.name) for field in fields(value)}
     elif " at 0x" in repr(value):
         inside = getattr(value, "__dict__", None)
