@@ -12,13 +12,13 @@ from gpclass.cli import output
 from gpclass.cli.choices import problems, settings_of
 from gpclass.cli.data import folds, held_out, read_problem
 from gpclass.cli.errors import InputError, check_directory
-from gpclass.comparison import BASELINES, LEGEND, compare
+from gpclass.comparison import BASELINES, LEGEND, METRICS, compare
 from gpclass.mcmc import MCMC
 
 METHODS = ("laplace", "ep", "vi", "mcmc")
 DRAWS = 2000  # of MCMC, on the built-in problems
 STYLES = dict(zip(LEGEND, ("bold green", "bold red"), strict=True))  # of the marks in the table
-OPTIONAL = ("predict_seconds", "brier", "ece", "khat", "corrected_evidence", "fit_seconds")  # hidden first
+OPTIONAL = ("predict s", "Brier", "ECE", "k-hat", "corrected", "fit s")  # columns, in the order of hiding
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -119,43 +119,32 @@ def show(result: Any) -> None:
     if not sys.stdout.isatty():
         output.line(str(result))
         return
-    cells, marks = _cells(result)
+    cells = _cells(result)
     hidden = output.fit_width(cells, OPTIONAL)
-    output.line(f"{result.title}\n")
-    headings = [name.replace("_", " ") for name in cells]
-    output.show_table(headings, list(zip(*cells.values(), strict=True)), right=True)
-    for mark in dict.fromkeys(marks.values()):
-        output.line(f"{mark} {LEGEND[mark]}")
+    output.paragraph(f"{result.title}\n")
+    output.show_table(list(cells), list(zip(*cells.values(), strict=True)), right=True)
+    for mark in dict.fromkeys(result.marks().values()):
+        output.paragraph(f"{mark} {LEGEND[mark]}")
     if hidden:
-        output.line(f"A wider terminal also shows {', '.join(hidden).replace('_', ' ')}.")
-    output.line()
-    output.paragraph(" ".join(result.findings))
+        output.paragraph(f"A wider terminal also shows {', '.join(hidden)}.")
+    output.paragraph("\n" + " ".join(result.findings) + "\n" * bool(result.findings))
     kernels = [(row.label, row.kernel_text or "–", row.note) for row in result.rows]
     output.show_table(("method", "kernel", "note"), kernels)
 
 
-def _cells(result: Any) -> tuple[dict[str, list[Any]], dict[tuple[str, str], str]]:
-    """Return the columns of the table, with standard errors after their value, and the marks of the cells."""
+def _cells(result: Any) -> dict[str, list[Any]]:
+    """Return the columns of the table by their headings; a cell with a mark has the colour of the mark."""
     from rich.text import Text
 
-    frame, marks = result.to_frame(), result.marks()
-    cells: dict[str, list[Any]] = {"method": [Text(label) for label in frame.index]}
-    for name in frame.select_dtypes("number"):
-        texts = ["" if value != value else f"{value:.4g}" for value in frame[name]]
-        if name.endswith("_error"):  # of the column before it
-            for cell, text in zip(list(cells.values())[-1], texts, strict=True):
-                cell.append(text and f" ± {text}")
-            continue
-        found = [marks.get((label, name), "") for label in frame.index]
-        cells[name] = [
-            Text(text or "–", style=STYLES.get(mark, "")) for text, mark in zip(texts, found, strict=True)
+    marks = result.marks()
+    cells: dict[str, list[Any]] = {"method": [Text(row.label) for row in result.rows]}
+    for name, about in METRICS.items():
+        found = [marks.get((row.label, name), "") for row in result.rows]
+        cells[about["heading"]] = [
+            Text(row.text(name) + (mark or " " * any(found)), style=STYLES.get(mark, ""))
+            for row, mark in zip(result.rows, found, strict=True)
         ]
-    for (label, name), mark in marks.items():  # after the standard errors
-        cells[name][frame.index.get_loc(label)].append(mark)
-    for name in {name for _, name in marks}:
-        for i, cell in enumerate(cells[name]):
-            cell.append("" if (frame.index[i], name) in marks else " ")
-    return cells, marks
+    return cells
 
 
 def to_json(result: Any, title: str) -> dict[str, Any]:

@@ -23,7 +23,7 @@ def check(given: Mapping[str, Any]) -> None:
         return
     checks = found if isinstance(found, list) else [found]
     headings = [f"model {i} of {len(checks)}\n" if len(checks) > 1 else "" for i in range(1, len(checks) + 1)]
-    output.line("\n\n".join(f"{heading}{one}" for heading, one in zip(headings, checks, strict=True)))
+    output.paragraph("\n\n".join(f"{heading}{one}" for heading, one in zip(headings, checks, strict=True)))
 
 
 def plot(given: Mapping[str, Any]) -> None:
@@ -78,10 +78,13 @@ def show_facts(known: Mapping[str, Any]) -> None:
     """Write what `describe` returned, one line per fact; a value that does not exist is left out."""
     facts = {**known, "columns": len(known["columns"]), **(known.get("scores") or {}), "scores": None}
     shown = {name.replace("_", " "): value for name, value in facts.items() if value not in (None, "")}
-    width = max(map(len, shown))
-    for name, value in shown.items():
-        text = ", ".join(map(str, value)) if isinstance(value, list) else value
-        output.line(f"{name:<{width}}  {f'{text:.4f}' if isinstance(text, float) else text}")
+    output.show_table(("", ""), [(name, _text(value)) for name, value in shown.items()])
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, list):
+        return ", ".join(map(str, value))
+    return f"{value:.4f}" if isinstance(value, float) else str(value)
 
 
 def _how(rule: Rule) -> str:
