@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import fcntl
-import io
 import os
 import pty
 import re
 import signal
 import struct
-import sys
 import termios
-import traceback
-import warnings
 from dataclasses import dataclass
 
 import pandas as pd  # noqa: F401  (imported here once, and not in every fork)
+from children import fork
 
 from gpclass.cli import compare, fit, main, predict, show  # noqa: F401
 
@@ -41,17 +38,18 @@ class Shown:
 
 
 def in_terminal(*arguments, cwd=None, stop_at=None):
-    """Run ``gpclass`` in a terminal; press Ctrl+C as soon as it has written ``stop_at``.
-
-    A fork of this process runs it, which need not import everything again.
-    """
+    """Run ``gpclass`` in a terminal; press Ctrl+C as soon as it has written ``stop_at``."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, COLUMNS, 0, 0))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # about threads, of which none works now
-        child = os.fork()
-    if child == 0:
-        _run(theirs, [str(argument) for argument in arguments], cwd)
+
+    def work():
+        for name in ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR"):
+            os.environ.pop(name, None)
+        os.environ["TERM"] = "xterm-256color"
+        os.chdir(cwd or ".")
+        main([str(argument) for argument in arguments])
+
+    child = fork(work, lambda: os.login_tty(theirs))
     os.close(theirs)
     written = b""
     try:
@@ -67,34 +65,6 @@ def in_terminal(*arguments, cwd=None, stop_at=None):
         os.close(ours)
         status = os.waitpid(child, 0)[1]
     return Shown(os.waitstatus_to_exitcode(status), written.decode())
-
-
-def _run(terminal, arguments, cwd):
-    """Run the command line with the terminal as its standard streams, and end the process."""
-    code = 1
-    try:
-        os.login_tty(terminal)
-        for name in ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR"):
-            os.environ.pop(name, None)
-        os.environ["TERM"] = "xterm-256color"
-        os.chdir(cwd or ".")
-        sys.stdin, sys.stdout, sys.stderr = (
-            io.TextIOWrapper(
-                io.FileIO(i, mode, closefd=False), "utf-8", line_buffering=True, write_through=i > 0
-            )
-            for i, mode in enumerate(("r", "w", "w"))
-        )
-        sys.__stdin__, sys.__stdout__, sys.__stderr__ = sys.stdin, sys.stdout, sys.stderr
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-        main(arguments)
-    except SystemExit as end:
-        code = end.code or 0
-    except BaseException:
-        traceback.print_exc()
-    finally:
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(code)
 
 
 def _read(terminal):

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gpclass.cli.errors import InputError, access, named
+from gpclass.core import files
 
 MISSING = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "?")
 SEPARATORS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
@@ -173,10 +174,9 @@ def to_text(frame: Any, *, as_json: bool) -> str:
 def write_frame(frame: Any, path: str) -> None:
     """Write a frame in the format that the ending of the path names."""
     lower = path.lower()
-    with access(path, "written"):
+    with access(path, "written"), files.replacing(path) as file:
         if lower.endswith(ARROW):
-            (frame.to_parquet if lower.endswith(".parquet") else frame.to_feather)(path)
+            (frame.to_parquet if lower.endswith(".parquet") else frame.to_feather)(file)
             return
         raw = to_text(frame, as_json=lower.removesuffix(".gz").endswith(".json")).encode("utf-8")
-        with open(path, "wb") as file:
-            file.write(gzip.compress(raw) if lower.endswith(".gz") else raw)
+        file.write(gzip.compress(raw) if lower.endswith(".gz") else raw)

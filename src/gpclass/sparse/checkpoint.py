@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 
+from gpclass.core.files import replacing
 from gpclass.core.optimisers import Limited
 from gpclass.core.protocols import Array
 from gpclass.sparse.engine import Q
@@ -48,8 +49,6 @@ class Checkpoint:
         """Write the state: whole or not at all."""
         if self.path is None or state.q is None:
             return
-        path = Path(self.path)
-        scratch = path.with_name(path.name + ".part")
         known: dict[str, Any] = {}
         if state.inverse_hessian is not None:
             known["inverse_hessian"] = state.inverse_hessian
@@ -57,7 +56,7 @@ class Checkpoint:
             known["eps"] = state.eps
         if state.curvature is not None and state.scale is not None:
             known |= _as_arrays(state.curvature) | {"units": state.scale}
-        with scratch.open("wb") as file:
+        with replacing(self.path) as file:
             np.savez(
                 file,
                 n_rows=self.n_rows,
@@ -69,9 +68,6 @@ class Checkpoint:
                 steps=state.steps,
                 **known,
             )
-            file.flush()
-            os.fsync(file.fileno())
-        scratch.replace(path)
 
     def read(self) -> State | None:
         """Return the state that was written, None if there is none; ValueError if it is of another problem."""
@@ -86,9 +82,9 @@ class Checkpoint:
                 q, steps = Q(kept["mean"], kept["P"]), int(kept["steps"])
                 curvature, units = _from_arrays(kept) if "units" in kept.files else (None, None)
                 state = State(kept["theta"], kept["Z"], q, inverse, eps, curvature, units, steps)
-        except (OSError, KeyError, ValueError) as error:
+        except (OSError, KeyError, ValueError, EOFError, BadZipFile) as error:
             raise ValueError(
-                f"The checkpoint {path} cannot be read ({error}): delete it to start again."
+                f"The checkpoint {path} cannot be read ({error}): delete it to start again, or give another path."
             ) from None
         if found != (self.n_rows, self._problem):
             raise ValueError(
