@@ -25,8 +25,9 @@ gpclass check model.gpc                  can the approximation be trusted?
 gpclass compare                          try it on a small built-in problem
 gpclass explore                          place points in a page in the browser
 
-DATA is a CSV file with a header (it may end in .gz), or a Parquet or Feather file. Every command has its own --help
-with examples. Exit codes: 0 success, 1 bad input, 2 wrong usage, 130 interrupted.
+DATA is a CSV file with a header (it may end in .gz), or a Parquet or Feather file. An output file appears when it is
+complete. It replaces an earlier output of the same kind, a file of another kind only with --force, and never an input.
+Every command has its own --help with examples. Exit codes: 0 success, 1 bad input, 2 wrong usage, 130 interrupted.
 """
 
 COMPARE = """
@@ -135,18 +136,18 @@ Examples:
 """
 
 
-FILES = ("data?", "target?", "problem", "figure", "html")
+FILES = ("data?", "target?", "problem", "figure", "html", "force")
 MODEL = ("inference", "likelihood", "kernel", "multi_class", "hyperparameters", "restarts", "balanced")
-RESULT = ("table file", "level", "no_intervals", "cost", "reject", "keep")
+RESULT = ("table file", "force", "level", "no_intervals", "cost", "reject", "keep")
 PAGE = ("problem", "port", "no_browser")
 RUNNING = (*SCORING, *TABLE, "seed", "jobs", "verbose")
 # The help text, the keys of the parameters, and "module:function" that does the work, imported when it runs.
 COMMANDS: dict[str, tuple[str, tuple[str, ...], str]] = {
     "compare": (COMPARE, (*FILES, "method", "baselines", "likelihood*", "kernel", *RUNNING), "compare:run"),
-    "fit": (FIT, ("data", "target", "model file", *MODEL, *RUNNING), "fit:run"),
+    "fit": (FIT, ("data", "target", "model file", "force", *MODEL, *RUNNING), "fit:run"),
     "predict": (PREDICT, ("model", "data", *RESULT, "separator"), "predict:run"),
     "check": (CHECK, ("model", "draws", "seed"), "show:check"),
-    "plot": (PLOT, ("model", "figure", "kind", "top"), "show:plot"),
+    "plot": (PLOT, ("model", "figure", "force", "kind", "top"), "show:plot"),
     "info": (INFO, ("model",), "show:info"),
     "explore": (EXPLORE, ("data?", "target?", *PAGE, *TABLE, "seed"), "explore:run"),
 }

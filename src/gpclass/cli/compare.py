@@ -11,7 +11,8 @@ from typing import Any
 from gpclass.cli import output
 from gpclass.cli.choices import problems, settings_of
 from gpclass.cli.data import folds, held_out, read_problem
-from gpclass.cli.errors import InputError, check_directory
+from gpclass.cli.errors import InputError
+from gpclass.cli.outputs import check_outputs
 from gpclass.comparison import BASELINES, LEGEND, METRICS, compare
 from gpclass.mcmc import MCMC
 
@@ -36,10 +37,10 @@ def run(given: Mapping[str, Any]) -> None:
     """Compare, show the table, and write figure and report; ``given`` are the options by name."""
     built_in, figure, html = given["data"] is None, given["output"], given["html"]
     if figure is not None or html is not None:  # what cannot be written is found before anything is computed
-        from gpclass.cli.figures import check_path
+        from gpclass.cli.figures import check_ending
 
-        check_path("report.png" if figure is None else figure)
-        check_directory(html or "")
+        check_ending("report.png" if figure is None else figure)
+        check_outputs(given, figure=figure, report=html)
     arena = _built_in(given) if built_in else _from_data(given)
     result = compare(
         arena.X,

@@ -7,7 +7,7 @@ import os
 from typing import Any
 
 from gpclass import plotting
-from gpclass.cli.errors import InputError, access, check_directory
+from gpclass.cli.errors import InputError, access
 from gpclass.cli.modelfile import Model
 from gpclass.core import files
 
@@ -24,12 +24,11 @@ def _pyplot() -> Any:
     return plt
 
 
-def check_path(path: str) -> None:
-    """Raise unless a figure can be written to this path; called before anything is computed."""
+def check_ending(path: str) -> None:
+    """Raise unless figures can be drawn, in a format that the ending names."""
     ending = os.path.splitext(path)[1].lower()
     if ending not in FORMATS:
         raise InputError(f"{path} ends in {ending!r}, expected a figure in {', '.join(FORMATS)}.")
-    check_directory(path)
     _pyplot()
 
 

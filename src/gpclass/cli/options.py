@@ -93,6 +93,7 @@ def _about_results() -> dict[str, tuple[str, str, dict[str, Any]]]:
         "table file": ("--output -o", "CSV (.gz), .json, .parquet or .feather file.  [default: standard output]", file),
         "figure": ("--output -o", "Figure to write: .png, .pdf, .svg or .jpg.", file),
         "html": ("--html", "Report to write: findings, table and figure in one HTML file.", file),
+        "force": ("--force", "Replace an existing output file even if it is of another kind; never an input.", flag),
         "level": ("--level", "Probability that a credible interval covers.", {"type": level, "default": 0.95, **shown}),
         "no_intervals": ("--no-intervals", "Do not compute credible intervals, which saves time.", flag),
         "cost": ("--cost", "Cost of each decision, for each true class.", {"metavar": "JSON|FILE"}),

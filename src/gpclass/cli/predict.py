@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from gpclass.cli import output
-from gpclass.cli.errors import InputError, access, check_directory, named
+from gpclass.cli.errors import InputError, access, named
 from gpclass.cli.modelfile import Model, read_model
+from gpclass.cli.outputs import check_outputs
 from gpclass.cli.tables import Table, read_table, to_text, write_frame
 from gpclass.decision import bayes_decision, check_cost
 
@@ -26,7 +27,7 @@ def run(given: Mapping[str, Any]) -> None:
     import pandas as pd
 
     path = given["output"]
-    check_directory(path or "")
+    check_outputs(given, table=path)
     model = read_model(given["model"])
     costs, decisions = None, [str(label) for label in model.clf.classes_]
     if given["cost"]:

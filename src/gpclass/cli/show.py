@@ -10,6 +10,7 @@ from typing import Any
 from gpclass.cli import output
 from gpclass.cli.encoding import Rule
 from gpclass.cli.modelfile import Model, read_model
+from gpclass.cli.outputs import check_outputs
 from gpclass.kernels import CompoundKernel
 
 
@@ -28,10 +29,11 @@ def check(given: Mapping[str, Any]) -> None:
 
 def plot(given: Mapping[str, Any]) -> None:
     """Draw a figure of the model."""
-    from gpclass.cli.figures import check_path, model_figure, save_figure
+    from gpclass.cli.figures import check_ending, model_figure, save_figure
 
     path = given["output"] or f"{os.path.splitext(given['model'])[0]}.png"
-    check_path(path)
+    check_ending(path)
+    check_outputs(given, figure=path)
     model = read_model(given["model"])
     with output.progress("drawing"):
         save_figure(model_figure(model, given["kind"], given["top"]), path)

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from gpclass.cli.errors import InputError, access, named
+from gpclass.cli.outputs import SEPARATORS
 from gpclass.core import files
 
 MISSING = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "?")
-SEPARATORS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
 BINARY = {b"PAR1": ".parquet", b"ARROW1": ".feather", b"\x1f\x8b": ".csv.gz"}
 UTF16 = (b"\xff\xfe", b"\xfe\xff")
 ARROW = (".parquet", ".feather", ".arrow")
