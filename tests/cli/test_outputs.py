@@ -66,7 +66,8 @@ def test_standard_output_on_a_full_disk(here):
     ended = in_child(lambda: main(["info", "mixed.gpc"]), stdout=full)
     os.close(full)
     assert ended.code == 1
-    assert ended.stderr == "gpclass: error: Standard output cannot be written: No space left on device.\n"
+    assert len(ended.stderr.splitlines()) == 1
+    assert "No space left on device" in ended.stderr
 
 
 def test_predictions_can_go_to_a_stream(here):

@@ -165,19 +165,20 @@ def test_a_table_that_does_not_fit_in_memory_is_not_read_to_its_end(name, tmp_pa
 def test_the_memory_of_a_table_is_estimated(values, tmp_path, monkeypatch):
     import tracemalloc
 
-    from gpclass.cli import tables
+    from gpclass.cli.errors import InputError
+    from gpclass.cli.tables import read_table
 
-    estimated = []
-    monkeypatch.setattr(
-        tables,
-        "_check_memory",
-        lambda path, n, m: estimated.append(tables.PER_BYTE * n + tables.PER_VALUE * m),
-    )
+    path, have = str(tmp_path / "t.csv"), [None]
+    monkeypatch.setattr("gpclass.core.memory.available_memory", lambda: have[0])
     rows = [f'"{values}","{i}","{i % 7}"' for i in range(30_000)]
     (tmp_path / "t.csv").write_text("a,b,y\n" + "\n".join(rows))
-    tables.read_table(str(tmp_path / "t.csv"))  # imports what it needs
+    read_table(path)  # imports what it needs
     tracemalloc.start()
-    tables.read_table(str(tmp_path / "t.csv"))
+    read_table(path)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert 0.5 * peak < estimated[-1] < 3.0 * peak
+    have[0] = 3.0 * peak
+    read_table(path)
+    have[0] = 0.5 * peak
+    with pytest.raises(InputError, match="of memory as a table"):
+        read_table(path)

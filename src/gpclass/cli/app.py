@@ -33,7 +33,7 @@ def make_group() -> Any:
                 _show_warnings()
                 try:
                     super().main(*args, **{**extra, "standalone_mode": False})
-                    output.flush()
+                    sys.stdout.flush()
                 except click.exceptions.Exit as error:
                     code = error.exit_code
                 except click.ClickException as error:
@@ -77,7 +77,12 @@ def _show_warnings() -> None:
 
 def report(error: BaseException, *, debug: bool) -> int:
     """Report an error in one sentence and return the exit code."""
-    lost = isinstance(error, OSError) and not _flush()
+    if isinstance(error, OSError):
+        try:
+            sys.stdout.flush()
+        except OSError:
+            # Python would try to flush at exit and complain once more.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     if isinstance(error, BrokenPipeError):  # the reader has closed the pipe
         return 128 + getattr(signal, "SIGPIPE", 13)
     if isinstance(error, SystemExit):
@@ -87,22 +92,8 @@ def report(error: BaseException, *, debug: bool) -> int:
     if isinstance(error, KeyboardInterrupt):
         output.remark("gpclass: interrupted; unfinished results were not written.")
         return INTERRUPTED
-    words = sentence(error)
-    if lost and isinstance(error, OSError):
-        words = f"Standard output cannot be written: {error.strerror or error}."
-    output.remark(f"{output.coloured('gpclass: error:', output.RED)} {words}")
+    output.remark(f"{output.coloured('gpclass: error:', output.RED)} {sentence(error)}")
     return 1
-
-
-def _flush() -> bool:
-    """Return whether standard output can be written; otherwise discard what it holds."""
-    try:
-        output.flush()
-    except OSError:
-        # Python would try to flush at exit and complain once more.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return False
-    return True
 
 
 def sentence(error: BaseException) -> str:

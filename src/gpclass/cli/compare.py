@@ -8,13 +8,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from scipy.stats import lognorm
+
 from gpclass.cli import output
-from gpclass.cli.choices import problems, settings_of
 from gpclass.cli.data import folds, held_out, read_problem
 from gpclass.cli.errors import InputError
 from gpclass.cli.outputs import check_outputs
 from gpclass.comparison import BASELINES, LEGEND, METRICS, compare
+from gpclass.datasets import problems
+from gpclass.kernels import RBF, ConstantKernel
 from gpclass.mcmc import MCMC
+from gpclass.parameters import INFERENCES
 
 METHODS = ("laplace", "ep", "vi", "mcmc")
 DRAWS = 2000  # of MCMC, on the built-in problems
@@ -74,6 +78,11 @@ def _write_files(result: Any, arena: Arena, figure: str | None, html: str | None
         output.remark(f"Wrote the report to {html}.")
 
 
+def compared() -> list[str]:
+    """Return the names of the methods that can be compared: our own, and classifiers of scikit-learn."""
+    return [*INFERENCES, *BASELINES]
+
+
 def _methods(given: Mapping[str, Any], *, built_in: bool) -> dict[str, Any]:
     # MCMC takes many times as long as the others, so that a table has it only if it is named.
     named = given["method"] or (METHODS if built_in else METHODS[:-1])
@@ -95,7 +104,11 @@ def _built_in(given: Mapping[str, Any]) -> Arena:
         raise InputError("The built-in problems have test rows: --cv and --test-fraction need DATA.")
     split = problems()[name]()
     d = split.X.shape[1]
-    options = settings_of(name) if kernel is None else {"kernel": kernel}
+    options: dict[str, Any] = {"kernel": kernel}
+    if kernel is None and name == "interval":
+        # The classes can be separated without error, so that the evidence hardly limits the signal variance.
+        options["kernel"] = ConstantKernel(1.0, (1e-3, 1e6)) * RBF(10.0, (1e-1, 1e3))
+        options["hyperprior"] = {"constant_value": lognorm(1.0, scale=10.0)}
     names = ("$x$",) if d == 1 else tuple(f"$x_{i + 1}$" for i in range(d))
     options |= {"X_test": split.X_test, "y_test": split.y_test}
     return Arena(f"The {name} problem", split.X, split.y, names, options)

@@ -53,8 +53,8 @@ def _about_models() -> dict[str, tuple[str, str, dict[str, Any]]]:
     from click import Choice, IntRange
 
     method, likelihood = one_of("gpclass.parameters:method_names"), one_of("gpclass.parameters:LIKELIHOODS")
-    compared = one_of("gpclass.cli.choices:compared")
-    problem = {"default": "interval", "show_default": True, **one_of("gpclass.cli.choices:problems")}
+    compared = one_of("gpclass.cli.compare:compared")
+    problem = {"default": "interval", "show_default": True, **one_of("gpclass.datasets:problems")}
     several = {"multiple": True}
     return {
         "problem": ("--problem", "Built-in problem to use if there is no DATA: interval, moons, circles, ...", problem),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import os
 import zlib
@@ -63,10 +64,8 @@ def _is_same(path: str, other: str) -> bool:
 def kind_of(start: bytes) -> str | None:
     """Return the kind of a file by its first bytes, or None if it is none that commands write."""
     if start.startswith(b"\x1f\x8b"):
-        try:
+        with contextlib.suppress(zlib.error):
             start = zlib.decompressobj(31).decompress(start, READ)
-        except zlib.error:
-            return None
     for magic, kind in STARTS.items():
         if start.startswith(magic):
             return kind

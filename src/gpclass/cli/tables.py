@@ -12,6 +12,7 @@ import os
 import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from gpclass.cli.errors import InputError, access, named
@@ -74,30 +75,30 @@ def read_table(path: str, separator: str | None = None) -> Table:
 
 
 def _read(path: str, separator: str) -> bytes:
-    """Return the content of a CSV file, decompressed; it is not read further than memory allows."""
-    chunks: list[bytes] = []
-    n_bytes = n_values = 0
+    """Return the content of a CSV file, decompressed."""
     opened = gzip.open if path.lower().endswith(".gz") else open
+    mark = separator.encode()
     with access(path, "read"), opened(path, "rb") as file:
+        chunks = iter(partial(file.read, CHUNK), b"")
+        parts = ((chunk, len(chunk), chunk.count(mark) + chunk.count(b"\n")) for chunk in chunks)
         try:
-            while chunk := file.read(CHUNK):
-                chunks.append(chunk)
-                n_bytes += len(chunk)
-                n_values += chunk.count(separator.encode()) + chunk.count(b"\n")
-                _check_memory(path, n_bytes, n_values)
+            return b"".join(_within_memory(path, parts))
         except (gzip.BadGzipFile, EOFError, zlib.error):
             raise InputError(f"{path} is not a gzip file, or is damaged: compress it again.") from None
-    return b"".join(chunks)
 
 
-def _check_memory(path: str, n_bytes: int, n_values: int) -> None:
-    """Raise if the part of a table that was read, decompressed, needs more memory than is available."""
-    need, have = PER_BYTE * n_bytes + PER_VALUE * n_values, memory.available_memory()
-    if have is not None and need > have:
-        raise InputError(
-            f"{path} needs more than {need / 1e9:.2g} GB of memory as a table, and {have / 1e9:.2g} GB is available: "
-            "give a file with fewer rows or columns."
-        )
+def _within_memory(path: str, parts: Iterable[tuple[Any, int, int]]) -> Iterator[Any]:
+    """Yield the parts of a table, given with their bytes and numbers of values; raise if memory does not suffice."""
+    need = 0
+    for part, n_bytes, n_values in parts:
+        need += PER_BYTE * n_bytes + PER_VALUE * n_values
+        have = memory.available_memory()
+        if have is not None and need > have:
+            raise InputError(
+                f"{path} needs more than {need / 1e9:.2g} GB of memory as a table, and {have / 1e9:.2g} GB is "
+                "available: give a file with fewer rows or columns."
+            )
+        yield part
 
 
 def _csv(path: str, separator: str) -> Any:
@@ -158,20 +159,21 @@ def _arrow(path: str, ending: str) -> Any:
     import pandas as pd
     import pyarrow as pa
 
+    from gpclass.data import parquet
+
     with access(path, "read"):
         file = pa.OSFile(path)
     try:
         with file:
             schema, batches = _batches(file, ending)
-            table = pa.Table.from_batches(_within_memory(path, batches), schema)
+            parts = ((batch, batch.nbytes, batch.num_rows * len(schema)) for batch in batches)
+            table = pa.Table.from_batches(_within_memory(path, parts), schema)
     except InputError:
         raise
     except (pa.ArrowException, ValueError, OSError) as error:
         words = str(error).split("\n")[0].split(". ")[0].rstrip(".")
         raise InputError(f"{path} is not a {ending} file, or is damaged: {words[:150]}.") from None
-    # The index of a frame is no column of it: it may be the order of the rows.
-    index = (table.schema.pandas_metadata or {}).get("index_columns", ())
-    table = table.drop_columns([name for name in index if name in table.column_names])
+    table = table.drop_columns([name for name in parquet.index_columns(schema) if name in table.column_names])
     columns = [[_text(value) for value in column.to_pylist()] for column in table.columns]
     frame = pd.DataFrame(dict(enumerate(columns)), dtype=object)
     return frame.set_axis([str(name) for name in table.column_names], axis=1)
@@ -186,16 +188,6 @@ def _batches(file: Any, ending: str) -> tuple[Any, Iterable[Any]]:
         return opened.schema_arrow, opened.iter_batches(batch_size=ROWS)
     reader = ipc.open_file(file)
     return reader.schema, map(reader.get_batch, range(reader.num_record_batches))
-
-
-def _within_memory(path: str, batches: Iterable[Any]) -> Iterator[Any]:
-    """Yield batches as long as memory allows."""
-    n_bytes = n_values = 0
-    for batch in batches:
-        n_bytes += batch.nbytes
-        n_values += batch.num_rows * batch.num_columns
-        _check_memory(path, n_bytes, n_values)
-        yield batch
 
 
 def _text(value: Any) -> str | None:

@@ -16,18 +16,8 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 
     It is written under another name in the same directory. A new file has the usual permissions, a replaced one
     keeps its own. Pipes, devices and the file that standard output is redirected to are written directly.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     with replacing(os.path.join(folder, "numbers")) as file:
-    ...         _ = file.write(b"1, 2, 3")
-    ...         before = os.path.exists(os.path.join(folder, "numbers"))
-    ...     before, os.listdir(folder)
-    (False, ['numbers'])
     """
-    old = _status(path)
+    old = os.stat(path) if os.path.exists(path) else None
     if old is not None and _is_stream(old):
         with open(path, "ab") as file:
             yield file
@@ -56,13 +46,6 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
             os.fsync(directory)
         finally:
             os.close(directory)
-
-
-def _status(path: str | os.PathLike[str]) -> os.stat_result | None:
-    try:
-        return os.stat(path)
-    except FileNotFoundError:
-        return None
 
 
 def _is_stream(status: os.stat_result) -> bool:
