@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ from zipfile import BadZipFile
 
 import numpy as np
 
+from gpclass.core.files import replacing
 from gpclass.core.optimisers import Limited
 from gpclass.core.protocols import Array
 from gpclass.sparse.engine import Q
@@ -51,8 +51,6 @@ class Checkpoint:
         """Write the state: whole or not at all."""
         if self.path is None or state.q is None:
             return
-        path = Path(self.path)
-        scratch = path.with_name(path.name + ".part")
         known: dict[str, Any] = {}
         if state.inverse_hessian is not None:
             known["inverse_hessian"] = state.inverse_hessian
@@ -60,7 +58,7 @@ class Checkpoint:
             known["eps"] = state.eps
         if state.curvature is not None and state.scale is not None:
             known |= _as_arrays(state.curvature) | {"units": state.scale}
-        with scratch.open("wb") as file:
+        with replacing(self.path) as file:
             np.savez(
                 file,
                 identity=np.array(json.dumps(self.identity)),
@@ -71,9 +69,6 @@ class Checkpoint:
                 steps=state.steps,
                 **known,
             )
-            file.flush()
-            os.fsync(file.fileno())
-        scratch.replace(path)
 
     def read(self) -> State | None:
         """Return the state that was written, None if there is none; ValueError if it is of another problem."""
