@@ -48,7 +48,8 @@ class Predictions:
         Returns
         -------
         ndarray of shape (n,)
-            Labels. With ``cost_matrix`` they minimise the expected cost under `predict_proba`.
+            Labels. With ``cost_matrix`` they minimise the expected cost under `predict_proba`. Of classes that
+            agree to nine digits the first in ``classes_`` is taken.
         """
         X, route, cost = self._check_fitted_inputs(X), self.integration, None
         if self.cost_matrix is not None:
