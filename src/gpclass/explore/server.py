@@ -8,6 +8,7 @@ from contextlib import suppress
 from importlib.resources import files
 from typing import Any
 
+from gpclass.core.checks import optional
 from gpclass.explore.keys import HELP
 from gpclass.explore.problems import Start
 
@@ -49,6 +50,7 @@ def make_server(table: Start | None = None, port: int = 0, kept: Any = None) -> 
 
     Each visitor gets a page, and a page that was closed is forgotten after seconds.
     """
+    optional("bokeh", "gpclass explore", "explore")
     from bokeh.application import Application
     from bokeh.application.handlers.function import FunctionHandler
     from bokeh.server.server import BaseServer

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from gpclass.core.checks import optional
 from gpclass.core.protocols import Array
 from gpclass.core.registry import stored
 
@@ -169,10 +170,7 @@ class Chains:
         -------
         xarray.DataTree
         """
-        try:
-            from arviz_base import from_dict
-        except ImportError:
-            raise ImportError("to_arviz() needs ArviZ: pip install arviz-base.") from None
+        from_dict = optional("arviz_base", "to_arviz()", "").from_dict
         posterior = {"f": self.f} | ({} if self.theta is None else {"theta": self.theta})
         stats = {"acceptance_rate": self.accept, "log_likelihood": self.log_likelihood}
         return from_dict({"posterior": posterior, "sample_stats": stats})
@@ -211,10 +209,4 @@ def diagnose(values: Array) -> Diagnostics:
 
 def array_stats() -> Any:
     """Return the functions of arviz-stats on arrays, or raise an error that says how to install it."""
-    try:
-        from arviz_stats.base import array_stats as stats  # type: ignore[attr-defined, unused-ignore]
-    except ImportError:
-        raise ImportError(
-            'Sampling needs arviz-stats to judge its chains: pip install "gpclass[mcmc]".'
-        ) from None
-    return stats
+    return optional("arviz_stats.base", "Judging the chains of a sampler", "mcmc").array_stats

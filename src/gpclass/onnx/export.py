@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from gpclass.core.checks import optional
 from gpclass.decision import TIE, check_cost
+from gpclass.estimator import GaussianProcessClassifier
 from gpclass.learning.combine import OneVsOne, OneVsRest
 from gpclass.likelihoods import Logit, MultiProbit, Probit, Softmax
 from gpclass.onnx.functions import bivariate, logistic_pair, normal, normal_pair
@@ -58,9 +60,15 @@ def to_onnx(estimator: Any, path: str | os.PathLike[str] | None = None) -> bytes
     >>> [output.name for output in graph.output]
     ['label', 'probabilities']
     """
+    if not isinstance(estimator, GaussianProcessClassifier):
+        raise OnnxExportError(
+            f"A {type(estimator).__name__} cannot be exported, expected a GaussianProcessClassifier of gpclass: give "
+            "the classifier inside it, such as pipeline[-1], and prepare the input of the graph as the pipeline does."
+        )
+    check_is_fitted(estimator)
+    optional("onnx", "to_onnx()", "onnx")
     from onnx import TensorProto, checker, helper
 
-    check_is_fitted(estimator)
     graph = Graph()
     P = _probabilities(estimator, graph.input("X"))
     P = graph.apply("Identity", P, output="probabilities")
