@@ -10,6 +10,7 @@ import numpy as np
 from gpclass.core.checks import optional
 from gpclass.core.protocols import Array
 from gpclass.core.registry import stored
+from gpclass.core.wording import apart
 
 WORST_RHAT, LEAST_ESS = 1.01, 100.0  # of all chains, and per chain (Vehtari et al. 2021)
 
@@ -33,10 +34,11 @@ class Diagnostics:
         rhat, ess = float(self.rhat.max()), float(min(self.ess_bulk.min(), self.ess_tail.min()))
         if rhat <= WORST_RHAT and ess >= LEAST_ESS * n_chains:
             return ""
+        least = LEAST_ESS * n_chains
         return (
-            f"The chains have not mixed: the largest R-hat is {rhat:.3f} (at most {WORST_RHAT} is wanted) and the "
-            f"smallest effective sample size is {ess:.0f} (at least {LEAST_ESS * n_chains:.0f} is wanted): take "
-            "more draws, or thin more."
+            f"The chains have not mixed: the largest R-hat is {apart(rhat, WORST_RHAT, 3)[0]} (at most {WORST_RHAT} is "
+            f"wanted) and the smallest effective sample size is {apart(ess, least, 0)[0]} (at least {least:.0f} is "
+            "wanted): take more draws, or thin more."
         )
 
 
