@@ -45,7 +45,7 @@ from gpclass.parameters import (
     warn_without_effect,
 )
 from gpclass.training import Training, TrainingRows
-from gpclass.validation import check_inputs, check_weights
+from gpclass.validation import check_inputs, check_labels, check_weights
 
 __all__ = ["GaussianProcessClassifier"]
 
@@ -263,6 +263,7 @@ class GaussianProcessClassifier(Predictions, ClassifierMixin, BaseEstimator):
         if isinstance(model, FittedModel) and model.inducing is not None:
             return self._update(model, X, y, sample_weight)
         X, y = check_inputs(self, X, y, vectors=True, fitting=True)
+        check_labels(y)
         known = np.unique(y if classes is None else classes)
         if len(known) < 2:
             raise ValueError(
