@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from gpclass.core.checks import optional
 from gpclass.data.blocks import ROWS, Place, check_present, checked, distinct, draw, in_order, pick, recut
 from gpclass.data.local import LocalSource
 from gpclass.data.rows import Rows, Source
@@ -205,13 +206,7 @@ def _labels(column: Any) -> Any:
 
 
 def _arrow() -> Any:
-    try:
-        import pyarrow as pa
-    except ImportError:
-        raise ImportError(
-            'Parquet and Arrow files need pyarrow to be read: pip install "gpclass[tables]".'
-        ) from None
-    return pa
+    return optional("pyarrow", "Reading a Parquet or Arrow file", "tables")
 
 
 class _ParquetFile:

@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 from scipy.special import logsumexp
 
+from gpclass.core.checks import check_numbers
 from gpclass.core.memory import require_memory
 from gpclass.core.protocols import Array, Index, Inputs
 from gpclass.core.registry import stored
 from gpclass.learning.fitted import FittedModel
 from gpclass.learning.maximise import Plan
-from gpclass.learning.prediction import N_DRAWS, check_level
+from gpclass.learning.prediction import N_DRAWS
 from gpclass.learning.problem import Problem
 from gpclass.validation import take
 
@@ -77,7 +78,7 @@ class OneVsRest:
 
         A normalised probability is not a monotone function of one latent value, so there is no closed form.
         """
-        check_level(level)
+        check_numbers("(0, 1)", level=level)
         draws = [model.marginals(X, N_DRAWS, rng) for model in self.models]
         likelihood = self.models[0].likelihood
         tails = [0.5 - 0.5 * level, 0.5 + 0.5 * level]

@@ -14,11 +14,11 @@ import os
 import stat
 import struct
 from collections.abc import Iterator, Mapping
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 
+from gpclass.core.checks import optional
 from gpclass.core.files import replacing
 
 FLOATS, INTEGERS = ("float64", "float32"), ("int64", "int32", "int16", "int8")
@@ -30,15 +30,6 @@ LONGEST_HEADER = 1 << 25  # bytes
 
 class ModelFileError(ValueError):
     """A model that cannot be stored in a file, or a file that cannot be read as a model."""
-
-
-def _safetensors() -> ModuleType:
-    """Return the package that knows the format; it is optional."""
-    try:
-        import safetensors.numpy
-    except ImportError:
-        raise ImportError('Model files need the package safetensors: pip install "gpclass[files]".') from None
-    return safetensors  # type: ignore[no-any-return, unused-ignore]
 
 
 def _digest(text: str, tensors: Mapping[str, Any]) -> bytes:
@@ -55,7 +46,7 @@ def _digest(text: str, tensors: Mapping[str, Any]) -> bytes:
 
 def write(path: str | os.PathLike[str], text: str, tensors: Mapping[str, Any]) -> None:
     """Write an ASCII text and contiguous vectors; an error leaves what was there before."""
-    package = _safetensors()
+    package = optional("safetensors.numpy", "A model file", "files")
     size = len(json.dumps(text)) + 100 * (len(tensors) + 1)
     if size > LONGEST_HEADER:
         raise ModelFileError(
@@ -65,7 +56,7 @@ def write(path: str | os.PathLike[str], text: str, tensors: Mapping[str, Any]) -
     checksum = np.frombuffer(_digest(text, tensors), dtype=np.uint8)
     # One string of metadata, because the order of several differs from call to call. The bytes are written here,
     # because the package has errors of its own for a full disk, and permissions of its own for new files.
-    blob = package.numpy.save({**tensors, CHECKSUM: checksum}, {FORMAT: text})
+    blob = package.save({**tensors, CHECKSUM: checksum}, {FORMAT: text})
     with replacing(path) as file:
         file.write(blob)
 
@@ -78,7 +69,9 @@ def read(path: str | os.PathLike[str]) -> tuple[str, dict[str, Any]]:
     with located(path):
         _check_size(path)
         try:
-            with _safetensors().safe_open(os.fspath(path), framework="np") as file:
+            with optional("safetensors", "A model file", "files").safe_open(
+                os.fspath(path), framework="np"
+            ) as file:
                 text = _text(file.metadata() or {})
                 return text, _tensors(file, text)
         except (ModelFileError, OSError, MemoryError, ImportError):
