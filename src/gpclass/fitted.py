@@ -161,6 +161,8 @@ class Predictions:
     def proba_gradient(self, X: Any) -> Array:
         """Return the gradient of the predicted probability with respect to the inputs.
 
+        What `predict_proba` averages over draws, the gradient averages over the same draws.
+
         Parameters
         ----------
         X : array-like of shape (n, n_features)
@@ -172,7 +174,7 @@ class Predictions:
             Of the probability of ``classes_[1]``, or of every class for three classes or more.
         """
         X = self._check_fitted_inputs(X)
-        gradient: Array = self.base_estimator_.proba_gradient(X, self.integration)
+        gradient: Array = self.base_estimator_.proba_gradient(X, self.integration, self._rng())
         return gradient
 
     def latent_mean_and_variance(self, X: Any) -> tuple[Array, Array]:

@@ -97,9 +97,12 @@ class FittedModel:
 
     def log_proba(self, X: Inputs, route: str, rng: np.random.Generator | None = None) -> Array:
         """Return log class probabilities, shape (n, n_classes)."""
+        return self._log_proba(X, route, self._noise(rng))
+
+    def _log_proba(self, X: Inputs, route: str, noise: Sequence[Array]) -> Array:
         if route == "map":
             return self.likelihood.log_classes(self.posterior.mean(X))
-        out, noise = np.empty((len(X), self.n_classes)), self._noise(rng)
+        out = np.empty((len(X), self.n_classes))
         for rows, parts in self.posterior.blocks(X):
             out[rows] = prediction.log_proba(self.likelihood, parts, route, noise)
         return out
@@ -154,22 +157,24 @@ class FittedModel:
                 low[rows.start + i], high[rows.start + i] = np.quantile(p, tails, axis=0)
         return low, high
 
-    def proba_gradient(self, X: Array, route: str) -> Array:
-        """Return the gradient of p(y=+1|x) with respect to x, (n, d); of each class (n, C, d), by differences."""
+    def proba_gradient(self, X: Array, route: str, rng: np.random.Generator | None = None) -> Array:
+        """Return the gradient of p(y=+1|x) with respect to x, (n, d); of each class (n, C, d), by differences.
+
+        The differences are between averages over the same normal numbers z. The latent values m(x) + A(x) z are smooth
+        in x, so that these are differences along each draw: their error does not grow as the step shrinks.
+        """
         if self.n_latents is None:
             out = np.empty(X.shape)
             for rows, parts in self.posterior.blocks(X):
                 slopes = prediction.part_slopes(self.likelihood, parts, route)
                 out[rows] = self.posterior.input_gradient(X[rows], slopes)
             return out
-        if len(np.concatenate(self.posterior.weights)) > 1:
-            raise ValueError("Gradients of probabilities by MCMC are for two classes: use an approximation.")
-        gradient = np.empty((len(X), self.n_latents, X.shape[1]))
+        gradient, noise = np.empty((len(X), self.n_latents, X.shape[1])), self._noise(rng)
         scales = np.asarray(self.problem.X).std(axis=0)
         for j, scale in enumerate(np.where(scales > 0.0, scales, 1.0)):
             step = np.zeros(X.shape[1])
             step[j] = DIFFERENCE * scale
-            up, down = (np.exp(self.log_proba(X + sign * step, route)) for sign in (1.0, -1.0))
+            up, down = (np.exp(self._log_proba(X + sign * step, route, noise)) for sign in (1.0, -1.0))
             gradient[:, :, j] = (up - down) / (2.0 * step[j])
         return gradient
 
