@@ -104,8 +104,8 @@ class Predictions:
         Returns
         -------
         low, high : ndarray of shape (n,) or (n, n_classes)
-            Bounds of the probability of ``classes_[1]``, exact; for three classes or more bounds of the probability
-            of every class, by Monte Carlo.
+            Bounds of the probability of ``classes_[1]``, exact, whatever the likelihood; for three classes or more
+            bounds of the probability of every class, by Monte Carlo.
         """
         X = self._check_fitted_inputs(X)
         bounds: tuple[Array, Array] = self.base_estimator_.interval(X, level, self._rng())
@@ -113,6 +113,9 @@ class Predictions:
 
     def predict_latent(self, X: Any, return_std: bool = False, return_cov: bool = False) -> Any:
         """Return the posterior mean of the latent function, and its deviation or covariance if asked for.
+
+        The latent functions are those of the model: one per class with softmax, the multinomial probit and Dirichlet
+        classification, also if there are two classes, and with separate models; otherwise one.
 
         Parameters
         ----------
@@ -126,7 +129,7 @@ class Predictions:
         mean : ndarray of shape (n,) or (n, n_classes)
         std : ndarray of the same shape, if ``return_std``
         cov : ndarray, if ``return_cov``
-            Of shape (n, n) for two classes. For more, the covariance of the classes at each row, (n, n_classes,
+            Of shape (n, n) for one latent function. For more, their covariance at each row, (n, n_classes,
             n_classes); of separate models (n_classes, n, n).
         """
         if return_std and return_cov:
@@ -140,7 +143,7 @@ class Predictions:
         return model.mean(X)
 
     def sample_latent(self, X: Any, n_samples: int = 1, random_state: Any = None) -> Array:
-        """Draw the latent function from its posterior, jointly at the rows of X.
+        """Draw the latent function, or those of `predict_latent`, from the posterior, jointly at the rows of X.
 
         Parameters
         ----------
@@ -161,8 +164,6 @@ class Predictions:
     def proba_gradient(self, X: Any) -> Array:
         """Return the gradient of the predicted probability with respect to the inputs.
 
-        What `predict_proba` averages over draws, the gradient averages over the same draws.
-
         Parameters
         ----------
         X : array-like of shape (n, n_features)
@@ -180,6 +181,8 @@ class Predictions:
     def latent_mean_and_variance(self, X: Any) -> tuple[Array, Array]:
         """Return mean and variance of f at each row, for two classes only (scikit-learn's method).
 
+        Where each class has a latent function, f is the second one minus the first one.
+
         Parameters
         ----------
         X : array-like of shape (n, n_features)
@@ -195,7 +198,7 @@ class Predictions:
                 "Returning the mean and variance of the latent function f is only supported for binary "
                 f"classification, received {self.n_classes_} classes: use predict_latent()."
             )
-        latent: tuple[Array, Array] = self.base_estimator_.latent(X)
+        latent: tuple[Array, Array] = self.base_estimator_.difference(X)
         return latent
 
     # -------------------------------------------------------------------------- evidence

@@ -10,6 +10,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from problems import dense_precision, exact_probit_evidence, margin_covariance, three_classes
 from scipy.linalg import block_diag
+from scipy.special import expit
 from scipy.stats import multivariate_normal
 from sklearn.base import clone
 from sklearn.datasets import load_iris
@@ -518,8 +519,7 @@ class TestProbabilityGradients:
         y = np.minimum(self.y, 1)
         two = fitted(self.X, y, "laplace", "softmax", 2.0 * RBF(1.3)).proba_gradient(self.Z)
         one = fitted(self.X, y, "laplace", "logit", 4.0 * RBF(1.3)).proba_gradient(self.Z)
-        assert_allclose(two[:, 1], one, atol=1e-6)
-        assert_allclose(two[:, 0], -one, atol=1e-6)
+        assert_allclose(two, one, atol=1e-6)
 
     @pytest.mark.parametrize("inference", ["laplace", "vi"])
     def test_softmax_of_the_means_by_the_chain_rule(self, inference):
@@ -602,6 +602,48 @@ class TestProbabilityGradients:
 
         truth = [(proba(z + 1e-3) - proba(z - 1e-3)) / 2e-3 for z in Z]
         assert np.abs(gradient[:, :, 0] - truth).max() < 4.0 / np.sqrt(1000)
+
+
+class TestTheDifference:
+    """Two classes with a latent function each have the answers of one function, the difference of the two."""
+
+    X = three_classes(20, seed=8)[0]
+    y = np.where(three_classes(20, seed=8)[1] == 0, "no", "yes")
+    Z = three_classes(6, seed=9)[0]
+
+    def test_softmax_is_logit_with_twice_the_kernel(self):
+        two = fitted(self.X, self.y, "laplace", "softmax", 2.0 * RBF(1.3))
+        one = fitted(self.X, self.y, "laplace", "logit", 4.0 * RBF(1.3))
+        assert_allclose(two.predict_interval(self.Z, 0.8), one.predict_interval(self.Z, 0.8), atol=1e-7)
+        assert_allclose(
+            two.latent_mean_and_variance(self.Z), one.latent_mean_and_variance(self.Z), rtol=1e-6, atol=1e-7
+        )
+
+    def test_multiprobit_is_probit_of_the_difference_over_the_root_of_two(self):
+        two = fitted(self.X, self.y, "ep", "multiprobit", 2.0 * RBF(1.3))
+        one = fitted(self.X, self.y, "ep", "probit", 2.0 * RBF(1.3))
+        assert_allclose(two.predict_interval(self.Z, 0.8), one.predict_interval(self.Z, 0.8), atol=1e-7)
+        mean, var = two.latent_mean_and_variance(self.Z)
+        half, quarter = one.latent_mean_and_variance(self.Z)
+        assert_allclose(mean, np.sqrt(2.0) * half, rtol=1e-6, atol=1e-7)
+        assert_allclose(var, 2.0 * quarter, rtol=1e-6)
+
+    @pytest.mark.parametrize(
+        "inference", ["vi", Dirichlet(eps=0.1), Rejection(n_draws=500)], ids=lambda given: str(given)[:9]
+    )
+    def test_the_difference_of_draws(self, inference):
+        clf = fitted(self.X[:6], self.y[:6], inference, "softmax", 2.0 * RBF(1.3))
+        draws = clf.sample_latent(self.Z, 40_000, random_state=0)
+        assert draws.shape == (6, 2, 40_000)
+        d = draws[:, 1] - draws[:, 0]
+        mean, var = clf.latent_mean_and_variance(self.Z)
+        assert_allclose(mean, d.mean(axis=1), atol=0.03)
+        assert_allclose(var, d.var(axis=1), rtol=0.03)
+        low, high = clf.predict_interval(self.Z, level=0.8)
+        for end, level in ((low, 0.1), (high, 0.9)):
+            assert_allclose(end, expit(np.quantile(d, level, axis=1)), atol=0.01)
+        assert clf.proba_gradient(self.Z).shape == self.Z.shape
+        assert clf.predict_latent(self.Z).shape == (6, 2)
 
 
 class TestErrors:

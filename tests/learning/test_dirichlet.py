@@ -51,8 +51,9 @@ def test_two_classes_are_predicted_by_the_difference_of_two_regressions():
     mean, variance = truth(y).predict(Z)
     d, std = mean[:, 1] - mean[:, 0], np.sqrt(variance.sum(axis=1))
     low, high = clf.predict_interval(Z, level=0.9)
-    for bound, tail in ((low[:, 1], 0.05), (high[:, 1], 0.95)):
-        assert_allclose(bound, expit(d + norm.ppf(tail) * std), atol=0.03)  # by Monte Carlo
+    for bound, tail in ((low, 0.05), (high, 0.95)):
+        assert_allclose(bound, expit(d + norm.ppf(tail) * std), rtol=1e-7)
+    assert_allclose(clf.latent_mean_and_variance(Z), (d, std**2), rtol=1e-7)
 
 
 def test_three_classes_are_predicted_by_the_mean_of_softmax():

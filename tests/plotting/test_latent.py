@@ -43,3 +43,11 @@ def test_three_classes_have_one_curve_each(fit, iris):
     assert display.proba.shape == display.high.shape == (20, 3)
     assert_allclose(display.proba.sum(axis=1), 1.0)
     assert len({line.get_linestyle() for line in display.axes_[0].lines[1:]}) == 3
+
+
+def test_two_classes_with_a_function_each_have_the_curve_of_their_difference(fit, split):
+    two = fit(split.X, split.y, 9.0 * RBF(15.0), likelihood="softmax", inference="laplace")
+    one = fit(split.X, split.y, 18.0 * RBF(15.0), likelihood="logit", inference="laplace")
+    ours, theirs = (LatentDisplay.from_estimator(clf, split.X, grid_resolution=20) for clf in (two, one))
+    for name in ("mean", "low", "high", "proba", "proba_low", "proba_high"):
+        assert_allclose(getattr(ours, name), getattr(theirs, name), atol=1e-6, err_msg=name)

@@ -26,7 +26,8 @@ class LatentDisplay(Display):
     x : ndarray of shape (n,)
         The grid.
     mean, low, high : ndarray of shape (n, n_curves)
-        Means and bands of the latent functions: one with two classes, else one per class.
+        Means and bands of the latent functions: one with two classes (the difference, if each class has one), else
+        one per class.
     proba, proba_low, proba_high : ndarray of shape (n, n_curves)
         The probability of ``classes[1]``, or of every class, and its band.
     classes : ndarray of shape (n_classes,)
@@ -180,10 +181,11 @@ def latent_band(estimator: Any, grid: Any, level: float) -> tuple[Array, Array, 
     With two classes the band consists of quantiles, since a function that was sampled may be skewed; with
     more it is that of Gaussians with the same means and variances.
     """
-    mean, std = estimator.predict_latent(grid, return_std=True)
-    if mean.ndim == 2:
+    if len(estimator.classes_) > 2:
+        mean, std = estimator.predict_latent(grid, return_std=True)
         half = ndtri(0.5 + 0.5 * level) * std
         return mean, mean - half, mean + half
+    mean, _ = estimator.latent_mean_and_variance(grid)
     low, high = np.empty((2, len(mean), 1))
     for rows, means, stds, weight in gaussians_at(estimator.posterior_, np.asarray(grid, dtype=float)):
         low[rows, 0] = mixture_quantile(means, stds, weight, 0.5 - 0.5 * level)
