@@ -22,6 +22,7 @@ from gpclass.kernels import RBF, CompoundKernel, ConstantKernel, Matern
 from gpclass.likelihoods import MultiProbit, Softmax
 from gpclass.mcmc import MCMC, EllipticalSlice
 from gpclass.sampling import Rejection
+from gpclass.sparse import Inducing
 
 ROUTES = [
     ("laplace", "multiprobit"),
@@ -644,6 +645,50 @@ class TestTheDifference:
             assert_allclose(end, expit(np.quantile(d, level, axis=1)), atol=0.01)
         assert clf.proba_gradient(self.Z).shape == self.Z.shape
         assert clf.predict_latent(self.Z).shape == (6, 2)
+
+
+class TestLeaveOneOutOfVariationalSoftmax:
+    """The variances of q are independent over the classes, but its means are not: leaving rows out in earnest."""
+
+    @staticmethod
+    def drawn(variance, n_classes, seed, n=24):
+        rng = np.random.default_rng(seed)
+        X = rng.uniform(-2.0, 2.0, (n, 2))
+        F = np.linalg.cholesky((variance * RBF(1.0))(X) + 1e-9 * np.eye(n)) @ rng.standard_normal(
+            (n, n_classes)
+        )
+        y = (F + rng.gumbel(size=F.shape)).argmax(axis=1)
+        y[: 2 * n_classes] = np.tile(np.arange(n_classes), 2)  # no class may vanish with a row
+        return X, y
+
+    @staticmethod
+    def error(X, y, likelihood, kernel, **options):
+        clf = fitted(X, y, VI(), likelihood, kernel, **options)
+        rows = [np.delete(np.arange(len(y)), i) for i in range(len(y))]
+        right = [
+            fitted(X[keep], y[keep], VI(), likelihood, kernel, **options).predict_proba(X[[i]])[0]
+            for i, keep in enumerate(rows)
+        ]
+        return np.abs(clf.loo_proba_ - right).mean()
+
+    @pytest.mark.parametrize("seed", [0, 1])
+    @pytest.mark.parametrize("variance", [0.5, 2.0, 20.0])
+    def test_two_classes_are_as_exact_as_the_same_model_with_one_function(self, variance, seed):
+        X, y = self.drawn(variance, 2, seed)
+        two = self.error(X, y, "softmax", variance * RBF(1.0))
+        one = self.error(X, y, "logit", 2.0 * variance * RBF(1.0))
+        assert two < 1.2 * one
+
+    @pytest.mark.parametrize("seed", [0, 1])
+    @pytest.mark.parametrize(("variance", "limit"), [(0.5, 0.0012), (2.0, 0.005), (20.0, 0.018)])
+    def test_three_classes(self, variance, limit, seed):
+        X, y = self.drawn(variance, 3, seed)
+        assert self.error(X, y, "softmax", variance * RBF(1.0)) < limit
+
+    def test_inducing_inputs(self):
+        X, y = self.drawn(2.0, 3, 0)
+        inducing = Inducing(inputs=X[::2].copy(), dtype="float64")
+        assert self.error(X, y, "softmax", 2.0 * RBF(1.0), inducing=inducing) < 0.005
 
 
 class TestErrors:

@@ -67,7 +67,9 @@ def fit_by_sites(
 
 def left_out(problem: Problem, result: Result) -> tuple[Array, Array]:
     """Return mean and (co)variance of the latent values of each data point from the other data points."""
-    mean, cov = result.conditioned.left_out(problem.copies)
+    q: Any = result.conditioned
+    given = () if result.response is None else (result.response,)
+    mean, cov = q.left_out(problem.copies, *given)
     return (mean if result.offset is None else mean + result.offset), cov
 
 
