@@ -663,13 +663,13 @@ class TestLeaveOneOutOfVariationalSoftmax:
 
     @staticmethod
     def error(X, y, likelihood, kernel, **options):
-        clf = fitted(X, y, VI(), likelihood, kernel, **options)
-        rows = [np.delete(np.arange(len(y)), i) for i in range(len(y))]
-        right = [
-            fitted(X[keep], y[keep], VI(), likelihood, kernel, **options).predict_proba(X[[i]])[0]
-            for i, keep in enumerate(rows)
-        ]
-        return np.abs(clf.loo_proba_ - right).mean()
+        """Return the mean error of every second row."""
+        clf, right = fitted(X, y, VI(), likelihood, kernel, **options), []
+        for i in range(0, len(y), 2):
+            keep = np.delete(np.arange(len(y)), i)
+            without = fitted(X[keep], y[keep], VI(), likelihood, kernel, **options)
+            right.append(without.predict_proba(X[[i]])[0])
+        return np.abs(clf.loo_proba_[::2] - right).mean()
 
     @pytest.mark.parametrize("seed", [0, 1])
     @pytest.mark.parametrize("variance", [0.5, 2.0, 20.0])
