@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from gpclass.data.prediction import lazily
 from gpclass.decision import bayes_decision, check_cost
 from gpclass.kernels import CompoundKernel
 from gpclass.learning.combine import mean_evidence, split_theta
+from gpclass.learning.usefulness import TOO_NARROW, DoubtfulFitWarning
 from gpclass.training import TrainingRows
 from gpclass.validation import check_inputs
 
@@ -88,11 +90,12 @@ class Predictions:
         ndarray of shape (n, n_classes)
         """
         X = self._check_fitted_inputs(X)
-        out: Array = self.base_estimator_.log_proba(X, self.integration, self._rng())
-        return out
+        return np.asarray(self.base_estimator_.log_proba(X, self.integration, self._rng()))
 
     def predict_interval(self, X: Any, level: float = 0.95) -> tuple[Array, Array]:
         """Return how uncertain the probabilities are: a credible interval of each.
+
+        Those of Dirichlet classification are too narrow for their level, and come with a warning.
 
         Parameters
         ----------
@@ -104,18 +107,20 @@ class Predictions:
         Returns
         -------
         low, high : ndarray of shape (n,) or (n, n_classes)
-            Bounds of the probability of ``classes_[1]``, exact, whatever the likelihood; for three classes or more
-            bounds of the probability of every class, by Monte Carlo.
+            Bounds of the probability of ``classes_[1]``, exact; for three classes or more bounds of the probability
+            of every class, by Monte Carlo.
         """
         X = self._check_fitted_inputs(X)
+        if not self.base_estimator_.models[0].is_of_labels:
+            warnings.warn(TOO_NARROW, DoubtfulFitWarning, stacklevel=2)
         bounds: tuple[Array, Array] = self.base_estimator_.interval(X, level, self._rng())
         return bounds
 
     def predict_latent(self, X: Any, return_std: bool = False, return_cov: bool = False) -> Any:
         """Return the posterior mean of the latent function, and its deviation or covariance if asked for.
 
-        The latent functions are those of the model: one per class with softmax, the multinomial probit and Dirichlet
-        classification, also if there are two classes, and with separate models; otherwise one.
+        There is one latent function per class with softmax, the multinomial probit, Dirichlet classification, of two
+        classes too, and separate models; otherwise there is one.
 
         Parameters
         ----------
@@ -158,8 +163,7 @@ class Predictions:
         """
         X = self._check_fitted_inputs(X)
         rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
-        draws: Array = self.base_estimator_.sample(X, n_samples, rng)
-        return draws
+        return np.asarray(self.base_estimator_.sample(X, n_samples, rng))
 
     def proba_gradient(self, X: Any) -> Array:
         """Return the gradient of the predicted probability with respect to the inputs.
@@ -175,8 +179,7 @@ class Predictions:
             Of the probability of ``classes_[1]``, or of every class for three classes or more.
         """
         X = self._check_fitted_inputs(X)
-        gradient: Array = self.base_estimator_.proba_gradient(X, self.integration, self._rng())
-        return gradient
+        return np.asarray(self.base_estimator_.proba_gradient(X, self.integration, self._rng()))
 
     def latent_mean_and_variance(self, X: Any) -> tuple[Array, Array]:
         """Return mean and variance of f at each row, for two classes only (scikit-learn's method).
@@ -307,8 +310,7 @@ class Predictions:
             return np.asarray(np.exp(loo))
         if self._rows.home is None:
             raise AttributeError("Soft labels have leave-one-out probabilities with 'softmax' only.")
-        out: Array = np.exp(loo[self._rows.home])
-        return out
+        return np.asarray(np.exp(loo[self._rows.home]))
 
     @property
     def loo_log_score_(self) -> float:

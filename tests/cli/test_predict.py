@@ -75,3 +75,14 @@ def test_json_has_all_digits_and_csv_six(folder, tmp_path):
 
     assert json.loads(gzip.decompress((tmp_path / "out.json.gz").read_bytes())) == found
     assert rows_of(gzip.decompress((tmp_path / "out.csv.gz").read_bytes()).decode()) == rows
+
+
+def test_intervals_that_are_too_narrow_are_said_to_be_so_once(tmp_path):
+    X, y = make_moons(40, noise=0.2, random_state=0)
+    GaussianProcessClassifier(inference="dirichlet").fit(X, y).save(tmp_path / "m.gpc")
+    table = write(tmp_path / "t.csv", ["u", "v"], np.repeat(X, 60, axis=0).tolist())  # three blocks of rows
+    result = run("predict", tmp_path / "m.gpc", table)
+    assert result.stderr.count("too narrow") == 1
+    assert {"low_1", "high_1"} <= set(rows_of(result.stdout)[0])
+    assert "low_0" not in rows_of(result.stdout)[0]
+    assert "too narrow" not in run("predict", tmp_path / "m.gpc", table, "--no-intervals").stderr

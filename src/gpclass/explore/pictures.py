@@ -123,16 +123,19 @@ def has_link(fitted: Fit) -> bool:
 
 
 def _bands(fitted: Fit, rows: Array) -> tuple[Array | None, Array | None]:
-    if not has_link(fitted):
+    if not (has_link(fitted) and fitted.clf.base_estimator_.models[0].is_of_labels):
         return None, None
     low, high = fitted.clf.predict_interval(rows, LEVEL)
     return low[:, None], high[:, None]
 
 
 def _uncertainty(fitted: Fit, rows: Array, proba: Array) -> tuple[Array, str]:
-    if has_link(fitted) and fitted.clf.base_estimator_.models[0].draws is None:
-        low, high = fitted.clf.predict_interval(rows, LEVEL)
-        return high - low, f"width of the {LEVEL:.0%} interval of p"
-    if has_link(fitted):  # intervals of a mixture over draws take seconds on a plane
+    model = fitted.clf.base_estimator_.models[0]
+    if (
+        has_link(fitted) and model.draws is not None
+    ):  # intervals of a mixture over draws take seconds on a plane
         return _latent(fitted, rows)[1][:, 0], "standard deviation of f"
+    low, high = _bands(fitted, rows)
+    if low is not None and high is not None:
+        return (high - low)[:, 0], f"width of the {LEVEL:.0%} interval of p"
     return entr(proba).sum(axis=1), "entropy of the class, in nats"

@@ -37,6 +37,8 @@ class LatentDisplay(Display):
         Rows to draw, and the positions of their labels in ``classes``.
     name : str
         Name of the column.
+    too_narrow : bool
+        Whether the legend says that the bands are too narrow for their level, as those of Dirichlet classification are.
 
     Examples
     --------
@@ -64,6 +66,7 @@ class LatentDisplay(Display):
     X: Array | None = None
     codes: Any = None
     name: str = "$x$"
+    too_narrow: bool = False
 
     @classmethod
     def from_estimator(
@@ -117,6 +120,7 @@ class LatentDisplay(Display):
             X=None if view.X is None else view.X[:, 0],
             codes=view.codes,
             name=view.names[0],
+            too_narrow=not estimator.base_estimator_.models[0].is_of_labels,
         )
         return display.plot(ax=ax, **options)
 
@@ -160,6 +164,8 @@ class LatentDisplay(Display):
         name, band = str(self.classes[i]), None
         if middle.shape[1] == 1:
             name, band = "mean", f"{100 * self.level:.3g} % credible band"
+        if self.too_narrow and i == 0:
+            band = f"{100 * self.level:.3g} % band, too narrow"
         axis.fill_between(self.x, low[:, i], high[:, i], color=colour, alpha=0.2, linewidth=0, label=band)
         for end in (low, high):
             axis.plot(self.x, end[:, i], color=colour, alpha=0.7, linewidth=0.6, linestyle=line)
