@@ -89,3 +89,14 @@ def test_a_kept_column_does_not_disappear_behind_one_of_the_result(folder, mixed
     for kept, options in (("id,decision,low_no", ()), ("low_yes", ("--no-intervals",))):
         found = rows_of(run(*arguments, kept, *options).stdout)
         assert all(row[name] == f"mine {i}" for i, row in enumerate(found) for name in kept.split(","))
+
+
+def test_intervals_that_are_too_narrow_are_said_to_be_so_once(tmp_path):
+    X, y = make_moons(40, noise=0.2, random_state=0)
+    GaussianProcessClassifier(inference="dirichlet").fit(X, y).save(tmp_path / "m.gpc")
+    table = write(tmp_path / "t.csv", ["u", "v"], np.repeat(X, 60, axis=0).tolist())  # three blocks of rows
+    result = run("predict", tmp_path / "m.gpc", table)
+    assert result.stderr.count("too narrow") == 1
+    assert {"low_1", "high_1"} <= set(rows_of(result.stdout)[0])
+    assert "low_0" not in rows_of(result.stdout)[0]
+    assert "too narrow" not in run("predict", tmp_path / "m.gpc", table, "--no-intervals").stderr

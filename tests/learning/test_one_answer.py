@@ -38,6 +38,7 @@ def classifier(inducing, **options):
 
 
 @pytest.mark.parametrize("name", METHODS)
+@pytest.mark.filterwarnings("ignore:Credible intervals of Dirichlet")
 def test_all_inputs_inducing_are_no_inducing_inputs(name):
     y = CODES if name in ("vi softmax", "dirichlet") else CODES == 1
     dense = classifier(None, **METHODS[name]).fit(X, y)

@@ -46,10 +46,10 @@ class OneVsRest:
         each = [loo for model in self.models if (loo := model.loo_log_proba()) is not None]
         return _normalise(each) if len(each) == len(self.models) else None
 
-    def proba_gradient(self, X: Array, route: str) -> Array:
+    def proba_gradient(self, X: Array, route: str, rng: np.random.Generator | None = None) -> Array:
         """Return the gradients of the class probabilities, shape (n, n_classes, d)."""
-        raw = np.exp(np.column_stack([model.log_proba(X, route)[:, 1] for model in self.models]))
-        slopes = np.stack([model.proba_gradient(X, route) for model in self.models], axis=1)
+        raw = np.exp(np.column_stack([model.log_proba(X, route, rng)[:, 1] for model in self.models]))
+        slopes = np.stack([model.proba_gradient(X, route, rng) for model in self.models], axis=1)
         total = raw.sum(axis=1)[:, None, None]
         share = raw[:, :, None] / total
         out: Array = (slopes - share * slopes.sum(axis=1, keepdims=True)) / total
