@@ -9,10 +9,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gpclass.core.checks import check_numbers
 from gpclass.core.protocols import Array
 from gpclass.core.registry import stored
 
-SCALES = (0.0, 0.15, 0.3, 0.6, 1.2)  # of shrinkage, to choose from: one length scale for all columns, to one each
+SCALES = (
+    0.0,
+    0.15,
+    0.3,
+    0.6,
+    1.2,
+)  # of shrinkage, to choose from: one length scale for all columns, to one each
 WIDE = 3.0  # deviation of the logarithm of a hyperparameter of which nothing is known: a factor of 20
 EDGE = 1e-6  # distance in theta kept from the ends of a hyperprior's support
 DEVIATION = 1.5  # of the logarithm of a hyperparameter that nothing else is known of
@@ -55,16 +62,16 @@ class Shrinkage:
     scale: float | None = None
 
     def __post_init__(self) -> None:
-        if self.scale is not None and not 0.0 < self.scale < np.inf:
-            raise ValueError(f"{self!r} is not possible: scale must be a positive number, or None.")
+        if self.scale is not None:
+            check_numbers("(0, inf)", scale=self.scale)
 
 
 @stored
 @dataclass(frozen=True, slots=True, eq=False)
 class LogNormal:
-    """A log-normal prior on some elements of theta: log l_j = centre_j + a + e_j, a ~ N(0, common²), e_j ~ N(0, scale²).
+    """A log-normal prior on some hyperparameters: their logarithms are normal.
 
-    An infinite ``common`` leaves the common value free. A ``scale`` of zero ties the elements together. ``open`` says
+    theta_j = centre_j + a + e_j with a ~ N(0, common²) and e_j ~ N(0, scale²). An infinite ``common`` leaves the common value free. A ``scale`` of zero ties the elements together. ``open`` says
     that the scale is to be chosen.
     """
 
@@ -196,7 +203,9 @@ class Hyperprior:
         rows, left = [], np.ones(len(g), dtype=bool)
         for group in self.groups:
             own = g[group.places]
-            rows.append(group.unwhitened(own) if group.scale > 0.0 else group.unwhitened(own.sum(axis=0)[None])[:1])
+            rows.append(
+                group.unwhitened(own) if group.scale > 0.0 else group.unwhitened(own.sum(axis=0)[None])[:1]
+            )
             left[group.places] = False
         return np.concatenate([*rows, WIDE * g[left]])
 

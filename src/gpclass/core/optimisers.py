@@ -22,7 +22,9 @@ from gpclass.core.protocols import Array
 Function = Callable[[Array], tuple[float, Array]]  # theta -> value, gradient; an infinite value is refused
 
 TOL_NATS = 1e-4  # gain that is still promised at which a search ends
-GRADIENT_NATS = 1e-5  # largest element of the gradient, per unit of theta, at which a point counts as a minimum
+GRADIENT_NATS = (
+    1e-5  # largest element of the gradient, per unit of theta, at which a point counts as a minimum
+)
 RADIUS = 2.0  # most that one variable changes in a step; a factor of 7.4 for a hyperparameter
 ARMIJO = 1e-4  # share of the promised gain that a step must bring (Nocedal & Wright, p. 33)
 MAX_ITER = 200  # iterations
@@ -90,7 +92,8 @@ def minimise(
     bounds : array of shape (p, 2)
     inverse : array of shape (p, p) or Limited, default=None
         The inverse Hessian, if it is known; the first step is Newton's then. A singular one confines the search to its
-        range. Without it the first step is at most one long, downhill. With thousands of variables give a `Limited` one.
+        range. Without it the first step is at most one long, downhill. With thousands of variables give a `Limited`
+        one.
     tol : float
         The search ends when Newton's step promises a gain of less than this, or a step has brought less.
     max_iter : int

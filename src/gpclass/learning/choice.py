@@ -12,12 +12,13 @@ method at the maximum theta*, with A = -∂² log p(y|theta) / ∂theta² there,
 
     log p(y|M)  ≈  log p(y|theta*, M) - ½ |z*|² - ½ log|I + Rᵀ A R|.
 
-It compares all models, and the largest is taken. The search visits the neighbours of the best model so far, which differ
-in one choice, and ends when none is better. Each starts from the theta, the sites and the curvature of its neighbour.
+It compares all models, and the largest is taken. The search visits the neighbours of the best model so far, which
+differ in one choice, and ends when none is better. Each starts from the theta, the sites and the curvature of its
+neighbour.
 
-A is found by differences of the gradient with the sites of the approximation held: one factorisation for each direction,
-and no iterations. On further rungs the neighbours of the model chosen before are compared again; A is measured on the
-rows of the first rung there, and grows in proportion to the rows.
+A is found by differences of the gradient with the sites of the approximation held: one factorisation for each
+direction, and no iterations. On further rungs the neighbours of the model chosen before are compared again; A is
+measured on the rows of the first rung there, and grows in proportion to the rows.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ STEP = 0.1  # most that an element of theta changes for a difference of gradient
 
 
 class Model(NamedTuple):
-    """Positions of the smooth part in (RBF, Matérn 3/2) and of the scale in `SCALES`, and whether it has a linear part."""
+    """Position of the smooth part in (RBF, Matérn 3/2), that of the scale in `SCALES`, and one for a linear part."""
 
     smooth: int = 0
     scale: int = 0

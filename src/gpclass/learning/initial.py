@@ -1,9 +1,9 @@
 """Where learning starts: the kernel as given, and points that span the scales that the data can show.
 
-The evidence is flat where the variance is tiny, or where the length scales are far below or far above those on which the
-labels change, and no gradient leads out of there. Between the distance of nearest neighbours and the largest distance of
-two rows its hill may be anywhere, and it is narrow: so the common length scale is looked at on a geometric grid, and
-learning follows the highest peaks.
+The evidence is flat where the variance is tiny, or where the length scales are far below or far above those on which
+the labels change, and no gradient leads out of there. Between the distance of nearest neighbours and the largest
+distance of two rows its hill may be anywhere, and it is narrow: so the common length scale is looked at on a
+geometric grid, and learning follows the highest peaks.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ from gpclass.kernels.scales import column_scales
 from gpclass.learning.problem import Problem, SiteObjective
 from gpclass.priors import NotPositiveError
 
-RATIO = 2.0  # of neighbouring length scales of the grid: a hill of the evidence spans a factor of four or more
+RATIO = (
+    2.0  # of neighbouring length scales of the grid: a hill of the evidence spans a factor of four or more
+)
 MAX_LOOKS = 16  # length scales of the grid, for a range of up to 2^15
 PEAKS = 2  # that learning follows
 VARIANCE = 4.0  # of latent values at a look: probabilities from 0.02 to 0.98
@@ -118,7 +120,9 @@ def _range_of_lengths(kernel: Kernel, X: Array, theta: Array) -> tuple[Array, Ar
         own = slice(position, position + h.n_elements)
         position += h.n_elements
         if h.name.rsplit("__", 1)[-1] == "length_scale" and h.n_elements in (1, X.shape[1]):
-            unit = column_scales(X).deviation if h.n_elements > 1 else np.full(1, float(np.abs(X).max()) or 1.0)
+            unit = (
+                column_scales(X).deviation if h.n_elements > 1 else np.full(1, float(np.abs(X).max()) or 1.0)
+            )
             ends = _distances(X / unit)
             low[own], high[own] = np.log(unit) + ends[0], np.log(unit) + ends[1]
     return low, high

@@ -1,17 +1,17 @@
 """Learning hyperparameters: one search that maximises any objective, on rungs of more and more rows.
 
 Theta is the vector of log hyperparameters, as in scikit-learn, followed by those of the likelihood if it has any. The
-value that is maximised is the log evidence plus the log density of the hyperprior: on the natural scale, exp(theta), for
-priors that a user gives, so that the maximum is that of the hyperparameters themselves.
+value that is maximised is the log evidence plus the log density of the hyperprior: on the natural scale, exp(theta),
+for priors that a user gives, so that the maximum is that of the hyperparameters themselves.
 
 A rung is a sample of the rows. Around its optimum the evidence of r rows is uncertain by about p / 2 nats (Wilks), so a
-rung below all rows ends when Newton's step promises a tenth of that; the last one ends at ``TOL_NATS``. Each rung starts
-from the theta of the last one, and from its inverse Hessian times (rows before / rows now).
+rung below all rows ends when Newton's step promises a tenth of that; the last one ends at ``TOL_NATS``. Each rung
+starts from the theta of the last one, and from its inverse Hessian times (rows before / rows now).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -30,7 +30,9 @@ Report = Callable[[float | str], None]
 FIRST_ROWS = 300  # rows of the first rung, on which starts and models are compared
 GROWTH = 4  # times as many rows on the next rung: an evaluation there takes 64 times as long
 SAMPLING_SHARE = 0.1  # of the sampling error of a rung, p / 2 nats, at which the search on it ends
-BARRIER_NATS = 1e3  # by which a point where inference fails is worse than the best, for an optimiser of the user's
+BARRIER_NATS = (
+    1e3  # by which a point where inference fails is worse than the best, for an optimiser of the user's
+)
 
 
 def rung_sizes(n_rows: int) -> list[int]:
@@ -56,7 +58,10 @@ def rung_tol(n_dims: int) -> float:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Plan:
-    """How hyperparameters are found; ``enabled`` False keeps those of the kernel, ``choose`` chooses its parts too."""
+    """How hyperparameters are found; ``enabled`` False keeps those of the kernel, ``choose`` chooses its parts too.
+
+    ``asked`` holds parameters as the user gave them, where those of the problem depend on the data as well.
+    """
 
     enabled: bool = True
     optimizer: Optimizer | None = None
@@ -64,6 +69,7 @@ class Plan:
     n_jobs: int | None = None
     report: Report | None = None
     choose: bool = False
+    asked: Mapping[str, Any] = field(default_factory=dict)
 
     def announce(self, name: str) -> None:
         """Report the name of what is done next."""
@@ -230,9 +236,10 @@ def best_of(
     rng: np.random.Generator,
     **options: Any,
 ) -> Learned:
-    """Run a search from each start and from ``plan.n_restarts`` random points, in parallel if asked for; return the best.
+    """Return the best search of those from the starts and from ``plan.n_restarts`` random points.
 
-    ``objective`` makes an objective with buffers of its own. An interruption keeps the best run so far.
+    They run in parallel if that is asked for. ``objective`` makes an objective with buffers of its own. An interruption
+    keeps the best run so far.
     """
     from joblib import Parallel, delayed, effective_n_jobs
 

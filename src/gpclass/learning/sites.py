@@ -62,7 +62,9 @@ def fit_by_sites(
 
 def left_out(problem: Problem, result: Result) -> tuple[Array, Array]:
     """Return mean and (co)variance of the latent values of each data point from the other data points."""
-    mean, cov = result.conditioned.left_out(problem.copies)
+    q: Any = result.conditioned
+    given = () if result.response is None else (result.response,)
+    mean, cov = q.left_out(problem.copies, *given)
     return (mean if result.offset is None else mean + result.offset), cov
 
 
@@ -92,8 +94,8 @@ def learn_problem(
 ) -> tuple[Problem, Learned | None]:
     """Return a problem at its best hyperparameters, and how they were found: None if there are none to learn.
 
-    Learning climbs from rung to rung. On the first one starts and, if the plan says so, models are compared, unless that
-    has been done in ``first``.
+    Learning climbs from rung to rung. On the first one starts and, if the plan says so, models are compared, unless
+    that has been done in ``first``.
     """
     if not (plan.enabled and len(problem.theta)):
         return problem, None
@@ -195,7 +197,13 @@ def begin(problem: Problem, plan: Plan, rng: np.random.Generator) -> State:
         else:
             bounds = simple.bounds if simple.hyperprior is None else simple.hyperprior.narrow(simple.bounds)
             learned = best_of(
-                lambda: SiteObjective(simple), thetas, bounds, plan, rng, hyperprior=simple.hyperprior, tol=tol
+                lambda: SiteObjective(simple),
+                thetas,
+                bounds,
+                plan,
+                rng,
+                hyperprior=simple.hyperprior,
+                tol=tol,
             )
             reached = simple.at(learned.theta)
     except KeyboardInterrupt:
@@ -208,7 +216,9 @@ def begin(problem: Problem, plan: Plan, rng: np.random.Generator) -> State:
         value, theta = max(looks, key=lambda look: look[0])
         learned = Learned(theta, value, joined([]), message, interrupted=True)
         return State(few.like(simple.at(theta)), learned)
-    return State(few.like(reached), learned if guide.inference is few.inference else replace(learned, warm=None))
+    return State(
+        few.like(reached), learned if guide.inference is few.inference else replace(learned, warm=None)
+    )
 
 
 def _random_starts(problem: Problem, n: int, rng: np.random.Generator) -> list[Array]:

@@ -23,8 +23,9 @@ from gpclass.learning.beginning import begin_dirichlet, begin_on_some, engine_of
 from gpclass.learning.maximise import History, Learned, Plan, for_more_rows, joined, maximise
 from gpclass.learning.problem import Problem
 from gpclass.learning.sites import State as Start
-from gpclass.sparse.checkpoint import Checkpoint, State
+from gpclass.sparse.checkpoint import CHOSEN, Checkpoint, State
 from gpclass.sparse.engine import Fit, Q
+from gpclass.sparse.identity import digest, identity_of
 from gpclass.sparse.inputs import choose, lengths, move
 from gpclass.sparse.objective import PassObjective
 from gpclass.sparse.settings import Inducing
@@ -57,9 +58,22 @@ class Run:
     def fit(self) -> tuple[Fit, Learned | None]:
         """Return q at the best hyperparameters found, and how they were found."""
         learning = self.plan.enabled and len(self.problem.theta) > 0
+        problem, identity = self.problem, {}
+        if self.settings.checkpoint is not None:
+            model = {
+                "kernel": problem.kernel,
+                "likelihood": problem.likelihood,
+                "inference": problem.inference,
+            }
+            model |= {"hyperprior": problem.hyperprior, **self.plan.asked}
+            model |= {"optimizer": learning and (self.plan.optimizer or True)}
+            identity = identity_of(self.data, self.n_latents, model, self.settings)
         # The same kernel is chosen again by a run that resumes.
         first = self._begin() if learning and self.plan.choose else None
-        checkpoint = Checkpoint(self.settings.checkpoint, self.data.n_rows, self.problem.kernel)
+        if identity and first is not None:
+            kernel = self.problem.kernel
+            identity[CHOSEN] = digest(kernel.clone_with_theta(0.0 * kernel.theta))
+        checkpoint = Checkpoint(self.settings.checkpoint, identity)
         state, learned = checkpoint.read(), None
         if state is not None and state.eps is not None:
             self._with_eps(state.eps)
@@ -283,7 +297,7 @@ class Run:
 
         objective.watch = watch
         inverse = np.eye(len(state.theta)) / n if state.inverse_hessian is None else state.inverse_hessian
-        plan = replace(self.plan, n_restarts=0, report=None)
+        plan = replace(self.plan, n_restarts=0)
         steps = self.settings.steps(n, len(state.Z), self.n_latents)
         if self._moves and plan.optimizer is None:
             objective.after, objective.watch = None, self.watch  # a trial has other inducing inputs
@@ -351,4 +365,3 @@ class Run:
 
     def _seconds(self) -> str:
         return f"{time.perf_counter() - self.started:.0f} s"
-

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import replace
 from functools import lru_cache
 from typing import Self
@@ -90,9 +91,9 @@ class BinaryLikelihood(Parameters, ElementwiseSites, Part):
         """Whether averages are known by quadrature alone, which takes many times as long as closed forms."""
         return type(self).tilted is BinaryLikelihood.tilted
 
+    @abstractmethod
     def log_prob(self, y: Array, f: Array) -> Array:
         """Return log p(y|f), elementwise."""
-        raise NotImplementedError
 
     def n_latents(self, n_classes: int) -> int:
         """Return the number of latent values per data point."""
@@ -213,7 +214,7 @@ def _median_and_scale(likelihood: BinaryLikelihood) -> tuple[float, float]:
 
 
 class ClassLikelihood(Parameters, Part):
-    """p(y|f) for three classes or more (or two), one latent value per class.
+    """p(y|f) for three classes or more (or two), one latent value per class, of which only the differences matter.
 
     Labels are rows y of non-negative weights, one per class: one-hot rows for known labels, other rows for
     soft labels. A row counts as Σ_c y_c log p(c|f). The sites of its Hessian are coupled over the classes.
@@ -224,18 +225,23 @@ class ClassLikelihood(Parameters, Part):
     symmetric = False
     exact_ascent = False
 
+    @abstractmethod
     def log_classes(self, f: Array) -> Array:
         """Return log p(class|f), shape (..., n, C)."""
-        raise NotImplementedError
 
+    @abstractmethod
     def log_predict(self, mean: Array, cov: Array) -> Array:
         """Return log of p(class|f) averaged over N(f | mean, cov), shape (n, C)."""
-        raise NotImplementedError
+
+    def link(self, f: Array) -> Array:
+        """Return the probability of the second of two classes, for f the difference of their latent values."""
+        f = np.asarray(f, dtype=np.float64)
+        return np.asarray(np.exp(self.log_classes(np.stack([np.zeros_like(f), f], axis=-1))[..., 1]))
 
     @property
+    @abstractmethod
     def probit_scale(self) -> float:
         """Return the scale of the noise in MacKay's approximation, as `BinaryLikelihood.probit_scale`."""
-        raise NotImplementedError
 
     def mackay(self, mean: Array, var: Array) -> Array:
         """Return log class probabilities by MacKay's approximation, each latent value by itself."""
