@@ -10,8 +10,9 @@ import numpy as np
 
 from gpclass.core.hyperpriors import Hyperprior
 from gpclass.core.optimisers import FTOL, MOST
-from gpclass.core.protocols import AnySites, Array, Result
-from gpclass.inference import Dirichlet
+from gpclass.core.protocols import AnySites, Array
+from gpclass.inference import VI, Dirichlet
+from gpclass.inference.variational import response
 from gpclass.learning.choice import (
     Candidate,
     choose_kernel,
@@ -65,11 +66,12 @@ def fit_by_sites(
     )
 
 
-def left_out(problem: Problem, result: Result) -> tuple[Array, Array]:
+def left_out(problem: Problem, result: Any) -> tuple[Array, Array]:
     """Return mean and (co)variance of the latent values of each data point from the other data points."""
-    q: Any = result.conditioned
-    given = () if result.response is None else (result.response,)
-    mean, cov = q.left_out(problem.copies, *given)
+    q = result.conditioned
+    softmax = isinstance(problem.inference, VI) and problem.y.ndim == 2
+    moved = [response(problem.y, q.alpha, result.sites.tau)] if softmax else []
+    mean, cov = q.left_out(problem.copies, *moved)
     return (mean if result.offset is None else mean + result.offset), cov
 
 
@@ -229,16 +231,9 @@ def _stages(problem: Problem, sizes: list[int]) -> list[Stage]:
         ftol, rounded = (1e-3, problem.roughly(1e-3)) if several else (1e-5, problem.roughly())
     # What a step on all rows gains after those on fewer of them is worth one evaluation of seconds, not ten.
     most = 1 if several and stages and problem.n_latent > LARGE else MOST
-    return [
-        *stages,
-        Stage(
-            "",
-            lambda theta: SiteObjective(rounded, problem.inference),
-            ftol=ftol,
-            max_iter=most,
-            n_rows=n_rows,
-        ),
-    ]
+    given = problem.inference
+    whole = Stage("", lambda theta: SiteObjective(rounded, given), ftol=ftol, max_iter=most, n_rows=n_rows)
+    return [*stages, whole]
 
 
 def fit_with_residual(problem: Problem, plan: Plan, settings: Inducing, *, seed: Any = None) -> FittedModel:
