@@ -99,7 +99,7 @@ class GaussianProcessClassifier(Predictions, ClassifierMixin, BaseEstimator):
     max_iter_predict : int, default=100
         Largest number of iterations of the approximation, if ``inference`` is a name.
     warm_start : bool, default=False
-        Whether ``fit`` starts from the posterior of the previous fit, for two classes and the same number of rows.
+        Whether inference starts from the posterior of the previous fit, for the same numbers of rows and classes.
     copy_X_train : bool, default=True
         Whether to keep a copy of X rather than a reference to it.
     random_state : int, RandomState or None, default=None

@@ -86,7 +86,7 @@ def learn_problem(
     """
     if not (plan.enabled and len(problem.theta)):
         return problem, None
-    if init is not None or (plan.optimizer is not None and not plan.choose):
+    if plan.optimizer is not None and not plan.choose:
         first = Beginning(problem, problem.theta)
         sizes = []
     else:
@@ -98,7 +98,7 @@ def learn_problem(
     if first.interrupted:
         return problem.at(first.theta), first.learned()
     stages = _stages(problem, sizes)
-    if init is None and first.problem.n_rows == problem.n_rows:
+    if first.warm is not None and first.problem.n_rows == problem.n_rows:
         init = first.warm
     learned = learn(
         [*stages[:-1], replace(stages[-1], warm=init)],
