@@ -327,7 +327,7 @@ class GaussianProcessClassifier(Predictions, ClassifierMixin, BaseEstimator):
         if len(classes) < 2:
             raise ValueError(f"The labels have one class only, {classes[0]!r}: two or more are needed.")
         self.n_features_in_ = source.n_columns
-        vars(self).pop("feature_names_in_", None)
+        self.__dict__.pop("feature_names_in_", None)
         if source.names is not None:
             self.feature_names_in_ = np.asarray(source.names, dtype=object)
         data = source.data(encoder(self, classes), self.n_jobs)

@@ -93,6 +93,11 @@ class Stage:
     warm: Any = None
     n_rows: int | None = None
 
+    def options(self, hyperprior: Hyperprior | LogScalePrior | None) -> dict[str, Any]:
+        """Return the options of `maximise` for this stage."""
+        options = {name: getattr(self, name) for name in ("warm", "ftol", "max_iter", "longest")}
+        return options | {"hyperprior": hyperprior}
+
 
 @dataclass(slots=True, eq=False)
 class Search:
@@ -124,7 +129,7 @@ class Search:
             if self.best is None:
                 raise
             if not self.refuses:
-                value, gradient = self._barrier(theta)
+                value, gradient = _barrier(*self.best[:2], theta)
         return (-value, -gradient) if eval_gradient else -value
 
     def _evaluate(self, theta: Array, eval_gradient: bool) -> tuple[float, Array]:
@@ -146,16 +151,16 @@ class Search:
         self.unconverged += not end.info.converged
         return (value, gradient) if believed else (-np.inf, gradient)
 
-    def _barrier(self, theta: Array) -> tuple[float, Array]:
-        """Return a value for a theta whose covariances are beyond double precision: worse the farther away."""
-        assert self.best is not None
-        away = theta - self.best[1]
-        return self.best[0] - 1e3, -2e3 * away / max(float(away @ away), 1e-12)
-
     def history(self) -> History:
         """Return what was recorded, as arrays."""
         thetas, evidences, norms = zip(*self.records, strict=True) if self.records else ((), (), ())
         return History(np.array(thetas), np.array(evidences), np.array(norms))
+
+
+def _barrier(value: float, best: Array, theta: Array) -> tuple[float, Array]:
+    """Return a value for a theta whose covariances are beyond double precision: worse the farther away."""
+    away = theta - best
+    return value - 1e3, -2e3 * away / max(float(away @ away), 1e-12)
 
 
 def maximise(
@@ -240,35 +245,23 @@ def learn(
     """
     if hyperprior is not None:
         bounds = hyperprior.narrow(bounds)
-    stages = stages if plan.optimizer is None else stages[-1:]
+    last, *stages = stages if plan.optimizer is None else stages[-1:]
     start = np.clip(start, *bounds.T)
-    history: list[History] = []
-    learned: Learned | None = None
-    last = stages[0]
+    learned = _best_of(last, start, bounds, plan, rng, last.options(hyperprior), inverse_hessian)
+    history = [learned.history] if last.recorded else []
     for stage in stages:
-        options: dict[str, Any] = {
-            "hyperprior": hyperprior,
-            "warm": stage.warm,
-            "ftol": stage.ftol,
-            "max_iter": stage.max_iter,
-            "longest": stage.longest,
-        }
-        if learned is None:
-            learned = _best_of(stage, start, bounds, plan, rng, options, inverse_hessian)
-        else:
-            objective = stage.objective(learned.theta)
-            if objective is None:
-                continue
-            plan.announce(stage.name)
-            inverse = for_more_rows(learned.inverse_hessian, last.n_rows, stage.n_rows)
-            options |= {"report": plan.report, "inverse_hessian": inverse}
-            learned = maximise(objective, learned.theta, bounds, **options)
+        if learned.interrupted:
+            break
+        objective = stage.objective(learned.theta)
+        if objective is None:
+            continue
+        plan.announce(stage.name)
+        inverse = for_more_rows(learned.inverse_hessian, last.n_rows, stage.n_rows)
+        options = {**stage.options(hyperprior), "report": plan.report, "inverse_hessian": inverse}
+        learned = maximise(objective, learned.theta, bounds, **options)
         if stage.recorded:
             history.append(learned.history)
         last = stage
-        if learned.interrupted:
-            break
-    assert learned is not None
     if len(history) != 1 or history[0] is not learned.history:
         learned = replace(learned, history=joined(history))
     return learned

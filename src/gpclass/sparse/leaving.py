@@ -185,6 +185,7 @@ def leave_out(
 def rule_of(engine: Engine | Collapsed, likelihood: Likelihood, offset: Array | None) -> Rule:
     """Return where the sites of an engine come from."""
     if isinstance(engine, Collapsed):
-        assert offset is not None
+        if offset is None:
+            raise ValueError("Dirichlet classification needs the prior means of its latent functions.")
         return TargetRule(engine.targets, offset)
     return BoundRule(likelihood)
