@@ -213,11 +213,17 @@ def _fit_in_turn(fit: Fit, problems: list[Problem], plan: Plan, seeds: Sequence[
     models: list[FittedModel] = []
     for problem, seed in zip(problems, seeds, strict=True):
         last = models[-1] if models else None
-        if last is not None and last.learned is not None and last.learned.interrupted:
+        if last is not None and last.interrupted:
             plan = replace(plan, enabled=False)
         if last is not None and not plan.enabled:
             problem = replace(problem, kernel=last.problem.kernel)
-        models.append(fit(problem, plan, seed=seed))
+        try:
+            models.append(fit(problem, plan, seed=seed))
+        except KeyboardInterrupt:
+            if last is None or last.learned is None or not plan.enabled:
+                raise
+            plan, problem = replace(plan, enabled=False), replace(problem, kernel=last.problem.kernel)
+            models.append(replace(fit(problem, plan, seed=seed), learned=last.learned.stopped()))
     return models
 
 

@@ -74,6 +74,11 @@ class Learned:
     inverse_hessian: Array | None = None
     warm: Any = field(default=None, metadata={"stored": False})
 
+    def stopped(self) -> Learned:
+        """Return this end as that of a fit which is interrupted after it."""
+        message = "The fit was interrupted: the best hyperparameters so far are kept."
+        return self if self.interrupted else replace(self, message=message, interrupted=True, warm=None)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Stage:
@@ -258,7 +263,10 @@ def learn(
         plan.announce(stage.name)
         inverse = for_more_rows(learned.inverse_hessian, last.n_rows, stage.n_rows)
         options = {**stage.options(hyperprior), "report": plan.report, "inverse_hessian": inverse}
-        learned = maximise(objective, learned.theta, bounds, **options)
+        try:
+            learned = maximise(objective, learned.theta, bounds, **options)
+        except KeyboardInterrupt:  # before the first evaluation had ended
+            learned = replace(learned.stopped(), history=joined([]))
         if stage.recorded:
             history.append(learned.history)
         last = stage

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -43,8 +44,23 @@ def fit_by_sites(
 ) -> FittedModel:
     """Fit a problem by its approximation; learning starts from ``first`` if that is given."""
     problem, learned = learn_problem(problem, plan, np.random.default_rng(seed), init=init, first=first)
-    if learned is not None:
-        init, learned = learned.warm, replace(learned, warm=None)
+    if learned is None:
+        return _inferred(problem, init)
+    return finished(partial(_inferred, problem, learned.warm), replace(learned, warm=None))
+
+
+def finished(fit: Callable[[], FittedModel], learned: Learned | None) -> FittedModel:
+    """Return the model of hyperparameters that are learned; if its inference is interrupted, it is run again."""
+    try:
+        return replace(fit(), learned=learned)
+    except KeyboardInterrupt:
+        if learned is None or learned.interrupted:
+            raise
+        return replace(fit(), learned=learned.stopped())
+
+
+def _inferred(problem: Problem, init: AnySites | None) -> FittedModel:
+    """Return the model at the hyperparameters of the problem."""
     prior = problem.prior(last=True)
     result = problem.infer(prior, init)
     q = result.conditioned
@@ -58,7 +74,6 @@ def fit_by_sites(
         evidence=result.evidence,
         info=result.info,
         problem=problem,
-        learned=learned,
         sites=result.sites,
         latent_sites=prior.latent_sites(result.sites),
         loo=loo if problem.first is None else loo[problem.first],
@@ -100,15 +115,20 @@ def learn_problem(
     stages = _stages(problem, sizes)
     if first.warm is not None and first.problem.n_rows == problem.n_rows:
         init = first.warm
-    learned = learn(
-        [*stages[:-1], replace(stages[-1], warm=init)],
-        first.theta,
-        problem.bounds,
-        plan,
-        rng,
-        hyperprior=problem.hyperprior,
-        inverse_hessian=for_more_rows(first.inverse, first.problem.n_rows, stages[0].n_rows),
-    )
+    try:
+        learned = learn(
+            [*stages[:-1], replace(stages[-1], warm=init)],
+            first.theta,
+            problem.bounds,
+            plan,
+            rng,
+            hyperprior=problem.hyperprior,
+            inverse_hessian=for_more_rows(first.inverse, first.problem.n_rows, stages[0].n_rows),
+        )
+    except KeyboardInterrupt:  # before the first evaluation had ended
+        if plan.optimizer is not None and not plan.choose:
+            raise
+        learned = first.learned()
     unfinished = learned.interrupted and not len(learned.history)  # the sites are those of the subset
     return problem.at(learned.theta), replace(learned, warm=None) if unfinished else learned
 
@@ -129,8 +149,7 @@ class Beginning:
 
     def learned(self) -> Learned:
         """Return the end of learning that was interrupted here."""
-        message = "Learning was interrupted on the first rows: the best hyperparameters so far are kept."
-        return Learned(self.theta, 0.0, joined([]), message, True)
+        return Learned(self.theta, 0.0, joined([])).stopped()
 
 
 def guided_by(model: FittedModel) -> Beginning:
@@ -235,9 +254,19 @@ def fit_with_residual(problem: Problem, plan: Plan, settings: Inducing, *, seed:
     rng = np.random.default_rng(seed)
     X = np.asarray(problem.X)
     order = rng.permutation(len(X))
-    few = problem.some(settings.rows[0])
+    few, learned = problem.some(settings.rows[0]), None
     if plan.enabled and few is not problem:
-        problem = problem.like(learn_problem(few, plan, np.random.default_rng(seed))[0])
-        plan = replace(plan, choose=False)
-    Z = choose(settings, problem.kernel, X[order], settings.most(), rng)
-    return fit_by_sites(replace(problem, make_prior=OneFunction(Z)), plan, seed=seed)
+        few, learned = learn_problem(few, plan, np.random.default_rng(seed))
+        problem, plan = problem.like(few), replace(plan, choose=False)
+
+    def fit(plan: Plan) -> FittedModel:
+        Z = choose(settings, problem.kernel, X[order], settings.most(), rng)
+        return fit_by_sites(replace(problem, make_prior=OneFunction(Z)), plan, seed=seed)
+
+    try:
+        if learned is None or not learned.interrupted:
+            return fit(plan)
+    except KeyboardInterrupt:
+        if learned is None:
+            raise
+    return replace(fit(replace(plan, enabled=False)), learned=learned.stopped())

@@ -65,15 +65,23 @@ class Run:
             self._with_eps(state.eps)
         if state is None and learning and self.plan.optimizer is None:
             first = self._begin() if first is None else first
-            interrupted = first.interrupted
-            state, learned = (self._fixed(), first.learned()) if interrupted else self._coarse(first)
+            try:
+                coarse = None if first.interrupted else self._coarse(first)
+            except KeyboardInterrupt:
+                coarse = None
+            state, learned = (self._fixed(), first.learned()) if coarse is None else coarse
         elif state is None:
             state = self._fixed()
         if not learning:
             return self._converge(state, checkpoint), None
         refines = self.settings.max_refine > 0 or self.plan.optimizer is not None
-        if refines and not (learned is not None and learned.interrupted):
-            return self._refine(state, checkpoint, learned)
+        try:
+            if refines and not (learned is not None and learned.interrupted):
+                return self._refine(state, checkpoint, learned)
+        except KeyboardInterrupt:  # before the first evaluation on all rows had ended
+            if learned is None:
+                raise
+            learned = learned.stopped()
         fit = self._converge(state, checkpoint)
         learned = Learned(state.theta, fit.bound, joined([])) if learned is None else learned
         return fit, self._told(learned)
