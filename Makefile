@@ -13,9 +13,15 @@ DOCS_READY := $(VENV)/.ready-docs
 # -qq: errors only. --no-compile: halves the set-up; Python compiles what is imported, when it is.
 PIP   := $(PY) -m pip --disable-pip-version-check install -qq --no-compile
 
-# The test processes are the parallelism: a BLAS thread pool in each would only contend with it.
-PYTEST := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 MPLBACKEND=Agg \
-          $(PY) -m pytest -n $(JOBS) --hypothesis-profile=ci
+PYTEST := $(PY) -m pytest -n $(JOBS) --hypothesis-profile=ci
+
+# One BLAS thread for each process: the matrices are small, several processes are the parallelism, and threads that
+# wait for each other on a busy machine take many times as long. Benchmarks set their numbers of threads themselves.
+ONE_THREAD := test slow demo docs study dist minimum
+$(ONE_THREAD): export OPENBLAS_NUM_THREADS := 1
+$(ONE_THREAD): export OMP_NUM_THREADS := 1
+$(ONE_THREAD): export MKL_NUM_THREADS := 1
+$(ONE_THREAD): export MPLBACKEND := Agg
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -58,7 +64,7 @@ bench-peers: $(READY) ## curves of log loss over time beside GPyTorch (in its ow
 	$(PY) benchmarks/curves.py plot build/curves build/curves.png
 
 study: $(READY) ## compare with other classifiers on the data sets in DATA, for hours; writes docs/guide/peers.md
-	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(PY) studies/peers.py --data $(DATA) --jobs $(JOBS)
+	$(PY) studies/peers.py --data $(DATA) --jobs $(JOBS)
 
 docs: $(DOCS_READY) ## make its pictures and build the documentation; a warning is an error
 	$(PY) docs/mathjax.py
@@ -80,7 +86,7 @@ minimum: ## run the tests with the oldest versions of numpy, scipy and scikit-le
 	.venv-minimum/bin/python -m pip --disable-pip-version-check install -qq -c .venv-minimum/constraints.txt \
 	  '.[plot,cli]' 'pandas<3' 'polars<2' 'pyarrow<20' 'pytest>=8.2' 'pytest-xdist>=3.5' 'hypothesis>=6.120' 'mpmath>=1.3' \
 	  'threadpoolctl>=3.1'
-	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MPLBACKEND=Agg .venv-minimum/bin/python -m pytest -q -n $(JOBS) \
+	.venv-minimum/bin/python -m pytest -q -n $(JOBS) \
 	  tests/core tests/inference tests/kernels tests/likelihoods tests/priors tests/sparse tests/plotting/test_contour.py \
 	  tests/cli/test_fit.py tests/cli/test_predict.py tests/test_estimator.py tests/test_scikit_learn.py
 

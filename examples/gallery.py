@@ -52,7 +52,7 @@ def latent() -> Any:
 def trace() -> Any:
     X, y, _, _ = interval()
     clf = GaussianProcessClassifier(
-        4.0 * RBF(15.0), inference=MCMC(n_draws=1000), hyperparameters="sample", random_state=0
+        4.0 * RBF(15.0), inference=MCMC(n_draws=400), hyperparameters="sample", random_state=0
     )
     return TraceDisplay.from_estimator(clf.fit(X, y))
 
@@ -75,7 +75,7 @@ def evidence() -> Any:
     X, y = make_moons(100, noise=0.3, random_state=0)
     kernel = ConstantKernel(0.3, (1e-3, 1e4)) * RBF(8.0, (1e-2, 1e2))
     clf = GaussianProcessClassifier(kernel).fit(X, y)
-    return EvidenceDisplay.from_estimator(clf, limits=((0.1, 1000.0), (0.05, 12.0)), grid_resolution=40)
+    return EvidenceDisplay.from_estimator(clf, limits=((0.1, 1000.0), (0.05, 12.0)), grid_resolution=25)
 
 
 def relevance() -> Any:

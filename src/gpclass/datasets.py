@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sklearn.datasets import make_blobs, make_circles, make_moons
 from sklearn.utils import check_random_state
 
+from gpclass.core.checks import check_option, is_integer
 from gpclass.core.protocols import Array
 
 
@@ -45,8 +46,8 @@ def interval(n_train: int = 20, random_state: Any = 0) -> Split:
     >>> split.X.shape, split.X_test.shape, int((split.y_test == 0).sum())
     ((20, 1), (100, 1), 34)
     """
-    if not 1 <= n_train <= 100:
-        raise ValueError(f"n_train={n_train} is not possible, the problem has 100 points.")
+    fine = is_integer(n_train) and 1 <= n_train <= 100
+    check_option("n_train", n_train, fine, "an integer from 1 to 100, the number of points")
     X = np.arange(100.0)[:, None]
     y = np.where((X[:, 0] > 25) & (X[:, 0] < 60), 0, 1)
     chosen = np.sort(check_random_state(random_state).choice(100, size=n_train, replace=False))

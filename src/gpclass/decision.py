@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from gpclass.core.protocols import Array
 
 REJECTED = -1
+TIE = 1e-9  # relative difference up to which expected costs are equal, so that rounding does not decide
 
 
 def bayes_decision(
@@ -31,7 +32,7 @@ def bayes_decision(
     Returns
     -------
     ndarray of shape (n,) of int
-        Positions of the actions, with ties going to the last; -1 where rejected.
+        Positions of the actions; -1 where rejected. Of actions whose costs agree to nine digits the first is taken.
 
     Examples
     --------
@@ -45,10 +46,10 @@ def bayes_decision(
     P = _check_probabilities(proba)
     C = 1.0 - np.eye(P.shape[1]) if cost is None else check_cost(cost, P.shape[1])
     expected = P @ C
-    # Without costs it is the most probable class; 1 - p rounds, so p itself decides. Of two equal actions
-    # the later one is taken: with two classes that is y = +1 wherever p(y=+1) >= ½.
-    worth = P if cost is None else -expected
-    choice: NDArray[np.intp] = worth.shape[1] - 1 - np.argmax(worth[:, ::-1], axis=1)
+    # Without costs it is the most probable class; 1 - p rounds, so p itself decides.
+    worth, size = (P, P) if cost is None else (-expected, P @ np.abs(C))
+    best = (worth - TIE * size).max(axis=1, keepdims=True)
+    choice: NDArray[np.intp] = np.argmax(worth + TIE * size >= best, axis=1)
     if reject is not None:
         choice[expected[np.arange(len(P)), choice] > reject] = REJECTED
     return choice

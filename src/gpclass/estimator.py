@@ -11,9 +11,9 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 
+from gpclass.core.checks import seed_of
 from gpclass.core.hyperpriors import Shrinkage
 from gpclass.core.progress import reporter
 from gpclass.core.protocols import Inference, Likelihood
@@ -46,7 +46,7 @@ from gpclass.parameters import (
     warn_without_effect,
 )
 from gpclass.training import Training, TrainingRows
-from gpclass.validation import check_inputs, check_weights
+from gpclass.validation import check_inputs, check_labels, check_weights
 
 __all__ = ["GaussianProcessClassifier"]
 
@@ -237,9 +237,10 @@ class GaussianProcessClassifier(Predictions, ClassifierMixin, BaseEstimator):
         self
         """
         check_parameters(self)
+        seed = seed_of(self.random_state)
         source, new = as_source(X, y, sample_weight, client), copy(self)
         training = new._read(X, y, sample_weight) if source is None else new._open(source)
-        return self._take(new._fit(training, self._seed_of()))
+        return self._take(new._fit(training, seed))
 
     @available_if(_in_one_model)  # type: ignore[untyped-decorator]
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
@@ -261,18 +262,20 @@ class GaussianProcessClassifier(Predictions, ClassifierMixin, BaseEstimator):
         self
         """
         check_parameters(self)
+        seed = seed_of(self.random_state)
         model = getattr(self, "base_estimator_", None)
         if isinstance(model, FittedModel) and model.inducing is not None:
             return self._update(model, X, y, sample_weight)
         new = copy(self)
         X, y = check_inputs(new, X, y, vectors=True, fitting=True)
+        check_labels(y)
         known = np.unique(y if classes is None else classes)
         if len(known) < 2:
             raise ValueError(
                 "The first rows of partial_fit have one class only: give all classes with classes=[...]."
             )
         rows = Rows(X, *encoder(self, known)(y, check_weights(sample_weight, self.class_weight, y)))
-        new._fit(Training(known, len(X), X, np.empty(0), data=rows), self._seed_of())
+        new._fit(Training(known, len(X), X, np.empty(0), data=rows), seed)
         new.base_estimator_ = replace(new.base_estimator_, objective=None)  # further rows will change it
         return self._take(new)
 
@@ -288,17 +291,11 @@ class GaussianProcessClassifier(Predictions, ClassifierMixin, BaseEstimator):
         return self._take(new)
 
     def _take(self, new: Self) -> Self:
-        """Take what a copy of this classifier has found, all of it in one assignment.
-
-        A fit that fails, or is interrupted anywhere, leaves the previous one as it was.
-        """
+        """Take what a copy has found, in one assignment: a fit that fails leaves the previous one as it was."""
         found = RESULTS | FEATURES
         others = {name: value for name, value in vars(self).items() if name not in found}
         self.__dict__ = others | {name: value for name, value in vars(new).items() if name in found}
         return self
-
-    def _seed_of(self) -> int:
-        return int(check_random_state(self.random_state).randint(2**31 - 1))
 
     def _read(self, X: Any, y: Any, sample_weight: Any) -> Training:
         """Return rows in memory, checked, with equal rows merged into weights."""
@@ -362,7 +359,7 @@ class GaussianProcessClassifier(Predictions, ClassifierMixin, BaseEstimator):
             )
         if warn:
             warn_without_effect(self, case)
-        problem = self._problem(training, likelihood, seed)
+        problem = self._problem(training, likelihood)
         plan = Plan(
             enabled=self.optimizer is not None,
             optimizer=self.optimizer if callable(self.optimizer) else None,
@@ -370,6 +367,7 @@ class GaussianProcessClassifier(Predictions, ClassifierMixin, BaseEstimator):
             n_jobs=self.n_jobs,
             report=report,
             choose=chooses_kernel(self),
+            asked={"kernel": self.kernel, "hyperprior": self.hyperprior},
         )
         last = getattr(self, "base_estimator_", None)
         init = last.sites if self.warm_start and isinstance(last, FittedModel) else None
@@ -377,12 +375,12 @@ class GaussianProcessClassifier(Predictions, ClassifierMixin, BaseEstimator):
             init = None
         return Task(case, problem, plan, n_classes, labels, seed, settings, training.data, init)
 
-    def _problem(self, training: Training, likelihood: Likelihood, seed: int) -> Problem:
+    def _problem(self, training: Training, likelihood: Likelihood) -> Problem:
         kernel = given_kernel(self)
         if kernel is None:
             rows = Rows(training.X, training.codes, training.weight)
             if training.data is not None:
-                rows = training.data.sample(KERNEL_ROWS, np.random.default_rng(seed))
+                rows = training.data.sample(KERNEL_ROWS, np.random.default_rng(0))  # the same when resumed
             kernel = kernel_for(self, np.asarray(rows.X, dtype=float), rows.row_weight)
         codes = training.codes
         y = codes if codes.ndim == 2 else np.where(codes == 1, 1.0, -1.0)

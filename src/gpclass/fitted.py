@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from gpclass.core.checks import check_integers, seed_of
 from gpclass.core.protocols import Array
 from gpclass.data.prediction import lazily
 from gpclass.decision import bayes_decision, check_cost
@@ -48,7 +48,8 @@ class Predictions:
         Returns
         -------
         ndarray of shape (n,)
-            Labels. With ``cost_matrix`` they minimise the expected cost under `predict_proba`.
+            Labels. With ``cost_matrix`` they minimise the expected cost under `predict_proba`. Of classes that
+            agree to nine digits the first in ``classes_`` is taken.
         """
         X, route, cost = self._check_fitted_inputs(X), self.integration, None
         if self.cost_matrix is not None:
@@ -154,7 +155,8 @@ class Predictions:
         ndarray of shape (n, n_samples) or (n, n_classes, n_samples)
         """
         X = self._check_fitted_inputs(X)
-        rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
+        check_integers(n_samples=n_samples)
+        rng = np.random.default_rng(seed_of(random_state))
         draws: Array = self.base_estimator_.sample(X, n_samples, rng)
         return draws
 
@@ -248,7 +250,8 @@ class Predictions:
         from gpclass.learning.checking import check
 
         check_is_fitted(self)
-        rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
+        check_integers(4, n_samples=n_samples)
+        rng = np.random.default_rng(seed_of(random_state))
         return one_or_list([check(model, n_samples, rng) for model in self.base_estimator_.models])
 
     # ------------------------------------------------------------------------ attributes

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from sklearn.gaussian_process.kernels import CompoundKernel
 
+from gpclass.core.checks import check_integers, check_numbers, check_option, is_integer
 from gpclass.core.hyperpriors import Hyperprior, Shrinkage
 from gpclass.core.protocols import Array, Inference, Likelihood
 from gpclass.core.registry import Method, parts
@@ -144,10 +145,22 @@ def check_parameters(clf: Any) -> None:
     _check_name("multi_class", clf.multi_class, MULTI_CLASS)
     _check_name("integration", clf.integration, ROUTES)
     _check_name("hyperparameters", clf.hyperparameters, ("learn", "sample"))
-    _check_name("inducing", clf.inducing, ("auto",), (type(None), int, np.integer, np.ndarray, Inducing))
     _check_name("optimizer", clf.optimizer, ("fmin_l_bfgs_b",), (Callable, type(None)))
-    _check_integer("n_restarts_optimizer", clf.n_restarts_optimizer, 0)
-    _check_integer("max_iter_predict", clf.max_iter_predict, 1)
+    _check_inducing(clf.inducing)
+    _check_class_weight(clf.class_weight)
+    check_integers(0, n_restarts_optimizer=clf.n_restarts_optimizer)
+    check_integers(max_iter_predict=clf.max_iter_predict)
+    for name in ("warm_start", "copy_X_train"):
+        value = getattr(clf, name)
+        check_option(name, value, isinstance(value, bool | np.bool_), "True or False")
+    if not isinstance(clf.verbose, bool | np.bool_):
+        check_integers(0, verbose=clf.verbose)
+    jobs = clf.n_jobs is None or (is_integer(clf.n_jobs) and clf.n_jobs != 0)
+    check_option("n_jobs", clf.n_jobs, jobs, "None or an integer other than 0, where -1 means all processors")
+    priors = isinstance(clf.hyperprior, Mapping | Shrinkage | None)
+    check_option(
+        "hyperprior", clf.hyperprior, priors, "a mapping from names to distributions, a Shrinkage or None"
+    )
     if not joint and not _is_dirichlet(clf) and likelihood_of(clf).n_latents(3) > 1:
         raise ValueError(
             f"likelihood={clf.likelihood!r} has a latent function for each class, which goes with "
@@ -304,10 +317,23 @@ def check_present(clf: Any, codes: Any, n_classes: int) -> None:
         )
 
 
-def _check_option(name: str, value: Any, fine: bool, expected: str) -> None:
-    """Raise unless a parameter is fine."""
-    if not fine:
-        raise ValueError(f"{name}={value!r} is not possible, expected {expected}.")
+def _check_inducing(given: Any) -> None:
+    """Raise unless ``inducing`` is a number, a matrix, settings, "auto" or None."""
+    matrix = isinstance(given, np.ndarray) and given.ndim == 2 and given.dtype.kind in "fiu"
+    fine = given is None or isinstance(given, Inducing) or matrix or (is_integer(given) and given >= 1)
+    fine = fine or (isinstance(given, str) and given == "auto")
+    expected = "'auto', a positive integer, an array of shape (n, n_features), an Inducing or None"
+    check_option("inducing", given, fine, expected)
+
+
+def _check_class_weight(given: Any) -> None:
+    """Raise unless ``class_weight`` is None, "balanced" or a mapping to numbers that are not negative."""
+    if isinstance(given, Mapping):
+        for label, weight in given.items():
+            check_numbers("[0, inf)", **{f"class_weight[{label!r}]": weight})
+        return
+    fine = given is None or (isinstance(given, str) and given == "balanced")
+    check_option("class_weight", given, fine, "'balanced', a mapping from classes to weights, or None")
 
 
 def _check_name(name: str, value: Any, known: Iterable[str], other: Any = ()) -> None:
@@ -316,10 +342,4 @@ def _check_name(name: str, value: Any, known: Iterable[str], other: Any = ()) ->
         raise ValueError(f"{name} is the class {value.__name__}, expected an object: {value.__name__}().")
     fine = value in known if isinstance(value, str) else isinstance(value, other)
     options = ", ".join(repr(option) for option in known)
-    _check_option(name, value, fine, f"{options}" + (" or an object that does the same" if other else ""))
-
-
-def _check_integer(name: str, value: Any, least: int) -> None:
-    """Raise unless a parameter is an integer of at least ``least``."""
-    fine = isinstance(value, (int, np.integer)) and bool(value >= least)
-    _check_option(name, value, fine, f"an integer of at least {least}")
+    check_option(name, value, fine, f"{options}" + (" or an object that does the same" if other else ""))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import datetime
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -14,6 +17,8 @@ from gpclass.kernels import has_noise
 
 MERGED_UP_TO = 20_000  # rows: sorting more of them costs more than it saves
 HEAVIEST = 1e12  # a weight beyond this leaves no digits to the others
+DATES = (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64)  # with pandas' own
+DATE_TYPE = re.compile("date|time|duration|period", re.IGNORECASE)  # of columns in pandas, Arrow and polars
 Where = Callable[[int], str]  # says where row i is, as in 'row 7 of a.parquet'
 
 
@@ -26,6 +31,7 @@ def check_inputs(
     """
     options: dict[str, Any] = {"ensure_2d": vectors, "dtype": np.float64 if vectors else None}
     if vectors:
+        _refuse_dates(X)
         options["ensure_all_finite"] = False  # told below, with the place
     try:
         if fitting:
@@ -38,6 +44,29 @@ def check_inputs(
     if vectors:
         check_finite(X, getattr(estimator, "feature_names_in_", None))
     return (X, y) if fitting else X
+
+
+def _refuse_dates(X: Any) -> None:
+    """Raise a sentence that names the column if X has dates, times or durations.
+
+    NumPy would turn them into counts of nanoseconds or days, depending on their type.
+    """
+    if hasattr(X, "columns") and hasattr(X, "dtypes"):
+        names, kinds = list(X.columns), [str(kind) for kind in X.dtypes]
+        columns = [X.iloc[:, i] if hasattr(X, "iloc") else X[:, i] for i in range(X.shape[1])]
+    else:
+        with contextlib.suppress(TypeError, ValueError):  # rows of different lengths are told by scikit-learn
+            X = np.asarray(X) if isinstance(X, list | tuple) else X
+        if not isinstance(X, np.ndarray) or X.ndim != 2 or X.dtype.kind not in "mMO":
+            return
+        names, kinds, columns = list(range(X.shape[1])), [str(X.dtype)] * X.shape[1], list(X.T)
+    for name, kind, column in zip(names, kinds, columns, strict=True):
+        dates = DATE_TYPE.match(kind) is not None
+        if dates or (kind.lower() == "object" and any(isinstance(value, DATES) for value in column)):
+            raise ValueError(
+                f"Column {name!r} of X has dates or times (its type is {kind}), expected numbers: convert it first, "
+                "for example to days since a fixed date."
+            )
 
 
 def _name_text_column(X: Any, error: Exception) -> None:
@@ -57,8 +86,13 @@ def check_labels(y: Any) -> None:
     try:
         check_classification_targets(y)
     except TypeError:
-        kinds = ", ".join(sorted({type(label).__name__ for label in y}))
-        raise ValueError(f"y has labels of the kinds {kinds}, expected one kind.") from None
+        kinds = sorted({type(label).__name__ for label in y})
+        if kinds in (["bytes"], ["bytes_"]):
+            raise ValueError(
+                "y has labels of bytes, expected text or integers: decode them first, for example with "
+                "numpy.char.decode."
+            ) from None
+        raise ValueError(f"y has labels of the kinds {', '.join(kinds)}, expected one kind.") from None
 
 
 def check_finite(X: Array, names: Sequence[str] | None = None, where: Where = "row {}".format) -> None:

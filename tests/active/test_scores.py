@@ -232,7 +232,7 @@ class TestQuery:
 
     def test_errors(self):
         clf = fit()
-        with pytest.raises(ValueError, match="n=9 rows were asked for"):
+        with pytest.raises(ValueError, match="n=9 is not possible"):
             active.query(clf, POOL[:3], n=9)
         with pytest.raises(ValueError, match="score='luck' is not known"):
             active.query(clf, POOL, score="luck")

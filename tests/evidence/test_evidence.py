@@ -459,13 +459,13 @@ def test_verdicts_of_the_classifier_on_noise(options):
 
 
 @pytest.mark.parametrize(
-    ("khat", "n_samples", "limit"), [(0.67, 1000, "0.67"), (0.67, 400, "0.62"), (0.8, 10**6, "0.70")]
+    ("khat", "n_samples", "limit"), [("0.670", 1000, "0.667"), ("0.67", 400, "0.62"), ("0.80", 10**6, "0.70")]
 )
 def test_the_verdict_states_the_limit_of_khat_for_the_number_of_draws(khat, n_samples, limit):
-    found = EvidenceEstimate(-1.0, 0.1, khat, 50.0, n_samples)
+    found = EvidenceEstimate(-1.0, 0.1, float(khat), 50.0, n_samples)
     verdict = on_approximation("EP", -1.0, found, np.zeros(1), np.zeros(1))
-    assert f"khat = {khat:.2f} is not below {limit}, the limit for {n_samples} draws" in verdict
-    assert khat >= khat_limit(n_samples)
+    assert f"khat = {khat} is not below {limit}, the limit for {n_samples} draws" in verdict
+    assert float(khat) >= khat_limit(n_samples)
     assert not found.reliable
 
 

@@ -218,11 +218,11 @@ def test_mixing_finds_the_fixed_point_of_a_linear_map_in_a_few_rounds():
 
 
 def test_settings_that_make_no_sense_are_refused():
-    with pytest.raises(ValueError, match="power must be above 0"):
+    with pytest.raises(ValueError, match=r"power=.* is not possible"):
         EP(power=0.0)
-    with pytest.raises(ValueError, match="tol must be positive"):
+    with pytest.raises(ValueError, match="is not possible"):
         VI(tol=-1.0)
-    with pytest.raises(ValueError, match="evidence must be"):
+    with pytest.raises(ValueError, match=r"evidence=.* is not possible"):
         VI(evidence="waic")
 
 

@@ -201,7 +201,7 @@ def test_a_comparison_leaves_its_evidence_out():
 def test_what_has_no_meaning_is_refused():
     with pytest.raises(ValueError, match="regression on targets made from the labels"):
         fitted().check_approximation()
-    with pytest.raises(ValueError, match="rows must be 2 or more"):
+    with pytest.raises(ValueError, match="rows=1 is not possible"):
         Dirichlet(rows=1)
     with pytest.warns(UserWarning, match=r"warm_start=True has no effect here: the method does not iterate"):
         fitted(warm_start=True)

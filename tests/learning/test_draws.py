@@ -547,7 +547,7 @@ def test_missing_arviz_is_said_before_the_work(how, monkeypatch):
         monkeypatch.setitem(sys.modules, name, None)
     monkeypatch.setitem(sys.modules, "arviz_stats.base", None)
     clf = classifier(inference="mcmc", hyperparameters=how, optimizer=None)
-    with pytest.raises(ImportError, match=r'needs arviz-stats .* pip install "gpclass\[mcmc\]"'):
+    with pytest.raises(ImportError, match=r'needs arviz-stats: pip install "gpclass\[mcmc\]"'):
         clf.fit(X, LABELS)
     classifier(inference=Rejection(100), optimizer=None).fit(X, LABELS)
 
@@ -570,7 +570,7 @@ def test_combinations_that_make_no_sense_are_refused():
         MCMC(n_draws=0)
     with pytest.raises(ValueError, match="annealing"):
         MCMC(annealing=0)
-    with pytest.raises(ValueError, match="n_draws must be positive"):
+    with pytest.raises(ValueError, match="is not possible"):
         Rejection(0)
 
 

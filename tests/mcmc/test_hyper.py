@@ -390,15 +390,15 @@ def test_chains_start_apart_and_within_bounds():
 
 
 def test_bad_settings_are_refused():
-    with pytest.raises(ValueError, match="n_importance 2 or more"):
+    with pytest.raises(ValueError, match="n_importance=1 is not possible"):
         PseudoMarginal(n_importance=1)
-    with pytest.raises(ValueError, match="n_refine 0 or more"):
+    with pytest.raises(ValueError, match="n_refine=-1 is not possible"):
         PseudoMarginal(n_refine=-1)
-    with pytest.raises(ValueError, match="whiten must be an approximation"):
+    with pytest.raises(ValueError, match="whiten=None is not possible"):
         PseudoMarginal(whiten=None)
-    with pytest.raises(ValueError, match="must be positive"):
+    with pytest.raises(ValueError, match="is not possible"):
         JointWhitened(n_latent_steps=0)
-    with pytest.raises(ValueError, match="must be positive"):
+    with pytest.raises(ValueError, match="is not possible"):
         JointWhitened(jitter=0.0)
     model = model_of(X4, Y4)
     for wrong in ({"n_chains": 0}, {"n_draws": 0}, {"n_warmup": -1}, {"thin": 0}, {"n_whole": 0}):

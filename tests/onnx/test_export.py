@@ -278,3 +278,47 @@ def test_a_likelihood_of_ones_own_is_refused():
     clf = GaussianProcessClassifier(1.0 * RBF(), likelihood=Mine(), optimizer=None, inference="laplace")
     with pytest.raises(OnnxExportError, match="likelihood"):
         to_onnx(clf.fit(X, y))
+
+
+# ------------------------------------------------------------------------------------- ties
+
+
+@pytest.mark.parametrize("likelihood", ["probit", "logit"])
+@pytest.mark.parametrize("n_classes", [2, 3, 4])
+@pytest.mark.parametrize("multi_class", ["one_vs_one", "one_vs_rest", "joint"])
+@pytest.mark.parametrize("costs", [None, "errors", "dear"])
+def test_ties_go_to_the_first_class_as_in_python(likelihood, n_classes, multi_class, costs):
+    # Corners of a simplex: by symmetry all classes are equally probable at its centre and far away from it.
+    X, y = np.eye(n_classes) * 1.7, np.array([f"c{i}" for i in range(n_classes)])
+    joint = n_classes > 2 and multi_class == "joint"
+    kernel, far = 2.3 * RBF(1.1), 1e6 * np.ones((1, n_classes))
+    centre = np.array([0.1, 0.3, 1 / 3, 1.7 / n_classes])[:, None] * np.ones(n_classes)
+    # With c0 dear to predict, the tie is between the others: 0.7 (1 - 1/n) for each of them.
+    cost = {None: None, "errors": 1.0 - np.eye(n_classes), "dear": 0.7 * (1.0 - np.eye(n_classes))}[costs]
+    if costs == "dear":
+        cost[:, 0] += 0.3
+    clf = GaussianProcessClassifier(
+        kernel,
+        optimizer=None,
+        likelihood=likelihood,
+        multi_class=multi_class,
+        cost_matrix=cost,
+        integration="mackay" if joint and (n_classes > 3 or likelihood == "logit") else "exact",
+        inference="vi" if joint else "laplace",
+    ).fit(X, y)
+    points = np.concatenate([centre, far])
+    label, proba = session(to_onnx(clf)).run(["label", "probabilities"], {"X": points})
+    np.testing.assert_allclose(proba, 1.0 / n_classes, atol=1e-12)
+    expected = ["c1" if costs == "dear" else "c0"] * len(points)
+    assert clf.predict(points).tolist() == expected
+    assert label.tolist() == expected
+
+
+def test_costs_of_very_different_size_are_not_ties():
+    X = np.linspace(-3.0, 3.0, 12)[:, None]
+    clf = GaussianProcessClassifier(9.0 * RBF(1.0), optimizer=None, cost_matrix=[[0.0, 1e-9], [1e9, 0.0]])
+    clf.fit(X, X[:, 0] > 0.0)
+    label = session(to_onnx(clf)).run(["label"], {"X": X})[0]
+    p = clf.predict_proba(X)[:, 1]
+    assert (label == (1e9 * p > 1e-9 * (1.0 - p))).all()
+    assert (clf.predict(X) == label).all()

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import entr
-from sklearn.utils import check_random_state
 
 from gpclass.active.draws import greedy_by_draws, reduction_by_draws
 from gpclass.active.gaussian import bald_of_link, greedy, reduction
 from gpclass.active.latents import find_latents, inputs_of, latents_of
+from gpclass.core.checks import check_integers, check_option, is_integer, seed_of
 from gpclass.core.protocols import Array
 from gpclass.validation import take
 
@@ -126,6 +126,7 @@ def expected_log_loss_reduction(
     >>> gain.round(4)
     array([0.0014, 0.0021, 0.    ])
     """
+    check_integers(n_draws=n_draws)
     latents, X = latents_of(estimator), inputs_of(estimator, X)
     Z = X if X_target is None else inputs_of(estimator, X_target)
     if not latents.can_condition:
@@ -181,8 +182,9 @@ def query(
     array([65., 99., 64.])
     """
     size = len(X)
-    if not 1 <= n <= size:
-        raise ValueError(f"n={n} rows were asked for, expected between 1 and the {size} rows of the pool.")
+    fine = is_integer(n) and 1 <= n <= size
+    check_option("n", n, fine, f"an integer from 1 to {size}, the number of rows of the pool")
+    check_integers(n_draws=n_draws)
     if callable(score):
         return _largest(np.asarray(score(estimator, X), dtype=float), n)
     if score not in SCORES:
@@ -208,7 +210,7 @@ def _joined(X: Any, Z: Any) -> Any:
 
 
 def _generator(random_state: Any) -> np.random.Generator:
-    return np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
+    return np.random.default_rng(seed_of(random_state))
 
 
 def _largest(scores: Array, n: int) -> NDArray[np.intp]:

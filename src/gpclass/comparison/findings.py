@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from gpclass.core.protocols import Array
+from gpclass.core.wording import apart
 from gpclass.evidence.verdicts import SMALL_GAP, SMALL_SHIFT
 from gpclass.sampling.pareto import khat_limit
 
@@ -35,8 +36,8 @@ def doubts(row: Any) -> str:
     if check is None or row.evidence is None:  # draws of MCMC are not an approximation of that kind
         return ""
     if excessive_khat(row):
-        limit = khat_limit(check.n_samples)
-        return f"it could not be checked, because its k-hat of {check.khat:.2f} is above the limit of {limit:.2f}"
+        khat, limit = apart(check.khat, khat_limit(check.n_samples))
+        return f"it could not be checked, because its k-hat of {khat} is not below the limit of {limit}"
     if check.largest_shift > max(SMALL_SHIFT, 3.0 * check.shift_error):
         return (
             f"the exact posterior moves a probability at the training rows by {check.largest_shift:.2f}, at the "

@@ -15,12 +15,12 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import _safe_indexing as rows_of
-from sklearn.utils import check_random_state
 
 from gpclass.comparison.baselines import fit_options
 from gpclass.comparison.scores import score
 from gpclass.comparison.table import Comparison, ComparisonRow
 from gpclass.comparison.task import Task, classifiers_of, task_of
+from gpclass.core.checks import check_integers, seed_of
 from gpclass.core.progress import reporter
 from gpclass.core.protocols import Array
 from gpclass.evidence.importance import MOST_VALUES
@@ -104,7 +104,8 @@ def compare(
     >>> round(result["mcmc"].corrected_evidence, 1)
     -7.0
     """
-    seed = int(check_random_state(random_state).randint(2**31 - 1))
+    check_integers(0, n_samples=n_samples)
+    seed = seed_of(random_state)
     if not learn:
         options["optimizer"] = None
     shared = {**options, "kernel": kernel, "likelihood": likelihood, "random_state": seed}

@@ -11,6 +11,7 @@ import numpy as np
 
 from gpclass.comparison.findings import excessive_khat, findings
 from gpclass.comparison.scores import Bins, Codes, calibration_bins, not_worse, row_scores
+from gpclass.core.checks import optional
 from gpclass.core.protocols import Array
 
 DASH = "–"  # no such result; zero would be a value
@@ -240,7 +241,7 @@ class Comparison:
         pandas.DataFrame
             The index has the labels of the methods.
         """
-        import pandas as pd
+        pd = optional("pandas", "to_frame()", "cli")
 
         names = ("likelihood", *NUMBERS, "kernel_text", "note")
         records = [{name: getattr(row, name) for name in names} for row in self.rows]

@@ -12,6 +12,7 @@ from sklearn.utils import _safe_indexing as rows_of
 
 from gpclass.comparison.baselines import BASELINES, baseline
 from gpclass.comparison.scores import Codes
+from gpclass.core.checks import check_option, is_integer
 from gpclass.core.protocols import Array
 from gpclass.estimator import GaussianProcessClassifier
 from gpclass.kernels import takes_vectors
@@ -160,7 +161,8 @@ def _splits(cv: Any, X: Any, codes: Codes, seed: int) -> Splits:
 
     if cv is None:
         return []
-    if isinstance(cv, (int, np.integer)):
+    check_option("cv", cv, not isinstance(cv, bool | float | str), "a number of folds, a splitter or None")
+    if is_integer(cv):
         least = int(np.bincount(codes).min())
         if not 2 <= cv <= least:
             raise ValueError(

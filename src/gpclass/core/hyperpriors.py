@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gpclass.core.checks import check_numbers
 from gpclass.core.protocols import Array
 from gpclass.core.registry import stored
 
@@ -54,8 +55,8 @@ class Shrinkage:
     scale: float | None = None
 
     def __post_init__(self) -> None:
-        if self.scale is not None and not 0.0 < self.scale < np.inf:
-            raise ValueError(f"{self!r} is not possible: scale must be a positive number, or None.")
+        if self.scale is not None:
+            check_numbers("(0, inf)", scale=self.scale)
 
 
 @stored

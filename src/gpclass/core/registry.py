@@ -7,6 +7,7 @@ back by their dataclass fields, so a new part needs no entry anywhere else.
 
 from __future__ import annotations
 
+from abc import ABC
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, ClassVar, TypeVar
@@ -17,11 +18,11 @@ _PARTS: dict[str, dict[str, Any]] = {}
 _STORED: dict[str, Any] = {}
 
 
-class Part:
+class Part(ABC):
     """Base class of parts that register themselves under ``kind`` and ``name``.
 
     A subclass that sets ``kind`` opens a family and is not registered itself. The name is that of the class in
-    lower case unless the class sets ``name``.
+    lower case unless the class sets ``name``. A class that lacks an abstract method cannot be instantiated.
 
     Examples
     --------

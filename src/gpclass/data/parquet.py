@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from gpclass.core.checks import optional
 from gpclass.data.blocks import ROWS, Place, check_present, checked, distinct, draw, in_order, pick, recut
 from gpclass.data.local import LocalSource
 from gpclass.data.rows import Rows, Source
@@ -148,11 +149,16 @@ class ParquetSource(LocalSource):
             check_present(y, where)
             yield y
 
-    def on_dask(self, client: Any = None, rows: int | None = None) -> Source:
-        """Return these rows as a source that Dask's workers read; see `gpclass.data.distributed`."""
+    def on_dask(
+        self, client: Any = None, rows: int | None = None, wait_seconds: float | None = None
+    ) -> Source:
+        """Return these rows as a source that Dask's workers read; see `gpclass.data.distributed.on_dask`."""
         from gpclass.data.distributed import files_on_dask
+        from gpclass.data.scheduling import Cluster
 
-        return files_on_dask(self, client, rows)
+        return files_on_dask(
+            self, Cluster(client) if wait_seconds is None else Cluster(client, wait_seconds), rows
+        )
 
 
 # --------------------------------------------------------------------------------- reading pieces
@@ -200,13 +206,7 @@ def _labels(column: Any) -> Any:
 
 
 def _arrow() -> Any:
-    try:
-        import pyarrow as pa
-    except ImportError:
-        raise ImportError(
-            'Parquet and Arrow files need pyarrow to be read: pip install "gpclass[tables]".'
-        ) from None
-    return pa
+    return optional("pyarrow", "Reading a Parquet or Arrow file", "tables")
 
 
 class _ParquetFile:

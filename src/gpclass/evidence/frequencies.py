@@ -19,6 +19,7 @@ import numpy as np
 from scipy.special import gammaln
 
 from gpclass.core.protocols import Array
+from gpclass.core.wording import apart
 
 FEW = 30.0  # rows: with fewer, the evidence cannot tell chance from a relation
 GAIN = 0.75  # nats that a learned hyperparameter may gain by chance
@@ -78,11 +79,12 @@ class Baseline:
         """Return why a log evidence does not show that the inputs matter, as half a sentence; else nothing."""
         if evidence - self.evidence > self.chance:
             return ""
-        known = f"{self.evidence:.4g}, that of class frequencies alone"
+        found, known = apart(evidence, self.evidence, 4, "g")
+        known = f"{known}, that of class frequencies alone"
         if evidence <= self.evidence:
-            return f"its log evidence, {evidence:.4g}, is not above {known}"
+            return f"its log evidence, {found}, is not above {known}"
         return (
-            f"its log evidence, {evidence:.4g}, is above {known}, by no more than {self.n_learned} learned "
+            f"its log evidence, {found}, is above {known}, by no more than {self.n_learned} learned "
             "hyperparameters may gain by chance"
         )
 

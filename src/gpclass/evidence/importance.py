@@ -16,6 +16,7 @@ from typing import Any, Protocol
 import numpy as np
 from scipy.special import gammaln
 
+from gpclass.core.checks import check_integers
 from gpclass.core.protocols import AnySites, Array
 from gpclass.evidence.weights import EvidenceEstimate, summarise
 from gpclass.posteriors.target import make_target
@@ -128,8 +129,7 @@ def draw(target: Weighed, n_samples: int, tails: str, rng: np.random.Generator) 
     """Draw pairs from q, from the Student distribution, or both."""
     if tails not in SHARES:
         raise ValueError(f"tails={tails!r} is not known, expected one of {', '.join(SHARES)}.")
-    if n_samples < 4:
-        raise ValueError(f"n_samples={n_samples} is too few: draws come in pairs, and hundreds are needed.")
+    check_integers(4, n_samples=n_samples)  # draws come in pairs
     half = (n_samples + 1) // 2
     n_student = round(SHARES[tails] * half)
     Z = target.normals(half, rng)

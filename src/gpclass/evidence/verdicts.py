@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gpclass.core.protocols import Array
+from gpclass.core.wording import apart
 from gpclass.evidence.frequencies import Baseline
 from gpclass.evidence.weights import EvidenceEstimate
 from gpclass.sampling.pareto import khat_limit
@@ -41,10 +42,10 @@ def on_approximation(
     others = _others(method)
     instead = f"{others}, and check that" if instead is None else instead
     if not found.reliable:
+        khat, limit = apart(found.khat or 0.0, khat_limit(found.n_samples))
         return (
-            f"The correction itself is unreliable, as khat = {found.khat:.2f} is not below "
-            f"{khat_limit(found.n_samples):.2f}, the limit for {found.n_samples} draws: the draws of "
-            f"{method} miss part of the posterior; {instead}."
+            f"The correction itself is unreliable, as khat = {khat} is not below {limit}, the limit for "
+            f"{found.n_samples} draws: the draws of {method} miss part of the posterior; {instead}."
         )
     if found.ess < FEW:
         return (

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import socket
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from importlib.resources import files
 from typing import Any
 
+from gpclass.core.checks import optional
 from gpclass.explore.keys import HELP
 from gpclass.explore.problems import Start
 
@@ -50,31 +50,69 @@ def make_server(table: Start | None = None, port: int = 0, kept: Any = None) -> 
 
     Each visitor gets a page, and a page that was closed is forgotten after seconds.
     """
+    optional("bokeh", "gpclass explore", "explore")
     from bokeh.application import Application
     from bokeh.application.handlers.function import FunctionHandler
-    from bokeh.server.server import Server
+    from bokeh.server.server import BaseServer
+    from bokeh.server.tornado import BokehTornado
+    from tornado.httpserver import HTTPServer
+    from tornado.ioloop import IOLoop
+    from tornado.netutil import bind_sockets
 
-    number = port or free_port()
-    application = Application(FunctionHandler(lambda doc: make_document(doc, table, kept)))
     try:
-        return Server(
-            {"/": application},
-            address=ADDRESS,
-            port=number,
-            allow_websocket_origin=[f"{ADDRESS}:{number}", f"localhost:{number}"],
-            check_unused_sessions_milliseconds=FORGET // 3,
-            unused_session_lifetime_milliseconds=FORGET,
-        )
+        sockets = bind_sockets(port, ADDRESS)
     except OSError as error:
         words = error.strerror or error
-        raise ValueError(f"Port {number} cannot be used ({words}): give another one, or none.") from None
+        raise ValueError(f"Port {port} cannot be used ({words}): give another one, or none.") from None
+    hosts = own_hosts(sockets[0].getsockname()[1])
+    pages = BokehTornado(
+        {"/": Application(FunctionHandler(lambda doc: make_document(doc, table, kept)))},
+        absolute_url=f"http://{hosts[0]}",
+        extra_websocket_origins=hosts,
+        check_unused_sessions_milliseconds=FORGET // 3,
+        unused_session_lifetime_milliseconds=FORGET,
+    )
+    http = HTTPServer(_own_requests(pages, hosts))
+    http.add_sockets(sockets)
+    return BaseServer(IOLoop.current(), pages, http)
 
 
-def free_port() -> int:
-    """Return a port that nobody listens to."""
-    with socket.socket() as probe:
-        probe.bind((ADDRESS, 0))
-        return int(probe.getsockname()[1])
+def own_hosts(port: int) -> list[str]:
+    """Return the values of the Host header that mean this server, the one of its address first."""
+    names = (ADDRESS, "localhost", "[::1]")
+    return [f"{name}:{port}" for name in names] + (list(names) if port == 80 else [])
+
+
+def is_own(headers: Any, hosts: Sequence[str]) -> bool:
+    """Return whether a request was sent to one of the hosts, and not by a page from elsewhere.
+
+    A foreign site whose name resolves to this machine (DNS rebinding) sends its name as Host and as Origin. A browser
+    always sends the Origin of a websocket; pages and files are also requested without.
+    """
+    to = [host.lower() for host in headers.get_list("Host")]
+    origins = [origin.lower() for origin in headers.get_list("Origin")]
+    sent_here = to in [[host] for host in hosts]
+    sent_by_us = origins in [[f"http://{host}"] for host in hosts]
+    return sent_here and (sent_by_us or not (origins or "Upgrade" in headers))
+
+
+def _own_requests(pages: Any, hosts: Sequence[str]) -> Any:
+    """Return what passes requests of this machine on to an application, and refuses all others on every route."""
+    from tornado.routing import AnyMatches, Matcher, Rule, RuleRouter
+    from tornado.web import Application, RequestHandler
+
+    class Own(Matcher):
+        def match(self, request: Any) -> dict[str, Any] | None:
+            return {} if is_own(request.headers, hosts) else None
+
+    class Refuse(RequestHandler):
+        def prepare(self) -> None:
+            self.set_status(403)
+            self.set_header("Content-Type", "text/plain; charset=utf-8")
+            self.finish(f"This page is for a browser on the same machine: open http://{hosts[0]}/.")
+
+    refused = Application(default_handler_class=Refuse)
+    return RuleRouter([Rule(Own(), pages), Rule(AnyMatches(), refused)])
 
 
 def serve(
@@ -101,20 +139,19 @@ def serve(
 
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-    logging.getLogger("bokeh").setLevel(
-        logging.ERROR
-    )  # a page that is closed while it works is not worth a word
+    # A page that is closed while it works is not worth a word.
+    logging.getLogger("bokeh").setLevel(logging.ERROR)
 
     server = make_server(table, port)
     address = f"http://{ADDRESS}:{server.port}/"
-    if announce is not None:
-        announce(address)
-    if browser:
-        server.io_loop.add_callback(_open, address)
     # Matrices of a hundred rows are factored fastest by one thread.
     with threadpool_limits(limits=1):
         server.start()
         try:
+            if announce is not None:
+                announce(address)
+            if browser:
+                server.io_loop.add_callback(_open, address)
             server.io_loop.start()
         except KeyboardInterrupt:
             pass

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gpclass.core.checks import check_integers, check_numbers
 from gpclass.core.protocols import Adjoint, AnySites, Array, Info, Likelihood, Prior, Result, Sites
 from gpclass.core.registry import Method
 
@@ -60,10 +61,10 @@ class Dirichlet(Method):
     comparable = False
 
     def __post_init__(self) -> None:
-        if self.eps is not None and not 0.0 < self.eps < np.inf:
-            raise ValueError(f"{self!r} is not possible: eps must be positive, for example 0.01.")
-        if self.rows is not None and not self.rows >= 2:
-            raise ValueError(f"{self!r} is not possible: rows must be 2 or more, or None for all of them.")
+        if self.eps is not None:
+            check_numbers("(0, inf)", eps=self.eps)
+        if self.rows is not None:
+            check_integers(2, rows=self.rows)
 
     def __call__(
         self,

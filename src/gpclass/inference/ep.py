@@ -22,6 +22,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gpclass.core.checks import check_integers, check_numbers
 from gpclass.core.protocols import (
     Adjoint,
     AnySites,
@@ -38,7 +39,7 @@ from gpclass.inference.cavity import energy, free_energy, tilt
 from gpclass.inference.elementwise import ElementwiseTerms
 from gpclass.inference.fixed_point import Local, iterate
 from gpclass.inference.newton import Curve
-from gpclass.inference.settings import check_settings, likelihood_gradient
+from gpclass.inference.settings import likelihood_gradient
 from gpclass.priors.conditioned import cavity
 
 FARTHEST = 100.0  # times its own size and the cavity's deviation that a cavity's mean moves in one step
@@ -76,9 +77,9 @@ class EP(Method):
     max_iter: int = 100
 
     def __post_init__(self) -> None:
-        check_settings(self, tol=self.tol, max_iter=self.max_iter)
-        if not 0.0 < self.power <= 1.0:
-            raise ValueError(f"{self!r} is not possible: power must be above 0 and at most 1.")
+        check_numbers("(0, inf)", tol=self.tol)
+        check_integers(max_iter=self.max_iter)
+        check_numbers("(0, 1]", power=self.power)
 
     def __call__(
         self,

@@ -12,10 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.sparse.linalg import LinearOperator, gmres
 
+from gpclass.core.checks import check_integers, check_numbers
 from gpclass.core.protocols import Adjoint, AnySites, Array, Conditioned, Likelihood, Prior, Result
 from gpclass.core.registry import Method
 from gpclass.inference.newton import find_mode, first_point
-from gpclass.inference.settings import check_settings, likelihood_gradient, weighted
+from gpclass.inference.settings import likelihood_gradient, weighted
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,8 @@ class Laplace(Method):
     max_iter: int = 100
 
     def __post_init__(self) -> None:
-        check_settings(self, tol=self.tol, max_iter=self.max_iter)
+        check_numbers("(0, inf)", tol=self.tol)
+        check_integers(max_iter=self.max_iter)
 
     def __call__(
         self,

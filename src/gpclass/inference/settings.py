@@ -3,17 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
 from gpclass.core.protocols import Array, Likelihood
-
-
-def check_settings(settings: Any, *, tol: float, max_iter: int) -> None:
-    """Raise unless the tolerance is positive and at least one iteration is allowed."""
-    if not tol > 0 or not max_iter >= 1:
-        raise ValueError(f"{settings!r} is not possible: tol must be positive and max_iter at least 1.")
 
 
 def weighted(weight: Array | None, values: Array) -> Array:

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from gpclass.core.checks import check_integers, check_numbers, check_option
 from gpclass.core.protocols import (
     Adjoint,
     AnySites,
@@ -35,7 +36,7 @@ from gpclass.inference.expansion import expand
 from gpclass.inference.fixed_point import Local, iterate
 from gpclass.inference.hybrid import hybrid_adjoint, site_adjoints
 from gpclass.inference.newton import Curve, at
-from gpclass.inference.settings import check_settings, likelihood_gradient, weighted
+from gpclass.inference.settings import likelihood_gradient, weighted
 
 FLAT = 1e-10  # a smaller curvature is rounding
 
@@ -71,9 +72,9 @@ class VI(Method):
     max_iter: int = 100
 
     def __post_init__(self) -> None:
-        check_settings(self, tol=self.tol, max_iter=self.max_iter)
-        if self.evidence not in ("bound", "ep"):
-            raise ValueError(f"{self!r} is not possible: evidence must be 'bound' or 'ep'.")
+        check_numbers("(0, inf)", tol=self.tol)
+        check_integers(max_iter=self.max_iter)
+        check_option("evidence", self.evidence, self.evidence in ("bound", "ep"), "'bound' or 'ep'")
 
     def __call__(
         self,

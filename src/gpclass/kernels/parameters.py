@@ -15,6 +15,7 @@ import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS
 
+from gpclass.core.checks import is_integer
 from gpclass.core.protocols import Array
 from gpclass.kernels.formulas import Check, Entry
 
@@ -121,11 +122,6 @@ def is_columns(value: Any) -> bool:
     if isinstance(value, list | tuple):
         return bool(value) and all(isinstance(v, str | bool | np.bool_) or is_integer(v) for v in value)
     return isinstance(value, str) or is_integer(value)
-
-
-def is_integer(value: Any) -> bool:
-    """Return whether a value is an integer and not a truth value."""
-    return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
 def is_metric(value: Any) -> bool:

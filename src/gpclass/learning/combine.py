@@ -10,18 +10,19 @@ from typing import Any
 import numpy as np
 from scipy.special import logsumexp
 
+from gpclass.core.checks import check_numbers
 from gpclass.core.memory import require_memory
 from gpclass.core.protocols import Array, Index, Inputs
 from gpclass.core.registry import stored
 from gpclass.learning.fitted import FittedModel
 from gpclass.learning.maximise import Plan
-from gpclass.learning.prediction import N_DRAWS, check_level
+from gpclass.learning.prediction import N_DRAWS
 from gpclass.learning.problem import Problem
 from gpclass.validation import take
 
 BLOCK = 8192  # rows whose pairwise probabilities are coupled at a time
 
-Fit = Callable[..., FittedModel]  # problem, plan, seed -> the fitted two-class model
+Fit = Callable[..., FittedModel]  # problem, plan, seed, number -> the fitted two-class model
 
 
 @stored
@@ -77,7 +78,7 @@ class OneVsRest:
 
         A normalised probability is not a monotone function of one latent value, so there is no closed form.
         """
-        check_level(level)
+        check_numbers("(0, 1)", level=level)
         draws = [model.marginals(X, N_DRAWS, rng) for model in self.models]
         likelihood = self.models[0].likelihood
         tails = [0.5 - 0.5 * level, 0.5 + 0.5 * level]
@@ -170,15 +171,15 @@ def couple(pairwise: Array) -> Array:
 
 
 def fit_one_vs_rest(
-    fit: Fit, problem: Problem, codes: Index, n_classes: int, plan: Plan, seed: int
+    fit: Fit, problem: Problem, codes: Index, n_classes: int, plan: Plan, seed: int, *, dense: bool
 ) -> OneVsRest:
-    """Fit each class against the others."""
+    """Fit each class against the others; ``dense`` models have matrices of all pairs of rows."""
     problems = [replace(problem, y=np.where(codes == c, 1.0, -1.0)) for c in range(n_classes)]
-    return OneVsRest(_fit_all(fit, problems, plan, seed))
+    return OneVsRest(_fit_all(fit, problems, plan, seed, dense))
 
 
 def fit_one_vs_one(
-    fit: Fit, problem: Problem, codes: Index, n_classes: int, plan: Plan, seed: int
+    fit: Fit, problem: Problem, codes: Index, n_classes: int, plan: Plan, seed: int, *, dense: bool
 ) -> OneVsOne:
     """Fit each class against each other one, on the rows of the two."""
     pairs = list(combinations(range(n_classes), 2))
@@ -188,22 +189,23 @@ def fit_one_vs_one(
         weight = None if problem.weight is None else problem.weight[rows]
         y = np.where(codes[rows] == j, 1.0, -1.0)
         problems.append(replace(problem, X=take(problem.X, rows), y=y, weight=weight))
-    return OneVsOne(_fit_all(fit, problems, plan, seed), pairs)
+    return OneVsOne(_fit_all(fit, problems, plan, seed, dense), pairs)
 
 
-def _fit_all(fit: Fit, problems: list[Problem], plan: Plan, seed: int) -> list[FittedModel]:
+def _fit_all(fit: Fit, problems: list[Problem], plan: Plan, seed: int, dense: bool) -> list[FittedModel]:
     from joblib import Parallel, delayed, effective_n_jobs
 
     seeds = np.random.SeedSequence(seed).spawn(len(problems))
     sizes = np.array([len(p.X) for p in problems])
     workers = min(effective_n_jobs(plan.n_jobs), len(problems))
-    require_memory(sizes.max(), float(((sizes / sizes.max()) ** 2).sum()) + 2.1 * workers)
+    if dense:
+        require_memory(sizes.max(), float(((sizes / sizes.max()) ** 2).sum()) + 2.1 * workers)
     if workers == 1:
         return _fit_in_turn(fit, problems, plan, seeds)
     # The classes are the parallel work; a progress bar cannot cross processes.
     inner = replace(plan, n_jobs=None, report=None)
     models: list[FittedModel] = Parallel(n_jobs=plan.n_jobs)(
-        delayed(fit)(p, inner, seed=s) for p, s in zip(problems, seeds, strict=True)
+        delayed(fit)(p, inner, seed=s, number=i) for i, (p, s) in enumerate(zip(problems, seeds, strict=True))
     )
     return models
 
@@ -211,19 +213,19 @@ def _fit_all(fit: Fit, problems: list[Problem], plan: Plan, seed: int) -> list[F
 def _fit_in_turn(fit: Fit, problems: list[Problem], plan: Plan, seeds: Sequence[Any]) -> list[FittedModel]:
     """Fit one after another; after an interruption the rest take the hyperparameters reached."""
     models: list[FittedModel] = []
-    for problem, seed in zip(problems, seeds, strict=True):
+    for i, (problem, seed) in enumerate(zip(problems, seeds, strict=True)):
         last = models[-1] if models else None
         if last is not None and last.interrupted:
             plan = replace(plan, enabled=False)
         if last is not None and not plan.enabled:
             problem = replace(problem, kernel=last.problem.kernel)
         try:
-            models.append(fit(problem, plan, seed=seed))
+            models.append(fit(problem, plan, seed=seed, number=i))
         except KeyboardInterrupt:
             if last is None or last.learned is None or not plan.enabled:
                 raise
             plan, problem = replace(plan, enabled=False), replace(problem, kernel=last.problem.kernel)
-            models.append(replace(fit(problem, plan, seed=seed), learned=last.learned.stopped()))
+            models.append(replace(fit(problem, plan, seed=seed, number=i), learned=last.learned.stopped()))
     return models
 
 

@@ -11,6 +11,7 @@ from scipy.special import logsumexp
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process.kernels import Kernel
 
+from gpclass.core.checks import check_numbers
 from gpclass.core.hyperpriors import Hyperprior
 from gpclass.core.objective import Objective
 from gpclass.core.protocols import AnySites, Array, Info, Inputs, Likelihood
@@ -136,7 +137,7 @@ class FittedModel:
 
     def interval(self, X: Inputs, level: float, rng: np.random.Generator) -> tuple[Array, Array]:
         """Return the credible interval of p(y=+1|f), exactly; of each class, (n, C), by Monte Carlo."""
-        prediction.check_level(level)
+        check_numbers("(0, 1)", level=level)
         if self.n_latents is None:
             low, high = np.empty((2, len(X)))
             for rows, parts in self.posterior.blocks(X):

@@ -109,12 +109,6 @@ def _many(likelihood: Any, mean: Array, var: Array, route: str) -> Array:
 # ------------------------------------------------------------------------------ intervals
 
 
-def check_level(level: float) -> None:
-    """Raise unless a credible level lies between 0 and 1."""
-    if not 0.0 < level < 1.0:
-        raise ValueError(f"level={level} is not a probability between 0 and 1, for example 0.95.")
-
-
 def link_interval(likelihood: Any, parts: Sequence[Part], level: float) -> tuple[Array, Array]:
     """Return the central credible interval of p(y=+1|f) at a block of rows.
 

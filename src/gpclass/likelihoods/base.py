@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import replace
 from functools import lru_cache
 from typing import Self
@@ -90,9 +91,9 @@ class BinaryLikelihood(Parameters, ElementwiseSites, Part):
         """Whether averages are known by quadrature alone, which takes many times as long as closed forms."""
         return type(self).tilted is BinaryLikelihood.tilted
 
+    @abstractmethod
     def log_prob(self, y: Array, f: Array) -> Array:
         """Return log p(y|f), elementwise."""
-        raise NotImplementedError
 
     def n_latents(self, n_classes: int) -> int:
         """Return the number of latent values per data point."""
@@ -224,18 +225,18 @@ class ClassLikelihood(Parameters, Part):
     symmetric = False
     exact_ascent = False
 
+    @abstractmethod
     def log_classes(self, f: Array) -> Array:
         """Return log p(class|f), shape (..., n, C)."""
-        raise NotImplementedError
 
+    @abstractmethod
     def log_predict(self, mean: Array, cov: Array) -> Array:
         """Return log of p(class|f) averaged over N(f | mean, cov), shape (n, C)."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def probit_scale(self) -> float:
         """Return the scale of the noise in MacKay's approximation, as `BinaryLikelihood.probit_scale`."""
-        raise NotImplementedError
 
     def mackay(self, mean: Array, var: Array) -> Array:
         """Return log class probabilities by MacKay's approximation, each latent value by itself."""

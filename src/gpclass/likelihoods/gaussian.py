@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gpclass.core.checks import check_numbers
 from gpclass.core.protocols import Array, Expected, Tilted
 from gpclass.core.registry import stored
 from gpclass.likelihoods.base import ElementwiseSites, Parameters
@@ -36,8 +37,7 @@ class Gaussian(Parameters, ElementwiseSites):
 
     def __post_init__(self) -> None:
         """Refuse a noise variance that is not positive."""
-        if not 0.0 < self.noise < np.inf:
-            raise ValueError(f"Gaussian noise variance is {self.noise!r}: give a positive finite number.")
+        check_numbers("(0, inf)", noise=self.noise)
 
     def log_prob(self, y: Array, f: Array) -> Array:
         """Return log N(y | f, noise)."""

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from gpclass.core.checks import check_numbers, check_option
 from gpclass.core.protocols import Array, Tilted
 from gpclass.core.registry import parts
 from gpclass.likelihoods.base import BinaryLikelihood
@@ -35,8 +36,9 @@ class LabelNoise(BinaryLikelihood):
         known, given = parts("likelihood"), self.likelihood
         if isinstance(given, str) and given in known:
             object.__setattr__(self, "likelihood", known[given]())
-        if not (isinstance(self.likelihood, BinaryLikelihood) and 0.0 < self.rate < 0.5):
-            raise ValueError(f"{self!r} needs a rate between 0 and 0.5 and a likelihood of two classes.")
+        binary = isinstance(self.likelihood, BinaryLikelihood)
+        check_option("likelihood", self.likelihood, binary, "a likelihood of two classes")
+        check_numbers("(0, 0.5)", rate=self.rate)
 
     def _mixed(self, log_inner: Array) -> Array:
         return np.asarray(np.logaddexp(np.log(self.rate), np.log1p(-2.0 * self.rate) + log_inner))

@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from gpclass.core.checks import optional
 from gpclass.core.protocols import Array
 from gpclass.core.registry import stored
+from gpclass.core.wording import apart
 
 WORST_RHAT, LEAST_ESS = 1.01, 100.0  # of all chains, and per chain (Vehtari et al. 2021)
 
@@ -32,10 +34,11 @@ class Diagnostics:
         rhat, ess = float(self.rhat.max()), float(min(self.ess_bulk.min(), self.ess_tail.min()))
         if rhat <= WORST_RHAT and ess >= LEAST_ESS * n_chains:
             return ""
+        least = LEAST_ESS * n_chains
         return (
-            f"The chains have not mixed: the largest R-hat is {rhat:.3f} (at most {WORST_RHAT} is wanted) and the "
-            f"smallest effective sample size is {ess:.0f} (at least {LEAST_ESS * n_chains:.0f} is wanted): take "
-            "more draws, or thin more."
+            f"The chains have not mixed: the largest R-hat is {apart(rhat, WORST_RHAT, 3)[0]} (at most {WORST_RHAT} is "
+            f"wanted) and the smallest effective sample size is {apart(ess, least, 0)[0]} (at least {least:.0f} is "
+            "wanted): take more draws, or thin more."
         )
 
 
@@ -169,10 +172,7 @@ class Chains:
         -------
         xarray.DataTree
         """
-        try:
-            from arviz_base import from_dict
-        except ImportError:
-            raise ImportError("to_arviz() needs ArviZ: pip install arviz-base.") from None
+        from_dict = optional("arviz_base", "to_arviz()", "").from_dict
         posterior = {"f": self.f} | ({} if self.theta is None else {"theta": self.theta})
         stats = {"acceptance_rate": self.accept, "log_likelihood": self.log_likelihood}
         return from_dict({"posterior": posterior, "sample_stats": stats})
@@ -211,10 +211,4 @@ def diagnose(values: Array) -> Diagnostics:
 
 def array_stats() -> Any:
     """Return the functions of arviz-stats on arrays, or raise an error that says how to install it."""
-    try:
-        from arviz_stats.base import array_stats as stats  # type: ignore[attr-defined, unused-ignore]
-    except ImportError:
-        raise ImportError(
-            'Sampling needs arviz-stats to judge its chains: pip install "gpclass[mcmc]".'
-        ) from None
-    return stats
+    return optional("arviz_stats.base", "Judging the chains of a sampler", "mcmc").array_stats

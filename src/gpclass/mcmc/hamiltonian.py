@@ -18,6 +18,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from gpclass.core.checks import check_numbers
 from gpclass.core.protocols import Array, Inference
 from gpclass.inference import EP
 from gpclass.mcmc.sampler import Info, Sampler, State
@@ -86,8 +87,8 @@ class HMC(Sampler[HMCState]):
     accept: float = 0.8
 
     def __post_init__(self) -> None:
-        if not 0.0 < self.accept < 1.0 or not self.step_size > 0.0:
-            raise ValueError(f"{self!r} is not possible: accept must lie between 0 and 1, step_size above 0.")
+        check_numbers("(0, 1)", accept=self.accept)
+        check_numbers("(0, inf)", step_size=self.step_size)
 
     def init(self, target: Target, f: Array) -> HMCState:
         """Return the state of chains at the rows of f."""

@@ -21,6 +21,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from gpclass.core.checks import check_integers, check_numbers, check_option
 from gpclass.core.protocols import AnySites, Array, Inference, Sites
 from gpclass.core.registry import Part
 from gpclass.inference import Laplace
@@ -162,11 +163,9 @@ class PseudoMarginal(HyperSampler):
     n_refine: int = 2
 
     def __post_init__(self) -> None:
-        if self.n_importance < 2 or self.n_refine < 0 or self.whiten is None:
-            raise ValueError(
-                f"{self!r} is not possible: whiten must be an approximation, n_importance 2 or more and "
-                "n_refine 0 or more."
-            )
+        check_integers(2, n_importance=self.n_importance)
+        check_integers(0, n_refine=self.n_refine)
+        check_option("whiten", self.whiten, self.whiten is not None, "an approximation, for example EP()")
 
     def enter(self, rng: np.random.Generator, state: HyperState) -> HyperState:
         """Return the chain with importance draws from a refined approximation."""
@@ -220,8 +219,8 @@ class JointWhitened(HyperSampler):
     jitter: float = 1e-8
 
     def __post_init__(self) -> None:
-        if self.n_latent_steps < 1 or not self.jitter > 0.0:
-            raise ValueError(f"{self!r} is not possible: n_latent_steps and jitter must be positive.")
+        check_integers(n_latent_steps=self.n_latent_steps)
+        check_numbers("(0, inf)", jitter=self.jitter)
 
     def enter(self, rng: np.random.Generator, state: HyperState) -> HyperState:
         """Return the chain with its z, which is drawn if there is none yet."""

@@ -8,10 +8,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from gpclass.core.checks import check_integers
 from gpclass.core.protocols import Array
 from gpclass.mcmc.chains import Chains
 from gpclass.mcmc.hyper import HyperModel, HyperSampler, HyperState, Proposal, fitted_proposal
-from gpclass.mcmc.run import Report, check_counts, run
+from gpclass.mcmc.run import Report, run
 
 Rngs = list[np.random.Generator]
 PIECE = 25  # steps of every chain between two adaptations
@@ -57,8 +58,8 @@ def sample_hyper(
     ``theta`` and one latent draw for each, and the same draws by chain: ``n_whole`` of them, evenly spaced,
     with every weighted latent vector.
     """
-    check_counts(n_chains=n_chains, n_draws=n_draws, thin=thin, n_whole=n_whole)
-    check_counts(0, n_warmup=n_warmup)
+    check_integers(n_chains=n_chains, n_draws=n_draws, thin=thin, n_whole=n_whole)
+    check_integers(0, n_warmup=n_warmup)
     every = max(1, n_chains * n_draws // n_whole)
     start = time.perf_counter()
     team = _Team(model, sampler, theta, np.random.default_rng(rng).spawn(n_chains), n_jobs)

@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.linalg import solve_triangular
 
+from gpclass.core.checks import check_integers, check_numbers
 from gpclass.core.protocols import Array, Index
 from gpclass.mcmc.sampler import Info, Sampler, State
 from gpclass.posteriors.target import Target
@@ -86,8 +87,8 @@ class BlockMetropolis(Sampler[BlockState]):
     whiten = None  # proposals are those of the prior
 
     def __post_init__(self) -> None:
-        if not self.block_size >= 1 or not self.jitter >= 0.0:
-            raise ValueError(f"{self!r} is not possible: block_size must be at least 1, jitter not negative.")
+        check_integers(block_size=self.block_size)
+        check_numbers("[0, inf)", jitter=self.jitter)
 
     def init(self, target: Target, f: Array) -> BlockState:
         """Return the state of chains at the rows of f; the conditionals are computed here."""

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from gpclass.core.checks import check_integers
 from gpclass.core.protocols import Array
 from gpclass.mcmc.chains import Chains
 from gpclass.mcmc.sampler import Info, Sampler
@@ -70,8 +71,8 @@ def sample(
     >>> chains.f.shape, chains.mean().round(1)
     ((4, 2000, 3), array([ 1.6,  1.5, -1.1]))
     """
-    check_counts(n_chains=n_chains, n_draws=n_draws, thin=thin)
-    check_counts(0, n_warmup=n_warmup)
+    check_integers(n_chains=n_chains, n_draws=n_draws, thin=thin)
+    check_integers(0, n_warmup=n_warmup)
     if sampler.jitter and not target.jitter:
         target = target.with_jitter(sampler.jitter)
     rng = np.random.default_rng(rng)
@@ -158,10 +159,3 @@ class Record:
             "accept_points": points,
             "evaluations": self.evaluations,
         }
-
-
-def check_counts(least: int = 1, /, **counts: int) -> None:
-    """Raise unless all are integers and large enough."""
-    for name, count in counts.items():
-        if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < least:
-            raise ValueError(f"{name}={count!r} is not possible, expected an integer of at least {least}.")

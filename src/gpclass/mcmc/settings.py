@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from gpclass.core.checks import check_integers
 from gpclass.core.protocols import Inference
 from gpclass.core.registry import Method
 from gpclass.inference import EP
 from gpclass.mcmc.hamiltonian import HMC
 from gpclass.mcmc.hyper import HyperSampler, PseudoMarginal
-from gpclass.mcmc.run import check_counts
 from gpclass.mcmc.sampler import Sampler
 
 
@@ -61,9 +61,9 @@ class MCMC(Method):
     annealing: int | None = None
 
     def __post_init__(self) -> None:
-        check_counts(**self.counts, n_thetas=self.n_thetas)
+        check_integers(**self.counts, n_thetas=self.n_thetas)
         if self.annealing is not None:
-            check_counts(annealing=self.annealing)
+            check_integers(annealing=self.annealing)
 
     @property
     def counts(self) -> dict[str, int]:

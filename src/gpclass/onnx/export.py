@@ -9,15 +9,16 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from gpclass.decision import check_cost
+from gpclass.core.checks import optional
+from gpclass.core.files import replacing
+from gpclass.decision import TIE, check_cost
+from gpclass.estimator import GaussianProcessClassifier
 from gpclass.learning.combine import OneVsOne, OneVsRest
 from gpclass.likelihoods import Logit, MultiProbit, Probit, Softmax
 from gpclass.onnx.functions import bivariate, logistic_pair, normal, normal_pair
 from gpclass.onnx.graph import IR_VERSION, OPSET, Graph, OnnxExportError, Value, join
 from gpclass.onnx.latent import Latent, latent_of
-from gpclass.persistence.container import write_whole
 
-ROUNDING = 1e-15  # by which probabilities that should be equal may differ
 LARGEST = 1_900_000_000  # bytes: a graph in one piece has at most 2 GB
 
 
@@ -26,6 +27,7 @@ def to_onnx(estimator: Any, path: str | os.PathLike[str] | None = None) -> bytes
 
     The input is ``X``, rows of float64. The outputs are ``label`` and ``probabilities``, which agree with
     `predict` and `predict_proba` to 1e-9, or to seven digits if the classifier predicts in single precision.
+    Where classes tie, both take the first of ``classes_``.
 
     Parameters
     ----------
@@ -58,9 +60,15 @@ def to_onnx(estimator: Any, path: str | os.PathLike[str] | None = None) -> bytes
     >>> [output.name for output in graph.output]
     ['label', 'probabilities']
     """
+    if not isinstance(estimator, GaussianProcessClassifier):
+        raise OnnxExportError(
+            f"A {type(estimator).__name__} cannot be exported, expected a GaussianProcessClassifier of gpclass: give "
+            "the classifier inside it, such as pipeline[-1], and prepare the input of the graph as the pipeline does."
+        )
+    check_is_fitted(estimator)
+    optional("onnx", "to_onnx()", "onnx")
     from onnx import TensorProto, checker, helper
 
-    check_is_fitted(estimator)
     graph = Graph()
     P = _probabilities(estimator, graph.input("X"))
     P = graph.apply("Identity", P, output="probabilities")
@@ -91,7 +99,8 @@ def to_onnx(estimator: Any, path: str | os.PathLike[str] | None = None) -> bytes
     checker.check_model(model)
     out: bytes = model.SerializeToString()
     if path is not None:
-        write_whole(path, [out])
+        with replacing(path) as file:
+            file.write(out)
     return out
 
 
@@ -102,14 +111,14 @@ def _labels(classes: Any) -> Any:
 
 
 def _decision(estimator: Any, P: Value) -> Value:
-    """Return the position of the class of least expected cost; of those equal up to rounding the last."""
-    gain, size = P, 1.0
+    """Return the position of the class of least expected cost; of those that tie the first (`bayes_decision`)."""
+    worth, size = P, P
     if estimator.cost_matrix is not None:
         cost = check_cost(estimator.cost_matrix, estimator.n_classes_, estimator.n_classes_)
-        gain, size = -(P @ cost), float(np.abs(cost).max())
-    best = P.graph.apply("ReduceMax", gain, axes=[1], keepdims=1) - ROUNDING * size
-    winners = (best < gain).where(gain * 0.0 + 1.0, gain * 0.0)
-    return P.graph.apply("ArgMax", winners, axis=1, keepdims=0, select_last_index=1)
+        worth, size = -(P @ cost), P @ np.abs(cost)
+    best = P.graph.apply("ReduceMax", worth - TIE * size, axes=[1], keepdims=1)
+    beaten = (worth + TIE * size < best).where(np.float64(1.0), np.float64(0.0))
+    return P.graph.apply("ArgMin", beaten, axis=1, keepdims=0)
 
 
 def _probabilities(estimator: Any, X: Value) -> Value:

@@ -14,8 +14,9 @@ import scipy
 import sklearn
 from sklearn.utils.validation import check_is_fitted
 
+from gpclass.core.checks import is_integer
 from gpclass.estimator import FEATURES, RESULTS, GaussianProcessClassifier
-from gpclass.kernels.parameters import is_integer, is_number
+from gpclass.kernels.parameters import is_number
 from gpclass.parameters import check_parameters
 from gpclass.persistence.codec import Decoder, Encoder
 from gpclass.persistence.container import ModelFileError, located, read, write

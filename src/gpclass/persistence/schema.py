@@ -23,7 +23,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 
-from gpclass.kernels.parameters import is_integer
+from gpclass.core.checks import is_integer
 
 LARGEST = 1e60  # of the numbers that predictions multiply; their products must stay finite
 SIMPLE: dict[Any, Callable[[Any], bool]] = {

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from gpclass.core.checks import optional
 from gpclass.core.protocols import Array
 
 
@@ -39,11 +40,7 @@ class Display:
 
 def pyplot() -> Any:
     """Return matplotlib's pyplot, or say how to install it."""
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError:
-        raise ImportError('Pictures need matplotlib: pip install "gpclass[plot]".') from None
-    return plt
+    return optional("matplotlib.pyplot", "A picture", "plot")
 
 
 @dataclass(frozen=True, slots=True, eq=False)

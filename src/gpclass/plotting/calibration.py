@@ -8,8 +8,8 @@ import numpy as np
 from scipy.stats import beta
 from sklearn import calibration as theirs
 
+from gpclass.core.checks import check_numbers
 from gpclass.core.protocols import Array
-from gpclass.learning.prediction import check_level
 from gpclass.plotting import style
 from gpclass.plotting.base import pyplot
 
@@ -94,7 +94,7 @@ class CalibrationDisplay(theirs.CalibrationDisplay):
         -------
         CalibrationDisplay
         """
-        check_level(level)
+        check_numbers("(0, 1)", level=level)
         display: Self = super().from_predictions(y_true, y_prob, **options)
         bins = {key: options[key] for key in ("n_bins", "strategy") if key in options}
         display.counts_ = bin_counts(np.asarray(y_prob, dtype=float), **bins)

@@ -9,8 +9,9 @@ import numpy as np
 from scipy.special import ndtri
 
 from gpclass.active.latents import gaussians_at
+from gpclass.core.checks import check_numbers
 from gpclass.core.protocols import Array
-from gpclass.learning.prediction import check_level, mixture_quantile
+from gpclass.learning.prediction import mixture_quantile
 from gpclass.plotting import style
 from gpclass.plotting.base import Display, View
 
@@ -98,7 +99,7 @@ class LatentDisplay(Display):
         -------
         LatentDisplay
         """
-        check_level(level)
+        check_numbers("(0, 1)", level=level)
         view = View.over(X, y, estimator, 1, grid_resolution, eps)
         mean, low, high = latent_band(estimator, view.grid, level)
         proba_low, proba_high = estimator.predict_interval(view.grid, level=level)

@@ -8,8 +8,8 @@ from typing import Any, Self
 
 import numpy as np
 
+from gpclass.core.checks import check_numbers
 from gpclass.core.protocols import Array
-from gpclass.learning.prediction import check_level
 from gpclass.plotting import style
 from gpclass.plotting.base import Display, feature_names, hyperparameter_names, kernels_of, short_names
 
@@ -85,7 +85,7 @@ class RelevanceDisplay(Display):
         -------
         RelevanceDisplay
         """
-        check_level(level)
+        check_numbers("(0, 1)", level=level)
         n = estimator.n_features_in_
         scale = np.ones(n) if X is None else np.asarray(X, dtype=float).std(axis=0)
         parts = [part for kernel in _kernels(estimator) for part in _parts(*kernel, n)]

@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import block_diag, solve_triangular
 
+from gpclass.core.checks import check_integers
 from gpclass.core.linalg import matmul, matmul_transposed, matvec, pivoted_root, row_tiles
 from gpclass.core.protocols import AnySites, Array, Index
 
@@ -235,8 +236,8 @@ def checked(
             f"K, y and weight have the shapes {K.shape}, {y.shape} and {w.shape}, expected (n, n) or "
             "(C, n, n), (n,) or (n, C), and (n,)."
         )
-    if n_latents is not None and n_latents < 1:
-        raise ValueError(f"n_latents={n_latents} is not possible, expected an integer of at least 1.")
+    if n_latents is not None:
+        check_integers(n_latents=n_latents)
     stated = {*K.shape[:-2], *y.shape[1:]} | (set() if n_latents is None else {n_latents})
     if len(stated) > 1:
         raise ValueError(

@@ -12,8 +12,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from gpclass.core.checks import check_integers, check_numbers
 from gpclass.core.protocols import Array
-from gpclass.mcmc.run import check_counts
 from gpclass.sampling.checks import Function, Seed, density_of, shown, values_of
 
 MAX_PROPOSALS = 10_000_000
@@ -97,8 +97,7 @@ def rejection(
     low, high = float(interval[0]), float(interval[1])
     if not (low < high and np.isfinite(high - low)):
         raise ValueError(f"interval=({low:g}, {high:g}) is not possible, expected finite ends in order.")
-    if not 0.0 < bound < np.inf:
-        raise ValueError(f"bound={bound} is not possible, expected a positive number.")
+    check_numbers("(0, inf)", bound=bound)
 
     def log_accept(x: Array) -> Array:
         values = density_of(density, x, "density")
@@ -160,8 +159,7 @@ def generalised_rejection(
     >>> round(result.acceptance_rate, 2), round(float(result.draws.std()), 1)
     (0.66, 1.0)
     """
-    if not np.isfinite(log_bound):
-        raise ValueError(f"log_bound={log_bound} is not possible, expected a finite number.")
+    check_numbers("(-inf, inf)", log_bound=log_bound)
     draw, log_q = proposal_functions(proposal)
 
     def log_accept(x: Array) -> Array:
@@ -277,7 +275,7 @@ def accept(
     remedy: str = "a proposal or an interval closer to the density, or importance sampling",
 ) -> tuple[Array, Tally]:
     """Propose in batches of at most ``chunk`` until ``size`` are accepted, or raise if that is infeasible."""
-    check_counts(size=size, max_proposals=max_proposals)
+    check_integers(size=size, max_proposals=max_proposals)
     kept: list[Array] = []
     tally = Tally(0, 0, np.zeros(4))
     while tally.n_accepted < size:

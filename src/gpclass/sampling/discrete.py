@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from gpclass.core.checks import check_integers
 from gpclass.core.protocols import Array
-from gpclass.mcmc.run import check_counts
 from gpclass.sampling.checks import Seed
 
 
@@ -90,7 +90,7 @@ def draw_labels(
     >>> draw_labels(P[1:], 3, rng=0, classes=["no", "yes"])
     array([['no', 'no', 'no']], dtype='<U3')
     """
-    check_counts(n_samples=n_samples)
+    check_integers(n_samples=n_samples)
     P = np.asarray(P, dtype=float)
     if P.ndim != 2:
         raise ValueError(

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from gpclass.core.checks import check_integers
 from gpclass.core.protocols import Array, Inference
 from gpclass.core.registry import Method
 from gpclass.inference import EP
@@ -44,8 +45,8 @@ class Rejection(Method):
     learn_by: Inference = EP()  # noqa: RUF009
 
     def __post_init__(self) -> None:
-        if self.n_draws < 1 or self.max_proposals < self.n_draws:
-            raise ValueError(f"{self!r} is not possible: n_draws must be positive, max_proposals more.")
+        check_integers(n_draws=self.n_draws)
+        check_integers(self.n_draws, max_proposals=self.max_proposals)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

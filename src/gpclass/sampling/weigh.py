@@ -19,8 +19,8 @@ from typing import Any
 
 import numpy as np
 
+from gpclass.core.checks import check_integers
 from gpclass.core.protocols import Array
-from gpclass.mcmc.run import check_counts
 from gpclass.sampling.accept import log_of, log_ratio, proposal_functions
 from gpclass.sampling.checks import Function, Seed
 from gpclass.sampling.pareto import SMOOTHED, Estimate, cautious_error, pareto_smooth
@@ -93,7 +93,7 @@ def importance(
     >>> abs(mass.value - np.sqrt(2 * np.pi)) < 3 * mass.standard_error < 0.06
     True
     """
-    check_counts(n_samples=n_samples)
+    check_integers(n_samples=n_samples)
     draw, log_q = proposal_functions(proposal)
     x = draw(n_samples, np.random.default_rng(rng))
     return importance_estimate(h(x), log_ratio(log_density, log_q, x), normalised=normalised, draws=x)

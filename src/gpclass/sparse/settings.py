@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from gpclass.core.checks import check_integers, check_numbers, check_option, is_integer
 from gpclass.core.protocols import Array
 from gpclass.core.registry import stored
 
@@ -57,7 +58,9 @@ class Inducing:
     gain : float
         What a step must promise to gain, relative to the bound; below that, learning ends.
     checkpoint : path, default=None
-        A file that holds the state after every step on all rows. A fit that finds it goes on from there.
+        A file that holds the state after every step on all rows. A fit that finds it goes on from there, and refuses
+        it if it is of other data or another model. Each model of one-vs-rest or one-vs-one has a file of its own, with
+        its number appended to the name.
 
     Examples
     --------
@@ -78,27 +81,16 @@ class Inducing:
     checkpoint: str | Path | None = None
 
     def __post_init__(self) -> None:
-        fine = isinstance(self.n, int | np.integer) and not isinstance(self.n, bool) and self.n >= 1
-        if not fine and self.n != "auto":
-            raise ValueError(
-                f"Inducing(n={self.n!r}) is not possible: expected a positive integer or 'auto'."
-            )
-        if self.choose not in ("greedy", "kmeans"):
-            raise ValueError(
-                f"Inducing(choose={self.choose!r}) is not possible: expected 'greedy' or 'kmeans'."
-            )
-        if self.dtype not in ("float32", "float64"):
-            raise ValueError(
-                f"Inducing(dtype={self.dtype!r}) is not possible: expected 'float32' or 'float64'."
-            )
-        if not (self.tol > 0.0 and self.gain > 0.0):
-            raise ValueError(
-                f"Inducing(tol={self.tol}, gain={self.gain}) is not possible: both must be positive."
-            )
-        if len(self.rows) != 2 or not 0 < self.rows[0] <= self.rows[1]:
-            raise ValueError(
-                f"Inducing(rows={self.rows}) is not possible: expected two growing numbers of rows."
-            )
+        number = is_integer(self.n) and int(self.n) >= 1
+        check_option("n", self.n, number or self.n == "auto", "a positive integer or 'auto'")
+        check_option("choose", self.choose, self.choose in ("greedy", "kmeans"), "'greedy' or 'kmeans'")
+        check_option("dtype", self.dtype, self.dtype in ("float32", "float64"), "'float32' or 'float64'")
+        check_option("move", self.move, self.move in (None, True, False), "True, False or None")
+        check_numbers("(0, inf)", tol=self.tol, gain=self.gain, seconds=self.seconds)
+        check_integers(0, max_refine=self.max_refine)
+        pair = isinstance(self.rows, tuple | list) and len(self.rows) == 2 and all(map(is_integer, self.rows))
+        grow = pair and 0 < self.rows[0] <= self.rows[1]
+        check_option("rows", self.rows, grow, "two growing numbers of rows")
 
     def most(self, n_rows: int | None = None, n_latents: int = 1) -> int:
         """Return the largest number of inducing inputs: for so many rows and functions, what there is time for."""
@@ -115,6 +107,10 @@ class Inducing:
         pairs = n_inducing * (n_inducing + KERNEL)
         affordable = self.seconds * SPEED / (WORK * n_rows * pairs * n_latents)
         return int(min(self.max_refine, max(1, affordable)))
+
+    def numbered(self, i: int) -> Inducing:
+        """Return the settings of model i of several, each of which has a checkpoint of its own."""
+        return self if self.checkpoint is None else replace(self, checkpoint=f"{self.checkpoint}.{i}")
 
     @property
     def jitter(self) -> float:
@@ -135,6 +131,6 @@ def inducing_of(given: Any, n_rows: int, n_classes: int) -> Inducing | None:
         return given
     if isinstance(given, str):
         return None if n_rows * np.sqrt(n_classes) <= EXACT_UP_TO else Inducing()
-    if isinstance(given, int | np.integer):
+    if is_integer(given):
         return Inducing(n=int(given))
     return Inducing(inputs=np.asarray(given, dtype=float))

@@ -1,0 +1,73 @@
+"""Checks of what users set: numbers, seeds and optional packages; every error is one sentence that names it."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+
+def check_option(name: str, value: Any, fine: bool, expected: str) -> None:
+    """Raise unless a parameter is fine."""
+    if not fine:
+        raise ValueError(f"{name}={value!r} is not possible, expected {expected}.")
+
+
+def is_integer(value: Any) -> bool:
+    """Return whether a value is an integer and not a truth value."""
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+
+
+def check_integers(least: int = 1, /, **values: Any) -> None:
+    """Raise unless all are integers and large enough."""
+    for name, value in values.items():
+        fine = is_integer(value) and value >= least
+        check_option(name, value, fine, f"an integer of at least {least}")
+
+
+def check_numbers(interval: str, /, **values: Any) -> None:
+    """Raise unless all are numbers, and not truth values, in an interval such as ``"(0, 1]"``.
+
+    Examples
+    --------
+    >>> from gpclass.core.checks import check_numbers
+    >>> check_numbers("(0, 1]", power=1.0)
+    >>> check_numbers("(0, 1]", power=True)
+    Traceback (most recent call last):
+    ...
+    ValueError: power=True is not possible, expected a number in (0, 1].
+    """
+    low, high = map(float, interval[1:-1].split(","))
+    for name, value in values.items():
+        number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+        fine = number and (
+            low < value < high
+            or (interval[0] == "[" and value == low)
+            or (interval[-1] == "]" and value == high)
+        )
+        check_option(name, value, fine, f"a number in {interval}")
+
+
+def seed_of(random_state: Any) -> int:
+    """Return a seed drawn from what a user gave as ``random_state``."""
+    fine = (
+        random_state is None or random_state is np.random or isinstance(random_state, np.random.RandomState)
+    )
+    fine = fine or (is_integer(random_state) and 0 <= random_state < 2**32)
+    check_option("random_state", random_state, fine, "None, an integer from 0 to 2**32 - 1, or a RandomState")
+    return int(check_random_state(random_state).randint(2**31 - 1))
+
+
+def optional(module: str, use: str, extra: str) -> Any:
+    """Return a module of an optional package, or say what needs it and how to install it."""
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as error:
+        package = module.partition(".")[0]
+        if (error.name or "").partition(".")[0] != package:
+            raise
+        package = package.replace("_", "-")
+        what = f'"gpclass[{extra}]"' if extra else package
+        raise ImportError(f"{use} needs {package}: pip install {what}.", name=package) from None

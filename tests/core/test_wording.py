@@ -1,0 +1,51 @@
+"""Sentences that compare two numbers stay true when the numbers are rounded."""
+
+from __future__ import annotations
+
+import re
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from gpclass.comparison.findings import doubts
+from gpclass.evidence.frequencies import Baseline
+from gpclass.evidence.verdicts import on_approximation
+from gpclass.evidence.weights import EvidenceEstimate
+from gpclass.mcmc.chains import LEAST_ESS, WORST_RHAT, Diagnostics
+from gpclass.sampling.pareto import khat_limit
+
+
+def numbers(pattern, sentence):
+    return [float(text.rstrip(",")) for text in re.search(pattern, sentence).groups()]
+
+
+@pytest.mark.parametrize("excess", [1e-9, 1e-5, 0.004, 0.2])
+@pytest.mark.parametrize("n_samples", [500, 20_000])
+def test_khat_and_its_limit(n_samples, excess):
+    khat = khat_limit(n_samples) + excess
+    fields = EvidenceEstimate.__dataclass_fields__
+    given = {"value": -3.0, "standard_error": 0.1, "khat": khat, "ess": 300.0, "n_samples": n_samples}
+    found = EvidenceEstimate(**{name: given.get(name, np.zeros(1)) for name in fields})
+    verdict = on_approximation("Laplace", -3.0, found, np.zeros(2), np.zeros(2))
+    shown, limit = numbers(r"khat = (\S+) is not below (\S+) the limit", verdict)
+    assert shown > limit
+    row = SimpleNamespace(check=SimpleNamespace(khat=khat, n_samples=n_samples), evidence=-3.0)
+    shown, limit = numbers(r"k-hat of (\S+) is not below the limit of (\S+)$", doubts(row))
+    assert shown > limit
+
+
+@pytest.mark.parametrize("gap", [-1e-7, 1e-7, -0.001, 0.001])
+def test_an_evidence_and_that_of_class_frequencies(gap):
+    words = Baseline(-123.456, chance=1.0).objection(-123.456 + gap)
+    shown, known = numbers(r"its log evidence, (\S+), is (?:not )?above (\S+)", words)
+    assert (shown > known) == ("not above" not in words)
+
+
+def test_r_hat_and_sample_sizes():
+    def complain(rhat, ess):
+        values = Diagnostics(*(np.array([value]) for value in (rhat, ess, ess, 0.1)))
+        return numbers(r"R-hat is (\S+) .* size is (\S+) \(", values.complaint(4))
+
+    assert complain(WORST_RHAT + 1e-6, 1e4)[0] > WORST_RHAT
+    assert complain(1.0, 4 * LEAST_ESS - 0.2)[1] < 4 * LEAST_ESS
