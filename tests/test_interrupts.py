@@ -76,7 +76,7 @@ def test_an_interrupt_of_the_last_inference_keeps_the_hyperparameters(monkeypatc
 
     monkeypatch.setattr(sites, "left_out", interrupts_once)
     with pytest.warns(
-        ConvergenceWarning, match="The fit was interrupted: the best hyperparameters"
+        ConvergenceWarning, match="Learning was interrupted: the best hyperparameters"
     ) as caught:
         clf = GaussianProcessClassifier("rbf").fit(X, y)
     assert len(caught) == 1

@@ -16,7 +16,7 @@ from gpclass.core.linalg import row_tiles
 from gpclass.core.protocols import Array, Prior
 from gpclass.inference.dirichlet import DEFAULT, Dirichlet
 from gpclass.learning.fitted import FittedModel
-from gpclass.learning.maximise import Learned, Plan
+from gpclass.learning.maximise import Learned, Plan, attempt
 from gpclass.learning.problem import Problem, pose_classes
 from gpclass.learning.sites import FEW, Beginning, finished, fit_by_sites, learn_problem, left_out
 from gpclass.likelihoods.joint import normal_points
@@ -44,17 +44,11 @@ def learn_dirichlet(posed: Problem, plan: Plan, rng: np.random.Generator) -> tup
     if method.eps is not None:
         return learn_problem(some, plan, rng)
     few, learned = learn_problem(some.some(FEW), plan, rng)
-    some, eps = some.like(few), DEFAULT
-    try:
-        if learned is None or not learned.interrupted:
-            eps = choose_eps(some)
-    except KeyboardInterrupt:
-        if learned is None:
-            raise
-        learned = learned.stopped()
-    method = replace(method, eps=eps)
+    some = some.like(few)
+    eps, learned = attempt(partial(choose_eps, some), learned)
+    method = replace(method, eps=DEFAULT if eps is None else eps)
     some = replace(some, inference=method)
-    if learned is not None and learned.interrupted:
+    if eps is None:
         return some, learned
     inverse = None if learned is None else learned.inverse_hessian
     first = Beginning(replace(few, inference=method), few.theta, inverse)

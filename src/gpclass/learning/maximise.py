@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from gpclass.priors import NotPositiveError
 
 Optimizer = Callable[..., tuple[Array, float]]
 Report = Callable[[float | str], None]
+T = TypeVar("T")
 
 HOPELESS = 10  # evaluations that did not converge, and more than half of all, after which a search has come to its end
 BELIEVED = 1e-3  # residual of an inner iteration that ran out of rounds, up to which its value is good enough
@@ -80,8 +81,20 @@ class Learned:
 
     def stopped(self) -> Learned:
         """Return this end as that of a fit which is interrupted after it."""
-        message = "The fit was interrupted: the best hyperparameters so far are kept."
+        message = "Learning was interrupted: the best hyperparameters so far are kept."
         return self if self.interrupted else replace(self, message=message, interrupted=True, warm=None)
+
+
+def attempt(step: Callable[[], T], learned: Learned | None) -> tuple[T | None, Learned | None]:
+    """Return what a step after learning gives, or None and an interrupted end if that was or is interrupted."""
+    try:
+        if learned is None or not learned.interrupted:
+            return step(), learned
+    except KeyboardInterrupt:
+        if learned is None:
+            raise
+        learned = learned.stopped()
+    return None, learned
 
 
 @dataclass(frozen=True, slots=True, eq=False)

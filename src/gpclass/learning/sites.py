@@ -20,7 +20,7 @@ from gpclass.learning.choice import (
     without_linear_part,
 )
 from gpclass.learning.fitted import FittedModel
-from gpclass.learning.maximise import Learned, Plan, Stage, for_more_rows, joined, learn, maximise
+from gpclass.learning.maximise import Learned, Plan, Stage, attempt, for_more_rows, joined, learn, maximise
 from gpclass.learning.problem import OneFunction, Problem, SiteObjective
 from gpclass.learning.starts import ROWS, Look
 from gpclass.sparse.inputs import choose
@@ -51,12 +51,8 @@ def fit_by_sites(
 
 def finished(fit: Callable[[], FittedModel], learned: Learned | None) -> FittedModel:
     """Return the model of hyperparameters that are learned; if its inference is interrupted, it is run again."""
-    try:
-        return replace(fit(), learned=learned)
-    except KeyboardInterrupt:
-        if learned is None or learned.interrupted:
-            raise
-        return replace(fit(), learned=learned.stopped())
+    model, learned = attempt(fit, learned)
+    return replace(fit() if model is None else model, learned=learned)
 
 
 def _inferred(problem: Problem, init: AnySites | None) -> FittedModel:
@@ -263,10 +259,5 @@ def fit_with_residual(problem: Problem, plan: Plan, settings: Inducing, *, seed:
         Z = choose(settings, problem.kernel, X[order], settings.most(), rng)
         return fit_by_sites(replace(problem, make_prior=OneFunction(Z)), plan, seed=seed)
 
-    try:
-        if learned is None or not learned.interrupted:
-            return fit(plan)
-    except KeyboardInterrupt:
-        if learned is None:
-            raise
-    return replace(fit(replace(plan, enabled=False)), learned=learned.stopped())
+    model, learned = attempt(partial(fit, plan), learned)
+    return replace(fit(replace(plan, enabled=False)), learned=learned) if model is None else model

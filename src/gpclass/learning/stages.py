@@ -20,7 +20,7 @@ from gpclass.core.protocols import Array
 from gpclass.data.rows import Data, Rows
 from gpclass.inference.dirichlet import Dirichlet
 from gpclass.learning.beginning import begin_dirichlet, begin_on_some, engine_of
-from gpclass.learning.maximise import History, Learned, Plan, Stage, for_more_rows, joined, learn
+from gpclass.learning.maximise import History, Learned, Plan, Stage, attempt, for_more_rows, joined, learn
 from gpclass.learning.problem import Problem
 from gpclass.learning.sites import Beginning
 from gpclass.sparse.checkpoint import CHOSEN, Checkpoint, State
@@ -88,14 +88,10 @@ class Run:
             state = self._fixed()
         if not learning:
             return self._converge(state, checkpoint), None
-        refines = self.settings.max_refine > 0 or self.plan.optimizer is not None
-        try:
-            if refines and not (learned is not None and learned.interrupted):
-                return self._refine(state, checkpoint, learned)
-        except KeyboardInterrupt:  # before the first evaluation on all rows had ended
-            if learned is None:
-                raise
-            learned = learned.stopped()
+        if self.settings.max_refine > 0 or self.plan.optimizer is not None:
+            refined, learned = attempt(partial(self._refine, state, checkpoint, learned), learned)
+            if refined is not None:
+                return refined
         fit = self._converge(state, checkpoint)
         learned = Learned(state.theta, fit.bound, joined([])) if learned is None else learned
         return fit, self._told(learned)
