@@ -41,8 +41,10 @@ def begin_on_some(
         first = begin(some.some(FEW), plan)
         if not first.interrupted and plan.optimizer is None:  # a user's own works on all rows
             some, learned = learn_problem(some, replace(plan, choose=False), rng, first=first)
-            assert learned is not None
-            first = Beginning(some, learned.theta, learned.inverse_hessian, interrupted=learned.interrupted)
+            if learned is not None:
+                first = Beginning(
+                    some, learned.theta, learned.inverse_hessian, interrupted=learned.interrupted
+                )
     return problem.begun_by(first.problem, data.n_rows).at(first.theta), first
 
 

@@ -15,7 +15,6 @@ from gpclass.evidence.importance import estimate
 from gpclass.evidence.missing import Missing, make_missing
 from gpclass.evidence.verdicts import on_approximation, on_model
 from gpclass.learning.fitted import FittedModel
-from gpclass.priors import InducingPrior
 from gpclass.priors.basis import Basis, make_basis
 from gpclass.sparse.engine import Q, factor
 from gpclass.sparse.leaving import (
@@ -85,16 +84,15 @@ def view_of(model: FittedModel) -> View:
     problem, objective = model.problem, model.objective
     if model.inducing is None:
         prior: Any = problem.prior()
-        assert isinstance(prior, InducingPrior)
-        assert isinstance(model.sites, Sites)
-        q = prior.condition(model.sites)
+        sites: Any = model.sites
+        q = prior.condition(sites)
         X, y = np.asarray(problem.X), np.asarray(problem.y)
         return View(
             basis=prior.basis,
             q=Q((prior.A.T @ q.alpha)[:, None], q.reduced.P[None]),
             data=Rows(X, y, problem.weight),
             rows=Rows(X, np.arange(float(len(X))), problem.weight),
-            rule=SiteRule(model.sites, prior.residual),
+            rule=SiteRule(sites, prior.residual),
             likelihood=model.likelihood,
             method=problem.roughly().inference,
             averaged=True,

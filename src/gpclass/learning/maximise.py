@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from gpclass.priors import NotPositiveError
 
 Optimizer = Callable[..., tuple[Array, float]]
 Report = Callable[[float | str], None]
+T = TypeVar("T")
 
 HOPELESS = 10  # evaluations that did not converge, and more than half of all, after which a search has come to its end
 BELIEVED = 1e-3  # residual of an inner iteration that ran out of rounds, up to which its value is good enough
@@ -78,6 +79,23 @@ class Learned:
     inverse_hessian: Array | None = None
     warm: Any = field(default=None, metadata={"stored": False})
 
+    def stopped(self) -> Learned:
+        """Return this end as that of a fit which is interrupted after it."""
+        message = "Learning was interrupted: the best hyperparameters so far are kept."
+        return self if self.interrupted else replace(self, message=message, interrupted=True, warm=None)
+
+
+def attempt(step: Callable[[], T], learned: Learned | None) -> tuple[T | None, Learned | None]:
+    """Return what a step after learning gives, or None and an interrupted end if that was or is interrupted."""
+    try:
+        if learned is None or not learned.interrupted:
+            return step(), learned
+    except KeyboardInterrupt:
+        if learned is None:
+            raise
+        learned = learned.stopped()
+    return None, learned
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Stage:
@@ -96,6 +114,11 @@ class Stage:
     recorded: bool = True
     warm: Any = None
     n_rows: int | None = None
+
+    def options(self, hyperprior: Hyperprior | LogScalePrior | None) -> dict[str, Any]:
+        """Return the options of `maximise` for this stage."""
+        options = {name: getattr(self, name) for name in ("warm", "ftol", "max_iter", "longest")}
+        return options | {"hyperprior": hyperprior}
 
 
 @dataclass(slots=True, eq=False)
@@ -128,7 +151,7 @@ class Search:
             if self.best is None:
                 raise
             if not self.refuses:
-                value, gradient = self._barrier(theta)
+                value, gradient = _barrier(*self.best[:2], theta)
         return (-value, -gradient) if eval_gradient else -value
 
     def _evaluate(self, theta: Array, eval_gradient: bool) -> tuple[float, Array]:
@@ -150,16 +173,16 @@ class Search:
         self.unconverged += not end.info.converged
         return (value, gradient) if believed else (-np.inf, gradient)
 
-    def _barrier(self, theta: Array) -> tuple[float, Array]:
-        """Return a value for a theta whose covariances are beyond double precision: worse the farther away."""
-        assert self.best is not None
-        away = theta - self.best[1]
-        return self.best[0] - 1e3, -2e3 * away / max(float(away @ away), 1e-12)
-
     def history(self) -> History:
         """Return what was recorded, as arrays."""
         thetas, evidences, norms = zip(*self.records, strict=True) if self.records else ((), (), ())
         return History(np.array(thetas), np.array(evidences), np.array(norms))
+
+
+def _barrier(value: float, best: Array, theta: Array) -> tuple[float, Array]:
+    """Return a value for a theta whose covariances are beyond double precision: worse the farther away."""
+    away = theta - best
+    return value - 1e3, -2e3 * away / max(float(away @ away), 1e-12)
 
 
 def maximise(
@@ -244,35 +267,26 @@ def learn(
     """
     if hyperprior is not None:
         bounds = hyperprior.narrow(bounds)
-    stages = stages if plan.optimizer is None else stages[-1:]
+    last, *stages = stages if plan.optimizer is None else stages[-1:]
     start = np.clip(start, *bounds.T)
-    history: list[History] = []
-    learned: Learned | None = None
-    last = stages[0]
+    learned = _best_of(last, start, bounds, plan, rng, last.options(hyperprior), inverse_hessian)
+    history = [learned.history] if last.recorded else []
     for stage in stages:
-        options: dict[str, Any] = {
-            "hyperprior": hyperprior,
-            "warm": stage.warm,
-            "ftol": stage.ftol,
-            "max_iter": stage.max_iter,
-            "longest": stage.longest,
-        }
-        if learned is None:
-            learned = _best_of(stage, start, bounds, plan, rng, options, inverse_hessian)
-        else:
-            objective = stage.objective(learned.theta)
-            if objective is None:
-                continue
-            plan.announce(stage.name)
-            inverse = for_more_rows(learned.inverse_hessian, last.n_rows, stage.n_rows)
-            options |= {"report": plan.report, "inverse_hessian": inverse}
+        if learned.interrupted:
+            break
+        objective = stage.objective(learned.theta)
+        if objective is None:
+            continue
+        plan.announce(stage.name)
+        inverse = for_more_rows(learned.inverse_hessian, last.n_rows, stage.n_rows)
+        options = {**stage.options(hyperprior), "report": plan.report, "inverse_hessian": inverse}
+        try:
             learned = maximise(objective, learned.theta, bounds, **options)
+        except KeyboardInterrupt:  # before the first evaluation had ended
+            learned = replace(learned.stopped(), history=joined([]))
         if stage.recorded:
             history.append(learned.history)
         last = stage
-        if learned.interrupted:
-            break
-    assert learned is not None
     if len(history) != 1 or history[0] is not learned.history:
         learned = replace(learned, history=joined(history))
     return learned

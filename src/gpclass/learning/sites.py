@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -20,7 +21,7 @@ from gpclass.learning.choice import (
     without_linear_part,
 )
 from gpclass.learning.fitted import FittedModel
-from gpclass.learning.maximise import Learned, Plan, Stage, for_more_rows, joined, learn, maximise
+from gpclass.learning.maximise import Learned, Plan, Stage, attempt, for_more_rows, joined, learn, maximise
 from gpclass.learning.problem import OneFunction, Problem, SiteObjective
 from gpclass.learning.starts import ROWS, Look
 from gpclass.sparse.inputs import choose
@@ -44,8 +45,19 @@ def fit_by_sites(
 ) -> FittedModel:
     """Fit a problem by its approximation; learning starts from ``first`` if that is given."""
     problem, learned = learn_problem(problem, plan, np.random.default_rng(seed), init=init, first=first)
-    if learned is not None:
-        init, learned = learned.warm, replace(learned, warm=None)
+    if learned is None:
+        return _inferred(problem, init)
+    return finished(partial(_inferred, problem, learned.warm), replace(learned, warm=None))
+
+
+def finished(fit: Callable[[], FittedModel], learned: Learned | None) -> FittedModel:
+    """Return the model of hyperparameters that are learned; if its inference is interrupted, it is run again."""
+    model, learned = attempt(fit, learned)
+    return replace(fit() if model is None else model, learned=learned)
+
+
+def _inferred(problem: Problem, init: AnySites | None) -> FittedModel:
+    """Return the model at the hyperparameters of the problem."""
     prior = problem.prior(last=True)
     result = problem.infer(prior, init)
     q = result.conditioned
@@ -59,7 +71,6 @@ def fit_by_sites(
         evidence=result.evidence,
         info=result.info,
         problem=problem,
-        learned=learned,
         sites=result.sites,
         latent_sites=prior.latent_sites(result.sites),
         loo=loo if problem.first is None else loo[problem.first],
@@ -90,7 +101,7 @@ def learn_problem(
     """
     if not (plan.enabled and len(problem.theta)):
         return problem, None
-    if init is not None or (plan.optimizer is not None and not plan.choose):
+    if plan.optimizer is not None and not plan.choose:
         first = Beginning(problem, problem.theta)
         sizes = []
     else:
@@ -102,17 +113,22 @@ def learn_problem(
     if first.interrupted:
         return problem.at(first.theta), first.learned()
     stages = _stages(problem, sizes)
-    if init is None and first.problem.n_rows == problem.n_rows:
+    if first.warm is not None and first.problem.n_rows == problem.n_rows:
         init = first.warm
-    learned = learn(
-        [*stages[:-1], replace(stages[-1], warm=init)],
-        first.theta,
-        problem.bounds,
-        plan,
-        rng,
-        hyperprior=problem.hyperprior,
-        inverse_hessian=for_more_rows(first.inverse, first.problem.n_rows, stages[0].n_rows),
-    )
+    try:
+        learned = learn(
+            [*stages[:-1], replace(stages[-1], warm=init)],
+            first.theta,
+            problem.bounds,
+            plan,
+            rng,
+            hyperprior=problem.hyperprior,
+            inverse_hessian=for_more_rows(first.inverse, first.problem.n_rows, stages[0].n_rows),
+        )
+    except KeyboardInterrupt:  # before the first evaluation had ended
+        if plan.optimizer is not None and not plan.choose:
+            raise
+        learned = first.learned()
     unfinished = learned.interrupted and not len(learned.history)  # the sites are those of the subset
     return problem.at(learned.theta), replace(learned, warm=None) if unfinished else learned
 
@@ -133,8 +149,7 @@ class Beginning:
 
     def learned(self) -> Learned:
         """Return the end of learning that was interrupted here."""
-        message = "Learning was interrupted on the first rows: the best hyperparameters so far are kept."
-        return Learned(self.theta, 0.0, joined([]), message, True)
+        return Learned(self.theta, 0.0, joined([])).stopped()
 
 
 def guided_by(model: FittedModel) -> Beginning:
@@ -241,9 +256,14 @@ def fit_with_residual(problem: Problem, plan: Plan, settings: Inducing, *, seed:
     rng = np.random.default_rng(seed)
     X = np.asarray(problem.X)
     order = rng.permutation(len(X))
-    few = problem.some(settings.rows[0])
+    few, learned = problem.some(settings.rows[0]), None
     if plan.enabled and few is not problem:
-        problem = problem.like(learn_problem(few, plan, np.random.default_rng(seed))[0])
-        plan = replace(plan, choose=False)
-    Z = choose(settings, problem.kernel, X[order], settings.most(), rng)
-    return fit_by_sites(replace(problem, make_prior=OneFunction(Z)), plan, seed=seed)
+        few, learned = learn_problem(few, plan, np.random.default_rng(seed))
+        problem, plan = problem.like(few), replace(plan, choose=False)
+
+    def fit(plan: Plan) -> FittedModel:
+        Z = choose(settings, problem.kernel, X[order], settings.most(), rng)
+        return fit_by_sites(replace(problem, make_prior=OneFunction(Z)), plan, seed=seed)
+
+    model, learned = attempt(partial(fit, plan), learned)
+    return replace(fit(replace(plan, enabled=False)), learned=learned) if model is None else model

@@ -224,6 +224,7 @@ def responding_roots(data: Data, rule: Any, basis: Basis, q: Q) -> tuple[Array, 
 def rule_of(engine: Engine | Collapsed, likelihood: Likelihood, offset: Array | None) -> Rule:
     """Return where the sites of an engine come from."""
     if isinstance(engine, Collapsed):
-        assert offset is not None
+        if offset is None:
+            raise ValueError("Dirichlet classification needs the prior means of its latent functions.")
         return TargetRule(engine.targets, offset)
     return BoundRule(likelihood)

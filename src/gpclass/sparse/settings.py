@@ -53,7 +53,8 @@ class Inducing:
     rows : tuple of two int
         Rows on which hyperparameters are learned first: some without inducing inputs, then more with them.
     max_refine : int
-        Steps of learning on all rows at most, each two passes or a little more; 0 keeps what the first rows gave.
+        Steps of learning on all rows at most, each two passes or a little more; 0 keeps what the first rows or a
+        checkpoint gave. It does not bound an optimizer of your own.
     gain : float
         What a step must promise to gain, relative to the bound; below that, learning ends.
     checkpoint : path, default=None
