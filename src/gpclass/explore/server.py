@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import weakref
+import webbrowser
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from importlib.resources import files
@@ -135,8 +137,6 @@ def serve(
     announce : callable, default=None
         Called with the address.
     """
-    import logging
-
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
     # A page that is closed while it works is not worth a word.
@@ -147,7 +147,7 @@ def serve(
     if announce is not None:
         announce(address)
     if browser:
-        server.io_loop.add_callback(_open, address)
+        server.io_loop.add_callback(webbrowser.open, address)
     # Matrices of a hundred rows are factored fastest by one thread.
     with threadpool_limits(limits=1):
         server.start()
@@ -157,9 +157,3 @@ def serve(
             pass
         finally:
             server.stop()
-
-
-def _open(address: str) -> None:
-    import webbrowser
-
-    webbrowser.open(address)
