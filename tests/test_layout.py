@@ -61,6 +61,7 @@ OPTIONAL = {
     "onnxruntime",
     "pandas",
     "polars",
+    "psutil",
     "pyarrow",
     "rich",
     "safetensors",

@@ -348,7 +348,7 @@ class GaussianProcessClassifier(Predictions, ClassifierMixin, BaseEstimator):
             )
         if warn:
             warn_without_effect(self, case)
-        problem = self._problem(training, likelihood, seed)
+        problem = self._problem(training, likelihood)
         plan = Plan(
             enabled=self.optimizer is not None,
             optimizer=self.optimizer if callable(self.optimizer) else None,
@@ -356,6 +356,7 @@ class GaussianProcessClassifier(Predictions, ClassifierMixin, BaseEstimator):
             n_jobs=self.n_jobs,
             report=report,
             choose=chooses_kernel(self),
+            asked={"kernel": self.kernel, "hyperprior": self.hyperprior},
         )
         last = getattr(self, "base_estimator_", None)
         init = last.sites if self.warm_start and isinstance(last, FittedModel) else None
@@ -363,12 +364,12 @@ class GaussianProcessClassifier(Predictions, ClassifierMixin, BaseEstimator):
             init = None
         return Task(case, problem, plan, n_classes, labels, seed, settings, training.data, init)
 
-    def _problem(self, training: Training, likelihood: Likelihood, seed: int) -> Problem:
+    def _problem(self, training: Training, likelihood: Likelihood) -> Problem:
         kernel = given_kernel(self)
         if kernel is None:
             rows = Rows(training.X, training.codes, training.weight)
             if training.data is not None:
-                rows = training.data.sample(KERNEL_ROWS, np.random.default_rng(seed))
+                rows = training.data.sample(KERNEL_ROWS, np.random.default_rng(0))  # the same when resumed
             kernel = kernel_for(self, np.asarray(rows.X, dtype=float), rows.row_weight)
         codes = training.codes
         y = codes if codes.ndim == 2 else np.where(codes == 1, 1.0, -1.0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from gpclass.data.prediction import lazily
 from gpclass.decision import bayes_decision, check_cost
 from gpclass.kernels import CompoundKernel
 from gpclass.learning.combine import mean_evidence, split_theta
+from gpclass.learning.usefulness import TOO_NARROW, DoubtfulFitWarning
 from gpclass.training import TrainingRows
 from gpclass.validation import check_inputs
 
@@ -89,11 +91,12 @@ class Predictions:
         ndarray of shape (n, n_classes)
         """
         X = self._check_fitted_inputs(X)
-        out: Array = self.base_estimator_.log_proba(X, self.integration, self._rng())
-        return out
+        return np.asarray(self.base_estimator_.log_proba(X, self.integration, self._rng()))
 
     def predict_interval(self, X: Any, level: float = 0.95) -> tuple[Array, Array]:
         """Return how uncertain the probabilities are: a credible interval of each.
+
+        Those of Dirichlet classification are too narrow for their level, and come with a warning.
 
         Parameters
         ----------
@@ -109,11 +112,15 @@ class Predictions:
             of every class, by Monte Carlo.
         """
         X = self._check_fitted_inputs(X)
-        bounds: tuple[Array, Array] = self.base_estimator_.interval(X, level, self._rng())
-        return bounds
+        if not self.base_estimator_.models[0].is_of_labels:
+            warnings.warn(TOO_NARROW, DoubtfulFitWarning, stacklevel=2)
+        return self.base_estimator_.interval(X, level, self._rng())  # type: ignore[no-any-return]
 
     def predict_latent(self, X: Any, return_std: bool = False, return_cov: bool = False) -> Any:
         """Return the posterior mean of the latent function, and its deviation or covariance if asked for.
+
+        There is one latent function per class with softmax, the multinomial probit, Dirichlet classification, of two
+        classes too, and separate models; otherwise there is one.
 
         Parameters
         ----------
@@ -127,21 +134,19 @@ class Predictions:
         mean : ndarray of shape (n,) or (n, n_classes)
         std : ndarray of the same shape, if ``return_std``
         cov : ndarray, if ``return_cov``
-            Of shape (n, n) for two classes. For more, the covariance of the classes at each row, (n, n_classes,
+            Of shape (n, n) for one latent function. For more, their covariance at each row, (n, n_classes,
             n_classes); of separate models (n_classes, n, n).
         """
         if return_std and return_cov:
             raise ValueError("return_std and return_cov are both True: ask for one of them.")
         X, model = self._check_fitted_inputs(X), self.base_estimator_
-        if return_cov:
-            return model.covariance(X)
         if return_std:
             mean, var = model.latent(X)
             return mean, np.sqrt(var)
-        return model.mean(X)
+        return model.covariance(X) if return_cov else model.mean(X)
 
     def sample_latent(self, X: Any, n_samples: int = 1, random_state: Any = None) -> Array:
-        """Draw the latent function from its posterior, jointly at the rows of X.
+        """Draw the latent function, or those of `predict_latent`, from the posterior, jointly at the rows of X.
 
         Parameters
         ----------
@@ -157,8 +162,7 @@ class Predictions:
         X = self._check_fitted_inputs(X)
         check_integers(n_samples=n_samples)
         rng = np.random.default_rng(seed_of(random_state))
-        draws: Array = self.base_estimator_.sample(X, n_samples, rng)
-        return draws
+        return np.asarray(self.base_estimator_.sample(X, n_samples, rng))
 
     def proba_gradient(self, X: Any) -> Array:
         """Return the gradient of the predicted probability with respect to the inputs.
@@ -174,11 +178,12 @@ class Predictions:
             Of the probability of ``classes_[1]``, or of every class for three classes or more.
         """
         X = self._check_fitted_inputs(X)
-        gradient: Array = self.base_estimator_.proba_gradient(X, self.integration)
-        return gradient
+        return np.asarray(self.base_estimator_.proba_gradient(X, self.integration, self._rng()))
 
     def latent_mean_and_variance(self, X: Any) -> tuple[Array, Array]:
         """Return mean and variance of f at each row, for two classes only (scikit-learn's method).
+
+        Where each class has a latent function, f is the second one minus the first one.
 
         Parameters
         ----------
@@ -195,8 +200,7 @@ class Predictions:
                 "Returning the mean and variance of the latent function f is only supported for binary "
                 f"classification, received {self.n_classes_} classes: use predict_latent()."
             )
-        latent: tuple[Array, Array] = self.base_estimator_.latent(X)
-        return latent
+        return self.base_estimator_.difference(X)  # type: ignore[no-any-return]
 
     # -------------------------------------------------------------------------- evidence
 
@@ -305,8 +309,7 @@ class Predictions:
             return np.asarray(np.exp(loo))
         if self._rows.home is None:
             raise AttributeError("Soft labels have leave-one-out probabilities with 'softmax' only.")
-        out: Array = np.exp(loo[self._rows.home])
-        return out
+        return np.asarray(np.exp(loo[self._rows.home]))
 
     @property
     def loo_log_score_(self) -> float:

@@ -84,10 +84,10 @@ class TestCompare:
             text = capsys.readouterr().out
             assert "\x1b[1;32m" in text
             plain = re.sub(r"\x1b\[[0-9;]*m", "", text)
-            assert f"{result.best().log_loss:.4g}" in plain
+            assert f"{result.best().log_loss:.4f} ± {result.best().log_loss_error:.4f}*" in plain
             assert max(map(len, plain.splitlines()[2:5])) <= width
-            assert ("predict seconds" in plain.splitlines()[2]) == wide
-            assert ("A wider terminal also shows predict seconds" in plain) != wide
+            assert ("predict s" in plain.splitlines()[2]) == wide
+            assert ("A wider terminal also shows predict s" in plain) != wide
 
     def test_baselines_and_findings(self, folder):
         options = ("-t", "y", "-m", "laplace", "--cv", 2, "--json")

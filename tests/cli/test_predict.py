@@ -75,3 +75,28 @@ def test_json_has_all_digits_and_csv_six(folder, tmp_path):
 
     assert json.loads(gzip.decompress((tmp_path / "out.json.gz").read_bytes())) == found
     assert rows_of(gzip.decompress((tmp_path / "out.csv.gz").read_bytes()).decode()) == rows
+
+
+def test_a_kept_column_does_not_disappear_behind_one_of_the_result(folder, mixed, tmp_path):
+    names = ("prediction", "decision", "p_yes", "low_no", "low_yes", "id")
+    rows = [[*row, *[f"mine {i}"] * len(names)] for i, row in enumerate(zip(*mixed.values(), strict=True))]
+    table = write(tmp_path / "t.csv", [*mixed, *names], rows)
+    arguments = ("predict", folder / "mixed.gpc", table, "--keep")
+    words = one_sentence(run(*arguments, "id,prediction,p_yes,low_yes", code=1))
+    assert "--keep names 'prediction', 'p_yes', 'low_yes'" in words
+    assert "rename" in words
+    assert "'decision'" in one_sentence(run(*arguments, "decision", "--reject", 0.2, code=1))
+    for kept, options in (("id,decision,low_no", ()), ("low_yes", ("--no-intervals",))):
+        found = rows_of(run(*arguments, kept, *options).stdout)
+        assert all(row[name] == f"mine {i}" for i, row in enumerate(found) for name in kept.split(","))
+
+
+def test_intervals_that_are_too_narrow_are_said_to_be_so_once(tmp_path):
+    X, y = make_moons(40, noise=0.2, random_state=0)
+    GaussianProcessClassifier(inference="dirichlet").fit(X, y).save(tmp_path / "m.gpc")
+    table = write(tmp_path / "t.csv", ["u", "v"], np.repeat(X, 60, axis=0).tolist())  # three blocks of rows
+    result = run("predict", tmp_path / "m.gpc", table)
+    assert result.stderr.count("too narrow") == 1
+    assert {"low_1", "high_1"} <= set(rows_of(result.stdout)[0])
+    assert "low_0" not in rows_of(result.stdout)[0]
+    assert "too narrow" not in run("predict", tmp_path / "m.gpc", table, "--no-intervals").stderr

@@ -121,3 +121,64 @@ def test_loading_a_file_of_the_command_line_says_that_its_columns_are_encoded(fo
 
     with pytest.warns(UserWarning, match="written by the command line"):
         load(folder / "mixed.gpc")
+
+
+def compressed_table(path, n):
+    """Write a table that is small in the file and has so many rows of the same values."""
+    if path.suffix == ".gz":
+        import gzip
+
+        path.write_bytes(gzip.compress(b"a,b,y\n" + b"1.5,2.5,0\n" * n))
+        return
+    import pyarrow as pa
+    from pyarrow import feather, parquet
+
+    table = pa.table({name: pa.array(np.zeros(n)) for name in ("a", "b", "y")})
+    if path.suffix == ".parquet":
+        parquet.write_table(table, path)
+    else:
+        feather.write_feather(table, path, compression="zstd", chunksize=10_000)
+
+
+@pytest.mark.parametrize("name", ["t.csv.gz", "t.parquet", "t.feather"])
+def test_a_table_that_does_not_fit_in_memory_is_not_read_to_its_end(name, tmp_path, monkeypatch):
+    pa = pytest.importorskip("pyarrow")
+    import tracemalloc
+
+    path, limit = tmp_path / name, 10_000_000
+    compressed_table(path, 1_000_000)  # 10 MB as text, 24 MB as numbers
+    assert path.stat().st_size < 500_000
+    monkeypatch.setattr("gpclass.core.memory.available_memory", lambda: limit)
+    tracemalloc.start()
+    result = run("fit", path, "-t", "y", "-o", tmp_path / "m.gpc", code=1)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < limit
+    assert pa.default_memory_pool().bytes_allocated() < limit
+    assert "0.01 GB is available: give a file with fewer rows or columns" in one_sentence(result)
+    monkeypatch.setattr("gpclass.core.memory.available_memory", lambda: None)  # it is not known
+    compressed_table(path, 100)
+    assert "one class" in one_sentence(run("fit", path, "-t", "y", code=1))
+
+
+@pytest.mark.parametrize("values", ["1", "12", "0.123456789", "a longer text, in many rows"])
+def test_the_memory_of_a_table_is_estimated(values, tmp_path, monkeypatch):
+    import tracemalloc
+
+    from gpclass.cli.errors import InputError
+    from gpclass.cli.tables import read_table
+
+    path, have = str(tmp_path / "t.csv"), [None]
+    monkeypatch.setattr("gpclass.core.memory.available_memory", lambda: have[0])
+    rows = [f'"{values}","{i}","{i % 7}"' for i in range(30_000)]
+    (tmp_path / "t.csv").write_text("a,b,y\n" + "\n".join(rows))
+    read_table(path)  # imports what it needs
+    tracemalloc.start()
+    read_table(path)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    have[0] = 3.0 * peak
+    read_table(path)
+    have[0] = 0.5 * peak
+    with pytest.raises(InputError, match="of memory as a table"):
+        read_table(path)

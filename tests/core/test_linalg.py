@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from gpclass.core import linalg, memory
+from gpclass.core import linalg
 from gpclass.core.linalg import (
     BForm,
     Stage,
@@ -19,7 +19,6 @@ from gpclass.core.linalg import (
     multiply,
     row_tiles,
 )
-from gpclass.core.memory import require_memory
 
 
 @pytest.fixture(params=[1, 7, 130, 700])
@@ -135,17 +134,3 @@ def test_conjugate_gradient_solves_or_says_that_it_cannot():
 def test_tiles_cover_every_row_once(n):
     rows = np.concatenate([np.arange(n)[tile] for tile in row_tiles(n)])
     assert_allclose(rows, np.arange(n))
-
-
-def test_memory_is_refused_before_it_is_allocated(monkeypatch):
-    monkeypatch.setattr(memory, "available_memory", lambda: 16e9)
-    require_memory(20_000, 2.1)
-    with pytest.raises(MemoryError, match=r"200,000 rows needs 672.0 GB and 16.0 GB is available"):
-        require_memory(200_000, 2.1)
-    monkeypatch.setattr(memory, "available_memory", lambda: None)
-    require_memory(200_000, 2.1)
-
-
-def test_available_memory_is_a_plausible_number():
-    have = memory.available_memory()
-    assert have is None or 1e7 < have < 1e14

@@ -7,6 +7,7 @@ import signal
 import sys
 import threading
 import time
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from moments import (
     GreedyJob,
     MomentsJob,
     SlowJob,
+    TimedOutJob,
     assert_same,
     labelled_rows,
     moments,
@@ -31,6 +33,7 @@ from gpclass.data.sources import ArraySource, ParquetSource, as_source, is_dask
 from gpclass.labels import Encode
 
 distributed = pytest.importorskip("distributed")
+dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
 pytest.importorskip("pyarrow")
 
@@ -43,16 +46,6 @@ def client():
     """Two workers in this process."""
     options = {"n_workers": 2, "threads_per_worker": 1, "processes": False, "dashboard_address": ":0"}
     with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
-        yield client
-
-
-@pytest.fixture(scope="module")
-def cluster_of_processes():
-    options = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "dashboard_address": ":0"}
-    with (
-        distributed.LocalCluster(**options, memory_limit="1GB") as cluster,
-        distributed.Client(cluster) as client,
-    ):
         yield client
 
 
@@ -75,10 +68,12 @@ def collections(kind):
     return dd.from_pandas(frame, npartitions=7), "label", "w"
 
 
-def source_of(kind, folder, client, rows):
+def source_of(kind, folder, client, rows, wait_seconds=300.0):
     if kind == "files":
-        return ParquetSource(folder, target="label", weight="w").on_dask(client, rows)
-    return on_dask(*collections(kind), client=client, rows=rows)
+        return ParquetSource(folder, target="label", weight="w").on_dask(client, rows, wait_seconds)
+    given = collections("array") if kind == "persisted" else collections(kind)
+    given = client.persist(given) if kind == "persisted" else given
+    return on_dask(*given, client=client, rows=rows, wait_seconds=wait_seconds)
 
 
 class TestPasses:
@@ -133,19 +128,24 @@ class TestPasses:
 
 
 class Pass(threading.Thread):
-    """A pass in the background."""
+    """A pass in the background, which does not keep the interpreter alive."""
 
     def __init__(self, data, job):
-        super().__init__()
-        self.data, self.job = data, job
+        super().__init__(daemon=True)
+        self.data, self.job, self.error = data, job, None
         self.start()
 
     def run(self):
-        self.result = self.data.total(self.job)
+        try:
+            self.result = self.data.total(self.job)
+        except BaseException as error:
+            self.error = error
 
     def end(self):
         self.join(600)
         assert not self.is_alive()
+        if self.error is not None:
+            raise self.error
         return self.result
 
 
@@ -173,11 +173,7 @@ class TestWorkersThatComeAndGo:
     def test_a_worker_that_leaves_without_notice_changes_nothing(self, folder, gate, kind):
         options = {"n_workers": 2, "threads_per_worker": 1, "processes": False, "dashboard_address": ":0"}
         with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
-            if kind == "files":
-                source = source_of("files", folder, client, 900)
-            else:
-                source = on_dask(*client.persist(collections("array")), client=client, rows=900)
-            data = source.data(TWO)
+            data = source_of(kind, folder, client, 900).data(TWO)
             calm = data.total(MomentsJob())
             work = Pass(data, GatedJob())
             assert gate.wait(30)
@@ -187,59 +183,133 @@ class TestWorkersThatComeAndGo:
             assert_same(work.end(), calm, rtol=0.0)
 
 
+@contextmanager
+def processes(**scheduler):
+    """Yield the client of two workers that are processes of their own, with settings of the scheduler."""
+    options = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "dashboard_address": ":0"}
+    settings = {f"distributed.scheduler.{name}": value for name, value in scheduler.items()}
+    with (
+        dask.config.set(settings),
+        distributed.LocalCluster(**options, memory_limit="1GB") as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        yield client
+
+
+def kill_in_mid_pass(client, *, everyone=False):
+    """Kill a worker that is at a pass, or all workers, with a signal that cannot be caught; return their pids."""
+    deadline, busy = time.monotonic() + 300, []
+    while not busy:
+        assert time.monotonic() < deadline, "no worker began a pass"
+        time.sleep(0.02)
+        tasks = client.processing().items()
+        busy = [worker for worker, keys in tasks if any("gpclass-sums" in str(key) for key in keys)]
+    pids = client.run(os.getpid, workers=None if everyone else busy[:1]).values()
+    for pid in pids:
+        os.kill(pid, signal.SIGKILL)
+    return set(pids)
+
+
 @pytest.mark.slow
 class TestWorkersThatAreKilled:
-    """Workers are processes that are killed by signals which they cannot catch."""
-
-    @pytest.fixture
-    def processes(self, cluster_of_processes):
-        cluster_of_processes.wait_for_workers(2, timeout=300)  # those killed by the last test are back
-        return cluster_of_processes
-
-    def killed_in_mid_pass(self, client, data):
-        work = Pass(data, SlowJob())
-        deadline, busy = time.monotonic() + 300, []
-        while time.monotonic() < deadline and not busy:
-            time.sleep(0.02)
-            tasks = client.processing().items()
-            busy = [worker for worker, keys in tasks if any("gpclass-sums" in str(key) for key in keys)]
-        pid = client.run(os.getpid, workers=busy[:1])[busy[0]]
-        os.kill(pid, signal.SIGKILL)
-        total = work.end()
-        assert pid not in client.run(os.getpid).values()
-        return total
+    """Workers are processes that are killed. No test needs their nannies to start new ones in time."""
 
     @pytest.mark.parametrize("kind", ["files", "persisted"])
-    def test_one(self, processes, folder, kind):
-        if kind == "files":
-            source = source_of("files", folder, processes, 900)
-        else:
-            source = on_dask(*processes.persist(collections("array")), client=processes, rows=900)
-        data = source.data(TWO)
-        calm = data.total(MomentsJob())
-        assert_same(self.killed_in_mid_pass(processes, data), calm, rtol=0.0)
+    def test_one(self, folder, kind):
+        with processes() as client:
+            data = source_of(kind, folder, client, 900).data(TWO)
+            calm = data.total(MomentsJob())
+            work = Pass(data, SlowJob())
+            dead = kill_in_mid_pass(client)
+            assert_same(work.end(), calm, rtol=0.0)
+            assert dead.isdisjoint(client.run(os.getpid).values())
         assert_same(calm, moments(*labelled_rows(N)))
 
-    def test_all_at_once(self, processes, folder):
-        data = source_of("files", folder, processes, 900).data(TWO)
-        calm = data.total(MomentsJob())
-        work = Pass(data, SlowJob(seconds=1.0))
-        time.sleep(1.5)
-        for pid in processes.run(os.getpid).values():
-            os.kill(pid, signal.SIGKILL)
-        assert_same(work.end(), calm, rtol=0.0)
+    def test_all_at_once(self, folder):
+        with processes() as client:
+            data = source_of("files", folder, client, 900).data(TWO)
+            calm = data.total(MomentsJob())
+            work = Pass(data, SlowJob())
+            kill_in_mid_pass(client, everyone=True)
+            client.cluster.scale(4)
+            assert_same(work.end(), calm, rtol=0.0)
 
-    def test_one_out_of_memory(self, processes, folder, tmp_path):
-        data = source_of("files", folder, processes, 2000).data(TWO)
-        calm = data.total(MomentsJob())
-        before = set(processes.run(os.getpid).values())
-        assert_same(data.total(GreedyJob(flag=str(tmp_path / "tried"))), calm, rtol=0.0)
-        assert set(processes.run(os.getpid).values()) != before  # its nanny has ended one
+    def test_one_out_of_memory(self, folder, tmp_path):
+        with processes() as client:
+            data = source_of("files", folder, client, 2000).data(TWO)
+            calm = data.total(MomentsJob())
+            before = set(client.run(os.getpid).values())
+            assert_same(data.total(GreedyJob(flag=str(tmp_path / "tried"))), calm, rtol=0.0)
+            assert set(client.run(os.getpid).values()) != before  # its nanny has ended one
 
-    def test_all_by_one_task(self, processes, folder):
-        data = source_of("files", folder, processes, 10**5).data(TWO)
-        with pytest.raises(RuntimeError, match=r"failed 2 times because workers .*KilledWorker"):
-            data.total(DeadlyJob())
+    def test_all_by_one_task(self, folder):
+        # Each attempt costs one worker: a nanny does not restart one that dies while it is being started.
+        with processes(**{"allowed-failures": 0}) as client:
+            data = source_of("files", folder, client, 10**5).data(TWO)
+            with pytest.raises(RuntimeError, match=r"failed 2 times because workers .*KilledWorker"):
+                data.total(DeadlyJob())
+
+    def test_all_and_no_nanny_restarts_them(self, folder, monkeypatch):
+        async def fails(self):
+            raise OSError("no process can be started")
+
+        with processes() as client:
+            data = source_of("files", folder, client, 900, wait_seconds=3.0).data(TWO)
+            monkeypatch.setattr(distributed.Nanny, "instantiate", fails)
+            work = Pass(data, SlowJob())
+            kill_in_mid_pass(client, everyone=True)
+            with pytest.raises(RuntimeError, match=LOST):
+                work.end()
+
+
+LOST = r"no worker for \d+ s \(wait_seconds=.*\), so this pass .* is lost: start workers .*checkpoint"
+
+
+class TestNoWorkers:
+    """A cluster in this process that has a scheduler only."""
+
+    @pytest.fixture
+    def scheduler_only(self):
+        options = {"n_workers": 0, "processes": False, "dashboard_address": ":0"}
+        with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
+            yield client
+
+    @pytest.mark.parametrize("kind", ["files", "array"])
+    def test_end_a_pass_after_the_stated_time(self, scheduler_only, folder, kind):
+        with pytest.raises(RuntimeError, match=LOST):
+            source_of(kind, folder, scheduler_only, 900, wait_seconds=0.2).classes()
+        assert not scheduler_only.futures  # nothing is left to be computed
+
+    def test_are_waited_for(self, scheduler_only, folder):
+        data = source_of("files", folder, scheduler_only, 900, wait_seconds=float("inf")).data(TWO)
+        work = Pass(data, MomentsJob())
+        time.sleep(0.3)
+        assert work.is_alive()
+        scheduler_only.cluster.scale(1)
+        assert_same(work.end(), moments(*labelled_rows(N)))
+
+    def test_another_client_keeps_the_time(self, client, scheduler_only, folder):
+        source = source_of("files", folder, scheduler_only, 900, wait_seconds=0.2)
+        assert source.on_dask(client).cluster.wait_seconds == 0.2
+        assert_same(source.on_dask(client).data(TWO).total(MomentsJob()), moments(*labelled_rows(N)))
+        with pytest.raises(RuntimeError, match=LOST):
+            source.on_dask(client).on_dask(scheduler_only).data(TWO).total(MomentsJob())
+
+    def test_of_the_client_that_is_given(self, client, scheduler_only, folder):
+        with distributed.Client(client.cluster, set_as_default=False) as other:
+            data = source_of("files", folder, other, 900).data(TWO)
+            assert distributed.default_client() is not other
+            assert_same(data.total(MomentsJob()), moments(*labelled_rows(N)))
+
+    @pytest.mark.parametrize("seconds", [0.0, -1.0, float("nan")])
+    def test_need_a_positive_time(self, scheduler_only, folder, seconds):
+        with pytest.raises(ValueError, match=r"wait_seconds is .*, expected a positive number of seconds"):
+            source_of("files", folder, scheduler_only, 900, wait_seconds=seconds)
+
+
+def test_a_task_that_times_out_itself_is_not_waited_for(client, folder):
+    with pytest.raises(TimeoutError, match="the disk does not answer"):
+        source_of("files", folder, client, 900).data(TWO).total(TimedOutJob())
 
 
 class TestErrors:

@@ -9,11 +9,11 @@ import pytest
 from numpy.testing import assert_allclose
 from problems import three_classes, two_moons_like
 from regressions import Regressions
-from scipy.special import expit, log_softmax
+from scipy.special import expit, log_softmax, softmax
 from scipy.stats import norm
 from sklearn.exceptions import ConvergenceWarning
 
-from gpclass import GaussianProcessClassifier, compare, load
+from gpclass import DoubtfulFitWarning, GaussianProcessClassifier, compare, load
 from gpclass.inference import Dirichlet
 from gpclass.inference.dirichlet import DEFAULT
 from gpclass.kernels import RBF, CompoundKernel
@@ -50,9 +50,11 @@ def test_two_classes_are_predicted_by_the_difference_of_two_regressions():
     assert_allclose(clf.loo_proba_[:, 1], left_out, rtol=1e-7)
     mean, variance = truth(y).predict(Z)
     d, std = mean[:, 1] - mean[:, 0], np.sqrt(variance.sum(axis=1))
-    low, high = clf.predict_interval(Z, level=0.9)
-    for bound, tail in ((low[:, 1], 0.05), (high[:, 1], 0.95)):
-        assert_allclose(bound, expit(d + norm.ppf(tail) * std), atol=0.03)  # by Monte Carlo
+    with pytest.warns(DoubtfulFitWarning, match="too narrow"):
+        low, high = clf.predict_interval(Z, level=0.9)
+    for bound, tail in ((low, 0.05), (high, 0.95)):
+        assert_allclose(bound, expit(d + norm.ppf(tail) * std), rtol=1e-7)
+    assert_allclose(clf.latent_mean_and_variance(Z), (d, std**2), rtol=1e-7)
 
 
 def test_three_classes_are_predicted_by_the_mean_of_softmax():
@@ -245,3 +247,20 @@ def test_single_precision_is_exported_in_double(monkeypatch):
     clf = fitted(integration="mackay")
     session = runtime.InferenceSession(to_onnx(clf), providers=["CPUExecutionProvider"])
     assert_allclose(session.run(["probabilities"], {"X": Z})[0], clf.predict_proba(Z), atol=1e-5)
+
+
+@pytest.mark.parametrize("inference", [Dirichlet(), "vi"], ids=["dirichlet", "vi"])
+def test_only_intervals_that_contain_too_little_are_said_to_be_too_narrow(inference):
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-2.0, 2.0, (320, 2))
+    kernel = 4.0 * RBF(1.0)
+    F = np.linalg.cholesky(kernel(X) + 1e-8 * np.eye(320)) @ rng.standard_normal((320, 3))
+    p, y = softmax(F, axis=1), (F + rng.gumbel(size=F.shape)).argmax(axis=1)
+    options = {"likelihood": "softmax", "optimizer": None, "random_state": 0}
+    clf = GaussianProcessClassifier(kernel, inference=inference, **options).fit(X[:200], y[:200])
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        low, high = clf.predict_interval(X[200:])
+    said = [str(warning.message) for warning in caught if "too narrow" in str(warning.message)]
+    contained = ((low <= p[200:]) & (p[200:] <= high)).mean()
+    assert (len(said), contained < 0.9) == ((1, True) if inference != "vi" else (0, False))

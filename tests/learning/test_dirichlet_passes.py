@@ -9,7 +9,7 @@ from problems import three_classes
 from regressions import Regressions
 from scipy.special import log_softmax
 
-from gpclass import GaussianProcessClassifier, load
+from gpclass import DoubtfulFitWarning, GaussianProcessClassifier, load
 from gpclass.inference import Dirichlet
 from gpclass.kernels import RBF, CompoundKernel
 from gpclass.learning.dirichlet import EPSILONS
@@ -153,7 +153,8 @@ def test_draws_intervals_and_files(tmp_path):
     draws = clf.sample_latent(NEW, 20_000, random_state=0)
     assert_allclose(draws.mean(axis=2), mean, atol=5.0 * np.sqrt(variance.max() / 20_000))
     assert_allclose(draws.var(axis=2), variance, rtol=0.06, atol=1e-3)
-    low, high = clf.predict_interval(NEW)
+    with pytest.warns(DoubtfulFitWarning, match="too narrow"):
+        low, high = clf.predict_interval(NEW)
     p = clf.predict_proba(NEW)
     assert ((low <= p) & (p <= high)).all()
     clf.save(tmp_path / "model.gpc")

@@ -15,6 +15,7 @@ from gpclass.inference import Dirichlet
 from gpclass.kernels import RBF
 from gpclass.learning.inducing_check import find_missing, view_of
 from gpclass.likelihoods import Logit, Probit, Softmax
+from gpclass.priors.basis import make_basis
 from gpclass.sparse import Inducing
 from gpclass.sparse.neighbours import NearestStep
 from gpclass.sparse.weighing import averaged_log, log_averaged
@@ -190,6 +191,21 @@ def test_neighbours_are_those_of_largest_residual_covariance_wherever_the_rows_a
         assert_allclose(whole.rows[c].X, X[best])
         assert_allclose(parts.rows[c].X, X[best])
         assert_allclose(parts.rows[c].y, y[best])
+
+
+@pytest.mark.parametrize("weighted", [(0,), (1,), (2,), (0, 2)])
+def test_neighbours_of_blocks_without_weights_have_weight_one(weighted):
+    X, y = many_rows(90)
+    weight = np.ones(90)
+    step = NearestStep(KERNEL, X[:5], make_basis(KERNEL, X[:5]).T, X[40:42], 30)
+    parts = step.zero()
+    for number, rows in enumerate((slice(0, 30), slice(30, 60), slice(60, 90))):
+        if number in weighted:
+            weight[rows] = np.linspace(1.5, 4.0, 30)
+        parts.add(step(X[rows], y[rows], weight[rows] if number in weighted else None))
+    for found in parts.rows:
+        place = (found.X[:, None] == X).all(axis=2).argmax(axis=1)
+        assert_allclose(np.ones(30) if found.weight is None else found.weight, weight[place])
 
 
 def test_a_weight_of_two_is_two_rows():

@@ -38,6 +38,7 @@ def classifier(inducing, **options):
 
 
 @pytest.mark.parametrize("name", METHODS)
+@pytest.mark.filterwarnings("ignore:Credible intervals of Dirichlet")
 def test_all_inputs_inducing_are_no_inducing_inputs(name):
     y = CODES if name in ("vi softmax", "dirichlet") else CODES == 1
     dense = classifier(None, **METHODS[name]).fit(X, y)
@@ -127,12 +128,15 @@ def test_a_fit_survives_a_killed_worker():
         rows = da.from_array(X, chunks=(2000, 2)), da.from_array(y, chunks=2000)
         calm = classifier(settings).fit(*rows, client=client)
         found = []
-        work = threading.Thread(target=lambda: found.append(classifier(settings).fit(*rows, client=client)))
+        work = threading.Thread(
+            target=lambda: found.append(classifier(settings).fit(*rows, client=client)), daemon=True
+        )
         work.start()
-        deadline = time.monotonic() + 300
-        while not any(client.processing().values()) and time.monotonic() < deadline:
+        deadline, busy = time.monotonic() + 300, None
+        while busy is None:
+            assert time.monotonic() < deadline, "no worker began a pass"
             time.sleep(0.02)
-        busy = next(worker for worker, keys in client.processing().items() if keys)
+            busy = next((worker for worker, keys in client.processing().items() if keys), None)
         os.kill(client.run(os.getpid, workers=[busy])[busy], signal.SIGKILL)
         work.join(600)
         assert found

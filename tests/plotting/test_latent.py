@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from numpy.testing import assert_allclose
 from scipy.special import ndtr
 
@@ -43,3 +44,22 @@ def test_three_classes_have_one_curve_each(fit, iris):
     assert display.proba.shape == display.high.shape == (20, 3)
     assert_allclose(display.proba.sum(axis=1), 1.0)
     assert len({line.get_linestyle() for line in display.axes_[0].lines[1:]}) == 3
+
+
+def test_two_classes_with_a_function_each_have_the_curve_of_their_difference(fit, split):
+    two = fit(split.X, split.y, 9.0 * RBF(15.0), likelihood="softmax", inference="laplace")
+    one = fit(split.X, split.y, 18.0 * RBF(15.0), likelihood="logit", inference="laplace")
+    ours, theirs = (LatentDisplay.from_estimator(clf, split.X, grid_resolution=20) for clf in (two, one))
+    for name in ("mean", "low", "high", "proba", "proba_low", "proba_high"):
+        assert_allclose(getattr(ours, name), getattr(theirs, name), atol=1e-6, err_msg=name)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.filterwarnings("ignore:Credible intervals of Dirichlet")
+def test_bands_that_are_too_narrow_are_labelled(fit, iris, n_classes):
+    X, y = iris
+    rows = np.isin(y, np.unique(y)[:n_classes])
+    clf = fit(X[rows, :1], y[rows], inference="dirichlet")
+    display = LatentDisplay.from_estimator(clf, X[rows, :1], grid_resolution=20)
+    legend = [text.get_text() for text in display.ax_.get_legend().get_texts()]
+    assert legend.count("95 % band, too narrow") == 1

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import io
+
+import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from problems import many_rows
+from scipy import stats
 
 from gpclass import GaussianProcessClassifier
-from gpclass.kernels import RBF
+from gpclass.core.hyperpriors import Shrinkage
+from gpclass.inference import VI
+from gpclass.kernels import RBF, Matern
+from gpclass.likelihoods import LabelNoise
 from gpclass.sparse import Inducing
 from gpclass.sparse.engine import Engine
+from gpclass.sparse.identity import DigestRows, digest
 
 
 class TestCheckpoint:
@@ -48,12 +56,205 @@ class TestCheckpoint:
             went_on.log_marginal_likelihood_value_, afresh.log_marginal_likelihood_value_, rtol=3e-4
         )
 
-    def test_of_another_problem(self, tmp_path):
-        X, y = many_rows(400)
-        settings = Inducing(n=10, checkpoint=tmp_path / "state")
-        GaussianProcessClassifier(inducing=settings, random_state=0).fit(X, y)
-        with pytest.raises(ValueError, match="another problem"):
-            GaussianProcessClassifier(inducing=settings).fit(X[:300], y[:300])
-        (tmp_path / "state").write_bytes(b"nonsense")
-        with pytest.raises(ValueError, match="cannot be read"):
-            GaussianProcessClassifier(inducing=settings).fit(X, y)
+
+KERNEL = 2.0 * RBF([1.0, 1.0])
+X, Y = many_rows(400)
+ONE_LABEL, ONE_INPUT = Y.copy(), X.copy()
+ONE_LABEL[77] = 1 - ONE_LABEL[77]
+ONE_INPUT[123, 1] += 1e-9
+GIVEN = {"kernel": KERNEL, "optimizer": None, "likelihood": "probit", "random_state": 0}
+SETTINGS = {"n": 10, "dtype": "float32"}
+ANOTHER = {
+    "rows": ("data", {"X": X[:300], "y": Y[:300]}),
+    "one label": ("data", {"y": ONE_LABEL}),
+    "one input": ("data", {"X": ONE_INPUT}),
+    "one weight": ("data", {"weight": np.where(np.arange(400) == 5, 2.0, 1.0)}),
+    "columns": ("data", {"X": X[:, ::-1]}),
+    "classes": ("data and likelihood", {"y": Y + (X[:, 1] > 1.0), "likelihood": "softmax"}),
+    "value": ("kernel", {"kernel": 2.0 * RBF([1.0, 1.0 + 1e-6])}),
+    "fixed value": ("kernel", {"kernel": 2.0 * RBF([1.0, 1.0], "fixed")}),
+    "bounds": ("kernel", {"kernel": 2.0 * RBF([1.0, 1.0], (1e-3, 1e3))}),
+    "kernel": ("kernel", {"kernel": 2.0 * Matern([1.0, 1.0])}),
+    "likelihood": ("likelihood", {"likelihood": "logit"}),
+    "rate": ("likelihood", {"likelihood": LabelNoise(rate=0.1)}),
+    "tolerance": ("inference", {"inference": VI(tol=1e-3)}),
+    "prior": ("hyperprior", {"hyperprior": {"length_scale": stats.gamma(2.0)}}),
+    "shrinkage": ("hyperprior", {"hyperprior": Shrinkage(0.2)}),
+    "learning": ("optimizer", {"optimizer": "fmin_l_bfgs_b"}),
+    "number": ("inducing inputs", {"n": 11}),
+    "inputs": ("inducing inputs", {"inputs": X[:10]}),
+    "precision": ("settings", {"dtype": "float64"}),
+    "both": ("kernel and settings", {"kernel": 3.0 * RBF([1.0, 1.0]), "dtype": "float64"}),
+}
+
+
+def fitted(path, *data, **changes):
+    """Fit with a checkpoint; ``changes`` are of the data, the settings of inducing inputs or the classifier."""
+    settings = {name: changes.pop(name) for name in list(changes) if name in Inducing.__dataclass_fields__}
+    rows = data or (changes.pop("X", X), changes.pop("y", Y), changes.pop("weight", None))
+    settings = Inducing(**SETTINGS | settings, checkpoint=path)
+    return GaussianProcessClassifier(**GIVEN | {"inducing": settings} | changes).fit(*rows)
+
+
+def passes(model):
+    return model.base_estimator_.inducing.passes
+
+
+@pytest.fixture(scope="module")
+def of(tmp_path_factory):
+    """Return a function that gives the checkpoint of a fit with a change."""
+    folder = tmp_path_factory.mktemp("states")
+
+    def path(**changes):
+        place = folder / f"state-{len(list(folder.iterdir()))}"
+        fitted(place, **changes)
+        return place
+
+    return path
+
+
+@pytest.fixture(scope="module")
+def state(of):
+    return of()
+
+
+@pytest.mark.filterwarnings("ignore:hyperprior")  # has no effect without learning
+class TestAnotherProblem:
+    @pytest.mark.parametrize("change", ANOTHER)
+    def test_is_refused_by_name(self, state, change):
+        name, changes = ANOTHER[change]
+        with pytest.raises(ValueError, match=rf"differs from this one in its {name}: remove the file"):
+            fitted(state, **changes)
+
+    def test_parameters_of_parts_count(self, of):
+        for change, other, name in (
+            ({"likelihood": LabelNoise(rate=0.1)}, {"likelihood": LabelNoise(rate=0.2)}, "likelihood"),
+            (
+                {"hyperprior": {"length_scale": stats.gamma(2.0)}},
+                {"hyperprior": {"length_scale": stats.gamma(3.0)}},
+                "hyperprior",
+            ),
+            ({"hyperprior": Shrinkage(0.2)}, {"hyperprior": Shrinkage(0.3)}, "hyperprior"),
+            ({"kernel": 2.0 * RBF(1.0001, "fixed")}, {"kernel": 2.0 * RBF(1.0002, "fixed")}, "kernel"),
+        ):
+            path = of(**change)
+            with pytest.raises(ValueError, match=rf"differs from this one in its {name}: remove"):
+                fitted(path, **other)
+            fitted(path, **change)
+
+    @pytest.mark.parametrize("kernel", [None, "rbf"])
+    def test_a_kernel_that_the_data_give_is_not_another(self, of, kernel):
+        options = {"kernel": kernel, "optimizer": "fmin_l_bfgs_b", "rows": (100, 200)}
+        path = of(**options)
+        with pytest.raises(ValueError, match="differs from this one in its data: remove"):
+            fitted(path, **options, X=3.0 * X)
+        fitted(path, **options, random_state=7)
+
+    def test_of_an_earlier_version(self, tmp_path, state):
+        with np.load(state) as kept:
+            old = {name: kept[name] for name in kept.files if name != "identity"}
+        with (tmp_path / "old").open("wb") as file:
+            np.savez(file, n_rows=400, kernel=np.array("kernel"), **old)
+        with pytest.raises(ValueError, match="earlier version of gpclass wrote it: remove the file"):
+            fitted(tmp_path / "old")
+
+    def test_that_cannot_be_read(self, tmp_path, state):
+        whole = state.read_bytes()
+        array = io.BytesIO()
+        np.save(array, np.ones(3))
+        for content in (b"", b"nonsense", whole[:200], whole[:-200], array.getvalue()):
+            (tmp_path / "state").write_bytes(content)
+            with pytest.raises(ValueError, match=r"cannot be read .*: remove the file"):
+                fitted(tmp_path / "state")
+
+
+class TestTheSameProblem:
+    def test_wherever_the_rows_are(self, tmp_path):
+        first = fitted(tmp_path / "state")
+        cuts = (slice(0, 1), slice(1, 250), slice(250, 400))
+        blocks = fitted(tmp_path / "state", lambda: [(X[rows], Y[rows]) for rows in cuts])
+        assert passes(blocks) < passes(first)
+        da = pytest.importorskip("dask.array")
+        dask = fitted(tmp_path / "state", da.from_array(X, chunks=(70, 2)), da.from_array(Y, chunks=70))
+        assert passes(dask) < passes(first)
+        assert_allclose(dask.predict_proba(X), first.predict_proba(X), atol=1e-3)
+
+    def test_weights_of_one_and_another_seed_and_more_steps(self, tmp_path):
+        first = fitted(tmp_path / "state")
+        again = fitted(tmp_path / "state", weight=np.ones(400), random_state=3, max_refine=60, seconds=50.0)
+        assert passes(again) < passes(first)
+
+
+class TestSeveralModels:
+    @pytest.mark.parametrize("scheme", ["one_vs_rest", "one_vs_one"])
+    def test_have_a_file_each(self, tmp_path, scheme):
+        y = Y + (X[:, 1] > 1.0)
+        options = {"y": y, "multi_class": scheme, "dtype": "float64"}
+        calm, first, again = (
+            fitted(path, **options) for path in (None, tmp_path / "state", tmp_path / "state")
+        )
+        assert sorted(p.name for p in tmp_path.iterdir()) == ["state.0", "state.1", "state.2"]
+        for model in (first, again):
+            assert_allclose(model.predict_proba(X), calm.predict_proba(X), atol=1e-5)
+
+    def test_trials_of_methods_leave_it_alone(self, tmp_path):
+        y, options = Y + (X[:, 1] > 1.0), {"likelihood": "softmax", "inference": "auto", "dtype": "float64"}
+        calm, found, again = (
+            fitted(path, y=y, **options) for path in (None, tmp_path / "state", tmp_path / "state")
+        )
+        for model in (found, again):
+            assert_allclose(model.predict_proba(X), calm.predict_proba(X), atol=1e-4)
+
+
+class TestDigestOfRows:
+    def test_depends_on_the_rows_alone(self):
+        step, order = DigestRows(), np.random.default_rng(0).permutation(400)
+        whole = step(X, Y, None).value
+        parts = step.zero()
+        for rows in np.array_split(order, 7):
+            parts.add(step(np.asfortranarray(X[rows]), Y[rows], np.ones(len(rows))))
+        assert parts.value == whole
+        assert (
+            step(X.astype(np.float32), Y, None).value
+            == step(X.astype(np.float32).astype(float), Y, None).value
+        )
+
+    def test_depends_on_every_value(self):
+        step, P = DigestRows(), np.eye(3)[np.arange(400) % 3]
+        seen = {step(X, Y, None).value, step(X, 1.0 - Y, None).value, step(X, P, None).value}
+        for i in range(0, 400, 40):
+            other = X.copy()
+            other[i, 0] = np.nextafter(other[i, 0], 9.0)
+            seen.add(step(other, Y, None).value)
+        swapped = X.copy()  # the labels of two rows exchanged, the sums of all columns being the same
+        i, j = np.flatnonzero(Y == 0)[0], np.flatnonzero(Y == 1)[0]
+        swapped[[i, j]] = swapped[[j, i]]
+        seen |= {
+            step(swapped, Y, None).value,
+            step(X[:, ::-1], Y, None).value,
+            step(X, P[:, ::-1], None).value,
+        }
+        assert len(seen) == 16
+
+
+class Holder:
+    """An object that is not a dataclass, with the representation that Python gives it."""
+
+    def __init__(self, value):
+        self.value = value
+
+
+def test_digests_see_what_objects_hold():
+    different = [
+        Holder(0.5),
+        Holder(0.25),
+        Holder(np.ones(2000)),
+        Holder(np.arange(2000.0)),
+        Holder,
+        None,
+        "0.5",
+        0.5,
+    ]
+    assert len({digest(value) for value in different}) == len(different)
+    assert digest(Holder([RBF(1.0), stats.gamma(2.0)])) == digest(Holder([RBF(1.0), stats.gamma(2.0)]))
+    assert digest(RBF(np.float64(1.0))) == digest(RBF(1.0))

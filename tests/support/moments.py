@@ -101,8 +101,16 @@ class GreedyJob(MomentsJob):
         except FileExistsError:
             return super().__call__(X, y, weight)
         hoard = [np.ones(10**7) for _ in range(15) if time.sleep(0.05) is None]
-        time.sleep(10.0)
+        time.sleep(120.0)  # until the nanny ends this worker
         raise MemoryError(len(hoard))
+
+
+@dataclass(frozen=True)
+class TimedOutJob(MomentsJob):
+    """Fails, always, with an error that waiting for a future may raise too."""
+
+    def __call__(self, X: Any, y: Any, weight: Any) -> Moments:
+        raise TimeoutError("the disk does not answer")
 
 
 @dataclass(frozen=True)

@@ -77,9 +77,13 @@ def _show_warnings() -> None:
 
 def report(error: BaseException, *, debug: bool) -> int:
     """Report an error in one sentence and return the exit code."""
-    if isinstance(error, BrokenPipeError):
-        # The reader has closed the pipe. Python would try to flush at exit and complain once more.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    if isinstance(error, OSError):
+        try:
+            sys.stdout.flush()
+        except OSError:
+            # Python would try to flush at exit and complain once more.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    if isinstance(error, BrokenPipeError):  # the reader has closed the pipe
         return 128 + getattr(signal, "SIGPIPE", 13)
     if isinstance(error, SystemExit):
         raise error

@@ -18,15 +18,16 @@ GPCLASS = """
 Classify the rows of a table with Gaussian processes. Probabilities come with credible intervals.
 
 \b
-gpclass compare data.csv --target y           which method suits your data?
-gpclass fit data.csv --target y -o model.gpc  fit a model and save it
-gpclass predict model.gpc new.csv -o out.csv  predict new rows
-gpclass check model.gpc                       can the approximation be trusted?
-gpclass compare                               try it on a small built-in problem
-gpclass explore                               click points in the browser, see what each method believes
+gpclass compare data.csv --target y      find out which method suits the data
+gpclass fit data.csv --target y          fit a model and save it to model.gpc
+gpclass predict model.gpc new.csv        predict new rows
+gpclass check model.gpc                  can the approximation be trusted?
+gpclass compare                          try it on a small built-in problem
+gpclass explore                          place points in a page in the browser
 
-DATA is a CSV file with a header (it may end in .gz), or a Parquet or Feather file. Every command has its own --help
-with examples. Exit codes: 0 success, 1 bad input, 2 wrong usage, 130 interrupted.
+DATA is a CSV file with a header (it may end in .gz), or a Parquet or Feather file. An output file appears when it is
+complete. It replaces an earlier output of the same kind, a file of another kind only with --force, and never an input.
+Every command has its own --help with examples. Exit codes: 0 success, 1 bad input, 2 wrong usage, 130 interrupted.
 """
 
 COMPARE = """
@@ -42,7 +43,7 @@ Examples:
   gpclass compare data.csv --target species
   gpclass compare data.csv --target species --baselines --html report.html
   gpclass compare data.csv --target ill -m vi -m mcmc -m gradient-boosting
-  gpclass compare data.parquet --target y --test-fraction 0.3 -l probit -l logit --json
+  gpclass compare data.parquet -t y --test-fraction 0.3 -l probit -l logit
   gpclass compare --problem moons -o figure.png
 """
 
@@ -61,8 +62,8 @@ not fitted to them. To see all names that --inference, --likelihood or --kernel 
 Examples:
   gpclass fit data.csv --target species
   gpclass fit data.csv.gz --target y --cv 5 -o model.gpc
-  gpclass fit data.csv --target ill --inference ep --kernel matern52 --test-fraction 0.2
-  gpclass fit data.parquet --target y --drop name,id --categorical ward --impute
+  gpclass fit data.csv -t ill --inference ep --test-fraction 0.2
+  gpclass fit data.parquet -t y --drop name,id --categorical ward --impute
 """
 
 PREDICT = """
@@ -135,18 +136,18 @@ Examples:
 """
 
 
-FILES = ("data?", "target?", "problem", "figure", "html")
+FILES = ("data?", "target?", "problem", "figure", "html", "force")
 MODEL = ("inference", "likelihood", "kernel", "multi_class", "hyperparameters", "restarts", "balanced")
-RESULT = ("table file", "level", "no_intervals", "cost", "reject", "keep")
+RESULT = ("table file", "force", "level", "no_intervals", "cost", "reject", "keep")
 PAGE = ("problem", "port", "no_browser")
 RUNNING = (*SCORING, *TABLE, "seed", "jobs", "verbose")
 # The help text, the keys of the parameters, and "module:function" that does the work, imported when it runs.
 COMMANDS: dict[str, tuple[str, tuple[str, ...], str]] = {
     "compare": (COMPARE, (*FILES, "method", "baselines", "likelihood*", "kernel", *RUNNING), "compare:run"),
-    "fit": (FIT, ("data", "target", "model file", *MODEL, *RUNNING), "fit:run"),
+    "fit": (FIT, ("data", "target", "model file", "force", *MODEL, *RUNNING), "fit:run"),
     "predict": (PREDICT, ("model", "data", *RESULT, "separator"), "predict:run"),
     "check": (CHECK, ("model", "draws", "seed"), "show:check"),
-    "plot": (PLOT, ("model", "figure", "kind", "top"), "show:plot"),
+    "plot": (PLOT, ("model", "figure", "force", "kind", "top"), "show:plot"),
     "info": (INFO, ("model",), "show:info"),
     "explore": (EXPLORE, ("data?", "target?", *PAGE, *TABLE, "seed"), "explore:run"),
 }

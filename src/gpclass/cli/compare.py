@@ -8,17 +8,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from scipy.stats import lognorm
+
 from gpclass.cli import output
-from gpclass.cli.choices import problems, settings_of
 from gpclass.cli.data import folds, held_out, read_problem
-from gpclass.cli.errors import InputError, check_directory
-from gpclass.comparison import BASELINES, LEGEND, compare
+from gpclass.cli.errors import InputError
+from gpclass.cli.outputs import check_outputs
+from gpclass.comparison import BASELINES, LEGEND, METRICS, compare
+from gpclass.datasets import problems
+from gpclass.kernels import RBF, ConstantKernel
 from gpclass.mcmc import MCMC
+from gpclass.parameters import INFERENCES
 
 METHODS = ("laplace", "ep", "vi", "mcmc")
 DRAWS = 2000  # of MCMC, on the built-in problems
 STYLES = dict(zip(LEGEND, ("bold green", "bold red"), strict=True))  # of the marks in the table
-OPTIONAL = ("predict_seconds", "brier", "ece", "khat", "corrected_evidence", "fit_seconds")  # hidden first
+OPTIONAL = ("predict s", "Brier", "ECE", "k-hat", "corrected", "fit s")  # columns, in the order of hiding
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,10 +41,10 @@ def run(given: Mapping[str, Any]) -> None:
     """Compare, show the table, and write figure and report; ``given`` are the options by name."""
     built_in, figure, html = given["data"] is None, given["output"], given["html"]
     if figure is not None or html is not None:  # what cannot be written is found before anything is computed
-        from gpclass.cli.figures import check_path
+        from gpclass.cli.figures import check_ending
 
-        check_path("report.png" if figure is None else figure)
-        check_directory(html or "")
+        check_ending("report.png" if figure is None else figure)
+        check_outputs(given, figure=figure, report=html)
     arena = _built_in(given) if built_in else _from_data(given)
     result = compare(
         arena.X,
@@ -73,6 +78,11 @@ def _write_files(result: Any, arena: Arena, figure: str | None, html: str | None
         output.remark(f"Wrote the report to {html}.")
 
 
+def compared() -> list[str]:
+    """Return the names of the methods that can be compared: our own, and classifiers of scikit-learn."""
+    return [*INFERENCES, *BASELINES]
+
+
 def _methods(given: Mapping[str, Any], *, built_in: bool) -> dict[str, Any]:
     # MCMC takes many times as long as the others, so that a table has it only if it is named.
     named = given["method"] or (METHODS if built_in else METHODS[:-1])
@@ -94,7 +104,11 @@ def _built_in(given: Mapping[str, Any]) -> Arena:
         raise InputError("The built-in problems have test rows: --cv and --test-fraction need DATA.")
     split = problems()[name]()
     d = split.X.shape[1]
-    options = settings_of(name) if kernel is None else {"kernel": kernel}
+    options: dict[str, Any] = {"kernel": kernel}
+    if kernel is None and name == "interval":
+        # The classes can be separated without error, so that the evidence hardly limits the signal variance.
+        options["kernel"] = ConstantKernel(1.0, (1e-3, 1e6)) * RBF(10.0, (1e-1, 1e3))
+        options["hyperprior"] = {"constant_value": lognorm(1.0, scale=10.0)}
     names = ("$x$",) if d == 1 else tuple(f"$x_{i + 1}$" for i in range(d))
     options |= {"X_test": split.X_test, "y_test": split.y_test}
     return Arena(f"The {name} problem", split.X, split.y, names, options)
@@ -119,43 +133,32 @@ def show(result: Any) -> None:
     if not sys.stdout.isatty():
         output.line(str(result))
         return
-    cells, marks = _cells(result)
+    cells = _cells(result)
     hidden = output.fit_width(cells, OPTIONAL)
-    output.line(f"{result.title}\n")
-    headings = [name.replace("_", " ") for name in cells]
-    output.show_table(headings, list(zip(*cells.values(), strict=True)), right=True)
-    for mark in dict.fromkeys(marks.values()):
-        output.line(f"{mark} {LEGEND[mark]}")
+    output.paragraph(f"{result.title}\n")
+    output.show_table(list(cells), list(zip(*cells.values(), strict=True)), right=True)
+    for mark in dict.fromkeys(result.marks().values()):
+        output.paragraph(f"{mark} {LEGEND[mark]}")
     if hidden:
-        output.line(f"A wider terminal also shows {', '.join(hidden).replace('_', ' ')}.")
-    output.line()
-    output.paragraph(" ".join(result.findings))
+        output.paragraph(f"A wider terminal also shows {', '.join(hidden)}.")
+    output.paragraph("\n" + " ".join(result.findings) + "\n" * bool(result.findings))
     kernels = [(row.label, row.kernel_text or "–", row.note) for row in result.rows]
     output.show_table(("method", "kernel", "note"), kernels)
 
 
-def _cells(result: Any) -> tuple[dict[str, list[Any]], dict[tuple[str, str], str]]:
-    """Return the columns of the table, with standard errors after their value, and the marks of the cells."""
+def _cells(result: Any) -> dict[str, list[Any]]:
+    """Return the columns of the table by their headings; a cell with a mark has the colour of the mark."""
     from rich.text import Text
 
-    frame, marks = result.to_frame(), result.marks()
-    cells: dict[str, list[Any]] = {"method": [Text(label) for label in frame.index]}
-    for name in frame.select_dtypes("number"):
-        texts = ["" if value != value else f"{value:.4g}" for value in frame[name]]
-        if name.endswith("_error"):  # of the column before it
-            for cell, text in zip(list(cells.values())[-1], texts, strict=True):
-                cell.append(text and f" ± {text}")
-            continue
-        found = [marks.get((label, name), "") for label in frame.index]
-        cells[name] = [
-            Text(text or "–", style=STYLES.get(mark, "")) for text, mark in zip(texts, found, strict=True)
+    marks = result.marks()
+    cells: dict[str, list[Any]] = {"method": [Text(row.label) for row in result.rows]}
+    for name, about in METRICS.items():
+        found = [marks.get((row.label, name), "") for row in result.rows]
+        cells[about["heading"]] = [
+            Text(row.text(name) + (mark or " " * any(found)), style=STYLES.get(mark, ""))
+            for row, mark in zip(result.rows, found, strict=True)
         ]
-    for (label, name), mark in marks.items():  # after the standard errors
-        cells[name][frame.index.get_loc(label)].append(mark)
-    for name in {name for _, name in marks}:
-        for i, cell in enumerate(cells[name]):
-            cell.append("" if (frame.index[i], name) in marks else " ")
-    return cells, marks
+    return cells
 
 
 def to_json(result: Any, title: str) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Iterable, Iterator
 
 
@@ -20,13 +19,6 @@ def named(names: Iterable[object], most: int = 6) -> str:
     shown = [repr(str(name)) for name in names]
     more = f" and {len(shown) - most} more" if len(shown) > most else ""
     return ", ".join(shown[:most]) + more
-
-
-def check_directory(path: str) -> None:
-    """Raise unless the directory of a file to be written exists; called before anything is computed."""
-    directory = os.path.dirname(path) or "."
-    if not os.path.isdir(directory):
-        raise InputError(f"{path} cannot be written: there is no directory {directory}.")
 
 
 @contextlib.contextmanager

@@ -23,18 +23,15 @@ def run(given: Mapping[str, Any]) -> None:
     begun = start(given["problem"]) if given["data"] is None else read_start(given)
     if begun.name == "your table":
         output.remark(begun.words)
-    serve(begun, port=given["port"], browser=not given["no_browser"], announce=_announcer(given["as_json"]))
 
-
-def _announcer(as_json: bool) -> Any:
     def announce(address: str) -> None:
-        if as_json:
+        if given["as_json"]:
             output.show_json({"address": address})
         else:
             output.line(f"gpclass explore is at {address} (interrupt with Ctrl+C).")
         output.flush()
 
-    return announce
+    serve(begun, port=given["port"], browser=not given["no_browser"], announce=announce)
 
 
 def read_start(given: Mapping[str, Any]) -> Start:
@@ -48,8 +45,7 @@ def read_start(given: Mapping[str, Any]) -> Start:
         )
     encoding, X, y = problem.encode()
     if X.shape[1] <= 2:
-        names = [name for rule in encoding.rules for name in rule.outputs]
-        rows = _in_own_units(encoding, X)
+        rows, names = _in_own_units(encoding, X), encoding.outputs
         words = f"{problem.table.path}: {' and '.join(names)}."
     else:
         rows, names, words = _components(problem, X)

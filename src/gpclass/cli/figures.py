@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import os
 from typing import Any
 
 from gpclass import plotting
-from gpclass.cli.errors import InputError, access, check_directory
+from gpclass.cli.errors import InputError, access
 from gpclass.cli.modelfile import Model
+from gpclass.core import files
 
 FORMATS = (".png", ".pdf", ".svg", ".jpg")
 BESIDE = 4  # methods drawn beside each other
@@ -22,19 +24,26 @@ def _pyplot() -> Any:
     return plt
 
 
-def check_path(path: str) -> None:
-    """Raise unless a figure can be written to this path; called before anything is computed."""
+def check_ending(path: str) -> None:
+    """Raise unless figures can be drawn, in a format that the ending names."""
     ending = os.path.splitext(path)[1].lower()
     if ending not in FORMATS:
         raise InputError(f"{path} ends in {ending!r}, expected a figure in {', '.join(FORMATS)}.")
-    check_directory(path)
     _pyplot()
 
 
 def save_figure(figure: Any, path: str) -> None:
     """Write a figure in the format that the ending of the path names."""
-    with access(path, "written"):
-        figure.savefig(path, dpi=160)
+    image = image_of(figure, os.path.splitext(path)[1][1:].lower(), dpi=160)
+    with access(path, "written"), files.replacing(path) as file:
+        file.write(image)
+
+
+def image_of(figure: Any, form: str, dpi: int) -> bytes:
+    """Return a figure as the content of a file; Pillow reports no error if the disk is full."""
+    image = io.BytesIO()
+    figure.savefig(image, format=form, dpi=dpi)
+    return image.getvalue()
 
 
 def comparison_figure(result: Any, X: Any, y: Any, names: tuple[str, ...]) -> Any:

@@ -14,8 +14,8 @@ import numpy as np
 from gpclass import __version__
 from gpclass.cli import output
 from gpclass.cli.data import Problem, folds, held_out, read_problem
-from gpclass.cli.errors import check_directory
 from gpclass.cli.modelfile import Model, write_model
+from gpclass.cli.outputs import check_outputs
 from gpclass.cli.show import describe, show_facts
 from gpclass.comparison import score
 from gpclass.estimator import GaussianProcessClassifier
@@ -28,7 +28,7 @@ OTHER = {"restarts": "n_restarts_optimizer", "jobs": "n_jobs", "seed": "random_s
 def run(given: Mapping[str, Any]) -> None:
     """Fit, score, save and report; ``given`` are the options by name."""
     path, seed, cv, share = given["output"], given["seed"], given["cv"], given["test_fraction"]
-    check_directory(path)
+    check_outputs(given, model=path)
     with output.progress(f"reading {given['data']}"):
         problem = read_problem(given)
     given = {**given, "verbose": int(bool(given["verbose"]) or sys.stderr.isatty())}

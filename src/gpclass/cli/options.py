@@ -53,8 +53,8 @@ def _about_models() -> dict[str, tuple[str, str, dict[str, Any]]]:
     from click import Choice, IntRange
 
     method, likelihood = one_of("gpclass.parameters:method_names"), one_of("gpclass.parameters:LIKELIHOODS")
-    compared = one_of("gpclass.cli.choices:compared")
-    problem = {"default": "interval", "show_default": True, **one_of("gpclass.cli.choices:problems")}
+    compared = one_of("gpclass.cli.compare:compared")
+    problem = {"default": "interval", "show_default": True, **one_of("gpclass.datasets:problems")}
     several = {"multiple": True}
     return {
         "problem": ("--problem", "Built-in problem to use if there is no DATA: interval, moons, circles, ...", problem),
@@ -93,6 +93,7 @@ def _about_results() -> dict[str, tuple[str, str, dict[str, Any]]]:
         "table file": ("--output -o", "CSV (.gz), .json, .parquet or .feather file.  [default: standard output]", file),
         "figure": ("--output -o", "Figure to write: .png, .pdf, .svg or .jpg.", file),
         "html": ("--html", "Report to write: findings, table and figure in one HTML file.", file),
+        "force": ("--force", "Replace an existing output file even if it is of another kind; never an input.", flag),
         "level": ("--level", "Probability that a credible interval covers.", {"type": level, "default": 0.95, **shown}),
         "no_intervals": ("--no-intervals", "Do not compute credible intervals, which saves time.", flag),
         "cost": ("--cost", "Cost of each decision, for each true class.", {"metavar": "JSON|FILE"}),

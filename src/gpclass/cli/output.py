@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 RED, YELLOW, HEADING, OPTION = "1;31", "1;33", "1;36", "32"  # as terminals count colours
+WIDEST = 10**9  # columns of a table that is not on a terminal
 
 
 def line(text: str = "") -> None:
@@ -23,12 +24,12 @@ def line(text: str = "") -> None:
 
 
 def paragraph(text: str) -> None:
-    """Write a paragraph of the result, wrapped to the terminal, and an empty line after it."""
+    """Write a text as lines of the result; on a terminal each is wrapped to its width."""
     from rich.console import Console
 
-    if text:
-        width = min(Console(file=sys.stdout).width, 110)
-        line("\n".join(textwrap.wrap(text, width)) + "\n")
+    width = min(Console(file=sys.stdout).width, 110)
+    for each in text.split("\n"):
+        line("\n".join(textwrap.wrap(each, width)) if sys.stdout.isatty() else each)
 
 
 def flush() -> None:
@@ -76,18 +77,21 @@ def plain(value: Any) -> Any:
 
 
 def show_table(headings: Sequence[str], rows: Sequence[Sequence[Any]], *, right: bool = False) -> None:
-    """Write a table of texts or `rich.text.Text`; ``right`` aligns all columns but the first."""
+    """Write a table of texts or `rich.text.Text`; ``right`` aligns all columns but the first.
+
+    On a terminal long cells are folded to its width.
+    """
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    named = any(headings)
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold", show_header=named)
     for i, heading in enumerate(headings):
-        # Folding keeps long cells whole on a narrow terminal.
         table.add_column(heading, justify="right" if right and i else "left", overflow="fold")
     for row in rows:
         table.add_row(*(Text(cell) if isinstance(cell, str) else cell for cell in row))
-    console = Console(file=sys.stdout, highlight=False, width=None if sys.stdout.isatty() else 10_000)
+    console = Console(file=sys.stdout, highlight=False, width=None if sys.stdout.isatty() else WIDEST)
     with console.capture() as captured:
         console.print(table)
     for text in captured.get().splitlines():

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from gpclass.cli import output
-from gpclass.cli.errors import InputError, access, check_directory, named
+from gpclass.cli.errors import InputError, access, named
 from gpclass.cli.modelfile import Model, read_model
+from gpclass.cli.outputs import check_outputs
 from gpclass.cli.tables import Table, read_table, to_text, write_frame
 from gpclass.decision import bayes_decision, check_cost
 
@@ -26,17 +27,23 @@ def run(given: Mapping[str, Any]) -> None:
     import pandas as pd
 
     path = given["output"]
-    check_directory(path or "")
+    check_outputs(given, table=path)
     model = read_model(given["model"])
     costs, decisions = None, [str(label) for label in model.clf.classes_]
     if given["cost"]:
         costs, decisions = read_costs(given["cost"], decisions)
+    decided = bool(given["cost"]) or given["reject"] is not None
+    level = None if given["no_intervals"] else given["level"]
+    if level is not None and model.clf.n_classes_ > 2 and model.clf.multi_class == "one_vs_one":
+        output.warn("a model of pairs of classes has no credible intervals; they are left out.")
+        level = None
+    check_kept(given["keep"], model.clf.classes_, intervals=level is not None, decided=decided)
     table = read_table(given["data"], given["separator"])
     columns: dict[str, Any] = {name: table[name].to_numpy() for name in given["keep"]}
     X = inputs_of(model, table, known=given["keep"])
-    found = predictions(model.clf, X, None if given["no_intervals"] else given["level"])
+    found = predictions(model.clf, X, level)
     columns["prediction"] = found.pop("prediction")
-    if given["cost"] or given["reject"] is not None:
+    if decided:
         P = np.column_stack([found[f"p_{label}"] for label in model.clf.classes_])
         chosen = bayes_decision(P, costs, reject=given["reject"])
         columns["decision"] = [UNDECIDED if i < 0 else decisions[i] for i in chosen]
@@ -49,6 +56,19 @@ def run(given: Mapping[str, Any]) -> None:
         output.show_json({"predictions": path, "rows": len(frame), "columns": list(frame)})
     else:
         output.remark(f"Wrote {len(frame)} predictions to {path}.")
+
+
+def check_kept(keep: tuple[str, ...], classes: Any, *, intervals: bool, decided: bool) -> None:
+    """Raise if columns to keep have names that columns of the result have."""
+    taken = {"prediction", *(f"p_{label}" for label in classes), *(("decision",) if decided else ())}
+    if intervals:  # with two classes that of the second one
+        shown = classes[-1:] if len(classes) == 2 else classes
+        taken |= {f"{end}_{label}" for end in ("low", "high") for label in shown}
+    if both := [name for name in keep if name in taken]:
+        raise InputError(
+            f"--keep names {named(both)}, and the result has a column of that name: rename it in DATA, or do "
+            "not keep it."
+        )
 
 
 def inputs_of(model: Model, table: Table, known: tuple[str, ...]) -> Any:
@@ -71,9 +91,6 @@ def inputs_of(model: Model, table: Table, known: tuple[str, ...]) -> Any:
 
 def predictions(clf: Any, X: Any, level: float | None) -> dict[str, Any]:
     """Return the columns of the result by name."""
-    if level is not None and clf.n_classes_ > 2 and clf.multi_class == "one_vs_one":
-        output.warn("a model of pairs of classes has no credible intervals; they are left out.")
-        level = None
     found: dict[str, list[Any]] = {"prediction": [], "p": [], "low": [], "high": []}
     blocks = [X[start : start + BLOCK] for start in range(0, len(X), BLOCK)]
     with output.progress("predicting", len(blocks)) as step:

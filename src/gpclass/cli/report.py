@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import base64
-import io
 from datetime import UTC, datetime
 from html import escape
 from typing import Any
 
 from gpclass import __version__
 from gpclass.cli.errors import access
+from gpclass.cli.figures import image_of
+from gpclass.core import files
 
 MEANINGS = {
     "log evidence": "log p(y | X), how probable the training labels are, according to the method",
@@ -61,17 +62,15 @@ PAGE = """<!DOCTYPE html>
 
 def write_report(path: str, result: Any, title: str, figure: Any) -> None:
     """Write the report, which needs no other file."""
-    png = io.BytesIO()
-    figure.savefig(png, format="png", dpi=130)
     meanings = (f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>" for name, text in MEANINGS.items())
     text = PAGE.format(
         title=escape(title),
         style=STYLE,
         table=result._repr_html_(),  # what notebooks show
-        image=base64.b64encode(png.getvalue()).decode("ascii"),
+        image=base64.b64encode(image_of(figure, "png", dpi=130)).decode("ascii"),
         meanings="\n".join(meanings),
         version=__version__,
         date=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
     )
-    with access(path, "written"), open(path, "w", encoding="utf-8") as file:
-        file.write(text)
+    with access(path, "written"), files.replacing(path) as file:
+        file.write(text.encode("utf-8"))

@@ -10,6 +10,7 @@ from typing import Any
 from gpclass.cli import output
 from gpclass.cli.encoding import Rule
 from gpclass.cli.modelfile import Model, read_model
+from gpclass.cli.outputs import check_outputs
 from gpclass.kernels import CompoundKernel
 
 
@@ -23,15 +24,16 @@ def check(given: Mapping[str, Any]) -> None:
         return
     checks = found if isinstance(found, list) else [found]
     headings = [f"model {i} of {len(checks)}\n" if len(checks) > 1 else "" for i in range(1, len(checks) + 1)]
-    output.line("\n\n".join(f"{heading}{one}" for heading, one in zip(headings, checks, strict=True)))
+    output.paragraph("\n\n".join(f"{heading}{one}" for heading, one in zip(headings, checks, strict=True)))
 
 
 def plot(given: Mapping[str, Any]) -> None:
     """Draw a figure of the model."""
-    from gpclass.cli.figures import check_path, model_figure, save_figure
+    from gpclass.cli.figures import check_ending, model_figure, save_figure
 
     path = given["output"] or f"{os.path.splitext(given['model'])[0]}.png"
-    check_path(path)
+    check_ending(path)
+    check_outputs(given, figure=path)
     model = read_model(given["model"])
     with output.progress("drawing"):
         save_figure(model_figure(model, given["kind"], given["top"]), path)
@@ -78,10 +80,13 @@ def show_facts(known: Mapping[str, Any]) -> None:
     """Write what `describe` returned, one line per fact; a value that does not exist is left out."""
     facts = {**known, "columns": len(known["columns"]), **(known.get("scores") or {}), "scores": None}
     shown = {name.replace("_", " "): value for name, value in facts.items() if value not in (None, "")}
-    width = max(map(len, shown))
-    for name, value in shown.items():
-        text = ", ".join(map(str, value)) if isinstance(value, list) else value
-        output.line(f"{name:<{width}}  {f'{text:.4f}' if isinstance(text, float) else text}")
+    output.show_table(("", ""), [(name, _text(value)) for name, value in shown.items()])
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, list):
+        return ", ".join(map(str, value))
+    return f"{value:.4f}" if isinstance(value, float) else str(value)
 
 
 def _how(rule: Rule) -> str:

@@ -10,16 +10,21 @@ import gzip
 import io
 import os
 import zlib
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from gpclass.cli.errors import InputError, access, named
+from gpclass.cli.outputs import SEPARATORS
+from gpclass.core import files, memory
 
 MISSING = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "?")
-SEPARATORS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
 BINARY = {b"PAR1": ".parquet", b"ARROW1": ".feather", b"\x1f\x8b": ".csv.gz"}
 UTF16 = (b"\xff\xfe", b"\xfe\xff")
 ARROW = (".parquet", ".feather", ".arrow")
+CHUNK, ROWS = 1 << 20, 10_000  # bytes and rows that are read at a time
+PER_BYTE, PER_VALUE = 8, 60  # bytes of memory that a table takes at its peak (measured)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,12 +63,8 @@ def read_table(path: str, separator: str | None = None) -> Table:
     if os.path.isdir(path):
         raise InputError(f"{path} is a directory, expected a CSV, Parquet or Feather file.")
     ending = os.path.splitext(path.lower().removesuffix(".gz"))[1]
-    with access(path, "read"), open(path, "rb") as file:
-        raw = file.read()
-    if ending in ARROW:
-        frame = _arrow(path, raw, ending)
-    else:
-        frame = _csv(path, raw, separator or ("\t" if ending == ".tsv" else ","))
+    mark = separator or ("\t" if ending == ".tsv" else ",")
+    frame = _arrow(path, ending) if ending in ARROW else _csv(path, mark)
     if not frame.columns.is_unique:
         twice = sorted(set(frame.columns[frame.columns.duplicated()]))
         raise InputError(f"{path} has more than one column called {named(twice)}: give them different names.")
@@ -73,10 +74,37 @@ def read_table(path: str, separator: str | None = None) -> Table:
     return Table(path, frame.where(frame.notna() & ~frame.isin(MISSING), None))
 
 
-def _csv(path: str, raw: bytes, separator: str) -> Any:
+def _read(path: str, separator: str) -> bytes:
+    """Return the content of a CSV file, decompressed."""
+    opened = gzip.open if path.lower().endswith(".gz") else open
+    mark = separator.encode()
+    with access(path, "read"), opened(path, "rb") as file:
+        chunks = iter(partial(file.read, CHUNK), b"")
+        parts = ((chunk, len(chunk), chunk.count(mark) + chunk.count(b"\n")) for chunk in chunks)
+        try:
+            return b"".join(_within_memory(path, parts))
+        except (gzip.BadGzipFile, EOFError, zlib.error):
+            raise InputError(f"{path} is not a gzip file, or is damaged: compress it again.") from None
+
+
+def _within_memory(path: str, parts: Iterable[tuple[Any, int, int]]) -> Iterator[Any]:
+    """Yield the parts of a table, given with their bytes and numbers of values; raise if memory does not suffice."""
+    need = 0
+    for part, n_bytes, n_values in parts:
+        need += PER_BYTE * n_bytes + PER_VALUE * n_values
+        have = memory.available_memory()
+        if have is not None and need > have:
+            raise InputError(
+                f"{path} needs more than {need / 1e9:.2g} GB of memory as a table, and {have / 1e9:.2g} GB is "
+                "available: give a file with fewer rows or columns."
+            )
+        yield part
+
+
+def _csv(path: str, separator: str) -> Any:
     import pandas as pd
 
-    text = _decode(path, raw)
+    text = _decode(path, _read(path, separator))
     if not text.strip():
         raise InputError(f"{path} is empty, expected a header and rows of values.")
     try:
@@ -97,15 +125,9 @@ def _csv(path: str, raw: bytes, separator: str) -> Any:
 
 
 def _decode(path: str, raw: bytes) -> str:
-    compressed = path.lower().endswith(".gz")
     for magic, ending in BINARY.items():
-        if raw.startswith(magic) and not compressed:
+        if raw.startswith(magic):
             raise InputError(f"{path} is not CSV: it starts like a {ending} file, so give it that ending.")
-    if compressed:
-        try:
-            raw = gzip.decompress(raw)
-        except (OSError, EOFError, zlib.error):
-            raise InputError(f"{path} is not a gzip file, or is damaged: compress it again.") from None
     wide = raw.startswith(UTF16)
     if b"\0" in raw[:100_000] and not wide:
         raise InputError(f"{path} is not CSV: it contains binary data.")
@@ -133,23 +155,39 @@ def _check_names(path: str, names: list[str], separator: str) -> None:
         raise InputError(f"{path} starts with numbers ({named(names, 3)}), expected a header with names.")
 
 
-def _arrow(path: str, raw: bytes, ending: str) -> Any:
+def _arrow(path: str, ending: str) -> Any:
     import pandas as pd
     import pyarrow as pa
-    from pyarrow import feather, parquet
 
-    read = parquet.read_table if ending == ".parquet" else feather.read_table
+    from gpclass.data import parquet
+
+    with access(path, "read"):
+        file = pa.OSFile(path)
     try:
-        table = read(pa.BufferReader(raw))
+        with file:
+            schema, batches = _batches(file, ending)
+            parts = ((batch, batch.nbytes, batch.num_rows * len(schema)) for batch in batches)
+            table = pa.Table.from_batches(_within_memory(path, parts), schema)
+    except InputError:
+        raise
     except (pa.ArrowException, ValueError, OSError) as error:
         words = str(error).split("\n")[0].split(". ")[0].rstrip(".")
         raise InputError(f"{path} is not a {ending} file, or is damaged: {words[:150]}.") from None
-    # The index of a frame is no column of it: it may be the order of the rows.
-    index = (table.schema.pandas_metadata or {}).get("index_columns", ())
-    table = table.drop_columns([name for name in index if name in table.column_names])
+    table = table.drop_columns([name for name in parquet.index_columns(schema) if name in table.column_names])
     columns = [[_text(value) for value in column.to_pylist()] for column in table.columns]
     frame = pd.DataFrame(dict(enumerate(columns)), dtype=object)
     return frame.set_axis([str(name) for name in table.column_names], axis=1)
+
+
+def _batches(file: Any, ending: str) -> tuple[Any, Iterable[Any]]:
+    """Return the schema of a Parquet or Feather file and its rows, some at a time."""
+    from pyarrow import ipc, parquet
+
+    if ending == ".parquet":
+        opened = parquet.ParquetFile(file)
+        return opened.schema_arrow, opened.iter_batches(batch_size=ROWS)
+    reader = ipc.open_file(file)
+    return reader.schema, map(reader.get_batch, range(reader.num_record_batches))
 
 
 def _text(value: Any) -> str | None:
@@ -173,10 +211,9 @@ def to_text(frame: Any, *, as_json: bool) -> str:
 def write_frame(frame: Any, path: str) -> None:
     """Write a frame in the format that the ending of the path names."""
     lower = path.lower()
-    with access(path, "written"):
+    with access(path, "written"), files.replacing(path) as file:
         if lower.endswith(ARROW):
-            (frame.to_parquet if lower.endswith(".parquet") else frame.to_feather)(path)
+            (frame.to_parquet if lower.endswith(".parquet") else frame.to_feather)(file)
             return
         raw = to_text(frame, as_json=lower.removesuffix(".gz").endswith(".json")).encode("utf-8")
-        with open(path, "wb") as file:
-            file.write(gzip.compress(raw) if lower.endswith(".gz") else raw)
+        file.write(gzip.compress(raw) if lower.endswith(".gz") else raw)

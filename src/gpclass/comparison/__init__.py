@@ -8,12 +8,13 @@ method. It prints as text or HTML, says in words what it shows, converts to a da
 from gpclass.comparison.baselines import BASELINES
 from gpclass.comparison.run import METHODS, compare
 from gpclass.comparison.scores import Bins, Scores, calibration_bins, score
-from gpclass.comparison.table import LEGEND, Comparison, ComparisonRow
+from gpclass.comparison.table import LEGEND, METRICS, Comparison, ComparisonRow
 
 __all__ = [
     "BASELINES",
     "LEGEND",
     "METHODS",
+    "METRICS",
     "Bins",
     "Comparison",
     "ComparisonRow",

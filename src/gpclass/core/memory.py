@@ -5,6 +5,12 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+CGROUP = Path("/sys/fs/cgroup")
+GROUPS = (  # of versions 2 and 1: folder, limit, use, and in memory.stat the page cache that is given back first
+    (".", "memory.max", "memory.current", "inactive_file"),
+    ("memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
+)
+
 
 def available_memory() -> float | None:
     """Return the bytes that can still be allocated, or None where the system does not say."""
@@ -13,6 +19,12 @@ def available_memory() -> float | None:
 
 
 def _of_machine() -> float | None:
+    try:
+        import psutil
+
+        return float(psutil.virtual_memory().available)
+    except ImportError:
+        pass
     # MemAvailable counts the page cache that can be given back, which SC_AVPHYS_PAGES does not.
     try:
         for line in Path("/proc/meminfo").read_text("ascii").splitlines():
@@ -24,23 +36,45 @@ def _of_machine() -> float | None:
 
 
 def _of_container() -> float | None:
-    group = Path("/sys/fs/cgroup")
+    """Return what is left of the limit of the control group, of which psutil does not know."""
+    for folder, limit, use, cache in GROUPS:
+        group = CGROUP / folder
+        try:
+            left = float((group / limit).read_text("ascii"))
+            used = float((group / use).read_text("ascii"))
+        except (ValueError, OSError):  # no such group, or a limit of "max"
+            continue
+        return max(left - max(used - _statistic(group, cache), 0.0), 0.0)
+    return None
+
+
+def _statistic(group: Path, name: str) -> float:
     try:
-        used = float((group / "memory.current").read_text("ascii"))
-        return float((group / "memory.max").read_text("ascii")) - used
-    except (ValueError, OSError):  # no such group, or a limit of "max"
-        return None
+        lines = (group / "memory.stat").read_text("ascii").splitlines()
+        return float(dict(line.split() for line in lines)[name])
+    except (KeyError, ValueError, OSError):
+        return 0.0
 
 
-def require_memory(n: int, matrices: float) -> None:
-    """Raise MemoryError, before anything is allocated, if that many n x n matrices do not fit."""
+def require_memory(n: int, matrices: float, *, joint: bool = False) -> None:
+    """Raise MemoryError, before anything is allocated, if that many n x n matrices do not fit.
+
+    They are those of a fit to n rows, or of the ``joint`` distribution of n latent values.
+    """
     need, have = 8.0 * matrices * n * n, available_memory()
     if have is None or need <= have:
         return
     fits = int((have / (8.0 * matrices)) ** 0.5)
-    raise MemoryError(
-        f"An exact Gaussian process on {n:,} rows needs {need / 1e9:,.1f} GB and {have / 1e9:,.1f} GB is "
-        f"available: use inducing inputs (inducing='auto'), or fit a subset of at most "
-        f"{fits // 1000 * 1000 or fits:,} rows, for example "
-        "sklearn.utils.resample(X, y, replace=False, n_samples=..., stratify=y)."
+    most = f"{fits // 1000 * 1000 or fits:,}"
+    what = (
+        f"The joint distribution of {n:,} latent values"
+        if joint
+        else f"An exact Gaussian process on {n:,} rows"
     )
+    instead = f"ask for at most {most} of them at a time, or for variances only."
+    if not joint:
+        instead = (
+            f"use inducing inputs (inducing='auto'), or fit a subset of at most {most} rows, for example "
+            "sklearn.utils.resample(X, y, replace=False, n_samples=..., stratify=y)."
+        )
+    raise MemoryError(f"{what} needs {need / 1e9:,.1f} GB and {have / 1e9:,.1f} GB is available: {instead}")

@@ -14,15 +14,15 @@ from gpclass.data.jobs import Partitions, describe, pick_rows
 from gpclass.data.local import LocalSource
 from gpclass.data.parquet import ParquetSource
 from gpclass.data.rows import Job, Rows, Source, T
-from gpclass.data.scheduling import Group, each, grouped, total
+from gpclass.data.scheduling import WAIT_SECONDS, Cluster, Group, each, grouped, total
 from gpclass.data.sources import is_dask
 
 
 class DaskSource(Source):
     """Rows in Dask collections, or in files that Dask's workers read.
 
-    Made by `on_dask` and by the ``on_dask`` of files. ``client`` is None for the current one or, if there is
-    none, for Dask's own scheduler. ``kept`` holds the persisted collections: Dask releases partitions that nothing
+    Made by `on_dask` and by the ``on_dask`` of files. Without a client, given or current, Dask's scheduler of this
+    process computes. ``kept`` holds the persisted collections: Dask releases partitions that nothing
     refers to, and then cannot replace those of a lost worker.
     """
 
@@ -31,17 +31,17 @@ class DaskSource(Source):
         groups: list[Group],
         n_columns: int,
         names: list[str] | None,
-        client: Any,
+        cluster: Cluster,
         classes: Any = None,
         kept: Any = None,
     ) -> None:
-        self.groups, self.client, self._classes, self.kept = groups, client, classes, kept
+        self.groups, self.cluster, self._classes, self.kept = groups, cluster, classes, kept
         self.starts = np.cumsum([0, *(group.rows for group in groups)])
         self.n_rows, self.n_columns, self.names = int(self.starts[-1]), n_columns, names
 
     def total(self, job: Job[T], n_jobs: int | None = None) -> T:
         """Return the total of a job over all rows; the cluster says how many are worked on at a time."""
-        return total(job, self.groups, self.client)
+        return total(job, self.groups, self.cluster)
 
     def sample(self, n: int, rng: np.random.Generator) -> Rows:
         """Return n random rows."""
@@ -50,26 +50,32 @@ class DaskSource(Source):
         cuts = np.searchsorted(ordered, self.starts)
         some = [i for i in range(len(self.groups)) if cuts[i + 1] > cuts[i]]
         tasks = [partial(pick_rows, ordered[cuts[i] : cuts[i + 1]] - self.starts[i]) for i in some]
-        found = each(tasks, [self.groups[i] for i in some], self.client)
+        found = each(tasks, [self.groups[i] for i in some], self.cluster)
         return in_order(concatenate(found), positions)
 
     def classes(self) -> Any:
         """Return the distinct labels."""
         if self._classes is None:
             self._classes = distinct(
-                each([methodcaller("classes")] * len(self.groups), self.groups, self.client)
+                each([methodcaller("classes")] * len(self.groups), self.groups, self.cluster)
             )
         return self._classes
 
-    def on_dask(self, client: Any, rows: int | None = None) -> Source:
-        """Return these rows for the workers of another client."""
+    def on_dask(self, client: Any, rows: int | None = None, wait_seconds: float | None = None) -> Source:
+        """Return these rows for the workers of another client; without ``wait_seconds`` they are as before."""
         other = copy(self)
-        other.client = client
+        other.cluster = Cluster(client, self.cluster.wait_seconds if wait_seconds is None else wait_seconds)
         return other
 
 
 def on_dask(
-    X: Any, y: Any = None, weight: Any = None, *, client: Any = None, rows: int | None = None
+    X: Any,
+    y: Any = None,
+    weight: Any = None,
+    *,
+    client: Any = None,
+    rows: int | None = None,
+    wait_seconds: float = WAIT_SECONDS,
 ) -> DaskSource:
     """Return the rows of Dask collections as a source.
 
@@ -84,8 +90,10 @@ def on_dask(
     rows : int, optional
         Least number of rows for a task. The default is a hundred thousand, and more if that would make too
         many tasks.
+    wait_seconds : float
+        How long a pass waits for a worker when the cluster has none, in seconds; then RuntimeError is raised.
     """
-    kept = X, y, weight
+    kept, cluster = (X, y, weight), Cluster(client, wait_seconds)
     if isinstance(weight, str):
         X, weight = _without(X, weight)
     if isinstance(y, str):
@@ -93,7 +101,7 @@ def on_dask(
     names = None if _is_array(X) else _numeric_columns(X)
     parts = _partitions(X, y, weight)
     singles = [Group(partial(Partitions, i, names), part, 0) for i, part in enumerate(parts)]
-    found = each([describe] * len(parts), singles, client)
+    found = each([describe] * len(parts), singles, cluster)
     sizes = [size for size, _, _ in found]
     if not sum(sizes):
         raise ValueError("The Dask collection has no rows.")
@@ -103,14 +111,14 @@ def on_dask(
         for few in grouped(sizes, rows)
     ]
     classes = distinct(labels for n, _, labels in found if n)
-    return DaskSource(groups, columns, names, client, classes, kept)
+    return DaskSource(groups, columns, names, cluster, classes, kept)
 
 
-def files_on_dask(source: ParquetSource, client: Any, rows: int | None) -> DaskSource:
+def files_on_dask(source: ParquetSource, cluster: Cluster, rows: int | None) -> DaskSource:
     """Return the rows of files as a source. Each worker reads its own pieces, under the same path."""
     some = [source.only(few) for few in grouped([piece.rows for piece in source.pieces], rows)]
     groups = [Group(partial(_itself, part), [], part.n_rows) for part in some]
-    return DaskSource(groups, source.n_columns, source.names, client)
+    return DaskSource(groups, source.n_columns, source.names, cluster)
 
 
 def _itself(source: LocalSource) -> LocalSource:

@@ -149,11 +149,16 @@ class ParquetSource(LocalSource):
             check_present(y, where)
             yield y
 
-    def on_dask(self, client: Any = None, rows: int | None = None) -> Source:
-        """Return these rows as a source that Dask's workers read; see `gpclass.data.distributed`."""
+    def on_dask(
+        self, client: Any = None, rows: int | None = None, wait_seconds: float | None = None
+    ) -> Source:
+        """Return these rows as a source that Dask's workers read; see `gpclass.data.distributed.on_dask`."""
         from gpclass.data.distributed import files_on_dask
+        from gpclass.data.scheduling import Cluster
 
-        return files_on_dask(self, client, rows)
+        return files_on_dask(
+            self, Cluster(client) if wait_seconds is None else Cluster(client, wait_seconds), rows
+        )
 
 
 # --------------------------------------------------------------------------------- reading pieces

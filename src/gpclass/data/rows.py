@@ -125,7 +125,7 @@ class Source(ABC):
         """
         return _Encoded(self, encode, n_jobs)
 
-    def on_dask(self, client: Any, rows: int | None = None) -> Source:
+    def on_dask(self, client: Any, rows: int | None = None, wait_seconds: float | None = None) -> Source:
         """Return these rows as a source that Dask's workers read."""
         raise ValueError(
             f"A {type(self).__name__} is read in this process: leave client out, or give files or a Dask "

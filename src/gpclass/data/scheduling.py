@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import pickle
 import sys
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -26,6 +27,21 @@ MOST_TASKS = 512
 BRANCHES = 8  # totals added by one task
 RETRIES = 3  # of a task that failed
 ATTEMPTS = 2  # at a pass that was lost
+WAIT_SECONDS = 600.0  # for a worker when there is none
+LOOK_SECONDS = 2.0  # between looks at whether there are workers, at most
+ARRIVE_SECONDS = 300.0  # that the transfer of a total may take before workers are looked for again
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Cluster:
+    """Whose workers compute: those of a client (None: the current one); and how long to wait when it has none."""
+
+    client: Any = None
+    wait_seconds: float = WAIT_SECONDS
+
+    def __post_init__(self) -> None:
+        if not self.wait_seconds > 0.0:
+            raise ValueError(f"wait_seconds is {self.wait_seconds!r}, expected a positive number of seconds.")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,7 +67,7 @@ def grouped(sizes: Sequence[int], rows: int | None) -> list[list[int]]:
     return groups
 
 
-def total(job: Job[T], groups: Sequence[Group], client: Any) -> T:
+def total(job: Job[T], groups: Sequence[Group], cluster: Cluster) -> T:
     """Return the total of a job over all groups."""
     from distributed.protocol import pickle as portable  # pickles kernels defined in a notebook as well
 
@@ -69,11 +85,11 @@ def total(job: Job[T], groups: Sequence[Group], client: Any) -> T:
             ]
         )
 
-    found: T = _value(compute(make, client, len(pickled)))
+    found: T = _value(compute(make, cluster, len(pickled)))
     return found
 
 
-def each(tasks: Sequence[Task], groups: Sequence[Group], client: Any) -> list[Any]:
+def each(tasks: Sequence[Task], groups: Sequence[Group], cluster: Cluster) -> list[Any]:
     """Return the results of tasks, one for each group."""
 
     def make() -> Any:
@@ -85,7 +101,7 @@ def each(tasks: Sequence[Task], groups: Sequence[Group], client: Any) -> list[An
         ]
         return delayed(list, pure=False)(calls)
 
-    return [_value(outcome) for outcome in compute(make, client)]
+    return [_value(outcome) for outcome in compute(make, cluster)]
 
 
 def _key(name: str) -> str:
@@ -122,15 +138,16 @@ def _current(client: Any) -> Any:
         return None
 
 
-def compute(make: Callable[[], Any], client: Any, size: int = 0) -> Any:
+def compute(make: Callable[[], Any], cluster: Cluster, size: int = 0) -> Any:
     """Return the value of the task that ``make`` makes.
 
     When a worker dies, joins or is restarted, the scheduler runs again what was lost. What it gives up is
     submitted anew: when too many workers in turn died with a task, when data vanished that were scattered
-    rather than computed, or when the scheduler was lost and is back. ``size`` is the number of bytes that
+    rather than computed, or when the scheduler was lost and is back. RuntimeError ends what fails again, and the
+    wait for workers when none comes back in time. ``size`` is the number of bytes that
     the graph has to carry, about which Dask need not warn.
     """
-    client = _current(client)
+    client = _current(cluster.client)
     if client is None:
         return make().compute()
     from concurrent.futures import CancelledError
@@ -145,7 +162,7 @@ def compute(make: Callable[[], Any], client: Any, size: int = 0) -> Any:
         with dask.config.set({"distributed.admin.large-graph-warning-threshold": limit}):
             future = client.compute(make(), retries=RETRIES)
         try:
-            result = future.result()
+            result = _awaited(future, client, cluster.wait_seconds)
             future.release()
             return result
         except (CancelledError, KilledWorker, CommClosedError) as error:
@@ -159,3 +176,32 @@ def compute(make: Callable[[], Any], client: Any, size: int = 0) -> Any:
             future.cancel()  # what was interrupted should not go on
             raise
     raise AssertionError("every attempt returns or raises")
+
+
+def _awaited(future: Any, client: Any, wait_seconds: float) -> Any:
+    """Return the result of a future; raise RuntimeError when there has been no worker for ``wait_seconds``."""
+    look, gone = min(LOOK_SECONDS, wait_seconds / 4.0), None
+    while True:
+        try:
+            future.exception(
+                timeout=look
+            )  # distributed.wait would ask the current client, not that of the future
+            return future.result(timeout=ARRIVE_SECONDS)
+        except TimeoutError:
+            if future.status == "error":  # it is that of the task
+                raise
+        now = time.monotonic()
+        gone = None if _has_workers(client) else now if gone is None else gone
+        if gone is not None and now - gone >= wait_seconds:
+            raise RuntimeError(
+                f"The cluster has had no worker for {now - gone:.0f} s (wait_seconds={wait_seconds:g}), so this pass "
+                "over the data is lost: start workers and call fit again, which goes on after the last pass that "
+                "Inducing(checkpoint=...) has on disk, or give on_dask more wait_seconds."
+            )
+
+
+def _has_workers(client: Any) -> bool:
+    try:
+        return bool(client.nthreads())
+    except OSError:  # the scheduler does not answer
+        return False

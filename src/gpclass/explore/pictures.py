@@ -82,10 +82,8 @@ def curves(state: State, fitted: Fit) -> Curves:
     """Return latent functions and probabilities over a line."""
     (x,), rows = grid(state)
     proba = fitted.proba(rows)
-    mean, std = (_columns(part) for part in fitted.clf.predict_latent(rows, return_std=True))
-    shown = tuple(fitted.present[1:] if len(fitted.present) == 2 else fitted.present)
-    if mean.shape[1] > len(shown):  # two classes with a latent function each: only their difference matters
-        mean, std = _difference(fitted, rows)
+    shown = tuple(fitted.present[1:] if has_link(fitted) else fitted.present)
+    mean, std = _latent(fitted, rows)
     low, high = _bands(fitted, rows)
     margin = margins(state, proba)
     return Curves(
@@ -110,33 +108,34 @@ def maps(state: State, fitted: Fit) -> Maps:
     return Maps(x, y, spread, field.reshape(shape), measure, shown, decisions(state, spread), boundary)
 
 
-def _columns(values: Array) -> Array:
-    return values[:, None] if values.ndim == 1 else values
-
-
-def _difference(fitted: Fit, rows: Array) -> tuple[Array, Array]:
-    """Return mean and standard deviation of the second latent function minus the first one."""
-    mean, cov = fitted.clf.predict_latent(rows), fitted.clf.base_estimator_.covariance(rows)[1]
-    var = cov[:, 0, 0] + cov[:, 1, 1] - 2.0 * cov[:, 0, 1]
-    return (mean[:, 1] - mean[:, 0])[:, None], np.sqrt(np.maximum(var, 0.0))[:, None]
+def _latent(fitted: Fit, rows: Array) -> tuple[Array, Array]:
+    """Return means and standard deviations of the latent functions, one column per curve."""
+    if not has_link(fitted):
+        mean, std = fitted.clf.predict_latent(rows, return_std=True)
+        return mean, std
+    mean, var = fitted.clf.latent_mean_and_variance(rows)
+    return mean[:, None], np.sqrt(var)[:, None]
 
 
 def has_link(fitted: Fit) -> bool:
-    """Return whether there is one latent function, of which intervals of the probability are exact."""
-    return len(fitted.present) == 2 and fitted.clf.base_estimator_.models[0].n_latents is None
+    """Return whether there are two classes, so that intervals of the probability are exact."""
+    return len(fitted.present) == 2
 
 
 def _bands(fitted: Fit, rows: Array) -> tuple[Array | None, Array | None]:
-    if not has_link(fitted):
+    if not (has_link(fitted) and fitted.clf.base_estimator_.models[0].is_of_labels):
         return None, None
     low, high = fitted.clf.predict_interval(rows, LEVEL)
     return low[:, None], high[:, None]
 
 
 def _uncertainty(fitted: Fit, rows: Array, proba: Array) -> tuple[Array, str]:
-    if has_link(fitted) and fitted.clf.base_estimator_.models[0].draws is None:
-        low, high = fitted.clf.predict_interval(rows, LEVEL)
-        return high - low, f"width of the {LEVEL:.0%} interval of p"
-    if has_link(fitted):  # intervals of a mixture over draws take seconds on a plane
-        return fitted.clf.predict_latent(rows, return_std=True)[1], "standard deviation of f"
+    model = fitted.clf.base_estimator_.models[0]
+    if (
+        has_link(fitted) and model.draws is not None
+    ):  # intervals of a mixture over draws take seconds on a plane
+        return _latent(fitted, rows)[1][:, 0], "standard deviation of f"
+    low, high = _bands(fitted, rows)
+    if low is not None and high is not None:
+        return (high - low)[:, 0], f"width of the {LEVEL:.0%} interval of p"
     return entr(proba).sum(axis=1), "entropy of the class, in nats"

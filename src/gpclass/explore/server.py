@@ -144,14 +144,14 @@ def serve(
 
     server = make_server(table, port)
     address = f"http://{ADDRESS}:{server.port}/"
-    if announce is not None:
-        announce(address)
-    if browser:
-        server.io_loop.add_callback(webbrowser.open, address)
     # Matrices of a hundred rows are factored fastest by one thread.
     with threadpool_limits(limits=1):
         server.start()
         try:
+            if announce is not None:
+                announce(address)
+            if browser:
+                server.io_loop.add_callback(webbrowser.open, address)
             server.io_loop.start()
         except KeyboardInterrupt:
             pass

@@ -19,10 +19,10 @@ Solving the transposed of this system for (a, b) gives  dE = ... + aᵀ M dK alp
 from __future__ import annotations
 
 import numpy as np
-from scipy.sparse.linalg import LinearOperator, gmres
 
 from gpclass.core.protocols import Adjoint, Array, ElementwiseConditioned, Likelihood
-from gpclass.priors.conditioned import NotPositiveError, cavity
+from gpclass.inference.settings import solved
+from gpclass.priors.conditioned import cavity
 
 
 def hybrid_adjoint(likelihood: Likelihood, y: Array, weight: Array, q: ElementwiseConditioned) -> Adjoint:
@@ -54,14 +54,7 @@ def site_adjoints(
             [a - bent * along - by_tau * through, b - 0.5 * third * along - 0.5 * fourth * through]
         )
 
-    system = LinearOperator((2 * n, 2 * n), matvec=transposed)
-    right = np.concatenate([by_mean, by_var])
-    ab, failed = gmres(system, right, rtol=1e-12, atol=1e-14, restart=60, maxiter=20)
-    if failed:
-        raise NotPositiveError(
-            "The sites of variational inference have no derivative that can be solved for at this covariance: scale "
-            "the inputs, or tighten the bounds of the hyperparameters."
-        )
+    ab = solved(transposed, np.concatenate([by_mean, by_var]))
     return ab[:n], ab[n:]
 
 

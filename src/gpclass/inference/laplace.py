@@ -10,13 +10,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.sparse.linalg import LinearOperator, gmres
 
 from gpclass.core.checks import check_integers, check_numbers
 from gpclass.core.protocols import Adjoint, AnySites, Array, Conditioned, Likelihood, Prior, Result
 from gpclass.core.registry import Method
 from gpclass.inference.newton import find_mode, first_point
-from gpclass.inference.settings import likelihood_gradient, weighted
+from gpclass.inference.settings import likelihood_gradient, solved, weighted
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,9 +120,7 @@ class Terms:
             r = negative * q.multiply_K(u)
             return u - (r - q.multiply_R(q.multiply_K(r)))
 
-        right = s - q.multiply_R(q.multiply_K(s))
-        u, _ = gmres(LinearOperator((len(s), len(s)), matvec=system), right, rtol=1e-12, atol=1e-14)
-        return np.asarray(u)
+        return solved(system, s - q.multiply_R(q.multiply_K(s)))
 
     def likelihood_gradient(self, q: Conditioned, curvature: Array) -> Array:
         """Return d evidence / d theta of the likelihood: through l, through W, and through the mode.

@@ -6,7 +6,8 @@ exactly at prior times sites with (Opper & Archambeau 2009, eq. 10)
     tau = -w E[l''],    nu = w E[l'] + tau m,    expectations under the marginals N(m_i, v_i) of q.
 
 At fixed variances the curve of data point i is  w_i E[l(f)], f ~ N(m, v_i). With softmax q is full over the data and
-independent over the classes: the best q that is not needs E[p_c p_d] for all pairs and n C x n C matrices.
+independent over the classes: the best q that is not needs E[p_c p_d] for all pairs and n C x n C matrices. Its means do
+not respond to the data independently, however, which matters where a data point is left out (`response`).
 """
 
 from __future__ import annotations
@@ -98,6 +99,7 @@ class VI(Method):
                 lambda: terms.adjoint(q, end.local.curvature),
                 end.info,
                 lambda: terms.likelihood_gradient(q, end.local.curvature),
+                response=response(y, end.local.slope, end.sites.tau) if len(prior.shape) > 1 else None,
             )
         w = np.ones(prior.shape) if weight is None else weight
         if len(likelihood.theta):
@@ -114,6 +116,26 @@ class VI(Method):
             end.info,
             lambda: np.zeros(0),
         )
+
+
+def response(y: Array, slope: Array, tau: Array) -> Array:
+    """Return the precisions with which the means of softmax respond to a data point, shape (n, C).
+
+    The means solve K⁻¹ m = Σ_i E[y_i - p_i]. Without data point i, a Newton step moves them by x with
+    (K⁻¹ + W) x = -E[y_i - p_i], W the sum of E[diag(p) - p pᵀ] over the others. The sites of q have the diagonal only,
+    tau_c = E[p_c (1 - p_c)]: that is right for variances, but not here. The slopes of a data point add up to zero over
+    the classes, and so does x, which has to be lost by the rivals d of class c if c gains it. Let them share it in
+    proportion to their probabilities, x_d = -s_d x_c with s_d = E[p_d] / Σ_{e≠c} E[p_e], and E[p_c p_d] = tau_c s_d:
+
+        (W x)_c = tau_c x_c - Σ_{d≠c} E[p_c p_d] x_d = tau_c (1 + Σ_{d≠c} s_d²) x_c.
+
+    This is exact for two classes, 2 tau, and for equal probabilities of more, and always between tau and 2 tau.
+    """
+    p = np.maximum(y - slope, 1e-12 * y.sum(axis=1, keepdims=True))
+    squares = p * p
+    rest = p.sum(axis=1, keepdims=True) - p
+    out: Array = tau * (1.0 + (squares.sum(axis=1, keepdims=True) - squares) / rest**2)
+    return out
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -22,7 +22,7 @@ from gpclass.validation import take
 
 BLOCK = 8192  # rows whose pairwise probabilities are coupled at a time
 
-Fit = Callable[..., FittedModel]  # problem, plan, seed -> the fitted two-class model
+Fit = Callable[..., FittedModel]  # problem, plan, seed, number -> the fitted two-class model
 
 
 @stored
@@ -46,10 +46,10 @@ class OneVsRest:
         each = [loo for model in self.models if (loo := model.loo_log_proba()) is not None]
         return _normalise(each) if len(each) == len(self.models) else None
 
-    def proba_gradient(self, X: Array, route: str) -> Array:
+    def proba_gradient(self, X: Array, route: str, rng: np.random.Generator | None = None) -> Array:
         """Return the gradients of the class probabilities, shape (n, n_classes, d)."""
-        raw = np.exp(np.column_stack([model.log_proba(X, route)[:, 1] for model in self.models]))
-        slopes = np.stack([model.proba_gradient(X, route) for model in self.models], axis=1)
+        raw = np.exp(np.column_stack([model.log_proba(X, route, rng)[:, 1] for model in self.models]))
+        slopes = np.stack([model.proba_gradient(X, route, rng) for model in self.models], axis=1)
         total = raw.sum(axis=1)[:, None, None]
         share = raw[:, :, None] / total
         out: Array = (slopes - share * slopes.sum(axis=1, keepdims=True)) / total
@@ -171,15 +171,15 @@ def couple(pairwise: Array) -> Array:
 
 
 def fit_one_vs_rest(
-    fit: Fit, problem: Problem, codes: Index, n_classes: int, plan: Plan, seed: int
+    fit: Fit, problem: Problem, codes: Index, n_classes: int, plan: Plan, seed: int, *, dense: bool
 ) -> OneVsRest:
-    """Fit each class against the others."""
+    """Fit each class against the others; ``dense`` models have matrices of all pairs of rows."""
     problems = [replace(problem, y=np.where(codes == c, 1.0, -1.0)) for c in range(n_classes)]
-    return OneVsRest(_fit_all(fit, problems, plan, seed))
+    return OneVsRest(_fit_all(fit, problems, plan, seed, dense))
 
 
 def fit_one_vs_one(
-    fit: Fit, problem: Problem, codes: Index, n_classes: int, plan: Plan, seed: int
+    fit: Fit, problem: Problem, codes: Index, n_classes: int, plan: Plan, seed: int, *, dense: bool
 ) -> OneVsOne:
     """Fit each class against each other one, on the rows of the two."""
     pairs = list(combinations(range(n_classes), 2))
@@ -189,22 +189,23 @@ def fit_one_vs_one(
         weight = None if problem.weight is None else problem.weight[rows]
         y = np.where(codes[rows] == j, 1.0, -1.0)
         problems.append(replace(problem, X=take(problem.X, rows), y=y, weight=weight))
-    return OneVsOne(_fit_all(fit, problems, plan, seed), pairs)
+    return OneVsOne(_fit_all(fit, problems, plan, seed, dense), pairs)
 
 
-def _fit_all(fit: Fit, problems: list[Problem], plan: Plan, seed: int) -> list[FittedModel]:
+def _fit_all(fit: Fit, problems: list[Problem], plan: Plan, seed: int, dense: bool) -> list[FittedModel]:
     from joblib import Parallel, delayed, effective_n_jobs
 
     seeds = np.random.SeedSequence(seed).spawn(len(problems))
     sizes = np.array([len(p.X) for p in problems])
     workers = min(effective_n_jobs(plan.n_jobs), len(problems))
-    require_memory(sizes.max(), float(((sizes / sizes.max()) ** 2).sum()) + 2.1 * workers)
+    if dense:
+        require_memory(sizes.max(), float(((sizes / sizes.max()) ** 2).sum()) + 2.1 * workers)
     if workers == 1:
         return _fit_in_turn(fit, problems, plan, seeds)
     # The classes are the parallel work; a progress bar cannot cross processes.
     inner = replace(plan, n_jobs=None, report=None)
     models: list[FittedModel] = Parallel(n_jobs=plan.n_jobs)(
-        delayed(fit)(p, inner, seed=s) for p, s in zip(problems, seeds, strict=True)
+        delayed(fit)(p, inner, seed=s, number=i) for i, (p, s) in enumerate(zip(problems, seeds, strict=True))
     )
     return models
 
@@ -212,13 +213,13 @@ def _fit_all(fit: Fit, problems: list[Problem], plan: Plan, seed: int) -> list[F
 def _fit_in_turn(fit: Fit, problems: list[Problem], plan: Plan, seeds: Sequence[Any]) -> list[FittedModel]:
     """Fit one after another; after an interruption the rest take the hyperparameters reached."""
     models: list[FittedModel] = []
-    for problem, seed in zip(problems, seeds, strict=True):
+    for i, (problem, seed) in enumerate(zip(problems, seeds, strict=True)):
         last = models[-1] if models else None
         if last is not None and last.learned is not None and last.learned.interrupted:
             plan = replace(plan, enabled=False)
         if last is not None and not plan.enabled:
             problem = replace(problem, kernel=last.problem.kernel)
-        models.append(fit(problem, plan, seed=seed))
+        models.append(fit(problem, plan, seed=seed, number=i))
     return models
 
 

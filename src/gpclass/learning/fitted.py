@@ -21,7 +21,7 @@ from gpclass.learning import prediction
 from gpclass.learning.maximise import Learned, bound_messages
 from gpclass.learning.problem import Problem, SiteObjective
 from gpclass.mcmc.chains import Chains
-from gpclass.posteriors.process import Process
+from gpclass.posteriors.process import Process, moments
 from gpclass.sampling import pareto_smooth
 from gpclass.sparse.leaving import LeftOut, leave_out
 from gpclass.sparse.objective import PassObjective
@@ -98,9 +98,12 @@ class FittedModel:
 
     def log_proba(self, X: Inputs, route: str, rng: np.random.Generator | None = None) -> Array:
         """Return log class probabilities, shape (n, n_classes)."""
+        return self._log_proba(X, route, self._noise(rng))
+
+    def _log_proba(self, X: Inputs, route: str, noise: Sequence[Array]) -> Array:
         if route == "map":
             return self.likelihood.log_classes(self.posterior.mean(X))
-        out, noise = np.empty((len(X), self.n_classes)), self._noise(rng)
+        out = np.empty((len(X), self.n_classes))
         for rows, parts in self.posterior.blocks(X):
             out[rows] = prediction.log_proba(self.likelihood, parts, route, noise)
         return out
@@ -113,6 +116,13 @@ class FittedModel:
         """Return mean and variance of f at each row, each (n,) or (n, C)."""
         mean, cov = self.posterior.latent(X)
         return mean, cov if self.n_latents is None else np.einsum("icc->ic", cov).copy()
+
+    def difference(self, X: Inputs) -> tuple[Array, Array]:
+        """Return mean and variance, each (n,), of the latent function of two classes: f, or f_1 - f_0."""
+        mean, var = np.empty((2, len(X)))
+        for rows, parts in self.posterior.blocks(X):
+            mean[rows], var[rows] = moments(prediction.one_function(parts))
+        return mean, var
 
     def covariance(self, X: Inputs) -> tuple[Array, Array]:
         """Return mean and full covariance of f over the rows; with several functions (n, C, C) at each row."""
@@ -136,14 +146,14 @@ class FittedModel:
         return out
 
     def interval(self, X: Inputs, level: float, rng: np.random.Generator) -> tuple[Array, Array]:
-        """Return the credible interval of p(y=+1|f), exactly; of each class, (n, C), by Monte Carlo."""
+        """Return credible intervals: of the second of two classes, exactly; of each of more, (n, C), by Monte Carlo."""
         check_numbers("(0, 1)", level=level)
-        if self.n_latents is None:
+        if self.n_classes == 2:
             low, high = np.empty((2, len(X)))
             for rows, parts in self.posterior.blocks(X):
                 low[rows], high[rows] = prediction.link_interval(self.likelihood, parts, level)
             return low, high
-        low, high = np.empty((2, len(X), self.n_latents))
+        low, high = np.empty((2, len(X), self.n_classes))
         noise, tails = self._noise(rng), [0.5 - 0.5 * level, 0.5 + 0.5 * level]
         if len(noise) == 1 and len(self.posterior.weights[0]) == 1:  # antithetic pairs
             half = noise[0][: len(noise[0]) // 4]
@@ -155,24 +165,26 @@ class FittedModel:
                 low[rows.start + i], high[rows.start + i] = np.quantile(p, tails, axis=0)
         return low, high
 
-    def proba_gradient(self, X: Array, route: str) -> Array:
-        """Return the gradient of p(y=+1|x) with respect to x, (n, d); of each class (n, C, d), by differences."""
+    def proba_gradient(self, X: Array, route: str, rng: np.random.Generator | None = None) -> Array:
+        """Return the gradient in x of the probability of the second of two classes, (n, d); of more, (n, C, d).
+
+        With several latent functions it is found by differences, between averages over the same normal numbers z:
+        the latent values m(x) + A(x) z are smooth in x, so that the error does not grow as the step shrinks.
+        """
         if self.n_latents is None:
             out = np.empty(X.shape)
             for rows, parts in self.posterior.blocks(X):
                 slopes = prediction.part_slopes(self.likelihood, parts, route)
                 out[rows] = self.posterior.input_gradient(X[rows], slopes)
             return out
-        if len(np.concatenate(self.posterior.weights)) > 1:
-            raise ValueError("Gradients of probabilities by MCMC are for two classes: use an approximation.")
-        gradient = np.empty((len(X), self.n_latents, X.shape[1]))
+        gradient, noise = np.empty((len(X), self.n_latents, X.shape[1])), self._noise(rng)
         scales = np.asarray(self.problem.X).std(axis=0)
         for j, scale in enumerate(np.where(scales > 0.0, scales, 1.0)):
             step = np.zeros(X.shape[1])
             step[j] = DIFFERENCE * scale
-            up, down = (np.exp(self.log_proba(X + sign * step, route)) for sign in (1.0, -1.0))
+            up, down = (np.exp(self._log_proba(X + sign * step, route, noise)) for sign in (1.0, -1.0))
             gradient[:, :, j] = (up - down) / (2.0 * step[j])
-        return gradient
+        return gradient[:, 1] if self.n_classes == 2 else gradient
 
     # ------------------------------------------------------------------ evidence and training rows
 

@@ -7,7 +7,7 @@ maximum a posteriori estimate of the hyperparameters themselves, not of their lo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -29,7 +29,10 @@ BELIEVED = 1e-3  # residual of an inner iteration that ran out of rounds, up to 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Plan:
-    """How hyperparameters are found; ``enabled`` False keeps those of the kernel, ``choose`` chooses its parts too."""
+    """How hyperparameters are found; ``enabled`` False keeps those of the kernel, ``choose`` chooses its parts too.
+
+    ``asked`` holds parameters as the user gave them, where those of the problem depend on the data as well.
+    """
 
     enabled: bool = True
     optimizer: Optimizer | None = None
@@ -37,6 +40,7 @@ class Plan:
     n_jobs: int | None = None
     report: Report | None = None
     choose: bool = False
+    asked: Mapping[str, Any] = field(default_factory=dict)
 
     def announce(self, name: str) -> None:
         """Report the name of what is done next."""

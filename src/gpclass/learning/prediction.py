@@ -109,12 +109,20 @@ def _many(likelihood: Any, mean: Array, var: Array, route: str) -> Array:
 # ------------------------------------------------------------------------------ intervals
 
 
+def one_function(parts: Sequence[Part]) -> Sequence[Part]:
+    """Return the parts of the one latent function that two classes need: f, or f_1 - f_0 if they have one each."""
+    if parts[0].mean.ndim == 2:
+        return parts
+    d = np.array([-1.0, 1.0])
+    return [Part(part.mean @ d, np.maximum(part.cov @ d @ d, 0.0), part.weight) for part in parts]
+
+
 def link_interval(likelihood: Any, parts: Sequence[Part], level: float) -> tuple[Array, Array]:
-    """Return the central credible interval of p(y=+1|f) at a block of rows.
+    """Return the central credible interval of the probability of the second of two classes at a block of rows.
 
     The link increases, so quantiles of the probability are the link of quantiles of f: exact.
     """
-    tails = (0.5 - 0.5 * level, 0.5 + 0.5 * level)
+    parts, tails = one_function(parts), (0.5 - 0.5 * level, 0.5 + 0.5 * level)
     if len(parts) == 1 and len(parts[0].weight) == 1:
         mean, std = parts[0].mean[:, 0], np.sqrt(parts[0].cov)
         low, high = (likelihood.link(mean + ndtri(tail) * std) for tail in tails)
@@ -126,7 +134,8 @@ def link_interval(likelihood: Any, parts: Sequence[Part], level: float) -> tuple
 
 
 def joined(parts: Sequence[Part]) -> tuple[Array, Array]:
-    """Return means and standard deviations of all parts side by side, both (rows, draws)."""
+    """Return means and standard deviations of one function, of all parts side by side, both (rows, draws)."""
+    parts = one_function(parts)
     stds = [np.broadcast_to(np.sqrt(part.cov)[:, None], part.mean.shape) for part in parts]
     return np.concatenate([part.mean for part in parts], axis=1), np.concatenate(stds, axis=1)
 

@@ -247,15 +247,21 @@ class Problem:
 
 @dataclass(slots=True, eq=False)
 class SiteObjective:
-    """The evidence of a problem by Gaussian sites; the buffers of the prior are kept between evaluations."""
+    """The evidence of a problem by Gaussian sites; the buffers of the prior are kept between evaluations.
+
+    ``given`` is the method that the problem's own is a rougher form of.
+    """
 
     problem: Problem
+    given: Inference | None = None
     _prior: Prior | None = None
 
     @property
     def description(self) -> str:
-        """The method and its settings."""
-        return repr(self.problem.inference)
+        """The method and its settings as given, and what was made of them."""
+        if self.given in (None, self.problem.inference):
+            return repr(self.problem.inference)
+        return f"{self.given!r}, here with {100 * ROUNDS:.0f} % of its max_iter,"
 
     def evaluate(self, theta: Array, warm: AnySites | None = None, *, gradient: bool = True) -> Evaluation:
         """Return the evidence at theta; ``warm`` are the sites to start from."""

@@ -67,7 +67,9 @@ def fit_by_sites(
 
 def left_out(problem: Problem, result: Result) -> tuple[Array, Array]:
     """Return mean and (co)variance of the latent values of each data point from the other data points."""
-    mean, cov = result.conditioned.left_out(problem.copies)
+    q: Any = result.conditioned
+    given = () if result.response is None else (result.response,)
+    mean, cov = q.left_out(problem.copies, *given)
     return (mean if result.offset is None else mean + result.offset), cov
 
 
@@ -199,7 +201,7 @@ def _guided(guide: Problem, start: Array, few: Problem, plan: Plan) -> Beginning
 
 def _on_rows(problem: Problem, n: int, theta: Array) -> SiteObjective:
     """Return the objective of a start on n rows, for any theta."""
-    return SiteObjective(problem.some(n).roughly(1e-3))
+    return SiteObjective(problem.some(n).roughly(1e-3), problem.inference)
 
 
 def _stages(problem: Problem, sizes: list[int]) -> list[Stage]:
@@ -227,7 +229,16 @@ def _stages(problem: Problem, sizes: list[int]) -> list[Stage]:
         ftol, rounded = (1e-3, problem.roughly(1e-3)) if several else (1e-5, problem.roughly())
     # What a step on all rows gains after those on fewer of them is worth one evaluation of seconds, not ten.
     most = 1 if several and stages and problem.n_latent > LARGE else MOST
-    return [*stages, Stage("", lambda theta: SiteObjective(rounded), ftol=ftol, max_iter=most, n_rows=n_rows)]
+    return [
+        *stages,
+        Stage(
+            "",
+            lambda theta: SiteObjective(rounded, problem.inference),
+            ftol=ftol,
+            max_iter=most,
+            n_rows=n_rows,
+        ),
+    ]
 
 
 def fit_with_residual(problem: Problem, plan: Plan, settings: Inducing, *, seed: Any = None) -> FittedModel:

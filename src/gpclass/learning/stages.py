@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -22,8 +23,9 @@ from gpclass.learning.beginning import begin_dirichlet, begin_on_some, engine_of
 from gpclass.learning.maximise import History, Learned, Plan, Stage, for_more_rows, joined, learn
 from gpclass.learning.problem import Problem
 from gpclass.learning.sites import Beginning
-from gpclass.sparse.checkpoint import Checkpoint, State
+from gpclass.sparse.checkpoint import CHOSEN, Checkpoint, State
 from gpclass.sparse.engine import Fit, Q
+from gpclass.sparse.identity import digest, identity_of
 from gpclass.sparse.inputs import choose, lengths, move
 from gpclass.sparse.objective import PassObjective
 from gpclass.sparse.settings import Inducing
@@ -56,9 +58,22 @@ class Run:
     def fit(self) -> tuple[Fit, Learned | None]:
         """Return q at the best hyperparameters found, and how they were found."""
         learning = self.plan.enabled and len(self.problem.theta) > 0
+        problem, identity = self.problem, {}
+        if self.settings.checkpoint is not None:
+            model = {
+                "kernel": problem.kernel,
+                "likelihood": problem.likelihood,
+                "inference": problem.inference,
+            }
+            model |= {"hyperprior": problem.hyperprior, **self.plan.asked}
+            model |= {"optimizer": learning and (self.plan.optimizer or True)}
+            identity = identity_of(self.data, self.n_latents, model, self.settings)
         # The same kernel is chosen again by a run that resumes.
         first = self._begin() if learning and self.plan.choose else None
-        checkpoint = Checkpoint(self.settings.checkpoint, self.data.n_rows, self.problem.kernel)
+        if identity and first is not None:
+            kernel = self.problem.kernel
+            identity[CHOSEN] = digest(kernel.clone_with_theta(0.0 * kernel.theta))
+        checkpoint = Checkpoint(self.settings.checkpoint, identity)
         state, learned = checkpoint.read(), None
         if state is not None and state.eps is not None:
             self._with_eps(state.eps)
@@ -117,7 +132,10 @@ class Run:
                 if grown.bound - before < WORTH * rows.n_rows * added / 100.0:
                     break
                 objective.start = grown.next_q
-            learned = self._learn("more rows", partial(_given, objective), theta, inverse, plan, ftol)
+            self._enter("more rows", rows.n_rows)
+            learned = self._learn(objective, theta, inverse, plan, ftol=ftol, max_iter=COARSE_STEPS)
+            if rows.n_rows < self.data.n_rows:
+                learned = replace(learned, history=joined([]))
             theta, fit, inverse = learned.theta, learned.warm, learned.inverse_hessian
             before, plan = fit.bound, replace(plan, n_restarts=0)
             if learned.interrupted:
@@ -158,35 +176,18 @@ class Run:
         return replace(now, curvature=end.inverse, scale=scale), learned
 
     def _learn(
-        self,
-        name: str,
-        make: Callable[[Array], PassObjective],
-        theta: Array,
-        inverse: Array | None,
-        plan: Plan,
-        ftol: float,
+        self, objective: PassObjective, theta: Array, inverse: Array | None, plan: Plan, **options: Any
     ) -> Learned:
-        """Run one stage on some rows."""
-        whole: list[bool] = []
-
-        def objective(theta: Array) -> PassObjective:
-            out = make(theta)
-            self._enter(name, out.engine.data.n_rows)
-            whole[:] = [out.engine.data.n_rows >= self.data.n_rows]
-            return out
-
-        stage = Stage("", objective, ftol=ftol, max_iter=COARSE_STEPS)
-        problem = self.problem
-        learned = learn(
-            [stage],
+        """Learn hyperparameters with the inducing inputs of an objective; ``options`` are those of a `Stage`."""
+        return learn(
+            [Stage("", lambda theta: objective, **options)],
             theta,
-            problem.bounds,
+            self.problem.bounds,
             replace(plan, report=None),
             self.rng,
-            hyperprior=problem.hyperprior,
+            hyperprior=self.problem.hyperprior,
             inverse_hessian=inverse,
         )
-        return learned if whole == [True] else replace(learned, history=joined([]))
 
     def _chosen(self, theta: Array, rows: Rows, most: int) -> PassObjective:
         return self._objective(rows, self._choose(theta, rows, most), GAP)
@@ -301,22 +302,16 @@ class Run:
 
         objective.watch = watch
         inverse = np.eye(len(state.theta)) / n if state.inverse_hessian is None else state.inverse_hessian
-        plan = replace(self.plan, n_restarts=0, report=None)
+        plan = replace(self.plan, n_restarts=0)
         steps = self.settings.steps(n, len(state.Z), self.n_latents)
         if self._moves and plan.optimizer is None:
             objective.after, objective.watch = None, self.watch  # a trial has other inducing inputs
             checkpoint.write(state)
             learned = self._move(objective, state, steps, checkpoint)[1]
         else:
-            learned = learn(
-                [Stage("", lambda theta: objective, ftol=self.settings.gain, max_iter=steps, longest=0.5)],
-                state.theta,
-                self.problem.bounds,
-                plan,
-                self.rng,
-                hyperprior=self.problem.hyperprior,
-                inverse_hessian=None if plan.optimizer is not None else inverse,
-            )
+            start = None if plan.optimizer is not None else inverse
+            options = {"ftol": self.settings.gain, "max_iter": steps, "longest": 0.5}
+            learned = self._learn(objective, state.theta, start, plan, **options)
         fit: Fit = learned.warm
         if coarse is not None:
             learned = replace(learned, history=joined([coarse.history, learned.history]))
@@ -368,7 +363,3 @@ class Run:
 
     def _seconds(self) -> str:
         return f"{time.perf_counter() - self.started:.0f} s"
-
-
-def _given(objective: PassObjective, theta: Array) -> PassObjective:
-    return objective

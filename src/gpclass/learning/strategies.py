@@ -224,7 +224,8 @@ def fit(task: Task) -> Model:
     if task.case.combine != "joint":
         one = partial(_fit_one, strategy=task.case.strategy, settings=task.settings)
         combine: Callable[..., Model] = COMBINE[task.case.combine]
-        return combine(one, task.problem, task.labels, task.n_classes, task.plan, task.seed)
+        dense = task.case.rows == "all"
+        return combine(one, task.problem, task.labels, task.n_classes, task.plan, task.seed, dense=dense)
     if task.case.likelihood in SEVERAL:
         return _fit_classes(task)
     return _fit_one(
@@ -248,10 +249,10 @@ def fit_best(pose: Sequence[Pose[T]], *, rows: T, few: T) -> Model:
     if len(pose) == 1:
         return fit(pose[0](rows))
     slow, fast = pose
-    first: Any = fit(_announced(fast(few)))
+    first: Any = fit(_tried(fast(few)))
     if first.interrupted:
         return first if few is rows else fit(fast(rows).like(first))
-    task = _announced(slow(few)).like(first)
+    task = _tried(slow(few)).like(first)
     margin = 0.0 if few is rows else CLEARLY
     try:
         second: Any = fit(task.unlearned())
@@ -270,9 +271,11 @@ def fit_best(pose: Sequence[Pose[T]], *, rows: T, few: T) -> Model:
     return fit(best(rows).like(model) if model.interrupted else best(rows))
 
 
-def _announced(task: Task) -> Task:
+def _tried(task: Task) -> Task:
+    """Return a task that is only a trial, which does not touch the checkpoint, and announce it."""
     task.plan.announce(f"trying {task.case.method}")
-    return task
+    settings = task.settings
+    return task if settings is None else replace(task, settings=replace(settings, checkpoint=None))
 
 
 def _is_better(one: FittedModel, other: FittedModel, labels: Array, margin: float) -> bool:
@@ -291,8 +294,11 @@ def _fit_one(
     settings: Inducing | None = None,
     data: Data | None = None,
     init: AnySites | None = None,
+    number: int | None = None,
 ) -> FittedModel:
-    """Fit one latent function."""
+    """Fit one latent function, that of a model with this number among several if it has one."""
+    if settings is not None and number is not None:
+        settings = settings.numbered(number)
     if strategy == "passes over the rows":
         rows = Rows(problem.X, problem.y, problem.weight) if data is None else data
         return fit_in_passes(problem, rows, 1, plan, settings or Inducing(), seed=seed)

@@ -214,7 +214,7 @@ def _median_and_scale(likelihood: BinaryLikelihood) -> tuple[float, float]:
 
 
 class ClassLikelihood(Parameters, Part):
-    """p(y|f) for three classes or more (or two), one latent value per class.
+    """p(y|f) for three classes or more (or two), one latent value per class, of which only the differences matter.
 
     Labels are rows y of non-negative weights, one per class: one-hot rows for known labels, other rows for
     soft labels. A row counts as Σ_c y_c log p(c|f). The sites of its Hessian are coupled over the classes.
@@ -232,6 +232,11 @@ class ClassLikelihood(Parameters, Part):
     @abstractmethod
     def log_predict(self, mean: Array, cov: Array) -> Array:
         """Return log of p(class|f) averaged over N(f | mean, cov), shape (n, C)."""
+
+    def link(self, f: Array) -> Array:
+        """Return the probability of the second of two classes, for f the difference of their latent values."""
+        f = np.asarray(f, dtype=np.float64)
+        return np.asarray(np.exp(self.log_classes(np.stack([np.zeros_like(f), f], axis=-1))[..., 1]))
 
     @property
     @abstractmethod

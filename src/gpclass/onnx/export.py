@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from gpclass.core.checks import optional
+from gpclass.core.files import replacing
 from gpclass.decision import TIE, check_cost
 from gpclass.estimator import GaussianProcessClassifier
 from gpclass.learning.combine import OneVsOne, OneVsRest
@@ -17,7 +18,6 @@ from gpclass.likelihoods import Logit, MultiProbit, Probit, Softmax
 from gpclass.onnx.functions import bivariate, logistic_pair, normal, normal_pair
 from gpclass.onnx.graph import IR_VERSION, OPSET, Graph, OnnxExportError, Value, join
 from gpclass.onnx.latent import Latent, latent_of
-from gpclass.persistence.container import write_whole
 
 LARGEST = 1_900_000_000  # bytes: a graph in one piece has at most 2 GB
 
@@ -99,7 +99,8 @@ def to_onnx(estimator: Any, path: str | os.PathLike[str] | None = None) -> bytes
     checker.check_model(model)
     out: bytes = model.SerializeToString()
     if path is not None:
-        write_whole(path, [out])
+        with replacing(path) as file:
+            file.write(out)
     return out
 
 

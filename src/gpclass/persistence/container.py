@@ -11,15 +11,15 @@ import contextlib
 import hashlib
 import json
 import os
-import secrets
 import stat
 import struct
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
 from gpclass.core.checks import optional
+from gpclass.core.files import replacing
 
 FLOATS, INTEGERS = ("float64", "float32"), ("int64", "int32", "int16", "int8")
 DTYPES = (*FLOATS, *INTEGERS, *(f"u{name}" for name in INTEGERS), "bool")
@@ -46,7 +46,7 @@ def _digest(text: str, tensors: Mapping[str, Any]) -> bytes:
 
 def write(path: str | os.PathLike[str], text: str, tensors: Mapping[str, Any]) -> None:
     """Write an ASCII text and contiguous vectors; an error leaves what was there before."""
-    save_file = optional("safetensors.numpy", "A model file", "files").save_file
+    package = optional("safetensors.numpy", "A model file", "files")
     size = len(json.dumps(text)) + 100 * (len(tensors) + 1)
     if size > LONGEST_HEADER:
         raise ModelFileError(
@@ -54,38 +54,11 @@ def write(path: str | os.PathLike[str], text: str, tensors: Mapping[str, Any]) -
             f"{LONGEST_HEADER}: the model has too many parts for one file."
         )
     checksum = np.frombuffer(_digest(text, tensors), dtype=np.uint8)
-    with _replacing(path) as part:
-        # One string of metadata, because the order of several differs from call to call.
-        save_file({**tensors, CHECKSUM: checksum}, part, {FORMAT: text})
-
-
-def write_whole(path: str | os.PathLike[str], chunks: Iterable[bytes | memoryview]) -> None:
-    """Write bytes to a file that appears when it is complete; an error leaves what was there before."""
-    with _replacing(path) as part, open(part, "wb") as file:
-        for chunk in chunks:
-            file.write(chunk)
-
-
-@contextlib.contextmanager
-def _replacing(path: str | os.PathLike[str]) -> Iterator[str]:
-    """Give the name of a new file beside ``path``, and replace ``path`` by it at the end."""
-    path = os.path.realpath(path)
-    part = os.path.join(os.path.dirname(path), f".{os.path.basename(path)}.{secrets.token_hex(6)}.part")
-    try:
-        # Created as any new file, so that it gets the usual permissions.
-        os.close(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
-        yield part
-        with open(part, "rb+") as file:
-            os.fsync(file.fileno())
-        os.replace(part, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(part)
-        raise
-    with contextlib.suppress(OSError, AttributeError):  # so that the new name survives a power cut
-        directory = os.open(os.path.dirname(path), os.O_RDONLY | os.O_DIRECTORY)
-        os.fsync(directory)
-        os.close(directory)
+    # One string of metadata, because the order of several differs from call to call. The bytes are written here,
+    # because the package has errors of its own for a full disk, and permissions of its own for new files.
+    blob = package.save({**tensors, CHECKSUM: checksum}, {FORMAT: text})
+    with replacing(path) as file:
+        file.write(blob)
 
 
 # -------------------------------------------------------------------------------- reading

@@ -27,7 +27,8 @@ class LatentDisplay(Display):
     x : ndarray of shape (n,)
         The grid.
     mean, low, high : ndarray of shape (n, n_curves)
-        Means and bands of the latent functions: one with two classes, else one per class.
+        Means and bands of the latent functions: one with two classes (the difference, if each class has one), else
+        one per class.
     proba, proba_low, proba_high : ndarray of shape (n, n_curves)
         The probability of ``classes[1]``, or of every class, and its band.
     classes : ndarray of shape (n_classes,)
@@ -37,6 +38,8 @@ class LatentDisplay(Display):
         Rows to draw, and the positions of their labels in ``classes``.
     name : str
         Name of the column.
+    too_narrow : bool
+        Whether the legend says that the bands are too narrow for their level, as those of Dirichlet classification are.
 
     Examples
     --------
@@ -64,6 +67,7 @@ class LatentDisplay(Display):
     X: Array | None = None
     codes: Any = None
     name: str = "$x$"
+    too_narrow: bool = False
 
     @classmethod
     def from_estimator(
@@ -117,6 +121,7 @@ class LatentDisplay(Display):
             X=None if view.X is None else view.X[:, 0],
             codes=view.codes,
             name=view.names[0],
+            too_narrow=not estimator.base_estimator_.models[0].is_of_labels,
         )
         return display.plot(ax=ax, **options)
 
@@ -160,6 +165,8 @@ class LatentDisplay(Display):
         name, band = str(self.classes[i]), None
         if middle.shape[1] == 1:
             name, band = "mean", f"{100 * self.level:.3g} % credible band"
+        if self.too_narrow and i == 0:
+            band = f"{100 * self.level:.3g} % band, too narrow"
         axis.fill_between(self.x, low[:, i], high[:, i], color=colour, alpha=0.2, linewidth=0, label=band)
         for end in (low, high):
             axis.plot(self.x, end[:, i], color=colour, alpha=0.7, linewidth=0.6, linestyle=line)
@@ -181,10 +188,11 @@ def latent_band(estimator: Any, grid: Any, level: float) -> tuple[Array, Array, 
     With two classes the band consists of quantiles, since a function that was sampled may be skewed; with
     more it is that of Gaussians with the same means and variances.
     """
-    mean, std = estimator.predict_latent(grid, return_std=True)
-    if mean.ndim == 2:
+    if len(estimator.classes_) > 2:
+        mean, std = estimator.predict_latent(grid, return_std=True)
         half = ndtri(0.5 + 0.5 * level) * std
         return mean, mean - half, mean + half
+    mean, _ = estimator.latent_mean_and_variance(grid)
     low, high = np.empty((2, len(mean), 1))
     for rows, means, stds, weight in gaussians_at(estimator.posterior_, np.asarray(grid, dtype=float)):
         low[rows, 0] = mixture_quantile(means, stds, weight, 0.5 - 0.5 * level)

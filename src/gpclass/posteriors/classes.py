@@ -93,7 +93,7 @@ class ClassProcesses(Process):
     def covariance(self, X: Inputs) -> tuple[Array, Array]:
         """Return means (n, C) and the full covariance (n, C, n, C) over the rows of X."""
         (C,), n = self.latent_shape, len(X)
-        require_memory(n * C, 2.0)
+        require_memory(n * C, 2.0, joint=True)
         Ks = [matrix(kernel, X, self.inputs) for kernel in self.kernels]
         Y, rotated = self._products(Ks)
         flat = np.zeros((n * C, 1)) if self.root is None else Y.reshape(n * C, -1)
@@ -165,7 +165,7 @@ class IndependentProcesses(Process):
     def covariance(self, X: Inputs) -> tuple[Array, Array]:
         """Return means (n, C) and the full covariance (n, C, n, C) over the rows of X."""
         (C,), n = self.latent_shape, len(X)
-        require_memory(n * C, 2.0)
+        require_memory(n * C, 2.0, joint=True)
         mean, cov = np.empty((n, C)), np.zeros((n, C, n, C))
         for c, each in enumerate(self.processes):
             mean[:, c], cov[:, c, :, c] = each.covariance(X)

@@ -71,7 +71,7 @@ class GaussianProcess(Process):
 
     def covariance(self, X: Inputs) -> tuple[Array, Array]:
         """Return the mean of f and its full covariance over the rows of X."""
-        require_memory(len(X), 2.0)
+        require_memory(len(X), 2.0, joint=True)
         K = matrix(self.kernel, X, self.inputs)
         mean: Array = K @ self.alpha
         cov = matrix(self.kernel, X)

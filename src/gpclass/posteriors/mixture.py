@@ -139,7 +139,7 @@ class MixtureProcess(Process):
         """Return the mean of f and its full covariance over the rows: (n, n), or (n, C, n, C)."""
         C = self.latent_shape[0] if self.latent_shape else 1
         n = len(X)
-        require_memory(n * C, 3.0)
+        require_memory(n * C, 3.0, joint=True)
         mean = self.mean(X)
         cov = np.zeros((n, C, n, C))
         for i, component in enumerate(self.components):

@@ -92,9 +92,12 @@ def moments(parts: Sequence[Part]) -> tuple[Array, Array]:
 
 
 def symmetric_root(cov: Array) -> Array:
-    """Return A with cov = A Aᵀ, for one matrix or a stack of them; singular ones are fine."""
+    """Return the symmetric A with cov = A A, for one matrix or a stack of them; singular ones are fine.
+
+    Unlike the eigenvectors, which may swap or change their signs, it is a smooth function of the covariance.
+    """
     values, vectors = np.linalg.eigh(cov)
-    out: Array = vectors * np.sqrt(np.maximum(values, 0.0))[..., None, :]
+    out: Array = (vectors * np.sqrt(np.maximum(values, 0.0))[..., None, :]) @ vectors.swapaxes(-1, -2)
     return out
 
 

@@ -91,7 +91,7 @@ class SharedProcesses(Process):
     def covariance(self, X: Inputs) -> tuple[Array, Array]:
         """Return means (n, C) and the full covariance (n, C, n, C) over the rows of X."""
         (C,), n = self.latent_shape, len(X)
-        require_memory(n * C, 2.0)
+        require_memory(n * C, 2.0, joint=True)
         mean, blocks = self._covariances(X)
         cov = np.zeros((n, C, n, C))
         for c, block in enumerate(blocks):
@@ -108,7 +108,7 @@ class SharedProcesses(Process):
 
     def sample(self, X: Inputs, n_samples: int, rng: np.random.Generator) -> Array:
         """Draw f jointly at the rows of X; shape (n, C, n_samples)."""
-        require_memory(len(X), 4.0)
+        require_memory(len(X), 4.0, joint=True)
         mean, blocks = self._covariances(X)
         draws = [symmetric_root(block) @ rng.standard_normal((len(X), n_samples)) for block in blocks]
         out: Array = mean[:, :, None] + np.stack(draws, axis=1)

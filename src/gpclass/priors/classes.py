@@ -25,7 +25,7 @@ from gpclass.core.protocols import Adjoint, AnySites, Array, Conditioned, Couple
 from gpclass.kernels import diag, move, pullback, pullback_diag
 from gpclass.posteriors.classes import ClassProcesses
 from gpclass.posteriors.shared import SharedProcesses
-from gpclass.priors.conditioned import cavity, not_positive, owned, refined
+from gpclass.priors.conditioned import cavity, not_positive, owned, refined, remove_share
 from gpclass.priors.dense import fill_lower
 from gpclass.priors.factors import CoupledFactors, IndependentFactors
 from gpclass.priors.lowrank import ORDER, LowRank, nystrom_root
@@ -201,6 +201,18 @@ class ClassPrior:
             self.last = CoupledFactors(self.Ks, a, self._space)
         return self.last
 
+    def independent_variances(self, tau: Array) -> tuple[Array, Array]:
+        """Return precisions, no flatter than can be borne, and the variances of independent functions with them.
+
+        It takes one more n x n matrix, and leaves all factors as they are.
+        """
+        a, var, space = np.empty(tau.shape), np.empty(tau.shape), np.empty((1, *self._space.shape[1:]))
+        for c in range(self.n_classes):
+            with self._positive():
+                factors = IndependentFactors([self.Ks[c % len(self.Ks)]], tau[:, [c]], space)
+            a[:, [c]], var[:, [c]] = factors.a, factors.variances()
+        return a, np.maximum(var, 1e-12)
+
     @contextmanager
     def _positive(self) -> Iterator[None]:
         try:
@@ -313,9 +325,16 @@ class ClassConditioned:
         """Return the covariances of the latent values of each data point, shape (n, C, C)."""
         return self.var()[:, :, None] * np.eye(self.alpha.shape[1])
 
-    def left_out(self, copies: Array) -> tuple[Array, Array]:
-        """Return mean and covariance of each data point's latent values without one copy of its site."""
-        return leave_out(self.mean, self.covariances(), self._sites, copies)
+    def left_out(self, copies: Array, response: Array | None = None) -> tuple[Array, Array]:
+        """Return mean and covariance of each data point's latent values without one copy of its site.
+
+        ``response`` has the precisions with which the means respond, if they are not those of the sites.
+        """
+        mean, cov = leave_out(self.mean, self.covariances(), self._sites, copies)
+        if response is not None:
+            a, var = self.prior.independent_variances(response)
+            mean, _ = remove_share(self.mean, var, self.alpha, 1.0 - a * var, copies[:, None])
+        return mean, cov
 
 
 class SharedConditioned(ClassConditioned):
@@ -331,7 +350,7 @@ class SharedConditioned(ClassConditioned):
                 alpha += self.factors.solve(r - alpha / tau - self.prior.multiply(alpha))
         return alpha, r - alpha / tau
 
-    def left_out(self, copies: Array) -> tuple[Array, Array]:
+    def left_out(self, copies: Array, response: Array | None = None) -> tuple[Array, Array]:
         """Return mean and covariance of each data point's latent values without one copy of its site."""
         mean, var = cavity(self, copies[:, None])
         return mean, var[:, :, None] * np.eye(var.shape[1])

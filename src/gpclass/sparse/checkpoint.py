@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-import os
+import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 
+from gpclass.core.files import replacing
 from gpclass.core.optimisers import Limited
 from gpclass.core.protocols import Array
 from gpclass.sparse.engine import Q
+
+CHOSEN = "chosen kernel"
+INSTEAD = "remove the file to start again, or name another one in Inducing(checkpoint=...)"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -34,22 +39,18 @@ class State:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Checkpoint:
-    """A file for the state of one problem; without a path nothing is written or found."""
+    """A file for the state of one problem, which `identity_of` tells from others.
+
+    Without a path nothing is written or found.
+    """
 
     path: str | Path | None
-    n_rows: int
-    kernel: Any
-
-    @property
-    def _problem(self) -> str:
-        return repr(type(self.kernel)) + str(self.kernel.n_dims)
+    identity: dict[str, str]
 
     def write(self, state: State) -> None:
         """Write the state: whole or not at all."""
         if self.path is None or state.q is None:
             return
-        path = Path(self.path)
-        scratch = path.with_name(path.name + ".part")
         known: dict[str, Any] = {}
         if state.inverse_hessian is not None:
             known["inverse_hessian"] = state.inverse_hessian
@@ -57,11 +58,10 @@ class Checkpoint:
             known["eps"] = state.eps
         if state.curvature is not None and state.scale is not None:
             known |= _as_arrays(state.curvature) | {"units": state.scale}
-        with scratch.open("wb") as file:
+        with replacing(self.path) as file:
             np.savez(
                 file,
-                n_rows=self.n_rows,
-                kernel=np.array(self._problem),
+                identity=np.array(json.dumps(self.identity)),
                 theta=state.theta,
                 Z=state.Z,
                 mean=state.q.mean,
@@ -69,9 +69,6 @@ class Checkpoint:
                 steps=state.steps,
                 **known,
             )
-            file.flush()
-            os.fsync(file.fileno())
-        scratch.replace(path)
 
     def read(self) -> State | None:
         """Return the state that was written, None if there is none; ValueError if it is of another problem."""
@@ -80,21 +77,25 @@ class Checkpoint:
             return None
         try:
             with np.load(path, allow_pickle=False) as kept:
-                found = (int(kept["n_rows"]), str(kept["kernel"]))
+                identity = json.loads(str(kept["identity"])) if "identity" in kept.files else None
                 inverse = kept["inverse_hessian"] if "inverse_hessian" in kept.files else None
                 eps = float(kept["eps"]) if "eps" in kept.files else None
                 q, steps = Q(kept["mean"], kept["P"]), int(kept["steps"])
                 curvature, units = _from_arrays(kept) if "units" in kept.files else (None, None)
                 state = State(kept["theta"], kept["Z"], q, inverse, eps, curvature, units, steps)
-        except (OSError, KeyError, ValueError) as error:
+        except (OSError, EOFError, KeyError, TypeError, ValueError, BadZipFile) as error:
+            raise ValueError(f"The checkpoint {path} cannot be read ({error}): {INSTEAD}.") from None
+        if not isinstance(identity, dict):
             raise ValueError(
-                f"The checkpoint {path} cannot be read ({error}): delete it to start again."
-            ) from None
-        if found != (self.n_rows, self._problem):
+                f"The checkpoint {path} does not say which problem it is of, because an earlier version of gpclass "
+                f"wrote it: {INSTEAD}."
+            )
+        others = [name for name, value in self.identity.items() if identity.get(name) != value]
+        if others:
+            others = [name for name in others if name != CHOSEN] or others  # the choice follows from the rest
+            names = " and ".join([", ".join(others[:-1]), others[-1]] if others[1:] else others)
             raise ValueError(
-                f"The checkpoint {path} is of another problem ({found[0]:,} rows, {len(state.theta)} "
-                f"hyperparameters; this one has {self.n_rows:,} and {self.kernel.n_dims}): delete it or give "
-                "another path."
+                f"The checkpoint {path} is of another problem, which differs from this one in its {names}: {INSTEAD}."
             )
         return state
 

@@ -10,26 +10,29 @@ and s_i = a_iᵀ P⁻¹ a_i. Without the site of row i, as in `priors.conditione
 
 and the latent value of the row is N(m_c, r + s_c): r is the variance that the inducing inputs do not explain, which
 the row's label did not change. For Dirichlet classification the sites do not depend on q, and this is the posterior of
-the other rows. For the variational bound those of the other rows would change a little if the row were not there.
+the other rows. For the variational bound those of the other rows would change a little if the row were not there; with
+several classes its means respond with other precisions than h (`inference.variational.response`), so that s and s_c of
+the means are those of another P, for which there is one more pass.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
 
-from gpclass.core.linalg import matmul, times_lower_transposed
-from gpclass.core.protocols import Array, Likelihood
+from gpclass.core.linalg import matmul, mirrored, times_lower_transposed
+from gpclass.core.protocols import Array, Expected, Likelihood
 from gpclass.inference.dirichlet import Targets
+from gpclass.inference.variational import response
 from gpclass.kernels import diag, matrix
 from gpclass.priors.basis import make_basis
 from gpclass.priors.conditioned import remove_share
 from gpclass.sparse.collapsed import Collapsed
 from gpclass.sparse.engine import Engine, Q, factor
 from gpclass.sparse.objective import PassObjective
-from gpclass.sparse.sums import TILE, expectations, row_squares, whitened
+from gpclass.sparse.sums import TILE, Step, expectations, row_squares, whitened
 
 
 class Rule(Protocol):
@@ -48,6 +51,18 @@ class BoundRule:
     def __call__(self, y: Array, weight: Array | None, mean: Array, var: Array) -> tuple[Array, Array]:
         """Return w E[l'] and -w E[l'']."""
         return expectations(self.likelihood, y, weight, mean, var)[1:]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Responding:
+    """A likelihood of several classes, of which the expected curvature is minus the response of the means."""
+
+    likelihood: Likelihood
+
+    def expected(self, y: Array, mean: Array, var: Array) -> Expected:
+        """Return E[l], E[l'] and minus the precisions with which the means respond."""
+        e = self.likelihood.expected(y, mean, var)
+        return replace(e, curvature=-response(y, e.slope, np.maximum(-e.curvature, 0.0)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -92,6 +107,9 @@ class LeaveOut:
     roots: tuple[Array, ...]  # C⁻¹ with P = C Cᵀ
     offset: Array | None
     keep: bool
+    responding: tuple[
+        Array, ...
+    ] = ()  # roots as above, of the P with which the means respond, if it is another
 
     def zero(self) -> LeftOut:
         """Return the result of no rows."""
@@ -116,7 +134,11 @@ class LeaveOut:
     def moments(self, X: Array, y: Array, weight: Array | None) -> tuple[Array, Array]:
         """Return mean and variance of the latent values of rows without one copy of each, or (n, C), (n, C, C)."""
         at = marginals(self.kernel, self.Z, self.T, self.mean, self.roots, X)
-        mean, var = at.left_out(*self.rule(y, weight, at.mean, at.var), counts(y, weight))
+        g, h = self.rule(y, weight, at.mean, at.var)
+        mean, var = at.left_out(g, h, counts(y, weight))
+        if self.responding:
+            moved = replace(at, forms=quadratic_forms(at.A, self.responding))
+            mean, _ = moved.left_out(g, response(y, g, h), counts(y, weight))
         return likely(mean if self.offset is None else mean + self.offset, var)
 
 
@@ -154,8 +176,12 @@ def features(kernel: Any, Z: Array, T: Array, X: Array) -> tuple[Array, Array]:
 def marginals(kernel: Any, Z: Array, T: Array, mean: Array, roots: tuple[Array, ...], X: Array) -> Marginals:
     """Return what q(u), of means (M, C) and P⁻¹ = rootᵀ root, says of rows."""
     A, residual = features(kernel, Z, T, X)
-    forms = [row_squares(times_lower_transposed(A.copy(), C)) for C in roots]
-    return Marginals(A, residual, matmul(A, np.ascontiguousarray(mean)), np.stack(forms, axis=1))
+    return Marginals(A, residual, matmul(A, np.ascontiguousarray(mean)), quadratic_forms(A, roots))
+
+
+def quadratic_forms(A: Array, roots: tuple[Array, ...]) -> Array:
+    """Return a_iᵀ P⁻¹ a_i for P⁻¹ = rootᵀ root of each function, (n, C)."""
+    return np.stack([row_squares(times_lower_transposed(A.copy(), C)) for C in roots], axis=1)
 
 
 def likely(mean: Array, var: Array) -> tuple[Array, Array]:
@@ -179,7 +205,13 @@ def leave_out(
     engine, basis = objective.engine, make_basis(kernel, objective.Z, objective.jitter)
     rule = rule_of(engine, likelihood, offset)
     roots = tuple(factor(q).roots)
-    return LeaveOut(kernel, likelihood, rule, basis.Z, basis.T, q.mean, roots, offset, keep=True)
+    step = LeaveOut(kernel, likelihood, rule, basis.Z, basis.T, q.mean, roots, offset, keep=True)
+    if len(roots) == 1 or not isinstance(rule, BoundRule):
+        return step
+    other: Any = Responding(likelihood)
+    sums = engine.data.total(Step(kernel, other, basis.Z, basis.T, q.mean, roots))
+    P = np.stack([np.eye(basis.size) + mirrored(S) for S in sums.curvature])
+    return replace(step, responding=tuple(factor(Q(q.mean, P)).roots))
 
 
 def rule_of(engine: Engine | Collapsed, likelihood: Likelihood, offset: Array | None) -> Rule:

@@ -23,6 +23,7 @@ from sklearn.gaussian_process.kernels import Kernel
 
 from gpclass.core.linalg import matmul_transposed, mirrored
 from gpclass.core.protocols import Array, Likelihood, Sites
+from gpclass.data.blocks import concatenate
 from gpclass.data.rows import Rows
 from gpclass.kernels import matrix
 from gpclass.priors import ClassPrior, DensePrior
@@ -51,12 +52,7 @@ class Nearest:
                 continue
             score = np.concatenate([self.score[c], score])
             best = np.argsort(-score, kind="stable")[: self.size]
-            self.score[c], self.rows[c] = score[best], _joined(self.rows[c], rows).take(best)
-
-
-def _joined(a: Rows, b: Rows) -> Rows:
-    weight = None if a.weight is None or b.weight is None else np.concatenate([a.weight, b.weight])
-    return Rows(np.concatenate([a.X, b.X]), np.concatenate([a.y, b.y]), weight)
+            self.score[c], self.rows[c] = score[best], concatenate([self.rows[c], rows]).take(best)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +57,9 @@ class Inducing:
     gain : float
         What a step must promise to gain, relative to the bound; below that, learning ends.
     checkpoint : path, default=None
-        A file that holds the state after every step on all rows. A fit that finds it goes on from there.
+        A file that holds the state after every step on all rows. A fit that finds it goes on from there, and refuses
+        it if it is of other data or another model. Each model of one-vs-rest or one-vs-one has a file of its own, with
+        its number appended to the name.
 
     Examples
     --------
@@ -105,6 +107,10 @@ class Inducing:
         pairs = n_inducing * (n_inducing + KERNEL)
         affordable = self.seconds * SPEED / (WORK * n_rows * pairs * n_latents)
         return int(min(self.max_refine, max(1, affordable)))
+
+    def numbered(self, i: int) -> Inducing:
+        """Return the settings of model i of several, each of which has a checkpoint of its own."""
+        return self if self.checkpoint is None else replace(self, checkpoint=f"{self.checkpoint}.{i}")
 
     @property
     def jitter(self) -> float:

@@ -1,0 +1,159 @@
+"""What commands write: complete or not at all, never over an input, and over another kind of file only by force."""
+
+from __future__ import annotations
+
+import os
+import shutil
+
+import pytest
+from cli_runner import one_sentence, run
+
+pytest.importorskip("resource", reason="This system has no limits of files.")
+pytest.importorskip("pyarrow")
+pytest.importorskip("matplotlib")
+
+from children import in_child, small_files
+
+from gpclass.cli import figures, main, report  # noqa: F401  (imported before the forks)
+from gpclass.cli.commands import COMMANDS
+
+LAPLACE = ("--inference", "laplace")
+COMPARE = ("compare", "-m", "laplace", "-l", "probit")
+
+
+@pytest.fixture
+def here(folder, tmp_path, monkeypatch):
+    """A folder with a table and a model of it, which the commands start in."""
+    for name in ("moons.csv.gz", "moons.gpc", "mixed.csv", "mixed.gpc"):
+        shutil.copy(folder / name, tmp_path)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+WRITERS = {
+    "model": ("fit", "moons.csv.gz", "-t", "y", *LAPLACE, "-o", "x.gpc"),
+    "csv": ("predict", "mixed.gpc", "mixed.csv", "-o", "x.csv"),
+    "csv.gz": ("predict", "mixed.gpc", "mixed.csv", "-o", "x.csv.gz"),
+    "json": ("predict", "mixed.gpc", "mixed.csv", "-o", "x.json"),
+    "parquet": ("predict", "mixed.gpc", "mixed.csv", "-o", "x.parquet"),
+    "feather": ("predict", "mixed.gpc", "mixed.csv", "-o", "x.feather"),
+    **{f"{end}": ("plot", "mixed.gpc", "-o", f"x.{end}") for end in ("png", "pdf", "svg", "jpg")},
+    "html": (*COMPARE, "--html", "x.html"),
+    "figure": (*COMPARE, "-o", "x.png"),
+}
+
+
+@pytest.mark.parametrize("kind", WRITERS)
+def test_a_full_disk_keeps_the_old_file(here, kind):
+    path = here / WRITERS[kind][-1]
+    run(*WRITERS[kind])
+    old, names = path.read_bytes(), sorted(os.listdir(here))
+    assert len(old) > 1000
+
+    def work():
+        small_files(1000)
+        main(list(WRITERS[kind]))
+
+    ended = in_child(work)
+    assert ended.code == 1
+    assert ended.stderr == f"gpclass: error: {path.name} cannot be written: File too large.\n"
+    assert path.read_bytes() == old
+    assert sorted(os.listdir(here)) == names
+
+
+def test_standard_output_on_a_full_disk(here):
+    full = os.open("/dev/full", os.O_WRONLY)
+    ended = in_child(lambda: main(["info", "mixed.gpc"]), stdout=full)
+    os.close(full)
+    assert ended.code == 1
+    assert len(ended.stderr.splitlines()) == 1
+    assert "No space left on device" in ended.stderr
+
+
+def test_predictions_can_go_to_a_stream(here):
+    wanted = run("predict", "mixed.gpc", "mixed.csv").stdout
+    arguments = ["predict", "mixed.gpc", "mixed.csv", "-o", "/dev/stdout"]
+    assert in_child(lambda: main(arguments)).stdout == wanted
+
+
+INPUTS = {
+    "fit": (("fit", "moons.csv.gz", "-t", "y", *LAPLACE), "moons.csv.gz"),
+    "predict, table": (("predict", "mixed.gpc", "mixed.csv"), "mixed.csv"),
+    "predict, model": (("predict", "mixed.gpc", "mixed.csv"), "mixed.gpc"),
+    "predict, costs": (("predict", "mixed.gpc", "mixed.csv", "--cost", "cost.csv"), "cost.csv"),
+    "plot": (("plot", "model.png"), "model.png"),
+    "compare": (("compare", "table.png", "-t", "ill", "-m", "laplace"), "table.png"),
+}
+
+
+class TestRefusals:
+    @pytest.mark.parametrize("case", INPUTS)
+    @pytest.mark.parametrize("link", [None, os.symlink, os.link])
+    def test_an_input_is_never_an_output(self, here, case, link):
+        arguments, name = INPUTS[case]
+        shutil.copy("mixed.gpc", "model.png")
+        shutil.copy("mixed.csv", "table.png")
+        (here / "cost.csv").write_text("true,no,yes\nno,0,1\nyes,5,0\n")
+        output, old = name, (here / name).read_bytes()
+        if link is not None:
+            output = "link.png" if name.endswith(".png") else "link"
+            link(here / name, here / output)
+        names = sorted(os.listdir(here))
+        for force in ((), ("--force",)):
+            words = one_sentence(run(*arguments, "-o", output, *force, code=1))
+            assert f"{output} is an input of this command" in words
+        assert (here / name).read_bytes() == old
+        assert sorted(os.listdir(here)) == names
+
+    def test_the_figure_beside_a_model_is_not_the_model(self, here):
+        os.rename("mixed.gpc", "mixed.png")
+        assert "mixed.png is an input" in one_sentence(run("plot", "mixed.png", code=1))
+
+    def test_two_outputs_are_two_files(self, here):
+        words = one_sentence(run(*COMPARE, "-o", "new.png", "--html", "./new.png", code=1))
+        assert "is an output of this command too" in words
+        assert not (here / "new.png").exists()
+
+    @pytest.mark.parametrize(
+        ("writer", "content", "words"),
+        [
+            ("model", b"a,b\n1,2\n", "a table, and would be replaced by a model file"),
+            ("model", b"\x89PNG\r\n", "a figure, and"),
+            ("model", b'\x10\0\0\0\0\0\0\0{"__metadata__":{}}', "a file of another kind, and"),
+            ("csv", "model", "a model file, and would be replaced by a table"),
+            ("csv", b"import os, sys\nprint(1)\n", "a file of another kind, and"),
+            ("csv", b"x" * 200_000 + b"\n", "a file of another kind, and"),
+            ("csv.gz", b"\x1f\x8b and no more", "a file of another kind, and"),
+            ("png", "model", "a model file, and would be replaced by a figure"),
+            ("html", b"a;b\n1;2\n", "a table, and would be replaced by an HTML page"),
+        ],
+    )
+    def test_another_kind_is_replaced_by_force_only(self, here, writer, content, words):
+        path = here / WRITERS[writer][-1]
+        old = (here / "mixed.gpc").read_bytes() if content == "model" else content
+        path.write_bytes(old)
+        assert f"{path.name} is {words}" in one_sentence(run(*WRITERS[writer], code=1))
+        assert path.read_bytes() == old
+        run(*WRITERS[writer], "--force")
+        assert path.read_bytes() != old
+
+    @pytest.mark.parametrize("writer", WRITERS)
+    def test_an_empty_file_and_one_of_the_same_kind_are_replaced(self, here, writer):
+        path = here / WRITERS[writer][-1]
+        path.touch()
+        run(*WRITERS[writer])
+        first = path.read_bytes()
+        assert first
+        run(*WRITERS[writer])
+        assert len(path.read_bytes()) == pytest.approx(len(first), rel=0.1)
+
+    def test_a_directory_and_a_missing_one(self, here):
+        (here / "folder").mkdir()
+        for output, words in (("folder", "it is a directory"), ("none/x", "there is no directory none")):
+            arguments = ("predict", "mixed.gpc", "mixed.csv", "-o", output)
+            assert words in one_sentence(run(*arguments, code=1))
+
+    def test_every_command_that_writes_files_can_be_forced(self):
+        writers = ("model file", "table file", "figure", "html")
+        for _, keys, _ in COMMANDS.values():
+            assert ("force" in keys) == any(key in keys for key in writers)

@@ -1,0 +1,89 @@
+"""Every command in a terminal of 80 columns, where there are colours, bars and tables that fit."""
+
+from __future__ import annotations
+
+import pytest
+from sklearn.datasets import make_moons
+
+pytest.importorskip("click")
+pytest.importorskip("rich")
+pytest.importorskip("pandas")
+pytest.importorskip("fcntl", reason="There are no pseudo-terminals on this system.")
+
+from cli_runner import write
+from terminal import COLUMNS, in_terminal
+
+from gpclass.cli.commands import COMMANDS
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """A folder with a small table and a model of it, fitted in a terminal."""
+    folder = tmp_path_factory.mktemp("terminal")
+    X, y = make_moons(40, noise=0.2, random_state=0)
+    header = ["the first of two coordinates", "the second of two coordinates", "y"]
+    write(folder / "t.csv", header, [[*x, label] for x, label in zip(X.tolist(), y.tolist(), strict=True)])
+    shown = check("fit", "t.csv", "-t", "y", "--cv", 2, "--inference", "laplace", "-o", "m.gpc", cwd=folder)
+    assert "log evidence" in shown.text
+    return folder
+
+
+def check(*arguments, code=0, **options):
+    """Run a command, and raise unless it ends as expected, without a traceback and within the columns."""
+    shown = in_terminal(*arguments, **options)
+    assert shown.code == code, shown.text
+    assert "Traceback" not in shown.text
+    assert max(map(len, shown.lines)) <= COLUMNS, shown.text
+    return shown
+
+
+@pytest.mark.parametrize("command", [(), *((name,) for name in COMMANDS)], ids=" ".join)
+def test_help(command):
+    shown = check(*command, "--help")
+    assert "Usage: " in shown.text
+    assert "\x1b[1;36m" in shown.raw  # headings have a colour
+
+
+@pytest.mark.parametrize("options", [("-m", "laplace"), ("-m", "laplace", "--baselines")], ids=len)
+def test_compare(place, options):
+    shown = check("compare", "t.csv", "-t", "y", "--cv", 2, *options, cwd=place)
+    assert "log evidence" in shown.text
+    assert "wider terminal" in shown.text
+    for method in ("laplace", *("sklearn-gp", "gradient-boosting") * ("--baselines" in options)):
+        assert any(line.startswith(method) for line in shown.lines)
+
+
+def test_compare_a_built_in_problem(tmp_path):
+    pytest.importorskip("matplotlib")
+    options = ("-m", "laplace", "-m", "dirichlet", "-l", "probit", "-o", "f.png", "--html", "r.html")
+    shown = check("compare", *options, cwd=tmp_path)
+    assert "Wrote the report to r.html." in shown.text
+    assert (tmp_path / "f.png").exists()
+
+
+def test_predict(place):
+    shown = check("predict", "m.gpc", "t.csv", cwd=place)
+    assert "prediction,p_0,p_1,low_1,high_1" in shown.lines
+    assert "Wrote 40 predictions" in check("predict", "m.gpc", "t.csv", "-o", "p.csv", cwd=place).text
+
+
+def test_commands_that_show_a_model(place):
+    pytest.importorskip("matplotlib")
+    assert "the second of two coordinates" in check("info", "m.gpc", cwd=place).text
+    assert "Laplace" in check("check", "m.gpc", "--draws", 200, cwd=place).text
+    assert "Wrote the figure" in check("plot", "m.gpc", cwd=place).text
+
+
+def test_explore_starts_and_stops(place):
+    pytest.importorskip("bokeh")
+    words = "interrupt with Ctrl+C"
+    shown = check("explore", "t.csv", "-t", "y", "--no-browser", cwd=place, stop_at=words)
+    assert "http://127.0.0.1:" in shown.text
+
+
+@pytest.mark.parametrize("arguments", [("fit", "none.csv", "-t", "y"), ("info", "t.csv")], ids="-".join)
+def test_an_error_is_one_sentence_in_red(place, arguments):
+    shown = in_terminal(*arguments, cwd=place)
+    assert shown.code == 1
+    assert "\x1b[1;31mgpclass: error:" in shown.raw
+    assert "Traceback" not in shown.text
