@@ -82,7 +82,8 @@ class Inducing:
 
     def __post_init__(self) -> None:
         number = is_integer(self.n) and int(self.n) >= 1
-        check_option("n", self.n, number or self.n == "auto", "a positive integer or 'auto'")
+        auto = isinstance(self.n, str) and self.n == "auto"
+        check_option("n", self.n, number or auto, "a positive integer or 'auto'")
         check_option("choose", self.choose, self.choose in ("greedy", "kmeans"), "'greedy' or 'kmeans'")
         check_option("dtype", self.dtype, self.dtype in ("float32", "float64"), "'float32' or 'float64'")
         check_option("move", self.move, self.move in (None, True, False), "True, False or None")
