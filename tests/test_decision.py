@@ -27,17 +27,17 @@ def test_no_action_is_cheaper(cost, reject):
         assert (action == -1) == (least > reject) or abs(least - reject) < 1e-7
 
 
-def test_ties_go_to_the_first_also_if_rounding_breaks_them():
+def test_ties_go_to_the_last_also_if_rounding_breaks_them():
     third = 1.0 / 3.0
-    nearly = [[third, third, third], [third - 2e-16, third, third + 2e-16], [0.2, 0.4, 0.4 + 1e-16]]
+    nearly = [[third, third, third], [third + 2e-16, third, third - 2e-16], [0.4 + 1e-16, 0.4, 0.2]]
     for cost in (None, 1.0 - np.eye(3), 1e-5 - 1e6 * np.eye(3)):
-        assert_array_equal(bayes_decision(nearly, cost), [0, 0, 1])
-    assert_array_equal(bayes_decision([[0.5, 0.5], [0.5 - 1e-8, 0.5 + 1e-8]]), [0, 1])
+        assert_array_equal(bayes_decision(nearly, cost), [2, 2, 1])
+    assert_array_equal(bayes_decision([[0.5, 0.5], [0.5 + 1e-8, 0.5 - 1e-8]]), [1, 0])
     # A cost of 0.3 that is a sum of 0.1 and 0.2 in one column only.
-    assert_array_equal(bayes_decision([[0.5, 0.5]], [[0.3, 0.1 + 0.2], [0.0, 0.0]]), [0])
-    assert_array_equal(bayes_decision([[0.5, 0.5]], [[0.1 + 0.2, 0.3], [0.0, 0.0]]), [0])
+    assert_array_equal(bayes_decision([[0.5, 0.5]], [[0.3, 0.1 + 0.2], [0.0, 0.0]]), [1])
+    assert_array_equal(bayes_decision([[0.5, 0.5]], [[0.1 + 0.2, 0.3], [0.0, 0.0]]), [1])
     # Small expected costs are compared with each other, not with the largest cost.
-    assert_array_equal(bayes_decision([[1.0 - 1e-20, 1e-20]], [[0, 1], [1e21, 0]]), [1])
+    assert_array_equal(bayes_decision([[1.0 - 1e-20, 1e-20]], [[0, 1], [1e19, 0]]), [0])
 
 
 def test_without_costs_the_most_probable_class_wins():

@@ -237,3 +237,14 @@ def test_code_lines_leave_out_prose():
     function = ast.parse(source).body[0]
     assert isinstance(function, ast.FunctionDef)
     assert code_lines(function, source.splitlines()) == 3
+
+
+def test_no_assert_is_left_for_a_user_to_meet():
+    """An impossible value is an error in one sentence, or cannot arise; the checks of gpclass.testing do assert."""
+    found = {
+        f"{dotted(path)}, line {node.lineno}"
+        for path in FILES
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.Assert) and not dotted(path).startswith("testing.")
+    }
+    assert not found

@@ -32,7 +32,7 @@ def bayes_decision(
     Returns
     -------
     ndarray of shape (n,) of int
-        Positions of the actions; -1 where rejected. Of actions whose costs agree to nine digits the first is taken.
+        Positions of the actions; -1 where rejected. Of actions whose costs agree to nine digits the last is taken.
 
     Examples
     --------
@@ -49,7 +49,9 @@ def bayes_decision(
     # Without costs it is the most probable class; 1 - p rounds, so p itself decides.
     worth, size = (P, P) if cost is None else (-expected, P @ np.abs(C))
     best = (worth - TIE * size).max(axis=1, keepdims=True)
-    choice: NDArray[np.intp] = np.argmax(worth + TIE * size >= best, axis=1)
+    # The last one of those that tie: with two classes that is y = +1 wherever p(y=+1) >= ½.
+    ties = worth + TIE * size >= best
+    choice: NDArray[np.intp] = ties.shape[1] - 1 - np.argmax(ties[:, ::-1], axis=1)
     if reject is not None:
         choice[expected[np.arange(len(P)), choice] > reject] = REJECTED
     return choice

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
+from copy import copy
 from dataclasses import replace
 from functools import partial
 from typing import Any, Self
@@ -50,6 +51,9 @@ from gpclass.validation import check_inputs, check_labels, check_weights
 __all__ = ["GaussianProcessClassifier"]
 
 KERNEL_ROWS = 10_000  # that the default kernel of a source is chosen from
+# The attributes that a fit sets always, and those that it sets with vectors as inputs.
+RESULTS = {"base_estimator_", "_seed", "_rows", "classes_", "n_classes_", "log_marginal_likelihood_value_"}
+FEATURES = {"n_features_in_", "feature_names_in_"}
 
 
 def _in_one_model(clf: Any) -> bool:
@@ -95,7 +99,7 @@ class GaussianProcessClassifier(Predictions, ClassifierMixin, BaseEstimator):
     max_iter_predict : int, default=100
         Largest number of iterations of the approximation, if ``inference`` is a name.
     warm_start : bool, default=False
-        Whether ``fit`` starts from the posterior of the previous fit, for two classes and the same number of rows.
+        Whether inference starts from the posterior of the previous fit, for the same numbers of rows and classes.
     copy_X_train : bool, default=True
         Whether to keep a copy of X rather than a reference to it.
     random_state : int, RandomState or None, default=None
@@ -234,9 +238,9 @@ class GaussianProcessClassifier(Predictions, ClassifierMixin, BaseEstimator):
         """
         check_parameters(self)
         seed = seed_of(self.random_state)
-        source = as_source(X, y, sample_weight, client)
-        training = self._read(X, y, sample_weight) if source is None else self._open(source)
-        return self._fit(training, seed)
+        source, new = as_source(X, y, sample_weight, client), copy(self)
+        training = new._read(X, y, sample_weight) if source is None else new._open(source)
+        return self._take(new._fit(training, seed))
 
     @available_if(_in_one_model)  # type: ignore[untyped-decorator]
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
@@ -262,7 +266,8 @@ class GaussianProcessClassifier(Predictions, ClassifierMixin, BaseEstimator):
         model = getattr(self, "base_estimator_", None)
         if isinstance(model, FittedModel) and model.inducing is not None:
             return self._update(model, X, y, sample_weight)
-        X, y = check_inputs(self, X, y, vectors=True, fitting=True)
+        new = copy(self)
+        X, y = check_inputs(new, X, y, vectors=True, fitting=True)
         check_labels(y)
         known = np.unique(y if classes is None else classes)
         if len(known) < 2:
@@ -270,9 +275,9 @@ class GaussianProcessClassifier(Predictions, ClassifierMixin, BaseEstimator):
                 "The first rows of partial_fit have one class only: give all classes with classes=[...]."
             )
         rows = Rows(X, *encoder(self, known)(y, check_weights(sample_weight, self.class_weight, y)))
-        self._fit(Training(known, len(X), X, np.empty(0), data=rows), seed)
-        self.base_estimator_ = replace(self.base_estimator_, objective=None)  # further rows will change it
-        return self
+        new._fit(Training(known, len(X), X, np.empty(0), data=rows), seed)
+        new.base_estimator_ = replace(new.base_estimator_, objective=None)  # further rows will change it
+        return self._take(new)
 
     def _update(self, model: FittedModel, X: Any, y: Any, sample_weight: Any) -> Self:
         """Take more rows in, with the posterior so far as the prior."""
@@ -281,7 +286,15 @@ class GaussianProcessClassifier(Predictions, ClassifierMixin, BaseEstimator):
             raise ValueError(f"y has shape {y.shape}, expected ({len(X)},): one label for each row of X.")
         weight = check_weights(sample_weight, self.class_weight, y)
         rows = Rows(X, *encoder(self, self.classes_)(y, weight))
-        self._keep(update(model, rows), self.classes_, None, self._seed)
+        new = copy(self)
+        new._keep(update(model, rows), self.classes_, None, self._seed)
+        return self._take(new)
+
+    def _take(self, new: Self) -> Self:
+        """Take what a copy has found, in one assignment: a fit that fails leaves the previous one as it was."""
+        found = RESULTS | FEATURES
+        others = {name: value for name, value in vars(self).items() if name not in found}
+        self.__dict__ = others | {name: value for name, value in vars(new).items() if name in found}
         return self
 
     def _read(self, X: Any, y: Any, sample_weight: Any) -> Training:
@@ -311,10 +324,9 @@ class GaussianProcessClassifier(Predictions, ClassifierMixin, BaseEstimator):
         if len(classes) < 2:
             raise ValueError(f"The labels have one class only, {classes[0]!r}: two or more are needed.")
         self.n_features_in_ = source.n_columns
+        self.__dict__.pop("feature_names_in_", None)
         if source.names is not None:
             self.feature_names_in_ = np.asarray(source.names, dtype=object)
-        elif hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
         data = source.data(encoder(self, classes), self.n_jobs)
         return Training(classes, source.n_rows, np.empty(0), np.empty(0), data=data)
 
@@ -328,7 +340,6 @@ class GaussianProcessClassifier(Predictions, ClassifierMixin, BaseEstimator):
             pose = [partial(clf._task, seed=seed, report=report, warn=len(methods) == 1) for clf in methods]
             few = training if len(pose) == 1 else training.some(rows_to_compare(training.n_rows, n_classes))
             fitted = fit_best(pose, rows=training, few=few)
-        # Only now: a fit that fails leaves the last one as it was.
         self._keep(fitted, training.classes, training.rows, seed)
         return self
 
@@ -374,15 +385,8 @@ class GaussianProcessClassifier(Predictions, ClassifierMixin, BaseEstimator):
         codes = training.codes
         y = codes if codes.ndim == 2 else np.where(codes == 1, 1.0, -1.0)
         X = training.X if training.data is None else np.empty(0)
-        return Problem(
-            X,
-            y,
-            training.weight,
-            settable(kernel),
-            likelihood,
-            inference_of(self),
-            hyperprior_of(self, kernel),
-        )
+        method, prior = inference_of(self), hyperprior_of(self, kernel)
+        return Problem(X, y, training.weight, settable(kernel), likelihood, method, prior)
 
     def _keep(self, fitted: Any, classes: Any, rows: TrainingRows | None, seed: int) -> None:
         """Keep a fitted model, and warn about everything in which it fell short or is of little use."""

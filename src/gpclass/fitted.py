@@ -51,7 +51,7 @@ class Predictions:
         -------
         ndarray of shape (n,)
             Labels. With ``cost_matrix`` they minimise the expected cost under `predict_proba`. Of classes that
-            agree to nine digits the first in ``classes_`` is taken.
+            agree to nine digits the last in ``classes_`` is taken.
         """
         X, route, cost = self._check_fitted_inputs(X), self.integration, None
         if self.cost_matrix is not None:

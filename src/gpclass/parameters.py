@@ -320,9 +320,9 @@ def check_present(clf: Any, codes: Any, n_classes: int) -> None:
 
 def _check_inducing(given: Any) -> None:
     """Raise unless ``inducing`` is a number, a matrix, settings, "auto" or None."""
-    matrix = isinstance(given, np.ndarray) and given.ndim == 2 and given.dtype.kind in "fiu"
-    fine = given is None or isinstance(given, Inducing) or matrix or (is_integer(given) and given >= 1)
-    fine = fine or (isinstance(given, str) and given == "auto")
+    matrix = isinstance(given, np.ndarray) and given.ndim == 2
+    known = isinstance(given, Inducing | None) or (isinstance(given, str) and given == "auto")
+    fine = known or matrix or (is_integer(given) and given >= 1)
     expected = "'auto', a positive integer, an array of shape (n, n_features), an Inducing or None"
     check_option("inducing", given, fine, expected)
 

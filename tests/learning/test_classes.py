@@ -632,6 +632,7 @@ class TestTheDifference:
     @pytest.mark.parametrize(
         "inference", ["vi", Dirichlet(eps=0.1), Rejection(n_draws=500)], ids=lambda given: str(given)[:9]
     )
+    @pytest.mark.filterwarnings("ignore:Credible intervals of Dirichlet")
     def test_the_difference_of_draws(self, inference):
         clf = fitted(self.X[:6], self.y[:6], inference, "softmax", 2.0 * RBF(1.3))
         draws = clf.sample_latent(self.Z, 40_000, random_state=0)

@@ -287,16 +287,16 @@ def test_a_likelihood_of_ones_own_is_refused():
 @pytest.mark.parametrize("n_classes", [2, 3, 4])
 @pytest.mark.parametrize("multi_class", ["one_vs_one", "one_vs_rest", "joint"])
 @pytest.mark.parametrize("costs", [None, "errors", "dear"])
-def test_ties_go_to_the_first_class_as_in_python(likelihood, n_classes, multi_class, costs):
+def test_ties_go_to_the_last_class_as_in_python(likelihood, n_classes, multi_class, costs):
     # Corners of a simplex: by symmetry all classes are equally probable at its centre and far away from it.
     X, y = np.eye(n_classes) * 1.7, np.array([f"c{i}" for i in range(n_classes)])
     joint = n_classes > 2 and multi_class == "joint"
     kernel, far = 2.3 * RBF(1.1), 1e6 * np.ones((1, n_classes))
     centre = np.array([0.1, 0.3, 1 / 3, 1.7 / n_classes])[:, None] * np.ones(n_classes)
-    # With c0 dear to predict, the tie is between the others: 0.7 (1 - 1/n) for each of them.
+    # With the last class dear to predict, the tie is between the others: 0.7 (1 - 1/n) for each of them.
     cost = {None: None, "errors": 1.0 - np.eye(n_classes), "dear": 0.7 * (1.0 - np.eye(n_classes))}[costs]
     if costs == "dear":
-        cost[:, 0] += 0.3
+        cost[:, -1] += 0.3
     clf = GaussianProcessClassifier(
         kernel,
         optimizer=None,
@@ -309,7 +309,7 @@ def test_ties_go_to_the_first_class_as_in_python(likelihood, n_classes, multi_cl
     points = np.concatenate([centre, far])
     label, proba = session(to_onnx(clf)).run(["label", "probabilities"], {"X": points})
     np.testing.assert_allclose(proba, 1.0 / n_classes, atol=1e-12)
-    expected = ["c1" if costs == "dear" else "c0"] * len(points)
+    expected = [f"c{n_classes - (2 if costs == 'dear' else 1)}"] * len(points)
     assert clf.predict(points).tolist() == expected
     assert label.tolist() == expected
 

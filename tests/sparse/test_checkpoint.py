@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -258,3 +259,45 @@ def test_digests_see_what_objects_hold():
     assert len({digest(value) for value in different}) == len(different)
     assert digest(Holder([RBF(1.0), stats.gamma(2.0)])) == digest(Holder([RBF(1.0), stats.gamma(2.0)]))
     assert digest(RBF(np.float64(1.0))) == digest(RBF(1.0))
+
+
+class TestNoStepsOnAllRows:
+    """``max_refine=0`` keeps the hyperparameters that learning on fewer rows, or a checkpoint, has given."""
+
+    X, y = many_rows(400)
+
+    @pytest.mark.parametrize("inference", ["vi", "dirichlet"])
+    @pytest.mark.parametrize("kernel", [2.0 * RBF([1.0, 1.0]), None])
+    def test_of_a_checkpoint_its_hyperparameters_are_kept(self, tmp_path, kernel, inference):
+        options = {"kernel": kernel, "inference": inference, "random_state": 0}
+        settings = Inducing(n=15, rows=(100, 200), checkpoint=tmp_path / "state", max_refine=2)
+        learned = GaussianProcessClassifier(**options, inducing=settings).fit(self.X, self.y)
+        kept = np.load(tmp_path / "state")["theta"]
+        clf = GaussianProcessClassifier(**options, inducing=replace(settings, max_refine=0)).fit(
+            self.X, self.y
+        )
+        assert_allclose(clf.kernel_.theta, kept)
+        assert len(clf.history_) == 0
+        assert_allclose(clf.predict_proba(self.X), learned.predict_proba(self.X), atol=0.1)
+
+    @pytest.mark.parametrize("inference", ["vi", "dirichlet"])
+    def test_an_optimizer_of_the_users_works_on_all_rows(self, inference):
+        def coordinate_wise(function, start, bounds):
+            """Minimise over the variance, then over the length scale, on a grid."""
+            theta = np.array(start)
+            for i in range(len(theta)):
+                trials = [
+                    np.where(np.arange(len(theta)) == i, v, theta) for v in np.log([0.5, 1.0, 2.0, 4.0])
+                ]
+                theta = min(trials, key=lambda t: function(t, eval_gradient=False))
+            return theta, function(theta, eval_gradient=False)
+
+        options = {"inference": inference, "optimizer": coordinate_wise, "random_state": 0}
+        ends = [
+            GaussianProcessClassifier(1.0 * RBF(0.7), **options, inducing=Inducing(n=15, max_refine=n)).fit(
+                self.X, self.y
+            )
+            for n in (0, 5)
+        ]
+        assert_allclose(ends[0].kernel_.theta, ends[1].kernel_.theta)
+        assert np.isin(np.exp(ends[0].kernel_.theta).round(6), [0.5, 1.0, 2.0, 4.0]).all()

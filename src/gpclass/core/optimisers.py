@@ -21,7 +21,7 @@ from gpclass.core.protocols import Array
 
 Function = Callable[[Array], tuple[float, Array]]  # theta -> value, gradient; an infinite value is refused
 
-TOL_NATS = 1e-4  # gain that is still promised at which a search ends
+TOL_NATS = 1e-9  # gain that is still promised at which a search ends: as many digits as L-BFGS-B gives
 GRADIENT_NATS = (
     1e-5  # largest element of the gradient, per unit of theta, at which a point counts as a minimum
 )

@@ -174,8 +174,7 @@ class Result:
     ``adjoint`` and ``likelihood_gradient`` (with respect to the likelihood's own theta) are functions, because a
     caller that only wants the evidence should not pay for the gradient. ``exact_gradient`` is False where EP
     set a negative precision to zero, because log p(y|f) is not concave: it is then not stationary in its sites.
-    ``offset`` are prior means of the latent functions, to be added to what q says; None for zero. ``response`` are the
-    precisions, (n, C), with which the means of q respond to a data point, if they are not those of the sites.
+    ``offset`` are prior means of the latent functions, to be added to what q says; None for zero.
     """
 
     sites: AnySites
@@ -186,7 +185,6 @@ class Result:
     likelihood_gradient: Callable[[], Array]
     exact_gradient: bool = True
     offset: Array | None = None
-    response: Array | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -94,11 +94,10 @@ class Worker:
             with self._changed:
                 self._running = None
                 self._changed.wait_for(lambda: self._waiting is not None or self._closed)
-                if self._closed:
+                task = self._waiting
+                if self._closed or task is None:
                     return
-                task = self._running = self._waiting
-                self._waiting = None
-            assert task is not None
+                self._running, self._waiting = task, None
             task.run()
             del task  # an idle thread holds no page
 

@@ -130,10 +130,8 @@ def _bands(fitted: Fit, rows: Array) -> tuple[Array | None, Array | None]:
 
 
 def _uncertainty(fitted: Fit, rows: Array, proba: Array) -> tuple[Array, str]:
-    model = fitted.clf.base_estimator_.models[0]
-    if (
-        has_link(fitted) and model.draws is not None
-    ):  # intervals of a mixture over draws take seconds on a plane
+    # Intervals of a mixture over draws take seconds on a plane.
+    if has_link(fitted) and fitted.clf.base_estimator_.models[0].draws is not None:
         return _latent(fitted, rows)[1][:, 0], "standard deviation of f"
     low, high = _bands(fitted, rows)
     if low is not None and high is not None:

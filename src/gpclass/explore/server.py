@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import weakref
+import webbrowser
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from importlib.resources import files
@@ -135,8 +137,6 @@ def serve(
     announce : callable, default=None
         Called with the address.
     """
-    import logging
-
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
     # A page that is closed while it works is not worth a word.
@@ -151,15 +151,9 @@ def serve(
             if announce is not None:
                 announce(address)
             if browser:
-                server.io_loop.add_callback(_open, address)
+                server.io_loop.add_callback(webbrowser.open, address)
             server.io_loop.start()
         except KeyboardInterrupt:
             pass
         finally:
             server.stop()
-
-
-def _open(address: str) -> None:
-    import webbrowser
-
-    webbrowser.open(address)

@@ -99,7 +99,6 @@ class VI(Method):
                 lambda: terms.adjoint(q, end.local.curvature),
                 end.info,
                 lambda: terms.likelihood_gradient(q, end.local.curvature),
-                response=response(y, end.local.slope, end.sites.tau) if len(prior.shape) > 1 else None,
             )
         w = np.ones(prior.shape) if weight is None else weight
         if len(likelihood.theta):
@@ -116,6 +115,10 @@ class VI(Method):
             end.info,
             lambda: np.zeros(0),
         )
+
+
+def _weighted(weight: Array | None, e: Expected) -> tuple[Array, Array, Array]:
+    return weighted(weight, e.value), weighted(weight, e.slope), weighted(weight, e.curvature)
 
 
 def response(y: Array, slope: Array, tau: Array) -> Array:
@@ -159,20 +162,12 @@ class Terms(ElementwiseTerms):
             series = near.expansion.curve(variance)
             if series is not None:
                 return series
-        return lambda mean: self._weighted(self.likelihood.expected(self.y, mean, variance))
-
-    def _weighted(self, e: Expected) -> tuple[Array, Array, Array]:
-        return (
-            weighted(self.weight, e.value),
-            weighted(self.weight, e.slope),
-            weighted(self.weight, e.curvature),
-        )
+        return lambda mean: _weighted(self.weight, self.likelihood.expected(self.y, mean, variance))
 
     def _some(self, rows: Index, mean: Array, variance: Array) -> tuple[Array, Array, Array]:
         """Return the curves of some data points."""
         weight = None if self.weight is None else self.weight[rows]
-        e = self.likelihood.expected(self.y[rows], mean[rows], variance[rows])
-        return weighted(weight, e.value), weighted(weight, e.slope), weighted(weight, e.curvature)
+        return _weighted(weight, self.likelihood.expected(self.y[rows], mean[rows], variance[rows]))
 
     def step_sites(self, residual: Array, slope: Array, curvature: Array) -> AnySites:
         """Return the sites of an uphill step in the means."""
@@ -189,7 +184,7 @@ class Terms(ElementwiseTerms):
         """
         var, inverse = q.var(), q.inverse_diagonal()
         e = self.likelihood.expected(self.y, q.mean, var)
-        mode = at(lambda _: self._weighted(e), q.alpha, q.mean)
+        mode = at(lambda _: _weighted(self.weight, e), q.alpha, q.mean)
         bound = mode.psi - 0.5 * (float(inverse.sum()) - inverse.size) - q.half_logdet
         series = expand(e, self.weight, q.mean, var, self._some)
         return Local(var, mode.slope, mode.curvature, bound, mode, series)

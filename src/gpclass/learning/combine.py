@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import combinations
 from typing import Any
 
@@ -15,7 +16,7 @@ from gpclass.core.memory import require_memory
 from gpclass.core.protocols import Array, Index, Inputs
 from gpclass.core.registry import stored
 from gpclass.learning.fitted import FittedModel
-from gpclass.learning.maximise import Plan
+from gpclass.learning.maximise import Learned, Plan, attempt
 from gpclass.learning.prediction import N_DRAWS
 from gpclass.learning.problem import Problem
 from gpclass.validation import take
@@ -213,13 +214,18 @@ def _fit_all(fit: Fit, problems: list[Problem], plan: Plan, seed: int, dense: bo
 def _fit_in_turn(fit: Fit, problems: list[Problem], plan: Plan, seeds: Sequence[Any]) -> list[FittedModel]:
     """Fit one after another; after an interruption the rest take the hyperparameters reached."""
     models: list[FittedModel] = []
+    learned: Learned | None = None
     for i, (problem, seed) in enumerate(zip(problems, seeds, strict=True)):
-        last = models[-1] if models else None
-        if last is not None and last.learned is not None and last.learned.interrupted:
-            plan = replace(plan, enabled=False)
-        if last is not None and not plan.enabled:
-            problem = replace(problem, kernel=last.problem.kernel)
-        models.append(fit(problem, plan, seed=seed, number=i))
+        one = partial(fit, seed=seed, number=i)
+        model, end = attempt(partial(one, problem, plan), learned)
+        if model is None:  # one of the models, whose end is the new one, warns of the interruption
+            problem = replace(problem, kernel=models[-1].problem.kernel)
+            model = one(problem, replace(plan, enabled=False))
+            model = model if end is learned else replace(model, learned=end)
+            learned = end
+        else:
+            learned = model.learned
+        models.append(model)
     return models
 
 

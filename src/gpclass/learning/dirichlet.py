@@ -7,6 +7,7 @@ the class probabilities, which is in closed form up to an average of softmax.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,9 +16,9 @@ from gpclass.core.linalg import row_tiles
 from gpclass.core.protocols import Array, Prior
 from gpclass.inference.dirichlet import DEFAULT, Dirichlet
 from gpclass.learning.fitted import FittedModel
-from gpclass.learning.maximise import Learned, Plan
+from gpclass.learning.maximise import Learned, Plan, attempt
 from gpclass.learning.problem import Problem, pose_classes
-from gpclass.learning.sites import State, first_rung, fit_by_sites, learn_problem, left_out
+from gpclass.learning.sites import State, finished, first_rung, fit_by_sites, learn_problem, left_out
 from gpclass.likelihoods.joint import normal_points
 
 EPSILONS = (0.3, 0.1, 0.03, DEFAULT, 0.003, 0.001, 0.0003, 0.0001)
@@ -30,7 +31,7 @@ def fit_dirichlet(problem: Problem, labels: Array, plan: Plan, *, seed: Any = No
     some, learned = learn_dirichlet(posed, plan, np.random.default_rng(seed))
     posed = replace(posed.like(some), inference=some.inference)
     learned = None if learned is None else replace(learned, warm=None)
-    return replace(fit_by_sites(posed, replace(plan, enabled=False)), learned=learned)
+    return finished(partial(fit_by_sites, posed, replace(plan, enabled=False)), learned)
 
 
 def learn_dirichlet(posed: Problem, plan: Plan, rng: np.random.Generator) -> tuple[Problem, Learned | None]:
@@ -43,10 +44,11 @@ def learn_dirichlet(posed: Problem, plan: Plan, rng: np.random.Generator) -> tup
     if method.eps is not None:
         return learn_problem(some, plan, rng)
     few, learned = learn_problem(first_rung(some), plan, rng)
-    some, interrupted = some.like(few), learned is not None and learned.interrupted
-    method = replace(method, eps=DEFAULT if interrupted else choose_eps(some))
+    some = some.like(few)
+    eps, learned = attempt(partial(choose_eps, some), learned)
+    method = replace(method, eps=DEFAULT if eps is None else eps)
     some = replace(some, inference=method)
-    if interrupted:
+    if eps is None:
         return some, learned
     first = None if learned is None else State(replace(few, inference=method), replace(learned, warm=None))
     return learn_problem(some, replace(plan, n_restarts=0, choose=False), rng, first=first)

@@ -145,12 +145,11 @@ def fit_by_sampling_theta(problem: Problem, plan: Plan, *, seed: Any = None) -> 
         n_whole=settings.n_thetas,
         report=plan.report,
     )
-    assert chains.theta is not None
     components = _components(problem.kernel, draws, settings.n_thetas)
     return FittedModel(
         likelihood=problem.likelihood,
         posterior=MixtureProcess(problem.X, tuple(components)),
-        kernel=problem.kernel.clone_with_theta(chains.theta.mean(axis=(0, 1))),
+        kernel=problem.kernel.clone_with_theta(np.mean(np.asarray(chains.theta), axis=(0, 1))),
         evidence=None,
         info=Info(True, chains.n_draws, 0.0),
         problem=replace(problem, inference=settings),  # with its kernel, the centre of the prior

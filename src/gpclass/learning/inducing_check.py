@@ -16,10 +16,18 @@ from gpclass.evidence.importance import estimate
 from gpclass.evidence.missing import Missing, make_missing
 from gpclass.evidence.verdicts import on_approximation, on_model
 from gpclass.learning.fitted import FittedModel
-from gpclass.priors import InducingPrior
 from gpclass.priors.basis import Basis, make_basis
 from gpclass.sparse.engine import Q, factor
-from gpclass.sparse.leaving import Rule, TargetRule, counts, likely, marginals, rule_of
+from gpclass.sparse.leaving import (
+    Rule,
+    TargetRule,
+    counts,
+    left_out,
+    likely,
+    marginals,
+    responding_roots,
+    rule_of,
+)
 from gpclass.sparse.neighbours import NearestStep, exact_left_out, with_residual, without
 from gpclass.sparse.objective import PassObjective
 from gpclass.sparse.weighing import inducing_target
@@ -77,16 +85,15 @@ def view_of(model: FittedModel) -> View:
     problem, objective = model.problem, model.objective
     if model.inducing is None:
         prior: Any = problem.prior()
-        assert isinstance(prior, InducingPrior)
-        assert isinstance(model.sites, Sites)
-        q = prior.condition(model.sites)
+        sites: Any = model.sites
+        q = prior.condition(sites)
         X, y = np.asarray(problem.X), np.asarray(problem.y)
         return View(
             basis=prior.basis,
             q=Q((prior.A.T @ q.alpha)[:, None], q.reduced.P[None]),
             data=Rows(X, y, problem.weight),
             rows=Rows(X, np.arange(float(len(X))), problem.weight),
-            rule=SiteRule(model.sites, prior.residual),
+            rule=SiteRule(sites, prior.residual),
             likelihood=model.likelihood,
             method=problem.with_tol(TOL_NATS).inference,
             averaged=True,
@@ -150,17 +157,21 @@ def find_missing(
         step = NearestStep(basis.kernel, basis.Z, basis.T, np.asarray(centres, dtype=float), around)
         near = view.rows.total(step).rows
     roots = tuple(factor(view.q).roots)
-    compared = [_compare(view, rows, roots, slice(None) if whole else slice(0, 1)) for rows in near]
+    responding = responding_roots(view.data, view.rule, view.basis, view.q)
+    where = slice(None) if whole else slice(0, 1)
+    compared = [_compare(view, rows, roots, responding, where) for rows in near]
     ours, exact, score = (np.concatenate(parts) for parts in zip(*compared, strict=True))
     return make_missing(ours, exact, score, len(near[0]), whole=whole)
 
 
-def _compare(view: View, rows: Rows, roots: tuple[Array, ...], where: slice) -> tuple[Array, Array, Array]:
+def _compare(
+    view: View, rows: Rows, roots: tuple[Array, ...], responding: tuple[Array, ...], where: slice
+) -> tuple[Array, Array, Array]:
     """Return leave-one-out probabilities by the inducing inputs and exactly, and the gain of the log score."""
     basis, labelled, X = view.basis, view.labelled(rows), np.asarray(rows.X, dtype=float)
     at = marginals(basis.kernel, basis.Z, basis.T, view.q.mean, roots, X)
     g, h = view.rule(rows.y, rows.weight, at.mean, at.var)
-    ours = at.left_out(g, h, counts(labelled.y, labelled.weight))
+    ours = left_out(at, labelled.y, g, h, counts(labelled.y, labelled.weight), responding)
     prior = with_residual(without(at, roots, g, h), basis.kernel, X, at.A)
     sites = Sites(g + h * (at.mean - prior.mean), np.maximum(h, 0.0))  # relative to the prior mean
     fixed = isinstance(view.rule, TargetRule)

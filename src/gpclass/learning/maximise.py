@@ -5,7 +5,7 @@ value that is maximised is the log evidence plus the log density of the hyperpri
 for priors that a user gives, so that the maximum is that of the hyperparameters themselves.
 
 A rung is a sample of the rows. Around its optimum the evidence of r rows is uncertain by about p / 2 nats (Wilks), so a
-rung below all rows ends when Newton's step promises a tenth of that; the last one ends at ``TOL_NATS``. Each rung
+rung below all rows ends when Newton's step promises a tenth of that; the last one ends at `last_tol`. Each rung
 starts from the theta of the last one, and from its inverse Hessian times (rows before / rows now).
 """
 
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -26,9 +26,14 @@ from gpclass.priors import NotPositiveError
 
 Optimizer = Callable[..., tuple[Array, float]]
 Report = Callable[[float | str], None]
+T = TypeVar("T")
 
 FIRST_ROWS = 300  # rows of the first rung, on which starts and models are compared
 GROWTH = 4  # times as many rows on the next rung: an evaluation there takes 64 times as long
+EXACT_ROWS = 100  # up to which hyperparameters are learned to as many digits as scikit-learn gives
+LAST_NATS = (
+    0.01  # promised gain at which the search on more rows ends: a hundredth of what a sample leaves open
+)
 SAMPLING_SHARE = 0.1  # of the sampling error of a rung, p / 2 nats, at which the search on it ends
 BARRIER_NATS = (
     1e3  # by which a point where inference fails is worse than the best, for an optimiser of the user's
@@ -54,6 +59,11 @@ def rung_sizes(n_rows: int) -> list[int]:
 def rung_tol(n_dims: int) -> float:
     """Return the promised gain in nats at which the search on a rung below all rows ends."""
     return SAMPLING_SHARE * 0.5 * max(n_dims, 1)
+
+
+def last_tol(n_rows: int) -> float:
+    """Return the promised gain in nats at which the search on all rows ends."""
+    return TOL_NATS if n_rows <= EXACT_ROWS else LAST_NATS
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -106,6 +116,23 @@ class Learned:
     interrupted: bool = False
     inverse_hessian: Array | None = None
     warm: Any = field(default=None, metadata={"stored": False})
+
+    def stopped(self) -> Learned:
+        """Return this end as that of a fit which is interrupted after it."""
+        message = "Learning was interrupted: the best hyperparameters so far are kept."
+        return self if self.interrupted else replace(self, message=message, interrupted=True, warm=None)
+
+
+def attempt(step: Callable[[], T], learned: Learned | None) -> tuple[T | None, Learned | None]:
+    """Return what a step after learning gives, or None and an interrupted end if that was or is interrupted."""
+    try:
+        if learned is None or not learned.interrupted:
+            return step(), learned
+    except KeyboardInterrupt:
+        if learned is None:
+            raise
+        learned = learned.stopped()
+    return None, learned
 
 
 @dataclass(slots=True, eq=False)

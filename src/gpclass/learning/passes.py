@@ -81,7 +81,8 @@ def objective_of(
 def update(model: FittedModel, rows: Rows) -> FittedModel:
     """Return the model with more rows taken in: its posterior is their prior (streaming variational Bayes)."""
     report = model.inducing
-    assert report is not None
+    if report is None:
+        raise ValueError("A model without inducing inputs cannot take in more rows: fit it to all of them.")
     offset = getattr(model.posterior, "offset", None)
     options = {"base": report.q} if offset is None else {"base": report.q, "offset": offset}
     engine = engine_of(

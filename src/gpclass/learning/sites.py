@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from gpclass.core.hyperpriors import Hyperprior
-from gpclass.core.optimisers import TOL_NATS
-from gpclass.core.protocols import AnySites, Array, Result
+from gpclass.core.protocols import AnySites, Array
+from gpclass.inference import VI
+from gpclass.inference.variational import response
 from gpclass.learning.choice import Found, Grid, Model, choose
 from gpclass.learning.fitted import FittedModel
 from gpclass.learning.initial import Look, starts
 from gpclass.learning.maximise import (
     Learned,
     Plan,
+    attempt,
     best_of,
     for_more_rows,
     joined,
+    last_tol,
     maximise,
     rung_sizes,
     rung_tol,
@@ -38,8 +43,19 @@ def fit_by_sites(
 ) -> FittedModel:
     """Fit a problem by its approximation; learning starts from ``first`` if that is given."""
     problem, learned = learn_problem(problem, plan, np.random.default_rng(seed), init=init, first=first)
-    if learned is not None:
-        init, learned = learned.warm, replace(learned, warm=None)
+    if learned is None:
+        return _inferred(problem, init)
+    return finished(partial(_inferred, problem, learned.warm), replace(learned, warm=None))
+
+
+def finished(fit: Callable[[], FittedModel], learned: Learned | None) -> FittedModel:
+    """Return the model of hyperparameters that are learned; if its inference is interrupted, it is run again."""
+    model, learned = attempt(fit, learned)
+    return replace(fit() if model is None else model, learned=learned)
+
+
+def _inferred(problem: Problem, init: AnySites | None) -> FittedModel:
+    """Return the model at the hyperparameters of the problem."""
     prior = problem.prior(last=True)
     result = problem.infer(prior, init)
     q = result.conditioned
@@ -53,18 +69,18 @@ def fit_by_sites(
         evidence=result.evidence,
         info=result.info,
         problem=problem,
-        learned=learned,
         sites=result.sites,
         latent_sites=prior.latent_sites(result.sites),
         loo=loo if problem.first is None else loo[problem.first],
     )
 
 
-def left_out(problem: Problem, result: Result) -> tuple[Array, Array]:
+def left_out(problem: Problem, result: Any) -> tuple[Array, Array]:
     """Return mean and (co)variance of the latent values of each data point from the other data points."""
-    q: Any = result.conditioned
-    given = () if result.response is None else (result.response,)
-    mean, cov = q.left_out(problem.copies, *given)
+    q = result.conditioned
+    softmax = isinstance(problem.inference, VI) and problem.y.ndim == 2
+    moved = [response(problem.y, q.alpha, result.sites.tau)] if softmax else []
+    mean, cov = q.left_out(problem.copies, *moved)
     return (mean if result.offset is None else mean + result.offset), cov
 
 
@@ -100,7 +116,7 @@ def learn_problem(
     if not (plan.enabled and len(problem.theta)):
         return problem, None
     given = problem
-    if init is not None or (plan.optimizer is not None and not plan.choose):
+    if plan.optimizer is not None and not plan.choose:
         state = State(problem, Learned(problem.theta, -np.inf, joined([]), warm=init))
     else:
         state = begin(problem, plan, rng) if first is None else first
@@ -128,28 +144,25 @@ def climb(rung: Problem, state: State, plan: Plan, *, last: bool) -> State:
     before = state.learned
     if not last:
         plan.announce(f"{rung.n_rows} rows")
-    tol = TOL_NATS if last else rung_tol(len(rung.theta))
+    tol = last_tol(rung.n_rows) if last else rung_tol(len(rung.theta))
     same = state.problem.n_rows == rung.n_rows
     inverse = for_more_rows(before.inverse_hessian, state.problem.n_rows, rung.n_rows)
     bounds = rung.bounds if rung.hyperprior is None else rung.hyperprior.narrow(rung.bounds)
-    try:
-        learned = maximise(
-            SiteObjective(rung.with_tol(tol)),
-            before.theta,
-            bounds,
-            plan.optimizer,
-            hyperprior=rung.hyperprior,
-            warm=before.warm if same else None,
-            report=plan.report,
-            inverse_hessian=inverse,
-            tol=tol,
-        )
-    except KeyboardInterrupt:
-        if not np.isfinite(before.objective):
-            raise
-        message = f"Learning was interrupted on {state.problem.n_rows} rows: the best hyperparameters so far are kept."
-        return State(state.problem, replace(before, interrupted=True, message=message))
-    return State(rung, learned)
+    search = partial(
+        maximise,
+        SiteObjective(rung.with_tol(tol)),
+        before.theta,
+        bounds,
+        plan.optimizer,
+        hyperprior=rung.hyperprior,
+        warm=before.warm if same else None,
+        report=plan.report,
+        inverse_hessian=inverse,
+        tol=tol,
+    )
+    # An interruption before the first evaluation has ended keeps the last rung, if there was one.
+    learned, stopped = attempt(search, before if np.isfinite(before.objective) else None)
+    return State(state.problem, stopped or before) if learned is None else State(rung, learned)
 
 
 def _not_below_start(problem: Problem, given: Problem, state: State, plan: Plan) -> Learned:
@@ -158,7 +171,7 @@ def _not_below_start(problem: Problem, given: Problem, state: State, plan: Plan)
     rungs = first_rung(problem) is not problem
     if plan.choose or plan.optimizer is not None or not rungs or len(theta) != len(learned.theta):
         return learned
-    prior, tol = problem.hyperprior, TOL_NATS
+    prior, tol = problem.hyperprior, last_tol(problem.n_rows)
     objective = SiteObjective(problem.with_tol(tol))
     try:
         value = objective.evaluate(theta, gradient=False).evidence
@@ -209,13 +222,11 @@ def begin(problem: Problem, plan: Plan, rng: np.random.Generator) -> State:
     except KeyboardInterrupt:
         if not found and not looks:
             raise
-        message = "Learning was interrupted on the first rows: the best hyperparameters so far are kept."
         if found:
             best = max(found, key=lambda each: (each.problem.n_rows, each.value))
-            return State(few.like(best.problem), replace(best.learned, message=message, interrupted=True))
+            return State(few.like(best.problem), best.learned.stopped())
         value, theta = max(looks, key=lambda look: look[0])
-        learned = Learned(theta, value, joined([]), message, interrupted=True)
-        return State(few.like(simple.at(theta)), learned)
+        return State(few.like(simple.at(theta)), Learned(theta, value, joined([])).stopped())
     return State(
         few.like(reached), learned if guide.inference is few.inference else replace(learned, warm=None)
     )
@@ -235,12 +246,15 @@ def fit_with_residual(problem: Problem, plan: Plan, settings: Inducing, *, seed:
     rng = np.random.default_rng(seed)
     X = np.asarray(problem.X)
     order = rng.permutation(len(X))
-    few = problem.some(settings.rows[0])
-    first = None
-    if plan.enabled and len(problem.theta) and plan.optimizer is None and few is not problem:
-        found, learned = learn_problem(few, plan, np.random.default_rng(seed))
-        problem = problem.like(found)
-        if learned is not None:
-            first = State(few.like(found), replace(learned, warm=None))
-    Z = choose_inputs(settings, problem.kernel, X[order], settings.most(), rng)
-    return fit_by_sites(replace(problem, make_prior=OneFunction(Z)), plan, seed=seed, first=first)
+    few, learned, first = problem.some(settings.rows[0]), None, None
+    if plan.enabled and plan.optimizer is None and few is not problem:
+        few, learned = learn_problem(few, plan, np.random.default_rng(seed))
+        problem = problem.like(few)
+        first = None if learned is None else State(few, replace(learned, warm=None))
+
+    def fit(plan: Plan) -> FittedModel:
+        Z = choose_inputs(settings, problem.kernel, X[order], settings.most(), rng)
+        return fit_by_sites(replace(problem, make_prior=OneFunction(Z)), plan, seed=seed, first=first)
+
+    model, learned = attempt(partial(fit, plan), learned)
+    return replace(fit(replace(plan, enabled=False)), learned=learned) if model is None else model

@@ -20,7 +20,7 @@ from gpclass.core.protocols import Array
 from gpclass.data.rows import Data, Rows
 from gpclass.inference.dirichlet import Dirichlet
 from gpclass.learning.beginning import begin_dirichlet, begin_on_some, engine_of
-from gpclass.learning.maximise import History, Learned, Plan, for_more_rows, joined, maximise
+from gpclass.learning.maximise import History, Learned, Plan, attempt, for_more_rows, joined, maximise
 from gpclass.learning.problem import Problem
 from gpclass.learning.sites import State as Start
 from gpclass.sparse.checkpoint import CHOSEN, Checkpoint, State
@@ -79,16 +79,20 @@ class Run:
             self._with_eps(state.eps)
         if state is None and learning and self.plan.optimizer is None:
             first = self._begin() if first is None else first
-            interrupted = first.interrupted
-            state, learned = (self._fixed(), first.learned) if interrupted else self._coarse(first)
+            coarse, learned = attempt(partial(self._coarse, first), first.learned)
+            state, learned = (self._fixed(), learned) if coarse is None else coarse
         elif state is None:
             state = self._fixed()
         if not learning:
             return self._converge(state, checkpoint), None
-        if self.settings.max_refine == 0 or (learned is not None and learned.interrupted):
-            assert learned is not None
-            return self._converge(state, checkpoint), self._told(learned)
-        return self._refine(state, checkpoint, learned)
+        unseen = learned is None or self.settings.rows[1] < self.data.n_rows  # all rows, by any search
+        if (self.settings.max_refine > 0 and unseen) or self.plan.optimizer is not None:
+            refined, learned = attempt(partial(self._refine, state, checkpoint, learned), learned)
+            if refined is not None:
+                return refined
+        fit = self._converge(state, checkpoint)
+        learned = Learned(state.theta, fit.bound, joined([])) if learned is None else learned
+        return fit, self._told(learned)
 
     # ------------------------------------------------------------------------------- some rows
 
@@ -108,15 +112,15 @@ class Run:
         self._enter("moving inducing inputs", rows.n_rows)
         steps = self.settings.steps(rows.n_rows, fit.basis.size, self.n_latents)
         state, moved = self._move(self._objective(rows, state.Z, GAP), state, steps)
-        assert state.curvature is not None
         history = joined([learned.history, moved.history] if share >= 1.0 else [])
-        assert state.q is not None
-        state = replace(state, curvature=state.curvature.scaled(share), q=state.q.repeated(times))
+        curvature = None if state.curvature is None else state.curvature.scaled(share)
+        state = replace(state, curvature=curvature, q=moved.warm.next_q.repeated(times))
         return state, replace(moved, history=history)
 
     def _on_more(self, theta: Array, rows: Rows, inverse: Array | None) -> Learned:
         """Learn on more rows, with more inducing inputs as long as another hundred gains enough."""
-        learned, fit, before = None, None, np.inf
+        learned: Any = None  # until the first of one size or more
+        fit, before = None, np.inf
         tol = ROUGHLY if self._moves else self.settings.gain
         for most in self._sizes():
             objective = self._objective(rows, self._choose(theta, rows, most), GAP)
@@ -137,8 +141,8 @@ class Run:
             before = fit.bound
             if learned.interrupted:
                 break
-        assert learned is not None
-        return learned if rows.n_rows >= self.data.n_rows else replace(learned, history=joined([]))
+        whole = rows.n_rows >= self.data.n_rows
+        return learned if whole else replace(learned, history=joined([]))  # type: ignore[no-any-return]
 
     def _maximised(
         self, objective: PassObjective, theta: Array, inverse: Array | None, tol: float, **options: Any

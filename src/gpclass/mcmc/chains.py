@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gpclass.core.checks import optional
+from gpclass.core.checks import check_numbers, optional
 from gpclass.core.protocols import Array
 from gpclass.core.registry import stored
 from gpclass.core.wording import apart
@@ -134,8 +134,7 @@ class Chains:
         -------
         low, high : ndarray of shape (n,) or (n, C)
         """
-        if not 0.0 < level < 1.0:
-            raise ValueError(f"level={level} is not a probability between 0 and 1, for example 0.95.")
+        check_numbers("(0, 1)", level=level)
         low, high = np.quantile(self.f, [0.5 - 0.5 * level, 0.5 + 0.5 * level], axis=(0, 1))
         return low, high
 

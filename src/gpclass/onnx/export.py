@@ -27,7 +27,7 @@ def to_onnx(estimator: Any, path: str | os.PathLike[str] | None = None) -> bytes
 
     The input is ``X``, rows of float64. The outputs are ``label`` and ``probabilities``, which agree with
     `predict` and `predict_proba` to 1e-9, or to seven digits if the classifier predicts in single precision.
-    Where classes tie, both take the first of ``classes_``.
+    Where classes tie, both take the last of ``classes_``.
 
     Parameters
     ----------
@@ -111,14 +111,14 @@ def _labels(classes: Any) -> Any:
 
 
 def _decision(estimator: Any, P: Value) -> Value:
-    """Return the position of the class of least expected cost; of those that tie the first (`bayes_decision`)."""
+    """Return the position of the class of least expected cost; of those that tie the last (`bayes_decision`)."""
     worth, size = P, P
     if estimator.cost_matrix is not None:
         cost = check_cost(estimator.cost_matrix, estimator.n_classes_, estimator.n_classes_)
         worth, size = -(P @ cost), P @ np.abs(cost)
     best = P.graph.apply("ReduceMax", worth - TIE * size, axes=[1], keepdims=1)
     beaten = (worth + TIE * size < best).where(np.float64(1.0), np.float64(0.0))
-    return P.graph.apply("ArgMin", beaten, axis=1, keepdims=0)
+    return P.graph.apply("ArgMin", beaten, axis=1, keepdims=0, select_last_index=1)
 
 
 def _probabilities(estimator: Any, X: Value) -> Value:

@@ -15,7 +15,7 @@ import sklearn
 from sklearn.utils.validation import check_is_fitted
 
 from gpclass.core.checks import is_integer
-from gpclass.estimator import GaussianProcessClassifier
+from gpclass.estimator import FEATURES, RESULTS, GaussianProcessClassifier
 from gpclass.kernels.parameters import is_number
 from gpclass.parameters import check_parameters
 from gpclass.persistence.codec import Decoder, Encoder
@@ -23,9 +23,6 @@ from gpclass.persistence.container import ModelFileError, located, read, write
 from gpclass.training import TrainingRows
 
 VERSION = 2  # of the format
-# The attributes that fit() sets always, and those that it sets with vectors as inputs.
-ALWAYS = {"base_estimator_", "_seed", "_rows", "classes_", "n_classes_", "log_marginal_likelihood_value_"}
-OFTEN = {"n_features_in_", "feature_names_in_"}
 
 
 def save(estimator: Any, path: str | os.PathLike[str], *, extra: Mapping[str, Any] | None = None) -> None:
@@ -71,7 +68,7 @@ def save(estimator: Any, path: str | os.PathLike[str], *, extra: Mapping[str, An
     check_is_fitted(estimator)
     params = estimator.get_params(deep=False)
     fitted = {name: value for name, value in vars(estimator).items() if name not in params}
-    if unknown := sorted(set(fitted) - ALWAYS - OFTEN):
+    if unknown := sorted(set(fitted) - RESULTS - FEATURES):
         raise ModelFileError(
             f"The classifier has the attribute {unknown[0]!r}, which fit() does not set and a file does not "
             "hold: delete it before saving."
@@ -190,7 +187,7 @@ def load_with_extra(path: str | os.PathLike[str]) -> tuple[GaussianProcessClassi
 
 def _build(params: dict[str, Any], fitted: dict[str, Any], decoder: Decoder) -> GaussianProcessClassifier:
     known = set(GaussianProcessClassifier().get_params(deep=False))
-    if set(params) != known or not ALWAYS <= set(fitted) <= ALWAYS | OFTEN:
+    if set(params) != known or not RESULTS <= set(fitted) <= RESULTS | FEATURES:
         raise ModelFileError("has other parameters or attributes than a classifier of this version.")
     out = GaussianProcessClassifier(**{name: decoder.value(code) for name, code in params.items()})
     for name, code in fitted.items():

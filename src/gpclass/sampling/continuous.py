@@ -75,7 +75,8 @@ def inversion(
     >>> round(float(np.mean(x > 0)), 2), round(float(np.mean(np.abs(x))), 2)
     (0.5, 1.97)
     """
-    given = [name for name, f in (("ppf", ppf), ("cdf", cdf), ("pdf", pdf)) if f is not None]
+    functions = {"ppf": ppf, "cdf": cdf, "pdf": pdf}
+    given = [(name, f) for name, f in functions.items() if f is not None]
     if len(given) != 1:
         raise ValueError(f"{len(given)} of ppf, cdf and pdf are given, expected exactly one.")
     low, high = (-np.inf, np.inf) if domain is None else (float(domain[0]), float(domain[1]))
@@ -83,14 +84,14 @@ def inversion(
         raise ValueError(f"domain=({low:g}, {high:g}) is empty, expected its low end below its high end.")
     # rng.random() may be 0, where quantiles can be infinite; it is never 1.
     u = np.maximum(np.random.default_rng(rng).random(size), 2.0**-54)
-    if ppf is not None:
+    ((name, f),) = given
+    if name == "ppf":
         if domain is not None:
             raise ValueError("A domain cannot be imposed on a quantile function: give cdf or pdf with it.")
-        return values_of(ppf, u.ravel(), "ppf").reshape(u.shape)
-    if cdf is not None:
-        return _invert_cdf(cdf, u.ravel(), low, high).reshape(u.shape)
-    assert pdf is not None
-    return tabulate(pdf, low, high).quantiles(u.ravel()).reshape(u.shape)
+        return values_of(f, u.ravel(), "ppf").reshape(u.shape)
+    if name == "cdf":
+        return _invert_cdf(f, u.ravel(), low, high).reshape(u.shape)
+    return tabulate(f, low, high).quantiles(u.ravel()).reshape(u.shape)
 
 
 # ---------------------------------------------------------------------- from a distribution function

@@ -140,7 +140,9 @@ class Engine:
             factors = factor(q)
             wanted = gradient and (warm or passes > 1 or max_passes == 1)
             sums = self.data.total(self._step(basis, q, factors, wanted, inputs, others))
-            bound = sums.value - (factors.divergence if self.base is None else self._divergence(q, factors))
+            bound = sums.value - (
+                factors.divergence if self.base is None else _divergence(q, factors, self.base)
+            )
             if self.report is not None:
                 self.report(bound)
             if best is not None and bound < best.bound - 1e-9 * abs(bound) - 0.1 * tol and rho > 1e-3:
@@ -158,7 +160,8 @@ class Engine:
             q = target if rho == 1.0 else _mixed(q, target, rho)
             if self.after is not None:
                 self.after(basis, q)
-        assert best is not None
+        if best is None:
+            raise ValueError(f"max_passes={max_passes} is not possible, expected at least one pass.")
         if gradient and best.gradient is None:  # every later step lowered the bound
             end = self.converge(basis, best.q, max_passes=1, gradient=True, inputs=inputs, others=others)
             best = replace(end, passes=max_passes + 1)
@@ -204,19 +207,6 @@ class Engine:
             others=others if gradient else (),
         )
 
-    def _divergence(self, q: Q, factors: Factors) -> float:
-        """Return KL(q || base)."""
-        assert self.base is not None
-        before = factor(self.base)
-        total = 0.0
-        for c, P in enumerate(self.base.P):
-            d = q.mean[:, c] - self.base.mean[:, c]
-            trace = float(np.vdot(P, factors.inverses[c])) - len(P)
-            total += (
-                0.5 * (trace + float(d @ matvec(P, d))) + factors.half_logdets[c] - before.half_logdets[c]
-            )
-        return total
-
     def _gradient(self, basis: Basis, q: Q, factors: Factors, sums: Sums) -> tuple[Array, Array | None]:
         M = basis.size
         E = np.zeros((M, M))
@@ -227,6 +217,16 @@ class Engine:
         if sums.inputs is not None and dZ is not None:
             dZ = dZ + sums.inputs
         return theta + sums.theta, dZ
+
+
+def _divergence(q: Q, factors: Factors, base: Q) -> float:
+    """Return KL(q || base)."""
+    before, total = factor(base), 0.0
+    for c, P in enumerate(base.P):
+        d = q.mean[:, c] - base.mean[:, c]
+        trace = float(np.vdot(P, factors.inverses[c])) - len(P)
+        total += 0.5 * (trace + float(d @ matvec(P, d))) + factors.half_logdets[c] - before.half_logdets[c]
+    return total
 
 
 def _natural(sums: Sums, base: Q | None) -> tuple[Q, list[float]]:

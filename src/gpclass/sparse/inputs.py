@@ -116,9 +116,7 @@ def move(
             return last[0][1:]
         objective.Z = np.ascontiguousarray(v[k:].reshape(shape) * scale)
         fit = objective.fit_at(v[:k], best[0][2] if best else start, gradient=True, inputs=True)
-        slope, value = objective.slope(fit), fit.bound
-        assert slope is not None
-        assert fit.inputs is not None
+        slope, value = np.asarray(objective.slope(fit)), fit.bound
         if log_prior is not None:
             more, bend = log_prior(v[:k])
             value, slope = value + more, slope + bend
@@ -127,11 +125,11 @@ def move(
             best[:] = [(value, v[:k].copy(), fit)]
         if objective.watch is not None:
             objective.watch(fit)
-        last[:] = [(v.copy(), -value, -np.concatenate([slope, (fit.inputs * scale).ravel()]))]
+        last[:] = [(v.copy(), -value, -np.concatenate([slope, (np.asarray(fit.inputs) * scale).ravel()]))]
         return last[0][1:]
 
     v, interrupted = np.concatenate([theta, (objective.Z / scale).ravel()]), False
-    H = inverse
+    H: Any = inverse
     if not isinstance(H, Limited):
         slope = minus_bound(v)[1]
         H = Limited(H, FIRST_STEP / max(float(np.abs(slope[k:]).max()), 1e-300))
@@ -142,11 +140,7 @@ def move(
 
     box = np.vstack([bounds, np.tile([-np.inf, np.inf], (len(v) - k, 1))])
     try:
-        _, found = minimise(
-            minus_bound, v, box, H, tol=tol, max_iter=max_iter, radius=LONGEST_STEP, after=told
-        )
-        assert isinstance(found, Limited)
-        H = found
+        _, H = minimise(minus_bound, v, box, H, tol=tol, max_iter=max_iter, radius=LONGEST_STEP, after=told)
     except KeyboardInterrupt:
         if not best:
             raise

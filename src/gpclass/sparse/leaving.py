@@ -24,10 +24,11 @@ import numpy as np
 
 from gpclass.core.linalg import matmul, mirrored, times_lower_transposed
 from gpclass.core.protocols import Array, Expected, Likelihood
+from gpclass.data.rows import Data
 from gpclass.inference.dirichlet import Targets
 from gpclass.inference.variational import response
 from gpclass.kernels import diag, matrix
-from gpclass.priors.basis import make_basis
+from gpclass.priors.basis import Basis, make_basis
 from gpclass.priors.conditioned import remove_share
 from gpclass.sparse.collapsed import Collapsed
 from gpclass.sparse.engine import Engine, Q, factor
@@ -44,7 +45,7 @@ class Rule(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BoundRule:
-    """The sites of the variational bound."""
+    """The sites of the variational bound; in the place of a likelihood, with the response of the means as curvature."""
 
     likelihood: Likelihood
 
@@ -52,15 +53,8 @@ class BoundRule:
         """Return w E[l'] and -w E[l'']."""
         return expectations(self.likelihood, y, weight, mean, var)[1:]
 
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Responding:
-    """A likelihood of several classes, of which the expected curvature is minus the response of the means."""
-
-    likelihood: Likelihood
-
     def expected(self, y: Array, mean: Array, var: Array) -> Expected:
-        """Return E[l], E[l'] and minus the precisions with which the means respond."""
+        """Return E[l], E[l'] and minus the precisions with which the means of several classes respond."""
         e = self.likelihood.expected(y, mean, var)
         return replace(e, curvature=-response(y, e.slope, np.maximum(-e.curvature, 0.0)))
 
@@ -107,9 +101,7 @@ class LeaveOut:
     roots: tuple[Array, ...]  # C⁻¹ with P = C Cᵀ
     offset: Array | None
     keep: bool
-    responding: tuple[
-        Array, ...
-    ] = ()  # roots as above, of the P with which the means respond, if it is another
+    responding: tuple[Array, ...] = ()  # those of `responding_roots`
 
     def zero(self) -> LeftOut:
         """Return the result of no rows."""
@@ -135,10 +127,7 @@ class LeaveOut:
         """Return mean and variance of the latent values of rows without one copy of each, or (n, C), (n, C, C)."""
         at = marginals(self.kernel, self.Z, self.T, self.mean, self.roots, X)
         g, h = self.rule(y, weight, at.mean, at.var)
-        mean, var = at.left_out(g, h, counts(y, weight))
-        if self.responding:
-            moved = replace(at, forms=quadratic_forms(at.A, self.responding))
-            mean, _ = moved.left_out(g, response(y, g, h), counts(y, weight))
+        mean, var = left_out(at, y, g, h, counts(y, weight), self.responding)
         return likely(mean if self.offset is None else mean + self.offset, var)
 
 
@@ -163,6 +152,17 @@ class Marginals:
         forms = np.minimum(self.forms, known / (1.0 + np.maximum(h, 0.0) * known))
         mean, var = remove_share(self.mean, forms, g, 1.0 - h * forms, np.maximum(counts, 1.0)[:, None])
         return mean, self.residual[:, None] + var
+
+
+def left_out(
+    at: Marginals, y: Array, g: Array, h: Array, counts: Array, responding: tuple[Array, ...]
+) -> tuple[Array, Array]:
+    """Return means and variances, (n, C), without one copy of each row, the means as they respond."""
+    mean, var = at.left_out(g, h, counts)
+    if responding:
+        moved = replace(at, forms=quadratic_forms(at.A, responding))
+        mean, _ = moved.left_out(g, response(y, g, h), counts)
+    return mean, var
 
 
 def features(kernel: Any, Z: Array, T: Array, X: Array) -> tuple[Array, Array]:
@@ -205,18 +205,26 @@ def leave_out(
     engine, basis = objective.engine, make_basis(kernel, objective.Z, objective.jitter)
     rule = rule_of(engine, likelihood, offset)
     roots = tuple(factor(q).roots)
-    step = LeaveOut(kernel, likelihood, rule, basis.Z, basis.T, q.mean, roots, offset, keep=True)
-    if len(roots) == 1 or not isinstance(rule, BoundRule):
-        return step
-    other: Any = Responding(likelihood)
-    sums = engine.data.total(Step(kernel, other, basis.Z, basis.T, q.mean, roots))
+    responding = responding_roots(engine.data, rule, basis, q)
+    return LeaveOut(
+        kernel, likelihood, rule, basis.Z, basis.T, q.mean, roots, offset, keep=True, responding=responding
+    )
+
+
+def responding_roots(data: Data, rule: Any, basis: Basis, q: Q) -> tuple[Array, ...]:
+    """Return C⁻¹ of the P = C Cᵀ with which the means respond, from a pass; none if it is that of the variances."""
+    if q.mean.shape[1] == 1 or not isinstance(rule, BoundRule):
+        return ()
+    likelihood: Any = rule
+    sums = data.total(Step(basis.kernel, likelihood, basis.Z, basis.T, q.mean, tuple(factor(q).roots)))
     P = np.stack([np.eye(basis.size) + mirrored(S) for S in sums.curvature])
-    return replace(step, responding=tuple(factor(Q(q.mean, P)).roots))
+    return tuple(factor(Q(q.mean, P)).roots)
 
 
 def rule_of(engine: Engine | Collapsed, likelihood: Likelihood, offset: Array | None) -> Rule:
     """Return where the sites of an engine come from."""
     if isinstance(engine, Collapsed):
-        assert offset is not None
+        if offset is None:
+            raise ValueError("Dirichlet classification needs the prior means of its latent functions.")
         return TargetRule(engine.targets, offset)
     return BoundRule(likelihood)

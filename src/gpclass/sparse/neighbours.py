@@ -25,6 +25,7 @@ from gpclass.core.linalg import matmul_transposed, mirrored
 from gpclass.core.protocols import Array, Likelihood, Sites
 from gpclass.data.blocks import concatenate
 from gpclass.data.rows import Rows
+from gpclass.inference.variational import response
 from gpclass.kernels import matrix
 from gpclass.priors import ClassPrior, DensePrior
 from gpclass.sparse.leaving import Marginals, counts, features
@@ -201,11 +202,14 @@ def exact_left_out(
     kernels = [GivenCovariance(cov) for cov in prior.cov]
     shape = prior.mean if np.ndim(rows.y) == 2 else prior.mean[:, 0]
     dense: Any = ClassPrior(kernels, index, C) if np.ndim(rows.y) == 2 else DensePrior(kernels[0], index)
+    moved = []
     if fixed:
         q = dense.condition(sites)
     else:
         start = Sites(sites.nu.reshape(shape.shape), sites.tau.reshape(shape.shape))
         labels = shifted_labels(rows.y, shape)
-        q = method(dense, Shifted(likelihood), labels, weight=rows.weight, init=start).conditioned
-    mean, cov = q.left_out(copies)
+        result = method(dense, Shifted(likelihood), labels, weight=rows.weight, init=start)
+        q = result.conditioned
+        moved = [response(rows.y, q.alpha, result.sites.tau)] if np.ndim(rows.y) == 2 else []
+    mean, cov = q.left_out(copies, *moved)
     return mean + shape, cov

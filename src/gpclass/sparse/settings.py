@@ -53,7 +53,8 @@ class Inducing:
     rows : tuple of two int
         Rows on which hyperparameters are learned first: some without inducing inputs, then more with them.
     max_refine : int
-        Steps of learning on all rows at most, each two passes or a little more; 0 keeps what the first rows gave.
+        Steps of learning on all rows at most, each two passes or a little more; 0 keeps what the first rows or a
+        checkpoint gave. It does not bound an optimizer of your own.
     gain : float
         What a step must promise to gain, relative to the bound; below that, learning ends.
     checkpoint : path, default=None
@@ -81,7 +82,8 @@ class Inducing:
 
     def __post_init__(self) -> None:
         number = is_integer(self.n) and int(self.n) >= 1
-        check_option("n", self.n, number or self.n == "auto", "a positive integer or 'auto'")
+        auto = isinstance(self.n, str) and self.n == "auto"
+        check_option("n", self.n, number or auto, "a positive integer or 'auto'")
         check_option("choose", self.choose, self.choose in ("greedy", "kmeans"), "'greedy' or 'kmeans'")
         check_option("dtype", self.dtype, self.dtype in ("float32", "float64"), "'float32' or 'float64'")
         check_option("move", self.move, self.move in (None, True, False), "True, False or None")

@@ -18,6 +18,7 @@ rows x M is in the precision asked for, sums and all that is M x M in double.
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -74,7 +75,7 @@ class Step:
         M = max(len(self.Z), 0 if self.before is None else len(self.before.Z))
         rows = max(64, TILE // M)
         space = np.empty(3 * min(rows, len(X)) * M, dtype=self.T.dtype)
-        add = _add_tile if self.before is None else _add_sites
+        add = _add_tile if self.before is None else partial(_add_sites, self.before)
         for start in range(0, len(X), rows):
             part = slice(start, min(start + rows, len(X)))
             w = None if weight is None else weight[part]
@@ -129,11 +130,12 @@ def _marginals(step: Step, prior_var: Array, A: Array, V: Array) -> tuple[Array,
     return residual, mean, np.maximum(var, 1e-12)
 
 
-def _add_sites(total: Sums, step: Step, X: Array, y: Array, w: Array | None, memory: Array) -> None:
+def _add_sites(
+    before: Step, total: Sums, step: Step, X: Array, y: Array, w: Array | None, memory: Array
+) -> None:
     """Add what the next q needs, from the sites that the rows of one tile have in the posterior before."""
-    assert step.before is not None
-    K, A, V = step.before.space(memory, len(X))
-    _, mean, var = _marginals(step.before, _features(step.before, X, K, A)[0], A, V)
+    K, A, V = before.space(memory, len(X))
+    _, mean, var = _marginals(before, _features(before, X, K, A)[0], A, V)
     _, g, h = expectations(step.likelihood, y, w, mean, var)
     K, A, V = step.space(memory, len(X))
     _, scale = _features(step, X, K, A)
@@ -161,19 +163,12 @@ def _add_tile(total: Sums, step: Step, X: Array, y: Array, w: Array | None, memo
     for c in range(h.shape[1]):
         total.curvature[c] += _weighted_gram(A, h[:, c], V, scale)
     if step.alpha is not None:
-        _add_gradient(total, step, X, K, A, g, h, V)
-
-
-def _add_gradient(
-    total: Sums, step: Step, X: Array, K: Array, A: Array, g: Array, h: Array, space: Array
-) -> None:
-    assert step.alpha is not None
-    G = matmul(_as(g, A), np.ascontiguousarray(step.alpha.T))
-    for c, Q in enumerate(step.pull):
-        part = matmul(A, Q, out=space)
-        part *= _as(h[:, c, None], A)
-        G += part
-    add_pullback(total, step, X, K, drop_tiny(G, 0.0), -0.5 * h.sum(axis=1))
+        G = matmul(_as(g, A), np.ascontiguousarray(step.alpha.T))
+        for c, Q in enumerate(step.pull):
+            part = matmul(A, Q, out=V)
+            part *= _as(h[:, c, None], A)
+            G += part
+        add_pullback(total, step, X, K, drop_tiny(G, 0.0), -0.5 * h.sum(axis=1))
 
 
 def add_pullback(total: Any, step: Any, X: Array, K: Array, G: Array, g: Array) -> None:
