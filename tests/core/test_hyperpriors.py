@@ -1,4 +1,4 @@
-"""Shrinkage of length scales: its density, its gradient, what it refuses."""
+"""Priors on hyperparameters: density, gradient, covariance, shrinkage of length scales, what is refused."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 from scipy import stats
 from scipy.integrate import trapezoid
 
-from gpclass.core.hyperpriors import SCALES, Hyperprior, LogScalePrior, Shrinkage
+from gpclass.core.hyperpriors import SCALES, WIDE, Hyperprior, LogNormal, LogScalePrior, Shrinkage
 from gpclass.kernels import RBF, Matern
 from gpclass.testing import central_difference
 
@@ -65,16 +65,87 @@ def test_one_length_scale_has_nothing_to_shrink_to():
         Hyperprior(1.0 * RBF([2.0, 1.0]), 0.5)
 
 
-def test_a_chosen_scale_grows_with_the_root_of_the_rows_and_a_given_one_does_not():
-    kernel = 1.0 * RBF([1.0, 1.0])
-    prior = Hyperprior(kernel, Shrinkage()).with_scale(0.3)
-    assert prior.open
-    assert prior.for_rows(900).groups[0].scale == 0.3  # it has not been chosen yet
-    chosen = prior.closed(100)
-    assert not chosen.open
-    scales = [chosen.for_rows(n).groups[0].scale for n in (50, 100, 900, 10**6)]
-    assert_allclose(scales, [0.3, 0.3, 0.9, SCALES[-1]])
-    # In several stages it is what it is in one.
-    assert_allclose(chosen.for_rows(400).for_rows(200).for_rows(900).groups[0].scale, 0.9)
-    given = Hyperprior(kernel, Shrinkage(5.0)).closed(100)
-    assert given.for_rows(10_000).groups[0].scale == 5.0
+# ----------------------------------------------------------------------------------- proper priors
+
+
+def covariance(group):
+    """Return the covariance of centre + a + e, with a common value a ~ N(0, common²) and e_j ~ N(0, scale²)."""
+    d = len(group.places)
+    return group.common**2 * np.ones((d, d)) + group.scale**2 * np.eye(d)
+
+
+@pytest.mark.parametrize("d", [1, 2, 5])
+@pytest.mark.parametrize("scale", [0.0, 0.15, 1.2])
+@pytest.mark.parametrize("common", [0.5, WIDE])
+def test_whitening_is_a_root_of_the_covariance(d, scale, common):
+    group = LogNormal(np.arange(d), np.zeros(d), common, scale)
+    R = group.unwhitened(np.eye(group.n_free))
+    assert R.shape == (d, d if scale > 0.0 else 1)
+    assert_allclose(R @ R.T, covariance(group), rtol=1e-12)
+
+
+@pytest.mark.parametrize("scale", [0.3, 1.2])
+@pytest.mark.parametrize("d", [1, 3])
+def test_the_log_normal_density_is_that_of_its_covariance(d, scale):
+    rng = np.random.default_rng(d)
+    centre = rng.normal(size=d)
+    group = LogNormal(np.arange(d), centre, 2.0, scale)
+    truth = stats.multivariate_normal(centre, covariance(group))
+    theta = centre + rng.normal(size=d)
+    value, slope = group(theta)
+    assert_allclose(value, truth.logpdf(theta) - truth.logpdf(centre), rtol=1e-10)
+    assert_allclose(slope, -np.linalg.solve(truth.cov, theta - centre), rtol=1e-10)
+
+
+def test_tied_elements_have_the_density_of_their_common_value():
+    group = LogNormal(np.arange(3), np.array([1.0, 2.0, 3.0]), 2.0)
+    truth = stats.norm(0.0, 2.0)
+    assert_allclose(group(group.centre + 1.7)[0], truth.logpdf(1.7) - truth.logpdf(0.0), rtol=1e-12)
+
+
+def test_wide_priors_are_proper_in_every_direction():
+    kernel = 2.0 * RBF([1.0, 2.0, 4.0]) + 3.0 * Matern(5.0)
+    prior = Hyperprior(kernel, {"k1__k2__length_scale": Shrinkage(0.4)}, wide=True)
+    p = kernel.n_dims
+    truth = WIDE**2 * np.eye(p)
+    truth[1:4, 1:4] = WIDE**2 + 0.4**2 * np.eye(3)
+    R = prior.unwhitened(np.eye(prior.n_free(p)), p)
+    assert_allclose(R @ R.T, truth, rtol=1e-12)
+    theta = kernel.theta + np.random.default_rng(0).normal(size=p)
+    away = theta - kernel.theta
+    assert_allclose(prior(theta)[0], -0.5 * away @ np.linalg.solve(truth, away), rtol=1e-10)
+    assert_allclose(prior(theta)[1], central_difference(lambda t: prior(t)[0], theta), rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize("scale", [None, 0.4])
+def test_whitened_is_the_transpose_of_unwhitened(scale):
+    kernel = 2.0 * RBF([1.0, 2.0, 4.0]) + 3.0 * Matern([5.0, 1.0])
+    prior = Hyperprior(kernel, Shrinkage(scale), wide=True)
+    for n_dims in (kernel.n_dims, kernel.n_dims + 2):  # the last two are parameters of a likelihood
+        free = prior.n_free(n_dims)
+        assert free == n_dims - (3 if scale is None else 0)  # 3 and 2 length scales that are tied
+        R = prior.unwhitened(np.eye(free), n_dims)
+        g = np.random.default_rng(0).normal(size=(n_dims, 4))
+        assert_allclose(prior.whitened(g), R.T @ g, rtol=1e-12)
+
+
+def test_a_common_value_that_is_free_is_whitened_as_a_wide_one():
+    kernel = 2.0 * RBF([1.0, 2.0])
+    free, wide = (Hyperprior(kernel, Shrinkage(0.4), wide=wide) for wide in (False, True))
+    roots = [prior.unwhitened(np.eye(3), 3) for prior in (free, wide)]
+    assert_allclose(roots[0] @ roots[0].T, roots[1] @ roots[1].T)
+
+
+def test_tied_length_scales_keep_their_ratios():
+    kernel = 2.0 * RBF([1.0, 2.0, 4.0])
+    prior = Hyperprior(kernel, Shrinkage(), wide=True)
+    theta = kernel.theta + np.array([0.7, 0.1, 0.2, 0.6])
+    assert_allclose(prior.tied(theta), kernel.theta + np.array([0.7, 0.3, 0.3, 0.3]))
+    assert_allclose(prior.with_scale(0.3).tied(theta), theta)
+
+
+@pytest.mark.parametrize("kernel", [2.0 * RBF([1.0, 2.0, 4.0]), KERNEL])
+def test_wide_leaves_priors_of_the_user_alone(kernel):
+    prior = Hyperprior(kernel, {"constant_value": stats.gamma(2.0)}, wide=True)
+    assert list(prior.terms) == [0]
+    assert sorted(int(i) for group in prior.groups for i in group.places) == list(range(1, kernel.n_dims))
