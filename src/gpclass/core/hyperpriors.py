@@ -71,8 +71,8 @@ class Shrinkage:
 class LogNormal:
     """A log-normal prior on some hyperparameters: their logarithms are normal.
 
-    theta_j = centre_j + a + e_j with a ~ N(0, common²) and e_j ~ N(0, scale²). An infinite ``common`` leaves the common value free. A ``scale`` of zero ties the elements together. ``open`` says
-    that the scale is to be chosen.
+    theta_j = centre_j + a + e_j with a ~ N(0, common²) and e_j ~ N(0, scale²). An infinite ``common`` leaves the common
+    value free. A ``scale`` of zero ties the elements together. ``open`` says that the scale is to be chosen.
     """
 
     places: NDArray[np.intp] = field(metadata={"shape": "g"})

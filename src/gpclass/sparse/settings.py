@@ -56,7 +56,7 @@ class Inducing:
         Steps of learning on all rows at most, each two passes or a little more; 0 keeps what the first rows or a
         checkpoint gave. It does not bound an optimizer of your own.
     gain : float
-        What a step must promise to gain, relative to the bound; below that, learning ends.
+        Nats per row that a step must promise to gain; below that, learning ends.
     checkpoint : path, default=None
         A file that holds the state after every step on all rows. A fit that finds it goes on from there, and refuses
         it if it is of other data or another model. Each model of one-vs-rest or one-vs-one has a file of its own, with
