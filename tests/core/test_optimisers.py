@@ -311,3 +311,18 @@ def test_tied_variables_with_different_bounds_keep_their_difference():
     assert message == ""
     assert_allclose(np.diff(counted.seen, axis=1), 0.5, atol=1e-9)
     assert_allclose(counted.seen[-1], [1.0, 1.5], atol=1e-4)
+
+
+def test_steps_that_are_refused_are_remembered():
+    """The value falls without end, but only up to an edge that moves by little with every step."""
+    edge = [0.0]
+
+    def f(x):
+        if x[0] > edge[0] + 1e-3:
+            return np.inf, np.zeros(3)
+        edge[0] = max(edge[0], x[0])
+        return -float(x[0]), np.array([-1.0, 0.0, 0.0])
+
+    counted = Counted(f)
+    minimise(counted, np.zeros(3), FREE, np.eye(3))
+    assert len(counted.seen) < 2 * MAX_ITER

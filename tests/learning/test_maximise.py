@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -17,10 +18,12 @@ from gpclass.inference import Laplace
 from gpclass.kernels import RBF, WhiteKernel
 from gpclass.learning.maximise import (
     GROWTH,
+    Learned,
     Plan,
     Search,
     best_of,
     for_more_rows,
+    joined,
     maximise,
     rung_sizes,
     rung_tol,
@@ -144,16 +147,36 @@ def test_an_interruption_keeps_the_best_so_far(monkeypatch):
 
     def infer(self, prior, init):
         calls.append(None)
-        if len(calls) == 13:  # six of them find a start
+        if len(calls) == 6:
             raise KeyboardInterrupt
         return right(self, prior, init)
 
     monkeypatch.setattr(Problem, "infer", infer)
-    with pytest.warns(ConvergenceWarning, match="interrupted after 6 evaluations"):
+    task = problem()
+    start = State(task, Learned(task.theta, -np.inf, joined([])))
+    found, learned = learn_problem(task, Plan(), np.random.default_rng(0), first=start)
+    assert learned.interrupted
+    assert "interrupted" in learned.message
+    assert len(learned.history) == 5
+    best = learned.history.evidence.argmax()
+    assert_allclose(found.theta, learned.history.theta[best], rtol=1e-12)
+    assert_allclose(learned.objective, learned.history.evidence[best], rtol=1e-12)
+
+
+@pytest.mark.parametrize("calls", [4, 13, 20])
+def test_an_interrupted_fit_predicts(calls, monkeypatch):
+    seen = []
+    right = Problem.infer
+
+    def infer(self, prior, init):
+        seen.append(None)
+        if len(seen) == calls:
+            raise KeyboardInterrupt
+        return right(self, prior, init)
+
+    monkeypatch.setattr(Problem, "infer", infer)
+    with pytest.warns(ConvergenceWarning, match="Learning was interrupted"):
         clf = classifier(2.0 * RBF([1.0, 1.0]), n_restarts_optimizer=2).fit(X, y)
-    best = clf.history_.evidence.argmax()
-    assert len(clf.history_) == 6
-    assert_allclose(clf.kernel_.theta, clf.history_.theta[best], rtol=1e-12)
     assert clf.score(X, y) > 0.7
 
 
@@ -331,10 +354,25 @@ def test_an_optimiser_of_ones_own_has_the_last_word():
 
 def test_evaluations_that_did_not_converge_are_counted():
     with pytest.warns(ConvergenceWarning) as caught:
-        classifier(100.0 * RBF(1.0), inference="ep", max_iter_predict=5).fit(X, y)
+        classifier(100.0 * RBF(1.0), inference="ep", max_iter_predict=2).fit(X, y)
     (message,) = (str(w.message) for w in caught if "evaluations while learning" in str(w.message))
-    assert "max_iter=5" in message  # the number that the user gave, and what was made of it
-    assert "40 %" in message
+    assert "max_iter=2" in message
+
+
+@pytest.mark.parametrize("max_iter", [2, 3, 5, 10])
+def test_a_method_that_does_not_converge_is_not_asked_for_ever(max_iter, monkeypatch):
+    calls = []
+    right = Problem.infer
+
+    def infer(self, prior, init):
+        calls.append(None)
+        return right(self, prior, init)
+
+    monkeypatch.setattr(Problem, "infer", infer)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        classifier(100.0 * RBF(1.0), inference="ep", max_iter_predict=max_iter).fit(X, y)
+    assert len(calls) < 300
 
 
 def test_one_interruption_stops_the_learning_of_all_classes(monkeypatch):
