@@ -724,13 +724,13 @@ class TestErrors:
             clf.log_marginal_likelihood(clf.kernel_.theta)
 
 
-def test_a_pilot_finds_the_same_hyperparameters(monkeypatch):
+def test_a_first_rung_finds_the_same_hyperparameters(monkeypatch):
     X, y = load_iris(return_X_y=True)
     X = StandardScaler().fit_transform(X)
     kernel = ConstantKernel(1.0, (1e-2, 1e4)) * RBF(2.0, (1e-2, 1e3))
     options = {"inference": "laplace", "likelihood": "softmax"}
     plain = GaussianProcessClassifier(kernel, **options).fit(X, y)
-    monkeypatch.setattr("gpclass.learning.sites.FEW", 50)
+    monkeypatch.setattr("gpclass.learning.maximise.FIRST_ROWS", 50)
     staged = GaussianProcessClassifier(kernel, **options).fit(X, y)
     assert_allclose(staged.kernel_.theta, plain.kernel_.theta, atol=0.2)
     assert_allclose(staged.log_marginal_likelihood_value_, plain.log_marginal_likelihood_value_, atol=2e-2)
