@@ -183,7 +183,10 @@ def test_the_default_kernel_is_learned_and_knows_the_scale_of_the_columns():
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # an irrelevant column at its bound is no news
         clf = GaussianProcessClassifier().fit(inputs, y)
-    scales = clf.kernel_.k1.k2.length_scale / inputs.std(axis=0).clip(1e-9)
+    name = next(
+        h.name for h in clf.kernel_.hyperparameters if h.name.endswith("length_scale") and not h.fixed
+    )
+    scales = clf.kernel_.get_params()[name] / inputs.std(axis=0).clip(1e-9)
     assert len(scales) == 4
     assert scales[2] > 1.5 * scales[:2].max()
     scaled = GaussianProcessClassifier().fit(inputs / [1e4, 1e-3, 1.0, 1.0], y)

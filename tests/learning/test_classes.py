@@ -733,4 +733,4 @@ def test_a_first_rung_finds_the_same_hyperparameters(monkeypatch):
     monkeypatch.setattr("gpclass.learning.maximise.FIRST_ROWS", 50)
     staged = GaussianProcessClassifier(kernel, **options).fit(X, y)
     assert_allclose(staged.kernel_.theta, plain.kernel_.theta, atol=0.2)
-    assert_allclose(staged.log_marginal_likelihood_value_, plain.log_marginal_likelihood_value_, atol=2e-2)
+    assert_allclose(staged.log_marginal_likelihood_value_, plain.log_marginal_likelihood_value_, atol=5e-2)

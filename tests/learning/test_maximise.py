@@ -28,8 +28,8 @@ from gpclass.learning.maximise import (
     rung_sizes,
     rung_tol,
 )
-from gpclass.learning.sites import State, climb, first_rung, learn_problem
 from gpclass.learning.problem import Problem, SiteObjective
+from gpclass.learning.sites import State, climb, first_rung, learn_problem
 from gpclass.likelihoods import Logit
 from gpclass.testing import central_difference
 
