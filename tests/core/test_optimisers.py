@@ -262,7 +262,7 @@ def test_no_step_is_longer_than_the_radius(radius):
 
 
 def test_each_step_is_told_with_its_inverse_hessian():
-    f, x0, H = quadratic(3)
+    f, x0, _ = quadratic(3)
     told = []
     _, last = minimise(f, x0 + 3.0, FREE, np.eye(3), after=told.append)
     assert len(told) > 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -194,7 +195,7 @@ def test_a_class_of_one_row_is_kept():
 def test_samples_are_nested():
     classes = (np.random.default_rng(0).random(5000) < 0.1).astype(int)
     samples = [some_of_each(classes, n, np.random.default_rng(0)) for n in (30, 300, 1200, 4800)]
-    for few, more in zip(samples, samples[1:], strict=False):
+    for few, more in pairwise(samples):
         assert set(few) <= set(more)
     problem = posed(1.0 * RBF(1.0), np.arange(5000.0)[:, None], classes)
     few, more = problem.some(300), problem.some(1200)
