@@ -304,15 +304,6 @@ def test_variables_that_are_tied_stop_together_at_their_bound():
         assert_allclose(counted.seen[-1], [1.0, 1.0, third], atol=1e-4)
 
 
-def test_tied_variables_with_different_bounds_keep_their_difference():
-    centre, bounds = np.array([3.0, 3.0]), np.array([[-9.0, 1.0], [-9.0, 9.0]])
-    counted = Counted(lambda x: (0.5 * float((x - centre) @ (x - centre)), x - centre))
-    message, _ = minimise(counted, np.array([0.0, 0.5]), bounds, np.ones((2, 2)), tol=1e-10)
-    assert message == ""
-    assert_allclose(np.diff(counted.seen, axis=1), 0.5, atol=1e-9)
-    assert_allclose(counted.seen[-1], [1.0, 1.5], atol=1e-4)
-
-
 def test_steps_that_are_refused_are_remembered():
     """The value falls without end, but only up to an edge that moves by little with every step."""
     edge = [0.0]

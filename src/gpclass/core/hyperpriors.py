@@ -209,6 +209,17 @@ class Hyperprior:
             left[group.places] = False
         return np.concatenate([*rows, WIDE * g[left]])
 
+    def wide_directions(self, n_dims: int) -> Array:
+        """Return unit vectors z of everything but the deviations of elements from their common value, as columns."""
+        free, row = self.n_free(n_dims), 0
+        columns = []
+        for group in self.groups:
+            column = np.zeros(free)
+            column[row : row + group.n_free] = group.n_free**-0.5
+            columns.append(column)
+            row += group.n_free
+        return np.column_stack([*columns, np.eye(free)[:, row:]])
+
     def n_free(self, n_dims: int) -> int:
         """Return the number of directions in which theta can move: length scales that are tied have one."""
         return n_dims - sum(len(group.places) - group.n_free for group in self.groups)

@@ -27,6 +27,7 @@ GRADIENT_NATS = (
 )
 RADIUS = 2.0  # most that one variable changes in a step; a factor of 7.4 for a hyperparameter
 ARMIJO = 1e-4  # share of the promised gain that a step must bring (Nocedal & Wright, p. 33)
+RISE = 0.5  # of what a step promised to gain, lost instead however short it is: the gradient is wrong
 MAX_ITER = 200  # iterations
 PAIRS = 20  # changes that a limited inverse Hessian keeps
 
@@ -120,29 +121,34 @@ def minimise(
     value, gradient = function(x)
     known = inverse is not None
     H: Inverse = _short(gradient) if inverse is None else inverse
-    evaluations = 1
+    evaluations, trusted = 1, radius
     for _ in range(max_iter):
         direction = _direction(x, gradient, bounds, H)
         promised = -0.5 * float(gradient @ direction)
         flat = np.abs(gradient[direction != 0.0]).max(initial=0.0) <= GRADIENT_NATS
         if flat or (known and promised <= tol):
             return "", H
-        new, new_value, new_gradient, tried = _line_search(
-            function, x, value, gradient, direction, bounds, radius, tol
+        new, new_value, new_gradient, tried, rise = _line_search(
+            function, x, value, gradient, direction, bounds, trusted, tol
         )
         evaluations += tried
         if new is None:
-            if not known or isinstance(H, Limited):
+            if rise < RISE:
+                return "", H
+            if not known or isinstance(H, Limited) or np.isinf(rise):
                 break
             known, H = False, _shortened(H, gradient)  # its curvature misled: start again from its scale
             continue
         if known and tried > 1:
             H = _shrunk(H, new - x, new_gradient - gradient)
+        whole = known and np.abs(direction).max() <= trusted  # Newton's step, if the line search took it
         H, known = _updated(H, new - x, new_gradient - gradient, known)
+        # A trust region: where longer steps failed the next one begins shorter, and grows again.
+        trusted = min(radius, 2.0 * (trusted if tried == 1 else float(np.abs(new - x).max())))
         gained, x, value, gradient = value - new_value, new, new_value, new_gradient
         if after is not None:
             after(H)
-        if known and gained <= tol:
+        if whole and gained <= tol:
             return "", H
     else:
         if max_iter < MAX_ITER:
@@ -192,7 +198,7 @@ def _among(H: Array, free: NDArray[np.bool_]) -> Array:
     out: Array = H[np.ix_(free, free)]
     if not free.all():
         across = H[np.ix_(free, ~free)]
-        out = out - across @ np.linalg.solve(H[np.ix_(~free, ~free)], across.T)
+        out = out - across @ np.linalg.lstsq(H[np.ix_(~free, ~free)], across.T, rcond=1e-12)[0]
     return out
 
 
@@ -205,23 +211,24 @@ def _line_search(
     bounds: Array,
     radius: float,
     tol: float,
-) -> tuple[Array | None, float, Array, int]:
+) -> tuple[Array | None, float, Array, int, float]:
     """Return the first point along the projected direction that gains enough, and how many were tried.
 
-    There is none once the slope promises less than ``tol`` for the step.
+    There is none once the slope promises less than ``tol`` for the step. The last number is by how much the value rose
+    at the last point, relative to how far it should have fallen; infinite where there is no value.
     """
-    step, tried = min(1.0, radius / max(float(np.abs(direction).max()), 1e-300)), 0
+    step, tried, rise = min(1.0, radius / max(float(np.abs(direction).max()), 1e-300)), 0, 0.0
     while True:
         new: Array = np.clip(x + step * direction, *bounds.T)
         slope = float(gradient @ (new - x))
         if tried and -slope <= tol:
-            return None, value, gradient, tried
+            return None, value, gradient, tried, rise
         tried += 1
         new_value, new_gradient = function(new)
         if new_value <= value + ARMIJO * slope:
-            return new, new_value, new_gradient, tried
+            return new, new_value, new_gradient, tried, rise
         # The minimum of the parabola through both values and the slope here.
-        bend = new_value - value - slope
+        bend, rise = new_value - value - slope, (new_value - value) / max(-slope, 1e-300)
         step *= min(0.5, max(0.1, -0.5 * slope / bend)) if np.isfinite(bend) else 0.25
 
 

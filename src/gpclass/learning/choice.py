@@ -36,6 +36,9 @@ from gpclass.learning.maximise import Learned, Report, maximise
 from gpclass.learning.problem import Problem, SiteObjective
 
 DIRECTIONS = 64  # in which the curvature is measured; with more hyperparameters, that many random ones
+SHARE = (
+    0.1  # of the tolerance of a rung: values that are compared must not differ by where their searches ended
+)
 STEP = 0.1  # most that an element of theta changes for a difference of gradients
 
 
@@ -154,12 +157,12 @@ def _candidate(
     learned = maximise(
         SiteObjective(problem),
         prior.tied(start),
-        problem.bounds,
+        problem.support,
         hyperprior=problem.hyperprior,
         warm=near.learned.warm if near is not None and near.problem.n_rows == problem.n_rows else None,
         report=report,
         inverse_hessian=_first_inverse(problem, prior, near),
-        tol=tol,
+        tol=SHARE * tol,
     )
     if learned.interrupted:
         found.append(Candidate(model, problem.at(learned.theta), learned))
@@ -218,24 +221,30 @@ def curvature(
     """Return A, None with many hyperparameters; the inverse of A + the prior's Hessian; and ½ log|I + Rᵀ A R|.
 
     A is that of the problem, ``times`` a number.
+
     Directions in which the evidence is not concave count as flat. With many hyperparameters M = Rᵀ A R is known along
-    random orthonormal directions Q only, and M ≈ M Q (Qᵀ M Q)⁻¹ Qᵀ M (Nyström). What that misses of the trace, which Q
-    tells about as well, is spread evenly over all other directions.
+    orthonormal directions Q only, those of wide priors and random ones, and M ≈ M Q (Qᵀ M Q)⁻¹ Qᵀ M (Nyström). What
+    that misses of the trace, which Q tells about as well, is spread evenly over all other directions.
     """
     p = len(theta)
     free = prior.n_free(p)
-    Q = np.eye(free)
+    Q, exact = np.eye(free), free
     if free > DIRECTIONS:
-        Q = np.linalg.qr(np.random.default_rng(0).standard_normal((free, DIRECTIONS)))[0]
+        first = prior.wide_directions(p)
+        exact = min(first.shape[1], DIRECTIONS // 2)
+        random = np.random.default_rng(0).standard_normal((free, DIRECTIONS - exact))
+        Q = np.linalg.qr(np.column_stack([first[:, :exact], random]))[0]
     MQ = times * _differences(problem, prior, theta, sites, Q)
-    values, vectors = np.linalg.eigh(0.5 * (Q.T @ MQ + MQ.T @ Q))
+    inside = 0.5 * (Q.T @ MQ + MQ.T @ Q)
+    values, vectors = np.linalg.eigh(inside)
     A, rest = None, 0.0
     if free <= DIRECTIONS:
         R = prior.unwhitened(np.eye(free), p)
         back = np.linalg.pinv(R)
         A = back.T @ (0.5 * (MQ + MQ.T)) @ back
     else:
-        trace = free / DIRECTIONS * float(np.maximum(values, 0.0).sum())
+        diagonal = np.maximum(inside.diagonal(), 0.0)
+        trace = float(diagonal[:exact].sum() + (free - exact) * diagonal[exact:].mean())
         good = values > 1e-3 * max(float(values.max()), 1e-12)
         U, roots, _ = np.linalg.svd((MQ @ vectors[:, good]) / np.sqrt(values[good]), full_matrices=False)
         values, vectors = roots**2, U

@@ -23,9 +23,9 @@ RATIO = (
     2.0  # of neighbouring length scales of the grid: a hill of the evidence spans a factor of four or more
 )
 MAX_LOOKS = 16  # length scales of the grid, for a range of up to 2^15
-PEAKS = 2  # that learning follows
-VARIANCE = 4.0  # of latent values at a look: probabilities from 0.02 to 0.98
-VARIANCES = (0.1, 10.0)  # multiples of it that are looked at where there are no length scales
+STARTS = 2  # that learning follows
+VARIANCE = 4.0  # of latent values on the grid: probabilities from 0.02 to 0.98
+LARGER = (25.0, 625.0)  # multiples of it at the highest peak: labels without noise go with a large variance
 HUGE_VARIANCE = 1e8  # of a start whose latent values labels say nothing about
 
 Look = tuple[float, Array]  # objective, theta
@@ -41,27 +41,26 @@ def starts(problem: Problem, looks: list[Look]) -> list[Array]:
     rows = isinstance(X, np.ndarray)
     size = _mean_variance(kernel, X, theta) if rows and len(variances) else 1.0
     search = _Looks(problem, looks)
-    if not size > HUGE_VARIANCE:
-        search.at(theta)
+    given = [] if size > HUGE_VARIANCE else [search.at(theta)]
     if not rows or not len(variances) + len(lengths):
         return [theta]
     typical = theta.copy()
-    typical[variances] = np.log(VARIANCE)
-    if size > HUGE_VARIANCE:  # a kernel of raw inputs is scaled down
-        typical[variances] += theta[variances] - np.log(size)
-    if not len(lengths):
-        for factor in (1.0, *VARIANCES) if len(variances) else ():
-            shifted = typical.copy()
-            shifted[variances] += np.log(factor)
-            search.at(shifted)
-        return [max(looks, key=lambda look: look[0])[1]] if looks else [typical]
+    # Labels say nothing about huge latent values: a kernel of raw inputs is scaled down.
+    typical[variances] = np.log(VARIANCE) + (theta[variances] - np.log(size) if size > HUGE_VARIANCE else 0.0)
     low, high = _range_of_lengths(kernel, X, typical)
-    n = int(np.clip(np.ceil(float((high - low).max()) / np.log(RATIO)) + 1, 2, MAX_LOOKS))
-    grid = [search.at(high + share * (low - high)) for share in np.linspace(0.0, 1.0, n)]
-    best = _peaks(grid)[:PEAKS] or [(-np.inf, typical)]
-    if looks and looks[0][1] is theta and looks[0][0] > best[0][0]:
-        best = [looks[0], *best[: PEAKS - 1]]
-    return [theta for _, theta in best]
+    n = int(np.clip(np.ceil(float((high - low).max()) / np.log(RATIO)) + 1, 1, MAX_LOOKS))
+    peaks = _peaks([search.at(high + share * (low - high)) for share in np.linspace(0.0, 1.0, n)])
+    first = (peaks or [(-np.inf, typical)])[0]
+    larger = []
+    for factor in LARGER if len(variances) else ():
+        for ratio in (1.0, RATIO) if len(lengths) else (1.0,):
+            moved = first[1].copy()
+            moved[variances] += np.log(factor)
+            moved[lengths] += np.log(ratio)
+            larger.append(search.at(moved))
+    best = max([*given, first, *larger], key=lambda look: look[0])
+    others = [best, *(peaks if best in given else peaks[1:])]
+    return [theta for _, theta in others[:STARTS]]
 
 
 class _Looks:
@@ -73,7 +72,7 @@ class _Looks:
 
     def at(self, theta: Array) -> Look:
         """Look at one point; one where inference fails is worth nothing."""
-        theta = theta if theta is self.problem.theta else np.clip(theta, *self.problem.bounds.T)
+        theta = np.clip(theta, *self.problem.support.T)
         try:
             end = self.objective.evaluate(theta, self.warm, gradient=False)
         except NotPositiveError:

@@ -162,6 +162,11 @@ class Problem:
         """Bounds on theta."""
         return np.concatenate([self.kernel.bounds.reshape(-1, 2), self.likelihood.bounds])
 
+    @property
+    def support(self) -> Array:
+        """Bounds on theta within which the density of the hyperprior is positive."""
+        return self.bounds if self.hyperprior is None else self.hyperprior.narrow(self.bounds)
+
     def at(self, theta: Array) -> Problem:
         """Return the problem with other hyperparameters; without those of the likelihood it stays as it is."""
         split = self.kernel.n_dims if len(self.likelihood.theta) else len(theta)

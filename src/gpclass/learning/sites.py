@@ -117,19 +117,28 @@ def learn_problem(
         return problem, None
     given = problem
     if plan.optimizer is not None and not plan.choose:
-        state = State(problem, Learned(problem.theta, -np.inf, joined([]), warm=init))
-    else:
-        state = begin(problem, plan, rng) if first is None else first
+        learned = best_of(
+            partial(SiteObjective, problem),
+            [problem.theta],
+            problem.support,
+            plan,
+            rng,
+            hyperprior=problem.hyperprior,
+            warm=init,
+        )
+        return problem.at(learned.theta), learned
+    state = begin(problem, plan, rng) if first is None else first
     problem = problem.like(state.problem)
     sizes = rung_sizes(problem.n_rows) if plan.optimizer is None else []
     for rung in [*map(problem.some, sizes), problem]:
         larger = rung is problem or rung.n_rows > state.problem.n_rows
         if larger and not state.interrupted:
             state = climb(rung, state, plan, last=rung is problem)
-    if state.interrupted or state.problem.n_rows < problem.n_rows:
-        learned = replace(state.learned, history=joined([]), warm=None)
-        return problem.at(learned.theta), learned
-    learned = _not_below_start(problem, given, state, plan)
+    learned = state.learned
+    if state.problem.n_rows < problem.n_rows:  # interrupted
+        learned = replace(learned, history=joined([]), warm=None)
+    elif not learned.interrupted:
+        learned = _not_below_start(problem, given, learned, plan)
     return problem.at(learned.theta), learned
 
 
@@ -147,12 +156,11 @@ def climb(rung: Problem, state: State, plan: Plan, *, last: bool) -> State:
     tol = last_tol(rung.n_rows) if last else rung_tol(len(rung.theta))
     same = state.problem.n_rows == rung.n_rows
     inverse = for_more_rows(before.inverse_hessian, state.problem.n_rows, rung.n_rows)
-    bounds = rung.bounds if rung.hyperprior is None else rung.hyperprior.narrow(rung.bounds)
     search = partial(
         maximise,
         SiteObjective(rung.with_tol(tol)),
         before.theta,
-        bounds,
+        rung.support,
         plan.optimizer,
         hyperprior=rung.hyperprior,
         warm=before.warm if same else None,
@@ -165,9 +173,9 @@ def climb(rung: Problem, state: State, plan: Plan, *, last: bool) -> State:
     return State(state.problem, stopped or before) if learned is None else State(rung, learned)
 
 
-def _not_below_start(problem: Problem, given: Problem, state: State, plan: Plan) -> Learned:
+def _not_below_start(problem: Problem, given: Problem, learned: Learned, plan: Plan) -> Learned:
     """Return the end of learning, or what is reached from the kernel as given if that is better already."""
-    learned, theta = state.learned, given.theta
+    theta = given.theta
     rungs = first_rung(problem) is not problem
     if plan.choose or plan.optimizer is not None or not rungs or len(theta) != len(learned.theta):
         return learned
@@ -180,7 +188,7 @@ def _not_below_start(problem: Problem, given: Problem, state: State, plan: Plan)
     value += 0.0 if prior is None else prior(theta)[0]
     if not value > learned.objective:
         return learned
-    return maximise(objective, theta, problem.bounds, hyperprior=prior, report=plan.report, tol=tol)
+    return maximise(objective, theta, problem.support, hyperprior=prior, report=plan.report, tol=tol)
 
 
 def begin(problem: Problem, plan: Plan, rng: np.random.Generator) -> State:
@@ -208,11 +216,10 @@ def begin(problem: Problem, plan: Plan, rng: np.random.Generator) -> State:
                     few, best = more, choose(grid, best, found, tol, plan.report)
             reached, learned = best.problem, best.learned
         else:
-            bounds = simple.bounds if simple.hyperprior is None else simple.hyperprior.narrow(simple.bounds)
             learned = best_of(
-                lambda: SiteObjective(simple),
+                partial(SiteObjective, simple),
                 thetas,
-                bounds,
+                simple.support,
                 plan,
                 rng,
                 hyperprior=simple.hyperprior,
