@@ -76,7 +76,6 @@ METHODS = [
     (Laplace(tol=1e-12), LabelNoise(rate=0.1)),
     (EP(tol=1e-10), Probit()),
     (VI(tol=1e-10), Logit()),
-    (VI("ep", tol=1e-10), Probit()),
 ]
 ELSEWHERE = {
     "dirichlet": "tests/inference/test_dirichlet.py",
