@@ -34,11 +34,12 @@ from gpclass.kernels import (
     WhiteKernel,
     matrix,
 )
-from gpclass.likelihoods import CLogLog, Gaussian, LabelNoise, Logit, MultiProbit, Probit, Softmax
+from gpclass.likelihoods import CLogLog, LabelNoise, Logit, MultiProbit, Probit, Softmax
 from gpclass.mcmc import HMC, BlockMetropolis, EllipticalSlice
 from gpclass.posteriors import Component, GaussianProcess, IndependentProcesses, MixtureProcess
 from gpclass.priors import ClassPrior, DensePrior, InducingPrior, MarginPrior
 from gpclass.priors.basis import make_basis, process
+from gpclass.testing.gaussian import Gaussian
 from gpclass.testing.likelihoods import BINARY, check_terms
 
 KERNELS = [
