@@ -14,8 +14,7 @@ from gpclass.explore.fit import Fit
 from gpclass.explore.kernels import build
 from gpclass.explore.state import State
 from gpclass.explore.warned import collected
-from gpclass.kernels import matrix
-from gpclass.priors import NotPositiveError
+from gpclass.priors import DensePrior, NotPositiveError
 
 DRAWS = 400  # of the latent functions of three classes and more
 SIZES = (6, 12, 24)  # points along each side of the surface: coarse first
@@ -58,7 +57,7 @@ def occam(state: State, fitted: Fit) -> Occam:
             "choose Laplace, EP or VI to see them."
         )
     if model.n_latents is None:
-        complexity = _divergence(matrix(model.kernel, model.problem.X), model.sites)
+        complexity = _divergence(DensePrior(model.kernel, model.problem.X), model.sites)
     else:
         complexity = _expected_log_likelihood(fitted, state.points.X, state.points.codes) - evidence
         if complexity < 0.0:
@@ -66,16 +65,10 @@ def occam(state: State, fitted: Fit) -> Occam:
     return Occam(evidence, evidence + complexity, complexity)
 
 
-def _divergence(K: Array, sites: Any) -> float:
+def _divergence(prior: DensePrior, sites: Any) -> float:
     """Return KL(q || prior) = (tr B⁻¹ - n + αᵀm + log|B|) / 2 for q = prior x Gaussian sites, with B = I + SKS."""
-    root = np.sqrt(sites.tau)
-    B = np.eye(len(K)) + root[:, None] * K * root
-    solved = np.linalg.solve(B, root * (K @ sites.nu))
-    alpha = sites.nu - root * solved
-    half = (
-        float(np.trace(np.linalg.inv(B))) - len(K) + float(alpha @ K @ alpha) + float(np.linalg.slogdet(B)[1])
-    )
-    return 0.5 * half
+    q = prior.condition(sites)
+    return float(0.5 * ((q.inverse_diagonal() - 1.0).sum() + q.alpha @ q.mean) + q.half_logdet)
 
 
 def _expected_log_likelihood(fitted: Fit, X: Array, codes: Any) -> float:
