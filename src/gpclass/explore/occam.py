@@ -57,18 +57,14 @@ def occam(state: State, fitted: Fit) -> Occam:
             "choose Laplace, EP or VI to see them."
         )
     if model.n_latents is None:
-        complexity = _divergence(DensePrior(model.kernel, model.problem.X), model.sites)
+        # KL(q || prior) = (tr B⁻¹ - n + αᵀm + log|B|) / 2 for q = prior x Gaussian sites, with B = I + SKS.
+        q = DensePrior(model.kernel, model.problem.X).condition(model.sites)
+        complexity = float(0.5 * ((q.inverse_diagonal() - 1.0).sum() + q.alpha @ q.mean) + q.half_logdet)
     else:
         complexity = _expected_log_likelihood(fitted, state.points.X, state.points.codes) - evidence
         if complexity < 0.0:
             raise ValueError("The approximation is too rough here for its log evidence to be split.")
     return Occam(evidence, evidence + complexity, complexity)
-
-
-def _divergence(prior: DensePrior, sites: Any) -> float:
-    """Return KL(q || prior) = (tr B⁻¹ - n + αᵀm + log|B|) / 2 for q = prior x Gaussian sites, with B = I + SKS."""
-    q = prior.condition(sites)
-    return float(0.5 * ((q.inverse_diagonal() - 1.0).sum() + q.alpha @ q.mean) + q.half_logdet)
 
 
 def _expected_log_likelihood(fitted: Fit, X: Array, codes: Any) -> float:
