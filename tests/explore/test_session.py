@@ -6,11 +6,12 @@ import threading
 
 import numpy as np
 import pytest
+from inline import Inline
 
 pytest.importorskip("bokeh", reason="Bokeh is not installed")
 
 from gpclass.explore import occam, pictures
-from gpclass.explore.jobs import CancelledError, Inline, Worker
+from gpclass.explore.jobs import CancelledError, Worker
 from gpclass.explore.page import session as module
 from gpclass.explore.page import tasks
 from gpclass.explore.page.session import Session

@@ -17,7 +17,8 @@ from gpclass.inference import EP, VI, Laplace
 from gpclass.kernels import RBF, ConstantKernel, Linear, default_kernel
 from gpclass.learning import choice
 from gpclass.learning.problem import Problem, SiteObjective
-from gpclass.likelihoods import Gaussian, Probit
+from gpclass.likelihoods import Probit
+from gpclass.testing.gaussian import Gaussian
 
 
 def rows(n=150, d=6, seed=0):

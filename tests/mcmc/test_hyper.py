@@ -136,7 +136,7 @@ def test_posterior_of_theta_is_prior_times_evidence_on_a_grid(name, n_draws):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SAMPLERS)
 def test_six_data_under_a_probit_on_a_grid(name):
-    from gpclass.evidence import exact_evidence
+    from exact import exact_evidence
 
     X, y = np.linspace(0.0, 3.0, 6)[:, None], np.array([1.0, 1.0, 1.0, -1.0, -1.0, 1.0])
     kernel = ConstantKernel(30.0, "fixed") * RBF(1.0)

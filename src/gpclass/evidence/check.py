@@ -16,7 +16,6 @@ from gpclass.evidence.importance import Draws, estimate
 from gpclass.evidence.missing import Missing
 from gpclass.evidence.verdicts import on_approximation, on_draws, on_model
 from gpclass.evidence.weights import EvidenceEstimate
-from gpclass.kernels import matrix
 from gpclass.mcmc.chains import Chains, diagnose
 from gpclass.posteriors.target import Target, make_target
 
@@ -94,35 +93,6 @@ class ApproximationCheck:
         return "\n".join([*(f"{name:<{width}}  {value}" for name, value in rows), self.verdict])
 
 
-def check_model(
-    model: Any, n_samples: int = 2000, rng: np.random.Generator | int | None = None
-) -> ApproximationCheck:
-    """Check the approximation behind a fitted model, which has problem, sites and evidence.
-
-    The problem has X, y, weight, kernel, likelihood and inference.
-
-    Parameters
-    ----------
-    model : gpclass.learning.fitted.FittedModel
-    n_samples : int, default=2000
-        Number of draws.
-    rng : numpy Generator or seed
-
-    Returns
-    -------
-    ApproximationCheck
-    """
-    problem = model.problem
-    if model.sites is None:
-        raise ValueError(f"{problem.inference!r} made no Gaussian approximation that could be checked.")
-    K, method = matrix(problem.kernel, problem.X), type(problem.inference).__name__
-    target = make_target(problem.likelihood, K, problem.y, model.sites, problem.weight)
-    baseline = make_baseline(class_counts(problem.y, problem.weight))
-    return check_target(
-        target, model.evidence, method, n_samples, np.random.default_rng(rng), baseline=baseline
-    )
-
-
 def check_approximation(
     likelihood: Any,
     K: Array,
@@ -139,8 +109,14 @@ def check_approximation(
 
     Parameters
     ----------
-    likelihood, K, y, sites, weight
-        As for `importance_evidence`.
+    likelihood : Likelihood
+    K : array of shape (n, n) or (C, n, n)
+        Prior covariance at the data, one for all latent functions or one for each.
+    y : array of shape (n,) or (n, C)
+    sites : Sites or CoupledSites
+        Of any method: they define the proposal q. Better sites give a smaller error, not another value.
+    weight : array of shape (n,), optional
+        Weight k counts a data point as k copies.
     evidence : float, optional
         The approximate log evidence.
     method : str

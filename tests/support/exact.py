@@ -18,7 +18,7 @@ import numpy as np
 from scipy.interpolate import CubicSpline
 from scipy.linalg import lapack
 
-from gpclass.core.linalg import covariance_root
+from gpclass.core.linalg import pivoted_root
 from gpclass.core.protocols import Array
 from gpclass.likelihoods import Probit
 from gpclass.posteriors.target import checked
@@ -67,7 +67,7 @@ def exact_evidence(likelihood: Any, K: Array, y: Array, weight: Array | None = N
         if len(y) > 4:
             raise ValueError(
                 f"An exact evidence of {copies.sum()} data was asked for, but beyond {MOST_ORTHANT} the "
-                "integral is out of reach: use importance_evidence."
+                "integral is out of reach: estimate it by sampling."
             )
     return quadrature(likelihood, K, y, w)
 
@@ -99,7 +99,7 @@ def quadrature(likelihood: Any, K: Array, y: Array, weight: Array) -> float:
 
 def _factor(K: Array) -> tuple[Any, Array]:
     """Return an order of the data and L, lower trapezoidal, with K[order][:, order] = L Lᵀ."""
-    covariance_root(K)  # raises if K is not a covariance
+    pivoted_root(K)  # raises if K is not a covariance
     L, pivots, rank, _ = lapack.dpstrf(K, lower=1)
     return pivots - 1, np.tril(L)[:, :rank]
 
@@ -113,7 +113,7 @@ def _on_grid(likelihood: Any, L: Array, y: Array, weight: Array, decay: float) -
     if n_nodes > MOST_NODES:
         raise ValueError(
             f"An exact evidence of {n} data with a variance of {L[0, 0] ** 2:.3g} needs a grid of "
-            f"{n_nodes:.2g} points, more than the {MOST_NODES:.2g} allowed: use importance_evidence."
+            f"{n_nodes:.2g} points, more than the {MOST_NODES:.2g} allowed: estimate it by sampling."
         )
     last = _last_factor(likelihood, L, y, weight, nodes[-1]) if table else None
 
