@@ -18,9 +18,10 @@ from gpclass.evidence import (
     EvidenceEstimate,
     annealed_evidence,
     check_approximation,
+    importance_evidence,
     pareto_smooth,
 )
-from gpclass.evidence.importance import DEGREES, _normal_over_mixture, _normal_over_student, draw, estimate
+from gpclass.evidence.importance import DEGREES, _normal_over_mixture, _normal_over_student, draw
 from gpclass.evidence.verdicts import on_approximation
 from gpclass.inference import EP, VI, Laplace
 from gpclass.kernels import RBF, WhiteKernel, matrix
@@ -45,11 +46,6 @@ def problem(rng, likelihood, n_max):
     f = vectors @ (np.sqrt(np.maximum(values, 0.0)) * rng.normal(size=n))
     drawn = np.where(rng.uniform(size=n) < likelihood.link(f), 1.0, -1.0)
     return kernel, X, K, drawn if rng.uniform() < 0.5 else rng.choice([-1.0, 1.0], size=n)
-
-
-def importance_evidence(likelihood, K, y, sites, *, n_samples=2000, rng=None):
-    """Return the estimate that `check_approximation` reports, with all that is known of it."""
-    return estimate(make_target(likelihood, K, y, sites), n_samples, np.random.default_rng(rng))[0]
 
 
 # -------------------------------------------------------------------------------- exact
@@ -159,18 +155,22 @@ def test_the_weight_is_prior_times_likelihood_over_q(likelihood):
     )
     mixture = np.log(0.7 * normal.pdf(D) + 0.3 * student.pdf(D))
     assert_allclose(_normal_over_mixture(square, 4, 0.3), normal.logpdf(D) - mixture, rtol=1e-10)
-    assert draw(target, 100, rng).n_student == 25
+    assert draw(target, 100, "mixed", rng).n_student == 25
 
 
-def test_a_gaussian_likelihood_leaves_nothing_to_chance():
+@pytest.mark.parametrize("tails", ["mixed", "normal", "student"])
+def test_a_gaussian_likelihood_leaves_nothing_to_chance(tails):
     X, _ = two_moons_like(30)
     kernel, targets = 2.0 * RBF(1.0), np.sin(np.arange(30.0))
     result = EP()(DensePrior(kernel, X), Gaussian(noise=0.3), targets)
     C = matrix(kernel, X) + 0.3 * np.eye(30)
     truth = -0.5 * targets @ np.linalg.solve(C, targets) - 0.5 * np.linalg.slogdet(2.0 * np.pi * C)[1]
-    sampled = importance_evidence(Gaussian(0.3), matrix(kernel, X), targets, result.sites, rng=0)
-    assert_allclose(sampled.value, truth, atol=1e-6)
-    assert sampled.standard_error < 1e-6
+    estimate = importance_evidence(
+        Gaussian(0.3), matrix(kernel, X), targets, result.sites, tails=tails, rng=0
+    )
+    assert_allclose(estimate.value, truth, atol=1e-6)
+    assert estimate.standard_error < 1e-6
+    assert tails != "normal" or (estimate.khat is None and estimate.reliable)
     annealed = annealed_evidence(Gaussian(0.3), matrix(kernel, X), targets, result.sites, n_steps=3, rng=0)
     assert_allclose(annealed.value, truth, atol=1e-6)
 
@@ -221,9 +221,10 @@ def test_the_standard_error_is_the_scatter_of_estimates():
     X, y = two_moons_like(5, seed=1)
     K = matrix(30.0 * RBF(1.0), X)
     sites = EP()(DensePrior(30.0 * RBF(1.0), X), Probit(), y).sites
-    runs = [importance_evidence(Probit(), K, y, sites, rng=seed) for seed in range(200)]
-    scatter = np.std([run.value for run in runs])
-    assert 0.8 < scatter / np.mean([run.standard_error for run in runs]) < 1.15
+    for options in ({}, {"tails": "student"}):
+        runs = [importance_evidence(Probit(), K, y, sites, rng=seed, **options) for seed in range(200)]
+        scatter = np.std([run.value for run in runs])
+        assert 0.8 < scatter / np.mean([run.standard_error for run in runs]) < 1.15
 
 
 @pytest.mark.parametrize("wide", [False, True])
@@ -468,10 +469,12 @@ def test_a_verdict_never_recommends_the_method_that_it_rejects(method, khat):
 
 def test_wrong_arguments_are_refused():
     K, y, sites = np.eye(2), np.ones(2), Sites(nu=np.zeros(2), tau=np.ones(2))
+    with pytest.raises(ValueError, match="tails='fat'"):
+        importance_evidence(Probit(), K, y, sites, tails="fat")
     with pytest.raises(ValueError, match="n_samples=1"):
-        check_approximation(Probit(), K, y, sites, n_samples=1)
+        importance_evidence(Probit(), K, y, sites, n_samples=1)
     with pytest.raises(ValueError, match="one latent value per data point"):
-        check_approximation(Probit(), K, y, Sites(nu=np.zeros((2, 3)), tau=np.ones((2, 3))))
+        importance_evidence(Probit(), K, y, Sites(nu=np.zeros((2, 3)), tau=np.ones((2, 3))))
     with pytest.raises(ValueError, match="n_chains=1"):
         annealed_evidence(Probit(), K, y, sites, n_chains=1)
     with pytest.raises(ValueError, match="Softmax has no tilted moments"):
@@ -481,7 +484,10 @@ def test_wrong_arguments_are_refused():
 def test_flat_priors_and_flat_sites_are_fine():
     zero, y = np.zeros((3, 3)), np.array([1.0, -1.0, 1.0])
     flat = Sites(nu=np.zeros(3), tau=np.zeros(3))
-    assert_allclose(importance_evidence(Logit(), zero, y, flat, rng=0).value, 3 * np.log(0.5))
+    for tails in ("mixed", "normal"):
+        assert_allclose(
+            importance_evidence(Logit(), zero, y, flat, tails=tails, rng=0).value, 3 * np.log(0.5)
+        )
     K = matrix(1.0 * RBF(1.0), np.array([[0.0], [1.0], [2.0]]))
-    sampled = importance_evidence(Logit(), K, y, flat, n_samples=20_000, rng=0)  # draws from the prior
-    assert abs(sampled.value - exact_evidence(Logit(), K, y)) < 4.0 * sampled.standard_error
+    estimate = importance_evidence(Logit(), K, y, flat, n_samples=20_000, rng=0)  # draws from the prior
+    assert abs(estimate.value - exact_evidence(Logit(), K, y)) < 4.0 * estimate.standard_error

@@ -67,7 +67,7 @@ def exact_evidence(likelihood: Any, K: Array, y: Array, weight: Array | None = N
         if len(y) > 4:
             raise ValueError(
                 f"An exact evidence of {copies.sum()} data was asked for, but beyond {MOST_ORTHANT} the "
-                "integral is out of reach: estimate it by sampling."
+                "integral is out of reach: use importance_evidence."
             )
     return quadrature(likelihood, K, y, w)
 
@@ -113,7 +113,7 @@ def _on_grid(likelihood: Any, L: Array, y: Array, weight: Array, decay: float) -
     if n_nodes > MOST_NODES:
         raise ValueError(
             f"An exact evidence of {n} data with a variance of {L[0, 0] ** 2:.3g} needs a grid of "
-            f"{n_nodes:.2g} points, more than the {MOST_NODES:.2g} allowed: estimate it by sampling."
+            f"{n_nodes:.2g} points, more than the {MOST_NODES:.2g} allowed: use importance_evidence."
         )
     last = _last_factor(likelihood, L, y, weight, nodes[-1]) if table else None
 

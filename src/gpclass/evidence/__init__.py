@@ -1,7 +1,7 @@
 """The evidence without the error of an approximation, and how accurate an approximation is.
 
 Every method gives q(f) = prior x Gaussian sites. Importance sampling from q corrects both its evidence and
-its probabilities (`check_approximation`); annealing works where plain importance
+its probabilities (`importance_evidence`, `check_approximation`); annealing works where plain importance
 sampling fails (`annealed_evidence`). `frequency_evidence` is that of a model without inputs.
 """
 
@@ -10,6 +10,7 @@ from __future__ import annotations
 from gpclass.evidence.annealed import annealed_evidence
 from gpclass.evidence.check import ApproximationCheck, check_approximation
 from gpclass.evidence.frequencies import frequency_evidence
+from gpclass.evidence.importance import importance_evidence
 from gpclass.evidence.missing import Missing
 from gpclass.evidence.weights import EvidenceEstimate
 from gpclass.sampling.pareto import pareto_smooth
@@ -21,5 +22,6 @@ __all__ = [
     "annealed_evidence",
     "check_approximation",
     "frequency_evidence",
+    "importance_evidence",
     "pareto_smooth",
 ]

@@ -32,12 +32,12 @@ def annealed_evidence(
 ) -> EvidenceEstimate:
     """Return the evidence by annealed importance sampling, with one weight per chain.
 
-    A draw costs n_steps times as much as in `check_approximation`; it works where khat of that is too large.
+    A draw costs n_steps times as much as in `importance_evidence`; it works where khat of that is too large.
 
     Parameters
     ----------
     likelihood, K, y, sites, weight
-        As for `check_approximation`.
+        As for `importance_evidence`.
     n_chains : int
         Independent chains; the standard error decreases with their square root.
     n_steps : int

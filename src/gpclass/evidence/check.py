@@ -109,14 +109,8 @@ def check_approximation(
 
     Parameters
     ----------
-    likelihood : Likelihood
-    K : array of shape (n, n) or (C, n, n)
-        Prior covariance at the data, one for all latent functions or one for each.
-    y : array of shape (n,) or (n, C)
-    sites : Sites or CoupledSites
-        Of any method: they define the proposal q. Better sites give a smaller error, not another value.
-    weight : array of shape (n,), optional
-        Weight k counts a data point as k copies.
+    likelihood, K, y, sites, weight
+        As for `importance_evidence`.
     evidence : float, optional
         The approximate log evidence.
     method : str

@@ -122,7 +122,7 @@ def posterior_by_rejection(
         _check_log_prob(likelihood, l, (len(F), len(target.y)))
         return np.asarray(l @ target.weight)
 
-    remedy = "MCMC, or check_approximation for the evidence"
+    remedy = "MCMC, or importance_evidence for the evidence"
     chunk = max(256, CHUNK // len(target.mean))
     F, tally = accept(propose, log_accept, n_samples, generator, max_proposals, chunk, remedy)
     return PosteriorSample(np.ascontiguousarray(target.values(F)), *tally.summary(0.0))
