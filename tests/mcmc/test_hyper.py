@@ -26,7 +26,6 @@ from gpclass.priors import NotPositiveError
 
 KERNEL = ConstantKernel(30.0) * RBF(1.0)  # a scale at which the posterior is far from Gaussian
 CENTRE = np.log([30.0, 1.0])
-LIKELY = 1e-3  # a p-value below it, with the seed fixed, is a fault
 
 SAMPLERS = {
     "pseudo-marginal": PseudoMarginal(n_importance=8),
@@ -233,43 +232,6 @@ def geweke(name, n_steps, seed):
 )
 def test_joint_distribution_is_left_alone(name, n_steps):
     assert geweke(name, n_steps, seed=5).max() < 4.5
-
-
-def ranks(name, n_simulations, n_draws, thin, seed):
-    """Return ranks of the truth among draws of its posterior: uniform if those are right (Talts et al. 2018).
-
-    The last datum has no weight: f there is a prediction.
-    """
-    sampler, rng = SAMPLERS[name], np.random.default_rng(seed)
-    X, weight = np.vstack([X4, [[1.0]]]), np.array([1.0, 1.0, 1.0, 1.0, 0.0])
-    proposal = Proposal(1.5 * np.eye(2), 1.0, CENTRE)
-    out = []
-    for theta, f in zip(*prior_draws(n_simulations, X, rng), strict=True):
-        y = np.where(rng.uniform(size=5) < expit(f), 1.0, -1.0)
-        model = model_of(X, y, weight=weight)
-
-        def summary(theta, f, y=y):
-            return np.array([*theta, f[-1], np.log(expit(y * f)[:4]).sum()])
-
-        state, draws = state_at(sampler, model, theta, f, rng, proposal), []
-        for _ in range(n_draws):
-            for _ in range(thin):
-                state, _ = sampler.step(rng, state)
-            draws.append(summary(state.theta, one_latent(state, rng)))
-        out.append((np.array(draws) < summary(theta, f)).sum(axis=0))
-    return np.array(out)
-
-
-def uniform(counted, n_values):
-    """Return the least p-value of a chi-square test that each column of ranks is uniform."""
-    tables = [np.bincount(column, minlength=n_values) for column in counted.T]
-    return min(stats.chisquare(table).pvalue for table in tables)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["pseudo-marginal", "whitened by the prior"])
-def test_ranks_of_the_truth_are_uniform(name):
-    assert uniform(ranks(name, 100, n_draws=3, thin=12, seed=8), 4) > LIKELY
 
 
 # ----------------------------------------------------------------------------- proposals
