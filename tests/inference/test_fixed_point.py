@@ -207,9 +207,9 @@ def test_too_few_rounds_are_reported():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS, ids=repr)
-def test_two_thousand_problems(method):
+def test_five_hundred_problems(method):
     rng = np.random.default_rng(1)
-    for i in range(2000):
+    for i in range(500):
         n, d = int(rng.integers(5, 300)), int(rng.integers(1, 6))
         X = rng.normal(size=(n, d))
         y = np.where(np.sin(2.0 * X[:, 0]) + 0.5 * rng.normal(size=n) > 0, 1.0, -1.0)

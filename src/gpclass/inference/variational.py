@@ -93,7 +93,6 @@ class VI(Method):
             lambda: terms.adjoint(q, end.local.curvature),
             end.info,
             lambda: terms.likelihood_gradient(q, end.local.curvature),
-            response=response(y, end.local.slope, end.sites.tau) if len(prior.shape) > 1 else None,
         )
 
 
