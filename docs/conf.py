@@ -77,7 +77,6 @@ INTERNAL = {
     "gpclass.likelihoods": {"BinaryLikelihood", "ClassLikelihood"},
     "gpclass.mcmc": {"HyperSampler", "Info", "Sampler", "State"},
     "gpclass.data.sources": {"Rows", "Source"},
-    "gpclass.evidence": {"check_model"},
 }  # fmt: skip
 
 

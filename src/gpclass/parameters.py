@@ -191,7 +191,7 @@ def resolve(
 
     def case(rows: str, likelihood: Likelihood) -> Case:
         return Case(
-            method="vi(ep)" if getattr(inference, "evidence", None) == "ep" else method,
+            method=method,
             likelihood=type(likelihood).name if likelihood.n_latents(3) > 1 else "two classes",
             rows=rows,
             hyperparameters="sample" if clf.hyperparameters == "sample" else "learn",

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import re
 import socket
+import subprocess
+import sys
 from http.client import HTTPResponse
 
 import pytest
 
 pytest.importorskip("bokeh", reason="Bokeh is not installed")
-
-from explore_browser import server
 
 from gpclass.explore.server import is_own, own_hosts
 
@@ -27,8 +29,14 @@ PATHS = (
 
 @pytest.fixture(scope="module")
 def port():
-    with server() as (address, *_):
-        yield int(address.rstrip("/").rpartition(":")[2])
+    """Run the command in a process of its own, which may allow any origin as far as Bokeh is concerned."""
+    command = [sys.executable, "-m", "gpclass", "explore", "--no-browser"]
+    environment = os.environ | {"BOKEH_ALLOW_WS_ORIGIN": "*"}
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            yield int(re.search(r"http://127\.0\.0\.1:(\d+)/", process.stdout.readline())[1])
+        finally:
+            process.terminate()
 
 
 def ask(port, path, headers, method="GET", version="1.1"):
@@ -115,8 +123,7 @@ def test_a_host_that_is_missing_or_given_twice(port, path):
 @pytest.mark.parametrize(
     "origin", ["http://evil.example", "null", "", "https://127.0.0.1:{port}", "127.0.0.1:{port}", None]
 )
-def test_a_websocket_of_a_foreign_page(port, origin, monkeypatch):
-    monkeypatch.setenv("BOKEH_ALLOW_WS_ORIGIN", "*")
+def test_a_websocket_of_a_foreign_page(port, origin):
     given = [] if origin is None else [("Origin", origin.format(port=port))]
     assert ask(port, "/ws", upgrade(("Host", f"127.0.0.1:{port}"), *given))[0] == 403
     if given:  # a script of another site may ask for autoload.js, which allows itself to be read by all

@@ -6,20 +6,23 @@ import threading
 
 import numpy as np
 import pytest
+from inline import Inline
 
 pytest.importorskip("bokeh", reason="Bokeh is not installed")
 
 from gpclass.explore import occam, pictures
-from gpclass.explore.jobs import CancelledError, Inline, Worker
+from gpclass.explore.jobs import CancelledError, Worker
 from gpclass.explore.page import session as module
 from gpclass.explore.page import tasks
 from gpclass.explore.page.session import Session
 from gpclass.explore.problems import from_table
+from gpclass.learning import prediction
 
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
     monkeypatch.setattr(occam, "SIZES", (3,))
+    monkeypatch.setattr(prediction, "N_DRAWS", 64)  # for integration="monte_carlo"
     monkeypatch.setattr(tasks, "PAUSE", 0.0)
     monkeypatch.setattr(module, "IDLE", 0.0)
     for name, size in (("LINE", 41), ("PLANE", 12), ("PLANE_OF_CLASSES", 8)):

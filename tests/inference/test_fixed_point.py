@@ -25,7 +25,7 @@ from gpclass.testing import central_difference
 
 LIKELIHOODS = [Logit(), Probit()]
 METHODS = [EP(), VI()]
-TIGHT = [EP(tol=1e-11), VI(tol=1e-11), VI("ep", tol=1e-11), EP(power=0.5, tol=1e-10)]
+TIGHT = [EP(tol=1e-11), VI(tol=1e-11), EP(power=0.5, tol=1e-10)]
 
 
 def run(method, kernel, X, likelihood, y, **options):
@@ -151,33 +151,6 @@ def test_power_ep_runs_from_ep_to_variational(likelihood):
     assert values == sorted(values, reverse=True)
 
 
-def dense(adjoint):
-    """Return d evidence / dK as a matrix."""
-    G = -adjoint.conditioned.dense_R()
-    for u, w in zip(*adjoint.factors(), strict=True):
-        G += np.outer(u, w)
-    if adjoint.variance is not None:
-        M = adjoint.conditioned.dense_M()
-        G += 2.0 * M.T @ (adjoint.variance[:, None] * M)
-    return 0.5 * G
-
-
-@pytest.mark.parametrize("likelihood", LIKELIHOODS, ids=repr)
-def test_eps_evidence_on_variational_sites(likelihood):
-    X, y = two_moons_like(20)
-    kernel = 9.0 * RBF(1.0)
-    bound, hybrid = run(VI(), kernel, X, likelihood, y), run(VI("ep"), kernel, X, likelihood, y)
-    propagated = run(EP(), kernel, X, likelihood, y)
-    assert_allclose(hybrid.sites.tau, bound.sites.tau)
-    assert abs(hybrid.evidence - propagated.evidence) < 0.2 * abs(bound.evidence - propagated.evidence)
-    prior = DensePrior(kernel, X)
-    adjoint = VI("ep")(prior, likelihood, y).adjoint()
-    G = dense(adjoint)
-    assert_allclose(G, G.T, atol=1e-10)
-    K = matrix(kernel, X)
-    assert_allclose(prior.pullback(adjoint)[0], np.sum(G * K), rtol=1e-9)  # by the log of the variance
-
-
 def test_fractional_weights_are_between_their_neighbours():
     X, y = two_moons_like(20)
     kernel = 4.0 * RBF(1.0)
@@ -222,8 +195,6 @@ def test_settings_that_make_no_sense_are_refused():
         EP(power=0.0)
     with pytest.raises(ValueError, match="is not possible"):
         VI(tol=-1.0)
-    with pytest.raises(ValueError, match=r"evidence=.* is not possible"):
-        VI(evidence="waic")
 
 
 def test_too_few_rounds_are_reported():
@@ -236,9 +207,9 @@ def test_too_few_rounds_are_reported():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS, ids=repr)
-def test_two_thousand_problems(method):
+def test_five_hundred_problems(method):
     rng = np.random.default_rng(1)
-    for i in range(2000):
+    for i in range(500):
         n, d = int(rng.integers(5, 300)), int(rng.integers(1, 6))
         X = rng.normal(size=(n, d))
         y = np.where(np.sin(2.0 * X[:, 0]) + 0.5 * rng.normal(size=n) > 0, 1.0, -1.0)

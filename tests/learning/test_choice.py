@@ -21,7 +21,8 @@ from gpclass.learning import choice
 from gpclass.learning.choice import Grid, Model
 from gpclass.learning.maximise import maximise
 from gpclass.learning.problem import Problem, SiteObjective
-from gpclass.likelihoods import Gaussian, Probit
+from gpclass.likelihoods import Probit
+from gpclass.testing.gaussian import Gaussian
 
 EXACT = 1e-8  # tolerance in nats of searches that are to find the maximum itself
 

@@ -703,7 +703,6 @@ class TestErrors:
             ({"likelihood": "softmax", "multi_class": "one_vs_rest"}, "multi_class='joint'"),
             ({"likelihood": "multiprobit", "multi_class": "one_vs_one"}, "multi_class='joint'"),
             ({"inference": "mcmc", "hyperparameters": "sample"}, "one_vs_rest"),
-            ({"inference": VI(evidence="ep")}, "two classes"),
             ({"kernel": CompoundKernel([RBF()] * 4)}, "4 kernels for 3 classes"),
             ({"kernel": CompoundKernel([RBF()] * 3), "inference": "mcmc"}, "one kernel for all classes"),
             ({"kernel": CompoundKernel([RBF()] * 3), "multi_class": "one_vs_rest"}, "CompoundKernel"),

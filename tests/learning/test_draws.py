@@ -10,6 +10,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+from exact import exact_evidence
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 from scipy.special import expit, ndtr
@@ -19,7 +20,6 @@ from sklearn.gaussian_process.kernels import GenericKernelMixin, Kernel, Station
 
 import gpclass.estimator
 from gpclass import GaussianProcessClassifier
-from gpclass.evidence import exact_evidence
 from gpclass.inference import EP, Laplace
 from gpclass.kernels import RBF, ConstantKernel, WhiteKernel
 from gpclass.likelihoods import Probit

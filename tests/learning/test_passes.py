@@ -13,7 +13,6 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import StandardScaler
 
 from gpclass import GaussianProcessClassifier
-from gpclass.inference import VI
 from gpclass.kernels import RBF, Columns, ConstantKernel
 from gpclass.sparse import Inducing
 from gpclass.testing import central_difference
@@ -108,7 +107,6 @@ class TestClassifier:
         [
             ({"inducing": 5, "inference": "mcmc"}, "all rows in memory"),
             ({"inducing": 0}, "positive"),
-            ({"inducing": 5, "inference": VI(evidence="ep")}, "VI"),
         ],
     )
     def test_what_is_not_possible_is_said(self, options, word):

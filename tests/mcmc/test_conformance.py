@@ -12,10 +12,11 @@ from numpy.testing import assert_allclose, assert_array_equal
 from gpclass import GaussianProcessClassifier
 from gpclass.core.registry import parts, stored_classes
 from gpclass.inference import EP, Laplace
-from gpclass.likelihoods import Gaussian, Logit, Softmax
+from gpclass.likelihoods import Logit, Softmax
 from gpclass.mcmc import HMC, MCMC, Chains, EllipticalSlice, Sampler, sample
 from gpclass.posteriors.target import make_target
 from gpclass.sampling import Rejection
+from gpclass.testing.gaussian import Gaussian
 
 pytest.importorskip("arviz_stats")
 

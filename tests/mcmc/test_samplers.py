@@ -107,7 +107,7 @@ def cached_target(label: tuple[float, ...], whiten: Any) -> Target:
 @pytest.mark.parametrize(
     ("name", "n_chains", "n_sweeps"),
     [(name, 300, 30) for name in FIXED]
-    + [pytest.param(name, 4000, 400, marks=pytest.mark.slow) for name in FIXED],
+    + [pytest.param(name, 3000, 200, marks=pytest.mark.slow) for name in FIXED],
 )
 def test_joint_simulation(name: str, n_chains: int, n_sweeps: int) -> None:
     sampler = FIXED[name]
@@ -182,20 +182,12 @@ CALIBRATED = {
 }
 
 
-@pytest.mark.parametrize("name", ["metropolis", "slice, ep", "hmc, ep"])
-@pytest.mark.slow
-def test_calibration(name: str) -> None:
-    sampler, thin = CALIBRATED[name]
-    found = ranks(sampler, 160, 7, thin)
-    assert min(uniformity(rank, 7) for rank in found.T) > 1e-3
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("name", CALIBRATED)
-def test_calibration_with_many_simulations(name: str) -> None:
+def test_calibration(name: str) -> None:
     sampler, thin = CALIBRATED[name]
-    found = ranks(sampler, 20_000, 31, 2 * thin, seed=1)
-    assert min(uniformity(rank, 31, 32) for rank in found.T) > 1e-4
+    found = ranks(sampler, 4000, 15, 2 * thin)
+    assert min(uniformity(rank, 15, 16) for rank in found.T) > 1e-4
 
 
 # --- Moments ------------------------------------------------------------------------------------------------

@@ -55,7 +55,6 @@ CASES = {
     "laplace": (2, {"inference": "laplace", "likelihood": "logit"}),
     "ep": (2, {"inference": EP(power=0.5), **FIXED}),
     "vi": (2, {"inference": VI(), "random_state": 3}),
-    "vi(ep)": (2, {"inference": VI(evidence="ep"), **FIXED}),
     "map": (2, {"integration": "map", "likelihood": Logit(), "inference": Laplace(), **FIXED}),
     "monte carlo": (2, {"integration": "monte_carlo", "random_state": 4, **FIXED}),
     "cloglog": (2, {"likelihood": "cloglog", **LEARNED}),

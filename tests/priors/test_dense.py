@@ -1,24 +1,14 @@
-"""The dense prior: its nugget, and digits where the covariance is singular."""
+"""The dense prior: digits where the covariance is singular."""
 
 from __future__ import annotations
 
 import mpmath as mp
 import numpy as np
 from numpy.testing import assert_allclose
-from problems import two_moons_like
 
 from gpclass.core.protocols import Sites
-from gpclass.inference import Laplace
-from gpclass.kernels import RBF, WhiteKernel, matrix
-from gpclass.likelihoods import Logit
+from gpclass.kernels import RBF, matrix
 from gpclass.priors import DensePrior
-
-
-def test_the_nugget_is_a_fixed_white_kernel():
-    X, y = two_moons_like(50)
-    theirs = Laplace()(DensePrior(2.0 * RBF(1.0) + WhiteKernel(0.3), X), Logit(), y)
-    ours = Laplace()(DensePrior(2.0 * RBF(1.0), X, nugget=0.3), Logit(), y)
-    assert_allclose(ours.evidence, theirs.evidence, rtol=1e-12)
 
 
 def test_a_singular_covariance_costs_no_digits():

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtri
 from sklearn.utils.validation import check_is_fitted
 
 from gpclass.core.linalg import row_tiles
 from gpclass.core.protocols import Array
 from gpclass.learning.prediction import joined
+from gpclass.likelihoods.joint import normal_points
 from gpclass.posteriors.process import symmetric_root
 from gpclass.validation import check_inputs
 
@@ -57,12 +57,13 @@ class Latents:
     def row_probabilities(self, X: Any, size: int, rng: np.random.Generator) -> Iterator[tuple[slice, Array]]:
         """Yield p(class|f) for the latent values of each row separately, shape (rows, size, C).
 
-        The values are quasi-random points where the posterior is Gaussian, and random draws elsewhere.
+        The values are lattice points where the posterior is Gaussian (``size`` is twice a prime number), and random
+        draws elsewhere.
         """
         for rows in row_tiles(len(X), 2 * size):
             if self._is_gaussian:
                 mean, root = self._moments(X[rows])
-                f = mean[:, None] + _normal_points(size, mean.shape[1]) @ root.transpose(0, 2, 1)
+                f = mean[:, None] + normal_points(size // 2, mean.shape[1]).T @ root.transpose(0, 2, 1)
             else:
                 f = np.moveaxis(self.model.sample(X[rows], size, rng), -1, 1)
             yield rows, self.probabilities(f)
@@ -75,15 +76,6 @@ class Latents:
             return mean, np.sqrt(var)[:, :, None] * np.eye(mean.shape[1])
         mean, cov = moments[0]
         return mean, symmetric_root(cov)
-
-
-def _normal_points(size: int, dimension: int) -> Array:
-    """Return points that fill the standard normal distribution evenly: a Sobol sequence, shifted off zero."""
-    from scipy.stats import qmc
-
-    u = qmc.Sobol(dimension, scramble=False).random_base2(int(np.log2(size)))
-    out: Array = ndtri(u + 0.5 / len(u))
-    return out
 
 
 def find_latents(estimator: Any) -> Latents | None:

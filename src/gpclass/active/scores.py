@@ -17,7 +17,7 @@ from gpclass.core.protocols import Array
 from gpclass.validation import take
 
 SCORES = ("bald", "entropy", "expected_log_loss_reduction")
-POINTS = 1024  # latent values per row for three classes and more
+POINTS = 2 * 509  # latent values per row for three classes and more: pairs of a lattice with a prime number
 
 Score = Callable[[Any, Any], Array]
 
@@ -57,7 +57,7 @@ def bald(estimator: Any, X: Any) -> Array:
 
     It is the entropy of the label minus its expected entropy if f were known, so rows whose labels are noise
     have low scores. With two classes it is computed by quadrature, to about 1e-10; with three or more from
-    1024 quasi-random points of the latent values, or from as many draws if these are not Gaussian.
+    1018 lattice points of the latent values, or from as many draws if these are not Gaussian.
 
     Parameters
     ----------

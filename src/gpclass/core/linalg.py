@@ -203,11 +203,6 @@ def invert_positive(L: Array) -> None:
     lapack.dlauum(L.T, lower=0, overwrite_c=1)
 
 
-def covariance_root(K: Array) -> Array:
-    """Return A with K = A Aᵀ and as many columns as K has rank, by Cholesky with pivoting."""
-    return pivoted_root(K)[0]
-
-
 def pivoted_root(K: Array) -> tuple[Array, Index]:
     """Return A with K = A Aᵀ and the pivots: the rows of A so numbered are lower triangular.
 

@@ -297,19 +297,6 @@ class Conditioned(Protocol):
         """Return mean and (co)variance of the latent values of each data point without one copy of its site."""
 
 
-class ElementwiseConditioned(Conditioned, Protocol):
-    """The prior times elementwise sites, with its matrices, for small problems and tests."""
-
-    def dense_R(self) -> Array:
-        """Return the matrix R."""
-
-    def dense_M(self) -> Array:
-        """Return the matrix M = I - K R, with which the posterior's covariance is M K."""
-
-    def dense_covariance(self) -> Array:
-        """Return the covariance of q at the data."""
-
-
 class Prior(Protocol):
     """N(f | 0, K) at the data and at one theta.
 

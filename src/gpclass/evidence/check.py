@@ -16,7 +16,6 @@ from gpclass.evidence.importance import Draws, estimate
 from gpclass.evidence.missing import Missing
 from gpclass.evidence.verdicts import on_approximation, on_draws, on_model
 from gpclass.evidence.weights import EvidenceEstimate
-from gpclass.kernels import matrix
 from gpclass.mcmc.chains import Chains, diagnose
 from gpclass.posteriors.target import Target, make_target
 
@@ -92,35 +91,6 @@ class ApproximationCheck:
             ]
         width = max(len(name) for name, _ in rows)
         return "\n".join([*(f"{name:<{width}}  {value}" for name, value in rows), self.verdict])
-
-
-def check_model(
-    model: Any, n_samples: int = 2000, rng: np.random.Generator | int | None = None
-) -> ApproximationCheck:
-    """Check the approximation behind a fitted model, which has problem, sites and evidence.
-
-    The problem has X, y, weight, kernel, likelihood and inference.
-
-    Parameters
-    ----------
-    model : gpclass.learning.fitted.FittedModel
-    n_samples : int, default=2000
-        Number of draws.
-    rng : numpy Generator or seed
-
-    Returns
-    -------
-    ApproximationCheck
-    """
-    problem = model.problem
-    if model.sites is None:
-        raise ValueError(f"{problem.inference!r} made no Gaussian approximation that could be checked.")
-    K, method = matrix(problem.kernel, problem.X), type(problem.inference).__name__
-    target = make_target(problem.likelihood, K, problem.y, model.sites, problem.weight)
-    baseline = make_baseline(class_counts(problem.y, problem.weight))
-    return check_target(
-        target, model.evidence, method, n_samples, np.random.default_rng(rng), baseline=baseline
-    )
 
 
 def check_approximation(

@@ -100,21 +100,3 @@ class Worker:
                 self._running, self._waiting = task, None
             task.run()
             del task  # an idle thread holds no page
-
-
-class Inline:
-    """Does the same as `Worker`, at once and in the thread that asks; for tests."""
-
-    def __init__(self, deliver: Deliver, *, patient: bool) -> None:
-        self._deliver = deliver
-
-    def submit(self, work: Callable[[Task], None], on_part: Show, on_end: Any = None) -> None:
-        """Do this now."""
-        Task(work, self._deliver, on_part, on_end or (lambda error: None)).run()
-
-    def cancel(self) -> bool:
-        """There is never anything to cancel."""
-        return False
-
-    def close(self) -> None:
-        """There is nothing to close."""

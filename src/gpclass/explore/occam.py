@@ -14,8 +14,7 @@ from gpclass.explore.fit import Fit
 from gpclass.explore.kernels import build
 from gpclass.explore.state import State
 from gpclass.explore.warned import collected
-from gpclass.kernels import matrix
-from gpclass.priors import NotPositiveError
+from gpclass.priors import DensePrior, NotPositiveError
 
 DRAWS = 400  # of the latent functions of three classes and more
 SIZES = (6, 12, 24)  # points along each side of the surface: coarse first
@@ -58,24 +57,14 @@ def occam(state: State, fitted: Fit) -> Occam:
             "choose Laplace, EP or VI to see them."
         )
     if model.n_latents is None:
-        complexity = _divergence(matrix(model.kernel, model.problem.X), model.sites)
+        # KL(q || prior) = (tr B⁻¹ - n + αᵀm + log|B|) / 2 for q = prior x Gaussian sites, with B = I + SKS.
+        q = DensePrior(model.kernel, model.problem.X).condition(model.sites)
+        complexity = float(0.5 * ((q.inverse_diagonal() - 1.0).sum() + q.alpha @ q.mean) + q.half_logdet)
     else:
         complexity = _expected_log_likelihood(fitted, state.points.X, state.points.codes) - evidence
         if complexity < 0.0:
             raise ValueError("The approximation is too rough here for its log evidence to be split.")
     return Occam(evidence, evidence + complexity, complexity)
-
-
-def _divergence(K: Array, sites: Any) -> float:
-    """Return KL(q || prior) = (tr B⁻¹ - n + αᵀm + log|B|) / 2 for q = prior x Gaussian sites, with B = I + SKS."""
-    root = np.sqrt(sites.tau)
-    B = np.eye(len(K)) + root[:, None] * K * root
-    solved = np.linalg.solve(B, root * (K @ sites.nu))
-    alpha = sites.nu - root * solved
-    half = (
-        float(np.trace(np.linalg.inv(B))) - len(K) + float(alpha @ K @ alpha) + float(np.linalg.slogdet(B)[1])
-    )
-    return 0.5 * half
 
 
 def _expected_log_likelihood(fitted: Fit, X: Array, codes: Any) -> float:

@@ -15,10 +15,11 @@ from gpclass.explore.points import Points, make_points
 from gpclass.explore.state import State
 from gpclass.kernels import matrix
 from gpclass.parameters import LIKELIHOODS
+from gpclass.posteriors.process import symmetric_root
+from gpclass.sampling import draw_labels
 
 EMPTY, DRAWN = ("empty line", "empty plane"), "draw from the prior"
 POOL = {1: 150, 2: 300}  # points of a draw from the prior; the first of them are on the canvas
-JITTER = 1e-9  # of the variance, for the factor of the covariance
 WORDS = {
     "interval": "The textbook exercise: class 0 for 25 < x < 60, and class 1 elsewhere.",
     "moons": "Two half circles with noise.",
@@ -120,15 +121,11 @@ def draw(base: State, seed: int) -> Start:
 
 
 def _labels(state: State, X: Array, rng: np.random.Generator) -> NDArray[np.intp]:
-    K = matrix(kernel_at(state.choice, state.points.view, state.theta), X)
-    values, vectors = np.linalg.eigh(K)
-    root = vectors * np.sqrt(np.maximum(values, JITTER * values.max()))
+    root = symmetric_root(matrix(kernel_at(state.choice, state.points.view, state.theta), X))
     likelihood = LIKELIHOODS[state.likelihood]()
     if state.n_classes > 2:
         likelihood = likelihood.several() or LIKELIHOODS["softmax"]()
     functions = likelihood.n_latents(state.n_classes)
     f = root @ rng.standard_normal((len(X), functions))
     p = np.exp(likelihood.log_classes(f if functions > 1 else f[:, 0]))
-    # One uniform number for each point, compared with the cumulated probabilities.
-    above = rng.random(len(X))[:, None] > np.cumsum(p, axis=1)[:, :-1]
-    return np.asarray(above.sum(axis=1), dtype=np.intp)
+    return np.asarray(draw_labels(p, rng=rng)[:, 0], dtype=np.intp)

@@ -13,11 +13,11 @@ not respond to the data independently, however, which matters where a data point
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from gpclass.core.checks import check_integers, check_numbers, check_option
+from gpclass.core.checks import check_integers, check_numbers
 from gpclass.core.protocols import (
     Adjoint,
     AnySites,
@@ -31,13 +31,11 @@ from gpclass.core.protocols import (
     Sites,
 )
 from gpclass.core.registry import Method
-from gpclass.inference.cavity import free_energy
 from gpclass.inference.elementwise import ElementwiseTerms
 from gpclass.inference.expansion import expand
 from gpclass.inference.fixed_point import Local, iterate
-from gpclass.inference.hybrid import hybrid_adjoint, site_adjoints
 from gpclass.inference.newton import Curve, at
-from gpclass.inference.settings import likelihood_gradient, weighted
+from gpclass.inference.settings import likelihood_gradient, solved, weighted
 
 FLAT = 1e-10  # a smaller curvature is rounding
 
@@ -48,9 +46,6 @@ class VI(Method):
 
     Parameters
     ----------
-    evidence : {"bound", "ep"}
-        What hyperparameters are learned by: the bound, or EP's free energy of the same sites, which is
-        closer to the evidence but not a bound (Li, John & Solin 2023).
     tol : float
         Disagreement of sites and variances, in units of the posterior's own, at which the iteration ends.
     max_iter : int
@@ -68,14 +63,14 @@ class VI(Method):
     (True, -1.9264)
     """
 
-    evidence: str = "bound"
+    retired: ClassVar = {"evidence": "bound"}
+
     tol: float = 1e-6
     max_iter: int = 100
 
     def __post_init__(self) -> None:
         check_numbers("(0, inf)", tol=self.tol)
         check_integers(max_iter=self.max_iter)
-        check_option("evidence", self.evidence, self.evidence in ("bound", "ep"), "'bound' or 'ep'")
 
     def __call__(
         self,
@@ -86,34 +81,18 @@ class VI(Method):
         weight: Array | None = None,
         init: AnySites | None = None,
     ) -> Result:
-        """Maximise the bound, which is the evidence returned unless EP's is asked for."""
+        """Maximise the bound, which is the evidence returned."""
         terms = Terms(likelihood, y, weight)
         start = init if isinstance(init, Sites) else None  # another method's coupled sites are of no use here
         end = iterate(prior, terms, start, tol=self.tol, max_iter=self.max_iter)
         q = end.conditioned
-        if self.evidence == "bound":
-            return Result(
-                end.sites,
-                q,
-                end.evidence,
-                lambda: terms.adjoint(q, end.local.curvature),
-                end.info,
-                lambda: terms.likelihood_gradient(q, end.local.curvature),
-            )
-        w = np.ones(prior.shape) if weight is None else weight
-        if len(likelihood.theta):
-            raise ValueError(
-                f"VI(evidence='ep') cannot learn the parameters of {likelihood!r}: fix them, or use VI() or EP()."
-            )
-        dense: Any = q  # elementwise sites: one latent function
-        energy = free_energy(likelihood, y, np.minimum(w, 1.0), np.maximum(w, 1.0), q)
         return Result(
             end.sites,
             q,
-            energy,
-            lambda: hybrid_adjoint(likelihood, y, w, dense),
+            end.evidence,
+            lambda: terms.adjoint(q, end.local.curvature),
             end.info,
-            lambda: np.zeros(0),
+            lambda: terms.likelihood_gradient(q, end.local.curvature),
         )
 
 
@@ -199,13 +178,41 @@ class Terms(ElementwiseTerms):
         return Adjoint(alpha=q.alpha, conditioned=q, pairs=((u, q.alpha),), variance=b)
 
     def _moved(self, q: Any, curvature: Array) -> tuple[Array, Array] | None:
-        """Return the adjoints of mean and variances where E[l''] > 0, that is d bound / d v = ½ w E[l''] there."""
-        if curvature.max(initial=0.0) <= FLAT:
+        """Return (a, b) with d bound = ½ (alphaᵀ dK alpha - tr R dK) + aᵀ M dK alpha + bᵀ diag(M dK Mᵀ), M = I - K R.
+
+        They are None if q is stationary. Where E2 = w E[l''] > 0 the precision of a site is held at zero, and
+        d bound / d v = ½ E2. The marginals move with K as
+
+            dm = M dK alpha + Σ (dnu - m dtau)      dv = diag(M dK Mᵀ) - (Σ∘Σ) dtau,
+
+        where dtau = 0 and dnu = E2 dm + ½ E3 dv for the sites that are held, dtau = -E3 dm - ½ E4 dv and
+        dnu = ½ E3 dv + m dtau for the others, with E3, E4 = w E[l'''], w E[l'''']. The transposed system gives (a, b).
+        """
+        bent, n = np.maximum(curvature, 0.0), len(self.y)
+        if bent.max(initial=0.0) <= FLAT:
             return None
-        weight = np.ones(len(self.y)) if self.weight is None else self.weight
-        return site_adjoints(
-            self.likelihood, self.y, weight, q, np.zeros(len(self.y)), 0.5 * np.maximum(curvature, 0.0)
-        )
+        third, fourth = self._higher(q.mean, q.var())
+        free = curvature <= 0.0
+        cov = q.dense_covariance()
+        squares = cov * cov
+
+        def transposed(ab: Array) -> Array:
+            along, through = cov @ ab[:n], np.where(free, squares @ ab[n:], 0.0)
+            by_mean = bent * along + third * through
+            by_var = 0.5 * (third * along + fourth * through)
+            out: Array = ab - np.concatenate([by_mean, by_var])
+            return out
+
+        ab = solved(transposed, np.concatenate([np.zeros(n), 0.5 * bent]))
+        return ab[:n], ab[n:]
+
+    def _higher(self, mean: Array, var: Array) -> tuple[Array, Array]:
+        """Return w E[l'''] and w E[l'''']: differences of E[l''], smooth on the scale sqrt(1 + v)."""
+        h = 0.02 * np.sqrt(1.0 + var)
+        E2 = np.array([self.likelihood.expected(self.y, mean + k * h, var).curvature for k in range(-3, 4)])
+        first = np.array([-1, 9, -45, 0, 45, -9, 1]) / 60.0
+        second = np.array([2, -27, 270, -490, 270, -27, 2]) / 180.0
+        return weighted(self.weight, first @ E2 / h), weighted(self.weight, second @ E2 / h**2)
 
     def likelihood_gradient(self, q: Any, curvature: Array) -> Array:
         """Return d bound / d theta of the likelihood: only E[l] changes, unless q is not stationary."""

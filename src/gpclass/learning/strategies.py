@@ -43,7 +43,7 @@ COMBINE: dict[str, Any] = {"one_vs_rest": fit_one_vs_rest, "one_vs_one": fit_one
 class Case:
     """One combination of options, in the words of the table."""
 
-    method: str  # name of the method; "vi(ep)" for VI(evidence="ep")
+    method: str  # name of the method
     likelihood: str  # "two classes" for every likelihood with one latent function, else its name
     rows: str = "all"  # "all" in memory, "inducing" inputs, or in "passes" over a source
     hyperparameters: str = "learn"  # "learn" | "sample" | "fixed"
@@ -95,10 +95,6 @@ RULES = (
         {"method": ("ep",), "likelihood": ("softmax",)},
     ),
     Rule(
-        "VI(evidence='ep') is for two classes: use VI() or EP()",
-        {"method": ("vi(ep)",), "likelihood": SEVERAL},
-    ),
-    Rule(
         "Sampled hyperparameters go with inference='mcmc' or an approximation, not with rejection",
         {"method": ("rejection",), "hyperparameters": ("sample",)},
     ),
@@ -117,10 +113,6 @@ RULES = (
     Rule(
         "Sampling the hyperparameters needs all rows in memory: use hyperparameters='learn', or inducing=None",
         {"hyperparameters": ("sample",), "rows": ("inducing", "passes")},
-    ),
-    Rule(
-        "VI(evidence='ep') has no form with inducing inputs: use VI() or EP()",
-        {"method": ("vi(ep)",), "rows": ("inducing", "passes")},
     ),
     Rule(
         "Passes over rows that are not in memory need inference='vi' or 'dirichlet'",
@@ -171,7 +163,7 @@ def refusal(case: Case) -> str | None:
 def table() -> list[dict[str, str]]:
     """Return every combination of method, likelihood, rows and hyperparameters with its strategy or refusal."""
     out = []
-    for method in ("laplace", "ep", "vi", "vi(ep)", "dirichlet", *SAMPLING):
+    for method in ("laplace", "ep", "vi", "dirichlet", *SAMPLING):
         for likelihood in ("two classes", *SEVERAL):
             for rows in ("all", "inducing", "passes"):
                 for hyperparameters in ("learn", "sample"):

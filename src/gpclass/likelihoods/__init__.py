@@ -2,15 +2,13 @@
 
 ``Logit``, ``Probit``, ``CLogLog`` and ``LabelNoise`` are for class labels y = -1 / +1 and have one latent
 value per data point; ``Softmax`` and ``MultiProbit`` have one per class, and labels that are rows of weights,
-one per class. ``Gaussian`` is the conjugate case against which inference is checked. All are immutable
-records, and the result of one data point does not depend on the others.
+one per class. All are immutable records, and the result of one data point does not depend on the others.
 """
 
 from __future__ import annotations
 
 from gpclass.likelihoods.base import BinaryLikelihood, ClassLikelihood
 from gpclass.likelihoods.cloglog import CLogLog
-from gpclass.likelihoods.gaussian import Gaussian
 from gpclass.likelihoods.label_noise import LabelNoise
 from gpclass.likelihoods.logit import Logit
 from gpclass.likelihoods.multiprobit import MultiProbit
@@ -21,7 +19,6 @@ __all__ = [
     "BinaryLikelihood",
     "CLogLog",
     "ClassLikelihood",
-    "Gaussian",
     "LabelNoise",
     "Logit",
     "MultiProbit",

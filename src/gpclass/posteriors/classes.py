@@ -55,11 +55,9 @@ class ClassProcesses(Process):
 
     def mean(self, X: Inputs) -> Array:
         """Return the means of f at each row of X, shape (n, C)."""
-        out = np.empty((len(X), *self.latent_shape))
-        for start in range(0, len(X), self.block_size):
-            rows = slice(start, start + self.block_size)
-            out[rows] = self._means([matrix(kernel, X[rows], self.inputs) for kernel in self.kernels])
-        return out
+        return self.by_block(
+            X, lambda B: self._means([matrix(kernel, B, self.inputs) for kernel in self.kernels])
+        )
 
     def _means(self, Ks: list[Array]) -> Array:
         if len(Ks) == 1:
@@ -142,12 +140,8 @@ class IndependentProcesses(Process):
 
     def mean(self, X: Inputs) -> Array:
         """Return the means of f at each row of X, shape (n, C)."""
-        out = np.empty((len(X), *self.latent_shape))
         first, alpha = self.processes[0], self.alpha
-        for start in range(0, len(X), self.block_size):
-            rows = slice(start, start + self.block_size)
-            out[rows] = self._shifted(matmul(matrix(first.kernel, X[rows], first.inputs), alpha))
-        return out
+        return self.by_block(X, lambda B: self._shifted(matmul(matrix(first.kernel, B, first.inputs), alpha)))
 
     def _shifted(self, mean: Array) -> Array:
         return mean if self.offset is None else mean + self.offset

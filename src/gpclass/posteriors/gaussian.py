@@ -61,10 +61,7 @@ class GaussianProcess(Process):
 
     def mean(self, X: Inputs) -> Array:
         """Return the mean of f alone: no variance, so only one kernel value per training row."""
-        mean = np.empty(len(X))
-        for start in range(0, len(X), BLOCK):
-            rows = slice(start, start + BLOCK)
-            mean[rows] = matvec(matrix(self.kernel, X[rows], self.inputs), self.alpha)
+        mean = self.by_block(X, lambda B: matvec(matrix(self.kernel, B, self.inputs), self.alpha))
         if not np.isfinite(mean).all():
             self.latent(X)  # which says where
         return mean

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -62,6 +62,14 @@ class Process(ABC):
     def mean(self, X: Inputs) -> Array:
         """Return the mean of f at each row."""
         return self.latent(X)[0]
+
+    def by_block(self, X: Inputs, mean: Callable[[Inputs], Array]) -> Array:
+        """Return the means at all rows from a function that computes those of a block."""
+        out = np.empty((len(X), *self.latent_shape))
+        for start in range(0, len(X), self.block_size):
+            rows = slice(start, start + self.block_size)
+            out[rows] = mean(X[rows])
+        return out
 
     def sample(self, X: Inputs, n_samples: int, rng: np.random.Generator) -> Array:
         """Draw f jointly at the rows of X; shape (n, n_samples), or (n, C, n_samples).

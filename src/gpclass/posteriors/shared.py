@@ -58,11 +58,7 @@ class SharedProcesses(Process):
 
     def mean(self, X: Inputs) -> Array:
         """Return the means of f at each row of X, shape (n, C)."""
-        out = np.empty((len(X), *self.latent_shape))
-        for start in range(0, len(X), self.block_size):
-            rows = slice(start, start + self.block_size)
-            out[rows] = self._means(matrix(self.kernel, X[rows], self.inputs))
-        return out
+        return self.by_block(X, lambda B: self._means(matrix(self.kernel, B, self.inputs)))
 
     def _means(self, K: Array) -> Array:
         out = matmul(K, np.ascontiguousarray(self.alpha))

@@ -90,9 +90,10 @@ def remove_share(
 
 
 class ElementwiseConditioned(ABC):
-    """q(f) ∝ prior x Π exp(nu f - tau f² / 2); subclasses set ``alpha``, ``mean`` and ``half_logdet``."""
+    """q(f) ∝ prior x Π exp(nu f - tau f² / 2); subclasses set the fields."""
 
-    __slots__ = ("alpha", "half_logdet", "mean")
+    __slots__ = ("alpha", "half_logdet", "mean", "prior")
+    prior: Any
     alpha: Array
     mean: Array
     half_logdet: float
@@ -105,9 +106,10 @@ class ElementwiseConditioned(ABC):
     def inverse_diagonal(self) -> Array:
         """Return the diagonal of B⁻¹, which is 1 - tau v."""
 
-    @abstractmethod
     def multiply_K(self, v: Array) -> Array:
         """Return K v."""
+        out: Array = self.prior.multiply(v)
+        return out
 
     @abstractmethod
     def multiply_R(self, v: Array) -> Array:

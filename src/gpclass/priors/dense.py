@@ -104,15 +104,12 @@ class MatrixPrior:
 
 
 class DensePrior(MatrixPrior):
-    """N(f | 0, K + nugget I) with K = k(X, X) in memory.
+    """N(f | 0, K) with K = k(X, X) in memory. No jitter is added, because K is never factored.
 
     Parameters
     ----------
     kernel : scikit-learn kernel
     X : inputs, an array of rows or a sequence of structured objects
-    nugget : float
-        Added to the diagonal of K: independent noise on the latent values, as a fixed
-        `WhiteKernel` would. No jitter is ever added on top, because K is never factored.
 
     Examples
     --------
@@ -124,17 +121,16 @@ class DensePrior(MatrixPrior):
     array([0.7384, 0.1269])
     """
 
-    __slots__ = ("X", "nugget")
+    __slots__ = ("X",)
 
-    def __init__(self, kernel: Any, X: Inputs, *, nugget: float = 0.0) -> None:
+    def __init__(self, kernel: Any, X: Inputs) -> None:
         require_memory(len(X), 2.1)
-        self._fill(kernel, X, nugget, np.empty((len(X), len(X))), BForm(len(X)))
+        self._fill(kernel, X, np.empty((len(X), len(X))), BForm(len(X)))
 
-    def _fill(self, kernel: Any, X: Inputs, nugget: float, K: Array, B: BForm) -> None:
+    def _fill(self, kernel: Any, X: Inputs, K: Array, B: BForm) -> None:
         super().__init__(kernel, K, B)
-        self.X, self.nugget = X, nugget
+        self.X = X
         fill_lower(kernel, X, K)
-        K.ravel()[:: len(X) + 1] += nugget
         if K.diagonal().min(initial=0.0) < 0.0:
             raise NotPositiveError(
                 f"The kernel {kernel} gave the variance {K.diagonal().min():.3g}, a covariance matrix with a "
@@ -151,7 +147,7 @@ class DensePrior(MatrixPrior):
         B⁻¹ at the last theta stays in its buffer as a preconditioner: near theta it is a good one.
         """
         moved = object.__new__(DensePrior)
-        moved._fill(move(self.kernel, theta), self.X, self.nugget, self.K, self._B)
+        moved._fill(move(self.kernel, theta), self.X, self.K, self._B)
         return moved
 
     def pullback(self, adjoint: Adjoint) -> Array:
@@ -207,7 +203,8 @@ def fill_lower(kernel: Any, X: Inputs, K: Array) -> None:
 class DenseConditioned(ElementwiseConditioned):
     """q(f) ∝ N(f | 0, K) Π sites. Variances and R are worked out in place when first asked for."""
 
-    __slots__ = ("B", "_count", "_diagonal", "_var", "prior", "scale")
+    __slots__ = ("B", "_count", "_diagonal", "_var", "scale")
+    prior: MatrixPrior
 
     def __init__(
         self, prior: MatrixPrior, B: BForm, scale: Array, alpha: Array, mean: Array, half_logdet: float
@@ -262,10 +259,6 @@ class DenseConditioned(ElementwiseConditioned):
         w = inverse * dtau
         off = self.B.multiply_squares(w) - self.inverse_diagonal() ** 2 * w
         return -(inverse * off + v * v * dtau)
-
-    def multiply_K(self, v: Array) -> Array:
-        """Return K v."""
-        return self.prior.multiply(v)
 
     def multiply_R(self, v: Array) -> Array:
         """Return S B⁻¹ S v."""

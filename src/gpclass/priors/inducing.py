@@ -206,6 +206,8 @@ class Reduced:
 class InducingConditioned(ElementwiseConditioned):
     """q(f) ∝ N(f | 0, A Aᵀ + diag(r)) Π sites."""
 
+    prior: InducingPrior
+
     def __init__(self, prior: InducingPrior, sites: Sites) -> None:
         self.prior = prior
         self.reduced = prior.factor(sites.tau)
@@ -224,10 +226,6 @@ class InducingConditioned(ElementwiseConditioned):
         """Return the diagonal of B⁻¹: that of (1 - w aᵀ P⁻¹ a / lambda) / lambda."""
         out: Array = (1.0 - self.reduced.w * self.reduced.forms()) / self.reduced.stretch
         return out
-
-    def multiply_K(self, v: Array) -> Array:
-        """Return K v."""
-        return self.prior.multiply(v)
 
     def multiply_R(self, v: Array) -> Array:
         """Return R v."""

@@ -159,7 +159,7 @@ class MarginPrior:
     def pullback(self, adjoint: Adjoint) -> Array:
         """Return Σ_ij G_ij ∂K_ij/∂theta: G for the margins is one for f by way of `coefficients`."""
         if adjoint.variance is not None:
-            raise ValueError("VI(evidence='ep') is for two classes: use VI() or EP().")
+            raise ValueError("The multinomial probit takes no adjoint of the variances: use EP() or VI().")
         left, right = adjoint.factors()
         lefts, rights = ([self.coefficients(v) for v in vectors] for vectors in (left, right))
         if self.whole is not None:
@@ -186,7 +186,8 @@ class MarginConditioned(ElementwiseConditioned):
     T - t tᵀ / s, s = 1 + Σ t, so that a_k = t_k and a_y = 1.
     """
 
-    __slots__ = ("_sites", "_squares", "_var", "factors", "prior", "tau")
+    __slots__ = ("_sites", "_squares", "_var", "factors", "tau")
+    prior: MarginPrior
 
     def __init__(self, prior: MarginPrior, sites: Sites) -> None:
         self.prior, self._sites = prior, sites
@@ -209,10 +210,6 @@ class MarginConditioned(ElementwiseConditioned):
         R of the margins is its part that belongs to the other classes.
         """
         return self.prior.pick(self.factors.solve(self.prior.by_class(v)))
-
-    def multiply_K(self, v: Array) -> Array:
-        """Return K v."""
-        return self.prior.multiply(v)
 
     def var(self, tiny: float = 0.0) -> Array:
         """Return the marginal variances of the margins.

@@ -22,7 +22,7 @@ All of this is linear in the label weights: a soft label counts as rows of sever
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -35,29 +35,13 @@ from gpclass.inference.dirichlet import Targets
 from gpclass.kernels import diag, matrix
 from gpclass.priors.basis import Basis, pull_basis
 from gpclass.sparse.engine import Fit, Q
-from gpclass.sparse.sums import TILE, add_pullback, row_squares, whitened
-
-
-class _Adds:
-    """Sums that two of a kind can be added up of."""
-
-    __slots__ = ()
-
-    def add(self, other: Any) -> None:
-        """Add the other's numbers to these."""
-        for field in fields(self):  # type: ignore[arg-type]
-            mine, theirs = getattr(self, field.name), getattr(other, field.name)
-            if isinstance(mine, np.ndarray):
-                mine += theirs
-            elif mine is not None:
-                setattr(self, field.name, mine + theirs)
-
+from gpclass.sparse.sums import TILE, Additive, add_pullback, row_squares, whitened
 
 # ------------------------------------------------------------------------ the two passes
 
 
 @dataclass(slots=True, eq=False)
-class ClassSums(_Adds):
+class ClassSums(Additive):
     """What the first pass returns."""
 
     residual: float  # Σ r_i
@@ -99,7 +83,7 @@ class ClassStep:
 
 
 @dataclass(slots=True, eq=False)
-class SlopeSums(_Adds):
+class SlopeSums(Additive):
     """What the second pass returns: the gradient through k(x_i, Z) and k(x_i, x_i)."""
 
     theta: Array

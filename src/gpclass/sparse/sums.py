@@ -33,6 +33,21 @@ TILE = 1 << 20  # numbers in one array of a tile
 ROUNDING = 1e-10  # a curvature E[l''] of this size has no sign
 
 
+class Additive:
+    """Base class of records of sums, which those of other rows are added to."""
+
+    __slots__ = ()
+
+    def add(self, other: Any) -> None:
+        """Add the other's numbers to these."""
+        for field in fields(self):  # type: ignore[arg-type]
+            mine, theirs = getattr(self, field.name), getattr(other, field.name)
+            if isinstance(mine, np.ndarray):
+                mine += theirs
+            elif mine is not None:
+                setattr(self, field.name, mine + theirs)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Step:
     """What goes down to the data: the basis and q, in the working precision.
@@ -89,7 +104,7 @@ class Step:
 
 
 @dataclass(slots=True, eq=False)
-class Sums:
+class Sums(Additive):
     """What comes back; `add` puts two together."""
 
     counts: Array  # total weight of each class
@@ -102,15 +117,6 @@ class Sums:
     inputs: Array | None
     others: Array  # Σ E[l] of the other likelihoods
     convex: float  # number of negative h
-
-    def add(self, other: Sums) -> None:
-        """Add the other's numbers to these."""
-        for field in fields(self):
-            mine, theirs = getattr(self, field.name), getattr(other, field.name)
-            if isinstance(mine, np.ndarray):
-                mine += theirs
-            elif mine is not None:
-                setattr(self, field.name, mine + theirs)
 
 
 def _features(step: Step, X: Array, K: Array, A: Array) -> tuple[Array, float]:

@@ -9,9 +9,9 @@ import numpy as np
 
 from gpclass.core.protocols import Adjoint, Array, CoupledSites, Inference, Inputs, Prior, Sites
 from gpclass.kernels import matrix
-from gpclass.likelihoods import Gaussian
 from gpclass.priors import DensePrior
 from gpclass.testing.differences import central_difference, close
+from gpclass.testing.gaussian import Gaussian
 
 
 def check_prior(

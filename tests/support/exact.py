@@ -18,7 +18,7 @@ import numpy as np
 from scipy.interpolate import CubicSpline
 from scipy.linalg import lapack
 
-from gpclass.core.linalg import covariance_root
+from gpclass.core.linalg import pivoted_root
 from gpclass.core.protocols import Array
 from gpclass.likelihoods import Probit
 from gpclass.posteriors.target import checked
@@ -99,7 +99,7 @@ def quadrature(likelihood: Any, K: Array, y: Array, weight: Array) -> float:
 
 def _factor(K: Array) -> tuple[Any, Array]:
     """Return an order of the data and L, lower trapezoidal, with K[order][:, order] = L Lᵀ."""
-    covariance_root(K)  # raises if K is not a covariance
+    pivoted_root(K)  # raises if K is not a covariance
     L, pivots, rank, _ = lapack.dpstrf(K, lower=1)
     return pivots - 1, np.tril(L)[:, :rank]
 
