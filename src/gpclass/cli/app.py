@@ -92,7 +92,7 @@ def report(error: BaseException, *, debug: bool) -> int:
     if isinstance(error, KeyboardInterrupt):
         output.remark("gpclass: interrupted; unfinished results were not written.")
         return INTERRUPTED
-    output.remark(f"{output.coloured('gpclass: error:', output.RED)} {sentence(error)}")
+    output.remark(sentence(error), "gpclass: error: ", output.RED)
     return 1
 
 

@@ -25,11 +25,18 @@ def line(text: str = "") -> None:
 
 def paragraph(text: str) -> None:
     """Write a text as lines of the result; on a terminal each is wrapped to its width."""
+    for each in text.split("\n"):
+        line(_wrapped(each, sys.stdout))
+
+
+def _wrapped(text: str, stream: Any) -> str:
+    """Return a line wrapped to the width of the stream if that is a terminal; words, as paths are, stay whole."""
     from rich.console import Console
 
-    width = min(Console(file=sys.stdout).width, 110)
-    for each in text.split("\n"):
-        line("\n".join(textwrap.wrap(each, width)) if sys.stdout.isatty() else each)
+    if not stream.isatty():
+        return text
+    width = min(Console(file=stream).width, 110)
+    return "\n".join(textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False))
 
 
 def flush() -> None:
@@ -39,12 +46,13 @@ def flush() -> None:
 
 def warn(sentence: str) -> None:
     """Write a warning to standard error."""
-    remark(f"{coloured('gpclass: warning:', YELLOW)} {sentence}")
+    remark(sentence, "gpclass: warning: ", YELLOW)
 
 
-def remark(sentence: str) -> None:
-    """Write what was done to standard error."""
-    sys.stderr.write(f"{sentence}\n")
+def remark(sentence: str, title: str = "", colour: str = "") -> None:
+    """Write what was done to standard error, under a title in a colour if one is given."""
+    text = _wrapped(title + sentence, sys.stderr)
+    sys.stderr.write(f"{coloured(title, colour)}{text.removeprefix(title)}\n" if title else f"{text}\n")
 
 
 def coloured(text: str, colour: str, stream: Any = None) -> str:
