@@ -16,13 +16,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import gammaln
+from scipy.special import chdtri, gammaln
 
 from gpclass.core.protocols import Array
 from gpclass.core.wording import apart
 
 FEW = 30.0  # rows: with fewer, the evidence cannot tell chance from a relation
-GAIN = 0.75  # nats that a learned hyperparameter may gain by chance
+CHANCE = (
+    0.95  # probability with which labels without a relation to the inputs stay below what chance may gain
+)
 SHARE = 0.25  # of the log evidence of class frequencies that chance explains at most
 
 
@@ -67,8 +69,8 @@ class Baseline:
     """The log evidence of class frequencies, and by how much chance may exceed it.
 
     Hyperparameters that are learned raise the evidence even on labels that have no relation to the inputs: by half a
-    nat each on average, by Wilks' theorem. `GAIN` was exceeded in 4 % of the fits to such labels (40 to 160 rows, 2 to
-    10 columns), and in 97 % of the fits that were better than class frequencies by 0.1 nats per new row.
+    nat each on average, by Wilks' theorem: twice the gain of p hyperparameters is distributed as chi-squared with p
+    degrees of freedom.
     """
 
     evidence: float
@@ -103,4 +105,5 @@ def make_baseline(counts: Array, n_learned: int = 0) -> Baseline:
     """
     evidence = frequency_evidence(counts)
     many = float(np.sum(counts)) >= FEW
-    return Baseline(evidence, min(GAIN * n_learned, -SHARE * evidence) if many else 0.0, n_learned)
+    gain = 0.5 * float(chdtri(n_learned, 1.0 - CHANCE)) if n_learned else 0.0
+    return Baseline(evidence, min(gain, -SHARE * evidence) if many else 0.0, n_learned)

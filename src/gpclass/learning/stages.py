@@ -99,7 +99,7 @@ class Run:
     def _coarse(self, beginning: Start) -> tuple[State, Learned]:
         """Return hyperparameters, inducing inputs and q from some of the rows."""
         more = self.settings.rows[1]
-        rows = self._sample(min(more, DIRICHLET_ROWS) if self._closed else more)
+        rows = self.data.sample(min(more, DIRICHLET_ROWS) if self._closed else more, self.rng)
         inverse = for_more_rows(beginning.learned.inverse_hessian, beginning.problem.n_rows, rows.n_rows)
         learned = self._on_more(self.problem.theta, rows, inverse)
         fit, inverse = learned.warm, learned.inverse_hessian
@@ -152,7 +152,7 @@ class Run:
         return maximise(
             objective,
             theta,
-            self._bounds,
+            problem.support,
             hyperprior=problem.hyperprior,
             inverse_hessian=inverse,
             tol=tol * objective.engine.data.n_rows,
@@ -177,7 +177,7 @@ class Run:
             objective,
             state.theta,
             state.q,
-            self._bounds,
+            self.problem.support,
             np.eye(len(state.theta)) / self.data.n_rows if inverse is None else inverse,
             scale=scale,
             log_prior=self.problem.hyperprior,
@@ -214,27 +214,16 @@ class Run:
             return False
         return not self._closed if self.settings.move is None else self.settings.move
 
-    @property
-    def _bounds(self) -> Array:
-        problem = self.problem
-        return problem.bounds if problem.hyperprior is None else problem.hyperprior.narrow(problem.bounds)
-
-    def _begin(self) -> Start:
+    def _begin(self, plan: Plan | None = None) -> Start:
         """Learn on some rows without inducing inputs, and choose the kernel there if that is asked for."""
-        n_rows = self.settings.rows[0]
-        if self._closed:
-            return self._begin_dirichlet(self.plan)
+        n_rows, plan = self.settings.rows[0], plan or self.plan
         self._enter("a start without inducing inputs", min(n_rows, self.data.n_rows))
-        self.problem, first = begin_on_some(
-            self.problem, self.data, n_rows, self.n_latents, self.plan, self.rng
-        )
-        return first
-
-    def _begin_dirichlet(self, plan: Plan) -> Start:
-        """Learn hyperparameters and eps on some rows without inducing inputs."""
-        rows = self.settings.rows[0]
-        self._enter("a start without inducing inputs", min(rows, self.data.n_rows))
-        self.problem, first = begin_dirichlet(self.problem, self.data, plan, rows, self.rng)
+        if self._closed:
+            self.problem, first = begin_dirichlet(self.problem, self.data, plan, n_rows, self.rng)
+        else:
+            self.problem, first = begin_on_some(
+                self.problem, self.data, n_rows, self.n_latents, plan, self.rng
+            )
         return first
 
     @property
@@ -247,12 +236,12 @@ class Run:
 
     def _fixed(self) -> State:
         """Return where to start with the kernel as given: q from some rows."""
-        rows = self._sample(self.settings.rows[1])
+        rows = self.data.sample(self.settings.rows[1], self.rng)
         theta = self.problem.theta
         Z = self._choose(theta, rows, self._most)
         if isinstance(self.problem.inference, Dirichlet):
             if self._eps is None:
-                self._begin_dirichlet(replace(self.plan, enabled=False))
+                self._begin(replace(self.plan, enabled=False))
             return State(theta, Z, None, None, self._eps)
         if rows.n_rows >= self.data.n_rows:
             return State(theta, Z, None, None)
@@ -263,9 +252,6 @@ class Run:
         self._enter("choosing inducing inputs", rows.n_rows)
         tol = self.settings.tol * (1.0 if self._closed else 0.1)
         return choose(self.settings, self.problem.at(theta).kernel, rows.X, most, self.rng, tol)
-
-    def _sample(self, n: int) -> Rows:
-        return self.data.sample(n, self.rng)
 
     # -------------------------------------------------------------------------------- all rows
 
@@ -301,23 +287,16 @@ class Run:
 
         objective.watch = watch
         inverse = np.eye(len(state.theta)) / n if state.inverse_hessian is None else state.inverse_hessian
-        plan = replace(self.plan, n_restarts=0)
         steps = self.settings.steps(n, len(state.Z), self.n_latents)
-        if self._moves and plan.optimizer is None:
+        own = self.plan.optimizer
+        if self._moves and own is None:
             objective.after, objective.watch = None, self.watch  # a trial has other inducing inputs
             checkpoint.write(state)
             learned = self._move(objective, state, steps, checkpoint)[1]
         else:
-            own = plan.optimizer is not None
-            learned = self._maximised(
-                objective,
-                state.theta,
-                None if own else inverse,
-                self.settings.gain,
-                max_iter=steps,
-                radius=0.5,
-                optimizer=plan.optimizer,
-            )
+            options = {"max_iter": steps, "radius": 0.5, "optimizer": own}
+            start = inverse if own is None else None
+            learned = self._maximised(objective, state.theta, start, self.settings.gain, **options)
         fit: Fit = learned.warm
         if coarse is not None:
             learned = replace(learned, history=joined([coarse.history, learned.history]))

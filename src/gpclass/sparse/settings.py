@@ -77,7 +77,7 @@ class Inducing:
     dtype: str = "float32"
     rows: tuple[int, int] = (1200, 20000)
     max_refine: int = 40
-    gain: float = 1e-4
+    gain: float = 2e-5
     checkpoint: str | Path | None = None
 
     def __post_init__(self) -> None:
