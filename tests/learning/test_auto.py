@@ -89,6 +89,7 @@ def test_where_there_is_no_choice(case):
     assert (clf.predict(X) == y).mean() > 0.9
 
 
+@pytest.mark.filterwarnings("ignore:The optimal value found")  # a class between two others needs no function
 def test_a_kernel_for_each_class_is_for_vi():
     X, y = load_iris(return_X_y=True)
     kernel = CompoundKernel([1.0 * RBF(1.0), 1.0 * RBF(1.0), 1.0 * RBF(1.0)])

@@ -80,7 +80,7 @@ class TestFewInducingInputs:
             Engine(Rows(X, y), Logit(), dtype=np.float64), kernel, X[:5].copy(), 1e-9, tol=1e-3
         )
         start = objective.fit_at(kernel.theta, None, gradient=False)
-        end = move(objective, kernel.theta, start, kernel.bounds, np.eye(2) / 150, ftol=1e-6)
+        end = move(objective, kernel.theta, start, kernel.bounds, np.eye(2) / 150, tol=1e-4)
         assert end.fit.bound > start.bound + 1.0
 
         def minus_bound(v):

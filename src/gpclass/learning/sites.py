@@ -183,8 +183,10 @@ def _not_below_start(problem: Problem, given: Problem, learned: Learned, plan: P
     objective = SiteObjective(problem.with_tol(tol))
     try:
         value = objective.evaluate(theta, gradient=False).evidence
-    except (ValueError, KeyboardInterrupt):
+    except ValueError:
         return learned
+    except KeyboardInterrupt:
+        return replace(learned.stopped(), warm=learned.warm)
     value += 0.0 if prior is None else prior(theta)[0]
     if not value > learned.objective:
         return learned

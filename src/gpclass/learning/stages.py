@@ -121,7 +121,7 @@ class Run:
         """Learn on more rows, with more inducing inputs as long as another hundred gains enough."""
         learned: Any = None  # until the first of one size or more
         fit, before = None, np.inf
-        tol = ROUGHLY if self._moves else self.settings.gain
+        tol = ROUGHLY if self._moves and rows.n_rows < self.data.n_rows else self.settings.gain
         for most in self._sizes():
             objective = self._objective(rows, self._choose(theta, rows, most), GAP)
             objective.start = fit
