@@ -92,7 +92,9 @@ class HyperState:
         total = float(np.logaddexp.reduce(r))
         evidence = total - float(np.log(len(D))) + self.target.log_mass
         value = evidence + self.model.log_prior(self.theta)
-        return replace(self, f=self.target.mean + D, log_weight=r - total, value=value, z=z)
+        # Where the likelihood is zero at every draw, they have equal weights.
+        log_weight = r - total if np.isfinite(total) else np.full(len(r), -np.log(len(r)))
+        return replace(self, f=self.target.mean + D, log_weight=log_weight, value=value, z=z)
 
 
 class HyperSampler(Part):
