@@ -21,7 +21,16 @@ def test_check_is_that_of_the_library(folder):
 
 def test_info_names_everything(folder, mixed):
     text = run("info", folder / "mixed.gpc").stdout
-    for word in ("80", "ill", "no, yes", "Probit()", "length_scale", "log evidence", "north, south, west", "0 false"):
+    for word in (
+        "80",
+        "ill",
+        "no, yes",
+        "Probit()",
+        "length_scale",
+        "log evidence",
+        "north, south, west",
+        "0 false",
+    ):
         assert word in text
     out = json.loads(run("info", folder / "mixed.gpc", "--json").stdout)
     assert out["classes"] == ["no", "yes"]

@@ -167,7 +167,7 @@ class TestWorkersThatComeAndGo:
         client.cluster.scale(3)
         client.wait_for_workers(3, timeout=30)
         OPEN.set()
-        assert_same(work.end(), calm, rtol=0.0)
+        assert_same(work.end(), calm, rtol=1e-13)
 
     @pytest.mark.parametrize("kind", ["files", "persisted"])
     def test_a_worker_that_leaves_without_notice_changes_nothing(self, folder, gate, kind):
@@ -180,7 +180,7 @@ class TestWorkersThatComeAndGo:
             worker = cluster.workers[0]
             client.sync(worker.close, executor_wait=False, nanny=False)
             OPEN.set()
-            assert_same(work.end(), calm, rtol=0.0)
+            assert_same(work.end(), calm, rtol=1e-13)
 
 
 @contextmanager
@@ -221,7 +221,7 @@ class TestWorkersThatAreKilled:
             calm = data.total(MomentsJob())
             work = Pass(data, SlowJob())
             dead = kill_in_mid_pass(client)
-            assert_same(work.end(), calm, rtol=0.0)
+            assert_same(work.end(), calm, rtol=1e-13)
             assert dead.isdisjoint(client.run(os.getpid).values())
         assert_same(calm, moments(*labelled_rows(N)))
 
@@ -232,14 +232,14 @@ class TestWorkersThatAreKilled:
             work = Pass(data, SlowJob())
             kill_in_mid_pass(client, everyone=True)
             client.cluster.scale(4)
-            assert_same(work.end(), calm, rtol=0.0)
+            assert_same(work.end(), calm, rtol=1e-13)
 
     def test_one_out_of_memory(self, folder, tmp_path):
         with processes() as client:
             data = source_of("files", folder, client, 2000).data(TWO)
             calm = data.total(MomentsJob())
             before = set(client.run(os.getpid).values())
-            assert_same(data.total(GreedyJob(flag=str(tmp_path / "tried"))), calm, rtol=0.0)
+            assert_same(data.total(GreedyJob(flag=str(tmp_path / "tried"))), calm, rtol=1e-13)
             assert set(client.run(os.getpid).values()) != before  # its nanny has ended one
 
     def test_all_by_one_task(self, folder):

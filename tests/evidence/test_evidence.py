@@ -471,6 +471,8 @@ def test_wrong_arguments_are_refused():
         importance_evidence(Probit(), K, y, Sites(nu=np.zeros((2, 3)), tau=np.ones((2, 3))))
     with pytest.raises(ValueError, match="n_chains=1"):
         annealed_evidence(Probit(), K, y, sites, n_chains=1)
+    with pytest.raises(ValueError, match="n_steps=0 is not possible"):
+        annealed_evidence(Probit(), K, y, sites, n_steps=0)
     with pytest.raises(ValueError, match="Softmax has no tilted moments"):
         ep_correction(Softmax(), K, y, sites)
 

@@ -20,8 +20,9 @@ from gpclass.learning.problem import Problem
 from gpclass.likelihoods import Logit, Probit
 from gpclass.mcmc import JointWhitened, PseudoMarginal
 from gpclass.mcmc.chains import diagnose
-from gpclass.mcmc.hyper import HyperState, Proposal, fitted_proposal, refined
+from gpclass.mcmc.hyper import HyperModel, HyperState, Proposal, fitted_proposal, refined
 from gpclass.mcmc.hyper_run import sample_hyper
+from gpclass.posteriors.target import make_target
 from gpclass.priors import NotPositiveError
 
 KERNEL = ConstantKernel(30.0) * RBF(1.0)  # a scale at which the posterior is far from Gaussian
@@ -339,6 +340,25 @@ def test_interruption_keeps_finished_pieces():
 
     with pytest.raises(KeyboardInterrupt):
         sample_hyper(model, sampler, CENTRE, rng=0, report=at_once, **SHORT)
+
+
+class Sign:
+    """Labels are the signs of f: log p(y|f) is 0 or -inf."""
+
+    def log_prob(self, y, f):
+        return np.where(y * f > 0.0, 0.0, -np.inf)
+
+
+def test_chains_that_start_where_the_labels_are_impossible_find_where_they_are_not():
+    def at(theta, whiten, jitter, init):
+        return make_target(Sign(), np.exp(theta[0]) * np.eye(4), Y4, jitter=jitter)
+
+    model = HyperModel(at, lambda theta: -0.5 * float(theta @ theta), np.array([[-5.0, 5.0]]))
+    chains, _ = sample_hyper(
+        model, JointWhitened(n_latent_steps=1), np.zeros(1), n_warmup=0, n_draws=200, rng=0
+    )
+    assert np.isinf(chains.log_likelihood[:, 0]).any()
+    assert (chains.log_likelihood[:, -100:] == 0.0).all()
 
 
 def test_chains_start_apart_and_within_bounds():

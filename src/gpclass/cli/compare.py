@@ -14,13 +14,12 @@ from gpclass.cli import output
 from gpclass.cli.data import folds, held_out, read_problem
 from gpclass.cli.errors import InputError
 from gpclass.cli.outputs import check_outputs
-from gpclass.comparison import BASELINES, LEGEND, METRICS, compare
+from gpclass.comparison import BASELINES, LEGEND, METHODS, METRICS, compare
 from gpclass.datasets import problems
 from gpclass.kernels import RBF, ConstantKernel
 from gpclass.mcmc import MCMC
 from gpclass.parameters import INFERENCES
 
-METHODS = ("laplace", "ep", "vi", "mcmc")
 DRAWS = 2000  # of MCMC, on the built-in problems
 STYLES = dict(zip(LEGEND, ("bold green", "bold red"), strict=True))  # of the marks in the table
 OPTIONAL = ("predict s", "Brier", "ECE", "k-hat", "corrected", "fit s")  # columns, in the order of hiding

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -29,7 +30,7 @@ def run(given: Mapping[str, Any]) -> None:
             output.show_json({"address": address})
         else:
             output.line(f"gpclass explore is at {address} (interrupt with Ctrl+C).")
-        output.flush()
+        sys.stdout.flush()  # before something that takes long
 
     serve(begun, port=given["port"], browser=not given["no_browser"], announce=announce)
 

@@ -39,11 +39,6 @@ def _wrapped(text: str, stream: Any) -> str:
     return "\n".join(textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False))
 
 
-def flush() -> None:
-    """Hand over what was written, before something that takes long."""
-    sys.stdout.flush()
-
-
 def warn(sentence: str) -> None:
     """Write a warning to standard error."""
     remark(sentence, "gpclass: warning: ", YELLOW)

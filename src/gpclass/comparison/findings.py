@@ -81,8 +81,8 @@ def _advice(comparison: Any, scored: Sequence[Any]) -> Iterable[str]:
         yield f"Use {_quick(sound).label}, {_why(tied, ours, sound)}."
     else:
         yield (
-            f"{_names(row.label for row in ours)} predict{_s(ours)} as well as any other method, but should be "
-            "compared with MCMC before the probabilities are relied on."
+            f"{_names(row.label for row in ours)} predict{'s' * (len(ours) == 1)} as well as any other method, but "
+            "should be compared with MCMC before the probabilities are relied on."
         )
 
 
@@ -201,7 +201,3 @@ def _small(value: float) -> str:
 def _names(names: Iterable[str]) -> str:
     *first, last = list(names)
     return f"{', '.join(first)} and {last}" if first else last
-
-
-def _s(items: Sequence[Any]) -> str:
-    return "s" if len(items) == 1 else ""

@@ -318,14 +318,11 @@ class Comparison:
     __repr__ = __str__  # so that a session shows the table
 
     def _repr_html_(self) -> str:
-        headings = ["method", *(str(metadata["heading"]) for metadata in METRICS.values()), "kernel", "note"]
         marks = self.marks()
         lines = ["<table>", f"<caption>{escape(self.title)}</caption>", "<thead><tr>"]
-        left = ("method", "kernel", "note")
-        sides = ["left" if heading in left else "right" for heading in headings]
-        lines += [
-            f'<th style="text-align: {s}">{escape(h)}</th>' for h, s in zip(headings, sides, strict=True)
-        ]
+        columns = {"method": "left", **{str(about["heading"]): "right" for about in METRICS.values()}}
+        columns |= {"kernel": "left", "note": "left"}
+        lines += [f'<th style="text-align: {side}">{escape(name)}</th>' for name, side in columns.items()]
         lines += ["</tr></thead>", "<tbody>"]
         for row in self.rows:
             cells = [_html_number(row.text(name), marks.get((row.label, name), "")) for name in METRICS]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
@@ -89,10 +89,16 @@ def _label(method: Any) -> str:
     name = type(method).__name__
     if hasattr(method, "fit") or not is_dataclass(method):
         return name
-    values = {each.name: getattr(method, each.name) for each in fields(method)}
-    changed = [each.name for each in fields(method) if values[each.name] != each.default]
-    texts = [f"{key}={(_label if is_dataclass(values[key]) else repr)(values[key])}" for key in changed]
+    texts = [f"{key}={(_label if is_dataclass(value) else repr)(value)}" for key, value in changed(method)]
     return f"{name}({', '.join(texts)})"
+
+
+def changed(record: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the fields of a settings record that are not at their defaults."""
+    for each in fields(record):
+        value = getattr(record, each.name)
+        if value != each.default:
+            yield each.name, value
 
 
 def task_of(

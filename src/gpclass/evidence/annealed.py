@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from gpclass.core.checks import check_integers
 from gpclass.core.protocols import AnySites, Array
 from gpclass.evidence.weights import EvidenceEstimate, summarise
 from gpclass.mcmc.elliptical import slice_step
@@ -62,11 +63,8 @@ def annealed_evidence(
     >>> round(annealed_evidence(Probit(), kernel(X), y, laplace.sites, rng=0).value, 1)
     -1.9
     """
-    if n_chains < 2 or n_steps < 1:
-        raise ValueError(
-            f"n_chains={n_chains} and n_steps={n_steps} are not possible: give at least two chains and "
-            "one step."
-        )
+    check_integers(2, n_chains=n_chains)
+    check_integers(n_steps=n_steps)
     target = make_target(likelihood, K, y, sites, weight)
     rng = np.random.default_rng(rng)
     D = target.shifts(target.normals(n_chains, rng))

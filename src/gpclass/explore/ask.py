@@ -18,7 +18,6 @@ THINNER = 3  # every third point of a side is scored for three classes and more,
 class Question:
     """Scores over the grid (or some of its points), and the most informative place."""
 
-    rows: Array
     scores: Array
     place: Array
     words: str
@@ -44,4 +43,4 @@ def question(state: State, fitted: Fit, score: str) -> Question:
     place = rows[int(scores.argmax())]
     at = ", ".join(f"{name} = {x:.3g}" for name, x in zip(state.points.names, place, strict=True))
     gain = {"bald": "tell most about the latent function", "entropy": "be least certain"}[score]
-    return Question(rows, scores, place, f"A label at {at} would {gain}: {scores.max():.2f} nats.")
+    return Question(scores, place, f"A label at {at} would {gain}: {scores.max():.2f} nats.")

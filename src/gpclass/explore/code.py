@@ -3,16 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import fields, is_dataclass
+from dataclasses import is_dataclass
 from typing import Any
 
 import numpy as np
 
+from gpclass.comparison.task import changed
 from gpclass.explore.fit import settings
 from gpclass.explore.state import State
 from gpclass.kernels import Kernel, Product, Sum
 
 WIDTH = 4  # points on a line of code
+PROGRAM = '''"""Made by gpclass explore: the points and the model on the page."""
+
+import numpy as np
+
+from gpclass import GaussianProcessClassifier
+{imports}
+
+X = np.array({X})
+y = np.array({y})
+{labels}
+clf = GaussianProcessClassifier(
+{arguments}
+)
+clf.fit(X, y)
+print(clf.predict_proba(X).round(5))
+
+# Draw it, where matplotlib is installed.
+import matplotlib.pyplot as plt
+
+from gpclass.plotting import {display}
+
+{display}.from_estimator(clf, X, y)
+plt.show()
+'''
 
 
 def python_code(state: State) -> str:
@@ -33,35 +58,16 @@ def python_code(state: State) -> str:
         for name, value in given.items()
         if value is not None or name == "optimizer"
     ]
-    lines = [
-        '"""Made by gpclass explore: the points and the model on the page."""',
-        "",
-        "import numpy as np",
-        "",
-        "from gpclass import GaussianProcessClassifier",
-        *_imports(given),
-        "",
-        f"X = np.array({_rows(points.X.tolist())})",
-        f"y = np.array({_rows([int(code) for code in points.codes])})",
-    ]
-    if points.labels != tuple(str(i) for i in range(len(points.labels))):
-        lines.append(
-            f"# The classes are {', '.join(f'{i}: {name}' for i, name in enumerate(points.labels))}."
-        )
-    lines += ["", "clf = GaussianProcessClassifier(", *arguments, ")", "clf.fit(X, y)"]
-    lines += ["print(clf.predict_proba(X).round(5))", "", *_drawing(state)]
-    return "\n".join(lines) + "\n"
-
-
-def _drawing(state: State) -> Iterator[str]:
-    display = "LatentDisplay" if state.points.n_columns == 1 else "PredictiveContourDisplay"
-    yield "# Draw it, where matplotlib is installed."
-    yield "import matplotlib.pyplot as plt"
-    yield ""
-    yield f"from gpclass.plotting import {display}"
-    yield ""
-    yield f"{display}.from_estimator(clf, X, y)"
-    yield "plt.show()"
+    named = ", ".join(f"{i}: {name}" for i, name in enumerate(points.labels))
+    plain = all(name == str(i) for i, name in enumerate(points.labels))
+    return PROGRAM.format(
+        imports="\n".join(_imports(given)),
+        X=_rows(points.X.tolist()),
+        y=_rows([int(code) for code in points.codes]),
+        labels="" if plain else f"# The classes are {named}.\n",
+        arguments="\n".join(arguments),
+        display="LatentDisplay" if points.n_columns == 1 else "PredictiveContourDisplay",
+    )
 
 
 def _rows(values: list[Any]) -> str:
@@ -91,7 +97,7 @@ def _classes(value: Any) -> Iterator[type]:
         yield type(value)
     elif is_dataclass(value):
         yield type(value)
-        for _, inner in _changed(value):
+        for _, inner in changed(value):
             yield from _classes(inner)
 
 
@@ -105,18 +111,10 @@ def _value(value: Any) -> str:
         arguments = ", ".join(f"{k}={_value(v)}" for k, v in value.get_params(deep=False).items())
         return f"{type(value).__name__}({arguments})"
     if is_dataclass(value):
-        arguments = ", ".join(f"{name}={_value(inner)}" for name, inner in _changed(value))
+        arguments = ", ".join(f"{name}={_value(inner)}" for name, inner in changed(value))
         return f"{type(value).__name__}({arguments})"
     if isinstance(value, np.ndarray | np.generic):
         return repr(value.tolist())
     if isinstance(value, tuple):
         return repr(tuple(float(v) if isinstance(v, np.floating) else v for v in value))
     return repr(value)
-
-
-def _changed(value: Any) -> Iterator[tuple[str, Any]]:
-    """Yield the fields of a record that are not at their defaults."""
-    for field in fields(value):
-        inner = getattr(value, field.name)
-        if inner != field.default:
-            yield field.name, inner

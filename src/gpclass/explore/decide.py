@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from gpclass.core.protocols import Array
 from gpclass.decision import bayes_decision
 from gpclass.explore.state import State
+from gpclass.plotting.contour import decision_margins
 
 
 def decisions(state: State, proba: Array) -> NDArray[np.intp]:
@@ -21,8 +22,7 @@ def decisions(state: State, proba: Array) -> NDArray[np.intp]:
 def margins(state: State, proba: Array) -> Array:
     """Return by how much each decision is better than the best other one, (..., n_decisions).
 
-    The decision is the one whose margin is positive, so the boundaries are where margins vanish. The last decision
-    is to leave the case undecided, if there is that option.
+    The boundaries are where margins vanish. The last decision is to leave the case undecided, if there is that option.
 
     Examples
     --------
@@ -32,36 +32,22 @@ def margins(state: State, proba: Array) -> Array:
     array([[ 0.,  0.],
            [-1.,  1.]])
     """
-    C = 1.0 - np.eye(state.n_classes) if state.cost_matrix is None else state.cost_matrix
-    expected = proba @ C
-    if state.reject is not None:
-        expected = np.concatenate([expected, np.full((*expected.shape[:-1], 1), state.reject)], axis=-1)
-    order = np.sort(expected, axis=-1)
-    best, second = order[..., :1], order[..., 1:2]
-    out: Array = np.where(expected == best, second, best) - expected
-    return out
+    return decision_margins(proba, state.cost_matrix, state.reject)
 
 
 def crossings(x: Array, margin: Array) -> list[float]:
     """Return where any margin along a line changes its sign, by linear interpolation, in order."""
-    found: list[float] = []
-    for values in margin.T:
-        at = np.flatnonzero(np.diff(np.sign(values)) != 0)
-        for i in at:
-            a, b = values[i], values[i + 1]
-            found.append(float(x[i] + (x[i + 1] - x[i]) * a / (a - b)))
-    tiny = 1e-9 * (x[-1] - x[0])
-    out: list[float] = []
-    for place in sorted(found):
-        if not out or place - out[-1] > tiny:  # two decisions meet there, and both change
-            out.append(place)
-    return out
+    i, k = np.nonzero(np.diff(np.sign(margin), axis=0))
+    a, b = margin[i, k], margin[i + 1, k]
+    places = np.sort(x[i] + (x[i + 1] - x[i]) * a / (a - b))
+    new = np.diff(places, prepend=-np.inf) > 1e-9 * (x[-1] - x[0])  # two decisions meet, and both change
+    return [float(place) for place in places[new]]
 
 
-def outlines(x: Array, y: Array, field: Array, levels: list[float]) -> tuple[list[Any], list[Any]]:
-    """Return the level lines of a field over a grid, (len(y), len(x)): lists of x and of y coordinates."""
+def outlines(x: Array, y: Array, margin: Array) -> tuple[list[Any], list[Any]]:
+    """Return the lines where any margin over a grid of rows vanishes: lists of x and of y coordinates."""
     from contourpy import contour_generator
 
-    generator = contour_generator(x=x, y=y, z=field)
-    lines = [line for level in levels for line in generator.lines(level)]
+    fields = [values.reshape(len(y), len(x)) for values in margin.T]
+    lines = [line for field in fields for line in contour_generator(x=x, y=y, z=field).lines(0.0)]
     return [line[:, 0] for line in lines], [line[:, 1] for line in lines]

@@ -37,14 +37,16 @@ def difference(state: State, one: Picture, other: Picture, names: tuple[str, str
     """
     _, rows = grid(state)
     p, q = second_class(one), second_class(other)
-    signed = p is not None and q is not None
-    values = p - q if signed else 0.5 * np.abs(one.proba - other.proba).sum(axis=-1)  # type: ignore[operator]
+    titles, timid = [title(name) for name in names], ""
+    if signed := p is not None and q is not None:
+        values, timid = p - q, _timid(p, q, titles)
+    else:
+        values = 0.5 * np.abs(one.proba - other.proba).sum(axis=-1)
     at = int(np.abs(values).argmax())
     place = ", ".join(f"{name} = {x:.3g}" for name, x in zip(state.points.names, rows[at], strict=True))
     most = float(values.ravel()[at])
-    titles = [title(name) for name in names]
     words = f"{titles[0]} and {titles[1]} differ by at most {abs(most):.2g} in probability, at {place}."
-    return Difference(values, signed, words + _timid(one, other, titles))
+    return Difference(values, signed, words + timid)
 
 
 def second_class(shown: Picture) -> Array | None:
@@ -54,42 +56,33 @@ def second_class(shown: Picture) -> Array | None:
     return shown.proba[..., shown.shown[1]] if len(shown.shown) == 2 else None
 
 
-def _timid(one: Picture, other: Picture, titles: list[str]) -> str:
-    """Say so if one method stays nearer to one half, and why; nothing for three classes and more."""
-    p, q = second_class(one), second_class(other)
-    if p is None or q is None:
-        return ""
+def _timid(p: Array, q: Array, titles: list[str]) -> str:
+    """Say so if the probability of one method stays nearer to one half, and why."""
     timid = float(np.mean(np.abs(q - 0.5) - np.abs(p - 0.5)))
     if abs(timid) < NOTABLE:
         return ""
     nearer, farther = titles if timid > 0 else titles[::-1]
-    why = (
-        " It puts its Gaussian at the mode of f, but the posterior is skewed: most of it lies farther from zero."
-        if nearer == title("laplace")
-        else ""
-    )
-    return f" {nearer} stays nearer to one half than {farther}.{why}"
+    words = f" {nearer} stays nearer to one half than {farther}."
+    if nearer == title("laplace"):
+        words += (
+            " It puts its Gaussian at the mode of f, but the posterior is skewed: "
+            "most of it lies farther from zero."
+        )
+    return words
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Verdict:
-    """The log evidence of a method, corrected, with its standard error, and a verdict in words."""
-
-    method: str
-    evidence: float | None
-    corrected: float | None
-    error: float | None
-    words: str
-
-
-def verdict(fitted: Fit, method: str) -> Verdict:
-    """Check an approximation by importance sampling; a method that cannot be checked says why."""
+def verdict(fitted: Fit, method: str) -> str:
+    """Check an approximation by importance sampling, and say how wrong it is, or why it cannot be checked."""
     try:
         with collected():
             check = fitted.clf.check_approximation(2000, random_state=0)
     except ValueError as error:
-        return Verdict(method, fitted.evidence, None, None, str(error))
-    return Verdict(method, check.evidence, check.corrected, check.standard_error, check.verdict)
+        return f"{title(method)}: {error}"
+    if check.corrected is None:
+        return f"{title(method)}: {check.verdict}"
+    known = "" if check.evidence is None else f"log evidence {check.evidence:.2f}, "
+    corrected = f"corrected {check.corrected:.2f} ± {check.standard_error:.2f}"
+    return f"{title(method)}: {known}{corrected}. {check.verdict}"
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +13,8 @@ from gpclass.explore.fit import Fit
 from gpclass.explore.kernels import build
 from gpclass.explore.state import State
 from gpclass.explore.warned import collected
-from gpclass.priors import DensePrior, NotPositiveError
+from gpclass.plotting.evidence import evidences
+from gpclass.priors import DensePrior
 
 DRAWS = 400  # of the latent functions of three classes and more
 SIZES = (6, 12, 24)  # points along each side of the surface: coarse first
@@ -82,18 +82,9 @@ def _expected_log_likelihood(fitted: Fit, X: Array, codes: Any) -> float:
 class Surface:
     """Log evidence over two hyperparameters, (rows, columns); NaN where it is not known (yet)."""
 
-    chosen: tuple[int, int]
     first: Array  # natural logarithms, of columns
     second: Array
     evidence: Array
-
-
-def axes(state: State, chosen: tuple[int, int], size: int) -> tuple[Array, Array]:
-    """Return the values of two hyperparameters around the current ones, within their bounds."""
-    bounds, theta = build(state.choice, state.points.view).bounds, np.array(state.theta)
-    ends = [(max(theta[k] - SPAN, bounds[k][0]), min(theta[k] + SPAN, bounds[k][1])) for k in chosen]
-    a, b = (np.linspace(low, high, size) for low, high in ends)
-    return a, b
 
 
 def surface(state: State, fitted: Fit, chosen: tuple[int, int]) -> Iterator[Surface | None]:
@@ -114,21 +105,15 @@ def surface(state: State, fitted: Fit, chosen: tuple[int, int]) -> Iterator[Surf
         )
     if chosen[0] == chosen[1] or not all(0 <= k < n for k in chosen):
         raise ValueError("The surface needs two different hyperparameters: choose another one.")
+    theta, (low, high) = np.array(state.theta), build(state.choice, state.points.view).bounds.T
     for size in SIZES:
-        a, b = axes(state, chosen, size)
-        values = np.empty((size, size))
-        for row in range(size):
-            for column in range(size):
-                values[row, column] = _evidence_at(fitted, state.theta, chosen, (a[column], b[row]))
-                yield None
+        around = np.linspace(np.maximum(theta - SPAN, low), np.minimum(theta + SPAN, high), size)
+        a, b = around[:, list(chosen)].T
+        points, values = evidences(fitted.clf, theta, chosen, a, b), list[float]()
+        while len(values) < size * size:
+            with collected():  # far from the maximum nothing depends on a warning
+                values.append(next(points))
+            yield None
         if not np.isfinite(values).any():
             raise ValueError("The evidence cannot be computed around here: choose other hyperparameters.")
-        yield Surface(chosen, a, b, values)
-
-
-def _evidence_at(fitted: Fit, theta: Any, chosen: tuple[int, int], values: tuple[float, float]) -> float:
-    moved = np.array(theta, dtype=float)
-    moved[list(chosen)] = values
-    with collected(), suppress(NotPositiveError):  # far from the maximum nothing depends on a warning
-        return float(fitted.clf.log_marginal_likelihood(moved))
-    return float("nan")
+        yield Surface(a, b, np.reshape(values, (size, size)))

@@ -97,15 +97,9 @@ def maps(state: State, fitted: Fit) -> Maps:
     shape = (len(y), len(x))
     proba = fitted.proba(rows)
     field, measure = _uncertainty(fitted, rows, proba)
-    margin = margins(state, proba).reshape(*shape, -1)
-    boundary: tuple[list[Any], list[Any]] = ([], [])
-    for k in range(margin.shape[2]):
-        xs, ys = outlines(x, y, margin[..., k], [0.0])
-        boundary[0].extend(xs)
-        boundary[1].extend(ys)
-    shown = tuple(fitted.present)
-    spread = proba.reshape(*shape, -1)
-    return Maps(x, y, spread, field.reshape(shape), measure, shown, decisions(state, spread), boundary)
+    boundary, shown = outlines(x, y, margins(state, proba)), tuple(fitted.present)
+    proba = proba.reshape(*shape, -1)
+    return Maps(x, y, proba, field.reshape(shape), measure, shown, decisions(state, proba), boundary)
 
 
 def _latent(fitted: Fit, rows: Array) -> tuple[Array, Array]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import io
 from dataclasses import dataclass, replace
 from typing import Any
@@ -142,8 +143,6 @@ def to_csv(points: Points) -> str:
     10.0,1
     <BLANKLINE>
     """
-    import csv
-
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
     writer.writerow([*points.names, "class"])

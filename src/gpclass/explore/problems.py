@@ -92,8 +92,7 @@ def start(name: str, *, base: State | None = None, seed: int = 0) -> Start:
         # The kernel of the exercise, with a variance at which the methods differ.
         state = State(points, theta=(float(np.log(30.0)), float(np.log(10.0))))
     else:
-        state = State(points)
-        state = replace(state, theta=(float(np.log(10.0)), *state.theta[1:]))
+        state = _of_variance_ten(points)
     return Start(name, state, WORDS.get(name, name), Oracle(split.X_test, split.y_test))
 
 
@@ -101,11 +100,15 @@ def from_table(X: Any, y: Any, names: tuple[str, ...], words: str, *, pool: Any 
     """Return a table of one or two columns to start with; ``pool`` has further rows and labels for the oracle."""
     labels, codes = np.unique(np.asarray(y), return_inverse=True)
     points = make_points(X, codes, labels=tuple(str(label) for label in labels), names=tuple(names))
-    state = State(points)
     known = (
         Oracle(points.X, points.codes) if pool is None else Oracle(pool[0], np.searchsorted(labels, pool[1]))
     )
-    return Start("your table", replace(state, theta=(float(np.log(10.0)), *state.theta[1:])), words, known)
+    return Start("your table", _of_variance_ten(points), words, known)
+
+
+def _of_variance_ten(points: Points) -> State:
+    state = State(points)
+    return replace(state, theta=(float(np.log(10.0)), *state.theta[1:]))
 
 
 def draw(base: State, seed: int) -> Start:

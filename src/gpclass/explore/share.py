@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import os
+import io
 import tempfile
-from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from gpclass.explore.code import python_code
@@ -12,12 +12,12 @@ from gpclass.explore.fit import fit
 from gpclass.explore.points import to_csv
 from gpclass.explore.state import State
 
-KINDS = {
-    "csv": ("points.csv", "text/csv"),
-    "py": ("explore.py", "text/x-python"),
-    "gpc": ("model.gpc", "application/octet-stream"),
-    "png": ("picture.png", "image/png"),
-    "svg": ("picture.svg", "image/svg+xml"),
+KINDS = {  # what the button says, the name of the file, and its type
+    "csv": ("Points (CSV)", "points.csv", "text/csv"),
+    "py": ("Python code", "explore.py", "text/x-python"),
+    "gpc": ("Model", "model.gpc", "application/octet-stream"),
+    "png": ("Picture (PNG)", "picture.png", "image/png"),
+    "svg": ("Picture (SVG)", "picture.svg", "image/svg+xml"),
 }
 
 
@@ -36,30 +36,25 @@ def file_of(state: State, kind: str) -> bytes:
         fit(state)  # code that fails is not handed out
         return python_code(state).encode()
     clf = fit(state).clf
-    if kind == "gpc":
-        return _written(clf.save, "model.gpc")
-    return _written(_drawn(state, clf), f"picture.{kind}")
-
-
-def _written(write: Callable[[str], Any], name: str) -> bytes:
+    if kind != "gpc":
+        return _drawn(state, clf, kind)
     with tempfile.TemporaryDirectory() as folder:
-        path = os.path.join(folder, name)
-        write(path)
-        with open(path, "rb") as file:
-            return file.read()
+        path = Path(folder, "model.gpc")
+        clf.save(path)
+        return path.read_bytes()
 
 
-def _drawn(state: State, clf: Any) -> Callable[[str], None]:
-    """Return what draws the model with the displays of the library, without a window."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
+def _drawn(state: State, clf: Any, form: str) -> bytes:
+    """Return a picture of the model, drawn with the displays of the library, without a window."""
     from matplotlib.figure import Figure
 
     from gpclass.plotting import LatentDisplay, PredictiveContourDisplay
 
     points, line = state.points, state.points.n_columns == 1
     figure = Figure(figsize=(6.4, 6.4) if line else (6.4, 5.0), layout="constrained")
-    FigureCanvasAgg(figure)
     panels = figure.subplots(2, 1, sharex=True) if line else figure.subplots()
     display = LatentDisplay if line else PredictiveContourDisplay
     display.from_estimator(clf, points.X, points.codes, ax=panels)
-    return lambda path: figure.savefig(path, dpi=160)
+    image = io.BytesIO()
+    figure.savefig(image, format=form, dpi=160)
+    return image.getvalue()

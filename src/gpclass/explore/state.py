@@ -63,7 +63,7 @@ class State:
     reject: float | None = None
 
     def __post_init__(self) -> None:
-        if not self.theta:
+        if not self.theta:  # those that the kernel starts with
             object.__setattr__(self, "theta", tuple(build(self.choice, self.points.view).theta.tolist()))
         if not self.cursor:
             object.__setattr__(self, "cursor", tuple(self.points.view.mean(axis=1).tolist()))
@@ -151,8 +151,7 @@ def select_class(state: State, code: int) -> State:
 
 def set_kernel(state: State, **names: str) -> State:
     """Choose another kernel, with the hyperparameters that it starts with."""
-    choice = replace(state.choice, **names)
-    return replace(state, choice=choice, theta=tuple(build(choice, state.points.view).theta.tolist()))
+    return replace(state, choice=replace(state.choice, **names), theta=())
 
 
 def set_theta(state: State, theta: Any) -> State:

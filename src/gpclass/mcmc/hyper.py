@@ -87,6 +87,15 @@ class HyperState:
     value: float = -np.inf
     z: Array | None = None
 
+    def at(self, D: Array, r: Array, z: Array | None = None) -> HyperState:
+        """Return the chain with the latent draws mean + D, where r is the remainder of the target."""
+        total = float(np.logaddexp.reduce(r))
+        evidence = total - float(np.log(len(D))) + self.target.log_mass
+        value = evidence + self.model.log_prior(self.theta)
+        # Where the likelihood is zero at every draw, they have equal weights.
+        log_weight = r - total if np.isfinite(total) else np.full(len(r), -np.log(len(r)))
+        return replace(self, f=self.target.mean + D, log_weight=log_weight, value=value, z=z)
+
 
 class HyperSampler(Part):
     """Base class of the samplers of theta and f; a subclass is registered under its name in lower case."""
@@ -95,11 +104,7 @@ class HyperSampler(Part):
     kind = "hyper_sampler"
 
     whiten: Inference | None
-
-    @property
-    def jitter(self) -> float:
-        """What the sampler needs added to the diagonal of K, relative to its mean."""
-        return 0.0
+    jitter: float = 0.0  # what the sampler needs added to the diagonal of K, relative to its mean
 
     @abstractmethod
     def enter(self, rng: np.random.Generator, state: HyperState) -> HyperState:
@@ -190,12 +195,8 @@ class PseudoMarginal(HyperSampler):
 
     def _weighed(self, state: HyperState, D: Array) -> HyperState:
         """Return the state with these draws and their mirror images, and the evidence estimated by them."""
-        target, D = state.target, np.concatenate([D, -D])
-        log_w = target.remainder(D)
-        total = float(np.logaddexp.reduce(log_w))
-        evidence = total - float(np.log(len(D))) + target.log_mass
-        value = evidence + state.model.log_prior(state.theta)
-        return replace(state, value=value, f=target.mean + D, log_weight=log_w - total)
+        D = np.concatenate([D, -D])
+        return state.at(D, state.target.remainder(D))
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,7 +228,7 @@ class JointWhitened(HyperSampler):
         target = state.target
         z = target.normals(1, rng) if state.z is None else state.z
         D = target.shifts(z)
-        return self._placed(state, D, target.remainder(D), z)
+        return state.at(D, target.remainder(D), z)
 
     def move_latent(self, rng: np.random.Generator, state: HyperState) -> HyperState:
         """Return the chain with other latent values at its theta, by elliptical slices."""
@@ -236,13 +237,7 @@ class JointWhitened(HyperSampler):
         r: Array = target.remainder(D)
         for _ in range(self.n_latent_steps):
             D, r, _ = slice_both(target, D, r, rng)
-        return self._placed(state, D, r, target.whiten(target.mean + D))
-
-    def _placed(self, state: HyperState, D: Array, r: Array, z: Array) -> HyperState:
-        """Return the chain at other latent values."""
-        target = state.target
-        value = float(r[0]) + target.log_mass + state.model.log_prior(state.theta)
-        return replace(state, f=target.mean + D, value=value, z=z)
+        return state.at(D, r, target.whiten(target.mean + D))
 
 
 def refined(target: Target, n_steps: int) -> Target:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -12,7 +12,7 @@ from gpclass.core.checks import check_integers
 from gpclass.core.protocols import Array
 from gpclass.mcmc.chains import Chains
 from gpclass.mcmc.hyper import HyperModel, HyperSampler, HyperState, Proposal, fitted_proposal
-from gpclass.mcmc.run import Report, run
+from gpclass.mcmc.run import Report, check_counts, run
 
 Rngs = list[np.random.Generator]
 PIECE = 25  # steps of every chain between two adaptations
@@ -58,34 +58,32 @@ def sample_hyper(
     ``theta`` and one latent draw for each, and the same draws by chain: ``n_whole`` of them, evenly spaced,
     with every weighted latent vector.
     """
-    check_integers(n_chains=n_chains, n_draws=n_draws, thin=thin, n_whole=n_whole)
-    check_integers(0, n_warmup=n_warmup)
+    check_counts(n_chains, n_draws, n_warmup, thin)
+    check_integers(n_whole=n_whole)
     every = max(1, n_chains * n_draws // n_whole)
-    start = time.perf_counter()
     team = _Team(model, sampler, theta, np.random.default_rng(rng).spawn(n_chains), n_jobs)
-    kept: list[list[Draw]] = [[] for _ in range(n_chains)]
+    kept: list[tuple[Draw, ...]] = []
 
     def steps() -> Iterator[str]:
         yield from team.warm_up(n_warmup)
-        while (done := len(kept[0])) < n_draws:
-            pieces = team.run(min(PIECE, n_draws - done), thin, (done, every))
-            for chain, piece in zip(kept, pieces, strict=True):
-                chain.extend(piece)
-            yield f"draw {len(kept[0])} of {n_draws}"
+        while len(kept) < n_draws:
+            kept.extend(team.run(min(PIECE, n_draws - len(kept)), thin, (len(kept), every)))
+            yield f"draw {len(kept)} of {n_draws}"
 
-    interrupted = run(steps(), lambda: len(kept[0]), report)
+    interrupted, seconds = run(steps(), kept, report)
+    by_chain = [list(chain) for chain in zip(*kept, strict=True)]
 
     def array(name: str) -> Array:
-        return np.array([[getattr(draw, name) for draw in chain] for chain in kept])
+        return np.array([[getattr(draw, name) for draw in chain] for chain in by_chain])
 
     chains = Chains(
         f=array("one"), theta=array("theta"), log_likelihood=array("log_likelihood"), accept=array("accept"),
-        accept_points=None, evaluations=np.full(n_chains, float(len(kept[0]) * thin)),
+        accept_points=None, evaluations=np.full(n_chains, float(len(kept) * thin)),
         sampler=sampler, n_warmup=n_warmup, thin=thin, jitter=float(array("jitter").max()),
-        seconds=time.perf_counter() - start, interrupted=interrupted,
+        seconds=seconds, interrupted=interrupted,
         note=next((s.target.note for s in team.states if s.target.note), ""),
     )  # fmt: skip
-    return chains, kept
+    return chains, by_chain
 
 
 class _Team:
@@ -99,8 +97,8 @@ class _Team:
         theta = np.clip(theta, *model.bounds.T)
         self.states = [_start(model, sampler, theta, rng, proposal) for rng in rngs]
 
-    def run(self, n_draws: int, thin: int, whole: tuple[int, int] | None = None) -> list[list[Draw]]:
-        """Advance all chains and return what they drew; an interruption leaves them where they were."""
+    def run(self, n_draws: int, thin: int, whole: tuple[int, int] | None = None) -> list[tuple[Draw, ...]]:
+        """Advance all chains and return each draw of all of them; an interruption leaves them where they were."""
         from joblib import Parallel, delayed, effective_n_jobs
 
         chains = zip(self.states, self.rngs, strict=True)
@@ -110,16 +108,16 @@ class _Team:
         else:
             ends = [_advance(*job) for job in jobs]
         self.states, self.rngs = [end[0] for end in ends], [end[1] for end in ends]
-        return [end[2] for end in ends]
+        return list(zip(*(end[2] for end in ends), strict=True))
 
     def warm_up(self, n_steps: int) -> Iterator[str]:
         """Advance the chains, fitting the proposal to the later half of their draws after each piece."""
         history: list[tuple[Draw, ...]] = []
         while len(history) < n_steps:
-            pieces = self.run(min(PIECE, n_steps - len(history)), 1)
-            history += zip(*pieces, strict=True)
+            piece = self.run(min(PIECE, n_steps - len(history)), 1)
+            history += piece
             recent = [draw.theta for step in history[len(history) // 2 :] for draw in step]
-            accept = float(np.mean([draw.accept for piece in pieces for draw in piece]))
+            accept = float(np.mean([draw.accept for step in piece for draw in step]))
             long = len(history) >= n_steps // 2
             proposal = fitted_proposal(np.array(recent), accept, self.states[0].proposal, long=long)
             self.states = [replace(state, proposal=proposal) for state in self.states]
@@ -131,11 +129,11 @@ def _start(
 ) -> HyperState:
     """Return a chain at a random place around theta, or at theta if that place is impossible."""
     away = np.clip(theta + 2.0 * proposal.root @ rng.standard_normal(len(theta)), *model.bounds.T)
-    try:
+    with suppress(ValueError):
         state = sampler.init(model, away, rng, proposal)
-    except ValueError:
-        return sampler.init(model, theta, rng, proposal)
-    return state if np.isfinite(state.value) else sampler.init(model, theta, rng, proposal)
+        if np.isfinite(state.value):
+            return state
+    return sampler.init(model, theta, rng, proposal)
 
 
 def _advance(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sized
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy as np
 from gpclass.core.checks import check_integers
 from gpclass.core.protocols import Array
 from gpclass.mcmc.chains import Chains
-from gpclass.mcmc.sampler import Info, Sampler
+from gpclass.mcmc.sampler import Info, Sampler, merged
 from gpclass.posteriors.target import Target
 
 Report = Callable[[str], None]
@@ -71,13 +71,11 @@ def sample(
     >>> chains.f.shape, chains.mean().round(1)
     ((4, 2000, 3), array([ 1.6,  1.5, -1.1]))
     """
-    check_integers(n_chains=n_chains, n_draws=n_draws, thin=thin)
-    check_integers(0, n_warmup=n_warmup)
+    check_counts(n_chains, n_draws, n_warmup, thin)
     if sampler.jitter and not target.jitter:
         target = target.with_jitter(sampler.jitter)
     rng = np.random.default_rng(rng)
-    start = time.perf_counter()
-    record = Record(target, n_chains, n_draws)
+    kept: list[tuple[Array, Info]] = []
 
     def steps() -> Iterator[str]:
         state, infos = sampler.init(target, _start(target, n_chains, rng, init)), list[Info]()
@@ -91,29 +89,43 @@ def sample(
             for _ in range(thin):
                 state, info = sampler.step(rng, state)
                 infos.append(info)
-            record.add(state.f, infos)
+            kept.append((state.f, merged(infos)))
             yield f"draw {k + 1} of {n_draws}"
 
-    interrupted = run(steps(), lambda: record.count, report)
+    interrupted, seconds = run(steps(), kept, report)
+    f, infos = np.stack([f for f, _ in kept], axis=1), [info for _, info in kept]
+    total = merged(infos)
     return Chains(
-        **record.results(thin), sampler=sampler, n_warmup=n_warmup, thin=thin, jitter=target.jitter,
-        seconds=time.perf_counter() - start, interrupted=interrupted, note=target.note,
+        f=target.values(f),
+        log_likelihood=np.stack([target.log_likelihood(chain) for chain in f]),
+        accept=np.stack([info.accept for info in infos], axis=1),
+        accept_points=None if total.points is None else total.points.mean(axis=0),
+        evaluations=total.evaluations,
+        sampler=sampler, n_warmup=n_warmup, thin=thin, jitter=target.jitter, seconds=seconds,
+        interrupted=interrupted, note=target.note,
     )  # fmt: skip
 
 
-def run(steps: Iterator[str], n_draws: Callable[[], int], report: Report | None) -> bool:
-    """Take all steps and report each; return whether this was interrupted, with enough draws to keep."""
+def check_counts(n_chains: int, n_draws: int, n_warmup: int, thin: int) -> None:
+    """Raise unless chains can be run with these numbers."""
+    check_integers(n_chains=n_chains, n_draws=n_draws, thin=thin)
+    check_integers(0, n_warmup=n_warmup)
+
+
+def run(steps: Iterator[str], kept: Sized, report: Report | None) -> tuple[bool, float]:
+    """Take all steps, which fill ``kept``, and report each; return whether this was interrupted, and the seconds."""
+    start, interrupted = time.perf_counter(), False
     try:
         for words in steps:
             if report is not None:
                 report(words)
     except KeyboardInterrupt:
-        if n_draws() < FEWEST:
+        interrupted = True
+        if len(kept) < FEWEST:
             raise KeyboardInterrupt(
-                f"Sampling was interrupted with {n_draws()} draws, too few to keep."
+                f"Sampling was interrupted with {len(kept)} draws, too few to keep."
             ) from None
-        return True
-    return False
+    return interrupted, time.perf_counter() - start
 
 
 def _start(target: Target, n_chains: int, rng: np.random.Generator, init: Array | None) -> Array:
@@ -126,36 +138,3 @@ def _start(target: Target, n_chains: int, rng: np.random.Generator, init: Array 
             f"init has the shape {f.shape}, expected {(n_chains, *target.shape)}: one row per chain."
         )
     return target.rows(f)
-
-
-class Record:
-    """Memory for the draws of all chains, filled step by step."""
-
-    def __init__(self, target: Target, n_chains: int, n_draws: int) -> None:
-        self.target, self.count = target, 0
-        self.f = np.empty((n_draws, n_chains, len(target.mean)))
-        self.accept = np.empty((n_draws, n_chains))
-        self.evaluations = np.zeros(n_chains)
-        self.points: Array | None = None
-
-    def add(self, f: Array, infos: list[Info]) -> None:
-        """Keep one draw of every chain, and what the steps to it did."""
-        self.f[self.count] = f
-        self.accept[self.count] = sum(info.accept for info in infos) / len(infos)
-        for info in infos:
-            self.evaluations += info.evaluations
-            if info.points is not None:
-                self.points = info.points if self.points is None else self.points + info.points
-        self.count += 1
-
-    def results(self, thin: int) -> dict[str, Any]:
-        """Return what was kept, by the names of the fields of `Chains`."""
-        chains = self.f[: self.count].swapaxes(0, 1)
-        points = None if self.points is None else self.points.mean(axis=0) / (self.count * thin)
-        return {
-            "f": self.target.values(chains),
-            "log_likelihood": np.stack([self.target.log_likelihood(chain) for chain in chains]),
-            "accept": self.accept[: self.count].T,
-            "accept_points": points,
-            "evaluations": self.evaluations,
-        }

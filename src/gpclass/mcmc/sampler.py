@@ -30,7 +30,17 @@ class Info:
 
     accept: Array  # share of the proposals accepted, shape (chains,); one where a sampler never rejects
     evaluations: Array  # of the likelihood at all data, shape (chains,)
-    points: Array | None = None  # whether the values of each data point were moved, shape (chains, n)
+    points: Array | None = None  # share of the proposals accepted at each data point, shape (chains, n)
+
+
+def merged(infos: Sequence[Info]) -> Info:
+    """Return what several steps did together: mean shares, and the sum of evaluations."""
+    points = [info.points for info in infos if info.points is not None]
+    return Info(
+        accept=np.mean([info.accept for info in infos], axis=0),
+        evaluations=np.sum([info.evaluations for info in infos], axis=0),
+        points=np.mean(points, axis=0) if points else None,
+    )
 
 
 S = TypeVar("S", bound=State)
@@ -43,11 +53,7 @@ class Sampler(Part, Generic[S]):
     kind = "sampler"
 
     whiten: Inference | None  # the approximation whose coordinates are used; None for those of the prior
-
-    @property
-    def jitter(self) -> float:
-        """What the sampler needs added to the diagonal of K, relative to its mean."""
-        return 0.0
+    jitter: float = 0.0  # what the sampler needs added to the diagonal of K, relative to its mean
 
     @abstractmethod
     def init(self, target: Target, f: Array) -> S:

@@ -129,7 +129,9 @@ def _probabilities(estimator: Any, X: Value) -> Value:
         latent = latent_of(base)
         return join(_two_classes(latent, X, route)) if latent.n_functions == 1 else _joint(latent, X, route)
     pairs = [_two_classes(latent_of(model), X, route) for model in base.models]
-    return _one_vs_rest(pairs) if isinstance(base, OneVsRest) else _couple(pairs, estimator.n_classes_)
+    if isinstance(base, OneVsOne):
+        return _couple(pairs, estimator.n_classes_)
+    return _shares(join([pair[1] for pair in pairs]).maximum(1e-300))
 
 
 # ------------------------------------------------------------------------------ two classes
@@ -155,10 +157,6 @@ def _two_classes(latent: Latent, X: Value, route: str) -> tuple[Value, Value]:
 def _shares(P: Value) -> Value:
     out: Value = P / P.sum()
     return out
-
-
-def _one_vs_rest(pairs: list[tuple[Value, Value]]) -> Value:
-    return _shares(join([pair[1] for pair in pairs]).maximum(1e-300))
 
 
 def _couple(pairs: list[tuple[Value, Value]], n_classes: int) -> Value:

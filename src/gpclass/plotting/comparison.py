@@ -79,15 +79,8 @@ class ComparisonDisplay(Display):
         if row.evidence is not None:
             axis.plot(row.evidence, i, marker, color=colour, markerfacecolor="white", markersize=8)
         elif row.corrected_evidence is None:
-            axis.text(
-                0.5,
-                i,
-                "none",
-                transform=axis.get_yaxis_transform(),
-                color=style.GREY,
-                va="center",
-                ha="center",
-            )
+            middle = {"transform": axis.get_yaxis_transform(), "va": "center", "ha": "center"}
+            axis.text(0.5, i, "none", color=style.GREY, **middle)
 
     @staticmethod
     def _key(axis: Any) -> None:

@@ -127,11 +127,7 @@ class PredictiveContourDisplay(Display):
 
         The decision is the class whose margin is positive.
         """
-        C = 1.0 - np.eye(self.proba.shape[2]) if self.cost is None else self.cost
-        expected = self.proba @ C
-        others = [np.delete(expected, c, axis=2).min(axis=2) for c in range(expected.shape[2])]
-        out: Array = np.stack(others, axis=2) - expected
-        return out
+        return decision_margins(self.proba, self.cost)
 
     def plot(self, ax: Any = None, *, cmap: str = style.SEQUENTIAL, legend: bool = True) -> Self:
         """Draw the panels.
@@ -217,18 +213,27 @@ class PredictiveContourDisplay(Display):
         entropy = entr(p).sum(axis=2, keepdims=True) / np.log(n)
         mixed = mixed + 0.8 * entropy * (1.0 - mixed)  # paler where it is less certain
         ends = [(x[0] - 0.5 * (x[1] - x[0]), x[-1] + 0.5 * (x[1] - x[0])) for x in (self.x0, self.x1)]
-        box = {
-            "extent": (*ends[0], *ends[1]),
-            "origin": "lower",
-            "interpolation": "bilinear",
-            "aspect": "auto",
-        }
-        axis.imshow(np.clip(mixed, 0.0, 1.0), **box)
+        box = {"extent": (*ends[0], *ends[1]), "origin": "lower", "aspect": "auto"}
+        axis.imshow(np.clip(mixed, 0.0, 1.0), interpolation="bilinear", **box)
         self.boundary_ = self._borders(axis, range(n))
         for c in range(n):  # without markers the regions need names
             row, column = np.unravel_index(int(self.margin[:, :, c].argmax()), p.shape[:2])
             if self.X is None and self.margin[row, column, c] > 0.0:
                 axis.text(self.x0[column], self.x1[row], str(self.classes[c]), ha="center", va="center")
+
+
+def decision_margins(proba: Array, cost: Array | None, reject: float | None = None) -> Array:
+    """Return the smallest expected cost of the other decisions minus that of each decision.
+
+    The decisions are on the last axis, that to leave a case undecided last, if it is possible at a cost ``reject``.
+    """
+    expected = proba @ (1.0 - np.eye(proba.shape[-1]) if cost is None else cost)
+    if reject is not None:
+        expected = np.concatenate([expected, np.full((*expected.shape[:-1], 1), reject)], axis=-1)
+    order = np.sort(expected, axis=-1)
+    best, second = order[..., :1], order[..., 1:2]
+    out: Array = np.where(expected == best, second, best) - expected
+    return out
 
 
 def latent_deviation(estimator: Any, grid: Any) -> Array:

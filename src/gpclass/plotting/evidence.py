@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass
+from itertools import product
 from typing import Any, Self
 
 import numpy as np
@@ -194,14 +196,20 @@ def _axis(best: float, bounds: Array, path: Array | None, k: int, size: int, spa
 
 
 def _landscape(estimator: Any, theta: Array, chosen: tuple[int, int], a: Array, b: Array) -> Any:
-    values: Any = np.ma.array(np.zeros((len(b), len(a))), mask=True)
-    theta = theta.copy()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # far from the maximum nothing depends on it
-        for row, column in np.ndindex(values.shape):
-            theta[list(chosen)] = a[column], b[row]
-            with suppress(NotPositiveError):
-                values[row, column] = estimator.log_marginal_likelihood(theta)
-    if values.mask.all():
+        values = np.reshape(list(evidences(estimator, theta, chosen, a, b)), (len(b), len(a)))
+    if np.isnan(values).all():
         raise ValueError("The evidence could not be computed anywhere on this grid: choose other limits.")
-    return values
+    return np.ma.array(values, mask=np.isnan(values))
+
+
+def evidences(estimator: Any, theta: Any, chosen: tuple[int, int], a: Array, b: Array) -> Iterator[float]:
+    """Yield the log evidence over two hyperparameters, row by row of the second; NaN where the method fails."""
+    theta = np.array(theta, dtype=float)
+    for second, first in product(b, a):
+        theta[list(chosen)] = first, second
+        value = np.nan
+        with suppress(NotPositiveError):
+            value = float(estimator.log_marginal_likelihood(theta))
+        yield value

@@ -132,14 +132,8 @@ class RelevanceDisplay(Display):
             bound = None if self.at_bound is None else self.at_bound[k, self.order_]
             if bound is not None and bound.any():
                 label = "at a bound" if k == int(np.argmax(self.at_bound.any(axis=1))) else None
-                hollow = {
-                    "color": colour,
-                    "markerfacecolor": "white",
-                    "markersize": 8,
-                    "zorder": 3,
-                    "label": label,
-                }
-                axis.plot(values[bound], y[bound], marker, linestyle="", clip_on=False, **hollow)
+                hollow = {"color": colour, "markerfacecolor": "white", "markersize": 8, "linestyle": ""}
+                axis.plot(values[bound], y[bound], marker, label=label, zorder=3, clip_on=False, **hollow)
             if self.low is not None and self.high is not None:
                 ends = self.low[k, self.order_], self.high[k, self.order_]
                 style.intervals(axis, y, *ends, "black", along="x")
@@ -151,9 +145,8 @@ class RelevanceDisplay(Display):
         return self
 
 
-Part = tuple[
-    str, Array, Array | None, Any
-]  # label, relevance of each column, draws of it, which is at a bound
+# Label, relevance of each column, draws of it, which is at a bound.
+Part = tuple[str, Array, Array | None, Any]
 
 
 def _kernels(estimator: Any) -> Iterator[tuple[str, Any, Any]]:

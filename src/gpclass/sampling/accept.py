@@ -20,6 +20,7 @@ MAX_PROPOSALS = 10_000_000
 PILOT = 10_000  # proposals after which the rate is first looked at
 CHUNK = 1 << 20  # numbers proposed at a time
 SLACK = 1e-9  # by which rounding may take a ratio above its bound
+Draw = Callable[[int, np.random.Generator], Array]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -109,10 +110,7 @@ def rejection(
             )
         return log_of(values / bound)
 
-    generator = np.random.default_rng(rng)
-    draws, tally = accept(
-        lambda n: generator.uniform(low, high, n), log_accept, size, generator, max_proposals
-    )
+    draws, tally = accept(lambda n, rng: rng.uniform(low, high, n), log_accept, size, rng, max_proposals)
     return RejectionSample(draws, *tally.summary(float(np.log(bound) + np.log(high - low))))
 
 
@@ -137,11 +135,8 @@ def generalised_rejection(
     log_bound : float
         An upper bound of log_density less the log density of the proposal; a violation found at a proposal
         raises an error.
-    size : int
-        Number of draws.
-    rng : numpy Generator or seed
-    max_proposals : int
-        Largest number of proposals; an error is raised early if more would be needed.
+    size, rng, max_proposals
+        As for `rejection`.
 
     Returns
     -------
@@ -173,12 +168,11 @@ def generalised_rejection(
             )
         return ratio - log_bound
 
-    generator = np.random.default_rng(rng)
-    draws, tally = accept(lambda n: draw(n, generator), log_accept, size, generator, max_proposals)
+    draws, tally = accept(draw, log_accept, size, rng, max_proposals)
     return RejectionSample(draws, *tally.summary(log_bound))
 
 
-def proposal_functions(proposal: Any) -> tuple[Callable[[int, np.random.Generator], Array], Function]:
+def proposal_functions(proposal: Any) -> tuple[Draw, Function]:
     """Return the functions that draw from a proposal and give its log density."""
     if hasattr(proposal, "draw") and hasattr(proposal, "log_density"):
         return proposal.draw, proposal.log_density
@@ -266,21 +260,22 @@ class Tally:
 
 
 def accept(
-    propose: Callable[[int], Array],
+    propose: Draw,
     log_accept: Callable[[Array], Array],
     size: int,
-    rng: np.random.Generator,
+    rng: Seed,
     max_proposals: int,
     chunk: int = CHUNK,
     remedy: str = "a proposal or an interval closer to the density, or importance sampling",
 ) -> tuple[Array, Tally]:
     """Propose in batches of at most ``chunk`` until ``size`` are accepted, or raise if that is infeasible."""
     check_integers(size=size, max_proposals=max_proposals)
+    rng = np.random.default_rng(rng)
     kept: list[Array] = []
     tally = Tally(0, 0, np.zeros(4))
     while tally.n_accepted < size:
         tally.check_feasible(size, max_proposals, remedy)
-        x = propose(tally.next_batch(size, min(chunk, max_proposals - tally.n_proposals)))
+        x = propose(tally.next_batch(size, min(chunk, max_proposals - tally.n_proposals)), rng)
         log_p = np.minimum(log_accept(x), 0.0)
         kept.append(x[-rng.standard_exponential(len(x)) <= log_p])
         tally = tally.add(log_p, len(kept[-1]))

@@ -111,10 +111,9 @@ def posterior_by_rejection(
     """
     target = make_target(likelihood, K, y, weight=weight, n_latents=n_latents)
     n, rank = target.root.shape
-    generator = np.random.default_rng(rng)
 
-    def propose(m: int) -> Array:
-        Z = generator.standard_normal((len(target.mean) // n, m, rank))
+    def propose(m: int, rng: np.random.Generator) -> Array:
+        Z = rng.standard_normal((len(target.mean) // n, m, rank))
         return target.shifts(Z.swapaxes(0, 1).reshape(m, target.rank))
 
     def log_accept(F: Array) -> Array:
@@ -124,7 +123,7 @@ def posterior_by_rejection(
 
     remedy = "MCMC, or importance_evidence for the evidence"
     chunk = max(256, CHUNK // len(target.mean))
-    F, tally = accept(propose, log_accept, n_samples, generator, max_proposals, chunk, remedy)
+    F, tally = accept(propose, log_accept, n_samples, rng, max_proposals, chunk, remedy)
     return PosteriorSample(np.ascontiguousarray(target.values(F)), *tally.summary(0.0))
 
 

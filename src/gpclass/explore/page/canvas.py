@@ -28,17 +28,21 @@ class Canvas:
     other_line: lines.LinePanel
     line_apart: Any
     line_difference: Any
+    root: Any
     plane: planes.PlanePanel
     other_plane: planes.PlanePanel
     uncertainty: planes.PlanePanel
     plane_apart: planes.PlanePanel
-    root: Any
 
     def figures(self) -> list[Any]:
         """Return the figures in which points are clicked and dragged."""
         line_figs = [f for panel in (self.line, self.other_line) for f in (panel.latent, panel.proba)]
-        panels = (self.plane, self.other_plane, self.uncertainty, self.plane_apart)
-        return [*line_figs, *(panel.fig for panel in panels)]
+        return [*line_figs, *(panel.fig for panel in self.planes)]
+
+    @property
+    def planes(self) -> tuple[planes.PlanePanel, ...]:
+        """All maps."""
+        return self.plane, self.other_plane, self.uncertainty, self.plane_apart
 
 
 def make_canvas() -> Canvas:
@@ -54,31 +58,15 @@ def make_canvas() -> Canvas:
     line, other_line = (lines.line_panel(points, cursor, x_range) for _ in range(2))
     line_apart, apart = _difference_line(x_range)
     made = [planes.plane_panel(points, cursor, (x_range, y_range)) for _ in range(4)]
-    plane, other_plane, uncertainty, plane_apart = made
     style: Any = {"sizing_mode": "stretch_width", "stylesheets": [":host { flex-wrap: wrap; gap: 4px; }"]}
-    for method in (line, other_line):
-        method.column.styles = {"flex": "1 1 300px", "min-width": "0"}
-    for panel in made:
-        panel.fig.styles = {"flex": "1 1 300px", "min-width": "0"}
-    line.latent.name, line.proba.name, plane.fig.name = "latent", "proba", "plane"
+    for side in (line.column, other_line.column, *(panel.fig for panel in made)):
+        side.styles = {"flex": "1 1 300px", "min-width": "0"}
+    line.latent.name, line.proba.name, made[0].fig.name = "latent", "proba", "plane"
     root = column(
         row(line.column, other_line.column, **style), line_apart,
         row(*(panel.fig for panel in made), **style), name="canvas", sizing_mode="stretch_width",
     )  # fmt: skip
-    return Canvas(
-        points,
-        cursor,
-        (x_range, y_range),
-        line,
-        other_line,
-        line_apart,
-        apart,
-        plane,
-        other_plane,
-        uncertainty,
-        plane_apart,
-        root,
-    )
+    return Canvas(points, cursor, (x_range, y_range), line, other_line, line_apart, apart, root, *made)
 
 
 def _difference_line(x_range: Any) -> tuple[Any, Any]:
@@ -178,14 +166,15 @@ def _same_height(canvas: Canvas, pictures: list[Curves]) -> None:
 
 def _show_planes(canvas: Canvas, scene: Scene) -> None:
     state, apart = scene.state, scene.difference
-    for panel in (canvas.plane, canvas.other_plane, canvas.uncertainty, canvas.plane_apart):
+    for panel in canvas.planes:
         panel.fig.xaxis.axis_label, panel.fig.yaxis.axis_label = state.points.names
     one, other = scene.picture, scene.other
     if not isinstance(one, Maps):
-        for panel in (canvas.plane, canvas.other_plane, canvas.uncertainty, canvas.plane_apart):
-            planes.clear_plane(panel, " ")
+        for panel in canvas.planes:
+            planes.clear_plane(panel)
         return
-    words = _what(one, state)
+    two = len(one.shown) == 2
+    words = f"p(class {state.points.labels[one.shown[1]]})" if two else "class probabilities"
     planes.show_proba(canvas.plane, one, f"{words} by {title(state.method)}")
     top = max(float(one.uncertainty.max()), 1e-9)
     if not state.other:
@@ -194,32 +183,21 @@ def _show_planes(canvas: Canvas, scene: Scene) -> None:
     elif isinstance(other, Maps) and apart is not None:
         planes.show_proba(canvas.other_plane, other, f"{words} by {title(state.other)}")
         most = max(float(np.abs(apart.values).max()), 1e-9)
-        palette = diverging("#5e3c99", "#e66101") if apart.signed else diverging("#5e3c99", "#e66101")[127:]
-        words = (
-            f"{title(state.method)} minus {title(state.other)}"
-            if apart.signed
-            else "total variation distance"
-        )
-        planes.show_field(
-            canvas.plane_apart, one, apart.values, words, palette, (-most if apart.signed else 0.0, most)
-        )
+        palette, low = diverging("#5e3c99", "#e66101"), -most
+        words = f"{title(state.method)} minus {title(state.other)}"
+        if not apart.signed:
+            palette, low, words = palette[127:], 0.0, "total variation distance"
+        planes.show_field(canvas.plane_apart, one, apart.values, words, palette, (low, most))
     else:
         for panel in (canvas.other_plane, canvas.plane_apart):
-            planes.clear_plane(panel, " ")
-
-
-def _what(maps: Maps, state: State) -> str:
-    return f"p(class {state.points.labels[maps.shown[1]]})" if len(maps.shown) == 2 else "class probabilities"
+            planes.clear_plane(panel)
 
 
 def title_of(method: str, fit: Any) -> str:
     """Return the name of a method with its evidence."""
-    evidence = None if fit is None else fit.evidence
-    return (
-        title(method)
-        if evidence is None
-        else f"{title(method)}, log evidence {evidence:.2f}".replace("-", "−")
-    )
+    if fit is None or fit.evidence is None:
+        return title(method)
+    return f"{title(method)}, log evidence {fit.evidence:.2f}".replace("-", "−")
 
 
 def show_running(canvas: Canvas, state: State, running: Running | None) -> None:
@@ -227,18 +205,13 @@ def show_running(canvas: Canvas, state: State, running: Running | None) -> None:
     (sides, _), line = grid(state), state.points.n_columns == 1
     two = len(state.points.present()) == 2
     if running is None:
-        lines.show_draws(canvas.line, [], [])
+        canvas.line.draws.data = {"xs": [], "ys": []}
         canvas.line.truth.data = {"x": [], "p": []}
         canvas.plane.truth.data = {"xs": [], "ys": []}
     elif line:
-        lines.show_draws(canvas.line, sides[0], running.lines)
+        canvas.line.draws.data = {"xs": [sides[0]] * len(running.lines), "ys": list(running.lines)}
         p: Any = running.proba[:, state.points.present()[1]] if two else []
         canvas.line.truth.data = {"x": sides[0] if two else [], "p": p}
     else:
-        margin = margins(state, running.proba).reshape(len(sides[1]), len(sides[0]), -1)
-        x, y = sides
-        found = [outlines(x, y, margin[..., k], [0.0]) for k in range(margin.shape[2])]
-        canvas.plane.truth.data = {
-            "xs": [x for xs, _ in found for x in xs],
-            "ys": [y for _, ys in found for y in ys],
-        }
+        xs, ys = outlines(sides[0], sides[1], margins(state, running.proba))
+        canvas.plane.truth.data = {"xs": xs, "ys": ys}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -23,33 +23,8 @@ ORDER = ("laplace", "ep", "vi", "mcmc", "dirichlet", "rejection")
 NONE = "no other method"
 
 
-@dataclass(frozen=True, eq=False)
-class Controls:
+class Controls(SimpleNamespace):
     """All widgets by the name of what they set; ``dials`` are the hyperparameters."""
-
-    start: Any
-    prior: Any
-    drawn: Any
-    classes: Any
-    delete: Any
-    undo: Any
-    clear: Any
-    first: Any
-    operator: Any
-    second: Any
-    dials: list[Any]
-    learn: Any
-    stop: Any
-    method: Any
-    likelihood: Any
-    integration: Any
-    other: Any
-    check: Any
-    chains: Any
-    costly: Any
-    cost: Any
-    rejects: Any
-    reject: Any
 
 
 def make_controls(starts: list[str]) -> Controls:

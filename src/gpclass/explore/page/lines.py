@@ -13,6 +13,7 @@ from gpclass.explore.page.look import COLOURS, DASHES, FAINT, INK, draw_points, 
 from gpclass.explore.pictures import BAND, Curves
 from gpclass.explore.points import MOST_CLASSES
 
+CURVE = ("x", "mean", "below", "above", "p", "low", "high")  # the columns of the source of a curve
 STRIP = (-0.155, -0.105)  # where the decision is drawn, below the probabilities
 
 
@@ -62,8 +63,7 @@ def line_panel(points: Any, cursor: Any, x_range: Any) -> LinePanel:
 def _curve(top: Any, bottom: Any, k: int) -> Any:
     from bokeh.models import ColumnDataSource
 
-    names = ("x", "mean", "below", "above", "p", "low", "high")
-    source = ColumnDataSource({name: [] for name in names})
+    source = ColumnDataSource({name: [] for name in CURVE})
     colour = COLOURS[k]
     dash = DASHES[max(k - 1, 0)]  # solid for the second class, which is alone where there are two
     top.varea("x", "below", "above", source=source, fill_color=colour, fill_alpha=0.15)
@@ -83,11 +83,10 @@ def marker_heights(codes: Any, n_classes: int) -> Array:
 def show_curves(panel: LinePanel, curves: Curves | None, title: str, labels: tuple[str, ...]) -> None:
     """Draw a picture; None removes the last one."""
     panel.latent.title.text = title
-    names = ("x", "mean", "below", "above", "p", "low", "high")
-    empty: dict[str, Any] = {name: [] for name in names}
-    drawn = dict(zip(curves.shown, range(len(curves.shown)), strict=True)) if curves is not None else {}
     for k, source in enumerate(panel.curves):
-        source.data = empty if curves is None or k not in drawn else _data(curves, drawn[k])
+        source.data = {name: [] for name in CURVE}
+        if curves is not None and k in curves.shown:
+            source.data = _data(curves, curves.shown.index(k))
     show_decisions(panel, curves)
     if curves is None:
         return
@@ -121,8 +120,3 @@ def show_decisions(panel: LinePanel, curves: Curves | None) -> None:
     panel.strip.data = data
     n = len(places)
     panel.boundaries.data = {"x": places, "low": [STRIP[0]] * n, "high": [1.09] * n}
-
-
-def show_draws(panel: LinePanel, x: Any, lines: Any) -> None:
-    """Draw functions as thin lines."""
-    panel.draws.data = {"xs": [x] * len(lines), "ys": list(lines)}

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from html import escape
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,18 +13,11 @@ from gpclass.explore.kernels import build, dials
 from gpclass.explore.occam import Surface
 from gpclass.explore.page.controls import LN10, SHOWN, WIDE
 from gpclass.explore.page.look import COLOURS, INK, figure
-from gpclass.explore.page.planes import nothing, placed
+from gpclass.explore.page.planes import IMAGE, colour_bar, nothing, placed
 from gpclass.explore.scene import Scene
 from gpclass.explore.share import KINDS
 from gpclass.explore.state import State
 
-LABELS = {
-    "py": "Python code",
-    "csv": "Points (CSV)",
-    "gpc": "Model",
-    "png": "Picture (PNG)",
-    "svg": "Picture (SVG)",
-}
 DEPTH = 12.0  # nats below the maximum that the colours of the surface span
 # The file is in the page already; a link that is clicked at once saves it.
 SAVE = """
@@ -36,31 +29,8 @@ if (name) link.click()
 """
 
 
-@dataclass(frozen=True, eq=False)
-class Panels:
-    """Widgets and sources of the panels."""
-
-    status: Any
-    words: Any
-    split: Any
-    occam: Any
-    occam_fig: Any
-    surface_fig: Any
-    surface: Any
-    scale: Any
-    here: Any
-    path: Any
-    first: Any
-    second: Any
-    draw: Any
-    follow: Any
-    score: Any
-    ask: Any
-    answer: Any
-    asked: Any
-    files: dict[str, Any]
-    file: Any
-    keys: Any
+class Panels(SimpleNamespace):
+    """Widgets and sources of the panels, by name."""
 
 
 def make_panels() -> Panels:
@@ -69,13 +39,10 @@ def make_panels() -> Panels:
 
     file = TextInput(value="", name="file", visible=False)
     file.js_on_change("value", CustomJS(code=SAVE))
-    occam_fig, occam = _occam_figure()
-    surface_fig, surface, scale, here, path = _surface_figure()
     return Panels(
         status=Div(text="", name="status", sizing_mode="stretch_width"),
         words=Div(text="", name="words", sizing_mode="stretch_width"),
         split=Div(text="", name="split", sizing_mode="stretch_width"),
-        occam=occam, occam_fig=occam_fig, surface_fig=surface_fig, surface=surface, scale=scale, here=here, path=path,
         first=Select(title="Across", options=["0"], value="0", name="across", **WIDE),
         second=Select(title="Upwards", options=["1"], value="1", name="upwards", **WIDE),
         draw=Button(label="Draw the surface", name="surface", **WIDE),
@@ -84,13 +51,15 @@ def make_panels() -> Panels:
         ask=Button(label="Find the place", name="ask", **WIDE),
         answer=Button(label="Ask the oracle", name="answer", disabled=True, **WIDE),
         asked=Div(text="", name="asked", sizing_mode="stretch_width"),
-        files={kind: Button(label=LABELS[kind], name=f"file-{kind}", **WIDE) for kind in KINDS},
+        files={kind: Button(label=label, name=f"file-{kind}", **WIDE) for kind, (label, _, _) in KINDS.items()},
         file=file,
         keys=TextInput(value="", name="keys", visible=False),
+        **_occam_figure(),
+        **_surface_figure(),
     )  # fmt: skip
 
 
-def _occam_figure() -> tuple[Any, Any]:
+def _occam_figure() -> dict[str, Any]:
     from bokeh.models import ColumnDataSource, Range1d
 
     rows = ["log evidence", "complexity", "fit"]
@@ -100,11 +69,11 @@ def _occam_figure() -> tuple[Any, Any]:
     fig.hbar("y", 0.62, "right", "left", source=source, fill_color="colour", line_color=None)
     fig.ygrid.visible = False
     fig.axis.minor_tick_line_color = None
-    return fig, source
+    return {"occam_fig": fig, "occam": source}
 
 
-def _surface_figure() -> tuple[Any, ...]:
-    from bokeh.models import ColorBar, ColumnDataSource, CustomJSTickFormatter, LinearColorMapper, Range1d
+def _surface_figure() -> dict[str, Any]:
+    from bokeh.models import ColumnDataSource, CustomJSTickFormatter, LinearColorMapper, Range1d
 
     # Axes of logarithms to base ten, whose labels are the values.
     fig = figure(320, x_range=Range1d(-1.0, 1.0), y_range=Range1d(-1.0, 1.0), name="landscape")
@@ -115,20 +84,14 @@ def _surface_figure() -> tuple[Any, ...]:
     fig.title.text_font_size = "13px"
     scale = LinearColorMapper(palette="Cividis256", low=-DEPTH, high=0.0)
     surface = ColumnDataSource(nothing())
-    image = {"image": "image", "x": "x", "y": "y", "dw": "dw", "dh": "dh"}
-    fig.image(source=surface, color_mapper=scale, level="image", **image)
+    fig.image(source=surface, color_mapper=scale, level="image", **IMAGE)
     path, here = ColumnDataSource({"x": [], "y": []}), ColumnDataSource({"x": [], "y": []})
     fig.line("x", "y", source=path, color="white", line_width=3.5, alpha=0.9)
     fig.line("x", "y", source=path, color=INK, line_width=1.5)
     fig.scatter("x", "y", source=path, color="white", line_color=INK, size=6)
-    fig.scatter(
-        "x", "y", source=here, marker="star", size=22, fill_color="white", line_color=INK, line_width=2
-    )
-    bar = ColorBar(
-        color_mapper=scale, width=10, major_label_text_font_size="11px", label_standoff=5, padding=4
-    )
-    fig.add_layout(bar, "right")
-    return fig, surface, scale, here, path
+    fig.scatter("x", "y", source=here, marker="star", color="white", line_color=INK, size=22, line_width=2)
+    colour_bar(fig, scale)
+    return {"surface_fig": fig, "surface": surface, "scale": scale, "here": here, "path": path}
 
 
 def roots(p: Panels) -> list[Any]:

@@ -13,6 +13,7 @@ from gpclass.explore.pictures import Maps
 
 FINER = 3
 GREY = (0.6, 0.6, 0.6, 0.65)  # where it is left undecided
+IMAGE = {name: name for name in ("image", "x", "y", "dw", "dh")}  # the columns of a source of images
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,31 +32,35 @@ class PlanePanel:
 
 def plane_panel(points: Any, cursor: Any, ranges: tuple[Any, Any]) -> PlanePanel:
     """Return one map."""
-    from bokeh.models import ColorBar, ColumnDataSource, HoverTool, LinearColorMapper
+    from bokeh.models import ColumnDataSource, HoverTool, LinearColorMapper
 
     fig = figure(420, x_range=ranges[0], y_range=ranges[1], min_border_left=50)
     fig.grid.visible = False
     scale = LinearColorMapper(palette=diverging(COLOURS[0], COLOURS[1]), low=0.0, high=1.0)
-    names = ("image", "x", "y", "dw", "dh")
-    field, mixed, veil = (ColumnDataSource({name: [] for name in names}) for _ in range(3))
-    image = {"image": "image", "x": "x", "y": "y", "dw": "dw", "dh": "dh"}
-    drawn = fig.image(source=field, color_mapper=scale, level="image", **image)
-    fig.image_rgba(source=mixed, level="image", **image)
-    fig.image_rgba(source=veil, level="image", **image)
-    boundary = ColumnDataSource({"xs": [], "ys": []})
-    fig.multi_line("xs", "ys", source=boundary, color="white", line_width=4.5, alpha=0.8)
-    fig.multi_line("xs", "ys", source=boundary, color=INK, line_width=2)
-    truth = ColumnDataSource({"xs": [], "ys": []})
-    fig.multi_line("xs", "ys", source=truth, color="white", line_width=4.5, alpha=0.8)
-    fig.multi_line("xs", "ys", source=truth, color="#8b0000", line_width=2.5, line_dash="dashed")
+    field, mixed, veil = (ColumnDataSource(nothing()) for _ in range(3))
+    drawn = fig.image(source=field, color_mapper=scale, level="image", **IMAGE)
+    for source in (mixed, veil):
+        fig.image_rgba(source=source, level="image", **IMAGE)
+    boundary, truth = (ColumnDataSource({"xs": [], "ys": []}) for _ in range(2))
+    looks = ({"color": INK, "line_width": 2}, {"color": "#8b0000", "line_width": 2.5, "line_dash": "dashed"})
+    for source, look in zip((boundary, truth), looks, strict=True):
+        fig.multi_line("xs", "ys", source=source, color="white", line_width=4.5, alpha=0.8)
+        fig.multi_line("xs", "ys", source=source, **look)
     draw_points(fig, points, "y")
     fig.scatter("x", "y", source=cursor, marker="cross", size=16, color=FAINT, line_width=2, level="overlay")
-    bar = ColorBar(
-        color_mapper=scale, width=10, major_label_text_font_size="11px", label_standoff=5, padding=4
-    )
-    fig.add_layout(bar, "right")
+    bar = colour_bar(fig, scale)
     fig.add_tools(HoverTool(renderers=[drawn], tooltips=[("", "@image{0.000}")], attachment="horizontal"))
     return PlanePanel(fig, field, mixed, veil, boundary, truth, scale, bar)
+
+
+def colour_bar(fig: Any, scale: Any) -> Any:
+    """Draw the colours of a scale beside a figure."""
+    from bokeh.models import ColorBar
+
+    small = {"major_label_text_font_size": "11px", "label_standoff": 5, "padding": 4}
+    bar = ColorBar(color_mapper=scale, width=10, **small)
+    fig.add_layout(bar, "right")
+    return bar
 
 
 def smooth(field: Array) -> Array:
@@ -80,12 +85,12 @@ def placed(x: Array, y: Array, image: Any) -> dict[str, Any]:
 
 def nothing() -> dict[str, Any]:
     """Return the data of no image."""
-    return {"image": [], "x": [], "y": [], "dw": [], "dh": []}
+    return {name: [] for name in IMAGE}
 
 
-def clear_plane(panel: PlanePanel, title: str) -> None:
+def clear_plane(panel: PlanePanel) -> None:
     """Remove what was drawn."""
-    panel.fig.title.text = title
+    panel.fig.title.text = " "
     panel.field.data = panel.mixed.data = panel.veil.data = nothing()
     panel.boundary.data = {"xs": [], "ys": []}
     panel.bar.visible = False

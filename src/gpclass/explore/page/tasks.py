@@ -17,7 +17,7 @@ from gpclass.explore.page import canvas as drawing
 from gpclass.explore.page import controls, panels
 from gpclass.explore.scene import scene
 from gpclass.explore.share import KINDS, file_of
-from gpclass.explore.state import add_point, set_theta, title
+from gpclass.explore.state import add_point, set_theta
 
 if TYPE_CHECKING:
     from gpclass.explore.page.session import Session
@@ -27,7 +27,7 @@ PAUSE = 0.12  # seconds between the steps of learning
 
 def learn(page: Session) -> None:
     """Learn the hyperparameters, and show each step of it."""
-    state, steps = page.state, [np.array(page.state.theta)]
+    state, steps = page.state, list[Any]()
     page.remember()
 
     def work(task: Task) -> None:
@@ -49,7 +49,7 @@ def learn(page: Session) -> None:
         controls.show_dials(page.controls, page.state)
         page.quiet = False
         page.paint(found)
-        panels.show_path(page.panels, page.state, np.array(steps[1:]))
+        panels.show_path(page.panels, page.state, np.array(steps))
         panels.say(page.panels, f"Learning: log evidence {evidence:.3f}.")
 
     page.run(work, show, "Learning the hyperparameters.")
@@ -89,8 +89,8 @@ def check(page: Session) -> None:
 
     found: list[str] = []
 
-    def show(verdict: differ.Verdict) -> None:
-        found.append(_verdict_words(verdict))
+    def show(verdict: str) -> None:
+        found.append(verdict)
         words = "".join(f"<p>{panels.plain(each)}</p>" for each in found)
         page.panels.words.text = f"<p>{panels.plain(page.begun.words)}</p>{words}"
         panels.say(page.panels, "")
@@ -138,7 +138,7 @@ def answer(page: Session) -> None:
 
 def download(page: Session, kind: str) -> None:
     """Make a file, and have the browser save it."""
-    state, (name, mime) = page.state, KINDS[kind]
+    state, (_, name, mime) = page.state, KINDS[kind]
 
     def show(content: bytes) -> None:
         text = base64.b64encode(content).decode()
@@ -147,10 +147,3 @@ def download(page: Session, kind: str) -> None:
         panels.say(page.panels, f"{name} has {len(content):,} bytes.")
 
     page.run(lambda task: task.show(file_of(state, kind)), show, f"Making {name}.")
-
-
-def _verdict_words(verdict: differ.Verdict) -> str:
-    if verdict.corrected is None or verdict.error is None:
-        return f"{title(verdict.method)}: {verdict.words}"
-    known = "" if verdict.evidence is None else f"log evidence {verdict.evidence:.2f}, "
-    return f"{title(verdict.method)}: {known}corrected {verdict.corrected:.2f} ± {verdict.error:.2f}. {verdict.words}"
