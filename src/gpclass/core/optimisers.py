@@ -141,14 +141,14 @@ def minimise(
             continue
         if known and tried > 1:
             H = _shrunk(H, new - x, new_gradient - gradient)
-        whole = known and np.abs(direction).max() <= trusted  # Newton's step, if the line search took it
+        newton = known and tried == 1 and np.abs(direction).max() <= trusted
         H, known = _updated(H, new - x, new_gradient - gradient, known)
         # A trust region: where longer steps failed the next one begins shorter, and grows again.
         trusted = min(radius, 2.0 * (trusted if tried == 1 else float(np.abs(new - x).max())))
         gained, x, value, gradient = value - new_value, new, new_value, new_gradient
         if after is not None:
             after(H)
-        if whole and gained <= tol:
+        if newton and gained <= tol:
             return "", H
     else:
         if max_iter < MAX_ITER:

@@ -153,7 +153,7 @@ def _candidate(
 ) -> Candidate:
     """Maximise the objective of a model and integrate over its hyperparameters."""
     problem = grid.at(model)
-    prior = _prior(problem)
+    prior = prior_of(problem)
     learned = maximise(
         SiteObjective(problem),
         prior.tied(start),
@@ -177,7 +177,7 @@ def _candidate(
     return found[-1]
 
 
-def _prior(problem: Problem) -> Hyperprior:
+def prior_of(problem: Problem) -> Hyperprior:
     """Return the hyperprior of a problem, or one without any terms."""
     prior = problem.hyperprior
     return prior if isinstance(prior, Hyperprior) else Hyperprior(problem.kernel, {})
@@ -203,7 +203,7 @@ def _carried(near: Candidate, problem: Problem) -> Array:
     evenly; along the variance of a linear part it is taken to be zero.
     """
     A: Array = np.array(near.curvature)
-    for group in _prior(near.problem).groups:
+    for group in prior_of(near.problem).groups:
         if group.scale == 0.0 and len(group.places) > 1:
             d, block = len(group.places), np.ix_(group.places, group.places)
             A[block] += max(float(A[block].sum()), 0.0) / d * (np.eye(d) - 1.0 / d)

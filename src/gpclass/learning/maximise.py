@@ -31,9 +31,7 @@ T = TypeVar("T")
 FIRST_ROWS = 300  # rows of the first rung, on which starts and models are compared
 GROWTH = 4  # times as many rows on the next rung: an evaluation there takes 64 times as long
 EXACT_ROWS = 100  # up to which hyperparameters are learned to as many digits as scikit-learn gives
-LAST_NATS = (
-    0.01  # promised gain at which the search on more rows ends: a hundredth of what a sample leaves open
-)
+LAST_NATS = 1e-4  # promised gain at which the search on more rows ends: not worth another step
 SAMPLING_SHARE = 0.1  # of the sampling error of a rung, p / 2 nats, at which the search on it ends
 BARRIER_NATS = (
     1e3  # by which a point where inference fails is worse than the best, for an optimiser of the user's

@@ -13,7 +13,7 @@ from gpclass.core.hyperpriors import Hyperprior
 from gpclass.core.protocols import AnySites, Array
 from gpclass.inference import VI
 from gpclass.inference.variational import response
-from gpclass.learning.choice import Found, Grid, Model, choose
+from gpclass.learning.choice import Found, Grid, Model, choose, curvature, prior_of
 from gpclass.learning.fitted import FittedModel
 from gpclass.learning.initial import Look, starts
 from gpclass.learning.maximise import (
@@ -228,6 +228,10 @@ def begin(problem: Problem, plan: Plan, rng: np.random.Generator) -> State:
                 tol=tol,
             )
             reached = simple.at(learned.theta)
+            if plan.optimizer is None and not learned.interrupted:
+                # That of a few quasi-Newton steps may promise far too little along a ridge.
+                inverse = curvature(simple, prior_of(simple), learned.theta, learned.warm)[1]
+                learned = replace(learned, inverse_hessian=inverse)
     except KeyboardInterrupt:
         if not found and not looks:
             raise
