@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from problems import exact_probit_evidence
-from scipy import integrate
+from scipy import integrate, stats
 
 from gpclass.evidence import frequency_evidence
 from gpclass.evidence.frequencies import class_counts, make_baseline
@@ -64,8 +64,9 @@ def test_what_chance_may_gain():
     least = frequency_evidence(even)
     assert make_baseline(even).objection(least - 0.1)
     assert make_baseline(even).objection(least + 0.1) == ""
-    assert "4 learned" in make_baseline(even, 4).objection(least + 2.9)
-    assert make_baseline(even, 4).objection(least + 3.1) == ""
+    gain = 0.5 * stats.chi2(4).ppf(0.95)  # Wilks
+    assert "4 learned" in make_baseline(even, 4).objection(least + gain - 0.01)
+    assert make_baseline(even, 4).objection(least + gain + 0.01) == ""
     few = np.array([6.0, 6.0])  # nothing can be concluded from so few rows
     assert make_baseline(few, 4).objection(frequency_evidence(few) + 0.1) == ""
     some, columns = np.array([15.0, 15.0]), 50  # more hyperparameters than there is to explain

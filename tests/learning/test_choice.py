@@ -340,7 +340,6 @@ def test_the_models_of_a_grid():
             assert sum(a != b for a, b in zip(model, other, strict=True)) == 1
     assert len(list(grid.neighbours(Model()))) == 3
     assert len(list(grid.neighbours(Model(scale=1)))) == 4
-    assert grid.name(Model(1, 2, 1)) == "Matern 3/2, shrinkage 0.3, linear part"
 
 
 @pytest.mark.parametrize(

@@ -94,13 +94,6 @@ class Grid:
             theta = np.delete(theta, kernel.k1.n_dims)
         return theta
 
-    def name(self, model: Model) -> str:
-        """Return a model in words."""
-        words = [] if not self.parts else ["Matern 3/2" if model.smooth else "RBF"]
-        if isinstance(self.problem.hyperprior, Hyperprior) and self.problem.hyperprior.open:
-            words.append(f"shrinkage {SCALES[model.scale]:g}" if model.scale else "one length scale")
-        return ", ".join([*words, *(["linear part"] if model.linear else [])])
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Candidate:

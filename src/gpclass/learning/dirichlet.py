@@ -14,11 +14,20 @@ import numpy as np
 
 from gpclass.core.linalg import row_tiles
 from gpclass.core.protocols import Array, Prior
+from gpclass.data.rows import Data
 from gpclass.inference.dirichlet import DEFAULT, Dirichlet
 from gpclass.learning.fitted import FittedModel
-from gpclass.learning.maximise import Learned, Plan, attempt
+from gpclass.learning.maximise import Learned, Plan, attempt, joined
 from gpclass.learning.problem import Problem, pose_classes
-from gpclass.learning.sites import State, finished, first_rung, fit_by_sites, learn_problem, left_out
+from gpclass.learning.sites import (
+    POOL_ROWS,
+    State,
+    finished,
+    first_rung,
+    fit_by_sites,
+    learn_problem,
+    left_out,
+)
 from gpclass.likelihoods.joint import normal_points
 
 EPSILONS = (0.3, 0.1, 0.03, DEFAULT, 0.003, 0.001, 0.0003, 0.0001)
@@ -52,6 +61,18 @@ def learn_dirichlet(posed: Problem, plan: Plan, rng: np.random.Generator) -> tup
         return some, learned
     first = None if learned is None else State(replace(few, inference=method), replace(learned, warm=None))
     return learn_problem(some, replace(plan, n_restarts=0, choose=False), rng, first=first)
+
+
+def begin_dirichlet(
+    problem: Problem, data: Data, plan: Plan, n_rows: int, rng: np.random.Generator
+) -> tuple[Problem, State]:
+    """Learn hyperparameters and eps of Dirichlet classification on some rows; return the problem at them."""
+    method: Any = problem.inference
+    rows = data.sample(POOL_ROWS, np.random.default_rng(0))
+    pool = pose_classes(replace(problem, X=np.asarray(rows.X, dtype=float)), rows.y)
+    few, learned = learn_dirichlet(pool.some(method.rows or n_rows), plan, rng)
+    problem = replace(problem.like(few), inference=few.inference)
+    return problem, State(few, Learned(few.theta, 0.0, joined([])) if learned is None else learned)
 
 
 def choose_eps(problem: Problem) -> float:

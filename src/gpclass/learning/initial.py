@@ -8,6 +8,7 @@ geometric grid, and learning follows the highest peaks.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -41,8 +42,8 @@ def starts(problem: Problem, looks: list[Look]) -> list[Array]:
     variances, lengths = _places(kernel, "constant_value"), _places(kernel, "length_scale")
     rows = isinstance(X, np.ndarray)
     size = _mean_variance(kernel, X, theta) if rows and len(variances) else 1.0
-    search = _Looks(problem, looks)
-    given = [] if size > HUGE_VARIANCE else [search.at(theta)]
+    look_at = _looker(problem, looks)
+    given = [] if size > HUGE_VARIANCE else [look_at(theta)]
     if not rows or not len(variances) + len(lengths):
         return [theta]
     typical = theta.copy()
@@ -50,7 +51,7 @@ def starts(problem: Problem, looks: list[Look]) -> list[Array]:
     typical[variances] = np.log(VARIANCE) + (theta[variances] - np.log(size) if size > HUGE_VARIANCE else 0.0)
     low, high = _range_of_lengths(kernel, X, typical)
     n = int(np.clip(np.ceil(float((high - low).max()) / np.log(RATIO)) + 1, 1, MAX_LOOKS))
-    peaks = _peaks([search.at(high + share * (low - high)) for share in np.linspace(0.0, 1.0, n)])
+    peaks = _peaks([look_at(high + share * (low - high)) for share in np.linspace(0.0, 1.0, n)])
     first = (peaks or [(-np.inf, typical)])[0]
     larger = []
     for factor in LARGER if len(variances) else ():
@@ -58,7 +59,7 @@ def starts(problem: Problem, looks: list[Look]) -> list[Array]:
             moved = first[1].copy()
             moved[variances] += np.log(factor)
             moved[lengths] += np.log(ratio)
-            larger.append(search.at(moved))
+            larger.append(look_at(moved))
     best = max([first, *larger], key=lambda look: look[0])
     if given and given[0][0] >= best[0] - SAME_NATS:
         best = given[0]
@@ -66,27 +67,23 @@ def starts(problem: Problem, looks: list[Look]) -> list[Array]:
     return [theta for _, theta in others[:STARTS]]
 
 
-class _Looks:
-    """The objective at some points, each starting from the sites of the last one."""
+def _looker(problem: Problem, looks: list[Look]) -> Callable[[Array], Look]:
+    """Return a function that looks at one point, from the sites of the last one; where inference fails it is -inf."""
+    objective, support, warm = SiteObjective(problem), problem.support.T, [None]
 
-    def __init__(self, problem: Problem, looks: list[Look]) -> None:
-        self.problem, self.looks = problem, looks
-        self.objective, self.warm = SiteObjective(problem), None
-
-    def at(self, theta: Array) -> Look:
-        """Look at one point; one where inference fails is worth nothing."""
-        theta = np.clip(theta, *self.problem.support.T)
+    def look(theta: Array) -> Look:
+        theta = np.clip(theta, *support)
         try:
-            end = self.objective.evaluate(theta, self.warm, gradient=False)
+            end = objective.evaluate(theta, warm[0], gradient=False)
         except NotPositiveError:
             return -np.inf, theta
         if not end.info.converged:
             return -np.inf, theta
-        prior = self.problem.hyperprior
-        value = end.evidence + (0.0 if prior is None else prior(theta)[0])
-        self.warm = end.warm
-        self.looks.append((value, theta))
-        return value, theta
+        warm[0] = end.warm
+        looks.append((end.evidence + (problem.hyperprior(theta)[0] if problem.hyperprior else 0.0), theta))
+        return looks[-1]
+
+    return look
 
 
 def _peaks(grid: list[Look]) -> list[Look]:

@@ -33,9 +33,7 @@ GROWTH = 4  # times as many rows on the next rung: an evaluation there takes 64 
 EXACT_ROWS = 100  # up to which hyperparameters are learned to as many digits as scikit-learn gives
 LAST_NATS = 1e-4  # promised gain at which the search on more rows ends: not worth another step
 SAMPLING_SHARE = 0.1  # of the sampling error of a rung, p / 2 nats, at which the search on it ends
-BARRIER_NATS = (
-    1e3  # by which a point where inference fails is worse than the best, for an optimiser of the user's
-)
+BARRIER_NATS = 1e3  # by which a point where inference fails is worse, for an optimiser of the user's
 
 
 def rung_sizes(n_rows: int) -> list[int]:

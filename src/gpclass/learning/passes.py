@@ -10,11 +10,10 @@ import numpy as np
 
 from gpclass.core.protocols import Array, Info
 from gpclass.data.rows import Data, Rows
-from gpclass.learning.beginning import engine_of
 from gpclass.learning.fitted import FittedModel
 from gpclass.learning.maximise import Plan
 from gpclass.learning.problem import Problem
-from gpclass.learning.stages import Run
+from gpclass.learning.stages import Run, engine_of
 from gpclass.posteriors.classes import IndependentProcesses
 from gpclass.posteriors.process import Process
 from gpclass.priors.basis import Basis, make_basis, process

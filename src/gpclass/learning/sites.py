@@ -11,6 +11,7 @@ import numpy as np
 
 from gpclass.core.hyperpriors import Hyperprior
 from gpclass.core.protocols import AnySites, Array
+from gpclass.data.rows import Data
 from gpclass.inference import VI
 from gpclass.inference.variational import response
 from gpclass.learning.choice import Found, Grid, Model, choose, curvature, prior_of
@@ -28,9 +29,11 @@ from gpclass.learning.maximise import (
     rung_sizes,
     rung_tol,
 )
-from gpclass.learning.problem import OneFunction, Problem, SiteObjective
+from gpclass.learning.problem import OneFunction, Problem, SiteObjective, pose_classes
 from gpclass.sparse.inputs import choose as choose_inputs
 from gpclass.sparse.settings import Inducing
+
+POOL_ROWS = 20_000  # of which the rungs of rows that are passed over are taken
 
 
 def fit_by_sites(
@@ -88,16 +91,11 @@ def left_out(problem: Problem, result: Any) -> tuple[Array, Array]:
 class State:
     """Where learning stands: the problem of a rung with what was chosen, at the best theta so far.
 
-    ``learned`` has the curvature there and the sites of the rung's rows. ``interrupted`` says that learning ends here.
+    ``learned`` has the curvature there and the sites of the rung's rows.
     """
 
     problem: Problem
     learned: Learned
-
-    @property
-    def interrupted(self) -> bool:
-        """Whether learning was interrupted."""
-        return self.learned.interrupted
 
 
 def learn_problem(
@@ -132,7 +130,7 @@ def learn_problem(
     sizes = rung_sizes(problem.n_rows) if plan.optimizer is None else []
     for rung in [*map(problem.some, sizes), problem]:
         larger = rung is problem or rung.n_rows > state.problem.n_rows
-        if larger and not state.interrupted:
+        if larger and not state.learned.interrupted:
             state = climb(rung, state, plan, last=rung is problem)
     learned = state.learned
     if state.problem.n_rows < problem.n_rows:  # interrupted
@@ -243,6 +241,26 @@ def begin(problem: Problem, plan: Plan, rng: np.random.Generator) -> State:
     return State(
         few.like(reached), learned if guide.inference is few.inference else replace(learned, warm=None)
     )
+
+
+def begin_on_some(
+    problem: Problem, data: Data, n_rows: int, n_latents: int, plan: Plan, rng: np.random.Generator
+) -> tuple[Problem, State]:
+    """Learn on some rows, after the kernel is chosen there if that is asked for; return the problem at the best theta.
+
+    Several classes, which take longer, have the start by Dirichlet classification only.
+    """
+    rows = data.sample(POOL_ROWS, np.random.default_rng(0))
+    pool = replace(problem, X=np.asarray(rows.X, dtype=float), y=rows.y, weight=rows.weight)
+    if n_latents > 1:
+        state = begin(pose_classes(pool, rows.y), plan, rng)
+    else:
+        some = pool.some(n_rows)
+        state = begin(pool, plan, rng)
+        if not state.learned.interrupted and plan.optimizer is None:  # a user's own works on all rows
+            some, learned = learn_problem(some, replace(plan, choose=False), rng, first=state)
+            state = State(some, state.learned if learned is None else learned)
+    return problem.like(state.problem).at(state.learned.theta), state
 
 
 def _random_starts(problem: Problem, n: int, rng: np.random.Generator) -> list[Array]:

@@ -18,13 +18,15 @@ import numpy as np
 from gpclass.core.optimisers import Limited
 from gpclass.core.protocols import Array
 from gpclass.data.rows import Data, Rows
-from gpclass.inference.dirichlet import Dirichlet
-from gpclass.learning.beginning import begin_dirichlet, begin_on_some, engine_of
+from gpclass.inference.dirichlet import DEFAULT, Dirichlet, Targets
+from gpclass.learning.dirichlet import begin_dirichlet
 from gpclass.learning.maximise import History, Learned, Plan, attempt, for_more_rows, joined, maximise
 from gpclass.learning.problem import Problem
 from gpclass.learning.sites import State as Start
+from gpclass.learning.sites import begin_on_some
 from gpclass.sparse.checkpoint import CHOSEN, Checkpoint, State
-from gpclass.sparse.engine import Fit, Q
+from gpclass.sparse.collapsed import Collapsed
+from gpclass.sparse.engine import Engine, Fit, Q
 from gpclass.sparse.identity import digest, identity_of
 from gpclass.sparse.inputs import choose, lengths, move
 from gpclass.sparse.objective import PassObjective
@@ -38,6 +40,15 @@ MOST_PASSES = 20  # at the first theta of a stage
 LATER_PASSES = 4  # at later ones on all rows, where q is never far off
 COARSE_STEPS = 30  # of hyperparameters, on some rows
 WORTH = 1e-4  # nats per row that a hundred more inducing inputs must gain
+
+
+def engine_of(problem: Problem, data: Data, n_latents: int, dtype: Any, **options: Any) -> Engine | Collapsed:
+    """Return what passes over the data: variational inference, or Dirichlet classification in closed form."""
+    method = problem.inference
+    if isinstance(method, Dirichlet):
+        targets = Targets.at(DEFAULT if method.eps is None else method.eps)
+        return Collapsed(data, targets, n_latents, dtype, **options)
+    return Engine(data, problem.likelihood, n_latents, dtype, **options)
 
 
 @dataclass(slots=True, eq=False)
@@ -76,7 +87,8 @@ class Run:
         checkpoint = Checkpoint(self.settings.checkpoint, identity)
         state, learned = checkpoint.read(), None
         if state is not None and state.eps is not None:
-            self._with_eps(state.eps)
+            method: Any = self.problem.inference
+            self.problem = replace(self.problem, inference=replace(method, eps=state.eps))
         if state is None and learning and self.plan.optimizer is None:
             first = self._begin() if first is None else first
             coarse, learned = attempt(partial(self._coarse, first), first.learned)
@@ -231,9 +243,6 @@ class Run:
         """What Dirichlet classification has chosen."""
         return getattr(self.problem.inference, "eps", None)
 
-    def _with_eps(self, eps: float) -> None:
-        self.problem = replace(self.problem, inference=replace(self.problem.inference, eps=eps))  # type: ignore[type-var]
-
     def _fixed(self) -> State:
         """Return where to start with the kernel as given: q from some rows."""
         rows = self.data.sample(self.settings.rows[1], self.rng)
@@ -337,14 +346,13 @@ class Run:
     def _enter(self, name: str, n_rows: int) -> None:
         """Name what is done next, and on how many rows."""
         self.stage = f"{name} ({n_rows:,})"
-        if self.plan.report is not None:
-            self.plan.report(f"{self.stage}, {self._seconds()}")
+        self._report(self.stage)
 
     def _heard(self, bound: float, n_rows: int) -> None:
         """Count a pass, and report the bound per row: the one scale that few rows and all rows share."""
         self.passes += 1
-        if self.plan.report is not None:
-            self.plan.report(f"{self.stage}: bound {bound / n_rows:.4f} per row, {self._seconds()}")
+        self._report(f"{self.stage}: bound {bound / n_rows:.4f} per row")
 
-    def _seconds(self) -> str:
-        return f"{time.perf_counter() - self.started:.0f} s"
+    def _report(self, words: str) -> None:
+        if self.plan.report is not None:
+            self.plan.report(f"{words}, {time.perf_counter() - self.started:.0f} s")
