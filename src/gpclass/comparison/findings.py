@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from gpclass.core.checks import apart
 from gpclass.core.protocols import Array
-from gpclass.core.wording import apart
 from gpclass.evidence.verdicts import SMALL_GAP, SMALL_SHIFT
 from gpclass.sampling.pareto import khat_limit
 

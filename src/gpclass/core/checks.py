@@ -1,4 +1,4 @@
-"""Checks of what users set: numbers, seeds and optional packages; every error is one sentence that names it."""
+"""Checks of what users set: numbers, seeds and optional packages; numbers in sentences; every error is one sentence."""
 
 from __future__ import annotations
 
@@ -62,3 +62,9 @@ def optional(module: str, use: str, extra: str) -> Any:
         package = package.replace("_", "-")
         what = f'"gpclass[{extra}]"' if extra else package
         raise ImportError(f"{use} needs {package}: pip install {what}.", name=package) from None
+
+
+def apart(x: float, y: float, digits: int = 2, kind: str = "f") -> tuple[str, str]:
+    """Return two numbers as text, with as many more digits as it takes to tell them apart if they differ."""
+    first, second = f"{x:.{digits}{kind}}", f"{y:.{digits}{kind}}"
+    return (first, second) if first != second or x == y or digits > 16 else apart(x, y, digits + 1, kind)

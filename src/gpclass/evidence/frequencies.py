@@ -18,8 +18,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import chdtri, gammaln
 
+from gpclass.core.checks import apart
 from gpclass.core.protocols import Array
-from gpclass.core.wording import apart
 
 FEW = 30.0  # rows: with fewer, the evidence cannot tell chance from a relation
 CHANCE = (

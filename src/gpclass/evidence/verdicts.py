@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from gpclass.core.checks import apart
 from gpclass.core.protocols import Array
-from gpclass.core.wording import apart
 from gpclass.evidence.frequencies import Baseline
 from gpclass.evidence.weights import EvidenceEstimate
 from gpclass.sampling.pareto import khat_limit

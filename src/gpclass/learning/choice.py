@@ -117,8 +117,7 @@ def choose(
     The search begins at the best of the ``starts`` of the simplest model, or at the model chosen on fewer rows.
     """
     if isinstance(starts, Candidate):
-        theta = starts.learned.theta
-        best = _candidate(grid, starts.model, theta, starts, found, tol, report)
+        best = _candidate(grid, starts.model, starts.learned.theta, starts, found, tol, report)
     else:
         runs = [_candidate(grid, Model(), theta, None, found, tol, report) for theta in starts]
         best = max(runs, key=lambda each: each.value)

@@ -41,7 +41,7 @@ def starts(problem: Problem, looks: list[Look]) -> list[Array]:
     kernel, X, theta = problem.kernel, problem.X, problem.theta
     variances, lengths = _places(kernel, "constant_value"), _places(kernel, "length_scale")
     rows = isinstance(X, np.ndarray)
-    size = _mean_variance(kernel, X, theta) if rows and len(variances) else 1.0
+    size = float(np.mean(kernel.diag(X))) if rows and len(variances) else 1.0
     look_at = _looker(problem, looks)
     given = [] if size > HUGE_VARIANCE else [look_at(theta)]
     if not rows or not len(variances) + len(lengths):
@@ -100,11 +100,6 @@ def _places(kernel: Kernel, name: str) -> Index:
         h.name.rsplit("__", 1)[-1] for h in kernel.hyperparameters if not h.fixed for _ in range(h.n_elements)
     ]
     return np.flatnonzero(np.array(names) == name)
-
-
-def _mean_variance(kernel: Kernel, X: Array, theta: Array) -> float:
-    """Return the mean prior variance of the rows at theta."""
-    return float(np.mean(kernel.clone_with_theta(theta[: kernel.n_dims]).diag(X)))
 
 
 def _range_of_lengths(kernel: Kernel, X: Array, theta: Array) -> tuple[Array, Array]:

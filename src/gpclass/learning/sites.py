@@ -115,15 +115,7 @@ def learn_problem(
         return problem, None
     given = problem
     if plan.optimizer is not None and not plan.choose:
-        learned = best_of(
-            partial(SiteObjective, problem),
-            [problem.theta],
-            problem.support,
-            plan,
-            rng,
-            hyperprior=problem.hyperprior,
-            warm=init,
-        )
+        learned = _best_of(problem, [problem.theta], plan, rng, warm=init)
         return problem.at(learned.theta), learned
     state = begin(problem, plan, rng) if first is None else first
     problem = problem.like(state.problem)
@@ -152,7 +144,6 @@ def climb(rung: Problem, state: State, plan: Plan, *, last: bool) -> State:
     if not last:
         plan.announce(f"{rung.n_rows} rows")
     tol = last_tol(rung.n_rows) if last else rung_tol(len(rung.theta))
-    same = state.problem.n_rows == rung.n_rows
     inverse = for_more_rows(before.inverse_hessian, state.problem.n_rows, rung.n_rows)
     search = partial(
         maximise,
@@ -161,7 +152,7 @@ def climb(rung: Problem, state: State, plan: Plan, *, last: bool) -> State:
         rung.support,
         plan.optimizer,
         hyperprior=rung.hyperprior,
-        warm=before.warm if same else None,
+        warm=before.warm if state.problem.n_rows == rung.n_rows else None,
         report=plan.report,
         inverse_hessian=inverse,
         tol=tol,
@@ -216,15 +207,7 @@ def begin(problem: Problem, plan: Plan, rng: np.random.Generator) -> State:
                     few, best = more, choose(grid, best, found, tol, plan.report)
             reached, learned = best.problem, best.learned
         else:
-            learned = best_of(
-                partial(SiteObjective, simple),
-                thetas,
-                simple.support,
-                plan,
-                rng,
-                hyperprior=simple.hyperprior,
-                tol=tol,
-            )
+            learned = _best_of(simple, thetas, plan, rng, tol=tol)
             reached = simple.at(learned.theta)
             if plan.optimizer is None and not learned.interrupted:
                 # That of a few quasi-Newton steps may promise far too little along a ridge.
@@ -238,9 +221,15 @@ def begin(problem: Problem, plan: Plan, rng: np.random.Generator) -> State:
             return State(few.like(best.problem), best.learned.stopped())
         value, theta = max(looks, key=lambda look: look[0])
         return State(few.like(simple.at(theta)), Learned(theta, value, joined([])).stopped())
-    return State(
-        few.like(reached), learned if guide.inference is few.inference else replace(learned, warm=None)
-    )
+    if guide.inference is not few.inference:
+        learned = replace(learned, warm=None)
+    return State(few.like(reached), learned)
+
+
+def _best_of(problem: Problem, thetas: list[Array], plan: Plan, rng: Any, **options: Any) -> Learned:
+    """Return the best search of those from some starts and from random ones."""
+    options |= {"hyperprior": problem.hyperprior}
+    return best_of(partial(SiteObjective, problem), thetas, problem.support, plan, rng, **options)
 
 
 def begin_on_some(

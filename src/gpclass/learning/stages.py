@@ -321,8 +321,7 @@ class Run:
         return replace(learned, message=message, warm=None)
 
     def _most_passes(self, most: int) -> int:
-        limit: int = getattr(self.problem.inference, "max_iter", most)
-        return min(most, limit)
+        return min(most, int(getattr(self.problem.inference, "max_iter", most)))
 
     def _objective(
         self, data: Data, Z: Array, tol: float, after: Callable[[Array, Q], None] | None = None

@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from gpclass.core.checks import check_numbers, optional
+from gpclass.core.checks import apart, check_numbers, optional
 from gpclass.core.protocols import Array
 from gpclass.core.registry import stored
-from gpclass.core.wording import apart
 
 WORST_RHAT, LEAST_ESS = 1.01, 100.0  # of all chains, and per chain (Vehtari et al. 2021)
 
