@@ -10,6 +10,7 @@ from inline import Inline
 
 pytest.importorskip("bokeh", reason="Bokeh is not installed")
 
+from gpclass.core import registry
 from gpclass.explore import occam, pictures
 from gpclass.explore.jobs import CancelledError, Worker
 from gpclass.explore.page import session as module
@@ -25,6 +26,9 @@ def quick(monkeypatch):
     monkeypatch.setattr(prediction, "N_DRAWS", 64)  # for integration="monte_carlo"
     monkeypatch.setattr(tasks, "PAUSE", 0.0)
     monkeypatch.setattr(module, "IDLE", 0.0)
+    for known in registry._PARTS.values():  # what other tests in this process have defined is not on the page
+        for name in [name for name, part in known.items() if not part.__module__.startswith("gpclass.")]:
+            monkeypatch.delitem(known, name)
     for name, size in (("LINE", 41), ("PLANE", 12), ("PLANE_OF_CLASSES", 8)):
         monkeypatch.setattr(pictures, name, size)
 

@@ -117,7 +117,7 @@ def test_learning_is_near_that_of_all_rows():
     exact = fitted(y, X=rows, inducing=None, eps=None, optimizer="fmin_l_bfgs_b")
     eps = found.base_estimator_.problem.inference.eps
     assert eps in EPSILONS
-    assert_allclose(found.kernel_.theta, exact.kernel_.theta, atol=0.5)
+    assert_allclose(found.kernel_.theta, exact.kernel_.theta, atol=0.7)  # a factor of two, from other rows
     p, q = (clf.predict_proba(new)[np.arange(400), truth] for clf in (found, exact))
     assert_allclose(-np.log(p).mean(), -np.log(q).mean(), atol=0.02)
     assert len(found.history_) > 0
