@@ -258,6 +258,6 @@ def _updated(H: Inverse, moved: Array, bent: Array, known: bool) -> tuple[Invers
         return H.changed(moved, bent), True
     if not known:
         H = H * (slope / float(bent @ H @ bent))
-    V = np.eye(len(H)) - np.outer(moved, bent) / slope
-    out: Array = V @ H @ V.T + np.outer(moved, moved) / slope
-    return out, True
+    Hy = H @ bent  # (I - s yᵀ / sᵀy) H (I - y sᵀ / sᵀy) + s sᵀ / sᵀy, multiplied out
+    cross = np.outer(Hy / slope, moved)
+    return H - cross - cross.T + np.outer((1.0 + float(bent @ Hy) / slope) / slope * moved, moved), True

@@ -180,7 +180,7 @@ def _first_inverse(problem: Problem, prior: Hyperprior, near: Candidate | None) 
     p = len(problem.theta)
     R = prior.unwhitened(np.eye(prior.n_free(p)), p)
     if near is None or near.curvature is None or p > DIRECTIONS:
-        return R @ R.T
+        return prior.unwhitened(R.T, p)  # R Rᵀ
     A = _carried(near, problem) * (problem.n_rows / near.problem.n_rows)
     values, vectors = np.linalg.eigh(R.T @ A @ R)
     RV = R @ vectors
