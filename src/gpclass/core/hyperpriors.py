@@ -210,15 +210,21 @@ class Hyperprior:
         return np.concatenate([*rows, WIDE * g[left]])
 
     def wide_directions(self, n_dims: int) -> Array:
-        """Return unit vectors z of everything but the deviations of elements from their common value, as columns."""
-        free, row = self.n_free(n_dims), 0
-        columns = []
+        """Return unit vectors of everything but the deviations of elements from their common value, as columns."""
+        left, columns = np.ones(n_dims, dtype=bool), []
         for group in self.groups:
-            column = np.zeros(free)
-            column[row : row + group.n_free] = group.n_free**-0.5
+            column = np.zeros(n_dims)
+            column[group.places] = len(group.places) ** -0.5
             columns.append(column)
-            row += group.n_free
-        return np.column_stack([*columns, np.eye(free)[:, row:]])
+            left[group.places] = False
+        return np.column_stack([*columns, np.eye(n_dims)[:, left]])
+
+    def centre(self, theta: Array) -> Array:
+        """Return the mean of theta; where it has no log-normal prior, theta itself."""
+        out = theta.copy()
+        for group in self.groups:
+            out[group.places] = group.centre
+        return out
 
     def n_free(self, n_dims: int) -> int:
         """Return the number of directions in which theta can move: length scales that are tied have one."""

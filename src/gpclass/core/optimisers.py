@@ -80,6 +80,7 @@ def minimise(
     max_iter: int = MAX_ITER,
     radius: float = RADIUS,
     after: Callable[[Inverse], None] | None = None,
+    most: float = np.inf,
 ) -> tuple[str, Inverse]:
     """Minimise a function; return what went wrong, if anything, and the inverse Hessian at the end.
 
@@ -99,6 +100,8 @@ def minimise(
         Most iterations. Running out of them is only an error with the default.
     radius : float
         Most that one variable changes in one step.
+    most : float
+        The search ends when Newton's step does not promise to end at or below this value.
     after : callable, optional
         Called after every step with the inverse Hessian, from which a search that was cut off can go on.
 
@@ -124,7 +127,7 @@ def minimise(
         direction = _direction(x, gradient, bounds, H)
         promised = -0.5 * float(gradient @ direction)
         flat = np.abs(gradient[direction != 0.0]).max(initial=0.0) <= GRADIENT_NATS
-        if flat or (known and promised <= tol):
+        if flat or (known and (promised <= tol or value - promised > most)):
             return "", H
         new, new_value, new_gradient, tried, rise = _line_search(
             function, x, value, gradient, direction, bounds, trusted, tol

@@ -7,17 +7,21 @@ part:
 
 Every hyperparameter has a proper prior: variances and the common length scale wide log-normal ones, the deviations of
 the length scales of the columns from each other log l_j = log l_j0 + a + e_j, e_j ~ N(0, scale²) (`Shrinkage`). A model
-is a choice of smooth part, scale and linear part. Let theta = mean + R z with z ~ N(0, I) in the prior. By Laplace's
+is a choice of smooth part, scale and linear part. Let theta = mu + R z with z ~ N(0, I) in the prior. By Laplace's
 method at the maximum theta*, with A = -∂² log p(y|theta) / ∂theta² there,
 
     log p(y|M)  ≈  log p(y|theta*, M) - ½ |z*|² - ½ log|I + Rᵀ A R|.
 
-It compares all models, and the largest is taken. The search visits the neighbours of the best model so far, which
-differ in one choice, and ends when none is better. Each starts from the theta, the sites and the curvature of its
-neighbour.
+It compares all models, and the largest is taken. Two things keep the search short. The likelihood does not depend on
+the scale, so that the gradient g and A at one scale predict the integrated evidence of all others: with e = theta* - mu,
+
+    b = Rᵀ (g + A e),     z = (I + Rᵀ A R)⁻¹ b,     log p(y|theta*) - gᵀ e - ½ eᵀ A e + ½ bᵀ z - ½ log|I + Rᵀ A R|,
+
+and only a scale that is predicted to be better is tried. And the last term is never positive, so that a search ends
+when even its maximum would be below the integrated evidence of another model.
 
 A is found by differences of the gradient with the sites of the approximation held: one factorisation for each
-direction, and no iterations. On further rungs the neighbours of the model chosen before are compared again; A is
+direction, and no iterations. On further rungs the models next to the one chosen before are compared again; A is
 measured on the rows of the first rung there, and grows in proportion to the rows.
 """
 
@@ -32,14 +36,12 @@ from sklearn.gaussian_process.kernels import Matern
 
 from gpclass.core.hyperpriors import SCALES, Hyperprior
 from gpclass.core.protocols import Array
-from gpclass.learning.maximise import Learned, Report, maximise
+from gpclass.learning.maximise import Compared, Learned, Report, joined, maximise
 from gpclass.learning.problem import Problem, SiteObjective
 
 DIRECTIONS = 64  # in which the curvature is measured; with more hyperparameters, that many random ones
-SHARE = (
-    0.1  # of the tolerance of a rung: values that are compared must not differ by where their searches ended
-)
-STEP = 0.1  # most that an element of theta changes for a difference of gradients
+SHARE = 0.1  # of the tolerance of a rung: where searches end must not decide between models
+STEP = 0.1  # change of theta for a difference of gradients: 10 % of a hyperparameter
 
 
 class Model(NamedTuple):
@@ -58,17 +60,6 @@ class Grid:
     parts: bool
     few: Problem | None = None  # the problem on fewer rows, on which curvatures are measured
 
-    def neighbours(self, model: Model) -> Iterator[Model]:
-        """Yield the models that differ from this one in one choice."""
-        prior = self.problem.hyperprior
-        if self.parts:
-            yield model._replace(smooth=1 - model.smooth)
-            yield model._replace(linear=1 - model.linear)
-        if isinstance(prior, Hyperprior) and prior.open:
-            for scale in (model.scale + 1, model.scale - 1):
-                if 0 <= scale < len(SCALES):
-                    yield model._replace(scale=scale)
-
     def at(self, model: Model, few: Problem | None = None) -> Problem:
         """Return the problem of a model, on fewer rows if such are given."""
         problem, prior = few or self.problem, self.problem.hyperprior
@@ -86,7 +77,7 @@ class Grid:
         return replace(problem, kernel=kernel, hyperprior=prior)
 
     def start(self, model: Model, near: Candidate) -> Array:
-        """Return the theta of a neighbour as one of this model."""
+        """Return the theta of another model as one of this model."""
         theta, kernel = near.learned.theta, self.problem.kernel
         if model.linear > near.model.linear:
             theta = np.insert(theta, kernel.k1.n_dims, kernel.k2.theta)
@@ -94,16 +85,63 @@ class Grid:
             theta = np.delete(theta, kernel.k1.n_dims)
         return theta
 
+    @property
+    def open(self) -> bool:
+        """Whether the scale of shrinkage is to be chosen."""
+        prior = self.problem.hyperprior
+        return isinstance(prior, Hyperprior) and prior.open
+
+    def promising(self, best: Candidate) -> Iterator[Model]:
+        """Yield the models that may be better: other scales as predicted, best first, then other parts."""
+        model = best.model
+        if self.open:
+            values = [predicted(prior_of(self.at(model._replace(scale=i))), best) for i in range(len(SCALES))]
+            for scale in np.argsort(values)[::-1]:
+                if values[scale] > best.value:
+                    yield model._replace(scale=int(scale))
+        if self.parts:
+            yield model._replace(smooth=1 - model.smooth)
+            yield model._replace(linear=1 - model.linear)
+
+    def curvature(self, found: Candidate, *, tied: bool) -> Array:
+        """Return A at a candidate, of all its rows; with ``tied`` along the directions that its prior leaves free."""
+        problem, theta, sites, times = found.problem, found.learned.theta, found.learned.warm, 1.0
+        prior = prior_of(problem)
+        if self.few is not None:
+            times = problem.n_rows / self.few.n_rows
+            problem = self.at(found.model, self.few)
+            sites = SiteObjective(problem).evaluate(theta, gradient=False).warm
+        return times * curvature(problem, prior, theta, sites, tied=tied)
+
+    def completed(self, found: Candidate) -> Candidate:
+        """Return a candidate with its curvature along all directions, where other scales are to be predicted from it."""
+        if not self.open or found.complete:
+            return found
+        return replace(found, curvature=self.curvature(found, tied=False), complete=True)
+
+    def describe(self, model: Model) -> str:
+        """Return the model in words."""
+        words = [["RBF", "Matérn 3/2"][model.smooth]] if self.parts else ["kernel as given"]
+        if self.open:
+            scale = SCALES[model.scale]
+            words.append(f"shrinkage {scale:g}" if scale else "length scales in proportion")
+        return ", ".join(words + ["linear part"] * model.linear)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Candidate:
-    """A model at its best hyperparameters: the problem there, how it was reached, its integrated evidence and A."""
+    """A model at its best hyperparameters: the problem there, how it was reached, and its integrated evidence.
+
+    ``slope`` and ``curvature`` are g and A; without them the search was ended, because the model cannot be the best.
+    """
 
     model: Model
     problem: Problem
     learned: Learned
     value: float = -np.inf
+    slope: Array | None = None
     curvature: Array | None = None
+    complete: bool = False  # whether A is known along directions that the prior does not leave free as well
 
 
 Found = list[Candidate]  # every candidate that was reached, also by a search that is then interrupted
@@ -116,22 +154,25 @@ def choose(
 
     The search begins at the best of the ``starts`` of the simplest model, or at the model chosen on fewer rows.
     """
-    if isinstance(starts, Candidate):
-        best = _candidate(grid, starts.model, starts.learned.theta, starts, found, tol, report)
-    else:
-        runs = [_candidate(grid, Model(), theta, None, found, tol, report) for theta in starts]
-        best = max(runs, key=lambda each: each.value)
-    seen = {best.model}
-    while True:
-        center = best
-        for model in grid.neighbours(center.model):
-            if model not in seen:
-                seen.add(model)
-                start = grid.start(model, center)
-                other = _candidate(grid, model, start, center, found, tol, report)
-                best = other if other.value > best.value else best
-        if best is center:
+    first, near = ([starts.learned.theta], starts) if isinstance(starts, Candidate) else (starts, None)
+    model = Model() if near is None else near.model
+    best: Candidate | None = None
+    for theta in first:
+        best = _better(best, _candidate(grid, model, theta, near, found, tol, report, best))
+    seen = {model}
+    while best is not None:
+        best = grid.completed(best)
+        other = next((model for model in grid.promising(best) if model not in seen), None)
+        if other is None:
             return best
+        seen.add(other)
+        start = grid.start(other, best)
+        best = _better(best, _candidate(grid, other, start, best, found, tol, report, best))
+    raise ValueError("There is no start to choose a model from.")
+
+
+def _better(best: Candidate | None, other: Candidate) -> Candidate:
+    return other if best is None or other.value > best.value else best
 
 
 def _candidate(
@@ -142,10 +183,14 @@ def _candidate(
     found: Found,
     tol: float,
     report: Report | None,
+    best: Candidate | None = None,
 ) -> Candidate:
-    """Maximise the objective of a model and integrate over its hyperparameters."""
+    """Maximise the objective of a model and integrate over its hyperparameters, unless it cannot be the ``best``."""
     problem = grid.at(model)
     prior = prior_of(problem)
+    least = -np.inf if best is None else best.value
+    if near is None:
+        near = _measured(grid, problem, model, prior.tied(start))
     learned = maximise(
         SiteObjective(problem),
         prior.tied(start),
@@ -155,18 +200,50 @@ def _candidate(
         report=report,
         inverse_hessian=_first_inverse(problem, prior, near),
         tol=SHARE * tol,
+        least=least,
     )
+    found.append(Candidate(model, problem.at(learned.theta), learned))
     if learned.interrupted:
-        found.append(Candidate(model, problem.at(learned.theta), learned))
         raise KeyboardInterrupt
-    few, sites, times = problem, learned.warm, 1.0
-    if grid.few is not None:
-        few, times = grid.at(model, grid.few), problem.n_rows / grid.few.n_rows
-        sites = SiteObjective(few).evaluate(learned.theta, gradient=False).warm
-    A, inverse, log_volume = curvature(few, prior, learned.theta, sites, times)
-    learned = replace(learned, inverse_hessian=inverse)
-    found.append(Candidate(model, problem.at(learned.theta), learned, learned.objective - log_volume, A))
+    if learned.objective > least:
+        found[-1] = _integrated(grid, found[-1])
+    if report is not None:
+        value = found[-1].value
+        words = f"{value:.2f}" if np.isfinite(value) else f"below {least:.2f}"
+        report(f"{grid.describe(model)}: integrated evidence {words}")
     return found[-1]
+
+
+def _measured(grid: Grid, problem: Problem, model: Model, theta: Array) -> Candidate:
+    """Return a start with its sites and its curvature."""
+    end = SiteObjective(problem).evaluate(theta, gradient=False)
+    there = Learned(theta, end.evidence, joined([]), warm=end.warm)
+    found = Candidate(model, problem.at(theta), there)
+    return replace(found, curvature=grid.curvature(found, tied=True))
+
+
+def _integrated(grid: Grid, found: Candidate) -> Candidate:
+    """Return a candidate with its integrated evidence."""
+    problem, learned, prior = found.problem, found.learned, prior_of(found.problem)
+    tied = prior.n_free(len(learned.theta)) < len(learned.theta)
+    A = grid.curvature(found, tied=tied)
+    inverse, log_volume = integral(prior, A)
+    return replace(
+        found,
+        learned=replace(learned, inverse_hessian=inverse),
+        value=learned.objective - log_volume,
+        slope=SiteObjective(problem).gradient_at_sites(learned.theta, learned.warm),
+        curvature=A,
+        complete=not tied,
+    )
+
+
+def compared(grid: Grid, found: Found) -> tuple[Compared, ...]:
+    """Return the models that were compared, in the order in which they were."""
+    return tuple(
+        Compared(grid.describe(each.model), each.problem.n_rows, each.value, each.learned.objective)
+        for each in found
+    )
 
 
 def prior_of(problem: Problem) -> Hyperprior:
@@ -176,89 +253,95 @@ def prior_of(problem: Problem) -> Hyperprior:
 
 
 def _first_inverse(problem: Problem, prior: Hyperprior, near: Candidate | None) -> Array:
-    """Return the inverse Hessian to start from: that of the prior, with the curvature found at a neighbour if known."""
-    p = len(problem.theta)
-    R = prior.unwhitened(np.eye(prior.n_free(p)), p)
-    if near is None or near.curvature is None or p > DIRECTIONS:
-        return prior.unwhitened(R.T, p)  # R Rᵀ
-    A = _carried(near, problem) * (problem.n_rows / near.problem.n_rows)
-    values, vectors = np.linalg.eigh(R.T @ A @ R)
-    RV = R @ vectors
-    out: Array = (RV / (1.0 + np.maximum(values, 0.0))) @ RV.T
-    return out
+    """Return the inverse Hessian to start from: that of the prior, with the curvature of another model if known.
 
-
-def _carried(near: Candidate, problem: Problem) -> Array:
-    """Return the curvature of a neighbour as one of this problem's theta.
-
-    Along length scales that were tied together it is not known, and taken to be that of their common value, divided
-    evenly; along the variance of a linear part it is taken to be zero.
+    Along the variance of a linear part that the other does not have, the curvature is taken to be zero.
     """
-    A: Array = np.array(near.curvature)
-    for group in prior_of(near.problem).groups:
-        if group.scale == 0.0 and len(group.places) > 1:
-            d, block = len(group.places), np.ix_(group.places, group.places)
-            A[block] += max(float(A[block].sum()), 0.0) / d * (np.eye(d) - 1.0 / d)
-    p, at = len(problem.theta), min(near.problem.kernel.n_dims, problem.kernel.n_dims)
+    p = len(problem.theta)
+    if near is None or near.curvature is None:
+        return prior.unwhitened(prior.unwhitened(np.eye(prior.n_free(p)), p).T, p)  # R Rᵀ
+    A: Array = near.curvature * (problem.n_rows / near.problem.n_rows)
+    at = min(near.problem.kernel.n_dims, problem.kernel.n_dims)
     if p > len(A):
         A = np.insert(np.insert(A, at, 0.0, axis=0), at, 0.0, axis=1)
     elif p < len(A):
         A = np.delete(np.delete(A, at, axis=0), at, axis=1)
-    return A
+    return integral(prior, A)[0]
 
 
-def curvature(
-    problem: Problem, prior: Hyperprior, theta: Array, sites: Any, times: float = 1.0
-) -> tuple[Array | None, Array, float]:
-    """Return A, None with many hyperparameters; the inverse of A + the prior's Hessian; and ½ log|I + Rᵀ A R|.
+# ------------------------------------------------------------------------------ the integral over theta
 
-    A is that of the problem, ``times`` a number.
 
-    Directions in which the evidence is not concave count as flat. With many hyperparameters M = Rᵀ A R is known along
-    orthonormal directions Q only, those of wide priors and random ones, and M ≈ M Q (Qᵀ M Q)⁻¹ Qᵀ M (Nyström). What
-    that misses of the trace, which Q tells about as well, is spread evenly over all other directions.
+def _plus_identity(prior: Hyperprior, A: Array) -> Array:
+    """Return I + Rᵀ A R."""
+    M = prior.whitened(prior.whitened(A).T)
+    M.ravel()[:: len(M) + 1] += 1.0
+    return M
+
+
+def integral(prior: Hyperprior, A: Array) -> tuple[Array, float]:
+    """Return the inverse of A + the prior's Hessian, within the reach of the prior, and ½ log|I + Rᵀ A R|."""
+    M = _plus_identity(prior, A)
+    log_volume = float(np.log(np.linalg.cholesky(M).diagonal()).sum())
+    half = prior.unwhitened(np.linalg.inv(M), len(A))
+    return prior.unwhitened(half.T, len(A)), log_volume
+
+
+def predicted(prior: Hyperprior, found: Candidate) -> float:
+    """Return the integrated evidence under another prior, from the gradient and the curvature at a candidate."""
+    theta, A, slope = found.learned.theta, np.asarray(found.curvature), np.asarray(found.slope)
+    M, e = _plus_identity(prior, A), theta - prior.centre(theta)
+    Ae = A @ e
+    b = prior.whitened((slope + Ae)[:, None])[:, 0]
+    half = np.linalg.cholesky(M)
+    z = np.linalg.solve(half, b)
+    evidence = found.learned.objective - prior_of(found.problem)(theta)[0]
+    return float(evidence - slope @ e - 0.5 * e @ Ae + 0.5 * z @ z - np.log(half.diagonal()).sum())
+
+
+def curvature(problem: Problem, prior: Hyperprior, theta: Array, sites: Any, *, tied: bool = False) -> Array:
+    """Return A, without the directions in which the evidence is not concave: they count as flat.
+
+    With ``tied`` it is that along the common values of groups of hyperparameters, and zero along all others.
+
+    With many hyperparameters A is known along orthonormal directions Q only, those of wide priors and random ones, and
+    A ≈ A Q (Qᵀ A Q)⁻¹ Qᵀ A (Nyström). What that misses of the trace, which Q tells about as well, is spread evenly
+    over all other directions.
     """
     p = len(theta)
-    free = prior.n_free(p)
-    Q, exact = np.eye(free), free
-    if free > DIRECTIONS:
-        first = prior.wide_directions(p)
-        exact = min(first.shape[1], DIRECTIONS // 2)
-        random = np.random.default_rng(0).standard_normal((free, DIRECTIONS - exact))
-        Q = np.linalg.qr(np.column_stack([first[:, :exact], random]))[0]
-    MQ = times * _differences(problem, prior, theta, sites, Q)
-    inside = 0.5 * (Q.T @ MQ + MQ.T @ Q)
+    first = prior.wide_directions(p)
+    if tied or p <= DIRECTIONS:
+        Q = first if tied else np.eye(p)
+        inside = Q.T @ _differences(problem, theta, sites, Q)
+        values, vectors = np.linalg.eigh(0.5 * (inside + inside.T))
+        QV = Q @ vectors
+        out: Array = (QV * np.maximum(values, 0.0)) @ QV.T
+        return out
+    exact = min(first.shape[1], DIRECTIONS // 2)
+    random = np.random.default_rng(0).standard_normal((p, DIRECTIONS - exact))
+    Q = np.linalg.qr(np.column_stack([first[:, :exact], random]))[0]
+    AQ = _differences(problem, theta, sites, Q)
+    inside = 0.5 * (Q.T @ AQ + AQ.T @ Q)
     values, vectors = np.linalg.eigh(inside)
-    A, rest = None, 0.0
-    if free <= DIRECTIONS:
-        R = prior.unwhitened(np.eye(free), p)
-        back = np.linalg.pinv(R)
-        A = back.T @ (0.5 * (MQ + MQ.T)) @ back
-    else:
-        diagonal = np.maximum(inside.diagonal(), 0.0)
-        trace = float(diagonal[:exact].sum() + (free - exact) * diagonal[exact:].mean())
-        good = values > 1e-3 * max(float(values.max()), 1e-12)
-        U, roots, _ = np.linalg.svd((MQ @ vectors[:, good]) / np.sqrt(values[good]), full_matrices=False)
-        values, vectors = roots**2, U
-        rest = max(0.0, trace - float(values.sum())) / (free - len(values))
-    values = np.maximum(values, 0.0)
-    log_volume = 0.5 * float(np.log1p(values).sum() + (free - len(values)) * np.log1p(rest))
-    # (I + M)⁻¹ = I / (1 + rest) + V (1 / (1 + values) - 1 / (1 + rest)) Vᵀ
-    inner = np.eye(free) / (1.0 + rest) + (vectors * (1.0 / (1.0 + values) - 1.0 / (1.0 + rest))) @ vectors.T
-    half = prior.unwhitened(inner, p)
-    return A, prior.unwhitened(half.T, p), log_volume
+    diagonal = np.maximum(inside.diagonal(), 0.0)
+    trace = float(diagonal[:exact].sum() + (p - exact) * diagonal[exact:].mean())
+    good = values > 1e-3 * max(float(values.max()), 1e-12)
+    U, roots, _ = np.linalg.svd((AQ @ vectors[:, good]) / np.sqrt(values[good]), full_matrices=False)
+    rest = max(0.0, trace - float((roots**2).sum())) / (p - len(roots))
+    low_rank: Array = (U * (roots**2 - rest)) @ U.T
+    low_rank.ravel()[:: p + 1] += rest
+    return low_rank
 
 
-def _differences(problem: Problem, prior: Hyperprior, theta: Array, sites: Any, Q: Array) -> Array:
-    """Return Rᵀ A R Q by differences of the gradient with the sites held."""
-    objective, p = SiteObjective(problem), len(theta)
-    directions = prior.unwhitened(Q, p)
-    lengths = STEP / np.abs(directions).max(axis=0)
+def _differences(problem: Problem, theta: Array, sites: Any, Q: Array) -> Array:
+    """Return A Q by differences of the gradient with the sites held."""
+    objective, highest = SiteObjective(problem), problem.bounds[:, 1]
+    lengths = STEP / np.abs(Q).max(axis=0)
     middle = objective.gradient_at_sites(theta, sites)
-    out = np.empty((p, Q.shape[1]))
+    out = np.empty(Q.shape)
     for k, length in enumerate(lengths):
-        step = length * directions[:, k]
-        if (theta + step > problem.bounds[:, 1]).any():
+        step = length * Q[:, k]
+        if (theta + step > highest).any():
             step, length = -step, -length
         out[:, k] = (middle - objective.gradient_at_sites(theta + step, sites)) / length
-    return prior.whitened(out)
+    return out

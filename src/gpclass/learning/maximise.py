@@ -31,7 +31,7 @@ T = TypeVar("T")
 FIRST_ROWS = 300  # rows of the first rung, on which starts and models are compared
 GROWTH = 4  # times as many rows on the next rung: an evaluation there takes 64 times as long
 EXACT_ROWS = 100  # up to which hyperparameters are learned to as many digits as scikit-learn gives
-LAST_NATS = 1e-4  # promised gain at which the search on more rows ends: not worth another step
+LAST_NATS = 1e-2  # promised gain at which the search on more rows ends: the last digit of an evidence that is shown
 SAMPLING_SHARE = 0.1  # of the sampling error of a rung, p / 2 nats, at which the search on it ends
 BARRIER_NATS = 1e3  # by which a point where inference fails is worse, for an optimiser of the user's
 
@@ -97,12 +97,26 @@ class History:
 
 
 @stored
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """A model that was compared: in words, on how many rows, and its integrated evidence.
+
+    It is -inf for a model whose search was ended because its ``objective`` cannot exceed the best integrated evidence.
+    """
+
+    model: str
+    n_rows: int
+    value: float = field(metadata={"stored": "nonfinite"})
+    objective: float
+
+
+@stored
 @dataclass(frozen=True, slots=True, eq=False)
 class Learned:
     """Where learning stands or ended: the best theta so far, and how it got there.
 
     ``message`` says in a sentence what went wrong, and is empty if nothing did. ``warm`` is the warm start of the best
-    evaluation.
+    evaluation, ``compared`` the models that were compared before.
     """
 
     theta: Array
@@ -112,6 +126,7 @@ class Learned:
     interrupted: bool = False
     inverse_hessian: Array | None = None
     warm: Any = field(default=None, metadata={"stored": False})
+    compared: tuple[Compared, ...] = ()
 
     def stopped(self) -> Learned:
         """Return this end as that of a fit which is interrupted after it."""
@@ -201,10 +216,12 @@ def maximise(
     tol: float = TOL_NATS,
     max_iter: int = MAX_ITER,
     radius: float = RADIUS,
+    least: float = -np.inf,
 ) -> Learned:
     """Run one optimisation from ``start``; an interruption keeps the best theta so far.
 
-    With ``inverse_hessian`` the start is taken to be near the end.
+    With ``inverse_hessian`` the start is taken to be near the end. The search ends where Newton's step does not promise
+    to reach ``least``.
     """
     search = Search(objective, hyperprior, report, warm, refuses=optimizer is None)
     start = np.clip(start, *bounds.T)
@@ -214,7 +231,14 @@ def maximise(
             theta = _check_theta(optimizer(search, start, bounds), bounds)
         else:
             message, found = minimise(
-                search, start, bounds, inverse_hessian, tol=tol, max_iter=max_iter, radius=radius
+                search,
+                start,
+                bounds,
+                inverse_hessian,
+                tol=tol,
+                max_iter=max_iter,
+                radius=radius,
+                most=-least,
             )
             inverse_hessian = np.asarray(found)
     except KeyboardInterrupt:

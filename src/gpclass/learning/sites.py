@@ -14,7 +14,7 @@ from gpclass.core.protocols import AnySites, Array
 from gpclass.data.rows import Data
 from gpclass.inference import VI
 from gpclass.inference.variational import response
-from gpclass.learning.choice import Found, Grid, Model, choose, curvature, prior_of
+from gpclass.learning.choice import Found, Grid, Model, choose, compared, curvature, integral, prior_of
 from gpclass.learning.fitted import FittedModel
 from gpclass.learning.initial import Look, starts
 from gpclass.learning.maximise import (
@@ -145,6 +145,8 @@ def climb(rung: Problem, state: State, plan: Plan, *, last: bool) -> State:
         plan.announce(f"{rung.n_rows} rows")
     tol = last_tol(rung.n_rows) if last else rung_tol(len(rung.theta))
     inverse = for_more_rows(before.inverse_hessian, state.problem.n_rows, rung.n_rows)
+    if plan.optimizer is None and type(rung.inference) is not type(state.problem.inference):
+        inverse = measured_inverse(rung, before.theta, before.warm)
     search = partial(
         maximise,
         SiteObjective(rung.with_tol(tol)),
@@ -160,6 +162,15 @@ def climb(rung: Problem, state: State, plan: Plan, *, last: bool) -> State:
     # An interruption before the first evaluation has ended keeps the last rung, if there was one.
     learned, stopped = attempt(search, before if np.isfinite(before.objective) else None)
     return State(state.problem, stopped or before) if learned is None else State(rung, learned)
+
+
+def measured_inverse(problem: Problem, theta: Array, sites: AnySites | None) -> Array:
+    """Return the inverse Hessian of minus the objective at theta, measured on the first rung."""
+    few, prior = first_rung(problem), prior_of(problem)
+    if sites is None or few is not problem:
+        sites = SiteObjective(few).evaluate(theta, gradient=False).warm
+    A = curvature(few, prior, theta, sites) * (problem.n_rows / few.n_rows)
+    return integral(prior, A)[0]
 
 
 def _not_below_start(problem: Problem, given: Problem, learned: Learned, plan: Plan) -> Learned:
@@ -211,8 +222,9 @@ def begin(problem: Problem, plan: Plan, rng: np.random.Generator) -> State:
             reached = simple.at(learned.theta)
             if plan.optimizer is None and not learned.interrupted:
                 # That of a few quasi-Newton steps may promise far too little along a ridge.
-                inverse = curvature(simple, prior_of(simple), learned.theta, learned.warm)[1]
-                learned = replace(learned, inverse_hessian=inverse)
+                prior = prior_of(simple)
+                A = curvature(simple, prior, learned.theta, learned.warm)
+                learned = replace(learned, inverse_hessian=integral(prior, A)[0])
     except KeyboardInterrupt:
         if not found and not looks:
             raise
