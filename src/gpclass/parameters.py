@@ -17,7 +17,7 @@ from gpclass.core.protocols import Array, Inference, Likelihood
 from gpclass.core.registry import Method, parts
 from gpclass.kernels import Kernel, bind_columns, default_kernel, kernel_names, named_kernel
 from gpclass.labels import Encode, label_weights
-from gpclass.learning.maximise import FIRST_ROWS
+from gpclass.learning.ladder import FIRST_ROWS
 from gpclass.learning.prediction import ROUTES
 from gpclass.learning.strategies import SEVERAL, Case, refusal
 from gpclass.sparse.settings import Inducing, inducing_of

@@ -54,7 +54,9 @@ def integrated(problem, theta, sites):
     """Return log p(y|M) by Laplace's method."""
     value = SiteObjective(problem).evaluate(theta, sites, gradient=False).evidence
     value += problem.hyperprior(theta)[0]
-    return value - choice.curvature(problem, problem.hyperprior, theta, sites)[2]
+    tied = problem.hyperprior.n_free(len(theta)) < len(theta)
+    A = choice.curvature(problem, problem.hyperprior, theta, sites, tied=tied)
+    return value - choice.integral(problem.hyperprior, A)[1]
 
 
 def regression(kernel, priors=None, seed=1):
@@ -142,16 +144,58 @@ def test_a_candidate_has_the_integrated_evidence_of_its_maximum():
             assert np.abs(slope).max() < 1e-2
 
 
-def test_the_neighbours_of_the_best_model_are_no_better():
+def test_a_prediction_is_the_integral_of_the_quadratic():
+    """With a quadratic log evidence the integral over a normal prior is known in closed form, for any scale."""
+    X = rows(80, 3)
+    problem = shrunken(X, smooth_labels(X, [0]), 0.3)
+    end = learned_at(problem)
+    rng = np.random.default_rng(0)
+    p, root = len(end.theta), rng.normal(size=(len(end.theta), len(end.theta)))
+    A, g = root @ root.T, rng.normal(size=p)
+    found = choice.Candidate(Model(), problem.at(end.theta), end, 0.0, g, A)
+    evidence = end.objective - problem.hyperprior(end.theta)[0]
+    for scale in SCALES[1:]:
+        prior = with_scale(problem, scale)
+        R = prior.unwhitened(np.eye(p), p)
+        C, mean = R @ R.T, prior.centre(end.theta)
+        # log ∫ exp(ℓ + gᵀd - ½dᵀAd) N(theta | mean, C): ℓ at the top of the quadratic, d = A⁻¹g, seen with noise A⁻¹
+        top = end.theta + np.linalg.solve(A, g)
+        height = evidence + 0.5 * g @ np.linalg.solve(A, g)
+        log_density = stats.multivariate_normal(mean, C + np.linalg.inv(A)).logpdf(top)
+        truth = height + log_density + 0.5 * p * np.log(2.0 * np.pi) - 0.5 * np.linalg.slogdet(A)[1]
+        assert_allclose(choice.predicted(prior, found), truth, rtol=1e-8)
+
+
+def with_scale(problem, scale):
+    """Return the prior with another scale of its shrinkage."""
+    return Hyperprior(problem.kernel, Shrinkage(scale), wide=True)
+
+
+def test_no_scale_is_better_than_the_one_chosen():
+    """All five are searched to their ends, those that were predicted to be worse as well."""
+    for seed, columns in ((0, [0]), (1, [0, 1, 2])):
+        X = rows(120, 3, seed)
+        problem, found = shrunken(X, smooth_labels(X, columns)), []
+        grid = Grid(problem, False)
+        best = choice.choose(grid, [problem.theta], found, 1e-3)
+        for scale in range(len(SCALES)):
+            start = best if scale else None
+            other = choice._candidate(grid, Model(scale=scale), best.learned.theta, start, [], 1e-3, None)
+            assert other.value < best.value + 0.3
+
+
+def test_a_search_that_cannot_win_is_ended():
     X = rows(120, 3)
-    found = []
     problem = shrunken(X, smooth_labels(X, [0]))
     grid = Grid(problem, False)
-    best = choice.choose(grid, [problem.theta], found, 1e-3)
-    seen = {each.model: each.value for each in found}
-    for model in grid.neighbours(best.model):
-        assert seen[model] <= best.value
-    assert len(seen) == len({each.model for each in found})
+    whole = choice._candidate(grid, Model(scale=1), problem.theta, None, [], 1e-6, None)
+    rival = replace(whole, value=whole.learned.objective + 50.0)
+    ended = choice._candidate(grid, Model(scale=1), problem.theta, None, [], 1e-6, None, rival)
+    assert ended.value == -np.inf
+    assert len(ended.learned.history) < len(whole.learned.history)
+    near = replace(whole, value=whole.learned.objective - 0.1)
+    again = choice._candidate(grid, Model(scale=1), problem.theta, None, [], 1e-6, None, near)
+    assert_allclose(again.learned.objective, whole.learned.objective, atol=1e-4)
 
 
 @pytest.mark.parametrize("method", [EP(), VI()])
@@ -159,7 +203,7 @@ def test_the_curvature_with_sites_held_is_of_the_order_of_the_full_one(method):
     X = rows(120, 3)
     problem = shrunken(X, smooth_labels(X, [0, 1]), 1.0, method)
     end = learned_at(problem)
-    A, _, _ = choice.curvature(problem, problem.hyperprior, end.theta, end.warm)
+    A = choice.curvature(problem, problem.hyperprior, end.theta, end.warm)
     objective = SiteObjective(problem)
     full = np.array([
         (objective.evaluate(end.theta - h).gradient - objective.evaluate(end.theta + h).gradient) / 0.02
@@ -173,7 +217,8 @@ def test_the_curvature_with_sites_held_is_of_the_order_of_the_full_one(method):
 def test_the_inverse_hessian_is_that_of_evidence_and_prior():
     problem = regression(ConstantKernel(1.0) * RBF([1.0, 1.0], (1e-3, 1e3)), Shrinkage(0.5))
     end = learned_at(problem)
-    A, inverse, log_volume = choice.curvature(problem, problem.hyperprior, end.theta, end.warm)
+    A = choice.curvature(problem, problem.hyperprior, end.theta, end.warm)
+    inverse, log_volume = choice.integral(problem.hyperprior, A)
     R = problem.hyperprior.unwhitened(np.eye(3), 3)
     assert_allclose(inverse, np.linalg.inv(A + np.linalg.inv(R @ R.T)), rtol=1e-6)
     assert_allclose(log_volume, 0.5 * np.linalg.slogdet(np.eye(3) + R.T @ A @ R)[1], rtol=1e-8)
@@ -186,15 +231,19 @@ def test_the_inverse_hessian_is_that_of_evidence_and_prior():
     assert_allclose(log_volume, volume, atol=0.2)  # nats: A is found by differences of one side
 
 
+def volume(problem, end):
+    """Return ½ log|I + Rᵀ A R|."""
+    A = choice.curvature(problem, problem.hyperprior, end.theta, end.warm)
+    return choice.integral(problem.hyperprior, A)[1]
+
+
 def test_some_directions_are_enough_for_many_columns(monkeypatch):
     X = rows(100, 8)
     problem = shrunken(X, smooth_labels(X, [0]), 0.5)
     end = learned_at(problem)
-    whole = choice.curvature(problem, problem.hyperprior, end.theta, end.warm)[2]
+    whole = volume(problem, end)
     monkeypatch.setattr(choice, "DIRECTIONS", 6)
-    A, _, some = choice.curvature(problem, problem.hyperprior, end.theta, end.warm)
-    assert A is None
-    assert_allclose(some, whole, atol=1.5)
+    assert_allclose(volume(problem, end), whole, atol=1.5)
 
 
 def test_what_some_directions_miss_is_not_free(monkeypatch):
@@ -207,7 +256,7 @@ def test_what_some_directions_miss_is_not_free(monkeypatch):
     costs = []
     for directions in (100, 20):
         monkeypatch.setattr(choice, "DIRECTIONS", directions)
-        costs.append(choice.curvature(problem, problem.hyperprior, end.theta, end.warm)[2])
+        costs.append(volume(problem, end))
     assert 0.8 * costs[0] < costs[1] < 1.5 * costs[0]
 
 
@@ -336,10 +385,8 @@ def test_the_models_of_a_grid():
         assert len(here.theta) == here.kernel.n_dims
         covered = sorted(int(i) for group in here.hyperprior.groups for i in group.places)
         assert covered == list(range(here.kernel.n_dims))  # every hyperparameter has a proper prior
-        for other in grid.neighbours(model):
-            assert sum(a != b for a, b in zip(model, other, strict=True)) == 1
-    assert len(list(grid.neighbours(Model()))) == 3
-    assert len(list(grid.neighbours(Model(scale=1)))) == 4
+        words = grid.describe(model)
+        assert ("Matérn" in words, "linear" in words) == (bool(model.smooth), bool(model.linear))
 
 
 @pytest.mark.parametrize(

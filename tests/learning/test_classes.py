@@ -729,7 +729,7 @@ def test_a_first_rung_finds_the_same_hyperparameters(monkeypatch):
     kernel = ConstantKernel(1.0, (1e-2, 1e4)) * RBF(2.0, (1e-2, 1e3))
     options = {"inference": "laplace", "likelihood": "softmax"}
     plain = GaussianProcessClassifier(kernel, **options).fit(X, y)
-    monkeypatch.setattr("gpclass.learning.maximise.FIRST_ROWS", 50)
+    monkeypatch.setattr("gpclass.learning.ladder.FIRST_ROWS", 50)
     staged = GaussianProcessClassifier(kernel, **options).fit(X, y)
     assert_allclose(staged.kernel_.theta, plain.kernel_.theta, atol=0.2)
     assert_allclose(staged.log_marginal_likelihood_value_, plain.log_marginal_likelihood_value_, atol=5e-2)

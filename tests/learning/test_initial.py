@@ -17,7 +17,7 @@ from gpclass.core.objective import Evaluation
 from gpclass.core.protocols import Info
 from gpclass.inference import EP, Laplace
 from gpclass.kernels import RBF, ConstantKernel, DotProduct, Linear, Matern
-from gpclass.learning import initial, sites
+from gpclass.learning import initial, ladder
 from gpclass.learning.initial import RATIO, STARTS, starts
 from gpclass.learning.maximise import Plan, maximise
 from gpclass.learning.problem import Problem, SiteObjective
@@ -147,7 +147,7 @@ def test_stripes_are_found(cycles):
     assert right > 400 * np.log(0.5) + 20.0  # there is a hill
     for length in (1.0, 100.0):
         problem = posed(1.0 * RBF(length, (1e-4, 1e2)), inputs, labels, Laplace())
-        _, learned = sites.learn_problem(problem, Plan(), np.random.default_rng(0))
+        _, learned = ladder.learn(problem, Plan(), np.random.default_rng(0))
         assert learned.objective > right - 1.0
 
 
@@ -216,7 +216,7 @@ def test_rows_of_a_sample_are_random_within_a_class():
 def test_a_rare_class_is_learned():
     inputs, labels = rare()
     problem = posed(RBF_AND_BIAS, inputs, labels, Laplace())
-    _, learned = sites.learn_problem(problem, Plan(), np.random.default_rng(0))
+    _, learned = ladder.learn(problem, Plan(), np.random.default_rng(0))
     # Learned on as many negative rows as positive ones.
     positive = np.flatnonzero(labels)
     negative = np.random.default_rng(5).choice(np.flatnonzero(~labels), len(positive), replace=False)
@@ -284,10 +284,10 @@ def test_a_likelihood_known_by_quadrature_is_guided_by_probit():
     for likelihood in (Probit(), Logit(), LabelNoise(rate=0.1)):  # closed forms, or parameters of its own
         other = replace(problem, likelihood=likelihood)
         assert other.guide() is other
-    first = sites.begin(problem, Plan(), rng)
+    first = ladder.begin(problem, Plan(), rng)
     assert first.problem.likelihood == CLogLog()
     assert first.learned.inverse_hessian is not None
-    guided = sites.learn_problem(problem, Plan(), rng)[1].objective
+    guided = ladder.learn(problem, Plan(), rng)[1].objective
     plain = maximise(SiteObjective(problem), problem.theta, problem.bounds).objective
     assert guided > plain - 1e-3
 

@@ -16,20 +16,9 @@ from gpclass import GaussianProcessClassifier
 from gpclass.core.hyperpriors import Hyperprior
 from gpclass.inference import Laplace
 from gpclass.kernels import RBF, WhiteKernel
-from gpclass.learning.maximise import (
-    GROWTH,
-    Learned,
-    Plan,
-    Search,
-    best_of,
-    for_more_rows,
-    joined,
-    maximise,
-    rung_sizes,
-    rung_tol,
-)
+from gpclass.learning.ladder import State, learn
+from gpclass.learning.maximise import Learned, Plan, Search, best_of, joined, maximise
 from gpclass.learning.problem import Problem, SiteObjective
-from gpclass.learning.sites import State, climb, first_rung, learn_problem
 from gpclass.likelihoods import Logit
 from gpclass.testing import central_difference
 
@@ -147,14 +136,14 @@ def test_an_interruption_keeps_the_best_so_far(monkeypatch):
 
     def infer(self, prior, init):
         calls.append(None)
-        if len(calls) == 6:
+        if len(calls) == 7:  # the first one is for the curvature
             raise KeyboardInterrupt
         return right(self, prior, init)
 
     monkeypatch.setattr(Problem, "infer", infer)
     task = problem()
     start = State(task, Learned(task.theta, -np.inf, joined([])))
-    found, learned = learn_problem(task, Plan(), np.random.default_rng(0), first=start)
+    found, learned = learn(task, Plan(), np.random.default_rng(0), first=start)
     assert learned.interrupted
     assert "interrupted" in learned.message
     assert len(learned.history) == 5
@@ -226,77 +215,6 @@ def test_fixed_hyperparameters_stay():
         clf = classifier(kernel).fit(X, y)
     assert clf.kernel_.k1.k2.length_scale == 1.3
     assert clf.kernel_.theta.shape == (2,)
-
-
-# --------------------------------------------------------------------------------------------- rungs
-
-
-@pytest.mark.parametrize("n_rows", [2, 449, 450, 1000, 1799, 1800, 5000, 100_000])
-def test_rungs_grow_by_a_factor_and_leave_out_those_that_save_little(n_rows):
-    sizes = rung_sizes(n_rows)
-    assert sizes == [300 * GROWTH**k for k in range(len(sizes))]
-    assert all(size <= 2 / 3 * n_rows for size in sizes)
-    assert 300 * GROWTH ** len(sizes) > 2 / 3 * n_rows
-
-
-def test_the_tolerance_of_a_rung_is_a_share_of_its_sampling_error():
-    """The optimum on a sample is off by p / 2 nats in the mean, half a chi-square of p degrees (Wilks)."""
-    for p in (1, 7):
-        assert_allclose(rung_tol(p), 0.1 * 0.5 * stats.chi2(p).mean())
-    assert rung_tol(0) > 0.0
-
-
-def test_the_curvature_grows_with_the_rows():
-    H = np.diag([2.0, 8.0])
-    assert_allclose(for_more_rows(H, 100, 400), 0.25 * H)
-    assert for_more_rows(None, 100, 400) is None
-
-
-def many(n=500, **options):
-    inputs, labels = two_moons_like(n)
-    kernel = 2.0 * RBF([1.0, 1.0], (1e-2, 1e3))
-    return Problem(inputs, labels, None, kernel, Logit(), Laplace(), **options)
-
-
-def test_a_rung_starts_where_the_last_one_ended():
-    task = many()
-    few = first_rung(task)
-    assert few.n_rows == 300
-    state = climb(few, State(few, end_of(few)), Plan(), last=False)
-    words = []
-    above = climb(task, state, Plan(report=words.append), last=True)
-    assert_allclose(above.learned.history.theta[0], state.learned.theta)
-    whole = end_of(task)
-    assert_allclose(above.learned.objective, whole.objective, atol=0.02)
-    assert len(above.learned.history) < len(whole.history)
-    words = []
-    climb(few, state, Plan(report=words.append), last=False)
-    assert words[0] == "300 rows"
-
-
-def test_rungs_end_where_a_search_on_all_rows_ends():
-    task = many()
-    found, learned = learn_problem(task, Plan(), np.random.default_rng(0))
-    assert_allclose(found.theta, learned.theta)
-    assert learned.message == ""
-    assert_allclose(learned.objective, end_of(task).objective, atol=0.02)
-    assert found.n_rows == task.n_rows
-
-
-def test_no_fit_ends_below_the_kernel_as_given():
-    """The maximum on all rows is given, and the first rung has another one."""
-    task = many()
-    best = end_of(task)
-    _, learned = learn_problem(task.at(best.theta), Plan(), np.random.default_rng(0))
-    assert learned.objective >= best.objective - 1e-6
-
-
-def test_one_row_of_a_class_is_enough_for_rungs():
-    task = many()
-    labels = np.full(task.n_rows, -1.0)
-    labels[123] = 1.0
-    few = first_rung(replace(task, y=labels))
-    assert (few.y > 0.0).sum() == 1
 
 
 BOUNDED = [

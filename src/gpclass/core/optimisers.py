@@ -101,7 +101,8 @@ def minimise(
     radius : float
         Most that one variable changes in one step.
     most : float
-        The search ends when Newton's step does not promise to end at or below this value.
+        The search ends when Newton's step does not promise to end at or below this value, and the last one gained no
+        more than it had promised.
     after : callable, optional
         Called after every step with the inverse Hessian, from which a search that was cut off can go on.
 
@@ -122,12 +123,12 @@ def minimise(
     value, gradient = function(x)
     known = inverse is not None
     H: Inverse = _short(gradient) if inverse is None else inverse
-    evaluations, trusted = 1, radius
+    evaluations, trusted, fair = 1, radius, False
     for _ in range(max_iter):
         direction = _direction(x, gradient, bounds, H)
         promised = -0.5 * float(gradient @ direction)
         flat = np.abs(gradient[direction != 0.0]).max(initial=0.0) <= GRADIENT_NATS
-        if flat or (known and (promised <= tol or value - promised > most)):
+        if flat or (known and promised <= tol) or (fair and value - promised > most):
             return "", H
         new, new_value, new_gradient, tried, rise = _line_search(
             function, x, value, gradient, direction, bounds, trusted, tol
@@ -147,6 +148,7 @@ def minimise(
         # A trust region: where longer steps failed the next one begins shorter, and grows again.
         trusted = min(radius, 2.0 * (trusted if tried == 1 else float(np.abs(new - x).max())))
         gained, x, value, gradient = value - new_value, new, new_value, new_gradient
+        fair = newton and gained <= promised
         if after is not None:
             after(H)
         if newton and gained <= tol:

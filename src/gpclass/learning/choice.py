@@ -13,7 +13,7 @@ method at the maximum theta*, with A = -∂² log p(y|theta) / ∂theta² there,
     log p(y|M)  ≈  log p(y|theta*, M) - ½ |z*|² - ½ log|I + Rᵀ A R|.
 
 It compares all models, and the largest is taken. Two things keep the search short. The likelihood does not depend on
-the scale, so that the gradient g and A at one scale predict the integrated evidence of all others: with e = theta* - mu,
+the scale, so that the gradient g and A at one scale predict the integrated evidence of all, with e = theta* - mu:
 
     b = Rᵀ (g + A e),     z = (I + Rᵀ A R)⁻¹ b,     log p(y|theta*) - gᵀ e - ½ eᵀ A e + ½ bᵀ z - ½ log|I + Rᵀ A R|,
 
@@ -114,7 +114,7 @@ class Grid:
         return times * curvature(problem, prior, theta, sites, tied=tied)
 
     def completed(self, found: Candidate) -> Candidate:
-        """Return a candidate with its curvature along all directions, where other scales are to be predicted from it."""
+        """Return a candidate with its curvature along all directions, where other scales are predicted from it."""
         if not self.open or found.complete:
             return found
         return replace(found, curvature=self.curvature(found, tied=False), complete=True)

@@ -17,17 +17,10 @@ from gpclass.core.protocols import Array, Prior
 from gpclass.data.rows import Data
 from gpclass.inference.dirichlet import DEFAULT, Dirichlet
 from gpclass.learning.fitted import FittedModel
-from gpclass.learning.maximise import Learned, Plan, attempt, joined
+from gpclass.learning.ladder import State, learn, rung_sizes
+from gpclass.learning.maximise import Learned, Plan, joined
 from gpclass.learning.problem import Problem, pose_classes
-from gpclass.learning.sites import (
-    POOL_ROWS,
-    State,
-    finished,
-    first_rung,
-    fit_by_sites,
-    learn_problem,
-    left_out,
-)
+from gpclass.learning.sites import POOL_ROWS, finished, left_out
 from gpclass.likelihoods.joint import normal_points
 
 EPSILONS = (0.3, 0.1, 0.03, DEFAULT, 0.003, 0.001, 0.0003, 0.0001)
@@ -36,31 +29,33 @@ POINTS = 61  # a prime number; twice as many points average the softmax
 
 def fit_dirichlet(problem: Problem, labels: Array, plan: Plan, *, seed: Any = None) -> FittedModel:
     """Fit label weights (n, C); ``rows`` of the method bounds the rows that theta and eps are learned from."""
-    posed = pose_classes(problem, labels)
-    some, learned = learn_dirichlet(posed, plan, np.random.default_rng(seed))
+    posed, method = pose_classes(problem, labels), problem.inference
+    some = posed.some(getattr(method, "rows", None) or posed.n_rows)
+    some, learned = learn_dirichlet(some, plan, np.random.default_rng(seed))
     posed = replace(posed.like(some), inference=some.inference)
-    learned = None if learned is None else replace(learned, warm=None)
-    return finished(partial(fit_by_sites, posed, replace(plan, enabled=False)), learned)
+    return finished(posed, None if learned is None else replace(learned, warm=None))
 
 
-def learn_dirichlet(posed: Problem, plan: Plan, rng: np.random.Generator) -> tuple[Problem, Learned | None]:
-    """Return the problem on some rows at its best hyperparameters and eps, and how they were found.
+def learn_dirichlet(problem: Problem, plan: Plan, rng: np.random.Generator) -> tuple[Problem, Learned | None]:
+    """Return the problem at its best hyperparameters and eps, and how they were found.
 
-    A few rows find hyperparameters, with which eps is chosen, with which they are found again.
+    The first rung finds hyperparameters, with which eps is chosen on all rows, with which learning goes on.
     """
-    method: Any = posed.inference
-    some = posed.some(method.rows or posed.n_rows)
+    method: Any = problem.inference
     if method.eps is not None:
-        return learn_problem(some, plan, rng)
-    few, learned = learn_problem(first_rung(some), plan, rng)
-    some = some.like(few)
-    eps, learned = attempt(partial(choose_eps, some), learned)
-    method = replace(method, eps=DEFAULT if eps is None else eps)
-    some = replace(some, inference=method)
-    if eps is None:
-        return some, learned
-    first = None if learned is None else State(replace(few, inference=method), replace(learned, warm=None))
-    return learn_problem(some, replace(plan, n_restarts=0, choose=False), rng, first=first)
+        return learn(problem, plan, rng)
+
+    def with_eps(n: int, state: State) -> Problem:
+        here, known = problem.like(state.problem), getattr(state.problem.inference, "eps", None)
+        eps = choose_eps(here) if known is None else known
+        return replace(here.some(n), inference=replace(method, eps=eps))
+
+    sizes = (*rung_sizes(problem.n_rows), problem.n_rows)
+    found, learned = learn(problem, plan, rng, ladder=[partial(with_eps, n) for n in sizes])
+    if getattr(found.inference, "eps", None) is None:  # nothing is learned, or learning was interrupted
+        eps = choose_eps(found) if learned is None else DEFAULT
+        found = replace(found, inference=replace(method, eps=eps))
+    return found, learned
 
 
 def begin_dirichlet(

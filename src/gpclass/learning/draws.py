@@ -14,9 +14,9 @@ from gpclass.core.protocols import AnySites, Array, Inference, Info
 from gpclass.evidence import annealed_evidence
 from gpclass.inference import Laplace
 from gpclass.learning.fitted import FittedModel
+from gpclass.learning.ladder import learn
 from gpclass.learning.maximise import Plan
 from gpclass.learning.problem import OneFunction, Problem, pose_classes
-from gpclass.learning.sites import learn_problem
 from gpclass.mcmc import MCMC, sample
 from gpclass.mcmc.chains import array_stats
 from gpclass.mcmc.hyper import HyperModel, PseudoMarginal
@@ -36,7 +36,7 @@ def fit_by_sampling(problem: Problem, plan: Plan, *, seed: Any = None) -> Fitted
     rng = np.random.default_rng(seed)
     settings: Any = problem.inference
     posed = _posed(problem, settings.learn_by)
-    posed, learned = learn_problem(posed, plan, rng)
+    posed, learned = learn(posed, plan, rng)
     if learned is not None:
         likelihood = posed.likelihood if posed.predictive is None else posed.predictive
         problem = replace(problem, kernel=posed.kernel, likelihood=likelihood)
@@ -134,7 +134,7 @@ def fit_by_sampling_theta(problem: Problem, plan: Plan, *, seed: Any = None) -> 
         settings = MCMC(hyper_sampler=PseudoMarginal(whiten=settings), learn_by=settings)
     log_prior = LogScalePrior(problem.kernel, problem.hyperprior)  # type: ignore[arg-type]
     start = replace(problem, inference=settings.learn_by, hyperprior=log_prior)
-    _, learned = learn_problem(start, plan, rng)
+    _, learned = learn(start, plan, rng)
     chains, draws = sample_hyper(
         hyper_model(problem, log_prior),
         settings.hyper_sampler,

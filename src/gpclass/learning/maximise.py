@@ -1,12 +1,8 @@
-"""Learning hyperparameters: one search that maximises any objective, on rungs of more and more rows.
+"""Learning hyperparameters: one search that maximises any objective.
 
 Theta is the vector of log hyperparameters, as in scikit-learn, followed by those of the likelihood if it has any. The
 value that is maximised is the log evidence plus the log density of the hyperprior: on the natural scale, exp(theta),
 for priors that a user gives, so that the maximum is that of the hyperparameters themselves.
-
-A rung is a sample of the rows. Around its optimum the evidence of r rows is uncertain by about p / 2 nats (Wilks), so a
-rung below all rows ends when Newton's step promises a tenth of that; the last one ends at `last_tol`. Each rung
-starts from the theta of the last one, and from its inverse Hessian times (rows before / rows now).
 """
 
 from __future__ import annotations
@@ -28,38 +24,7 @@ Optimizer = Callable[..., tuple[Array, float]]
 Report = Callable[[float | str], None]
 T = TypeVar("T")
 
-FIRST_ROWS = 300  # rows of the first rung, on which starts and models are compared
-GROWTH = 4  # times as many rows on the next rung: an evaluation there takes 64 times as long
-EXACT_ROWS = 100  # up to which hyperparameters are learned to as many digits as scikit-learn gives
-LAST_NATS = 1e-2  # promised gain at which the search on more rows ends: the last digit of an evidence that is shown
-SAMPLING_SHARE = 0.1  # of the sampling error of a rung, p / 2 nats, at which the search on it ends
 BARRIER_NATS = 1e3  # by which a point where inference fails is worse, for an optimiser of the user's
-
-
-def rung_sizes(n_rows: int) -> list[int]:
-    """Return the numbers of rows below ``n_rows`` on which learning takes place first.
-
-    A rung with more than two thirds of all rows would save little work.
-
-    Examples
-    --------
-    >>> rung_sizes(400), rung_sizes(5000)
-    ([], [300, 1200])
-    """
-    sizes: list[int] = []
-    while 3 * (size := FIRST_ROWS * GROWTH ** len(sizes)) <= 2 * n_rows:
-        sizes.append(size)
-    return sizes
-
-
-def rung_tol(n_dims: int) -> float:
-    """Return the promised gain in nats at which the search on a rung below all rows ends."""
-    return SAMPLING_SHARE * 0.5 * max(n_dims, 1)
-
-
-def last_tol(n_rows: int) -> float:
-    """Return the promised gain in nats at which the search on all rows ends."""
-    return TOL_NATS if n_rows <= EXACT_ROWS else LAST_NATS
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -313,11 +278,6 @@ def best_of(
     best = max(runs, key=lambda run: run.objective)
     stopped = [run.message for run in runs if run.interrupted]
     return replace(best, message=stopped[0], interrupted=True) if stopped else best
-
-
-def for_more_rows(inverse: Array | None, n_rows: int, more: int) -> Array | None:
-    """Return the inverse Hessian for more rows: the curvature grows in proportion to them."""
-    return None if inverse is None else inverse * (n_rows / more)
 
 
 def joined(history: Sequence[History]) -> History:

@@ -20,9 +20,9 @@ from gpclass.core.protocols import Array
 from gpclass.data.rows import Data, Rows
 from gpclass.inference.dirichlet import DEFAULT, Dirichlet, Targets
 from gpclass.learning.dirichlet import begin_dirichlet
-from gpclass.learning.maximise import History, Learned, Plan, attempt, for_more_rows, joined, maximise
+from gpclass.learning.ladder import State as Start
+from gpclass.learning.maximise import History, Learned, Plan, attempt, joined, maximise
 from gpclass.learning.problem import Problem
-from gpclass.learning.sites import State as Start
 from gpclass.learning.sites import begin_on_some
 from gpclass.sparse.checkpoint import CHOSEN, Checkpoint, State
 from gpclass.sparse.collapsed import Collapsed
@@ -49,6 +49,11 @@ def engine_of(problem: Problem, data: Data, n_latents: int, dtype: Any, **option
         targets = Targets.at(DEFAULT if method.eps is None else method.eps)
         return Collapsed(data, targets, n_latents, dtype, **options)
     return Engine(data, problem.likelihood, n_latents, dtype, **options)
+
+
+def _for_more_rows(inverse: Array | None, n_rows: int, more: int) -> Array | None:
+    """Return the inverse Hessian for more rows: the curvature grows in proportion to them."""
+    return None if inverse is None else inverse * (n_rows / more)
 
 
 @dataclass(slots=True, eq=False)
@@ -112,14 +117,14 @@ class Run:
         """Return hyperparameters, inducing inputs and q from some of the rows."""
         more = self.settings.rows[1]
         rows = self.data.sample(min(more, DIRICHLET_ROWS) if self._closed else more, self.rng)
-        inverse = for_more_rows(beginning.learned.inverse_hessian, beginning.problem.n_rows, rows.n_rows)
+        inverse = _for_more_rows(beginning.learned.inverse_hessian, beginning.problem.n_rows, rows.n_rows)
         learned = self._on_more(self.problem.theta, rows, inverse)
         fit, inverse = learned.warm, learned.inverse_hessian
         state = State(learned.theta, fit.basis.Z, fit.next_q, inverse, self._eps)
         share = rows.n_rows / self.data.n_rows
         times = 1.0 if self._closed else 1.0 / share
         if not self._moves or learned.interrupted:
-            inverse = for_more_rows(inverse, rows.n_rows, self.data.n_rows)
+            inverse = _for_more_rows(inverse, rows.n_rows, self.data.n_rows)
             return replace(state, inverse_hessian=inverse, q=fit.next_q.repeated(times)), learned
         self._enter("moving inducing inputs", rows.n_rows)
         steps = self.settings.steps(rows.n_rows, fit.basis.size, self.n_latents)

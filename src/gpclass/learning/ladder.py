@@ -1,0 +1,263 @@
+"""Learning on a ladder: rungs of more and more rows, each starting from where the last one ended.
+
+On the first rung starts are looked for and, if that is asked for, models are compared. Around its optimum the evidence
+of r rows is uncertain by about p / 2 nats for p hyperparameters (Wilks), so a rung below all rows ends when Newton's
+step promises a tenth of that; the last one ends at `last_tol`. A rung starts from the theta of the last one, and from
+its inverse Hessian times (rows before / rows now). What a rung is may depend on the state that it starts from:
+Dirichlet classification chooses eps there, FITC its inducing inputs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from gpclass.core.hyperpriors import Hyperprior
+from gpclass.core.optimisers import TOL_NATS
+from gpclass.core.protocols import AnySites, Array
+from gpclass.learning.choice import Found, Grid, Model, choose, compared, curvature, integral, prior_of
+from gpclass.learning.initial import Look, starts
+from gpclass.learning.maximise import Learned, Plan, attempt, best_of, joined, maximise
+from gpclass.learning.problem import Problem, SiteObjective
+
+FIRST_ROWS = 300  # rows of the first rung: thirty times the ten hyperparameters of a usual table
+GROWTH = 4  # times as many rows on the next rung: an evaluation there takes 64 times as long
+EXACT_ROWS = 100  # up to which hyperparameters are learned to as many digits as scikit-learn gives
+LAST_NATS = 1e-2  # promised gain at which the search on all rows ends: a likelihood ratio of 1 %
+SAMPLING_SHARE = 0.1  # of the sampling error of a rung, p / 2 nats, at which the search on it ends
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class State:
+    """Where learning stands: the problem of a rung with what was chosen, at the best theta so far.
+
+    ``learned`` has the curvature there and the sites of the rung's rows.
+    """
+
+    problem: Problem
+    learned: Learned
+
+
+Rung = Callable[[State], Problem]  # what is learned on next
+
+
+def rung_sizes(n_rows: int) -> list[int]:
+    """Return the numbers of rows below ``n_rows`` on which learning takes place first.
+
+    A rung with more than two thirds of all rows would save little work.
+
+    Examples
+    --------
+    >>> rung_sizes(400), rung_sizes(5000)
+    ([], [300, 1200])
+    """
+    sizes: list[int] = []
+    while 3 * (size := FIRST_ROWS * GROWTH ** len(sizes)) <= 2 * n_rows:
+        sizes.append(size)
+    return sizes
+
+
+def rung_tol(n_dims: int) -> float:
+    """Return the promised gain in nats at which the search on a rung below all rows ends."""
+    return SAMPLING_SHARE * 0.5 * max(n_dims, 1)
+
+
+def last_tol(n_rows: int) -> float:
+    """Return the promised gain in nats at which the search on all rows ends."""
+    return TOL_NATS if n_rows <= EXACT_ROWS else LAST_NATS
+
+
+def first_rung(problem: Problem) -> Problem:
+    """Return the problem on the rows that learning begins with."""
+    sizes = rung_sizes(problem.n_rows)
+    return problem.some(sizes[0]) if sizes else problem
+
+
+def rungs(problem: Problem, *last: Rung, most: int | None = None) -> list[Rung]:
+    """Return rungs of some rows, more rows and ``most`` rows, all if that is not given, and then the ``last``.
+
+    Each has the kernel that was chosen and the hyperparameters that were learned before.
+    """
+    most = problem.n_rows if most is None else min(most, problem.n_rows)
+    sizes = [*rung_sizes(most), most]
+    return [*(lambda state, n=n: problem.like(state.problem).some(n) for n in sizes), *last]
+
+
+def learn(
+    problem: Problem,
+    plan: Plan,
+    rng: np.random.Generator,
+    *,
+    ladder: Sequence[Rung] | None = None,
+    init: AnySites | None = None,
+    first: State | None = None,
+) -> tuple[Problem, Learned | None]:
+    """Return a problem at its best hyperparameters, and how they were found: None if there are none to learn.
+
+    The ladder is that of `rungs` if no other is given. It begins on the first rung, unless ``first`` says where. An
+    interruption at any moment keeps the best so far.
+    """
+    if not (plan.enabled and len(problem.theta)):
+        return problem, None
+    if plan.optimizer is not None and not plan.choose:
+        learned = _best_of(problem, [problem.theta], plan, rng, warm=init)
+        return problem.at(learned.theta), learned
+    state = begin(problem, plan, rng) if first is None else first
+    for rung in rungs(problem) if ladder is None else ladder:
+        state = _climbed(rung, state, plan, problem.n_rows)
+    last, learned = state.problem, state.learned
+    end = problem.like(last)
+    if last.n_rows < problem.n_rows or type(last.inference) is not type(problem.inference):  # interrupted
+        return end.at(learned.theta), replace(learned, history=joined([]), warm=None)
+    end = replace(end, inference=last.inference, make_prior=last.make_prior)
+    if not learned.interrupted:
+        learned = _not_below_start(end, problem, learned, plan)
+    return end.at(learned.theta), learned
+
+
+def _climbed(rung: Rung, state: State, plan: Plan, n_rows: int) -> State:
+    """Return the state after the next rung, or as it is if that has nothing new or learning is interrupted."""
+    before = state.problem
+    problem, learned = attempt(partial(rung, state), state.learned)
+    if problem is None:
+        return State(before, state.learned if learned is None else learned)
+    last = problem.n_rows == n_rows
+    new = last or problem.n_rows > before.n_rows or problem.inference is not before.inference
+    if not new or (plan.optimizer is not None and not last):
+        return state
+    return climb(problem, state, plan, last=last)
+
+
+def climb(rung: Problem, state: State, plan: Plan, *, last: bool) -> State:
+    """Return the state after the search on a rung; an interruption keeps the best so far."""
+    before = state.learned
+    if not last:
+        plan.announce(f"{rung.n_rows} rows")
+    tol = last_tol(rung.n_rows) if last else rung_tol(len(rung.theta))
+    warm = before.warm if state.problem.n_rows == rung.n_rows else None
+
+    def search() -> Learned:
+        inverse = before.inverse_hessian
+        if inverse is not None:  # the curvature grows in proportion to the rows
+            inverse = inverse * (state.problem.n_rows / rung.n_rows)
+        elif plan.optimizer is None:
+            inverse = measured_inverse(rung, before.theta, warm)
+        return maximise(
+            SiteObjective(rung.with_tol(tol)),
+            before.theta,
+            rung.support,
+            plan.optimizer,
+            hyperprior=rung.hyperprior,
+            warm=warm,
+            report=plan.report,
+            inverse_hessian=inverse,
+            tol=tol,
+        )
+
+    # An interruption before the first evaluation has ended keeps the last rung, if there was one.
+    learned, stopped = attempt(search, before if np.isfinite(before.objective) else None)
+    if learned is None:
+        return State(state.problem, stopped or before)
+    return State(rung.at(learned.theta), replace(learned, compared=before.compared))
+
+
+def measured_inverse(problem: Problem, theta: Array, sites: AnySites | None) -> Array:
+    """Return the inverse Hessian of minus the objective at theta, measured on the first rung."""
+    few, prior = first_rung(problem), prior_of(problem)
+    if sites is None or few is not problem:
+        sites = SiteObjective(few).evaluate(theta, gradient=False).warm
+    A = curvature(few, prior, theta, sites) * (problem.n_rows / few.n_rows)
+    return integral(prior, A)[0]
+
+
+def _not_below_start(problem: Problem, given: Problem, learned: Learned, plan: Plan) -> Learned:
+    """Return the end of learning, or what is reached from the kernel as given if that is better already."""
+    theta = given.theta
+    fewer = first_rung(problem) is not problem
+    if plan.choose or plan.optimizer is not None or not fewer or len(theta) != len(learned.theta):
+        return learned
+    prior, tol = problem.hyperprior, last_tol(problem.n_rows)
+    objective = SiteObjective(problem.with_tol(tol))
+    try:
+        value = objective.evaluate(theta, gradient=False).evidence
+    except ValueError:
+        return learned
+    except KeyboardInterrupt:
+        return replace(learned.stopped(), warm=learned.warm)
+    value += 0.0 if prior is None else prior(theta)[0]
+    if not value > learned.objective:
+        return learned
+    return maximise(objective, theta, problem.support, hyperprior=prior, report=plan.report, tol=tol)
+
+
+# ---------------------------------------------------------------------------------- the first rung
+
+
+def begin(problem: Problem, plan: Plan, rng: np.random.Generator) -> State:
+    """Find a start on the first rung, and choose kernel or shrinkage if that is asked for, there and on the second.
+
+    All this is done with the problem's guide, whose optimum is near and which is many times faster.
+    """
+    few, looks, found = first_rung(problem), list[Look](), Found()
+    guide, tol = few.guide(), rung_tol(len(few.theta))
+    chooses = plan.choose or (isinstance(few.hyperprior, Hyperprior) and few.hyperprior.open)
+    grid = Grid(guide.with_tol(tol), plan.choose)
+    simple = grid.at(Model()) if chooses else grid.problem
+    try:
+        plan.announce("looking at length scales")
+        thetas = starts(simple, looks)
+        if chooses:
+            reached, learned = _chosen(grid, problem, thetas, found, plan, rng)
+        else:
+            learned = _best_of(simple, thetas, plan, rng, tol=tol)
+            # The inverse Hessian of a few quasi-Newton steps may promise far too little along a ridge.
+            reached, learned = simple.at(learned.theta), replace(learned, inverse_hessian=None)
+    except KeyboardInterrupt:
+        if not found and not looks:
+            raise
+        if found:
+            best = max(found, key=lambda each: (each.problem.n_rows, each.value))
+            reached, learned = best.problem, best.learned.stopped()
+        else:
+            value, theta = max(looks, key=lambda look: look[0])
+            reached, learned = simple.at(theta), Learned(theta, value, joined([])).stopped()
+    if guide.inference is not few.inference:
+        learned = replace(learned, warm=None)
+    rows = few if reached.n_rows == few.n_rows else problem.some(reached.n_rows)
+    return State(rows.like(reached), replace(learned, compared=compared(grid, found)))
+
+
+def _chosen(
+    grid: Grid, problem: Problem, thetas: list[Array], found: Found, plan: Plan, rng: np.random.Generator
+) -> tuple[Problem, Learned]:
+    """Return the model of largest integrated evidence on the first two rungs, at its best hyperparameters."""
+    simple, tol = grid.at(Model()), rung_tol(len(grid.problem.theta))
+    plan.announce("choosing the kernel")
+    thetas = thetas + _random_starts(simple, plan.n_restarts, rng)
+    best = choose(grid, thetas, found, tol, plan.report)
+    for n_rows in rung_sizes(problem.n_rows)[1:2]:
+        more = problem.some(n_rows)
+        if more.n_rows > grid.problem.n_rows:
+            plan.announce(f"choosing the kernel on {more.n_rows} rows")
+            grid = Grid(more.guide().with_tol(tol), plan.choose, grid.problem)
+            best = choose(grid, best, found, tol, plan.report)
+    return best.problem, best.learned
+
+
+def _best_of(problem: Problem, thetas: list[Array], plan: Plan, rng: Any, **options: Any) -> Learned:
+    """Return the best search of those from some starts and from random ones."""
+    options |= {"hyperprior": problem.hyperprior}
+    return best_of(partial(SiteObjective, problem), thetas, problem.support, plan, rng, **options)
+
+
+def _random_starts(problem: Problem, n: int, rng: np.random.Generator) -> list[Array]:
+    """Return draws of theta from the hyperprior, about the kernel as given."""
+    prior, p = problem.hyperprior, len(problem.theta)
+    if not n or not isinstance(prior, Hyperprior):
+        return []
+    moves = prior.unwhitened(rng.standard_normal((prior.n_free(p), n)), p)
+    return [problem.theta + moves[:, k] for k in range(n)]
