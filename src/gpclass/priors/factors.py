@@ -30,6 +30,7 @@ from gpclass.core.linalg import (
     mirror,
     pair_products,
     row_tiles,
+    times_lower_transposed,
 )
 from gpclass.core.protocols import Array, CoupledSites, Index
 
@@ -126,18 +127,18 @@ class CoupledFactors(IndependentFactors):
             self._R_diagonal = self._diagonal - np.einsum("cij,cij->ic", self.V, self.V)
         return self._R_diagonal
 
-    def squares(self) -> Array:
-        """Return R∘R, function after function, lower triangle only; in single precision, for estimates.
+    def squares(self, kept: Sequence[Index]) -> Array:
+        """Return R∘R for some data points of each function, function after function; single precision, for estimates.
 
-        R_cd = [c = d] E_c - V_c V_dᵀ, E_c = V_c Lᵀ: C² n³ operations.
+        Only the lower triangle counts. R_cd = [c = d] E_c - V_c V_dᵀ and E_c = V_c Lᵀ: with N values in all,
+        N² n operations for the products and N n² for E.
         """
-        C, n = self.V.shape[:2]
-        V, L = self._stacked.astype(np.float32), np.tril(self.L).astype(np.float32)
-        E = matmul_transposed(V, L)
+        V = np.concatenate([V_c[rows].astype(np.float32) for V_c, rows in zip(self.V, kept, strict=True)])
         R: Array = blas.ssyrk(-1.0, V.T, trans=1, lower=0).T
-        for c in range(C):
-            part = slice(c * n, (c + 1) * n)
-            R[part, part] += E[part]
+        E = times_lower_transposed(V, self.L.astype(np.float32))
+        ends = np.cumsum([0, *map(len, kept)])
+        for start, stop, rows in zip(ends, ends[1:], kept, strict=False):
+            R[start:stop, start:stop] += E[start:stop, rows]
         np.square(R, out=R)
         return R
 
