@@ -24,7 +24,8 @@ STUCK = 15  # rounds without a better agreement than before, after which there w
 FAR = 3.0  # logarithm of a ratio of variances beyond which a warm start is dropped
 INNER = 0.01  # of the last disagreement: as near as the means need to be to their mode
 FOLLOW = 0.6  # a larger disagreement is no small change of the sites
-FOLLOW_STEPS = 8
+FOLLOW_STEPS, FOLLOW_DEPTH = 20, 8
+SECOND_ORDER = 0.02  # a round after a step to first order from a disagreement r is left with about 0.2 r²
 FOLLOW_ROWS = 200  # from which some evaluations of the curves are cheaper than a factorisation
 CUT_OFF = 1e-8  # positive curvature times variance: less is rounding
 
@@ -159,50 +160,46 @@ def _follow(prior: Prior, terms: VarianceTerms, last: FixedPoint, tol: float) ->
     the end a plain round, which gains a digit or more, is enough.
     """
     q, tau, var, local = last.conditioned, last.sites.tau, last.conditioned.var(), last.local
-    if last.info.residual <= 10.0 * tol:
-        return _at(terms, local.variance, q.alpha, q.mean, near=local, known=local.mode)
     cheap = local.expansion is not None or len(tau) >= FOLLOW_ROWS
     if not cheap or q.respond(np.zeros_like(tau)) is None:
         return None
-    target = max(0.1 * tol, 0.003 * last.info.residual**2)
-    search = _at(terms, local.variance, q.alpha, q.mean, near=local, known=local.mode)
-    change, pace = last.info.residual, Pace()
+    target = max(0.1 * tol, SECOND_ORDER * last.info.residual**2)
+    alpha, mean, variance, point = q.alpha, q.mean, local.variance, local.mode
+    anderson, root, n = Anderson(FOLLOW_DEPTH), np.sqrt(var), len(tau)
     for _ in range(FOLLOW_STEPS):
-        found = max(target, INNER * change)
-        mode = find_mode(prior, terms, search.curve, search.start, tol=found, max_iter=MODE_STEPS)
-        new_tau = terms.sites(mode.mean, mode.slope, mode.curvature).tau
+        search = _at(terms, variance, alpha, mean, near=local, known=point)
+        r, point = search.start.slope - alpha, None
+        d = r - q.multiply_R(q.multiply_K(r))
+        Kd, new_tau = q.multiply_K(d), np.maximum(-search.start.curvature, 0.0)
         response = q.respond(new_tau - tau)
         if response is None:
             break
         # With one data point this is exact: 1 / v grows by dtau.
-        moved = var / (1.0 - np.clip(response / var, -2.0, 0.5))
-        before = change
-        variance, change = pace.advance(search.variance, terms.variance(q, moved, new_tau))
-        search = _at(terms, variance, mode.alpha, mode.mean, near=local)
-        if change * min(1.0, change / before) <= target:  # what is left, at this pace
+        moved = terms.variance(q, var / (1.0 - np.clip(response / var, -2.0, 0.5)), new_tau)
+        change = np.concatenate([Kd / root, np.log(moved / variance)])
+        if np.abs(change).max() <= target:
             break
+        x = anderson.advance(np.concatenate([alpha + d, mean + Kd, np.log(moved)]), change)
+        alpha, mean, variance = x[:n], x[n : 2 * n], np.exp(x[2 * n :])
     return search
 
 
 @dataclass(slots=True, eq=False)
-class Pace:
-    """Aitken's extrapolation of a fixed point of positive numbers, in their logarithms, from the last two steps."""
+class Anderson:
+    """Anderson acceleration: of the last few images g(x), the combination whose combined change g(x) - x is least."""
 
-    g: Array | None = None
-    f: Array | None = None
+    depth: int
+    g: list[Array] = field(default_factory=list)
+    f: list[Array] = field(default_factory=list)
 
-    def advance(self, x: Array, g: Array) -> tuple[Array, float]:
-        """Return what comes after x, of which g came, and how large the step to g is."""
-        log_g, g_before, f_before = np.log(g), self.g, self.f
-        f = log_g - np.log(x)
-        self.g, self.f = log_g, f
-        change = float(np.abs(f).max(initial=0.0))
-        if g_before is None or f_before is None:
-            return g, change
-        df = f - f_before
-        square = float(df @ df)
-        share = float(f @ df) / square if square > 0.0 else 0.0
-        return np.exp(log_g - min(max(share, -0.5), 0.5) * (log_g - g_before)), change
+    def advance(self, g: Array, f: Array) -> Array:
+        """Return what comes after x, for its image g and the change f, in units in which all of it is comparable."""
+        self.g, self.f = [*self.g, g][-self.depth :], [*self.f, f][-self.depth :]
+        if len(self.f) == 1:
+            return g
+        weights, *_ = np.linalg.lstsq(np.diff(self.f, axis=0).T, f, rcond=1e-8)
+        out: Array = g - weights @ np.diff(self.g, axis=0)
+        return out
 
 
 def _first_variance(prior: Prior, terms: VarianceTerms, init: Sites | None) -> Array:

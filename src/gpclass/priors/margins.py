@@ -26,7 +26,7 @@ from gpclass.priors.factors import CoupledFactors
 from gpclass.priors.lowrank import LowRank
 from gpclass.priors.whole import WholeConditioned, WholeMargins, is_cheaper
 
-# R∘R takes C (C - 1) n³ operations in single precision, twice as fast as the (2C + 1) n³ in double of a factorisation,
+# Σ∘Σ takes (C - 1)² n³ operations in single precision, twice as fast as the (2C + 1) n³ in double of a factorisation,
 # of which it saves one to seven. It is a matrix of this order at most.
 MOST_CLASSES, MOST_RESPONDING = 10, 8192
 WEAK = 1e-4  # below this t v, (1 - [B⁻¹]_kk) / t has lost four digits and more
@@ -199,7 +199,7 @@ class MarginConditioned(ElementwiseConditioned):
 
     def __init__(self, prior: MarginPrior, sites: Sites) -> None:
         self.prior, self._sites = prior, sites
-        self.factors = prior.latents.couple(prior.coupled(sites.tau).a)
+        self.factors = prior.latents.couple(prior.coupled(sites.tau).a, keep=prior.responds)
         self.tau = prior.pick(self.factors.a)  # no flatter than the factors can bear
         self.half_logdet = self.factors.half_logdet
         self.alpha, self.mean = refined(sites.nu, self._reduce, prior.multiply, lambda m: self.tau * m)
@@ -249,18 +249,17 @@ class MarginConditioned(ElementwiseConditioned):
     def respond(self, dtau: Array) -> Array | None:
         """Return what the variances change by, to first order, if the precisions change by dtau: -(Σ∘Σ) dtau.
 
-        Σ = T⁻¹ - T⁻¹ R T⁻¹. None if other sites have been factored since, or R∘R takes longer than it saves.
+        Off the diagonal Σ is -T⁻¹ R T⁻¹. None if other sites have been factored since, or that takes longer than it saves.
         """
         if self.prior.latents.last is not self.factors or not self.prior.responds:
             return None
+        order = self.prior.by_function
         if self._squares is None:
             self._squares = self.factors.squares([np.flatnonzero(others) for others in self.prior.others.T])
-        w, off = dtau / self.tau**2, np.empty(len(dtau))
-        order = self.prior.by_function
-        off[order] = blas.ssymv(1.0, self._squares.T, w[order].astype(np.float32), lower=0)
-        own = self.prior.pick(self.factors.reduced()) ** 2 * w
-        var = self.var()
-        return -((off - own) / self.tau**2 + var * var * dtau)
+            self._squares.ravel()[:: len(order) + 1] = self.var()[order] ** 2
+        out = np.empty(len(order))
+        out[order] = -blas.ssymv(1.0, self._squares.T, dtau[order].astype(np.float32), lower=0)
+        return out
 
     def inverse_diagonal(self) -> Array:
         """Return the diagonal of B⁻¹."""
