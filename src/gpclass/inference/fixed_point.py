@@ -14,7 +14,6 @@ from typing import Protocol
 import numpy as np
 
 from gpclass.core.protocols import Array, Conditioned, Info, Prior, Sites
-from gpclass.inference.expansion import Expansion
 from gpclass.inference.newton import Curve, LocalTerms, Mode, at, find_mode, first_point
 
 MODE_STEPS = 100  # of Newton's method in one round at most
@@ -23,10 +22,10 @@ LOST = 3  # rounds on end whose means were not found, after which they will not 
 STUCK = 15  # rounds without a better agreement than before, after which there will be none
 FAR = 3.0  # logarithm of a ratio of variances beyond which a warm start is dropped
 INNER = 0.01  # of the last disagreement: as near as the means need to be to their mode
-FOLLOW = 0.6  # a larger disagreement is no small change of the sites
+FIRST = 0.1  # decrement to which the first mode is found: its variances are not yet those of the end
+FOLLOW = 3.0  # disagreement from which a step to first order gains no more than a plain round
 FOLLOW_STEPS, FOLLOW_DEPTH = 20, 8
 SECOND_ORDER = 0.02  # a round after a step to first order from a disagreement r is left with about 0.2 r²
-FOLLOW_ROWS = 200  # from which some evaluations of the curves are cheaper than a factorisation
 CUT_OFF = 1e-8  # positive curvature times variance: less is rounding
 
 
@@ -54,8 +53,7 @@ class VarianceTerms(LocalTerms, Protocol):
 class Local:
     """The curves at the marginals of q: the variances that they need, their derivatives, and the log evidence.
 
-    ``mode`` is the point of the curves at these variances where the mean is that of q, and ``expansion`` gives the
-    curves nearby, where they are known.
+    ``mode`` is the point of the curves at these variances where the mean is that of q.
     """
 
     variance: Array
@@ -63,7 +61,6 @@ class Local:
     curvature: Array
     evidence: float
     mode: Mode | None = None
-    expansion: Expansion | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -89,7 +86,7 @@ def iterate(
     mixing, best, residual, last = Mixing(), -np.inf, np.inf, np.inf
     least, reached, lost = np.inf, 0, 0
     for n_iter in range(1, max_iter + 1):
-        inner = max(1e-10, min(1e-3, INNER * residual))
+        inner = max(1e-10, min(FIRST, INNER * residual))
         mode = find_mode(prior, terms, search.curve, search.start, tol=inner, max_iter=MODE_STEPS)
         sites = terms.sites(mode.mean, mode.slope, mode.curvature)
         q = prior.condition(sites)
@@ -160,8 +157,7 @@ def _follow(prior: Prior, terms: VarianceTerms, last: FixedPoint, tol: float) ->
     the end a plain round, which gains a digit or more, is enough.
     """
     q, tau, var, local = last.conditioned, last.sites.tau, last.conditioned.var(), last.local
-    cheap = local.expansion is not None or len(tau) >= FOLLOW_ROWS
-    if not cheap or q.respond(np.zeros_like(tau)) is None:
+    if q.respond(np.zeros_like(tau)) is None:
         return None
     target = max(0.1 * tol, SECOND_ORDER * last.info.residual**2)
     alpha, mean, variance, point = q.alpha, q.mean, local.variance, local.mode

@@ -249,7 +249,8 @@ class MarginConditioned(ElementwiseConditioned):
     def respond(self, dtau: Array) -> Array | None:
         """Return what the variances change by, to first order, if the precisions change by dtau: -(Σ∘Σ) dtau.
 
-        Off the diagonal Σ is -T⁻¹ R T⁻¹. None if other sites have been factored since, or that takes longer than it saves.
+        Off the diagonal Σ is -T⁻¹ R T⁻¹. None if other sites have been factored since, or if it costs more than it
+        saves.
         """
         if self.prior.latents.last is not self.factors or not self.prior.responds:
             return None
