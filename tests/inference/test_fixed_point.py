@@ -14,7 +14,7 @@ from problems import exact_logit_evidence, exact_probit_evidence, hard, two_moon
 from gpclass.core.linalg import BForm
 from gpclass.core.protocols import Sites
 from gpclass.inference import EP, VI, Laplace, ep, fixed_point
-from gpclass.inference.fixed_point import Mixing
+from gpclass.inference.fixed_point import Anderson, Mixing
 from gpclass.inference.newton import UNKNOWN, at, find_mode
 from gpclass.inference.variational import Terms as VariationalTerms
 from gpclass.kernels import RBF, WhiteKernel, matrix
@@ -182,7 +182,7 @@ def test_mixing_finds_the_fixed_point_of_a_linear_map_in_a_few_rounds():
     A = rng.normal(size=(5, 5))
     A *= 0.9 / np.abs(np.linalg.eigvals(A)).max()
     b = rng.normal(size=5)
-    x, mixing = np.ones(5), Mixing(depth=7)
+    x, mixing = np.ones(5), Mixing(Anderson(7))
     for _ in range(9):
         g = np.exp(A @ np.log(x) + b)
         x = mixing.advance(x, g, float(np.abs(np.log(g / x)).max()))

@@ -2,8 +2,9 @@
 
 At given variances (marginal ones, or those of the cavities) a method is a set of curves, whose maximum `find_mode`
 finds with matrix-vector products. The sites found there give new variances, for one factorisation. Means follow the
-variances at once, so the iteration contracts fast, about tenfold per round; Anderson acceleration of the last few
-rounds helps where it does not.
+variances at once, so the iteration contracts fast, about tenfold per round. Where it is known how variances respond to
+sites (`_follow`), the next round starts from a step of Newton's type in both; elsewhere Anderson's method combines
+rounds.
 """
 
 from __future__ import annotations
@@ -24,7 +25,11 @@ FAR = 3.0  # logarithm of a ratio of variances beyond which a warm start is drop
 INNER = 0.01  # of the last disagreement: as near as the means need to be to their mode
 FIRST = 0.1  # decrement to which the first mode is found: its variances are not yet those of the end
 FOLLOW = 3.0  # disagreement from which a step to first order gains no more than a plain round
-FOLLOW_STEPS, FOLLOW_DEPTH = 20, 8
+FOLLOW_STEPS, FOLLOW_DEPTH = (
+    20,
+    8,
+)  # steps to first order between two rounds, and how many of them are combined
+MIXING_DEPTH = 4  # rounds that are combined
 SECOND_ORDER = 0.02  # a round after a step to first order from a disagreement r is left with about 0.2 r²
 CUT_OFF = 1e-8  # positive curvature times variance: less is rounding
 
@@ -110,7 +115,7 @@ def iterate(
             search = _at(terms, mixing.retreat(search.variance), search.start.alpha, search.start.mean)
             continue
         best, follows, last = ended.evidence, residual < min(FOLLOW, 0.5 * last), residual
-        followed = _follow(prior, terms, ended, tol) if follows else None
+        followed = _follow(terms, ended, tol) if follows else None
         if followed is not None:
             mixing.note(search.variance, local.variance, residual)
             search = followed
@@ -149,12 +154,12 @@ def _at(
     return Search(variance, curve, at(curve, alpha, mean) if known is None else known)
 
 
-def _follow(prior: Prior, terms: VarianceTerms, last: FixedPoint, tol: float) -> Search | None:
+def _follow(terms: VarianceTerms, last: FixedPoint, tol: float) -> Search | None:
     """Return a search at variances that agree with the sites to first order; None if that does not pay.
 
     While the sites of q move by dtau its variances move by -(Σ∘Σ) dtau, Σ being its covariance. What that leaves out
-    is of second order, so that a factorisation after this gains about twice as many digits as one without. Close to
-    the end a plain round, which gains a digit or more, is enough.
+    is of second order, so that a factorisation after this gains about twice as many digits as one without. Means and
+    variances step together, the means by (I + T K) d = h' - alpha with the sites of q: no new factorisation is needed.
     """
     q, tau, var, local = last.conditioned, last.sites.tau, last.conditioned.var(), last.local
     if q.respond(np.zeros_like(tau)) is None:
@@ -162,6 +167,7 @@ def _follow(prior: Prior, terms: VarianceTerms, last: FixedPoint, tol: float) ->
     target = max(0.1 * tol, SECOND_ORDER * last.info.residual**2)
     alpha, mean, variance, point = q.alpha, q.mean, local.variance, local.mode
     anderson, root, n = Anderson(FOLLOW_DEPTH), np.sqrt(var), len(tau)
+    best, least = None, np.inf
     for _ in range(FOLLOW_STEPS):
         search = _at(terms, variance, alpha, mean, near=local, known=point)
         r, point = search.start.slope - alpha, None
@@ -173,11 +179,13 @@ def _follow(prior: Prior, terms: VarianceTerms, last: FixedPoint, tol: float) ->
         # With one data point this is exact: 1 / v grows by dtau.
         moved = terms.variance(q, var / (1.0 - np.clip(response / var, -2.0, 0.5)), new_tau)
         change = np.concatenate([Kd / root, np.log(moved / variance)])
-        if np.abs(change).max() <= target:
+        size = float(np.abs(change).max())
+        best, least = (search, size) if size < least else (best, least)
+        if not target < size < np.inf:
             break
         x = anderson.advance(np.concatenate([alpha + d, mean + Kd, np.log(moved)]), change)
         alpha, mean, variance = x[:n], x[n : 2 * n], np.exp(x[2 * n :])
-    return search
+    return best
 
 
 @dataclass(slots=True, eq=False)
@@ -196,6 +204,10 @@ class Anderson:
         weights, *_ = np.linalg.lstsq(np.diff(self.f, axis=0).T, f, rcond=1e-8)
         out: Array = g - weights @ np.diff(self.g, axis=0)
         return out
+
+    def forget(self, keep: int = 0) -> None:
+        """Drop all but the last ``keep`` points."""
+        self.g, self.f = self.g[len(self.g) - keep :], self.f[len(self.f) - keep :]
 
 
 def _first_variance(prior: Prior, terms: VarianceTerms, init: Sites | None) -> Array:
@@ -222,56 +234,44 @@ def _disagreement(sites: Sites, local: Local, mean: Array, var: Array) -> float:
 
 @dataclass(slots=True, eq=False)
 class Mixing:
-    """Anderson acceleration of a fixed point x = g(x) of positive numbers, in their logarithms.
+    """Anderson acceleration of the variances from round to round, in their logarithms.
 
-    The next x is the combination of the last few g(x) whose combined residual g(x) - x is least. A round
-    that makes matters much worse empties the memory and is damped; good ones lift the damping again.
+    A round that makes matters much worse empties the memory and is damped; good ones lift the damping again.
     """
 
-    depth: int = 4
-    x: list[Array] = field(default_factory=list)
-    g: list[Array] = field(default_factory=list)
+    anderson: Anderson = field(default_factory=lambda: Anderson(MIXING_DEPTH))
+    x: Array | None = None
     last: float = np.inf
     damping: float = 1.0
     retreats: int = 0
 
     def advance(self, variance: Array, proposed: Array, residual: float) -> Array:
         """Return the next variances, given what came of these."""
-        self.note(variance, proposed, residual)
-        if len(self.x) == 1 and self.damping == 1.0:
+        combined = self.note(variance, proposed, residual)
+        if len(self.anderson.g) == 1 and self.damping == 1.0:
             return proposed
-        step = self._combine() - self.x[-1]
+        step = combined - np.log(variance)
         return np.asarray(variance * np.exp(np.clip(self.damping * step, -5.0, 5.0)))
 
-    def note(self, variance: Array, proposed: Array, residual: float) -> None:
-        """Remember what came of these variances."""
+    def note(self, variance: Array, proposed: Array, residual: float) -> Array:
+        """Remember what came of these variances, and return the logarithms of those that should come next."""
         if residual > 2.0 * self.last:
-            self.x, self.g = [], []
+            self.anderson.forget()
             self.damping = max(0.1, 0.5 * self.damping)
         else:
             self.damping = min(1.0, 1.5 * self.damping)
-        self.last, self.retreats = residual, 0
-        self.x = [*self.x, np.log(variance)][-self.depth :]
+        self.last, self.retreats, self.x = residual, 0, np.log(variance)
         with np.errstate(invalid="ignore", divide="ignore"):
-            self.g = [*self.g, np.log(proposed)][-self.depth :]
+            g = np.log(proposed)
+        g = np.where(np.isfinite(g), g, self.x)  # rounding may have made a variance negative: it stays
+        return self.anderson.advance(g.ravel(), (g - self.x).ravel()).reshape(g.shape)
 
     def retreat(self, variance: Array) -> Array:
         """Return variances half way back to the last good ones, and empty the memory."""
-        back = np.exp(0.5 * (np.log(variance) + self.x[-1]))
-        self.x, self.g = self.x[-1:], self.g[-1:]
+        self.anderson.forget(keep=1)
         self.retreats, self.damping = self.retreats + 1, max(0.1, 0.5 * self.damping)
-        return np.asarray(back)
+        return np.asarray(np.exp(0.5 * (np.log(variance) + self.x)))
 
     def can_retreat(self) -> bool:
         """Return whether going back may still help: ten halvings are as good as all the way."""
-        return bool(self.x) and self.retreats < 10
-
-    def _combine(self) -> Array:
-        f = np.array([np.ravel(g - x) for x, g in zip(self.x, self.g, strict=True)])
-        if not np.isfinite(f).all():  # variances that rounding has made negative: nothing to combine
-            return np.where(np.isfinite(self.g[-1]), self.g[-1], self.x[-1])
-        if len(f) == 1:
-            return self.g[-1]
-        g = np.array([np.ravel(each) for each in self.g])
-        weights, *_ = np.linalg.lstsq(np.diff(f, axis=0).T, f[-1], rcond=1e-8)
-        return np.asarray(self.g[-1] - (weights @ np.diff(g, axis=0)).reshape(self.g[-1].shape))
+        return self.x is not None and self.retreats < 10

@@ -126,7 +126,8 @@ def expected(link: Link, z: Array, var: Array) -> Averages:
     """Return E[-l], E[l'] and E[-l''] under N(z, var): sums of positive terms."""
     near = uniform.ordinary(z, var, uniform.NARROWEST)
     if near.all():
-        return Averages(*uniform.averages(link.functions, "expected", z, var, link.shift), 1.0)
+        value, slope, curvature = uniform.averages(link.functions, "expected", z, var, link.shift)
+        return Averages(value, slope, curvature, 1.0)
     inside, far = np.flatnonzero(near), np.flatnonzero(~near)
     out = np.empty((3, z.size))
     if inside.size:
@@ -135,7 +136,7 @@ def expected(link: Link, z: Array, var: Array) -> Averages:
     out[:, far] = _far(link, z_far, var_far)
     scales = np.ones(z.size)
     scales[far] = scale
-    return Averages(*out, scales)
+    return Averages(out[0], out[1], out[2], scales)
 
 
 def _far(link: Link, z: Array, var: Array) -> Array:
