@@ -25,10 +25,8 @@ FAR = 3.0  # logarithm of a ratio of variances beyond which a warm start is drop
 INNER = 0.01  # of the last disagreement: as near as the means need to be to their mode
 FIRST = 0.1  # decrement to which the first mode is found: its variances are not yet those of the end
 FOLLOW = 3.0  # disagreement from which a step to first order gains no more than a plain round
-FOLLOW_STEPS, FOLLOW_DEPTH = (
-    20,
-    8,
-)  # steps to first order between two rounds, and how many of them are combined
+FOLLOW_STEPS = 20  # to first order, between two rounds
+FOLLOW_DEPTH = 8  # of them that are combined
 MIXING_DEPTH = 4  # rounds that are combined
 SECOND_ORDER = 0.02  # a round after a step to first order from a disagreement r is left with about 0.2 r²
 CUT_OFF = 1e-8  # positive curvature times variance: less is rounding
