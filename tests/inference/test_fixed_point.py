@@ -14,8 +14,7 @@ from problems import exact_logit_evidence, exact_probit_evidence, hard, two_moon
 from gpclass.core.linalg import BForm
 from gpclass.core.protocols import Sites
 from gpclass.inference import EP, VI, Laplace, ep, fixed_point
-from gpclass.inference.expansion import expand
-from gpclass.inference.fixed_point import Mixing
+from gpclass.inference.fixed_point import Anderson, Mixing
 from gpclass.inference.newton import UNKNOWN, at, find_mode
 from gpclass.inference.variational import Terms as VariationalTerms
 from gpclass.kernels import RBF, WhiteKernel, matrix
@@ -183,7 +182,7 @@ def test_mixing_finds_the_fixed_point_of_a_linear_map_in_a_few_rounds():
     A = rng.normal(size=(5, 5))
     A *= 0.9 / np.abs(np.linalg.eigvals(A)).max()
     b = rng.normal(size=5)
-    x, mixing = np.ones(5), Mixing(depth=7)
+    x, mixing = np.ones(5), Mixing(Anderson(7))
     for _ in range(9):
         g = np.exp(A @ np.log(x) + b)
         x = mixing.advance(x, g, float(np.abs(np.log(g / x)).max()))
@@ -241,29 +240,6 @@ def test_a_warm_start_from_far_away_is_dropped():
     one = VI()(DensePrior(1e5 * RBF(1e-5), X[:1]), Probit(), np.ones(1))
     assert warm.info.converged
     assert_allclose(warm.evidence, 40.0 * one.evidence, rtol=1e-6)
-
-
-@pytest.mark.parametrize("likelihood", LIKELIHOODS, ids=repr)
-def test_the_series_is_the_expectation_nearby(likelihood):
-    rng = np.random.default_rng(0)
-    y, weight = np.sign(rng.normal(size=60)), rng.uniform(0.5, 2.0, size=60)
-    mean, var = rng.normal(size=60) * 2.0, 10.0 ** rng.uniform(-1.2, 0.8, size=60)
-    mean[0], var[1] = 30.0, 1e-3  # where no derivatives are known
-    terms = VariationalTerms(likelihood, y, weight)
-    series = expand(likelihood.expected(y, mean, var), weight, mean, var, terms._some)
-    for step, atol in ((0.01, 1e-11), (0.1, 1e-5)):
-        moved, wider = (
-            mean + step * rng.normal(size=60).clip(-2, 2),
-            var * np.exp(0.3 * step * rng.normal(size=60)),
-        )
-        truth = likelihood.expected(y, moved, wider)
-        value, slope, curvature = series.curve(wider)(moved)
-        assert_allclose(value, weight * truth.value, atol=atol)
-        assert_allclose(slope, weight * truth.slope, atol=atol)
-        assert_allclose(curvature, weight * truth.curvature, atol=50 * atol)
-    assert series.curve(3.0 * var) is None  # too far
-    far = mean + 2.0
-    assert_allclose(series.curve(var)(far)[1], weight * likelihood.expected(y, far, var).slope)
 
 
 def test_variances_follow_the_sites_to_first_order():

@@ -184,28 +184,6 @@ def test_probit_expected(probit: ProbitTruth, y: float) -> None:
     assert_close(found.curvature, probit.truth[2], probit.where)
 
 
-@pytest.mark.parametrize("likelihood", [Probit(), Logit()], ids=repr)
-def test_higher_derivatives_of_expectations(likelihood: Probit | Logit) -> None:
-    """Of E[l''] with respect to the mean, against differences of eighth order; far arguments have none."""
-    rng = np.random.default_rng(0)
-    mean, var = rng.uniform(-8.0, 8.0, 200), 10.0 ** rng.uniform(-1.3, 0.9, 200)
-    y, h = np.sign(rng.normal(size=200)), 0.05 * np.sqrt(var)
-    mean[:2], var[2] = (40.0, -30.0), 1e-3
-    e = likelihood.expected(y, mean, var)
-    assert e.higher is not None
-    higher, missing = e.higher()
-    assert missing.tolist() == [0, 1, 2]
-    E = np.array([likelihood.expected(y, mean + k * h, var).curvature for k in range(-4, 5)])
-    first = np.array([3, -32, 168, -672, 0, 672, -168, 32, -3]) / 840.0 @ E / h
-    second = np.array([-9, 128, -1008, 8064, -14350, 8064, -1008, 128, -9]) / 5040.0 @ E / h**2
-    fourth = np.array([7, -96, 676, -1952, 2730, -1952, 676, -96, 7]) / 240.0 @ E / h**4
-    third = np.array([-7, 72, -338, 488, 0, -488, 338, -72, 7]) / 240.0 @ E / h**3
-    for found, truth, digits in zip(
-        higher, (first, second, third, fourth), (1e-9, 1e-7, 1e-5, 1e-3), strict=True
-    ):
-        np.testing.assert_allclose(found[3:], truth[3:], atol=digits)
-
-
 def normal_tail(z: mp.mpf) -> tuple[mp.mpf, ...]:
     """log Phi, rho, kappa = z + rho, omega = 1 - rho kappa, kappa² - omega, and Phi."""
     Q = mp.erfc(abs(z) / mp.sqrt(2)) / 2

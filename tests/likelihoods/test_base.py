@@ -53,7 +53,7 @@ def problem(n=240, seed=0, low=-12.0, high=8.0):
 
 
 def fields(record):
-    return [getattr(record, name) for name in record.__slots__ if name != "higher"]
+    return [getattr(record, name) for name in record.__slots__]
 
 
 def everything(likelihood, y, mean, var):

@@ -138,6 +138,7 @@ def test_variances_follow_the_sites_to_first_order(which):
     prior = MarginPrior([2.0 * RBF(1.3)], X, 3, y)
     rng = np.random.default_rng(1)
     tau, dtau = rng.uniform(0.05, 2.0, size=18), rng.normal(size=18)
+    tau[4:7], dtau[4:7] = 1e-4, 1e-5  # nearly flat sites, whose variances the others move as much
     S = margin_covariance([(2.0 * RBF(1.3))(X)] * 3, y)[0]
 
     def variances(t):
@@ -148,3 +149,18 @@ def test_variances_follow_the_sites_to_first_order(which):
     assert_allclose(q.respond(dtau), truth, rtol=1e-4, atol=1e-5)  # an estimate, in single precision
     prior.condition(Sites(nu=np.zeros(18), tau=2.0 * tau))
     assert q.respond(dtau) is None  # its factors are gone
+
+
+def test_few_rounds_are_enough_where_covariances_are_large():
+    # Most sites are nearly flat then; a response that is not exact for them takes tens of rounds.
+    rng = np.random.default_rng(0)
+    y = np.arange(150) % 5
+    X = rng.normal(size=(150, 4)) + 2.0 * rng.normal(size=(5, 4))[y]
+    kernel = 100.0 * RBF(2.0)
+    prior = MarginPrior([kernel], X, 5, y)
+    cold = VI()(prior, Probit(), np.ones(600))
+    warm = VI()(prior.at(kernel.theta + 0.1), Probit(), np.ones(600), init=cold.sites)
+    assert cold.info.converged
+    assert warm.info.converged
+    assert cold.info.n_iter <= 7
+    assert warm.info.n_iter <= 4

@@ -12,7 +12,7 @@ its C latent values (`CoupledSites`).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
@@ -113,14 +113,12 @@ AnySites = Sites | CoupledSites
 class Expected:
     """E[l], E[l'] and E[l''] of l(f) = log p(y|f) under a Gaussian, one per data point.
 
-    With several latent values per data point, slope and curvature have shape (n, C). ``higher``, where it is known,
-    returns the next four derivatives, shape (4, n), and the index of data points that have none.
+    With several latent values per data point, slope and curvature have shape (n, C).
     """
 
     value: Array
     slope: Array
     curvature: Array
-    higher: Callable[[], tuple[Array, Index]] | None = field(default=None, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

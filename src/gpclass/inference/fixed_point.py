@@ -2,8 +2,9 @@
 
 At given variances (marginal ones, or those of the cavities) a method is a set of curves, whose maximum `find_mode`
 finds with matrix-vector products. The sites found there give new variances, for one factorisation. Means follow the
-variances at once, so the iteration contracts fast, about tenfold per round; Anderson acceleration of the last few
-rounds helps where it does not.
+variances at once, so the iteration contracts fast, about tenfold per round. Where it is known how variances respond to
+sites (`_follow`), the next round starts from a step of Newton's type in both; elsewhere Anderson's method combines
+rounds.
 """
 
 from __future__ import annotations
@@ -14,7 +15,6 @@ from typing import Protocol
 import numpy as np
 
 from gpclass.core.protocols import Array, Conditioned, Info, Prior, Sites
-from gpclass.inference.expansion import Expansion
 from gpclass.inference.newton import Curve, LocalTerms, Mode, at, find_mode, first_point
 
 MODE_STEPS = 100  # of Newton's method in one round at most
@@ -23,9 +23,12 @@ LOST = 3  # rounds on end whose means were not found, after which they will not 
 STUCK = 15  # rounds without a better agreement than before, after which there will be none
 FAR = 3.0  # logarithm of a ratio of variances beyond which a warm start is dropped
 INNER = 0.01  # of the last disagreement: as near as the means need to be to their mode
-FOLLOW = 0.6  # a larger disagreement is no small change of the sites
-FOLLOW_STEPS = 8
-FOLLOW_ROWS = 200  # from which some evaluations of the curves are cheaper than a factorisation
+FIRST = 0.1  # decrement to which the first mode is found: its variances are not yet those of the end
+FOLLOW = 3.0  # disagreement from which a step to first order gains no more than a plain round
+FOLLOW_STEPS = 20  # to first order, between two rounds
+FOLLOW_DEPTH = 8  # of them that are combined
+MIXING_DEPTH = 4  # rounds that are combined
+SECOND_ORDER = 0.02  # a round after a step to first order from a disagreement r is left with about 0.2 r²
 CUT_OFF = 1e-8  # positive curvature times variance: less is rounding
 
 
@@ -53,8 +56,7 @@ class VarianceTerms(LocalTerms, Protocol):
 class Local:
     """The curves at the marginals of q: the variances that they need, their derivatives, and the log evidence.
 
-    ``mode`` is the point of the curves at these variances where the mean is that of q, and ``expansion`` gives the
-    curves nearby, where they are known.
+    ``mode`` is the point of the curves at these variances where the mean is that of q.
     """
 
     variance: Array
@@ -62,7 +64,6 @@ class Local:
     curvature: Array
     evidence: float
     mode: Mode | None = None
-    expansion: Expansion | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -88,7 +89,7 @@ def iterate(
     mixing, best, residual, last = Mixing(), -np.inf, np.inf, np.inf
     least, reached, lost = np.inf, 0, 0
     for n_iter in range(1, max_iter + 1):
-        inner = max(1e-10, min(1e-3, INNER * residual))
+        inner = max(1e-10, min(FIRST, INNER * residual))
         mode = find_mode(prior, terms, search.curve, search.start, tol=inner, max_iter=MODE_STEPS)
         sites = terms.sites(mode.mean, mode.slope, mode.curvature)
         q = prior.condition(sites)
@@ -112,7 +113,7 @@ def iterate(
             search = _at(terms, mixing.retreat(search.variance), search.start.alpha, search.start.mean)
             continue
         best, follows, last = ended.evidence, residual < min(FOLLOW, 0.5 * last), residual
-        followed = _follow(prior, terms, ended, tol) if follows else None
+        followed = _follow(terms, ended, tol) if follows else None
         if followed is not None:
             mixing.note(search.variance, local.variance, residual)
             search = followed
@@ -151,58 +152,60 @@ def _at(
     return Search(variance, curve, at(curve, alpha, mean) if known is None else known)
 
 
-def _follow(prior: Prior, terms: VarianceTerms, last: FixedPoint, tol: float) -> Search | None:
+def _follow(terms: VarianceTerms, last: FixedPoint, tol: float) -> Search | None:
     """Return a search at variances that agree with the sites to first order; None if that does not pay.
 
     While the sites of q move by dtau its variances move by -(Σ∘Σ) dtau, Σ being its covariance. What that leaves out
-    is of second order, so that a factorisation after this gains about twice as many digits as one without. Close to
-    the end a plain round, which gains a digit or more, is enough.
+    is of second order, so that a factorisation after this gains about twice as many digits as one without. Means and
+    variances step together, the means by (I + T K) d = h' - alpha with the sites of q: no new factorisation is needed.
     """
     q, tau, var, local = last.conditioned, last.sites.tau, last.conditioned.var(), last.local
-    if last.info.residual <= 10.0 * tol:
-        return _at(terms, local.variance, q.alpha, q.mean, near=local, known=local.mode)
-    cheap = local.expansion is not None or len(tau) >= FOLLOW_ROWS
-    if not cheap or q.respond(np.zeros_like(tau)) is None:
+    if q.respond(np.zeros_like(tau)) is None:
         return None
-    target = max(0.1 * tol, 0.003 * last.info.residual**2)
-    search = _at(terms, local.variance, q.alpha, q.mean, near=local, known=local.mode)
-    change, pace = last.info.residual, Pace()
+    target = max(0.1 * tol, SECOND_ORDER * last.info.residual**2)
+    alpha, mean, variance, point = q.alpha, q.mean, local.variance, local.mode
+    anderson, root, n = Anderson(FOLLOW_DEPTH), np.sqrt(var), len(tau)
+    best, least = None, np.inf
     for _ in range(FOLLOW_STEPS):
-        found = max(target, INNER * change)
-        mode = find_mode(prior, terms, search.curve, search.start, tol=found, max_iter=MODE_STEPS)
-        new_tau = terms.sites(mode.mean, mode.slope, mode.curvature).tau
+        search = _at(terms, variance, alpha, mean, near=local, known=point)
+        r, point = search.start.slope - alpha, None
+        d = r - q.multiply_R(q.multiply_K(r))
+        Kd, new_tau = q.multiply_K(d), np.maximum(-search.start.curvature, 0.0)
         response = q.respond(new_tau - tau)
         if response is None:
             break
         # With one data point this is exact: 1 / v grows by dtau.
-        moved = var / (1.0 - np.clip(response / var, -2.0, 0.5))
-        before = change
-        variance, change = pace.advance(search.variance, terms.variance(q, moved, new_tau))
-        search = _at(terms, variance, mode.alpha, mode.mean, near=local)
-        if change * min(1.0, change / before) <= target:  # what is left, at this pace
+        moved = terms.variance(q, var / (1.0 - np.clip(response / var, -2.0, 0.5)), new_tau)
+        change = np.concatenate([Kd / root, np.log(moved / variance)])
+        size = float(np.abs(change).max())
+        best, least = (search, size) if size < least else (best, least)
+        if not target < size < np.inf:
             break
-    return search
+        x = anderson.advance(np.concatenate([alpha + d, mean + Kd, np.log(moved)]), change)
+        alpha, mean, variance = x[:n], x[n : 2 * n], np.exp(x[2 * n :])
+    return best
 
 
 @dataclass(slots=True, eq=False)
-class Pace:
-    """Aitken's extrapolation of a fixed point of positive numbers, in their logarithms, from the last two steps."""
+class Anderson:
+    """Anderson acceleration: of the last few images g(x), the combination whose combined change g(x) - x is least."""
 
-    g: Array | None = None
-    f: Array | None = None
+    depth: int
+    g: list[Array] = field(default_factory=list)
+    f: list[Array] = field(default_factory=list)
 
-    def advance(self, x: Array, g: Array) -> tuple[Array, float]:
-        """Return what comes after x, of which g came, and how large the step to g is."""
-        log_g, g_before, f_before = np.log(g), self.g, self.f
-        f = log_g - np.log(x)
-        self.g, self.f = log_g, f
-        change = float(np.abs(f).max(initial=0.0))
-        if g_before is None or f_before is None:
-            return g, change
-        df = f - f_before
-        square = float(df @ df)
-        share = float(f @ df) / square if square > 0.0 else 0.0
-        return np.exp(log_g - min(max(share, -0.5), 0.5) * (log_g - g_before)), change
+    def advance(self, g: Array, f: Array) -> Array:
+        """Return what comes after x, for its image g and the change f, in units in which all of it is comparable."""
+        self.g, self.f = [*self.g, g][-self.depth :], [*self.f, f][-self.depth :]
+        if len(self.f) == 1:
+            return g
+        weights, *_ = np.linalg.lstsq(np.diff(self.f, axis=0).T, f, rcond=1e-8)
+        out: Array = g - weights @ np.diff(self.g, axis=0)
+        return out
+
+    def forget(self, keep: int = 0) -> None:
+        """Drop all but the last ``keep`` points."""
+        self.g, self.f = self.g[len(self.g) - keep :], self.f[len(self.f) - keep :]
 
 
 def _first_variance(prior: Prior, terms: VarianceTerms, init: Sites | None) -> Array:
@@ -229,56 +232,44 @@ def _disagreement(sites: Sites, local: Local, mean: Array, var: Array) -> float:
 
 @dataclass(slots=True, eq=False)
 class Mixing:
-    """Anderson acceleration of a fixed point x = g(x) of positive numbers, in their logarithms.
+    """Anderson acceleration of the variances from round to round, in their logarithms.
 
-    The next x is the combination of the last few g(x) whose combined residual g(x) - x is least. A round
-    that makes matters much worse empties the memory and is damped; good ones lift the damping again.
+    A round that makes matters much worse empties the memory and is damped; good ones lift the damping again.
     """
 
-    depth: int = 4
-    x: list[Array] = field(default_factory=list)
-    g: list[Array] = field(default_factory=list)
+    anderson: Anderson = field(default_factory=lambda: Anderson(MIXING_DEPTH))
+    x: Array | None = None
     last: float = np.inf
     damping: float = 1.0
     retreats: int = 0
 
     def advance(self, variance: Array, proposed: Array, residual: float) -> Array:
         """Return the next variances, given what came of these."""
-        self.note(variance, proposed, residual)
-        if len(self.x) == 1 and self.damping == 1.0:
+        combined = self.note(variance, proposed, residual)
+        if len(self.anderson.g) == 1 and self.damping == 1.0:
             return proposed
-        step = self._combine() - self.x[-1]
+        step = combined - np.log(variance)
         return np.asarray(variance * np.exp(np.clip(self.damping * step, -5.0, 5.0)))
 
-    def note(self, variance: Array, proposed: Array, residual: float) -> None:
-        """Remember what came of these variances."""
+    def note(self, variance: Array, proposed: Array, residual: float) -> Array:
+        """Remember what came of these variances, and return the logarithms of those that should come next."""
         if residual > 2.0 * self.last:
-            self.x, self.g = [], []
+            self.anderson.forget()
             self.damping = max(0.1, 0.5 * self.damping)
         else:
             self.damping = min(1.0, 1.5 * self.damping)
-        self.last, self.retreats = residual, 0
-        self.x = [*self.x, np.log(variance)][-self.depth :]
+        self.last, self.retreats, self.x = residual, 0, np.log(variance)
         with np.errstate(invalid="ignore", divide="ignore"):
-            self.g = [*self.g, np.log(proposed)][-self.depth :]
+            g = np.log(proposed)
+        g = np.where(np.isfinite(g), g, self.x)  # rounding may have made a variance negative: it stays
+        return self.anderson.advance(g.ravel(), (g - self.x).ravel()).reshape(g.shape)
 
     def retreat(self, variance: Array) -> Array:
         """Return variances half way back to the last good ones, and empty the memory."""
-        back = np.exp(0.5 * (np.log(variance) + self.x[-1]))
-        self.x, self.g = self.x[-1:], self.g[-1:]
+        self.anderson.forget(keep=1)
         self.retreats, self.damping = self.retreats + 1, max(0.1, 0.5 * self.damping)
-        return np.asarray(back)
+        return np.asarray(np.exp(0.5 * (np.log(variance) + self.x)))
 
     def can_retreat(self) -> bool:
         """Return whether going back may still help: ten halvings are as good as all the way."""
-        return bool(self.x) and self.retreats < 10
-
-    def _combine(self) -> Array:
-        f = np.array([np.ravel(g - x) for x, g in zip(self.x, self.g, strict=True)])
-        if not np.isfinite(f).all():  # variances that rounding has made negative: nothing to combine
-            return np.where(np.isfinite(self.g[-1]), self.g[-1], self.x[-1])
-        if len(f) == 1:
-            return self.g[-1]
-        g = np.array([np.ravel(each) for each in self.g])
-        weights, *_ = np.linalg.lstsq(np.diff(f, axis=0).T, f[-1], rcond=1e-8)
-        return np.asarray(self.g[-1] - (weights @ np.diff(g, axis=0)).reshape(self.g[-1].shape))
+        return self.x is not None and self.retreats < 10

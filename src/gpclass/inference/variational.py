@@ -24,7 +24,6 @@ from gpclass.core.protocols import (
     Array,
     Conditioned,
     Expected,
-    Index,
     Likelihood,
     Prior,
     Result,
@@ -32,7 +31,6 @@ from gpclass.core.protocols import (
 )
 from gpclass.core.registry import Method
 from gpclass.inference.elementwise import ElementwiseTerms
-from gpclass.inference.expansion import expand
 from gpclass.inference.fixed_point import Local, iterate
 from gpclass.inference.newton import Curve, at
 from gpclass.inference.settings import likelihood_gradient, solved, weighted
@@ -137,16 +135,7 @@ class Terms(ElementwiseTerms):
 
     def curve(self, variance: Array, near: Local | None = None) -> Curve:
         """Return w E[l], w E[l'], w E[l''] as functions of the mean."""
-        if near is not None and near.expansion is not None:
-            series = near.expansion.curve(variance)
-            if series is not None:
-                return series
         return lambda mean: _weighted(self.weight, self.likelihood.expected(self.y, mean, variance))
-
-    def _some(self, rows: Index, mean: Array, variance: Array) -> tuple[Array, Array, Array]:
-        """Return the curves of some data points."""
-        weight = None if self.weight is None else self.weight[rows]
-        return _weighted(weight, self.likelihood.expected(self.y[rows], mean[rows], variance[rows]))
 
     def step_sites(self, residual: Array, slope: Array, curvature: Array) -> AnySites:
         """Return the sites of an uphill step in the means."""
@@ -165,8 +154,7 @@ class Terms(ElementwiseTerms):
         e = self.likelihood.expected(self.y, q.mean, var)
         mode = at(lambda _: _weighted(self.weight, e), q.alpha, q.mean)
         bound = mode.psi - 0.5 * (float(inverse.sum()) - inverse.size) - q.half_logdet
-        series = expand(e, self.weight, q.mean, var, self._some)
-        return Local(var, mode.slope, mode.curvature, bound, mode, series)
+        return Local(var, mode.slope, mode.curvature, bound, mode)
 
     def adjoint(self, q: Any, curvature: Array) -> Adjoint:
         """Return d bound / d K: q is stationary, unless a site's precision is held at zero."""

@@ -38,7 +38,6 @@ from gpclass.likelihoods.quadrature import blocks, flatten, lattice_sums, orders
 
 Three = tuple[Array, Array, Array]
 Four = tuple[Array, Array, Array, Array]
-Higher = Callable[[], tuple[Array, Index]]
 
 MAX_POWER = 2.0
 REACH = 9.0  # standard deviations beyond which a Gaussian is negligible
@@ -48,7 +47,6 @@ _FARTHEST = 1e100  # squares of what is beyond might overflow
 _DEVIATIONS = (2.0, 10.0, 80.0, 1e3, 4e4)  # standard deviations for which there are lattices
 _B, _STEP = 4.0, 0.0625
 _FLOOR = -700.0
-NOWHERE: Index = np.zeros(0, dtype=int)
 _CLEAR = 0.9  # shrink below which 1 - shrink has lost no digits
 
 
@@ -122,38 +120,23 @@ class Averages(NamedTuple):
     slope: Array
     curvature: Array
     scale: Array | float
-    higher: Higher | None = None  # derivatives of E[-l''], and where there are none
 
 
 def expected(link: Link, z: Array, var: Array) -> Averages:
     """Return E[-l], E[l'] and E[-l''] under N(z, var): sums of positive terms."""
     near = uniform.ordinary(z, var, uniform.NARROWEST)
     if near.all():
-        out = uniform.averages(link.functions, "expected", z, var, link.shift)
-        return Averages(out[0], out[1], out[2], 1.0, lambda: (uniform.higher(out[2:], z, var), NOWHERE))
+        value, slope, curvature = uniform.averages(link.functions, "expected", z, var, link.shift)
+        return Averages(value, slope, curvature, 1.0)
     inside, far = np.flatnonzero(near), np.flatnonzero(~near)
-    out = np.zeros((7, z.size))
+    out = np.empty((3, z.size))
     if inside.size:
         out[:, inside] = uniform.averages(link.functions, "expected", z[inside], var[inside], link.shift)
     z_far, var_far, scale = within_range(z[far], var[far])
-    out[:3, far] = _far(link, z_far, var_far)
+    out[:, far] = _far(link, z_far, var_far)
     scales = np.ones(z.size)
     scales[far] = scale
-    return Averages(out[0], out[1], out[2], scales, lambda: (uniform.higher(out[2:], z, var), far))
-
-
-def signed(higher: Higher | None, factor: float, sign: Array) -> Higher | None:
-    """Return derivatives with respect to sign · z, times a factor."""
-    if higher is None:
-        return None
-
-    def taken() -> tuple[Array, Index]:
-        derivatives, missing = higher()
-        derivatives *= factor
-        derivatives[::2] *= sign  # odd ones
-        return derivatives, missing
-
-    return taken
+    return Averages(out[0], out[1], out[2], scales)
 
 
 def _far(link: Link, z: Array, var: Array) -> Array:

@@ -80,8 +80,7 @@ class Logit(BinaryLikelihood):
             value = np.minimum(z, 0.0) - e.scale * e.value
             slope = y * np.where(z < 0.0, 1.0 - e.slope, e.slope)
             parts = (value, slope, -e.curvature / e.scale)
-        sign = np.where(mean < 0.0, -1.0, 1.0)
-        return Expected(*(a.reshape(shape) for a in parts), higher=links.signed(e.higher, -1.0, sign))
+        return Expected(*(a.reshape(shape) for a in parts))
 
     def tilted(self, y: Array, mean: Array, var: Array, power: Array | float = 1.0) -> Tilted:
         """Return mass and moments of N(f | mean, var) p(y|f)^power, power from 0 to 2."""

@@ -78,7 +78,7 @@ class Probit(BinaryLikelihood):
             # To a Gaussian wider than the scale allows for, l is -f²/2 for f < 0, and 0 above.
             e = links.expected(_LINK, y * mean, var)
             parts = (-e.value * e.scale * e.scale, y * e.slope * e.scale, -e.curvature)
-        return Expected(*(a.reshape(shape) for a in parts), higher=links.signed(e.higher, -1.0, y))
+        return Expected(*(a.reshape(shape) for a in parts))
 
     def tilted(self, y: Array, mean: Array, var: Array, power: Array | float = 1.0) -> Tilted:
         """Return mass and moments of N(f | mean, var) p(y|f)^power, power from 0 to 2."""

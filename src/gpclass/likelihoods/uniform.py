@@ -39,7 +39,7 @@ class Tables(NamedTuple):
     """The nodes, and functions there times the step, one per column."""
 
     f: Array
-    expected: Array  # -l, l', -l'', and -l'' times f to f⁴
+    expected: Array  # -l, l', -l''
     deficit: Array  # 1 - p, p', -p'', p
 
 
@@ -49,7 +49,7 @@ def _tables(functions: Functions, step: float) -> Tables:
     f = step * np.arange(-last, last + 1.0)
     value, first, second = functions(f)
     p = np.exp(-value)
-    expected = np.stack([value, first, *(second * f**k for k in range(5))], axis=1)
+    expected = np.stack([value, first, second], axis=1)
     deficit = np.stack([-np.expm1(-value), p * first, p * (second - first * first), p], axis=1)
     return Tables(f, step * expected, step * deficit)
 
@@ -104,21 +104,3 @@ def _sums(functions: Functions, table: str, step: float, z: Array, var: Array, s
         np.matmul(E, columns, out=out[b])
     out *= (scale / _SQRT_PI)[:, None]
     return out.T
-
-
-def higher(moments: Array, z: Array, var: Array) -> Array:
-    """Return the derivatives of E[-l''] with respect to the mean, first to fourth, shape (4, n).
-
-    ``moments`` are the averages of -l'' times 1 to f⁴. By parts, the k-th derivative is the average of
-    -l'' He_k((f - z) / s) / s^k, with the Hermite polynomials He_k and s = √var.
-    """
-    central = [moments[0]]
-    for _ in range(4):
-        moments = moments[1:] - z * moments[:-1]
-        central.append(moments[0])
-    c0, c1, c2, c3, c4 = central
-    p = 1.0 / var
-    p2 = p * p
-    return np.stack([
-        p * c1, p * (p * c2 - c0), p2 * (p * c3 - 3.0 * c1), p2 * (p2 * c4 - 6.0 * p * c2 + 3.0 * c0)
-    ])  # fmt: skip

@@ -190,15 +190,15 @@ class ClassPrior:
                 return SharedFactors(self.Ks[0], sites.tau, self._space)
             return IndependentFactors(self.Ks, sites.tau, self._space)
 
-    def couple(self, a: Array) -> CoupledFactors:
-        """Return the factors for coupled sites."""
+    def couple(self, a: Array, *, keep: bool = False) -> CoupledFactors:
+        """Return the factors for coupled sites, with what `CoupledFactors.squares` needs if ``keep`` is set."""
         if self.shared:
             raise ValueError(
                 "Coupled sites need a factorisation per class: use a ClassPrior that is not shared."
             )
         self.last, self._independent = None, False
         with self._positive():
-            self.last = CoupledFactors(self.Ks, a, self._space)
+            self.last = CoupledFactors(self.Ks, a, self._space, keep=keep)
         return self.last
 
     def independent_variances(self, tau: Array) -> tuple[Array, Array]:

@@ -83,11 +83,15 @@ class IndependentFactors:
 
 
 class CoupledFactors(IndependentFactors):
-    """V_c = E_c L⁻ᵀ in ``V``; ``L`` is the factor of M, with M above its diagonal."""
+    """V_c = E_c L⁻ᵀ in ``V``; ``L`` is the factor of M, with M above its diagonal.
 
-    def __init__(self, Ks: Sequence[Array], a: Array, space: Array) -> None:
+    With ``keep`` the E_c are kept too, in single precision, for `squares`.
+    """
+
+    def __init__(self, Ks: Sequence[Array], a: Array, space: Array, *, keep: bool = False) -> None:
         super().__init__(Ks, a, space)
         C = a.shape[1]
+        self._E = self.V.astype(np.float32) if keep else None
         self.L = space[C]
         np.add.reduce(self.V, axis=0, out=self.L)
         self._M_diagonal = self.L.diagonal().copy()
@@ -126,20 +130,27 @@ class CoupledFactors(IndependentFactors):
             self._R_diagonal = self._diagonal - np.einsum("cij,cij->ic", self.V, self.V)
         return self._R_diagonal
 
-    def squares(self) -> Array:
-        """Return R∘R, function after function, lower triangle only; in single precision, for estimates.
+    def squares(self, kept: Sequence[Index]) -> Array:
+        """Return (D⁻¹ R D⁻¹)² elementwise for some data points of each function, one function after another.
 
-        R_cd = [c = d] E_c - V_c V_dᵀ, E_c = V_c Lᵀ: C² n³ operations.
+        Only what is below the diagonal counts. It is in single precision, for estimates: R_cd = [c = d] E_c - V_c V_dᵀ,
+        and E has to be rounded itself, because V Lᵀ in single precision is not small where the sites are flat.
         """
-        C, n = self.V.shape[:2]
-        V, L = self._stacked.astype(np.float32), np.tril(self.L).astype(np.float32)
-        E = matmul_transposed(V, L)
-        R: Array = blas.ssyrk(-1.0, V.T, trans=1, lower=0).T
-        for c in range(C):
-            part = slice(c * n, (c + 1) * n)
-            R[part, part] += E[part]
-        np.square(R, out=R)
-        return R
+        if self._E is None:
+            raise RuntimeError("squares() needs factors that were made with keep=True.")
+        inverse = [1.0 / self.a[rows, c] for c, rows in enumerate(kept)]
+        U = np.concatenate([
+            (self.V[c][rows] * inverse[c][:, None]).astype(np.float32) for c, rows in enumerate(kept)
+        ])  # fmt: skip
+        S: Array = blas.ssyrk(1.0, U.T, trans=1, lower=0).T
+        start = 0
+        for E, rows, scale in zip(self._E, kept, inverse, strict=True):
+            part = slice(start, start + len(rows))
+            scale = scale.astype(np.float32)
+            S[part, part] -= E[np.ix_(rows, rows)] * scale * scale[:, None]
+            start = part.stop
+        np.square(S, out=S)
+        return S
 
     def covariances(self, rows: Index | None = None) -> Array:
         """Return the covariances of the latent values of each data point, or of some of them, (n, C, C).

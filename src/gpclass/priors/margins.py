@@ -26,9 +26,9 @@ from gpclass.priors.factors import CoupledFactors
 from gpclass.priors.lowrank import LowRank
 from gpclass.priors.whole import WholeConditioned, WholeMargins, is_cheaper
 
-# R∘R takes C² n³ operations in single precision, four times as fast as the (2C + 1) n³ in double of a factorisation,
-# of which it saves two. It is a matrix of order C n.
-MOST_CLASSES, MOST_RESPONDING = 10, 4096
+# Σ∘Σ takes (C - 1)² n³ operations in single precision, twice as fast as the (2C + 1) n³ in double of a factorisation,
+# of which it saves one to seven. It is a matrix of this order at most.
+MOST_CLASSES, MOST_RESPONDING = 10, 8192
 WEAK = 1e-4  # below this t v, (1 - [B⁻¹]_kk) / t has lost four digits and more
 
 
@@ -49,6 +49,8 @@ class MarginPrior:
         self.others = np.ones((len(X), n_classes), dtype=bool)
         self.others[np.arange(len(X)), self.labels] = False
         self._other, self._own = np.flatnonzero(self.others), np.flatnonzero(~self.others)
+        # The margins over the first class, then those over the second, ...
+        self.by_function = np.argsort(self._other % n_classes, kind="stable")
         whole = is_cheaper(len(X), n_classes, len(kernels))
         self.whole = WholeMargins(self.labels, self.others) if whole else None
         self._fill_whole()
@@ -63,11 +65,17 @@ class MarginPrior:
         n, C = self.others.shape
         return (n * (C - 1),)
 
+    @property
+    def responds(self) -> bool:
+        """Whether the change of the variances with the sites costs less than the factorisations that it saves."""
+        return self.others.shape[1] <= MOST_CLASSES and self.shape[0] <= MOST_RESPONDING
+
     def at(self, theta: Array) -> MarginPrior:
         """Return the prior at theta, in the buffers of this one, which must not be used again."""
         moved = object.__new__(MarginPrior)
         moved.latents, moved.labels, moved.others = self.latents.at(theta), self.labels, self.others
         moved._other, moved._own, moved.whole = self._other, self._own, self.whole
+        moved.by_function = self.by_function
         moved._fill_whole()
         return moved
 
@@ -191,7 +199,7 @@ class MarginConditioned(ElementwiseConditioned):
 
     def __init__(self, prior: MarginPrior, sites: Sites) -> None:
         self.prior, self._sites = prior, sites
-        self.factors = prior.latents.couple(prior.coupled(sites.tau).a)
+        self.factors = prior.latents.couple(prior.coupled(sites.tau).a, keep=prior.responds)
         self.tau = prior.pick(self.factors.a)  # no flatter than the factors can bear
         self.half_logdet = self.factors.half_logdet
         self.alpha, self.mean = refined(sites.nu, self._reduce, prior.multiply, lambda m: self.tau * m)
@@ -241,19 +249,18 @@ class MarginConditioned(ElementwiseConditioned):
     def respond(self, dtau: Array) -> Array | None:
         """Return what the variances change by, to first order, if the precisions change by dtau: -(Σ∘Σ) dtau.
 
-        Σ = T⁻¹ - T⁻¹ R T⁻¹. None if other sites have been factored since, or R∘R takes longer than it saves.
+        Off the diagonal Σ is -T⁻¹ R T⁻¹. None if other sites have been factored since, or if it costs more than it
+        saves.
         """
-        n, C = self.prior.others.shape
-        if self.prior.latents.last is not self.factors or C * n > MOST_RESPONDING or C > MOST_CLASSES:
+        if self.prior.latents.last is not self.factors or not self.prior.responds:
             return None
+        order = self.prior.by_function
         if self._squares is None:
-            self._squares = self.factors.squares()
-        w = dtau / self.tau**2
-        by_function = np.ravel(self.prior.by_class(w).T).astype(np.float32)
-        off = blas.ssymv(1.0, self._squares.T, by_function, lower=0).reshape(C, n).T
-        own = self.prior.pick(self.factors.reduced()) ** 2 * w
-        var = self.var()
-        return -((self.prior.pick(off) - own) / self.tau**2 + var * var * dtau)
+            self._squares = self.factors.squares([np.flatnonzero(others) for others in self.prior.others.T])
+            self._squares.ravel()[:: len(order) + 1] = self.var()[order] ** 2
+        out = np.empty(len(order))
+        out[order] = -blas.ssymv(1.0, self._squares.T, dtau[order].astype(np.float32), lower=0)
+        return out
 
     def inverse_diagonal(self) -> Array:
         """Return the diagonal of B⁻¹."""
