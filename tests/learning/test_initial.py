@@ -286,7 +286,6 @@ def test_a_likelihood_known_by_quadrature_is_guided_by_probit():
         assert other.guide() is other
     first = ladder.begin(problem, Plan(), rng)
     assert first.problem.likelihood == CLogLog()
-    assert first.learned.inverse_hessian is not None
     guided = ladder.learn(problem, Plan(), rng)[1].objective
     plain = maximise(SiteObjective(problem), problem.theta, problem.bounds).objective
     assert guided > plain - 1e-3

@@ -101,8 +101,8 @@ def minimise(
     radius : float
         Most that one variable changes in one step.
     most : float
-        The search ends when Newton's step does not promise to end at or below this value, and the last one gained no
-        more than it had promised.
+        The search ends when Newton's step cannot end at or below this value, and the last one gained no more than it had
+        promised.
     after : callable, optional
         Called after every step with the inverse Hessian, from which a search that was cut off can go on.
 
@@ -128,7 +128,8 @@ def minimise(
         direction = _direction(x, gradient, bounds, H)
         promised = -0.5 * float(gradient @ direction)
         flat = np.abs(gradient[direction != 0.0]).max(initial=0.0) <= GRADIENT_NATS
-        if flat or (known and promised <= tol) or (fair and value - promised > most):
+        # Within its step a convex function falls by twice what Newton's parabola promises, at most: slope times step.
+        if flat or (known and promised <= tol) or (fair and value - 2.0 * promised > most):
             return "", H
         new, new_value, new_gradient, tried, rise = _line_search(
             function, x, value, gradient, direction, bounds, trusted, tol

@@ -253,8 +253,9 @@ def fit_best(pose: Sequence[Pose[T]], *, rows: T, few: T) -> Model:
         rival: Any = first if few is rows else fit(fast(few).like(first).unlearned())
         second: Any = fit(task.unlearned())
         if _is_better(second, rival, task.labels, -CLEARLY):
-            start = replace(second, learned=replace(first.learned, inverse_hessian=None))
-            second = fit(slow(few).like(start))
+            known = replace(second.problem, inference=task.problem.inference)  # it was inferred roughly
+            second = replace(second, problem=known, learned=replace(first.learned, inverse_hessian=None))
+            second = fit(slow(few).like(second))
         better = _is_better(second, rival, task.labels, 0.0 if few is rows else CLEARLY)
         if better and few is not rows:
             second = fit(slow(rows).like(second))
