@@ -150,6 +150,8 @@ class GaussianProcessClassifier(Predictions, ClassifierMixin, BaseEstimator):
         The latent process; one for each two-class model.
     history_ : History or None, or list of them
         Theta, evidence and gradient norm at every evaluation while learning.
+    compared_ : tuple of Compared, or list of them
+        The models that ``kernel=None`` chose from: each in words, with the number of rows and its integrated evidence.
     chains_ : Chains or list of them
         The draws of f at the training rows, of theta where it was sampled, and their diagnostics; one for
         each two-class model. Only where Markov chains were run.

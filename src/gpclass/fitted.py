@@ -288,6 +288,12 @@ class Predictions:
         return one_or_list([None if end is None else end.history for end in learned])
 
     @property
+    def compared_(self) -> Any:
+        """The models that were compared, with their integrated evidences, or a list of them; empty where none were."""
+        learned = [model.learned for model in self._fitted_models()]
+        return one_or_list([() if end is None else end.compared for end in learned])
+
+    @property
     def chains_(self) -> Any:
         """The chains of each model, where it was sampled."""
         chains = [model.chains for model in self._fitted_models()]

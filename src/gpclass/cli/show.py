@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
+import numpy as np
+
 from gpclass.cli import output
 from gpclass.cli.encoding import Rule
 from gpclass.cli.modelfile import Model, read_model
@@ -52,6 +54,12 @@ def info(given: Mapping[str, Any]) -> None:
         return
     show_facts(document)
     output.line()
+    if document["compared_models"]:
+        lines = [
+            (each["model"], f"{each['n_rows']:,}", _judged(each)) for each in document["compared_models"]
+        ]
+        output.show_table(("compared models", "rows", "integrated evidence"), lines)
+        output.line()
     rows = [(rule.name, rule.kind, _how(rule), rule.fill or "") for rule in model.encoding.rules]
     output.show_table(("column", "kind", "encoding", "missing value"), rows)
 
@@ -72,6 +80,7 @@ def describe(path: str, model: Model) -> dict[str, Any]:
         "kernel": " | ".join(map(str, kernels)),
         "log_evidence": None if evidence is None else float(evidence),
         "leave_one_out_log_loss": None if loo is None else -float(loo),
+        "compared_models": _compared(clf.compared_),
         **model.encoding.to_json(),
     }
 
@@ -79,8 +88,20 @@ def describe(path: str, model: Model) -> dict[str, Any]:
 def show_facts(known: Mapping[str, Any]) -> None:
     """Write what `describe` returned, one line per fact; a value that does not exist is left out."""
     facts = {**known, "columns": len(known["columns"]), **(known.get("scores") or {}), "scores": None}
+    facts["compared_models"] = len(known["compared_models"]) or None
     shown = {name.replace("_", " "): value for name, value in facts.items() if value not in (None, "")}
     output.show_table(("", ""), [(name, _text(value)) for name, value in shown.items()])
+
+
+def _compared(found: Any) -> list[dict[str, Any]]:
+    """Return the models that were compared; one whose search was ended has no integrated evidence."""
+    parts = found if isinstance(found, list) else [found]
+    records = [asdict(each) for part in parts for each in part]
+    return [{**each, "value": each["value"] if np.isfinite(each["value"]) else None} for each in records]
+
+
+def _judged(each: Mapping[str, Any]) -> str:
+    return f"below {each['objective']:.2f}" if each["value"] is None else f"{each['value']:.2f}"
 
 
 def _text(value: Any) -> str:

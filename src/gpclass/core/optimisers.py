@@ -101,7 +101,7 @@ def minimise(
     radius : float
         Most that one variable changes in one step.
     most : float
-        The search ends when Newton's step cannot end at or below this value, and the last one gained no more than it had
+        The search ends when Newton's step cannot end at or below this value, and the last one gained no more than it
         promised.
     after : callable, optional
         Called after every step with the inverse Hessian, from which a search that was cut off can go on.
