@@ -46,6 +46,8 @@ def fit_in_passes(
         residual=fit.residual,
         jitter=fit.basis.jitter,
         counts=fit.counts,
+        promised=run.promised,
+        stopped=run.stopped,
     )
     empty = np.empty(0)
     return FittedModel(
