@@ -32,10 +32,11 @@ from gpclass.sparse.inputs import choose, grown, n_candidates
 from gpclass.sparse.objective import PassObjective
 from gpclass.sparse.search import Point, climb
 from gpclass.sparse.settings import Inducing
-from gpclass.sparse.work import evaluation_work, pass_work, start_work
+from gpclass.sparse.work import EVALUATION, evaluation_work, pass_work, start_work
 
 FIRST_INPUTS = 150  # inducing inputs to begin with: their passes cost next to nothing beside the start
-GAP_SHARE = 0.1  # of the gain that a step needs, in nats, to which q is iterated: it must not hide the gain
+FIRST_RATIO = 0.5  # of what the residual variance costs after and before the first doubling
+STEPS = 8  # of learning on all rows that follow the choice of inducing inputs, as their cost is counted
 EXACT_NATS = 1e-8  # per row, to which q is iterated if nothing is learned
 
 
@@ -46,28 +47,6 @@ def engine_of(problem: Problem, data: Data, n_latents: int, dtype: Any, **option
         targets = Targets.at(DEFAULT if method.eps is None else method.eps)
         return Collapsed(data, targets, n_latents, dtype, **options)
     return Engine(data, problem.likelihood, n_latents, dtype, **options)
-
-
-@dataclass(slots=True, eq=False)
-class Growth:
-    """What more inducing inputs promise: the next doubling changes what the bound loses as the last one did."""
-
-    most: int
-    before: float | None = None  # nats that the residual variance cost before the last doubling
-    ratio: float = 0.5  # of what it costs after and before a doubling: about one half at first, as the studies show
-
-    def learn(self, fit: Fit) -> None:
-        """Take in the first fit after a doubling."""
-        if self.before is not None:
-            self.ratio, self.before = min(fit.lost / max(self.before, 1e-300), 1.0), None
-
-    def size(self, fit: Fit) -> int:
-        """Return the next number of inducing inputs."""
-        return max(min(2 * fit.basis.size, self.most), fit.basis.size)
-
-    def gain(self, fit: Fit) -> float:
-        """Return the nats that this number would gain."""
-        return fit.lost * (1.0 - self.ratio) if self.size(fit) > fit.basis.size else 0.0
 
 
 @dataclass(slots=True, eq=False)
@@ -89,6 +68,7 @@ class Run:
     passes: int = 0
     promised: float | None = None  # nats per row that is left on the table
     stopped: str = ""  # what the next steps would gain and cost
+    unexplained: tuple[float, float] = (0.0, 0.0)  # gain and cost of more inducing inputs
     stage: str = ""  # what is being done
     started: float = field(default_factory=time.perf_counter)
 
@@ -183,66 +163,72 @@ class Run:
     # -------------------------------------------------------------------------------- learning
 
     def _learn(self, learning: bool, *, resumed: bool) -> Learned | None:
-        """Climb on more rows, then on all rows; an optimizer of the user's has the last word."""
-        own, last = self.plan.optimizer, self.settings.max_refine
-        steps = learning and own is None
-        rows = self.data.sample(self.settings.rows[1], self.rng)
-        fewer = rows.n_rows < self.data.n_rows
-        if not resumed and (fewer or not (steps and last)):
-            self._climb(rows, rows, MAX_ITER if steps and fewer else 0)
-        if steps and last:
-            self._climb(self.data, rows, last)
+        """Add inducing inputs, then learn on more rows and on all; an optimizer of the user's has the last word."""
+        own, steps = self.plan.optimizer, self.settings.max_refine
+        if not resumed:
+            rows = self._sample()
+            self._grow(rows)
+            if learning and own is None and rows.n_rows < self.data.n_rows:
+                self._climb(rows, MAX_ITER)
+        if learning and own is None and steps:
+            self._climb(self.data, steps)
         return self._by_the_user(own) if learning and own is not None else None
 
-    def _climb(self, data: Data, pool: Rows, steps: int) -> None:
-        """Take steps and double the inducing inputs, whichever gains more, while it is worth the work."""
-        objective = self._objective(data, self._place(pool))
-        start: Q | Fit | None = self._scaled_q(data)
-        growth = Growth(self.settings.most(by_residual=False) if self.settings.inputs is None else 0)
-        if data is self.data:
-            self.checkpoint.write(replace(self._state, q=start))
+    def _sample(self) -> Rows:
+        """Return rows in random order; rows in memory may be sorted."""
+        rows = self.data.sample(self.settings.rows[1], self.rng)
+        return rows.take(self.rng.permutation(rows.n_rows))
+
+    def _grow(self, rows: Rows) -> None:
+        """Double the inducing inputs, at the same hyperparameters, as long as that is worth what learning costs then.
+
+        To first order the residual variance costs the bound ``lost`` nats. Another doubling is taken to reduce it by
+        the same factor as the last one.
+        """
+        objective, start = self._objective(rows, self._place(rows)), None
+        most = len(objective.Z) if self.settings.inputs is not None else self.settings.most(by_residual=False)
+        ratio, before = FIRST_RATIO, np.inf
         while True:
-            self._enter("learning", data.n_rows)
-            fit, promised = self._search(objective, start, growth, steps)
-            need, cost = self._needed(1.0, data.n_rows), self._growth_cost(data.n_rows, growth.size(fit))
-            self._judge(fit, promised, growth.gain(fit), cost, data.n_rows)
-            wanted = self.settings.n != "auto" or growth.gain(fit) > need * cost
-            if growth.size(fit) <= fit.basis.size or not wanted:
+            self._enter("choosing inducing inputs", rows.n_rows)
+            objective.tol = self._needed(pass_work(rows.n_rows, len(objective.Z), self.n_latents), rows.n_rows)
+            fit = objective.fit_at(self._state.theta, start, gradient=False)
+            size = fit.basis.size
+            self.state = replace(self._state, Z=fit.basis.Z, q=fit.next_q, inverse_hessian=for_more_rows(self._state.inverse_hessian, self._state.n_rows, rows.n_rows), n_rows=rows.n_rows, work=self.work)
+            more = min(2 * size, most)
+            if before < np.inf:
+                ratio = min(fit.lost / max(before, 1e-300), 1.0)
+            cost = STEPS * (self._evaluation(self.data, more) - self._evaluation(self.data, size))
+            gain, before = fit.lost * (1.0 - ratio), fit.lost
+            self.unexplained = gain / rows.n_rows, cost
+            print("GROW", size, "lost/row", fit.lost/rows.n_rows, "gain", gain/rows.n_rows, "share", cost/self.work, "need", self._needed(cost, 1), "bound", fit.bound)
+            if more <= size or (self.settings.n == "auto" and gain < self._needed(cost, rows.n_rows)):
                 return
-            self._enter("adding inducing inputs", data.n_rows)
-            some = pool.take(slice(0, n_candidates(growth.size(fit))))
-            X, precision = np.asarray(some.X, dtype=float), objective.engine.precisions(fit, some)
-            objective.Z = grown(fit.basis, X, precision, growth.size(fit), self.rng)
-            growth, start = replace(growth, before=fit.lost), fit
-            if len(objective.Z) == fit.basis.size:
+            pool = rows.take(slice(0, n_candidates(more)))
+            X, precision = np.asarray(pool.X, dtype=float), objective.engine.precisions(fit, pool)
+            objective.Z, start = grown(fit.basis, X, precision, more, self.rng), fit
+            if len(objective.Z) == size:
                 return
 
-    def _search(
-        self, objective: PassObjective, start: Q | Fit | None, growth: Growth, steps: int
-    ) -> tuple[Fit, float]:
-        """Take steps as long as they gain enough, and more for their work than further inducing inputs would."""
-        data, state = objective.engine.data, self._state
-        cost = evaluation_work(data.n_rows, len(objective.Z), self.n_latents)
-        objective.tol = GAP_SHARE * self._needed(cost, data.n_rows)
+    def _climb(self, data: Data, steps: int) -> None:
+        """Take steps of hyperparameters and inducing inputs as long as each gains enough for its work."""
+        state, last = self._state, data is self.data
+        objective, start = self._objective(data, np.asarray(state.Z)), self._scaled_q(data)
+        if last:
+            self.checkpoint.write(replace(state, q=start, n_rows=data.n_rows))
+        self._enter("all rows" if last else "more rows", data.n_rows)
+        cost = self._evaluation(data, len(objective.Z))
 
-        def tol(fit: Fit) -> float:
-            growth.learn(fit)
-            other = growth.gain(fit) / self._growth_cost(data.n_rows, growth.size(fit))
-            found = cost * max(self._needed(1.0, data.n_rows), other)
-            objective.tol = GAP_SHARE * found
-            return found
+        def tol(fit: Fit | None = None) -> float:
+            objective.tol = self._needed(cost / EVALUATION, data.n_rows)  # another pass is worth it by the same rule
+            return self._needed(cost, data.n_rows)
 
         def seen(point: Point, better: bool) -> None:
-            if data is self.data:
+            if last:
                 self.records.append((point.theta, point.fit.bound, float(np.linalg.norm(point.slope))))
             if better:
                 self._keep(point, data)
 
-        if not steps:
-            fit = objective.fit_at(state.theta, start, gradient=False)
-            tol(fit)
-            self.state = replace(state, Z=fit.basis.Z, q=fit.next_q, n_rows=data.n_rows, work=self.work)
-            return fit, 0.0
+        tol()
         inverse = for_more_rows(state.inverse_hessian, state.n_rows, data.n_rows)
         end, promised = climb(
             objective,
@@ -257,7 +243,7 @@ class Run:
             seen=seen,
         )
         self._keep(end, data)
-        return end.fit, promised
+        self._judge(promised / data.n_rows, cost)
 
     def _keep(self, point: Point, data: Data) -> None:
         """Make an evaluation the best so far."""
@@ -275,25 +261,23 @@ class Run:
         """Return the nats on so many rows that work of this cost must gain."""
         return self.settings.gain * n_rows * cost / max(self.work, 1.0)
 
-    def _growth_cost(self, n_rows: int, size: int) -> float:
-        """Return the work of more inducing inputs: an evaluation on these rows, and one on all rows that follows."""
-        rows = n_rows if n_rows == self.data.n_rows else n_rows + self.data.n_rows
-        return evaluation_work(rows, size, self.n_latents)
+    def _evaluation(self, data: Data, size: int) -> float:
+        """Return the work of an evaluation of the bound and its gradient."""
+        return evaluation_work(data.n_rows, size, self.n_latents)
 
-    def _judge(self, fit: Fit, promised: float, gain: float, cost: float, n_rows: int) -> None:
+    def _judge(self, promised: float, cost: float) -> None:
         """Record what the next steps promise, in nats per row, and cost, as a share of the work so far."""
-        step, done = evaluation_work(n_rows, fit.basis.size, self.n_latents), max(self.work, 1.0)
-        self.promised = max(promised, gain) / n_rows
+        more, other = self.unexplained
+        self.promised = max(promised, more)
         self.stopped = (
-            f"The next step promises {promised / n_rows:.1g} nats per row for {step / done:.2g} times the work so far, "
-            f"more inducing inputs {gain / n_rows:.1g} for {cost / done:.2g} times."
+            f"The next step promises {promised:.1g} nats per row for {cost / self.work:.2g} times the work so far, "
+            f"more inducing inputs {more:.1g} for {other / self.work:.2g} times."
         )
 
     def _place(self, rows: Rows) -> Array:
         """Return the inducing inputs of the state; the first ones are chosen for its hyperparameters."""
         state = self._state
         if state.Z is None:
-            self._enter("choosing inducing inputs", rows.n_rows)
             kernel = self.problem.at(state.theta).kernel
             first = min(FIRST_INPUTS, self.settings.most(by_residual=False))
             state = self.state = replace(state, Z=choose(self.settings, kernel, rows.X, first, self.rng))
@@ -308,7 +292,7 @@ class Run:
         """Return the end of the user's own search, on all rows."""
         state = self._state
         objective = self._objective(self.data, np.asarray(state.Z))
-        objective.tol = GAP_SHARE * self._needed(pass_work(self.data.n_rows, len(objective.Z)), self.data.n_rows)
+        objective.tol = self._needed(pass_work(self.data.n_rows, len(objective.Z)), self.data.n_rows)
         objective.start, objective.watch = self._scaled_q(self.data), self.watch
         return maximise(
             objective, state.theta, self.problem.support, optimizer, hyperprior=self.problem.hyperprior
@@ -318,7 +302,7 @@ class Run:
         """Return q on all rows at the hyperparameters of the state, iterated to convergence."""
         state = self._state
         if state.Z is None:
-            self._place(self.data.sample(self.settings.rows[1], self.rng))
+            self._place(self._sample())
         objective = self._objective(self.data, np.asarray(self._state.Z))
         objective.tol, objective.max_passes = EXACT_NATS * max(self.data.n_rows, 10), 2 * self._most_passes(100)
         state = self._state

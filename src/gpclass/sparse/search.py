@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -15,6 +16,10 @@ from gpclass.sparse.objective import PassObjective
 
 FIRST_STEP = 0.1  # most that an inducing input moves at first, in the lengths of the columns
 LONGEST_STEP = 0.5  # and later; also that of a log hyperparameter
+
+class _Enough(Exception):
+    """The last step gained less than it must."""
+
 
 Prior = Callable[[Array], tuple[float, Array]]
 
@@ -46,7 +51,7 @@ def climb(
     """Maximise the bound over hyperparameters and, if they move, inducing inputs; return the end and its promise.
 
     Inducing inputs are measured in the lengths of their columns. ``inverse`` is the inverse Hessian of minus the bound
-    with respect to the hyperparameters. ``tol`` returns from the first fit how many nats a step must gain. ``seen`` is
+    with respect to the hyperparameters. ``tol`` returns how many nats a step from a fit must gain. ``seen`` is
     called with every evaluation, and whether it is the best. The promise is what Newton's next step would gain.
     """
     k, shape = len(theta), objective.Z.shape
@@ -76,15 +81,20 @@ def climb(
         return last[0][1:]
 
     def after(new: Inverse) -> None:
-        nonlocal H
-        H = new
+        nonlocal H, reached, steps
+        point = best[0][0]
+        H, steps, gained, reached = new, steps + 1, point.value - reached, point.value
+        if steps > 1 and gained < tol(point.fit):  # the first step has no curvature of the inducing inputs yet
+            raise _Enough
 
     slope = minus_bound(v)[1]
     if moves:
         H = Limited(inverse, FIRST_STEP / max(float(np.abs(slope[k:]).max()), 1e-300))
+    steps, reached = 0, best[0][0].value
     box = np.vstack([bounds, np.tile([-np.inf, np.inf], (len(v) - k, 1))])
     least = tol(best[0][0].fit)
-    _, H = minimise(minus_bound, v, box, H, tol=least, max_iter=max_iter, radius=LONGEST_STEP, after=after)
+    with suppress(_Enough):
+        minimise(minus_bound, v, box, H, tol=least, max_iter=max_iter, radius=LONGEST_STEP, after=after)
     end, slope = best[0]
     step = H.times(slope) if isinstance(H, Limited) else H @ slope
     inside = (end.theta > bounds[:, 0]) | (slope[:k] > 0.0)
