@@ -34,6 +34,14 @@ class Point:
     slope: Array  # with respect to the hyperparameters
     inverse: Array  # inverse Hessian with respect to them, as far as it is known
 
+    @property
+    def complete(self) -> float:
+        """The value that enough inducing inputs would have, to first order.
+
+        A step that gains in the bound alone only makes the function smoother, for the inducing inputs to explain it.
+        """
+        return self.value + self.fit.lost
+
 
 def climb(
     objective: PassObjective,
@@ -81,16 +89,15 @@ def climb(
         return last[0][1:]
 
     def after(new: Inverse) -> None:
-        nonlocal H, reached, steps
-        point = best[0][0]
-        H, steps, gained, reached = new, steps + 1, point.value - reached, point.value
-        if steps > 1 and gained < tol(point.fit):  # the first step has no curvature of the inducing inputs yet
+        nonlocal H, reached
+        H, before, reached = new, reached, best[0][0].complete
+        if reached - before < tol(best[0][0].fit):
             raise _Enough
 
     slope = minus_bound(v)[1]
     if moves:
         H = Limited(inverse, FIRST_STEP / max(float(np.abs(slope[k:]).max()), 1e-300))
-    steps, reached = 0, best[0][0].value
+    reached = best[0][0].complete
     box = np.vstack([bounds, np.tile([-np.inf, np.inf], (len(v) - k, 1))])
     least = tol(best[0][0].fit)
     with suppress(_Enough):
