@@ -1,9 +1,9 @@
 """Learning with inducing inputs: on some rows, then on all rows, as long as that is worth the work.
 
-Some rows without inducing inputs give the first hyperparameters. Then there are two things to do, on more rows and on
-all rows: a step of the hyperparameters and the places of inducing inputs, by Newton's method; and twice as many inducing
-inputs, the new ones where the residual variance costs the bound most. Both promise a gain and have a cost (`sparse.work`).
-The one that gains more for its work comes first, and learning ends when neither is worth it.
+Some rows without inducing inputs give the first hyperparameters. For these the number of inducing inputs is doubled as
+long as that is worth its cost, with the new ones where the residual variance costs the bound most. Then hyperparameters
+and places are learned together, on more rows and on all rows, as long as a step is worth its cost. Gain and cost are
+compared by one rate of exchange (`sparse.work`).
 """
 
 from __future__ import annotations
@@ -26,17 +26,18 @@ from gpclass.learning.problem import Problem
 from gpclass.learning.sites import begin_on_some
 from gpclass.sparse.checkpoint import CHOSEN, Checkpoint, State
 from gpclass.sparse.collapsed import Collapsed
-from gpclass.sparse.engine import Engine, Fit, Q
+from gpclass.sparse.engine import Engine, Fit
 from gpclass.sparse.identity import digest, identity_of
 from gpclass.sparse.inputs import choose, grown, n_candidates
 from gpclass.sparse.objective import PassObjective
 from gpclass.sparse.search import Point, climb
 from gpclass.sparse.settings import Inducing
-from gpclass.sparse.work import EVALUATION, evaluation_work, pass_work, start_work
+from gpclass.sparse.work import EVALUATION, pass_work, start_work
 
 FIRST_INPUTS = 150  # inducing inputs to begin with: their passes cost next to nothing beside the start
 FIRST_RATIO = 0.5  # of what the residual variance costs after and before the first doubling
 STEPS = 8  # of learning on all rows that follow the choice of inducing inputs, as their cost is counted
+MOST_PASSES = 50  # at one theta
 EXACT_NATS = 1e-8  # per row, to which q is iterated if nothing is learned
 
 
@@ -68,7 +69,7 @@ class Run:
     passes: int = 0
     promised: float | None = None  # nats per row that is left on the table
     stopped: str = ""  # what the next steps would gain and cost
-    unexplained: tuple[float, float] = (0.0, 0.0)  # gain and cost of more inducing inputs
+    missed: tuple[float, float] = (0.0, 0.0)  # nats per row and work of twice as many inducing inputs
     stage: str = ""  # what is being done
     started: float = field(default_factory=time.perf_counter)
 
@@ -78,7 +79,8 @@ class Run:
         learned: Learned | None = None
         interrupted = False
         try:
-            learned = self._learn(learning, resumed=self._begin(learning))
+            given = self.problem.theta
+            learned = self._learn(given if learning else None, resumed=self._begin(learning))
         except KeyboardInterrupt:
             if self.state is None or not learning:
                 raise
@@ -99,6 +101,7 @@ class Run:
 
     def _begin(self, learning: bool) -> bool:
         """Find the first state: in a checkpoint, which is returned, on some rows, or as given."""
+        self.work = start_work(min(self.settings.rows[0], self.data.n_rows))  # also where the kernel is given
         identity: dict[str, str] = {}
         if self.settings.checkpoint is not None:
             names = ("kernel", "likelihood", "inference", "hyperprior")
@@ -134,7 +137,6 @@ class Run:
             self.problem, first = begin_on_some(
                 self.problem, self.data, n_rows, self.n_latents, plan, self.rng
             )
-        self.work += start_work(n_rows)
         inverse, rows = first.learned.inverse_hessian, first.problem.n_rows
         self.state = State(self.problem.theta, None, None, inverse, self._eps, rows)
         if first.learned.interrupted:
@@ -162,16 +164,19 @@ class Run:
 
     # -------------------------------------------------------------------------------- learning
 
-    def _learn(self, learning: bool, *, resumed: bool) -> Learned | None:
+    def _learn(self, given: Array | None, *, resumed: bool) -> Learned | None:
         """Add inducing inputs, then learn on more rows and on all; an optimizer of the user's has the last word."""
-        own, steps = self.plan.optimizer, self.settings.max_refine
+        own, steps, learning = self.plan.optimizer, self.settings.max_refine, given is not None
         if not resumed:
             rows = self._sample()
-            self._grow(rows)
+            self._place(rows)
+            if not self._closed:  # where the residual variance decides
+                self._grow(rows)
             if learning and own is None and rows.n_rows < self.data.n_rows:
                 self._climb(rows, MAX_ITER)
-        if learning and own is None and steps:
+        if given is not None and own is None and steps:
             self._climb(self.data, steps)
+            self._start_again(given, steps)
         return self._by_the_user(own) if learning and own is not None else None
 
     def _sample(self) -> Rows:
@@ -182,25 +187,28 @@ class Run:
     def _grow(self, rows: Rows) -> None:
         """Double the inducing inputs, at the same hyperparameters, as long as that is worth what learning costs then.
 
-        To first order the residual variance costs the bound ``lost`` nats. Another doubling is taken to reduce it by
-        the same factor as the last one.
+        To first order the residual variance costs the bound ``lost`` nats. The next doubling is taken to reduce it by
+        the same factor as the last one. Hyperparameters are not learned with few inducing inputs, because they would
+        become smoother than the data are, and would remain so.
         """
-        objective, start = self._objective(rows, self._place(rows)), None
-        most = len(objective.Z) if self.settings.inputs is not None else self.settings.most(by_residual=False)
-        ratio, before = FIRST_RATIO, np.inf
+        objective, start, ratio, before = (
+            self._objective(rows, np.asarray(self._state.Z)),
+            None,
+            FIRST_RATIO,
+            np.inf,
+        )
+        fixed = self.settings.inputs is not None
         while True:
-            self._enter("choosing inducing inputs", rows.n_rows)
-            objective.tol = self._needed(pass_work(rows.n_rows, len(objective.Z), self.n_latents), rows.n_rows)
+            size = len(objective.Z)
+            more = size if fixed else min(2 * size, self.settings.most(by_residual=False))
+            objective.tol = self._needed(self._pass(rows.n_rows, size), rows.n_rows)
             fit = objective.fit_at(self._state.theta, start, gradient=False)
-            size = fit.basis.size
-            self.state = replace(self._state, Z=fit.basis.Z, q=fit.next_q, inverse_hessian=for_more_rows(self._state.inverse_hessian, self._state.n_rows, rows.n_rows), n_rows=rows.n_rows, work=self.work)
-            more = min(2 * size, most)
-            if before < np.inf:
-                ratio = min(fit.lost / max(before, 1e-300), 1.0)
-            cost = STEPS * (self._evaluation(self.data, more) - self._evaluation(self.data, size))
+            self._keep(replace(self._state_on(rows), Z=objective.Z, q=fit.next_q), fit)
+            ratio = ratio if before == np.inf else min(fit.lost / max(before, 1e-300), 1.0)
             gain, before = fit.lost * (1.0 - ratio), fit.lost
-            self.unexplained = gain / rows.n_rows, cost
-            print("GROW", size, "lost/row", fit.lost/rows.n_rows, "gain", gain/rows.n_rows, "share", cost/self.work, "need", self._needed(cost, 1), "bound", fit.bound)
+            steps, n_rows = STEPS * EVALUATION, self.data.n_rows
+            cost = steps * (self._pass(n_rows, more) - self._pass(n_rows, size))
+            self.missed = gain / rows.n_rows, steps * self._pass(n_rows, 2 * size)
             if more <= size or (self.settings.n == "auto" and gain < self._needed(cost, rows.n_rows)):
                 return
             pool = rows.take(slice(0, n_candidates(more)))
@@ -211,117 +219,124 @@ class Run:
 
     def _climb(self, data: Data, steps: int) -> None:
         """Take steps of hyperparameters and inducing inputs as long as each gains enough for its work."""
-        state, last = self._state, data is self.data
-        objective, start = self._objective(data, np.asarray(state.Z)), self._scaled_q(data)
-        if last:
-            self.checkpoint.write(replace(state, q=start, n_rows=data.n_rows))
+        last, state = data is self.data, self._state_on(data)
+        objective = self._objective(data, np.asarray(state.Z))
+        cost = EVALUATION * self._pass(data.n_rows, len(objective.Z))
         self._enter("all rows" if last else "more rows", data.n_rows)
-        cost = self._evaluation(data, len(objective.Z))
+        if last:
+            self.checkpoint.write(state)
 
-        def tol(fit: Fit | None = None) -> float:
-            objective.tol = self._needed(cost / EVALUATION, data.n_rows)  # another pass is worth it by the same rule
+        def tol() -> float:
+            objective.tol = self._needed(
+                cost / EVALUATION, data.n_rows
+            )  # a pass is worth it by the same rule
             return self._needed(cost, data.n_rows)
 
         def seen(point: Point, better: bool) -> None:
+            fit = point.fit
             if last:
-                self.records.append((point.theta, point.fit.bound, float(np.linalg.norm(point.slope))))
+                self.records.append((point.theta, fit.bound, float(np.linalg.norm(point.slope))))
             if better:
-                self._keep(point, data)
+                self.end = point if last else None
+                now = replace(state, theta=point.theta, Z=fit.basis.Z, q=fit.next_q)
+                self._keep(replace(now, inverse_hessian=point.inverse), fit)
 
-        tol()
-        inverse = for_more_rows(state.inverse_hessian, state.n_rows, data.n_rows)
-        end, promised = climb(
+        promised = climb(
             objective,
             state.theta,
-            start,
+            self.end.fit if self.end is not None else state.q,
             self.problem.support,
-            np.eye(len(state.theta)) / data.n_rows if inverse is None else inverse,
+            np.eye(len(state.theta)) / data.n_rows
+            if state.inverse_hessian is None
+            else state.inverse_hessian,
             tol,
             moves=self._moves,
             log_prior=self.problem.hyperprior,
             max_iter=steps,
             seen=seen,
         )
-        self._keep(end, data)
-        self._judge(promised / data.n_rows, cost)
-
-    def _keep(self, point: Point, data: Data) -> None:
-        """Make an evaluation the best so far."""
-        fit = point.fit
-        self.state = State(
-            point.theta, fit.basis.Z, fit.next_q, point.inverse, self._eps, data.n_rows, self.work
+        (gain, more), n_rows = self.missed, data.n_rows
+        self.promised = max(promised / n_rows, gain)
+        self.stopped = (
+            f"The next step promises {promised / n_rows:.1g} nats per row for {cost / self.work:.2g} times the work so "
+            f"far, twice as many inducing inputs {gain:.1g} for {more / self.work:.2g} times."
         )
-        if data is self.data:
-            self.end = point
+
+    def _start_again(self, theta: Array, steps: int) -> None:
+        """Learn from the kernel as given, if that is better on all rows than what was found."""
+        state, prior = self._state, self.problem.hyperprior
+        if self.end is None or self.plan.choose or np.allclose(theta, state.theta):
+            return
+        objective = self._objective(self.data, np.asarray(state.Z))
+        objective.tol = self._needed(self._pass(self.data.n_rows, len(objective.Z)), self.data.n_rows)
+        fit = objective.fit_at(theta, self.end.fit, gradient=False)
+        if fit.bound + (0.0 if prior is None else prior(theta)[0]) > self.end.value:
+            self.state, self.end = replace(state, theta=theta, q=fit.next_q), None
+            self._climb(self.data, steps)
+
+    def _keep(self, state: State, fit: Fit) -> None:
+        """Make a state the best so far."""
+        self.state = replace(state, eps=self._eps, work=self.work)
+        if state.n_rows == self.data.n_rows:
             self.checkpoint.write(self.state)
         if self.watch is not None:
             self.watch(fit)
 
+    def _state_on(self, data: Data) -> State:
+        """Return the state with q and the inverse Hessian for these rows."""
+        state, n_rows = self._state, data.n_rows
+        inverse = for_more_rows(state.inverse_hessian, state.n_rows, n_rows)
+        q = state.q if state.q is None or self._closed else state.q.repeated(n_rows / state.n_rows)
+        return replace(state, q=q, inverse_hessian=inverse, n_rows=n_rows)
+
     def _needed(self, cost: float, n_rows: int) -> float:
-        """Return the nats on so many rows that work of this cost must gain."""
-        return self.settings.gain * n_rows * cost / max(self.work, 1.0)
+        """Return the nats on so many rows that work of this cost must gain; per regression in closed form."""
+        n_bounds = self.n_latents if self._closed else 1
+        return self.settings.gain * n_rows * n_bounds * cost / self.work
 
-    def _evaluation(self, data: Data, size: int) -> float:
-        """Return the work of an evaluation of the bound and its gradient."""
-        return evaluation_work(data.n_rows, size, self.n_latents)
+    def _pass(self, n_rows: int, size: int) -> float:
+        """Return the work of a pass; in closed form it is the same for any number of classes."""
+        return pass_work(n_rows, size, 1 if self._closed else self.n_latents)
 
-    def _judge(self, promised: float, cost: float) -> None:
-        """Record what the next steps promise, in nats per row, and cost, as a share of the work so far."""
-        more, other = self.unexplained
-        self.promised = max(promised, more)
-        self.stopped = (
-            f"The next step promises {promised:.1g} nats per row for {cost / self.work:.2g} times the work so far, "
-            f"more inducing inputs {more:.1g} for {other / self.work:.2g} times."
-        )
-
-    def _place(self, rows: Rows) -> Array:
-        """Return the inducing inputs of the state; the first ones are chosen for its hyperparameters."""
-        state = self._state
-        if state.Z is None:
-            kernel = self.problem.at(state.theta).kernel
-            first = min(FIRST_INPUTS, self.settings.most(by_residual=False))
-            state = self.state = replace(state, Z=choose(self.settings, kernel, rows.X, first, self.rng))
-        return np.asarray(state.Z)
-
-    def _scaled_q(self, data: Data) -> Q | None:
-        """Return q of the state for these rows."""
-        q, rows = self._state.q, self._state.n_rows
-        return q if q is None or self._closed else q.repeated(data.n_rows / rows)
+    def _place(self, rows: Rows) -> None:
+        """Choose the first inducing inputs, for the hyperparameters of the state; in closed form all of them."""
+        self._enter("choosing inducing inputs", rows.n_rows)
+        kernel, most = self.problem.at(self._state.theta).kernel, self.settings.most(self._closed)
+        first = most if self._closed else min(FIRST_INPUTS, most)
+        Z = choose(self.settings, kernel, np.asarray(rows.X, dtype=float), first, self.rng)
+        self.state = replace(self._state, Z=Z)
 
     def _by_the_user(self, optimizer: Any) -> Learned:
         """Return the end of the user's own search, on all rows."""
-        state = self._state
+        state = self._state_on(self.data)
         objective = self._objective(self.data, np.asarray(state.Z))
-        objective.tol = self._needed(pass_work(self.data.n_rows, len(objective.Z)), self.data.n_rows)
-        objective.start, objective.watch = self._scaled_q(self.data), self.watch
+        objective.tol = self._needed(self._pass(self.data.n_rows, len(objective.Z)), self.data.n_rows)
+        objective.start, objective.watch = state.q, self.watch
         return maximise(
             objective, state.theta, self.problem.support, optimizer, hyperprior=self.problem.hyperprior
         )
 
     def _converged(self) -> Fit:
         """Return q on all rows at the hyperparameters of the state, iterated to convergence."""
-        state = self._state
-        if state.Z is None:
+        if self._state.Z is None:
             self._place(self._sample())
-        objective = self._objective(self.data, np.asarray(self._state.Z))
-        objective.tol, objective.max_passes = EXACT_NATS * max(self.data.n_rows, 10), 2 * self._most_passes(100)
-        state = self._state
-        objective.after = lambda theta, q: self.checkpoint.write(
-            replace(state, q=q, n_rows=self.data.n_rows, work=self.work)
-        )
-        fit = objective.fit_at(state.theta, self._scaled_q(self.data), gradient=False)
+        state, n_rows = self._state_on(self.data), self.data.n_rows
+        objective = self._objective(self.data, np.asarray(state.Z))
+        objective.tol, objective.max_passes = EXACT_NATS * max(n_rows, 10), 2 * self._most_passes
+        objective.after = lambda theta, q: self.checkpoint.write(replace(state, q=q, work=self.work))
+        fit = objective.fit_at(state.theta, state.q, gradient=False)
         if self.watch is not None:
             self.watch(fit)
         return fit
 
-    def _most_passes(self, most: int) -> int:
-        return min(most, int(getattr(self.problem.inference, "max_iter", most)))
+    @property
+    def _most_passes(self) -> int:
+        return min(MOST_PASSES, int(getattr(self.problem.inference, "max_iter", MOST_PASSES)))
 
     def _objective(self, data: Data, Z: Array) -> PassObjective:
-        dtype = np.dtype(self.settings.dtype).type
-        engine = engine_of(self.problem, data, self.n_latents, dtype)
+        engine = engine_of(self.problem, data, self.n_latents, np.dtype(self.settings.dtype).type)
         objective = PassObjective(
-            engine, self.problem.kernel, Z, self.settings.jitter, max_passes=self._most_passes(50)
+            engine, self.problem.kernel, Z, self.settings.jitter, max_passes=self._most_passes
         )
         objective.engine = replace(engine, report=partial(self._heard, objective))
         return objective
@@ -337,7 +352,7 @@ class Run:
         """Count a pass, and report the bound per row: the one scale that few rows and all rows share."""
         n_rows, size = objective.engine.data.n_rows, len(objective.Z)
         self.passes += 1
-        self.work += pass_work(n_rows, size, self.n_latents)
+        self.work += self._pass(n_rows, size)
         self._report(f"{self.stage}: {size} inducing inputs, bound {bound / n_rows:.4f} per row")
 
     def _report(self, words: str) -> None:

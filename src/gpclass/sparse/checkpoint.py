@@ -74,7 +74,9 @@ class Checkpoint:
                 inverse = kept["inverse_hessian"] if "inverse_hessian" in kept.files else None
                 eps = float(kept["eps"]) if "eps" in kept.files else None
                 q = Q(kept["mean"], kept["P"])
-                state = State(kept["theta"], kept["Z"], q, inverse, eps, int(kept["n_rows"]), float(kept["work"]))
+                state = State(
+                    kept["theta"], kept["Z"], q, inverse, eps, int(kept["n_rows"]), float(kept["work"])
+                )
         except (OSError, EOFError, KeyError, TypeError, ValueError, BadZipFile) as error:
             raise ValueError(f"The checkpoint {path} cannot be read ({error}): {INSTEAD}.") from None
         if not isinstance(identity, dict):

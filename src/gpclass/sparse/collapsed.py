@@ -204,9 +204,9 @@ class Collapsed:
             self.after(basis, found)
         residual = sums.residual / max(self.data.n_rows, 1)
         passes = 2 if gradient else 1
-        lost, others = 0.5 * self._precision * sums.weighted, np.zeros(0)
+        lost, none = 0.5 * self._precision * sums.weighted, np.zeros(0)
         return Fit(
-            basis, found, found, bound, 0.0, passes, theta, dZ, residual, lost, others, sums.counts, offset
+            basis, found, found, bound, 0.0, passes, theta, dZ, residual, lost, none, sums.counts, offset
         )
 
     @property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from gpclass.sparse.objective import PassObjective
 
 FIRST_STEP = 0.1  # most that an inducing input moves at first, in the lengths of the columns
 LONGEST_STEP = 0.5  # and later; also that of a log hyperparameter
+
 
 class _Enough(Exception):
     """The last step gained less than it must."""
@@ -34,14 +35,6 @@ class Point:
     slope: Array  # with respect to the hyperparameters
     inverse: Array  # inverse Hessian with respect to them, as far as it is known
 
-    @property
-    def complete(self) -> float:
-        """The value that enough inducing inputs would have, to first order.
-
-        A step that gains in the bound alone only makes the function smoother, for the inducing inputs to explain it.
-        """
-        return self.value + self.fit.lost
-
 
 def climb(
     objective: PassObjective,
@@ -49,18 +42,18 @@ def climb(
     start: Q | Fit | None,
     bounds: Array,
     inverse: Array,
-    tol: Callable[[Fit], float],
+    tol: Callable[[], float],
     *,
     moves: bool = True,
     log_prior: Prior | None = None,
     max_iter: int = 100,
     seen: Callable[[Point, bool], None] | None = None,
-) -> tuple[Point, float]:
-    """Maximise the bound over hyperparameters and, if they move, inducing inputs; return the end and its promise.
+) -> float:
+    """Maximise the bound over hyperparameters and, if they move, inducing inputs; return what is still promised.
 
     Inducing inputs are measured in the lengths of their columns. ``inverse`` is the inverse Hessian of minus the bound
-    with respect to the hyperparameters. ``tol`` returns how many nats a step from a fit must gain. ``seen`` is
-    called with every evaluation, and whether it is the best. The promise is what Newton's next step would gain.
+    with respect to the hyperparameters. ``tol`` returns how many nats the next step must gain. ``seen`` is
+    called with every evaluation, and whether it is the best. Promised is what Newton's next step would gain, in nats.
     """
     k, shape = len(theta), objective.Z.shape
     scale = lengths(objective.kernel_at(theta), objective.Z)
@@ -68,6 +61,7 @@ def climb(
     best: list[tuple[Point, Array]] = []
     last: list[tuple[Array, float, Array]] = []
     H: Inverse = inverse
+    reached = -np.inf
 
     def minus_bound(v: Array) -> tuple[float, Array]:
         if last and np.array_equal(last[0][0], v):
@@ -80,7 +74,10 @@ def climb(
             more, bend = log_prior(v[:k])
             value, slope = value + more, slope + bend
         whole = np.concatenate([slope, (np.asarray(fit.inputs) * scale).ravel()]) if moves else slope
-        point, better = Point(v[:k].copy(), fit, value, slope, _block(H, k)), not best or value > best[0][0].value
+        point, better = (
+            Point(v[:k].copy(), fit, value, slope, _block(H, k)),
+            not best or value > best[0][0].value,
+        )
         if better:
             best[:] = [(point, whole)]
         if seen is not None:
@@ -90,24 +87,23 @@ def climb(
 
     def after(new: Inverse) -> None:
         nonlocal H, reached
-        H, before, reached = new, reached, best[0][0].complete
-        if reached - before < tol(best[0][0].fit):
+        H, before, reached = new, reached, best[0][0].value
+        if reached - before < tol():
             raise _Enough
 
     slope = minus_bound(v)[1]
     if moves:
         H = Limited(inverse, FIRST_STEP / max(float(np.abs(slope[k:]).max()), 1e-300))
-    reached = best[0][0].complete
+    reached = best[0][0].value
     box = np.vstack([bounds, np.tile([-np.inf, np.inf], (len(v) - k, 1))])
-    least = tol(best[0][0].fit)
     with suppress(_Enough):
-        minimise(minus_bound, v, box, H, tol=least, max_iter=max_iter, radius=LONGEST_STEP, after=after)
+        minimise(minus_bound, v, box, H, tol=tol(), max_iter=max_iter, radius=LONGEST_STEP, after=after)
     end, slope = best[0]
     step = H.times(slope) if isinstance(H, Limited) else H @ slope
     inside = (end.theta > bounds[:, 0]) | (slope[:k] > 0.0)
     inside &= (end.theta < bounds[:, 1]) | (slope[:k] < 0.0)
     step[:k] *= inside
-    return replace(end, inverse=_block(H, k)), max(0.5 * float(slope @ step), 0.0)
+    return max(0.5 * float(slope @ step), 0.0)
 
 
 def _block(H: Inverse, k: int) -> Array:

@@ -7,9 +7,13 @@ that a fit gives the same answer on every machine.
 
 from __future__ import annotations
 
-PASS = 2.0  # multiply-adds of a pass per row and pair of inducing inputs: 1.5 without the gradient, 2.5 with it
+PASS = (
+    2.0  # multiply-adds of a pass per row and pair of inducing inputs: 1.5 without the gradient, 2.5 with it
+)
 KERNEL = 200  # inducing inputs for which the products of a row take as long as its kernel (measured)
-EVALUATION = 2  # passes of an evaluation: one projects the sites on the new inducing inputs, one has the gradient
+EVALUATION = (
+    2  # passes of an evaluation: one projects the sites on the new inducing inputs, one has the gradient
+)
 START = 50  # n³ multiply-adds of learning on n rows without inducing inputs (measured: 30 to 100)
 
 
@@ -22,11 +26,6 @@ def pass_work(n_rows: int, n_inducing: int, n_latents: int = 1) -> float:
     '7.0e+10'
     """
     return PASS * (n_rows + n_inducing) * n_inducing * (n_inducing + KERNEL) * n_latents
-
-
-def evaluation_work(n_rows: int, n_inducing: int, n_latents: int = 1) -> float:
-    """Return the multiply-adds of a step of hyperparameters or inducing inputs."""
-    return EVALUATION * pass_work(n_rows, n_inducing, n_latents)
 
 
 def start_work(n_rows: int) -> float:
