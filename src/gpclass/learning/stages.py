@@ -241,6 +241,7 @@ class Run:
                 now = replace(state, theta=point.theta, Z=fit.basis.Z, q=fit.next_q)
                 self._keep(replace(now, inverse_hessian=point.inverse), fit)
 
+        tol()
         promised = climb(
             objective,
             state.theta,
