@@ -165,19 +165,27 @@ class Run:
     # -------------------------------------------------------------------------------- learning
 
     def _learn(self, given: Array | None, *, resumed: bool) -> Learned | None:
-        """Add inducing inputs, then learn on more rows and on all; an optimizer of the user's has the last word."""
-        own, steps, learning = self.plan.optimizer, self.settings.max_refine, given is not None
+        """Add inducing inputs and learn hyperparameters on more rows, then both places and them on all rows.
+
+        An optimizer of the user's works on all rows instead. ``given`` is the theta of the kernel, None to keep it.
+        """
+        own, steps = self.plan.optimizer, self.settings.max_refine
+        searched = given is not None and own is None
         if not resumed:
             rows = self._sample()
             self._place(rows)
             if not self._closed:  # where the residual variance decides
                 self._grow(rows)
-            if learning and own is None and rows.n_rows < self.data.n_rows:
-                self._climb(rows, MAX_ITER)
-        if given is not None and own is None and steps:
-            self._climb(self.data, steps)
+            if searched and (self._moves or rows.n_rows < self.data.n_rows):
+                self._climb(rows, MAX_ITER, moves=False)
+        if given is None:
+            return None
+        if own is not None:
+            return self._by_the_user(own)
+        if steps:
+            self._climb(self.data, steps, moves=self._moves)
             self._start_again(given, steps)
-        return self._by_the_user(own) if learning and own is not None else None
+        return None
 
     def _sample(self) -> Rows:
         """Return rows in random order; rows in memory may be sorted."""
@@ -217,7 +225,7 @@ class Run:
             if len(objective.Z) == size:
                 return
 
-    def _climb(self, data: Data, steps: int) -> None:
+    def _climb(self, data: Data, steps: int, *, moves: bool) -> None:
         """Take steps of hyperparameters and inducing inputs as long as each gains enough for its work."""
         last, state = data is self.data, self._state_on(data)
         objective = self._objective(data, np.asarray(state.Z))
@@ -251,7 +259,7 @@ class Run:
             if state.inverse_hessian is None
             else state.inverse_hessian,
             tol,
-            moves=self._moves,
+            moves=moves,
             log_prior=self.problem.hyperprior,
             max_iter=steps,
             seen=seen,
@@ -273,7 +281,7 @@ class Run:
         fit = objective.fit_at(theta, self.end.fit, gradient=False)
         if fit.bound + (0.0 if prior is None else prior(theta)[0]) > self.end.value:
             self.state, self.end = replace(state, theta=theta, q=fit.next_q), None
-            self._climb(self.data, steps)
+            self._climb(self.data, steps, moves=self._moves)
 
     def _keep(self, state: State, fit: Fit) -> None:
         """Make a state the best so far."""

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gpclass.core.optimisers import Inverse, Limited, minimise
+from gpclass.core.optimisers import RADIUS, Inverse, Limited, minimise
 from gpclass.core.protocols import Array
 from gpclass.sparse.engine import Fit, Q
 from gpclass.sparse.inputs import lengths
 from gpclass.sparse.objective import PassObjective
 
 FIRST_STEP = 0.1  # most that an inducing input moves at first, in the lengths of the columns
-LONGEST_STEP = 0.5  # and later; also that of a log hyperparameter
+LONGEST_STEP = 0.5  # and later; log hyperparameters that are learned with them likewise
 
 
 class _Enough(Exception):
@@ -96,8 +96,9 @@ def climb(
         H = Limited(inverse, FIRST_STEP / max(float(np.abs(slope[k:]).max()), 1e-300))
     reached = best[0][0].value
     box = np.vstack([bounds, np.tile([-np.inf, np.inf], (len(v) - k, 1))])
+    radius = LONGEST_STEP if moves else RADIUS
     with suppress(_Enough):
-        minimise(minus_bound, v, box, H, tol=tol(), max_iter=max_iter, radius=LONGEST_STEP, after=after)
+        minimise(minus_bound, v, box, H, tol=tol(), max_iter=max_iter, radius=radius, after=after)
     end, slope = best[0]
     step = H.times(slope) if isinstance(H, Limited) else H @ slope
     inside = (end.theta > bounds[:, 0]) | (slope[:k] > 0.0)
