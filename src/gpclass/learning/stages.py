@@ -32,7 +32,7 @@ from gpclass.sparse.inputs import choose, grown, n_candidates
 from gpclass.sparse.objective import PassObjective
 from gpclass.sparse.search import Point, climb
 from gpclass.sparse.settings import Inducing
-from gpclass.sparse.work import EVALUATION, pass_work, start_work
+from gpclass.sparse.work import EVALUATION, allowed_gap, pass_work, start_work
 
 FIRST_INPUTS = 150  # inducing inputs to begin with: their passes cost next to nothing beside the start
 FIRST_RATIO = 0.5  # of what the residual variance costs after and before the first doubling

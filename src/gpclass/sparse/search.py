@@ -17,6 +17,8 @@ from gpclass.sparse.objective import PassObjective
 FIRST_STEP = 0.1  # most that an inducing input moves at first, in the lengths of the columns
 LONGEST_STEP = 0.5  # and later; log hyperparameters that are learned with them likewise
 
+DOUBT = 0.1  # of the gain that a step needs, below which the promise of an unknown curvature ends the search
+
 
 class _Enough(Exception):
     """The last step gained less than it must."""
@@ -61,7 +63,7 @@ def climb(
     best: list[tuple[Point, Array]] = []
     last: list[tuple[Array, float, Array]] = []
     H: Inverse = inverse
-    reached = -np.inf
+    reached, poor = -np.inf, 0
 
     def minus_bound(v: Array) -> tuple[float, Array]:
         if last and np.array_equal(last[0][0], v):
@@ -74,10 +76,8 @@ def climb(
             more, bend = log_prior(v[:k])
             value, slope = value + more, slope + bend
         whole = np.concatenate([slope, (np.asarray(fit.inputs) * scale).ravel()]) if moves else slope
-        point, better = (
-            Point(v[:k].copy(), fit, value, slope, _block(H, k)),
-            not best or value > best[0][0].value,
-        )
+        point = Point(v[:k].copy(), fit, value, slope, _block(H, k))
+        better = not best or value > best[0][0].value
         if better:
             best[:] = [(point, whole)]
         if seen is not None:
@@ -86,19 +86,21 @@ def climb(
         return last[0][1:]
 
     def after(new: Inverse) -> None:
-        nonlocal H, reached
-        H, before, reached = new, reached, best[0][0].value
-        if reached - before < tol():
+        nonlocal H, reached, poor
+        H, before, reached = new, reached, best[0][0].fit.bound  # a gain in the log prior is none in log loss
+        poor = poor + 1 if reached - before < tol() else 0
+        if poor > int(moves):  # the first step of places is short, and finds out their curvature
             raise _Enough
 
     slope = minus_bound(v)[1]
     if moves:
         H = Limited(inverse, FIRST_STEP / max(float(np.abs(slope[k:]).max()), 1e-300))
-    reached = best[0][0].value
+    reached = best[0][0].fit.bound
     box = np.vstack([bounds, np.tile([-np.inf, np.inf], (len(v) - k, 1))])
     radius = LONGEST_STEP if moves else RADIUS
     with suppress(_Enough):
-        minimise(minus_bound, v, box, H, tol=tol(), max_iter=max_iter, radius=radius, after=after)
+        least = tol() if not moves else DOUBT * tol()
+        minimise(minus_bound, v, box, H, tol=least, max_iter=max_iter, radius=radius, after=after)
     end, slope = best[0]
     step = H.times(slope) if isinstance(H, Limited) else H @ slope
     inside = (end.theta > bounds[:, 0]) | (slope[:k] > 0.0)

@@ -14,6 +14,7 @@ KERNEL = 200  # inducing inputs for which the products of a row take as long as 
 EVALUATION = (
     2  # passes of an evaluation: one projects the sites on the new inducing inputs, one has the gradient
 )
+GAP_NATS = 1e-4  # per row that another pass over q may gain at most, for q to count as converged
 START = 50  # n³ multiply-adds of learning on n rows without inducing inputs (measured: 30 to 100)
 
 
@@ -31,3 +32,8 @@ def pass_work(n_rows: int, n_inducing: int, n_latents: int = 1) -> float:
 def start_work(n_rows: int) -> float:
     """Return the multiply-adds of learning on a few rows without inducing inputs."""
     return START * float(n_rows) ** 3
+
+
+def allowed_gap(n_rows: int) -> float:
+    """Return the nats that another pass may still gain when q has converged."""
+    return max(1.0, GAP_NATS * n_rows)
