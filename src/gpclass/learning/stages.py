@@ -235,9 +235,8 @@ class Run:
             self.checkpoint.write(state)
 
         def tol() -> float:
-            objective.tol = self._needed(
-                cost / EVALUATION, data.n_rows
-            )  # a pass is worth it by the same rule
+            gap = self._needed(cost / EVALUATION, data.n_rows)  # a pass is worth it by the same rule
+            objective.tol = min(gap, allowed_gap(data.n_rows))
             return self._needed(cost, data.n_rows)
 
         def seen(point: Point, better: bool) -> None:
