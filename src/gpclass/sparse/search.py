@@ -41,7 +41,7 @@ class Point:
 
 @dataclass(slots=True, eq=False)
 class _MinusBound:
-    """Minus the bound and its gradient as a function of theta and, if they move, inducing inputs in units of ``scale``."""
+    """Minus the bound as a function of theta and, if they move, inducing inputs in units of ``scale``."""
 
     objective: PassObjective
     start: Q | Fit | None
