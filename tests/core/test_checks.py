@@ -77,7 +77,7 @@ def test_numbers_of_numpy_are_fine():
     EP(power=np.float32(0.5), max_iter=np.int64(3))
     Dirichlet(eps=1, rows=np.int32(5))
     MCMC(n_draws=np.uint8(5))
-    Inducing(n=np.int16(5), seconds=3, rows=(np.int64(5), 7))
+    Inducing(n=np.int16(5), gain=3, rows=(np.int64(5), 7))
 
 
 BAD = {

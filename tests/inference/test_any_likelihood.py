@@ -84,7 +84,7 @@ def test_the_gradient_with_the_parameters_of_the_likelihood(method, likelihood, 
 def test_the_gradient_of_a_bound_by_passes(likelihood):
     X, y = surprising(12)
     engine = Engine(Rows(X, y, np.resize([1.0, 2.0], 12)), likelihood, dtype=np.float64)
-    objective = PassObjective(engine, KERNEL, X[:6].copy(), 1e-9, tol=1e-12, max_passes=300, later_passes=300)
+    objective = PassObjective(engine, KERNEL, X[:6].copy(), 1e-9, tol=1e-12, max_passes=300)
     theta = np.concatenate([KERNEL.theta, likelihood.theta]) + 0.05
     found = objective.evaluate(theta)
     truth = central_difference(

@@ -15,8 +15,8 @@ from gpclass.likelihoods import Logit, Probit, Softmax
 from gpclass.priors import DensePrior
 from gpclass.priors.basis import make_basis, process
 from gpclass.sparse.engine import Engine, Q
-from gpclass.sparse.inputs import move
 from gpclass.sparse.objective import PassObjective
+from gpclass.sparse.search import climb
 from gpclass.testing.gaussian import Gaussian
 
 KERNELS = {
@@ -80,7 +80,17 @@ class TestFewInducingInputs:
             Engine(Rows(X, y), Logit(), dtype=np.float64), kernel, X[:5].copy(), 1e-9, tol=1e-3
         )
         start = objective.fit_at(kernel.theta, None, gradient=False)
-        end = move(objective, kernel.theta, start, kernel.bounds, np.eye(2) / 150, tol=1e-4)
+        points, inverse = [], np.eye(2) / 150
+        climb(
+            objective,
+            kernel.theta,
+            start,
+            kernel.bounds,
+            inverse,
+            lambda: 1e-4,
+            seen=lambda point, better: points.append(point) if better else None,
+        )
+        end = points[-1]
         assert end.fit.bound > start.bound + 1.0
 
         def minus_bound(v):

@@ -21,6 +21,7 @@ from gpclass.sparse.engine import Q
 from gpclass.sparse.objective import PassObjective
 from gpclass.sparse.report import InducingReport
 from gpclass.sparse.settings import Inducing
+from gpclass.sparse.work import allowed_gap
 
 
 def fit_in_passes(
@@ -46,6 +47,8 @@ def fit_in_passes(
         residual=fit.residual,
         jitter=fit.basis.jitter,
         counts=fit.counts,
+        promised=run.promised,
+        stopped=run.stopped,
     )
     empty = np.empty(0)
     return FittedModel(
@@ -53,7 +56,7 @@ def fit_in_passes(
         posterior=inducing_process(fit.basis, fit.q, fit.offset, single=settings.dtype == "float32"),
         kernel=kernel.clone_with_theta(kernel.theta),
         evidence=fit.bound,
-        info=Info(fit.gap <= max(1.0, 1e-4 * data.n_rows), run.passes, fit.gap),
+        info=Info(fit.gap <= allowed_gap(data.n_rows), run.passes, fit.gap),
         problem=replace(problem, kernel=kernel, likelihood=likelihood, X=fit.basis.Z, y=empty, weight=None),
         learned=learned,
         inducing=report,
@@ -95,7 +98,7 @@ def update(model: FittedModel, rows: Rows) -> FittedModel:
         model,
         posterior=inducing_process(basis, fit.next_q, fit.offset, single=single),
         evidence=(model.evidence or 0.0) + fit.bound,
-        info=Info(fit.gap <= max(1.0, 1e-4 * rows.n_rows), fit.passes, fit.gap),
+        info=Info(fit.gap <= allowed_gap(rows.n_rows), fit.passes, fit.gap),
         inducing=replace(
             report,
             q=fit.next_q,

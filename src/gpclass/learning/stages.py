@@ -1,8 +1,9 @@
-"""The stages of learning with inducing inputs: some rows, more rows, all rows.
+"""Learning with inducing inputs: on some rows, then on all rows, as long as that is worth the work.
 
-Some rows without inducing inputs find the region. More rows find the hyperparameters, how many inducing inputs are
-worth their cost, and their places. On all rows steps with the exact gradient continue while they are worth a pass; the
-bound on all rows is the judge. Every stage starts from the sites and the curvature of the last one.
+Some rows without inducing inputs give the first hyperparameters. For these the number of inducing inputs is doubled as
+long as that is worth its cost, with the new ones where the residual variance costs the bound most. Then hyperparameters
+and places are learned together, on more rows and on all rows, as long as a step is worth its cost. Gain and cost are
+compared by one rate of exchange (`sparse.work`).
 """
 
 from __future__ import annotations
@@ -15,31 +16,29 @@ from typing import Any
 
 import numpy as np
 
-from gpclass.core.optimisers import Limited
+from gpclass.core.optimisers import MAX_ITER
 from gpclass.core.protocols import Array
 from gpclass.data.rows import Data, Rows
 from gpclass.inference.dirichlet import DEFAULT, Dirichlet, Targets
 from gpclass.learning.dirichlet import begin_dirichlet
-from gpclass.learning.ladder import State as Start
-from gpclass.learning.maximise import History, Learned, Plan, attempt, joined, maximise
+from gpclass.learning.maximise import Compared, History, Learned, Plan, joined, maximise
 from gpclass.learning.problem import Problem
 from gpclass.learning.sites import begin_on_some
 from gpclass.sparse.checkpoint import CHOSEN, Checkpoint, State
 from gpclass.sparse.collapsed import Collapsed
-from gpclass.sparse.engine import Engine, Fit, Q
+from gpclass.sparse.engine import Engine, Fit
 from gpclass.sparse.identity import digest, identity_of
-from gpclass.sparse.inputs import choose, lengths, move
+from gpclass.sparse.inputs import choose, grown, n_candidates
 from gpclass.sparse.objective import PassObjective
+from gpclass.sparse.search import Point, climb
 from gpclass.sparse.settings import Inducing
+from gpclass.sparse.work import EVALUATION, allowed_gap, pass_work, start_work
 
-FEW = 300  # inducing inputs that "auto" starts from
-DIRICHLET_ROWS = 5000  # on which Dirichlet classification learns with inducing inputs
-ROUGHLY = 1e-3  # nats per row at which the stage on more rows ends: the inducing inputs move after it
-GAP = 0.3  # nats to which q is iterated while learning on some rows
-MOST_PASSES = 20  # at the first theta of a stage
-LATER_PASSES = 4  # at later ones on all rows, where q is never far off
-COARSE_STEPS = 30  # of hyperparameters, on some rows
-WORTH = 1e-4  # nats per row that a hundred more inducing inputs must gain
+FIRST_INPUTS = 150  # inducing inputs to begin with: their passes cost next to nothing beside the start
+FIRST_RATIO = 0.5  # of what the residual variance costs after and before the first doubling
+STEPS = 8  # of learning on all rows that follow the choice of inducing inputs, as their cost is counted
+MOST_PASSES = 50  # at one theta
+EXACT_NATS = 1e-8  # per row, to which q is iterated if nothing is learned
 
 
 def engine_of(problem: Problem, data: Data, n_latents: int, dtype: Any, **options: Any) -> Engine | Collapsed:
@@ -51,14 +50,9 @@ def engine_of(problem: Problem, data: Data, n_latents: int, dtype: Any, **option
     return Engine(data, problem.likelihood, n_latents, dtype, **options)
 
 
-def _for_more_rows(inverse: Array | None, n_rows: int, more: int) -> Array | None:
-    """Return the inverse Hessian for more rows: the curvature grows in proportion to them."""
-    return None if inverse is None else inverse * (n_rows / more)
-
-
 @dataclass(slots=True, eq=False)
 class Run:
-    """One fit: the stages of learning, the number of passes so far, the checkpoint."""
+    """One fit: ``state`` is the best so far, ``end`` the best evaluation on all rows, as soon as there is one."""
 
     problem: Problem
     data: Data
@@ -67,158 +61,94 @@ class Run:
     settings: Inducing
     rng: np.random.Generator
     watch: Callable[[Fit], None] | None = None  # called with every fit beyond few rows
+    state: State | None = None
+    end: Point | None = None
+    records: list[tuple[Array, float, float]] = field(default_factory=list)  # of evaluations on all rows
+    checkpoint: Checkpoint = field(default_factory=lambda: Checkpoint(None, {}))
+    work: float = 0.0  # multiply-adds
     passes: int = 0
+    promised: float | None = None  # nats per row that is left on the table
+    stopped: str = ""  # what the next steps would gain and cost
+    missed: tuple[float, float] = (0.0, 0.0)  # nats per row and work of twice as many inducing inputs
+    compared: tuple[Compared, ...] = ()  # models
     stage: str = ""  # what is being done
     started: float = field(default_factory=time.perf_counter)
 
     def fit(self) -> tuple[Fit, Learned | None]:
-        """Return q at the best hyperparameters found, and how they were found."""
+        """Return q at the best hyperparameters found, and how they were found; None if there are none to learn."""
         learning = self.plan.enabled and len(self.problem.theta) > 0
-        problem, identity = self.problem, {}
+        learned: Learned | None = None
+        interrupted = False
+        try:
+            given = self.problem.theta
+            learned = self._learn(given if learning else None, resumed=self._begin(learning))
+        except KeyboardInterrupt:
+            if self.state is None or not learning:
+                raise
+            interrupted, self.stopped = True, "interrupted"
+        if learned is None:
+            fit = self._converged() if self.end is None else self.end.fit
+            history = History(*map(np.array, zip(*self.records, strict=True))) if self.records else joined([])
+            value = fit.bound if self.end is None else self.end.value
+            learned = Learned(self._state.theta, value, history)
+        else:
+            fit, interrupted = learned.warm, learned.interrupted
+        if interrupted:
+            message = f"Learning was interrupted after {self.passes} passes: the best hyperparameters so far are kept."
+            learned = replace(learned, message=message, interrupted=True)
+        return fit, replace(learned, warm=None, compared=self.compared) if learning else None
+
+    # ------------------------------------------------------------------------------- the start
+
+    def _begin(self, learning: bool) -> bool:
+        """Find the first state: in a checkpoint, which is returned, on some rows, or as given."""
+        self.work = start_work(min(self.settings.rows[0], self.data.n_rows))  # also where the kernel is given
+        identity: dict[str, str] = {}
         if self.settings.checkpoint is not None:
-            model = {
-                "kernel": problem.kernel,
-                "likelihood": problem.likelihood,
-                "inference": problem.inference,
-            }
-            model |= {"hyperprior": problem.hyperprior, **self.plan.asked}
+            names = ("kernel", "likelihood", "inference", "hyperprior")
+            model = {name: getattr(self.problem, name) for name in names} | dict(self.plan.asked)
             model |= {"optimizer": learning and (self.plan.optimizer or True)}
             identity = identity_of(self.data, self.n_latents, model, self.settings)
-        # The same kernel is chosen again by a run that resumes.
-        first = self._begin() if learning and self.plan.choose else None
-        if identity and first is not None:
-            kernel = self.problem.kernel
-            identity[CHOSEN] = digest(kernel.clone_with_theta(0.0 * kernel.theta))
-        checkpoint = Checkpoint(self.settings.checkpoint, identity)
-        state, learned = checkpoint.read(), None
-        if state is not None and state.eps is not None:
-            method: Any = self.problem.inference
-            self.problem = replace(self.problem, inference=replace(method, eps=state.eps))
-        if state is None and learning and self.plan.optimizer is None:
-            first = self._begin() if first is None else first
-            coarse, learned = attempt(partial(self._coarse, first), first.learned)
-            state, learned = (self._fixed(), learned) if coarse is None else coarse
-        elif state is None:
-            state = self._fixed()
-        if not learning:
-            return self._converge(state, checkpoint), None
-        unseen = learned is None or self.settings.rows[1] < self.data.n_rows  # all rows, by any search
-        if (self.settings.max_refine > 0 and unseen) or self.plan.optimizer is not None:
-            refined, learned = attempt(partial(self._refine, state, checkpoint, learned), learned)
-            if refined is not None:
-                return refined
-        fit = self._converge(state, checkpoint)
-        learned = Learned(state.theta, fit.bound, joined([])) if learned is None else learned
-        return fit, self._told(learned)
+        if learning and self.plan.choose:  # a run that resumes chooses the same kernel again
+            self._begin_on_some(self.plan)
+            if identity:
+                kernel = self.problem.kernel
+                identity[CHOSEN] = digest(kernel.clone_with_theta(0.0 * kernel.theta))
+        self.checkpoint = Checkpoint(self.settings.checkpoint, identity)
+        kept = self.checkpoint.read()
+        if kept is not None:
+            self.state, self.work, method = kept, kept.work, self.problem.inference
+            if isinstance(method, Dirichlet):
+                self.problem = replace(self.problem, inference=replace(method, eps=kept.eps))
+        elif self.state is None and learning and self.plan.optimizer is None:
+            self._begin_on_some(self.plan)
+        elif self.state is None:
+            if self._closed and self._eps is None:
+                self._begin_on_some(replace(self.plan, enabled=False))
+            self.state = State(self.problem.theta, None, None, None, self._eps)
+        return kept is not None
 
-    # ------------------------------------------------------------------------------- some rows
-
-    def _coarse(self, beginning: Start) -> tuple[State, Learned]:
-        """Return hyperparameters, inducing inputs and q from some of the rows."""
-        more = self.settings.rows[1]
-        rows = self.data.sample(min(more, DIRICHLET_ROWS) if self._closed else more, self.rng)
-        inverse = _for_more_rows(beginning.learned.inverse_hessian, beginning.problem.n_rows, rows.n_rows)
-        learned = self._on_more(self.problem.theta, rows, inverse)
-        fit, inverse = learned.warm, learned.inverse_hessian
-        state = State(learned.theta, fit.basis.Z, fit.next_q, inverse, self._eps)
-        share = rows.n_rows / self.data.n_rows
-        times = 1.0 if self._closed else 1.0 / share
-        if not self._moves or learned.interrupted:
-            inverse = _for_more_rows(inverse, rows.n_rows, self.data.n_rows)
-            return replace(state, inverse_hessian=inverse, q=fit.next_q.repeated(times)), learned
-        self._enter("moving inducing inputs", rows.n_rows)
-        steps = self.settings.steps(rows.n_rows, fit.basis.size, self.n_latents)
-        state, moved = self._move(self._objective(rows, state.Z, GAP), state, steps)
-        history = joined([learned.history, moved.history] if share >= 1.0 else [])
-        curvature = None if state.curvature is None else state.curvature.scaled(share)
-        state = replace(state, curvature=curvature, q=moved.warm.next_q.repeated(times))
-        return state, replace(moved, history=history)
-
-    def _on_more(self, theta: Array, rows: Rows, inverse: Array | None) -> Learned:
-        """Learn on more rows, with more inducing inputs as long as another hundred gains enough."""
-        learned: Any = None  # until the first of one size or more
-        fit, before = None, np.inf
-        tol = ROUGHLY if self._moves and rows.n_rows < self.data.n_rows else self.settings.gain
-        for most in self._sizes():
-            objective = self._objective(rows, self._choose(theta, rows, most), GAP)
-            objective.start = fit
-            size = len(objective.Z)
-            if learned is not None:
-                added = size - learned.warm.basis.size
-                if added <= 0:
-                    break
-                # At the same hyperparameters: the next bound is higher for its inducing inputs alone.
-                grown = objective.fit_at(theta, fit, gradient=False)
-                if grown.bound - before < WORTH * rows.n_rows * added / 100.0:
-                    break
-                objective.start = grown.next_q
-            self._enter("more rows", rows.n_rows)
-            learned = self._maximised(objective, theta, inverse, tol, max_iter=COARSE_STEPS)
-            theta, fit, inverse = learned.theta, learned.warm, learned.inverse_hessian
-            before = fit.bound
-            if learned.interrupted:
-                break
-        whole = rows.n_rows >= self.data.n_rows
-        return learned if whole else replace(learned, history=joined([]))  # type: ignore[no-any-return]
-
-    def _maximised(
-        self, objective: PassObjective, theta: Array, inverse: Array | None, tol: float, **options: Any
-    ) -> Learned:
-        """Return the end of a search that needs ``tol`` nats per row to go on."""
-        problem = self.problem
-        return maximise(
-            objective,
-            theta,
-            problem.support,
-            hyperprior=problem.hyperprior,
-            inverse_hessian=inverse,
-            tol=tol * objective.engine.data.n_rows,
-            **options,
-        )
-
-    def _move(
-        self, objective: PassObjective, state: State, steps: int, checkpoint: Checkpoint | None = None
-    ) -> tuple[State, Learned]:
-        """Move the inducing inputs together with the hyperparameters, as long as that gains enough."""
-        inverse = state.inverse_hessian if state.curvature is None else state.curvature
-        taken = [state.steps]
-        scale = lengths(objective.kernel_at(state.theta), state.Z) if state.scale is None else state.scale
-
-        def after(theta: Array, fit: Fit, curvature: Limited) -> None:
-            taken[0] += 1
-            if checkpoint is not None:
-                now = State(theta, fit.basis.Z, fit.next_q, curvature.block, self._eps)
-                checkpoint.write(replace(now, curvature=curvature, scale=scale, steps=taken[0]))
-
-        end = move(
-            objective,
-            state.theta,
-            state.q,
-            self.problem.support,
-            np.eye(len(state.theta)) / self.data.n_rows if inverse is None else inverse,
-            scale=scale,
-            log_prior=self.problem.hyperprior,
-            tol=self.settings.gain * objective.engine.data.n_rows,
-            max_iter=max(steps - state.steps, 0),
-            after=after,
-        )
-        history = History(*(np.array(each) for each in zip(*end.records, strict=True)))
-        block = end.inverse.block
-        learned = Learned(end.theta, end.value, history, "", end.interrupted, block, end.fit)
-        now = State(end.theta, end.fit.basis.Z, end.fit.next_q, block, self._eps)
-        return replace(now, curvature=end.inverse, scale=scale), learned
-
-    def _sizes(self) -> list[int]:
-        """Return the numbers of inducing inputs to try, each twice the last one."""
-        sizes = [self._most]
-        if self.settings.n == "auto" and self.settings.inputs is None and not self._closed:
-            while sizes[0] >= 2 * FEW:
-                sizes.insert(0, sizes[0] // 2)
-        return sizes
+    def _begin_on_some(self, plan: Plan) -> None:
+        """Learn on some rows without inducing inputs, and choose the kernel there if that is asked for."""
+        n_rows = min(self.settings.rows[0], self.data.n_rows)
+        self._enter("a start without inducing inputs", n_rows)
+        if self._closed:
+            self.problem, first = begin_dirichlet(self.problem, self.data, plan, n_rows, self.rng)
+        else:
+            self.problem, first = begin_on_some(
+                self.problem, self.data, n_rows, self.n_latents, plan, self.rng
+            )
+        inverse, rows = first.learned.inverse_hessian, first.problem.n_rows
+        self.compared = first.learned.compared
+        self.state = State(self.problem.theta, None, None, inverse, self._eps, rows)
+        if first.learned.interrupted:
+            raise KeyboardInterrupt
 
     @property
-    def _most(self) -> int:
-        return self.settings.most(None if self._closed else self.data.n_rows, self.n_latents)
+    def _state(self) -> State:
+        if self.state is None:
+            raise ValueError("Learning has not begun.")
+        return self.state
 
     @property
     def _closed(self) -> bool:
@@ -227,135 +157,214 @@ class Run:
 
     @property
     def _moves(self) -> bool:
-        if self.settings.inputs is not None:
-            return False
-        return not self._closed if self.settings.move is None else self.settings.move
-
-    def _begin(self, plan: Plan | None = None) -> Start:
-        """Learn on some rows without inducing inputs, and choose the kernel there if that is asked for."""
-        n_rows, plan = self.settings.rows[0], plan or self.plan
-        self._enter("a start without inducing inputs", min(n_rows, self.data.n_rows))
-        if self._closed:
-            self.problem, first = begin_dirichlet(self.problem, self.data, plan, n_rows, self.rng)
-        else:
-            self.problem, first = begin_on_some(
-                self.problem, self.data, n_rows, self.n_latents, plan, self.rng
-            )
-        return first
+        given, move = self.settings.inputs is not None, self.settings.move
+        return not given and (not self._closed if move is None else move)
 
     @property
     def _eps(self) -> float | None:
         """What Dirichlet classification has chosen."""
         return getattr(self.problem.inference, "eps", None)
 
-    def _fixed(self) -> State:
-        """Return where to start with the kernel as given: q from some rows."""
+    # -------------------------------------------------------------------------------- learning
+
+    def _learn(self, given: Array | None, *, resumed: bool) -> Learned | None:
+        """Add inducing inputs and learn hyperparameters on more rows, then both places and them on all rows.
+
+        An optimizer of the user's works on all rows instead. ``given`` is the theta of the kernel, None to keep it.
+        """
+        own, steps = self.plan.optimizer, self.settings.max_refine
+        searched = given is not None and own is None
+        if not resumed:
+            rows = self._sample()
+            self._place(rows)
+            if not self._closed:  # where the residual variance decides
+                self._grow(rows)
+            if searched and (self._moves or rows.n_rows < self.data.n_rows):
+                self._climb(rows, MAX_ITER, moves=False)
+        if given is None:
+            return None
+        if own is not None:
+            return self._by_the_user(own)
+        if steps:
+            self._climb(self.data, steps, moves=self._moves)
+            self._start_again(given, steps)
+        return None
+
+    def _sample(self) -> Rows:
+        """Return rows in random order; rows in memory may be sorted."""
         rows = self.data.sample(self.settings.rows[1], self.rng)
-        theta = self.problem.theta
-        Z = self._choose(theta, rows, self._most)
-        if isinstance(self.problem.inference, Dirichlet):
-            if self._eps is None:
-                self._begin(replace(self.plan, enabled=False))
-            return State(theta, Z, None, None, self._eps)
-        if rows.n_rows >= self.data.n_rows:
-            return State(theta, Z, None, None)
-        objective = replace(self._objective(rows, Z, 1.0), max_passes=10)
-        return State(theta, Z, objective.fit_at(theta, None, gradient=False).next_q, None)
+        return rows.take(self.rng.permutation(rows.n_rows))
 
-    def _choose(self, theta: Array, rows: Rows, most: int) -> Array:
-        self._enter("choosing inducing inputs", rows.n_rows)
-        tol = self.settings.tol * (1.0 if self._closed else 0.1)
-        return choose(self.settings, self.problem.at(theta).kernel, rows.X, most, self.rng, tol)
+    def _grow(self, rows: Rows) -> None:
+        """Double the inducing inputs, at the same hyperparameters, as long as that is worth what learning costs then.
 
-    # -------------------------------------------------------------------------------- all rows
-
-    def _converge(self, state: State, checkpoint: Checkpoint) -> Fit:
-        """Return q on all rows at the hyperparameters of the state."""
-        n = self.data.n_rows
-        objective = self._objective(
-            self.data, state.Z, max(1e-8 * n, 1e-7), after=self._keeper(state, checkpoint)
+        To first order the residual variance costs the bound ``lost`` nats. The next doubling is taken to reduce it by
+        the same factor as the last one. Hyperparameters are not learned with few inducing inputs, because they would
+        become smoother than the data are, and would remain so.
+        """
+        objective, start, ratio, before = (
+            self._objective(rows, np.asarray(self._state.Z)),
+            None,
+            FIRST_RATIO,
+            np.inf,
         )
-        objective.max_passes = 2 * self._most_passes(100)
+        fixed = self.settings.inputs is not None
+        while True:
+            size = len(objective.Z)
+            more = size if fixed else min(2 * size, self.settings.most(by_residual=False))
+            objective.tol = self._needed(self._pass(rows.n_rows, size), rows.n_rows)
+            fit = objective.fit_at(self._state.theta, start, gradient=False)
+            self._keep(replace(self._state_on(rows), Z=objective.Z, q=fit.next_q), fit)
+            ratio = ratio if before == np.inf else min(fit.lost / max(before, 1e-300), 1.0)
+            gain, before = fit.lost * (1.0 - ratio), fit.lost
+            steps, n_rows = STEPS * EVALUATION, self.data.n_rows
+            cost = steps * (self._pass(n_rows, more) - self._pass(n_rows, size))
+            self.missed = gain / rows.n_rows, steps * self._pass(n_rows, 2 * size)
+            if more <= size or (self.settings.n == "auto" and gain < self._needed(cost, rows.n_rows)):
+                return
+            pool = rows.take(slice(0, n_candidates(more)))
+            X, precision = np.asarray(pool.X, dtype=float), objective.engine.precisions(fit, pool)
+            objective.Z, start = grown(fit.basis, X, precision, more, self.rng), fit
+            if len(objective.Z) == size:
+                return
+
+    def _climb(self, data: Data, steps: int, *, moves: bool) -> None:
+        """Take steps of hyperparameters and inducing inputs as long as each gains enough for its work."""
+        last, state = data is self.data, self._state_on(data)
+        objective = self._objective(data, np.asarray(state.Z))
+        cost = EVALUATION * self._pass(data.n_rows, len(objective.Z))
+        self._enter("all rows" if last else "more rows", data.n_rows)
+        if last:
+            self.checkpoint.write(state)
+
+        def tol() -> float:
+            gap = self._needed(cost / EVALUATION, data.n_rows)  # a pass is worth it by the same rule
+            objective.tol = min(gap, allowed_gap(data.n_rows))
+            return self._needed(cost, data.n_rows)
+
+        def seen(point: Point, better: bool) -> None:
+            fit = point.fit
+            if last:
+                self.records.append((point.theta, fit.bound, float(np.linalg.norm(point.slope))))
+            if better:
+                self.end = point if last else None
+                now = replace(state, theta=point.theta, Z=fit.basis.Z, q=fit.next_q)
+                self._keep(replace(now, inverse_hessian=point.inverse), fit)
+
+        tol()
+        promised = climb(
+            objective,
+            state.theta,
+            self.end.fit if self.end is not None else state.q,
+            self.problem.support,
+            np.eye(len(state.theta)) / data.n_rows
+            if state.inverse_hessian is None
+            else state.inverse_hessian,
+            tol,
+            moves=moves,
+            log_prior=self.problem.hyperprior,
+            max_iter=steps,
+            seen=seen,
+        )
+        (gain, more), n_rows = self.missed, data.n_rows
+        self.promised = max(promised / n_rows, gain)
+        self.stopped = (
+            f"The next step promises {promised / n_rows:.1g} nats per row for {cost / self.work:.2g} times the work so "
+            f"far, twice as many inducing inputs {gain:.1g} for {more / self.work:.2g} times."
+        )
+
+    def _start_again(self, theta: Array, steps: int) -> None:
+        """Learn from the kernel as given, if that is better on all rows than what was found."""
+        state, prior = self._state, self.problem.hyperprior
+        if self.end is None or self.plan.choose or np.allclose(theta, state.theta):
+            return
+        objective = self._objective(self.data, np.asarray(state.Z))
+        objective.tol = self._needed(self._pass(self.data.n_rows, len(objective.Z)), self.data.n_rows)
+        fit = objective.fit_at(theta, self.end.fit, gradient=False)
+        if fit.bound + (0.0 if prior is None else prior(theta)[0]) > self.end.value:
+            self.state, self.end = replace(state, theta=theta, q=fit.next_q), None
+            self._climb(self.data, steps, moves=self._moves)
+
+    def _keep(self, state: State, fit: Fit) -> None:
+        """Make a state the best so far."""
+        self.state = replace(state, eps=self._eps, work=self.work)
+        if state.n_rows == self.data.n_rows:
+            self.checkpoint.write(self.state)
+        if self.watch is not None:
+            self.watch(fit)
+
+    def _state_on(self, data: Data) -> State:
+        """Return the state with q and the inverse Hessian for these rows."""
+        state, n_rows = self._state, data.n_rows
+        inverse = None if state.inverse_hessian is None else state.inverse_hessian * (state.n_rows / n_rows)
+        q = state.q if state.q is None or self._closed else state.q.repeated(n_rows / state.n_rows)
+        return replace(state, q=q, inverse_hessian=inverse, n_rows=n_rows)
+
+    def _needed(self, cost: float, n_rows: int) -> float:
+        """Return the nats on so many rows that work of this cost must gain; per regression in closed form."""
+        n_bounds = self.n_latents if self._closed else 1
+        return self.settings.gain * n_rows * n_bounds * cost / self.work
+
+    def _pass(self, n_rows: int, size: int) -> float:
+        """Return the work of a pass; in closed form it is the same for any number of classes."""
+        return pass_work(n_rows, size, 1 if self._closed else self.n_latents)
+
+    def _place(self, rows: Rows) -> None:
+        """Choose the first inducing inputs, for the hyperparameters of the state; in closed form all of them."""
+        self._enter("choosing inducing inputs", rows.n_rows)
+        kernel, most = self.problem.at(self._state.theta).kernel, self.settings.most(self._closed)
+        first = most if self._closed else min(FIRST_INPUTS, most)
+        Z = choose(self.settings, kernel, np.asarray(rows.X, dtype=float), first, self.rng)
+        self.state = replace(self._state, Z=Z)
+
+    def _by_the_user(self, optimizer: Any) -> Learned:
+        """Return the end of the user's own search, on all rows."""
+        state = self._state_on(self.data)
+        objective = self._objective(self.data, np.asarray(state.Z))
+        objective.tol = self._needed(self._pass(self.data.n_rows, len(objective.Z)), self.data.n_rows)
+        objective.start, objective.watch = state.q, self.watch
+        return maximise(
+            objective, state.theta, self.problem.support, optimizer, hyperprior=self.problem.hyperprior
+        )
+
+    def _converged(self) -> Fit:
+        """Return q on all rows at the hyperparameters of the state, iterated to convergence."""
+        if self._state.Z is None:
+            self._place(self._sample())
+        state, n_rows = self._state_on(self.data), self.data.n_rows
+        objective = self._objective(self.data, np.asarray(state.Z))
+        objective.tol, objective.max_passes = EXACT_NATS * max(n_rows, 10), 2 * self._most_passes
+        objective.after = lambda theta, q: self.checkpoint.write(replace(state, q=q, work=self.work))
         fit = objective.fit_at(state.theta, state.q, gradient=False)
         if self.watch is not None:
             self.watch(fit)
         return fit
 
-    def _refine(self, state: State, checkpoint: Checkpoint, coarse: Learned | None) -> tuple[Fit, Learned]:
-        """Return q on all rows, the hyperparameters refined while it pays."""
-        n = self.data.n_rows
-        objective = self._objective(
-            self.data, state.Z, max(min(1.0, 1e-4 * n), 1e-5 * n), after=self._keeper(state, checkpoint)
+    @property
+    def _most_passes(self) -> int:
+        return min(MOST_PASSES, int(getattr(self.problem.inference, "max_iter", MOST_PASSES)))
+
+    def _objective(self, data: Data, Z: Array) -> PassObjective:
+        engine = engine_of(self.problem, data, self.n_latents, np.dtype(self.settings.dtype).type)
+        objective = PassObjective(
+            engine, self.problem.kernel, Z, self.settings.jitter, max_passes=self._most_passes
         )
-        objective.start, objective.later_passes = state.q, LATER_PASSES
-        self._enter("all rows", n)
-        best: list[Fit] = []
+        objective.engine = replace(engine, report=partial(self._heard, objective))
+        return objective
 
-        def watch(fit: Fit) -> None:
-            if not best or fit.bound > best[0].bound:
-                best[:] = [fit]
-                theta = state.theta if objective.theta is None else objective.theta
-                checkpoint.write(replace(state, theta=theta, Z=fit.basis.Z, q=fit.next_q))
-            if self.watch is not None:
-                self.watch(best[0])
-
-        objective.watch = watch
-        inverse = np.eye(len(state.theta)) / n if state.inverse_hessian is None else state.inverse_hessian
-        steps = self.settings.steps(n, len(state.Z), self.n_latents)
-        own = self.plan.optimizer
-        if self._moves and own is None:
-            objective.after, objective.watch = None, self.watch  # a trial has other inducing inputs
-            checkpoint.write(state)
-            learned = self._move(objective, state, steps, checkpoint)[1]
-        else:
-            options = {"max_iter": steps, "radius": 0.5, "optimizer": own}
-            start = inverse if own is None else None
-            learned = self._maximised(objective, state.theta, start, self.settings.gain, **options)
-        fit: Fit = learned.warm
-        if coarse is not None:
-            learned = replace(learned, history=joined([coarse.history, learned.history]))
-        return fit, self._told(learned)
-
-    def _keeper(self, state: State, checkpoint: Checkpoint) -> Callable[[Array, Q], None]:
-        return lambda theta, q: checkpoint.write(replace(state, theta=theta, q=q))
-
-    def _told(self, learned: Learned) -> Learned:
-        message = learned.message
-        if learned.interrupted:
-            message = f"Learning was interrupted after {self.passes} passes: the best hyperparameters so far are kept."
-        return replace(learned, message=message, warm=None)
-
-    def _most_passes(self, most: int) -> int:
-        return min(most, int(getattr(self.problem.inference, "max_iter", most)))
-
-    def _objective(
-        self, data: Data, Z: Array, tol: float, after: Callable[[Array, Q], None] | None = None
-    ) -> PassObjective:
-        dtype = np.dtype(self.settings.dtype).type
-        engine = engine_of(
-            self.problem, data, self.n_latents, dtype, report=partial(self._heard, n_rows=data.n_rows)
-        )
-        return PassObjective(
-            engine,
-            self.problem.kernel,
-            Z,
-            self.settings.jitter,
-            tol=tol,
-            max_passes=self._most_passes(MOST_PASSES),
-            later_passes=self._most_passes(MOST_PASSES),
-            after=after,
-            watch=self.watch if data.n_rows > self.settings.rows[0] else None,
-        )
+    # ------------------------------------------------------------------------------- reporting
 
     def _enter(self, name: str, n_rows: int) -> None:
         """Name what is done next, and on how many rows."""
         self.stage = f"{name} ({n_rows:,})"
         self._report(self.stage)
 
-    def _heard(self, bound: float, n_rows: int) -> None:
+    def _heard(self, objective: PassObjective, bound: float) -> None:
         """Count a pass, and report the bound per row: the one scale that few rows and all rows share."""
+        n_rows, size = objective.engine.data.n_rows, len(objective.Z)
         self.passes += 1
-        self._report(f"{self.stage}: bound {bound / n_rows:.4f} per row")
+        self.work += self._pass(n_rows, size)
+        self._report(f"{self.stage}: {size} inducing inputs, bound {bound / n_rows:.4f} per row")
 
     def _report(self, words: str) -> None:
         if self.plan.report is not None:

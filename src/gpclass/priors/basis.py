@@ -137,36 +137,51 @@ def times_lower(A: Array, T: Array) -> Array:
     return out
 
 
-def greedy(kernel: Any, X: Array, m: int, rng: np.random.Generator, tol: float = 0.0) -> tuple[Index, float]:
+def greedy(
+    kernel: Any,
+    X: Array,
+    m: int,
+    rng: np.random.Generator,
+    tol: float = 0.0,
+    *,
+    weight: Array | None = None,
+    basis: Basis | None = None,
+) -> tuple[Index, float]:
     """Choose at most m rows of X with the least residual variance; return them and its share of the whole.
 
     Each round draws candidates in proportion to their residual variance and keeps, by pivoted Cholesky, those at
-    which it is large given the others. It ends when the residual share is below ``tol``.
+    which it is large given the others. It ends when the residual share is below ``tol``. With ``weight`` the residual
+    variance of each row is multiplied by it; with ``basis`` the rows are chosen in addition to its inducing inputs.
     """
     n = len(X)
     m = min(m, n)
-    residual = _cross_diagonal(kernel, X)
+    root = np.ones(n) if weight is None else np.sqrt(weight)
+    residual = root**2 * _cross_diagonal(kernel, X)
     whole, floor = float(residual.sum()), 1e-6 * float(residual.max(initial=0.0))
-    A, chosen, rank = np.empty((n, m)), np.empty(m, dtype=np.intp), 0
+    first = 0 if basis is None else basis.size
+    A, chosen, rank = np.empty((n, first + m)), np.empty(m, dtype=np.intp), 0
+    if basis is not None:
+        A[:, :first] = root[:, None] * basis.whiten(matrix(kernel, X, basis.Z))
+        residual = np.maximum(residual - np.einsum("ij,ij->i", A[:, :first], A[:, :first]), 0.0)
     while rank < m and float(residual.sum()) > tol * whole:
         alive = np.flatnonzero(residual > floor)
         if not len(alive):
             break
-        weight = residual[alive] / residual[alive].sum()
-        candidates = rng.choice(alive, size=min(BATCH, len(alive)), replace=False, p=weight)
-        C = matrix(kernel, X[candidates], X[candidates].copy())
-        C -= matmul_transposed(A[candidates, :rank], A[candidates, :rank]) if rank else 0.0
+        share, known = residual[alive] / residual[alive].sum(), first + rank
+        candidates = rng.choice(alive, size=min(BATCH, len(alive)), replace=False, p=share)
+        C = matrix(kernel, X[candidates], X[candidates].copy()) * np.outer(root[candidates], root[candidates])
+        C -= matmul_transposed(A[candidates, :known], A[candidates, :known]) if known else 0.0
         C.ravel()[:: len(C) + 1] = residual[candidates]
         L, pivots, kept, _ = lapack.dpstrf(C, tol=0.25 * float(residual[candidates].max()), lower=1)
         kept = min(int(kept), m - rank)
         new = candidates[pivots[:kept] - 1]
-        corner = np.tril(L[:kept, :kept])
-        rest = matrix(kernel, X, X[new])
-        if rank:
-            rest -= matmul_transposed(A[:, :rank].copy(), A[new, :rank].copy())
-        A[:, rank : rank + kept] = blas.dtrsm(1.0, corner, rest, side=1, lower=1, trans_a=1)
+        rest = matrix(kernel, X, X[new]) * np.outer(root, root[new])
+        if known:
+            rest -= matmul_transposed(A[:, :known].copy(), A[new, :known].copy())
+        columns = blas.dtrsm(1.0, np.tril(L[:kept, :kept]), rest, side=1, lower=1, trans_a=1)
+        A[:, known : known + kept] = columns
         chosen[rank : rank + kept] = new
-        residual -= np.einsum("ij,ij->i", A[:, rank : rank + kept], A[:, rank : rank + kept])
+        residual -= np.einsum("ij,ij->i", columns, columns)
         np.maximum(residual, 0.0, out=residual)
         residual[new] = 0.0
         rank += kept

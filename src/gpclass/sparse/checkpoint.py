@@ -11,7 +11,6 @@ from zipfile import BadZipFile
 import numpy as np
 
 from gpclass.core.files import replacing
-from gpclass.core.optimisers import Limited
 from gpclass.core.protocols import Array
 from gpclass.sparse.engine import Q
 
@@ -21,20 +20,19 @@ INSTEAD = "remove the file to start again, or name another one in Inducing(check
 
 @dataclass(frozen=True, slots=True, eq=False)
 class State:
-    """Where learning stands: hyperparameters, inducing inputs, q, and the inverse Hessian if it is known.
+    """Where learning stands: hyperparameters, inducing inputs, q, and the inverse Hessian of the hyperparameters.
 
-    ``eps`` is the one of Dirichlet classification. ``curvature`` and ``scale`` are those of a search over
-    hyperparameters and inducing inputs, the latter the units of these, and ``steps`` is how many it has taken.
+    ``Z`` is None before inducing inputs are chosen. ``eps`` is the one of Dirichlet classification. q and the inverse
+    Hessian are of ``n_rows`` rows; ``work`` are the multiply-adds so far.
     """
 
     theta: Array
-    Z: Array
+    Z: Array | None
     q: Q | None
     inverse_hessian: Array | None
     eps: float | None = None
-    curvature: Limited | None = None
-    scale: Array | None = None
-    steps: int = 0
+    n_rows: int = 0
+    work: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -49,15 +47,9 @@ class Checkpoint:
 
     def write(self, state: State) -> None:
         """Write the state: whole or not at all."""
-        if self.path is None or state.q is None:
+        if self.path is None or state.q is None or state.Z is None:
             return
-        known: dict[str, Any] = {}
-        if state.inverse_hessian is not None:
-            known["inverse_hessian"] = state.inverse_hessian
-        if state.eps is not None:
-            known["eps"] = state.eps
-        if state.curvature is not None and state.scale is not None:
-            known |= _as_arrays(state.curvature) | {"units": state.scale}
+        known: dict[str, Any] = {"inverse_hessian": state.inverse_hessian, "eps": state.eps}
         with replacing(self.path) as file:
             np.savez(
                 file,
@@ -66,8 +58,9 @@ class Checkpoint:
                 Z=state.Z,
                 mean=state.q.mean,
                 P=state.q.P,
-                steps=state.steps,
-                **known,
+                n_rows=state.n_rows,
+                work=state.work,
+                **{name: value for name, value in known.items() if value is not None},
             )
 
     def read(self) -> State | None:
@@ -80,9 +73,10 @@ class Checkpoint:
                 identity = json.loads(str(kept["identity"])) if "identity" in kept.files else None
                 inverse = kept["inverse_hessian"] if "inverse_hessian" in kept.files else None
                 eps = float(kept["eps"]) if "eps" in kept.files else None
-                q, steps = Q(kept["mean"], kept["P"]), int(kept["steps"])
-                curvature, units = _from_arrays(kept) if "units" in kept.files else (None, None)
-                state = State(kept["theta"], kept["Z"], q, inverse, eps, curvature, units, steps)
+                q = Q(kept["mean"], kept["P"])
+                state = State(
+                    kept["theta"], kept["Z"], q, inverse, eps, int(kept["n_rows"]), float(kept["work"])
+                )
         except (OSError, EOFError, KeyError, TypeError, ValueError, BadZipFile) as error:
             raise ValueError(f"The checkpoint {path} cannot be read ({error}): {INSTEAD}.") from None
         if not isinstance(identity, dict):
@@ -98,13 +92,3 @@ class Checkpoint:
                 f"The checkpoint {path} is of another problem, which differs from this one in its {names}: {INSTEAD}."
             )
         return state
-
-
-def _as_arrays(curvature: Limited) -> dict[str, Any]:
-    moved, bent = (np.array([pair[i] for pair in curvature.changes]) for i in (0, 1))
-    return {"block": curvature.block, "scale": curvature.scale, "moved": moved, "bent": bent}
-
-
-def _from_arrays(kept: Any) -> tuple[Limited, Array]:
-    changes = tuple(zip(kept["moved"], kept["bent"], strict=True))
-    return Limited(kept["block"], float(kept["scale"]), changes), kept["units"]

@@ -30,7 +30,7 @@ from scipy.linalg import blas, lapack
 
 from gpclass.core.linalg import drop_tiny, gram, matmul, matvec, mirror, multiply, single
 from gpclass.core.protocols import Array, Index, Likelihood
-from gpclass.data.rows import Data
+from gpclass.data.rows import Data, Rows
 from gpclass.inference.dirichlet import Targets
 from gpclass.kernels import diag, matrix
 from gpclass.priors.basis import Basis, pull_basis
@@ -204,9 +204,19 @@ class Collapsed:
             self.after(basis, found)
         residual = sums.residual / max(self.data.n_rows, 1)
         passes = 2 if gradient else 1
+        lost, none = 0.5 * self._precision * sums.weighted, np.zeros(0)
         return Fit(
-            basis, found, found, bound, 0.0, passes, theta, dZ, residual, np.zeros(0), sums.counts, offset
+            basis, found, found, bound, 0.0, passes, theta, dZ, residual, lost, none, sums.counts, offset
         )
+
+    @property
+    def _precision(self) -> float:
+        """Sum of the precisions of a row's targets."""
+        return (self.n_latents - 1) * self.targets.low + self.targets.high
+
+    def precisions(self, fit: Fit, rows: Rows) -> Array:
+        """Return what a unit of residual variance at each row costs the bound, twice."""
+        return self._precision * np.asarray(rows.y.sum(axis=1), dtype=float)
 
     def _tell(self, bound: float) -> None:
         if self.report is not None:
@@ -224,7 +234,7 @@ class Collapsed:
         common *= t.low
         if self.base is None:
             common.ravel()[:: len(common) + 1] += 1.0
-        bound = t.log_density(sums.counts, offset) - 0.5 * (C * t.low + extra) * sums.weighted
+        bound = t.log_density(sums.counts, offset) - 0.5 * self._precision * sums.weighted
         mean, inverses = np.empty((len(u), C)), []
         for c, P in enumerate(sums.grams):
             P *= extra

@@ -20,9 +20,9 @@ from scipy.linalg import lapack
 from gpclass.core.linalg import clear_upper, matmul, matvec, mirrored, single
 from gpclass.core.protocols import Array, Likelihood
 from gpclass.core.registry import stored
-from gpclass.data.rows import Data
+from gpclass.data.rows import Data, Rows
 from gpclass.priors.basis import Basis, pull_basis, times_lower
-from gpclass.sparse.sums import Step, Sums
+from gpclass.sparse.sums import Step, Sums, precisions
 
 LEAST = 0.1  # eigenvalue of P, the prior's being one
 
@@ -95,6 +95,7 @@ class Fit:
     gradient: Array | None
     inputs: Array | None
     residual: float  # mean of r_i
+    lost: float  # nats that the residual variance costs the bound, to first order
     others: Array  # Σ E[l] of the other likelihoods
     counts: Array  # total weight of each class
     offset: Array | None = None  # prior means of the functions, if they are not zero
@@ -153,7 +154,9 @@ class Engine:
             gap = _gap(q, factors, target, half_logdets)
             theta, dZ = self._gradient(basis, q, factors, sums) if wanted else (None, None)
             residual = sums.residual / max(self.data.n_rows, 1)
-            best = Fit(basis, q, target, bound, gap, passes, theta, dZ, residual, sums.others, sums.counts)
+            best = Fit(
+                basis, q, target, bound, gap, passes, theta, dZ, residual, sums.lost, sums.others, sums.counts
+            )
             if gap <= tol and (wanted or not gradient):
                 return best
             rho = min(longest, 2.0 * rho)
@@ -172,7 +175,15 @@ class Engine:
         old = self._step(before.basis, before.next_q, factor(before.next_q), False, False, ())
         M = np.zeros((basis.size, self.n_latents))
         new = Step(basis.kernel, self.likelihood, basis.Z, self._work(basis.T), M, (), before=old)
-        return _natural(self.data.total(new), self.base)[0]
+        sums = self.data.total(new)
+        if self.report is not None:
+            self.report(before.bound)
+        return _natural(sums, self.base)[0]
+
+    def precisions(self, fit: Fit, rows: Rows) -> Array:
+        """Return what a unit of residual variance at each row costs the bound, twice."""
+        step = self._step(fit.basis, fit.next_q, factor(fit.next_q), False, False, ())
+        return precisions(step, rows.X, rows.y, rows.weight)
 
     def _work(self, M: Array) -> Array:
         """Return a matrix in the precision of the work on rows."""

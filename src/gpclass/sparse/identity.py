@@ -17,7 +17,7 @@ from gpclass.data.rows import Data
 from gpclass.sparse.settings import Inducing
 
 CHOICE = ("n", "inputs", "choose", "tol")  # the settings by which inducing inputs are chosen
-LENGTH = ("seconds", "max_refine", "gain", "checkpoint")  # those that only say how long learning goes on
+LENGTH = ("max_refine", "gain", "checkpoint")  # those that only say how long learning goes on
 
 
 @dataclass(slots=True, eq=False)

@@ -31,8 +31,8 @@ class PassObjective:
         Relative to the prior variance.
     tol : float
         Nats that another pass may still gain.
-    max_passes, later_passes : int
-        Largest number of passes at the first theta, and at later ones, where q is never far off.
+    max_passes : int
+        Largest number of passes at one theta.
     start : Q or Fit, optional
         q to begin with; or a fit at other hyperparameters or with other inducing inputs, whose sites are used.
     watch : callable, optional
@@ -49,12 +49,10 @@ class PassObjective:
     jitter: float
     tol: float = 1e-6
     max_passes: int = 50
-    later_passes: int = 50
     start: Q | Fit | None = None
     watch: Callable[[Fit], None] | None = None
     after: Callable[[Array, Q], None] | None = None
     theta: Array | None = None
-    _evaluated: bool = False
 
     @property
     def description(self) -> str:
@@ -67,14 +65,12 @@ class PassObjective:
         self.theta, after = theta, self.after
         keep = None if after is None else (lambda _, q: after(theta, q))
         engine = replace(self.engine, likelihood=likelihood, after=keep)
-        passes = self.later_passes if self._evaluated else self.max_passes
-        self._evaluated = True
         return engine.converge(
             make_basis(kernel, self.Z, self.jitter),
             start if isinstance(start, Q) else None,
             before=start if isinstance(start, Fit) else None,
             tol=self.tol,
-            max_passes=passes,
+            max_passes=self.max_passes,
             gradient=gradient,
             inputs=inputs,
             others=others,

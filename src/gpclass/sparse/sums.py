@@ -75,6 +75,7 @@ class Step:
             counts=np.zeros(max(C, 2)),
             value=0.0,
             residual=0.0,
+            lost=0.0,
             curvature=np.zeros((C, M, M)),
             linear=np.zeros((M, C)),
             slope=np.zeros((M, C)),
@@ -110,6 +111,7 @@ class Sums(Additive):
     counts: Array  # total weight of each class
     value: float
     residual: float  # Σ r_i
+    lost: float  # ½ Σ h r: what the residual variance costs the bound, to first order
     curvature: Array  # (C, M, M): Σ h a aᵀ, lower triangles
     linear: Array  # (M, C): Σ (g + h m) a
     slope: Array  # (M, C): Σ g a
@@ -134,6 +136,14 @@ def _marginals(step: Step, prior_var: Array, A: Array, V: Array) -> tuple[Array,
     mean = np.asarray(matmul(A, _as(step.mean, A)), dtype=float)
     var = np.stack([residual + _quadratic_forms(A, C, V) for C in step.roots], axis=1)
     return residual, mean, np.maximum(var, 1e-12)
+
+
+def precisions(step: Step, X: Array, y: Array, w: Array | None) -> Array:
+    """Return Σ_c h_ic of each row: half of it is what a unit of residual variance there costs the bound."""
+    K, A, V = step.space(np.empty(3 * len(X) * len(step.Z), dtype=step.T.dtype), len(X))
+    _, mean, var = _marginals(step, _features(step, X, K, A)[0], A, V)
+    out: Array = np.maximum(expectations(step.likelihood, y, w, mean, var)[2].sum(axis=1), 0.0)
+    return out
 
 
 def _add_sites(
@@ -162,6 +172,7 @@ def _add_tile(total: Sums, step: Step, X: Array, y: Array, w: Array | None, memo
     total.counts += class_counts(y, w)
     total.value += value
     total.residual += float(residual.sum())
+    total.lost += 0.5 * float(residual @ h.sum(axis=1))
     total.convex += float((h < 0.0).sum())
     sums = products(A, np.concatenate([g + h * mean, g], axis=1))
     total.linear += sums[:, : g.shape[1]]
