@@ -2,9 +2,10 @@
 
     python studies/modes.py [--seeds 10] [--jobs 2] [--minutes 25]
 
-Stripes: the sign of a sine of 5 to 60 cycles in [0, 1], 400 rows. Checkerboards of 2 to 8 squares a side in two columns,
-alone and among six columns of noise, and two spirals, 800 rows. The best end known is the highest evidence of the
-default fit and of fits of the right kernel from the right length scales. Results are stored in studies/.modes.jsonl.
+Stripes: the sign of a sine of 5 to 60 cycles in [0, 1], 400 rows. Checkerboards of 2 to 8 squares a side in two
+columns, alone and among six columns of noise, and two spirals, 800 rows. The best end known is the highest evidence of
+the default fit and of fits of the right kernel from the right length scales. Results are stored in
+studies/.modes.jsonl.
 """
 
 from __future__ import annotations
@@ -77,7 +78,9 @@ def main() -> None:
     code = runs.code()
     keys = [(k, size, seed) for k in args.kinds for size in KINDS[k][1] for seed in range(args.seeds)]
     todo = RESULTS.missing(keys, lambda r: r["tree"] == code["tree"])
-    runs.run(todo, partial(run, code=code), RESULTS, jobs=args.jobs, minutes=args.minutes, show=lambda r: False)
+    runs.run(
+        todo, partial(run, code=code), RESULTS, jobs=args.jobs, minutes=args.minutes, show=lambda r: False
+    )
     records = [RESULTS.read()[key] for key in keys if key in RESULTS.read()]
     print("| kind | size | within a nat | worst | mean log loss | mean seconds |\n|---|---|---|---|---|---|")
     for kind in args.kinds:
@@ -86,7 +89,9 @@ def main() -> None:
             short = [max(0.0, r["known"] - r["evidence"]) for r in some]
             loss, seconds = (np.mean([r[name] for r in some]) for name in ("loss", "seconds"))
             hits = sum(each <= 1.0 for each in short)
-            print(f"| {kind} | {size} | {hits} of {len(some)} | {max(short):.1f} | {loss:.3f} | {seconds:.1f} |")
+            print(
+                f"| {kind} | {size} | {hits} of {len(some)} | {max(short):.1f} | {loss:.3f} | {seconds:.1f} |"
+            )
 
 
 if __name__ == "__main__":

@@ -258,13 +258,11 @@ class Predictions:
         rng = np.random.default_rng(seed_of(random_state))
         return one_or_list([check(model, n_samples, rng) for model in self.base_estimator_.models])
 
-    # ------------------------------------------------------------------------ attributes
-
     @property
     def kernel_(self) -> Any:
         """The kernel with its hyperparameters."""
-        kernels = [model.kernel for model in self._fitted_models()]
-        return kernels[0] if len(kernels) == 1 else CompoundKernel(kernels)
+        found = one_or_list([model.kernel for model in self._fitted_models()])
+        return CompoundKernel(found) if isinstance(found, list) else found
 
     @property
     def inference_(self) -> Any:
@@ -284,14 +282,12 @@ class Predictions:
     @property
     def history_(self) -> Any:
         """The course of learning, or a list of them; None where nothing was learned."""
-        learned = [model.learned for model in self._fitted_models()]
-        return one_or_list([None if end is None else end.history for end in learned])
+        return one_or_list([model.learned and model.learned.history for model in self._fitted_models()])
 
     @property
     def compared_(self) -> Any:
         """The models that were compared, with their integrated evidences, or a list of them; empty where none were."""
-        learned = [model.learned for model in self._fitted_models()]
-        return one_or_list([() if end is None else end.compared for end in learned])
+        return one_or_list([model.learned.compared if model.learned else () for model in self._fitted_models()])
 
     @property
     def chains_(self) -> Any:
@@ -361,8 +357,6 @@ class Predictions:
         first = problems[0].first
         home = rows.home if first is None else first[rows.home]
         return np.asarray(problems[0].X)[home], self.classes_[rows.truth]
-
-    # --------------------------------------------------------------------------- helpers
 
     def _repr_html_inner(self) -> str:
         """Return scikit-learn's diagram, and below it what the fit found."""
