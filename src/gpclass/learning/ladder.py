@@ -27,7 +27,7 @@ from gpclass.learning.problem import Problem, SiteObjective
 FIRST_ROWS = 300  # rows of the first rung: thirty times the ten hyperparameters of a usual table
 GROWTH = 4  # times as many rows on the next rung: an evaluation there takes 64 times as long
 EXACT_ROWS = 100  # up to which hyperparameters are learned to as many digits as scikit-learn gives
-LAST_NATS = 1e-2  # promised gain at which the search on all rows ends: a likelihood ratio of 1 %
+LAST_NATS = 1e-3  # promised gain at which the search on all rows ends: no digit that is shown changes after it
 SAMPLING_SHARE = 0.1  # of the sampling error of a rung, p / 2 nats, at which the search on it ends
 
 
