@@ -287,7 +287,9 @@ class Predictions:
     @property
     def compared_(self) -> Any:
         """The models that were compared, with their integrated evidences, or a list of them; empty where none were."""
-        return one_or_list([model.learned.compared if model.learned else () for model in self._fitted_models()])
+        return one_or_list(
+            [model.learned.compared if model.learned else () for model in self._fitted_models()]
+        )
 
     @property
     def chains_(self) -> Any:

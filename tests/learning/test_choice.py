@@ -50,6 +50,11 @@ def learned_at(problem):
     )
 
 
+def matrix(A):
+    """Return a curvature as a matrix."""
+    return (A.U * A.values) @ A.U.T + A.rest * np.eye(len(A.U))
+
+
 def integrated(problem, theta, sites):
     """Return log p(y|M) by Laplace's method."""
     value = SiteObjective(problem).evaluate(theta, sites, gradient=False).evidence
@@ -150,9 +155,10 @@ def test_a_prediction_is_the_integral_of_the_quadratic():
     problem = shrunken(X, smooth_labels(X, [0]), 0.3)
     end = learned_at(problem)
     rng = np.random.default_rng(0)
-    p, root = len(end.theta), rng.normal(size=(len(end.theta), len(end.theta)))
-    A, g = root @ root.T, rng.normal(size=p)
-    found = choice.Candidate(Model(), problem.at(end.theta), end, 0.0, g, A)
+    p, g = len(end.theta), rng.normal(size=len(end.theta))
+    U = np.linalg.qr(rng.normal(size=(p, 2)))[0]
+    curvature = choice.Curvature(U, np.array([5.0, 0.3]), 0.7)
+    found, A = choice.Candidate(Model(), problem.at(end.theta), end, 0.0, g, curvature), matrix(curvature)
     evidence = end.objective - problem.hyperprior(end.theta)[0]
     for scale in SCALES[1:]:
         prior = with_scale(problem, scale)
@@ -203,7 +209,7 @@ def test_the_curvature_with_sites_held_is_of_the_order_of_the_full_one(method):
     X = rows(120, 3)
     problem = shrunken(X, smooth_labels(X, [0, 1]), 1.0, method)
     end = learned_at(problem)
-    A = choice.curvature(problem, problem.hyperprior, end.theta, end.warm)
+    A = matrix(choice.curvature(problem, problem.hyperprior, end.theta, end.warm))
     objective = SiteObjective(problem)
     full = np.array([
         (objective.evaluate(end.theta - h).gradient - objective.evaluate(end.theta + h).gradient) / 0.02
@@ -219,6 +225,7 @@ def test_the_inverse_hessian_is_that_of_evidence_and_prior():
     end = learned_at(problem)
     A = choice.curvature(problem, problem.hyperprior, end.theta, end.warm)
     inverse, log_volume = choice.integral(problem.hyperprior, A)
+    A = matrix(A)
     R = problem.hyperprior.unwhitened(np.eye(3), 3)
     assert_allclose(inverse, np.linalg.inv(A + np.linalg.inv(R @ R.T)), rtol=1e-6)
     assert_allclose(log_volume, 0.5 * np.linalg.slogdet(np.eye(3) + R.T @ A @ R)[1], rtol=1e-8)

@@ -105,7 +105,9 @@ def test_the_curvature_of_a_rung_is_that_of_fewer_rows_in_proportion(monkeypatch
     few = first_rung(task)
     end = end_of(few)
     inverse = measured_inverse(few, end.theta, end.warm)
-    assert_allclose(measured_inverse(task, end.theta, None), 0.5 * inverse, rtol=0.1)  # but for the wide prior
+    assert_allclose(
+        measured_inverse(task, end.theta, None), 0.5 * inverse, rtol=0.1
+    )  # but for the wide prior
     given = []
     right = ladder.maximise
 

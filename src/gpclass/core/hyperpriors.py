@@ -100,12 +100,16 @@ class LogNormal:
 
         R is scale (I - J) + together J, with J the projection on the common value; its one column if scale is zero.
         """
-        together = self.together if np.isfinite(self.common) else replace(self, common=WIDE).together
         d = len(self.places)
         if self.scale == 0.0:
-            return np.repeat(together / d**0.5 * z, d, axis=0)
-        out: Array = self.scale * z + (together - self.scale) * z.mean(axis=0)
+            return np.repeat(self.wide / d**0.5 * z, d, axis=0)
+        out: Array = self.scale * z + (self.wide - self.scale) * z.mean(axis=0)
         return out
+
+    @property
+    def wide(self) -> float:
+        """The same as ``together``, with a wide prior on a common value that is free."""
+        return self.together if np.isfinite(self.common) else replace(self, common=WIDE).together
 
     @property
     def n_free(self) -> int:
@@ -208,6 +212,20 @@ class Hyperprior:
             )
             left[group.places] = False
         return np.concatenate([*rows, WIDE * g[left]])
+
+    def ridge(self, rest: float, z: Array) -> tuple[Array, float]:
+        """Return (I + rest RᵀR)⁻¹ z for columns z, and ½ log|I + rest RᵀR|."""
+        out, row = np.empty(z.shape), 0
+        half_logdet = 0.0
+        for group in self.groups:
+            own, n = slice(row, row + group.n_free), group.n_free
+            apart, together = 1.0 + rest * group.scale**2, 1.0 + rest * group.wide**2
+            out[own] = z[own] / apart + (1.0 / together - 1.0 / apart) * z[own].mean(axis=0)
+            half_logdet += 0.5 * ((n - 1) * float(np.log(apart)) + float(np.log(together)))
+            row += n
+        alone = 1.0 + rest * WIDE**2
+        out[row:] = z[row:] / alone
+        return out, half_logdet + 0.5 * (len(z) - row) * float(np.log(alone))
 
     def wide_directions(self, n_dims: int) -> Array:
         """Return unit vectors of everything but the deviations of elements from their common value, as columns."""

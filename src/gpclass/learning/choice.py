@@ -103,7 +103,7 @@ class Grid:
             yield model._replace(smooth=1 - model.smooth)
             yield model._replace(linear=1 - model.linear)
 
-    def curvature(self, found: Candidate, *, tied: bool) -> Array:
+    def curvature(self, found: Candidate, *, tied: bool) -> Curvature:
         """Return A at a candidate, of all its rows; with ``tied`` along the directions that its prior leaves free."""
         problem, theta, sites, times = found.problem, found.learned.theta, found.learned.warm, 1.0
         prior = prior_of(problem)
@@ -111,7 +111,7 @@ class Grid:
             times = problem.n_rows / self.few.n_rows
             problem = self.at(found.model, self.few)
             sites = SiteObjective(problem).evaluate(theta, gradient=False).warm
-        return times * curvature(problem, prior, theta, sites, tied=tied)
+        return curvature(problem, prior, theta, sites, tied=tied) * times
 
     def completed(self, found: Candidate) -> Candidate:
         """Return a candidate with its curvature along all directions, where other scales are predicted from it."""
@@ -140,7 +140,7 @@ class Candidate:
     learned: Learned
     value: float = -np.inf
     slope: Array | None = None
-    curvature: Array | None = None
+    curvature: Curvature | None = None
     complete: bool = False  # whether A is known along directions that the prior does not leave free as well
 
 
@@ -260,46 +260,68 @@ def _first_inverse(problem: Problem, prior: Hyperprior, near: Candidate | None) 
     p = len(problem.theta)
     if near is None or near.curvature is None:
         return prior.unwhitened(prior.unwhitened(np.eye(prior.n_free(p)), p).T, p)  # R Rᵀ
-    A: Array = near.curvature * (problem.n_rows / near.problem.n_rows)
-    at = min(near.problem.kernel.n_dims, problem.kernel.n_dims)
-    if p > len(A):
-        A = np.insert(np.insert(A, at, 0.0, axis=0), at, 0.0, axis=1)
-    elif p < len(A):
-        A = np.delete(np.delete(A, at, axis=0), at, axis=1)
-    return integral(prior, A)[0]
+    A = near.curvature * (problem.n_rows / near.problem.n_rows)
+    return integral(prior, A.moved(p, min(near.problem.kernel.n_dims, problem.kernel.n_dims)))[0]
 
 
 # ------------------------------------------------------------------------------ the integral over theta
 
 
-def _plus_identity(prior: Hyperprior, A: Array) -> Array:
-    """Return I + Rᵀ A R."""
-    M = prior.whitened(prior.whitened(A).T)
-    M.ravel()[:: len(M) + 1] += 1.0
-    return M
+@dataclass(frozen=True, slots=True, eq=False)
+class Curvature:
+    """A = U diag(values) Uᵀ + rest I, with orthonormal columns U and no negative values."""
+
+    U: Array
+    values: Array
+    rest: float = 0.0
+
+    def __mul__(self, factor: float) -> Curvature:
+        """Return the curvature of so many times as many rows."""
+        return Curvature(self.U, factor * self.values, factor * self.rest)
+
+    def times(self, x: Array) -> Array:
+        """Return A x."""
+        out: Array = self.U @ (self.values * (self.U.T @ x)) + self.rest * x
+        return out
+
+    def inside(self, prior: Hyperprior, b: Array) -> tuple[Array, float]:
+        """Return (I + Rᵀ A R)⁻¹ b for columns b, and ½ log|I + Rᵀ A R|, by the matrix inversion lemma."""
+        W = prior.whitened(self.U * np.sqrt(self.values))
+        (VW, half_logdet), Vb = prior.ridge(self.rest, W), prior.ridge(self.rest, b)[0]
+        L = np.linalg.cholesky(np.eye(W.shape[1]) + W.T @ VW)
+        X = np.linalg.solve(L, VW.T)
+        return Vb - X.T @ (X @ b), half_logdet + float(np.log(L.diagonal()).sum())
+
+    def moved(self, n_dims: int, at: int) -> Curvature:
+        """Return the curvature of theta with one more element, along which it is zero, or one less, at a position."""
+        if n_dims > len(self.U):
+            return replace(self, U=np.insert(self.U, at, 0.0, axis=0))
+        return replace(self, U=np.delete(self.U, at, axis=0)) if n_dims < len(self.U) else self
 
 
-def integral(prior: Hyperprior, A: Array) -> tuple[Array, float]:
+def integral(prior: Hyperprior, A: Curvature) -> tuple[Array, float]:
     """Return the inverse of A + the prior's Hessian, within the reach of the prior, and ½ log|I + Rᵀ A R|."""
-    M = _plus_identity(prior, A)
-    log_volume = float(np.log(np.linalg.cholesky(M).diagonal()).sum())
-    half = prior.unwhitened(np.linalg.inv(M), len(A))
-    return prior.unwhitened(half.T, len(A)), log_volume
+    p = len(A.U)
+    inner, log_volume = A.inside(prior, np.eye(prior.n_free(p)))
+    return prior.unwhitened(prior.unwhitened(inner, p).T, p), log_volume
 
 
 def predicted(prior: Hyperprior, found: Candidate) -> float:
     """Return the integrated evidence under another prior, from the gradient and the curvature at a candidate."""
-    theta, A, slope = found.learned.theta, np.asarray(found.curvature), np.asarray(found.slope)
-    M, e = _plus_identity(prior, A), theta - prior.centre(theta)
-    Ae = A @ e
-    b = prior.whitened((slope + Ae)[:, None])[:, 0]
-    half = np.linalg.cholesky(M)
-    z = np.linalg.solve(half, b)
+    if found.curvature is None or found.slope is None:
+        return -np.inf
+    theta, A, slope = found.learned.theta, found.curvature, found.slope
+    e = theta - prior.centre(theta)
+    Ae = A.times(e)
+    b = prior.whitened((slope + Ae)[:, None])
+    z, log_volume = A.inside(prior, b)
     evidence = found.learned.objective - prior_of(found.problem)(theta)[0]
-    return float(evidence - slope @ e - 0.5 * e @ Ae + 0.5 * z @ z - np.log(half.diagonal()).sum())
+    return float(evidence - slope @ e - 0.5 * e @ Ae + 0.5 * np.vdot(b, z) - log_volume)
 
 
-def curvature(problem: Problem, prior: Hyperprior, theta: Array, sites: Any, *, tied: bool = False) -> Array:
+def curvature(
+    problem: Problem, prior: Hyperprior, theta: Array, sites: Any, *, tied: bool = False
+) -> Curvature:
     """Return A, without the directions in which the evidence is not concave: they count as flat.
 
     With ``tied`` it is that along the common values of groups of hyperparameters, and zero along all others.
@@ -314,9 +336,7 @@ def curvature(problem: Problem, prior: Hyperprior, theta: Array, sites: Any, *, 
         Q = first if tied else np.eye(p)
         inside = Q.T @ _differences(problem, theta, sites, Q)
         values, vectors = np.linalg.eigh(0.5 * (inside + inside.T))
-        QV = Q @ vectors
-        out: Array = (QV * np.maximum(values, 0.0)) @ QV.T
-        return out
+        return Curvature(Q @ vectors, np.maximum(values, 0.0))
     exact = min(first.shape[1], DIRECTIONS // 2)
     random = np.random.default_rng(0).standard_normal((p, DIRECTIONS - exact))
     Q = np.linalg.qr(np.column_stack([first[:, :exact], random]))[0]
@@ -328,9 +348,7 @@ def curvature(problem: Problem, prior: Hyperprior, theta: Array, sites: Any, *, 
     good = values > 1e-3 * max(float(values.max()), 1e-12)
     U, roots, _ = np.linalg.svd((AQ @ vectors[:, good]) / np.sqrt(values[good]), full_matrices=False)
     rest = max(0.0, trace - float((roots**2).sum())) / (p - len(roots))
-    low_rank: Array = (U * (roots**2 - rest)) @ U.T
-    low_rank.ravel()[:: p + 1] += rest
-    return low_rank
+    return Curvature(U, np.maximum(roots**2 - rest, 0.0), rest)
 
 
 def _differences(problem: Problem, theta: Array, sites: Any, Q: Array) -> Array:

@@ -2,7 +2,7 @@
 
 On the first rung starts are looked for and, if that is asked for, models are compared. Around its optimum the evidence
 of r rows is uncertain by about p / 2 nats for p hyperparameters (Wilks), so a rung below all rows ends when Newton's
-step promises a tenth of that; the last one ends at `last_tol`. A rung starts from the theta of the last one, and from
+step promises a tenth of that, and the last one at a thousandth. A rung starts from the theta of the last one, and from
 its inverse Hessian times (rows before / rows now). What a rung is may depend on the state that it starts from:
 Dirichlet classification chooses eps there, FITC its inducing inputs.
 """
@@ -27,8 +27,8 @@ from gpclass.learning.problem import Problem, SiteObjective
 FIRST_ROWS = 300  # rows of the first rung: thirty times the ten hyperparameters of a usual table
 GROWTH = 4  # times as many rows on the next rung: an evaluation there takes 64 times as long
 EXACT_ROWS = 100  # up to which hyperparameters are learned to as many digits as scikit-learn gives
-LAST_NATS = 1e-3  # promised gain at which the search on all rows ends: no digit that is shown changes after it
-SAMPLING_SHARE = 0.1  # of the sampling error of a rung, p / 2 nats, at which the search on it ends
+RUNG_SHARE = 0.1  # of the sampling error, p / 2 nats, at which the search on a rung ends
+LAST_SHARE = 1e-3  # and on all rows: nobody could tell hyperparameters apart that are so close
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,12 +63,12 @@ def rung_sizes(n_rows: int) -> list[int]:
 
 def rung_tol(n_dims: int) -> float:
     """Return the promised gain in nats at which the search on a rung below all rows ends."""
-    return SAMPLING_SHARE * 0.5 * max(n_dims, 1)
+    return RUNG_SHARE * 0.5 * max(n_dims, 1)
 
 
-def last_tol(n_rows: int) -> float:
+def last_tol(n_rows: int, n_dims: int) -> float:
     """Return the promised gain in nats at which the search on all rows ends."""
-    return TOL_NATS if n_rows <= EXACT_ROWS else LAST_NATS
+    return TOL_NATS if n_rows <= EXACT_ROWS else LAST_SHARE * 0.5 * max(n_dims, 1)
 
 
 def first_rung(problem: Problem) -> Problem:
@@ -137,7 +137,7 @@ def climb(rung: Problem, state: State, plan: Plan, *, last: bool) -> State:
     before = state.learned
     if not last:
         plan.announce(f"{rung.n_rows} rows")
-    tol = last_tol(rung.n_rows) if last else rung_tol(len(rung.theta))
+    tol = last_tol(rung.n_rows, len(rung.theta)) if last else rung_tol(len(rung.theta))
     warm = before.warm if state.problem.n_rows == rung.n_rows else None
 
     def search() -> Learned:
@@ -180,7 +180,7 @@ def _not_below_start(problem: Problem, given: Problem, learned: Learned, plan: P
     fewer = first_rung(problem) is not problem
     if plan.choose or plan.optimizer is not None or not fewer or len(theta) != len(learned.theta):
         return learned
-    prior, tol = problem.hyperprior, last_tol(problem.n_rows)
+    prior, tol = problem.hyperprior, last_tol(problem.n_rows, len(theta))
     objective = SiteObjective(problem.with_tol(tol))
     try:
         value = objective.evaluate(theta, gradient=False).evidence

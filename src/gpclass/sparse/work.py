@@ -15,7 +15,9 @@ EVALUATION = (
     2  # passes of an evaluation: one projects the sites on the new inducing inputs, one has the gradient
 )
 GAP_NATS = 1e-4  # per row that another pass over q may gain at most, for q to count as converged
-START = 90  # n³ multiply-adds of learning on n rows without inducing inputs: 4.5 to 5 s at 1,200 rows (measured)
+START = (
+    90  # n³ multiply-adds of learning on n rows without inducing inputs: 4.5 to 5 s at 1,200 rows (measured)
+)
 
 
 def pass_work(n_rows: int, n_inducing: int, n_latents: int = 1) -> float:
