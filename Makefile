@@ -69,6 +69,7 @@ study: $(READY) ## compare with other classifiers on the data sets in DATA, for 
 docs: $(DOCS_READY) ## make its pictures and build the documentation; a warning is an error
 	$(PY) docs/mathjax.py
 	$(PY) examples/gallery.py
+	$(PY) examples/learning.py
 	$(PY) docs/combinations.py
 	$(PY) examples/demo.py docs/images/demo.png
 	$(PY) -m sphinx -W --keep-going -q -b html docs docs/_build/html

@@ -19,7 +19,7 @@ from gpclass.kernels import Kernel, bind_columns, default_kernel, kernel_names, 
 from gpclass.labels import Encode, label_weights
 from gpclass.learning.ladder import FIRST_ROWS
 from gpclass.learning.prediction import ROUTES
-from gpclass.learning.strategies import SEVERAL, Case, refusal
+from gpclass.learning.strategies import COMPARED, MOST_CLASSES, SEVERAL, Case, refusal
 from gpclass.sparse.settings import Inducing, inducing_of
 from gpclass.training import Training
 
@@ -28,8 +28,6 @@ LIKELIHOODS = parts("likelihood")
 INFERENCES = parts("inference")
 MULTI_CLASS = ("joint", "one_vs_rest", "one_vs_one")
 AUTO = "auto"  # for ``inference``: one of the methods of `candidates`
-COMPARED = 1500  # latent values of the rows on which methods are compared
-MOST_CLASSES = 12  # with which VI of all classes in one model is still fast enough to be tried
 
 
 def method_names() -> list[str]:

@@ -22,6 +22,8 @@ SCALES = (
 )  # of shrinkage, to choose from: one length scale for all columns, to one each
 WIDE = 3.0  # deviation of the logarithm of a hyperparameter of which nothing is known: a factor of 20
 EDGE = 1e-6  # distance in theta kept from the ends of a hyperprior's support
+STENCIL = np.array([-1.0, 9.0, -45.0, 45.0, -9.0, 1.0]) / 60.0  # of a central difference of sixth order
+STEP = 1e-3  # of it, in theta: the rounding of log densities, 1e-16, is divided by it
 DEVIATION = 1.5  # of the logarithm of a hyperparameter that nothing else is known of
 
 
@@ -364,7 +366,7 @@ def _log_support(prior: Any) -> tuple[float, float]:
 def _slope(prior: Any, theta: float) -> float:
     """Return d log p(exp(theta)) / d theta by a central difference of sixth order, inside the support."""
     low, high = _log_support(prior)
-    h = max(EDGE / 4, min(1e-3, (theta - low) / 4, (high - theta) / 4))
-    offsets = h * np.array([-3.0, -2.0, -1.0, 1.0, 2.0, 3.0])
-    stencil = np.array([-1.0, 9.0, -45.0, 45.0, -9.0, 1.0]) / (60.0 * h)
-    return float(stencil @ prior.logpdf(np.exp(theta + offsets)))
+    side = len(STENCIL) // 2
+    h = max(EDGE / (side + 1), min(STEP, (theta - low) / (side + 1), (high - theta) / (side + 1)))
+    offsets = h * np.delete(np.arange(-side, side + 1.0), side)
+    return float(STENCIL @ prior.logpdf(np.exp(theta + offsets))) / h

@@ -26,6 +26,7 @@ GRADIENT_NATS = 9e-5  # largest element of the gradient at a minimum; scikit-lea
 RADIUS = 2.0  # most that one variable changes in a step; a factor of 7.4 for a hyperparameter
 ARMIJO = 1e-4  # share of the promised gain that a step must bring (Nocedal & Wright, p. 33)
 RISE = 0.5  # of what a step promised to gain, lost instead however short it is: the gradient is wrong
+SHORTER = 0.1  # of a step that failed, at least
 MAX_ITER = 200  # iterations
 PAIRS = 20  # changes that a limited inverse Hessian keeps
 
@@ -233,7 +234,7 @@ def _line_search(
             return new, new_value, new_gradient, tried, rise
         # The minimum of the parabola through both values and the slope here.
         bend, rise = new_value - value - slope, (new_value - value) / max(-slope, 1e-300)
-        step *= min(0.5, max(0.1, -0.5 * slope / bend)) if np.isfinite(bend) else 0.25
+        step *= min(0.5, max(SHORTER, -0.5 * slope / bend)) if np.isfinite(bend) else SHORTER
 
 
 def _shrunk(H: Inverse, moved: Array, bent: Array) -> Inverse:

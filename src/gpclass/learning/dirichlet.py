@@ -23,6 +23,7 @@ from gpclass.learning.problem import Problem, pose_classes
 from gpclass.learning.sites import POOL_ROWS, finished, left_out
 from gpclass.likelihoods.joint import normal_points
 
+# From labels that are noise to labels that are certain; the score changes little within a factor of three.
 EPSILONS = (0.3, 0.1, 0.03, DEFAULT, 0.003, 0.001, 0.0003, 0.0001)
 POINTS = 61  # a prime number; twice as many points average the softmax
 

@@ -15,6 +15,7 @@ import numpy as np
 from scipy.spatial.distance import pdist, squareform
 from sklearn.gaussian_process.kernels import Kernel
 
+from gpclass.core.optimisers import TOL_NATS
 from gpclass.core.protocols import Array, Index
 from gpclass.kernels.scales import column_scales
 from gpclass.learning.problem import Problem, SiteObjective
@@ -24,7 +25,6 @@ RATIO = (
     2.0  # of neighbouring length scales of the grid: a hill of the evidence spans a factor of four or more
 )
 MAX_LOOKS = 16  # length scales of the grid, for a range of up to 2^15
-SAME_NATS = 1e-6  # by which another start must be better than the kernel as given: on a plain there is none
 STARTS = 2  # that learning follows
 VARIANCE = 4.0  # of latent values on the grid: probabilities from 0.02 to 0.98
 LARGER = (25.0, 625.0)  # multiples of it at the highest peak: labels without noise go with a large variance
@@ -61,7 +61,7 @@ def starts(problem: Problem, looks: list[Look]) -> list[Array]:
             moved[lengths] += np.log(ratio)
             larger.append(look_at(moved))
     best = max([first, *larger], key=lambda look: look[0])
-    if given and given[0][0] >= best[0] - SAME_NATS:
+    if given and given[0][0] >= best[0] - TOL_NATS:
         best = given[0]
     others = [best, *(peaks if best in given else peaks[1:])]
     return [theta for _, theta in others[:STARTS]]

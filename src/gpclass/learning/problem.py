@@ -28,6 +28,7 @@ from gpclass.core.protocols import (
 from gpclass.core.registry import stored
 from gpclass.evidence.frequencies import class_counts
 from gpclass.inference import EP, VI, Dirichlet, Laplace
+from gpclass.inference.dirichlet import DEFAULT
 from gpclass.kernels import CompoundKernel, move
 from gpclass.likelihoods import MultiProbit, Probit, Softmax
 from gpclass.priors import ClassPrior, DensePrior, InducingPrior, MarginPrior
@@ -353,7 +354,7 @@ def dirichlet_problem(
     X: Inputs,
     labels: Array,
     *,
-    eps: float = 0.01,
+    eps: float = DEFAULT,
     hyperprior: Hyperprior | LogScalePrior | None = None,
 ) -> Problem:
     """Return the problem of Dirichlet classification for label weights of shape (n, C).

@@ -29,7 +29,7 @@ from gpclass.sparse.collapsed import Collapsed
 from gpclass.sparse.engine import Engine, Fit
 from gpclass.sparse.identity import digest, identity_of
 from gpclass.sparse.inputs import choose, grown, n_candidates
-from gpclass.sparse.objective import PassObjective
+from gpclass.sparse.objective import MAX_PASSES, PassObjective
 from gpclass.sparse.search import Point, climb
 from gpclass.sparse.settings import Inducing
 from gpclass.sparse.work import EVALUATION, allowed_gap, pass_work, start_work
@@ -37,7 +37,6 @@ from gpclass.sparse.work import EVALUATION, allowed_gap, pass_work, start_work
 FIRST_INPUTS = 150  # inducing inputs to begin with: their passes cost next to nothing beside the start
 FIRST_RATIO = 0.5  # of what the residual variance costs after and before the first doubling
 STEPS = 8  # of learning on all rows that follow the choice of inducing inputs, as their cost is counted
-MOST_PASSES = 50  # at one theta
 EXACT_NATS = 1e-8  # per row, to which q is iterated if nothing is learned
 
 
@@ -65,7 +64,7 @@ class Run:
     end: Point | None = None
     records: list[tuple[Array, float, float]] = field(default_factory=list)  # of evaluations on all rows
     checkpoint: Checkpoint = field(default_factory=lambda: Checkpoint(None, {}))
-    work: float = 0.0  # multiply-adds
+    work: float = 0.0  # in the unit of `sparse.work`
     passes: int = 0
     promised: float | None = None  # nats per row that is left on the table
     stopped: str = ""  # what the next steps would gain and cost
@@ -333,7 +332,7 @@ class Run:
             self._place(self._sample())
         state, n_rows = self._state_on(self.data), self.data.n_rows
         objective = self._objective(self.data, np.asarray(state.Z))
-        objective.tol, objective.max_passes = EXACT_NATS * max(n_rows, 10), 2 * self._most_passes
+        objective.tol, objective.max_passes = EXACT_NATS * n_rows, 2 * self._most_passes
         objective.after = lambda theta, q: self.checkpoint.write(replace(state, q=q, work=self.work))
         fit = objective.fit_at(state.theta, state.q, gradient=False)
         if self.watch is not None:
@@ -342,7 +341,7 @@ class Run:
 
     @property
     def _most_passes(self) -> int:
-        return min(MOST_PASSES, int(getattr(self.problem.inference, "max_iter", MOST_PASSES)))
+        return min(MAX_PASSES, int(getattr(self.problem.inference, "max_iter", MAX_PASSES)))
 
     def _objective(self, data: Data, Z: Array) -> PassObjective:
         engine = engine_of(self.problem, data, self.n_latents, np.dtype(self.settings.dtype).type)

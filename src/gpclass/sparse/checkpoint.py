@@ -23,7 +23,7 @@ class State:
     """Where learning stands: hyperparameters, inducing inputs, q, and the inverse Hessian of the hyperparameters.
 
     ``Z`` is None before inducing inputs are chosen. ``eps`` is the one of Dirichlet classification. q and the inverse
-    Hessian are of ``n_rows`` rows; ``work`` are the multiply-adds so far.
+    Hessian are of ``n_rows`` rows; ``work`` is that done so far.
     """
 
     theta: Array

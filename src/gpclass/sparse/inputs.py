@@ -13,6 +13,8 @@ from gpclass.sparse.settings import Inducing
 
 CANDIDATES = 5  # rows that the greedy choice looks at, as a multiple of the inducing inputs
 LEAST_CANDIDATES = 2000  # and at least so many
+PROBE = 0.1  # deviations of a column that rows are moved by, to measure lengths
+IGNORED = 100.0  # deviations, the length of a column that the kernel ignores
 PROBES = 50  # rows at which the lengths of the columns are measured
 
 
@@ -33,7 +35,7 @@ def choose(settings: Inducing, kernel: Any, X: Array, most: int, rng: np.random.
         return pool[chosen]
     from sklearn.cluster import MiniBatchKMeans
 
-    seed, scale = int(rng.integers(2**31 - 1)), lengths(kernel, pool)
+    seed, scale = int(rng.integers(np.iinfo(np.int32).max)), lengths(kernel, pool)
     clusters = MiniBatchKMeans(
         len(chosen), init=pool[chosen] / scale, n_init=1, random_state=seed, batch_size=4096, max_iter=20
     )
@@ -69,10 +71,10 @@ def lengths(kernel: Any, X: Array) -> Array:
     deviation = X.std(axis=0)
     deviation = np.where(deviation > 0.0, deviation, 1.0)
     out = np.empty(X.shape[1])
-    for d, step in enumerate(0.1 * deviation):
+    for d, step in enumerate(PROBE * deviation):
         moved = X.copy()
         moved[:, d] += step
         cross = matrix(kernel, X, moved).diagonal()
         change = float(np.mean((variance + diag(kernel, moved) - 2.0 * cross) / variance))
         out[d] = step / np.sqrt(max(change, 1e-12))
-    return np.minimum(out, 100.0 * deviation)
+    return np.minimum(out, IGNORED * deviation)

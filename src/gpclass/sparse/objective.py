@@ -14,6 +14,8 @@ from gpclass.priors.basis import make_basis
 from gpclass.sparse.collapsed import Collapsed
 from gpclass.sparse.engine import Engine, Fit, Q
 
+MAX_PASSES = 50  # at one theta: five or six are usual
+TOL_NATS = 1e-6  # that another pass may still gain, if nothing else is asked for
 STEP = 1e-3  # of a difference with respect to a likelihood parameter
 
 
@@ -47,8 +49,8 @@ class PassObjective:
     kernel: Any
     Z: Array
     jitter: float
-    tol: float = 1e-6
-    max_passes: int = 50
+    tol: float = TOL_NATS
+    max_passes: int = MAX_PASSES
     start: Q | Fit | None = None
     watch: Callable[[Fit], None] | None = None
     after: Callable[[Array, Q], None] | None = None

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gpclass.core.optimisers import RADIUS, Inverse, Limited, minimise
+from gpclass.core.optimisers import MAX_ITER, RADIUS, Inverse, Limited, minimise
 from gpclass.core.protocols import Array
 from gpclass.sparse.engine import Fit, Q
 from gpclass.sparse.inputs import lengths
@@ -95,7 +95,7 @@ def climb(
     *,
     moves: bool = True,
     log_prior: Prior | None = None,
-    max_iter: int = 100,
+    max_iter: int = MAX_ITER,
     seen: Callable[[Point, bool], None] | None = None,
 ) -> float:
     """Maximise the bound over hyperparameters and, if they move, inducing inputs; return what is still promised.
