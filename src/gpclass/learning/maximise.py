@@ -151,7 +151,7 @@ class Search:
         if self.hyperprior is not None:
             log_prior, slope = self.hyperprior(theta)
             value, gradient = value + log_prior, gradient + slope
-        self.records.append((theta, end.evidence, float(np.linalg.norm(gradient))))
+        self.records.append((theta, end.evidence, float(np.hypot.reduce(gradient))))
         if self.report is not None:
             self.report(end.evidence)
         believed = end.info.converged or not self.refuses or self.best is None

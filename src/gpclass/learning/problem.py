@@ -37,6 +37,8 @@ from gpclass.validation import some_of_each, take
 
 SITES_SHARE = 0.1  # of the accuracy of sites at which their error in the evidence is that of the search
 DIFFERENCE = 1e-3  # step in theta of a gradient by differences
+# A point at which numbers leave double precision is refused by who asked for it: no need to warn as well.
+BEYOND: dict[str, Any] = {"over": "ignore", "invalid": "ignore", "divide": "ignore"}
 
 
 # ------------------------------------------------------------------- priors of a problem
@@ -180,7 +182,8 @@ class Problem:
 
     def infer(self, prior: Prior, init: AnySites | None) -> Result:
         """Run the method on a prior of this problem."""
-        result = self.inference(prior, self.likelihood, self.y, weight=self.weight, init=init)
+        with np.errstate(**BEYOND):
+            result = self.inference(prior, self.likelihood, self.y, weight=self.weight, init=init)
         if not np.isfinite(result.evidence):
             raise no_evidence(self.inference, self.kernel, float(prior.variances().max()))
         return result
@@ -260,8 +263,7 @@ class SiteObjective:
 
     def evaluate(self, theta: Array, warm: AnySites | None = None, *, gradient: bool = True) -> Evaluation:
         """Return the evidence at theta; ``warm`` are the sites to start from."""
-        # A point at which numbers leave double precision is refused by who asked for it: no need to warn as well.
-        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        with np.errstate(**BEYOND):
             return self._evaluated(theta, warm, gradient)
 
     def _evaluated(self, theta: Array, warm: AnySites | None, gradient: bool) -> Evaluation:
@@ -281,9 +283,10 @@ class SiteObjective:
 
         It is that of a Gaussian regression, ½(alpha alphaᵀ - R) pulled back; parameters of the likelihood have none.
         """
-        _, prior = self._at(theta)
-        q = prior.condition(sites)
-        slope = prior.pullback(Adjoint(alpha=q.alpha, conditioned=q))
+        with np.errstate(**BEYOND):
+            _, prior = self._at(theta)
+            q = prior.condition(sites)
+            slope = prior.pullback(Adjoint(alpha=q.alpha, conditioned=q))
         return np.concatenate([slope, np.zeros(len(theta) - len(slope))])
 
     def _at(self, theta: Array) -> tuple[Problem, Prior]:
