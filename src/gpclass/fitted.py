@@ -202,8 +202,6 @@ class Predictions:
             )
         return self.base_estimator_.difference(X)  # type: ignore[no-any-return]
 
-    # -------------------------------------------------------------------------- evidence
-
     def log_marginal_likelihood(
         self, theta: Any = None, eval_gradient: bool = False, clone_kernel: bool = True
     ) -> Any:
@@ -287,9 +285,8 @@ class Predictions:
     @property
     def compared_(self) -> Any:
         """The models that were compared, with their integrated evidences, or a list of them; empty where none were."""
-        return one_or_list(
-            [model.learned.compared if model.learned else () for model in self._fitted_models()]
-        )
+        learned = [model.learned for model in self._fitted_models()]
+        return one_or_list([end.compared if end else () for end in learned])
 
     @property
     def chains_(self) -> Any:

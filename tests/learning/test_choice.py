@@ -16,7 +16,7 @@ from gpclass import GaussianProcessClassifier, load
 from gpclass.core.hyperpriors import SCALES, WIDE, Hyperprior, Shrinkage
 from gpclass.inference import EP, VI, Laplace
 from gpclass.kernels import RBF, ConstantKernel, Linear, default_kernel
-from gpclass.learning import choice
+from gpclass.learning import choice, curvature
 from gpclass.learning.choice import Grid, Model
 from gpclass.learning.maximise import maximise
 from gpclass.learning.problem import Problem, SiteObjective
@@ -60,8 +60,8 @@ def integrated(problem, theta, sites):
     value = SiteObjective(problem).evaluate(theta, sites, gradient=False).evidence
     value += problem.hyperprior(theta)[0]
     tied = problem.hyperprior.n_free(len(theta)) < len(theta)
-    A = choice.curvature(problem, problem.hyperprior, theta, sites, tied=tied)
-    return value - choice.integral(problem.hyperprior, A)[1]
+    A = curvature.curvature(problem, problem.hyperprior, theta, sites, tied=tied)
+    return value - curvature.integral(problem.hyperprior, A)[1]
 
 
 def regression(kernel, priors=None, seed=1):
@@ -157,8 +157,8 @@ def test_a_prediction_is_the_integral_of_the_quadratic():
     rng = np.random.default_rng(0)
     p, g = len(end.theta), rng.normal(size=len(end.theta))
     U = np.linalg.qr(rng.normal(size=(p, 2)))[0]
-    curvature = choice.Curvature(U, np.array([5.0, 0.3]), 0.7)
-    found, A = choice.Candidate(Model(), problem.at(end.theta), end, 0.0, g, curvature), matrix(curvature)
+    known = curvature.Curvature(U, np.array([5.0, 0.3]), 0.7)
+    found, A = choice.Candidate(Model(), problem.at(end.theta), end, 0.0, g, known), matrix(known)
     evidence = end.objective - problem.hyperprior(end.theta)[0]
     for scale in SCALES[1:]:
         prior = with_scale(problem, scale)
@@ -209,7 +209,7 @@ def test_the_curvature_with_sites_held_is_of_the_order_of_the_full_one(method):
     X = rows(120, 3)
     problem = shrunken(X, smooth_labels(X, [0, 1]), 1.0, method)
     end = learned_at(problem)
-    A = matrix(choice.curvature(problem, problem.hyperprior, end.theta, end.warm))
+    A = matrix(curvature.curvature(problem, problem.hyperprior, end.theta, end.warm))
     objective = SiteObjective(problem)
     full = np.array([
         (objective.evaluate(end.theta - h).gradient - objective.evaluate(end.theta + h).gradient) / 0.02
@@ -223,8 +223,8 @@ def test_the_curvature_with_sites_held_is_of_the_order_of_the_full_one(method):
 def test_the_inverse_hessian_is_that_of_evidence_and_prior():
     problem = regression(ConstantKernel(1.0) * RBF([1.0, 1.0], (1e-3, 1e3)), Shrinkage(0.5))
     end = learned_at(problem)
-    A = choice.curvature(problem, problem.hyperprior, end.theta, end.warm)
-    inverse, log_volume = choice.integral(problem.hyperprior, A)
+    A = curvature.curvature(problem, problem.hyperprior, end.theta, end.warm)
+    inverse, log_volume = curvature.integral(problem.hyperprior, A)
     A = matrix(A)
     R = problem.hyperprior.unwhitened(np.eye(3), 3)
     assert_allclose(inverse, np.linalg.inv(A + np.linalg.inv(R @ R.T)), rtol=1e-6)
@@ -240,8 +240,8 @@ def test_the_inverse_hessian_is_that_of_evidence_and_prior():
 
 def volume(problem, end):
     """Return ½ log|I + Rᵀ A R|."""
-    A = choice.curvature(problem, problem.hyperprior, end.theta, end.warm)
-    return choice.integral(problem.hyperprior, A)[1]
+    A = curvature.curvature(problem, problem.hyperprior, end.theta, end.warm)
+    return curvature.integral(problem.hyperprior, A)[1]
 
 
 def test_some_directions_are_enough_for_many_columns(monkeypatch):
@@ -249,7 +249,7 @@ def test_some_directions_are_enough_for_many_columns(monkeypatch):
     problem = shrunken(X, smooth_labels(X, [0]), 0.5)
     end = learned_at(problem)
     whole = volume(problem, end)
-    monkeypatch.setattr(choice, "DIRECTIONS", 6)
+    monkeypatch.setattr(curvature, "DIRECTIONS", 6)
     assert_allclose(volume(problem, end), whole, atol=1.5)
 
 
@@ -262,7 +262,7 @@ def test_what_some_directions_miss_is_not_free(monkeypatch):
     )
     costs = []
     for directions in (100, 20):
-        monkeypatch.setattr(choice, "DIRECTIONS", directions)
+        monkeypatch.setattr(curvature, "DIRECTIONS", directions)
         costs.append(volume(problem, end))
     assert 0.8 * costs[0] < costs[1] < 1.5 * costs[0]
 

@@ -36,12 +36,11 @@ from sklearn.gaussian_process.kernels import Matern
 
 from gpclass.core.hyperpriors import SCALES, Hyperprior
 from gpclass.core.protocols import Array
+from gpclass.learning.curvature import Curvature, curvature, integral, prior_of
 from gpclass.learning.maximise import Compared, Learned, Report, joined, maximise
 from gpclass.learning.problem import Problem, SiteObjective
 
-DIRECTIONS = 64  # in which the curvature is measured; with more hyperparameters, that many random ones
 SHARE = 0.1  # of the tolerance of a rung: where searches end must not decide between models
-STEP = 0.1  # change of theta for a difference of gradients: 10 % of a hyperparameter
 
 
 class Model(NamedTuple):
@@ -246,12 +245,6 @@ def compared(grid: Grid, found: Found) -> tuple[Compared, ...]:
     )
 
 
-def prior_of(problem: Problem) -> Hyperprior:
-    """Return the hyperprior of a problem, or one without any terms."""
-    prior = problem.hyperprior
-    return prior if isinstance(prior, Hyperprior) else Hyperprior(problem.kernel, {})
-
-
 def _first_inverse(problem: Problem, prior: Hyperprior, near: Candidate | None) -> Array:
     """Return the inverse Hessian to start from: that of the prior, with the curvature of another model if known.
 
@@ -262,48 +255,6 @@ def _first_inverse(problem: Problem, prior: Hyperprior, near: Candidate | None) 
         return prior.unwhitened(prior.unwhitened(np.eye(prior.n_free(p)), p).T, p)  # R Rᵀ
     A = near.curvature * (problem.n_rows / near.problem.n_rows)
     return integral(prior, A.moved(p, min(near.problem.kernel.n_dims, problem.kernel.n_dims)))[0]
-
-
-# ------------------------------------------------------------------------------ the integral over theta
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Curvature:
-    """A = U diag(values) Uᵀ + rest I, with orthonormal columns U and no negative values."""
-
-    U: Array
-    values: Array
-    rest: float = 0.0
-
-    def __mul__(self, factor: float) -> Curvature:
-        """Return the curvature of so many times as many rows."""
-        return Curvature(self.U, factor * self.values, factor * self.rest)
-
-    def times(self, x: Array) -> Array:
-        """Return A x."""
-        out: Array = self.U @ (self.values * (self.U.T @ x)) + self.rest * x
-        return out
-
-    def inside(self, prior: Hyperprior, b: Array) -> tuple[Array, float]:
-        """Return (I + Rᵀ A R)⁻¹ b for columns b, and ½ log|I + Rᵀ A R|, by the matrix inversion lemma."""
-        W = prior.whitened(self.U * np.sqrt(self.values))
-        (VW, half_logdet), Vb = prior.ridge(self.rest, W), prior.ridge(self.rest, b)[0]
-        L = np.linalg.cholesky(np.eye(W.shape[1]) + W.T @ VW)
-        X = np.linalg.solve(L, VW.T)
-        return Vb - X.T @ (X @ b), half_logdet + float(np.log(L.diagonal()).sum())
-
-    def moved(self, n_dims: int, at: int) -> Curvature:
-        """Return the curvature of theta with one more element, along which it is zero, or one less, at a position."""
-        if n_dims > len(self.U):
-            return replace(self, U=np.insert(self.U, at, 0.0, axis=0))
-        return replace(self, U=np.delete(self.U, at, axis=0)) if n_dims < len(self.U) else self
-
-
-def integral(prior: Hyperprior, A: Curvature) -> tuple[Array, float]:
-    """Return the inverse of A + the prior's Hessian, within the reach of the prior, and ½ log|I + Rᵀ A R|."""
-    p = len(A.U)
-    inner, log_volume = A.inside(prior, np.eye(prior.n_free(p)))
-    return prior.unwhitened(prior.unwhitened(inner, p).T, p), log_volume
 
 
 def predicted(prior: Hyperprior, found: Candidate) -> float:
@@ -317,49 +268,3 @@ def predicted(prior: Hyperprior, found: Candidate) -> float:
     z, log_volume = A.inside(prior, b)
     evidence = found.learned.objective - prior_of(found.problem)(theta)[0]
     return float(evidence - slope @ e - 0.5 * e @ Ae + 0.5 * np.vdot(b, z) - log_volume)
-
-
-def curvature(
-    problem: Problem, prior: Hyperprior, theta: Array, sites: Any, *, tied: bool = False
-) -> Curvature:
-    """Return A, without the directions in which the evidence is not concave: they count as flat.
-
-    With ``tied`` it is that along the common values of groups of hyperparameters, and zero along all others.
-
-    With many hyperparameters A is known along orthonormal directions Q only, those of wide priors and random ones, and
-    A ≈ A Q (Qᵀ A Q)⁻¹ Qᵀ A (Nyström). What that misses of the trace, which Q tells about as well, is spread evenly
-    over all other directions.
-    """
-    p = len(theta)
-    first = prior.wide_directions(p)
-    if tied or p <= DIRECTIONS:
-        Q = first if tied else np.eye(p)
-        inside = Q.T @ _differences(problem, theta, sites, Q)
-        values, vectors = np.linalg.eigh(0.5 * (inside + inside.T))
-        return Curvature(Q @ vectors, np.maximum(values, 0.0))
-    exact = min(first.shape[1], DIRECTIONS // 2)
-    random = np.random.default_rng(0).standard_normal((p, DIRECTIONS - exact))
-    Q = np.linalg.qr(np.column_stack([first[:, :exact], random]))[0]
-    AQ = _differences(problem, theta, sites, Q)
-    inside = 0.5 * (Q.T @ AQ + AQ.T @ Q)
-    values, vectors = np.linalg.eigh(inside)
-    diagonal = np.maximum(inside.diagonal(), 0.0)
-    trace = float(diagonal[:exact].sum() + (p - exact) * diagonal[exact:].mean())
-    good = values > 1e-3 * max(float(values.max()), 1e-12)
-    U, roots, _ = np.linalg.svd((AQ @ vectors[:, good]) / np.sqrt(values[good]), full_matrices=False)
-    rest = max(0.0, trace - float((roots**2).sum())) / (p - len(roots))
-    return Curvature(U, np.maximum(roots**2 - rest, 0.0), rest)
-
-
-def _differences(problem: Problem, theta: Array, sites: Any, Q: Array) -> Array:
-    """Return A Q by differences of the gradient with the sites held."""
-    objective, highest = SiteObjective(problem), problem.bounds[:, 1]
-    lengths = STEP / np.abs(Q).max(axis=0)
-    middle = objective.gradient_at_sites(theta, sites)
-    out = np.empty(Q.shape)
-    for k, length in enumerate(lengths):
-        step = length * Q[:, k]
-        if (theta + step > highest).any():
-            step, length = -step, -length
-        out[:, k] = (middle - objective.gradient_at_sites(theta + step, sites)) / length
-    return np.nan_to_num(out, posinf=0.0, neginf=0.0)  # flat where numbers leave double precision

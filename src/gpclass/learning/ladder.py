@@ -19,7 +19,8 @@ import numpy as np
 from gpclass.core.hyperpriors import Hyperprior
 from gpclass.core.optimisers import TOL_NATS
 from gpclass.core.protocols import AnySites, Array
-from gpclass.learning.choice import Found, Grid, Model, choose, compared, curvature, integral, prior_of
+from gpclass.learning.choice import Found, Grid, Model, choose, compared
+from gpclass.learning.curvature import curvature, integral, prior_of
 from gpclass.learning.initial import Look, starts
 from gpclass.learning.maximise import Learned, Plan, attempt, best_of, joined, maximise
 from gpclass.learning.problem import Problem, SiteObjective
