@@ -99,7 +99,7 @@ def interrupted(kind: Kind, sending: Callable[[], Any]) -> Outcome:
     before = clf.predict_proba(former)
     clf.set_params(**{"kernel": None, "optimizer": "fmin_l_bfgs_b", **kind.options})
     X, y = kind.data()
-    raised = ""
+    raised, sent = "", list[float]()  # empty if the signal comes before the context has been entered
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
