@@ -168,7 +168,8 @@ class ClassPrior:
         if self._roots is None:
             rank = max(16, ORDER // self.shape[1])
             self._roots = [nystrom_root(K, rank) for K in self.Ks]
-        return LowRank(self._roots, sites)
+        with self._positive():
+            return LowRank(self._roots, sites)
 
     def factor_step(self, sites: AnySites) -> IndependentFactors | SharedFactors:
         """Return the factors for a step, without losing those of q if they are not of the same kind."""
