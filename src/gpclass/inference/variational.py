@@ -111,9 +111,10 @@ def response(y: Array, slope: Array, tau: Array) -> Array:
 
     This is exact for two classes, 2 tau, and for equal probabilities of more, and always between tau and 2 tau.
     """
-    p = np.maximum(y - slope, 1e-12 * y.sum(axis=1, keepdims=True))
+    least = 1e-12 * y.sum(axis=1, keepdims=True)
+    p = np.maximum(y - slope, least)
     squares = p * p
-    rest = p.sum(axis=1, keepdims=True) - p
+    rest = np.maximum(p.sum(axis=1, keepdims=True) - p, least)  # the difference may be rounded to zero
     out: Array = tau * (1.0 + (squares.sum(axis=1, keepdims=True) - squares) / rest**2)
     return out
 
