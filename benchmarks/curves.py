@@ -139,7 +139,7 @@ def ours(split: Split, args: argparse.Namespace) -> dict[str, Any]:
 
     def watch(fit: Any) -> None:
         posterior = passes.inducing_process(fit.basis, fit.q, fit.offset, single=False)
-        likelihood = last[0].problem.likelihood
+        likelihood = last[0].reached.problem.likelihood
         if split.n_classes == 2 and hasattr(posterior, "latent"):
             clock.test(lambda X: likelihood.log_predict(*posterior.latent(X)))
 

@@ -16,10 +16,11 @@ LEARNING = (
     "maximise",
     "problem",
     "sites",
-    "stages",
+    "levels",
+    "passes",
     "strategies",
 )
-SPARSE = ("inputs", "objective", "search", "settings", "work")
+SPARSE = ("inputs", "objective", "settings", "work")
 FILES = [
     *(SOURCE / "learning" / f"{name}.py" for name in LEARNING),
     *(SOURCE / "sparse" / f"{name}.py" for name in SPARSE),

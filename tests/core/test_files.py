@@ -15,7 +15,7 @@ from children import in_child, small_files
 
 from gpclass import GaussianProcessClassifier
 from gpclass.core.files import replacing
-from gpclass.sparse.checkpoint import Checkpoint, State
+from gpclass.sparse.checkpoint import Checkpoint, Kept
 from gpclass.sparse.engine import Q
 
 
@@ -126,7 +126,7 @@ def test_a_full_disk_is_an_error_of_the_system_and_keeps_the_old_file(fitted, ki
 
         def save(path):
             q = Q(np.zeros(60), np.eye(60))
-            Checkpoint(path, {}).write(State(np.zeros(2), np.zeros((60, 2)), q, None))
+            Checkpoint(path, {}).write(Kept(np.zeros(2), np.zeros((60, 2)), q, None))
 
     path = tmp_path / "f"
     before = os.umask(0o022)

@@ -35,7 +35,7 @@ class Counted:
 def test_with_the_curvature_known_two_evaluations_do():
     f, x0, H = quadratic()
     counted = Counted(f)
-    message, _ = minimise(counted, x0 + 0.5, FREE, np.linalg.inv(H))
+    message = minimise(counted, x0 + 0.5, FREE, np.linalg.inv(H)).message
     assert message == ""
     assert len(counted.seen) == 2
     assert_allclose(counted.seen[-1], x0, atol=1e-9)
@@ -46,7 +46,7 @@ def test_with_the_curvature_known_two_evaluations_do():
 def test_a_wrong_curvature_only_costs_time(inverse, seed):
     f, _, _ = quadratic(seed)
     counted = Counted(f)
-    message, _ = minimise(counted, np.zeros(3), FREE, inverse, tol=EXACT)
+    message = minimise(counted, np.zeros(3), FREE, inverse, tol=EXACT).message
     best = min(counted.seen, key=lambda x: f(x)[0])
     assert message == ""
     assert f(best)[0] < 1e-4
@@ -90,7 +90,7 @@ def test_it_comes_out_of_a_plateau_without_leaving_for_a_corner():
         return 1e3 * value, -1e3 * value * (x - 6.0) / 4.0
 
     counted = Counted(f)
-    message, _ = minimise(counted, np.zeros(2), FREE[:2])
+    message = minimise(counted, np.zeros(2), FREE[:2]).message
     assert message == ""
     assert_allclose(min(counted.seen, key=lambda x: f(x)[0]), [6.0, 6.0], atol=1e-3)
 
@@ -102,13 +102,13 @@ def test_points_without_a_value_are_avoided():
         return f(x) if x[0] < x0[0] + 0.1 else (np.inf, np.zeros(3))
 
     counted = Counted(walled)
-    message, _ = minimise(counted, x0 - 2.0, FREE, 5.0 * np.eye(3), tol=EXACT)
+    message = minimise(counted, x0 - 2.0, FREE, 5.0 * np.eye(3), tol=EXACT).message
     assert message == ""
     assert min(walled(x)[0] for x in counted.seen) < 1e-4
 
 
 def test_a_gradient_that_is_wrong_is_told():
-    message, _ = minimise(lambda x: (float(x @ x), -2.0 * x), np.ones(3), FREE)
+    message = minimise(lambda x: (float(x @ x), -2.0 * x), np.ones(3), FREE).message
     assert "before it converged" in message
     assert "n_restarts_optimizer" in message
 
@@ -136,7 +136,7 @@ def test_variables_at_a_bound_leave_newtons_step_of_the_others():
         return 0.5 * float((x - centre) @ A @ (x - centre)), A @ (x - centre)
 
     start = np.array([1.0, 0.5, 0.5])
-    message, _ = minimise(function, start, bounds, np.linalg.inv(A))
+    message = minimise(function, start, bounds, np.linalg.inv(A)).message
     others = centre[1:] - np.linalg.solve(A[1:, 1:], A[1:, 0] * (1.0 - centre[0]))
     assert message == ""
     assert_allclose(calls[-1], [1.0, *others], atol=1e-8)
@@ -163,7 +163,7 @@ def test_a_limited_inverse_hessian_is_that_of_bfgs():
 def test_many_variables():
     scales = np.linspace(0.5, 3.0, 500)
     counted = Counted(lambda x: (0.5 * float(scales @ x**2), scales * x))
-    message, _ = minimise(
+    message, *_ = minimise(
         counted, np.ones(500), np.tile([-9.0, 9.0], (500, 1)), Limited(np.eye(1), 0.5), tol=1e-12
     )
     assert message == ""
@@ -189,7 +189,7 @@ def test_a_curvature_that_is_too_small_everywhere_is_mended_by_one_step(monkeypa
 
 def test_where_no_point_has_a_value_the_search_ends_soon():
     f = Counted(lambda x: (1.0 if not x.any() else np.inf, np.ones(3)))
-    message, _ = minimise(f, np.zeros(3), FREE, np.eye(3))
+    message = minimise(f, np.zeros(3), FREE, np.eye(3)).message
     assert "before it converged" in message
     assert len(f.seen) <= 20
 
@@ -202,7 +202,7 @@ def test_where_no_point_has_a_value_the_search_ends_soon():
 def test_a_search_ends_within_its_tolerance_of_the_minimum(tol, seed):
     f, _, _ = quadratic(seed)
     counted = Counted(f)
-    message, inverse = minimise(counted, np.zeros(3), FREE, np.eye(3), tol=tol)
+    message, inverse, _ = minimise(counted, np.zeros(3), FREE, np.eye(3), tol=tol)
     best = min(counted.seen, key=lambda x: f(x)[0])
     gradient = f(best)[1]
     assert message == ""
@@ -225,7 +225,7 @@ def test_nothing_is_tried_where_newtons_step_promises_less_than_the_tolerance():
     f, x0, H = quadratic()
     away = 1e-3 * np.ones(3)
     counted = Counted(f)
-    message, inverse = minimise(counted, x0 + away, FREE, np.linalg.inv(H), tol=float(away @ H @ away))
+    message, inverse, _ = minimise(counted, x0 + away, FREE, np.linalg.inv(H), tol=float(away @ H @ away))
     assert (message, len(counted.seen)) == ("", 1)
     assert_allclose(inverse, np.linalg.inv(H))
 
@@ -237,7 +237,7 @@ def test_a_promise_is_not_believed_before_the_curvature_is_known():
         return -0.3 * float(x[0]) + 0.005 * float(x[0]) ** 2, np.array([-0.3 + 0.01 * x[0]])
 
     counted = Counted(f)
-    message, _ = minimise(counted, np.zeros(1), np.array([[-100.0, 100.0]]), tol=0.15)
+    message = minimise(counted, np.zeros(1), np.array([[-100.0, 100.0]]), tol=0.15).message
     assert message == ""
     assert f(counted.seen[-1])[0] < -4.5 + 0.15
 
@@ -246,9 +246,9 @@ def test_running_out_of_iterations_is_an_error_with_the_default_number_only():
     slope = lambda x: (-float(x[0]), np.array([-1.0]))  # noqa: E731
     wide = np.array([[-1e9, 1e9]])
     counted = Counted(slope)
-    message, _ = minimise(counted, np.zeros(1), wide, max_iter=5)
+    message = minimise(counted, np.zeros(1), wide, max_iter=5).message
     assert (message, len(counted.seen)) == ("", 6)
-    message, _ = minimise(slope, np.zeros(1), wide)
+    message = minimise(slope, np.zeros(1), wide).message
     assert f"stopped after {MAX_ITER + 1} evaluations with a gradient of norm 1 before" in message
 
 
@@ -261,17 +261,6 @@ def test_no_step_is_longer_than_the_radius(radius):
     assert_allclose(counted.seen[-1], x0, atol=1e-6)
 
 
-def test_each_step_is_told_with_its_inverse_hessian():
-    f, x0, _ = quadratic(3)
-    told = []
-    _, last = minimise(f, x0 + 3.0, FREE, np.eye(3), after=told.append)
-    assert len(told) > 2
-    assert_allclose(told[-1], last)
-    counted = Counted(f)
-    minimise(counted, x0 + 3.0, FREE, told[-1], tol=TOL_NATS)  # a search that was cut off goes on faster
-    assert len(counted.seen) <= len(told)
-
-
 # -------------------------------------------------------------------------- singular inverse Hessians
 
 
@@ -281,7 +270,7 @@ def test_a_singular_inverse_hessian_confines_the_search_to_its_range(seed):
     R = np.random.default_rng(seed + 10).normal(size=(3, 2))
     start = x0 + np.array([1.0, -2.0, 0.5])
     counted = Counted(f)
-    message, inverse = minimise(counted, start, FREE, R @ R.T, tol=1e-10)
+    message, inverse, _ = minimise(counted, start, FREE, R @ R.T, tol=1e-10)
     assert message == ""
     across = np.linalg.svd(R)[0][:, 2]  # the direction that R does not reach
     assert_allclose((np.array(counted.seen) - start) @ across, 0.0, atol=1e-9)
@@ -298,7 +287,7 @@ def test_variables_that_are_tied_stop_together_at_their_bound():
     tied = np.array([[1.0, 1.0, 0.0], [1.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
     for start in ([0.0, 0.0, 0.0], [1.0, 1.0, 0.0]):
         counted = Counted(lambda x: (0.5 * float((x - centre) @ A @ (x - centre)), A @ (x - centre)))
-        message, _ = minimise(counted, np.array(start), bounds, tied, tol=1e-10)
+        message = minimise(counted, np.array(start), bounds, tied, tol=1e-10).message
         assert message == ""
         third = 0.5 + A[2, :2] @ [2.0, 2.0]
         assert_allclose(counted.seen[-1], [1.0, 1.0, third], atol=1e-4)

@@ -8,15 +8,16 @@ from numpy.testing import assert_allclose
 from problems import inputs_and_labels, many_rows
 from scipy.optimize import minimize
 
+from gpclass.core.optimisers import Limited
 from gpclass.data.rows import Rows
 from gpclass.inference import VI
 from gpclass.kernels import RBF, ConstantKernel, Matern, WhiteKernel
+from gpclass.learning.maximise import maximise
 from gpclass.likelihoods import Logit, Probit, Softmax
 from gpclass.priors import DensePrior
 from gpclass.priors.basis import make_basis, process
 from gpclass.sparse.engine import Engine, Q
 from gpclass.sparse.objective import PassObjective
-from gpclass.sparse.search import climb
 from gpclass.testing.gaussian import Gaussian
 
 KERNELS = {
@@ -76,31 +77,19 @@ class TestFewInducingInputs:
         """Over hyperparameters and inducing inputs together no long search of another minimiser gains much more."""
         X, y = many_rows(150)
         kernel = 3.0 * RBF(1.0)
-        objective = PassObjective(
-            Engine(Rows(X, y), Logit(), dtype=np.float64), kernel, X[:5].copy(), 1e-9, tol=1e-3
-        )
-        start = objective.fit_at(kernel.theta, None, gradient=False)
-        points, inverse = [], np.eye(2) / 150
-        climb(
-            objective,
-            kernel.theta,
-            start,
-            kernel.bounds,
-            inverse,
-            lambda: 1e-4,
-            seen=lambda point, better: points.append(point) if better else None,
-        )
-        end = points[-1]
-        assert end.fit.bound > start.bound + 1.0
+        engine, Z = Engine(Rows(X, y), Logit(), dtype=np.float64), X[:5].copy()
+        objective = PassObjective(engine, kernel, Z, 1e-9, tol=1e-3, scale=np.ones(X.shape[1]))
+        v = np.concatenate([kernel.theta, Z.ravel()])
+        box = np.vstack([kernel.bounds, np.tile([-np.inf, np.inf], (Z.size, 1))])
+        end = maximise(objective, v, box, inverse_hessian=Limited(np.eye(2) / 150), tol=1e-4, radius=0.5)
+        assert end.objective > end.history.evidence[0] + 1.0
 
         def minus_bound(v):
-            objective.Z = v[2:].reshape(5, -1)
-            fit = objective.fit_at(v[:2], end.fit, gradient=True, inputs=True)
-            return -fit.bound, -np.concatenate([fit.gradient, fit.inputs.ravel()])
+            found = objective.evaluate(v, end.warm)
+            return -found.evidence, -found.gradient
 
-        v = np.concatenate([end.theta, end.fit.basis.Z.ravel()])
-        longer = minimize(minus_bound, v, jac=True, method="L-BFGS-B", options={"maxiter": 10})
-        assert -longer.fun < end.fit.bound + 0.5
+        longer = minimize(minus_bound, end.theta, jac=True, method="L-BFGS-B", options={"maxiter": 10})
+        assert -longer.fun < end.objective + 0.5
 
     @pytest.mark.parametrize("weight", [None, np.arange(40) % 3 + 0.5])
     def test_gradient_of_the_bound(self, weight):

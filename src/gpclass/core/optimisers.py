@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,17 +30,19 @@ RISE = 0.5  # of what a step promised to gain, lost instead however short it is:
 SHORTER = 0.1  # of a step that failed, at least
 MAX_ITER = 200  # iterations
 PAIRS = 20  # changes that a limited inverse Hessian keeps
+FIRST_MOVE = 0.1  # most that a variable of unknown curvature changes in the first step, in its own unit
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Limited:
     """An inverse Hessian: ``block`` of the first variables, ``scale`` times one of the others, and its last changes.
 
-    ``changes`` are pairs of a step and the change of the gradient along it, the oldest first.
+    ``changes`` are pairs of a step and the change of the gradient along it, the oldest first. A scale of zero is
+    unknown: the first gradient sets it.
     """
 
     block: Array
-    scale: float
+    scale: float = 0.0
     changes: tuple[tuple[Array, Array], ...] = ()
 
     def times(self, g: Array) -> Array:
@@ -62,6 +65,10 @@ class Limited:
             scale = slope / float(bent[k:] @ bent[k:])
         return replace(self, scale=scale, changes=(*self.changes, (moved, bent))[-PAIRS:])
 
+    def begun(self, g: Array) -> Limited:
+        """Return this inverse Hessian with a scale for which the first step is a short one."""
+        return replace(self, scale=FIRST_MOVE / max(float(np.abs(g[len(self.block) :]).max()), 1e-300))
+
     def scaled(self, factor: float) -> Limited:
         """Return this inverse Hessian multiplied by a number."""
         changes = tuple((moved, bent / factor) for moved, bent in self.changes)
@@ -69,6 +76,15 @@ class Limited:
 
 
 Inverse = Array | Limited
+Tol = float | Callable[[], float]  # a function is asked anew before each step
+
+
+class End(NamedTuple):
+    """The end of a search: what went wrong, if anything, the inverse Hessian, and what Newton's step still promises."""
+
+    message: str
+    inverse: Inverse
+    promised: float
 
 
 def minimise(
@@ -77,13 +93,12 @@ def minimise(
     bounds: Array,
     inverse: Inverse | None = None,
     *,
-    tol: float = TOL_NATS,
+    tol: Tol = TOL_NATS,
     max_iter: int = MAX_ITER,
     radius: float = RADIUS,
-    after: Callable[[Inverse], None] | None = None,
     most: float = np.inf,
-) -> tuple[str, Inverse]:
-    """Minimise a function; return what went wrong, if anything, and the inverse Hessian at the end.
+) -> End:
+    """Minimise a function.
 
     Parameters
     ----------
@@ -95,7 +110,7 @@ def minimise(
         The inverse Hessian, if it is known; the first step is Newton's then. A singular one confines the search to its
         range. Without it the first step is at most one long, downhill. With thousands of variables give a `Limited`
         one.
-    tol : float
+    tol : float or callable
         The search ends when Newton's step promises a gain of less than this, or a step has brought less.
     max_iter : int
         Most iterations. Running out of them is only an error with the default.
@@ -104,42 +119,44 @@ def minimise(
     most : float
         The search ends when Newton's step cannot end at or below this value, and the last one gained no more than it
         promised.
-    after : callable, optional
-        Called after every step with the inverse Hessian, from which a search that was cut off can go on.
 
     Returns
     -------
-    message : str
-        What went wrong in one sentence, or nothing.
-    inverse : array of shape (p, p) or Limited
+    end : End
 
     Examples
     --------
     >>> import numpy as np
     >>> bowl = lambda x: (0.5 * float((x - 3) @ (x - 3)), x - 3)
-    >>> minimise(bowl, np.zeros(2), np.array([[-9.0, 9.0], [-9.0, 9.0]]))[0]
+    >>> minimise(bowl, np.zeros(2), np.array([[-9.0, 9.0], [-9.0, 9.0]])).message
     ''
     """
     x: Array = np.clip(start, *bounds.T)
     value, gradient = function(x)
-    known = inverse is not None
+    guessed = isinstance(inverse, Limited) and inverse.scale == 0.0
+    known = inverse is not None and not guessed
     H: Inverse = _short(gradient) if inverse is None else inverse
+    if isinstance(H, Limited) and guessed:
+        H = H.begun(gradient)
+    message = ""
     evaluations, trusted, fair = 1, radius, False
     for _ in range(max_iter):
+        enough = tol() if callable(tol) else tol
         direction = _direction(x, gradient, bounds, H)
         promised = -0.5 * float(gradient @ direction)
         flat = np.abs(gradient[direction != 0.0]).max(initial=0.0) <= GRADIENT_NATS
         # Within its step a convex function falls by twice what Newton's parabola promises, at most: slope times step.
-        if flat or (known and promised <= tol) or (fair and value - 2.0 * promised > most):
-            return "", H
+        if flat or (known and promised <= enough) or (fair and value - 2.0 * promised > most):
+            break
         new, new_value, new_gradient, tried, rise = _line_search(
-            function, x, value, gradient, direction, bounds, trusted, tol
+            function, x, value, gradient, direction, bounds, trusted, enough
         )
         evaluations += tried
         if new is None:
             if rise < RISE:
-                return "", H
+                break
             if not known or isinstance(H, Limited) or np.isinf(rise):
+                message = _unfinished(evaluations, gradient[direction != 0.0])
                 break
             known, H = False, _shortened(H, gradient)  # its curvature misled: start again from its scale
             continue
@@ -151,18 +168,19 @@ def minimise(
         trusted = min(radius, 2.0 * (trusted if tried == 1 else float(np.abs(new - x).max())))
         gained, x, value, gradient = value - new_value, new, new_value, new_gradient
         fair = newton and gained <= promised
-        if after is not None:
-            after(H)
-        if newton and gained <= tol:
-            return "", H
+        if newton and gained <= enough:
+            break
     else:
-        if max_iter < MAX_ITER:
-            return "", H
-    norm = float(np.linalg.norm(gradient[_direction(x, gradient, bounds, H) != 0.0]))
+        if max_iter == MAX_ITER:
+            message = _unfinished(evaluations, gradient[_direction(x, gradient, bounds, H) != 0.0])
+    return End(message, H, max(-0.5 * float(gradient @ _direction(x, gradient, bounds, H)), 0.0))
+
+
+def _unfinished(evaluations: int, gradient: Array) -> str:
     return (
-        f"Learning stopped after {evaluations} evaluations with a gradient of norm {norm:.3g} before it "
-        "converged: scale the inputs, tighten the bounds or set n_restarts_optimizer."
-    ), H
+        f"Learning stopped after {evaluations} evaluations with a gradient of norm {np.linalg.norm(gradient):.3g} "
+        "before it converged: scale the inputs, tighten the bounds or set n_restarts_optimizer."
+    )
 
 
 def _short(gradient: Array, free: Array | slice = slice(None)) -> Array:

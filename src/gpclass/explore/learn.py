@@ -50,6 +50,6 @@ def learn(state: State, report: Callable[[Array, float], None] = lambda theta, e
         return -value, -gradient
 
     bounds = build(state.choice, state.points.view).bounds
-    message, _ = minimise(descend, np.array(state.theta), bounds)
+    message = minimise(descend, np.array(state.theta), bounds).message
     thetas, evidences = zip(*steps, strict=True)
     return Path(np.array(thetas), np.array(evidences), message)

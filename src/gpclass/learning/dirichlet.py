@@ -14,13 +14,12 @@ import numpy as np
 
 from gpclass.core.linalg import row_tiles
 from gpclass.core.protocols import Array, Prior
-from gpclass.data.rows import Data
 from gpclass.inference.dirichlet import DEFAULT, Dirichlet
 from gpclass.learning.fitted import FittedModel
-from gpclass.learning.ladder import State, learn, rung_sizes
-from gpclass.learning.maximise import Learned, Plan, joined
+from gpclass.learning.ladder import Rung, State, learn, rung_sizes
+from gpclass.learning.maximise import Learned, Plan
 from gpclass.learning.problem import Problem, pose_classes
-from gpclass.learning.sites import POOL_ROWS, finished, left_out
+from gpclass.learning.sites import finished, left_out
 from gpclass.likelihoods.joint import normal_points
 
 # From labels that are noise to labels that are certain; the score changes little within a factor of three.
@@ -46,29 +45,23 @@ def learn_dirichlet(problem: Problem, plan: Plan, rng: np.random.Generator) -> t
     if method.eps is not None:
         return learn(problem, plan, rng)
 
-    def with_eps(n: int, state: State) -> Problem:
-        here, known = problem.like(state.problem), getattr(state.problem.inference, "eps", None)
-        eps = choose_eps(here) if known is None else known
-        return replace(here.some(n), inference=replace(method, eps=eps))
-
-    sizes = (*rung_sizes(problem.n_rows), problem.n_rows)
-    found, learned = learn(problem, plan, rng, ladder=[partial(with_eps, n) for n in sizes])
+    found, learned = learn(problem, plan, rng, ladder=rungs_with_eps(problem))
     if getattr(found.inference, "eps", None) is None:  # nothing is learned, or learning was interrupted
         eps = choose_eps(found) if learned is None else DEFAULT
         found = replace(found, inference=replace(method, eps=eps))
     return found, learned
 
 
-def begin_dirichlet(
-    problem: Problem, data: Data, plan: Plan, n_rows: int, rng: np.random.Generator
-) -> tuple[Problem, State]:
-    """Learn hyperparameters and eps of Dirichlet classification on some rows; return the problem at them."""
+def rungs_with_eps(problem: Problem) -> list[Rung]:
+    """Return the rungs of a problem; eps is chosen on all rows with the hyperparameters of the first one."""
     method: Any = problem.inference
-    rows = data.sample(POOL_ROWS, np.random.default_rng(0))
-    pool = pose_classes(replace(problem, X=np.asarray(rows.X, dtype=float)), rows.y)
-    few, learned = learn_dirichlet(pool.some(method.rows or n_rows), plan, rng)
-    problem = replace(problem.like(few), inference=few.inference)
-    return problem, State(few, Learned(few.theta, 0.0, joined([])) if learned is None else learned)
+
+    def with_eps(n: int, state: State) -> Problem:
+        here, known = problem.like(state.problem), getattr(state.problem.inference, "eps", None)
+        eps = choose_eps(here) if known is None else known
+        return replace(here.some(n), inference=replace(method, eps=eps))
+
+    return [partial(with_eps, n) for n in (*rung_sizes(problem.n_rows), problem.n_rows)]
 
 
 def choose_eps(problem: Problem) -> float:

@@ -12,12 +12,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from gpclass.core.hyperpriors import Hyperprior
-from gpclass.core.optimisers import TOL_NATS
+from gpclass.core.objective import Objective
+from gpclass.core.optimisers import TOL_NATS, Inverse, Tol
 from gpclass.core.protocols import AnySites, Array
 from gpclass.learning.choice import Found, Grid, Model, choose, compared
 from gpclass.learning.curvature import curvature, integral, prior_of
@@ -32,18 +33,54 @@ RUNG_SHARE = 0.1  # of the sampling error, p / 2 nats, at which the search on a 
 LAST_SHARE = 1e-3  # and on all rows: nobody could tell hyperparameters apart that are so close
 
 
+class Level(Protocol):
+    """What is searched on a rung: a `Problem` without inducing inputs, or the bound with them in passes over rows."""
+
+    @property
+    def n_rows(self) -> int:
+        """Number of data points."""
+
+    @property
+    def support(self) -> Array:
+        """Bounds on theta."""
+
+    @property
+    def hyperprior(self) -> Any:
+        """Log density of theta and its gradient, or None."""
+
+    @property
+    def inference(self) -> Any:
+        """The method."""
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Further arguments of `maximise`."""
+
+    def at(self, theta: Array) -> Any:
+        """Return the level at other hyperparameters."""
+
+    def needed(self) -> Tol | None:
+        """Return the nats that a step must gain, if that does not follow from the number of rows."""
+
+    def objective(self, tol: Tol) -> Objective:
+        """Return what is maximised, for a search that ends at ``tol``."""
+
+    def begun(self, before: Any, learned: Learned) -> tuple[Array, Inverse | None, Any]:
+        """Return theta, inverse Hessian and warm start from the end of learning on another level."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class State:
-    """Where learning stands: the problem of a rung with what was chosen, at the best theta so far.
+    """Where learning stands: the level of a rung with what was chosen, at the best theta so far.
 
-    ``learned`` has the curvature there and the sites of the rung's rows.
+    ``learned`` has the curvature there and the warm start of the rung's rows.
     """
 
-    problem: Problem
+    problem: Any  # a Level
     learned: Learned
 
 
-Rung = Callable[[State], Problem]  # what is learned on next
+Rung = Callable[[State], Level]  # what is learned on next
 
 
 def rung_sizes(n_rows: int) -> list[int]:
@@ -108,56 +145,45 @@ def learn(
         learned = _best_of(problem, [problem.theta], plan, rng, warm=init)
         return problem.at(learned.theta), learned
     state = begin(problem, plan, rng) if first is None else first
-    for rung in rungs(problem) if ladder is None else ladder:
-        state = _climbed(rung, state, plan, problem.n_rows)
+    state = ascend(state, rungs(problem) if ladder is None else ladder, plan, problem.n_rows)
     last, learned = state.problem, state.learned
     end = problem.like(last)
     if last.n_rows < problem.n_rows or type(last.inference) is not type(problem.inference):  # interrupted
         return end.at(learned.theta), replace(learned, history=joined([]), warm=None)
     end = replace(end, inference=last.inference, make_prior=last.make_prior)
-    if not learned.interrupted:
-        learned = _not_below_start(end, problem, learned, plan)
+    if first_rung(problem) is not problem and len(problem.theta) == len(learned.theta):
+        learned = not_below(problem.theta, State(end, learned), plan).learned
     return end.at(learned.theta), learned
 
 
-def _climbed(rung: Rung, state: State, plan: Plan, n_rows: int) -> State:
-    """Return the state after the next rung, or as it is if that has nothing new or learning is interrupted."""
-    before = state.problem
-    problem, learned = attempt(partial(rung, state), state.learned)
-    if problem is None:
-        return State(before, state.learned if learned is None else learned)
-    last = problem.n_rows == n_rows
-    new = last or problem.n_rows > before.n_rows or problem.inference is not before.inference
-    if not new or (plan.optimizer is not None and not last):
-        return state
-    return climb(problem, state, plan, last=last)
+def ascend(state: State, ladder: Sequence[Rung], plan: Plan, n_rows: float) -> State:
+    """Return the state after all rungs, of which the last has ``n_rows`` rows; an interruption keeps the best."""
+    for rung in ladder:
+        before = state.problem
+        problem, learned = attempt(partial(rung, state), state.learned)
+        if problem is None:
+            state = State(before, state.learned if learned is None else learned)
+            continue
+        last = problem.n_rows == n_rows
+        new = last or problem.n_rows > before.n_rows or problem.inference is not before.inference
+        if new and (plan.optimizer is None or last):
+            state = climb(problem, state, plan, last=last)
+        elif new:  # an optimizer of the user's works on all rows
+            state = State(problem, replace(state.learned, warm=None, inverse_hessian=None))
+    return state
 
 
-def climb(rung: Problem, state: State, plan: Plan, *, last: bool) -> State:
+def climb(rung: Level, state: State, plan: Plan, *, last: bool) -> State:
     """Return the state after the search on a rung; an interruption keeps the best so far."""
     before = state.learned
     if not last:
         plan.announce(f"{rung.n_rows} rows")
-    tol = last_tol(rung.n_rows, len(rung.theta)) if last else rung_tol(len(rung.theta))
-    warm = before.warm if state.problem.n_rows == rung.n_rows else None
 
     def search() -> Learned:
-        inverse = before.inverse_hessian
-        if inverse is not None:  # the curvature grows in proportion to the rows
-            inverse = inverse * (state.problem.n_rows / rung.n_rows)
-        elif plan.optimizer is None:
-            inverse = measured_inverse(rung, before.theta, warm)
-        return maximise(
-            SiteObjective(rung.with_tol(tol)),
-            before.theta,
-            rung.support,
-            plan.optimizer,
-            hyperprior=rung.hyperprior,
-            warm=warm,
-            report=plan.report,
-            inverse_hessian=inverse,
-            tol=tol,
-        )
+        theta, inverse, warm = rung.begun(state.problem, before)
+        if inverse is None and plan.optimizer is None:
+            inverse = measured_inverse(rung, theta, warm)
+        return _searched(rung, theta, plan, last, inverse_hessian=inverse, warm=warm)
 
     # An interruption before the first evaluation has ended keeps the last rung, if there was one.
     learned, stopped = attempt(search, before if np.isfinite(before.objective) else None)
@@ -166,7 +192,16 @@ def climb(rung: Problem, state: State, plan: Plan, *, last: bool) -> State:
     return State(rung.at(learned.theta), replace(learned, compared=before.compared))
 
 
-def measured_inverse(problem: Problem, theta: Array, sites: AnySites | None) -> Array:
+def _searched(rung: Level, theta: Array, plan: Plan, last: bool, **options: Any) -> Learned:
+    """Return the end of a search on a rung."""
+    n_dims, tol = len(theta), rung.needed()
+    if tol is None:
+        tol = last_tol(rung.n_rows, n_dims) if last else rung_tol(n_dims)
+    options = {"report": plan.report, "hyperprior": rung.hyperprior, "tol": tol} | rung.options | options
+    return maximise(rung.objective(tol), theta, rung.support, plan.optimizer, **options)
+
+
+def measured_inverse(problem: Any, theta: Array, sites: AnySites | None) -> Array:
     """Return the inverse Hessian of minus the objective at theta, measured on the first rung."""
     few, prior = first_rung(problem), prior_of(problem)
     if sites is None or few is not problem:
@@ -175,24 +210,22 @@ def measured_inverse(problem: Problem, theta: Array, sites: AnySites | None) -> 
     return integral(prior, A)[0]
 
 
-def _not_below_start(problem: Problem, given: Problem, learned: Learned, plan: Plan) -> Learned:
-    """Return the end of learning, or what is reached from the kernel as given if that is better already."""
-    theta = given.theta
-    fewer = first_rung(problem) is not problem
-    if plan.choose or plan.optimizer is not None or not fewer or len(theta) != len(learned.theta):
-        return learned
-    prior, tol = problem.hyperprior, last_tol(problem.n_rows, len(theta))
-    objective = SiteObjective(problem.with_tol(tol))
+def not_below(theta: Array, state: State, plan: Plan) -> State:
+    """Return the end of learning on all rows, or that of a search from theta if the objective is larger there."""
+    level, learned = state.problem, state.learned
+    if plan.choose or plan.optimizer is not None or learned.interrupted:
+        return state
+    theta, prior = level.begun(level, replace(learned, theta=theta))[0], level.hyperprior
+    tol = level.needed() or last_tol(level.n_rows, len(theta))
     try:
-        value = objective.evaluate(theta, gradient=False).evidence
-    except ValueError:
-        return learned
+        end = level.objective(tol).evaluate(theta, learned.warm, gradient=False)
+        if end.evidence + (0.0 if prior is None else prior(theta)[0]) > learned.objective:
+            learned = replace(_searched(level, theta, plan, last=True), compared=learned.compared)
     except KeyboardInterrupt:
-        return replace(learned.stopped(), warm=learned.warm)
-    value += 0.0 if prior is None else prior(theta)[0]
-    if not value > learned.objective:
-        return learned
-    return maximise(objective, theta, problem.support, hyperprior=prior, report=plan.report, tol=tol)
+        return State(level, replace(learned.stopped(), warm=learned.warm))
+    except ValueError:  # the kernel as given has no evidence
+        return state
+    return State(level.at(learned.theta), learned)
 
 
 # ---------------------------------------------------------------------------------- the first rung

@@ -15,7 +15,7 @@ import numpy as np
 
 from gpclass.core.hyperpriors import Hyperprior, LogScalePrior
 from gpclass.core.objective import Evaluation, Objective
-from gpclass.core.optimisers import MAX_ITER, RADIUS, TOL_NATS, minimise
+from gpclass.core.optimisers import MAX_ITER, RADIUS, TOL_NATS, Inverse, Tol, minimise
 from gpclass.core.protocols import Array
 from gpclass.core.registry import stored
 from gpclass.priors import NotPositiveError
@@ -81,7 +81,7 @@ class Learned:
     """Where learning stands or ended: the best theta so far, and how it got there.
 
     ``message`` says in a sentence what went wrong, and is empty if nothing did. ``warm`` is the warm start of the best
-    evaluation, ``compared`` the models that were compared before.
+    evaluation, ``promised`` what another step would gain, ``compared`` the models that were compared before.
     """
 
     theta: Array
@@ -92,6 +92,7 @@ class Learned:
     inverse_hessian: Array | None = None
     warm: Any = field(default=None, metadata={"stored": False})
     compared: tuple[Compared, ...] = ()
+    promised: float | None = field(default=None, metadata={"stored": False})
 
     def stopped(self) -> Learned:
         """Return this end as that of a fit which is interrupted after it."""
@@ -127,6 +128,7 @@ class Search:
     records: list[tuple[Array, float, float]] = field(default_factory=list)
     unconverged: int = 0
     refuses: bool = True
+    improved: Callable[[Array, Any], None] | None = None  # called with every better theta and its warm start
 
     def __call__(self, theta: Array, eval_gradient: bool = True) -> Any:
         """Return the value, and the gradient if it is asked for."""
@@ -159,6 +161,8 @@ class Search:
             self.warm = end.warm
         if believed and (self.best is None or value > self.best[0]):
             self.best = (value, theta, end.warm)
+            if self.improved is not None:
+                self.improved(theta, end.warm)
         self.unconverged += not end.info.converged
         return (value, gradient) if believed else (-np.inf, gradient)
 
@@ -177,25 +181,26 @@ def maximise(
     hyperprior: Hyperprior | LogScalePrior | None = None,
     warm: Any = None,
     report: Report | None = None,
-    inverse_hessian: Array | None = None,
-    tol: float = TOL_NATS,
+    inverse_hessian: Inverse | None = None,
+    tol: Tol = TOL_NATS,
     max_iter: int = MAX_ITER,
     radius: float = RADIUS,
     least: float = -np.inf,
+    improved: Callable[[Array, Any], None] | None = None,
 ) -> Learned:
     """Run one optimisation from ``start``; an interruption keeps the best theta so far.
 
     With ``inverse_hessian`` the start is taken to be near the end. The search ends where Newton's step does not promise
     to reach ``least``.
     """
-    search = Search(objective, hyperprior, report, warm, refuses=optimizer is None)
+    search = Search(objective, hyperprior, report, warm, refuses=optimizer is None, improved=improved)
     start = np.clip(start, *bounds.T)
-    message, interrupted, theta = "", False, None
+    message, interrupted, theta, promised = "", False, None, None
     try:
         if optimizer is not None:
             theta = _check_theta(optimizer(search, start, bounds), bounds)
         else:
-            message, found = minimise(
+            message, inverse_hessian, promised = minimise(
                 search,
                 start,
                 bounds,
@@ -205,7 +210,6 @@ def maximise(
                 radius=radius,
                 most=-least,
             )
-            inverse_hessian = np.asarray(found)
     except KeyboardInterrupt:
         if search.best is None:
             raise
@@ -227,7 +231,8 @@ def maximise(
             f"{objective.description} did not converge in {search.unconverged} of {len(search.records)} "
             "evaluations while learning: raise its max_iter (max_iter_predict of the classifier)."
         )
-    return Learned(best, value, search.history(), message, interrupted, inverse_hessian, warm)
+    known = inverse_hessian if isinstance(inverse_hessian, np.ndarray) else None
+    return Learned(best, value, search.history(), message, interrupted, known, warm, promised=promised)
 
 
 def _check_theta(end: Any, bounds: Array) -> Array:

@@ -10,58 +10,187 @@ import numpy as np
 
 from gpclass.core.protocols import Array, Info
 from gpclass.data.rows import Data, Rows
+from gpclass.learning.dirichlet import choose_eps, rungs_with_eps
 from gpclass.learning.fitted import FittedModel
-from gpclass.learning.maximise import Plan
-from gpclass.learning.problem import Problem
-from gpclass.learning.stages import Run, engine_of
+from gpclass.learning.ladder import State, ascend, begin, not_below, rungs
+from gpclass.learning.levels import PassLevel, Run, engine_of
+from gpclass.learning.maximise import History, Learned, Plan, joined
+from gpclass.learning.problem import Problem, pose_classes
 from gpclass.posteriors.classes import IndependentProcesses
 from gpclass.posteriors.process import Process
 from gpclass.priors.basis import Basis, make_basis, process
-from gpclass.sparse.engine import Q
+from gpclass.sparse.checkpoint import CHOSEN, Checkpoint
+from gpclass.sparse.engine import Fit, Q
+from gpclass.sparse.identity import digest, identity_of
 from gpclass.sparse.objective import PassObjective
 from gpclass.sparse.report import InducingReport
 from gpclass.sparse.settings import Inducing
-from gpclass.sparse.work import allowed_gap
+from gpclass.sparse.work import EVALUATION, allowed_gap
+
+POOL_ROWS = 20_000  # of which the rungs without inducing inputs are taken
+EXACT_NATS = 1e-8  # per row, to which q is iterated if nothing is learned
 
 
 def fit_in_passes(
     problem: Problem, data: Data, n_latents: int, plan: Plan, settings: Inducing, *, seed: Any = None
 ) -> FittedModel:
     """Fit to rows that may be anywhere; the problem's own rows are not used."""
-    start = time.perf_counter()
     run = Run(problem, data, n_latents, plan, settings, np.random.default_rng(seed))
-    fit, learned = run.fit()
-    seconds = time.perf_counter() - start
-    problem = run.problem  # with the kernel that was chosen
-    kernel, likelihood = fit.basis.kernel, problem.likelihood
+    learning = plan.enabled and len(problem.theta) > 0
+    state = _begun(run, learning)
+    if learning:
+        resumed = isinstance(state.problem, PassLevel)
+        ladder = [rung for rung in run.ladder() if not resumed or rung == run.on_all]
+        state = ascend(state, ladder, plan, data.n_rows)
+        if ladder and state.problem.n_rows == data.n_rows:
+            state = not_below(problem.theta, state, plan)
+    fit = _last_fit(run, state)
+    return _model(run, fit, _of_theta(run, state, fit.bound) if learning else None)
+
+
+# ------------------------------------------------------------------------------------- the start
+
+
+def _begun(run: Run, learning: bool) -> State:
+    """Return the first state: from a checkpoint, from some rows without inducing inputs, or as given."""
+    plan, problem = run.plan, run.problem
+    method: Any = problem.inference
+    state = (
+        _on_some(run) if learning and plan.choose else None
+    )  # a run that resumes chooses the same kernel again
+    run.checkpoint = Checkpoint(run.settings.checkpoint, _identity(run, learning, state))
+    kept = run.checkpoint.read()
+    if kept is not None:
+        problem = run.with_eps(problem if state is None else problem.like(state.problem), kept.eps)
+        run.work.done, run.inverse = kept.work, kept.inverse_hessian
+        run.level = PassLevel(run, problem.at(kept.theta), run.data, np.asarray(kept.Z), kept.q)
+        return State(run.level, Learned(kept.theta, 0.0, joined([]), inverse_hessian=run.inverse))
+    if state is not None:
+        return state
+    if (learning and plan.optimizer is None) or (run.closed and method.eps is None):
+        return _on_some(run)
+    return State(problem, Learned(problem.theta, 0.0, joined([])))
+
+
+def _identity(run: Run, learning: bool, chosen: State | None) -> dict[str, str]:
+    """Return what a checkpoint of this fit belongs to."""
+    if run.settings.checkpoint is None:
+        return {}
+    names = ("kernel", "likelihood", "inference", "hyperprior")
+    model = {name: getattr(run.problem, name) for name in names} | dict(run.plan.asked)
+    model |= {"optimizer": learning and (run.plan.optimizer or True)}
+    out = identity_of(run.data, run.n_latents, model, run.settings)
+    if chosen is not None:
+        kernel = chosen.problem.kernel
+        out[CHOSEN] = digest(kernel.clone_with_theta(0.0 * kernel.theta))
+    return out
+
+
+def _on_some(run: Run) -> State:
+    """Learn on some rows without inducing inputs, and choose the kernel there if that is asked for.
+
+    Several classes, which take longer, have the start by Dirichlet classification only.
+    """
+    plan, rows = run.plan, run.data.sample(POOL_ROWS, np.random.default_rng(0))
+    pool = replace(run.problem, X=np.asarray(rows.X, dtype=float), y=rows.y, weight=rows.weight)
+    most = min(getattr(run.problem.inference, "rows", None) or run.settings.rows[0], rows.n_rows)
+    run.enter("a start without inducing inputs", most)
+    if run.n_latents == 1:
+        return ascend(begin(pool, plan, run.rng), rungs(pool, most=most), plan, np.inf)
+    pool = pose_classes(pool, rows.y)
+    if not run.closed:
+        return begin(pool, plan, run.rng)
+    pool = pool.some(most)
+    if plan.enabled and len(pool.theta):
+        ladder = rungs_with_eps(pool) if pool.inference.eps is None else rungs(pool)  # type: ignore[attr-defined]
+        return ascend(begin(pool, plan, run.rng), ladder, plan, np.inf)
+    return State(run.with_eps(pool, choose_eps(pool)), Learned(pool.theta, 0.0, joined([])))
+
+
+# --------------------------------------------------------------------------------------- the end
+
+
+def _last_fit(run: Run, state: State) -> Fit:
+    """Return the best fit on all rows, or q at the hyperparameters of the state, iterated to convergence."""
+    level, fit = state.problem, state.learned.warm
+    if isinstance(level, PassLevel) and level.data is run.data and isinstance(fit, Fit):
+        return fit
+    if not isinstance(level, PassLevel):
+        level = run.on_some(state) if run.level is None else run.level
+    q = level.q
+    if level.data is not run.data and q is not None and not run.closed:
+        q = q.repeated(run.data.n_rows / level.n_rows)
+    run.level = level = replace(level, data=run.data, q=q, scale=None)
+    objective = level.objective(EXACT_NATS * run.data.n_rows)
+    objective.max_passes *= 2
+    objective.after = lambda theta, q: run.write(level, q)
+    fit = objective.fit_at(level.problem.theta, q, gradient=False)
+    run.keep(level, fit)
+    return fit
+
+
+def _model(run: Run, fit: Fit, learned: Learned | None) -> FittedModel:
+    """Return the fitted model, with a report of the fit."""
+    problem, n_rows, kernel = run.reached.problem, run.data.n_rows, fit.basis.kernel
+    promised, stopped = None, ""
     if learned is not None:
-        likelihood = likelihood.with_theta(learned.theta[kernel.n_dims :])
+        promised, stopped = _left_over(run, learned)
     report = InducingReport(
         Z=fit.basis.Z,
         q=fit.q,
         next_q=fit.next_q,
-        n_rows=data.n_rows,
+        n_rows=n_rows,
         n_inducing=fit.basis.size,
         passes=run.passes,
-        seconds=seconds,
+        seconds=time.perf_counter() - run.started,
         residual=fit.residual,
         jitter=fit.basis.jitter,
         counts=fit.counts,
-        promised=run.promised,
-        stopped=run.stopped,
+        promised=promised,
+        stopped=stopped,
     )
     empty = np.empty(0)
     return FittedModel(
-        likelihood=likelihood,
-        posterior=inducing_process(fit.basis, fit.q, fit.offset, single=settings.dtype == "float32"),
+        likelihood=problem.likelihood,
+        posterior=inducing_process(fit.basis, fit.q, fit.offset, single=run.settings.dtype == "float32"),
         kernel=kernel.clone_with_theta(kernel.theta),
         evidence=fit.bound,
-        info=Info(fit.gap <= allowed_gap(data.n_rows), run.passes, fit.gap),
-        problem=replace(problem, kernel=kernel, likelihood=likelihood, X=fit.basis.Z, y=empty, weight=None),
+        info=Info(fit.gap <= allowed_gap(n_rows), run.passes, fit.gap),
+        problem=replace(problem, kernel=kernel, X=fit.basis.Z, y=empty, weight=None),
         learned=learned,
         inducing=report,
-        objective=objective_of(replace(problem, likelihood=likelihood), data, n_latents, kernel, report),
+        objective=objective_of(problem, run.data, run.n_latents, kernel, report),
     )
+
+
+def _left_over(run: Run, learned: Learned) -> tuple[float | None, str]:
+    """Return the nats per row that further work would gain, and in words what it would cost."""
+    if learned.interrupted:
+        return None, "interrupted"
+    if learned.promised is None:
+        return None, ""
+    work, n_rows, (gain, more) = run.work, run.data.n_rows, run.missed
+    step = learned.promised / n_rows
+    cost = EVALUATION * work.of_pass(n_rows, len(run.reached.Z))
+    return max(step, gain), (
+        f"The next step promises {step:.1g} nats per row for {cost / work.done:.2g} times the work so far, twice as "
+        f"many inducing inputs {gain:.1g} for {more / work.done:.2g} times."
+    )
+
+
+def _of_theta(run: Run, state: State, bound: float) -> Learned:
+    """Return how the hyperparameters were found on all rows, without the places of inducing inputs."""
+    learned, k = state.learned, len(run.reached.problem.theta)
+    history, value, message = joined([]), bound, learned.message
+    if isinstance(state.problem, PassLevel) and state.problem.data is run.data and len(learned.history):
+        found, value = learned.history, learned.objective
+        history = History(found.theta[:, :k], found.evidence, found.gradient_norm)
+    if learned.interrupted:
+        message = (
+            f"Learning was interrupted after {run.passes} passes: the best hyperparameters so far are kept."
+        )
+    theta = learned.theta[:k]
+    return replace(learned, theta=theta, objective=value, history=history, message=message, warm=None)
 
 
 def inducing_process(basis: Basis, q: Q, offset: Array | None = None, *, single: bool) -> Process:

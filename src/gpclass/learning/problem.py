@@ -7,7 +7,7 @@ The likelihood decides how the data are laid out for inference: one latent value
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
@@ -223,6 +223,24 @@ class Problem:
             return self
         labels = self.y if layout.labels is None else np.eye(layout.n_classes)[layout.labels]
         return dirichlet_problem(self.kernel, self.X, labels, hyperprior=self.hyperprior)
+
+    # --------------------------------------------------------------- a level of the ladder
+
+    options: ClassVar[dict[str, Any]] = {}
+
+    def needed(self) -> None:
+        """Return None: what a step must gain follows from the number of rows."""
+
+    def objective(self, tol: Any) -> SiteObjective:
+        """Return the evidence, for a search that ends at ``tol`` nats."""
+        return SiteObjective(self.with_tol(tol))
+
+    def begun(self, before: Problem, learned: Any) -> tuple[Array, Array | None, AnySites | None]:
+        """Return theta, inverse Hessian and sites to start from, after learning on another number of rows."""
+        inverse = learned.inverse_hessian
+        if inverse is not None:  # the curvature grows in proportion to the rows
+            inverse = inverse * (before.n_rows / self.n_rows)
+        return learned.theta, inverse, learned.warm if before.n_rows == self.n_rows else None
 
     @property
     def n_rows(self) -> int:

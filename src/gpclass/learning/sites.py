@@ -9,17 +9,14 @@ from typing import Any
 import numpy as np
 
 from gpclass.core.protocols import AnySites, Array
-from gpclass.data.rows import Data
 from gpclass.inference import VI
 from gpclass.inference.variational import response
 from gpclass.learning.fitted import FittedModel
-from gpclass.learning.ladder import State, begin, learn, rungs
+from gpclass.learning.ladder import State, learn, rungs
 from gpclass.learning.maximise import Learned, Plan, attempt
-from gpclass.learning.problem import OneFunction, Problem, pose_classes
+from gpclass.learning.problem import OneFunction, Problem
 from gpclass.sparse.inputs import choose as choose_inputs
 from gpclass.sparse.settings import Inducing
-
-POOL_ROWS = 20_000  # of which the rungs of rows that are passed over are taken
 
 
 def fit_by_sites(
@@ -70,26 +67,6 @@ def left_out(problem: Problem, result: Any) -> tuple[Array, Array]:
     moved = [response(problem.y, q.alpha, result.sites.tau)] if softmax else []
     mean, cov = q.left_out(problem.copies, *moved)
     return (mean if result.offset is None else mean + result.offset), cov
-
-
-def begin_on_some(
-    problem: Problem, data: Data, n_rows: int, n_latents: int, plan: Plan, rng: np.random.Generator
-) -> tuple[Problem, State]:
-    """Learn on some rows, after the kernel is chosen there if that is asked for; return the problem at the best theta.
-
-    Several classes, which take longer, have the start by Dirichlet classification only.
-    """
-    rows = data.sample(POOL_ROWS, np.random.default_rng(0))
-    pool = replace(problem, X=np.asarray(rows.X, dtype=float), y=rows.y, weight=rows.weight)
-    if n_latents > 1:
-        state = begin(pose_classes(pool, rows.y), plan, rng)
-    else:
-        some = pool.some(n_rows)
-        state = begin(pool, plan, rng)
-        if not state.learned.interrupted and plan.optimizer is None:  # a user's own works on all rows
-            some, learned = learn(some, replace(plan, choose=False), rng, first=state)
-            state = State(some, state.learned if learned is None else learned)
-    return problem.like(state.problem).at(state.learned.theta), state
 
 
 def fit_with_residual(problem: Problem, plan: Plan, settings: Inducing, *, seed: Any = None) -> FittedModel:

@@ -19,7 +19,7 @@ INSTEAD = "remove the file to start again, or name another one in Inducing(check
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class State:
+class Kept:
     """Where learning stands: hyperparameters, inducing inputs, q, and the inverse Hessian of the hyperparameters.
 
     ``Z`` is None before inducing inputs are chosen. ``eps`` is the one of Dirichlet classification. q and the inverse
@@ -45,7 +45,7 @@ class Checkpoint:
     path: str | Path | None
     identity: dict[str, str]
 
-    def write(self, state: State) -> None:
+    def write(self, state: Kept) -> None:
         """Write the state: whole or not at all."""
         if self.path is None or state.q is None or state.Z is None:
             return
@@ -63,7 +63,7 @@ class Checkpoint:
                 **{name: value for name, value in known.items() if value is not None},
             )
 
-    def read(self) -> State | None:
+    def read(self) -> Kept | None:
         """Return the state that was written, None if there is none; ValueError if it is of another problem."""
         path = self.path
         if path is None or not Path(path).exists():
@@ -74,7 +74,7 @@ class Checkpoint:
                 inverse = kept["inverse_hessian"] if "inverse_hessian" in kept.files else None
                 eps = float(kept["eps"]) if "eps" in kept.files else None
                 q = Q(kept["mean"], kept["P"])
-                state = State(
+                state = Kept(
                     kept["theta"], kept["Z"], q, inverse, eps, int(kept["n_rows"]), float(kept["work"])
                 )
         except (OSError, EOFError, KeyError, TypeError, ValueError, BadZipFile) as error:

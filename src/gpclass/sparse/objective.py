@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from gpclass.core.objective import Evaluation
+from gpclass.core.optimisers import Tol
 from gpclass.core.protocols import Array, Info, Likelihood
 from gpclass.priors.basis import make_basis
 from gpclass.sparse.collapsed import Collapsed
@@ -31,47 +32,57 @@ class PassObjective:
     Z : array of shape (M, d)
     jitter : float
         Relative to the prior variance.
-    tol : float
+    tol : float or callable
         Nats that another pass may still gain.
     max_passes : int
         Largest number of passes at one theta.
     start : Q or Fit, optional
         q to begin with; or a fit at other hyperparameters or with other inducing inputs, whose sites are used.
-    watch : callable, optional
-        Called with the fit of every evaluation, for checkpoints and curves of progress.
+    scale : array of shape (d,), optional
+        If given, the inducing inputs are learned too: theta goes on with them, divided by the scale of their column.
     after : callable, optional
         Called with theta and the next q after every pass.
-
-    ``theta`` is where the last evaluation was.
     """
 
     engine: Engine | Collapsed
     kernel: Any
     Z: Array
     jitter: float
-    tol: float = TOL_NATS
+    tol: Tol = TOL_NATS
     max_passes: int = MAX_PASSES
     start: Q | Fit | None = None
-    watch: Callable[[Fit], None] | None = None
+    scale: Array | None = None
     after: Callable[[Array, Q], None] | None = None
-    theta: Array | None = None
 
     @property
     def description(self) -> str:
         """The method, for messages."""
         return "Inference with inducing inputs"
 
+    def evaluate(self, theta: Array, warm: Fit | None = None, *, gradient: bool = True) -> Evaluation:
+        """Return the bound at theta, starting from the q after another fit."""
+        moves = self.scale is not None
+        if self.scale is not None:
+            theta, places = np.split(theta, [len(theta) - self.Z.size])
+            self.Z = np.ascontiguousarray(places.reshape(self.Z.shape) * self.scale)
+        fit = self.fit_at(theta, self.start if warm is None else warm, gradient=gradient, inputs=moves)
+        slope = self.slope(fit)
+        if slope is not None and fit.inputs is not None and self.scale is not None:
+            slope = np.concatenate([slope, (fit.inputs * self.scale).ravel()])
+        # That q may lack a few nats while theta moves is intended; the strategy judges the last fit.
+        return Evaluation(fit.bound, slope, fit, Info(True, fit.passes, fit.gap))
+
     def fit_at(self, theta: Array, start: Q | Fit | None, *, gradient: bool, inputs: bool = False) -> Fit:
         """Return q at theta after as many passes as it takes."""
         kernel, likelihood, others = self._model(theta, gradient)
-        self.theta, after = theta, self.after
+        after = self.after
         keep = None if after is None else (lambda _, q: after(theta, q))
         engine = replace(self.engine, likelihood=likelihood, after=keep)
         return engine.converge(
             make_basis(kernel, self.Z, self.jitter),
             start if isinstance(start, Q) else None,
             before=start if isinstance(start, Fit) else None,
-            tol=self.tol,
+            tol=self.tol() if callable(self.tol) else self.tol,
             max_passes=self.max_passes,
             gradient=gradient,
             inputs=inputs,
@@ -82,7 +93,7 @@ class PassObjective:
         """Return kernel and likelihood at theta, and the likelihoods nearby that a gradient needs."""
         split = self.kernel.n_dims
         likelihood: Any = self.engine.likelihood
-        kernel, rest = self.kernel_at(theta), theta[split:]
+        kernel, rest = self.kernel.clone_with_theta(theta[:split]), theta[split:]
         if not len(rest):
             return kernel, likelihood, ()
         likelihood = likelihood.with_theta(rest)
@@ -90,21 +101,9 @@ class PassObjective:
         others = tuple(likelihood.with_theta(rest + sign * e) for e in steps for sign in (1.0, -1.0))
         return kernel, likelihood, others
 
-    def evaluate(self, theta: Array, warm: Fit | None = None, *, gradient: bool = True) -> Evaluation:
-        """Return the bound at theta, starting from the q after another fit."""
-        fit = self.fit_at(theta, self.start if warm is None else warm, gradient=gradient)
-        if self.watch is not None:
-            self.watch(fit)
-        # That q may lack a few nats while theta moves is intended; the strategy judges the last fit.
-        return Evaluation(fit.bound, self.slope(fit), fit, Info(True, fit.passes, fit.gap))
-
     def slope(self, fit: Fit) -> Array | None:
         """Return the gradient with respect to theta, parameters of the likelihood included."""
         if fit.gradient is None or not len(fit.others):
             return fit.gradient
         up, down = fit.others[0::2], fit.others[1::2]
         return np.concatenate([fit.gradient, (up - down) / (2.0 * STEP)])
-
-    def kernel_at(self, theta: Array) -> Any:
-        """Return the kernel with the hyperparameters of theta."""
-        return self.kernel.clone_with_theta(theta[: self.kernel.n_dims])

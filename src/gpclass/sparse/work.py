@@ -7,6 +7,8 @@ not in seconds, so that a fit gives the same answer on every machine.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 KERNEL = 200  # inducing inputs for which the products of a row take as long as its kernel (measured)
 EVALUATION = 2  # passes: one projects the sites on the new inducing inputs, one has the gradient
 GAP_NATS = 1e-4  # per row that another pass over q may gain at most, for q to count as converged
@@ -24,9 +26,30 @@ def pass_work(n_rows: int, n_inducing: int, n_latents: int = 1) -> float:
     return float(n_rows + n_inducing) * n_inducing * (n_inducing + KERNEL) * n_latents
 
 
-def start_work(n_rows: int) -> float:
-    """Return the work of learning on a few rows without inducing inputs."""
-    return START * float(n_rows) ** 3
+@dataclass(slots=True, eq=False)
+class Work:
+    """Work done so far, and the nats per row that doubling it must gain.
+
+    In closed form a pass costs the same for any number of latent functions, and the bound is the sum of theirs.
+    """
+
+    gain: float
+    n_latents: int
+    closed: bool
+    done: float
+
+    @classmethod
+    def of_start(cls, n_rows: int, gain: float, n_latents: int, closed: bool) -> Work:
+        """Return the work of learning on a few rows without inducing inputs; also where it is left out."""
+        return cls(gain, n_latents, closed, START * float(n_rows) ** 3)
+
+    def of_pass(self, n_rows: int, size: int) -> float:
+        """Return the work of a pass with so many inducing inputs."""
+        return pass_work(n_rows, size, 1 if self.closed else self.n_latents)
+
+    def needed(self, cost: float, n_rows: int) -> float:
+        """Return the nats on so many rows that work of this cost must gain."""
+        return self.gain * n_rows * (self.n_latents if self.closed else 1) * cost / self.done
 
 
 def allowed_gap(n_rows: int) -> float:

@@ -1,0 +1,285 @@
+"""Rungs with inducing inputs: the bound in passes over some rows and over all rows, as levels of the ladder.
+
+For the hyperparameters of the rungs before, the number of inducing inputs is doubled as long as that is worth its cost,
+with the new ones where the residual variance costs the bound most. Then hyperparameters and places are learned
+together, as long as a step is worth its cost. Gain and cost are compared by one rate of exchange (`sparse.work`).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from gpclass.core.optimisers import MAX_ITER, Inverse, Limited
+from gpclass.core.protocols import Array
+from gpclass.data.rows import Data
+from gpclass.inference.dirichlet import DEFAULT, Dirichlet, Targets
+from gpclass.learning.ladder import Rung, State
+from gpclass.learning.maximise import Learned, Plan
+from gpclass.learning.problem import Problem
+from gpclass.sparse.checkpoint import Checkpoint, Kept
+from gpclass.sparse.collapsed import Collapsed
+from gpclass.sparse.engine import Engine, Fit, Q
+from gpclass.sparse.inputs import choose, grown, lengths, n_candidates
+from gpclass.sparse.objective import MAX_PASSES, PassObjective
+from gpclass.sparse.settings import Inducing
+from gpclass.sparse.work import EVALUATION, Work, allowed_gap
+
+FIRST_INPUTS = 150  # inducing inputs to begin with: their passes cost next to nothing beside the start
+FIRST_RATIO = 0.5  # of what the residual variance costs after and before the first doubling
+STEPS = 8  # of learning on all rows that follow the choice of inducing inputs, as their cost is counted
+LONGEST_MOVE = 0.5  # of an inducing input in one step, in the lengths of the columns
+
+
+def engine_of(problem: Problem, data: Data, n_latents: int, dtype: Any, **options: Any) -> Engine | Collapsed:
+    """Return what passes over the data: variational inference, or Dirichlet classification in closed form."""
+    method = problem.inference
+    if isinstance(method, Dirichlet):
+        targets = Targets.at(DEFAULT if method.eps is None else method.eps)
+        return Collapsed(data, targets, n_latents, dtype, **options)
+    return Engine(data, problem.likelihood, n_latents, dtype, **options)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PassLevel:
+    """The bound with the inducing inputs Z on some rows; theta goes on with these if ``scale`` is given.
+
+    ``scale`` are the lengths of the columns, in which the inducing inputs are measured. ``q`` is where passes start.
+    """
+
+    run: Run
+    problem: Problem  # whose own rows are not used
+    data: Data
+    Z: Array
+    q: Q | None = None
+    scale: Array | None = None
+
+    @property
+    def n_rows(self) -> int:
+        """Number of data points."""
+        return self.data.n_rows
+
+    @property
+    def inference(self) -> Any:
+        """The method."""
+        return self.problem.inference
+
+    @property
+    def support(self) -> Array:
+        """Bounds on theta."""
+        free = 0 if self.scale is None else self.Z.size
+        return np.vstack([self.problem.support, np.tile([-np.inf, np.inf], (free, 1))])
+
+    def hyperprior(self, theta: Array) -> tuple[float, Array]:
+        """Return the log density of the hyperparameters in theta, and its gradient."""
+        k, prior = len(self.problem.theta), self.problem.hyperprior
+        value, slope = (0.0, np.zeros(k)) if prior is None else prior(theta[:k])
+        return value, np.concatenate([slope, np.zeros(len(theta) - k)])
+
+    def at(self, theta: Array) -> PassLevel:
+        """Return the level at other hyperparameters and inducing inputs."""
+        k = len(self.problem.theta)
+        Z = self.Z if self.scale is None else theta[k:].reshape(self.Z.shape) * self.scale
+        return replace(self, problem=self.problem.at(theta[:k]), Z=np.ascontiguousarray(Z))
+
+    def begun(self, before: Any, learned: Learned) -> tuple[Array, Inverse, Any]:
+        """Return theta, inverse Hessian and fit to start from, after learning on another level."""
+        theta, H = learned.theta[: len(self.problem.theta)], learned.inverse_hessian
+        H = np.eye(len(theta)) / self.n_rows if H is None else H * (before.n_rows / self.n_rows)
+        warm = learned.warm if isinstance(before, PassLevel) and before.data is self.data else None
+        if self.scale is None:
+            return theta, H, warm
+        return np.concatenate([theta, (self.Z / self.scale).ravel()]), Limited(H), warm
+
+    def needed(self) -> Callable[[], float]:
+        """Return what a step must gain by the work that an evaluation takes."""
+        work, n_rows = self.run.work, self.n_rows
+        return lambda: work.needed(EVALUATION * work.of_pass(n_rows, len(self.Z)), n_rows)
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Further arguments of `maximise`."""
+        all_rows = self.data is self.run.data
+        options = {} if self.scale is None else {"radius": LONGEST_MOVE}
+        steps = self.run.settings.max_refine if all_rows else MAX_ITER
+        return options | {"max_iter": steps, "improved": self._improved, "report": None}
+
+    def _improved(self, theta: Array, fit: Fit) -> None:
+        self.run.keep(self.at(theta), fit)
+
+    def objective(self, tol: Any = None) -> PassObjective:
+        """Return the bound, with q iterated as far as a pass is worth its work, or to ``tol`` nats."""
+        run, n_rows = self.run, self.n_rows
+        engine = engine_of(self.problem, self.data, run.n_latents, np.dtype(run.settings.dtype).type)
+        most = int(getattr(self.inference, "max_iter", MAX_PASSES))
+        heard = partial(run.heard, n_rows, len(self.Z))
+
+        def gap() -> float:
+            return min(run.work.needed(run.work.of_pass(n_rows, len(self.Z)), n_rows), allowed_gap(n_rows))
+
+        return PassObjective(
+            replace(engine, report=heard),
+            self.problem.kernel,
+            self.Z,
+            run.settings.jitter,
+            tol=gap if callable(tol) or tol is None else tol,
+            max_passes=min(MAX_PASSES, most),
+            start=self.q,
+            scale=self.scale,
+        )
+
+
+@dataclass(slots=True, eq=False)
+class Run:
+    """One fit in passes: its data and settings, and what it has done so far."""
+
+    problem: Problem
+    data: Data
+    n_latents: int
+    plan: Plan
+    settings: Inducing
+    rng: np.random.Generator
+    watch: Callable[[Fit], None] | None = None  # called with every better fit
+    level: PassLevel | None = None  # the best so far
+    inverse: Array | None = None  # inverse Hessian with which learning on all rows begins
+    checkpoint: Checkpoint = field(default_factory=lambda: Checkpoint(None, {}))
+    passes: int = 0
+    missed: tuple[float, float] = (0.0, 0.0)  # nats per row and work of twice as many inducing inputs
+    stage: str = ""  # what is being done
+    started: float = field(default_factory=time.perf_counter)
+    work: Work = field(init=False)
+
+    def __post_init__(self) -> None:
+        n_rows = min(self.settings.rows[0], self.data.n_rows)
+        self.work = Work.of_start(n_rows, self.settings.gain, self.n_latents, self.closed)
+
+    @property
+    def reached(self) -> PassLevel:
+        """The last level, whose inducing inputs an interruption keeps."""
+        if self.level is None:
+            raise ValueError("Inducing inputs have not been chosen yet.")
+        return self.level
+
+    @property
+    def closed(self) -> bool:
+        """Whether q is known in closed form."""
+        return isinstance(self.problem.inference, Dirichlet)
+
+    @property
+    def moves(self) -> bool:
+        """Whether the places of inducing inputs are learned."""
+        given, move = self.settings.inputs is not None, self.settings.move
+        return not given and self.plan.optimizer is None and (not self.closed if move is None else move)
+
+    def ladder(self) -> list[Rung]:
+        """Return the rungs in passes: more rows, where inducing inputs are chosen, then all of them."""
+        some = self.moves or self.data.n_rows > self.settings.rows[1]
+        last = self.settings.max_refine > 0 or self.plan.optimizer is not None
+        return [*([self.on_some] if some or not last else []), *([self.on_all] if last else [])]
+
+    def on_some(self, state: State) -> PassLevel:
+        """Return the level of more rows, with inducing inputs for the hyperparameters of the state."""
+        rows = self.data.sample(self.settings.rows[1], self.rng)
+        rows = rows.take(self.rng.permutation(rows.n_rows))  # rows in memory may be sorted
+        self.enter("choosing inducing inputs", rows.n_rows)
+        problem = self.at(state)
+        most = self.settings.most(self.closed)
+        first = most if self.closed else min(FIRST_INPUTS, most)
+        Z = choose(self.settings, problem.kernel, np.asarray(rows.X, dtype=float), first, self.rng)
+        self.level = PassLevel(self, problem, rows, Z)
+        if not self.closed:
+            self._grow(self.level)
+        self.enter("more rows", rows.n_rows)
+        return self.level
+
+    def on_all(self, state: State) -> PassLevel:
+        """Return the level of all rows, with the inducing inputs of the one before, which now may move."""
+        level = state.problem if isinstance(state.problem, PassLevel) else self.on_some(state)
+        fit, q = state.learned.warm, level.q
+        if isinstance(fit, Fit):
+            q = fit.next_q
+        if q is not None and not self.closed:
+            q = q.repeated(self.data.n_rows / level.n_rows)
+        scale = lengths(level.problem.kernel, level.Z) if self.moves else None
+        self.level = replace(level, data=self.data, q=q, scale=scale)
+        if state.learned.inverse_hessian is not None:
+            self.inverse = state.learned.inverse_hessian * (state.problem.n_rows / self.data.n_rows)
+        self.enter("all rows", self.data.n_rows)
+        self.write(self.level, q)
+        return self.level
+
+    def at(self, state: State) -> Problem:
+        """Return the problem with what was chosen and learned on rungs without inducing inputs."""
+        problem = self.problem.like(state.problem).at(state.learned.theta)
+        return self.with_eps(problem, getattr(state.problem.inference, "eps", None))
+
+    def with_eps(self, problem: Problem, eps: float | None) -> Problem:
+        """Return a problem with an eps of Dirichlet classification, if it is one; the default if that is None."""
+        method: Any = problem.inference
+        return replace(problem, inference=replace(method, eps=eps or DEFAULT)) if self.closed else problem
+
+    def _grow(self, level: PassLevel) -> None:
+        """Double the inducing inputs, at the same hyperparameters, as long as that is worth what learning costs then.
+
+        To first order the residual variance costs the bound ``lost`` nats. The next doubling is taken to reduce it by
+        the same factor as the last one. Hyperparameters are not learned with few inducing inputs, because they would
+        become smoother than the data are, and would remain so.
+        """
+        rows: Any = level.data
+        work, theta = self.work, level.problem.theta
+        n_rows, n_all, start, ratio, before = rows.n_rows, self.data.n_rows, None, FIRST_RATIO, np.inf
+        fixed, steps = self.settings.inputs is not None, STEPS * EVALUATION
+        while True:
+            size = len(level.Z)
+            more = size if fixed else min(2 * size, self.settings.most(by_residual=False))
+            objective = level.objective()
+            fit = objective.fit_at(theta, start, gradient=False)
+            level = replace(level, q=fit.next_q)
+            self.keep(level, fit)
+            ratio = ratio if before == np.inf else min(fit.lost / max(before, 1e-300), 1.0)
+            gain, before = fit.lost * (1.0 - ratio), fit.lost
+            cost = steps * (work.of_pass(n_all, more) - work.of_pass(n_all, size))
+            self.missed = gain / n_rows, steps * work.of_pass(n_all, 2 * size)
+            if more <= size or (self.settings.n == "auto" and gain < work.needed(cost, n_rows)):
+                return
+            pool = rows.take(slice(0, n_candidates(more)))
+            X, precision = np.asarray(pool.X, dtype=float), objective.engine.precisions(fit, pool)
+            level, start = replace(level, Z=grown(fit.basis, X, precision, more, self.rng), q=None), fit
+            if len(level.Z) == size:
+                return
+
+    def keep(self, level: PassLevel, fit: Fit) -> None:
+        """Keep the best level so far."""
+        self.level = level
+        if level.data is self.data:
+            self.write(level, fit.next_q)
+        if self.watch is not None:
+            self.watch(fit)
+
+    def write(self, level: PassLevel, q: Q | None) -> None:
+        """Write a checkpoint; its inverse Hessian is that which learning on all rows begins with."""
+        eps = getattr(level.inference, "eps", None)
+        kept = Kept(level.problem.theta, level.Z, q, self.inverse, eps, level.n_rows, self.work.done)
+        self.checkpoint.write(kept)
+
+    # ------------------------------------------------------------------------------- reporting
+
+    def enter(self, name: str, n_rows: int) -> None:
+        """Name what is done next, and on how many rows."""
+        self.stage = f"{name} ({n_rows:,})"
+        self._report(self.stage)
+
+    def heard(self, n_rows: int, size: int, bound: float) -> None:
+        """Count a pass, and report the bound per row: the one scale that few rows and all rows share."""
+        self.passes += 1
+        self.work.done += self.work.of_pass(n_rows, size)
+        self._report(f"{self.stage}: {size} inducing inputs, bound {bound / n_rows:.4f} per row")
+
+    def _report(self, words: str) -> None:
+        if self.plan.report is not None:
+            self.plan.report(f"{words}, {time.perf_counter() - self.started:.0f} s")
