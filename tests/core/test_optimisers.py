@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
 from gpclass.core import optimisers
-from gpclass.core.optimisers import MAX_ITER, RADIUS, TOL_NATS, Limited, minimise
+from gpclass.core.optimisers import MAX_ITER, RADIUS, minimise
 
 FREE = np.array([[-10.0, 10.0]] * 3)
 EXACT = 1e-10  # tolerance of searches that are to find the minimum itself
@@ -141,33 +139,6 @@ def test_variables_at_a_bound_leave_newtons_step_of_the_others():
     assert message == ""
     assert_allclose(calls[-1], [1.0, *others], atol=1e-8)
     assert len(calls) <= 3
-
-
-def test_a_limited_inverse_hessian_is_that_of_bfgs():
-    """With all changes kept, H g is that of the dense recursion (Nocedal & Wright, eq. 6.17)."""
-    rng = np.random.default_rng(0)
-    A = rng.normal(size=(6, 6))
-    A = A @ A.T + np.eye(6)
-    limited, H = Limited(np.eye(2), 1.0), np.eye(6)
-    for _ in range(4):
-        moved = rng.normal(size=6)
-        bent = A @ moved
-        V = np.eye(6) - np.outer(moved, bent) / (moved @ bent)
-        H = V @ H @ V.T + np.outer(moved, moved) / (moved @ bent)
-        limited = replace(limited.changed(moved, bent), scale=1.0)
-    g = rng.normal(size=6)
-    assert_allclose(limited.times(g), H @ g, rtol=1e-10)
-    assert_allclose(limited.scaled(0.5).times(g), 0.5 * (H @ g), rtol=1e-10)
-
-
-def test_many_variables():
-    scales = np.linspace(0.5, 3.0, 500)
-    counted = Counted(lambda x: (0.5 * float(scales @ x**2), scales * x))
-    message, *_ = minimise(
-        counted, np.ones(500), np.tile([-9.0, 9.0], (500, 1)), Limited(np.eye(1), 0.5), tol=1e-12
-    )
-    assert message == ""
-    assert np.abs(min(counted.seen, key=lambda x: float(x @ x))).max() < 1e-4
 
 
 def test_a_curvature_that_is_too_small_everywhere_is_mended_by_one_step(monkeypatch):

@@ -196,7 +196,9 @@ class TestSeveralModels:
         )
         assert sorted(p.name for p in tmp_path.iterdir()) == ["state.0", "state.1", "state.2"]
         for model in (first, again):
-            assert_allclose(model.predict_proba(X), calm.predict_proba(X), atol=1e-4)  # q is iterated to 4e-6 nats
+            assert_allclose(
+                model.predict_proba(X), calm.predict_proba(X), atol=1e-4
+            )  # q is iterated to 4e-6 nats
 
     def test_trials_of_methods_leave_it_alone(self, tmp_path):
         y, options = Y + (X[:, 1] > 1.0), {"likelihood": "softmax", "inference": "auto", "dtype": "float64"}

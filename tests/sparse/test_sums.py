@@ -27,7 +27,7 @@ class TestSums:
         basis = make_basis(KERNELS["rbf"], X[:12].copy())
         engine = Engine(Rows(X, y), likelihood, n_latents, np.float64)
         q = prior_q(12, n_latents)
-        step = engine._step(basis, q, factor(q), True, True, others)
+        step = engine._step(basis, q, factor(q), True, others)
         whole, parts = step(X, y, None), step.zero()
         for rows in (slice(0, 7), slice(7, 120), slice(120, 200)):
             parts.add(step(X[rows], y[rows], None))

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpclass.core.checks import check_numbers
+from gpclass.core.objective import DIFFERENCE
 from gpclass.core.protocols import Array
 from gpclass.core.registry import stored
 
@@ -23,7 +24,6 @@ SCALES = (
 WIDE = 3.0  # deviation of the logarithm of a hyperparameter of which nothing is known: a factor of 20
 EDGE = 1e-6  # distance in theta kept from the ends of a hyperprior's support
 STENCIL = np.array([-1.0, 9.0, -45.0, 45.0, -9.0, 1.0]) / 60.0  # of a central difference of sixth order
-STEP = 1e-3  # of it, in theta: the rounding of log densities, 1e-16, is divided by it
 DEVIATION = 1.5  # of the logarithm of a hyperparameter that nothing else is known of
 
 
@@ -367,6 +367,6 @@ def _slope(prior: Any, theta: float) -> float:
     """Return d log p(exp(theta)) / d theta by a central difference of sixth order, inside the support."""
     low, high = _log_support(prior)
     side = len(STENCIL) // 2
-    h = max(EDGE / (side + 1), min(STEP, (theta - low) / (side + 1), (high - theta) / (side + 1)))
+    h = max(EDGE / (side + 1), min(DIFFERENCE, (theta - low) / (side + 1), (high - theta) / (side + 1)))
     offsets = h * np.delete(np.arange(-side, side + 1.0), side)
     return float(STENCIL @ prior.logpdf(np.exp(theta + offsets))) / h

@@ -7,6 +7,10 @@ from typing import Any, Protocol
 
 from gpclass.core.protocols import Array, Info
 
+DIFFERENCE = (
+    1e-3  # step of theta in central differences: their error is its square, and rounding is divided by it
+)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Evaluation:

@@ -4,15 +4,11 @@ It is BFGS on a box: variables at a bound that would leave it are held, steps ar
 more than ``longest`` in one step. The functions minimised here are evidences of log hyperparameters, which are flat in
 some regions and fall by thousands in others; an unlimited step of a quadratic model that was learned in a flat region
 ends in a corner of the box.
-
-With thousands of variables the inverse Hessian is not formed but kept as its last changes (`Limited`; Nocedal & Wright
-2006, alg. 7.4).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -29,53 +25,8 @@ ARMIJO = 1e-4  # share of the promised gain that a step must bring (Nocedal & Wr
 RISE = 0.5  # of what a step promised to gain, lost instead however short it is: the gradient is wrong
 SHORTER = 0.1  # of a step that failed, at least
 MAX_ITER = 200  # iterations
-PAIRS = 20  # changes that a limited inverse Hessian keeps
-FIRST_MOVE = 0.1  # most that a variable of unknown curvature changes in the first step, in its own unit
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Limited:
-    """An inverse Hessian: ``block`` of the first variables, ``scale`` times one of the others, and its last changes.
-
-    ``changes`` are pairs of a step and the change of the gradient along it, the oldest first. A scale of zero is
-    unknown: the first gradient sets it.
-    """
-
-    block: Array
-    scale: float = 0.0
-    changes: tuple[tuple[Array, Array], ...] = ()
-
-    def times(self, g: Array) -> Array:
-        """Return H g (Nocedal & Wright, alg. 7.4)."""
-        q, weights = g.copy(), []
-        for moved, bent in reversed(self.changes):
-            weights.append(float(moved @ q) / float(moved @ bent))
-            q -= weights[-1] * bent
-        k = len(self.block)
-        out: Array = np.concatenate([self.block @ q[:k], self.scale * q[k:]])
-        for (moved, bent), weight in zip(self.changes, reversed(weights), strict=True):
-            out += (weight - float(bent @ out) / float(moved @ bent)) * moved
-        return out
-
-    def changed(self, moved: Array, bent: Array) -> Limited:
-        """Return the inverse Hessian of BFGS after one more step; the scale is that of the last one."""
-        k, scale = len(self.block), self.scale
-        slope = float(moved[k:] @ bent[k:])
-        if slope > 0.0:
-            scale = slope / float(bent[k:] @ bent[k:])
-        return replace(self, scale=scale, changes=(*self.changes, (moved, bent))[-PAIRS:])
-
-    def begun(self, g: Array) -> Limited:
-        """Return this inverse Hessian with a scale for which the first step is a short one."""
-        return replace(self, scale=FIRST_MOVE / max(float(np.abs(g[len(self.block) :]).max()), 1e-300))
-
-    def scaled(self, factor: float) -> Limited:
-        """Return this inverse Hessian multiplied by a number."""
-        changes = tuple((moved, bent / factor) for moved, bent in self.changes)
-        return Limited(factor * self.block, factor * self.scale, changes)
-
-
-Inverse = Array | Limited
 Tol = float | Callable[[], float]  # a function is asked anew before each step
 
 
@@ -83,7 +34,7 @@ class End(NamedTuple):
     """The end of a search: what went wrong, if anything, the inverse Hessian, and what Newton's step still promises."""
 
     message: str
-    inverse: Inverse
+    inverse: Array
     promised: float
 
 
@@ -91,7 +42,7 @@ def minimise(
     function: Function,
     start: Array,
     bounds: Array,
-    inverse: Inverse | None = None,
+    inverse: Array | None = None,
     *,
     tol: Tol = TOL_NATS,
     max_iter: int = MAX_ITER,
@@ -106,10 +57,9 @@ def minimise(
         Returns value and gradient. Where the value is infinite the step is shortened.
     start : array of shape (p,)
     bounds : array of shape (p, 2)
-    inverse : array of shape (p, p) or Limited, default=None
+    inverse : array of shape (p, p), default=None
         The inverse Hessian, if it is known; the first step is Newton's then. A singular one confines the search to its
-        range. Without it the first step is at most one long, downhill. With thousands of variables give a `Limited`
-        one.
+        range. Without it the first step is at most one long, downhill.
     tol : float or callable
         The search ends when Newton's step promises a gain of less than this, or a step has brought less.
     max_iter : int
@@ -133,12 +83,8 @@ def minimise(
     """
     x: Array = np.clip(start, *bounds.T)
     value, gradient = function(x)
-    guessed = isinstance(inverse, Limited) and inverse.scale == 0.0
-    known = inverse is not None and not guessed
-    H: Inverse = _short(gradient) if inverse is None else inverse
-    if isinstance(H, Limited) and guessed:
-        H = H.begun(gradient)
-    message = ""
+    known, message = inverse is not None, ""
+    H: Array = _short(gradient) if inverse is None else inverse
     evaluations, trusted, fair = 1, radius, False
     for _ in range(max_iter):
         enough = tol() if callable(tol) else tol
@@ -155,7 +101,7 @@ def minimise(
         if new is None:
             if rise < RISE:
                 break
-            if not known or isinstance(H, Limited) or np.isinf(rise):
+            if not known or np.isinf(rise):
                 message = _unfinished(evaluations, gradient[direction != 0.0])
                 break
             known, H = False, _shortened(H, gradient)  # its curvature misled: start again from its scale
@@ -195,7 +141,7 @@ def _shortened(H: Array, gradient: Array) -> Array:
     return H / max(1.0, step)
 
 
-def _direction(x: Array, gradient: Array, bounds: Array, H: Inverse) -> Array:
+def _direction(x: Array, gradient: Array, bounds: Array, H: Array) -> Array:
     """Return Newton's direction over the variables that are not held at a bound, zero for the others.
 
     A variable at a bound is held if the gradient, or the step of the others (through H), would take it out. With h the
@@ -206,10 +152,7 @@ def _direction(x: Array, gradient: Array, bounds: Array, H: Inverse) -> Array:
     while True:
         direction = np.zeros_like(x)
         free = ~held
-        if isinstance(H, Limited):
-            direction[free] = -H.times(np.where(free, gradient, 0.0))[free]
-        else:
-            direction[free] = -_among(H, free) @ gradient[free]
+        direction[free] = -_among(H, free) @ gradient[free]
         leaving = (low & (direction < 0.0)) | (high & (direction > 0.0))
         if not leaving.any():
             return direction
@@ -250,12 +193,14 @@ def _line_search(
         new_value, new_gradient = function(new)
         if new_value <= value + ARMIJO * slope:
             return new, new_value, new_gradient, tried, rise
-        # The minimum of the parabola through both values and the slope here.
-        bend, rise = new_value - value - slope, (new_value - value) / max(-slope, 1e-300)
+        # The next step ends at the minimum of the parabola through both values and the slope here. That the value
+        # rises there too says that the slope is wrong.
+        bend = new_value - value - slope
+        rise = (new_value - value) / max(-slope, 1e-300) if tried > 1 or not np.isfinite(bend) else 0.0
         step *= min(0.5, max(SHORTER, -0.5 * slope / bend)) if np.isfinite(bend) else SHORTER
 
 
-def _shrunk(H: Inverse, moved: Array, bent: Array) -> Inverse:
+def _shrunk(H: Array, moved: Array, bent: Array) -> Array:
     """Return an inverse Hessian whose step was too long, scaled by the curvature met (Oren & Luenberger 1974).
 
     A Hessian that was found on fewer rows is too small in every direction, not in that of the step alone.
@@ -263,24 +208,18 @@ def _shrunk(H: Inverse, moved: Array, bent: Array) -> Inverse:
     slope = float(moved @ bent)
     if not slope > 0.0:
         return H
-    if isinstance(H, Limited):
-        return H.scaled(min(1.0, slope / float(bent @ H.times(bent))))
     out: Array = H * min(1.0, slope / float(bent @ H @ bent))
     return out
 
 
-def _updated(H: Inverse, moved: Array, bent: Array, known: bool) -> tuple[Inverse, bool]:
+def _updated(H: Array, moved: Array, bent: Array, known: bool) -> tuple[Array, bool]:
     """Return the inverse Hessian of BFGS after one step, and whether it has any curvature in it.
 
     Where the function bends down along the step there is none to learn: the next step may be longer.
     """
     slope = float(moved @ bent)
     if not slope > 1e-10 * float(np.linalg.norm(moved) * np.linalg.norm(bent)):
-        if isinstance(H, Limited):
-            return replace(H, block=2.0 * H.block, scale=2.0 * H.scale), known
         return 2.0 * H, known
-    if isinstance(H, Limited):
-        return H.changed(moved, bent), True
     if not known:
         H = H * (slope / float(bent @ H @ bent))
     Hy = H @ bent  # (I - s yᵀ / sᵀy) H (I - y sᵀ / sᵀy) + s sᵀ / sᵀy, multiplied out

@@ -11,10 +11,11 @@ from gpclass.core.protocols import Array
 from gpclass.evidence import ApproximationCheck
 from gpclass.evidence.check import check_chains, check_draws, check_target
 from gpclass.evidence.importance import check_size
+from gpclass.inference import EP, Laplace
 from gpclass.kernels import CompoundKernel
 from gpclass.learning.fitted import FittedModel
 from gpclass.learning.inducing_check import check_inducing
-from gpclass.learning.problem import FunctionPerClass, OneFunction, Problem, default_method, pose_classes
+from gpclass.learning.problem import FunctionPerClass, OneFunction, Problem, pose_classes
 from gpclass.posteriors.target import Target, make_target
 from gpclass.priors import DensePrior
 
@@ -41,7 +42,7 @@ def check(model: FittedModel, n_samples: int, rng: np.random.Generator) -> Appro
     if isinstance(problem.make_prior, FunctionPerClass):
         problem = pose_classes(problem, problem.y)
     if sites is None:
-        problem = replace(problem, inference=default_method(problem))
+        problem = replace(problem, inference=EP() if problem.make_prior.elementwise else Laplace())
         prior = problem.prior()
         sites = prior.latent_sites(problem.infer(prior, None).sites)
     target = make_check_target(model, problem, sites)

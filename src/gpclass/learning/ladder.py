@@ -18,7 +18,7 @@ import numpy as np
 
 from gpclass.core.hyperpriors import Hyperprior
 from gpclass.core.objective import Objective
-from gpclass.core.optimisers import TOL_NATS, Inverse, Tol
+from gpclass.core.optimisers import TOL_NATS, Tol
 from gpclass.core.protocols import AnySites, Array
 from gpclass.learning.choice import Found, Grid, Model, choose, compared
 from gpclass.learning.curvature import curvature, integral, prior_of
@@ -65,7 +65,7 @@ class Level(Protocol):
     def objective(self, tol: Tol) -> Objective:
         """Return what is maximised, for a search that ends at ``tol``."""
 
-    def begun(self, before: Any, learned: Learned) -> tuple[Array, Inverse | None, Any]:
+    def begun(self, before: Any, learned: Learned) -> tuple[Array, Array | None, Any]:
         """Return theta, inverse Hessian and warm start from the end of learning on another level."""
 
 

@@ -1,8 +1,8 @@
 """Rungs with inducing inputs: the bound in passes over some rows and over all rows, as levels of the ladder.
 
 For the hyperparameters of the rungs before, the number of inducing inputs is doubled as long as that is worth its cost,
-with the new ones where the residual variance costs the bound most. Then hyperparameters and places are learned
-together, as long as a step is worth its cost. Gain and cost are compared by one rate of exchange (`sparse.work`).
+with the new ones where the residual variance costs the bound most. Then hyperparameters are learned as long as a step
+is worth its cost. Gain and cost are compared by one rate of exchange (`sparse.work`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from gpclass.core.optimisers import MAX_ITER, Inverse, Limited
+from gpclass.core.optimisers import MAX_ITER
 from gpclass.core.protocols import Array
 from gpclass.data.rows import Data
 from gpclass.inference.dirichlet import DEFAULT, Dirichlet, Targets
@@ -25,7 +25,7 @@ from gpclass.learning.problem import Problem
 from gpclass.sparse.checkpoint import Checkpoint, Kept
 from gpclass.sparse.collapsed import Collapsed
 from gpclass.sparse.engine import Engine, Fit, Q
-from gpclass.sparse.inputs import choose, grown, lengths, n_candidates
+from gpclass.sparse.inputs import choose, grown, n_candidates
 from gpclass.sparse.objective import MAX_PASSES, PassObjective
 from gpclass.sparse.settings import Inducing
 from gpclass.sparse.work import EVALUATION, Work, allowed_gap
@@ -33,7 +33,6 @@ from gpclass.sparse.work import EVALUATION, Work, allowed_gap
 FIRST_INPUTS = 150  # inducing inputs to begin with: their passes cost next to nothing beside the start
 FIRST_RATIO = 0.5  # of what the residual variance costs after and before the first doubling
 STEPS = 8  # of learning on all rows that follow the choice of inducing inputs, as their cost is counted
-LONGEST_MOVE = 0.5  # of an inducing input in one step, in the lengths of the columns
 
 
 def engine_of(problem: Problem, data: Data, n_latents: int, dtype: Any, **options: Any) -> Engine | Collapsed:
@@ -47,17 +46,13 @@ def engine_of(problem: Problem, data: Data, n_latents: int, dtype: Any, **option
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PassLevel:
-    """The bound with the inducing inputs Z on some rows; theta goes on with these if ``scale`` is given.
-
-    ``scale`` are the lengths of the columns, in which the inducing inputs are measured. ``q`` is where passes start.
-    """
+    """The bound with the inducing inputs Z on some rows; ``q`` is where passes start."""
 
     run: Run
     problem: Problem  # whose own rows are not used
     data: Data
     Z: Array
     q: Q | None = None
-    scale: Array | None = None
 
     @property
     def n_rows(self) -> int:
@@ -72,29 +67,23 @@ class PassLevel:
     @property
     def support(self) -> Array:
         """Bounds on theta."""
-        free = 0 if self.scale is None else self.Z.size
-        return np.vstack([self.problem.support, np.tile([-np.inf, np.inf], (free, 1))])
+        return self.problem.support
 
-    def hyperprior(self, theta: Array) -> tuple[float, Array]:
-        """Return the log density of the hyperparameters in theta, and its gradient."""
-        k, prior = len(self.problem.theta), self.problem.hyperprior
-        value, slope = (0.0, np.zeros(k)) if prior is None else prior(theta[:k])
-        return value, np.concatenate([slope, np.zeros(len(theta) - k)])
+    @property
+    def hyperprior(self) -> Any:
+        """The log density of theta and its gradient, or None."""
+        return self.problem.hyperprior
 
     def at(self, theta: Array) -> PassLevel:
-        """Return the level at other hyperparameters and inducing inputs."""
-        k = len(self.problem.theta)
-        Z = self.Z if self.scale is None else theta[k:].reshape(self.Z.shape) * self.scale
-        return replace(self, problem=self.problem.at(theta[:k]), Z=np.ascontiguousarray(Z))
+        """Return the level at other hyperparameters."""
+        return replace(self, problem=self.problem.at(theta))
 
-    def begun(self, before: Any, learned: Learned) -> tuple[Array, Inverse, Any]:
+    def begun(self, before: Any, learned: Learned) -> tuple[Array, Array, Any]:
         """Return theta, inverse Hessian and fit to start from, after learning on another level."""
-        theta, H = learned.theta[: len(self.problem.theta)], learned.inverse_hessian
+        theta, H = learned.theta, learned.inverse_hessian
         H = np.eye(len(theta)) / self.n_rows if H is None else H * (before.n_rows / self.n_rows)
         warm = learned.warm if isinstance(before, PassLevel) and before.data is self.data else None
-        if self.scale is None:
-            return theta, H, warm
-        return np.concatenate([theta, (self.Z / self.scale).ravel()]), Limited(H), warm
+        return theta, H, warm
 
     def needed(self) -> Callable[[], float]:
         """Return what a step must gain by the work that an evaluation takes."""
@@ -104,10 +93,8 @@ class PassLevel:
     @property
     def options(self) -> dict[str, Any]:
         """Further arguments of `maximise`."""
-        all_rows = self.data is self.run.data
-        options = {} if self.scale is None else {"radius": LONGEST_MOVE}
-        steps = self.run.settings.max_refine if all_rows else MAX_ITER
-        return options | {"max_iter": steps, "improved": self._improved, "report": None}
+        steps = self.run.settings.max_refine if self.data is self.run.data else MAX_ITER
+        return {"max_iter": steps, "improved": self._improved, "report": None}
 
     def _improved(self, theta: Array, fit: Fit) -> None:
         self.run.keep(self.at(theta), fit)
@@ -130,7 +117,6 @@ class PassLevel:
             tol=gap if callable(tol) or tol is None else tol,
             max_passes=min(MAX_PASSES, most),
             start=self.q,
-            scale=self.scale,
         )
 
 
@@ -170,15 +156,9 @@ class Run:
         """Whether q is known in closed form."""
         return isinstance(self.problem.inference, Dirichlet)
 
-    @property
-    def moves(self) -> bool:
-        """Whether the places of inducing inputs are learned."""
-        given, move = self.settings.inputs is not None, self.settings.move
-        return not given and self.plan.optimizer is None and (not self.closed if move is None else move)
-
     def ladder(self) -> list[Rung]:
         """Return the rungs in passes: more rows, where inducing inputs are chosen, then all of them."""
-        some = self.moves or self.data.n_rows > self.settings.rows[1]
+        some = self.data.n_rows > self.settings.rows[1]
         last = self.settings.max_refine > 0 or self.plan.optimizer is not None
         return [*([self.on_some] if some or not last else []), *([self.on_all] if last else [])]
 
@@ -198,15 +178,14 @@ class Run:
         return self.level
 
     def on_all(self, state: State) -> PassLevel:
-        """Return the level of all rows, with the inducing inputs of the one before, which now may move."""
+        """Return the level of all rows, with the inducing inputs of the one before."""
         level = state.problem if isinstance(state.problem, PassLevel) else self.on_some(state)
         fit, q = state.learned.warm, level.q
         if isinstance(fit, Fit):
             q = fit.next_q
         if q is not None and not self.closed:
             q = q.repeated(self.data.n_rows / level.n_rows)
-        scale = lengths(level.problem.kernel, level.Z) if self.moves else None
-        self.level = replace(level, data=self.data, q=q, scale=scale)
+        self.level = replace(level, data=self.data, q=q)
         if state.learned.inverse_hessian is not None:
             self.inverse = state.learned.inverse_hessian * (state.problem.n_rows / self.data.n_rows)
         self.enter("all rows", self.data.n_rows)

@@ -15,7 +15,7 @@ import numpy as np
 
 from gpclass.core.hyperpriors import Hyperprior, LogScalePrior
 from gpclass.core.objective import Evaluation, Objective
-from gpclass.core.optimisers import MAX_ITER, RADIUS, TOL_NATS, Inverse, Tol, minimise
+from gpclass.core.optimisers import MAX_ITER, RADIUS, TOL_NATS, Tol, minimise
 from gpclass.core.protocols import Array
 from gpclass.core.registry import stored
 from gpclass.priors import NotPositiveError
@@ -181,7 +181,7 @@ def maximise(
     hyperprior: Hyperprior | LogScalePrior | None = None,
     warm: Any = None,
     report: Report | None = None,
-    inverse_hessian: Inverse | None = None,
+    inverse_hessian: Array | None = None,
     tol: Tol = TOL_NATS,
     max_iter: int = MAX_ITER,
     radius: float = RADIUS,
@@ -231,8 +231,9 @@ def maximise(
             f"{objective.description} did not converge in {search.unconverged} of {len(search.records)} "
             "evaluations while learning: raise its max_iter (max_iter_predict of the classifier)."
         )
-    known = inverse_hessian if isinstance(inverse_hessian, np.ndarray) else None
-    return Learned(best, value, search.history(), message, interrupted, known, warm, promised=promised)
+    return Learned(
+        best, value, search.history(), message, interrupted, inverse_hessian, warm, promised=promised
+    )
 
 
 def _check_theta(end: Any, bounds: Array) -> Array:

@@ -14,7 +14,7 @@ from gpclass.learning.dirichlet import choose_eps, rungs_with_eps
 from gpclass.learning.fitted import FittedModel
 from gpclass.learning.ladder import State, ascend, begin, not_below, rungs
 from gpclass.learning.levels import PassLevel, Run, engine_of
-from gpclass.learning.maximise import History, Learned, Plan, joined
+from gpclass.learning.maximise import Learned, Plan, joined
 from gpclass.learning.problem import Problem, pose_classes
 from gpclass.posteriors.classes import IndependentProcesses
 from gpclass.posteriors.process import Process
@@ -28,7 +28,7 @@ from gpclass.sparse.settings import Inducing
 from gpclass.sparse.work import EVALUATION, allowed_gap
 
 POOL_ROWS = 20_000  # of which the rungs without inducing inputs are taken
-EXACT_NATS = 1e-8  # per row, to which q is iterated if nothing is learned
+EXACT_NATS = 1e-9  # per row, to which q is iterated where no search goes on: seven digits of the bound
 
 
 def fit_in_passes(
@@ -45,7 +45,7 @@ def fit_in_passes(
         if ladder and state.problem.n_rows == data.n_rows:
             state = not_below(problem.theta, state, plan)
     fit = _last_fit(run, state)
-    return _model(run, fit, _of_theta(run, state, fit.bound) if learning else None)
+    return _model(run, fit, _on_all(run, state, fit.bound) if learning else None)
 
 
 # ------------------------------------------------------------------------------------- the start
@@ -120,7 +120,7 @@ def _last_fit(run: Run, state: State) -> Fit:
     q = level.q
     if level.data is not run.data and q is not None and not run.closed:
         q = q.repeated(run.data.n_rows / level.n_rows)
-    run.level = level = replace(level, data=run.data, q=q, scale=None)
+    run.level = level = replace(level, data=run.data, q=q)
     objective = level.objective(EXACT_NATS * run.data.n_rows)
     objective.max_passes *= 2
     objective.after = lambda theta, q: run.write(level, q)
@@ -178,19 +178,15 @@ def _left_over(run: Run, learned: Learned) -> tuple[float | None, str]:
     )
 
 
-def _of_theta(run: Run, state: State, bound: float) -> Learned:
-    """Return how the hyperparameters were found on all rows, without the places of inducing inputs."""
-    learned, k = state.learned, len(run.reached.problem.theta)
-    history, value, message = joined([]), bound, learned.message
-    if isinstance(state.problem, PassLevel) and state.problem.data is run.data and len(learned.history):
-        found, value = learned.history, learned.objective
-        history = History(found.theta[:, :k], found.evidence, found.gradient_norm)
-    if learned.interrupted:
-        message = (
-            f"Learning was interrupted after {run.passes} passes: the best hyperparameters so far are kept."
-        )
-    theta = learned.theta[:k]
-    return replace(learned, theta=theta, objective=value, history=history, message=message, warm=None)
+def _on_all(run: Run, state: State, bound: float) -> Learned:
+    """Return how the hyperparameters were found on all rows."""
+    learned = replace(state.learned, warm=None)
+    if not isinstance(state.problem, PassLevel) or state.problem.data is not run.data:
+        learned = replace(learned, history=joined([]), objective=bound)
+    if not learned.interrupted:
+        return learned
+    message = f"Learning was interrupted after {run.passes} passes: the best hyperparameters so far are kept."
+    return replace(learned, message=message)
 
 
 def inducing_process(basis: Basis, q: Q, offset: Array | None = None, *, single: bool) -> Process:
@@ -206,7 +202,9 @@ def objective_of(
 ) -> PassObjective:
     """Return the bound at other hyperparameters, inducing inputs held, in double precision."""
     engine = engine_of(problem, data, n_latents, np.float64)
-    return PassObjective(engine, kernel, report.Z, report.jitter, tol=1e-9 * data.n_rows, start=report.q)
+    return PassObjective(
+        engine, kernel, report.Z, report.jitter, tol=EXACT_NATS * data.n_rows, start=report.q
+    )
 
 
 def update(model: FittedModel, rows: Rows) -> FittedModel:
@@ -220,7 +218,7 @@ def update(model: FittedModel, rows: Rows) -> FittedModel:
         replace(model.problem, likelihood=model.likelihood), rows, len(report.q.P), np.float64, **options
     )
     basis = make_basis(model.kernel, report.Z, report.jitter)
-    fit = engine.converge(basis, report.q, tol=1e-6 * rows.n_rows)
+    fit = engine.converge(basis, report.q, tol=EXACT_NATS * rows.n_rows)
     single = getattr(model.posterior, "beta", None) is not None
     n_rows = report.n_rows + rows.n_rows
     return replace(

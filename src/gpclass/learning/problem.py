@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 
 from gpclass.core.hyperpriors import Hyperprior, LogScalePrior
-from gpclass.core.objective import Evaluation
+from gpclass.core.objective import DIFFERENCE, Evaluation
 from gpclass.core.protocols import (
     Adjoint,
     AnySites,
@@ -27,7 +27,7 @@ from gpclass.core.protocols import (
 )
 from gpclass.core.registry import stored
 from gpclass.evidence.frequencies import class_counts
-from gpclass.inference import EP, VI, Dirichlet, Laplace
+from gpclass.inference import EP, VI, Dirichlet
 from gpclass.inference.dirichlet import DEFAULT
 from gpclass.kernels import CompoundKernel, move
 from gpclass.likelihoods import MultiProbit, Probit, Softmax
@@ -36,7 +36,6 @@ from gpclass.priors.conditioned import no_evidence
 from gpclass.validation import some_of_each, take
 
 SITES_SHARE = 0.1  # of the accuracy of sites at which their error in the evidence is that of the search
-DIFFERENCE = 1e-3  # step in theta of a gradient by differences
 # A point at which numbers leave double precision is refused by who asked for it: no need to warn as well.
 BEYOND: dict[str, Any] = {"over": "ignore", "invalid": "ignore", "divide": "ignore"}
 
@@ -396,8 +395,3 @@ def dirichlet_problem(
     """
     problem = Problem(X, labels, None, kernel, Softmax(), Dirichlet(eps), hyperprior)
     return pose_classes(problem, labels)
-
-
-def default_method(problem: Problem) -> Inference:
-    """Return the method to learn by and to whiten with, where the user asked for sampling."""
-    return EP() if problem.make_prior.elementwise else Laplace()

@@ -87,7 +87,6 @@ class SlopeSums(Additive):
     """What the second pass returns: the gradient through k(x_i, Z) and k(x_i, x_i)."""
 
     theta: Array
-    inputs: Array | None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -102,11 +101,10 @@ class SlopeStep:
     pull: tuple[Array, ...]
     targets: Targets
     offset: Array
-    inputs: bool = False
 
     def zero(self) -> SlopeSums:
         """Return the sums over no data."""
-        return SlopeSums(np.zeros(self.kernel.n_dims), np.zeros(self.Z.shape) if self.inputs else None)
+        return SlopeSums(np.zeros(self.kernel.n_dims))
 
     def __call__(self, X: Array, y: Array, weight: Array | None) -> SlopeSums:
         """Return the sums over a block of rows with label weights (n, C), in bounded memory."""
@@ -186,7 +184,6 @@ class Collapsed:
         tol: float = 0.0,
         max_passes: int = 1,
         gradient: bool = False,
-        inputs: bool = False,
         others: tuple[Likelihood, ...] = (),
         before: Fit | None = None,
     ) -> Fit:
@@ -196,18 +193,16 @@ class Collapsed:
         offset = self.targets.offset(sums.counts) if self.offset is None else self.offset
         found, inverses, bound = self._solve(sums, offset)
         self._tell(bound)
-        theta, dZ = None, None
+        theta = None
         if gradient:
-            theta, dZ = self._gradient(basis, found, inverses, offset, step, inputs)
+            theta = self._gradient(basis, found, inverses, offset, step)
             self._tell(bound)
         if self.after is not None:
             self.after(basis, found)
         residual = sums.residual / max(self.data.n_rows, 1)
         passes = 2 if gradient else 1
         lost, none = 0.5 * self._precision * sums.weighted, np.zeros(0)
-        return Fit(
-            basis, found, found, bound, 0.0, passes, theta, dZ, residual, lost, none, sums.counts, offset
-        )
+        return Fit(basis, found, found, bound, 0.0, passes, theta, residual, lost, none, sums.counts, offset)
 
     @property
     def _precision(self) -> float:
@@ -250,9 +245,7 @@ class Collapsed:
             bound += 0.5 * float(b @ mean[:, c]) - half_logdet
         return Q(mean, sums.grams), inverses, bound
 
-    def _gradient(
-        self, basis: Basis, q: Q, inverses: list[Array], offset: Array, step: ClassStep, inputs: bool
-    ) -> tuple[Array, Array | None]:
+    def _gradient(self, basis: Basis, q: Q, inverses: list[Array], offset: Array, step: ClassStep) -> Array:
         t, C = self.targets, self.n_latents
         E = matmul(q.mean.copy(), np.ascontiguousarray(q.mean.T))
         diagonal = slice(None, None, basis.size + 1)
@@ -266,10 +259,9 @@ class Collapsed:
         common.ravel()[diagonal] += C * t.low + t.high - t.low
         pull = tuple(self._pull(common, inverse, step.T) for inverse in inverses)
         alpha = self._work(matmul(np.ascontiguousarray(basis.T.T), q.mean.copy()))
-        job = SlopeStep(basis.kernel, basis.Z, step.T, q.mean, alpha, pull, t, offset, inputs)
+        job = SlopeStep(basis.kernel, basis.Z, step.T, q.mean, alpha, pull, t, offset)
         slopes = self.data.total(job)
-        theta, dZ = pull_basis(basis, E, inputs=inputs)  # which reads the lower triangle of E
-        return theta + slopes.theta, dZ if dZ is None or slopes.inputs is None else dZ + slopes.inputs
+        return pull_basis(basis, E)[0] + slopes.theta  # which reads the lower triangle of E
 
     def _pull(self, common: Array, inverse: Array, T: Array) -> Array:
         """Return F_c L⁻¹ in the working precision."""

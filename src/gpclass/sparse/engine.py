@@ -93,7 +93,6 @@ class Fit:
     gap: float
     passes: int
     gradient: Array | None
-    inputs: Array | None
     residual: float  # mean of r_i
     lost: float  # nats that the residual variance costs the bound, to first order
     others: Array  # Σ E[l] of the other likelihoods
@@ -121,7 +120,6 @@ class Engine:
         tol: float = 1e-6,
         max_passes: int = 50,
         gradient: bool = False,
-        inputs: bool = False,
         others: tuple[Likelihood, ...] = (),
         before: Fit | None = None,
     ) -> Fit:
@@ -140,7 +138,7 @@ class Engine:
         for passes in range(1, max_passes + 1):
             factors = factor(q)
             wanted = gradient and (warm or passes > 1 or max_passes == 1)
-            sums = self.data.total(self._step(basis, q, factors, wanted, inputs, others))
+            sums = self.data.total(self._step(basis, q, factors, wanted, others))
             bound = sums.value - (
                 factors.divergence if self.base is None else _divergence(q, factors, self.base)
             )
@@ -152,10 +150,10 @@ class Engine:
                 continue
             target, half_logdets = _natural(sums, self.base)
             gap = _gap(q, factors, target, half_logdets)
-            theta, dZ = self._gradient(basis, q, factors, sums) if wanted else (None, None)
+            theta = self._gradient(basis, q, factors, sums) if wanted else None
             residual = sums.residual / max(self.data.n_rows, 1)
             best = Fit(
-                basis, q, target, bound, gap, passes, theta, dZ, residual, sums.lost, sums.others, sums.counts
+                basis, q, target, bound, gap, passes, theta, residual, sums.lost, sums.others, sums.counts
             )
             if gap <= tol and (wanted or not gradient):
                 return best
@@ -166,13 +164,13 @@ class Engine:
         if best is None:
             raise ValueError(f"max_passes={max_passes} is not possible, expected at least one pass.")
         if gradient and best.gradient is None:  # every later step lowered the bound
-            end = self.converge(basis, best.q, max_passes=1, gradient=True, inputs=inputs, others=others)
+            end = self.converge(basis, best.q, max_passes=1, gradient=True, others=others)
             best = replace(end, passes=max_passes + 1)
         return best
 
     def _projected(self, basis: Basis, before: Fit) -> Q:
         """Return q from the sites of another posterior."""
-        old = self._step(before.basis, before.next_q, factor(before.next_q), False, False, ())
+        old = self._step(before.basis, before.next_q, factor(before.next_q), False, ())
         M = np.zeros((basis.size, self.n_latents))
         new = Step(basis.kernel, self.likelihood, basis.Z, self._work(basis.T), M, (), before=old)
         sums = self.data.total(new)
@@ -182,7 +180,7 @@ class Engine:
 
     def precisions(self, fit: Fit, rows: Rows) -> Array:
         """Return what a unit of residual variance at each row costs the bound, twice."""
-        step = self._step(fit.basis, fit.next_q, factor(fit.next_q), False, False, ())
+        step = self._step(fit.basis, fit.next_q, factor(fit.next_q), False, ())
         return precisions(step, rows.X, rows.y, rows.weight)
 
     def _work(self, M: Array) -> Array:
@@ -195,7 +193,6 @@ class Engine:
         q: Q,
         factors: Factors,
         gradient: bool,
-        inputs: bool,
         others: tuple[Likelihood, ...],
     ) -> Step:
         """Return what goes down to the data."""
@@ -214,20 +211,16 @@ class Engine:
             roots=tuple(as_work(C) for C in factors.roots),
             alpha=alpha,
             pull=pull,
-            inputs=gradient and inputs,
             others=others if gradient else (),
         )
 
-    def _gradient(self, basis: Basis, q: Q, factors: Factors, sums: Sums) -> tuple[Array, Array | None]:
+    def _gradient(self, basis: Basis, q: Q, factors: Factors, sums: Sums) -> Array:
         M = basis.size
         E = np.zeros((M, M))
         for c, inverse in enumerate(factors.inverses):
             S = mirrored(sums.curvature[c])
             E += np.outer(q.mean[:, c], sums.slope[:, c]) + S - matmul(inverse, S)
-        theta, dZ = pull_basis(basis, E, inputs=sums.inputs is not None)
-        if sums.inputs is not None and dZ is not None:
-            dZ = dZ + sums.inputs
-        return theta + sums.theta, dZ
+        return pull_basis(basis, E)[0] + sums.theta
 
 
 def _divergence(q: Q, factors: Factors, base: Q) -> float:

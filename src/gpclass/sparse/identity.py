@@ -16,7 +16,7 @@ from gpclass.core.protocols import Array
 from gpclass.data.rows import Data
 from gpclass.sparse.settings import Inducing
 
-CHOICE = ("n", "inputs", "choose", "tol")  # the settings by which inducing inputs are chosen
+CHOICE = ("n", "inputs", "tol")  # the settings by which inducing inputs are chosen
 LENGTH = ("max_refine", "gain", "checkpoint")  # those that only say how long learning goes on
 
 

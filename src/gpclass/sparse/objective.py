@@ -8,16 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from gpclass.core.objective import Evaluation
-from gpclass.core.optimisers import Tol
+from gpclass.core.objective import DIFFERENCE, Evaluation
+from gpclass.core.optimisers import TOL_NATS, Tol
 from gpclass.core.protocols import Array, Info, Likelihood
 from gpclass.priors.basis import make_basis
 from gpclass.sparse.collapsed import Collapsed
 from gpclass.sparse.engine import Engine, Fit, Q
 
 MAX_PASSES = 50  # at one theta: five or six are usual
-TOL_NATS = 1e-6  # that another pass may still gain, if nothing else is asked for
-STEP = 1e-3  # of a difference with respect to a likelihood parameter
 
 
 @dataclass(slots=True, eq=False)
@@ -38,8 +36,6 @@ class PassObjective:
         Largest number of passes at one theta.
     start : Q or Fit, optional
         q to begin with; or a fit at other hyperparameters or with other inducing inputs, whose sites are used.
-    scale : array of shape (d,), optional
-        If given, the inducing inputs are learned too: theta goes on with them, divided by the scale of their column.
     after : callable, optional
         Called with theta and the next q after every pass.
     """
@@ -51,7 +47,6 @@ class PassObjective:
     tol: Tol = TOL_NATS
     max_passes: int = MAX_PASSES
     start: Q | Fit | None = None
-    scale: Array | None = None
     after: Callable[[Array, Q], None] | None = None
 
     @property
@@ -61,18 +56,11 @@ class PassObjective:
 
     def evaluate(self, theta: Array, warm: Fit | None = None, *, gradient: bool = True) -> Evaluation:
         """Return the bound at theta, starting from the q after another fit."""
-        moves = self.scale is not None
-        if self.scale is not None:
-            theta, places = np.split(theta, [len(theta) - self.Z.size])
-            self.Z = np.ascontiguousarray(places.reshape(self.Z.shape) * self.scale)
-        fit = self.fit_at(theta, self.start if warm is None else warm, gradient=gradient, inputs=moves)
-        slope = self.slope(fit)
-        if slope is not None and fit.inputs is not None and self.scale is not None:
-            slope = np.concatenate([slope, (fit.inputs * self.scale).ravel()])
+        fit = self.fit_at(theta, self.start if warm is None else warm, gradient=gradient)
         # That q may lack a few nats while theta moves is intended; the strategy judges the last fit.
-        return Evaluation(fit.bound, slope, fit, Info(True, fit.passes, fit.gap))
+        return Evaluation(fit.bound, self._slope(fit), fit, Info(True, fit.passes, fit.gap))
 
-    def fit_at(self, theta: Array, start: Q | Fit | None, *, gradient: bool, inputs: bool = False) -> Fit:
+    def fit_at(self, theta: Array, start: Q | Fit | None, *, gradient: bool) -> Fit:
         """Return q at theta after as many passes as it takes."""
         kernel, likelihood, others = self._model(theta, gradient)
         after = self.after
@@ -85,7 +73,6 @@ class PassObjective:
             tol=self.tol() if callable(self.tol) else self.tol,
             max_passes=self.max_passes,
             gradient=gradient,
-            inputs=inputs,
             others=others,
         )
 
@@ -97,13 +84,13 @@ class PassObjective:
         if not len(rest):
             return kernel, likelihood, ()
         likelihood = likelihood.with_theta(rest)
-        steps = STEP * np.eye(len(rest)) if gradient else ()
+        steps = DIFFERENCE * np.eye(len(rest)) if gradient else ()
         others = tuple(likelihood.with_theta(rest + sign * e) for e in steps for sign in (1.0, -1.0))
         return kernel, likelihood, others
 
-    def slope(self, fit: Fit) -> Array | None:
+    def _slope(self, fit: Fit) -> Array | None:
         """Return the gradient with respect to theta, parameters of the likelihood included."""
         if fit.gradient is None or not len(fit.others):
             return fit.gradient
         up, down = fit.others[0::2], fit.others[1::2]
-        return np.concatenate([fit.gradient, (up - down) / (2.0 * STEP)])
+        return np.concatenate([fit.gradient, (up - down) / (2.0 * DIFFERENCE)])

@@ -30,14 +30,8 @@ class Inducing:
         many as ``tol`` asks for, 1,000 at most.
     inputs : array of shape (n, n_features), default=None
         The inducing inputs themselves, to be used as they are.
-    choose : {"kmeans", "greedy"}
-        The first ones: as the centres of clusters, which lie amidst the rows, or as the rows with the largest
-        residual variance. Further ones are rows at which the bound loses most.
     tol : float
         For EP and Laplace with ``n="auto"``: the share of the prior variance that may remain unexplained.
-    move : bool, default=None
-        Whether their places are learned too, together with the hyperparameters. None: with variational inference,
-        unless they are given.
     dtype : {"float32", "float64"}
         Precision of the work on rows x inducing inputs; what is n x n in them is always in double.
     rows : tuple of two int
@@ -61,9 +55,7 @@ class Inducing:
 
     n: int | str = "auto"
     inputs: Any = None
-    choose: str = "kmeans"
     tol: float = 1e-4
-    move: bool | None = None
     dtype: str = "float32"
     rows: tuple[int, int] = (1200, 20000)
     max_refine: int = 40
@@ -74,9 +66,7 @@ class Inducing:
         number = is_integer(self.n) and int(self.n) >= 1
         auto = isinstance(self.n, str) and self.n == "auto"
         check_option("n", self.n, number or auto, "a positive integer or 'auto'")
-        check_option("choose", self.choose, self.choose in ("greedy", "kmeans"), "'greedy' or 'kmeans'")
         check_option("dtype", self.dtype, self.dtype in ("float32", "float64"), "'float32' or 'float64'")
-        check_option("move", self.move, self.move in (None, True, False), "True, False or None")
         check_numbers("(0, inf)", tol=self.tol, gain=self.gain)
         check_integers(0, max_refine=self.max_refine)
         pair = isinstance(self.rows, tuple | list) and len(self.rows) == 2 and all(map(is_integer, self.rows))

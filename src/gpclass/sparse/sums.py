@@ -27,7 +27,7 @@ from scipy.linalg import blas
 from gpclass.core.linalg import drop_tiny, gram, matmul, single, times_lower_transposed
 from gpclass.core.protocols import Array, Likelihood
 from gpclass.evidence.frequencies import class_counts
-from gpclass.kernels import diag, matrix, pullback, pullback_diag, pullback_inputs
+from gpclass.kernels import diag, matrix, pullback, pullback_diag
 
 TILE = 1 << 20  # numbers in one array of a tile
 ROUNDING = 1e-10  # a curvature E[l''] of this size has no sign
@@ -53,7 +53,7 @@ class Step:
     """What goes down to the data: the basis and q, in the working precision.
 
     ``roots`` are C⁻¹ with P = C Cᵀ, one for each latent function; ``pull`` is (I - P⁻¹) L⁻¹ for each and
-    ``alpha`` is L⁻ᵀ mu: given if the gradient is wanted, and ``inputs`` if that of Z is.
+    ``alpha`` is L⁻ᵀ mu: given if the gradient is wanted.
     """
 
     kernel: Any
@@ -64,7 +64,6 @@ class Step:
     roots: tuple[Array, ...]
     alpha: Array | None = None
     pull: tuple[Array, ...] = ()
-    inputs: bool = False
     others: tuple[Likelihood, ...] = ()  # of other parameters, for the gradient with respect to them
     before: Step | None = None  # the posterior whose sites are projected on this basis
 
@@ -80,7 +79,6 @@ class Step:
             linear=np.zeros((M, C)),
             slope=np.zeros((M, C)),
             theta=np.zeros(self.kernel.n_dims),
-            inputs=np.zeros(self.Z.shape) if self.inputs else None,
             others=np.zeros(len(self.others)),
             convex=0.0,
         )
@@ -116,7 +114,6 @@ class Sums(Additive):
     linear: Array  # (M, C): Σ (g + h m) a
     slope: Array  # (M, C): Σ g a
     theta: Array
-    inputs: Array | None
     others: Array  # Σ E[l] of the other likelihoods
     convex: float  # number of negative h
 
@@ -192,8 +189,6 @@ def add_pullback(total: Any, step: Any, X: Array, K: Array, G: Array, g: Array) 
     """Add the gradient through k(x_i, Z), with adjoint G, and through k(x_i, x_i), with adjoint g."""
     total.theta += pullback(step.kernel, X, step.Z, G, K=K)
     total.theta += pullback_diag(step.kernel, X, g)
-    if total.inputs is not None:
-        total.inputs += pullback_inputs(step.kernel, step.Z, X, np.ascontiguousarray(G.T))
 
 
 def expectations(
