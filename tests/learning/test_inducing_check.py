@@ -17,8 +17,8 @@ from gpclass.learning.inducing_check import find_missing, view_of
 from gpclass.likelihoods import Logit, Probit, Softmax
 from gpclass.priors.basis import make_basis
 from gpclass.sparse import Inducing
-from gpclass.sparse.neighbours import NearestStep
-from gpclass.sparse.weighing import averaged_log, log_averaged
+from gpclass.sparse.importance import averaged_log, log_averaged
+from gpclass.sparse.local_check import NearestStep
 
 KERNEL = 4.0 * RBF([1.0, 1.5])
 METHODS = {

@@ -203,6 +203,23 @@ def invert_positive(L: Array) -> None:
     lapack.dlauum(L.T, lower=0, overwrite_c=1)
 
 
+def inverse_of(P: Array) -> tuple[Array, float]:
+    """Return the lower triangle of P⁻¹, and ½ log|P|, for a positive definite P whose lower triangle is given."""
+    C = P.copy()
+    cholesky(C)
+    half_logdet = float(np.log(C.diagonal()).sum())
+    invert_positive(C)
+    return C, half_logdet
+
+
+def solve_positive(P: Array, b: Array) -> tuple[Array, float]:
+    """Return P⁻¹ b and ½ log|P|, for a positive definite P whose lower triangle is given."""
+    C = P.copy()
+    cholesky(C)
+    x, _ = lapack.dpotrs(C.T, b, lower=0)
+    return np.ravel(x), float(np.log(C.diagonal()).sum())
+
+
 def pivoted_root(K: Array) -> tuple[Array, Index]:
     """Return A with K = A Aᵀ and the pivots: the rows of A so numbered are lower triangular.
 

@@ -23,7 +23,7 @@ from gpclass.learning.problem import Problem, SiteObjective
 from gpclass.mcmc.chains import Chains
 from gpclass.posteriors.process import Process, moments
 from gpclass.sampling import pareto_smooth
-from gpclass.sparse.leaving import LeftOut, leave_out
+from gpclass.sparse.loo import LeftOut, leave_out
 from gpclass.sparse.objective import PassObjective
 from gpclass.sparse.report import InducingReport
 
@@ -232,7 +232,7 @@ class FittedModel:
     def loo_log_proba(self) -> Array | None:
         """Return log class probabilities at each data point from the other data points; None if unknown.
 
-        With inducing inputs it takes a pass over the rows, which must be available (`sparse.leaving`).
+        With inducing inputs it takes a pass over the rows, which must be available (`sparse.loo`).
         A draw counts for 1 / p(y_i|f_i), smoothed as in PSIS-LOO (Vehtari, Gelman & Gabry 2017); of a
         data point that stands for several copies one is left out.
         """

@@ -18,7 +18,9 @@ from gpclass.evidence.verdicts import on_approximation, on_model
 from gpclass.learning.fitted import FittedModel
 from gpclass.priors.basis import Basis, make_basis
 from gpclass.sparse.engine import Q, factor
-from gpclass.sparse.leaving import (
+from gpclass.sparse.importance import inducing_target
+from gpclass.sparse.local_check import NearestStep, exact_left_out, with_residual, without
+from gpclass.sparse.loo import (
     Rule,
     TargetRule,
     counts,
@@ -28,9 +30,7 @@ from gpclass.sparse.leaving import (
     responding_roots,
     rule_of,
 )
-from gpclass.sparse.neighbours import NearestStep, exact_left_out, with_residual, without
 from gpclass.sparse.objective import PassObjective
-from gpclass.sparse.weighing import inducing_target
 
 INSTEAD = "check a fit of fewer rows with inducing=None instead"
 SHIFT_VALUES = 300  # probabilities that are followed over the draws

@@ -26,16 +26,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.linalg import blas, lapack
+from scipy.linalg import blas
 
-from gpclass.core.linalg import drop_tiny, gram, matmul, matvec, mirror, multiply, single
+from gpclass.core.linalg import drop_tiny, gram, inverse_of, matmul, matvec, mirror, multiply, single
 from gpclass.core.protocols import Array, Index, Likelihood
 from gpclass.data.rows import Data, Rows
 from gpclass.inference.dirichlet import Targets
-from gpclass.kernels import diag, matrix
 from gpclass.priors.basis import Basis, pull_basis
 from gpclass.sparse.engine import Fit, Q
-from gpclass.sparse.sums import TILE, Additive, add_pullback, row_squares, whitened
+from gpclass.sparse.sums import TILE, Additive, add_pullback, as_working, features
 
 # ------------------------------------------------------------------------ the two passes
 
@@ -70,7 +69,7 @@ class ClassStep:
         total = self.zero()
         share = 1.0 / np.maximum(np.count_nonzero(y, axis=1), 1)
         for c, rows, w, space in class_tiles(y, self.T, 1):
-            A, scale, residual = _features(self, X[rows], space[0])
+            A, residual, scale = features(self.kernel, self.Z, self.T, X[rows], space[0])
             total.counts[c] += float(w.sum())
             total.residual += float(residual @ share[rows])
             total.weighted += float(residual @ w)
@@ -111,13 +110,12 @@ class SlopeStep:
         total, C = self.zero(), self.mean.shape[1]
         for c, rows, w, space in class_tiles(y, self.T, 3):
             K, work, G = space
-            matrix(self.kernel, X[rows], self.Z, out=K)
-            A = whitened(K, self.T, work, _scale(self.kernel, X[rows])[0])
+            A = features(self.kernel, self.Z, self.T, X[rows], K, work).A
             f = np.asarray(matmul(A, np.ascontiguousarray(self.mean, dtype=A.dtype)), dtype=float)
             tau, target = self.targets.of_class(c, C)
             g = tau * (target - self.offset - f)
             matmul(A, self.pull[c], out=G)
-            G += matmul(_like(g, A), np.ascontiguousarray(self.alpha.T))
+            G += matmul(as_working(g, A), np.ascontiguousarray(self.alpha.T))
             if (w != 1.0).any():
                 G *= w.astype(A.dtype)[:, None]
             add_pullback(total, self, X[rows], K, drop_tiny(G, 0.0), -0.5 * float(tau.sum()) * w)
@@ -134,22 +132,6 @@ def class_tiles(labels: Array, T: Array, n_arrays: int) -> Iterator[tuple[int, I
         for start in range(0, len(found), most):
             rows = found[start : start + most]
             yield c, rows, labels[rows, c], space[:, : len(rows)]
-
-
-def _scale(kernel: Any, X: Array) -> tuple[float, Array]:
-    prior_var = np.asarray(diag(kernel, X), dtype=float)
-    return float(np.sqrt(prior_var.max(initial=0.0))), prior_var
-
-
-def _features(step: ClassStep, X: Array, space: Array) -> tuple[Array, float, Array]:
-    """Return the whitened features of some rows, the size of the largest, and the residual variances."""
-    scale, prior_var = _scale(step.kernel, X)
-    A = whitened(matrix(step.kernel, X, step.Z, out=space), step.T, space, scale)
-    return A, scale, np.maximum(prior_var - row_squares(A), 0.0)
-
-
-def _like(V: Array, A: Array) -> Array:
-    return single(V) if A.dtype == np.float32 else np.ascontiguousarray(V)
 
 
 def _row(w: Array, A: Array) -> Array:
@@ -239,7 +221,7 @@ class Collapsed:
             if self.base is not None:
                 bound += _join(P, b, self.base, c)
             mirror(P)
-            inverse, half_logdet = _inverse(P)
+            inverse, half_logdet = inverse_of(P)
             mean[:, c] = multiply(inverse, b)
             inverses.append(inverse)
             bound += 0.5 * float(b @ mean[:, c]) - half_logdet
@@ -279,15 +261,4 @@ def _join(P: Array, b: Array, base: Q, c: int) -> float:
     linear = matvec(base.P[c], mean)
     P += base.P[c]
     b += linear
-    return _inverse(base.P[c])[1] - 0.5 * float(linear @ mean)
-
-
-def _inverse(P: Array) -> tuple[Array, float]:
-    """Return the lower triangle of P⁻¹, and ½ log|P|."""
-    C = P.copy()
-    _, info = lapack.dpotrf(C.T, lower=0, clean=0, overwrite_a=1)
-    if info != 0:
-        raise np.linalg.LinAlgError(f"leading minor {info} is not positive")
-    half_logdet = float(np.log(C.diagonal()).sum())
-    lapack.dpotri(C.T, lower=0, overwrite_c=1)
-    return C, half_logdet
+    return inverse_of(base.P[c])[1] - 0.5 * float(linear @ mean)

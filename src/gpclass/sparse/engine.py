@@ -17,7 +17,16 @@ from typing import Any
 import numpy as np
 from scipy.linalg import lapack
 
-from gpclass.core.linalg import clear_upper, matmul, matvec, mirrored, single
+from gpclass.core.linalg import (
+    cholesky,
+    clear_upper,
+    invert_factor,
+    matmul,
+    matvec,
+    mirrored,
+    single,
+    solve_positive,
+)
 from gpclass.core.protocols import Array, Likelihood
 from gpclass.core.registry import stored
 from gpclass.data.rows import Data, Rows
@@ -66,12 +75,10 @@ def factor(q: Q) -> Factors:
     roots, inverses, half_logdets, divergence = [], [], [], 0.0
     for c, P in enumerate(q.P):
         C = P.copy()
-        _, info = lapack.dpotrf(C.T, lower=0, clean=0, overwrite_a=1)
-        if info != 0:
-            raise np.linalg.LinAlgError(f"leading minor {info} is not positive")
+        cholesky(C)
         half_logdets.append(float(np.log(C.diagonal()).sum()))
         clear_upper(C)
-        lapack.dtrtri(C.T, lower=0, overwrite_c=1)
+        invert_factor(C)
         inverse = C.copy()
         lapack.dlauum(inverse.T, lower=0, overwrite_c=1)
         roots.append(C)
@@ -246,11 +253,8 @@ def _natural(sums: Sums, base: Q | None) -> tuple[Q, list[float]]:
             b = b + matvec(base.P[c], np.ascontiguousarray(base.mean[:, c]))
         if sums.convex:
             P[c] = _bounded(P[c])
-        C, x, info = lapack.dposv(P[c].copy().T, b, lower=0, overwrite_a=1)
-        if info != 0:
-            raise np.linalg.LinAlgError(f"leading minor {info} is not positive")
-        mean[:, c] = np.ravel(x)
-        half_logdets.append(float(np.log(C.diagonal()).sum()))
+        mean[:, c], half_logdet = solve_positive(P[c], b)
+        half_logdets.append(half_logdet)
     return Q(_balanced(mean), P), half_logdets
 
 
@@ -281,8 +285,7 @@ def _mixed(q: Q, target: Q, rho: float) -> Q:
     mean = np.empty(q.mean.shape)
     for c in range(len(P)):
         b = (1.0 - rho) * matvec(q.P[c], q.mean[:, c]) + rho * matvec(target.P[c], target.mean[:, c])
-        _, x, _ = lapack.dposv(P[c].copy().T, b, lower=0, overwrite_a=1)
-        mean[:, c] = np.ravel(x)
+        mean[:, c] = solve_positive(P[c], b)[0]
     return Q(_balanced(mean), P)
 
 

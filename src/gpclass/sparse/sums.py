@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.linalg import blas
@@ -118,27 +118,39 @@ class Sums(Additive):
     convex: float  # number of negative h
 
 
-def _features(step: Step, X: Array, K: Array, A: Array) -> tuple[Array, float]:
-    """Write k(x_i, Z) and a_i; return k(x_i, x_i) and the order of the largest element of A."""
-    prior_var = np.asarray(diag(step.kernel, X), dtype=float)
+class Features(NamedTuple):
+    """Whitened features a_i of some rows, their residual variances r_i, and the order of the largest feature."""
+
+    A: Array
+    residual: Array
+    scale: float
+
+
+def features(
+    kernel: Any, Z: Array, T: Array, X: Array, K: Array | None = None, A: Array | None = None
+) -> Features:
+    """Return the features of rows X; k(x_i, Z) is written into K and a_i into A, if these are given."""
+    prior_var = np.asarray(diag(kernel, X), dtype=float)
     scale = float(np.sqrt(prior_var.max(initial=0.0)))
-    matrix(step.kernel, X, step.Z, out=K)
-    whitened(K, step.T, A, scale)
-    return prior_var, scale
+    K = matrix(kernel, X, Z, out=K)
+    A = K if A is None else A
+    if A is not K:
+        np.copyto(A, K)
+    A = drop_tiny(times_lower_transposed(A, T), scale)
+    return Features(A, np.maximum(prior_var - row_squares(A), 0.0), scale)
 
 
-def _marginals(step: Step, prior_var: Array, A: Array, V: Array) -> tuple[Array, Array, Array]:
-    """Return r_i, and m_i and v_i of each function."""
-    residual = np.maximum(prior_var - row_squares(A), 0.0)
-    mean = np.asarray(matmul(A, _as(step.mean, A)), dtype=float)
-    var = np.stack([residual + _quadratic_forms(A, C, V) for C in step.roots], axis=1)
-    return residual, mean, np.maximum(var, 1e-12)
+def _marginals(step: Step, at: Features, V: Array) -> tuple[Array, Array]:
+    """Return m_i and v_i of each function."""
+    mean = np.asarray(matmul(at.A, as_working(step.mean, at.A)), dtype=float)
+    var = np.stack([at.residual + _quadratic_forms(at.A, C, V) for C in step.roots], axis=1)
+    return mean, np.maximum(var, 1e-12)
 
 
 def precisions(step: Step, X: Array, y: Array, w: Array | None) -> Array:
     """Return Σ_c h_ic of each row: half of it is what a unit of residual variance there costs the bound."""
     K, A, V = step.space(np.empty(3 * len(X) * len(step.Z), dtype=step.T.dtype), len(X))
-    _, mean, var = _marginals(step, _features(step, X, K, A)[0], A, V)
+    mean, var = _marginals(step, features(step.kernel, step.Z, step.T, X, K, A), V)
     out: Array = np.maximum(expectations(step.likelihood, y, w, mean, var)[2].sum(axis=1), 0.0)
     return out
 
@@ -148,10 +160,10 @@ def _add_sites(
 ) -> None:
     """Add what the next q needs, from the sites that the rows of one tile have in the posterior before."""
     K, A, V = before.space(memory, len(X))
-    _, mean, var = _marginals(before, _features(before, X, K, A)[0], A, V)
+    mean, var = _marginals(before, features(before.kernel, before.Z, before.T, X, K, A), V)
     _, g, h = expectations(step.likelihood, y, w, mean, var)
     K, A, V = step.space(memory, len(X))
-    _, scale = _features(step, X, K, A)
+    scale = features(step.kernel, step.Z, step.T, X, K, A).scale
     total.convex += float((h < 0.0).sum())
     total.linear += products(A, g + h * mean)
     for c in range(h.shape[1]):
@@ -161,8 +173,8 @@ def _add_sites(
 def _add_tile(total: Sums, step: Step, X: Array, y: Array, w: Array | None, memory: Array) -> None:
     """Add the rows of one tile."""
     K, A, V = step.space(memory, len(X))
-    prior_var, scale = _features(step, X, K, A)
-    residual, mean, var = _marginals(step, prior_var, A, V)
+    at = features(step.kernel, step.Z, step.T, X, K, A)
+    residual, scale, (mean, var) = at.residual, at.scale, _marginals(step, at, V)
     value, g, h = expectations(step.likelihood, y, w, mean, var)
     for i, likelihood in enumerate(step.others):
         total.others[i] += expectations(likelihood, y, w, mean, var)[0]
@@ -177,10 +189,10 @@ def _add_tile(total: Sums, step: Step, X: Array, y: Array, w: Array | None, memo
     for c in range(h.shape[1]):
         total.curvature[c] += _weighted_gram(A, h[:, c], V, scale)
     if step.alpha is not None:
-        G = matmul(_as(g, A), np.ascontiguousarray(step.alpha.T))
+        G = matmul(as_working(g, A), np.ascontiguousarray(step.alpha.T))
         for c, Q in enumerate(step.pull):
             part = matmul(A, Q, out=V)
-            part *= _as(h[:, c, None], A)
+            part *= as_working(h[:, c, None], A)
             G += part
         add_pullback(total, step, X, K, drop_tiny(G, 0.0), -0.5 * h.sum(axis=1))
 
@@ -205,13 +217,6 @@ def expectations(
     return float(scale @ e.value), (scale * e.slope)[:, None], h[:, None]
 
 
-def whitened(K: Array, T: Array, out: Array, scale: float) -> Array:
-    """Write K Tᵀ for lower triangular T, whose elements are of the order of ``scale`` at most, into ``out``."""
-    if out is not K:
-        np.copyto(out, K)
-    return drop_tiny(times_lower_transposed(out, T), scale)
-
-
 def _quadratic_forms(A: Array, C: Array, space: Array) -> Array:
     """Return ``|C a_i|²`` of each row for lower triangular C, in double."""
     np.copyto(space, A)
@@ -227,10 +232,10 @@ def row_squares(A: Array) -> Array:
 def products(A: Array, V: Array) -> Array:
     """Return Aᵀ V, in double."""
     gemm = blas.sgemm if A.dtype == np.float32 else blas.dgemm
-    return np.asarray(gemm(1.0, A.T, np.asfortranarray(_as(V, A))), dtype=float)
+    return np.asarray(gemm(1.0, A.T, np.asfortranarray(as_working(V, A))), dtype=float)
 
 
-def _as(V: Array, A: Array) -> Array:
+def as_working(V: Array, A: Array) -> Array:
     """Return V in the precision of A, without tiny numbers."""
     return single(V) if A.dtype == np.float32 else np.ascontiguousarray(V)
 
@@ -241,5 +246,5 @@ def _weighted_gram(A: Array, h: Array, space: Array, scale: float) -> Array:
         above, below = (_weighted_gram(A, np.maximum(s * h, 0.0), space, scale) for s in (1.0, -1.0))
         return above - below
     root = np.sqrt(h)
-    np.multiply(A, _as(root[:, None], A), out=space)
+    np.multiply(A, as_working(root[:, None], A), out=space)
     return gram(drop_tiny(space, scale * float(root.max(initial=0.0))))

@@ -10,7 +10,7 @@ inducing inputs allow, or FITC's evidence. With u = mu + d the log of the import
     Σ_i t_i(u) - ½ |u|² + ½ dᵀ P d - ½ log|P|.
 
 Σ t_i(u) for all draws is one pass over the rows. Of f given u nothing is sampled: what the inducing inputs miss is not
-in these numbers (see `sparse.neighbours`).
+in these numbers (see `sparse.local_check`).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from gpclass.core.protocols import Array, Likelihood
 from gpclass.data.rows import Data
 from gpclass.priors.basis import Basis
 from gpclass.sparse.engine import Factors, Q, factor
-from gpclass.sparse.leaving import features
+from gpclass.sparse.sums import features
 
 TILE = 1 << 20  # latent values of one tile
 NODES = ((1e-2, 3), (0.3, 5))  # residual variances up to which so many nodes average log p to 1e-6
@@ -120,7 +120,7 @@ class TermStep:
         return total
 
     def _terms(self, X: Array, y: Array, weight: Array) -> Array:
-        A, residual = features(self.kernel, self.Z, self.T, X)
+        A, residual, _ = features(self.kernel, self.Z, self.T, X)
         f = latent_means(A, self.U)
         if y.ndim == 2:  # label weights include those of the rows
             centre = matmul(A, np.ascontiguousarray(self.mean))
@@ -194,7 +194,7 @@ class InducingTarget:
 
         The residual variance is averaged over by MacKay's approximation, which is exact for the probit.
         """
-        A, residual = features(self.basis.kernel, self.basis.Z, self.basis.T, X)
+        A, residual, _ = features(self.basis.kernel, self.basis.Z, self.basis.T, X)
         f = latent_means(A, self.draws(D)).transpose(1, 0, 2)
         mackay: Any = self.likelihood
         if f.shape[2] == 1:

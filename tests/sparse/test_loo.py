@@ -20,7 +20,7 @@ from gpclass.priors.basis import make_basis
 from gpclass.sparse import Inducing
 from gpclass.sparse.collapsed import Collapsed
 from gpclass.sparse.engine import Engine
-from gpclass.sparse.leaving import leave_out
+from gpclass.sparse.loo import leave_out
 from gpclass.sparse.objective import PassObjective
 
 KERNEL = 4.0 * RBF([1.0, 1.5])

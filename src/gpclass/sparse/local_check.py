@@ -28,7 +28,8 @@ from gpclass.data.rows import Rows
 from gpclass.inference.variational import response
 from gpclass.kernels import matrix
 from gpclass.priors import ClassPrior, DensePrior
-from gpclass.sparse.leaving import Marginals, counts, features
+from gpclass.sparse.loo import Marginals, counts
+from gpclass.sparse.sums import features
 
 TILE = 1 << 20
 ROUNDING = 1e-10  # of the share of the variance that is left without the sites of a neighbourhood

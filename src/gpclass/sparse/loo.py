@@ -27,13 +27,12 @@ from gpclass.core.protocols import Array, Expected, Likelihood
 from gpclass.data.rows import Data
 from gpclass.inference.dirichlet import Targets
 from gpclass.inference.variational import response
-from gpclass.kernels import diag, matrix
 from gpclass.priors.basis import Basis, make_basis
 from gpclass.priors.conditioned import remove_share
 from gpclass.sparse.collapsed import Collapsed
 from gpclass.sparse.engine import Engine, Q, factor
 from gpclass.sparse.objective import PassObjective
-from gpclass.sparse.sums import TILE, Step, expectations, row_squares, whitened
+from gpclass.sparse.sums import TILE, Step, expectations, features, row_squares
 
 
 class Rule(Protocol):
@@ -165,17 +164,9 @@ def left_out(
     return mean, var
 
 
-def features(kernel: Any, Z: Array, T: Array, X: Array) -> tuple[Array, Array]:
-    """Return the whitened features of rows and their residual variances, in double precision."""
-    prior_var = np.asarray(diag(kernel, X), dtype=float)
-    K = matrix(kernel, X, Z)
-    A = whitened(K, T, K, float(np.sqrt(prior_var.max(initial=0.0))))
-    return A, np.maximum(prior_var - row_squares(A), 0.0)
-
-
 def marginals(kernel: Any, Z: Array, T: Array, mean: Array, roots: tuple[Array, ...], X: Array) -> Marginals:
     """Return what q(u), of means (M, C) and P⁻¹ = rootᵀ root, says of rows."""
-    A, residual = features(kernel, Z, T, X)
+    A, residual, _ = features(kernel, Z, T, X)
     return Marginals(A, residual, matmul(A, np.ascontiguousarray(mean)), quadratic_forms(A, roots))
 
 
