@@ -86,7 +86,7 @@ def minimise(
     known, message = inverse is not None, ""
     H: Array = _short(gradient) if inverse is None else inverse
     evaluations, trusted, fair = 1, radius, False
-    for _ in range(max_iter):
+    for step in range(max_iter):
         enough = tol() if callable(tol) else tol
         direction = _direction(x, gradient, bounds, H)
         promised = -0.5 * float(gradient @ direction)
@@ -106,7 +106,7 @@ def minimise(
                 break
             known, H = False, _shortened(H, gradient)  # its curvature misled: start again from its scale
             continue
-        if known and tried > 1:
+        if known and tried > 1 and step == 0:
             H = _shrunk(H, new - x, new_gradient - gradient)
         newton = known and tried == 1 and np.abs(direction).max() <= trusted
         H, known = _updated(H, new - x, new_gradient - gradient, known)

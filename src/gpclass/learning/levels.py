@@ -18,6 +18,7 @@ import numpy as np
 from gpclass.core.optimisers import MAX_ITER
 from gpclass.core.protocols import Array
 from gpclass.data.rows import Data
+from gpclass.evidence.frequencies import class_counts
 from gpclass.inference.dirichlet import DEFAULT, Dirichlet, Targets
 from gpclass.learning.ladder import Rung, State
 from gpclass.learning.maximise import Learned, Plan
@@ -28,7 +29,7 @@ from gpclass.sparse.engine import Engine, Fit, Q
 from gpclass.sparse.inputs import choose, grown, n_candidates
 from gpclass.sparse.objective import MAX_PASSES, PassObjective
 from gpclass.sparse.settings import Inducing
-from gpclass.sparse.work import EVALUATION, Work, allowed_gap
+from gpclass.sparse.work import EVALUATION, Work, allowed_gap, entropy_of
 
 FIRST_INPUTS = 150  # inducing inputs to begin with: their passes cost next to nothing beside the start
 FIRST_RATIO = 0.5  # of what the residual variance costs after and before the first doubling
@@ -167,6 +168,7 @@ class Run:
         rows = self.data.sample(self.settings.rows[1], self.rng)
         rows = rows.take(self.rng.permutation(rows.n_rows))  # rows in memory may be sorted
         self.enter("choosing inducing inputs", rows.n_rows)
+        self.work.entropy = entropy_of(class_counts(rows.y, rows.weight))
         problem = self.at(state)
         most = self.settings.most(self.closed)
         first = most if self.closed else min(FIRST_INPUTS, most)

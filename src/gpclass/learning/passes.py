@@ -10,6 +10,7 @@ import numpy as np
 
 from gpclass.core.protocols import Array, Info
 from gpclass.data.rows import Data, Rows
+from gpclass.evidence.frequencies import class_counts
 from gpclass.learning.dirichlet import choose_eps, rungs_with_eps
 from gpclass.learning.fitted import FittedModel
 from gpclass.learning.ladder import State, ascend, begin, not_below, rungs
@@ -25,7 +26,7 @@ from gpclass.sparse.identity import digest, identity_of
 from gpclass.sparse.objective import PassObjective
 from gpclass.sparse.report import InducingReport
 from gpclass.sparse.settings import Inducing
-from gpclass.sparse.work import EVALUATION, allowed_gap
+from gpclass.sparse.work import EVALUATION, allowed_gap, entropy_of
 
 POOL_ROWS = 20_000  # of which the rungs without inducing inputs are taken
 EXACT_NATS = 1e-9  # per row, to which q is iterated where no search goes on: seven digits of the bound
@@ -62,6 +63,8 @@ def _begun(run: Run, learning: bool) -> State:
     kept = run.checkpoint.read()
     if kept is not None:
         problem = run.with_eps(problem if state is None else problem.like(state.problem), kept.eps)
+        rows = run.data.sample(POOL_ROWS, np.random.default_rng(0))
+        run.work.entropy = entropy_of(class_counts(rows.y, rows.weight))
         run.work.done, run.inverse = kept.work, kept.inverse_hessian
         run.level = PassLevel(run, problem.at(kept.theta), run.data, np.asarray(kept.Z), kept.q)
         return State(run.level, Learned(kept.theta, 0.0, joined([]), inverse_hessian=run.inverse))

@@ -14,7 +14,7 @@ from gpclass.core.registry import stored
 
 MOST = 2000  # inducing inputs that "auto" goes to: 32 MB for each of about ten matrices
 BY_RESIDUAL = 1000  # the same where the residual variance decides (EP, Laplace)
-GAIN_NATS = 5e-3  # per row, of doubled work: half of the second digit of a log loss
+GAIN = 5e-3  # of the entropy of the labels, for doubled work: half a percent of what there is to learn
 EXACT_UP_TO = 6000.0  # rows times the root of the number of classes: about ten seconds an evaluation
 
 
@@ -40,8 +40,8 @@ class Inducing:
         Steps of learning on all rows at most; 0 keeps the hyperparameters that fewer rows or a checkpoint gave. It does
         not bound an optimizer of your own.
     gain : float
-        Nats per row that doubling the work must gain. A step that costs a share s of all work so far is taken if it
-        promises ``s * gain``. Smaller numbers give better probabilities and take longer.
+        Share of the entropy of the labels that doubling the work must gain. A step that costs a share s of all work so
+        far is taken if it promises ``s * gain``. Smaller numbers give better probabilities and take longer.
     checkpoint : path, default=None
         A file that holds the state after every step on all rows. A fit that finds it goes on from there, and refuses
         it if it is of other data or another model. Each model of one-vs-rest or one-vs-one has a file of its own, with
@@ -59,7 +59,7 @@ class Inducing:
     dtype: str = "float32"
     rows: tuple[int, int] = (1200, 20000)
     max_refine: int = 40
-    gain: float = GAIN_NATS
+    gain: float = GAIN
     checkpoint: str | Path | None = None
 
     def __post_init__(self) -> None:

@@ -1,13 +1,19 @@
 """What learning in passes costs, and what it must gain: one exchange rate between work and log loss.
 
-A piece of work that costs a share s of all work so far is worth it if it promises at least s * gain nats per row:
-learning goes on as long as doubling the work would gain that much. Work is counted in pairs of inducing inputs per row,
-not in seconds, so that a fit gives the same answer on every machine.
+What there is to learn is the entropy of the labels: n H nats, with H = -Σ_c p_c log p_c of the class frequencies p.
+Work that costs a share s of all work so far is worth it if it promises at least the share s * gain of that: learning
+goes on as long as doubling the work would gain n H * gain nats. A rare class has a small H, so that the few nats which
+there are count. Work is counted in pairs of inducing inputs per row, not in seconds, so that a fit gives the same
+answer on every machine.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+
+import numpy as np
+
+from gpclass.core.protocols import Array
 
 KERNEL = 200  # inducing inputs for which the products of a row take as long as its kernel (measured)
 EVALUATION = 2  # passes: one projects the sites on the new inducing inputs, one has the gradient
@@ -28,15 +34,17 @@ def pass_work(n_rows: int, n_inducing: int, n_latents: int = 1) -> float:
 
 @dataclass(slots=True, eq=False)
 class Work:
-    """Work done so far, and the nats per row that doubling it must gain.
+    """Work done so far, and the share of the entropy of the labels that doubling it must gain.
 
-    In closed form a pass costs the same for any number of latent functions, and the bound is the sum of theirs.
+    ``entropy`` is that of one label, in nats. In closed form a pass costs the same for any number of latent functions,
+    and the bound is the sum of theirs.
     """
 
     gain: float
     n_latents: int
     closed: bool
     done: float
+    entropy: float = 0.0
 
     @classmethod
     def of_start(cls, n_rows: int, gain: float, n_latents: int, closed: bool) -> Work:
@@ -49,7 +57,20 @@ class Work:
 
     def needed(self, cost: float, n_rows: int) -> float:
         """Return the nats on so many rows that work of this cost must gain."""
-        return self.gain * n_rows * (self.n_latents if self.closed else 1) * cost / self.done
+        return self.gain * self.entropy * n_rows * (self.n_latents if self.closed else 1) * cost / self.done
+
+
+def entropy_of(counts: Array) -> float:
+    """Return the entropy of a label in nats, from the total weights of the classes; half a row of each is added.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> round(entropy_of(np.array([5000.0, 5000.0])), 3), round(entropy_of(np.array([9900.0, 100.0])), 3)
+    (0.693, 0.056)
+    """
+    p = (counts + 0.5) / (counts + 0.5).sum()
+    return float(-(p * np.log(p)).sum())
 
 
 def allowed_gap(n_rows: int) -> float:
