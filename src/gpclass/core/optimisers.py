@@ -86,7 +86,8 @@ def minimise(
     known, message = inverse is not None, ""
     H: Array = _short(gradient) if inverse is None else inverse
     evaluations, trusted, fair = 1, radius, False
-    for step in range(max_iter):
+    inherited = known  # until a whole Newton step has been taken with it
+    for _ in range(max_iter):
         enough = tol() if callable(tol) else tol
         direction = _direction(x, gradient, bounds, H)
         promised = -0.5 * float(gradient @ direction)
@@ -106,14 +107,14 @@ def minimise(
                 break
             known, H = False, _shortened(H, gradient)  # its curvature misled: start again from its scale
             continue
-        if known and tried > 1 and step == 0:
+        if inherited and known and tried > 1:
             H = _shrunk(H, new - x, new_gradient - gradient)
         newton = known and tried == 1 and np.abs(direction).max() <= trusted
         H, known = _updated(H, new - x, new_gradient - gradient, known)
         # A trust region: where longer steps failed the next one begins shorter, and grows again.
         trusted = min(radius, 2.0 * (trusted if tried == 1 else float(np.abs(new - x).max())))
         gained, x, value, gradient = value - new_value, new, new_value, new_gradient
-        fair = newton and gained <= promised
+        fair, inherited = newton and gained <= promised, inherited and not newton
         if newton and gained <= enough:
             break
     else:
