@@ -1,19 +1,48 @@
-"""Everything on the canvas for one state, computed together."""
+"""Everything that the page shows for one state, computed together."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
-from gpclass.explore.differ import Difference, difference
+import numpy as np
+
+from gpclass.core.protocols import Array
 from gpclass.explore.fit import Fit, fit
-from gpclass.explore.occam import Occam, occam
-from gpclass.explore.pictures import Picture, picture
+from gpclass.explore.pictures import Picture, grid, picture
 from gpclass.explore.state import State, title
+from gpclass.priors import DensePrior
+
+DRAWS = 400  # of the latent functions of several classes
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Occam:
+    """log evidence = fit - complexity.
+
+    For the exact posterior, log p(y) = E[log p(y|f)] - KL(posterior || prior): how probable the labels are under the
+    functions that remain, minus how far these are from the prior. The complexity of a Gaussian approximation q is
+    KL(q || prior), which is not negative, and the fit is the rest; for the variational bound it is E[log p(y|f)] under
+    q exactly. With three classes or more E[log p(y|f)] is averaged over draws instead.
+    """
+
+    evidence: float
+    fit: float
+    complexity: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Difference:
+    """Probabilities of the first method minus those of the second, and where they differ most, in words."""
+
+    values: Array  # of the second class; with three or more classes the total variation distance
+    signed: bool
+    words: str
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scene:
-    """A state with its fit and pictures; None for what there is not, and sentences that say why."""
+    """A state with its fits and pictures; None for what could not be computed, and ``error`` says why."""
 
     state: State
     fit: Fit | None = None
@@ -22,8 +51,39 @@ class Scene:
     other_fit: Fit | None = None
     other: Picture | None = None
     difference: Difference | None = None
-    notes: tuple[str, ...] = ()
     error: str = ""
+
+    @property
+    def notes(self) -> str:
+        """The warnings of both fits, each once."""
+        fits = [each for each in (self.fit, self.other_fit) if each is not None]
+        return " ".join(dict.fromkeys(note for each in fits for note in each.notes))
+
+
+def scene(state: State) -> Scene:
+    """Compute the scene of a state; what fails is reported in its ``error``.
+
+    Examples
+    --------
+    >>> from gpclass.explore.state import make_points
+    >>> scene(State(make_points([[0.0], [10.0]], [0, 0]))).error
+    'There are points of class 0 only: add points of two classes to see what a model believes.'
+    """
+    found: dict[str, Any] = {}
+    try:
+        fitted = found["fit"] = fit(state)
+        shown = found["picture"] = picture(state, fitted)
+        found["occam"] = occam(state, fitted)
+    except Exception as error:
+        return Scene(state, error=sentence(error))
+    if not state.other:
+        return Scene(state, **found)
+    try:
+        other_fit = fit(state, state.other)
+        other = picture(state, other_fit)
+    except Exception as error:
+        return Scene(state, **found, error=f"{title(state.other)}: {sentence(error)}")
+    return Scene(state, **found, other_fit=other_fit, other=other, difference=difference(state, shown, other))
 
 
 def sentence(error: BaseException) -> str:
@@ -34,32 +94,50 @@ def sentence(error: BaseException) -> str:
     return f"{type(error).__name__}: {words or 'no message'}."
 
 
-def scene(state: State) -> Scene:
-    """Compute the scene of a state; what fails is told in its ``error``.
+# ---------------------------------------------------------------------------------- evidence
 
-    Examples
-    --------
-    >>> from gpclass.explore.points import make_points
-    >>> scene(State(make_points([[0.0], [10.0]], [0, 0]))).error
-    'There are points of class 0 only: add points of two classes to see what a model believes.'
+
+def occam(state: State, fitted: Fit) -> Occam | None:
+    """Split the log evidence of a fit into its parts; None where it has none.
+
+    That is so for draws, for Dirichlet classification (whose evidence is that of transformed targets), and for an
+    approximation of several classes so rough that the complexity would be negative.
     """
-    try:
-        fitted = fit(state)
-        shown = picture(state, fitted)
-    except Exception as error:
-        return Scene(state, error=sentence(error))
-    try:
-        parts = occam(state, fitted)
-    except ValueError:  # the panel of the evidence says why there is none
-        parts = None
-    if not state.other:
-        return Scene(state, fitted, shown, parts, notes=fitted.notes)
-    try:
-        other_fit = fit(state, state.other)
-        other = picture(state, other_fit)
-        apart = difference(state, shown, other, (state.method, state.other))
-    except Exception as error:
-        words = f"{title(state.other)}: {sentence(error)}"
-        return Scene(state, fitted, shown, parts, notes=fitted.notes, error=words)
-    notes = tuple(dict.fromkeys((*fitted.notes, *other_fit.notes)))
-    return Scene(state, fitted, shown, parts, other_fit, other, apart, notes)
+    model, evidence = fitted.model, fitted.evidence
+    if evidence is None or not model.is_of_labels:
+        return None
+    if model.n_latents is None:
+        # KL(q || prior) = (tr B⁻¹ - n + αᵀm + log|B|) / 2 for q = prior x Gaussian sites, with B = I + SKS.
+        q = DensePrior(model.kernel, model.problem.X).condition(model.sites)
+        complexity = float(0.5 * ((q.inverse_diagonal() - 1.0).sum() + q.alpha @ q.mean) + q.half_logdet)
+    else:
+        f = np.moveaxis(
+            fitted.clf.sample_latent(state.points.X, DRAWS, random_state=0), 2, 0
+        )  # [draws, n, C]
+        own = np.searchsorted(fitted.present, state.points.codes)
+        log_p = fitted.clf.likelihood_.log_classes(f)[:, np.arange(len(own)), own]
+        complexity = float(log_p.mean(axis=0).sum()) - evidence
+    return Occam(evidence, evidence + complexity, complexity) if complexity >= 0.0 else None
+
+
+# -------------------------------------------------------------------------------- difference
+
+
+def difference(state: State, one: Picture, other: Picture) -> Difference:
+    """Return the difference of the pictures of both methods of a state."""
+    p, q = one.second, other.second
+    if signed := p is not None and q is not None:
+        values = p - q
+    else:
+        values = 0.5 * np.abs(one.proba - other.proba).sum(axis=-1)
+    at = int(np.abs(values).argmax())
+    words = (
+        f"{title(state.method)} and {title(state.other)} differ by at most {abs(values.ravel()[at]):.2g} in "
+        f"probability, at {named_place(state, grid(state)[1][at])}."
+    )
+    return Difference(values, signed, words)
+
+
+def named_place(state: State, place: Array) -> str:
+    """Return a place in words, such as "x = 2.5"."""
+    return ", ".join(f"{name} = {x:.3g}" for name, x in zip(state.points.names, place, strict=True))
