@@ -15,7 +15,6 @@ from sklearn.exceptions import ConvergenceWarning
 from gpclass import GaussianProcessClassifier, bayes_decision
 from gpclass.explore import files, keys, problems, steps
 from gpclass.explore.fit import fit
-from gpclass.explore.kernels import Choice, build, dials, kernel_at
 from gpclass.explore.pictures import picture
 from gpclass.explore.scene import occam, scene
 from gpclass.explore.state import (
@@ -23,6 +22,7 @@ from gpclass.explore.state import (
     add_point,
     click,
     delete_point,
+    dials,
     make_points,
     move_point,
     set_classes,
@@ -100,19 +100,19 @@ def test_keys_visit_every_point_from_left_to_right():
 @pytest.mark.parametrize("operator", ["alone", "plus", "times"])
 def test_every_kernel_is_set_by_its_dials(name, operator):
     view = np.array([[0.0, 4.0], [10.0, 12.0]])
-    choice = Choice(name, operator, "rbf")
-    kernel = build(choice, view)
-    found = dials(choice, view, ("a", "b"))
-    assert len(found) == len(kernel.theta)
+    points = make_points(np.empty((0, 2)), [], view=view, names=("a", "b"))
+    state = State(points, name, operator, "rbf")
+    found = dials(state)
+    assert len(found) == len(state.theta)
     assert len({dial.name for dial in found}) == len(found)
     theta = np.array([0.5 * (dial.low + dial.high) for dial in found])
-    np.testing.assert_allclose(kernel_at(choice, view, theta).theta, theta)
+    np.testing.assert_allclose(set_theta(state, theta).kernel.theta, theta)
 
 
 @pytest.mark.parametrize("method", ["laplace", "ep", "vi", "dirichlet"])
 def test_the_picture_is_that_of_the_classifier(method):
     state = replace(line(), method=method)
-    curves = picture(state, fit(state))
+    curves = picture(fit(state))
     kernel = ConstantKernel(4.0) * RBF(1.5)
     clf = GaussianProcessClassifier(kernel, inference=method, optimizer=None).fit(
         state.points.X, state.points.codes
@@ -122,7 +122,7 @@ def test_the_picture_is_that_of_the_classifier(method):
 
 def test_the_bands_are_those_of_the_latent_gaussian():
     state = line()
-    curves = picture(state, fit(state))
+    curves = picture(fit(state))
     f, var = fit(state).clf.latent_mean_and_variance(curves.sides[0][:, None])
     high = f + norm.ppf(0.975) * np.sqrt(var)
     np.testing.assert_allclose(curves.latent[2][:, 0], high, atol=1e-8)
@@ -144,7 +144,7 @@ def test_one_class_is_told_in_a_sentence():
 
 @pytest.mark.parametrize("state", [plane(2), plane(3)], ids=["two", "three"])
 def test_a_map_has_a_row_for_each_value_of_the_second_column(state):
-    maps = picture(state, fit(state))
+    maps = picture(fit(state))
     at = np.array([[maps.sides[0][3], maps.sides[1][-4]]])
     np.testing.assert_allclose(maps.proba[-4, 3], fit(state).proba(at)[0], atol=1e-10)
 
@@ -155,7 +155,7 @@ def test_a_map_has_a_row_for_each_value_of_the_second_column(state):
 def test_the_boundary_is_where_expected_costs_are_equal():
     """If an error on class 1 costs four times as much, p(class 1) is 1/5 on the boundary."""
     state = replace(problems.start("interval").state, cost=4.0, costly=1)
-    curves = picture(state, fit(state))
+    curves = picture(fit(state))
     assert curves.boundaries()
     p = fit(state).proba(np.array(curves.boundaries())[:, None])[:, 1]
     np.testing.assert_allclose(p, 0.2, atol=5e-3)  # between points of the grid
@@ -166,7 +166,7 @@ def test_the_boundary_is_where_expected_costs_are_equal():
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_margins_agree_with_the_decision_and_its_reject_option(n_classes):
     state = replace(plane(n_classes), cost=3.0, costly=1, reject=0.4)
-    maps = picture(state, fit(state))
+    maps = picture(fit(state))
     best = maps.margin.argmax(axis=-1)
     np.testing.assert_array_equal(np.where(best == n_classes, -1, best), maps.decision)
     assert (maps.decision == -1).any()
@@ -180,7 +180,7 @@ def test_the_complexity_of_the_variational_bound_is_a_divergence():
     """KL(q || prior) of two Gaussians, from the posterior mean and covariance at the points."""
     state = replace(line(), method="vi")
     fitted = fit(state)
-    parts = occam(state, fitted)
+    parts = occam(fitted)
     K = (4.0 * RBF(1.5))(state.points.X) + 1e-10 * np.eye(8)
     mean, cov = fitted.clf.predict_latent(state.points.X, return_cov=True)
     inverse = np.linalg.inv(K)
@@ -202,7 +202,7 @@ def test_the_complexity_of_the_variational_bound_is_a_divergence():
 def test_fit_and_complexity_have_their_signs(method, variance):
     """Probabilities are at most one and divergences at least zero, also for a variance of ten thousand."""
     state = set_theta(replace(problems.start("interval").state, method=method), np.log([variance, 18.0]))
-    parts = occam(state, fit(state))
+    parts = occam(fit(state))
     assert parts.fit <= 1e-6
     assert parts.complexity >= 0.0
 
@@ -210,7 +210,7 @@ def test_fit_and_complexity_have_their_signs(method, variance):
 def test_the_fit_of_three_classes_is_near_that_of_the_bound():
     """For softmax by variational inference the two parts are those of the bound, whose complexity is not negative."""
     state = replace(plane(3), method="vi", likelihood="softmax")
-    parts = occam(state, fit(state))
+    parts = occam(fit(state))
     assert parts.complexity > 0.0
     assert parts.fit > parts.evidence
 
@@ -234,7 +234,7 @@ def test_the_surface_is_the_evidence_at_each_point():
 def test_learning_ends_near_the_classifier_which_follows_other_starts_too():
     state = problems.start("moons").state
     path = [found.fit.evidence for found, _ in steps.learn(replace(state, method="laplace"))]
-    kernel = kernel_at(state.choice, state.points.view, state.theta)
+    kernel = state.kernel
     clf = GaussianProcessClassifier(kernel, inference="laplace").fit(state.points.X, state.points.codes)
     assert 0.0 <= clf.log_marginal_likelihood_value_ - path[-1] + 1e-3 < 0.5
     assert (np.diff(path) > 0).all()
@@ -273,13 +273,13 @@ def test_chains_approach_the_posterior():
 
 def test_the_verdict_has_an_error_bar():
     state = line()
-    found = steps.verdict(state, "ep")
+    found = steps.verdict(state)
     numbers = re.match(r"EP: log evidence (-\d+\.\d+), corrected (-\d+\.\d+) ± (\d+\.\d+)\. \w", found)
     evidence, corrected, error = map(float, numbers.groups())
     assert evidence == pytest.approx(fit(state).evidence, abs=0.005)
     assert abs(corrected - evidence) < 0.1
     assert 0.0 <= error < 0.1
-    assert "Dirichlet" in steps.verdict(state, "dirichlet")
+    assert "Dirichlet" in steps.verdict(replace(state, method="dirichlet"))
 
 
 def test_the_most_informative_place_is_far_from_points_by_information_and_between_classes_by_entropy():

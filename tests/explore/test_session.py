@@ -82,7 +82,7 @@ def test_setting_widgets_is_not_taken_for_a_visitor(page):
     past = len(page.past)
     page.layout["first"].value = "matern52"
     assert len(page.past) == past + 1
-    assert page.state.choice.first == "matern52"
+    assert page.state.first == "matern52"
 
 
 @pytest.mark.slow

@@ -13,7 +13,6 @@ import numpy as np
 
 from gpclass.core.protocols import Array
 from gpclass.estimator import GaussianProcessClassifier
-from gpclass.explore.kernels import kernel_at
 from gpclass.explore.state import State
 from gpclass.mcmc import MCMC
 from gpclass.sampling import Rejection
@@ -30,8 +29,8 @@ SEVERAL_CLASSES: dict[str, Any] = {**SAMPLERS, "mcmc": MCMC(n_draws=50, n_warmup
 class Fit:
     """A fitted classifier, whose labels are positions of classes, and the warnings of its fit."""
 
+    state: State
     clf: Any
-    n_classes: int
     notes: tuple[str, ...] = ()
 
     @property
@@ -45,25 +44,21 @@ class Fit:
         """The fitted model behind the classifier."""
         return self.clf.base_estimator_.models[0]
 
-    @property
-    def present(self) -> list[int]:
-        """Positions of the classes that have points."""
-        return [int(code) for code in self.clf.classes_]
-
     def proba(self, X: Array) -> Array:
         """Return the probabilities of all classes, (n, n_classes), zero for those without points."""
-        out = np.zeros((len(X), self.n_classes))
-        out[:, self.present] = self.clf.predict_proba(X)
+        out = np.zeros((len(X), self.state.n_classes))
+        out[:, self.state.points.present] = self.clf.predict_proba(X)
         return out
 
 
-def settings(state: State, method: str | None = None) -> dict[str, Any]:
+def settings(state: State) -> dict[str, Any]:
     """Return the arguments of the classifier that a state describes."""
-    name, present, cost = method or state.method, state.points.present, state.cost_matrix
+    present, cost = state.points.present, state.cost_matrix
+    samplers = SAMPLERS if len(present) < 3 else SEVERAL_CLASSES
     return {
-        "kernel": kernel_at(state.choice, state.points.view, state.theta),
+        "kernel": state.kernel,
         "likelihood": state.likelihood,
-        "inference": (SAMPLERS if len(present) < 3 else SEVERAL_CLASSES).get(name, name),
+        "inference": samplers.get(state.method, state.method),
         "optimizer": None,
         "integration": state.integration,
         # A model does not know classes without points.
@@ -72,16 +67,16 @@ def settings(state: State, method: str | None = None) -> dict[str, Any]:
     }
 
 
-def fit(state: State, method: str | None = None) -> Fit:
-    """Fit the classifier of a state, by its method or by another one, at its hyperparameters."""
+def fit(state: State) -> Fit:
+    """Fit the classifier of a state at its hyperparameters."""
     points, present = state.points, state.points.present
     if len(present) < 2:
         found = f"points of class {points.labels[present[0]]} only" if present else "no points"
         raise ValueError(f"There are {found}: add points of two classes to see what a model believes.")
-    clf = GaussianProcessClassifier(**settings(state, method))
+    clf = GaussianProcessClassifier(**settings(state))
     with collected() as notes:
         clf.fit(points.X, points.codes)
-    return Fit(clf, state.n_classes, tuple(notes))
+    return Fit(state, clf, tuple(notes))
 
 
 # ---------------------------------------------------------------------------------- warnings

@@ -66,25 +66,26 @@ def grid(state: State) -> tuple[list[Array], Array]:
     return sides, np.stack(np.meshgrid(*sides), axis=-1).reshape(-1, len(sides))
 
 
-def picture(state: State, fitted: Fit) -> Picture:
-    """Return what a fit predicts over the view of a state."""
+def picture(fitted: Fit) -> Picture:
+    """Return what a fit predicts over the view."""
+    state, present = fitted.state, fitted.state.points.present
     sides, rows = grid(state)
     proba = fitted.proba(rows)
     decision = bayes_decision(proba, state.cost_matrix, reject=state.reject)
     margin = decision_margins(proba, state.cost_matrix, state.reject)
     if len(sides) == 1:
         latent = latent_band(fitted.clf, rows, LEVEL)
-        return Picture(sides, proba, fitted.present, decision, margin, latent, _interval(fitted, rows))
+        return Picture(sides, proba, present, decision, margin, latent, _interval(fitted, rows))
     field, measure = _uncertainty(fitted, rows, proba)
     shape = [len(side) for side in reversed(sides)]
     proba, margin = proba.reshape(*shape, -1), margin.reshape(*shape, -1)
     decision, field = decision.reshape(shape), field.reshape(shape)
-    return Picture(sides, proba, fitted.present, decision, margin, uncertainty=field, measure=measure)
+    return Picture(sides, proba, present, decision, margin, uncertainty=field, measure=measure)
 
 
 def _interval(fitted: Fit, rows: Array) -> tuple[Array, Array] | None:
     """Return the credible interval of the probability of two classes; of several it would take long."""
-    if len(fitted.present) > 2 or not fitted.model.is_of_labels:
+    if len(fitted.state.points.present) > 2 or not fitted.model.is_of_labels:
         return None
     low, high = fitted.clf.predict_interval(rows, LEVEL)
     return low, high
@@ -92,7 +93,7 @@ def _interval(fitted: Fit, rows: Array) -> tuple[Array, Array] | None:
 
 def _uncertainty(fitted: Fit, rows: Array, proba: Array) -> tuple[Array, str]:
     # Intervals of a mixture over draws take seconds on a plane.
-    if len(fitted.present) == 2 and fitted.model.draws is not None:
+    if len(fitted.state.points.present) == 2 and fitted.model.draws is not None:
         return latent_deviation(fitted.clf, rows), "standard deviation of f"
     if interval := _interval(fitted, rows):
         return interval[1] - interval[0], f"width of the {LEVEL:.0%} interval of p"

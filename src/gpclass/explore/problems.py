@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from gpclass.core.protocols import Array
 from gpclass.datasets import problems
-from gpclass.explore.kernels import kernel_at
 from gpclass.explore.state import Points, State, make_points
 from gpclass.kernels import matrix
 from gpclass.parameters import LIKELIHOODS
@@ -110,7 +109,7 @@ def draw(base: State, seed: int) -> Start:
 
 
 def _labels(state: State, X: Array, rng: np.random.Generator) -> NDArray[np.intp]:
-    root = symmetric_root(matrix(kernel_at(state.choice, state.points.view, state.theta), X))
+    root = symmetric_root(matrix(state.kernel, X))
     likelihood = LIKELIHOODS[state.likelihood]()
     if state.n_classes > 2:
         likelihood = likelihood.several() or LIKELIHOODS["softmax"]()

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -54,10 +53,26 @@ class Scene:
     error: str = ""
 
     @property
+    def fits(self) -> list[Fit]:
+        """The fits of one or two methods."""
+        return [each for each in (self.fit, self.other_fit) if each is not None]
+
+    @property
     def notes(self) -> str:
-        """The warnings of both fits, each once."""
-        fits = [each for each in (self.fit, self.other_fit) if each is not None]
-        return " ".join(dict.fromkeys(note for each in fits for note in each.notes))
+        """The warnings of the fits, each once."""
+        return " ".join(dict.fromkeys(note for each in self.fits for note in each.notes))
+
+    @property
+    def words(self) -> list[str]:
+        """How two methods differ, in sentences; empty without a second one."""
+        if self.difference is None:
+            return []
+        known = [
+            f"{title(each.state.method)} {each.evidence:.2f}"
+            for each in self.fits
+            if each.evidence is not None
+        ]
+        return [self.difference.words, f"Log evidence: {', '.join(known)}." if known else ""]
 
 
 def scene(state: State) -> Scene:
@@ -69,21 +84,20 @@ def scene(state: State) -> Scene:
     >>> scene(State(make_points([[0.0], [10.0]], [0, 0]))).error
     'There are points of class 0 only: add points of two classes to see what a model believes.'
     """
-    found: dict[str, Any] = {}
     try:
-        fitted = found["fit"] = fit(state)
-        shown = found["picture"] = picture(state, fitted)
-        found["occam"] = occam(state, fitted)
+        fitted = fit(state)
+        shown = picture(fitted)
+        first = Scene(state, fitted, shown, occam(fitted))
     except Exception as error:
         return Scene(state, error=sentence(error))
     if not state.other:
-        return Scene(state, **found)
+        return first
     try:
-        other_fit = fit(state, state.other)
-        other = picture(state, other_fit)
+        other_fit = fit(replace(state, method=state.other))
+        other = picture(other_fit)
     except Exception as error:
-        return Scene(state, **found, error=f"{title(state.other)}: {sentence(error)}")
-    return Scene(state, **found, other_fit=other_fit, other=other, difference=difference(state, shown, other))
+        return replace(first, error=f"{title(state.other)}: {sentence(error)}")
+    return replace(first, other_fit=other_fit, other=other, difference=difference(state, shown, other))
 
 
 def sentence(error: BaseException) -> str:
@@ -97,13 +111,13 @@ def sentence(error: BaseException) -> str:
 # ---------------------------------------------------------------------------------- evidence
 
 
-def occam(state: State, fitted: Fit) -> Occam | None:
+def occam(fitted: Fit) -> Occam | None:
     """Split the log evidence of a fit into its parts; None where it has none.
 
     That is so for draws, for Dirichlet classification (whose evidence is that of transformed targets), and for an
     approximation of several classes so rough that the complexity would be negative.
     """
-    model, evidence = fitted.model, fitted.evidence
+    model, evidence, points = fitted.model, fitted.evidence, fitted.state.points
     if evidence is None or not model.is_of_labels:
         return None
     if model.n_latents is None:
@@ -111,10 +125,8 @@ def occam(state: State, fitted: Fit) -> Occam | None:
         q = DensePrior(model.kernel, model.problem.X).condition(model.sites)
         complexity = float(0.5 * ((q.inverse_diagonal() - 1.0).sum() + q.alpha @ q.mean) + q.half_logdet)
     else:
-        f = np.moveaxis(
-            fitted.clf.sample_latent(state.points.X, DRAWS, random_state=0), 2, 0
-        )  # [draws, n, C]
-        own = np.searchsorted(fitted.present, state.points.codes)
+        f = np.moveaxis(fitted.clf.sample_latent(points.X, DRAWS, random_state=0), 2, 0)  # [draws, n, C]
+        own = np.searchsorted(points.present, points.codes)
         log_p = fitted.clf.likelihood_.log_classes(f)[:, np.arange(len(own)), own]
         complexity = float(log_p.mean(axis=0).sum()) - evidence
     return Occam(evidence, evidence + complexity, complexity) if complexity >= 0.0 else None

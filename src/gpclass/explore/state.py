@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gpclass.core.protocols import Array
-from gpclass.explore.kernels import Choice, build
+from gpclass.kernels import move, named_kernel
+from gpclass.plotting.base import hyperparameter_names, short_names
 
 MOST_CLASSES = 5
 MOST_POINTS = 500  # with more, the picture would follow the points slowly
+ALONE = "alone"
+OPERATORS = (ALONE, "plus", "times")
+SIDE = 12  # points along each side of the view, from which kernels take their scales
 NEAR = 0.025  # widths of the view within which a click selects a point
 TITLES = {
     "laplace": "Laplace", "ep": "EP", "vi": "VI", "mcmc": "MCMC", "dirichlet": "Dirichlet", "rejection": "Rejection",
@@ -26,26 +31,13 @@ def title(method: str) -> str:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Points:
-    """Inputs of one or two columns, their classes, and the part of the input space that is shown.
+    """Inputs of one or two columns, their classes, and the part of the input space that is shown."""
 
-    Parameters
-    ----------
-    X : array of shape (n, 1) or (n, 2)
-    codes : array of shape (n,) of int
-        Positions in ``labels``.
-    view : array of shape (1, 2) or (2, 2)
-        The lowest and the highest value shown of each column.
-    labels : tuple of str
-        Names of two to five classes; a class need not have points.
-    names : tuple of str
-        Names of the columns.
-    """
-
-    X: Array
-    codes: NDArray[np.intp]
-    view: Array
-    labels: tuple[str, ...] = ("0", "1")
-    names: tuple[str, ...] = ("x",)
+    X: Array  # (n, n_columns)
+    codes: NDArray[np.intp]  # positions in ``labels``
+    view: Array  # (n_columns, 2): the lowest and the highest value shown of each column
+    labels: tuple[str, ...] = ("0", "1")  # names of two to five classes, with or without points
+    names: tuple[str, ...] = ("x",)  # of the columns
 
     @property
     def n_columns(self) -> int:
@@ -62,13 +54,7 @@ class Points:
 
 
 def make_points(X: ArrayLike, codes: ArrayLike, *, view: Any = None, **names: tuple[str, ...]) -> Points:
-    """Return points with a view that shows all of them with a margin.
-
-    Examples
-    --------
-    >>> make_points([[0.0], [10.0]], [0, 1]).view
-    array([[-1., 11.]])
-    """
+    """Return points with a view that shows all of them with a margin."""
     rows, classes = np.array(X, dtype=float), np.array(codes, dtype=np.intp)
     if view is None:
         low, high = rows.min(axis=0), rows.max(axis=0)
@@ -85,8 +71,8 @@ class State:
     Parameters
     ----------
     points : Points
-    choice : Choice
-        Names of the kernels.
+    first, operator, second : str
+        The name of a kernel, and how another one is combined with it: "alone", "plus" or "times".
     theta : tuple of float
         Natural logarithms of the hyperparameters.
     likelihood, method, integration : str
@@ -112,7 +98,9 @@ class State:
     """
 
     points: Points
-    choice: Choice = field(default_factory=Choice)
+    first: str = "rbf"
+    operator: str = ALONE
+    second: str = "linear"
     theta: tuple[float, ...] = ()
     likelihood: str = "probit"
     method: str = "ep"
@@ -127,7 +115,7 @@ class State:
 
     def __post_init__(self) -> None:
         if not self.theta:  # the initial values of the kernel
-            object.__setattr__(self, "theta", tuple(build(self.choice, self.points.view).theta.tolist()))
+            object.__setattr__(self, "theta", tuple(_initial_kernel(self).theta.tolist()))
         if not self.cursor:
             object.__setattr__(self, "cursor", tuple(self.points.view.mean(axis=1).tolist()))
 
@@ -135,6 +123,11 @@ class State:
     def n_classes(self) -> int:
         """Number of classes, with or without points."""
         return len(self.points.labels)
+
+    @property
+    def kernel(self) -> Any:
+        """The kernel at its hyperparameters."""
+        return move(_initial_kernel(self), np.array(self.theta))
 
     @property
     def cost_matrix(self) -> Array | None:
@@ -229,12 +222,47 @@ def set_classes(state: State, n_classes: int) -> State:
 # ------------------------------------------------------------------------------------- model
 
 
+class Dial(NamedTuple):
+    """A hyperparameter: its name, and the range of its natural logarithm."""
+
+    name: str
+    low: float
+    high: float
+
+
+@lru_cache(maxsize=1)  # every slider asks for those of the same state
+def dials(state: State) -> list[Dial]:
+    """Return the free hyperparameters in the order of theta."""
+    kernel = _initial_kernel(state)
+    names = short_names(hyperparameter_names(kernel))
+    for i, column in enumerate(state.points.names):
+        names = [name.replace(f"[{i}]", f" of {column}") for name in names]
+    names = [name.replace("constant value", "variance") for name in names]
+    return [Dial(name, *ends) for name, ends in zip(names, kernel.bounds.tolist(), strict=True)]
+
+
+def _initial_kernel(state: State) -> Any:
+    """Return the kernel of a state with the scales and bounds of the middle of the view.
+
+    They do not depend on the points, so that a point can be moved while everything else is held.
+    """
+    low, high = state.points.view.T
+    sides = np.linspace(0.75 * low + 0.25 * high, 0.25 * low + 0.75 * high, SIDE)
+    rows = np.stack(np.meshgrid(*sides.T), axis=-1).reshape(-1, len(low))
+    first = named_kernel(state.first, rows)
+    if state.operator == ALONE:
+        return first
+    second = named_kernel(state.second, rows)
+    # The variances of two factors are not identifiable: a product has one of them.
+    return first + second if state.operator == "plus" else first * second.k2
+
+
 def set_kernel(state: State, **names: str) -> State:
     """Choose another kernel, with its initial hyperparameters."""
-    return replace(state, choice=replace(state.choice, **names), theta=())
+    return replace(state, **names, theta=())  # type: ignore[arg-type]
 
 
 def set_theta(state: State, theta: ArrayLike) -> State:
     """Set all hyperparameters, within their bounds."""
-    bounds = build(state.choice, state.points.view).bounds
-    return replace(state, theta=tuple(np.clip(np.asarray(theta, dtype=float), *bounds.T).tolist()))
+    low, high = _initial_kernel(state).bounds.T
+    return replace(state, theta=tuple(np.clip(np.asarray(theta, dtype=float), low, high).tolist()))

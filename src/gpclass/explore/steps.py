@@ -14,7 +14,6 @@ from gpclass.core.optimisers import minimise
 from gpclass.core.protocols import Array
 from gpclass.estimator import GaussianProcessClassifier
 from gpclass.explore.fit import Fit, collected, fit, settings
-from gpclass.explore.kernels import build
 from gpclass.explore.pictures import grid
 from gpclass.explore.scene import Scene, named_place, scene
 from gpclass.explore.state import State, set_theta, title
@@ -47,7 +46,7 @@ def learn(state: State) -> Iterator[tuple[Scene, str]]:
             path.append((np.array(theta), float(value)))
         return -value, -gradient
 
-    message, _ = minimise(descend, np.array(state.theta), build(state.choice, state.points.view).bounds)
+    message, _ = minimise(descend, np.array(state.theta), state.kernel.bounds)
     for k, (theta, evidence) in enumerate(path, 1):
         words = f"Learning: log evidence {evidence:.3f}."
         if k == len(path):
@@ -74,7 +73,7 @@ def surface(state: State, chosen: tuple[int, int], wait: float = 0.0) -> Iterato
     if chosen[0] == chosen[1]:
         raise ValueError("The surface needs two different hyperparameters: choose another one.")
     clf, theta = fit(state).clf, np.array(state.theta)
-    low, high = build(state.choice, state.points.view).bounds.T
+    low, high = state.kernel.bounds.T
     for size in SIZES:
         around = np.linspace(np.maximum(theta - SPAN, low), np.minimum(theta + SPAN, high), size)
         a, b = around[:, list(chosen)].T
@@ -106,29 +105,29 @@ def run_chains(state: State, chunks: int = CHUNKS) -> Iterator[Running]:
     total: Any = np.zeros((len(rows), state.n_classes))
     lines: list[Array] = []
     for k in range(chunks):
-        clf = GaussianProcessClassifier(**{**settings(state), "inference": CHUNK, "random_state": k})
+        clf = GaussianProcessClassifier(**settings(state) | {"inference": CHUNK, "random_state": k})
         with collected():  # ten draws are too few for a diagnosis
             clf.fit(state.points.X, state.points.codes)
-        total += Fit(clf, state.n_classes).proba(rows)
+        total += Fit(state, clf).proba(rows)
         if state.points.n_columns == 1 and len(clf.classes_) == 2:
             draws = clf.sample_latent(rows, LINES, random_state=k)
             lines.extend(draws.T if draws.ndim == 2 else [])
         yield Running((k + 1) * CHUNK.n_chains * CHUNK.n_draws, np.array(lines), total / (k + 1))
 
 
-def verdict(state: State, method: str) -> str:
-    """Check an approximation by importance sampling, and say how wrong it is, or why it cannot be checked."""
-    clf = fit(state, method).clf
+def verdict(state: State) -> str:
+    """Say how wrong the approximation of a state is by importance sampling, or why it cannot be checked."""
+    clf, name = fit(state).clf, title(state.method)
     try:
         with collected():
             check = clf.check_approximation(2000, random_state=0)
     except ValueError as error:
-        return f"{title(method)}: {error}"
+        return f"{name}: {error}"
     if check.corrected is None:
-        return f"{title(method)}: {check.verdict}"
+        return f"{name}: {check.verdict}"
     known = "" if check.evidence is None else f"log evidence {check.evidence:.2f}, "
     corrected = f"corrected {check.corrected:.2f} ± {check.standard_error:.2f}"
-    return f"{title(method)}: {known}{corrected}. {check.verdict}"
+    return f"{name}: {known}{corrected}. {check.verdict}"
 
 
 def question(state: State, score: str) -> tuple[Array, str]:

@@ -117,12 +117,12 @@ class Canvas(Panel):
         of = (
             "class probabilities" if one.second is None else f"p(class {state.points.labels[one.present[1]]})"
         )
-        first.show_proba(one, f"{of} by {_titled(state.method, scene.fit)}")
+        first.show_proba(one, f"{of} by {title(state.method)}")
         if not state.other and one.uncertainty is not None:
             top = float(one.uncertainty.max(initial=1e-9))
             second.show(one, one.measure, one.uncertainty, "Cividis256", (0.0, top))
         elif other is not None and scene.difference is not None:
-            second.show_proba(other, f"{of} by {_titled(state.other, scene.other_fit)}")
+            second.show_proba(other, f"{of} by {title(state.other)}")
             most = float(np.abs(scene.difference.values).max(initial=1e-9))
             palette, low, words = diverging("#5e3c99", "#e66101"), -most, "{} minus {}"
             if not scene.difference.signed:

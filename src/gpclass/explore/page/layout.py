@@ -11,11 +11,21 @@ from typing import Any
 import numpy as np
 
 from gpclass.explore.files import KINDS
-from gpclass.explore.kernels import ALONE, OPERATORS, dials
 from gpclass.explore.page.evidence import LN10, SHOWN, Bars, Landscape
 from gpclass.explore.page.figures import COLOURS, signed
 from gpclass.explore.scene import Scene
-from gpclass.explore.state import MOST_CLASSES, TITLES, State, set_classes, set_kernel, set_theta, title
+from gpclass.explore.state import (
+    ALONE,
+    MOST_CLASSES,
+    OPERATORS,
+    TITLES,
+    State,
+    dials,
+    set_classes,
+    set_kernel,
+    set_theta,
+    title,
+)
 from gpclass.explore.steps import SCORES
 from gpclass.kernels import kernel_names
 from gpclass.learning.prediction import ROUTES
@@ -65,16 +75,12 @@ def _of_state(name: str) -> Control:
 
 
 def _of_kernel(name: str) -> Control:
-    def show(s: State) -> dict[str, Any]:
-        shown = name != "second" or s.choice.operator != ALONE
-        return {"value": getattr(s.choice, name), "visible": shown}
-
-    return Control(show, lambda s, value: set_kernel(s, **{name: value}))
+    return Control(lambda s: {"value": getattr(s, name)}, lambda s, value: set_kernel(s, **{name: value}))
 
 
 def _of_theta(k: int) -> Control:
     def show(s: State) -> dict[str, Any]:
-        found = dials(s.choice, s.points.view, s.points.names)
+        found = dials(s)
         if k >= len(found):
             return {"visible": False}
         name, low, high = found[k]
@@ -152,7 +158,8 @@ class Layout:
         _set(self["start"], value=start)
         for name, control in CONTROLS.items():
             _set(self[name], **control.show(state))
-        names = [dial.name for dial in dials(state.choice, state.points.view, state.points.names)]
+        self["second"].visible = state.operator != ALONE
+        names = [dial.name for dial in dials(state)]
         options = [(str(k), name) for k, name in enumerate(names)]
         for k, name in enumerate(("across", "upwards")):
             if self[name].options != options:

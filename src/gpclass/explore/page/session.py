@@ -80,7 +80,7 @@ class Session:
         if remember:
             self.remember()
         old, self.state = self.state, new
-        if old.choice != new.choice or old.points.view is not new.points.view:
+        if _landscape(old) != _landscape(new):
             self.layout.landscape.clear()
         self._show()
 
@@ -128,7 +128,7 @@ class Session:
         self.canvas.root.tags = [self.painted]  # tells a browser that the picture is new
         self.layout.show_evidence(found)
         self.layout.say(found.error or found.notes, error=bool(found.error))
-        self.layout.write("words", self.begun.words, found.difference.words if found.difference else "")
+        self.layout.write("words", self.begun.words, *found.words)
         self.layout["answer"].disabled = True
         self._follow()
 
@@ -281,13 +281,14 @@ class Session:
         """Say how wrong the approximation is, of both methods if two are compared."""
         state, verdicts = self.state, list[str]()
         methods = dict.fromkeys(filter(None, (state.method, state.other)))
+        states = [replace(state, method=method) for method in methods]
 
         def show(verdict: str) -> None:
             verdicts.append(verdict)
             self.layout.write("words", self.begun.words, *verdicts)
             self.layout.say("")
 
-        self.run(map(partial(steps.verdict, state), methods), show, "Comparing with importance sampling.")
+        self.run(map(steps.verdict, states), show, "Comparing with importance sampling.")
 
     def chains(self) -> None:
         """Draw functions by Markov chains, more and more of them."""
@@ -325,3 +326,8 @@ class Session:
             self.layout.say(f"{name} has {len(content):,} bytes.")
 
         self.run(map(partial(file_of, self.state), [kind]), show, f"Making {name}.")
+
+
+def _landscape(state: State) -> Any:
+    """Return what a surface of the evidence belongs to: the kernel and the view."""
+    return state.first, state.operator, state.second, state.points.view.tolist()
