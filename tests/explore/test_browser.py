@@ -17,8 +17,7 @@ import numpy as np
 import pytest
 from explore_browser import Page, browser, server
 
-from gpclass.explore.pictures import grid
-from gpclass.explore.scene import scene
+from gpclass.explore.scene import grid, scene
 from gpclass.explore.state import State
 
 FOCUS = """() => { let at = document.activeElement

@@ -15,8 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from gpclass import GaussianProcessClassifier, bayes_decision
 from gpclass.explore import files, keys, problems, steps
 from gpclass.explore.fit import fit
-from gpclass.explore.pictures import picture
-from gpclass.explore.scene import occam, scene
+from gpclass.explore.scene import occam, picture, scene
 from gpclass.explore.state import (
     State,
     add_point,

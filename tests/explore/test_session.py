@@ -11,7 +11,7 @@ from inline import Inline
 pytest.importorskip("bokeh", reason="Bokeh is not installed")
 
 from gpclass.core import registry
-from gpclass.explore import pictures, steps
+from gpclass.explore import scene, steps
 from gpclass.explore.jobs import Worker
 from gpclass.explore.page import session as module
 from gpclass.explore.page.layout import DIALS
@@ -29,7 +29,7 @@ def quick(monkeypatch):
         for name in [name for name, part in known.items() if not part.__module__.startswith("gpclass.")]:
             monkeypatch.delitem(known, name)
     for name, size in (("LINE", 41), ("PLANE", 12), ("PLANE_OF_CLASSES", 8)):
-        monkeypatch.setattr(pictures, name, size)
+        monkeypatch.setattr(scene, name, size)
 
 
 @pytest.fixture

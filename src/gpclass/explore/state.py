@@ -132,7 +132,7 @@ class State:
     @property
     def cost_matrix(self) -> Array | None:
         """The cost of each decision for each true class; None if all errors cost the same."""
-        if self.cost == 1.0:
+        if np.isclose(self.cost, 1.0):
             return None
         costs = 1.0 - np.eye(self.n_classes)
         costs[self.costly] *= self.cost

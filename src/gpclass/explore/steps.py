@@ -14,8 +14,7 @@ from gpclass.core.optimisers import minimise
 from gpclass.core.protocols import Array
 from gpclass.estimator import GaussianProcessClassifier
 from gpclass.explore.fit import Fit, collected, fit, settings
-from gpclass.explore.pictures import grid
-from gpclass.explore.scene import Scene, named_place, scene
+from gpclass.explore.scene import Scene, grid, named_place, scene
 from gpclass.explore.state import State, set_theta, title
 from gpclass.mcmc import MCMC
 from gpclass.plotting.evidence import evidences

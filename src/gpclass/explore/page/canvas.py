@@ -9,19 +9,9 @@ import numpy as np
 
 from gpclass.core.protocols import Array
 from gpclass.explore.fit import Fit
-from gpclass.explore.page.figures import (
-    COLOURS,
-    MARKERS,
-    Line,
-    Panel,
-    Plane,
-    diverging,
-    figure,
-    outlines,
-    signed,
-)
-from gpclass.explore.pictures import grid
-from gpclass.explore.scene import Difference, Scene
+from gpclass.explore.page import figures
+from gpclass.explore.page.figures import Line, Panel, Plane, figure, signed
+from gpclass.explore.scene import Scene, grid
 from gpclass.explore.state import State, title
 from gpclass.explore.steps import Running
 from gpclass.plotting.contour import decision_margins
@@ -71,10 +61,10 @@ class Canvas(Panel):
         """Draw the points, and the cursor if it is wanted; this needs no model."""
         points, two = state.points, state.points.n_columns == 2
         ring = np.where(np.arange(len(points)) == state.selected, 20.0, 0.0)
-        self.sources["points"].data = {
-            "x": points.X[:, 0], "y": points.X[:, 1] if two else marker_heights(points.codes, state.n_classes),
-            "marker": [MARKERS[c] for c in points.codes], "colour": [COLOURS[c] for c in points.codes], "ring": ring,
-        }  # fmt: skip
+        y = points.X[:, 1] if two else marker_heights(points.codes, state.n_classes)
+        markers, colours = ([names[c] for c in points.codes] for names in (figures.MARKERS, figures.COLOURS))
+        data = {"x": points.X[:, 0], "y": y, "marker": markers, "colour": colours, "ring": ring}
+        self.sources["points"].data = data
         place = (*state.cursor, 0.5)[:2]
         self.sources["cursor"].data = {name: [x] * cursor for name, x in zip("xy", place, strict=True)}
         for axis, ends in zip(self.ranges, points.view.tolist(), strict=False):
@@ -101,7 +91,7 @@ class Canvas(Panel):
             for panel in (self.line, self.other_line):
                 panel.latent.y_range.update(start=low - edge, end=high + edge)
         self.apart.title.text = f"probability by {title(state.method)} minus that by {title(state.other)}"
-        values = _values(scene.difference)
+        values = np.zeros(0) if scene.difference is None else scene.difference.values
         self.sources["apart"].data = {"x": grid(state)[0][0][: len(values)], "d": values}
         most = 1.1 * float(np.abs(values).max(initial=1e-4))
         self.apart.y_range.update(start=-most, end=most)
@@ -114,28 +104,27 @@ class Canvas(Panel):
             panel.clear()
         if one is None:
             return
-        of = (
-            "class probabilities" if one.second is None else f"p(class {state.points.labels[one.present[1]]})"
-        )
+        two = f"p(class {state.points.labels[one.present[1]]})"
+        of = "class probabilities" if one.second is None else two
         first.show_proba(one, f"{of} by {title(state.method)}")
         if not state.other and one.uncertainty is not None:
             top = float(one.uncertainty.max(initial=1e-9))
-            second.show(one, one.measure, one.uncertainty, "Cividis256", (0.0, top))
+            second.show(one, one.measure, (one.uncertainty, "Cividis256", 0.0, top))
         elif other is not None and scene.difference is not None:
             second.show_proba(other, f"{of} by {title(state.other)}")
             most = float(np.abs(scene.difference.values).max(initial=1e-9))
-            palette, low, words = diverging("#5e3c99", "#e66101"), -most, "{} minus {}"
+            palette, low, words = figures.diverging("#5e3c99", "#e66101"), -most, "{} minus {}"
             if not scene.difference.signed:
                 palette, low, words = palette[127:], 0.0, "total variation distance"
             words = words.format(title(state.method), title(state.other))
-            third.show(one, words, scene.difference.values, palette, (low, most))
+            third.show(one, words, (scene.difference.values, palette, low, most))
 
     def show_running(self, state: State, running: Running) -> None:
         """Draw the chains so far over the first method: functions as thin lines, and their average probability."""
         (sides, _), present = grid(state), state.points.present
         if state.points.n_columns == 2:
             margin = decision_margins(running.proba, state.cost_matrix, state.reject)
-            self.planes[0].sources["chains"].data = outlines(sides, margin)
+            self.planes[0].sources["chains"].data = figures.outlines(sides, margin)
             return
         lines = running.lines
         self.line.sources["draws"].data = {"xs": [sides[0]] * len(lines), "ys": list(lines)}
@@ -154,7 +143,3 @@ def _titled(method: str, fit: Fit | None) -> str:
     if fit is None or fit.evidence is None:
         return title(method)
     return signed(f"{title(method)}, log evidence {fit.evidence:.2f}")
-
-
-def _values(difference: Difference | None) -> Array:
-    return np.empty(0) if difference is None else difference.values

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpclass.core.protocols import Array
-from gpclass.explore.pictures import Picture
+from gpclass.explore.scene import Picture
 from gpclass.explore.state import MOST_CLASSES
 from gpclass.plotting.style import STYLES
 
@@ -187,29 +187,22 @@ class Plane(Panel):
         undecided = (picture.decision < 0)[..., None]
         colours = [rgba(np.where(undecided, GREY, 0.0))] if undecided.any() else []
         if picture.second is None:
-            self.show(picture, title, None, colours=[blend(smooth(picture.proba)), *colours])
+            self.show(picture, title, colours=[blend(smooth(picture.proba)), *colours])
         else:
             palette = diverging(*(COLOURS[code] for code in picture.present))
-            self.show(picture, title, picture.second, palette, (0.0, 1.0), colours)
+            self.show(picture, title, (picture.second, palette, 0.0, 1.0), colours)
 
-    def show(
-        self,
-        picture: Picture,
-        title: str,
-        field: Array | None,
-        palette: Any = None,
-        ends: tuple[float, float] = (0.0, 1.0),
-        colours: Any = (),
-    ) -> None:
-        """Draw numbers over the grid of a picture through a palette between two ends, and images over them."""
+    def show(self, picture: Picture, title: str, field: Any = None, colours: Any = ()) -> None:
+        """Draw a field (values on the grid of a picture, a palette and its two ends), and images over it."""
         self.fig.title.text, self.bar.visible = title, field is not None
         data = {
             "colours": images(picture.sides, *colours),
             "boundary": outlines(picture.sides, picture.margin),
         }
         if field is not None:
-            self.scale.update(palette=palette, low=ends[0], high=ends[1])
-            data["field"] = images(picture.sides, smooth(field).astype(np.float32))
+            values, palette, low, high = field
+            self.scale.update(palette=palette, low=low, high=high)
+            data["field"] = images(picture.sides, smooth(values).astype(np.float32))
         self.put(**data)
 
 

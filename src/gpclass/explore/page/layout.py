@@ -10,30 +10,19 @@ from typing import Any
 
 import numpy as np
 
+from gpclass.explore import state as actions
 from gpclass.explore.files import KINDS
 from gpclass.explore.page.evidence import LN10, SHOWN, Bars, Landscape
 from gpclass.explore.page.figures import COLOURS, signed
 from gpclass.explore.scene import Scene
-from gpclass.explore.state import (
-    ALONE,
-    MOST_CLASSES,
-    OPERATORS,
-    TITLES,
-    State,
-    dials,
-    set_classes,
-    set_kernel,
-    set_theta,
-    title,
-)
+from gpclass.explore.state import ALONE, MOST_CLASSES, OPERATORS, TITLES, State, dials, title
 from gpclass.explore.steps import SCORES
 from gpclass.kernels import kernel_names
 from gpclass.learning.prediction import ROUTES
 from gpclass.parameters import INFERENCES, LIKELIHOODS
 
 SIGNS = ("●", "■", "▲", "◆", "▼")
-MOST_DIALS = 8
-DIALS = [f"dial{k}" for k in range(MOST_DIALS)]
+DIALS = [f"dial{k}" for k in range(8)]  # sliders of hyperparameters; no kernel has more
 FILES = [f"file-{kind}" for kind in KINDS]
 WIDE: dict[str, Any] = {"sizing_mode": "stretch_width", "margin": (3, 4, 3, 4)}
 BUTTONS = {
@@ -70,12 +59,8 @@ class Control:
     attribute: str = "value"
 
 
-def _of_state(name: str) -> Control:
-    return Control(lambda s: {"value": getattr(s, name)}, lambda s, value: replace(s, **{name: value}))
-
-
-def _of_kernel(name: str) -> Control:
-    return Control(lambda s: {"value": getattr(s, name)}, lambda s, value: set_kernel(s, **{name: value}))
+def _field(name: str, act: Callable[..., State] = replace) -> Control:
+    return Control(lambda s: {"value": getattr(s, name)}, lambda s, value: act(s, **{name: value}))
 
 
 def _of_theta(k: int) -> Control:
@@ -88,7 +73,7 @@ def _of_theta(k: int) -> Control:
         return {"visible": True, "title": name, **values}
 
     def act(s: State, value: float) -> State:
-        return set_theta(s, [*s.theta[:k], value * LN10, *s.theta[k + 1 :]])
+        return actions.set_theta(s, [*s.theta[:k], value * LN10, *s.theta[k + 1 :]])
 
     return Control(show, act)
 
@@ -97,29 +82,25 @@ def _reject(s: State) -> dict[str, Any]:
     return {"visible": False} if s.reject is None else {"visible": True, "value": float(np.log10(s.reject))}
 
 
+def _labels(s: State) -> dict[str, Any]:
+    return {"labels": [f"{SIGNS[i]} {label}" for i, label in enumerate(s.points.labels)], "active": s.drawn}
+
+
+def _costly(s: State) -> dict[str, Any]:
+    return {"options": [(str(i), label) for i, label in enumerate(s.points.labels)], "value": str(s.costly)}
+
+
 CONTROLS = {
-    "drawn": Control(
-        lambda s: {
-            "labels": [f"{SIGNS[i]} {label}" for i, label in enumerate(s.points.labels)],
-            "active": s.drawn,
-        },
-        lambda s, value: replace(s, drawn=value),
-        "active",
+    "drawn": Control(_labels, lambda s, value: replace(s, drawn=value), "active"),
+    "classes": Control(
+        lambda s: {"value": str(s.n_classes)}, lambda s, value: actions.set_classes(s, int(value))
     ),
-    "classes": Control(lambda s: {"value": str(s.n_classes)}, lambda s, value: set_classes(s, int(value))),
-    **{name: _of_kernel(name) for name in ("first", "operator", "second")},
+    **{name: _field(name, actions.set_kernel) for name in ("first", "operator", "second")},
     **{name: _of_theta(k) for k, name in enumerate(DIALS)},
-    **{name: _of_state(name) for name in ("method", "likelihood", "integration", "other")},
-    "costly": Control(
-        lambda s: {
-            "options": [(str(i), label) for i, label in enumerate(s.points.labels)],
-            "value": str(s.costly),
-        },
-        lambda s, value: replace(s, costly=int(value)),
-    ),
+    **{name: _field(name) for name in ("method", "likelihood", "integration", "other")},
+    "costly": Control(_costly, lambda s, value: replace(s, costly=int(value))),
     "cost": Control(
-        lambda s: {"value": float(np.log10(s.cost))},
-        lambda s, value: replace(s, cost=1.0 if abs(value) < 1e-9 else 10.0**value),
+        lambda s: {"value": float(np.log10(s.cost))}, lambda s, value: replace(s, cost=10.0**value)
     ),
     "rejects": Control(
         lambda s: {"active": s.reject is not None},

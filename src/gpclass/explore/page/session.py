@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from gpclass.explore import keys, steps
+from gpclass.explore import state as actions
 from gpclass.explore.files import KINDS, file_of
 from gpclass.explore.jobs import Worker
 from gpclass.explore.page.canvas import Canvas, marker_heights
@@ -18,17 +19,7 @@ from gpclass.explore.page.evidence import LN10
 from gpclass.explore.page.layout import CONTROLS, Layout
 from gpclass.explore.problems import DRAWN, Start, start, start_names
 from gpclass.explore.scene import Scene, scene, sentence
-from gpclass.explore.state import (
-    NEAR,
-    State,
-    add_point,
-    clear_points,
-    click,
-    delete_point,
-    move_point,
-    nearest,
-    set_theta,
-)
+from gpclass.explore.state import NEAR, State, nearest
 
 UNDO = 200  # states that are remembered
 IDLE = 0.4  # seconds before the surface follows a change
@@ -151,9 +142,9 @@ class Session:
         for name in ("across", "upwards"):
             self._choose(name, lambda value: self._show_widgets())
         buttons: dict[str, Callable[[], None]] = {
-            "prior": partial(self.begin, DRAWN), "delete": partial(self.act, delete_point), "undo": self.undo,
-            "clear": partial(self.act, clear_points), "learn": self.learn, "stop": self.stop, "check": self.check,
-            "chains": self.chains, "surface": self.surface, "ask": self.ask, "answer": self.answer,
+            "prior": partial(self.begin, DRAWN), "undo": self.undo, "delete": partial(self.act, actions.delete_point),
+            "clear": partial(self.act, actions.clear_points), "learn": self.learn, "stop": self.stop,
+            "check": self.check, "chains": self.chains, "surface": self.surface, "ask": self.ask, "answer": self.answer,
             **{f"file-{kind}": partial(self.download, kind) for kind in KINDS},
         }  # fmt: skip
         for name, work in buttons.items():
@@ -178,7 +169,7 @@ class Session:
             return
         self.keyed = False
         if kind == "tap":
-            self.act(lambda state: click(state, place, self._reach(place, height)))
+            self.act(lambda state: actions.click(state, place, self._reach(place, height)))
         elif kind == "panstart":
             i, distance = nearest(self.state.points, place)
             self.dragged = i if distance <= self._reach(place, height) else None
@@ -186,7 +177,7 @@ class Session:
                 self.remember()
         elif self.dragged is not None:
             i = self.dragged
-            self.act(lambda state: move_point(state, i, place), remember=False)
+            self.act(lambda state: actions.move_point(state, i, place), remember=False)
             self.dragged = None if kind == "panend" else i
 
     def _reach(self, place: Any, height: float | None) -> float:
@@ -212,7 +203,7 @@ class Session:
             return
         theta = np.array(self.state.theta)
         theta[list(self.layout.chosen)] = x * LN10, y * LN10
-        self.act(lambda state: set_theta(state, theta))
+        self.act(lambda state: actions.set_theta(state, theta))
 
     # ------------------------------------------------------------------------------- buttons
 
@@ -226,7 +217,7 @@ class Session:
         """Add the label that the oracle gives at the most informative place."""
         oracle, place = self.begun.oracle, self.place
         if oracle is not None and place is not None:
-            self.act(lambda state: add_point(state, place, min(oracle(place), state.n_classes - 1)))
+            self.act(lambda state: actions.add_point(state, place, min(oracle(place), state.n_classes - 1)))
 
     def stop(self) -> None:
         """Cancel what is running."""
