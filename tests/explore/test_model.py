@@ -246,16 +246,16 @@ def test_two_methods_are_compared():
     state = replace(problems.start("interval").state, method="laplace", other="ep")
     found = scene(state)
     assert found.error == ""
-    assert found.difference.words.startswith("Laplace and EP differ by at most 0.1")
-    p, q = (each.proba[:, 1] for each in (found.picture, found.other))
-    np.testing.assert_allclose(found.difference.values, p - q)
+    assert found.words[0].startswith("Laplace and EP differ by at most 0.1")
+    p, q = (each.picture.proba[:, 1] for each in (found, found.other))
+    np.testing.assert_allclose(found.difference, p - q)
 
 
 def test_an_impossible_second_method_leaves_the_first_one():
     state = replace(problems.start("clouds").state, likelihood="softmax", method="laplace", other="ep")
     found = scene(state)
     assert found.picture is not None
-    assert found.other is None
+    assert found.other.picture is None
     assert "softmax has no closed tilted moments" in found.error
 
 

@@ -75,48 +75,51 @@ class Occam:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Difference:
-    """Probabilities of the first method minus those of the second, and where they differ most, in words."""
-
-    values: Array  # of the second class; with three or more classes the total variation distance
-    signed: bool
-    words: str
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class Scene:
-    """A state with its fits and pictures; None for what could not be computed, and ``error`` says why."""
+    """A state with its fit and picture; None for what could not be computed, and ``error`` says why."""
 
     state: State
     fit: Fit | None = None
     picture: Picture | None = None
     occam: Occam | None = None
-    other_fit: Fit | None = None
-    other: Picture | None = None
-    difference: Difference | None = None
+    other: Scene | None = None  # of the second method
     error: str = ""
 
     @property
-    def fits(self) -> list[Fit]:
-        """The fits of one or two methods."""
-        return [each for each in (self.fit, self.other_fit) if each is not None]
+    def title(self) -> str:
+        """The name of the method, with its evidence if there is one."""
+        evidence = None if self.fit is None else self.fit.evidence
+        return title(self.state.method) + ("" if evidence is None else f", log evidence {evidence:.2f}")
 
     @property
     def notes(self) -> str:
         """The warnings of the fits, each once."""
-        return " ".join(dict.fromkeys(note for each in self.fits for note in each.notes))
+        fits = [each.fit for each in (self, self.other) if each is not None and each.fit is not None]
+        return " ".join(dict.fromkeys(note for fitted in fits for note in fitted.notes))
+
+    @property
+    def difference(self) -> Array | None:
+        """The probability of the second class by the first method minus that by the other.
+
+        With three classes or more it is the total variation distance; without a second method it is None.
+        """
+        if self.picture is None or self.other is None or self.other.picture is None:
+            return None
+        p, q = self.picture.second, self.other.picture.second
+        if p is None or q is None:
+            return np.asarray(0.5 * np.abs(self.picture.proba - self.other.picture.proba).sum(axis=-1))
+        return p - q
 
     @property
     def words(self) -> list[str]:
-        """How two methods differ, in sentences; empty without a second one."""
-        if self.difference is None:
+        """Where two methods differ most, and their evidence, in sentences."""
+        if self.other is None or (values := self.difference) is None:
             return []
-        known = [
-            f"{title(each.state.method)} {each.evidence:.2f}"
-            for each in self.fits
-            if each.evidence is not None
-        ]
-        return [self.difference.words, f"Log evidence: {', '.join(known)}." if known else ""]
+        at = int(np.abs(values).argmax())
+        place, most = named_place(self.state, grid(self.state)[1][at]), abs(values.ravel()[at])
+        names = f"{title(self.state.method)} and {title(self.other.state.method)}"
+        words = f"{names} differ by at most {most:.2g} in probability, at {place}."
+        return [words, f"{self.title}; {self.other.title}."]
 
 
 def scene(state: State) -> Scene:
@@ -130,18 +133,18 @@ def scene(state: State) -> Scene:
     """
     try:
         fitted = fit(state)
-        shown = picture(fitted)
-        first = Scene(state, fitted, shown, occam(fitted))
+        found = Scene(state, fitted, picture(fitted), occam(fitted))
     except Exception as error:
         return Scene(state, error=sentence(error))
     if not state.other:
-        return first
-    try:
-        other_fit = fit(replace(state, method=state.other))
-        other = picture(other_fit)
-    except Exception as error:
-        return replace(first, error=f"{title(state.other)}: {sentence(error)}")
-    return replace(first, other_fit=other_fit, other=other, difference=difference(state, shown, other))
+        return found
+    other = scene(replace(state, method=state.other, other=""))
+    return replace(found, other=other, error=other.error and f"{title(state.other)}: {other.error}")
+
+
+def named_place(state: State, place: Array) -> str:
+    """Return a place in words, such as "x = 2.5"."""
+    return ", ".join(f"{name} = {x:.3g}" for name, x in zip(state.points.names, place, strict=True))
 
 
 def sentence(error: BaseException) -> str:
@@ -219,26 +222,3 @@ def occam(fitted: Fit) -> Occam | None:
         log_p = fitted.clf.likelihood_.log_classes(f)[:, np.arange(len(own)), own]
         complexity = float(log_p.mean(axis=0).sum()) - evidence
     return Occam(evidence, evidence + complexity, complexity) if complexity >= 0.0 else None
-
-
-# -------------------------------------------------------------------------------- difference
-
-
-def difference(state: State, one: Picture, other: Picture) -> Difference:
-    """Return the difference of the pictures of both methods of a state."""
-    p, q = one.second, other.second
-    if signed := p is not None and q is not None:
-        values = p - q
-    else:
-        values = 0.5 * np.abs(one.proba - other.proba).sum(axis=-1)
-    at = int(np.abs(values).argmax())
-    words = (
-        f"{title(state.method)} and {title(state.other)} differ by at most {abs(values.ravel()[at]):.2g} in "
-        f"probability, at {named_place(state, grid(state)[1][at])}."
-    )
-    return Difference(values, signed, words)
-
-
-def named_place(state: State, place: Array) -> str:
-    """Return a place in words, such as "x = 2.5"."""
-    return ", ".join(f"{name} = {x:.3g}" for name, x in zip(state.points.names, place, strict=True))

@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 
 from gpclass.core.protocols import Array
-from gpclass.explore.fit import Fit
 from gpclass.explore.page import figures
-from gpclass.explore.page.figures import Line, Panel, Plane, figure, signed
+from gpclass.explore.page.figures import Line, Panel, Plane, figure
 from gpclass.explore.scene import Scene, grid
 from gpclass.explore.state import State, title
 from gpclass.explore.steps import Running
@@ -80,24 +79,24 @@ class Canvas(Panel):
         (self._show_lines if line else self._show_planes)(scene)
 
     def _show_lines(self, scene: Scene) -> None:
-        state, labels = scene.state, scene.state.points.labels
-        self.line.proba.xaxis.axis_label = self.other_line.proba.xaxis.axis_label = state.points.names[0]
-        self.line.show(scene.picture, _titled(state.method, scene.fit), labels)
-        self.other_line.show(scene.other, _titled(state.other, scene.other_fit), labels)
-        bands = [each.latent for each in (scene.picture, scene.other) if each is not None and each.latent]
+        self.line.show(scene)
+        self.other_line.show(scene.other)
+        pictures = [each.picture for each in (scene, scene.other) if each is not None]
+        bands = [each.latent for each in pictures if each is not None and each.latent is not None]
         if bands:  # both latent functions on the same scale, so that they can be compared
             low, high = min(float(b[1].min()) for b in bands), max(float(b[2].max()) for b in bands)
             edge = 0.05 * (high - low)
             for panel in (self.line, self.other_line):
                 panel.latent.y_range.update(start=low - edge, end=high + edge)
-        self.apart.title.text = f"probability by {title(state.method)} minus that by {title(state.other)}"
-        values = np.zeros(0) if scene.difference is None else scene.difference.values
-        self.sources["apart"].data = {"x": grid(state)[0][0][: len(values)], "d": values}
+        first, second = title(scene.state.method), title(scene.state.other)
+        self.apart.title.text = f"probability by {first} minus that by {second}"
+        values = np.zeros(0) if scene.difference is None else scene.difference
+        self.sources["apart"].data = {"x": grid(scene.state)[0][0][: len(values)], "d": values}
         most = 1.1 * float(np.abs(values).max(initial=1e-4))
         self.apart.y_range.update(start=-most, end=most)
 
     def _show_planes(self, scene: Scene) -> None:
-        state, one, other = scene.state, scene.picture, scene.other
+        state, one, values = scene.state, scene.picture, scene.difference
         first, second, third = self.planes
         for panel in self.planes:
             panel.fig.xaxis.axis_label, panel.fig.yaxis.axis_label = state.points.names
@@ -107,17 +106,17 @@ class Canvas(Panel):
         two = f"p(class {state.points.labels[one.present[1]]})"
         of = "class probabilities" if one.second is None else two
         first.show_proba(one, f"{of} by {title(state.method)}")
-        if not state.other and one.uncertainty is not None:
+        if scene.other is None and one.uncertainty is not None:
             top = float(one.uncertainty.max(initial=1e-9))
             second.show(one, one.measure, (one.uncertainty, "Cividis256", 0.0, top))
-        elif other is not None and scene.difference is not None:
-            second.show_proba(other, f"{of} by {title(state.other)}")
-            most = float(np.abs(scene.difference.values).max(initial=1e-9))
-            palette, low, words = figures.diverging("#5e3c99", "#e66101"), -most, "{} minus {}"
-            if not scene.difference.signed:
-                palette, low, words = palette[127:], 0.0, "total variation distance"
-            words = words.format(title(state.method), title(state.other))
-            third.show(one, words, (scene.difference.values, palette, low, most))
+        elif scene.other is not None and scene.other.picture is not None and values is not None:
+            second.show_proba(scene.other.picture, f"{of} by {title(state.other)}")
+            most, palette = float(np.abs(values).max(initial=1e-9)), figures.diverging("#5e3c99", "#e66101")
+            if one.second is None:
+                third.show(one, "total variation distance", (values, palette[127:], 0.0, most))
+            else:
+                words = f"{title(state.method)} minus {title(state.other)}"
+                third.show(one, words, (values, palette, -most, most))
 
     def show_running(self, state: State, running: Running) -> None:
         """Draw the chains so far over the first method: functions as thin lines, and their average probability."""
@@ -136,10 +135,3 @@ def marker_heights(codes: Any, n_classes: int) -> Array:
     """Return where points are drawn beside the probabilities: at 0 and 1, or in rows for three classes or more."""
     heights = np.asarray(codes, dtype=float)
     return heights if n_classes == 2 else 1.0 - 0.055 * heights
-
-
-def _titled(method: str, fit: Fit | None) -> str:
-    """Return the name of a method with its evidence."""
-    if fit is None or fit.evidence is None:
-        return title(method)
-    return signed(f"{title(method)}, log evidence {fit.evidence:.2f}")

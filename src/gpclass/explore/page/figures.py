@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpclass.core.protocols import Array
-from gpclass.explore.scene import Picture
+from gpclass.explore.scene import Picture, Scene
 from gpclass.explore.state import MOST_CLASSES
 from gpclass.plotting.style import STYLES
 
@@ -117,17 +117,18 @@ class Line(Panel):
             fig.vspan("x", source=cursor, color=FAINT, line_dash="dashed", line_width=1, level="underlay")
         self.root = column(top, bottom, sizing_mode="stretch_width")
 
-    def show(self, picture: Picture | None, title: str, labels: tuple[str, ...]) -> None:
-        """Draw a picture; None erases the last one."""
-        self.latent.title.text = title
-        if picture is None:
+    def show(self, scene: Scene | None) -> None:
+        """Draw the curves of a scene; what cannot be drawn is erased."""
+        self.latent.title.text = "" if scene is None else signed(scene.title)
+        if scene is None or scene.picture is None:
             self.put()
             return
+        picture, points = scene.picture, scene.state.points
         curves = {f"class{code}": _curve(picture, i, code) for i, code in enumerate(picture.curves)}
         places = picture.boundaries()
         self.put(**curves, strip=_strip(picture, places), boundaries={"x": places})
-        one = f" of class {labels[picture.curves[0]]}" if len(picture.curves) == 1 else ""
-        self.proba.yaxis.axis_label = f"probability{one}"
+        one = f" of class {points.labels[picture.curves[0]]}" if len(picture.curves) == 1 else ""
+        self.proba.yaxis.axis_label, self.proba.xaxis.axis_label = f"probability{one}", points.names[0]
 
 
 def _curve(picture: Picture, i: int, code: int) -> dict[str, Any]:
