@@ -17,8 +17,7 @@ import numpy as np
 import pytest
 from explore_browser import Page, browser, server
 
-from gpclass.explore.pictures import grid
-from gpclass.explore.scene import scene
+from gpclass.explore.scene import grid, scene
 from gpclass.explore.state import State
 
 FOCUS = """() => { let at = document.activeElement
@@ -138,7 +137,7 @@ def test_the_code_that_is_downloaded_gives_the_probabilities_on_the_page(page, p
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "MPLBACKEND": "Agg"}
     done = subprocess.run([sys.executable, code], capture_output=True, text=True, env=environment)
     assert done.returncode == 0, done.stderr
-    shown = scene(state).picture.proba[:, 0]
+    shown = scene(state).picture.proba[:, 1]
     np.testing.assert_allclose(np.load(np_file)[:, 1], shown, rtol=1e-10)
     # The same numbers are in the browser, as the curve of the second class.
     drawn = page.page.evaluate(

@@ -11,10 +11,10 @@ from inline import Inline
 pytest.importorskip("bokeh", reason="Bokeh is not installed")
 
 from gpclass.core import registry
-from gpclass.explore import occam, pictures
-from gpclass.explore.jobs import CancelledError, Worker
+from gpclass.explore import scene, steps
+from gpclass.explore.jobs import Worker
 from gpclass.explore.page import session as module
-from gpclass.explore.page import tasks
+from gpclass.explore.page.layout import DIALS
 from gpclass.explore.page.session import Session
 from gpclass.explore.problems import from_table
 from gpclass.learning import prediction
@@ -22,32 +22,31 @@ from gpclass.learning import prediction
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
-    monkeypatch.setattr(occam, "SIZES", (3,))
+    monkeypatch.setattr(steps, "SIZES", (3,))
     monkeypatch.setattr(prediction, "N_DRAWS", 64)  # for integration="monte_carlo"
-    monkeypatch.setattr(tasks, "PAUSE", 0.0)
     monkeypatch.setattr(module, "IDLE", 0.0)
     for known in registry._PARTS.values():  # what other tests in this process have defined is not on the page
         for name in [name for name, part in known.items() if not part.__module__.startswith("gpclass.")]:
             monkeypatch.delitem(known, name)
     for name, size in (("LINE", 41), ("PLANE", 12), ("PLANE_OF_CLASSES", 8)):
-        monkeypatch.setattr(pictures, name, size)
+        monkeypatch.setattr(scene, name, size)
 
 
 @pytest.fixture
 def page():
     made = Session(lambda work: work(), worker=Inline)
-    made.panels.follow.active = False
+    made.layout["follow"].active = False
     return made
 
 
 def status(page):
-    return page.panels.status.text
+    return page.layout["status"].text
 
 
 def test_a_click_adds_a_point_and_undo_takes_it_away(page):
     page.on_canvas("tap", (43.0, 0.5), 0.5)
     assert page.state.points.X[-1, 0] == 43.0
-    assert len(page.canvas.points.data["x"]) == 21
+    assert len(page.canvas.sources["points"].data["x"]) == 21
     page.undo()
     assert len(page.state.points) == 20
 
@@ -72,63 +71,63 @@ def test_a_drag_is_undone_as_one(page):
 
 
 def test_sliders_show_values_and_set_them(page):
-    assert page.controls.dials[1].value == pytest.approx(1.0)  # a length scale of ten
-    page.controls.dials[1].value = 0.5
+    assert page.layout["dial1"].value == pytest.approx(1.0)  # a length scale of ten
+    page.layout["dial1"].value = 0.5
     assert page.state.theta[1] == pytest.approx(np.log(10.0**0.5))
-    assert page.controls.dials[0].title == "variance"
-    assert not page.controls.dials[2].visible
+    assert page.layout["dial0"].title == "variance"
+    assert not page.layout["dial2"].visible
 
 
 def test_setting_widgets_is_not_taken_for_a_visitor(page):
     past = len(page.past)
-    page.controls.first.value = "matern52"
+    page.layout["first"].value = "matern52"
     assert len(page.past) == past + 1
-    assert page.state.choice.first == "matern52"
+    assert page.state.first == "matern52"
 
 
 @pytest.mark.slow
 def test_learning_moves_the_sliders_and_draws_its_path(page):
     before = page.shown.fit.evidence
-    tasks.learn(page)
+    page.learn()
     assert page.shown.fit.evidence > before
     assert "Learned in" in status(page)
-    assert len(page.panels.path.data["x"]) > 3
-    assert page.controls.dials[0].value == pytest.approx(page.state.theta[0] / np.log(10.0))
+    assert len(page.layout.landscape.sources["path"].data["x"]) > 3
+    assert page.layout["dial0"].value == pytest.approx(page.state.theta[0] / np.log(10.0))
 
 
 def test_a_click_on_the_surface_goes_there(page):
-    tasks.draw_surface(page)
-    assert page.panels.surface.data["image"][0].shape == (3, 3)
-    tasks.go_to(page, 0.5, 1.2)
+    page.surface()
+    assert page.layout.landscape.sources["surface"].data["image"][0].shape == (3, 3)
+    page.go_to(0.5, 1.2)
     np.testing.assert_allclose(page.state.theta, np.log(10.0) * np.array([0.5, 1.2]))
 
 
 def test_the_oracle_labels_the_most_informative_place(page):
-    tasks.ask(page)
+    page.ask()
     place = page.place.copy()
-    tasks.answer(page)
+    page.answer()
     assert page.state.points.X[-1, 0] == place[0]
     assert page.state.points.codes[-1] == page.begun.oracle(place)
 
 
 def test_errors_are_sentences_and_the_page_goes_on(page):
-    page.controls.method.value = "rejection"
+    page.layout["method"].value = "rejection"
     assert 'class="error"' in status(page)
-    page.controls.method.value = "vi"
+    page.layout["method"].value = "vi"
     assert status(page) == ""
-    page.controls.method.value = "mcmc"
-    tasks.learn(page)
+    page.layout["method"].value = "mcmc"
+    page.learn()
     assert "evidence" in status(page)
     page.act(lambda state: 1 / 0)
     assert "ZeroDivisionError" in status(page)
 
 
 def test_costs_move_the_boundary(page):
-    before = page.shown.picture.boundaries
-    page.controls.cost.value = 1.0
+    before = page.shown.picture.boundaries()
+    page.layout["cost"].value = 1.0
     assert page.state.cost == pytest.approx(10.0)
-    assert page.shown.picture.boundaries != before
-    page.controls.rejects.active = True
+    assert page.shown.picture.boundaries() != before
+    page.layout["rejects"].active = True
     assert (page.shown.picture.decision == -1).any()
 
 
@@ -136,13 +135,13 @@ def test_markup_in_a_table_is_shown_as_it_is():
     X = np.random.default_rng(0).normal(size=(12, 2))
     begun = from_table(X, ["<b>"] * 6 + ["ok"] * 6, ("<i>a</i>", "b"), "<script>alert(1)</script>.csv")
     page = Session(lambda work: work(), begun, worker=Inline)
-    assert "<script>" not in page.panels.words.text
-    assert page.controls.start.value == "your table"
+    assert "<script>" not in page.layout["words"].text
+    assert page.layout["start"].value == "your table"
 
 
 def test_two_sessions_share_nothing(page):
     other = Session(lambda work: work(), worker=Inline)
-    other.panels.follow.active = False
+    other.layout["follow"].active = False
     other.begin("clouds")
     page.on_canvas("tap", (43.0, 0.5), 0.5)
     assert len(other.state.points) == 60
@@ -154,7 +153,6 @@ def test_two_sessions_share_nothing(page):
 
 def random_action(page, rng):
     """Do something that a visitor could do."""
-    c, p = page.controls, page.panels
     place = (*rng.uniform(*page.state.points.view.T), 0.5)
     keys = [
         "ArrowLeft",
@@ -172,17 +170,17 @@ def random_action(page, rng):
         "5",
     ]
     selects = [
-        c.first,
-        c.operator,
-        c.second,
-        c.method,
-        c.likelihood,
-        c.integration,
-        c.other,
-        c.costly,
-        c.classes,
+        "first",
+        "operator",
+        "second",
+        "method",
+        "likelihood",
+        "integration",
+        "other",
+        "costly",
+        "classes",
     ]
-    selects += [c.start, p.score, p.first, p.second]
+    selects += ["start", "score", "across", "upwards"]
     kinds = {
         "click": 0.2,
         "drag": 0.1,
@@ -205,32 +203,32 @@ def random_action(page, rng):
         page.on_canvas("pan", place[:2], None)
         page.on_canvas("panend", place[1::-1], None)
     elif kind == "key":
-        p.keys.value = f"{rng.choice(keys)} {rng.integers(10**9)}"
+        page.layout["keys"].value = f"{rng.choice(keys)} {rng.integers(10**9)}"
     elif kind == "select":
-        widget = selects[int(rng.integers(len(selects)))]
+        widget = page.layout[selects[int(rng.integers(len(selects)))]]
         options = [each if isinstance(each, str) else each[0] for each in widget.options]
         # Draws take long, and are tried on their own.
         options = [each for each in options if each not in ("mcmc", "rejection", "dirichlet")]
         options = [each for each in options if each not in ("moons", "circles", "clouds")] or options
         widget.value = str(rng.choice(options))
     elif kind == "slider":
-        widgets = [each for each in (*c.dials, c.cost, c.reject) if each.visible]
+        widgets = [page.layout[name] for name in (*DIALS, "cost", "reject") if page.layout[name].visible]
         widget = widgets[int(rng.integers(len(widgets)))]
         widget.value = float(rng.uniform(widget.start, widget.end))
     elif kind == "button":
         press_a_button(page, rng)
     else:
-        [tasks.check, tasks.ask, tasks.answer, tasks.draw_surface][int(rng.integers(4))](page)
+        [page.check, page.ask, page.answer, page.surface][int(rng.integers(4))]()
     if len(page.state.points) > 25:
         page.begin(str(rng.choice(["interval", "empty plane", "empty line"])))
 
 
 def press_a_button(page, rng):
-    c = page.controls
+    rejects = page.layout["rejects"]
     work = {
-        0: lambda: tasks.download(page, str(rng.choice(["csv", "py"]))),
-        1: page.undo, 2: page.stop, 3: lambda: setattr(c.rejects, "active", not c.rejects.active),
-        4: lambda: tasks.go_to(page, *rng.uniform(-2.0, 3.0, 2)), 5: lambda: page.begin("draw from the prior"),
+        0: lambda: page.download(str(rng.choice(["csv", "py"]))),
+        1: page.undo, 2: page.stop, 3: lambda: setattr(rejects, "active", not rejects.active),
+        4: lambda: page.go_to(*rng.uniform(-2.0, 3.0, 2)), 5: lambda: page.begin("draw from the prior"),
     }  # fmt: skip
     work[int(rng.integers(6))]()
 
@@ -266,49 +264,44 @@ def test_a_thousand_random_actions_end_in_sentences_at_most(page):
 
 
 def test_the_latest_request_counts():
-    gate, started, done = threading.Event(), threading.Event(), []
+    gate, started, finished, done = threading.Event(), threading.Event(), threading.Event(), []
     worker = Worker(lambda work: work(), patient=True)
-    finished = threading.Event()
 
-    def slow(task):
+    def slow():
         started.set()
         gate.wait(20)
-        task.show("first")
+        yield "first"
 
-    worker.submit(slow, done.append)
+    worker.submit(slow(), done.append)
     assert started.wait(20)
     for k in range(5):  # only the last of these is worth doing
-        worker.submit(lambda task, k=k: task.show(k), done.append, lambda error: finished.set())
+        worker.submit([k], done.append, lambda error: finished.set())
     gate.set()
     assert finished.wait(20)
     assert done == ["first", 4]
-    worker.close()
 
 
-def test_work_is_cancelled_and_its_thread_ends():
-    started, ended, done = threading.Event(), threading.Event(), []
+def test_work_is_cancelled_and_errors_are_reported():
+    started, ended, finished, done = threading.Event(), threading.Event(), threading.Event(), []
     worker = Worker(lambda work: work(), patient=False)
 
-    def endless(task):
-        started.set()
-        while True:
-            task.pause(0.001)
+    def endless():
+        try:
+            while True:
+                started.set()
+                yield None
+        finally:
+            ended.set()
 
     def on_end(error):
         done.append(type(error))
-        ended.set()
+        finished.set()
 
-    worker.submit(endless, lambda part: None, on_end)
+    worker.submit(endless(), done.append, on_end)
     assert started.wait(20)
     assert worker.cancel()
     assert ended.wait(20)
-    assert done == [CancelledError]
-    worker.submit(lambda task: 1 / 0, lambda part: None, lambda error: done.append(type(error)))
-    worker.submit(lambda task: task.show("alive"), done.append, lambda error: ended.set())
-    ended.clear()
-    assert ended.wait(20)
-    assert done[-1] == "alive"
-    thread = worker._thread
-    worker.close()
-    thread.join(20)
-    assert not thread.is_alive()
+    assert not worker.cancel()
+    worker.submit((1 / x for x in [0]), done.append, on_end)
+    assert finished.wait(20)
+    assert done == [ZeroDivisionError]

@@ -135,10 +135,10 @@ class Page:
 
     def begin(self, problem="interval"):
         """Start afresh with a problem, as the page does when it is opened."""
-        for label, name, value in (("Compare with", "other", "no other method"), ("Method", "method", "ep")):
+        for label, name, value in (("Compare with", "other", ""), ("Method", "method", "ep")):
             if self.value(name) != value:
                 with self.new_picture():
-                    self.select(label, {"ep": "EP"}.get(value, value))
+                    self.select(label, {"ep": "EP", "": "no other method"}[value])
         for each in ("empty line", problem):
             with self.new_picture():
                 self.select("Start with", each)

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from gpclass.explore.jobs import Task
-
 
 class Inline:
     """Does the same as `gpclass.explore.jobs.Worker`, at once and in the thread that asks."""
 
     def __init__(self, deliver, *, patient):
-        self._deliver = deliver
+        pass
 
-    def submit(self, work, on_part, on_end=None):
-        Task(work, self._deliver, on_part, on_end or (lambda error: None)).run()
+    def submit(self, parts, on_part, on_end=lambda error: None, pause=0.0):
+        error = None
+        try:
+            for part in parts:
+                if part is not None:
+                    on_part(part)
+        except Exception as caught:
+            error = caught
+        on_end(error)
 
     def cancel(self):
         return False
-
-    def close(self):
-        pass

@@ -4,9 +4,8 @@ Needs Bokeh (``pip install "gpclass[explore]"``), which is imported when a serve
 is computed by functions of records: `State` (points, kernel, method) in, pictures out. The package `page` draws them.
 """
 
-from gpclass.explore.points import MOST_CLASSES
 from gpclass.explore.problems import Start, from_table, start
 from gpclass.explore.server import make_server, serve
-from gpclass.explore.state import State
+from gpclass.explore.state import MOST_CLASSES, State
 
 __all__ = ["MOST_CLASSES", "Start", "State", "from_table", "make_server", "serve", "start"]

@@ -1,102 +1,68 @@
-"""Work in a thread of its own, so that the page never waits: the latest request counts, and can be cancelled."""
+"""Work in threads, so that the page never waits: only the latest request counts, and it can be cancelled."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
+from contextlib import nullcontext
+from functools import partial
 from typing import Any
 
-Show = Callable[[Any], None]
-Deliver = Callable[[Callable[[], None]], Any]
-
-
-class CancelledError(Exception):
-    """Somebody cancelled the work."""
-
-
-@dataclass(eq=False)
-class Task:
-    """One request: what to do, and who is told of its parts, its end and its failure."""
-
-    work: Callable[[Task], None]
-    deliver: Deliver
-    on_part: Show
-    on_end: Callable[[BaseException | None], None]
-    cancelled: threading.Event = field(default_factory=threading.Event)
-
-    def show(self, part: Any) -> None:
-        """Hand a part of the result to the page; raise if nobody wants it any more."""
-        self.check()
-        self.deliver(lambda: None if self.cancelled.is_set() else self.on_part(part))
-
-    def check(self) -> None:
-        """Raise if this was cancelled."""
-        if self.cancelled.is_set():
-            raise CancelledError
-
-    def pause(self, seconds: float) -> None:
-        """Wait, so that people can follow."""
-        self.cancelled.wait(seconds)
-        self.check()
-
-    def run(self) -> None:
-        """Do the work; an error goes to the page."""
-        error: BaseException | None = None
-        try:
-            self.check()
-            self.work(self)
-        except BaseException as caught:  # the thread has to survive whatever happens
-            error = caught
-        self.deliver(lambda: self.on_end(error))
+Deliver = Callable[[Callable[[], None]], Any]  # calls a function on the thread of the page
 
 
 class Worker:
-    """A thread that does the latest task; ``patient`` lets the running one finish, else it is cancelled."""
+    """Computes the parts of a result in a thread, and hands each to the page.
+
+    A ``patient`` worker finishes what is running, and then does the latest request; any other drops what is running.
+    All methods are called on the thread of the page.
+    """
 
     def __init__(self, deliver: Deliver, *, patient: bool) -> None:
         self._deliver, self._patient = deliver, patient
-        self._changed = threading.Condition()
-        self._waiting: Task | None = None
-        self._running: Task | None = None
-        self._closed = False
-        self._thread = threading.Thread(target=self._loop, daemon=True, name="gpclass-explore")
-        self._thread.start()
+        self._turn: Any = threading.Lock() if patient else nullcontext()
+        self._latest: threading.Event | None = None  # set when the latest request is cancelled
 
-    def submit(self, work: Callable[[Task], None], on_part: Show, on_end: Any = None) -> None:
-        """Do this next, in place of what is waiting."""
-        with self._changed:
-            if not self._patient and self._running is not None:
-                self._running.cancelled.set()
-            if self._waiting is not None:
-                self._waiting.cancelled.set()
-            self._waiting = Task(work, self._deliver, on_part, on_end or (lambda error: None))
-            self._changed.notify()
+    def submit(
+        self, parts: Iterable[Any], on_part: Any, on_end: Any = lambda error: None, pause: float = 0.0
+    ) -> None:
+        """Call ``on_part`` with each part except None, and ``on_end`` with an error or None, if not cancelled before.
+
+        ``pause`` is the time between parts, in seconds.
+        """
+        if not self._patient:
+            self.cancel()
+        cancelled = self._latest = threading.Event()
+
+        def show(part: Any) -> None:
+            if not cancelled.is_set():
+                on_part(part)
+
+        def end(error: Exception | None) -> None:
+            if cancelled is self._latest:
+                self._latest = None
+                on_end(error)
+
+        def work() -> None:
+            error = None
+            with self._turn:
+                if cancelled is not self._latest:
+                    return
+                try:
+                    for part in parts:
+                        if part is not None:
+                            self._deliver(partial(show, part))
+                        if cancelled.wait(pause):
+                            return
+                except Exception as caught:
+                    error = caught
+            self._deliver(partial(end, error))
+
+        threading.Thread(target=work, daemon=True, name="gpclass-explore").start()
 
     def cancel(self) -> bool:
-        """Cancel everything, and return whether there was anything."""
-        with self._changed:
-            tasks = [task for task in (self._waiting, self._running) if task is not None]
-            for task in tasks:
-                task.cancelled.set()
-            self._waiting = None
-        return bool(tasks)
-
-    def close(self) -> None:
-        """Cancel everything, and end the thread."""
-        self.cancel()
-        with self._changed:
-            self._closed = True
-            self._changed.notify()
-
-    def _loop(self) -> None:
-        while True:
-            with self._changed:
-                self._running = None
-                self._changed.wait_for(lambda: self._waiting is not None or self._closed)
-                task = self._waiting
-                if self._closed or task is None:
-                    return
-                self._running, self._waiting = task, None
-            task.run()
-            del task  # an idle thread holds no page
+        """Cancel the latest request, and return whether there was one."""
+        cancelled, self._latest = self._latest, None
+        if cancelled is not None:
+            cancelled.set()
+        return cancelled is not None

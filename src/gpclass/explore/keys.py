@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from gpclass.explore import points as edit
-from gpclass.explore.state import State, add_point, delete_point, move_point, select_class
+from gpclass.explore.state import State, add_point, delete_point, inside, move_point, select_point
 
 STEP, LEAP = 0.01, 0.1  # of the width of the view
 ARROWS = {"ArrowLeft": (-1, 0), "ArrowRight": (1, 0), "ArrowDown": (0, -1), "ArrowUp": (0, 1)}
@@ -18,16 +17,7 @@ HELP = (
 
 
 def press(state: State, key: str) -> State:
-    """Return the state after a key, which is named as in browsers; "Shift+" before an arrow leaps.
-
-    Examples
-    --------
-    >>> from gpclass.explore.points import make_points
-    >>> state = State(make_points([[0.0], [10.0]], [0, 1]), cursor=(5.0,))
-    >>> moved = press(press(state, "ArrowRight"), "Enter")
-    >>> moved.points.X.ravel().round(2), press(moved, "Delete").points.X.ravel()
-    (array([ 0. , 10. ,  5.12]), array([ 0., 10.]))
-    """
+    """Return the state after a key, which is named as in browsers; "Shift+" before an arrow leaps."""
     arrow = key.removeprefix("Shift+")
     if arrow in ARROWS:
         return _step(state, arrow, LEAP if arrow != key else STEP)
@@ -39,7 +29,9 @@ def press(state: State, key: str) -> State:
         return replace(state, selected=None)
     if key.lower() in ("n", "p"):
         return _select(state, 1 if key.lower() == "n" else -1)
-    return select_class(state, int(key) - 1) if key in {"1", "2", "3", "4", "5"} else state
+    if key.isdecimal() and 1 <= int(key) <= state.n_classes:
+        return replace(state, drawn=int(key) - 1)
+    return state
 
 
 def _step(state: State, arrow: str, size: float) -> State:
@@ -48,15 +40,13 @@ def _step(state: State, arrow: str, size: float) -> State:
     place = np.array(state.cursor) + size * direction * (points.view[:, 1] - points.view[:, 0])
     if state.selected is not None:
         return move_point(state, state.selected, place)
-    return replace(state, cursor=tuple(edit.inside(points, place).tolist()))
+    return replace(state, cursor=tuple(inside(points, place).tolist()))
 
 
 def _select(state: State, step: int) -> State:
-    n = len(state.points)
-    if not n:
+    if not len(state.points):
         return state
     # From left to right, so that the order does not depend on when a point was added.
     order = np.lexsort(state.points.X.T[::-1]).tolist()
     at = order.index(state.selected) if state.selected in order else -1 if step > 0 else 0
-    i = order[(at + step) % n]
-    return replace(state, selected=i, cursor=tuple(state.points.X[i].tolist()))
+    return select_point(state, order[(at + step) % len(order)])

@@ -10,16 +10,15 @@ from numpy.typing import NDArray
 
 from gpclass.core.protocols import Array
 from gpclass.datasets import problems
-from gpclass.explore.kernels import kernel_at
-from gpclass.explore.points import Points, make_points
-from gpclass.explore.state import State
+from gpclass.explore.state import Points, State, make_points
 from gpclass.kernels import matrix
 from gpclass.parameters import LIKELIHOODS
 from gpclass.posteriors.process import symmetric_root
 from gpclass.sampling import draw_labels
 
-EMPTY, DRAWN = ("empty line", "empty plane"), "draw from the prior"
-POOL = {1: 150, 2: 300}  # points of a draw from the prior; the first of them are on the canvas
+DRAWN = "draw from the prior"
+EMPTY = {"empty line": 1, "empty plane": 2}  # and their numbers of columns
+SIZES = {1: (150, 25), 2: (300, 60)}  # points of a draw from the prior, and those on the canvas, by columns
 WORDS = {
     "interval": "The textbook exercise: class 0 for 25 < x < 60, and class 1 elsewhere.",
     "moons": "Two half circles with noise.",
@@ -32,7 +31,7 @@ WORDS = {
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Oracle:
-    """Knows the label of any place: that of the nearest point of a pool."""
+    """Knows the label of any place: that of the nearest of these points."""
 
     X: Array
     codes: NDArray[np.intp]
@@ -46,7 +45,7 @@ class Oracle:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Start:
-    """A state to start with, what it is in words, and an oracle if somebody knows the labels."""
+    """A state to start with, what it is in words, and an oracle where the labels are known."""
 
     name: str
     state: State
@@ -55,17 +54,8 @@ class Start:
 
 
 def start_names() -> list[str]:
-    """Return the names of everything to start with but a table and draws from the prior.
-
-    Examples
-    --------
-    >>> start_names()
-    ['interval', 'moons', 'circles', 'clouds', 'empty line', 'empty plane']
-    """
-    known = sorted(
-        problems(), key=lambda name: (list(WORDS).index(name) if name in WORDS else len(WORDS), name)
-    )
-    return [*known, *EMPTY]
+    """Return the names of everything to start with except a table and draws from the prior."""
+    return [*problems(), *EMPTY]
 
 
 def start(name: str, *, base: State | None = None, seed: int = 0) -> Start:
@@ -79,17 +69,15 @@ def start(name: str, *, base: State | None = None, seed: int = 0) -> Start:
     if name == DRAWN:
         return draw(start("interval").state if base is None else base, seed)
     if name in EMPTY:
-        d = 1 if name == EMPTY[0] else 2
+        d = EMPTY[name]
         points = make_points(np.empty((0, d)), [], view=[[0.0, 10.0]] * d)
         return Start(name, State(points), WORDS[name])
     if name not in problems():
         raise ValueError(f"There is no problem {name!r}: choose one of {', '.join(start_names())}.")
     split = problems()[name]()
-    labels = tuple(str(label) for label in np.unique(split.y_test))
-    points = make_points(split.X, split.y, labels=labels)
-    if name == "interval":
+    points = make_points(split.X, split.y, labels=tuple(map(str, np.unique(split.y_test))))
+    if name == "interval":  # the kernel of the exercise, with a variance at which the methods differ
         points = replace(points, view=np.array([[-3.0, 102.0]]))
-        # The kernel of the exercise, with a variance at which the methods differ.
         state = State(points, theta=(float(np.log(30.0)), float(np.log(10.0))))
     else:
         state = _of_variance_ten(points)
@@ -99,11 +87,9 @@ def start(name: str, *, base: State | None = None, seed: int = 0) -> Start:
 def from_table(X: Any, y: Any, names: tuple[str, ...], words: str, *, pool: Any = None) -> Start:
     """Return a table of one or two columns to start with; ``pool`` has further rows and labels for the oracle."""
     labels, codes = np.unique(np.asarray(y), return_inverse=True)
-    points = make_points(X, codes, labels=tuple(str(label) for label in labels), names=tuple(names))
-    known = (
-        Oracle(points.X, points.codes) if pool is None else Oracle(pool[0], np.searchsorted(labels, pool[1]))
-    )
-    return Start("your table", _of_variance_ten(points), words, known)
+    points = make_points(X, codes, labels=tuple(map(str, labels)), names=tuple(names))
+    rows, known = (points.X, codes) if pool is None else (pool[0], np.searchsorted(labels, pool[1]))
+    return Start("your table", _of_variance_ten(points), words, Oracle(rows, known))
 
 
 def _of_variance_ten(points: Points) -> State:
@@ -113,18 +99,17 @@ def _of_variance_ten(points: Points) -> State:
 
 def draw(base: State, seed: int) -> Start:
     """Return points labelled by latent functions that are drawn from the prior."""
-    rng = np.random.default_rng(seed)
-    points, n = base.points, POOL[base.points.n_columns]
+    rng, points = np.random.default_rng(seed), base.points
+    n, shown = SIZES[points.n_columns]
     X = rng.uniform(points.view[:, 0], points.view[:, 1], size=(n, points.n_columns))
     codes = _labels(base, X, rng)
-    shown = 25 if points.n_columns == 1 else 60
-    drawn = Points(X[:shown], codes[:shown], points.view, points.labels, points.names)
+    drawn = replace(points, X=X[:shown], codes=codes[:shown])
     words = f"Draw {seed} from the prior: labels of functions that this kernel and this likelihood expect."
     return Start(DRAWN, replace(base, points=drawn, selected=None), words, Oracle(X, codes))
 
 
 def _labels(state: State, X: Array, rng: np.random.Generator) -> NDArray[np.intp]:
-    root = symmetric_root(matrix(kernel_at(state.choice, state.points.view, state.theta), X))
+    root = symmetric_root(matrix(state.kernel, X))
     likelihood = LIKELIHOODS[state.likelihood]()
     if state.n_classes > 2:
         likelihood = likelihood.several() or LIKELIHOODS["softmax"]()

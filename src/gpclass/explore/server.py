@@ -22,11 +22,20 @@ def make_document(doc: Any, table: Start | None = None, kept: Any = None) -> Non
     """Put a new page into a document of Bokeh; ``kept`` gets its session, for tests."""
     from gpclass.explore.page.session import Session
 
-    session = Session(_delivery(doc), table)
+    page = weakref.ref(doc)
+
+    def deliver(work: Callable[[], None]) -> None:
+        """Run a function on the thread of the page, unless the page is gone."""
+        here = page()
+        if here is not None and here.session_context is not None:
+            with suppress(AttributeError):  # of a document that is destroyed at this moment
+                here.add_next_tick_callback(work)
+
+    session = Session(deliver, table)
     doc.title = "gpclass explore"
     doc.template = files("gpclass.explore.page").joinpath("page.html").read_text("utf-8")
     doc.template_variables["keyboard"] = HELP
-    with doc.models.freeze():  # else all models are collected anew for each root, which takes seconds
+    with doc.models.freeze():  # otherwise all models are collected again for each root, which takes seconds
         for root in session.roots():
             doc.add_root(root)
     doc.on_session_destroyed(lambda context: session.close())
@@ -34,23 +43,10 @@ def make_document(doc: Any, table: Start | None = None, kept: Any = None) -> Non
         kept.add(session)
 
 
-def _delivery(doc: Any) -> Callable[[Callable[[], None]], None]:
-    """Return what runs a function on the thread of the page, and drops it where the page is gone."""
-    page = weakref.ref(doc)
-
-    def deliver(work: Callable[[], None]) -> None:
-        here = page()
-        if here is not None and here.session_context is not None:
-            with suppress(AttributeError):  # of a document that is destroyed at this moment
-                here.add_next_tick_callback(work)
-
-    return deliver
-
-
 def make_server(table: Start | None = None, port: int = 0, kept: Any = None) -> Any:
     """Return a server that has not been started; port 0 is any that is free.
 
-    Each visitor gets a page, and a page that was closed is forgotten after seconds.
+    Each visitor gets a page of their own, which is forgotten seconds after it was closed.
     """
     optional("bokeh", "gpclass explore", "explore")
     from bokeh.application import Application
@@ -80,7 +76,7 @@ def make_server(table: Start | None = None, port: int = 0, kept: Any = None) -> 
 
 
 def own_hosts(port: int) -> list[str]:
-    """Return the values of the Host header that mean this server, the one of its address first."""
+    """Return the values of the Host header that name this server, that of its address first."""
     names = (ADDRESS, "localhost", "[::1]")
     return [f"{name}:{port}" for name in names] + (list(names) if port == 80 else [])
 
@@ -89,7 +85,7 @@ def is_own(headers: Any, hosts: Sequence[str]) -> bool:
     """Return whether a request was sent to one of the hosts, and not by a page from elsewhere.
 
     A foreign site whose name resolves to this machine (DNS rebinding) sends its name as Host and as Origin. A browser
-    always sends the Origin of a websocket; pages and files are also requested without.
+    always sends the Origin of a websocket; pages and files are also requested without one.
     """
     to = [host.lower() for host in headers.get_list("Host")]
     origins = [origin.lower() for origin in headers.get_list("Origin")]
@@ -99,7 +95,7 @@ def is_own(headers: Any, hosts: Sequence[str]) -> bool:
 
 
 def _own_requests(pages: Any, hosts: Sequence[str]) -> Any:
-    """Return what passes requests of this machine on to an application, and refuses all others on every route."""
+    """Return a router that passes requests of this machine on to an application, and refuses all others."""
     from tornado.routing import AnyMatches, Matcher, Rule, RuleRouter
     from tornado.web import Application, RequestHandler
 
@@ -139,7 +135,7 @@ def serve(
     """
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-    # A page that is closed while it works is not worth a word.
+    # Bokeh would report every page that is closed while it works.
     logging.getLogger("bokeh").setLevel(logging.ERROR)
 
     server = make_server(table, port)

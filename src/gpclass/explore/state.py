@@ -1,39 +1,82 @@
-"""Everything that the page shows follows from one record, and each action returns another one."""
+"""The state of the page, as a value: the points, the model, and the selection. Each action returns another state."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from gpclass.core.protocols import Array
-from gpclass.explore import points as edit
-from gpclass.explore.kernels import Choice, build
-from gpclass.explore.points import Points
-from gpclass.learning.prediction import ROUTES
-from gpclass.parameters import INFERENCES, LIKELIHOODS
+from gpclass.kernels import move, named_kernel
+from gpclass.plotting.base import hyperparameter_names, short_names
 
+MOST_CLASSES = 5
+MOST_POINTS = 500  # with more, the picture would follow the points slowly
+ALONE = "alone"
+OPERATORS = (ALONE, "plus", "times")
+SIDE = 12  # points along each side of the view, from which kernels take their scales
+NEAR = 0.025  # widths of the view within which a click selects a point
 TITLES = {
     "laplace": "Laplace", "ep": "EP", "vi": "VI", "mcmc": "MCMC", "dirichlet": "Dirichlet", "rejection": "Rejection",
 }  # fmt: skip
-NEAR = 0.025  # widths of the view within which a click means the point that is there
+
+
+def title(method: str) -> str:
+    """Return the name of a method as it is written."""
+    return TITLES.get(method, method)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Points:
+    """Inputs of one or two columns, their classes, and the part of the input space that is shown."""
+
+    X: Array  # (n, n_columns)
+    codes: NDArray[np.intp]  # positions in ``labels``
+    view: Array  # (n_columns, 2): the lowest and the highest value shown of each column
+    labels: tuple[str, ...] = ("0", "1")  # names of two to five classes, with or without points
+    names: tuple[str, ...] = ("x",)  # of the columns
+
+    @property
+    def n_columns(self) -> int:
+        """One or two."""
+        return int(self.X.shape[1])
+
+    @property
+    def present(self) -> list[int]:
+        """Positions of the classes that have points."""
+        return [int(code) for code in np.unique(self.codes)]
+
+    def __len__(self) -> int:
+        return len(self.X)
+
+
+def make_points(X: ArrayLike, codes: ArrayLike, *, view: Any = None, **names: tuple[str, ...]) -> Points:
+    """Return points with a view that shows all of them with a margin."""
+    rows, classes = np.array(X, dtype=float), np.array(codes, dtype=np.intp)
+    if view is None:
+        low, high = rows.min(axis=0), rows.max(axis=0)
+        margin = 0.1 * np.where(high > low, high - low, 1.0)
+        view = np.column_stack([low - margin, high + margin])
+    columns = ("x",) if rows.shape[1] == 1 else ("x₁", "x₂")
+    return Points(rows, classes, np.array(view, dtype=float), **{"names": columns, **names})
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class State:
-    """The points, the model, and what is marked on the canvas.
+    """Everything that the page shows follows from this record.
 
     Parameters
     ----------
     points : Points
-    choice : Choice
-        Names of the kernel.
+    first, operator, second : str
+        The name of a kernel, and how another one is combined with it: "alone", "plus" or "times".
     theta : tuple of float
-        Natural logarithms of its hyperparameters.
+        Natural logarithms of the hyperparameters.
     likelihood, method, integration : str
-        As for `GaussianProcessClassifier`.
+        The arguments ``likelihood``, ``inference`` and ``integration`` of `GaussianProcessClassifier`.
     other : str
         The method to compare with; empty for none.
     drawn : int
@@ -43,13 +86,21 @@ class State:
     selected : int or None
         The point that was clicked last.
     costly, cost : int, float
-        An error on this class costs so many times as much as on the others.
+        An error on this class costs this many times as much as one on the others.
     reject : float or None
-        What it costs to leave a case undecided.
+        Cost of leaving a case undecided; None if every case is decided.
+
+    Examples
+    --------
+    >>> state = State(make_points([[0.0], [10.0]], [0, 1]))
+    >>> click(state, [5.0]).points.X.ravel(), click(state, [10.1]).selected
+    (array([ 0., 10.,  5.]), 1)
     """
 
     points: Points
-    choice: Choice = Choice()  # noqa: RUF009
+    first: str = "rbf"
+    operator: str = ALONE
+    second: str = "linear"
     theta: tuple[float, ...] = ()
     likelihood: str = "probit"
     method: str = "ep"
@@ -63,117 +114,155 @@ class State:
     reject: float | None = None
 
     def __post_init__(self) -> None:
-        if not self.theta:  # those that the kernel starts with
-            object.__setattr__(self, "theta", tuple(build(self.choice, self.points.view).theta.tolist()))
+        if not self.theta:  # the initial values of the kernel
+            object.__setattr__(self, "theta", tuple(_initial_kernel(self).theta.tolist()))
         if not self.cursor:
             object.__setattr__(self, "cursor", tuple(self.points.view.mean(axis=1).tolist()))
 
     @property
     def n_classes(self) -> int:
-        """How many classes there are, with or without points."""
+        """Number of classes, with or without points."""
         return len(self.points.labels)
 
     @property
+    def kernel(self) -> Any:
+        """The kernel at its hyperparameters."""
+        return move(_initial_kernel(self), np.array(self.theta))
+
+    @property
     def cost_matrix(self) -> Array | None:
-        """The cost of each decision for each true class; None if all errors are equally bad."""
-        if self.cost == 1.0:
+        """The cost of each decision for each true class; None if all errors cost the same."""
+        if np.isclose(self.cost, 1.0):
             return None
         costs = 1.0 - np.eye(self.n_classes)
         costs[self.costly] *= self.cost
         return costs
 
 
-def title(method: str) -> str:
-    """Return the name of a method as it is written."""
-    return TITLES.get(method, method)
-
-
 # ------------------------------------------------------------------------------------ points
 
 
-def click(state: State, x: ArrayLike, tolerance: float = NEAR) -> State:
-    """Select the point that was clicked, or add one of the class that is drawn.
+def inside(points: Points, x: ArrayLike) -> Array:
+    """Return the place in the view nearest to x, ignoring coordinates beyond the columns."""
+    place = np.asarray(x, dtype=float)[: points.n_columns]
+    return np.clip(np.where(np.isfinite(place), place, points.view.mean(axis=1)), *points.view.T)
 
-    Examples
-    --------
-    >>> state = State(edit.make_points([[0.0], [10.0]], [0, 1]))
-    >>> click(state, [5.0]).points.X.ravel(), click(state, [10.1]).selected
-    (array([ 0., 10.,  5.]), 1)
-    """
-    i, distance = edit.nearest(state.points, x)
+
+def nearest(points: Points, x: ArrayLike) -> tuple[int | None, float]:
+    """Return the point nearest to x, and its distance in widths of the view; None without points."""
+    if not len(points):
+        return None, np.inf
+    widths = points.view[:, 1] - points.view[:, 0]
+    distances = np.linalg.norm((points.X - np.asarray(x, dtype=float)[: points.n_columns]) / widths, axis=1)
+    i = int(distances.argmin())
+    return i, float(distances[i])
+
+
+def select_point(state: State, i: int) -> State:
+    """Select a point, and move the cursor there."""
+    return replace(state, selected=i, cursor=tuple(state.points.X[i].tolist()))
+
+
+def click(state: State, x: ArrayLike, tolerance: float = NEAR) -> State:
+    """Select the point within ``tolerance`` of a click, or add one of the class that is drawn."""
+    i, distance = nearest(state.points, x)
     if i is not None and distance <= tolerance:
-        return replace(state, selected=i, cursor=tuple(state.points.X[i].tolist()))
+        return select_point(state, i)
     return add_point(state, x, state.drawn)
 
 
 def add_point(state: State, x: ArrayLike, code: int) -> State:
     """Add a point and select it."""
-    points = edit.add(state.points, x, code)
-    return replace(state, points=points, selected=len(points) - 1, cursor=tuple(points.X[-1].tolist()))
+    points = state.points
+    if len(points) >= MOST_POINTS:
+        raise ValueError(
+            f"There are {MOST_POINTS} points already, the most that this page takes: delete some."
+        )
+    X = np.concatenate([points.X, inside(points, x)[None]])
+    points = replace(points, X=X, codes=np.append(points.codes, code))
+    return select_point(replace(state, points=points), len(X) - 1)
 
 
 def move_point(state: State, i: int, x: ArrayLike) -> State:
-    """Move a point and select it; one that is gone in the meantime is not moved."""
-    if not 0 <= i < len(state.points):
+    """Move a point within the view and select it; one that was deleted meanwhile is not moved."""
+    if i >= len(state.points):
         return state
-    points = edit.move(state.points, i, x)
-    return replace(state, points=points, selected=i, cursor=tuple(points.X[i].tolist()))
+    X = state.points.X.copy()
+    X[i] = inside(state.points, x)
+    return select_point(replace(state, points=replace(state.points, X=X)), i)
 
 
 def delete_point(state: State) -> State:
-    """Delete the selected point, or the one next to the cursor."""
-    i = state.selected
-    if i is None or i >= len(state.points):
-        i, _ = edit.nearest(state.points, state.cursor)
-    return state if i is None else replace(state, points=edit.delete(state.points, i), selected=None)
+    """Delete the selected point, or the one nearest to the cursor."""
+    i = nearest(state.points, state.cursor)[0] if state.selected is None else state.selected
+    return state if i is None else _keep(state, np.arange(len(state.points)) != i)
 
 
 def clear_points(state: State) -> State:
     """Delete all points."""
-    return replace(state, points=edit.clear(state.points), selected=None)
+    return _keep(state, np.zeros(len(state.points), dtype=bool))
+
+
+def _keep(state: State, kept: NDArray[np.bool_]) -> State:
+    points = replace(state.points, X=state.points.X[kept], codes=state.points.codes[kept])
+    return replace(state, points=points, selected=None)
 
 
 def set_classes(state: State, n_classes: int) -> State:
-    """Have another number of classes."""
-    points = edit.with_classes(state.points, n_classes)
+    """Change the number of classes; points of classes that no longer exist are deleted."""
+    if not 2 <= n_classes <= MOST_CLASSES:
+        raise ValueError(f"{n_classes} classes are not possible here, expected two to {MOST_CLASSES}.")
+    labels = (*state.points.labels, *map(str, range(state.n_classes, n_classes)))[:n_classes]
+    state = _keep(state, state.points.codes < n_classes)
     last = n_classes - 1
-    costly, drawn = min(state.costly, last), min(state.drawn, last)
-    return replace(state, points=points, drawn=drawn, selected=None, costly=costly)
-
-
-def select_class(state: State, code: int) -> State:
-    """Draw points of this class from now on."""
-    return replace(state, drawn=code) if 0 <= code < state.n_classes else state
+    points = replace(state.points, labels=labels)
+    return replace(state, points=points, drawn=min(state.drawn, last), costly=min(state.costly, last))
 
 
 # ------------------------------------------------------------------------------------- model
 
 
+class Dial(NamedTuple):
+    """A hyperparameter: its name, and the range of its natural logarithm."""
+
+    name: str
+    low: float
+    high: float
+
+
+@lru_cache(maxsize=1)  # every slider asks for those of the same state
+def dials(state: State) -> list[Dial]:
+    """Return the free hyperparameters in the order of theta."""
+    kernel = _initial_kernel(state)
+    names = short_names(hyperparameter_names(kernel))
+    for i, column in enumerate(state.points.names):
+        names = [name.replace(f"[{i}]", f" of {column}") for name in names]
+    names = [name.replace("constant value", "variance") for name in names]
+    return [Dial(name, *ends) for name, ends in zip(names, kernel.bounds.tolist(), strict=True)]
+
+
+def _initial_kernel(state: State) -> Any:
+    """Return the kernel of a state with the scales and bounds of the middle of the view.
+
+    They do not depend on the points, so that a point can be moved while everything else is held.
+    """
+    low, high = state.points.view.T
+    sides = np.linspace(0.75 * low + 0.25 * high, 0.25 * low + 0.75 * high, SIDE)
+    rows = np.stack(np.meshgrid(*sides.T), axis=-1).reshape(-1, len(low))
+    first = named_kernel(state.first, rows)
+    if state.operator == ALONE:
+        return first
+    second = named_kernel(state.second, rows)
+    # The variances of two factors are not identifiable: a product has one of them.
+    return first + second if state.operator == "plus" else first * second.k2
+
+
 def set_kernel(state: State, **names: str) -> State:
-    """Choose another kernel, with the hyperparameters that it starts with."""
-    return replace(state, choice=replace(state.choice, **names), theta=())
+    """Choose another kernel, with its initial hyperparameters."""
+    return replace(state, **names, theta=())  # type: ignore[arg-type]
 
 
-def set_theta(state: State, theta: Any) -> State:
+def set_theta(state: State, theta: ArrayLike) -> State:
     """Set all hyperparameters, within their bounds."""
-    bounds = build(state.choice, state.points.view).bounds
-    values = np.asarray(theta, dtype=float)
-    if values.shape != (len(bounds),) or not np.isfinite(values).all():
-        raise ValueError(f"theta has shape {values.shape}, expected {len(bounds)} finite numbers.")
-    return replace(state, theta=tuple(np.clip(values, *bounds.T).tolist()))
-
-
-def set_model(state: State, **names: Any) -> State:
-    """Choose likelihood, method, integration, the method to compare with, costs or the reject option."""
-    known = {
-        "likelihood": LIKELIHOODS,
-        "method": INFERENCES,
-        "integration": ROUTES,
-        "other": ("", *INFERENCES),
-    }
-    for name, value in names.items():
-        if name in known and value not in known[name]:
-            raise ValueError(
-                f"{name}={value!r} is not known, expected one of {', '.join(map(repr, known[name]))}."
-            )
-    return replace(state, **names)
+    low, high = _initial_kernel(state).bounds.T
+    return replace(state, theta=tuple(np.clip(np.asarray(theta, dtype=float), low, high).tolist()))

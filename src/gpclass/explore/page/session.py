@@ -1,47 +1,39 @@
-"""One open page: its state, its widgets, and what happens when somebody uses them."""
+"""One open page: its state, and what happens when somebody uses its widgets."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import base64
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from gpclass.explore import keys
-from gpclass.explore.jobs import CancelledError, Task, Worker
-from gpclass.explore.page import canvas as drawing
-from gpclass.explore.page import controls, lines, panels, tasks
-from gpclass.explore.points import nearest
+import numpy as np
+
+from gpclass.explore import keys, steps
+from gpclass.explore import state as actions
+from gpclass.explore.files import KINDS, file_of
+from gpclass.explore.jobs import Worker
+from gpclass.explore.page.canvas import Canvas, marker_heights
+from gpclass.explore.page.evidence import LN10
+from gpclass.explore.page.layout import CONTROLS, Layout
 from gpclass.explore.problems import DRAWN, Start, start, start_names
 from gpclass.explore.scene import Scene, scene, sentence
-from gpclass.explore.state import (
-    NEAR,
-    State,
-    clear_points,
-    click,
-    delete_point,
-    move_point,
-    select_class,
-    set_classes,
-    set_kernel,
-    set_model,
-    set_theta,
-    title,
-)
+from gpclass.explore.state import NEAR, State, nearest
 
 UNDO = 200  # states that are remembered
 IDLE = 0.4  # seconds before the surface follows a change
-MARK = 0.13  # distance from a marker, as a probability, within which a click on a line means it
+PAUSE = 0.12  # seconds between the steps of learning
+MARK = 0.13  # distance from a marker, as a probability, within which a click on a line selects it
 
 
 class Session:
-    """The page of one visitor; nothing in it is shared with another one."""
+    """The page of one visitor; it shares nothing with another one."""
 
     def __init__(self, deliver: Any, table: Start | None = None, *, worker: Any = Worker) -> None:
         self.table = table
-        names = list(dict.fromkeys([*([] if table is None else [table.name]), *start_names()]))
-        self.canvas, self.controls = drawing.make_canvas(), controls.make_controls(names)
-        self.panels = panels.make_panels()
+        names = [*([] if table is None else [table.name]), *start_names()]
+        self.canvas, self.layout = Canvas(), Layout(list(dict.fromkeys(names)))
         self.painter, self.worker = worker(deliver, patient=True), worker(deliver, patient=False)
         self.begun = table or start(names[0])
         self.state = self.begun.state
@@ -49,29 +41,29 @@ class Session:
         self.shown: Scene | None = None
         self.place: Any = None  # the most informative one
         self.dragged: int | None = None
-        self.painted = 0
-        self.seed, self.busy, self.quiet = 0, False, False
+        self.painted = self.seed = 0
+        self.busy = self.quiet = False
         self.keyed = False  # whether the cursor of the keyboard is shown
         self._connect()
         self._show()
 
     def roots(self) -> list[Any]:
         """Return the models that the page embeds."""
-        return [self.canvas.root, *controls.layout(self.controls), *panels.roots(self.panels)]
+        return [self.canvas.root, *self.layout.roots()]
 
     def close(self) -> None:
-        """End the threads."""
-        self.painter.close()
-        self.worker.close()
+        """Cancel everything."""
+        self.painter.cancel()
+        self.worker.cancel()
 
-    # ------------------------------------------------------------------------------ actions
+    # --------------------------------------------------------------------------------- state
 
     def act(self, action: Callable[[State], State], *, remember: bool = True) -> None:
         """Replace the state by what an action makes of it, and show it; an error is a sentence on the page."""
         try:
             new = action(self.state)
         except Exception as error:
-            panels.say(self.panels, sentence(error), error=True)
+            self.layout.say(sentence(error), error=True)
             self._show_widgets()
             return
         if new is self.state:
@@ -79,133 +71,105 @@ class Session:
         if remember:
             self.remember()
         old, self.state = self.state, new
-        if old.choice != new.choice or old.points.view is not new.points.view:
-            panels.clear_surface(self.panels)
+        if _landscape(old) != _landscape(new):
+            self.layout.landscape.clear()
         self._show()
 
+    def remember(self) -> None:
+        """Remember the state for the button Undo."""
+        self.past = [*self.past[-UNDO:], (self.state, self.begun)]
+
+    def begin(self, name: str) -> None:
+        """Start with another problem, and keep method and likelihood."""
+        self.seed += name == DRAWN
+        old = self.state
+        try:
+            if self.table is not None and name == self.table.name:
+                begun = self.table
+            else:
+                begun = start(name, base=old, seed=self.seed)
+        except Exception as error:
+            self.layout.say(sentence(error), error=True)
+            return
+        self.remember()
+        self.begun = begun
+        kept = {name: getattr(old, name) for name in ("likelihood", "method", "integration", "other")}
+        self.act(lambda state: replace(begun.state, **kept), remember=False)
+
     def _show(self) -> None:
-        """Show the points at once, and what the model believes as soon as it is known."""
+        """Show the points at once, and what the model predicts as soon as it is known."""
         self._show_widgets()
         if self.busy and self.worker.cancel():
-            self.rest()
-        state = self.state
-        self.painter.submit(lambda task: task.show(scene(state)), self.paint)
+            self._rest()
+        self.painter.submit(map(scene, [self.state]), self.paint)
 
     def _show_widgets(self) -> None:
-        self.quiet = True  # widgets that are set here have not been used
+        self.quiet = True  # no visitor has used the widgets that are set here
         try:
-            controls.show_controls(self.controls, self.state, self.begun.name)
-            drawing.show_points(self.canvas, self.state, cursor=self.keyed)
-            panels.show_here(self.panels, self.state)
+            self.layout.show(self.state, self.begun.name)
+            self.canvas.show_points(self.state, cursor=self.keyed)
         finally:
             self.quiet = False
 
     def paint(self, found: Scene) -> None:
         """Draw a scene."""
         self.shown, self.place = found, None
-        drawing.show_scene(self.canvas, found)
+        self.canvas.show(found)
         self.painted += 1
-        self.canvas.root.tags = [self.painted]  # so that a browser can tell that the picture is new
-        panels.show_evidence(self.panels, found)
-        panels.say(self.panels, found.error or " ".join(found.notes), error=bool(found.error))
-        self.panels.words.text = self._words(found)
-        self.panels.answer.disabled = True
-        self.follow()
+        self.canvas.root.tags = [self.painted]  # tells a browser that the picture is new
+        self.layout.show_evidence(found)
+        self.layout.say(found.error or found.notes, error=bool(found.error))
+        self.layout.write("words", self.begun.words, *found.words)
+        self.layout["answer"].disabled = True
+        self._follow()
 
-    def follow(self) -> None:
-        """Draw the surface of the evidence again, if that is wanted, possible, and nothing else is going on."""
+    def _follow(self) -> None:
+        """Draw the surface of the evidence again, if that is wanted, possible, and nothing else is running."""
         found = self.shown
-        if (
-            self.busy
-            or not self.panels.follow.active
-            or found is None
-            or found.state.points is not self.state.points
-        ):
+        if self.busy or not self.layout["follow"].active or found is None or found.occam is None:
             return
-        if found.occam is not None and len(self.state.theta) > 1:
-            tasks.draw_surface(self, IDLE)
+        if found.state.points is self.state.points and len(self.state.theta) > 1:
+            self.surface(IDLE)
 
-    def _words(self, found: Scene) -> str:
-        words = [self.begun.words]
-        if found.difference is not None:
-            words.append(found.difference.words)
-            both = {title(found.state.method): found.fit, title(found.state.other): found.other_fit}
-            known = [
-                f"{name} {fit.evidence:.2f}" for name, fit in both.items() if fit and fit.evidence is not None
-            ]
-            words.append(f"Log evidence: {', '.join(known)}." if known else "")
-        return " ".join(f"<p>{panels.plain(each)}</p>" for each in words if each)
-
-    # ------------------------------------------------------------------------------- events
+    # -------------------------------------------------------------------------------- events
 
     def _connect(self) -> None:
-        c, p = self.controls, self.panels
-        drawing.listen(self.canvas, self.on_canvas)
-        self._choose(c.start, "value", lambda value: self.begin(value))
-        self._choose(c.drawn, "active", lambda value: self.act(lambda s: select_class(s, value)))
-        self._choose(c.classes, "value", lambda value: self.act(lambda s: set_classes(s, int(value))))
-        for name in ("first", "operator", "second"):
-            self._choose(getattr(c, name), "value", partial(self._kernel, name))
-        for name in ("method", "likelihood", "integration", "other"):
-            self._choose(getattr(c, name), "value", partial(self._model, name))
-        for k, dial in enumerate(c.dials):
-            self._choose(dial, "value", partial(self._dial, k))
-        self._choose(c.costly, "value", lambda value: self._model("costly", int(value)))
-        self._choose(
-            c.cost, "value", lambda value: self._model("cost", 1.0 if abs(value) < 1e-9 else 10.0**value)
-        )
-        self._choose(
-            c.rejects, "active", lambda on: self._model("reject", 10.0**c.reject.value if on else None)
-        )
-        self._choose(c.reject, "value", lambda value: self._model("reject", 10.0**value))
-        self._choose(p.keys, "value", lambda value: self.on_key(value.rpartition(" ")[0] or value))
-        for widget in (p.first, p.second):
-            self._choose(widget, "value", lambda value: panels.show_here(p, self.state))
-        buttons = {
-            c.prior: lambda: self.begin(DRAWN), c.delete: lambda: self.act(delete_point), c.undo: self.undo,
-            c.clear: lambda: self.act(clear_points),
-            c.learn: partial(tasks.learn, self), c.stop: self.stop, c.check: partial(tasks.check, self),
-            c.chains: partial(tasks.run_chains, self),
-            p.draw: partial(tasks.draw_surface, self), p.ask: partial(tasks.ask, self),
-            p.answer: partial(tasks.answer, self),
+        self.canvas.listen(self.on_canvas)
+        for name, control in CONTROLS.items():
+            self._choose(name, partial(self._change, control.act), control.attribute)
+        self._choose("start", self.begin)
+        self._choose("keys", lambda value: self.on_key(value.partition(" ")[0]))
+        for name in ("across", "upwards"):
+            self._choose(name, lambda value: self._show_widgets())
+        buttons: dict[str, Callable[[], None]] = {
+            "prior": partial(self.begin, DRAWN), "undo": self.undo, "delete": partial(self.act, actions.delete_point),
+            "clear": partial(self.act, actions.clear_points), "learn": self.learn, "stop": self.stop,
+            "check": self.check, "chains": self.chains, "surface": self.surface, "ask": self.ask, "answer": self.answer,
+            **{f"file-{kind}": partial(self.download, kind) for kind in KINDS},
         }  # fmt: skip
-        for button, work in buttons.items():
-            button.on_click(work)
-        for kind, button in p.files.items():
-            button.on_click(partial(tasks.download, self, kind))
-        from bokeh.events import Tap
+        for name, work in buttons.items():
+            self.layout[name].on_click(work)
+        self.layout.landscape.fig.on_event("tap", lambda event: self.go_to(event.x, event.y))
 
-        p.surface_fig.on_event(Tap, lambda event: tasks.go_to(self, event.x, event.y))
-
-    def _choose(self, widget: Any, name: str, work: Callable[[Any], None]) -> None:
+    def _choose(self, name: str, work: Callable[[Any], None], attribute: str = "value") -> None:
         """Call ``work`` when a visitor changes a widget, not when the page does."""
 
         def changed(attr: str, old: Any, new: Any) -> None:
             if not self.quiet:
                 work(new)
 
-        widget.on_change(name, changed)
+        self.layout[name].on_change(attribute, changed)
 
-    def _kernel(self, name: str, value: str) -> None:
-        self.act(lambda state: set_kernel(state, **{name: value}))
-
-    def _model(self, name: str, value: Any) -> None:
-        value = "" if value == controls.NONE else value
-        self.act(lambda state: set_model(state, **{name: value}))
-
-    def _dial(self, k: int, value: float) -> None:
-        theta = list(self.state.theta)
-        if k < len(theta):
-            theta[k] = value * controls.LN10
-            self.act(lambda state: set_theta(state, theta))
+    def _change(self, act: Callable[[State, Any], State], value: Any) -> None:
+        self.act(lambda state: act(state, value))
 
     def on_canvas(self, kind: str, place: Any, height: float | None) -> None:
-        """Add, select or drag a point; ``height`` is that of the click beside the probabilities of a line."""
+        """Add, select or drag a point; ``height`` is that of the event beside the probabilities of a line."""
         if None in place:
             return
         self.keyed = False
         if kind == "tap":
-            self.act(lambda state: click(state, place, self._reach(place, height)))
+            self.act(lambda state: actions.click(state, place, self._reach(place, height)))
         elif kind == "panstart":
             i, distance = nearest(self.state.points, place)
             self.dragged = i if distance <= self._reach(place, height) else None
@@ -213,15 +177,16 @@ class Session:
                 self.remember()
         elif self.dragged is not None:
             i = self.dragged
-            self.act(lambda state: move_point(state, i, place), remember=False)
+            self.act(lambda state: actions.move_point(state, i, place), remember=False)
             self.dragged = None if kind == "panend" else i
 
     def _reach(self, place: Any, height: float | None) -> float:
-        """Return how near a click has to be to mean a point that is there."""
-        i, _ = nearest(self.state.points, place)
-        if i is None or self.state.points.n_columns == 2:
+        """Return how near an event has to be to mean a point that is there."""
+        points = self.state.points
+        i, _ = nearest(points, place)
+        if i is None or points.n_columns == 2:
             return NEAR
-        mark = float(lines.marker_heights(self.state.points.codes[i], self.state.n_classes))
+        mark = float(marker_heights(points.codes[i], self.state.n_classes))
         return 0.5 * NEAR if height is None or abs(height - mark) < MARK else -1.0
 
     def on_key(self, key: str) -> None:
@@ -232,24 +197,15 @@ class Session:
         else:
             self.act(lambda state: keys.press(state, key))
 
-    def begin(self, name: str) -> None:
-        """Start with another problem, and keep method and likelihood."""
-        self.seed += name == DRAWN
-        old = self.state
-        try:
-            begun = self.table if self.table is not None and name == self.table.name else None
-            begun = begun or start(name, base=old, seed=self.seed)
-        except Exception as error:
-            panels.say(self.panels, sentence(error), error=True)
+    def go_to(self, x: float | None, y: float | None) -> None:
+        """Go to the hyperparameters that were clicked on the surface."""
+        if x is None or y is None or len(self.state.theta) < 2:
             return
-        self.remember()
-        self.begun = begun
-        kept = {name: getattr(old, name) for name in ("likelihood", "method", "integration", "other")}
-        self.act(lambda state: replace(begun.state, **kept), remember=False)
+        theta = np.array(self.state.theta)
+        theta[list(self.layout.chosen)] = x * LN10, y * LN10
+        self.act(lambda state: actions.set_theta(state, theta))
 
-    def remember(self) -> None:
-        """Remember the state for the button Undo."""
-        self.past = [*self.past[-UNDO:], (self.state, self.begun)]
+    # ------------------------------------------------------------------------------- buttons
 
     def undo(self) -> None:
         """Return to the last state."""
@@ -257,41 +213,112 @@ class Session:
             (self.state, self.begun), self.past = self.past[-1], self.past[:-1]
             self._show()
 
-    # ---------------------------------------------------------------------------- long work
-
-    def run(
-        self,
-        work: Callable[[Task], None],
-        on_part: Callable[[Any], None],
-        words: str = "",
-        *,
-        last: bool = False,
-    ) -> None:
-        """Do something that takes long in a thread of its own; the button Stop cancels it.
-
-        Unless it is the last thing to do, the surface of the evidence follows.
-        """
-        if words:
-            panels.say(self.panels, words)
-        self.busy, self.controls.stop.disabled = True, False
-
-        def ended(error: BaseException | None) -> None:
-            if isinstance(error, CancelledError):
-                return
-            self.rest()
-            if error is not None:
-                panels.say(self.panels, sentence(error), error=True)
-            if not last:
-                self.follow()
-
-        self.worker.submit(work, on_part, ended)
-
-    def rest(self) -> None:
-        """Show that nothing is running."""
-        self.busy, self.controls.stop.disabled = False, True
+    def answer(self) -> None:
+        """Add the label that the oracle gives at the most informative place."""
+        oracle, place = self.begun.oracle, self.place
+        if oracle is not None and place is not None:
+            self.act(lambda state: actions.add_point(state, place, min(oracle(place), state.n_classes - 1)))
 
     def stop(self) -> None:
         """Cancel what is running."""
         if self.worker.cancel():
-            panels.say(self.panels, "Stopped.")
-        self.rest()
+            self.layout.say("Stopped.")
+        self._rest()
+
+    def _rest(self) -> None:
+        self.busy, self.layout["stop"].disabled = False, True
+
+    def run(
+        self, parts: Iterable[Any], show: Callable[[Any], None], words: str = "", pause: float = 0.0
+    ) -> None:
+        """Compute something that takes long, and show its parts; the button Stop cancels it.
+
+        If it is announced in words, the surface of the evidence follows it.
+        """
+        if words:
+            self.layout.say(words)
+        self.busy, self.layout["stop"].disabled = True, False
+
+        def ended(error: Exception | None) -> None:
+            self._rest()
+            if error is not None:
+                self.layout.say(sentence(error), error=True)
+            if words:
+                self._follow()
+
+        self.worker.submit(parts, show, ended, pause)
+
+    def learn(self) -> None:
+        """Learn the hyperparameters, and show each step of it."""
+        self.remember()
+        path: list[Any] = []
+
+        def show(part: tuple[Scene, str]) -> None:
+            found, words = part
+            self.state = found.state
+            self._show_widgets()
+            self.paint(found)
+            path.append(found.state.theta)
+            self.layout.landscape.mark("path", np.array(path), self.layout.chosen)
+            self.layout.say(words)
+
+        self.run(steps.learn(self.state), show, "Learning the hyperparameters.", PAUSE)
+
+    def surface(self, wait: float = 0.0) -> None:
+        """Draw the evidence over two hyperparameters, coarse first."""
+        self.run(steps.surface(self.state, self.layout.chosen, wait), self.layout.landscape.show)
+
+    def check(self) -> None:
+        """Say how wrong the approximation is, of both methods if two are compared."""
+        state, verdicts = self.state, list[str]()
+        methods = dict.fromkeys(filter(None, (state.method, state.other)))
+        states = [replace(state, method=method) for method in methods]
+
+        def show(verdict: str) -> None:
+            verdicts.append(verdict)
+            self.layout.write("words", self.begun.words, *verdicts)
+            self.layout.say("")
+
+        self.run(map(steps.verdict, states), show, "Comparing with importance sampling.")
+
+    def chains(self) -> None:
+        """Draw functions by Markov chains, more and more of them."""
+        state = self.state
+
+        def show(running: steps.Running) -> None:
+            self.canvas.show_running(state, running)
+            self.layout.say(f"MCMC (dashed): {running.n_draws} draws.")
+
+        self.run(steps.run_chains(state), show, "Starting Markov chains.")
+
+    def ask(self) -> None:
+        """Find the most informative place."""
+
+        def show(found: tuple[Any, str]) -> None:
+            self.place, words = found
+            self.state = replace(self.state, cursor=tuple(self.place.tolist()), selected=None)
+            self.canvas.show_points(self.state, cursor=True)
+            unknown = "Nobody knows the label here: you are the oracle, press Enter."
+            self.layout.write("asked", words if self.begun.oracle else f"{words} {unknown}")
+            self.layout["answer"].disabled = self.begun.oracle is None
+            self.layout.say("")
+
+        question = partial(steps.question, self.state)
+        self.run(map(question, [self.layout["score"].value]), show, "Looking for the place.")
+
+    def download(self, kind: str) -> None:
+        """Make a file, and have the browser save it."""
+        _, name, mime = KINDS[kind]
+
+        def show(content: bytes) -> None:
+            text = base64.b64encode(content).decode()
+            self.layout["file"].value = ""  # the same file may be wanted twice
+            self.layout["file"].value = f"{name}|{mime}|{text}"
+            self.layout.say(f"{name} has {len(content):,} bytes.")
+
+        self.run(map(partial(file_of, self.state), [kind]), show, f"Making {name}.")
+
+
+def _landscape(state: State) -> Any:
+    """Return what a surface of the evidence belongs to: the kernel and the view."""
+    return state.first, state.operator, state.second, state.points.view.tolist()

@@ -1,0 +1,60 @@
+"""Points and kernels of a state."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from explore_states import line, plane
+
+from gpclass.explore.state import (
+    State,
+    add_point,
+    click,
+    delete_point,
+    dials,
+    make_points,
+    move_point,
+    set_classes,
+    set_theta,
+)
+from gpclass.kernels import kernel_names
+
+
+def test_points_stay_in_the_view():
+    state = move_point(add_point(line(), [4.0], 1), 8, [99.0])
+    assert state.points.X[8, 0] == 10.0
+    assert state.selected == 8
+    assert np.isfinite(add_point(state, [np.nan], 0).points.X).all()
+
+
+def test_records_do_not_change():
+    state = line()
+    before = state.points.X.copy()
+    for action in (
+        lambda: move_point(state, 0, [9.0]),
+        lambda: delete_point(state),
+        lambda: click(state, [5.0]),
+    ):
+        assert action() is not state
+    np.testing.assert_array_equal(state.points.X, before)
+
+
+def test_fewer_classes_take_their_points_along():
+    state = set_classes(plane(4), 2)
+    assert set(state.points.codes) == {0, 1}
+    assert state.points.labels == ("0", "1")
+    with pytest.raises(ValueError, match="two to 5"):
+        set_classes(state, 6)
+
+
+@pytest.mark.parametrize("name", kernel_names())
+@pytest.mark.parametrize("operator", ["alone", "plus", "times"])
+def test_every_kernel_is_set_by_its_dials(name, operator):
+    view = np.array([[0.0, 4.0], [10.0, 12.0]])
+    points = make_points(np.empty((0, 2)), [], view=view, names=("a", "b"))
+    state = State(points, name, operator, "rbf")
+    found = dials(state)
+    assert len(found) == len(state.theta)
+    assert len({dial.name for dial in found}) == len(found)
+    theta = np.array([0.5 * (dial.low + dial.high) for dial in found])
+    np.testing.assert_allclose(set_theta(state, theta).kernel.theta, theta)
