@@ -304,7 +304,7 @@ class TestFailures:
         assert result["bad"].note == "failed with RuntimeError: no luck"
         assert result["bad"].log_loss is None
         assert result["bad"].fit_seconds is None
-        assert result["worse"].note == "failed with RuntimeError: late [fold 1]"
+        assert result["worse"].note == "failed with RuntimeError: late [predicting]"
         assert result["worse"].log_loss is None
         assert result["worse"].fit_seconds is not None
         assert result["good"].note == ""
@@ -313,7 +313,6 @@ class TestFailures:
     def test_convergence_is_noted_once_for_all_folds(self):
         row = compare(X, Y, methods={"hasty": EP(max_iter=1)}, cv=3, **QUICK).rows[0]
         assert row.note.count("did not converge") == 1
-        assert "[also fold 1, 2, 3]" in row.note
         assert row.log_loss is not None
 
     def test_other_warnings_are_passed_on(self):
@@ -386,7 +385,7 @@ def test_inducing_inputs_are_compared_and_checked():
     for name in methods:
         assert every[name].note == ""
         assert abs(every[name].log_loss - exact[name].log_loss) < 2e-3
-        assert "take more of them" in few[name].note
+        assert any(text.startswith(name) and "take more of them" in text for text in few.findings)
         assert few[name].log_loss > exact[name].log_loss
     assert few["dirichlet"].evidence is None
     failed = compare(X, y, methods=("mcmc",), inducing=5, **options)["mcmc"]

@@ -5,7 +5,7 @@ method. It prints as text or HTML, says in words what it shows, converts to a da
 `score` computes the scores of given probabilities.
 """
 
-from gpclass.comparison.baselines import BASELINES
+from gpclass.comparison.methods import BASELINES
 from gpclass.comparison.run import METHODS, compare
 from gpclass.comparison.scores import Bins, Scores, calibration_bins, score
 from gpclass.comparison.table import LEGEND, METRICS, Comparison, ComparisonRow

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gpclass.comparison.task import changed
+from gpclass.comparison.methods import changed
 from gpclass.explore.fit import settings
 from gpclass.explore.state import State
 from gpclass.kernels import Kernel, Product, Sum
