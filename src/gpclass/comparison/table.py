@@ -280,9 +280,10 @@ class Comparison:
 
     def __str__(self) -> str:
         notes, marks = [row.note for row in self.rows if row.note], self.marks()
-        table = [["method", *(f"{about['heading']} " for about in METRICS.values()), ""]]
+        blank = {name: " " * any(metric == name for _, metric in marks) for name in METRICS}
+        table = [["method", *(about["heading"] + blank[name] for name, about in METRICS.items()), ""]]
         for row in self.rows:
-            cells = [row.text(name) + marks.get((row.label, name), " ") for name in METRICS]
+            cells = [row.text(name) + marks.get((row.label, name), blank[name]) for name in METRICS]
             table.append([row.label, *cells, f"[{notes.index(row.note) + 1}]" if row.note else ""])
         lines = [self.title, "", *_align(table)]
         for mark in dict.fromkeys(marks.values()):
@@ -328,7 +329,7 @@ def _html_number(text: str, mark: str) -> str:
 def _align(cells: list[list[str]]) -> list[str]:
     """Return lines with the first and the last column aligned to the left, the others to the right."""
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    form = " ".join(["{:<%d}", *["{:>%d}"] * (len(widths) - 2), "{:<%d}"]) % tuple(widths)
+    form = "  ".join(["{:<%d}", *["{:>%d}"] * (len(widths) - 2), "{:<%d}"]) % tuple(widths)
     return [form.format(*line).rstrip() for line in cells]
 
 

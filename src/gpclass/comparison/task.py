@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,7 +38,7 @@ class Task:
     y: Any
     weight: Array | None
     classes: Any
-    parts: list[tuple[str, Codes | None, Any]]
+    parts: Sequence[tuple[str, Codes | None, Any]]
     scored: Scored
 
 
