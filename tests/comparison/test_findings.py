@@ -6,13 +6,11 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from problems import two_moons_like
 from scipy.stats import ttest_rel
 
-from gpclass.comparison import BASELINES, Comparison, ComparisonRow, compare, score
+from gpclass.comparison import Comparison, ComparisonRow, score
 from gpclass.comparison.findings import excessive_khat
 from gpclass.evidence.check import ApproximationCheck
-from gpclass.kernels import RBF
 
 N = 400
 RNG = np.random.default_rng(0)
@@ -28,8 +26,7 @@ def row(label, p, check=None, *, ours=True, seconds=1.0, likelihood="probit"):
     """Return the row of a method that gives the true class the probabilities p."""
     proba = np.empty((N, 2))
     proba[np.arange(N), CODES], proba[np.arange(N), 1 - CODES] = p, 1.0 - p
-    found = score(np.log(proba), CODES)
-    numbers = {name: getattr(found, name) for name in ("log_loss", "log_loss_error", "error", "brier", "ece")}
+    numbers = score(np.log(proba), CODES)
     estimator = SimpleNamespace(posterior_=None) if ours else SimpleNamespace()
     if check is not None:
         numbers |= {"evidence": check.evidence, "corrected_evidence": check.corrected}
@@ -72,8 +69,8 @@ def test_best_is_marked_where_it_means_something_only():
     assert "0.90!" in shown
     assert "0.1054 ± 0.0000*" in shown
     page = result._repr_html_()
-    assert "<b>0.1054" in page
-    assert ">0.90!</td>" in page
+    assert "<td>0.1054 ± 0.0000*</td>" in page
+    assert "<td>0.90!</td>" in page
 
 
 def test_mcmc_judges_the_others():
@@ -133,24 +130,3 @@ def test_agreement_within_each_likelihood():
     )
     assert "With the probit likelihood, the probabilities of a and b agree" in two
     assert "With the logit likelihood, the probabilities of c and d agree" in two
-
-
-def test_baselines_by_name():
-    X, y = two_moons_like(60)
-    weight = np.where(np.arange(60) < 50, 1.0, 2.0)
-    kernel = 4.0 * RBF(1.5)
-    options = {"kernel": kernel, "cv": 3, "n_samples": 0, "learn": False, "random_state": 0}
-    result = compare(X, y, methods=("laplace", *BASELINES), **options)
-    assert [one.label for one in result.rows] == [
-        "laplace",
-        "sklearn-gp",
-        "logistic-regression",
-        "gradient-boosting",
-    ]
-    assert all(one.log_loss is not None and not one.note for one in result.rows)
-    assert [one.is_gpclass for one in result.rows] == [True, False, False, False]
-    weighted = compare(X, y, methods=BASELINES, sample_weight=weight, **options)
-    assert "sample_weight" in weighted["sklearn-gp"].note, "it has no weights, and says so"
-    assert weighted["logistic-regression"].log_loss is not None
-    chosen = compare(X, y, methods="sklearn-gp", cv=2, n_samples=0).rows[0].estimator
-    assert chosen[-1].kernel_.k1.constant_value != 1.0, "the default kernel is learned"

@@ -33,7 +33,6 @@ table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
 caption { text-align: left; color: #555; padding-bottom: .5rem; }
 th, td { padding: .3rem .7rem; border-bottom: 1px solid #ddd; text-align: right; white-space: nowrap; }
 th:first-child, td:first-child, dd { text-align: left; } dt { font-weight: bold; }
-td:nth-last-child(-n+2) { min-width: 12em; white-space: normal; }
 img { max-width: 100%; height: auto; } footer { color: #777; margin-top: 2rem; font-size: .85rem; }
 """
 PAGE = """<!DOCTYPE html>

@@ -6,7 +6,6 @@ import re
 import time
 import warnings
 from collections.abc import Callable
-from dataclasses import asdict
 from functools import partial
 from typing import Any
 
@@ -236,8 +235,10 @@ def _predictions(clf: Any, fitted: Any, task: Task, tell: Callable[[str], None])
         seconds += time.perf_counter() - start
     scored, cost = task.scored, getattr(clf, "cost_matrix", None)
     log_proba = np.concatenate(found)[scored.order]
-    scores = score(log_proba, scored.codes, weight=scored.weight, fold=scored.fold, cost=cost)
-    return asdict(scores) | {"proba": np.exp(log_proba), "predict_seconds": seconds}
+    scores: dict[str, Any] = {
+        **score(log_proba, scored.codes, weight=scored.weight, fold=scored.fold, cost=cost)
+    }
+    return scores | {"proba": np.exp(log_proba), "predict_seconds": seconds}
 
 
 def _log_proba(clf: Any, X: Any, classes: Any) -> Array:

@@ -17,35 +17,6 @@ Codes = NDArray[np.intp]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Scores:
-    """Averages over the predicted rows; smaller is better.
-
-    Attributes
-    ----------
-    log_loss : float
-        Mean of -log p(true class), in nats.
-    log_loss_error : float or None
-        Its standard error: from the means of the folds, or from the rows where there are no folds. It is
-        approximate, because folds share training rows.
-    error : float
-        Fraction of rows whose Bayes decision is not the true class.
-    brier : float
-        Mean of (p(class 1) - y)² for two classes; of Σ_c (p_c - y_c)² for more.
-    ece : float
-        Expected calibration error: the absolute difference of observed frequency and mean probability,
-        averaged over ten bins of equal width, weighted by their fraction of the rows. For two classes the
-        probability is that of the second class; for more it is that of the most probable class, and the
-        frequency is how often that class was the true one.
-    """
-
-    log_loss: float
-    log_loss_error: float | None
-    error: float
-    brier: float
-    ece: float
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class Bins:
     """The bins that contain rows: mean probability, observed frequency, and fraction of all rows."""
 
@@ -56,8 +27,8 @@ class Bins:
 
 def score(
     log_proba: Array, codes: Codes, *, weight: Array | None = None, fold: Any = None, cost: Any = None
-) -> Scores:
-    """Return the scores of predicted class probabilities.
+) -> dict[str, float | None]:
+    """Return scores of predicted class probabilities, averaged over the rows; smaller is better.
 
     Parameters
     ----------
@@ -73,15 +44,21 @@ def score(
 
     Returns
     -------
-    Scores
+    dict of str to float
+        ``log_loss``: mean of -log p(true class), in nats. ``log_loss_error``: its standard error, from the means of
+        the folds, or from the rows where there are no folds; None if there is one of them. It is approximate, because
+        folds share training rows. ``error``: fraction of rows whose Bayes decision is not the true class. ``brier``:
+        mean of (p(class 1) - y)² for two classes, of Σ_c (p_c - y_c)² for more. ``ece``: expected calibration error,
+        the absolute difference of observed frequency and mean probability, averaged over ten bins of equal width,
+        weighted by their fraction of the rows. For two classes the probability is that of the second class; for more
+        it is that of the most probable class, and the frequency is how often that class was the true one.
 
     Examples
     --------
     >>> import numpy as np
     >>> p = np.array([[0.8, 0.2], [0.4, 0.6], [0.3, 0.7]])
-    >>> s = score(np.log(p), np.array([0, 1, 0]))
-    >>> round(s.log_loss, 4), round(s.error, 4), round(s.brier, 4), round(s.ece, 4)
-    (0.6460, 0.3333, 0.2300, 0.4333)
+    >>> {name: round(value, 4) for name, value in score(np.log(p), np.array([0, 1, 0])).items()}
+    {'log_loss': 0.646, 'error': 0.3333, 'brier': 0.23, 'log_loss_error': 0.2911, 'ece': 0.4333}
     """
     weight = np.ones(len(codes)) if weight is None else weight
     each = row_scores(log_proba, codes, cost)
@@ -93,7 +70,7 @@ def score(
     error = float(sem(losses)) if len(losses) > 1 else None
     bins = calibration_bins(np.exp(log_proba), codes, weight)
     ece = float(bins.share @ np.abs(bins.frequency - bins.probability))
-    return Scores(**means, log_loss_error=error, ece=ece)
+    return {**means, "log_loss_error": error, "ece": ece}
 
 
 def row_scores(log_proba: Array, codes: Codes, cost: Any = None) -> dict[str, Array]:
@@ -121,7 +98,7 @@ def is_tied(values: Array, best: Array, weight: Array | None, negligible: float)
 
 
 def calibration_bins(proba: Array, codes: Codes, weight: Array | None = None) -> Bins:
-    """Return the bins behind the expected calibration error, as `Scores` defines it.
+    """Return the bins behind the expected calibration error, as `score` defines it.
 
     Parameters
     ----------

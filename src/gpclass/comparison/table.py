@@ -46,7 +46,7 @@ class ComparisonRow:
         Log evidence by importance sampling from the method's posterior (for MCMC from EP's), its standard
         error, and the Pareto k of the weights (reliable below 0.7), from ``check_approximation``.
     log_loss, log_loss_error, error, brier, ece : float
-        As in `gpclass.comparison.scores.Scores`.
+        As in `gpclass.comparison.score`.
     fit_seconds, predict_seconds : float
         Time to fit all training rows, including learning; time to predict all scored rows.
     kernel : kernel
@@ -278,52 +278,49 @@ class Comparison:
             best = {}
         return best | {(row.label, "khat"): DOUBT for row in self.rows if excessive_khat(row)}
 
-    def __str__(self) -> str:
-        notes, marks = [row.note for row in self.rows if row.note], self.marks()
+    def _cells(self) -> list[list[str]]:
+        """Return the table with its headings; the last column has the numbers of the notes."""
+        notes, marks = self._notes(), self.marks()
         blank = {name: " " * any(metric == name for _, metric in marks) for name in METRICS}
         table = [["method", *(about["heading"] + blank[name] for name, about in METRICS.items()), ""]]
         for row in self.rows:
             cells = [row.text(name) + marks.get((row.label, name), blank[name]) for name in METRICS]
             table.append([row.label, *cells, f"[{notes.index(row.note) + 1}]" if row.note else ""])
-        lines = [self.title, "", *_align(table)]
-        for mark in dict.fromkeys(marks.values()):
-            lines += _wrap(f"{mark} ", LEGEND[mark])
-        lines.append("")
-        for sentence in self.findings:
-            lines += _wrap("", sentence)
-        lines += [""] * bool(self.findings)
+        return table
+
+    def _notes(self) -> list[str]:
+        return [row.note for row in self.rows if row.note]
+
+    def _paragraphs(self) -> list[list[tuple[str, str]]]:
+        """Return what stands below the table: legend, findings, kernels and notes, each as a label and a text."""
+        legend = [(f"{mark} ", LEGEND[mark]) for mark in dict.fromkeys(self.marks().values())]
         width = max(len(row.label) for row in self.rows)
-        for row in self.rows:
-            if row.kernel_text is not None or row.is_gpclass:
-                lines += _wrap(f"{row.label:{width}}  ", row.kernel_text or DASH)
-        for i, note in enumerate(notes, start=1):
-            lines += _wrap(f"[{i}] ", note)
+        kernels = [(f"{row.label:{width}}  ", row.kernel_text) for row in self.rows if row.kernel_text]
+        notes = [(f"[{i}] ", note) for i, note in enumerate(self._notes(), start=1)]
+        return [legend, [("", sentence) for sentence in self.findings], [*kernels, *notes]]
+
+    def __str__(self) -> str:
+        lines = [self.title, "", *_align(self._cells())]
+        for i, paragraph in enumerate(self._paragraphs()):
+            lines += [""] * (i > 0 and len(paragraph) > 0)
+            for label, text in paragraph:
+                lines += textwrap.wrap(text, WIDTH, initial_indent=label, subsequent_indent=" " * len(label))
         return "\n".join(lines)
 
     __repr__ = __str__  # so that a session shows the table
 
     def _repr_html_(self) -> str:
-        marks = self.marks()
-        headings = ["method", *(about["heading"] for about in METRICS.values()), "kernel", "note"]
-        lines = ["<table>", f"<caption>{escape(self.title)}</caption>"]
-        lines.append(f"<tr>{''.join(f'<th>{escape(heading)}</th>' for heading in headings)}</tr>")
-        for row in self.rows:
-            numbers = [_html_number(row.text(name), marks.get((row.label, name), "")) for name in METRICS]
-            label, *texts = (
-                f'<td style="text-align: left">{escape(text)}</td>'
-                for text in (row.label, row.kernel_text or DASH, row.note)
-            )
-            lines.append(f"<tr>{''.join([label, *numbers, *texts])}</tr>")
-        lines.append("</table>")
-        shown = {BEST: "bold", DOUBT: DOUBT}
-        lines += [f"<p>{shown[mark]}: {escape(LEGEND[mark])}</p>" for mark in dict.fromkeys(marks.values())]
-        lines += ["<ul>", *(f"<li>{escape(sentence)}</li>" for sentence in self.findings), "</ul>"]
+        head, *body = ([escape(cell) for cell in line] for line in self._cells())
+        lines = [f"<table><caption>{escape(self.title)}</caption>", _html_row("th", head)]
+        lines += [*(_html_row("td", line) for line in body), "</table>"]
+        for paragraph in self._paragraphs():
+            items = "".join(f"<li>{escape(label + text)}</li>" for label, text in paragraph)
+            lines.append(f"<ul>{items}</ul>")
         return "\n".join(lines)
 
 
-def _html_number(text: str, mark: str) -> str:
-    text = f"<b>{text}</b>" if mark == BEST else f"{text}{mark}"
-    return f'<td style="text-align: right; white-space: nowrap">{text}</td>'
+def _html_row(tag: str, cells: list[str]) -> str:
+    return f"<tr>{''.join(f'<{tag}>{cell}</{tag}>' for cell in cells)}</tr>"
 
 
 def _align(cells: list[list[str]]) -> list[str]:
@@ -331,7 +328,3 @@ def _align(cells: list[list[str]]) -> list[str]:
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     form = "  ".join(["{:<%d}", *["{:>%d}"] * (len(widths) - 2), "{:<%d}"]) % tuple(widths)
     return [form.format(*line).rstrip() for line in cells]
-
-
-def _wrap(first: str, text: str) -> list[str]:
-    return textwrap.wrap(text, WIDTH, initial_indent=first, subsequent_indent=" " * len(first))

@@ -1,6 +1,6 @@
-"""Whether a fit is of use: a warning, with a remedy, where its probabilities hardly depend on the inputs.
+"""Warnings about fits of little use, whose probabilities hardly depend on the inputs, each with a remedy.
 
-There is one such warning for a fit, for the first of these that applies.
+There is at most one such warning for a fit, for the first of these that applies:
 
 1. All columns are constant.
 2. The kernel that the user gave has one scale for columns whose standard deviations are more than 1000 times apart.
@@ -8,8 +8,8 @@ There is one such warning for a fit, for the first of these that applies.
 4. The probabilities of all rows are alike.
 5. The leave-one-out probabilities of all rows are alike: on the length scales of the kernel the rows are far apart.
 
-Fixed hyperparameters are the user's choice, so that 2 and 3 do not apply to them. A few rows, of which nothing can be
-concluded, are not judged by 3 to 5.
+Points 2 and 3 are for learned hyperparameters only, because fixed ones are the user's choice. Points 3 to 5 need more
+than a few rows.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ class DoubtfulFitWarning(UserWarning):
 
 
 def complaints(models: Sequence[FittedModel], given: Any) -> Iterator[tuple[str, type[Warning]]]:
-    """Yield a sentence for everything in which a fit fell short, with the category of its warning.
+    """Yield the text and the category of every warning about a fit.
 
-    ``given`` is the kernel as the user gave it: an object, a name or None. Bounds that nobody gave are not reported. A
-    fit that is of little use because something did not converge needs no second warning.
+    ``given`` is the kernel as the user gave it: an object, a name or None. Bounds are reported for an object only. A
+    fit that did not converge is not judged any further.
     """
     at_bounds, explained = not isinstance(given, str | None), False
     for model in models:
@@ -58,9 +58,9 @@ def complaints(models: Sequence[FittedModel], given: Any) -> Iterator[tuple[str,
 
 
 def doubt(models: Sequence[FittedModel], *, given: bool = False) -> str:
-    """Return why a fit is of little use, and what to do, in one sentence; nothing if it is of use.
+    """Return in one sentence why a fit is of little use, and what to do; an empty text if it is of use.
 
-    Several two-class models are judged by their mean evidence. ``given`` says that the user chose the kernel.
+    Several two-class models are judged by their mean evidence. ``given`` says whether the user chose the kernel.
     """
     learned, scales = all(model.learned is not None for model in models), [_scales(model) for model in models]
     if all(each is not None and not each.varies.any() for each in scales):
@@ -95,7 +95,7 @@ def doubt(models: Sequence[FittedModel], *, given: bool = False) -> str:
 
 
 def _objection(models: Sequence[FittedModel]) -> str:
-    """Return why the mean evidence does not show that the inputs matter; nothing if it does, or is not known."""
+    """Return why the mean evidence does not show that the inputs matter; an empty text if it does or is unknown."""
     evidences = [model.evidence for model in models if model.evidence is not None]
     baselines = [baseline for model in models if (baseline := model.baseline) is not None]
     if min(len(evidences), len(baselines)) < len(models):
