@@ -165,11 +165,7 @@ class EvidenceDisplay(Display):
 
 def _position(names: list[str], parameter: Any) -> int:
     """Return the position of a hyperparameter in theta, given as such or by its name."""
-    if not isinstance(parameter, str):
-        if not 0 <= parameter < len(names):
-            raise ValueError(f"There is no hyperparameter {parameter}: the kernel has {len(names)}, {names}.")
-        return int(parameter)
-    found = [i for i, name in enumerate(names) if parameter in (name, name.split("__")[-1])]
+    found = [i for i, name in enumerate(names) if parameter in (i, name, name.split("__")[-1])]
     if len(found) != 1:
         how = "several" if found else "none"
         raise ValueError(f"{parameter!r} fits {how} of the hyperparameters, expected one of {names}.")
