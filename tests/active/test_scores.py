@@ -5,14 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from scipy.integrate import quad
 from scipy.special import entr, expit, log_expit, log_ndtr, ndtr
 from scipy.stats import multivariate_normal, norm
 from sklearn.datasets import load_iris
 from sklearn.linear_model import LogisticRegression
 
 from gpclass import GaussianProcessClassifier, active
-from gpclass.active.gaussian import expected_entropy
 from gpclass.datasets import interval
 from gpclass.kernels import RBF
 from gpclass.likelihoods import Logit, Probit
@@ -39,22 +37,6 @@ def binary_entropy(f, log_link):
 
 
 class TestBald:
-    @pytest.mark.parametrize("name", ["probit", "logit"])
-    @pytest.mark.parametrize("std", [1e-3, 0.3, 0.99, 1.7, 6.0, 80.0])
-    @pytest.mark.parametrize("mean", [0.0, -1.3, 9.0])
-    def test_expected_entropy_by_adaptive_quadrature(self, name, std, mean):
-        likelihood, _, log_link = LINKS[name]
-        ends = max(mean - 12 * std, -60.0), min(mean + 12 * std, 60.0)  # the entropy is below 1e-24 beyond
-        truth = quad(
-            lambda f: binary_entropy(f, log_link) * norm.pdf(f, mean, std),
-            *ends,
-            points=np.clip([-5.0, 0.0, 5.0, mean], *ends),
-            epsabs=1e-13,
-            epsrel=1e-11,
-            limit=500,
-        )[0]
-        assert_allclose(expected_entropy(likelihood, np.array([mean]), np.array([std])), truth, atol=1e-10)
-
     @pytest.mark.parametrize("name", ["probit", "logit"])
     def test_is_the_mutual_information(self, name):
         clf = fit(likelihood=name)

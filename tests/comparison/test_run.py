@@ -12,7 +12,6 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from problems import exact_probit_evidence, two_moons_like
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import brier_score_loss, log_loss, zero_one_loss
 
 from gpclass import GaussianProcessClassifier
@@ -20,8 +19,7 @@ from gpclass.comparison import compare
 from gpclass.datasets import interval
 from gpclass.inference import EP
 from gpclass.kernels import RBF
-from gpclass.likelihoods import Probit
-from gpclass.mcmc import MCMC, BlockMetropolis, EllipticalSlice
+from gpclass.mcmc import MCMC, EllipticalSlice
 
 X, Y = two_moons_like(60)
 SPLIT = interval()
@@ -33,9 +31,7 @@ METHODS = {"laplace": "laplace", "ep": "ep", "vi": "vi", "mcmc": FEW}
 
 
 class Prior(ClassifierMixin, BaseEstimator):
-    """Predicts the shares of the classes; fails, is interrupted or is checked as told; remembers its rows."""
-
-    seen: list = []  # noqa: RUF012
+    """Predicts the shares of the classes; fails, is interrupted or is checked as told."""
 
     def __init__(self, fail=None, fail_below=10**9, evidence=None):
         self.fail = fail
@@ -43,7 +39,6 @@ class Prior(ClassifierMixin, BaseEstimator):
         self.evidence = evidence
 
     def fit(self, X, y, sample_weight=None):
-        Prior.seen.append(np.array(X))
         if self.fail is not None and len(y) < self.fail_below:
             raise self.fail
         self.classes_, codes = np.unique(y, return_inverse=True)
@@ -93,14 +88,6 @@ class TestRows:
         assert_allclose(result.rows[0].log_loss, log_loss(Y, result.rows[0].proba))
         assert_array_equal(result.classes[result.codes], Y)
 
-    def test_all_methods_get_the_same_folds(self):
-        Prior.seen.clear()
-        compare(X, Y, methods={"a": Prior(), "b": Prior()}, cv=3, random_state=0)
-        first, second = Prior.seen[:4], Prior.seen[4:]
-        for ours, theirs in zip(first, second, strict=True):
-            assert_array_equal(ours, theirs)
-        assert_array_equal(first[0], X)
-
     def test_without_learning_all_have_the_kernel_given(self):
         for row in compare(X, Y, methods=METHODS, cv=None, **QUICK).rows:
             assert_array_equal(row.kernel.theta, KERNEL.theta)
@@ -123,12 +110,6 @@ class TestRows:
             if a.label != "mcmc":
                 assert_allclose(a.evidence, b.evidence, rtol=1e-9)
             assert_allclose(a.proba, b.proba, rtol=1e-8)
-
-    def test_weights_count_in_scores_and_zero_leaves_a_row_out(self):
-        w = np.where(np.arange(60) < 10, 0.0, np.linspace(0.5, 2.0, 60))
-        result = compare(X, Y, methods="laplace", sample_weight=w, **QUICK)
-        assert_array_equal(result.index, np.arange(10, 60))
-        assert_allclose(result.rows[0].log_loss, log_loss(Y[10:], result.rows[0].proba, sample_weight=w[10:]))
 
     def test_three_classes_in_a_frame_with_names(self):
         rows = X[:36]
@@ -153,44 +134,7 @@ class TestRows:
         assert ep.kernel_text.count("RBF") == 1, "one kernel for all classes"
 
 
-class TestMethods:
-    def test_every_way_to_name_one(self):
-        theirs = GaussianProcessClassifier(2.0 * RBF(0.5), optimizer=None, inference="ep")
-        methods = ["ep", EP(power=0.5), ("ep", "probit"), (EP(), Probit()), theirs, "ep"]
-        result = compare(X, Y, methods=methods, likelihood="logit", cv=None, **QUICK)
-        labels = [
-            "ep",
-            "EP(power=0.5)",
-            "ep/probit",
-            "EP()/Probit()",
-            "GaussianProcessClassifier",
-            "ep (2)",
-        ]
-        assert [row.label for row in result.rows] == labels
-        assert [row.likelihood for row in result.rows] == [
-            "logit",
-            "logit",
-            "probit",
-            "probit",
-            "probit",
-            "logit",
-        ]
-        assert_allclose(result["ep/probit"].evidence, result["EP()/Probit()"].evidence)
-        assert_allclose(result["GaussianProcessClassifier"].kernel.theta, (2.0 * RBF(0.5)).theta)
-        assert not hasattr(theirs, "classes_"), "the user's own object is left as it was"
-        assert result["EP(power=0.5)"].estimator.inference == EP(power=0.5)
-
-    def test_options_reach_every_classifier(self):
-        result = compare(X, Y, methods=("laplace", "ep"), cv=None, integration="map", **QUICK)
-        assert [row.estimator.integration for row in result.rows] == ["map", "map"]
-
-    def test_a_classifier_of_another_kind_has_no_evidence(self):
-        result = compare(X, Y, methods={"GP": "laplace", "line": LogisticRegression()}, **QUICK)
-        row = result["line"]
-        assert (row.evidence, row.corrected_evidence, row.kernel, row.likelihood) == (None,) * 4
-        assert row.log_loss > 0
-        assert result.best("evidence").label == "GP"
-
+class TestChecks:
     def test_check_is_passed_on(self):
         row = compare(X, Y, methods={"a": Checked()}, cv=None, n_samples=7).rows[0]
         assert (row.corrected_evidence, row.standard_error, row.khat) == (-7.0, 0.25, 0.5)
@@ -243,7 +187,7 @@ class TestSampling:
         assert_allclose(mcmc.proba, ep.proba, atol=0.03)
         line = next(line for line in str(result).splitlines() if line.startswith("mcmc"))
         assert re.match(rf"mcmc +– +{mcmc.corrected_evidence:.3f} ± {mcmc.standard_error:.3f} ", line)
-        assert "<b>–" not in result._repr_html_()
+        assert "–*" not in result._repr_html_()
         assert result.to_frame().loc["mcmc", "evidence"] is pd.NA
         assert result.best("evidence").label == "ep"
         import matplotlib.pyplot as plt
@@ -278,20 +222,6 @@ class TestSampling:
         result = compare(X, Y, methods=methods, cv=None, **QUICK)
         assert [row.label for row in result.rows] == ["one"]
 
-    def test_labels_name_what_was_changed(self):
-        few = {"n_draws": 50, "n_warmup": 20}
-        methods = [
-            MCMC(**few),
-            MCMC(EllipticalSlice(), **few),
-            MCMC(BlockMetropolis(block_size=2), **few),
-        ]
-        result = compare(X[:10], Y[:10], methods=methods, cv=None, **QUICK)
-        assert [row.label for row in result.rows] == [
-            "MCMC(n_draws=50, n_warmup=20)",
-            "MCMC(sampler=EllipticalSlice(), n_draws=50, n_warmup=20)",
-            "MCMC(sampler=BlockMetropolis(block_size=2), n_draws=50, n_warmup=20)",
-        ]
-
 
 class TestFailures:
     def test_one_failure_does_not_end_all(self):
@@ -304,7 +234,7 @@ class TestFailures:
         assert result["bad"].note == "failed with RuntimeError: no luck"
         assert result["bad"].log_loss is None
         assert result["bad"].fit_seconds is None
-        assert result["worse"].note == "failed with RuntimeError: late [fold 1]"
+        assert result["worse"].note == "failed with RuntimeError: late [predicting]"
         assert result["worse"].log_loss is None
         assert result["worse"].fit_seconds is not None
         assert result["good"].note == ""
@@ -313,7 +243,6 @@ class TestFailures:
     def test_convergence_is_noted_once_for_all_folds(self):
         row = compare(X, Y, methods={"hasty": EP(max_iter=1)}, cv=3, **QUICK).rows[0]
         assert row.note.count("did not converge") == 1
-        assert "[also fold 1, 2, 3]" in row.note
         assert row.log_loss is not None
 
     def test_other_warnings_are_passed_on(self):
@@ -349,27 +278,6 @@ class TestFailures:
         result = compare(X, Y, cv=None, kernel=KERNEL, optimizer=optimizer, n_samples=0)
         assert [row.label for row in result.rows] == ["laplace"]
 
-    @pytest.mark.parametrize(("change", "message"), [
-        ({"methods": ()}, "methods is empty"),
-        ({"methods": "expectation"}, "inference='expectation' is not possible"),
-        ({"methods": [("ep", "logit", "x")]}, "expected a pair"),
-        ({"methods": [EP]}, "inference is the class EP"),
-        ({"methods": {"svm": object}}, "is the class object"),
-        ({"likelihood": "cauchit"}, "likelihood='cauchit' is not possible"),
-        ({"cv": 1}, "cv=1 is not possible"),
-        ({"cv": 50}, "smallest class has"),
-        ({"X_test": X}, "Only one of X_test and y_test"),
-        ({"X_test": X, "y_test": Y[:3]}, "y_test has shape"),
-        ({"X_test": X, "y_test": Y + 1}, "which does not occur in y"),
-        ({"X_test": X[:, :1], "y_test": Y}, "features"),
-        ({"sample_weight": -Y}, "weight of row"),
-        ({"sample_weight": Y > 0}, "one class"),
-        ({"X": np.full((60, 2), np.nan)}, "contains NaN in row 0"),
-    ])  # fmt: skip
-    def test_bad_input_is_named_at_once(self, change, message):
-        with pytest.raises(ValueError, match=message):
-            compare(**({"X": X, "y": Y} | QUICK | change))
-
 
 def test_inducing_inputs_are_compared_and_checked():
     rng = np.random.default_rng(0)
@@ -386,7 +294,7 @@ def test_inducing_inputs_are_compared_and_checked():
     for name in methods:
         assert every[name].note == ""
         assert abs(every[name].log_loss - exact[name].log_loss) < 2e-3
-        assert "take more of them" in few[name].note
+        assert any(text.startswith(name) and "take more of them" in text for text in few.findings)
         assert few[name].log_loss > exact[name].log_loss
     assert few["dirichlet"].evidence is None
     failed = compare(X, y, methods=("mcmc",), inducing=5, **options)["mcmc"]

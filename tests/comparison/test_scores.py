@@ -24,10 +24,10 @@ def test_scores_are_those_of_scikit_learn(n_classes, seed, weighted):
     p, codes, w = draws(n_classes, seed)
     w = w if weighted else None
     s = score(np.log(p), codes, weight=w)
-    assert_allclose(s.log_loss, log_loss(codes, p, sample_weight=w, labels=range(n_classes)), rtol=1e-12)
-    assert_allclose(s.error, zero_one_loss(codes, p.argmax(axis=1), sample_weight=w), atol=1e-12)
+    assert_allclose(s["log_loss"], log_loss(codes, p, sample_weight=w, labels=range(n_classes)), rtol=1e-12)
+    assert_allclose(s["error"], zero_one_loss(codes, p.argmax(axis=1), sample_weight=w), atol=1e-12)
     each = [brier_score_loss(codes == c, p[:, c], sample_weight=w) for c in range(n_classes)]
-    assert_allclose(s.brier, each[1] if n_classes == 2 else sum(each), rtol=1e-12)
+    assert_allclose(s["brier"], each[1] if n_classes == 2 else sum(each), rtol=1e-12)
 
 
 def test_calibration_error_of_two_classes_by_hand():
@@ -35,7 +35,7 @@ def test_calibration_error_of_two_classes_by_hand():
     codes = np.array([0, 1, 0, 1, 0, 1])
     # bins: {0.05: none of 1}, {0.15, 0.19: one of 2}, {0.5, 0.58: one of 2}, {1.0: one of 1}
     by_hand = (1 * 0.05 + 2 * (0.5 - 0.17) + 2 * (0.54 - 0.5) + 1 * 0.0) / 6
-    assert_allclose(score(np.log(np.c_[1 - p1 + 1e-300, p1]), codes).ece, by_hand, rtol=1e-12)
+    assert_allclose(score(np.log(np.c_[1 - p1 + 1e-300, p1]), codes)["ece"], by_hand, rtol=1e-12)
     bins = calibration_bins(np.c_[1 - p1, p1], codes)
     assert_allclose(bins.probability, [0.05, 0.17, 0.54, 1.0])
     assert_allclose(bins.frequency, [0.0, 0.5, 0.5, 1.0])
@@ -47,9 +47,9 @@ def test_calibration_error_of_three_classes_by_hand():
     codes = np.array([0, 2, 2, 0])
     # the most probable class: {0.5 right, 0.55 wrong}, {0.8 right, 0.85 right}
     by_hand = 0.5 * abs(0.5 - 0.525) + 0.5 * abs(1.0 - 0.825)
-    assert_allclose(score(np.log(p), codes).ece, by_hand, rtol=1e-12)
+    assert_allclose(score(np.log(p), codes)["ece"], by_hand, rtol=1e-12)
     weighted = (2 * abs(1 / 2 - (0.5 + 0.55) / 2) + 4 * abs(1.0 - (0.8 + 3 * 0.85) / 4)) / 6
-    assert_allclose(score(np.log(p), codes, weight=np.array([1, 1, 1, 3.0])).ece, weighted, rtol=1e-12)
+    assert_allclose(score(np.log(p), codes, weight=np.array([1, 1, 1, 3.0]))["ece"], weighted, rtol=1e-12)
 
 
 def test_standard_error_of_folds_by_hand():
@@ -57,7 +57,7 @@ def test_standard_error_of_folds_by_hand():
     p[2:4], fold = [0.25, 0.75], np.array([0, 0, 1, 1, 2, 2])
     means = [np.log(2), -0.5 * np.log(0.25 * 0.75), np.log(2)]
     s = score(np.log(p), codes, fold=fold)
-    assert_allclose(s.log_loss_error, np.std(means, ddof=1) / np.sqrt(3))
+    assert_allclose(s["log_loss_error"], np.std(means, ddof=1) / np.sqrt(3))
     losses = -np.log(p[np.arange(6), codes])
-    assert_allclose(score(np.log(p), codes).log_loss_error, np.std(losses, ddof=1) / np.sqrt(6))
-    assert score(np.log(p), codes, fold=np.zeros(6)).log_loss_error is None
+    assert_allclose(score(np.log(p), codes)["log_loss_error"], np.std(losses, ddof=1) / np.sqrt(6))
+    assert score(np.log(p), codes, fold=np.zeros(6))["log_loss_error"] is None

@@ -51,5 +51,5 @@ def test_names_and_limits(fit, moons):
         EvidenceDisplay.from_estimator(clf, ("noise", 0))
     with pytest.raises(ValueError, match="choose two different ones"):
         EvidenceDisplay.from_estimator(clf, (1, 1))
-    with pytest.raises(ValueError, match="There is no hyperparameter 7"):
+    with pytest.raises(ValueError, match="7 fits none of the hyperparameters"):
         EvidenceDisplay.from_estimator(clf, (0, 7))

@@ -1,33 +1,26 @@
-"""Markov chains: autocorrelations and ranks by hand, and the chains of fitted classifiers."""
+"""Markov chains: autocorrelations and ranks of known series, and the chains of fitted classifiers."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.signal import lfilter
 
 from gpclass.plotting import TraceDisplay
-from gpclass.plotting.trace import autocorrelation, rank_counts
 
 
-def test_autocorrelation_by_sums_and_by_law():
+def test_autocorrelation_by_law_and_flat_or_separate_ranks():
     rng = np.random.default_rng(0)
     noise = rng.standard_normal((3, 20_000))
-    series = np.zeros_like(noise)
-    for t in range(1, noise.shape[1]):
-        series[:, t] = 0.8 * series[:, t - 1] + noise[:, t]
-    found = autocorrelation(series, 5)
-    assert_allclose(found.mean(axis=0), 0.8 ** np.arange(6), atol=0.03)
-    away = series[0] - series[0].mean()
-    direct = [away[: len(away) - k] @ away[k:] / (away @ away) for k in range(6)]
-    assert_allclose(found[0], direct, rtol=1e-9)
-    assert_array_equal(autocorrelation(np.ones((1, 9)), 2), [[1.0, 0.0, 0.0]])
-
-
-def test_ranks():
-    low, high = np.arange(100.0), np.arange(100.0, 200.0)
-    counts = rank_counts(np.stack([low, high]), 4)
-    assert_array_equal(counts, [[50, 50, 0, 0], [0, 0, 50, 50]])
+    series = lfilter([1.0], [1.0, -0.8], noise, axis=1)
+    display = TraceDisplay(
+        {"x": series, "apart": np.sort(noise.ravel()).reshape(3, -1)}, np.ones((3, 20_000))
+    )
+    assert_allclose(display.autocorrelation["x"].mean(axis=0)[:6], 0.8 ** np.arange(6), atol=0.03)
+    assert_array_equal(display.ranks["x"].sum(axis=1), 20_000)
+    assert (np.abs(display.ranks["x"] - 1000) < 250).all()
+    assert ((display.ranks["apart"] > 0).sum(axis=0) <= 2).all()
 
 
 def test_chains_of_an_estimator(sampled_f):

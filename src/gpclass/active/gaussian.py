@@ -1,20 +1,18 @@
-"""Scores and batches for two classes, where the latent value of a row is a Gaussian or a mixture of them."""
+"""Scores for two classes, where the latent value of a row is a Gaussian or a mixture of them."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import entr
 
-from gpclass.active.draws import FANTASIES, draw_labels
 from gpclass.active.latents import Latents, gaussians_at
 from gpclass.core.linalg import row_tiles
 from gpclass.core.protocols import Array
 
-LATTICE = 0.25  # step of the lattice, in standard deviations or in widths of the link, whichever is smaller
-REACH, BUMP = 9.0, 40.0  # ends of the lattice: standard deviations of f, and widths of the link for H[y|f]
+STEP = 0.25  # of the grid, in standard deviations or in widths of the link, whichever is smaller
+REACH, BUMP = 9.0, 40.0  # ends of the grid: standard deviations of f, and widths of the link for H[y|f]
 
 
 def bald_of_link(latents: Latents, X: Any) -> Array:
@@ -29,24 +27,25 @@ def bald_of_link(latents: Latents, X: Any) -> Array:
 def expected_entropy(likelihood: Any, mean: Array, std: Array) -> Array:
     """Return E H[y|f] for f ~ N(mean, std²), elementwise, of a likelihood with a link function.
 
-    Trapezoidal sums of analytic functions converge exponentially in the step (Trefethen & Weideman 2014).
-    H[y|f] is a bump about f = 0 as wide as the link function rises: a narrow Gaussian is summed over its own
-    lattice, a wide one over that of the bump.
+    Trapezoidal sums of analytic functions converge exponentially in the step (Trefethen & Weideman 2014). H[y|f]
+    is a constant (zero unless labels are flipped) plus a bump about f = 0, whose width is that of the link function.
+    A narrow Gaussian is summed over its own grid, a wide one over that of the bump.
     """
     width = likelihood.probit_scale
     shape, mean, std = np.shape(mean), np.ravel(mean), np.ravel(std)
     out = np.empty(mean.shape)
     narrow, wide = np.flatnonzero(std <= width), np.flatnonzero(std > width)
-    z = np.arange(-REACH, REACH + LATTICE, LATTICE)
+    z = np.arange(-REACH, REACH + STEP, STEP)
     weight = np.exp(-0.5 * z * z)
     weight /= weight.sum()
-    f = width * np.arange(-BUMP, BUMP + LATTICE, LATTICE)
-    bump = _entropy_at(likelihood, f) * (LATTICE * width / np.sqrt(2.0 * np.pi))
+    f = width * np.arange(-BUMP, BUMP + STEP, STEP)
+    entropy = _entropy_at(likelihood, f)
+    bump = (entropy - entropy[0]) * (STEP * width / np.sqrt(2.0 * np.pi))
     for part in (narrow[rows] for rows in row_tiles(len(narrow), len(z))):
         out[part] = _entropy_at(likelihood, mean[part, None] + std[part, None] * z) @ weight
     for part in (wide[rows] for rows in row_tiles(len(wide), len(f))):
         away = (f - mean[part, None]) / std[part, None]
-        out[part] = np.exp(-0.5 * np.minimum(away * away, 1400.0)) @ bump / std[part]
+        out[part] = entropy[0] + np.exp(-0.5 * np.minimum(away * away, 1400.0)) @ bump / std[part]
     return out.reshape(shape)
 
 
@@ -74,45 +73,3 @@ def reduction(likelihood: Any, mean: Array, cov: Array, n: int) -> Array:
             L = likelihood.log_predict(m + c * tilted.slope[rows, None], remaining)
             out[rows] -= p[rows, code] * entr(np.exp(L)).sum(axis=-1).mean(axis=1)
     return out
-
-
-def greedy(
-    likelihood: Any, moments: tuple[Array, Array], size: int, n: int, score: str, rng: np.random.Generator
-) -> NDArray[np.intp]:
-    """Choose n of the first ``size`` rows one by one; the rows after them are the targets, if there are any.
-
-    Each row is scored as if those chosen before it had labels, drawn `FANTASIES` times. A label moves the
-    means by c slope, in each draw by its own label; the covariance shrinks by c cᵀ E[curvature], averaged
-    over draws and labels, so that E v' + Var m' = v, as it must.
-    """
-    (mean, cov), chosen = moments, list[int]()
-    means = mean[None]
-    for _ in range(n):
-        var = np.maximum(np.diagonal(cov), 0.0)
-        if score == "expected_log_loss_reduction":
-            worth = np.mean([reduction(likelihood, m, cov, size) for m in means], axis=0)
-        else:
-            worth = _label_worth(likelihood, means, var, score).mean(axis=0)
-        worth[chosen] = -np.inf
-        j = int(np.argmax(worth))
-        chosen.append(j)
-        if len(means) == 1:
-            means = np.repeat(means, FANTASIES, axis=0)
-        p, tilted = _at_both_labels(likelihood, means[:, j], var[j])
-        slope = np.take_along_axis(tilted.slope, draw_labels(p, rng)[:, None], axis=1)
-        means = means + slope * cov[j]
-        cov = cov - float((p * tilted.curvature).sum(axis=1).mean()) * np.outer(cov[j], cov[j])
-    return np.array(chosen, dtype=np.intp)
-
-
-def _label_worth(likelihood: Any, means: Array, var: Array, score: str) -> Array:
-    var = np.broadcast_to(var, means.shape)
-    worth: Array = entr(np.exp(likelihood.log_predict(means, var))).sum(axis=-1)
-    return worth - expected_entropy(likelihood, means, np.sqrt(var)) if score == "bald" else worth
-
-
-def _at_both_labels(likelihood: Any, mean: Array, var: float) -> tuple[Array, Any]:
-    """Return p(y) and the tilted moments for y = -1 and y = +1, shape (len(mean), 2)."""
-    y, variance = np.broadcast_to([-1.0, 1.0], (len(mean), 2)), np.full((len(mean), 2), var)
-    tilted = likelihood.tilted(y, np.repeat(mean[:, None], 2, axis=1), variance)
-    return np.exp(likelihood.log_predict(mean, variance[:, 0])), tilted

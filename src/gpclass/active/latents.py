@@ -70,11 +70,10 @@ class Latents:
 
     def _moments(self, X: Any) -> tuple[Array, Array]:
         """Return the means (n, C) of the latent values of each row, and A (n, C, C) with covariance A Aᵀ."""
-        moments = [model.posterior.latent(X) for model in self.model.models]
         if self.separate:
-            mean, var = (np.stack(parts, axis=1) for parts in zip(*moments, strict=True))
+            mean, var = self.model.latent(X)
             return mean, np.sqrt(var)[:, :, None] * np.eye(mean.shape[1])
-        mean, cov = moments[0]
+        mean, cov = self.model.covariance(X)
         return mean, symmetric_root(cov)
 
 

@@ -9,17 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import entr
 
-from gpclass.active.draws import greedy_by_draws, reduction_by_draws
-from gpclass.active.gaussian import bald_of_link, greedy, reduction
+from gpclass.active.draws import greedy, reduction_by_draws
+from gpclass.active.gaussian import bald_of_link, reduction
 from gpclass.active.latents import find_latents, inputs_of, latents_of
 from gpclass.core.checks import check_integers, check_option, is_integer, seed_of
 from gpclass.core.protocols import Array
 from gpclass.validation import take
 
-SCORES = ("bald", "entropy", "expected_log_loss_reduction")
 POINTS = 2 * 509  # latent values per row for three classes and more: pairs of a lattice with a prime number
-
-Score = Callable[[Any, Any], Array]
 
 
 def entropy(estimator: Any, X: Any) -> Array:
@@ -29,9 +26,8 @@ def entropy(estimator: Any, X: Any) -> Array:
 
     Parameters
     ----------
-    estimator : fitted classifier
-    X : array-like of shape (n, n_features)
-        Pool of unlabelled rows.
+    estimator, X
+        A fitted classifier, and the pool of unlabelled rows.
 
     Returns
     -------
@@ -131,7 +127,7 @@ def expected_log_loss_reduction(
     Z = X if X_target is None else inputs_of(estimator, X_target)
     if not latents.can_condition:
         p = latents.joint_probabilities(_joined(X, Z), n_draws, _generator(random_state))
-        return reduction_by_draws(p[:, : len(X)], p[:, len(X) :])
+        return reduction_by_draws(p[:, : len(X)], p[:, len(X) :], np.full(n_draws, 1.0 / n_draws))
     out, step = np.empty(len(X)), max(64, len(Z))
     for start in range(0, len(X), step):
         rows = np.arange(start, min(start + step, len(X)))
@@ -145,15 +141,15 @@ def query(
     X: Any,
     n: int = 1,
     *,
-    score: str | Score = "bald",
+    score: str | Callable[[Any, Any], Array] = "bald",
     X_target: Any = None,
     n_draws: int = 2000,
     random_state: Any = 0,
 ) -> NDArray[np.intp]:
     """Return the positions of the n rows whose labels are most informative, the best first.
 
-    A batch is chosen greedily: each further row is scored as if the rows before it had been labelled,
-    averaged over labels drawn for them, so that the same information does not count twice.
+    A batch is chosen greedily: each further row is scored as if the rows before it had been labelled, averaged over
+    draws of the latent function and of these labels, so that the same information does not count twice.
 
     Parameters
     ----------
@@ -162,10 +158,9 @@ def query(
     n : int, default=1
         Number of rows, at most the size of the pool.
     score : {"bald", "entropy", "expected_log_loss_reduction"} or callable, default="bald"
-        A callable takes ``(estimator, X)`` and returns one number per row. Its batches are the n largest
-        scores, as are those of the expected reduction for models that need draws.
+        A callable takes ``(estimator, X)`` and returns one number per row. Its batches are the n largest scores.
     X_target, n_draws, random_state
-        As for `expected_log_loss_reduction`; batches may need draws of f, too.
+        As for `expected_log_loss_reduction`; batches need draws, too.
 
     Returns
     -------
@@ -179,29 +174,33 @@ def query(
     >>> split = interval()
     >>> clf = GaussianProcessClassifier(4.0 * RBF(10.0), optimizer=None).fit(split.X, split.y)
     >>> split.X_test[active.query(clf, split.X_test, n=3)].ravel()
-    array([65., 99., 64.])
+    array([65., 99., 63.])
     """
     size = len(X)
     fine = is_integer(n) and 1 <= n <= size
     check_option("n", n, fine, f"an integer from 1 to {size}, the number of rows of the pool")
     check_integers(n_draws=n_draws)
     if callable(score):
-        return _largest(np.asarray(score(estimator, X), dtype=float), n)
+        return _largest(score(estimator, X), n)
     if score not in SCORES:
         raise ValueError(f"score={score!r} is not known, expected one of {', '.join(SCORES)} or a callable.")
-    latents = find_latents(estimator) if score == "entropy" else latents_of(estimator)
     reduces = score == "expected_log_loss_reduction"
-    if n > 1 and latents is not None and (latents.can_condition or not reduces):
-        pool, rng = inputs_of(estimator, X), _generator(random_state)
-        if not latents.can_condition:
-            return greedy_by_draws(latents.joint_probabilities(pool, n_draws, rng), n, score, rng)
-        targets = pool if X_target is None else inputs_of(estimator, X_target)
-        rows = _joined(pool, targets) if reduces else pool
-        return greedy(latents.likelihood, latents.model.covariance(rows), size, n, score, rng)
-    if reduces:
-        gain = expected_log_loss_reduction(estimator, X, X_target, n_draws=n_draws, random_state=random_state)
-        return _largest(gain, n)
-    return _largest((bald if score == "bald" else entropy)(estimator, X), n)
+    options = {"X_target": X_target, "n_draws": n_draws, "random_state": random_state} if reduces else {}
+    scores = SCORES[score](estimator, X, **options)
+    latents = find_latents(estimator)
+    if n == 1 or latents is None:
+        return _largest(scores, n)
+    pool, rng = inputs_of(estimator, X), _generator(random_state)
+    targets = pool if X_target is None else inputs_of(estimator, X_target)
+    p = latents.joint_probabilities(_joined(pool, targets) if reduces else pool, n_draws, rng)
+    return greedy(p[:, :size], p[:, size:], n, score, scores, rng)
+
+
+SCORES: dict[str, Callable[..., Array]] = {
+    "bald": bald,
+    "entropy": entropy,
+    "expected_log_loss_reduction": expected_log_loss_reduction,
+}
 
 
 def _joined(X: Any, Z: Any) -> Any:
@@ -213,5 +212,5 @@ def _generator(random_state: Any) -> np.random.Generator:
     return np.random.default_rng(seed_of(random_state))
 
 
-def _largest(scores: Array, n: int) -> NDArray[np.intp]:
-    return np.argsort(-scores, kind="stable")[:n]
+def _largest(scores: Any, n: int) -> NDArray[np.intp]:
+    return np.argsort(-np.asarray(scores, dtype=float), kind="stable")[:n]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Mapping
-from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
@@ -81,4 +80,4 @@ def _score(problem: Problem, given: Mapping[str, Any], parts: list[Any], fitted:
     rows = np.concatenate([test for _, test in parts])
     codes = np.unique(problem.y, return_inverse=True)[1][rows]
     fold = np.repeat(np.arange(len(parts)), [len(test) for _, test in parts])
-    return asdict(score(np.concatenate(found), codes, fold=fold if len(parts) > 1 else None))
+    return score(np.concatenate(found), codes, fold=fold if len(parts) > 1 else None)

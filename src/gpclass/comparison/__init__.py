@@ -5,9 +5,9 @@ method. It prints as text or HTML, says in words what it shows, converts to a da
 `score` computes the scores of given probabilities.
 """
 
-from gpclass.comparison.baselines import BASELINES
+from gpclass.comparison.methods import BASELINES
 from gpclass.comparison.run import METHODS, compare
-from gpclass.comparison.scores import Bins, Scores, calibration_bins, score
+from gpclass.comparison.scores import Bins, calibration_bins, score
 from gpclass.comparison.table import LEGEND, METRICS, Comparison, ComparisonRow
 
 __all__ = [
@@ -18,7 +18,6 @@ __all__ = [
     "Bins",
     "Comparison",
     "ComparisonRow",
-    "Scores",
     "calibration_bins",
     "compare",
     "score",

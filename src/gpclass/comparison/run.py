@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import importlib
 import re
 import time
 import warnings
-from collections.abc import Callable, Iterator
-from dataclasses import asdict
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing as rows_of
 
-from gpclass.comparison.baselines import fit_options
-from gpclass.comparison.scores import score
+from gpclass.comparison.methods import classifiers_of
+from gpclass.comparison.scores import Codes, score
 from gpclass.comparison.table import Comparison, ComparisonRow
-from gpclass.comparison.task import Task, classifiers_of, task_of
+from gpclass.comparison.task import Task, task_of
 from gpclass.core.checks import check_integers, seed_of
 from gpclass.core.progress import reporter
 from gpclass.core.protocols import Array
@@ -27,9 +26,7 @@ from gpclass.evidence.importance import MOST_VALUES
 from gpclass.learning.usefulness import DoubtfulFitWarning
 
 METHODS = ("laplace", "ep", "vi", "mcmc")  # of gpclass.parameters.INFERENCES, those for any number of rows
-Report = Callable[[str], None]
 NOTED = (ConvergenceWarning, DoubtfulFitWarning)
-Notes = list[tuple[str, str]]  # a message, and where it came from: "" is the fit to all training rows
 
 
 def compare(
@@ -51,8 +48,8 @@ def compare(
 ) -> Comparison:
     """Fit several methods to the same rows and compare their evidence, predictions and time.
 
-    The result says in words what it shows (``findings``): which methods agree, which approximation is not to be
-    trusted, and which method to use.
+    The result says in words what it shows (``findings``): which method to use, which methods agree, and how accurate
+    each approximation is.
 
     Parameters
     ----------
@@ -65,7 +62,7 @@ def compare(
     kernel, likelihood, **options
         Parameters of `GaussianProcessClassifier`, the same for every method. "sklearn-gp" has the kernel too, if
         it is a kernel object; otherwise it learns ``1.0 * RBF(1.0)`` on standardised columns. With
-        ``inducing=...`` the note of a method says so if its inducing inputs miss part of the function. MCMC has none.
+        ``inducing=...`` the findings tell whether the inducing inputs miss part of the function. MCMC has none.
     learn : bool, default=True
         Whether each method learns the hyperparameters by maximising its own evidence; False keeps those of
         the kernel.
@@ -108,45 +105,84 @@ def compare(
     seed = seed_of(random_state)
     if not learn:
         options["optimizer"] = None
-    shared = {**options, "kernel": kernel, "likelihood": likelihood, "random_state": seed}
-    classifiers = classifiers_of(methods, shared)
-    data, test = (X, y, sample_weight), (X_test, y_test)
-    task = task_of(data, test, classifiers.values(), cv, n_samples, seed)
-    for late in ("joblib", "scipy.optimize"):  # else the import would count as time of the first method
-        importlib.import_module(late)
+    classifiers = classifiers_of(
+        methods, {**options, "kernel": kernel, "likelihood": likelihood, "random_state": seed}
+    )
+    task = task_of((X, y, sample_weight), (X_test, y_test), classifiers.values(), cv, seed)
+    check = partial(_check, task=task, n_samples=n_samples, seed=seed)
     rows: list[ComparisonRow] = []
-    steps = 1 + bool(n_samples) + max(len(task.splits), int(X_test is not None))
-    with reporter(verbose, "comparing", " steps", len(classifiers) * steps) as report:
+    n_steps = len(classifiers) * (1 + bool(n_samples) + len(task.parts))
+    with reporter(verbose, "comparing", " steps", n_steps) as report:
         try:
             for label, clf in classifiers.items():
-                rows.append(_row(label, clf, task, report or (lambda doing: None)))
+                rows.append(_row(label, clf, task, check if n_samples else None, report))
         except KeyboardInterrupt:
             if not rows:
                 raise
-    scored, n_train = task.scored, len(task.y)
+    scored = task.scored
     at = (scored.codes, scored.index, scored.fold, scored.weight)
-    return Comparison(tuple(rows), task.classes, *at, n_train, len(classifiers))
+    return Comparison(tuple(rows), task.classes, *at, len(task.y), len(classifiers))
 
 
-def _row(label: str, clf: Any, task: Task, report: Report) -> ComparisonRow:
-    notes: Notes = []
-    report(f"{label}: fitting {len(task.y)} rows")
-    fitted, fit_seconds = _attempt(notes, "", lambda: _fit(clf, task.X, task.y, task.weight))
+class Notes(dict[str, str]):
+    """Errors and warnings about one method; messages that differ in numbers only are kept once."""
+
+    def add(self, message: str, step: str) -> None:
+        """Note a message, with the step that it comes from unless that is the fit to all training rows."""
+        kind = re.sub(r"[-+]?\d[\d.]*(e[-+]?\d+)?", "#", message)
+        self.setdefault(kind, f"{message} [{step}]" if step else message)
+
+    def attempt(self, step: str, action: Callable[[], Any]) -> tuple[Any, float]:
+        """Return the result of an action (None if it fails) and its seconds; note errors and warnings."""
+        with warnings.catch_warnings(record=True) as caught:
+            for category in NOTED:
+                warnings.simplefilter("always", category)
+            start, value = time.perf_counter(), None
+            try:
+                value = action()
+            except Exception as error:
+                self.add(f"failed with {type(error).__name__}: {error}", step)
+            seconds = time.perf_counter() - start
+        for warning in caught:
+            if issubclass(warning.category, NOTED):
+                self.add(str(warning.message), step)
+            else:
+                warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
+        return value, seconds
+
+
+def _row(label: str, clf: Any, task: Task, check: Any, report: Any) -> ComparisonRow:
+    notes = Notes()
+
+    def tell(step: str) -> None:
+        if report is not None:
+            report(f"{label}: {step}")
+
+    tell(f"fitting {len(task.y)} rows")
+    fitted, fit_seconds = notes.attempt("", lambda: _fit(clf, task))
     likelihood = getattr(clf, "likelihood", None)
     if likelihood is not None and not isinstance(likelihood, str):
         likelihood = type(likelihood).__name__.lower()
     known: dict[str, Any] = {"label": label, "likelihood": likelihood}
     if fitted is not None:
-        if task.n_samples:
-            report(f"{label}: checking the approximation")
-        known |= _evidence(fitted, task, notes)
-        known |= _predictions(clf, fitted, task, notes, lambda doing: report(f"{label}: {doing}"))
         known |= {"estimator": fitted, "kernel": getattr(fitted, "kernel_", None), "fit_seconds": fit_seconds}
-    return ComparisonRow(**known, note=_text(notes))
+        if check is not None:
+            tell("checking the approximation")
+            known["check"], _ = notes.attempt("checking", lambda: check(fitted))
+        known |= _evidence(fitted, known.get("check"))
+        if task.parts:
+            predict = partial(_predictions, clf, fitted, task, tell)
+            known |= notes.attempt("predicting", predict)[0] or {}
+    return ComparisonRow(**known, note=" ".join(notes.values()))
 
 
-def _fit(clf: Any, X: Any, y: Any, weight: Array | None) -> Any:
-    fitted = clone(clf).fit(X, y, **fit_options(clf, weight))
+def _fit(clf: Any, task: Task, rows: Codes | None = None) -> Any:
+    """Fit a copy of a classifier to all training rows, or to some of them."""
+    X, y, weight = task.X, task.y, task.weight
+    if rows is not None:
+        X, y, weight = rows_of(X, rows), y[rows], None if weight is None else weight[rows]
+    name = f"{clf.steps[-1][0]}__sample_weight" if isinstance(clf, Pipeline) else "sample_weight"
+    fitted = clone(clf).fit(X, y, **({} if weight is None else {name: weight}))
     # Learning and sampling keep the best so far when they are interrupted; here it ends the comparison.
     for model in _models_of(fitted):
         if any(end is not None and end.interrupted for end in (model.learned, model.chains)):
@@ -154,26 +190,21 @@ def _fit(clf: Any, X: Any, y: Any, weight: Array | None) -> Any:
     return fitted
 
 
-def _evidence(fitted: Any, task: Task, notes: Notes) -> dict[str, Any]:
-    """Return what is known of the evidence of the labels; Dirichlet classification has none that compares."""
-    check, _ = _attempt(notes, "checking", partial(_check, fitted, task))
-    missing = getattr(check, "missing", None)
-    if missing is not None and missing.matters:
-        notes.append((missing.verdict, ""))
+def _models_of(fitted: Any) -> Any:
+    return getattr(getattr(fitted, "base_estimator_", None), "models", ())
+
+
+def _evidence(fitted: Any, check: Any) -> dict[str, Any]:
+    """Return the evidence of the labels, own and corrected; that of Dirichlet classification does not compare."""
     if not all(model.is_of_labels for model in _models_of(fitted)):
         return {}
     numbers = {"evidence": getattr(fitted, "log_marginal_likelihood_value_", None)}
     names = {"corrected": "corrected_evidence", "standard_error": "standard_error", "khat": "khat"}
     numbers |= {column: getattr(check, name, None) for name, column in names.items()}
-    known = {name: None if number is None else float(number) for name, number in numbers.items()}
-    return {**known, "check": check}
+    return {name: None if number is None else float(number) for name, number in numbers.items()}
 
 
-def _models_of(fitted: Any) -> Any:
-    return getattr(getattr(fitted, "base_estimator_", None), "models", ())
-
-
-def _check(fitted: Any, task: Task) -> Any:
+def _check(fitted: Any, task: Task, n_samples: int, seed: int) -> Any:
     """Return the result of ``check_approximation``, or None where it does not apply.
 
     Several two-class models have no common evidence of the labels; joint models may be too large. Of Dirichlet
@@ -184,44 +215,30 @@ def _check(fitted: Any, task: Task) -> Any:
     large = len(task.classes) > 2 and len(task.y) * len(task.classes) > MOST_VALUES
     if all_rows and (large or not all(model.is_of_labels for model in models)):
         return None
-    several = isinstance(getattr(fitted, "posterior_", None), list)
-    if not task.n_samples or several or not hasattr(fitted, "check_approximation"):
+    if len(models) > 1 or not hasattr(fitted, "check_approximation"):
         return None
-    return fitted.check_approximation(n_samples=task.n_samples, random_state=task.seed)
+    return fitted.check_approximation(n_samples=n_samples, random_state=seed)
 
 
-def _predictions(clf: Any, fitted: Any, task: Task, notes: Notes, report: Report) -> dict[str, Any]:
-    """Predict the test rows, or those of each fold from the other folds, and score them together."""
-    parts: list[Array] = []
+def _predictions(clf: Any, fitted: Any, task: Task, tell: Callable[[str], None]) -> dict[str, Any]:
+    """Predict the test rows, or those of each fold from the other folds, and score them together.
+
+    Scikit-learn's ``cross_validate`` returns scores, but no probabilities, and does not predict test rows.
+    """
+    found: list[Array] = []
     seconds = 0.0
-    for where, model, X in _models(clf, fitted, task, notes, report):
-        part = None
-        if model is not None:
-            part, spent = _attempt(notes, where, partial(_log_proba, model, X, task.classes))
-        if part is None:
-            return {}
-        parts.append(part)
-        seconds += spent
-    if not parts:
-        return {}
+    for step, rows, X in task.parts:
+        tell(step)
+        model = fitted if rows is None else _fit(clf, task, rows)
+        start = time.perf_counter()
+        found.append(_log_proba(model, X, task.classes))
+        seconds += time.perf_counter() - start
     scored, cost = task.scored, getattr(clf, "cost_matrix", None)
-    log_proba = np.concatenate(parts)[scored.order]
-    scores = score(log_proba, scored.codes, weight=scored.weight, fold=scored.fold, cost=cost)
-    return asdict(scores) | {"proba": np.exp(log_proba), "predict_seconds": seconds}
-
-
-def _models(
-    clf: Any, fitted: Any, task: Task, notes: Notes, report: Report
-) -> Iterator[tuple[str, Any, Any]]:
-    """Yield a description, a fitted model (None if that failed) and the rows it is to predict."""
-    if task.X_test is not None:
-        report(f"predicting {len(task.scored.index)} rows")
-        yield "predicting", fitted, task.X_test
-    for k, (train, test) in enumerate(task.splits, start=1):
-        report(f"fold {k} of {len(task.splits)}")
-        weight = None if task.weight is None else task.weight[train]
-        fit = partial(_fit, clf, rows_of(task.X, train), task.y[train], weight)
-        yield f"fold {k}", _attempt(notes, f"fold {k}", fit)[0], rows_of(task.X, test)
+    log_proba = np.concatenate(found)[scored.order]
+    scores: dict[str, Any] = {
+        **score(log_proba, scored.codes, weight=scored.weight, fold=scored.fold, cost=cost)
+    }
+    return scores | {"proba": np.exp(log_proba), "predict_seconds": seconds}
 
 
 def _log_proba(clf: Any, X: Any, classes: Any) -> Array:
@@ -232,36 +249,3 @@ def _log_proba(clf: Any, X: Any, classes: Any) -> Array:
         return np.asarray(clf.predict_log_proba(X))
     log_proba: Array = np.log(np.maximum(clf.predict_proba(X), np.finfo(float).tiny))
     return log_proba
-
-
-def _attempt(notes: Notes, where: str, action: Callable[[], Any]) -> tuple[Any, float]:
-    """Return the result of an action (None if it fails) and its seconds; note errors and warnings."""
-    with warnings.catch_warnings(record=True) as caught:
-        for category in NOTED:
-            warnings.simplefilter("always", category)
-        start, value = time.perf_counter(), None
-        try:
-            value = action()
-        except Exception as error:
-            notes.append((f"failed with {type(error).__name__}: {error}", where))
-        seconds = time.perf_counter() - start
-    for warning in caught:
-        if issubclass(warning.category, NOTED):
-            notes.append((str(warning.message), where))
-        else:
-            warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
-    return value, seconds
-
-
-def _text(notes: Notes) -> str:
-    """Return every message once, with the places it came from; only the numbers in it may differ there."""
-    kinds: dict[str, Notes] = {}
-    for note in notes:
-        kinds.setdefault(re.sub(r"[-+]?\d[\d.]*(e[-+]?\d+)?", "#", note[0]), []).append(note)
-    out = []
-    for alike in kinds.values():
-        sentence, places = alike[0][0], [where for _, where in alike]
-        named = ", ".join(dict.fromkeys(place for place in places if place)).replace(", fold ", ", ")
-        also = "also " if "" in places else ""
-        out.append(f"{sentence} [{also}{named}]" if named else sentence)
-    return " ".join(out)

@@ -7,41 +7,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import sem
 
 from gpclass.core.protocols import Array
 from gpclass.decision import bayes_decision
 
 N_BINS = 10
 Codes = NDArray[np.intp]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Scores:
-    """Averages over the predicted rows; smaller is better.
-
-    Attributes
-    ----------
-    log_loss : float
-        Mean of -log p(true class), in nats.
-    log_loss_error : float or None
-        Its standard error: from the means of the folds, or from the rows where there are no folds. It is
-        approximate, because folds share training rows.
-    error : float
-        Fraction of rows whose Bayes decision is not the true class.
-    brier : float
-        Mean of (p(class 1) - y)² for two classes; of Σ_c (p_c - y_c)² for more.
-    ece : float
-        Expected calibration error: the absolute difference of observed frequency and mean probability,
-        averaged over ten bins of equal width, weighted by their fraction of the rows. For two classes the
-        probability is that of the second class; for more it is that of the most probable class, and the
-        frequency is how often that class was the true one.
-    """
-
-    log_loss: float
-    log_loss_error: float | None
-    error: float
-    brier: float
-    ece: float
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,8 +27,8 @@ class Bins:
 
 def score(
     log_proba: Array, codes: Codes, *, weight: Array | None = None, fold: Any = None, cost: Any = None
-) -> Scores:
-    """Return the scores of predicted class probabilities.
+) -> dict[str, float | None]:
+    """Return scores of predicted class probabilities, averaged over the rows; smaller is better.
 
     Parameters
     ----------
@@ -72,26 +44,37 @@ def score(
 
     Returns
     -------
-    Scores
+    dict of str to float
+        ``log_loss``: mean of -log p(true class), in nats. ``log_loss_error``: its standard error, from the means of
+        the folds, or from the rows where there are no folds; None if there is one of them. It is approximate, because
+        folds share training rows. ``error``: fraction of rows whose Bayes decision is not the true class. ``brier``:
+        mean of (p(class 1) - y)² for two classes, of Σ_c (p_c - y_c)² for more. ``ece``: expected calibration error,
+        the absolute difference of observed frequency and mean probability, averaged over ten bins of equal width,
+        weighted by their fraction of the rows. For two classes the probability is that of the second class; for more
+        it is that of the most probable class, and the frequency is how often that class was the true one.
 
     Examples
     --------
     >>> import numpy as np
     >>> p = np.array([[0.8, 0.2], [0.4, 0.6], [0.3, 0.7]])
-    >>> s = score(np.log(p), np.array([0, 1, 0]))
-    >>> round(s.log_loss, 4), round(s.error, 4), round(s.brier, 4), round(s.ece, 4)
-    (0.6460, 0.3333, 0.2300, 0.4333)
+    >>> {name: round(value, 4) for name, value in score(np.log(p), np.array([0, 1, 0])).items()}
+    {'log_loss': 0.646, 'error': 0.3333, 'brier': 0.23, 'log_loss_error': 0.2911, 'ece': 0.4333}
     """
     weight = np.ones(len(codes)) if weight is None else weight
     each = row_scores(log_proba, codes, cost)
-    bins = calibration_bins(np.exp(log_proba), codes, weight)
     means = {name: float(np.average(values, weights=weight)) for name, values in each.items()}
+    losses = each["log_loss"]
+    if fold is not None:
+        groups = [fold == k for k in np.unique(fold)]
+        losses = np.array([np.average(losses[group], weights=weight[group]) for group in groups])
+    error = float(sem(losses)) if len(losses) > 1 else None
+    bins = calibration_bins(np.exp(log_proba), codes, weight)
     ece = float(bins.share @ np.abs(bins.frequency - bins.probability))
-    return Scores(**means, log_loss_error=_standard_error(each["log_loss"], weight, fold), ece=ece)
+    return {**means, "log_loss_error": error, "ece": ece}
 
 
 def row_scores(log_proba: Array, codes: Codes, cost: Any = None) -> dict[str, Array]:
-    """Return log loss, error and Brier score of each row, whose means are those of `Scores`."""
+    """Return log loss, error and Brier score of each row; scikit-learn's metrics give the means only."""
     proba = np.exp(log_proba)
     squares = (proba - np.eye(proba.shape[1])[codes]) ** 2
     return {
@@ -101,21 +84,21 @@ def row_scores(log_proba: Array, codes: Codes, cost: Any = None) -> dict[str, Ar
     }
 
 
-def not_worse(values: Array, best: Array, weight: Array | None, least: float) -> bool:
+def is_tied(values: Array, best: Array, weight: Array | None, negligible: float) -> bool:
     """Return whether a mean exceeds the best one by at most two standard errors of the paired difference.
 
-    All methods predict the same rows, so the differences of the rows tell more than the errors of the two means.
-    A difference below ``least`` counts as none.
+    All methods predict the same rows, so that the standard error of the difference is smaller than those of the two
+    means. A difference below ``negligible`` counts as none.
     """
-    difference, weight = values - best, np.ones(len(values)) if weight is None else weight
-    mean = float(np.average(difference, weights=weight))
-    share = weight / weight.sum()
-    error = float(np.sqrt(np.sum((share * (difference - mean)) ** 2)))
-    return mean <= max(least, 2.0 * error)
+    share = np.ones(len(values)) if weight is None else weight
+    share, difference = share / share.sum(), values - best
+    mean = float(share @ difference)
+    error = float(np.linalg.norm(share * (difference - mean)))
+    return mean <= max(negligible, 2.0 * error)
 
 
 def calibration_bins(proba: Array, codes: Codes, weight: Array | None = None) -> Bins:
-    """Return the bins behind the expected calibration error, as `Scores` defines it.
+    """Return the bins behind the expected calibration error, as `score` defines it.
 
     Parameters
     ----------
@@ -128,24 +111,13 @@ def calibration_bins(proba: Array, codes: Codes, weight: Array | None = None) ->
     -------
     Bins
     """
+    p, hit = proba.max(axis=1), proba.argmax(axis=1) == codes
     if proba.shape[1] == 2:
         p, hit = proba[:, 1], codes == 1
-    else:
-        p, hit = proba.max(axis=1), proba.argmax(axis=1) == codes
+    p = np.minimum(p, 1.0)  # a sum of rounded numbers may exceed one
     weight = np.ones(len(codes)) if weight is None else weight
-    place = np.minimum((N_BINS * p).astype(int), N_BINS - 1)  # closed below; 1 belongs to the last
-
-    def total(values: Array) -> Array:
-        return np.bincount(place, weights=values, minlength=N_BINS).astype(float, copy=False)
-
-    mass = total(weight)
-    full = mass > 0.0
-    mass = mass[full]
-    return Bins(total(weight * p)[full] / mass, total(weight * hit)[full] / mass, mass / mass.sum())
-
-
-def _standard_error(losses: Array, weight: Array, fold: Any) -> float | None:
-    if fold is not None:
-        groups = [fold == k for k in np.unique(fold)]
-        losses = np.array([np.average(losses[group], weights=weight[group]) for group in groups])
-    return float(losses.std(ddof=1) / np.sqrt(len(losses))) if len(losses) > 1 else None
+    sums = [
+        np.histogram(p, N_BINS, (0.0, 1.0), weights=each)[0] for each in (weight, weight * p, weight * hit)
+    ]
+    mass, probability, frequency = (total[sums[0] > 0.0] for total in sums)
+    return Bins(probability / mass, frequency / mass, mass / mass.sum())

@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 
 from gpclass.comparison.findings import excessive_khat, findings
-from gpclass.comparison.scores import Bins, Codes, calibration_bins, not_worse, row_scores
+from gpclass.comparison.scores import Bins, Codes, calibration_bins, is_tied, row_scores
 from gpclass.core.checks import optional
 from gpclass.core.protocols import Array
 
 DASH = "–"  # no such result; zero would be a value
 WIDTH = 110
-# Scores by which a method can be called best, and the differences that are too small to matter. The evidences of
-# different methods approximate different numbers, calibration errors are mostly noise on few rows.
-LEAST = {"log_loss": 0.01, "error": 0.0, "brier": 0.002}
+# Scores whose best values are marked, with differences that are too small to matter. Evidences of different methods
+# approximate different numbers, and calibration errors of few rows are mostly noise: neither is marked.
+NEGLIGIBLE = {"log_loss": 0.01, "error": 0.0, "brier": 0.002}
 BEST, DOUBT = "*", "!"  # marks in the table
 LEGEND = {
     BEST: "the best value, and values that differ from it by less than two standard errors of the difference",
@@ -27,7 +27,7 @@ LEGEND = {
 
 
 def _number(heading: str = "", form: str = "", best: Any = min, error: str = "") -> Any:
-    """Return a field for a number: its column in the printed table, and which of two values is better."""
+    """Return a dataclass field with a column heading, a format, a direction and the field of its standard error."""
     return field(default=None, metadata={"heading": heading, "form": form, "best": best, "error": error})
 
 
@@ -46,7 +46,7 @@ class ComparisonRow:
         Log evidence by importance sampling from the method's posterior (for MCMC from EP's), its standard
         error, and the Pareto k of the weights (reliable below 0.7), from ``check_approximation``.
     log_loss, log_loss_error, error, brier, ece : float
-        As in `gpclass.comparison.scores.Scores`.
+        As in `gpclass.comparison.score`.
     fit_seconds, predict_seconds : float
         Time to fit all training rows, including learning; time to predict all scored rows.
     kernel : kernel
@@ -174,7 +174,7 @@ class Comparison:
         return best
 
     def tied(self, metric: str = "log_loss") -> tuple[str, ...]:
-        """Return the labels of the best row and of those that cannot be told from it.
+        """Return the labels of the best row and of those that are statistically indistinguishable from it.
 
         Parameters
         ----------
@@ -187,30 +187,18 @@ class Comparison:
         tuple of str
             Empty if no rows were scored.
         """
-        if metric not in LEAST:
-            raise ValueError(f"metric={metric!r} is not possible, expected one of {tuple(LEAST)}.")
+        if metric not in NEGLIGIBLE:
+            raise ValueError(f"metric={metric!r} is not possible, expected one of {tuple(NEGLIGIBLE)}.")
         rows = [row for row in self.rows if row.proba is not None]
         if not rows:
             return ()
-        values = {row.label: self._row_scores(row)[metric] for row in rows}
-        best = values[self.best(metric).label]
-        least = LEAST[metric]
-        return tuple(label for label, each in values.items() if not_worse(each, best, self.weight, least))
-
-    def _row_scores(self, row: ComparisonRow) -> dict[str, Array]:
-        log_proba = np.log(np.maximum(np.asarray(row.proba), np.finfo(float).tiny))
-        return row_scores(log_proba, self.codes, getattr(row.estimator, "cost_matrix", None))
-
-    def frequency_loss(self) -> float:
-        """Return the log loss of predicting the class frequencies of the scored rows for every row.
-
-        Returns
-        -------
-        float
-        """
-        share = np.bincount(self.codes, self.weight, len(self.classes))
-        share = share / share.sum()
-        return float(-np.sum(share[share > 0.0] * np.log(share[share > 0.0])))
+        values: dict[str, Array] = {}
+        for row in rows:
+            log_proba = np.log(np.maximum(np.asarray(row.proba), np.finfo(float).tiny))
+            cost = getattr(row.estimator, "cost_matrix", None)
+            values[row.label] = row_scores(log_proba, self.codes, cost)[metric]
+        best, negligible = values[self.best(metric).label], NEGLIGIBLE[metric]
+        return tuple(label for label, each in values.items() if is_tied(each, best, self.weight, negligible))
 
     @property
     def findings(self) -> tuple[str, ...]:
@@ -285,69 +273,54 @@ class Comparison:
         -------
         dict of (label, metric) to mark
         """
-        best = {(label, metric): BEST for metric in LEAST for label in self.tied(metric)}
+        best = {(label, metric): BEST for metric in NEGLIGIBLE for label in self.tied(metric)}
         if len(self.rows) == 1:
             best = {}
         return best | {(row.label, "khat"): DOUBT for row in self.rows if excessive_khat(row)}
 
-    def __str__(self) -> str:
-        notes = [row.note for row in self.rows if row.note]
-        marks = self.marks()
-        marked = {metric for _, metric in marks}
-        headings = [f"{metadata['heading']}{' ' * (name in marked)}" for name, metadata in METRICS.items()]
-        table = [["method", *headings, "note" if notes else ""]]
+    def _cells(self) -> list[list[str]]:
+        """Return the table with its headings; the last column has the numbers of the notes."""
+        notes, marks = self._notes(), self.marks()
+        blank = {name: " " * any(metric == name for _, metric in marks) for name in METRICS}
+        table = [["method", *(about["heading"] + blank[name] for name, about in METRICS.items()), ""]]
         for row in self.rows:
-            blank = {name: " " if name in marked else "" for name in METRICS}
             cells = [row.text(name) + marks.get((row.label, name), blank[name]) for name in METRICS]
             table.append([row.label, *cells, f"[{notes.index(row.note) + 1}]" if row.note else ""])
-        lines = [self.title, "", *_align(table)]
-        for mark in dict.fromkeys(marks.values()):
-            lines += _hanging(f"{mark} ", LEGEND[mark])
-        lines.append("")
-        for sentence in self.findings:
-            lines += _hanging("", sentence)
-        lines += [""] * bool(self.findings)
-        wide = max(len(row.label) for row in self.rows)
-        for row in self.rows:
-            if row.kernel_text is not None or row.is_gpclass:
-                lines += _hanging(f"{row.label:{wide}}  ", row.kernel_text or DASH)
-        for i, note in enumerate(notes, start=1):
-            lines += _hanging(f"[{i}] ", note)
+        return table
+
+    def _notes(self) -> list[str]:
+        return [row.note for row in self.rows if row.note]
+
+    def _paragraphs(self) -> list[list[tuple[str, str]]]:
+        """Return what stands below the table: legend, findings, kernels and notes, each as a label and a text."""
+        legend = [(f"{mark} ", LEGEND[mark]) for mark in dict.fromkeys(self.marks().values())]
+        width = max(len(row.label) for row in self.rows)
+        kernels = [(f"{row.label:{width}}  ", row.kernel_text) for row in self.rows if row.kernel_text]
+        notes = [(f"[{i}] ", note) for i, note in enumerate(self._notes(), start=1)]
+        return [legend, [("", sentence) for sentence in self.findings], [*kernels, *notes]]
+
+    def __str__(self) -> str:
+        lines = [self.title, "", *_align(self._cells())]
+        for i, paragraph in enumerate(self._paragraphs()):
+            lines += [""] * (i > 0 and len(paragraph) > 0)
+            for label, text in paragraph:
+                lines += textwrap.wrap(text, WIDTH, initial_indent=label, subsequent_indent=" " * len(label))
         return "\n".join(lines)
 
     __repr__ = __str__  # so that a session shows the table
 
     def _repr_html_(self) -> str:
-        marks = self.marks()
-        lines = ["<table>", f"<caption>{escape(self.title)}</caption>", "<thead><tr>"]
-        columns = {"method": "left", **{str(about["heading"]): "right" for about in METRICS.values()}}
-        columns |= {"kernel": "left", "note": "left"}
-        lines += [f'<th style="text-align: {side}">{escape(name)}</th>' for name, side in columns.items()]
-        lines += ["</tr></thead>", "<tbody>"]
-        for row in self.rows:
-            cells = [_html_number(row.text(name), marks.get((row.label, name), "")) for name in METRICS]
-            texts = (row.label, row.kernel_text or DASH, row.note)
-            widths = ("", "; white-space: normal; min-width: 14em", "; white-space: normal; min-width: 10em")
-            words = [
-                f'<td style="text-align: left{width if text else ""}">{escape(text)}</td>'
-                for text, width in zip(texts, widths, strict=True)
-            ]
-            lines += ["<tr>", words[0], *cells, *words[1:], "</tr>"]
-        lines += ["</tbody>", "</table>"]
-        shown = {BEST: "bold", DOUBT: DOUBT}
-        lines += [
-            f"<p><small>{shown[m]}: {escape(LEGEND[m])}</small></p>" for m in dict.fromkeys(marks.values())
-        ]
-        lines += ["<ul>", *(f"<li>{escape(sentence)}</li>" for sentence in self.findings), "</ul>"]
+        head, *body = ([escape(cell) for cell in line] for line in self._cells())
+        lines = [f"<table><caption>{escape(self.title)}</caption>", _html_row("th", head)]
+        lines += [*(_html_row("td", line) for line in body), "</table>"]
+        for paragraph in self._paragraphs():
+            items = "".join(f"<li>{escape(label + text)}</li>" for label, text in paragraph)
+            lines.append(f"<ul>{items}</ul>")
         return "\n".join(lines)
 
 
-def _html_number(text: str, mark: str) -> str:
-    if mark == BEST:
-        text = f"<b>{text}</b>"
-    elif mark == DOUBT:
-        text = f'<span style="color: #b00020">{text} {DOUBT}</span>'
-    return f'<td style="text-align: right; white-space: nowrap">{text}</td>'
+def _html_row(tag: str, cells: list[str]) -> str:
+    return f"<tr>{''.join(f'<{tag}>{cell}</{tag}>' for cell in cells)}</tr>"
 
 
 def _align(cells: list[list[str]]) -> list[str]:
@@ -355,7 +328,3 @@ def _align(cells: list[list[str]]) -> list[str]:
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     form = "  ".join(["{:<%d}", *["{:>%d}"] * (len(widths) - 2), "{:<%d}"]) % tuple(widths)
     return [form.format(*line).rstrip() for line in cells]
-
-
-def _hanging(first: str, text: str) -> list[str]:
-    return textwrap.wrap(text, WIDTH, initial_indent=first, subsequent_indent=" " * len(first))

@@ -45,7 +45,7 @@ def learn(state: State) -> Iterator[tuple[Scene, str]]:
             path.append((np.array(theta), float(value)))
         return -value, -gradient
 
-    message, _ = minimise(descend, np.array(state.theta), state.kernel.bounds)
+    message = minimise(descend, np.array(state.theta), state.kernel.bounds).message
     for k, (theta, evidence) in enumerate(path, 1):
         words = f"Learning: log evidence {evidence:.3f}."
         if k == len(path):

@@ -1,16 +1,15 @@
-"""Whether a fit is of use: a warning, with a remedy, where its probabilities hardly depend on the inputs.
+"""Warnings about fits of little use, whose probabilities hardly depend on the inputs, each with a remedy.
 
-There is one warning for a fit, for the first of these that applies.
+There is at most one such warning for a fit, for the first of these that applies:
 
 1. All columns are constant.
 2. The kernel that the user gave has one scale for columns whose standard deviations are more than 1000 times apart.
-3. Every row is far from all others on the length scales that the kernel starts with, so that the probabilities of a row
-   from the other rows are all alike, and learning sees no slope.
-4. The log evidence does not exceed that of class frequencies alone (`gpclass.evidence.frequencies`).
-5. The probabilities of all rows are alike.
+3. The log evidence does not exceed that of class frequencies alone (`gpclass.evidence.frequencies`).
+4. The probabilities of all rows are alike.
+5. The leave-one-out probabilities of all rows are alike: on the length scales of the kernel the rows are far apart.
 
-Hyperparameters that the user holds fixed were chosen: of them only the alike probabilities (3 and 5) are told. A few
-rows, of which nothing can be concluded, are not judged by 3 to 5.
+Points 2 and 3 are for learned hyperparameters only, because fixed ones are the user's choice. Points 3 to 5 need more
+than a few rows.
 """
 
 from __future__ import annotations
@@ -21,18 +20,17 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from gpclass.core.protocols import Array, Inputs
+from gpclass.core.protocols import Array
 from gpclass.evidence.frequencies import FEW, Baseline
-from gpclass.kernels import CompoundKernel, matrix
 from gpclass.kernels.scales import Scales, column_scales, disparity
 from gpclass.learning.fitted import FittedModel
 from gpclass.learning.maximise import bound_messages
 from gpclass.validation import take
 
-ALIKE = 1e-3  # largest difference of probabilities that are alike, and of correlations that are none
-FAR_APART = 1e3  # ratio of standard deviations
+ALIKE = 1e-3  # largest difference of probabilities that are alike
+MAX_DISPARITY = 1e3  # ratio of standard deviations of columns
 FEWEST = 10.0  # rows whose probabilities are compared at fixed hyperparameters; learned ones need `FEW`
-ROWS = 500  # that predictions are compared at
+ROWS = 500  # at which predictions are compared
 TOO_NARROW = (
     "Credible intervals of Dirichlet classification are too narrow: its targets are made from the labels, and in "
     "simulations intervals of 95 % contained 40 to 90 % of the true probabilities. Use inference='vi' for intervals."
@@ -44,27 +42,25 @@ class DoubtfulFitWarning(UserWarning):
 
 
 def complaints(models: Sequence[FittedModel], given: Any) -> Iterator[tuple[str, type[Warning]]]:
-    """Yield a sentence for everything in which a fit fell short, with the category of its warning.
+    """Yield the text and the category of every warning about a fit.
 
-    ``given`` is the kernel as the user gave it: an object, a name or None. Bounds that nobody gave are not reported. A
-    fit that is of little use because something did not converge, or because a bound keeps length scales from those of
-    the data, needs no second warning.
+    ``given`` is the kernel as the user gave it: an object, a name or None. Bounds are reported for an object only. A
+    fit that did not converge is not judged any further.
     """
-    chosen, explained = not isinstance(given, str | None), False
+    at_bounds, explained = not isinstance(given, str | None), False
     for model in models:
-        at_bounds = set(bound_messages(model.kernel)) if chosen and model.learned is not None else set()
-        for sentence in model.shortcomings(at_bounds=chosen):
-            explained = explained or sentence not in at_bounds
+        bounds = list(bound_messages(model.kernel))
+        for sentence in model.shortcomings(at_bounds=at_bounds):
+            explained = explained or sentence not in bounds
             yield sentence, ConvergenceWarning
-        explained = explained or (chosen and model.learned is not None and _is_cut_off(model))
     if not explained and (sentence := doubt(models, given=given is not None)):
         yield sentence, DoubtfulFitWarning
 
 
 def doubt(models: Sequence[FittedModel], *, given: bool = False) -> str:
-    """Return why a fit is of little use, and what to do, in one sentence; nothing if it is of use.
+    """Return in one sentence why a fit is of little use, and what to do; an empty text if it is of use.
 
-    Several two-class models are judged by their mean evidence. ``given`` says that the user chose the kernel.
+    Several two-class models are judged by their mean evidence. ``given`` says whether the user chose the kernel.
     """
     learned, scales = all(model.learned is not None for model in models), [_scales(model) for model in models]
     if all(each is not None and not each.varies.any() for each in scales):
@@ -72,7 +68,7 @@ def doubt(models: Sequence[FittedModel], *, given: bool = False) -> str:
     ratios = [
         1.0 if s is None else disparity(model.kernel, s) for model, s in zip(models, scales, strict=True)
     ]
-    if given and learned and max(ratios) > FAR_APART:
+    if given and learned and max(ratios) > MAX_DISPARITY:
         return (
             f"The standard deviations of the columns of X are up to {max(ratios):.2g} times apart, but the kernel has "
             "one scale for all of them: standardise the columns (StandardScaler) or use one length scale per column "
@@ -80,36 +76,32 @@ def doubt(models: Sequence[FittedModel], *, given: bool = False) -> str:
         )
     if sum(model.class_counts.sum() for model in models) < (FEW if learned else FEWEST) * len(models):
         return ""
-    alone = all(model.loo is not None and _are_alike(model.loo) for model in models)
-    if alone and all(_are_far_apart(model) for model in models):
-        return (
-            "On the length scales of the kernel all rows are far apart, so that no row tells anything about another: "
-            "standardise the columns (StandardScaler), or take the length scales from the columns (kernel='rbf')."
-        )
     if learned and (objection := _objection(models)):
         return (
             f"The fit tells no more about the classes than their frequencies: {objection}; try other columns, "
             "another kernel (kernel='matern12') or further starts (n_restarts_optimizer)."
         )
-    if alone or all(_are_alike(_log_proba(model)) for model in models):
+    if all(_are_alike(_log_proba(model)) for model in models):
         return (
             f"All rows have the same probabilities, within {ALIKE}: use other length scales, a larger signal variance "
             "or other columns."
+        )
+    if all(model.loo is not None and _are_alike(model.loo) for model in models):
+        return (
+            "On the length scales of the kernel all rows are far apart, so that no row tells anything about another: "
+            "standardise the columns (StandardScaler), or take the length scales from the columns (kernel='rbf')."
         )
     return ""
 
 
 def _objection(models: Sequence[FittedModel]) -> str:
-    """Return why the mean evidence does not show that the inputs matter; nothing if it does, or is not known."""
+    """Return why the mean evidence does not show that the inputs matter; an empty text if it does or is unknown."""
     evidences = [model.evidence for model in models if model.evidence is not None]
     baselines = [baseline for model in models if (baseline := model.baseline) is not None]
     if min(len(evidences), len(baselines)) < len(models):
         return ""
     base, chance = np.mean([[each.evidence, each.chance] for each in baselines], axis=0)
     return Baseline(float(base), float(chance), baselines[0].n_learned).objection(float(np.mean(evidences)))
-
-
-# ----------------------------------------------------------------------------------- columns
 
 
 def _scales(model: FittedModel) -> Scales | None:
@@ -119,53 +111,14 @@ def _scales(model: FittedModel) -> Scales | None:
     return column_scales(np.asarray(X, dtype=float)) if vectors else None
 
 
-def _is_cut_off(model: FittedModel) -> bool:
-    """Return whether a length scale ended on a bound, and its bounds exclude the scales of the data."""
-    kernel, scales, position = model.kernel, _scales(model), 0
-    if scales is None or not scales.varies.any():
-        return False
-    for hyper in (h for h in kernel.hyperparameters if not h.fixed):
-        part = slice(position, position + hyper.n_elements)
-        position = part.stop
-        if hyper.name.endswith("length_scale"):
-            low, high = kernel.bounds[part].T
-            ended = np.isclose(low, kernel.theta[part]) | np.isclose(high, kernel.theta[part])
-            least, most = np.log([scales.deviation[scales.varies].min(), scales.distance])
-            if (ended & ((low > least) | (high < most))).any():
-                return True
-    return False
-
-
-# -------------------------------------------------------------------------------------- rows
-
-
-def _some_rows(X: Inputs) -> Any:
-    """Return positions of some rows, evenly spaced."""
-    return np.unique(np.linspace(0, len(X) - 1, min(len(X), ROWS)).astype(int))
-
-
 def _are_alike(log_proba: Array) -> bool:
     return len(log_proba) > 1 and bool(np.ptp(np.exp(log_proba), axis=0).max() < ALIKE)
 
 
 def _log_proba(model: FittedModel) -> Array:
     """Return log class probabilities at the mean of f, at some of the rows, or of the inducing inputs."""
-    rows = _some_rows(model.problem.X)
+    X = model.problem.X
+    rows = np.unique(np.linspace(0, len(X) - 1, min(len(X), ROWS)).astype(int))
     if model.draws is not None:
         return model.likelihood.log_classes(model.draws[:, rows].mean(axis=0))
-    return model.likelihood.log_classes(model.posterior.mean(take(model.problem.X, rows)))
-
-
-def _are_far_apart(model: FittedModel) -> bool:
-    """Return whether no two of some rows are correlated where learning started, or at the fixed hyperparameters."""
-    kernel, learned = model.kernel, model.learned
-    if learned is not None and len(learned.history):
-        kernel = kernel.clone_with_theta(learned.history.theta[0][: kernel.n_dims])
-    rows = take(model.problem.X, _some_rows(model.problem.X))
-    for part in kernel.kernels if isinstance(kernel, CompoundKernel) else [kernel]:
-        K = matrix(part, rows)
-        root = np.sqrt(K.diagonal())
-        np.fill_diagonal(K, 0.0)
-        if (np.abs(K) > ALIKE * root[:, None] * root).any():
-            return False
-    return True
+    return model.likelihood.log_classes(model.posterior.mean(take(X, rows)))

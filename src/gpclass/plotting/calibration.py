@@ -58,8 +58,7 @@ class CalibrationDisplay(theirs.CalibrationDisplay):
         X, y : array-like of shape (n, n_features) and (n,)
             Rows that the classifier was not fitted to, and their labels.
         **options
-            ``n_bins``, ``strategy``, ``name``, ``ax``, ``ref_line``, ... as in scikit-learn, and the ``level`` of the
-            intervals.
+            As for `from_predictions`.
 
         Returns
         -------
@@ -107,14 +106,8 @@ class CalibrationDisplay(theirs.CalibrationDisplay):
 
         Parameters
         ----------
-        ax : axes, default=None
-            Where to draw; None makes a new figure.
-        name : str, default=None
-            Name in the legend.
-        ref_line : bool, default=True
-            Whether to draw the diagonal of perfect calibration.
-        **options
-            Properties of the line, as in matplotlib.
+        ax, name, ref_line, **options
+            As in scikit-learn's display.
 
         Returns
         -------
@@ -122,8 +115,7 @@ class CalibrationDisplay(theirs.CalibrationDisplay):
         """
         if ax is None:
             _, ax = pyplot().subplots(figsize=(4.6, 4.5), layout="constrained")
-        drawn = sum(line.get_label()[:1] != "_" for line in ax.lines)
-        colour, marker, line = style.style(max(drawn - 1, 0) if ref_line else drawn)
+        colour, marker, line = style.style(len(ax.containers))  # one with intervals for each curve
         kinds = {"color": colour, "marker": marker, "linestyle": line, "markersize": 5, **options}
         super().plot(ax=ax, name=name, ref_line=ref_line, **kinds)
         self.ax_.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), aspect="equal")
@@ -134,9 +126,8 @@ class CalibrationDisplay(theirs.CalibrationDisplay):
         return self
 
     def _intervals(self) -> None:
-        # Bars of several curves are drawn beside each other, because their bins often have the same means.
-        place = [line for line in self.ax_.lines if len(line.get_xdata()) == 2 or line.get_label()[:1] != "_"]
-        k = max(0, len(place) - 2)
+        # Intervals of several curves are drawn beside each other, because their bins often have the same means.
+        k = len(self.ax_.containers)
         shift = 0.012 * ((k + 1) // 2) * (-1) ** k
         style.intervals(self.ax_, self.prob_pred + shift, self.low_, self.high_, self.line_.get_color())
 

@@ -71,16 +71,13 @@ class ComparisonDisplay(Display):
 
     @staticmethod
     def _evidence(axis: Any, i: int, row: Any, kinds: dict[str, Any]) -> None:
-        colour, marker = kinds["color"], kinds["fmt"]
-        if row.corrected_evidence is not None:
-            axis.errorbar(row.corrected_evidence, i, xerr=row.standard_error, **kinds)
-            if row.evidence is not None:
-                axis.plot([row.evidence, row.corrected_evidence], [i, i], color=colour, linewidth=1.0)
-        if row.evidence is not None:
-            axis.plot(row.evidence, i, marker, color=colour, markerfacecolor="white", markersize=8)
-        elif row.corrected_evidence is None:
-            middle = {"transform": axis.get_yaxis_transform(), "va": "center", "ha": "center"}
-            axis.text(0.5, i, "none", color=style.GREY, **middle)
+        own, corrected = row.evidence, row.corrected_evidence
+        if corrected is not None:
+            axis.errorbar(corrected, i, xerr=row.standard_error, **kinds)
+        if own is not None and corrected is not None:
+            axis.plot([own, corrected], [i, i], color=kinds["color"], linewidth=1.0)
+        if own is not None:
+            axis.plot(own, i, kinds["fmt"], color=kinds["color"], markerfacecolor="white", markersize=8)
 
     @staticmethod
     def _key(axis: Any) -> None:

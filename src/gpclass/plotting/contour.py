@@ -85,20 +85,12 @@ class PredictiveContourDisplay(Display):
         ----------
         estimator : fitted classifier
             Any classifier with ``predict_proba``; with ``latent_std=True`` one of gpclass.
-        X : array-like or data frame of shape (n, 2)
-            The rows whose range is covered.
-        y : array-like of shape (n,), default=None
-            Their labels; None draws no rows.
-        grid_resolution : int, default=100
-            Number of grid points along each column.
-        eps : float, default=0.1
-            Margin around the rows, as a fraction of their range.
+        X, y : array-like or data frame of shape (n, 2), array-like of shape (n,) or None
+            Rows whose range is covered, and their labels; without y no rows are drawn.
         latent_std : bool, default=False
             Whether to add a panel with the standard deviation of f.
-        ax : axes, or two of them with ``latent_std=True``; default=None
-            Where to draw; None makes a new figure.
-        **options
-            Arguments of `plot`.
+        grid_resolution, eps, ax, **options
+            See `gpclass.plotting`.
 
         Returns
         -------
@@ -139,7 +131,7 @@ class PredictiveContourDisplay(Display):
             Colours of the probability of ``classes[1]``, and of the deviation. Three classes or more have one
             colour each, mixed by their probabilities and paler where the class is less certain.
         legend : bool, default=True
-            Whether to draw a legend of the classes and the lines above the panel.
+            Whether to draw a legend of the classes and the boundary above the panel.
 
         Returns
         -------
@@ -158,51 +150,36 @@ class PredictiveContourDisplay(Display):
                 style.scatter_classes(axis, self.X, self.codes, self.classes)
             axis.set(xlabel=self.names[0], xlim=self.x0[[0, -1]], ylim=self.x1[[0, -1]])
         self.ax_.set_ylabel(self.names[1])
-        if self.latent_std is not None and not two:
-            self.axes_[1].set_title("uncertainty", fontsize="medium")
         if legend:
-            self._legend()
+            from matplotlib.lines import Line2D
+
+            handles, labels = self.ax_.get_legend_handles_labels()
+            handles.append(Line2D([], [], color="black", linewidth=1.8))
+            labels.append("decision boundary")
+            style.legend_above(self.ax_, len(handles), handles=handles, labels=labels, fontsize="small")
         return self
-
-    def _legend(self) -> None:
-        """Put the classes, the decision boundary and the contours that are drawn above the first panel."""
-        from matplotlib.lines import Line2D
-
-        handles, labels = self.ax_.get_legend_handles_labels()
-        kinds: dict[str, dict[str, Any]] = {"decision boundary": {"color": "black", "linewidth": 1.8}}
-        p = self.proba[:, :, 1]
-        if self.proba.shape[2] == 2:
-            shown = [q for q in LINES if p.min() < q < p.max()]
-            ends = [f"{q:g}" for q in shown if q != 0.5]
-            thin = {"color": style.DARK, "linewidth": 0.9}
-            kinds |= {"p = 0.5": {**thin, "linestyle": ":"}} if 0.5 in shown else {}
-            kinds |= {f"p = {', '.join(ends)}": {**thin, "linestyle": "--"}} if ends else {}
-        handles += [Line2D([], [], **kind) for kind in kinds.values()]
-        style.legend_above(
-            self.ax_, len(handles), handles=handles, labels=[*labels, *kinds], fontsize="small"
-        )
 
     def _two_classes(self, axis: Any, cmap: str) -> None:
         p = self.proba[:, :, 1]
         filled = axis.contourf(self.x0, self.x1, p, levels=np.linspace(0.0, 1.0, 21), cmap=cmap)
         label = f"predicted p(y = {self.classes[1]})"  # a label need not be valid in a formula
         bar = style.colour_bar(axis, filled, label, ticks=np.linspace(0.0, 1.0, 6))
-        shown = [q for q in LINES if p.min() < q < p.max()]
-        if shown:
-            colours = ["white" if q <= 0.5 else style.DARK for q in shown]
-            kinds = [":" if q == 0.5 else "--" for q in shown]
-            options = {"linewidths": 0.9, "colors": colours, "linestyles": kinds}
-            bar.add_lines(axis.contour(self.x0, self.x1, p, levels=shown, **options), erase=False)
+        options = {
+            "linewidths": 0.9,
+            "colors": ["white", "white", style.DARK],
+            "linestyles": ["--", ":", "--"],
+        }
+        if any(p.min() < level < p.max() for level in LINES):
+            bar.add_lines(axis.contour(self.x0, self.x1, p, levels=LINES, **options), erase=False)
         self.boundary_ = self._borders(axis, [1])
 
     def _borders(self, axis: Any, chosen: Any) -> list[Any]:
         """Draw where the margin of a class changes sign, if it does, as a dark line on a pale one."""
-        drawn = []
-        for margin in (self.margin[:, :, c] for c in chosen):
-            if margin.min() < 0.0 < margin.max():
-                options = {"colors": "black", "linewidths": 1.8, "zorder": 3}
-                drawn.append(axis.contour(self.x0, self.x1, margin, levels=[0.0], **options))
-                drawn[-1].set(path_effects=style.outlined(3.4, "white"))
+        options = {"levels": [0.0], "colors": "black", "linewidths": 1.8, "zorder": 3}
+        margins = [m for m in (self.margin[:, :, c] for c in chosen) if m.min() < 0.0 < m.max()]
+        drawn = [axis.contour(self.x0, self.x1, margin, **options) for margin in margins]
+        for lines in drawn:
+            lines.set(path_effects=style.outlined(3.4, "white"))
         return drawn
 
     def _many_classes(self, axis: Any, cmap: str) -> None:

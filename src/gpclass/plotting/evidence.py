@@ -136,16 +136,17 @@ class EvidenceDisplay(Display):
         axis.set(xscale="log", yscale="log")  # before labels are placed on the lines
         top = float(self.evidence.max())
         below = self.evidence - top
-        drops = [drop for drop in DROPS if -drop > float(below.min())]
-        levels = np.array([min(float(below.min()), -1e-3) - 1e-9, *(-np.array(drops[::-1]))])
-        options = {"levels": levels, "norm": BoundaryNorm(levels, 256)}
-        filled = axis.contourf(self.first, self.second, below, cmap=cmap, **options)
-        if len(levels) > 2:
-            white = {"levels": levels[1:-1], "colors": "white", "linewidths": 0.8, "linestyles": "-"}
-            axis.clabel(axis.contour(self.first, self.second, below, **white), fmt=_signed, fontsize=7)
-        label = f"log evidence minus its maximum, {_signed(top, 4)}"
-        bar = style.colour_bar(axis, filled, label, spacing="uniform")
-        bar.set_ticks(levels[1:], labels=[_signed(value) for value in levels[1:]])
+        least = min(float(below.min()), -1e-3)
+        inner = [0.0 - drop for drop in DROPS[::-1] if -drop > least]
+        levels = [least - 1e-9, *inner]
+        filled = axis.contourf(
+            self.first, self.second, below, levels=levels, norm=BoundaryNorm(levels, 256), cmap=cmap
+        )
+        if len(inner) > 1:
+            white = {"levels": inner[:-1], "colors": "white", "linewidths": 0.8, "linestyles": "-"}
+            axis.clabel(axis.contour(self.first, self.second, below, **white), fmt="%.3g", fontsize=7)
+        bar = style.colour_bar(axis, filled, f"log evidence minus its maximum, {top:.4g}", spacing="uniform")
+        bar.set_ticks(inner, labels=[f"{level:.3g}" for level in inner])
         self._learning(axis)
         axis.set(xlabel=self.names[0], xlim=self.first[[0, -1]])
         axis.set(ylabel=self.names[1], ylim=self.second[[0, -1]])
@@ -162,17 +163,9 @@ class EvidenceDisplay(Display):
         style.legend_above(axis, 3, fontsize=8)
 
 
-def _signed(value: float, digits: int = 3) -> str:
-    return f"{value + 0.0:.{digits}g}".replace("-", "−")
-
-
 def _position(names: list[str], parameter: Any) -> int:
     """Return the position of a hyperparameter in theta, given as such or by its name."""
-    if not isinstance(parameter, str):
-        if not 0 <= parameter < len(names):
-            raise ValueError(f"There is no hyperparameter {parameter}: the kernel has {len(names)}, {names}.")
-        return int(parameter)
-    found = [i for i, name in enumerate(names) if parameter in (name, name.split("__")[-1])]
+    found = [i for i, name in enumerate(names) if parameter in (i, name, name.split("__")[-1])]
     if len(found) != 1:
         how = "several" if found else "none"
         raise ValueError(f"{parameter!r} fits {how} of the hyperparameters, expected one of {names}.")

@@ -90,14 +90,8 @@ class LatentDisplay(Display):
             The fitted classifier.
         X, y : array-like of shape (n, 1) and (n,)
             Rows whose range is covered, and their labels; without y no rows are drawn.
-        level : float, default=0.95
-            Probability of the credible bands.
-        grid_resolution, eps
-            Number of grid points, and margin around the rows as a fraction of their range.
-        ax : axes, or one for each panel, default=None
-            Where to draw; None makes a new figure.
-        **options
-            Arguments of `plot`.
+        grid_resolution, eps, level, ax, **options
+            See `gpclass.plotting`.
 
         Returns
         -------
@@ -126,7 +120,7 @@ class LatentDisplay(Display):
         return display.plot(ax=ax, **options)
 
     def plot(self, ax: Any = None, *, legend: bool = True, color: Any = None) -> Self:
-        """Draw f above the probability; ``color`` is that of the first curve, for displays side by side.
+        """Draw f above the probability.
 
         Parameters
         ----------

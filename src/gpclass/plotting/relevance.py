@@ -76,10 +76,8 @@ class RelevanceDisplay(Display):
             If given, length scales are measured in standard deviations of its columns.
         level : float, default=0.9
             Probability of the credible intervals, which are drawn where hyperparameters were sampled.
-        ax : axes, default=None
-            Where to draw; None makes a new figure.
-        **options
-            Arguments of `plot`.
+        ax, **options
+            See `gpclass.plotting`.
 
         Returns
         -------
@@ -98,11 +96,16 @@ class RelevanceDisplay(Display):
         low, high = None, None
         if all(draw is not None for draw in draws):
             tails = [0.5 - 0.5 * level, 0.5 + 0.5 * level]
-            low, high = np.array([np.quantile(draw, tails, axis=0) for draw in draws]).swapaxes(0, 1) * scale
-        names, scaled = feature_names(estimator, X, n), X is not None
-        relevance = np.array(values) * scale
-        display = cls(relevance, names=names, labels=labels, low=low, high=high, scaled=scaled)
-        display.at_bound = np.array(at_bound)
+            low, high = np.quantile(draws, tails, axis=1) * scale
+        display = cls(
+            np.array(values) * scale,
+            names=feature_names(estimator, X, n),
+            labels=labels,
+            low=low,
+            high=high,
+            scaled=X is not None,
+            at_bound=np.array(at_bound),
+        )
         return display.plot(ax=ax, **options)
 
     def plot(self, ax: Any = None, *, n_top: int | None = None) -> Self:
@@ -145,39 +148,41 @@ class RelevanceDisplay(Display):
         return self
 
 
-# Label, relevance of each column, draws of it, which is at a bound.
-Part = tuple[str, Array, Array | None, Any]
-
-
 def _kernels(estimator: Any) -> Iterator[tuple[str, Any, Any]]:
-    """Yield each kernel of the classifier with a label, and with its chains if it was sampled."""
+    """Yield a label, a kernel of the classifier, and its draws of theta if it was sampled."""
     kernels, chains = kernels_of(estimator), getattr(estimator, "chains_", None)
     labels = [str(i) for i in range(len(kernels))] if len(kernels) > 1 else [""]
     if len(kernels) == len(estimator.classes_) and estimator.multi_class != "one_vs_one":
         labels = [str(label) for label in estimator.classes_]
-    yield from zip(
-        labels, kernels, chains if isinstance(chains, list) else [chains] * len(kernels), strict=True
-    )
+    for i, (label, kernel) in enumerate(zip(labels, kernels, strict=True)):
+        theta = getattr(chains[i] if isinstance(chains, list) else chains, "theta", None)
+        yield label, kernel, None if theta is None else theta.reshape(-1, theta.shape[2])
 
 
-def _parts(label: str, kernel: Any, chains: Any, n: int) -> Iterator[Part]:
-    """Yield the relevance that each part of a kernel gives to each column."""
+def _parts(label: str, kernel: Any, sampled: Array | None, n: int) -> Iterator[tuple[str, Array, Any, Any]]:
+    """Yield a label, the relevance of each column, draws of it and whether it is at a bound, for each length scale."""
     params, names = kernel.get_params(), hyperparameter_names(kernel)
     found = [name for name in params if name.split("__")[-1] == "length_scale"]
     for name, short in zip(found, short_names(found), strict=True):
-        path, columns = name.split("__"), np.arange(n)
-        for part in [kernel, *(params["__".join(path[:i])] for i in range(1, len(path)))]:
-            columns = np.atleast_1d(columns[getattr(part, "columns", slice(None))])
+        columns = _columns(kernel, params, name, n)
         scales = np.atleast_1d(np.asarray(params[name], dtype=float))
         if len(scales) != len(columns):
             continue  # one scale of several columns says nothing about each of them
-        values, draws, at_bound = np.zeros(n), None, np.zeros(n, dtype=bool)
+        values, at_bound, draws = np.zeros(n), np.zeros(n, dtype=bool), None
         values[columns] = 1.0 / scales
         places = [i for i, one in enumerate(names) if one == name or one.startswith(name + "[")]
-        if chains is not None and chains.theta is not None and len(places) == len(columns):
-            draws = np.zeros((chains.theta[:, :, 0].size, n))
-            draws[:, columns] = np.exp(-chains.theta.reshape(-1, chains.theta.shape[2])[:, places])
-        if len(places) == len(columns):
+        if places:  # otherwise it is fixed
             theta, (low, high) = kernel.theta[places], kernel.bounds[places].T
             at_bound[columns] = (theta - low < NEAR) | (high - theta < NEAR)
-        yield " ".join(filter(None, (label, short if len(found) > 1 else ""))), values, draws, at_bound
+            if sampled is not None:
+                draws = np.zeros((len(sampled), n))
+                draws[:, columns] = np.exp(-sampled[:, places])
+        yield f"{label} {short if len(found) > 1 else ''}".strip(), values, draws, at_bound
+
+
+def _columns(kernel: Any, params: dict[str, Any], name: str, n: int) -> Any:
+    """Return the columns that a part of a kernel sees, through every `Columns` around it."""
+    path, columns = name.split("__"), np.arange(n)
+    for part in [kernel, *(params["__".join(path[:i])] for i in range(1, len(path)))]:
+        columns = np.atleast_1d(columns[getattr(part, "columns", slice(None))])
+    return columns

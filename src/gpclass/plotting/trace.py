@@ -7,15 +7,16 @@ from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, Self
 
 import numpy as np
-from scipy.stats import rankdata
 
+from gpclass.core.checks import optional
 from gpclass.core.protocols import Array
-from gpclass.mcmc import Chains
 from gpclass.mcmc.chains import diagnose
 from gpclass.plotting import style
 from gpclass.plotting.base import Display, hyperparameter_names, kernels_of, short_names
 
-MOST_LAGS, WINDOWS = 60, 40
+BINS = 20  # of the ranks
+MOST_LAGS = 60  # of the autocorrelation
+WINDOWS = 40  # of the acceptance rates
 
 
 @dataclass(eq=False, repr=False)
@@ -33,16 +34,13 @@ class TraceDisplay(Display):
         Fraction of the proposals accepted for each draw.
     positive : set of str
         Quantities to be drawn on a logarithmic scale.
-    n_bins : int
-        Number of bins of the ranks.
-    max_lag : int
-        Largest lag of the autocorrelation.
 
     Attributes
     ----------
-    ranks : dict of str to ndarray of shape (chains, n_bins)
+    ranks : dict of str to ndarray of shape (chains, 20)
         Number of draws of a chain in each bin of the ranks among all draws.
-    autocorrelation : dict of str to ndarray of shape (chains, max_lag + 1)
+    autocorrelation : dict of str to ndarray of shape (chains, n_lags)
+        At lags 0, 1, ..., 60, or as many as there are draws.
     diagnostics : dict of str to gpclass.mcmc.chains.Diagnostics
     axes_ : ndarray of axes
         Three for each quantity, then one for acceptance.
@@ -64,24 +62,20 @@ class TraceDisplay(Display):
     accept: Array
     _: KW_ONLY
     positive: set[str] = field(default_factory=set)
-    n_bins: int = 20
-    max_lag: int = MOST_LAGS
 
     def __post_init__(self) -> None:
-        self.max_lag = min(self.max_lag, self.accept.shape[1] - 1)
-        self.ranks = {name: rank_counts(v, self.n_bins) for name, v in self.values.items()}
-        self.autocorrelation = {name: autocorrelation(v, self.max_lag) for name, v in self.values.items()}
-        self.diagnostics = {name: diagnose(v) for name, v in self.values.items()}
+        stats = optional("arviz_stats.base", "A display of chains", "mcmc").array_stats
+        edges = np.linspace(0.5, self.accept.size + 0.5, BINS + 1)
+        self.ranks, self.autocorrelation, self.diagnostics = {}, {}, {}
+        for name, values in self.values.items():
+            ranks = stats.compute_ranks(values, axis=None)
+            self.ranks[name] = np.stack([np.histogram(chain, edges)[0] for chain in ranks])
+            self.autocorrelation[name] = stats.autocorr(values, axis=1)[:, : MOST_LAGS + 1]
+            self.diagnostics[name] = diagnose(values)
 
     @classmethod
     def from_estimator(
-        cls,
-        estimator: Any,
-        *,
-        rows: Sequence[int] | None = None,
-        model: int = 0,
-        ax: Any = None,
-        **options: Any,
+        cls, estimator: Any, *, rows: Sequence[int] | None = None, model: int = 0, ax: Any = None
     ) -> Self:
         """Draw the chains of a classifier whose latent function or hyperparameters were sampled.
 
@@ -96,8 +90,6 @@ class TraceDisplay(Display):
             Which of several two-class models.
         ax : array of axes, default=None
             Three for each quantity, and one.
-        **options
-            ``n_bins`` and ``max_lag``.
 
         Returns
         -------
@@ -105,49 +97,16 @@ class TraceDisplay(Display):
         """
         chains = estimator.chains_
         chains = chains[model] if isinstance(chains, list) else chains
-        return cls.from_chains(chains, kernels_of(estimator)[model], rows=rows, ax=ax, **options)
-
-    @classmethod
-    def from_chains(
-        cls,
-        chains: Chains,
-        kernel: Any = None,
-        *,
-        rows: Sequence[int] | None = None,
-        ax: Any = None,
-        **options: Any,
-    ) -> Self:
-        """Draw chains.
-
-        Parameters
-        ----------
-        chains : gpclass.mcmc.Chains
-        kernel : kernel, default=None
-            Gives the hyperparameters their names.
-        rows : sequence of int, default=None
-            Training rows whose latent values are drawn, where hyperparameters were not sampled.
-        ax : axes, one for each panel, default=None
-            Where to draw; None makes a new figure.
-        **options
-            Arguments of `plot`.
-
-        Returns
-        -------
-        TraceDisplay
-        """
         values: dict[str, Array] = {}
         if chains.theta is not None:
-            names = [f"theta[{i}]" for i in range(chains.theta.shape[2])]
-            if kernel is not None:
-                names = short_names(hyperparameter_names(kernel))
+            names = short_names(hyperparameter_names(kernels_of(estimator)[model]))
             values = {name: np.exp(chains.theta[:, :, i]) for i, name in enumerate(names)}
         positive = set(values)
         values["log likelihood"] = chains.log_likelihood
         f = chains.f if chains.f.ndim == 3 else chains.f[:, :, :, 0]
-        if rows is None:
-            rows = [int(np.argmax(diagnose(f).rhat))]
+        rows = [int(np.argmax(diagnose(f).rhat))] if rows is None else rows
         values |= {f"f[{i}]": f[:, :, i] for i in rows}
-        return cls(values, chains.accept, positive=positive, **options).plot(ax=ax)
+        return cls(values, chains.accept, positive=positive).plot(ax=ax)
 
     def plot(self, ax: Any = None) -> Self:
         """Draw a row of three panels for each quantity, and the acceptance rates below.
@@ -190,8 +149,8 @@ class TraceDisplay(Display):
         axis.margins(x=0.0)
 
     def _ranks(self, axis: Any, name: str) -> None:
-        edges = np.linspace(0.0, 1.0, self.n_bins + 1) * self.accept.size
-        style.reference(axis, self.accept.shape[1] / self.n_bins)
+        edges = np.linspace(0, self.accept.size, BINS + 1)
+        style.reference(axis, self.accept.shape[1] / BINS)
         for chain, counts in enumerate(self.ranks[name]):
             colour, _, line = style.style(chain)
             axis.stairs(counts, edges, baseline=None, color=colour, linewidth=1.1, linestyle=line)
@@ -201,8 +160,9 @@ class TraceDisplay(Display):
 
     def _autocorrelation(self, axis: Any, name: str) -> None:
         axis.axhline(0.0, color=style.GREY, linewidth=0.8)
-        axis.plot(self.autocorrelation[name].T, linewidth=1.1)
-        axis.set(xlim=(0, self.max_lag), ylim=(min(-0.2, axis.get_ylim()[0]), 1.05))
+        lags = self.autocorrelation[name].T
+        axis.plot(lags, linewidth=1.1)
+        axis.set(xlim=(0, len(lags) - 1), ylim=(min(-0.2, axis.get_ylim()[0]), 1.05))
 
     def _acceptance(self, axis: Any) -> None:
         """Draw the acceptance rate over windows of each chain; the legend has its mean."""
@@ -216,26 +176,3 @@ class TraceDisplay(Display):
         axis.set(xlabel="draw", ylim=(0.0, 1.05), xlim=(0, n))
         axis.set_title("acceptance rate", loc="left", fontsize=9, fontweight="bold")
         axis.legend(ncols=len(self.accept), loc="lower right", fontsize=8, frameon=False)
-
-
-def rank_counts(values: Array, n_bins: int) -> Array:
-    """Return the number of draws of each chain in each bin of the ranks among all draws."""
-    ranks = (rankdata(values).reshape(values.shape) - 0.5) / values.size
-    bins = np.minimum((ranks * n_bins).astype(int), n_bins - 1)
-    return np.stack([np.bincount(chain, minlength=n_bins) for chain in bins]).astype(float)
-
-
-def autocorrelation(values: Array, max_lag: int) -> Array:
-    """Return the autocorrelation of each chain about its own mean, at lags 0 to ``max_lag``.
-
-    The lagged products come from the squared Fourier transform, padded with zeros. For a constant chain the
-    result is one at lag zero and zero elsewhere.
-    """
-    n = values.shape[1]
-    away = values - values.mean(axis=1, keepdims=True)
-    transform = np.fft.rfft(away, 2 * n, axis=1)
-    products = np.fft.irfft(np.abs(transform) ** 2, 2 * n, axis=1)[:, : max_lag + 1]
-    total = (away * away).sum(axis=1, keepdims=True)
-    out: Array = np.where(total > 0.0, products, 0.0) / np.where(total > 0.0, total, 1.0)
-    out[:, 0] = 1.0
-    return out

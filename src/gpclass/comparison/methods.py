@@ -1,0 +1,83 @@
+"""The classifiers that are compared: one per method, and some of scikit-learn by name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+from sklearn.base import clone
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.gaussian_process import GaussianProcessClassifier as SklearnGP
+from sklearn.gaussian_process.kernels import RBF, Kernel
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from gpclass.estimator import GaussianProcessClassifier
+from gpclass.parameters import check_parameters
+
+BASELINES = ("sklearn-gp", "logistic-regression", "gradient-boosting")
+
+
+def classifiers_of(methods: Any, shared: dict[str, Any]) -> dict[str, Any]:
+    """Return an unfitted classifier for each label; labels that occur again are numbered."""
+    methods = (methods,) if isinstance(methods, str) else methods
+    labels = [str(method) if isinstance(methods, Mapping) else _label(method) for method in methods]
+    values = methods.values() if isinstance(methods, Mapping) else methods
+    if not labels:
+        raise ValueError("methods is empty, expected at least one.")
+    out: dict[str, Any] = {}
+    for i, (label, method) in enumerate(zip(labels, values, strict=True)):
+        copies = labels[:i].count(label)
+        out[f"{label} ({copies + 1})" if copies else label] = _classifier(method, shared)
+    return out
+
+
+def _classifier(method: Any, shared: dict[str, Any]) -> Any:
+    if isinstance(method, str) and method in BASELINES:
+        return _baseline(method, shared["kernel"], shared["random_state"])
+    if hasattr(method, "fit"):
+        clf = method if isinstance(method, type) else clone(method)
+    else:
+        pair = method if isinstance(method, tuple) else (method, shared["likelihood"])
+        if len(pair) != 2:
+            raise ValueError(f"{method!r} is not possible as a method, expected a pair (method, likelihood).")
+        clf = GaussianProcessClassifier(**{**shared, "inference": pair[0], "likelihood": pair[1]})
+    if isinstance(clf, GaussianProcessClassifier):
+        check_parameters(clf)
+    elif isinstance(clf, type) or not hasattr(clf, "predict_proba"):
+        raise ValueError(f"{method!r} is not possible as a method, expected a classifier with predict_proba.")
+    return clf
+
+
+def _baseline(name: str, kernel: Any, seed: int) -> Any:
+    if name == "gradient-boosting":
+        return HistGradientBoostingClassifier(random_state=seed)
+    if name == "logistic-regression":
+        return make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000, random_state=seed))
+    if isinstance(kernel, Kernel):
+        return SklearnGP(kernel, random_state=seed)
+    # Scikit-learn's default kernel is not learned, and one length scale needs columns of one scale.
+    return make_pipeline(StandardScaler(), SklearnGP(1.0 * RBF(1.0), random_state=seed))
+
+
+def _label(method: Any) -> str:
+    """Return a short name; that of a settings record has the settings that differ from the defaults."""
+    if isinstance(method, str):
+        return method
+    if isinstance(method, tuple):
+        return "/".join(_label(part) for part in method)
+    name = type(method).__name__
+    if hasattr(method, "fit") or not is_dataclass(method):
+        return name
+    texts = [f"{key}={(_label if is_dataclass(value) else repr)(value)}" for key, value in changed(method)]
+    return f"{name}({', '.join(texts)})"
+
+
+def changed(record: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the fields of a settings record that are not at their defaults."""
+    for each in fields(record):
+        value = getattr(record, each.name)
+        if value != each.default:
+            yield each.name, value

@@ -1,0 +1,71 @@
+"""The rows of a comparison: folds, weights, other splits and bad input."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from problems import two_moons_like
+from sklearn.dummy import DummyClassifier
+from sklearn.metrics import log_loss
+from sklearn.model_selection import ShuffleSplit
+
+from gpclass.comparison import compare
+from gpclass.inference import EP
+from gpclass.kernels import RBF
+
+X, Y = two_moons_like(60)
+QUICK = {"kernel": 4.0 * RBF(1.5), "learn": False, "n_samples": 0, "random_state": 0}
+
+
+def test_all_methods_get_the_same_folds():
+    seen = []
+
+    class Recording(DummyClassifier):
+        def fit(self, X, y, sample_weight=None):
+            seen.append(np.array(X))
+            return super().fit(X, y)
+
+    compare(X, Y, methods={"a": Recording(), "b": Recording()}, cv=3, random_state=0)
+    for ours, theirs in zip(seen[:4], seen[4:], strict=True):
+        assert_array_equal(ours, theirs)
+    assert_array_equal(seen[0], X)
+
+
+def test_weights_count_in_scores_and_zero_leaves_a_row_out():
+    w = np.where(np.arange(60) < 10, 0.0, np.linspace(0.5, 2.0, 60))
+    result = compare(X, Y, methods="laplace", sample_weight=w, **QUICK)
+    assert_array_equal(result.index, np.arange(10, 60))
+    assert_allclose(result.rows[0].log_loss, log_loss(Y[10:], result.rows[0].proba, sample_weight=w[10:]))
+
+
+def test_other_splits():
+    result = compare(X, Y, methods="laplace", cv=ShuffleSplit(3, test_size=10, random_state=0), **QUICK)
+    assert len(result.index) == 30
+    row = result.rows[0]
+    assert_allclose(row.log_loss, log_loss(Y[result.index], row.proba))
+    nothing = compare(X, Y, methods="laplace", cv=None, **QUICK)
+    assert nothing.rows[0].proba is None
+    assert "no rows scored" in str(nothing)
+
+
+@pytest.mark.parametrize(("change", "message"), [
+    ({"methods": ()}, "methods is empty"),
+    ({"methods": "expectation"}, "inference='expectation' is not possible"),
+    ({"methods": [("ep", "logit", "x")]}, "expected a pair"),
+    ({"methods": [EP]}, "inference is the class EP"),
+    ({"methods": {"svm": object}}, "is the class object"),
+    ({"likelihood": "cauchit"}, "likelihood='cauchit' is not possible"),
+    ({"cv": 1}, "cv=1 is not possible"),
+    ({"cv": 50}, "smallest class has"),
+    ({"X_test": X}, "Only one of X_test and y_test"),
+    ({"X_test": X, "y_test": Y[:3]}, "y_test has shape"),
+    ({"X_test": X, "y_test": Y + 1}, "which does not occur in y"),
+    ({"X_test": X[:, :1], "y_test": Y}, "features"),
+    ({"sample_weight": -Y}, "weight of row"),
+    ({"sample_weight": Y > 0}, "one class"),
+    ({"X": np.full((60, 2), np.nan)}, "contains NaN in row 0"),
+])  # fmt: skip
+def test_bad_input_is_named_at_once(change, message):
+    with pytest.raises(ValueError, match=message):
+        compare(**({"X": X, "y": Y} | QUICK | change))
