@@ -10,18 +10,7 @@ from sklearn.base import clone
 from sklearn.gaussian_process.kernels import CompoundKernel, Exponentiation, Kernel
 
 from gpclass.core.protocols import Array, Index
-from gpclass.kernels.formulas import (
-    Expression,
-    Formulas,
-    diagonal,
-    express,
-    fill,
-    pull,
-    pull_diagonal,
-    pull_inputs,
-    register,
-)
-from gpclass.kernels.parameters import is_columns, is_kernel
+from gpclass.kernels.formulas import Formulas, diagonal, fill, pull, pull_diagonal, pull_inputs, register
 
 
 class Columns(Kernel):
@@ -174,9 +163,5 @@ class _Formulas(Formulas):
         np.add.at(result.T, positions(kernel.columns, X.shape[1]), inner.T)
         return result
 
-    def express(self, kernel: Kernel, X: Expression, n_columns: int, P: Array | None) -> Expression:
-        index = positions(kernel.columns, n_columns)
-        return express(kernel.kernel, X[index], len(index), None if P is None else P[:, index])
 
-
-register(Columns, _Formulas(), {"kernel": is_kernel, "columns": is_columns})
+register(Columns, _Formulas())

@@ -10,8 +10,6 @@ from sklearn.gaussian_process import kernels as theirs
 from sklearn.gaussian_process.kernels import Hyperparameter
 
 from gpclass.core.protocols import Array
-from gpclass.kernels.formulas import Formulas, register
-from gpclass.kernels.parameters import are_kernels
 
 
 class CompoundKernel(theirs.CompoundKernel):
@@ -60,9 +58,6 @@ class CompoundKernel(theirs.CompoundKernel):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}([{', '.join(map(repr, self.kernels))}])"
-
-
-register(CompoundKernel, Formulas(), {"kernels": are_kernels})  # a list of kernels has no single matrix
 
 
 def settable(kernel: Any) -> Any:

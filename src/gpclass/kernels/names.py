@@ -22,12 +22,11 @@ from sklearn.gaussian_process.kernels import (
 
 from gpclass.core.protocols import Array
 from gpclass.kernels.base import FormulaKernel
-from gpclass.kernels.formulas import entries
+from gpclass.kernels.formulas import registered
 from gpclass.kernels.linear import Linear
-from gpclass.kernels.neural import NeuralNetwork
+from gpclass.kernels.networks import GaussianUnits, NeuralNetwork
 from gpclass.kernels.profiles import Stationary
 from gpclass.kernels.scales import Scales, column_scales
-from gpclass.kernels.units import GaussianUnits
 
 VARIANCE = (1e-2, 1e4)  # bounds of the signal variance
 
@@ -105,11 +104,11 @@ def default_kernel(X: Array, weight: Array | None = None) -> Any:
 
 def _builders() -> dict[str, Build]:
     found: dict[str, Build] = {}
-    for entry in entries().values():
-        if _stands_alone(entry.cls):
+    for cls in registered():
+        if _stands_alone(cls):
             # NeuralNetwork is neural-network.
-            dashed = re.sub(r"(?<=[a-z])(?=[A-Z])", "-", entry.name.removesuffix("Kernel")).lower()
-            found[dashed] = partial(_build, entry.cls)
+            dashed = re.sub(r"(?<=[a-z])(?=[A-Z])", "-", cls.__name__.removesuffix("Kernel")).lower()
+            found[dashed] = partial(_build, cls)
     for name, nu in (("matern12", 0.5), ("matern32", 1.5), ("matern52", 2.5)):
         found[name] = partial(_build, Matern, nu=nu)
     return found | {"rbf": partial(_build, RBF), "rbf-shared": partial(_build, RBF, shared=True)}
@@ -136,7 +135,7 @@ def _build(cls: Any, scales: Scales, *, shared: bool = False, **options: Any) ->
 
 def _takes_several(cls: Any) -> bool:
     """Return whether a kernel can have one length scale for each column."""
-    ours = issubclass(cls, FormulaKernel) and isinstance(entries()[cls].formulas, Stationary)
+    ours = issubclass(cls, FormulaKernel) and isinstance(registered()[cls], Stationary)
     return ours or "anisotropic" in dir(cls)
 
 

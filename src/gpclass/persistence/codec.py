@@ -13,7 +13,6 @@ stored once, views in other shapes included.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, field, is_dataclass
 from functools import cache
 from typing import Any
@@ -22,24 +21,12 @@ import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 
 from gpclass.core.registry import Part, kinds, parts, stored_classes
-from gpclass.kernels.formulas import Entry, entries
-from gpclass.kernels.parameters import checks_of, is_number
 from gpclass.persistence.container import DTYPES, ModelFileError
+from gpclass.persistence.kernels import is_number, kernel_classes, kernel_complaint, kernel_name
 from gpclass.persistence.schema import complaint, stored_fields
 
 DEEPEST = 100  # levels of nesting; a sum of so many kernels can be grouped
 ROOM = 1 << 22  # bytes that text arrays may take regardless of the lengths of their items
-
-
-def kernel_complaint(entry: Entry, params: Mapping[str, Any]) -> str:
-    """Return what is wrong with the parameters of a kernel, as the end of a sentence, or nothing."""
-    checks = checks_of(entry)
-    if set(params) != set(checks):
-        return f"the kernel {entry.name} has other parameters than {', '.join(checks)}"
-    for key, value in params.items():
-        if not checks[key](value):
-            return f"{key} of the kernel {entry.name} is {value!r:.80}, which is not possible"
-    return ""
 
 
 @cache
@@ -115,17 +102,17 @@ class Encoder:
         return self._names[key]
 
     def _kernel(self, value: Any, where: str, depth: int) -> Any:
-        entry = entries().get(type(value))
-        if entry is None:
+        name = kernel_name(value)
+        if name is None:
             raise ModelFileError(
                 f"{where} has a kernel of the class {type(value).__name__}, which is not one of scikit-learn "
                 "or gpclass: a file holds no code, so it cannot be saved."
             )
         params = value.get_params(deep=False)
-        if sentence := kernel_complaint(entry, params):
+        if sentence := kernel_complaint(name, params):
             raise ModelFileError(f"{where} cannot be saved: {sentence}.")
         inside = {key: self.value(v, f"{where}.{key}", depth + 1) for key, v in params.items()}
-        return {"kernel": entry.name, "params": inside}
+        return {"kernel": name, "params": inside}
 
     def _object(self, value: Any, where: str, depth: int) -> Any:
         cls, dist = type(value), getattr(value, "dist", None)
@@ -236,11 +223,11 @@ class Decoder:
         return np.array(items, dtype=f"=U{wide}").reshape(shape)
 
     def _kernel(self, depth: int, name: str, params: Any) -> Any:
-        entry = {entry.name: entry for entry in entries().values()}[name]
+        cls: Any = kernel_classes()[name]
         values = {key: self.value(code, depth + 1) for key, code in params.items()}
-        if sentence := kernel_complaint(entry, values):
+        if sentence := kernel_complaint(name, values):
             raise ModelFileError(f"has an impossible kernel: {sentence}.")
-        return entry.cls(**values)
+        return cls(**values)
 
     def _part(self, depth: int, names: Any, fields: Any) -> Any:
         kind, name = names

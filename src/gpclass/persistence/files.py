@@ -16,10 +16,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from gpclass.core.checks import is_integer
 from gpclass.estimator import FEATURES, RESULTS, GaussianProcessClassifier
-from gpclass.kernels.parameters import is_number
 from gpclass.parameters import check_parameters
 from gpclass.persistence.codec import Decoder, Encoder
 from gpclass.persistence.container import ModelFileError, located, read, write
+from gpclass.persistence.kernels import is_number
 from gpclass.training import TrainingRows
 
 VERSION = 2  # of the format
