@@ -24,8 +24,6 @@ from gpclass.kernels.formulas import (
 )
 from gpclass.kernels.theta import is_free
 
-LARGEST_CONSTANT = 1e3  # in units of the other summand, to be subtracted from a sum
-
 
 def _constant(kernel: Kernel) -> float | None:
     """Return the value of a kernel that is the same number for all pairs of different inputs, or None."""
@@ -105,8 +103,8 @@ class _Sum(Formulas):
         return diagonal(kernel.k1, X) + diagonal(kernel.k2, X)
 
     def pull(self, kernel: Kernel, X: Inputs, Z: Inputs, G: Array, K: Array | None, scale: float) -> Array:
-        first = pull(kernel.k1, X, Z, G, _without(kernel.k2, K, scale), scale)
-        second = pull(kernel.k2, X, Z, G, _without(kernel.k1, K, scale), scale)
+        first = pull(kernel.k1, X, Z, G, _without(kernel.k2, K), scale)
+        second = pull(kernel.k2, X, Z, G, _without(kernel.k1, K), scale)
         return np.concatenate([first, second])
 
     def pull_diagonal(self, kernel: Kernel, X: Inputs, g: Array) -> Array:
@@ -116,16 +114,9 @@ class _Sum(Formulas):
         return pull_inputs(kernel.k1, X, Z, G) + pull_inputs(kernel.k2, X, Z, G)
 
 
-def _without(summand: Kernel, K: Array | None, scale: float) -> Array | None:
-    """Return the matrix of a sum without one summand, if that is a constant."""
-    constant = _constant(summand)
-    if K is None or constant is None:
-        return None
-    if constant == 0.0:
-        return K
-    rest: Array = K - scale * constant
-    # The rounding of a much larger constant would be that of the difference.
-    return rest if scale * constant <= LARGEST_CONSTANT * rest.max(initial=0.0) else None
+def _without(summand: Kernel, K: Array | None) -> Array | None:
+    """Return the matrix of a sum without one summand, if that is only noise; else None."""
+    return K if _constant(summand) == 0.0 else None
 
 
 class _Product(Formulas):

@@ -22,7 +22,6 @@ from gpclass.core.protocols import Array
 LONGEST_SINGLE = 512.0  # squared norm of a row up to which products in single precision are used
 LONGEST_DOUBLE = 1024.0  # the same in double precision
 LONGEST_MIXED = 1e8  # the same for products in double precision whose results are wanted in single precision
-CENTRE_ROWS = 64
 LAST_EXPONENT = -87.0  # below it an exponential in single precision is denormal
 
 
@@ -65,7 +64,7 @@ class Metric:
     def fill(self, out: Array) -> Array:
         """Write S into ``out``, and return it."""
         columns = self.A.shape[1]
-        if self.exact or columns <= 2:  # with one or two columns differences cost no more than products
+        if self.exact:
             np.multiply(cdist(self.A, self.B, "sqeuclidean"), self.factor, out=out)
             return out
         left = np.empty((len(self.A), columns + 2), dtype=self.A.dtype)
@@ -89,15 +88,14 @@ class Metric:
         if self.exact:
             squares = np.array([np.einsum("ij,ij->", W, D) for D in self._squares()])
         else:  # Σ_ij W_ij (a_id - b_jd)², multiplied out
-            rows, WB = self._product_with_sums(W)
-            squares = rows @ (self.A * self.A) + W.sum(axis=0) @ (self.B * self.B)
-            squares -= 2.0 * np.einsum("id,id->d", self.A, WB)
+            squares = W.sum(axis=1) @ (self.A * self.A) + W.sum(axis=0) @ (self.B * self.B)
+            squares -= 2.0 * np.einsum("id,id->d", self.A, matmul(W, self.B))
         return -2.0 * self.factor * self.scale.collect(squares)
 
     def pull_inputs(self, W: Array) -> Array:
         """Return Σ_j W_ij ∂S_ij / ∂x_i for every row i."""
-        rows, WB = self._product_with_sums(W)
-        return np.asarray(2.0 * self.factor / self.scale.values * (rows[:, None] * self.A - WB))
+        differences = W.sum(axis=1)[:, None] * self.A - matmul(W, self.B)
+        return np.asarray(2.0 * self.factor / self.scale.values * differences)
 
     def slopes(self) -> Iterator[Array]:
         """Yield ∂S / ∂log scale for every scale."""
@@ -110,13 +108,6 @@ class Metric:
         for a, b in zip(self.A.T, self.B.T, strict=True):
             np.subtract.outer(a, b, out=D)
             yield np.multiply(D, D, out=D)
-
-    def _product_with_sums(self, W: Array) -> tuple[Array, Array]:
-        """Return the row sums of W, and W B."""
-        augmented = np.ones((self.B.shape[0], self.B.shape[1] + 1))
-        augmented[:, :-1] = self.B
-        product = matmul(W, augmented)
-        return product[:, -1], product[:, :-1]
 
 
 def make_metric(
@@ -132,9 +123,9 @@ def make_metric(
     """Return the metric between rows, computed in ``dtype`` where they are short enough for that.
 
     Results need only be accurate for type ``accuracy``, by default ``dtype``. Distances do not depend on the common
-    centre that is subtracted, but their rounding does; the mean of a few rows is good enough.
+    centre that is subtracted, but their rounding does.
     """
-    centre = Z[:: max(1, len(Z) // CENTRE_ROWS)].mean(axis=0, dtype=float)
+    centre = Z.mean(axis=0, dtype=float)
     inverse = 1.0 / scale.values
     A, B = np.subtract(X, centre, dtype=float), np.subtract(Z, centre, dtype=float)
     A *= inverse
