@@ -112,15 +112,6 @@ def test_words(word_kernel, wrap, box):
         pullback_inputs(kernel, X, Z, G)
 
 
-def test_blocks_of_an_own_gradient_add_up(monkeypatch):
-    monkeypatch.setattr("gpclass.kernels.formulas.GRADIENT_NUMBERS", 64)
-    rng = np.random.default_rng(0)
-    X, Z, G = rng.standard_normal((21, 3)), rng.standard_normal((13, 3)), rng.standard_normal((21, 13))
-    kernel = Cubed([1.0, 2.0, 3.0])
-    expected = differences(kernel, lambda k: np.sum(G * k(X, Z)))
-    np.testing.assert_allclose(pullback(kernel, X, Z, G), expected, rtol=1e-6, atol=1e-8)
-
-
 @pytest.mark.parametrize(
     "wrap", [lambda k: k, lambda k: 2.0 * k, lambda k: k + RBF(), lambda k: Columns(k, [0])]
 )

@@ -18,7 +18,6 @@ from sklearn.gaussian_process.kernels import Kernel
 from gpclass.core.linalg import drop_tiny
 from gpclass.core.protocols import Array, Inputs
 
-GRADIENT_NUMBERS = 2**19  # in one block of a kernel's own gradient: 4 MB
 STEP = np.finfo(float).eps ** (1 / 3)  # balances rounding and truncation of a central difference
 
 
@@ -39,7 +38,10 @@ class Formulas:
         return np.asarray(kernel.diag(X), dtype=working_type(X))
 
     def slopes(self, kernel: Kernel, X: Inputs, Z: Inputs) -> Iterable[Array]:
-        """Return the matrices ∂k(X, Z) / ∂theta_p, one after another: here by central differences."""
+        """Return the matrices ∂k(X, Z) / ∂theta_p, one after another: here by central differences.
+
+        They take less time than the gradient array of a kernel, which exists for k(X, X) only.
+        """
         X, Z = _in_double(X), _in_double(Z)
         return differences(kernel, lambda other: evaluate(other, X, Z))
 
@@ -47,33 +49,14 @@ class Formulas:
         """Return Σ_ij G_ij ∂(scale · k(x_i, z_j)) / ∂theta.
 
         ``K`` is scale · k(X, Z) wherever G is not zero, or None. The scale is the product of the constant
-        factors further up the kernel tree: with it, neither K / c nor c · G is ever formed. Here it is the
-        contraction of G with the kernel's own gradient, or with central differences if it has none.
+        factors further up the kernel tree: with it, neither K / c nor c · G is ever formed.
         """
-        n_dims = kernel.n_dims
-        total = np.zeros(n_dims)
-        size = max(4, int(np.sqrt(GRADIENT_NUMBERS / max(n_dims, 1))) // 2)
-        for i in tiles(len(X), size) if n_dims else ():
-            for j in tiles(len(Z), size):
-                # scikit-learn's kernels differentiate k(X, X) only, so the block wanted is cut from
-                # the gradient at both sets of rows together.
-                n = len(X[i])
-                gradient = _own_gradient(kernel, _stack(X[i], Z[j]), n_dims)
-                if gradient is None:
-                    return scale * contract(self.slopes(kernel, X, Z), G)
-                total += np.einsum("ij,ijp->p", G[i, j], gradient[:n, n:])
-        return scale * total
+        return scale * contract(self.slopes(kernel, X, Z), G)
 
     def pull_diagonal(self, kernel: Kernel, X: Inputs, g: Array) -> Array:
         """Return Σ_i g_i ∂k(x_i, x_i) / ∂theta, noise included."""
-        n_dims = kernel.n_dims
-        total = np.zeros(n_dims)
-        for i in tiles(len(X), 8) if n_dims else ():
-            gradient = _own_gradient(kernel, X[i], n_dims)
-            if gradient is None:
-                return contract(differences(kernel, lambda other: diagonal(other, _in_double(X))), g)
-            total += np.einsum("i,iip->p", g[i], gradient)
-        return total
+        X = _in_double(X)
+        return contract(differences(kernel, lambda other: diagonal(other, X)), g)
 
     def pull_inputs(self, kernel: Kernel, X: Array, Z: Array, G: Array) -> Array:
         """Return the (n, d) array with rows Σ_j G_ij ∂k(x_i, z_j) / ∂x_i with ``Z`` fixed."""
@@ -227,21 +210,3 @@ def tiles(n: int, size: int) -> Iterator[slice]:
 
 def _in_double(X: Inputs) -> Inputs:
     return X.astype(float) if getattr(X, "dtype", None) == np.float32 else X
-
-
-def _own_gradient(kernel: Kernel, X: Inputs, n_dims: int) -> Any:
-    """Return the gradient array (n, n, n_dims), or None if the kernel does not give one.
-
-    An error that is not about the gradient is raised again when the kernel is called without it.
-    """
-    try:
-        _, gradient = kernel(X, eval_gradient=True)
-    except (TypeError, ValueError, AttributeError, NotImplementedError):
-        return None
-    return gradient if np.shape(gradient) == (len(X), len(X), n_dims) else None
-
-
-def _stack(X: Inputs, Z: Inputs) -> Inputs:
-    if isinstance(X, np.ndarray) and isinstance(Z, np.ndarray):
-        return np.concatenate([X, Z])
-    return [*X, *Z]

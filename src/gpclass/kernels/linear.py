@@ -12,7 +12,7 @@ from sklearn.gaussian_process.kernels import DotProduct, Kernel, PairwiseKernel
 from gpclass.core.linalg import matmul
 from gpclass.core.protocols import Array
 from gpclass.kernels.base import FormulaKernel
-from gpclass.kernels.formulas import Formulas, contract, diagonal, differences, register, tiles
+from gpclass.kernels.formulas import Formulas, register, tiles
 from gpclass.kernels.metric import PerColumn, per_column, rows_in, squared_norms
 from gpclass.kernels.profiles import InnerProduct, Profile
 from gpclass.kernels.theta import is_free
@@ -25,7 +25,10 @@ def _biased(kernel: Kernel) -> Profile:
         S += variance
         return S
 
-    return Profile(value, 1.0, others={"sigma_0": 2.0 * variance})
+    def by_bias(S: Array) -> Array:
+        return np.full_like(S, 2.0 * variance)
+
+    return Profile(value, np.ones_like, others={"sigma_0": by_bias})
 
 
 class _Linear(Formulas):
@@ -103,7 +106,7 @@ class Linear(FormulaKernel, formulas=_Linear()):
 
 
 class _Pairwise(Formulas):
-    """The matrix of scikit-learn, with central differences: its own gradient is a one-sided difference."""
+    """The matrix of scikit-learn, with central differences."""
 
     def diagonal(self, kernel: Kernel, X: Array) -> Array:
         if not isinstance(kernel.metric, str):
@@ -111,12 +114,6 @@ class _Pairwise(Formulas):
         # kernel.diag evaluates one row at a time.
         blocks = [np.diagonal(kernel(X[rows])) for rows in tiles(len(X), 64)]
         return np.concatenate([np.empty(0), *blocks]).astype(X.dtype)
-
-    def pull(self, kernel: Kernel, X: Array, Z: Array, G: Array, K: Array | None, scale: float) -> Array:
-        return scale * contract(self.slopes(kernel, X, Z), G)
-
-    def pull_diagonal(self, kernel: Kernel, X: Array, g: Array) -> Array:
-        return contract(differences(kernel, lambda other: diagonal(other, X.astype(float))), g)
 
 
 register(DotProduct, InnerProduct(_biased))

@@ -195,9 +195,6 @@ class _Gaussian(Formulas):
         sums = np.add.outer(squared_norms(X), squared_norms(Z))
         return (K * slope for slope in _by_size(kernel, sums, S * (-2.0 / kernel.rates()[1])))
 
-    def pull(self, kernel: Kernel, X: Array, Z: Array, G: Array, K: Array | None, scale: float) -> Array:
-        return scale * contract(self.slopes(kernel, X, Z), G)
-
     def pull_diagonal(self, kernel: Kernel, X: Array, g: Array) -> Array:
         return contract(_by_size(kernel, 2.0 * squared_norms(X), 0.0), g * diagonal(kernel, X))
 

@@ -30,29 +30,21 @@ class Profile:
     Parameters
     ----------
     value, slope : callable
-        phi and dphi/dS. For export, ``value`` must use only elementwise functions that graphs have. A
-        constant ``slope`` may be given as a float.
+        phi and dphi/dS. For export, ``value`` must use only elementwise functions that graphs have. If both are the
+        same function, a known matrix saves the exponentials of the gradient.
     factor : float, default=1.0
         Multiplies the squared distances or products in their computation, which saves passes over S.
     others : mapping of str to callable
-        Derivatives of phi with respect to the logarithms of the other hyperparameters, or floats.
-    exponential : bool, default=False
-        Whether phi' = phi, so that a known matrix saves the exponentials of the gradient.
+        Derivatives of phi with respect to the logarithms of the other hyperparameters.
     exact : bool, default=False
         Whether phi is too steep near 0 for distances computed by matrix products.
     """
 
     value: Elementwise
-    slope: Elementwise | float
+    slope: Elementwise
     factor: float = 1.0
-    others: Mapping[str, Elementwise | float] = field(default_factory=dict)
-    exponential: bool = False
+    others: Mapping[str, Elementwise] = field(default_factory=dict)
     exact: bool = False
-
-
-def _derivative(function: Elementwise | float, S: Array) -> Array:
-    """Return the derivative at S, in the memory of S if possible."""
-    return np.full_like(S, function) if isinstance(function, float) else np.asarray(function(S))
 
 
 def _assign(result: Array, out: Array) -> None:
@@ -104,10 +96,10 @@ class Stationary(Formulas):
         S = between.fill(np.empty((len(X), len(Z))))
         for name in self._names(kernel, profile):
             if name == self.scale:
-                W = _derivative(profile.slope, S.copy())
+                W = profile.slope(S.copy())
                 yield from (W * slope for slope in between.slopes())
             else:
-                yield _derivative(profile.others[name], S.copy())
+                yield profile.others[name](S.copy())
 
     def pull(self, kernel: Kernel, X: Array, Z: Array, G: Array, K: Array | None, scale: float) -> Array:
         """Contract G with the derivatives by scales and other hyperparameters."""
@@ -116,17 +108,17 @@ class Stationary(Formulas):
         if not names:
             return np.empty(0)
         between = self._metric(kernel, X, Z, accuracy=G.dtype)
-        if profile.exponential and K is not None and not between.exact:
+        if profile.slope is profile.value and names == [self.scale] and K is not None and not between.exact:
             return between.pull(np.multiply(G, K, dtype=float))
         S = between.fill(np.empty(G.shape))
         parts = []
         for name in names:
             if name == self.scale:
-                W = _derivative(profile.slope, S.copy())
+                W = profile.slope(S.copy())
                 W *= G
                 parts.append(between.pull(W, S))
             else:
-                parts.append(contract([_derivative(profile.others[name], S.copy())], G))
+                parts.append(contract([profile.others[name](S.copy())], G))
         return scale * np.concatenate(parts)
 
     def pull_diagonal(self, kernel: Kernel, X: Array, g: Array) -> Array:
@@ -136,7 +128,7 @@ class Stationary(Formulas):
     def pull_inputs(self, kernel: Kernel, X: Array, Z: Array, G: Array) -> Array:
         """Contract G with the derivatives by the rows of X."""
         between = self._metric(kernel, X, Z, accuracy=G.dtype)
-        W = _derivative(self.profile(kernel).slope, between.fill(np.empty(G.shape)))
+        W = self.profile(kernel).slope(between.fill(np.empty(G.shape)))
         W *= G
         return between.pull_inputs(W)
 
@@ -179,12 +171,7 @@ class InnerProduct(Formulas):
         for name in sorted(names):  # scikit-learn orders the hyperparameters of a kernel by name
             if is_free(kernel, name):
                 by_factor = name == self.scale
-                slope = _derivative(profile.slope if by_factor else profile.others[name], S.copy())
-                yield S * slope if by_factor else slope
-
-    def pull(self, kernel: Kernel, X: Array, Z: Array, G: Array, K: Array | None, scale: float) -> Array:
-        """Contract G with the derivatives by the hyperparameters."""
-        return scale * contract(self.slopes(kernel, X, Z), G)
+                yield S * profile.slope(S.copy()) if by_factor else profile.others[name](S.copy())
 
     def pull_diagonal(self, kernel: Kernel, X: Array, g: Array) -> Array:
         """Contract g with the derivatives of the diagonal by the hyperparameters."""
@@ -194,5 +181,5 @@ class InnerProduct(Formulas):
     def pull_inputs(self, kernel: Kernel, X: Array, Z: Array, G: Array) -> Array:
         """Contract G with the derivatives by the rows of X."""
         profile = self.profile(kernel)
-        slope = _derivative(profile.slope, profile.factor * np.matmul(X, Z.T, dtype=float))
+        slope = profile.slope(profile.factor * np.matmul(X, Z.T, dtype=float))
         return np.asarray(profile.factor * np.matmul(G * slope, Z, dtype=float))

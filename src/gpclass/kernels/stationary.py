@@ -20,7 +20,7 @@ def _exp(S: Any) -> Any:
     return np.exp(S, out=S)
 
 
-GAUSSIAN = Profile(_exp, _exp, factor=-0.5, exponential=True)
+GAUSSIAN = Profile(_exp, _exp, factor=-0.5)
 
 # ---------------------------------------------------------------------------- Matern
 
