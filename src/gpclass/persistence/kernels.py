@@ -2,7 +2,8 @@
 
 A file holds the constructor parameters of a kernel. A parameter ``name`` for which there is ``name_bounds`` is a
 hyperparameter: positive, one number or one per column. Other parameters are text, truth values, kernels, or numbers.
-`RULES` has the exceptions. The rules also prevent that a hostile file causes endless work.
+`RULES` has the exceptions, by the names that scikit-learn and gpclass use. The rules also prevent that a hostile
+file causes endless work.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS
 
 from gpclass.core.checks import is_integer
 from gpclass.core.protocols import Array
-from gpclass.kernels import Columns, CompoundKernel, Linear, NeuralNetwork
+from gpclass.kernels import CompoundKernel
 from gpclass.kernels.formulas import registered
 
 LARGEST = 1e100  # a hyperparameter beyond this, or below its inverse, leaves no finite covariances
@@ -45,9 +46,10 @@ def kernel_complaint(name: str, params: Mapping[str, Any]) -> str:
     names = tuple(inspect.signature(cls).parameters)
     if set(params) != set(names):
         return f"the kernel {name} has other parameters than {', '.join(names)}"
+    rules = RULES if cls.__module__.startswith(("sklearn.", "gpclass.")) else {}
     for key, value in params.items():
         usual = _is_positive if key + "_bounds" in names else _is_simple
-        check = RULES.get((cls, key)) or (_is_bounds if key.endswith("_bounds") else usual)
+        check = rules.get(key, _is_bounds if key.endswith("_bounds") else usual)
         if not check(value):
             return f"{key} of the kernel {name} is {value!r:.80}, which is not possible"
     return ""
@@ -135,24 +137,14 @@ def _is_metric_options(value: Any) -> bool:
 
 
 _is_not_negative = _between(0.0, LARGEST)
-RULES: dict[tuple[type, str], Check] = {
-    (theirs.ConstantKernel, "constant_value"): _is_not_negative,
-    (theirs.WhiteKernel, "noise_level"): _is_not_negative,
-    (theirs.DotProduct, "sigma_0"): _is_not_negative,
-    (theirs.Matern, "nu"): _is_order,
-    (theirs.PairwiseKernel, "gamma"): _is_not_negative,
-    (theirs.PairwiseKernel, "metric"): _is_metric,
-    (theirs.PairwiseKernel, "pairwise_kernels_kwargs"): _is_metric_options,
-    (theirs.Sum, "k1"): _is_kernel,
-    (theirs.Sum, "k2"): _is_kernel,
-    (theirs.Product, "k1"): _is_kernel,
-    (theirs.Product, "k2"): _is_kernel,
-    (theirs.Exponentiation, "kernel"): _is_kernel,
-    (theirs.Exponentiation, "exponent"): _between(TINY, STEEPEST),
-    (theirs.CompoundKernel, "kernels"): _are_kernels,
-    (CompoundKernel, "kernels"): _are_kernels,
-    (Columns, "kernel"): _is_kernel,
-    (Columns, "columns"): _is_columns,
-    (Linear, "centre"): _are_numbers,
-    (NeuralNetwork, "bias_variance"): _is_not_negative,
+RULES: dict[str, Check] = {
+    **dict.fromkeys(("k1", "k2", "kernel"), _is_kernel),
+    **dict.fromkeys(("constant_value", "noise_level", "sigma_0", "gamma", "bias_variance"), _is_not_negative),
+    "centre": _are_numbers,
+    "columns": _is_columns,
+    "exponent": _between(TINY, STEEPEST),
+    "kernels": _are_kernels,
+    "metric": _is_metric,
+    "nu": _is_order,
+    "pairwise_kernels_kwargs": _is_metric_options,
 }
