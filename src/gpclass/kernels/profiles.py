@@ -47,6 +47,11 @@ class Profile:
     exact: bool = False
 
 
+def _free(kernel: Kernel, *names: str) -> list[str]:
+    """Return those hyperparameters that are free, in the order of theta."""
+    return [name for name in sorted(names) if is_free(kernel, name)]
+
+
 def _assign(result: Array, out: Array) -> None:
     if result is not out:
         out[...] = result
@@ -76,10 +81,6 @@ class Stationary(Formulas):
         profile, scale = self.profile(kernel), per_column(kernel, self.scale, X.shape[1])
         return make_metric(profile.factor, scale, X, Z, dtype, exact=profile.exact, accuracy=accuracy)
 
-    def _names(self, kernel: Kernel, profile: Profile) -> list[str]:
-        """Return the free hyperparameters, which scikit-learn orders by name."""
-        return [name for name in sorted((self.scale, *profile.others)) if is_free(kernel, name)]
-
     def fill(self, kernel: Kernel, X: Array, Z: Array, out: Array) -> None:
         """Write phi(S) into ``out``."""
         S = self._metric(kernel, X, Z, out.dtype).fill(out)
@@ -94,7 +95,7 @@ class Stationary(Formulas):
         """Yield ∂k/∂theta_p."""
         profile, between = self.profile(kernel), self._metric(kernel, X, Z)
         S = between.fill(np.empty((len(X), len(Z))))
-        for name in self._names(kernel, profile):
+        for name in _free(kernel, self.scale, *profile.others):
             if name == self.scale:
                 W = profile.slope(S.copy())
                 yield from (W * slope for slope in between.slopes())
@@ -104,7 +105,7 @@ class Stationary(Formulas):
     def pull(self, kernel: Kernel, X: Array, Z: Array, G: Array, K: Array | None, scale: float) -> Array:
         """Contract G with the derivatives by scales and other hyperparameters."""
         profile = self.profile(kernel)
-        names = self._names(kernel, profile)
+        names = _free(kernel, self.scale, *profile.others)
         if not names:
             return np.empty(0)
         between = self._metric(kernel, X, Z, accuracy=G.dtype)
@@ -167,11 +168,9 @@ class InnerProduct(Formulas):
 
     def _by_theta(self, kernel: Kernel, S: Array) -> Iterator[Array]:
         profile = self.profile(kernel)
-        names = {*profile.others, self.scale} - {""}
-        for name in sorted(names):  # scikit-learn orders the hyperparameters of a kernel by name
-            if is_free(kernel, name):
-                by_factor = name == self.scale
-                yield S * profile.slope(S.copy()) if by_factor else profile.others[name](S.copy())
+        for name in _free(kernel, *profile.others, *([self.scale] if self.scale else [])):
+            by_factor = name == self.scale
+            yield S * profile.slope(S.copy()) if by_factor else profile.others[name](S.copy())
 
     def pull_diagonal(self, kernel: Kernel, X: Array, g: Array) -> Array:
         """Contract g with the derivatives of the diagonal by the hyperparameters."""

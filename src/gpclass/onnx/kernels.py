@@ -57,26 +57,6 @@ def _filled(X: Value, P: Array | None, value: float) -> Any:
     return X[[0]] * 0.0 + np.full((1, 1 if P is None else len(P)), value)
 
 
-def _constant(kernel: Any, X: Value, n_columns: int, P: Array | None) -> Any:
-    return _filled(X, P, float(kernel.constant_value))
-
-
-def _noise(kernel: Any, X: Value, n_columns: int, P: Array | None) -> Any:
-    return _filled(X, P, float(kernel.noise_level) if P is None else 0.0)
-
-
-def _sum(kernel: Any, X: Value, n_columns: int, P: Array | None) -> Any:
-    return _express(kernel.k1, X, n_columns, P) + _express(kernel.k2, X, n_columns, P)
-
-
-def _product(kernel: Any, X: Value, n_columns: int, P: Array | None) -> Any:
-    return _express(kernel.k1, X, n_columns, P) * _express(kernel.k2, X, n_columns, P)
-
-
-def _power(kernel: Any, X: Value, n_columns: int, P: Array | None) -> Any:
-    return _express(kernel.kernel, X, n_columns, P) ** float(kernel.exponent)
-
-
 def _columns(kernel: Any, X: Value, n_columns: int, P: Array | None) -> Any:
     index = positions(kernel.columns, n_columns)
     return _express(kernel.kernel, X[index], len(index), None if P is None else P[:, index])
@@ -143,11 +123,11 @@ def _gaussian_units(kernel: Any, X: Value, n_columns: int, P: Array | None) -> A
 
 
 FORMS: dict[type, Form] = {
-    ConstantKernel: _constant,
-    WhiteKernel: _noise,
-    Sum: _sum,
-    Product: _product,
-    Exponentiation: _power,
+    ConstantKernel: lambda kernel, X, _, P: _filled(X, P, float(kernel.constant_value)),
+    WhiteKernel: lambda kernel, X, _, P: _filled(X, P, float(kernel.noise_level) if P is None else 0.0),
+    Sum: lambda kernel, *at: _express(kernel.k1, *at) + _express(kernel.k2, *at),
+    Product: lambda kernel, *at: _express(kernel.k1, *at) * _express(kernel.k2, *at),
+    Exponentiation: lambda kernel, *at: _express(kernel.kernel, *at) ** float(kernel.exponent),
     Columns: _columns,
     Linear: _linear,
     PairwiseKernel: _pairwise,
