@@ -83,7 +83,7 @@ class FormulaKernel(Kernel):
 
 
 def _hyperparameter(kernel: Kernel, name: str) -> Hyperparameter:
-    """Return the specification of a hyperparameter, as scikit-learn wants it."""
+    """Return the specification of a hyperparameter, in scikit-learn's form."""
     bounds, size = getattr(kernel, name + "_bounds"), int(np.size(getattr(kernel, name)))
     return Hyperparameter(name, "numeric", bounds, size)
 

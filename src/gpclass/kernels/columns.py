@@ -46,7 +46,7 @@ class Columns(Kernel):
             params.update(("kernel__" + name, value) for name, value in self.kernel.get_params().items())
         return params
 
-    # Those of the inner kernel, as for a power of it.
+    # As for a power of a kernel, the hyperparameters are those of the inner kernel.
     hyperparameters, theta, bounds = (
         Exponentiation.hyperparameters,
         Exponentiation.theta,
@@ -62,7 +62,7 @@ class Columns(Kernel):
         )
 
     def __call__(self, X: Any, Y: Any = None, eval_gradient: bool = False) -> Any:
-        """Return the inner kernel of the chosen columns, and its gradient if asked."""
+        """Return the inner kernel of the chosen columns, and its gradient if requested."""
         Y = None if Y is None else _select(self, np.atleast_2d(Y))
         return self.kernel(_select(self, np.atleast_2d(X)), Y, eval_gradient=eval_gradient)
 

@@ -44,7 +44,7 @@ class CompoundKernel(theirs.CompoundKernel):
 
     @property
     def hyperparameters(self) -> list[Hyperparameter]:
-        """Those of all kernels, with the position of their kernel in the name."""
+        """The hyperparameters of all kernels; their names begin with the position of the kernel."""
         return [
             Hyperparameter(f"kernels__{i}__{h.name}", h.value_type, h.bounds, h.n_elements)
             for i, kernel in enumerate(self.kernels)
@@ -61,7 +61,7 @@ class CompoundKernel(theirs.CompoundKernel):
 
 
 def settable(kernel: Any) -> Any:
-    """Return a clone of a kernel whose ``theta`` can be set, whichever `CompoundKernel` it is."""
+    """Return a clone of a kernel whose ``theta`` can be set, which scikit-learn's `CompoundKernel` does not allow."""
     if isinstance(kernel, theirs.CompoundKernel):
         return CompoundKernel([clone(part) for part in kernel.kernels])
     return clone(kernel)

@@ -57,7 +57,7 @@ def kernel_names() -> list[str]:
 
 
 def named_kernel(name: str, X: Array, weight: Array | None = None) -> Any:
-    """Return the kernel of a name for data with these columns: a learned variance times the kernel.
+    """Return the kernel with a given name for data with these columns: a learned variance times the kernel.
 
     Length scales start at the standard deviation of each column times the root of the number of columns, and are
     bounded accordingly, so columns need not be standardised. There is one for each column, where the kernel can have
@@ -95,7 +95,7 @@ def default_kernel(X: Array, weight: Array | None = None) -> Any:
     2**2 * RBF(length_scale=[1.41, 283]) + 1**2 + 2**2 * Linear(length_scale=[1.41, 283], centre=[1, 300])
     """
     scales = column_scales(np.asarray(X, dtype=float), weight)
-    # Priors keep them from the bounds, which only keep numbers within double precision.
+    # The hyperpriors keep the values moderate; the bounds only keep them within double precision.
     signal, bias, slope = (ConstantKernel(value, (1e-6, 1e6)) for value in (4.0, 1.0, 4.0))
     length, bounds = scales.lengths
     smooth = RBF(length, np.asarray(bounds) * [1e-3, 1e3])
@@ -158,7 +158,7 @@ def _periodic(scales: Scales) -> dict[str, Any]:
 
 
 def _neural(scales: Scales) -> dict[str, Any]:
-    # A weight is one over a length, and a unit changes its sign at -bias / weight, which has to be where the data are.
+    # A weight is an inverse length. A unit changes its sign at -bias / weight, which has to be within the data.
     length, bounds = scales.lengths
     bias = 1.0 + float(np.sum((scales.centre / length) ** 2))
     return {

@@ -53,7 +53,7 @@ def _arcsine_slope(T: Array) -> Array:
 
 
 def _by_theta(kernel: Kernel, by_entry: Array) -> Array:
-    """Turn derivatives by log variance, the bias first and then each column (last axis), into theta's."""
+    """Return derivatives by theta from those by log variance, the bias first and then each column (last axis)."""
     weights = per_column(kernel, "weight_variance", by_entry.shape[-1] - 1)
     parts = {"bias_variance": by_entry[..., :1], "weight_variance": weights.collect(by_entry[..., 1:])}
     free = [part for name, part in parts.items() if is_free(kernel, name)]

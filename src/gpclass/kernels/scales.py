@@ -1,4 +1,4 @@
-"""The scales of the columns of the data, and whether a kernel can tell columns of different scales apart."""
+"""The scales of the columns of the data, and whether a kernel can adapt to columns of different scales."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Scales:
     centre: Array
     distance: float
     norm: float
-    varies: Any  # whether each column does
+    varies: Any  # whether each column is not constant
 
     @property
     def lengths(self) -> tuple[Any, Any]:

@@ -23,9 +23,7 @@ from gpclass.kernels.formulas import formulas_of, registered
 from gpclass.kernels.metric import per_column, squared_norms
 from gpclass.onnx.graph import OnnxExportError, Value
 
-LONGEST = (
-    1e4  # squared norm of a scaled row up to which distances come from products: differences are expensive
-)
+LONGEST = 1e4  # squared norm of a scaled row up to which distances come from products, not from differences
 
 Form = Callable[[Any, Value, int, Array | None], Any]
 

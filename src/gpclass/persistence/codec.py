@@ -136,7 +136,7 @@ class Encoder:
                 out[name] = {"lower": self._tensor(rows), "size": len(inside)}
             else:
                 out[name] = self.value(inside, f"{where}.{name}", depth + 1)
-        # After the fields, whose own sentences are more precise.
+        # After the fields, whose own errors are more precise.
         if sentence := complaint(value):
             raise ModelFileError(f"{where} cannot be saved: {sentence}.")
         return out
@@ -173,7 +173,7 @@ class Decoder:
             return getattr(self, f"_{kind}")(depth, *code.values())
         except (ModelFileError, MemoryError):
             raise
-        except Exception as error:  # whatever a class says to impossible values
+        except Exception as error:  # a class may raise anything for impossible values
             raise ModelFileError(f"has an impossible {kind} ({error!s:.80}).") from None
 
     def _float(self, depth: int, text: str) -> float:
@@ -217,7 +217,7 @@ class Decoder:
         if dtype[1:2] != "U" or not all(isinstance(item, str) for item in items):
             raise ModelFileError("has labels of an impossible type.")
         wide, longest = int(dtype[2:]), max(map(len, items), default=0)
-        # One long text makes all as wide: what that takes must be little, or little more than the texts.
+        # Every item takes the room of the longest: in all a few megabytes, or a small multiple of the texts.
         if not longest <= wide or 4 * wide * len(items) > max(ROOM, 40 * sum(map(len, items))):
             raise ModelFileError("has labels of an impossible width.")
         return np.array(items, dtype=f"=U{wide}").reshape(shape)
@@ -249,7 +249,7 @@ class Decoder:
         values = {key: self.value(code, depth + 1) for key, code in fields.items()}
         if not values or cls.__dataclass_params__.init:
             out = cls(**values)
-        else:  # a class with an __init__ of its own, which makes its fields of something else
+        else:  # a class with its own __init__, whose arguments are not its fields
             out = cls.__new__(cls)
             for key, value in values.items():
                 object.__setattr__(out, key, value)

@@ -24,7 +24,7 @@ FLOATS, INTEGERS = ("float64", "float32"), ("int64", "int32", "int16", "int8")
 DTYPES = (*FLOATS, *INTEGERS, *(f"u{name}" for name in INTEGERS), "bool")
 FORMAT = "gpclass"  # the name of the text in the header
 CHECKSUM = "sha256"  # the name of the tensor that holds the checksum
-LONGEST_HEADER = 1 << 25  # bytes
+LONGEST_HEADER = 1 << 25  # bytes of the header that `write` accepts
 
 
 class ModelFileError(ValueError):
@@ -84,7 +84,7 @@ def read(path: str | os.PathLike[str]) -> tuple[str, dict[str, Any]]:
 
 @contextlib.contextmanager
 def located(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Begin the sentences of errors with the name of the file."""
+    """Put the name of the file before the message of an error."""
     try:
         yield
     except ModelFileError as error:
@@ -103,7 +103,7 @@ def _text(metadata: Mapping[str, str]) -> str:
 
 
 def _tensors(file: Any, text: str) -> dict[str, Any]:
-    """Return all tensors but the checksum, which is compared."""
+    """Return all tensors but the checksum; raise if it does not agree."""
     tensors = {}
     for name in file.keys():  # noqa: SIM118 (not a dictionary)
         tensors[name] = file.get_tensor(name)

@@ -89,7 +89,7 @@ def save(estimator: Any, path: str | os.PathLike[str], *, extra: Mapping[str, An
 
 
 def _packages() -> dict[str, str]:
-    """Return the versions that a model was made with, for whoever reads a file years later."""
+    """Return the versions of the packages that made a model, as information for later readers."""
     from gpclass import __version__
 
     versions = {"numpy": np.__version__, "scipy": scipy.__version__, "scikit-learn": sklearn.__version__}
@@ -197,7 +197,7 @@ def _build(params: dict[str, Any], fitted: dict[str, Any], decoder: Decoder) -> 
         _check_whole(out)
     except (ModelFileError, MemoryError):
         raise
-    except Exception as error:  # whatever does not fit, wherever it is found
+    except Exception as error:  # any check of any part may have failed
         raise ModelFileError(f"is not consistent: {error!s:.200}") from None
     return out
 

@@ -17,7 +17,7 @@ from gpclass.testing.gaussian import Gaussian
 def check_inference(
     inference: Inference, likelihood: Any, kernel: Any, X: Array, y: Array, *, rtol: float = 1e-6
 ) -> None:
-    """Check a method: gradient, weights as copies, order of rows, warm start, the conjugate anchor.
+    """Check the gradient of a method, weights as copies, order of rows, warm starts, and that regression is exact.
 
     Parameters
     ----------
