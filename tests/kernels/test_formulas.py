@@ -30,7 +30,6 @@ from gpclass.kernels import (
     pullback_inputs,
 )
 from gpclass.kernels.formulas import formulas_of, is_known
-from gpclass.kernels.metric import PerColumn, make_metric
 
 STEP = np.finfo(float).eps ** (1 / 3)
 
@@ -193,23 +192,6 @@ def test_single_precision(kernel):
     np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-4)
     np.testing.assert_allclose(pullback(kernel, X, Z, G, K=K), expected, rtol=1e-4, atol=1e-3)
     assert pullback_diag(kernel, X, G[:, 0]).dtype == np.float64
-
-
-def test_an_offset_does_not_make_rows_long():
-    """Else the exact, slower differences would be taken for data far from the origin."""
-    X = 1e6 + np.random.default_rng(0).standard_normal((500, 5))
-    assert not make_metric(1.0, PerColumn(np.array(1.0)), X[:50], X).exact
-    assert make_metric(1.0, PerColumn(np.array(1e-3)), X[:50], X).exact
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_far_from_the_origin(dtype):
-    """An offset common to all rows costs nothing beyond its own rounding."""
-    rng = np.random.default_rng(0)
-    X = (1e4 + rng.standard_normal((30, 5))).astype(dtype)
-    kernel = RBF(1.0)
-    exact = kernel(X.astype(float) - 1e4)
-    np.testing.assert_allclose(matrix(kernel, X), exact, atol=1e-5 if dtype is np.float32 else 1e-11)
 
 
 # ------------------------------------------------------------------------------ memory
