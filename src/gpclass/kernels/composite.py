@@ -10,6 +10,7 @@ from sklearn.gaussian_process.kernels import ConstantKernel, Exponentiation, Ker
 
 from gpclass.core.linalg import drop_tiny
 from gpclass.core.protocols import Array, Inputs
+from gpclass.kernels.compound import inner_kernels
 from gpclass.kernels.formulas import (
     Formulas,
     diagonal,
@@ -55,9 +56,7 @@ def has_noise(kernel: Kernel) -> bool:
     >>> has_noise(2.0 * RBF() + WhiteKernel()), has_noise(RBF())
     (True, False)
     """
-    parts = [part for part in kernel.get_params(deep=False).values() if isinstance(part, Kernel)]
-    parts += getattr(kernel, "kernels", ())  # of a CompoundKernel
-    if parts:
+    if parts := inner_kernels(kernel):
         return any(has_noise(part) for part in parts)
     return isinstance(kernel, WhiteKernel) or not is_known(kernel)  # an unknown kernel may have noise
 
