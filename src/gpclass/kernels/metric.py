@@ -81,10 +81,8 @@ class Metric:
         # An exponent.
         return np.clip(S, LAST_EXPONENT if out.dtype == np.float32 else -np.inf, 0.0, out=out)
 
-    def pull(self, W: Array, S: Array | None = None) -> Array:
-        """Return Σ_ij W_ij ∂S_ij / ∂log scale; S may be given if it is known."""
-        if S is not None and not self.scale.values.ndim:
-            return np.array([-2.0 * np.einsum("ij,ij->", W, S)])
+    def pull(self, W: Array) -> Array:
+        """Return Σ_ij W_ij ∂S_ij / ∂log scale."""
         if self.exact:
             squares = np.array([np.einsum("ij,ij->", W, D) for D in self._squares()])
         else:  # Σ_ij W_ij (a_id - b_jd)², multiplied out

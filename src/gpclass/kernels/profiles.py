@@ -114,12 +114,13 @@ class Stationary(Formulas):
         S = between.fill(np.empty(G.shape))
         parts = []
         for name in names:
+            at = S if name == names[-1] else S.copy()
             if name == self.scale:
-                W = profile.slope(S.copy())
+                W = profile.slope(at)
                 W *= G
-                parts.append(between.pull(W, S))
+                parts.append(between.pull(W))
             else:
-                parts.append(contract([profile.others[name](S.copy())], G))
+                parts.append(contract([profile.others[name](at)], G))
         return scale * np.concatenate(parts)
 
     def pull_diagonal(self, kernel: Kernel, X: Array, g: Array) -> Array:
