@@ -20,7 +20,7 @@ from scipy.linalg import blas
 from threadpoolctl import threadpool_limits
 
 from gpclass.core import linalg
-from gpclass.kernels import RBF, distances
+from gpclass.kernels import RBF, metric
 from gpclass.likelihoods import Probit
 from gpclass.priors.basis import make_basis
 from gpclass.sparse.engine import Engine, Q, factor
@@ -32,14 +32,14 @@ COLUMNS = 10
 def left_in() -> Iterator[None]:
     """Leave denormal numbers where they arise, in all modules."""
     users = [m for name, m in sys.modules.items() if name.startswith("gpclass") and hasattr(m, "drop_tiny")]
-    original, last = linalg.drop_tiny, distances.LAST_EXPONENT
+    original, last = linalg.drop_tiny, metric.LAST_EXPONENT
     for module in users:
         module.drop_tiny = lambda A, scale=None: A
-    distances.LAST_EXPONENT = -np.inf
+    metric.LAST_EXPONENT = -np.inf
     try:
         yield
     finally:
-        distances.LAST_EXPONENT = last
+        metric.LAST_EXPONENT = last
         for module in users:
             module.drop_tiny = original
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import part_checks
 import pytest
 from problems import margin_covariance, three_classes, two_moons_like
 from scipy.linalg import block_diag
@@ -170,11 +171,11 @@ def test_the_conjugate_likelihood():
 @pytest.mark.parametrize("name", PRIORS)
 def test_priors(name):
     make, options = PRIORS[name]
-    testing.check_prior(make, KERNEL, X, **options)
+    part_checks.check_prior(make, KERNEL, X, **options)
 
 
 def test_a_prior_that_is_not_stationary():
-    testing.check_prior(DensePrior, Matern(1.0) * DotProduct(1.0), two_moons_like(40)[0])
+    part_checks.check_prior(DensePrior, Matern(1.0) * DotProduct(1.0), two_moons_like(40)[0])
 
 
 @pytest.mark.parametrize(("method", "likelihood"), METHODS, ids=repr)
@@ -185,17 +186,17 @@ def test_methods(method, likelihood):
 
 @pytest.mark.parametrize("name", POSTERIORS)
 def test_posteriors(name):
-    testing.check_posterior(POSTERIORS[name](), two_moons_like(4, seed=2)[0], rtol=1e-6)
+    part_checks.check_posterior(POSTERIORS[name](), two_moons_like(4, seed=2)[0], rtol=1e-6)
 
 
 def test_a_posterior_that_is_not_stationary():
-    testing.check_posterior(gaussian_process(DotProduct(1.0) ** 2), two_moons_like(4, seed=2)[0])
+    part_checks.check_posterior(gaussian_process(DotProduct(1.0) ** 2), two_moons_like(4, seed=2)[0])
 
 
 @pytest.mark.parametrize("sampler", SAMPLERS, ids=repr)
 def test_samplers(sampler):
     inputs = np.array([[0.0], [0.7], [2.0]])
-    testing.check_sampler(sampler, Logit(), matrix(4.0 * RBF(1.0), inputs), np.array([1.0, 1.0, -1.0]))
+    part_checks.check_sampler(sampler, Logit(), matrix(4.0 * RBF(1.0), inputs), np.array([1.0, 1.0, -1.0]))
 
 
 def _public(module, base=object):
@@ -236,13 +237,23 @@ def test_the_checks_can_fail(monkeypatch):
         (testing.kernels, "pullback", gpclass.kernels.pullback, lambda: testing.check_kernel(RBF(0.7), few)),
         (Logit, "third", Logit.third, lambda: testing.check_likelihood(Logit())),
         (Probit, "log_predict", Probit.log_predict, lambda: testing.check_likelihood(Probit(), [1.0])),
-        (DensePrior, "multiply", DensePrior.multiply, lambda: testing.check_prior(DensePrior, RBF(0.7), few)),
-        (DensePrior, "pullback", DensePrior.pullback, lambda: testing.check_prior(DensePrior, RBF(0.7), few)),
+        (
+            DensePrior,
+            "multiply",
+            DensePrior.multiply,
+            lambda: part_checks.check_prior(DensePrior, RBF(0.7), few),
+        ),
+        (
+            DensePrior,
+            "pullback",
+            DensePrior.pullback,
+            lambda: part_checks.check_prior(DensePrior, RBF(0.7), few),
+        ),
         (
             GaussianProcess,
             "input_gradient",
             GaussianProcess.input_gradient,
-            lambda: testing.check_posterior(gaussian_process(), at),
+            lambda: part_checks.check_posterior(gaussian_process(), at),
         ),
     ]
     for owner, name, right, check in cases:

@@ -29,7 +29,6 @@ from gpclass.kernels import (
     pullback_diag,
     pullback_inputs,
 )
-from gpclass.kernels.distances import are_long, centred
 from gpclass.kernels.formulas import formulas_of, is_known
 
 STEP = np.finfo(float).eps ** (1 / 3)
@@ -110,15 +109,6 @@ def test_words(word_kernel, wrap, box):
         np.testing.assert_allclose(got, differences(kernel, value), rtol=1e-6, atol=1e-8)
     with pytest.raises(TypeError, match="numeric inputs only"):
         pullback_inputs(kernel, X, Z, G)
-
-
-def test_blocks_of_an_own_gradient_add_up(monkeypatch):
-    monkeypatch.setattr("gpclass.kernels.formulas.GRADIENT_NUMBERS", 64)
-    rng = np.random.default_rng(0)
-    X, Z, G = rng.standard_normal((21, 3)), rng.standard_normal((13, 3)), rng.standard_normal((21, 13))
-    kernel = Cubed([1.0, 2.0, 3.0])
-    expected = differences(kernel, lambda k: np.sum(G * k(X, Z)))
-    np.testing.assert_allclose(pullback(kernel, X, Z, G), expected, rtol=1e-6, atol=1e-8)
 
 
 @pytest.mark.parametrize(
@@ -202,23 +192,6 @@ def test_single_precision(kernel):
     np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-4)
     np.testing.assert_allclose(pullback(kernel, X, Z, G, K=K), expected, rtol=1e-4, atol=1e-3)
     assert pullback_diag(kernel, X, G[:, 0]).dtype == np.float64
-
-
-def test_an_offset_does_not_make_rows_long():
-    """Else the exact, slower differences would be taken for data far from the origin."""
-    X = 1e6 + np.random.default_rng(0).standard_normal((500, 5))
-    assert not are_long(*centred(X[:50], X, np.array(1.0)))
-    assert are_long(*centred(X[:50], X, np.array(1e-3)))
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_far_from_the_origin(dtype):
-    """An offset common to all rows costs nothing beyond its own rounding."""
-    rng = np.random.default_rng(0)
-    X = (1e4 + rng.standard_normal((30, 5))).astype(dtype)
-    kernel = RBF(1.0)
-    exact = kernel(X.astype(float) - 1e4)
-    np.testing.assert_allclose(matrix(kernel, X), exact, atol=1e-5 if dtype is np.float32 else 1e-11)
 
 
 # ------------------------------------------------------------------------------ memory

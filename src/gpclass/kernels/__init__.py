@@ -35,11 +35,10 @@ from gpclass.kernels.compound import CompoundKernel, settable
 from gpclass.kernels.formulas import Formulas, register
 from gpclass.kernels.functions import diag, matrix, pullback, pullback_diag, pullback_inputs
 from gpclass.kernels.linear import Linear
-from gpclass.kernels.moving import move
 from gpclass.kernels.names import default_kernel, kernel_names, named_kernel, takes_vectors
-from gpclass.kernels.neural import NeuralNetwork
+from gpclass.kernels.networks import GaussianUnits, NeuralNetwork
 from gpclass.kernels.profiles import InnerProduct, Profile, Stationary
-from gpclass.kernels.units import GaussianUnits
+from gpclass.kernels.theta import move
 
 __all__ = [
     "RBF",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import inspect
 from functools import partial
 from typing import Any
 
@@ -11,8 +11,7 @@ from numpy.typing import ArrayLike
 from sklearn.gaussian_process.kernels import Hyperparameter, Kernel
 
 from gpclass.core.protocols import Array
-from gpclass.kernels.formulas import Check, Formulas, diagonal, evaluate, formulas_of, register
-from gpclass.kernels.parameters import parameter_names
+from gpclass.kernels.formulas import Formulas, diagonal, evaluate, formulas_of, register
 
 
 class FormulaKernel(Kernel):
@@ -26,8 +25,6 @@ class FormulaKernel(Kernel):
     ----------
     formulas : Formulas
         A class argument: `Stationary` or `InnerProduct` with a profile, or an object with all operations.
-    checks : dict, optional
-        A class argument: for parameters that are not positive, which values a model file may hold.
 
     Examples
     --------
@@ -47,16 +44,14 @@ class FormulaKernel(Kernel):
            [1., 2.]])
     """
 
-    def __init_subclass__(
-        cls, formulas: Formulas | None = None, checks: Mapping[str, Check] | None = None, **options: Any
-    ) -> None:
+    def __init_subclass__(cls, formulas: Formulas | None = None, **options: Any) -> None:
         super().__init_subclass__(**options)
-        names = parameter_names(cls)
+        names = tuple(inspect.signature(cls).parameters)
         for name in names:
             if name + "_bounds" in names:
                 setattr(cls, "hyperparameter_" + name, property(partial(_hyperparameter, name=name)))
         if formulas is not None:
-            register(cls, formulas, checks)
+            register(cls, formulas)
 
     def __call__(self, X: ArrayLike, Y: ArrayLike | None = None, eval_gradient: bool = False) -> Any:
         """Return k(X, Y), and its gradient with respect to theta if requested (Y must be None then)."""
@@ -69,7 +64,10 @@ class FormulaKernel(Kernel):
             return evaluate(self, X, _rows(Y))
         K = evaluate(self, X, X)
         np.fill_diagonal(K, self.diag(X))
-        return (K, formulas_of(self).gradient(self, X)) if eval_gradient else K
+        if not eval_gradient:
+            return K
+        slopes = np.array(list(formulas_of(self).slopes(self, X, X)))
+        return K, np.moveaxis(slopes.reshape(-1, *K.shape), 0, -1)
 
     def diag(self, X: ArrayLike) -> Array:
         """Return k(x_i, x_i)."""
@@ -80,12 +78,12 @@ class FormulaKernel(Kernel):
         return formulas_of(self).stationary
 
     def __repr__(self) -> str:
-        names = [name for name in parameter_names(type(self)) if not name.endswith("_bounds")]
+        names = [name for name in self.get_params() if not name.endswith("_bounds")]
         return f"{type(self).__name__}({', '.join(f'{name}={_text(getattr(self, name))}' for name in names)})"
 
 
 def _hyperparameter(kernel: Kernel, name: str) -> Hyperparameter:
-    """Return the specification of a hyperparameter, as scikit-learn wants it."""
+    """Return the specification of a hyperparameter, in scikit-learn's form."""
     bounds, size = getattr(kernel, name + "_bounds"), int(np.size(getattr(kernel, name)))
     return Hyperparameter(name, "numeric", bounds, size)
 

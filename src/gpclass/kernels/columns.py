@@ -10,18 +10,7 @@ from sklearn.base import clone
 from sklearn.gaussian_process.kernels import CompoundKernel, Exponentiation, Kernel
 
 from gpclass.core.protocols import Array, Index
-from gpclass.kernels.formulas import (
-    Expression,
-    Formulas,
-    diagonal,
-    express,
-    fill,
-    pull,
-    pull_diagonal,
-    pull_inputs,
-    register,
-)
-from gpclass.kernels.parameters import is_columns, is_kernel
+from gpclass.kernels.formulas import Formulas, diagonal, fill, pull, pull_diagonal, pull_inputs, register
 
 
 class Columns(Kernel):
@@ -57,7 +46,7 @@ class Columns(Kernel):
             params.update(("kernel__" + name, value) for name, value in self.kernel.get_params().items())
         return params
 
-    # Those of the inner kernel, as for a power of it.
+    # As for a power of a kernel, the hyperparameters are those of the inner kernel.
     hyperparameters, theta, bounds = (
         Exponentiation.hyperparameters,
         Exponentiation.theta,
@@ -73,7 +62,7 @@ class Columns(Kernel):
         )
 
     def __call__(self, X: Any, Y: Any = None, eval_gradient: bool = False) -> Any:
-        """Return the inner kernel of the chosen columns, and its gradient if asked."""
+        """Return the inner kernel of the chosen columns, and its gradient if requested."""
         Y = None if Y is None else _select(self, np.atleast_2d(Y))
         return self.kernel(_select(self, np.atleast_2d(X)), Y, eval_gradient=eval_gradient)
 
@@ -174,9 +163,5 @@ class _Formulas(Formulas):
         np.add.at(result.T, positions(kernel.columns, X.shape[1]), inner.T)
         return result
 
-    def express(self, kernel: Kernel, X: Expression, n_columns: int, P: Array | None) -> Expression:
-        index = positions(kernel.columns, n_columns)
-        return express(kernel.kernel, X[index], len(index), None if P is None else P[:, index])
 
-
-register(Columns, _Formulas(), {"kernel": is_kernel, "columns": is_columns})
+register(Columns, _Formulas())

@@ -1,4 +1,4 @@
-"""Constants, noise, sums, products, powers and lists of kernels.
+"""Constants, noise, sums, products and powers of kernels.
 
 A constant is treated as a number and noise as a diagonal, never as a matrix.
 """
@@ -6,19 +6,16 @@ A constant is treated as a number and noise as a diagonal, never as a matrix.
 from __future__ import annotations
 
 import numpy as np
-from sklearn.gaussian_process import kernels as theirs
 from sklearn.gaussian_process.kernels import ConstantKernel, Exponentiation, Kernel, Product, Sum, WhiteKernel
 
 from gpclass.core.linalg import drop_tiny
 from gpclass.core.protocols import Array, Inputs
+from gpclass.kernels.compound import inner_kernels
 from gpclass.kernels.formulas import (
-    Expression,
     Formulas,
     diagonal,
     evaluate,
-    express,
     fill,
-    is_free,
     is_known,
     pull,
     pull_diagonal,
@@ -26,25 +23,28 @@ from gpclass.kernels.formulas import (
     register,
     working_type,
 )
-from gpclass.kernels.parameters import are_kernels, is_exponent, is_kernel, is_not_negative
-
-LARGEST_CONSTANT = 1e3  # in units of the other summand, to be subtracted from a sum
+from gpclass.kernels.theta import is_free
 
 
-def _is_constant(kernel: Kernel) -> bool:
-    return type(kernel) is ConstantKernel
-
-
-def _is_noise(kernel: Kernel) -> bool:
-    """Return whether k(x, z) = 0 for every x in one set of inputs and z in another."""
+def _constant(kernel: Kernel) -> float | None:
+    """Return the value of a kernel that is the same number for all pairs of different inputs, or None."""
     kind = type(kernel)
-    if kind is Product:
-        return _is_noise(kernel.k1) or _is_noise(kernel.k2)
-    if kind is Sum:
-        return _is_noise(kernel.k1) and _is_noise(kernel.k2)
+    if kind is ConstantKernel:
+        return float(kernel.constant_value)
+    if kind is WhiteKernel:
+        return 0.0
     if kind is Exponentiation:
-        return kernel.exponent > 0 and _is_noise(kernel.kernel)
-    return kind is WhiteKernel
+        base = _constant(kernel.kernel)
+        return None if base is None or kernel.exponent <= 0 else base**kernel.exponent
+    if kind not in (Sum, Product):
+        return None
+    parts = _constant(kernel.k1), _constant(kernel.k2)
+    if kind is Product and 0.0 in parts:
+        return 0.0
+    if None in parts:
+        return None
+    first, second = parts
+    return first + second if kind is Sum else first * second  # type: ignore[operator]
 
 
 def has_noise(kernel: Kernel) -> bool:
@@ -56,9 +56,7 @@ def has_noise(kernel: Kernel) -> bool:
     >>> has_noise(2.0 * RBF() + WhiteKernel()), has_noise(RBF())
     (True, False)
     """
-    parts = [part for part in kernel.get_params(deep=False).values() if isinstance(part, Kernel)]
-    parts += getattr(kernel, "kernels", ())  # of a CompoundKernel
-    if parts:
+    if parts := inner_kernels(kernel):
         return any(has_noise(part) for part in parts)
     return isinstance(kernel, WhiteKernel) or not is_known(kernel)  # an unknown kernel may have noise
 
@@ -90,28 +88,22 @@ class _Number(Formulas):
     def pull_inputs(self, kernel: Kernel, X: Array, Z: Array, G: Array) -> Array:
         return np.zeros(X.shape)
 
-    def express(self, kernel: Kernel, X: Expression, n_columns: int, P: Array | None) -> Expression:
-        value = float(getattr(kernel, self.name)) if self.everywhere or P is None else 0.0
-        return X[[0]] * 0.0 + np.full((1, 1 if P is None else len(P)), value)
-
 
 class _Sum(Formulas):
     def fill(self, kernel: Kernel, X: Inputs, Z: Inputs, out: Array) -> None:
         first, second = kernel.k1, kernel.k2
-        if _is_constant(first) or _is_noise(first):
+        if _constant(first) is not None:
             first, second = second, first
         fill(first, X, Z, out)
-        if _is_constant(second):
-            out += out.dtype.type(second.constant_value)
-        elif not _is_noise(second):
-            out += evaluate(second, X, Z, out.dtype)
+        constant = _constant(second)
+        out += evaluate(second, X, Z, out.dtype) if constant is None else out.dtype.type(constant)
 
     def diagonal(self, kernel: Kernel, X: Inputs) -> Array:
         return diagonal(kernel.k1, X) + diagonal(kernel.k2, X)
 
     def pull(self, kernel: Kernel, X: Inputs, Z: Inputs, G: Array, K: Array | None, scale: float) -> Array:
-        first = pull(kernel.k1, X, Z, G, _without(kernel.k2, K, scale), scale)
-        second = pull(kernel.k2, X, Z, G, _without(kernel.k1, K, scale), scale)
+        first = pull(kernel.k1, X, Z, G, _without(kernel.k2, K), scale)
+        second = pull(kernel.k2, X, Z, G, _without(kernel.k1, K), scale)
         return np.concatenate([first, second])
 
     def pull_diagonal(self, kernel: Kernel, X: Inputs, g: Array) -> Array:
@@ -120,33 +112,21 @@ class _Sum(Formulas):
     def pull_inputs(self, kernel: Kernel, X: Array, Z: Array, G: Array) -> Array:
         return pull_inputs(kernel.k1, X, Z, G) + pull_inputs(kernel.k2, X, Z, G)
 
-    def express(self, kernel: Kernel, X: Expression, n_columns: int, P: Array | None) -> Expression:
-        return express(kernel.k1, X, n_columns, P) + express(kernel.k2, X, n_columns, P)
 
-
-def _without(summand: Kernel, K: Array | None, scale: float) -> Array | None:
-    """Return the matrix of a sum without one summand, if that is simple: noise is on the diagonal only."""
-    if K is None or _is_noise(summand):
-        return K
-    if not _is_constant(summand):
-        return None
-    constant = scale * float(summand.constant_value)
-    rest: Array = K - constant
-    # The rounding of a much larger constant would be that of the difference.
-    return rest if constant <= LARGEST_CONSTANT * rest.max(initial=0.0) else None
+def _without(summand: Kernel, K: Array | None) -> Array | None:
+    """Return the matrix of a sum without one summand, if that is only noise; else None."""
+    return K if _constant(summand) == 0.0 else None
 
 
 class _Product(Formulas):
     def fill(self, kernel: Kernel, X: Inputs, Z: Inputs, out: Array) -> None:
         first, second = kernel.k1, kernel.k2
-        if _is_constant(first):
+        if _constant(first) is not None:
             first, second = second, first
-        if _is_noise(kernel):
-            out[...] = 0.0
-            return
+        constant = _constant(second)
         fill(first, X, Z, out)
-        if _is_constant(second):
-            out *= out.dtype.type(second.constant_value)
+        if constant is not None:
+            out *= out.dtype.type(constant)
         else:
             out *= evaluate(second, X, Z, out.dtype)
             drop_tiny(out)
@@ -155,12 +135,10 @@ class _Product(Formulas):
         return diagonal(kernel.k1, X) * diagonal(kernel.k2, X)
 
     def pull(self, kernel: Kernel, X: Inputs, Z: Inputs, G: Array, K: Array | None, scale: float) -> Array:
-        if _is_constant(kernel.k1):
+        if type(kernel.k1) is ConstantKernel:
             return np.concatenate(_pull_multiple(kernel.k1, kernel.k2, X, Z, G, K, scale))
-        if _is_constant(kernel.k2):
+        if type(kernel.k2) is ConstantKernel:
             return np.concatenate(_pull_multiple(kernel.k2, kernel.k1, X, Z, G, K, scale)[::-1])
-        if _is_noise(kernel):
-            return np.zeros(kernel.n_dims)
         first, second = evaluate(kernel.k1, X, Z), evaluate(kernel.k2, X, Z)
         return scale * np.concatenate(
             [pull(kernel.k1, X, Z, G * second, first), pull(kernel.k2, X, Z, G * first, second)]
@@ -172,14 +150,13 @@ class _Product(Formulas):
         return np.concatenate([first, second])
 
     def pull_inputs(self, kernel: Kernel, X: Array, Z: Array, G: Array) -> Array:
-        for constant, other in ((kernel.k1, kernel.k2), (kernel.k2, kernel.k1)):
-            if _is_constant(constant):
-                return float(constant.constant_value) * pull_inputs(other, X, Z, G)
-        first = pull_inputs(kernel.k1, X, Z, G * evaluate(kernel.k2, X, Z))
-        return first + pull_inputs(kernel.k2, X, Z, G * evaluate(kernel.k1, X, Z))
-
-    def express(self, kernel: Kernel, X: Expression, n_columns: int, P: Array | None) -> Expression:
-        return express(kernel.k1, X, n_columns, P) * express(kernel.k2, X, n_columns, P)
+        parts = []
+        for varied, other in ((kernel.k1, kernel.k2), (kernel.k2, kernel.k1)):
+            if _constant(varied) is None:
+                constant = _constant(other)
+                factor = evaluate(other, X, Z) if constant is None else constant
+                parts.append(pull_inputs(varied, X, Z, G * factor))
+        return np.sum(parts, axis=0) if parts else np.zeros(X.shape)
 
 
 def _pull_multiple(
@@ -217,9 +194,6 @@ class _Power(Formulas):
         slope = _power_slope(evaluate(kernel.kernel, X, Z), kernel.exponent)
         return pull_inputs(kernel.kernel, X, Z, G * slope)
 
-    def express(self, kernel: Kernel, X: Expression, n_columns: int, P: Array | None) -> Expression:
-        return express(kernel.kernel, X, n_columns, P) ** float(kernel.exponent)
-
 
 def _power_slope(K: Array, exponent: float) -> Array:
     """Return d K^p / dK, with 0 for the pole at K = 0: there K has underflowed, and dK as well."""
@@ -229,10 +203,8 @@ def _power_slope(K: Array, exponent: float) -> Array:
     return slope
 
 
-register(ConstantKernel, _Number("constant_value", everywhere=True), {"constant_value": is_not_negative})
-register(WhiteKernel, _Number("noise_level", everywhere=False), {"noise_level": is_not_negative})
-register(Sum, _Sum(), {"k1": is_kernel, "k2": is_kernel})
-register(Product, _Product(), {"k1": is_kernel, "k2": is_kernel})
-register(Exponentiation, _Power(), {"kernel": is_kernel, "exponent": is_exponent})
-# A list of kernels has no single matrix. gpclass.kernels has a class of the same name.
-register(theirs.CompoundKernel, Formulas(), {"kernels": are_kernels}, file_name="sklearn.CompoundKernel")
+register(ConstantKernel, _Number("constant_value", everywhere=True))
+register(WhiteKernel, _Number("noise_level", everywhere=False))
+register(Sum, _Sum())
+register(Product, _Product())
+register(Exponentiation, _Power())

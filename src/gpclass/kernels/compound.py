@@ -1,4 +1,4 @@
-"""A kernel for each class: scikit-learn's `CompoundKernel`, whose hyperparameters can be set and named."""
+"""A kernel for each class, as scikit-learn's `CompoundKernel`, and the kernels inside a kernel."""
 
 from __future__ import annotations
 
@@ -7,11 +7,9 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 from sklearn.gaussian_process import kernels as theirs
-from sklearn.gaussian_process.kernels import Hyperparameter
+from sklearn.gaussian_process.kernels import Hyperparameter, Kernel
 
 from gpclass.core.protocols import Array
-from gpclass.kernels.formulas import Formulas, register
-from gpclass.kernels.parameters import are_kernels
 
 
 class CompoundKernel(theirs.CompoundKernel):
@@ -46,7 +44,7 @@ class CompoundKernel(theirs.CompoundKernel):
 
     @property
     def hyperparameters(self) -> list[Hyperparameter]:
-        """Those of all kernels, with the position of their kernel in the name."""
+        """The hyperparameters of all kernels; their names begin with the position of the kernel."""
         return [
             Hyperparameter(f"kernels__{i}__{h.name}", h.value_type, h.bounds, h.n_elements)
             for i, kernel in enumerate(self.kernels)
@@ -62,11 +60,14 @@ class CompoundKernel(theirs.CompoundKernel):
         return f"{type(self).__name__}([{', '.join(map(repr, self.kernels))}])"
 
 
-register(CompoundKernel, Formulas(), {"kernels": are_kernels})  # a list of kernels has no single matrix
-
-
 def settable(kernel: Any) -> Any:
-    """Return a clone of a kernel whose ``theta`` can be set, whichever `CompoundKernel` it is."""
+    """Return a clone of a kernel whose ``theta`` can be set, which scikit-learn's `CompoundKernel` does not allow."""
     if isinstance(kernel, theirs.CompoundKernel):
         return CompoundKernel([clone(part) for part in kernel.kernels])
     return clone(kernel)
+
+
+def inner_kernels(kernel: Any) -> list[Any]:
+    """Return the kernels of which a kernel is made, directly; none if it is not made of others."""
+    inside = getattr(kernel, "kernels", None) or kernel.get_params(deep=False).values()
+    return [part for part in inside if isinstance(part, Kernel)]

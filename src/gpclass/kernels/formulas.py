@@ -1,17 +1,14 @@
 """Formulas for classes of kernels, and the registry that holds them.
 
-Every class of kernels is registered once, with an object that has all operations: matrix, diagonal, their
-derivatives, and an expression for exported graphs. The base class `Formulas` uses only the methods of the
-kernel itself, so it also serves kernels that are not registered. The functions that users call are in
-``functions``; they check and tile the input, so that here ``X`` and ``Z`` are clean and ``Z`` is always
-given. The noise of ``WhiteKernel`` is part of the diagonal only.
+Every class of kernels is registered once, with an object that has all operations: matrix, diagonal and their
+derivatives. The base class `Formulas` uses only the methods of the kernel itself, so it also serves kernels that are
+not registered. The functions that users call are in ``functions``; they check and tile the input, so that here ``X``
+and ``Z`` are clean and ``Z`` is always given. The noise of ``WhiteKernel`` is part of the diagonal only.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from functools import cache
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -21,11 +18,7 @@ from sklearn.gaussian_process.kernels import Kernel
 from gpclass.core.linalg import drop_tiny
 from gpclass.core.protocols import Array, Inputs
 
-GRADIENT_NUMBERS = 2**19  # in one block of a kernel's own gradient: 4 MB
 STEP = np.finfo(float).eps ** (1 / 3)  # balances rounding and truncation of a central difference
-
-Expression = Any  # an array or a value of an exported graph: both support NumPy's elementwise functions
-Check = Callable[[Any], bool]
 
 
 class Formulas:
@@ -36,10 +29,6 @@ class Formulas:
 
     stationary = False
 
-    def chosen(self, kernel: Kernel) -> Formulas:
-        """Return the formulas for this kernel, where they depend on its parameters."""
-        return self
-
     def fill(self, kernel: Kernel, X: Inputs, Z: Inputs, out: Array) -> None:
         """Write k(x_i, z_j) into ``out``, whose dtype is the working precision."""
         assign(kernel, kernel(X, Z), out)
@@ -48,37 +37,26 @@ class Formulas:
         """Return k(x_i, x_i), noise included."""
         return np.asarray(kernel.diag(X), dtype=working_type(X))
 
+    def slopes(self, kernel: Kernel, X: Inputs, Z: Inputs) -> Iterable[Array]:
+        """Return the matrices ∂k(X, Z) / ∂theta_p, one after another: here by central differences.
+
+        They take less time than the gradient array of a kernel, which exists for k(X, X) only.
+        """
+        X, Z = _in_double(X), _in_double(Z)
+        return differences(kernel, lambda other: evaluate(other, X, Z))
+
     def pull(self, kernel: Kernel, X: Inputs, Z: Inputs, G: Array, K: Array | None, scale: float) -> Array:
         """Return Σ_ij G_ij ∂(scale · k(x_i, z_j)) / ∂theta.
 
         ``K`` is scale · k(X, Z) wherever G is not zero, or None. The scale is the product of the constant
-        factors further up the kernel tree: with it, neither K / c nor c · G is ever formed. Here it is the
-        contraction of G with the kernel's own gradient, or with central differences if it has none.
+        factors further up the kernel tree: with it, neither K / c nor c · G is ever formed.
         """
-        n_dims = kernel.n_dims
-        total = np.zeros(n_dims)
-        size = max(4, int(np.sqrt(GRADIENT_NUMBERS / max(n_dims, 1))) // 2)
-        for i in tiles(len(X), size) if n_dims else ():
-            for j in tiles(len(Z), size):
-                # scikit-learn's kernels differentiate k(X, X) only, so the block wanted is cut from
-                # the gradient at both sets of rows together.
-                n = len(X[i])
-                gradient = _own_gradient(kernel, _stack(X[i], Z[j]), n_dims)
-                if gradient is None:
-                    return scale * by_differences(kernel, G, lambda k: k(X, Z))
-                total += np.einsum("ij,ijp->p", G[i, j], gradient[:n, n:])
-        return scale * total
+        return scale * contract(self.slopes(kernel, X, Z), G)
 
     def pull_diagonal(self, kernel: Kernel, X: Inputs, g: Array) -> Array:
         """Return Σ_i g_i ∂k(x_i, x_i) / ∂theta, noise included."""
-        n_dims = kernel.n_dims
-        total = np.zeros(n_dims)
-        for i in tiles(len(X), 8) if n_dims else ():
-            gradient = _own_gradient(kernel, X[i], n_dims)
-            if gradient is None:
-                return by_differences(kernel, g, lambda k: k.diag(X))
-            total += np.einsum("i,iip->p", g[i], gradient)
-        return total
+        X = _in_double(X)
+        return contract(differences(kernel, lambda other: diagonal(other, X)), g)
 
     def pull_inputs(self, kernel: Kernel, X: Array, Z: Array, G: Array) -> Array:
         """Return the (n, d) array with rows Σ_j G_ij ∂k(x_i, z_j) / ∂x_i with ``Z`` fixed."""
@@ -87,8 +65,8 @@ class Formulas:
                 f"inputs of {type(kernel).__name__} are {type(X).__name__}, not rows of numbers: "
                 "derivatives with respect to inputs exist for numeric inputs only."
             )
-        X = X.astype(float)
-        width = np.maximum(X.std(axis=0), np.asarray(Z, dtype=float).std(axis=0))
+        X, Z = X.astype(float), Z.astype(float)
+        width = np.maximum(X.std(axis=0), Z.std(axis=0))
         steps = STEP * np.where(width > 0, width, 1 + np.abs(X).max(axis=0, initial=0))
         result = np.empty(X.shape)
         for k, step in enumerate(steps):
@@ -99,35 +77,14 @@ class Formulas:
             result[:, k] = np.einsum("ij,ij->i", G, difference)
         return result
 
-    def gradient(self, kernel: Kernel, X: Array) -> Array:
-        """Return ∂k(X, X) / ∂theta of shape (n, n, n_dims), as scikit-learn's kernels return it."""
-        return np.asarray(kernel(X, eval_gradient=True)[1])
-
-    def express(self, kernel: Kernel, X: Expression, n_columns: int, P: Array | None) -> Expression:
-        """Return k(X, P), or the column of all k(x, x) if P is None, as an expression in X."""
-        raise NotImplementedError(f"there are no formulas for {kernel}")
-
 
 # ------------------------------------------------------------------------------------------- registry
 
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Entry:
-    """A registered class of kernels: its formulas, and checks of parameters that have special values."""
-
-    name: str  # in model files
-    cls: type
-    formulas: Formulas
-    checks: Mapping[str, Check]
-
-
-_ENTRIES: dict[type, Entry] = {}
+_REGISTERED: dict[type, Formulas] = {}
 _UNKNOWN = Formulas()
 
 
-def register(
-    cls: type, formulas: Formulas, checks: Mapping[str, Check] | None = None, *, file_name: str = ""
-) -> None:
+def register(cls: type, formulas: Formulas) -> None:
     """Register the formulas for a class of kernels, which model files may then hold.
 
     Parameters
@@ -136,10 +93,6 @@ def register(
         A subclass of scikit-learn's ``Kernel``. Its constructor parameters are what a model file stores.
     formulas : Formulas
         `Stationary` or `InnerProduct` with a `Profile`, or an object with all the operations.
-    checks : mapping of str to callable, optional
-        For a parameter that is not a positive hyperparameter: whether a value read from a file is allowed.
-    file_name : str, optional
-        The name of the class in model files, if it is not its own.
 
     Examples
     --------
@@ -153,16 +106,15 @@ def register(
     >>> pullback(Rational(), [[0.0]], [[1.0]], np.ones((1, 1)))
     array([0.5])
     """
-    name = file_name or cls.__name__
-    for other in _ENTRIES.values():
-        if other.name == name and other.cls.__module__ != cls.__module__:
-            raise TypeError(f"Two classes of kernels cannot both be stored as {name}: rename yours.")
-    _ENTRIES[cls] = Entry(name, cls, formulas, checks or {})
+    name = cls.__name__
+    if any(other.__name__ == name and other.__module__ != cls.__module__ for other in _REGISTERED):
+        raise TypeError(f"Two classes of kernels cannot both be stored as {name}: rename yours.")
+    _REGISTERED[cls] = formulas
 
 
-def entries() -> Mapping[type, Entry]:
-    """Return all registered classes of kernels."""
-    return MappingProxyType(_ENTRIES)
+def registered() -> Mapping[type, Formulas]:
+    """Return all registered classes of kernels with their formulas."""
+    return MappingProxyType(_REGISTERED)
 
 
 def formulas_of(kernel: Kernel) -> Formulas:
@@ -173,9 +125,9 @@ def formulas_of(kernel: Kernel) -> Formulas:
     """
     cls = type(kernel)
     for base in cls.__mro__:
-        if base in _ENTRIES:
+        if base in _REGISTERED:
             same = cls.__call__ is base.__call__ and getattr(cls, "diag", None) is getattr(base, "diag", None)
-            return _ENTRIES[base].formulas.chosen(kernel) if same else _UNKNOWN
+            return _REGISTERED[base] if same else _UNKNOWN
     return _UNKNOWN
 
 
@@ -184,7 +136,7 @@ def is_known(kernel: Kernel) -> bool:
     return type(formulas_of(kernel)) is not Formulas
 
 
-# The operations, by the class of the kernel
+# ------------------------------------------------------------- the operations, by the class of the kernel
 
 
 def fill(kernel: Kernel, X: Inputs, Z: Inputs, out: Array) -> None:
@@ -219,49 +171,20 @@ def pull_inputs(kernel: Kernel, X: Array, Z: Array, G: Array) -> Array:
     return formulas_of(kernel).pull_inputs(kernel, X, Z, G)
 
 
-def express(kernel: Kernel, X: Expression, n_columns: int, P: Array | None = None) -> Expression:
-    """Return k(X, P), or the column of all k(x, x) if P is None, as an expression in X."""
-    return formulas_of(kernel).express(kernel, X, n_columns, P)
-
-
 # -------------------------------------------------------------------------------------------- helpers
 
 
-def is_free(kernel: Kernel, name: str) -> bool:
-    """Return whether hyperparameter ``name`` is part of theta."""
-    # As scikit-learn's specification of the hyperparameter has it, which takes many times as long to make.
-    bounds = getattr(kernel, name + "_bounds", None)
-    if bounds is None:
-        return not getattr(kernel, "hyperparameter_" + name).fixed
-    return not (isinstance(bounds, str) and bounds == "fixed")
+def contract(slopes: Iterable[Array], G: Array) -> Array:
+    """Return the sum of G times each of several matrices or vectors."""
+    return np.array([np.sum(G * slope, dtype=float) for slope in slopes], dtype=float)
 
 
-@cache
-def is_plain(cls: Any) -> bool:
-    """Return whether a class has the theta of scikit-learn's base class, of hyperparameters that are its attributes."""
-    same = all(
-        getattr(cls, name) is getattr(Kernel, name) for name in ("theta", "clone_with_theta", "set_params")
-    )
-    return same and not hasattr(cls, "__slots__")
-
-
-@cache
-def _names(cls: Any) -> tuple[str, ...]:
-    """Return the names of the hyperparameters of a class in the order of theta."""
-    prefix = "hyperparameter_"
-    return tuple(name.removeprefix(prefix) for name in sorted(dir(cls)) if name.startswith(prefix))
-
-
-def free_names(kernel: Kernel) -> list[str]:
-    """Return the names of the free hyperparameters of a plain kernel, in the order of theta."""
-    return [name for name in _names(kernel.__class__) if is_free(kernel, name)]
-
-
-def count_free(kernel: Kernel) -> int:
-    """Return the length of theta, without making it where that is possible."""
-    if not is_plain(kernel.__class__):
-        return int(kernel.n_dims)
-    return sum(int(np.size(getattr(kernel, name))) for name in free_names(kernel))
+def differences(kernel: Kernel, values: Callable[[Kernel], Array]) -> Iterator[Array]:
+    """Yield the derivative of an array by each entry of theta, by central differences."""
+    theta = kernel.theta
+    for step in STEP * np.eye(len(theta)):
+        up, down = (values(kernel.clone_with_theta(at)) for at in (theta + step, theta - step))
+        yield (up - down) / (2.0 * STEP)
 
 
 def assign(kernel: Kernel, K: Any, out: Array) -> None:
@@ -285,28 +208,5 @@ def tiles(n: int, size: int) -> Iterator[slice]:
     return (slice(start, min(start + size, n)) for start in range(0, n, size))
 
 
-def by_differences(kernel: Kernel, G: Array, values: Callable[[Kernel], Array]) -> Array:
-    """Contract G with central differences of the values of a kernel in each entry of theta."""
-    theta, total = kernel.theta, []
-    for step in STEP * np.eye(len(theta)):
-        up, down = kernel.clone_with_theta(theta + step), kernel.clone_with_theta(theta - step)
-        total.append(np.sum(G * (values(up) - values(down))))
-    return np.array(total) / (2 * STEP)
-
-
-def _own_gradient(kernel: Kernel, X: Inputs, n_dims: int) -> Any:
-    """Return the gradient array (n, n, n_dims), or None if the kernel does not give one.
-
-    An error that is not about the gradient is raised again when the kernel is called without it.
-    """
-    try:
-        _, gradient = kernel(X, eval_gradient=True)
-    except (TypeError, ValueError, AttributeError, NotImplementedError):
-        return None
-    return gradient if np.shape(gradient) == (len(X), len(X), n_dims) else None
-
-
-def _stack(X: Inputs, Z: Inputs) -> Inputs:
-    if isinstance(X, np.ndarray) and isinstance(Z, np.ndarray):
-        return np.concatenate([X, Z])
-    return [*X, *Z]
+def _in_double(X: Inputs) -> Inputs:
+    return X.astype(float) if getattr(X, "dtype", None) == np.float32 else X

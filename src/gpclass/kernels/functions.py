@@ -174,7 +174,7 @@ def pullback_inputs(kernel: Kernel, X: Array, Z: Array, G: Array) -> Array:
 
 
 def _fill_symmetric(kernel: Kernel, X: Inputs, out: Array) -> None:
-    """Fill row tiles left of the diagonal and mirror them; an unknown kernel does all of it itself."""
+    """Fill row tiles left of the diagonal and mirror them; a kernel without formulas is called once for all rows."""
     known = formulas.is_known(kernel)
     if not known:
         formulas.assign(kernel, kernel(X), out)

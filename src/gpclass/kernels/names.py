@@ -22,12 +22,11 @@ from sklearn.gaussian_process.kernels import (
 
 from gpclass.core.protocols import Array
 from gpclass.kernels.base import FormulaKernel
-from gpclass.kernels.formulas import entries
+from gpclass.kernels.formulas import registered
 from gpclass.kernels.linear import Linear
-from gpclass.kernels.neural import NeuralNetwork
+from gpclass.kernels.networks import GaussianUnits, NeuralNetwork
 from gpclass.kernels.profiles import Stationary
 from gpclass.kernels.scales import Scales, column_scales
-from gpclass.kernels.units import GaussianUnits
 
 VARIANCE = (1e-2, 1e4)  # bounds of the signal variance
 
@@ -58,7 +57,7 @@ def kernel_names() -> list[str]:
 
 
 def named_kernel(name: str, X: Array, weight: Array | None = None) -> Any:
-    """Return the kernel of a name for data with these columns: a learned variance times the kernel.
+    """Return the kernel with a given name for data with these columns: a learned variance times the kernel.
 
     Length scales start at the standard deviation of each column times the root of the number of columns, and are
     bounded accordingly, so columns need not be standardised. There is one for each column, where the kernel can have
@@ -96,7 +95,7 @@ def default_kernel(X: Array, weight: Array | None = None) -> Any:
     2**2 * RBF(length_scale=[1.41, 283]) + 1**2 + 2**2 * Linear(length_scale=[1.41, 283], centre=[1, 300])
     """
     scales = column_scales(np.asarray(X, dtype=float), weight)
-    # Priors keep them from the bounds, which only keep numbers within double precision.
+    # The hyperpriors keep the values moderate; the bounds only keep them within double precision.
     signal, bias, slope = (ConstantKernel(value, (1e-6, 1e6)) for value in (4.0, 1.0, 4.0))
     length, bounds = scales.lengths
     smooth = RBF(length, np.asarray(bounds) * [1e-3, 1e3])
@@ -105,11 +104,11 @@ def default_kernel(X: Array, weight: Array | None = None) -> Any:
 
 def _builders() -> dict[str, Build]:
     found: dict[str, Build] = {}
-    for entry in entries().values():
-        if _stands_alone(entry.cls):
+    for cls in registered():
+        if _stands_alone(cls):
             # NeuralNetwork is neural-network.
-            dashed = re.sub(r"(?<=[a-z])(?=[A-Z])", "-", entry.name.removesuffix("Kernel")).lower()
-            found[dashed] = partial(_build, entry.cls)
+            dashed = re.sub(r"(?<=[a-z])(?=[A-Z])", "-", cls.__name__.removesuffix("Kernel")).lower()
+            found[dashed] = partial(_build, cls)
     for name, nu in (("matern12", 0.5), ("matern32", 1.5), ("matern52", 2.5)):
         found[name] = partial(_build, Matern, nu=nu)
     return found | {"rbf": partial(_build, RBF), "rbf-shared": partial(_build, RBF, shared=True)}
@@ -136,7 +135,7 @@ def _build(cls: Any, scales: Scales, *, shared: bool = False, **options: Any) ->
 
 def _takes_several(cls: Any) -> bool:
     """Return whether a kernel can have one length scale for each column."""
-    ours = issubclass(cls, FormulaKernel) and isinstance(entries()[cls].formulas, Stationary)
+    ours = issubclass(cls, FormulaKernel) and isinstance(registered()[cls], Stationary)
     return ours or "anisotropic" in dir(cls)
 
 
@@ -159,7 +158,7 @@ def _periodic(scales: Scales) -> dict[str, Any]:
 
 
 def _neural(scales: Scales) -> dict[str, Any]:
-    # A weight is one over a length, and a unit changes its sign at -bias / weight, which has to be where the data are.
+    # A weight is an inverse length. A unit changes its sign at -bias / weight, which has to be within the data.
     length, bounds = scales.lengths
     bias = 1.0 + float(np.sum((scales.centre / length) ** 2))
     return {

@@ -1,34 +1,26 @@
 """Kernels that are a function of one number: a scaled squared distance, or an inner product.
 
 The function is given by a `Profile`: its value and its slope, written with NumPy's elementwise functions.
-Matrix, diagonal, all derivatives and the expression in exported graphs follow. The functions return their
-result and may overwrite their argument, for example ``np.exp(S, out=S)``, which saves memory.
+Matrix, diagonal, all derivatives and the exported graph follow. The functions return their result and may overwrite
+their argument, for example ``np.exp(S, out=S)``, which saves memory.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 
 from gpclass.core.linalg import drop_tiny
 from gpclass.core.protocols import Array
-from gpclass.kernels.distances import (
-    are_long,
-    by_column,
-    centred,
-    express_squares,
-    rows_in,
-    squared_distances,
-    squared_norms,
-    weighted_differences,
-    weighted_squares,
-)
-from gpclass.kernels.formulas import Expression, Formulas, count_free, is_free
+from gpclass.kernels.formulas import Formulas, contract
+from gpclass.kernels.metric import Metric, make_metric, per_column, rows_in, squared_norms
+from gpclass.kernels.theta import count_free, is_free
 
-Elementwise = Callable[[Expression], Expression]
+Elementwise = Callable[[Any], Any]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -38,40 +30,31 @@ class Profile:
     Parameters
     ----------
     value, slope : callable
-        phi and dphi/dS. For export, ``value`` must use only elementwise functions that graphs have. A
-        constant ``slope`` may be given as a float.
+        phi and dphi/dS. For export, ``value`` must use only elementwise functions that graphs have. If both are the
+        same function, a known matrix saves the exponentials of the gradient.
     factor : float, default=1.0
         Multiplies the squared distances or products in their computation, which saves passes over S.
     others : mapping of str to callable
-        Derivatives of phi with respect to the logarithms of the other hyperparameters, or floats.
-    exponential : bool, default=False
-        Whether phi' = phi, so that a known matrix saves the exponentials of the gradient.
+        Derivatives of phi with respect to the logarithms of the other hyperparameters.
     exact : bool, default=False
         Whether phi is too steep near 0 for distances computed by matrix products.
     """
 
     value: Elementwise
-    slope: Elementwise | float
+    slope: Elementwise
     factor: float = 1.0
-    others: Mapping[str, Elementwise | float] = field(default_factory=dict)
-    exponential: bool = False
+    others: Mapping[str, Elementwise] = field(default_factory=dict)
     exact: bool = False
 
 
-def _derivative(function: Elementwise | float, S: Array) -> Array:
-    """Return the derivative at S, in the memory of S if possible."""
-    return np.full_like(S, function) if isinstance(function, float) else np.asarray(function(S))
+def _free(kernel: Kernel, *names: str) -> list[str]:
+    """Return those hyperparameters that are free, in the order of theta."""
+    return [name for name in sorted(names) if is_free(kernel, name)]
 
 
-def _contract(function: Elementwise | float, S: Array, G: Array) -> Array:
-    if isinstance(function, float):
-        return np.array([function * G.sum(dtype=float)])
-    return np.array([np.einsum("ij,ij->", G, function(S.copy()), dtype=float)])
-
-
-def _in_order(parts: Mapping[str, Array], axis: int = 0) -> Array:
-    # scikit-learn orders the hyperparameters of one kernel by name.
-    return np.concatenate([parts[name] for name in sorted(parts)], axis=axis)
+def _assign(result: Array, out: Array) -> None:
+    if result is not out:
+        out[...] = result
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -94,50 +77,51 @@ class Stationary(Formulas):
     scale: str = "length_scale"
     stationary = True
 
-    def _rows(self, kernel: Kernel, X: Array, Z: Array, dtype: type = float) -> tuple[Array, Array, Array]:
-        scales = by_column(kernel, self.scale, X.shape[1])
-        return scales, *centred(X, Z, scales, dtype)
+    def _metric(self, kernel: Kernel, X: Array, Z: Array, dtype: Any = float, accuracy: Any = None) -> Metric:
+        profile, scale = self.profile(kernel), per_column(kernel, self.scale, X.shape[1])
+        return make_metric(profile.factor, scale, X, Z, dtype, exact=profile.exact, accuracy=accuracy)
 
     def fill(self, kernel: Kernel, X: Array, Z: Array, out: Array) -> None:
         """Write phi(S) into ``out``."""
-        profile = self.profile(kernel)
-        _, A, B = self._rows(kernel, X, Z, out.dtype.type)
-        squared_distances(A, B, profile.factor, out, exact=profile.exact)
-        _assign(profile.value(out), out)
+        S = self._metric(kernel, X, Z, out.dtype).fill(out)
+        _assign(self.profile(kernel).value(S), out)
         drop_tiny(out, 1.0)
 
     def diagonal(self, kernel: Kernel, X: Array) -> Array:
         """Return ones."""
         return np.ones(len(X), dtype=X.dtype)
 
+    def slopes(self, kernel: Kernel, X: Array, Z: Array) -> Iterator[Array]:
+        """Yield ∂k/∂theta_p."""
+        profile, between = self.profile(kernel), self._metric(kernel, X, Z)
+        S = between.fill(np.empty((len(X), len(Z))))
+        for name in _free(kernel, self.scale, *profile.others):
+            if name == self.scale:
+                W = profile.slope(S.copy())
+                yield from (W * slope for slope in between.slopes())
+            else:
+                yield profile.others[name](S.copy())
+
     def pull(self, kernel: Kernel, X: Array, Z: Array, G: Array, K: Array | None, scale: float) -> Array:
         """Contract G with the derivatives by scales and other hyperparameters."""
         profile = self.profile(kernel)
-        wanted = [name for name in (self.scale, *profile.others) if is_free(kernel, name)]
-        if not wanted:
+        names = _free(kernel, self.scale, *profile.others)
+        if not names:
             return np.empty(0)
-        scales, A, B = self._rows(kernel, X, Z)
-        exact = profile.exact or are_long(A, B, G.dtype)
-        parts: dict[str, Array] = {}
-        if profile.exponential and K is not None and not exact:
-            W = np.multiply(G, K, dtype=float)
-            parts[self.scale] = -2.0 * profile.factor * weighted_squares(W, A, B, exact=False)
-        else:
-            S = np.empty(G.shape)
-            squared_distances(A, B, profile.factor, S, exact=exact, wanted=G.dtype)
-            for name, function in profile.others.items():
-                if name in wanted:
-                    parts[name] = scale * _contract(function, S, G)
-            if self.scale in wanted:
-                W = _derivative(profile.slope, S.copy())
+        between = self._metric(kernel, X, Z, accuracy=G.dtype)
+        if profile.slope is profile.value and names == [self.scale] and K is not None and not between.exact:
+            return between.pull(np.multiply(G, K, dtype=float))
+        S = between.fill(np.empty(G.shape))
+        parts = []
+        for name in names:
+            at = S if name == names[-1] else S.copy()
+            if name == self.scale:
+                W = profile.slope(at)
                 W *= G
-                if scales.ndim:
-                    parts[self.scale] = -2.0 * scale * profile.factor * weighted_squares(W, A, B, exact=exact)
-                else:
-                    parts[self.scale] = np.array([-2.0 * scale * np.einsum("ij,ij->", W, S)])
-        if self.scale in wanted and not scales.ndim:
-            parts[self.scale] = np.sum(parts[self.scale], keepdims=True)
-        return _in_order(parts)
+                parts.append(between.pull(W))
+            else:
+                parts.append(contract([profile.others[name](at)], G))
+        return scale * np.concatenate(parts)
 
     def pull_diagonal(self, kernel: Kernel, X: Array, g: Array) -> Array:
         """Return zeros: the diagonal is constant."""
@@ -145,37 +129,10 @@ class Stationary(Formulas):
 
     def pull_inputs(self, kernel: Kernel, X: Array, Z: Array, G: Array) -> Array:
         """Contract G with the derivatives by the rows of X."""
-        profile = self.profile(kernel)
-        scales, A, B = self._rows(kernel, X, Z)
-        S = np.empty(G.shape)
-        squared_distances(A, B, profile.factor, S, exact=profile.exact, wanted=G.dtype)
-        W = _derivative(profile.slope, S)
+        between = self._metric(kernel, X, Z, accuracy=G.dtype)
+        W = self.profile(kernel).slope(between.fill(np.empty(G.shape)))
         W *= G
-        return np.asarray(2.0 * profile.factor / scales * weighted_differences(W, A, B))
-
-    def gradient(self, kernel: Kernel, X: Array) -> Array:
-        """Return ∂k(X, X) / ∂theta, shape (n, n, n_dims)."""
-        profile = self.profile(kernel)
-        scales, A, _ = self._rows(kernel, X, X)
-        squares = profile.factor * (A[:, None] - A) ** 2
-        S = squares.sum(axis=2)
-        parts = {
-            name: _derivative(function, S.copy())[..., None]
-            for name, function in profile.others.items()
-            if is_free(kernel, name)
-        }
-        if is_free(kernel, self.scale):
-            by_scale = -2.0 * _derivative(profile.slope, S.copy())[..., None]
-            parts[self.scale] = by_scale * (squares if scales.ndim else S[..., None])
-        return _in_order(parts, axis=2) if parts else np.empty((*S.shape, 0))
-
-    def express(self, kernel: Kernel, X: Expression, n_columns: int, P: Array | None) -> Expression:
-        """Return phi(S) as an expression in X."""
-        if P is None:
-            return X[[0]] * 0.0 + 1.0
-        profile = self.profile(kernel)
-        scales = np.broadcast_to(by_column(kernel, self.scale, n_columns), n_columns)
-        return profile.value(express_squares(X, P, scales, exact=profile.exact) * profile.factor)
+        return between.pull_inputs(W)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -197,8 +154,7 @@ class InnerProduct(Formulas):
         """Write phi(S) into ``out``."""
         profile = self.profile(kernel)
         np.matmul(rows_in(X, out.dtype), rows_in(Z, out.dtype).T, out=out)
-        if profile.factor != 1.0:
-            out *= out.dtype.type(profile.factor)
+        out *= out.dtype.type(profile.factor)
         _assign(profile.value(out), out)
 
     def diagonal(self, kernel: Kernel, X: Array) -> Array:
@@ -206,54 +162,24 @@ class InnerProduct(Formulas):
         profile = self.profile(kernel)
         return np.asarray(profile.value(X.dtype.type(profile.factor) * squared_norms(X)), dtype=X.dtype)
 
-    def pull(self, kernel: Kernel, X: Array, Z: Array, G: Array, K: Array | None, scale: float) -> Array:
-        """Contract G with the derivatives by the hyperparameters."""
+    def slopes(self, kernel: Kernel, X: Array, Z: Array) -> Iterator[Array]:
+        """Yield ∂k/∂theta_p."""
+        S = np.matmul(X, Z.T, dtype=float)
+        return self._by_theta(kernel, self.profile(kernel).factor * S)
+
+    def _by_theta(self, kernel: Kernel, S: Array) -> Iterator[Array]:
         profile = self.profile(kernel)
-        constant = not self.scale and all(isinstance(f, float) for f in profile.others.values())
-        S = G if constant else profile.factor * (np.asarray(X, dtype=float) @ np.asarray(Z, dtype=float).T)
-        return scale * self._contracted(kernel, profile, S, G)
+        for name in _free(kernel, *profile.others, *([self.scale] if self.scale else [])):
+            by_factor = name == self.scale
+            yield S * profile.slope(S.copy()) if by_factor else profile.others[name](S.copy())
 
     def pull_diagonal(self, kernel: Kernel, X: Array, g: Array) -> Array:
         """Contract g with the derivatives of the diagonal by the hyperparameters."""
-        profile = self.profile(kernel)
-        S = profile.factor * squared_norms(np.asarray(X, dtype=float))
-        return self._contracted(kernel, profile, S[:, None], g[:, None])
-
-    def _derivatives(self, kernel: Kernel, profile: Profile) -> dict[str, Elementwise | float]:
-        def by_scale(S: Array) -> Array:
-            return S * _derivative(profile.slope, S.copy())
-
-        functions = {**profile.others} | ({self.scale: by_scale} if self.scale else {})
-        return {name: function for name, function in functions.items() if is_free(kernel, name)}
-
-    def _contracted(self, kernel: Kernel, profile: Profile, S: Array, G: Array) -> Array:
-        functions = self._derivatives(kernel, profile)
-        parts = {name: _contract(function, S, G) for name, function in functions.items()}
-        return _in_order(parts) if parts else np.empty(0)
+        S = self.profile(kernel).factor * squared_norms(X.astype(float))
+        return contract(self._by_theta(kernel, S), g)
 
     def pull_inputs(self, kernel: Kernel, X: Array, Z: Array, G: Array) -> Array:
         """Contract G with the derivatives by the rows of X."""
         profile = self.profile(kernel)
-        if isinstance(profile.slope, float):
-            return np.asarray(profile.factor * profile.slope * np.matmul(G, Z, dtype=float))
-        S = profile.factor * (np.asarray(X, dtype=float) @ np.asarray(Z, dtype=float).T)
-        return np.asarray(profile.factor * np.matmul(G * profile.slope(S), Z, dtype=float))
-
-    def gradient(self, kernel: Kernel, X: Array) -> Array:
-        """Return ∂k(X, X) / ∂theta, shape (n, n, n_dims)."""
-        profile = self.profile(kernel)
-        S = profile.factor * (X @ X.T)
-        functions = self._derivatives(kernel, profile)
-        parts = {name: _derivative(f, S.copy())[..., None] for name, f in functions.items()}
-        return _in_order(parts, axis=2) if parts else np.empty((*S.shape, 0))
-
-    def express(self, kernel: Kernel, X: Expression, n_columns: int, P: Array | None) -> Expression:
-        """Return phi(S) as an expression in X."""
-        profile = self.profile(kernel)
-        S = (X * X).sum() if P is None else X @ P.T
-        return profile.value(S * profile.factor)
-
-
-def _assign(result: Array, out: Array) -> None:
-    if result is not out:
-        out[...] = result
+        slope = profile.slope(profile.factor * np.matmul(X, Z.T, dtype=float))
+        return np.asarray(profile.factor * np.matmul(G * slope, Z, dtype=float))

@@ -1,4 +1,4 @@
-"""The scales of the columns of the data, and whether a kernel can tell columns of different scales apart."""
+"""The scales of the columns of the data, and whether a kernel can adapt to columns of different scales."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.gaussian_process.kernels import CompoundKernel, Kernel
+from sklearn.gaussian_process.kernels import Kernel
 
 from gpclass.core.protocols import Array, Index
 from gpclass.kernels.columns import Columns, positions
+from gpclass.kernels.compound import inner_kernels
 from gpclass.kernels.formulas import is_known
 
 
@@ -26,7 +27,7 @@ class Scales:
     centre: Array
     distance: float
     norm: float
-    varies: Any  # whether each column does
+    varies: Any  # whether each column is not constant
 
     @property
     def lengths(self) -> tuple[Any, Any]:
@@ -87,8 +88,7 @@ def _parts(kernel: Kernel, columns: Index) -> Iterator[tuple[Index, bool]]:
     if isinstance(kernel, Columns):
         yield from _parts(kernel.kernel, columns[positions(kernel.columns, len(columns))])
         return
-    own = kernel.kernels if isinstance(kernel, CompoundKernel) else kernel.get_params(deep=False).values()
-    inside = [part for part in own if isinstance(part, Kernel)]
+    inside = inner_kernels(kernel)
     for part in inside:
         yield from _parts(part, columns)
     if not inside and kernel.requires_vector_input and is_known(kernel):

@@ -3,29 +3,29 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from scipy.special import gamma, kv
 from sklearn.gaussian_process.kernels import RBF, ExpSineSquared, Kernel, Matern, RationalQuadratic
 
 from gpclass.core.protocols import Array
-from gpclass.kernels.formulas import Expression, register
-from gpclass.kernels.parameters import is_matern_order
+from gpclass.kernels.formulas import register
 from gpclass.kernels.profiles import Elementwise, Profile, Stationary
 
 # ---------------------------------------------------------------- squared exponential
 
 
-def _exp(S: Expression) -> Expression:
+def _exp(S: Any) -> Any:
     return np.exp(S, out=S)
 
 
-GAUSSIAN = Profile(_exp, _exp, factor=-0.5, exponential=True)
+GAUSSIAN = Profile(_exp, _exp, factor=-0.5)
 
 # ---------------------------------------------------------------------------- Matern
 
 
-def _half_value(S: Expression) -> Expression:
+def _half_value(S: Any) -> Any:
     S = np.sqrt(S, out=S)
     return _exp(np.negative(S, out=S))
 
@@ -40,7 +40,7 @@ def _half_slope(S: Array) -> Array:
     return S
 
 
-def _three_halves_value(S: Expression) -> Expression:
+def _three_halves_value(S: Any) -> Any:
     a = np.sqrt(S)
     S = _exp(np.negative(a, out=S))
     a += 1.0
@@ -48,7 +48,7 @@ def _three_halves_value(S: Expression) -> Expression:
     return S
 
 
-def _five_halves_value(S: Expression) -> Expression:
+def _five_halves_value(S: Any) -> Any:
     a = np.sqrt(S)
     S *= 1.0 / 3.0
     S += a
@@ -125,7 +125,7 @@ def _matern(kernel: Kernel) -> Profile:
 def _rational_quadratic(kernel: Kernel) -> Profile:
     alpha = float(kernel.alpha)
 
-    def value(S: Expression, power: float = -alpha) -> Expression:
+    def value(S: Any, power: float = -alpha) -> Any:
         S = np.log1p(S, out=S)
         S *= power
         return _exp(S)
@@ -156,14 +156,14 @@ def _periodic(kernel: Kernel) -> Profile:
     # k = exp(-2 sin²(sqrt(S)) / l²) with S = (pi r / periodicity)²: the period is the scale.
     rate = 2.0 / float(kernel.length_scale) ** 2
 
-    def exponent(S: Expression) -> Expression:
+    def exponent(S: Any) -> Any:
         S = np.sqrt(S, out=S)
         S = np.sin(S, out=S)
         S = np.multiply(S, S, out=S)
         S *= -rate
         return S
 
-    def value(S: Expression) -> Expression:
+    def value(S: Any) -> Any:
         return _exp(exponent(S))
 
     def slope(S: Array) -> Array:
@@ -185,6 +185,6 @@ def _periodic(kernel: Kernel) -> Profile:
 
 
 register(RBF, Stationary(lambda kernel: GAUSSIAN))
-register(Matern, Stationary(_matern), {"nu": is_matern_order})
+register(Matern, Stationary(_matern))
 register(RationalQuadratic, Stationary(_rational_quadratic))
 register(ExpSineSquared, Stationary(_periodic, scale="periodicity"))

@@ -111,7 +111,7 @@ def _labels(classes: Any) -> Any:
 
 
 def _decision(estimator: Any, P: Value) -> Value:
-    """Return the position of the class of least expected cost; of those that tie the last (`bayes_decision`)."""
+    """Return the position of the class of least expected cost, the last one if several tie (`bayes_decision`)."""
     worth, size = P, P
     if estimator.cost_matrix is not None:
         cost = check_cost(estimator.cost_matrix, estimator.n_classes_, estimator.n_classes_)

@@ -19,7 +19,7 @@ _DEGREE = 34
 
 @cache
 def _erfcx_coefficients() -> Any:
-    """Chebyshev coefficients of (1 + 2 x) erfcx(x) in t: it goes from 1 to 2 / √pi, all analytic."""
+    """Return Chebyshev coefficients in t of (1 + 2 x) erfcx(x), an analytic function between 1 and 2 / √pi."""
     n = 2 * _DEGREE
     t = np.cos(np.pi * (np.arange(n) + 0.5) / n)
     x = _K * (1.0 + t) / (1.0 - t)

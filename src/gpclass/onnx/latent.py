@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from gpclass.core.protocols import Array
-from gpclass.kernels.formulas import Formulas, entries, express
 from gpclass.learning.fitted import FittedModel
 from gpclass.onnx.graph import OnnxExportError, Value
+from gpclass.onnx.kernels import covariances
 from gpclass.posteriors import ClassProcesses, GaussianProcess, IndependentProcesses, SharedProcesses
 
 
@@ -66,20 +66,6 @@ class Latent:
             if self.coupled:
                 cov[c, c] = cov[c, c] + (Y[c] * Y[c]).sum()
         return mean, cov
-
-
-def covariances(kernel: Any, X: Value, n_columns: int, P: Array | None = None) -> Value:
-    """Return k(X, P) with shape (rows, len(P)), or the column of all k(x, x) if P is None."""
-    try:
-        out: Value = express(kernel, X, n_columns, P)
-    except (NotImplementedError, OnnxExportError) as error:
-        known = entries().values()
-        expressed = [e.name for e in known if type(e.formulas).express is not Formulas.express]
-        raise OnnxExportError(
-            f"The kernel {kernel} has no ONNX form: {error}. The kernels that have one are "
-            f"{', '.join(expressed)} (Matern with nu = 0.5, 1.5, 2.5 or inf)."
-        ) from error
-    return out
 
 
 def latent_of(model: FittedModel) -> Latent:

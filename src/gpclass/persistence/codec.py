@@ -13,7 +13,6 @@ stored once, views in other shapes included.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, field, is_dataclass
 from functools import cache
 from typing import Any
@@ -22,24 +21,12 @@ import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 
 from gpclass.core.registry import Part, kinds, parts, stored_classes
-from gpclass.kernels.formulas import Entry, entries
-from gpclass.kernels.parameters import checks_of, is_number
 from gpclass.persistence.container import DTYPES, ModelFileError
+from gpclass.persistence.kernels import is_number, kernel_classes, kernel_complaint, kernel_name
 from gpclass.persistence.schema import complaint, stored_fields
 
 DEEPEST = 100  # levels of nesting; a sum of so many kernels can be grouped
 ROOM = 1 << 22  # bytes that text arrays may take regardless of the lengths of their items
-
-
-def kernel_complaint(entry: Entry, params: Mapping[str, Any]) -> str:
-    """Return what is wrong with the parameters of a kernel, as the end of a sentence, or nothing."""
-    checks = checks_of(entry)
-    if set(params) != set(checks):
-        return f"the kernel {entry.name} has other parameters than {', '.join(checks)}"
-    for key, value in params.items():
-        if not checks[key](value):
-            return f"{key} of the kernel {entry.name} is {value!r:.80}, which is not possible"
-    return ""
 
 
 @cache
@@ -115,17 +102,17 @@ class Encoder:
         return self._names[key]
 
     def _kernel(self, value: Any, where: str, depth: int) -> Any:
-        entry = entries().get(type(value))
-        if entry is None:
+        name = kernel_name(value)
+        if name is None:
             raise ModelFileError(
                 f"{where} has a kernel of the class {type(value).__name__}, which is not one of scikit-learn "
                 "or gpclass: a file holds no code, so it cannot be saved."
             )
         params = value.get_params(deep=False)
-        if sentence := kernel_complaint(entry, params):
+        if sentence := kernel_complaint(name, params):
             raise ModelFileError(f"{where} cannot be saved: {sentence}.")
         inside = {key: self.value(v, f"{where}.{key}", depth + 1) for key, v in params.items()}
-        return {"kernel": entry.name, "params": inside}
+        return {"kernel": name, "params": inside}
 
     def _object(self, value: Any, where: str, depth: int) -> Any:
         cls, dist = type(value), getattr(value, "dist", None)
@@ -149,7 +136,7 @@ class Encoder:
                 out[name] = {"lower": self._tensor(rows), "size": len(inside)}
             else:
                 out[name] = self.value(inside, f"{where}.{name}", depth + 1)
-        # After the fields, whose own sentences are more precise.
+        # After the fields, whose own errors are more precise.
         if sentence := complaint(value):
             raise ModelFileError(f"{where} cannot be saved: {sentence}.")
         return out
@@ -186,7 +173,7 @@ class Decoder:
             return getattr(self, f"_{kind}")(depth, *code.values())
         except (ModelFileError, MemoryError):
             raise
-        except Exception as error:  # whatever a class says to impossible values
+        except Exception as error:  # a class may raise anything for impossible values
             raise ModelFileError(f"has an impossible {kind} ({error!s:.80}).") from None
 
     def _float(self, depth: int, text: str) -> float:
@@ -230,17 +217,17 @@ class Decoder:
         if dtype[1:2] != "U" or not all(isinstance(item, str) for item in items):
             raise ModelFileError("has labels of an impossible type.")
         wide, longest = int(dtype[2:]), max(map(len, items), default=0)
-        # One long text makes all as wide: what that takes must be little, or little more than the texts.
+        # Every item takes the room of the longest: in all a few megabytes, or a small multiple of the texts.
         if not longest <= wide or 4 * wide * len(items) > max(ROOM, 40 * sum(map(len, items))):
             raise ModelFileError("has labels of an impossible width.")
         return np.array(items, dtype=f"=U{wide}").reshape(shape)
 
     def _kernel(self, depth: int, name: str, params: Any) -> Any:
-        entry = {entry.name: entry for entry in entries().values()}[name]
+        cls: Any = kernel_classes()[name]
         values = {key: self.value(code, depth + 1) for key, code in params.items()}
-        if sentence := kernel_complaint(entry, values):
+        if sentence := kernel_complaint(name, values):
             raise ModelFileError(f"has an impossible kernel: {sentence}.")
-        return entry.cls(**values)
+        return cls(**values)
 
     def _part(self, depth: int, names: Any, fields: Any) -> Any:
         kind, name = names
@@ -262,7 +249,7 @@ class Decoder:
         values = {key: self.value(code, depth + 1) for key, code in fields.items()}
         if not values or cls.__dataclass_params__.init:
             out = cls(**values)
-        else:  # a class with an __init__ of its own, which makes its fields of something else
+        else:  # a class with its own __init__, whose arguments are not its fields
             out = cls.__new__(cls)
             for key, value in values.items():
                 object.__setattr__(out, key, value)

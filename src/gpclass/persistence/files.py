@@ -16,10 +16,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from gpclass.core.checks import is_integer
 from gpclass.estimator import FEATURES, RESULTS, GaussianProcessClassifier
-from gpclass.kernels.parameters import is_number
 from gpclass.parameters import check_parameters
 from gpclass.persistence.codec import Decoder, Encoder
 from gpclass.persistence.container import ModelFileError, located, read, write
+from gpclass.persistence.kernels import is_number
 from gpclass.training import TrainingRows
 
 VERSION = 2  # of the format
@@ -89,7 +89,7 @@ def save(estimator: Any, path: str | os.PathLike[str], *, extra: Mapping[str, An
 
 
 def _packages() -> dict[str, str]:
-    """Return the versions that a model was made with, for whoever reads a file years later."""
+    """Return the versions of the packages that made a model, as information for later readers."""
     from gpclass import __version__
 
     versions = {"numpy": np.__version__, "scipy": scipy.__version__, "scikit-learn": sklearn.__version__}
@@ -126,7 +126,7 @@ def load(path: str | os.PathLike[str]) -> GaussianProcessClassifier:
     ...     load(file.name)
     Traceback (most recent call last):
         ...
-    gpclass.persistence.container.ModelFileError: '...' is not a model file of gpclass: ...
+    gpclass.persistence.container.ModelFileError: '...' is not a model file of gpclass, or is cut off or damaged: ...
     """
     clf, extra = load_with_extra(path)
     if isinstance(extra, Mapping) and "encoding" in extra:
@@ -197,7 +197,7 @@ def _build(params: dict[str, Any], fitted: dict[str, Any], decoder: Decoder) -> 
         _check_whole(out)
     except (ModelFileError, MemoryError):
         raise
-    except Exception as error:  # whatever does not fit, wherever it is found
+    except Exception as error:  # any check of any part may have failed
         raise ModelFileError(f"is not consistent: {error!s:.200}") from None
     return out
 

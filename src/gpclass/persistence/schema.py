@@ -89,7 +89,7 @@ def fits(value: Any, hint: Any) -> bool:
         hints = args if origin is tuple and args[-1] is not ... else args[:1] * len(value)
         return len(value) == len(hints) and all(map(fits, value, hints))
     if getattr(hint, "_is_protocol", False):
-        return is_dataclass(value)  # settings; classes of our own say more by a base class
+        return is_dataclass(value)  # a record of settings; our own classes are annotated by a base class
     return isinstance(value, origin or hint)
 
 
@@ -98,8 +98,8 @@ def _is_usable(value: Any, stored: Any, hint: Any) -> bool:
     if stored == "nonfinite" or value.dtype.kind != "f":
         return True
     numbers = value[np.tri(len(value), dtype=bool)] if stored == "lower" else value
-    largest = np.finfo(value.dtype).max if hint is Any else LARGEST  # rows of data are what users have
-    # NaN is neither below nor above: the extremes are in order only if all numbers are.
+    largest = np.finfo(value.dtype).max if hint is Any else LARGEST  # training rows may have any finite value
+    # Comparisons with NaN are false, and the extremes are NaN if any number is.
     return numbers.size == 0 or bool(-largest <= float(numbers.min()) and float(numbers.max()) <= largest)
 
 

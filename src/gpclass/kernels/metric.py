@@ -1,0 +1,147 @@
+"""The metric of stationary kernels: squared distances in units of the length scales, and their derivatives.
+
+|a - b|² = |a|² + |b|² - 2 a·b is one matrix product if the rows are extended by their squared norm and by a
+one. Its rounding error is about eps · |a|², so it is used while the centred, scaled rows are short. For longer rows
+(tiny length scales, rare levels of a category) results in single precision come from a product in double precision, and
+beyond that the differences are computed first, which is exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.spatial.distance import cdist
+from sklearn.gaussian_process.kernels import Kernel
+
+from gpclass.core.linalg import drop_tiny, matmul, matmul_transposed, single
+from gpclass.core.protocols import Array
+
+LONGEST_SINGLE = 512.0  # squared norm of a row up to which products in single precision are used
+LONGEST_DOUBLE = 1024.0  # the same in double precision
+LONGEST_MIXED = 1e8  # the same for products in double precision whose results are wanted in single precision
+LAST_EXPONENT = -87.0  # below it an exponential in single precision is denormal
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PerColumn:
+    """A parameter of the columns: one number for all of them, or one for each.
+
+    Which columns share a number is known here only: ``values`` are those of the columns, and `collect` turns
+    derivatives by column into derivatives by number.
+    """
+
+    values: Array  # 0-d, or one for each column
+
+    def collect(self, by_column: Array) -> Array:
+        """Return derivatives by the numbers, from those by column (last axis)."""
+        return by_column if self.values.ndim else by_column.sum(axis=-1, keepdims=True)
+
+
+def per_column(kernel: Kernel, name: str, n_columns: int) -> PerColumn:
+    """Return a parameter of a kernel that applies to the columns of X."""
+    values = np.squeeze(np.asarray(getattr(kernel, name), dtype=float))
+    if values.ndim and values.shape != (n_columns,):
+        raise ValueError(
+            f"{name} of {type(kernel).__name__} has shape {values.shape} but X has {n_columns} columns: "
+            "give one number, or one for each column."
+        )
+    return PerColumn(values)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Metric:
+    """S_ij = factor · |a_i - b_j|² between rows of X and Z, which are centred and in units of the scales."""
+
+    factor: float
+    scale: PerColumn
+    A: Array
+    B: Array
+    exact: bool  # whether differences have to be computed before they are squared
+
+    def fill(self, out: Array) -> Array:
+        """Write S into ``out``, and return it."""
+        columns = self.A.shape[1]
+        if self.exact:
+            np.multiply(cdist(self.A, self.B, "sqeuclidean"), self.factor, out=out)
+            return out
+        left = np.empty((len(self.A), columns + 2), dtype=self.A.dtype)
+        left[:, :columns] = self.A
+        np.multiply(squared_norms(self.A), self.factor, out=left[:, columns])
+        left[:, columns + 1] = 1.0
+        right = np.empty((len(self.B), columns + 2), dtype=self.A.dtype)
+        np.multiply(self.B, -2.0 * self.factor, out=right[:, :columns])
+        right[:, columns] = 1.0
+        np.multiply(squared_norms(self.B), self.factor, out=right[:, columns + 1])
+        S = matmul_transposed(left, right)
+        if self.factor > 0:
+            return np.maximum(S, 0.0, out=out)
+        # An exponent.
+        return np.clip(S, LAST_EXPONENT if out.dtype == np.float32 else -np.inf, 0.0, out=out)
+
+    def pull(self, W: Array) -> Array:
+        """Return Σ_ij W_ij ∂S_ij / ∂log scale."""
+        if self.exact:
+            squares = np.array([np.einsum("ij,ij->", W, D) for D in self._squares()])
+        else:  # Σ_ij W_ij (a_id - b_jd)², multiplied out
+            squares = W.sum(axis=1) @ (self.A * self.A) + W.sum(axis=0) @ (self.B * self.B)
+            squares -= 2.0 * np.einsum("id,id->d", self.A, matmul(W, self.B))
+        return -2.0 * self.factor * self.scale.collect(squares)
+
+    def pull_inputs(self, W: Array) -> Array:
+        """Return Σ_j W_ij ∂S_ij / ∂x_i for every row i."""
+        differences = W.sum(axis=1)[:, None] * self.A - matmul(W, self.B)
+        return np.asarray(2.0 * self.factor / self.scale.values * differences)
+
+    def slopes(self) -> Iterator[Array]:
+        """Yield ∂S / ∂log scale for every scale."""
+        squares = np.stack([D.copy() for D in self._squares()], axis=-1)
+        yield from -2.0 * self.factor * np.moveaxis(self.scale.collect(squares), -1, 0)
+
+    def _squares(self) -> Iterator[Array]:
+        """Yield (a_id - b_jd)² for every column, each in the same memory."""
+        D = np.empty((len(self.A), len(self.B)))
+        for a, b in zip(self.A.T, self.B.T, strict=True):
+            np.subtract.outer(a, b, out=D)
+            yield np.multiply(D, D, out=D)
+
+
+def make_metric(
+    factor: float,
+    scale: PerColumn,
+    X: Array,
+    Z: Array,
+    dtype: Any = float,
+    *,
+    exact: bool = False,
+    accuracy: Any = None,
+) -> Metric:
+    """Return the metric between rows, computed in ``dtype`` where they are short enough for that.
+
+    Results need only be accurate for type ``accuracy``, by default ``dtype``. Distances do not depend on the common
+    centre that is subtracted, but their rounding does.
+    """
+    centre = Z.mean(axis=0, dtype=float)
+    inverse = 1.0 / scale.values
+    A, B = np.subtract(X, centre, dtype=float), np.subtract(Z, centre, dtype=float)
+    A *= inverse
+    B *= inverse
+    longest = max(squared_norms(A).max(initial=0.0), squared_norms(B).max(initial=0.0))
+    if dtype == np.float32 and longest <= LONGEST_SINGLE:
+        A, B = (drop_tiny(rows.astype(np.float32), 1.0) for rows in (A, B))
+    in_single = (dtype if accuracy is None else accuracy) == np.float32
+    exact = exact or bool(longest > (LONGEST_MIXED if in_single else LONGEST_DOUBLE))
+    return Metric(factor, scale, A, B, exact)
+
+
+def rows_in(X: Array, dtype: Any) -> Array:
+    """Return rows in the precision of a product, without tiny numbers."""
+    return single(X) if dtype == np.float32 else X.astype(dtype, copy=False)
+
+
+def squared_norms(A: Array) -> Array:
+    """Return |a_i|²."""
+    norms: Array = np.einsum("id,id->i", A, A)
+    return norms

@@ -1,0 +1,135 @@
+"""Covariances as ONNX operators, by the class of the kernel or of its formulas."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from sklearn.gaussian_process.kernels import (
+    ConstantKernel,
+    Exponentiation,
+    Kernel,
+    PairwiseKernel,
+    Product,
+    Sum,
+    WhiteKernel,
+)
+
+from gpclass.core.protocols import Array
+from gpclass.kernels import Columns, GaussianUnits, InnerProduct, Linear, Stationary
+from gpclass.kernels.columns import positions
+from gpclass.kernels.formulas import formulas_of, registered
+from gpclass.kernels.metric import per_column, squared_norms
+from gpclass.onnx.graph import OnnxExportError, Value
+
+LONGEST = 1e4  # squared norm of a scaled row up to which distances come from products, not from differences
+
+Form = Callable[[Any, Value, int, Array | None], Any]
+
+
+def covariances(kernel: Kernel, X: Value, n_columns: int, P: Array | None = None) -> Value:
+    """Return k(X, P) with shape (rows, len(P)), or the column of all k(x, x) if P is None."""
+    try:
+        out: Value = _express(kernel, X, n_columns, P)
+    except OnnxExportError as error:
+        expressed = [
+            cls.__name__ for cls, formulas in registered().items() if {cls, type(formulas)} & {*FORMS}
+        ]
+        raise OnnxExportError(
+            f"The kernel {kernel} has no ONNX form: {error}. The kernels that have one are "
+            f"{', '.join(expressed)} (Matern with nu = 0.5, 1.5, 2.5 or inf)."
+        ) from error
+    return out
+
+
+def _express(kernel: Kernel, X: Value, n_columns: int, P: Array | None) -> Any:
+    form = FORMS.get(type(kernel)) or FORMS.get(type(formulas_of(kernel)))
+    if form is None:
+        raise OnnxExportError(f"there are no formulas for {kernel}")
+    return form(kernel, X, n_columns, P)
+
+
+def _filled(X: Value, P: Array | None, value: float) -> Any:
+    """Return one number for all pairs."""
+    return X[[0]] * 0.0 + np.full((1, 1 if P is None else len(P)), value)
+
+
+def _columns(kernel: Any, X: Value, n_columns: int, P: Array | None) -> Any:
+    index = positions(kernel.columns, n_columns)
+    return _express(kernel.kernel, X[index], len(index), None if P is None else P[:, index])
+
+
+def _products(X: Value, P: Array | None) -> Any:
+    return (X * X).sum() if P is None else X @ P.T
+
+
+def _linear(kernel: Any, X: Value, n_columns: int, P: Array | None) -> Any:
+    scale, centre = (
+        np.broadcast_to(per_column(kernel, name, n_columns).values, n_columns)
+        for name in ("length_scale", "centre")
+    )
+    return _products((X - centre) * (1.0 / scale), None if P is None else (P - centre) / scale)
+
+
+def _inner_product(kernel: Any, X: Value, n_columns: int, P: Array | None) -> Any:
+    formulas: Any = formulas_of(kernel)
+    profile = formulas.profile(kernel)
+    return profile.value(_products(X, P) * profile.factor)
+
+
+def _pairwise(kernel: Any, X: Value, n_columns: int, P: Array | None) -> Any:
+    options = kernel.pairwise_kernels_kwargs or {}
+    S = _products(X, P)
+    if kernel.metric == "linear":
+        return S
+    S = S * float(kernel.gamma) + float(options.get("coef0", 1))
+    if kernel.metric in ("poly", "polynomial"):
+        return S ** float(options.get("degree", 3))
+    if kernel.metric == "sigmoid":
+        return np.tanh(S)
+    raise OnnxExportError(f"there is none for the metric {kernel.metric!r}")
+
+
+def _squares(X: Value, P: Array, scales: Array, *, exact: bool) -> Any:
+    """Return the squared distances of rows in units of the scales."""
+    centre = P.mean(axis=0)
+    A, B = (X - centre) * (1.0 / scales), (P - centre) / scales
+    norms = squared_norms(B)
+    if not (exact or P.shape[1] <= 2 or norms.max() > LONGEST):
+        return ((A * A).sum() + norms[None] - A @ (2.0 * B.T)).maximum(0.0)
+    differences = [A[[d]] - B[None, :, d] for d in range(P.shape[1])]
+    return sum((each * each for each in differences[1:]), start=differences[0] * differences[0])
+
+
+def _stationary(kernel: Any, X: Value, n_columns: int, P: Array | None) -> Any:
+    if P is None:
+        return _filled(X, P, 1.0)
+    formulas: Any = formulas_of(kernel)
+    profile = formulas.profile(kernel)
+    scales = np.broadcast_to(per_column(kernel, formulas.scale, n_columns).values, n_columns)
+    return profile.value(_squares(X, P, scales, exact=profile.exact) * profile.factor)
+
+
+def _gaussian_units(kernel: Any, X: Value, n_columns: int, P: Array | None) -> Any:
+    fade, decay = kernel.rates()
+    norms = (X * X).sum()
+    if P is None:
+        return np.exp(norms * -fade)
+    squares = _squares(X, P, np.ones(n_columns), exact=False)
+    return np.exp((norms + squared_norms(P)[None]) * (-0.5 * fade) + squares * (-0.5 * decay))
+
+
+FORMS: dict[type, Form] = {
+    ConstantKernel: lambda kernel, X, _, P: _filled(X, P, float(kernel.constant_value)),
+    WhiteKernel: lambda kernel, X, _, P: _filled(X, P, float(kernel.noise_level) if P is None else 0.0),
+    Sum: lambda kernel, *at: _express(kernel.k1, *at) + _express(kernel.k2, *at),
+    Product: lambda kernel, *at: _express(kernel.k1, *at) * _express(kernel.k2, *at),
+    Exponentiation: lambda kernel, *at: _express(kernel.kernel, *at) ** float(kernel.exponent),
+    Columns: _columns,
+    Linear: _linear,
+    PairwiseKernel: _pairwise,
+    GaussianUnits: _gaussian_units,
+    InnerProduct: _inner_product,
+    Stationary: _stationary,
+}

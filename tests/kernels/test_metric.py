@@ -1,0 +1,60 @@
+"""Scaled squared distances and their derivatives, by products and by differences."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from gpclass.kernels import RBF, matrix
+from gpclass.kernels.metric import PerColumn, make_metric
+from gpclass.testing import central_difference
+
+RNG = np.random.default_rng(0)
+X, Z, W = RNG.normal(size=(9, 3)), RNG.normal(size=(7, 3)), RNG.normal(size=(9, 7))
+SCALES = {"one": np.array(1.7), "one per column": np.array([0.5, 1.7, 3.0])}
+
+
+def squares(scale, rows=X):
+    return -0.5 * (((rows[:, None] - Z) / scale) ** 2).sum(axis=2)
+
+
+@pytest.mark.parametrize("exact", [False, True])
+@pytest.mark.parametrize("scale", SCALES.values(), ids=SCALES)
+def test_distances_and_derivatives(scale, exact):
+    metric = make_metric(-0.5, PerColumn(scale), X, Z, exact=exact)
+    S = metric.fill(np.empty(W.shape))
+    assert_allclose(S, squares(scale), rtol=1e-12)
+    log_scale = np.log(np.atleast_1d(scale))
+    truth = central_difference(lambda t: np.vdot(W, squares(np.exp(t))), log_scale)
+    assert_allclose(metric.pull(W), truth, rtol=1e-9)
+    assert_allclose([np.vdot(W, slope) for slope in metric.slopes()], truth, rtol=1e-9)
+    truth = central_difference(lambda x: np.vdot(W, squares(scale, x.reshape(X.shape))), X.ravel())
+    assert_allclose(metric.pull_inputs(W).ravel(), truth, rtol=1e-9, atol=1e-9)
+
+
+def test_an_offset_does_not_make_rows_long():
+    """Else the exact, slower differences would be taken for data far from the origin."""
+    rows = 1e6 + RNG.normal(size=(500, 5))
+    assert not make_metric(1.0, PerColumn(np.array(1.0)), rows[:50], rows).exact
+    assert make_metric(1.0, PerColumn(np.array(1e-3)), rows[:50], rows).exact
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_far_from_the_origin(dtype):
+    """An offset common to all rows costs nothing beyond its own rounding."""
+    rows = (1e4 + RNG.normal(size=(30, 5))).astype(dtype)
+    kernel = RBF(1.0)
+    exact = kernel(rows.astype(float) - 1e4)
+    assert_allclose(matrix(kernel, rows), exact, atol=1e-5 if dtype is np.float32 else 1e-11)
+
+
+@pytest.mark.parametrize("length", [20.0, 1e3, 1e5])
+def test_long_rows_in_single_precision(length):
+    """Rows that are long in units of the scales are as accurate as short ones, relative to their own rounding."""
+    rows = RNG.normal(size=(30, 4)).astype(np.float32)
+    rows[:, 0] *= length
+    rows[15:] = rows[:15] + np.float32(0.5)
+    near = matrix(RBF(1.0), rows[:15], rows[15:]).diagonal()
+    truth = RBF(1.0)(rows[:15].astype(float), rows[15:].astype(float)).diagonal()
+    assert_allclose(near, truth, rtol=1e-4)
