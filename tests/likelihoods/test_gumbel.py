@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import softmax
 
-from gpclass.likelihoods import Logit, MultiProbit, Softmax, gumbel, quadrature
+from gpclass.likelihoods import Logit, MultiProbit, Softmax, gumbel, maximum
 from gpclass.likelihoods.gumbel import log_sum
 
 SCALES = [150.0, 250.0, 1e4, 1e8, 1e16]
@@ -93,14 +93,14 @@ def test_prediction_against_monte_carlo(likelihood, n_classes, scale):
 def test_work_is_bounded(n_classes, monkeypatch):
     """The nodes of a row are as many at a variance of 1e16 as at 1e3, with narrow classes among them."""
     counts = []
-    plain = quadrature._interval_nodes
+    plain = maximum._interval_nodes
 
     def counted(*args):
         x, weight = plain(*args)
         counts.append(int(np.count_nonzero(weight, axis=1).max()))
         return x, weight
 
-    monkeypatch.setattr(quadrature, "_interval_nodes", counted)
+    monkeypatch.setattr(maximum, "_interval_nodes", counted)
     for scale in (1e3, 1e8, 1e16, 1e100):
         mean, var = mixed(10, n_classes, scale, seed=6)
         value, first, second = log_sum(mean, var)

@@ -31,8 +31,9 @@ from scipy.linalg import eigh_tridiagonal
 from scipy.special import ndtr
 
 from gpclass.core.protocols import Array, Index
+from gpclass.likelihoods.maximum import maximum_rule
 from gpclass.likelihoods.normal import density
-from gpclass.likelihoods.quadrature import blocks, hermite, maximum_rule
+from gpclass.likelihoods.quadrature import blocks, hermite
 
 _STEP = 1.0 / 3.0
 _NARROW, _COARSE = 0.045, 0.18  # variances below which Gauss-Hermite is used, and from which the full step is

@@ -8,8 +8,9 @@ from scipy.special import erfcx, log_ndtr, log_softmax, ndtr, ndtri, ndtri_exp, 
 from gpclass.core.protocols import Array
 from gpclass.likelihoods import joint
 from gpclass.likelihoods.joint import uniform_points
+from gpclass.likelihoods.maximum import maximum_rule
 from gpclass.likelihoods.normal import density, tail
-from gpclass.likelihoods.quadrature import blocks, maximum_rule
+from gpclass.likelihoods.quadrature import blocks
 
 _REACH = 8.3  # deviations beyond which a Gaussian is negligible
 _PANEL = 1.6  # width of a panel, in deviations
