@@ -1,8 +1,8 @@
 """One rule for averages of l(f) = log p(y|f) and of p(y|f) under N(f | mean, var), with one latent value.
 
 The nodes f = 8 sinh(k h), k an integer, are nearly equidistant where likelihoods bend and farther and farther apart
-beyond, so that a few hundred of them cover any variance. l, l' and l'' are tabulated there once for each likelihood, label
-and step. A data point then costs one exponential per node within its reach, and sums over nodes are matrix products.
+beyond, so that a few hundred of them cover any variance. l, l' and l'' are tabulated there once for each likelihood,
+label and step. A data point then costs one exponential per node within its reach, and sums over nodes are matrix products.
 
 With E_w for averages under w = p(y|f)^power N(f | mean, var), the moments of a tilted Gaussian are
 
@@ -11,8 +11,8 @@ With E_w for averages under w = p(y|f)^power N(f | mean, var), the moments of a 
 and as shrink = 1 - var · curvature, each also follows from the other, where that is more accurate.
 
 The trapezoidal rule errs by about exp(-2 pi² r²), r being the width of the integrand over the distance of the nodes
-(Poisson summation), and by exp(-2 pi d / distance) if l is analytic up to a height d above the real axis: 2.8 for log Phi,
-pi for log sigma. The step is halved until r is at least 4/3. A Gaussian that is too narrow for the smallest step has
+(Poisson summation), and by exp(-2 pi d / distance) if l is analytic up to a height d above the real axis: 2.8 for
+log Phi, pi for log sigma. The step is halved until r is at least 4/3. A Gaussian that is too narrow for the smallest step has
 Gauss-Hermite quadrature around the mode of its integrand.
 """
 
@@ -23,7 +23,7 @@ from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.interpolate import KroghInterpolator
+from numpy.polynomial.polynomial import polyfromroots
 from scipy.special import roots_hermitenorm
 
 from gpclass.core.protocols import Array, Index
@@ -80,7 +80,9 @@ def flatten(*args: Array | float) -> tuple[tuple[int, ...], list[Array]]:
 def _weights() -> Array:
     """Return the weights of the first three derivatives at 0 of the polynomial through -6, ..., 6."""
     points = np.arange(-_HALF, _HALF + 1.0)
-    return np.asarray(KroghInterpolator(points, np.eye(points.size)).derivatives(0.0)[1:4].T)
+    others = [np.delete(points, k) for k in range(points.size)]
+    rows = [polyfromroots(z)[1:4] / np.prod(p - z) for p, z in zip(points, others, strict=True)]
+    return np.stack(rows) * [1.0, 2.0, 6.0]
 
 
 def differences(likelihood: Any, y: Array, f: Array) -> tuple[Array, Array, Array, Array]:
@@ -115,7 +117,7 @@ class Table(NamedTuple):
     moments: Array  # 1, l', l'', l'², f, f²
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=32)
 def _table(likelihood: Any, y: float, level: int) -> Table:
     h = 2.0**-level / _B
     # The coarsest step serves the widest Gaussians, and reaches as far as they do.
