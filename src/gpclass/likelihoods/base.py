@@ -70,8 +70,6 @@ class BinaryLikelihood(Parameters, ElementwiseSites, Part):
 
     Attributes
     ----------
-    labels : tuple of floats
-        The label y of each class. With others than -1 and +1 a likelihood has as many classes.
     symmetric : bool
         Whether p(y|f) depends on y f alone, so that the sign of f decides.
     log_concave : bool
@@ -96,13 +94,17 @@ class BinaryLikelihood(Parameters, ElementwiseSites, Part):
 
     __slots__ = ()
     kind = "likelihood"
-    labels: ClassVar[tuple[float, ...]] = (-1.0, 1.0)
     symmetric = False
     log_concave = False
     level = 3
     counterpart: ClassVar[str | None] = (
         None  # name of the likelihood for several classes that this one is a case of
     )
+
+    @property
+    def labels(self) -> tuple[float, ...]:
+        """Return the label y of each class; a likelihood may have more than two."""
+        return (-1.0, 1.0)
 
     @abstractmethod
     def log_prob(self, y: Array, f: Array) -> Array:

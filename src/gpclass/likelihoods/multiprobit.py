@@ -54,11 +54,11 @@ class MultiProbit(ClassLikelihood):
     def log_classes(self, f: Array) -> Array:
         """Return log p(class|f), shape (..., n, C)."""
         f = np.asarray(f, dtype=np.float64)
-        D = f[..., :, None] - f[..., None, :]
-        n_classes = f.shape[-1]
-        rivals = _rivals(D.reshape(-1, n_classes, n_classes)).reshape(-1, n_classes - 1)
+        classes = range(f.shape[-1])
+        rivals = [f[..., c, None] - np.delete(f, c, axis=-1) for c in classes]
         with quiet():
-            return _log_all(rivals)[0].reshape(f.shape)
+            columns = [_log_all(d.reshape(-1, len(classes) - 1))[0] for d in rivals]
+        return np.stack(columns, axis=-1).reshape(f.shape)
 
     def derivatives(self, y: Array, f: Array) -> tuple[Array, Array, Array]:
         """Return l and its gradient; the second derivatives are not computed, and are an empty array."""
@@ -92,13 +92,6 @@ class MultiProbit(ClassLikelihood):
                 part[:, c] = w * rho.sum(axis=1)
                 slope[here] += part
         return value, slope
-
-
-def _rivals(D: Array) -> Array:
-    """Return D, shape (n, C, C), without its diagonals: shape (n, C, C - 1)."""
-    n_classes = D.shape[-1]
-    keep = ~np.eye(n_classes, dtype=bool)
-    return D[:, keep].reshape(-1, n_classes, n_classes - 1)
 
 
 # ---------------------------------------------------------------------- one set of latent values
@@ -198,9 +191,8 @@ def _nodes(mean: Array, var: Array) -> joint.Nodes:
         yield i, weight * Phi.prod(axis=1), r, kappa, tau
 
 
-def _points(mean: Array, A: Array) -> Array:
+def _points(mean: Array, cov: Array) -> Array:
     """Return the probabilities by separation of variables, a class at a time."""
-    cov = A @ A.transpose(0, 2, 1)
     k = mean.shape[1]
     out = np.empty_like(mean)
     for c in range(k):

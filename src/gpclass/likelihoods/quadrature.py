@@ -2,7 +2,7 @@
 
 The nodes f = 8 sinh(k h), k an integer, are nearly equidistant where likelihoods bend and farther and farther apart
 beyond, so that a few hundred of them cover any variance. l, l' and l'' are tabulated there once for each likelihood,
-label and step. A data point then costs one exponential per node within its reach, and sums over nodes are matrix products.
+label and step. A data point then costs one exponential per node within its reach; sums over nodes are matrix products.
 
 With E_w for averages under w = p(y|f)^power N(f | mean, var), the moments of a tilted Gaussian are
 
@@ -12,8 +12,8 @@ and as shrink = 1 - var · curvature, each also follows from the other, where th
 
 The trapezoidal rule errs by about exp(-2 pi² r²), r being the width of the integrand over the distance of the nodes
 (Poisson summation), and by exp(-2 pi d / distance) if l is analytic up to a height d above the real axis: 2.8 for
-log Phi, pi for log sigma. The step is halved until r is at least 4/3. A Gaussian that is too narrow for the smallest step has
-Gauss-Hermite quadrature around the mode of its integrand.
+log Phi, pi for log sigma. The step is halved until r is at least 4/3. A Gaussian that is too narrow for the smallest
+step has Gauss-Hermite quadrature around the mode of its integrand.
 """
 
 from __future__ import annotations

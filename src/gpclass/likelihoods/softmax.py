@@ -94,8 +94,8 @@ class Softmax(ClassLikelihood):
 # ------------------------------------------------------------ averages over correlated classes
 
 
-def _points(mean: Array, A: Array) -> Array:
-    Z = normal_points(_POINTS, A.shape[-1])
+def _points(mean: Array, cov: Array) -> Array:
+    A, Z = _root(cov), normal_points(_POINTS, cov.shape[-1])
     out = np.empty_like(mean)
     for b in blocks(len(mean), Z.size):
         f = A[b] @ Z
@@ -105,6 +105,12 @@ def _points(mean: Array, A: Array) -> Array:
         out[b] = (f @ (1.0 / f.sum(axis=1))[:, :, None])[:, :, 0]
     out /= Z.shape[1]
     return out
+
+
+def _root(cov: Array) -> Array:
+    """Return roots whose columns have decreasing lengths, as points are most even in their first coordinates."""
+    values, V = np.linalg.eigh(cov)
+    return np.asarray((V * np.sqrt(np.maximum(values, 0.0))[:, None, :])[:, :, ::-1])
 
 
 # ---------------------------------------------------------------------------- three classes
@@ -187,9 +193,7 @@ def _tail(mean: Array, cov: Array) -> Array:
     shift = cov[:, 0] - cov[rows, j]  # cov (e_0 - e_j)
     s2 = np.maximum(shift[:, 0] - shift[rows, j], 0.0)
     share = _share(d, s2)
-    values, V = np.linalg.eigh(cov)
-    A = (V * np.sqrt(np.maximum(values, 0.0))[:, None, :])[:, :, ::-1]
-    Z = normal_points(_TAIL_POINTS, k)
+    A, Z = _root(cov), normal_points(_TAIL_POINTS, k)
     out = np.empty(n)
     centre = mean + share[:, None] * shift
     for b in blocks(n, Z.size):
