@@ -9,7 +9,7 @@ So E log Σ exp(f) = ∫ x F'(x) dx - γ with F' = F Σ_c r_c, r_c = h_c'/h_c, a
     E[p_c] = ∫ F r_c dx,       E[p_c (1 - p_c)] = ∫ F r_c Σ_{k≠c} r_k dx     (all terms are positive).
 
 **Standard deviations up to 14.** Everything is analytic for |Im x| < pi/2, so the trapezoidal rule of step
-h = 0.36 errs by about exp(-pi²/h). To the right the integrands fall like exp(-x), which is slow: there the
+h = 1/3 errs by about exp(-pi²/h). To the right the integrands fall like exp(-x), which is slow: there the
 nodes move apart, x = t + exp(t - t0). h(x) = E G(x - f), G(y) = exp(-exp(-y)), costs most. A narrow
 Gaussian takes Gauss-Hermite quadrature. For a wider one f too runs over a lattice, the same for all rows
 once the largest mean is subtracted, so that h at all nodes is a matrix product; it is
@@ -35,16 +35,16 @@ from gpclass.likelihoods.maximum import maximum_rule
 from gpclass.likelihoods.normal import density
 from gpclass.likelihoods.quadrature import blocks, hermite
 
-_STEP = 0.36
-_NARROW = 0.2  # variance below which Gauss-Hermite is used, as exp(-2 pi² var / step²) would be above 1e-10
-_ORDERS = ((0.0, 6), (0.01, 12), (0.06, 22))  # variance from which this many of its nodes are needed
+_STEP = 1.0 / 3.0
+_NARROW = 0.18  # variance below which Gauss-Hermite is used, as exp(-2 pi² var / step²) is 1e-14 there
+_ORDERS = ((0.0, 8), (0.02, 12), (0.08, 22))  # variance from which this many of its nodes are needed
 _EDGES = np.array([0.5, 1.0, 1.5, 2.25, 3.5, 5.0, 7.0, 10.0, 14.0])  # deviations that have lattices
-_REACH = 7.6  # deviations beyond which a Gaussian is negligible
-_LOW, _HIGH = 3.5, 31.0  # beyond -_LOW and _HIGH the Gumbel distribution is negligible
+_REACH = 8.0  # deviations beyond which a Gaussian is negligible
+_LOW, _HIGH = 3.7, 38.0  # beyond -_LOW and _HIGH the Gumbel distribution is negligible
 _PANEL = 1.6  # width of a panel, in deviations of value plus noise
 _NOISE_VARIANCE = np.pi**2 / 6.0
 # Variance from which the noise has this many nodes; 0: those of the trapezoidal rule.
-_NOISE_ORDERS = ((_NARROW, 0), (64.0, 16), (400.0, 8))
+_NOISE_ORDERS = ((_NARROW, 0), (64.0, 20), (400.0, 10))
 _SQRT_2PI = np.sqrt(2.0 * np.pi)
 
 
@@ -57,16 +57,8 @@ class Grid(NamedTuple):
     tables: Array  # 1 - G and three derivatives of G at x - f, side by side: shape (len(f), 4 len(x))
 
 
-class Part(NamedTuple):
-    """Some rows, the nodes x of their integrals with weights, and h and its derivatives there.
-
-    ``x`` and ``weight`` have shape (nodes,) or (rows, nodes), the others (rows, C, nodes).
-    """
-
-    rows: Index
-    x: Array
-    weight: Array
-    h: list[Array]
+# Some rows, nodes x with weights, shape (nodes,) or (rows, nodes), and h with its derivatives, (rows, C, nodes) each.
+Part = tuple[Index, Array, Array, list[Array]]
 
 
 def log_sum(mean: Array, var: Array) -> tuple[Array, Array, Array]:
@@ -110,7 +102,7 @@ def _parts(mean: Array, var: Array, count: int) -> Iterator[Part]:
         for b in blocks(index.size, m.shape[1] * max(g.f.size, count * g.x.size)):
             i = index[b]
             out = _values(m[i].ravel(), var[i].ravel(), g, count)
-            yield Part(i, g.x, g.weight, _split(out, m[i].shape))
+            yield i, g.x, g.weight, _split(out, m[i].shape)
 
 
 def _split(out: Array, shape: tuple[int, ...]) -> list[Array]:
@@ -207,7 +199,7 @@ def _panel_parts(index: Index, m: Array, v: Array, count: int) -> Iterator[Part]
         mi, vi, xi = m[i].ravel(), v[i].ravel(), np.repeat(x, n_classes, axis=0)
         _fill_narrow(out, mi, vi, xi)
         _fill_wide(out, mi, vi, xi)
-        yield Part(index[i], x, weight, _split(out, m[i].shape))
+        yield index[i], x, weight, _split(out, m[i].shape)
 
 
 def _fill_wide(out: Array, m: Array, v: Array, x: Array) -> None:

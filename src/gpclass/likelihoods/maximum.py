@@ -1,9 +1,8 @@
-"""Nodes for integrals over the largest of several variables."""
+"""One rule for integrals over the largest of several independent variables, whatever their widths."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cache
 
 import numpy as np
 from scipy.special import roots_legendre
@@ -11,14 +10,7 @@ from scipy.special import roots_legendre
 from gpclass.core.protocols import Array, Index
 from gpclass.likelihoods.quadrature import blocks
 
-ORDER = 10  # nodes of a panel
-
-
-@cache
-def legendre(order: int = ORDER) -> tuple[Array, Array]:
-    """Return the Gauss-Legendre nodes and weights on [0, 1]."""
-    x, w = roots_legendre(order)
-    return 0.5 * (1.0 + x), 0.5 * w
+_NODES, _WEIGHTS = roots_legendre(10)  # of a panel, on [-1, 1]
 
 
 def maximum_rule(low: Array, high: Array, width: Array, copies: int) -> Iterator[tuple[Index, Array, Array]]:
@@ -30,7 +22,7 @@ def maximum_rule(low: Array, high: Array, width: Array, copies: int) -> Iterator
     start, length, counts = _intervals(low, high, width)
     totals = counts.sum(axis=1)
     order = np.argsort(totals, kind="stable")
-    for b in blocks(order.size, copies * ORDER * int(totals.max(initial=1))):
+    for b in blocks(order.size, copies * _NODES.size * int(totals.max(initial=1))):
         i = order[b]
         yield i, *_interval_nodes(start[i], length[i], counts[i])
 
@@ -49,15 +41,15 @@ def _intervals(low: Array, high: Array, width: Array) -> tuple[Array, Array, Ind
 
 def _interval_nodes(start: Array, length: Array, counts: Index) -> tuple[Array, Array]:
     """Return nodes and weights of all panels of a row side by side, filled up with weights of zero."""
-    n, z, w = len(start), *legendre()
+    n = len(start)
     rows, columns = np.divmod(np.repeat(np.arange(counts.size), counts.ravel()), counts.shape[1])
     totals = counts.sum(axis=1)
     place = np.arange(rows.size) - np.repeat(np.cumsum(totals) - totals, totals)
     before = np.cumsum(counts, axis=1) - counts
     panel = length[rows, columns] / counts[rows, columns]
     left = start[rows, columns] + panel * (place - before[rows, columns])
-    x, weight = np.zeros((2, n, totals.max(), ORDER))
+    x, weight = np.zeros((2, n, totals.max(), _NODES.size))
     x[:] = start[:, -1, None, None]
-    x[rows, place] = left[:, None] + panel[:, None] * z
-    weight[rows, place] = panel[:, None] * w
+    x[rows, place] = left[:, None] + 0.5 * panel[:, None] * (1.0 + _NODES)
+    weight[rows, place] = 0.5 * panel[:, None] * _WEIGHTS
     return x.reshape(n, -1), weight.reshape(n, -1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import expit, log_softmax
+from scipy.special import log_softmax
 
 from gpclass.core.protocols import Array, Expected, Index
 from gpclass.likelihoods import gumbel, joint
@@ -192,7 +192,8 @@ def _tail(mean: Array, cov: Array) -> Array:
     d = mean[:, 0] - mean[rows, j]
     shift = cov[:, 0] - cov[rows, j]  # cov (e_0 - e_j)
     s2 = np.maximum(shift[:, 0] - shift[rows, j], 0.0)
-    share = _share(d, s2)
+    # sigma(d + t s2) exp(-t² s2 / 2), t the share, is about largest where sigma reaches 1/2, or at t = 1 before that.
+    share = np.clip(-d / np.maximum(s2, 1e-300), 0.0, 1.0)
     A, Z = _root(cov), normal_points(_TAIL_POINTS, k)
     out = np.empty(n)
     centre = mean + share[:, None] * shift
@@ -204,16 +205,6 @@ def _tail(mean: Array, cov: Array) -> Array:
         top = L.max(axis=1)
         out[b] = top + np.log(np.exp(L - top[:, None]).mean(axis=1))
     return np.minimum(out, 0.0)
-
-
-def _share(d: Array, s2: Array) -> Array:
-    """Return t = sigma(-(d + t s2)): the mode of sigma(d + t s2) exp(-t² s2 / 2), by bisection."""
-    low, high = np.zeros_like(d), np.ones_like(d)
-    for _ in range(30):
-        t = 0.5 * (low + high)
-        up = expit(-(d + t * s2)) > t
-        low, high = np.where(up, t, low), np.where(up, high, t)
-    return 0.5 * (low + high)
 
 
 _PIECES = joint.Pieces(_log_sigma, _triple, gumbel.nodes, _points, _tail)
