@@ -13,7 +13,7 @@ from mp_rules import integrate, march
 from gpclass.likelihoods import Logit, Probit
 from gpclass.likelihoods.normal import tail
 
-RTOL, ATOL = 1e-9, 1e-12
+RTOL, ATOL = 1e-9, 1e-10
 
 
 def logit_averages(mean: mp.mpf, var: mp.mpf, n: int = 20) -> list[mp.mpf]:

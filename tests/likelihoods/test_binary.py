@@ -123,8 +123,8 @@ def test_bound_and_mass(likelihood):
     for column, y in enumerate([-1.0, 1.0]):
         ys = np.full(mean.size, y)
         mass = likelihood.tilted(ys, mean, var).log_mass
-        assert (likelihood.expected(ys, mean, var).value <= mass + 1e-12 * np.abs(mass) + 1e-11).all()
-        np.testing.assert_allclose(mass, likelihood.log_predict(mean, var)[:, column], rtol=1e-9, atol=1e-12)
+        assert (likelihood.expected(ys, mean, var).value <= mass + 1e-12 * np.abs(mass) + 1e-10).all()
+        np.testing.assert_allclose(mass, likelihood.log_predict(mean, var)[:, column], rtol=1e-9, atol=1e-10)
 
 
 @binary

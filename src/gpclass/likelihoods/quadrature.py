@@ -34,13 +34,14 @@ _B = 8.0  # |f| from which nodes move apart
 _FINEST = 6  # last level; the distance of nodes near 0 is 2**-level
 _RATIO = 0.75  # largest distance of nodes, in deviations of the integrand: errors of exp(-35)
 _REACH = 7.2  # deviations beyond which a Gaussian is negligible
-_DEPTH = 28.0  # exp of minus this is negligible
+_DEPTH = 27.0  # exp of minus this is negligible
 _FAR = 1e4  # |f| up to which there are nodes of the finer steps
 _FARTHEST, _WIDEST = 1e18, 1e34  # means and variances beyond are cut
 _LEAST = -1e100  # log probabilities below are cut likewise
 _ORDER = 10  # nodes of Gauss-Hermite rules
 _NEWTON_STEPS = 200
 _HALF, _STEP = 6, 0.04  # points either side of differences, and the distance between them
+_LIKELY, _MODERATE = -7.0, 100.0  # log p above which, and variance below which, p is averaged as it is
 _CLEAR = 0.9  # shrink below which 1 - shrink has lost no digits
 _SQRT_HALF, _SQRT_2PI = np.sqrt(0.5), np.sqrt(2.0 * np.pi)
 
@@ -114,6 +115,7 @@ class Table(NamedTuple):
     f: Array
     l: Array
     expected: Array  # l, l', l''
+    masses: Array  # p, p', p''
     moments: Array  # 1, l', l'', l'², f, f²
 
 
@@ -127,16 +129,18 @@ def _table(likelihood: Any, y: float, level: int) -> Table:
     l, first, second = (np.clip(a, _LEAST, -_LEAST) for a in likelihood.derivatives(np.asarray(y), f))
     moments = np.stack([np.ones_like(f), first, second, first * first, f, f * f], axis=1)
     expected = np.stack([l, first, second], axis=1)
-    return Table(f, l, weight[:, None] * expected, weight[:, None] * moments)
+    masses = np.exp(l)[:, None] * np.stack([np.ones_like(f), first, second + first * first], axis=1)
+    return Table(f, l, *(weight[:, None] * columns for columns in (expected, masses, moments)))
 
 
 def _levels(likelihood: Any, centre: Array, width: Array) -> Index:
     """Return the level whose nodes resolve an integrand of this place and width, above _FINEST if none does."""
-    with np.errstate(divide="ignore"):
-        level = np.ceil(np.log2(np.hypot(_B, centre) / (_B * _RATIO * width)))
-    level = np.clip(level, likelihood.level, _FINEST + 1)
+    distance = np.sqrt(1.0 + np.square(centre / _B))  # of nodes at level 0
+    level = np.clip(
+        np.frexp(distance / (_RATIO * np.maximum(width, 1e-200)))[1], likelihood.level, _FINEST + 1
+    )
     far = (np.abs(centre) > _FAR) & (level > likelihood.level)
-    return np.where(far, _FINEST + 1, level).astype(np.intp)
+    return np.where(far, _FINEST + 1, level)
 
 
 def _nodes(likelihood: Any, y: float, z: Array, reach: Array, level: Index) -> Iterator[tuple[Index, Table]]:
@@ -190,12 +194,18 @@ def tilted(likelihood: Any, y: float, mean: Array, var: Array, power: Array) -> 
     """Return log mass, slope, curvature and shrink of N(f | mean, var) p(y|f)^power, shape (4, n)."""
     z, var = np.clip(mean, -_FARTHEST, _FARTHEST), np.minimum(var, _WIDEST)
     s = np.sqrt(var)
-    # As log p is at most 0, nothing farther away is larger than what is at the mean.
-    base = power * _values(likelihood, y, z)
-    reach = s * np.sqrt(2.0 * (_DEPTH - base))
-    level = _levels(likelihood, z, 0.75 * s)  # the tilted Gaussian is narrower than the plain one
+    l0 = _values(likelihood, y, z)
+    plain = (power == 1.0) & (l0 > _LIKELY) & (var < _MODERATE)
+    level = _levels(
+        likelihood, z, np.where(plain, 1.0, 0.75) * s
+    )  # a tilted Gaussian is narrower than a plain one
     out = np.empty((4, z.size))
-    pending = level.copy()
+    for i, table in _nodes(likelihood, y, z, _REACH * s, np.where(plain, level, _FINEST + 1)):
+        out[:, i] = _masses(table, z[i], s[i])
+    # As log p is at most 0, nothing farther away is larger than what is at the mean.
+    base = power * l0
+    reach = s * np.sqrt(2.0 * (_DEPTH - base))
+    pending = np.where(plain, _FINEST + 1, level)
     while (pending <= _FINEST).any():
         for i, table in _nodes(likelihood, y, z, reach, pending):
             out[:, i] = _moments(table, z[i], s[i], power[i], base[i])
@@ -210,6 +220,14 @@ def tilted(likelihood: Any, y: float, mean: Array, var: Array, power: Array) -> 
         out[:, i] = _around_mode(likelihood, y, z[i], var[i], power[i])
     out[0] = np.minimum(out[0], 0.0)
     return np.clip(out, _LEAST, -_LEAST)
+
+
+def _masses(table: Table, z: Array, s: Array) -> Array:
+    """Return the four from E[p] and its derivatives in the mean, where they are not small."""
+    mass, first, second = (_exp(_exponents(table.f, z, s)) @ table.masses).T
+    slope = first / mass
+    curvature = slope * slope - second / mass
+    return np.stack([np.log(mass / (_SQRT_2PI * s)), slope, curvature, 1.0 - s * s * curvature])
 
 
 def _moments(table: Table, z: Array, s: Array, power: Array, base: Array) -> Array:
