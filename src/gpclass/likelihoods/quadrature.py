@@ -136,9 +136,8 @@ def _table(likelihood: Any, y: float, level: int) -> Table:
 def _levels(likelihood: Any, centre: Array, width: Array) -> Index:
     """Return the level whose nodes resolve an integrand of this place and width, above _FINEST if none does."""
     distance = np.sqrt(1.0 + np.square(centre / _B))  # of nodes at level 0
-    level = np.clip(
-        np.frexp(distance / (_RATIO * np.maximum(width, 1e-200)))[1], likelihood.level, _FINEST + 1
-    )
+    halvings = np.frexp(distance / (_RATIO * np.maximum(width, 1e-200)))[1]
+    level = np.clip(halvings, likelihood.level, _FINEST + 1)
     far = (np.abs(centre) > _FAR) & (level > likelihood.level)
     return np.where(far, _FINEST + 1, level)
 
@@ -196,9 +195,8 @@ def tilted(likelihood: Any, y: float, mean: Array, var: Array, power: Array) -> 
     s = np.sqrt(var)
     l0 = _values(likelihood, y, z)
     plain = (power == 1.0) & (l0 > _LIKELY) & (var < _MODERATE)
-    level = _levels(
-        likelihood, z, np.where(plain, 1.0, 0.75) * s
-    )  # a tilted Gaussian is narrower than a plain one
+    # A tilted Gaussian is narrower than a plain one.
+    level = _levels(likelihood, z, np.where(plain, s, 0.75 * s))
     out = np.empty((4, z.size))
     for i, table in _nodes(likelihood, y, z, _REACH * s, np.where(plain, level, _FINEST + 1)):
         out[:, i] = _masses(table, z[i], s[i])
@@ -223,7 +221,7 @@ def tilted(likelihood: Any, y: float, mean: Array, var: Array, power: Array) -> 
 
 
 def _masses(table: Table, z: Array, s: Array) -> Array:
-    """Return the four from E[p] and its derivatives in the mean, where they are not small."""
+    """Return the four from E[p] and its derivatives in the mean; p is not small."""
     mass, first, second = (_exp(_exponents(table.f, z, s)) @ table.masses).T
     slope = first / mass
     curvature = slope * slope - second / mass
@@ -231,6 +229,7 @@ def _masses(table: Table, z: Array, s: Array) -> Array:
 
 
 def _moments(table: Table, z: Array, s: Array, power: Array, base: Array) -> Array:
+    """Return the four from averages under the tilted Gaussian; ``base`` is power · l at the mean."""
     E = _exponents(table.f, z, s)
     E += table.l if (power == 1.0).all() else power[:, None] * table.l
     if base.min() < -500.0:  # else the sums are normal numbers

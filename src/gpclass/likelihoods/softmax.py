@@ -25,9 +25,9 @@ class Softmax(ClassLikelihood):
 
     Labels are rows y of weights (see `ClassLikelihood`); w = Σ_c Y_c is the weight of a row.
 
-    ``log_predict`` errs by less than 1e-10 with two classes, 1e-7 with three, 1e-8 with more if they are
+    ``log_predict`` errs by less than 1e-9 with two classes, 1e-7 with three, 1e-8 with more if they are
     independent and 1e-5 if they correlate as posteriors of independent Gaussian processes do; strong
-    correlations between many classes leave errors of 1e-4 at unit variances and 5e-3 at 100.
+    correlations between many classes leave errors of 5e-4 at unit variances and 1e-2 at 100.
 
     Examples
     --------
