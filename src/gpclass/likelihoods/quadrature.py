@@ -147,8 +147,8 @@ def _nodes(likelihood: Any, y: float, z: Array, reach: Array, level: Index) -> I
     for k in np.unique(level[level <= _FINEST]).tolist():
         table = _table(likelihood, y, k)
         rows = np.flatnonzero(level == k)
-        # Rows side by side have about the same nodes.
-        rows = rows[np.lexsort((z[rows], np.frexp(reach[rows])[1]))]
+        # Rows side by side have about the same nodes: on the coarsest level they differ most in their reach.
+        rows = rows[np.argsort((reach if k == likelihood.level else z)[rows])]
         for start in range(0, rows.size, _ROWS):
             i = rows[start : start + _ROWS]
             ends = (z[i] - reach[i]).min(), (z[i] + reach[i]).max()
