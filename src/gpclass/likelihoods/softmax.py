@@ -158,7 +158,9 @@ def _outer(d: Array, t: Array, vd: Array, vt: Array, cross: Array) -> Array:
     # The strip in which the summand is analytic is pi over the slopes of its argument to the left and right.
     steep = np.maximum(np.maximum(np.abs(slope), np.abs(slope - st)), st)
     # Steps of 0.9 and 1.05/steep err by exp(-2 pi²/0.9²) ≈ 3e-11 and exp(-2 pi²/1.05) ≈ 7e-9.
-    count = np.minimum(2.0 ** np.ceil(np.log2(reach * np.maximum(1.0 / 0.9, steep / 1.05))), _MOST)
+    needed = reach * np.maximum(1.0 / 0.9, steep / 1.05)
+    # Few different numbers of nodes: powers of 1.25.
+    count = np.minimum(np.ceil(1.25 ** np.ceil(np.log(needed) / np.log(1.25))), _MOST)
     out = np.empty_like(d)
     for k in np.unique(count).tolist():
         index = np.flatnonzero(count == k)
