@@ -21,7 +21,7 @@ from gpclass.learning import initial, ladder
 from gpclass.learning.initial import RATIO, STARTS, starts
 from gpclass.learning.maximise import Plan, maximise
 from gpclass.learning.problem import Problem, SiteObjective
-from gpclass.likelihoods import CLogLog, LabelNoise, Logit, Probit
+from gpclass.likelihoods import Probit
 from gpclass.priors import NotPositiveError
 from gpclass.validation import some_of_each
 
@@ -273,22 +273,6 @@ def test_several_classes_from_a_hopeless_start():
     kernels = [ConstantKernel(1e-5) * RBF(1e5), ConstantKernel(1e5) * RBF(1e-5), 1.0 * RBF(1.0)]
     ends = [GaussianProcessClassifier(k).fit(inputs, labels).log_marginal_likelihood_value_ for k in kernels]
     assert_allclose(ends, max(ends), atol=0.5)
-
-
-def test_a_likelihood_known_by_quadrature_is_guided_by_probit():
-    rng = np.random.default_rng(3)
-    inputs = rng.normal(size=(60, 2))
-    signs = np.where(inputs[:, 0] + 0.5 * rng.normal(size=60) > 0.0, 1.0, -1.0)
-    problem = Problem(inputs, signs, None, 1.0 * RBF([1.0, 1.0]), CLogLog(), EP())
-    assert problem.guide().likelihood == Probit()
-    for likelihood in (Probit(), Logit(), LabelNoise(rate=0.1)):  # closed forms, or parameters of its own
-        other = replace(problem, likelihood=likelihood)
-        assert other.guide() is other
-    first = ladder.begin(problem, Plan(), rng)
-    assert first.problem.likelihood == CLogLog()
-    guided = ladder.learn(problem, Plan(), rng)[1].objective
-    plain = maximise(SiteObjective(problem), problem.theta, problem.bounds).objective
-    assert guided > plain - 1e-3
 
 
 class NotANumber:

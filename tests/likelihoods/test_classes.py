@@ -12,7 +12,7 @@ from scipy.special import log_ndtr, logsumexp, ndtr, softmax
 from scipy.stats import multivariate_normal, norm
 
 from gpclass.likelihoods import Logit, MultiProbit, Probit, Softmax
-from gpclass.likelihoods.orthant import bivariate
+from gpclass.likelihoods.multiprobit import bivariate
 
 BOTH = [Softmax(), MultiProbit()]
 both = pytest.mark.parametrize("likelihood", BOTH, ids=lambda v: type(v).__name__)
@@ -345,12 +345,12 @@ def expected(Y, mean, var):
 
 
 def test_a_covariance_that_rounding_has_spoilt():
-    from gpclass.likelihoods import orthant
+    from gpclass.likelihoods import multiprobit
 
     S = np.array(
         [[[2.0, 1.0], [1.0, 2.0]], [[1.0, 1.0 + 1e-9], [1.0 + 1e-9, 1.0]]]
     )  # the second is indefinite
-    L = orthant._root(S)
+    L = multiprobit._root(S)
     np.testing.assert_allclose(L @ L.transpose(0, 2, 1), S, atol=3e-9)
 
 

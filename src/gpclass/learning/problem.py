@@ -211,14 +211,10 @@ class Problem:
     def guide(self) -> Problem:
         """Return the problem to seek hyperparameters with first: one whose optimum is near, and which is faster.
 
-        It has Dirichlet classification for several classes, the probit likelihood for one that is known by quadrature
-        alone, and is the problem itself otherwise.
+        It has Dirichlet classification for several classes, and is the problem itself otherwise.
         """
         layout = self.make_prior
-        if isinstance(layout, OneFunction):
-            slow = getattr(self.likelihood, "by_quadrature", False) and not len(self.likelihood.theta)
-            return replace(self, likelihood=Probit()) if slow else self
-        if isinstance(self.inference, Dirichlet):
+        if isinstance(layout, OneFunction) or isinstance(self.inference, Dirichlet):
             return self
         labels = self.y if layout.labels is None else np.eye(layout.n_classes)[layout.labels]
         return dirichlet_problem(self.kernel, self.X, labels, hyperprior=self.hyperprior)

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import replace
+from collections.abc import Callable
 from functools import lru_cache
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import brentq
 
 from gpclass.core.protocols import Array, CoupledSites, Expected, Sites, Tilted
-from gpclass.core.registry import Part
-from gpclass.likelihoods import generic
-from gpclass.likelihoods.links import check_power
+from gpclass.core.registry import Part, parts
+from gpclass.likelihoods import quadrature
 from gpclass.likelihoods.quadrature import flatten, quiet
+
+_MAX_POWER = 2.0
 
 
 class Parameters:
@@ -65,8 +65,18 @@ class BinaryLikelihood(Parameters, ElementwiseSites, Part):
 
     A subclass needs only `log_prob`; it registers itself under its name. The link p(y=+1|f) need not be
     symmetric, nor log p(y|f) concave. It should bend on a scale of about one and near f = 0. All else is done
-    by quadrature (`gpclass.likelihoods.generic`), usually to a relative accuracy of 1e-9; closed forms are
-    overrides that are faster and more accurate. Arguments broadcast.
+    by quadrature (`gpclass.likelihoods.quadrature`), usually to an accuracy of 1e-9; closed forms are overrides
+    that are faster. Arguments broadcast.
+
+    Attributes
+    ----------
+    symmetric : bool
+        Whether p(y|f) depends on y f alone, so that the sign of f decides.
+    log_concave : bool
+        Whether log p(y|f) is concave in f for each label.
+    level : int
+        The distance of quadrature nodes is at most 2**-level near f = 0. Singularities of log p(y|f) that are at least
+        3.5 times as far from the real axis do no harm.
 
     Examples
     --------
@@ -77,19 +87,24 @@ class BinaryLikelihood(Parameters, ElementwiseSites, Part):
     ...
     ...     def log_prob(self, y, f):
     ...         return np.log(np.arctan2(1.0, -y * f) / np.pi)
-    >>> np.exp(Cauchit().log_predict(np.array([0.0, 1.0]), np.array([2.0, 0.0]))).round(12)
+    >>> np.exp(Cauchit().log_predict(np.array([0.0, 1.0]), np.array([2.0, 0.0]))).round(9)
     array([[0.5 , 0.5 ],
            [0.25, 0.75]])
     """
 
     __slots__ = ()
     kind = "likelihood"
-    symmetric = False  # whether p(y|f) depends on y f alone, so that the sign of f decides
+    symmetric = False
+    log_concave = False
+    level = 3
+    counterpart: ClassVar[str | None] = (
+        None  # name of the likelihood for several classes that this one is a case of
+    )
 
     @property
-    def by_quadrature(self) -> bool:
-        """Whether averages are known by quadrature alone, which takes many times as long as closed forms."""
-        return type(self).tilted is BinaryLikelihood.tilted
+    def labels(self) -> tuple[float, ...]:
+        """Return the label y of each class; a likelihood may have more than two."""
+        return (-1.0, 1.0)
 
     @abstractmethod
     def log_prob(self, y: Array, f: Array) -> Array:
@@ -101,70 +116,77 @@ class BinaryLikelihood(Parameters, ElementwiseSites, Part):
 
     def several(self) -> ClassLikelihood | None:
         """Return the likelihood for three classes or more that this one is a case of, if there is one."""
-        return None
+        return None if self.counterpart is None else parts("likelihood")[self.counterpart]()
 
     # ---------------------------------------------------------------- values and derivatives
 
     def log_classes(self, f: Array) -> Array:
-        """Return log p(class|f), columns y=-1 and y=+1."""
+        """Return log p(class|f), one column for each of the labels."""
         f = np.asarray(f, dtype=np.float64)
-        columns = [self.log_prob(np.full_like(f, y), f) for y in (-1.0, 1.0)]
-        return np.stack(columns, axis=-1)
+        return np.stack([self.log_prob(np.full_like(f, y), f) for y in self.labels], axis=-1)
 
     def derivatives(self, y: Array, f: Array) -> tuple[Array, Array, Array]:
         """Return l, l' and l'' of l(f) = log p(y|f)."""
-        value, first, second, _ = self._differences(y, f)
+        with quiet():
+            value, first, second, _ = quadrature.differences(self, y, f)
         return value, first, second
 
     def third(self, y: Array, f: Array, var: Array) -> Array:
         """Return var · l'''(f)."""
         with quiet():
-            return np.asarray(np.asarray(var, dtype=np.float64) * self._differences(y, f)[3])
-
-    def _differences(self, y: Array, f: Array) -> tuple[Array, Array, Array, Array]:
-        y, f = np.broadcast_arrays(np.asarray(y, dtype=np.float64), np.asarray(f, dtype=np.float64))
-        with quiet():
-            return generic.differences(self.log_prob, y, f)
+            return np.asarray(np.asarray(var, dtype=np.float64) * quadrature.differences(self, y, f)[3])
 
     # ----------------------------------------------------------------------- averages
 
     def expected(self, y: Array, mean: Array, var: Array) -> Expected:
         """Return E[l], E[l'], E[l''] under N(f | mean, var)."""
-        shape, (y, mean, var) = flatten(y, mean, var)
-        with quiet():
-            parts = generic.expected(self.log_prob, y, mean, var)
-        return Expected(*(a.reshape(shape) for a in parts))
+        shape, (y, *args) = flatten(y, mean, var)
+        out = self._by_label(quadrature.expected, np.empty((3, y.size)), y, args)
+        if self.log_concave:
+            np.minimum(out[2], 0.0, out=out[2])
+        return Expected(*(a.reshape(shape) for a in out))
 
     def tilted(self, y: Array, mean: Array, var: Array, power: Array | float = 1.0) -> Tilted:
         """Return mass and moments of N(f | mean, var) p(y|f)^power, power from 0 to 2."""
-        shape, (y, mean, var, power) = flatten(y, mean, var, power)
-        check_power(power)
+        shape, (y, *args) = flatten(y, mean, var, power)
+        wrong = ~((args[2] >= 0.0) & (args[2] <= _MAX_POWER))
+        if wrong.any():
+            raise ValueError(f"power is {args[2][wrong][0]}: give numbers from 0 to {_MAX_POWER:g}.")
+        out = self._by_label(quadrature.tilted, np.empty((4, y.size)), y, args)
+        if self.log_concave:
+            np.maximum(out[2], 0.0, out=out[2])
+            np.minimum(out[3], 1.0, out=out[3])
+        return Tilted(*(a.reshape(shape) for a in out))
+
+    def _by_label(self, rule: Callable[..., Array], out: Array, y: Array, args: list[Array]) -> Array:
+        """Fill ``out`` with the results of a rule, its second row being a derivative in the mean."""
+        mean, *others = args
         with quiet():
-            parts = generic.tilted(self.log_prob, y, mean, var, power)
-        return Tilted(*(a.reshape(shape) for a in parts))
+            if self.symmetric:
+                out[:] = rule(self, 1.0, y * mean, *others)
+                out[1] *= y
+                return out
+            for label in np.unique(y).tolist():
+                i = np.flatnonzero(y == label)
+                out[:, i] = rule(self, label, *(a[i] for a in args))
+        return out
 
     def log_predict(self, mean: Array, var: Array) -> Array:
-        """Return log of p(class|f) averaged over N(f | mean, var), columns y=-1 and y=+1."""
-        up, rare = self._rarer(mean, var)
-        with quiet():
-            # The other class has the complement.
-            large = np.log1p(-np.exp(np.minimum(rare.log_mass, np.log(0.5))))
-        if self.symmetric:  # a tie is one to the last digit
-            tie = np.broadcast_to(np.asarray(mean) == 0.0, up.shape)
-            rare = replace(rare, log_mass=np.where(tie, np.log(0.5), rare.log_mass))
-            large = np.where(tie, np.log(0.5), large)
-        columns = [np.where(up == first, rare.log_mass, large) for first in (False, True)]
-        return np.stack(columns, axis=-1)
-
-    def _rarer(self, mean: Array, var: Array) -> tuple[NDArray[np.bool_], Tilted]:
-        """Return whether +1 is the less probable class, and the tilted moments of that class."""
+        """Return log of p(class|f) averaged over N(f | mean, var), one column for each of the labels."""
         if self.symmetric:
-            up = np.broadcast_arrays(mean, var)[0] <= 0.0
-            return up, self.tilted(np.where(up, 1.0, -1.0), mean, var)
-        low, high = (self.tilted(np.array(y), mean, var) for y in (-1.0, 1.0))
-        up = high.log_mass <= low.log_mass
-        parts = ("log_mass", "slope", "curvature", "shrink")
-        return up, Tilted(*(np.where(up, getattr(high, name), getattr(low, name)) for name in parts))
+            return self._log_predict_symmetric(mean, var)
+        L = np.stack([self.tilted(np.array(y), mean, var).log_mass for y in self.labels], axis=-1)
+        with quiet():
+            return normalised(L)
+
+    def _log_predict_symmetric(self, mean: Array, var: Array) -> Array:
+        """Return the same from the average of the rarer class alone."""
+        rare = self.tilted(np.array(-1.0), np.abs(mean), var).log_mass
+        with quiet():
+            rare = np.where(np.asarray(mean) == 0.0, np.log(0.5), np.minimum(rare, np.log(0.5)))
+            common = np.log1p(-np.exp(rare))
+        up = np.asarray(mean) > 0.0
+        return np.stack([np.where(up, rare, common), np.where(up, common, rare)], axis=-1)
 
     # ----------------------------------------------------------------------- the link
 
@@ -174,13 +196,11 @@ class BinaryLikelihood(Parameters, ElementwiseSites, Part):
 
     def link_slope(self, mean: Array, var: Array) -> tuple[Array, Array]:
         """Return E[link'] and E[link''] under N(f | mean, var): d p/d mean and 2 d p/d var."""
-        up, rare = self._rarer(mean, var)  # whose average keeps its digits
+        y = np.where(np.asarray(mean) <= self.median, 1.0, -1.0)  # the rarer class keeps its digits
+        t = self.tilted(y, mean, var)
         with quiet():
-            mass, slope = np.where(up, 1.0, -1.0) * np.exp(rare.log_mass), np.clip(rare.slope, -1e120, 1e120)
-            second = mass * (slope * slope - rare.curvature)
-            if self.symmetric:
-                second = np.where(np.asarray(mean) == 0.0, 0.0, second)
-            return mass * slope, second
+            mass, slope = y * np.exp(t.log_mass), np.clip(t.slope, -1e120, 1e120)
+            return mass * slope, mass * (slope * slope - t.curvature)
 
     @property
     def median(self) -> float:
@@ -201,6 +221,12 @@ class BinaryLikelihood(Parameters, ElementwiseSites, Part):
         with quiet():
             ratio = np.sqrt(1.0 + np.asarray(var) / self.probit_scale**2)
             return self.log_classes(centre + (np.asarray(mean) - centre) / ratio)
+
+
+def normalised(L: Array) -> Array:
+    """Return log probabilities that sum to one, those near zero with their digits, from log masses (..., C)."""
+    rest = [np.logaddexp.reduce(np.delete(L, c, axis=-1), axis=-1) for c in range(L.shape[-1])]
+    return np.asarray(-np.logaddexp(0.0, np.stack(rest, axis=-1) - L))
 
 
 @lru_cache(maxsize=32)

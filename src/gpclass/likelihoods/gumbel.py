@@ -11,9 +11,9 @@ So E log Σ exp(f) = ∫ x F'(x) dx - γ with F' = F Σ_c r_c, r_c = h_c'/h_c, a
 **Standard deviations up to 14.** Everything is analytic for |Im x| < pi/2, so the trapezoidal rule of step
 h = 1/3 errs by about exp(-pi²/h). To the right the integrands fall like exp(-x), which is slow: there the
 nodes move apart, x = t + exp(t - t0). h(x) = E G(x - f), G(y) = exp(-exp(-y)), costs most. A narrow
-Gaussian, var < 0.045, takes Gauss-Hermite. For a wider one f too runs over a lattice, the same for all rows
-once the largest mean is subtracted (of half the step for var < 0.18), so that h at all nodes is a matrix product; it is
-1 - h that is summed, as 1 - G decays for f far below x. Rows are sorted by how far the lattices must go.
+Gaussian takes Gauss-Hermite quadrature. For a wider one f too runs over a lattice, the same for all rows
+once the largest mean is subtracted, so that h at all nodes is a matrix product; it is
+1 - h that is summed, as 1 - G decays for f far below x. Rows are grouped by how far the lattices must go.
 
 **Wider ones.** The nodes of x are Gauss-Legendre panels that follow the narrowest class that bends there, a
 number that does not depend on the variances. Each class is averaged over its noise instead,
@@ -31,31 +31,20 @@ from scipy.linalg import eigh_tridiagonal
 from scipy.special import ndtr
 
 from gpclass.core.protocols import Array, Index
+from gpclass.likelihoods.maximum import maximum_rule
 from gpclass.likelihoods.normal import density
-from gpclass.likelihoods.quadrature import blocks, hermite, maximum_rule
+from gpclass.likelihoods.quadrature import blocks, hermite
 
 _STEP = 1.0 / 3.0
-_NARROW, _COARSE = 0.045, 0.18  # variances below which Gauss-Hermite is used, and from which the full step is
-_ORDERS = (
-    (0.0, 6),
-    (3e-3, 8),
-    (0.02, 12),
-    (0.08, 22),
-)  # variance from which this many of its nodes are needed
+_NARROW = 0.18  # variance below which Gauss-Hermite is used, as exp(-2 pi² var / step²) is 1e-14 there
+_ORDERS = ((0.0, 8), (0.02, 12), (0.08, 22))  # variance from which this many of its nodes are needed
 _EDGES = np.array([0.5, 1.0, 1.5, 2.25, 3.5, 5.0, 7.0, 10.0, 14.0])  # deviations that have lattices
-_SHORT = 3.5  # deviation up to which they have half steps
-_WIDE = 14.0  # deviation above which panels are used
-_REACH = 8.4  # deviations beyond which a Gaussian is negligible
+_REACH = 8.0  # deviations beyond which a Gaussian is negligible
+_LOW, _HIGH = 3.7, 38.0  # beyond -_LOW and _HIGH the Gumbel distribution is negligible
 _PANEL = 1.6  # width of a panel, in deviations of value plus noise
 _NOISE_VARIANCE = np.pi**2 / 6.0
-# Lower and upper variance, and the number of nodes for the noise; 0: the trapezoidal rule.
-_NOISE_ORDERS = (
-    (_COARSE, 64.0, 0),
-    (64.0, 196.0, 20),
-    (196.0, 1600.0, 10),
-    (1600.0, 9e4, 5),
-    (9e4, np.inf, 3),
-)
+# Variance from which the noise has this many nodes; 0: those of the trapezoidal rule.
+_NOISE_ORDERS = ((_NARROW, 0), (64.0, 20), (400.0, 10))
 _SQRT_2PI = np.sqrt(2.0 * np.pi)
 
 
@@ -66,23 +55,14 @@ class Grid(NamedTuple):
     weight: Array
     f: Array
     tables: Array  # 1 - G and three derivatives of G at x - f, side by side: shape (len(f), 4 len(x))
-    step: float  # of f
 
 
-class Part(NamedTuple):
-    """Some rows, the nodes x of their integrals with weights, and h and its derivatives there.
-
-    ``x`` and ``weight`` have shape (nodes,) or (rows, nodes), the others (rows, C, nodes).
-    """
-
-    rows: Index
-    x: Array
-    weight: Array
-    h: list[Array]
+# Some rows, nodes x with weights, shape (nodes,) or (rows, nodes), and h with its derivatives, (rows, C, nodes) each.
+Part = tuple[Index, Array, Array, list[Array]]
 
 
 def log_sum(mean: Array, var: Array) -> tuple[Array, Array, Array]:
-    """Return E[log Σ exp(f)] less the largest mean, E[p_c] and E[p_c (1 - p_c)], errors about 1e-11."""
+    """Return E[log Σ exp(f)] less the largest mean, E[p_c] and E[p_c (1 - p_c)], errors below 1e-9."""
     value, first, second = np.empty(len(mean)), np.empty_like(mean), np.empty_like(mean)
     for i, x, weight, (h, h1) in _parts(mean, var, 2):
         r = h1 / h
@@ -109,19 +89,20 @@ def _parts(mean: Array, var: Array, count: int) -> Iterator[Part]:
     m = mean - mean.max(axis=1, keepdims=True)
     # A class lower than this is never the largest; the cut keeps what follows finite.
     m = np.maximum(m, -60.0 - 10.0 * largest[:, None])
-    wide = np.flatnonzero(largest > _WIDE)
+    wide = np.flatnonzero(largest > _EDGES[-1])
     if wide.size:
         yield from _panel_parts(wide, m[wide], var[wide], count)
-    # F vanishes where one of its factors does: 8 deviations below any mean.
-    size = _EDGES[np.searchsorted(_EDGES, np.minimum([(s - m / 8.0).min(axis=1), largest], _WIDE))]
+    # F vanishes where one of its factors does: _REACH deviations below any mean.
+    needed = np.minimum([(s - m / _REACH).min(axis=1), largest], _EDGES[-1])
+    size = _EDGES[np.searchsorted(_EDGES, needed)]
     size[:, wide] = 0.0
     for below, above in np.unique(size[:, size[1] > 0.0], axis=1).T.tolist():
-        g = _grid(below, above, _STEP)
+        g = _grid(below, above)
         index = np.flatnonzero((size[0] == below) & (size[1] == above))
         for b in blocks(index.size, m.shape[1] * max(g.f.size, count * g.x.size)):
             i = index[b]
-            out = _values(m[i].ravel(), var[i].ravel(), below, above, count)
-            yield Part(i, g.x, g.weight, _split(out, m[i].shape))
+            out = _values(m[i].ravel(), var[i].ravel(), g, count)
+            yield i, g.x, g.weight, _split(out, m[i].shape)
 
 
 def _split(out: Array, shape: tuple[int, ...]) -> list[Array]:
@@ -135,16 +116,16 @@ def _split(out: Array, shape: tuple[int, ...]) -> list[Array]:
 
 
 @lru_cache(maxsize=16)
-def _grid(below: float, edge: float, step: float) -> Grid:
-    """Lay nodes so that F is below 1e-15 before the first and 1 - F below 1e-15 after the last."""
-    low = -3.7 - 8.0 * below
-    high = 38.0 + min(0.5 * edge**2, 8.0 * edge)
+def _grid(below: float, edge: float) -> Grid:
+    """Lay nodes so that F is negligible before the first and 1 - F after the last."""
+    low = -_LOW - _REACH * below
+    high = _HIGH + min(0.5 * edge**2, _REACH * edge)
     t = low + _STEP * np.arange(1.0 + np.ceil((high - low) / _STEP))
     apart = np.exp(np.minimum(t - (1.0 + 4.0 * edge), 10.0))
     keep = slice(int(np.searchsorted(t + apart, high)) + 1)
     x, weight = (t + apart)[keep], (_STEP * (1.0 + apart))[keep]
-    f = np.arange(low - 26.0, 1.0 + 8.5 * edge, step)
-    return Grid(x, weight, f, _tables(x - f[:, None]).reshape(f.size, -1), step)
+    f = np.arange(low - _HIGH, 1.0 + _REACH * edge, _STEP)
+    return Grid(x, weight, f, _tables(x - f[:, None]).reshape(f.size, -1))
 
 
 def _tables(y: Array) -> Array:
@@ -154,26 +135,26 @@ def _tables(y: Array) -> Array:
     return np.stack([-np.expm1(-e), first, first * (e - 1.0), first * (1.0 + e * (e - 3.0))], axis=-2)
 
 
-def _values(m: Array, v: Array, below: float, edge: float, count: int) -> Array:
+def _values(m: Array, v: Array, g: Grid, count: int) -> Array:
     """Return 1 - h and the first derivatives of h at the nodes, shape (n, count, nodes)."""
-    x = _grid(below, edge, _STEP).x
-    out = np.empty((m.size, count, x.size))
-    narrow = _NARROW if edge <= _SHORT else _COARSE  # tables of long lattices with a small step are large
-    for low, high, step in ((narrow, _COARSE, 0.5 * _STEP), (_COARSE, np.inf, _STEP)):
-        index = np.flatnonzero((v >= low) & (v < high))
-        if index.size:
-            out[index] = _by_lattice(m[index], v[index], _grid(below, edge, step), count)
-    _fill_narrow(out, m, v, np.broadcast_to(x, (m.size, x.size)), narrow)
+    out = np.empty((m.size, count, g.x.size))
+    index = np.flatnonzero(v >= _NARROW)
+    if index.size:
+        out[index] = _by_lattice(m[index], v[index], g, count)
+    _fill_narrow(out, m, v, np.broadcast_to(g.x, (m.size, g.x.size)))
     return out
 
 
-def _fill_narrow(out: Array, m: Array, v: Array, x: Array, below: float) -> None:
-    """Fill the rows of variances below a bound by Gauss-Hermite in f."""
-    if v.min(initial=below) >= below:
-        return
-    bounds = [*(b for b, _ in _ORDERS), below]
-    for (low, order), high in zip(_ORDERS, bounds[1:], strict=True):
-        index = np.flatnonzero((v >= low) & (v < min(high, below)))
+def _ranges(orders: tuple[tuple[float, int], ...], v: Array, last: float) -> Iterator[tuple[Index, int]]:
+    """Yield the rows of each range of variances, and the order of the rule they need."""
+    ends = [*(bound for bound, _ in orders[1:]), last]
+    for (low, order), high in zip(orders, ends, strict=True):
+        yield np.flatnonzero((v >= low) & (v < high)), order
+
+
+def _fill_narrow(out: Array, m: Array, v: Array, x: Array) -> None:
+    """Fill the rows of small variance by Gauss-Hermite in f."""
+    for index, order in _ranges(_ORDERS, v, _NARROW):
         for b in blocks(index.size, x.shape[1] * order):
             i = index[b]
             out[i] = _narrow(m[i], v[i], x[i], order, out.shape[1])
@@ -194,7 +175,7 @@ def _narrow(m: Array, v: Array, x: Array, order: int, count: int) -> Array:
 
 
 def _by_lattice(m: Array, v: Array, g: Grid, count: int) -> Array:
-    reach = 8.4 * float(v.max()) ** 0.5
+    reach = _REACH * float(v.max()) ** 0.5
     part = slice(*np.searchsorted(g.f, [m.min() - reach, m.max() + reach]))
     f, tables = g.f[part], g.tables[part, : count * g.x.size]
     N = f - m[:, None]
@@ -202,7 +183,7 @@ def _by_lattice(m: Array, v: Array, g: Grid, count: int) -> Array:
     N *= (-0.5 / v)[:, None]
     np.maximum(N, -600.0, out=N)
     np.exp(N, out=N)
-    N *= (g.step / (_SQRT_2PI * np.sqrt(v)))[:, None]
+    N *= (_STEP / (_SQRT_2PI * np.sqrt(v)))[:, None]
     return (N @ tables).reshape(m.size, count, g.x.size)
 
 
@@ -212,20 +193,19 @@ def _by_lattice(m: Array, v: Array, g: Grid, count: int) -> Array:
 def _panel_parts(index: Index, m: Array, v: Array, count: int) -> Iterator[Part]:
     s = np.sqrt(v)
     n_classes = m.shape[1]
-    low, high = m - _REACH * s - 4.0, m + 38.0 + np.minimum(0.5 * v, _REACH * s)
+    low, high = m - _REACH * s - _LOW, m + _HIGH + np.minimum(0.5 * v, _REACH * s)
     for i, x, weight in maximum_rule(low, high, _PANEL * np.sqrt(v + _NOISE_VARIANCE), n_classes * count):
         out = np.empty((i.size * n_classes, count, x.shape[1]))
         mi, vi, xi = m[i].ravel(), v[i].ravel(), np.repeat(x, n_classes, axis=0)
-        _fill_narrow(out, mi, vi, xi, _COARSE)
+        _fill_narrow(out, mi, vi, xi)
         _fill_wide(out, mi, vi, xi)
-        yield Part(index[i], x, weight, _split(out, m[i].shape))
+        yield index[i], x, weight, _split(out, m[i].shape)
 
 
 def _fill_wide(out: Array, m: Array, v: Array, x: Array) -> None:
     """Fill the rows of larger variance by averages over the noise."""
-    for lower, upper, order in _NOISE_ORDERS:
+    for index, order in _ranges(_NOISE_ORDERS, v, np.inf):
         g, w = _noise_rule(order) if order else _noise_lattice()
-        index = np.flatnonzero((v >= lower) & (v < upper))
         for b in blocks(index.size, x.shape[1] * g.size):
             i = index[b]
             s = np.sqrt(v[i])[:, None]
@@ -241,7 +221,7 @@ def _fill_wide(out: Array, m: Array, v: Array, x: Array) -> None:
 @cache
 def _noise_lattice() -> tuple[Array, Array]:
     """Return the trapezoidal rule for averages over Gumbel noise, its density analytic for |Im g| < pi/2."""
-    g = np.arange(-4.0, 36.0, 0.36)
+    g = np.arange(-_LOW, _HIGH, _STEP)
     w = np.exp(-g - np.exp(-g))
     return g, w / w.sum()
 
@@ -250,7 +230,7 @@ def _noise_lattice() -> tuple[Array, Array]:
 def _noise_rule(n: int) -> tuple[Array, Array]:
     """Return Gauss quadrature of n nodes for the Gumbel distribution, by Lanczos' method.
 
-    A function of g / s errs by about √(2n)! / s^2n: below 1e-12 in the ranges of _NOISE_ORDERS.
+    A function of g / s errs by about √(2n)! / s^2n: below 1e-10 in the ranges of _NOISE_ORDERS.
     """
     g = np.arange(-5.0, 80.0, 0.125)
     q = np.exp(-0.5 * (g + np.exp(-g)))

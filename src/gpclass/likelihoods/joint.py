@@ -14,9 +14,8 @@ classes by P = I - 11ᵀ/C. There are four steps for each row:
 
        log F = Σ log h_a + ½ rᵀO r + ½ Σ_a kappa_a g_a² + ¼ kappaᵀ(O∘O) kappa + ...
 
-   and E[p_c] = -∫ ∂F/∂mean_c dx. Where O² adds too much for O³ to be small, O is left to the mean over
-   lattice points z of p(mean + A z) - p(mean + A0 z), with A Aᵀ = P cov P, A0 A0ᵀ = P D P and A as near A0
-   as can be (the orthogonal Procrustes problem), so that the error is small in proportion.
+   and E[p_c] = -∫ ∂F/∂mean_c dx. Where O² adds too much for O³ to be small, the mean over quasi-random points of
+   N(mean, cov) is more accurate.
 4. A class whose probability is too small for this gets its logarithm from points shifted to where it wins.
 """
 
@@ -35,7 +34,6 @@ _ROWS = 512  # at a time: copies of their covariances are to stay small
 _DROP = np.log(1e-9)
 _SMALL = 3e-4  # the probability below which points that are not shifted give too few digits
 _TRUST = 5e-5  # the estimated error of the series above which points are more accurate
-_FAR = 0.7  # |A - A0| / |A| from which the diagonal is of no help
 
 
 # Blocks of rows: their index, F times weights at nodes, and r, kappa, tau, shape (rows, C, nodes).
@@ -43,12 +41,12 @@ Nodes = Iterator[tuple[Index, Array, Array, Array, Array]]
 
 
 class Pieces(NamedTuple):
-    """What a likelihood gives: log probabilities, or their means over points, for K classes."""
+    """What a likelihood gives, for any number of classes unless said otherwise."""
 
     pair: Callable[[Array, Array], Array]  # mean and variance of a difference: log P(it is positive)
     triple: Callable[[Array, Array], Array]  # three classes: log probabilities
     nodes: Callable[[Array, Array], Nodes]  # mean and variances of independent classes
-    points: Callable[[Array, Array], Array]  # mean and root A: probabilities
+    points: Callable[[Array, Array], Array]  # mean and covariance: probabilities, from points
     tail: Callable[[Array, Array], Array]  # log probability of the first class, when it is small
 
 
@@ -115,22 +113,17 @@ def _few(pieces: Pieces, mean: Array, cov: Array, k: int) -> tuple[Array, Array]
 
 
 def _many(pieces: Pieces, mean: Array, cov: Array) -> tuple[Array, Array]:
-    D, O, A0, A = _roots(cov)
-    near = np.linalg.norm(A - A0, axis=(1, 2)) <= _FAR * np.linalg.norm(A, axis=(1, 2))
-    p, error = np.zeros_like(mean), np.full(len(mean), np.inf)
-    p0 = np.zeros_like(mean)
-    p0[near], p[near], error[near] = _series(pieces.nodes(mean[near], D[near]), O[near])
-    i = np.flatnonzero(near & (error > _TRUST))
-    if i.size:
-        p[i] = p0[i] + pieces.points(mean[i], A[i]) - pieces.points(mean[i], A0[i])
-    if not near.all():
-        p[~near] = pieces.points(mean[~near], A[~near])
+    D, O = _diagonal_and_rest(cov)
+    p, error = _series(pieces.nodes(mean, D), O)
+    far = np.flatnonzero(error > _TRUST)
+    if far.size:
+        p[far] = pieces.points(mean[far], cov[far])
     floor = np.where(error > _TRUST, _SMALL, 1e-9 + 30.0 * error)
     return np.log(np.maximum(p, 1e-12)), np.log(floor)
 
 
-def _series(nodes: Nodes, O: Array) -> tuple[Array, Array, Array]:
-    """Return the probabilities of order 0 and of order 2 in O, and an estimate of what order 3 would add."""
+def _series(nodes: Nodes, O: Array) -> tuple[Array, Array]:
+    """Return the probabilities to order 2 in O, and an estimate of what order 3 would add."""
     p = np.empty((3, *O.shape[:2]))
     for i, F, r, kappa, tau in nodes:
         far = (F < 1e-12)[:, None, :]
@@ -148,25 +141,20 @@ def _series(nodes: Nodes, O: Array) -> tuple[Array, Array, Array]:
     error = size[2] * np.minimum(1.0, size[2] / np.maximum(size[1], 1e-300))
     # What the floor of D leaves on the diagonal of O is not in the series; p'' is below 1/10.
     error += 0.05 * np.abs(np.diagonal(O, axis1=1, axis2=2)).max(axis=1)
-    return p[0], p.sum(axis=0), error
+    return p.sum(axis=0), error
 
 
-def _roots(cov: Array) -> tuple[Array, Array, Array, Array]:
-    """Return D, O, A0 = P D^{1/2} and the root A of P cov P nearest it."""
+def _diagonal_and_rest(cov: Array) -> tuple[Array, Array]:
+    """Return D and O = P (cov - D) P."""
     n_classes = cov.shape[-1]
     P = np.eye(n_classes) - 1.0 / n_classes
     S = P @ cov @ P
-    # |P (cov - D) P|² is least where (P∘P) D = diag(S).
-    # A floor keeps A0 of full rank, without which A would not be unique.
+    # |P (cov - D) P|² is least where (P∘P) D = diag(S); a floor keeps D positive.
     s = np.diagonal(S, axis1=1, axis2=2)
     total = s.sum(axis=1, keepdims=True)
     D = (s - total / (n_classes * (n_classes - 1.0))) / (1.0 - 2.0 / n_classes)
     D = np.maximum(D, 1e-3 * total / n_classes)
-    A0 = P * np.sqrt(D)[:, None, :]
-    values, V = np.linalg.eigh(0.5 * (S + S.transpose(0, 2, 1)))
-    root = V * np.sqrt(np.maximum(values, 0.0))[:, None, :]
-    left, _, right = np.linalg.svd(root.transpose(0, 2, 1) @ A0)
-    return D, S - A0 @ A0.transpose(0, 2, 1), A0, root @ (left @ right)
+    return D, S - (P * D[:, None, :]) @ P
 
 
 # ------------------------------------------------------------------------- lattice points

@@ -28,6 +28,7 @@ class LabelNoise(BinaryLikelihood):
     """
 
     name = "label_noise"
+    level = 2
     likelihood: Any = "probit"  # a name or an object
     rate: float = 0.05
     rate_bounds: tuple[float, float] | str = (1e-3, 0.4)

@@ -1,51 +1,57 @@
-"""Three rules for averages under N(f | mean, var), elementwise in the data, in bounded memory.
+"""One rule for averages of l(f) = log p(y|f) and of p(y|f) under N(f | mean, var), with one latent value.
 
-**Gauss-Hermite**, for narrow Gaussians: nodes mean + s x_k with s = √var. For g analytic in the
-strip |Im f| < d the error of n nodes falls like exp(-2 √n d / s) once n > (d / s)², and is about
-n! (s/d)^(2n) before. With d >= 2.8 (sigma: pi; log Phi: 2.816) 32 nodes give 1e-15 at var = 1/2, 10 nodes
-below var = 0.04 and 6 below 1e-4.
+The nodes f = 8 sinh(k h), k an integer, are nearly equidistant where likelihoods bend and farther and farther apart
+beyond, so that a few hundred of them cover any variance. l, l' and l'' are tabulated there once for each likelihood,
+label and step. A data point then costs one exponential per node within its reach; sums over nodes are matrix products.
 
-**Lattice**, for wide ones: the trapezoidal rule on nodes f_j fixed once for all data,
+With E_w for averages under w = p(y|f)^power N(f | mean, var), the moments of a tilted Gaussian are
 
-    E[g] ≈ Σ_j w_j g(f_j) exp(-(f_j - mean)² / 2 var) / √(2 pi var).
+    slope = power E_w[l'],    curvature = -power E_w[l''] - power² Var_w[l'],    shrink = Var_w[f] / var,
 
-The g(f_j) are tables, so a data point costs one exponential per node and the sums over nodes are a matrix
-product. With f_j = j h the error is aliasing (Poisson summation): exp(-2 pi d / h) times
-exp(d² / 2 var) from the singularities of g at height d, exp(-2 pi² var / h²) from the Gaussian. With
-d = pi both are below 1e-16 for h = 0.4 and var >= 1/2, and for h = 0.5 and var >= 4. The lattice
-is finite, so g must decay: split off a closed-form part first, or let the nodes move apart, f = b sinh(u)
-with u = j h / b, which reaches |f| = 10^5 in few steps; what then counts is the step h √(1 + f²/b²)
-against the width of the integrand at f (at most 0.8 of it for 1e-13) and the height of the
-singularities in the u plane.
+and as shrink = 1 - var · curvature, each also follows from the other, where that is more accurate.
 
-The exponent is a quadratic in f_j, hence a product of an (n, 3) and a (3, nodes) matrix. It is cut
-at -600: callers take out a factor that makes their sums of order one, so terms that small do not matter,
-and subnormal numbers cost a hundred times the time.
-
-**Panels** of Gauss-Legendre nodes, whose breakpoints follow the integrand of each row, where one lattice for all
-rows would be too long. Breakpoints are dense near a bend and their distances double further out, so the work
-grows like the logarithm of the width. `region` finds where an integrand is not negligible.
+The trapezoidal rule errs by about exp(-2 pi² r²), r being the width of the integrand over the distance of the nodes
+(Poisson summation), and by exp(-2 pi d / distance) if l is analytic up to a height d above the real axis: 2.8 for
+log Phi, pi for log sigma. The step is halved until r is at least 4/3. A Gaussian that is too narrow for the smallest
+step has Gauss-Hermite quadrature around the mode of its integrand.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from functools import cache
+from collections.abc import Iterator
+from functools import cache, lru_cache
+from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import roots_hermitenorm, roots_legendre
+from numpy.polynomial.polynomial import polyfromroots
+from scipy.special import roots_hermitenorm
 
 from gpclass.core.protocols import Array, Index
 
-_ELEMENTS = 1 << 16  # numbers in a (data, nodes) block: half a megabyte stays in cache
-_FLOOR = -600.0
-_SQRT_2PI = np.sqrt(2.0 * np.pi)
-_ORDERS = ((1e-4, 6), (0.04, 10), (0.15, 18), (np.inf, 32))  # variance below which this many nodes suffice
-ORDER = 10  # nodes of a panel
-_DEPTH = 45.0  # exp of minus this is negligible
-_START, _GRID = 12.0, 48  # first half-width and number of cells of the search
-_MAX_STEPS = 400
-_NEAR = np.array([1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 10.0, 12.0])
+_ELEMENTS = 1 << 16  # numbers in a block of rows and nodes: half a megabyte stays in cache
+_ROWS = 512  # rows in a block of those with about the same nodes
+_B = 8.0  # |f| from which nodes move apart
+_FINEST = 6  # last level; the distance of nodes near 0 is 2**-level
+_RATIO = 0.75  # largest distance of nodes, in deviations of the integrand: errors of exp(-35)
+_REACH = 7.2  # deviations beyond which a Gaussian is negligible
+_DEPTH = 27.0  # exp of minus this is negligible
+_FAR = 1e4  # |f| up to which there are nodes of the finer steps
+_FARTHEST, _WIDEST = 1e18, 1e34  # means and variances beyond are cut
+_LEAST = -1e100  # log probabilities below are cut likewise
+_ORDER = 10  # nodes of Gauss-Hermite rules
+_NEWTON_STEPS = 200
+_HALF, _STEP = 6, 0.04  # points either side of differences, and the distance between them
+_LIKELY, _MODERATE = -7.0, 100.0  # log p above which, and variance below which, p is averaged as it is
+_CLEAR = 0.9  # shrink below which 1 - shrink has lost no digits
+_SQRT_HALF, _SQRT_2PI = np.sqrt(0.5), np.sqrt(2.0 * np.pi)
+
+
+# ------------------------------------------------------------------------------- helpers
+
+
+def quiet() -> np.errstate:
+    """Return the context in which overflow to infinity and underflow to zero are intended."""
+    return np.errstate(over="ignore", under="ignore")
 
 
 def blocks(n: int, width: int) -> Iterator[slice]:
@@ -62,176 +68,206 @@ def hermite(n: int) -> tuple[Array, Array]:
     return x, w / w.sum()
 
 
-def orders(var: Array) -> Iterator[tuple[Index, Array, Array]]:
-    """Yield index, nodes and weights: the data of one block and the Gauss-Hermite rule they need."""
-    below = 0.0
-    for bound, n_nodes in _ORDERS:
-        index = np.flatnonzero((var >= below) & (var < bound))
-        below = bound
-        for b in blocks(index.size, n_nodes):
-            yield index[b], *hermite(n_nodes)
-
-
-def lattice_sums(
-    nodes: Array,
-    table: Array,
-    mean: Array,
-    var: Array,
-    offset: Array,
-    extra: tuple[Array, Array] | None = None,
-) -> Array:
-    """Return Σ_j table_jk exp(-f_j²/2var + f_j mean/var + offset) / √(2 pi var), shape (n, columns).
-
-    ``table`` has function values at the nodes times the weights of the rule, shape (nodes, columns);
-    ``offset`` = -mean²/2var gives the Gaussian average, and a larger one takes out a factor; ``extra`` is one
-    more function of the nodes in the exponent, and its coefficients.
-    """
-    rows = [nodes * nodes, nodes, np.ones_like(nodes)]
-    columns = [-0.5 / var, mean / var, offset]
-    if extra is not None:
-        rows.append(extra[0])
-        columns.append(extra[1])
-    powers, coefficients = np.stack(rows), np.stack(columns, axis=1)
-    out = np.empty((mean.size, table.shape[1]))
-    for b in blocks(mean.size, nodes.size):
-        E = coefficients[b] @ powers
-        np.maximum(E, _FLOOR, out=E)
-        np.exp(E, out=E)
-        np.matmul(E, table, out=out[b])
-    out /= _SQRT_2PI * np.sqrt(var)[:, None]
-    return out
-
-
-def quiet() -> np.errstate:
-    """Return the context in which overflow to infinity and underflow to zero are intended."""
-    return np.errstate(over="ignore", under="ignore")
-
-
 def flatten(*args: Array | float) -> tuple[tuple[int, ...], list[Array]]:
     """Return the broadcast shape and the arguments as float64 vectors of that many entries."""
-    first = args[0]
-    if isinstance(first, np.ndarray) and first.ndim == 1 and all(_is_like(a, first) for a in args):
-        return first.shape, list(args)  # type: ignore[arg-type]  # the usual case
     arrays = np.broadcast_arrays(*(np.asarray(a, dtype=np.float64) for a in args))
     return arrays[0].shape, [np.ascontiguousarray(a).ravel() for a in arrays]
 
 
-def _is_like(a: Array | float, first: Array) -> bool:
-    """Return whether an argument is a vector of float64 numbers of the same length side by side."""
-    return (
-        isinstance(a, np.ndarray)
-        and a.dtype == np.float64
-        and a.shape == first.shape
-        and a.flags.c_contiguous
-    )
-
-
-# ------------------------------------------------------------------------------ panels
+# --------------------------------------------------------------------------- derivatives
 
 
 @cache
-def legendre(order: int = ORDER) -> tuple[Array, Array]:
-    """Return the Gauss-Legendre nodes and weights on [0, 1]."""
-    x, w = roots_legendre(order)
-    return 0.5 * (1.0 + x), 0.5 * w
+def _weights() -> Array:
+    """Return the weights of the first three derivatives at 0 of the polynomial through -6, ..., 6."""
+    points = np.arange(-_HALF, _HALF + 1.0)
+    others = [np.delete(points, k) for k in range(points.size)]
+    rows = [polyfromroots(z)[1:4] / np.prod(p - z) for p, z in zip(points, others, strict=True)]
+    return np.stack(rows) * [1.0, 2.0, 6.0]
 
 
-def bend_points(farthest: float) -> Array:
-    """Return breakpoints for a function that bends near 0: one unit apart there, then doubling, to ±farthest."""
-    doublings = 2.0 ** np.arange(4.0, max(4.0, np.ceil(np.log2(max(farthest, 16.0)))) + 0.5)
-    positive = np.concatenate([_NEAR, doublings])
-    positive = positive[positive <= max(farthest, 1.0)]
-    return np.concatenate([-positive[::-1], [0.0], positive])
+def differences(likelihood: Any, y: Array, f: Array) -> tuple[Array, Array, Array, Array]:
+    """Return l, l', l'' and l''' by central differences of order 12; y and f broadcast."""
+    y, f = np.broadcast_arrays(np.asarray(y, dtype=np.float64), np.asarray(f, dtype=np.float64))
+    f = np.clip(f, -_FARTHEST, _FARTHEST)
+    h = np.maximum(_STEP, 1e-3 * np.abs(f))
+    points = f[..., None] + h[..., None] * np.arange(-_HALF, _HALF + 1.0)
+    values = _values(likelihood, y[..., None], points)
+    middle = values[..., _HALF]
+    # Less the middle one, so that equal values give zero.
+    first, second, third = np.moveaxis((values - middle[..., None]) @ _weights(), -1, 0)
+    return middle, first / h, second / h**2, third / h**3
 
 
-def panels(edges: Array, copies: int = 1) -> Iterator[tuple[Index, Array, Array]]:
-    """Yield the rows of some panels, and their nodes and weights, shape (panels, ORDER).
-
-    ``edges`` are the breakpoints of each row in increasing order, shape (n, k); panels without width are omitted.
-    ``copies`` is how many numbers the caller holds per node, so that blocks stay small.
-    """
-    width = np.diff(edges, axis=1)
-    rows, columns = np.nonzero(width > 0.0)
-    z, w = legendre()
-    for b in blocks(rows.size, ORDER * copies):
-        i, j = rows[b], columns[b]
-        yield i, edges[i, j, None] + width[i, j, None] * z, width[i, j, None] * w
+def _values(likelihood: Any, y: Any, f: Array) -> Array:
+    """Return log p(y|f), cut where it is not finite."""
+    with np.errstate(all="ignore"):
+        l = np.asarray(likelihood.log_prob(np.asarray(y), f), dtype=np.float64)
+        return np.where(l > _LEAST, np.minimum(l, 0.0), _LEAST)
 
 
-def add_rows(out: Array, rows: Index, values: Array) -> None:
-    """Add values, shape (columns, panels, ...), to out, shape (columns, n), panels of a row side by side."""
-    sums = values.reshape(*values.shape[:2], -1).sum(axis=2)
-    first = np.flatnonzero(np.diff(rows, prepend=-1))
-    if first.size:
-        out[:, rows[first]] += np.add.reduceat(sums, first, axis=1)
+# --------------------------------------------------------------------------------- nodes
 
 
-def maximum_rule(low: Array, high: Array, width: Array, copies: int) -> Iterator[tuple[Index, Array, Array]]:
-    """Yield rows, nodes and weights, shape (rows, nodes), for integrals over the largest of C variables.
+class Table(NamedTuple):
+    """Nodes f, l = log p(y|f) there, and functions times the weights of the trapezoidal rule, one per column."""
 
-    The distribution function of variable c rises from 0 to 1 between low_c and high_c and is smooth on panels of
-    width_c, all of shape (n, C). The number of panels does not depend on how different the widths are.
-    """
-    start, length, counts = _intervals(low, high, width)
-    totals = counts.sum(axis=1)
-    order = np.argsort(totals, kind="stable")
-    for b in blocks(order.size, copies * ORDER * int(totals.max(initial=1))):
-        i = order[b]
-        yield i, *_interval_nodes(start[i], length[i], counts[i])
+    f: Array
+    l: Array
+    expected: Array  # l, l', l''
+    masses: Array  # p, p', p''
+    moments: Array  # 1, l', l'', l'², f, f²
 
 
-def _intervals(low: Array, high: Array, width: Array) -> tuple[Array, Array, Index]:
-    """Return intervals that cover the maximum, and the number of panels in each, shape (n, 2 C - 1)."""
-    # The product of the functions vanishes before the last low end, and is one after the last high end.
-    edges = np.sort(np.concatenate([low, high], axis=1), axis=1)
-    edges = np.clip(edges, low.max(axis=1, keepdims=True), high.max(axis=1, keepdims=True))
-    start, length = edges[:, :-1], np.diff(edges, axis=1)
-    middle = (start + 0.5 * length)[:, :, None]
-    rises = (low[:, None, :] <= middle) & (middle <= high[:, None, :])
-    narrowest = np.where(rises, width[:, None, :], np.inf).min(axis=2)
-    return start, length, np.ceil(length / narrowest).astype(np.intp)
+@lru_cache(maxsize=32)
+def _table(likelihood: Any, y: float, level: int) -> Table:
+    h = 2.0**-level / _B
+    # The coarsest step serves the widest Gaussians, and reaches as far as they do.
+    last = np.ceil(np.arcsinh((_FARTHEST if level == likelihood.level else 2.0 * _FAR) / _B) / h)
+    u = h * np.arange(-last, last + 1.0)
+    f, weight = _B * np.sinh(u), _B * h * np.cosh(u)
+    l, first, second = (np.clip(a, _LEAST, -_LEAST) for a in likelihood.derivatives(np.asarray(y), f))
+    moments = np.stack([np.ones_like(f), first, second, first * first, f, f * f], axis=1)
+    expected = np.stack([l, first, second], axis=1)
+    masses = np.exp(l)[:, None] * np.stack([np.ones_like(f), first, second + first * first], axis=1)
+    return Table(f, l, *(weight[:, None] * columns for columns in (expected, masses, moments)))
 
 
-def _interval_nodes(start: Array, length: Array, counts: Index) -> tuple[Array, Array]:
-    """Return nodes and weights of all panels of a row side by side, filled up with weights of zero."""
-    n, z, w = len(start), *legendre()
-    rows, columns = np.divmod(np.repeat(np.arange(counts.size), counts.ravel()), counts.shape[1])
-    totals = counts.sum(axis=1)
-    place = np.arange(rows.size) - np.repeat(np.cumsum(totals) - totals, totals)
-    before = np.cumsum(counts, axis=1) - counts
-    panel = length[rows, columns] / counts[rows, columns]
-    left = start[rows, columns] + panel * (place - before[rows, columns])
-    x, weight = np.zeros((2, n, totals.max(), ORDER))
-    x[:] = start[:, -1, None, None]
-    x[rows, place] = left[:, None] + panel[:, None] * z
-    weight[rows, place] = panel[:, None] * w
-    return x.reshape(n, -1), weight.reshape(n, -1)
+def _levels(likelihood: Any, centre: Array, width: Array) -> Index:
+    """Return the level whose nodes resolve an integrand of this place and width, above _FINEST if none does."""
+    distance = np.sqrt(1.0 + np.square(centre / _B))  # of nodes at level 0
+    halvings = np.frexp(distance / (_RATIO * np.maximum(width, 1e-200)))[1]
+    level = np.clip(halvings, likelihood.level, _FINEST + 1)
+    far = (np.abs(centre) > _FAR) & (level > likelihood.level)
+    return np.where(far, _FINEST + 1, level)
 
 
-def region(log_size: Callable[[Index, Array], Array], n: int, limit: Array) -> tuple[Array, Array]:
-    """Return intervals, within ±limit, outside of which an integrand is negligible.
+def _nodes(likelihood: Any, y: float, z: Array, reach: Array, level: Index) -> Iterator[tuple[Index, Table]]:
+    """Yield the rows of each level in blocks, with the part of the table within their reach."""
+    for k in np.unique(level[level <= _FINEST]).tolist():
+        table = _table(likelihood, y, k)
+        rows = np.flatnonzero(level == k)
+        # Rows side by side have about the same nodes: on the coarsest level they differ most in their reach.
+        rows = rows[np.argsort((reach if k == likelihood.level else z)[rows])]
+        for start in range(0, rows.size, _ROWS):
+            i = rows[start : start + _ROWS]
+            ends = (z[i] - reach[i]).min(), (z[i] + reach[i]).max()
+            part = slice(*np.searchsorted(table.f, ends))
+            yield i, Table(*(a[part] for a in table))
 
-    ``log_size`` takes rows and places, shape (rows, k), and returns the logarithm of the integrand's size there.
-    If it is unimodal nothing is overlooked.
-    """
-    high = np.minimum(_START, limit)
-    low = -high
-    t = np.linspace(0.0, 1.0, _GRID + 1)
-    active = np.arange(n)
-    for _ in range(_MAX_STEPS):
-        if not active.size:
+
+# ------------------------------------------------------------------------------ averages
+
+
+def expected(likelihood: Any, y: float, mean: Array, var: Array) -> Array:
+    """Return E[l], E[l'] and E[l''] under N(mean, var), shape (3, n)."""
+    z, var = np.clip(mean, -_FARTHEST, _FARTHEST), np.minimum(var, _WIDEST)
+    s = np.sqrt(var)
+    level = _levels(likelihood, z, s)
+    out = np.empty((3, z.size))
+    # The variance more, as exp(±f) moves the Gaussian by so much.
+    for i, table in _nodes(likelihood, y, z, _REACH * s + var, level):
+        E = _exponents(table.f, z[i], s[i])
+        out[:, i] = (_exp(E) @ table.expected).T / (_SQRT_2PI * s[i])
+    i = np.flatnonzero(level > _FINEST)
+    if i.size:
+        x, w = hermite(_ORDER)
+        out[:, i] = [a @ w for a in likelihood.derivatives(np.asarray(y), z[i, None] + s[i, None] * x)]
+    return np.clip(out, _LEAST, -_LEAST)
+
+
+def _exponents(f: Array, z: Array, s: Array) -> Array:
+    """Return -(f - z)² / 2 s², shape (rows, nodes)."""
+    E: Array = f - z[:, None]
+    E *= (_SQRT_HALF / s)[:, None]
+    return np.multiply(E, -E, out=E)
+
+
+def _exp(E: Array) -> Array:
+    """Return exp(E) in place, but no subnormal numbers, which take a hundred times as long."""
+    np.maximum(E, -600.0, out=E)
+    return np.exp(E, out=E)
+
+
+def tilted(likelihood: Any, y: float, mean: Array, var: Array, power: Array) -> Array:
+    """Return log mass, slope, curvature and shrink of N(f | mean, var) p(y|f)^power, shape (4, n)."""
+    z, var = np.clip(mean, -_FARTHEST, _FARTHEST), np.minimum(var, _WIDEST)
+    s = np.sqrt(var)
+    l0 = _values(likelihood, y, z)
+    plain = (power == 1.0) & (l0 > _LIKELY) & (var < _MODERATE)
+    # A tilted Gaussian is narrower than a plain one.
+    level = _levels(likelihood, z, np.where(plain, s, 0.75 * s))
+    out = np.empty((4, z.size))
+    for i, table in _nodes(likelihood, y, z, _REACH * s, np.where(plain, level, _FINEST + 1)):
+        out[:, i] = _masses(table, z[i], s[i])
+    # As log p is at most 0, nothing farther away is larger than what is at the mean.
+    base = power * l0
+    reach = s * np.sqrt(2.0 * (_DEPTH - base))
+    pending = np.where(plain, _FINEST + 1, level)
+    while (pending <= _FINEST).any():
+        for i, table in _nodes(likelihood, y, z, reach, pending):
+            out[:, i] = _moments(table, z[i], s[i], power[i], base[i])
+        # The integrand may be elsewhere and narrower than the level allows for: then the next one.
+        i = np.flatnonzero(pending <= _FINEST)
+        coarse = _levels(likelihood, z[i] + var[i] * out[1, i], s[i] * np.sqrt(out[3, i])) > level[i]
+        level[i] += coarse
+        pending[:] = _FINEST + 1
+        pending[i[coarse]] = level[i[coarse]]
+    i = np.flatnonzero(level > _FINEST)
+    if i.size:
+        out[:, i] = _around_mode(likelihood, y, z[i], var[i], power[i])
+    out[0] = np.minimum(out[0], 0.0)
+    return np.clip(out, _LEAST, -_LEAST)
+
+
+def _masses(table: Table, z: Array, s: Array) -> Array:
+    """Return the four from E[p] and its derivatives in the mean; p is not small."""
+    mass, first, second = (_exp(_exponents(table.f, z, s)) @ table.masses).T
+    slope = first / mass
+    curvature = slope * slope - second / mass
+    return np.stack([np.log(mass / (_SQRT_2PI * s)), slope, curvature, 1.0 - s * s * curvature])
+
+
+def _moments(table: Table, z: Array, s: Array, power: Array, base: Array) -> Array:
+    """Return the four from averages under the tilted Gaussian; ``base`` is power · l at the mean."""
+    E = _exponents(table.f, z, s)
+    E += table.l if (power == 1.0).all() else power[:, None] * table.l
+    if base.min() < -500.0:  # else the sums are normal numbers
+        base = E.max(axis=1)
+        E -= base[:, None]
+    else:
+        base = np.zeros_like(z)
+    mass, *sums = (_exp(E) @ table.moments).T
+    first, second, square, mean, second_moment = sums / mass
+    direct = -power * second - power * power * (square - first * first)
+    var = s * s
+    shrink = np.maximum((second_moment - mean * mean) / var, 1e-300)
+    clear = shrink < _CLEAR
+    curvature = np.where(clear, (1.0 - shrink) / var, direct)
+    log_mass = base + np.log(mass / (_SQRT_2PI * s))
+    return np.stack([log_mass, power * first, curvature, np.where(clear, shrink, 1.0 - var * direct)])
+
+
+def _around_mode(likelihood: Any, y: float, z: Array, var: Array, power: Array) -> Array:
+    """Return the same by Gauss-Hermite quadrature with the width that l has at the mode."""
+    label, f = np.asarray(y), z
+    for _ in range(_NEWTON_STEPS):
+        l, first, second = likelihood.derivatives(label, f)
+        ratio = 1.0 / (1.0 + power * var * np.maximum(-second, 0.0))
+        step = ratio * (power * var * first - (f - z))
+        f = f + step
+        if (np.abs(step) <= 1e-12 * (1.0 + np.abs(f))).all():
             break
-        a, b = low[active], high[active]
-        x = a[:, None] + (b - a)[:, None] * t
-        L = log_size(active, x)
-        keep = L.max(axis=1, keepdims=True) - L < _DEPTH
-        first, last = keep.argmax(axis=1), _GRID - keep[:, ::-1].argmax(axis=1)
-        r = np.arange(active.size)
-        grow_low = keep[:, 0] & (a > -limit[active])
-        grow_high = keep[:, -1] & (b < limit[active])
-        new_low, new_high = x[r, np.maximum(first - 1, 0)], x[r, np.minimum(last + 1, _GRID)]
-        new_low = np.where(grow_low, np.maximum(a - 16.0 * (b - a), -limit[active]), new_low)
-        new_high = np.where(grow_high, np.minimum(b + 16.0 * (b - a), limit[active]), new_high)
-        low[active], high[active] = new_low, new_high
-        active = active[grow_low | grow_high | (new_high - new_low < 0.75 * (b - a))]
-    return low, high
+    l, first, second = (np.asarray(a)[:, None] for a in likelihood.derivatives(label, f))
+    x, w = hermite(_ORDER)
+    a, d = power[:, None], np.sqrt(var * ratio)[:, None] * x
+    at = likelihood.derivatives(label, f[:, None] + d)
+    # At the mode (f - z) / var = power l', which has more digits.
+    W = w * np.exp(np.minimum(a * (at[0] - l - first * d) + 0.5 * (1.0 - ratio[:, None]) * x * x, 100.0))
+    mass = np.maximum(W.sum(axis=1), 1e-300)
+    W /= mass[:, None]
+    shift, slope, second = ((W * part).sum(axis=1) for part in (x, *at[1:]))
+    shrink = ratio * (W * (x - shift[:, None]) ** 2).sum(axis=1)
+    direct = -power * second - power * power * (W * (at[1] - slope[:, None]) ** 2).sum(axis=1)
+    log_mass = power * l[:, 0] - 0.5 * var * (power * first[:, 0]) ** 2 + np.log(mass * np.sqrt(ratio))
+    return np.stack([log_mass, power * slope, direct, np.maximum(shrink, 1e-300)])

@@ -62,8 +62,8 @@ _WIDE = 0.5
 def logistic_pair(mean: Value, var: Value) -> tuple[Value, Value]:
     """Return E[sigma(-f)] and E[sigma(f)] under N(mean, var), the smaller one to a relative 1e-12.
 
-    By the identities of `gpclass.likelihoods.logistic`: Gauss-Hermite where var < 1/2, else a lattice for
-    the difference of sigma and Phi(c f), after a reflection where the mean is below -var/2.
+    By Gauss-Hermite quadrature where var < 1/2, else on a lattice for the difference of sigma and Phi(c f), after the
+    reflection sigma(f) = exp(f) sigma(-f) where the mean is below -var/2.
     """
     t = -np.abs(mean)
     small = (var < _WIDE).where(_narrow(t, var.minimum(_WIDE)), _wide(t, var.maximum(_WIDE)))
