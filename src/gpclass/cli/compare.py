@@ -117,13 +117,14 @@ def _from_data(given: Mapping[str, Any]) -> Arena:
     problem, rows = read_problem(given), None
     if given["test_fraction"] is not None:
         rows, test = held_out(problem.y, given["test_fraction"], given["seed"])
-    encoding, X, y = problem.encode(rows)
+    encoder, X, y = problem.encode(rows)
     options: dict[str, Any] = {"kernel": given["kernel"]}
     if rows is None:
         options["cv"] = folds(y, given["cv"] or 5, given["seed"])
     else:
-        options |= {"X_test": problem.inputs(encoding, test), "y_test": problem.y[test]}
-    names = tuple(f"{name}, standardised" if name in problem.features else name for name in encoding.outputs)
+        options |= {"X_test": problem.inputs(encoder, test), "y_test": problem.y[test]}
+    features = encoder.get_feature_names_out()
+    names = tuple(f"{name}, standardised" if name in problem.table.frame else name for name in features)
     return Arena(f"{given['target']} in {given['data']}", X, y, names, options)
 
 

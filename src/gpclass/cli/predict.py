@@ -73,8 +73,7 @@ def check_kept(keep: tuple[str, ...], classes: Any, *, intervals: bool, decided:
 
 def inputs_of(model: Model, table: Table, known: tuple[str, ...]) -> Any:
     """Return the rows of a table as inputs of the model; warn about columns that it does not use."""
-    encoding = model.encoding
-    expected = [rule.name for rule in encoding.rules]
+    expected = [column.name for column in model.encoder.columns_]
     if model.by_position:
         if len(table.frame.columns) != len(expected):
             raise InputError(
@@ -82,8 +81,8 @@ def inputs_of(model: Model, table: Table, known: tuple[str, ...]) -> Any:
                 f"names, {len(expected)}: leave out the others."
             )
         table = Table(table.path, table.frame.set_axis(expected, axis=1))
-    X = encoding.apply(table)
-    if extra := [name for name in table.frame if name not in (encoding.target, *expected, *known)]:
+    X = model.encoder.transform(table)
+    if extra := [name for name in table.frame if name not in (model.target, *expected, *known)]:
         words = "column {} of {} is" if len(extra) == 1 else "columns {} of {} are"
         output.warn(f"the {words.format(named(extra), table.path)} not used by the model.")
     return X
