@@ -61,7 +61,7 @@ class Column:
         if self.fill is None and gaps.any():
             more = "" if gaps.sum() == 1 else f" ({gaps.sum()} rows lack it)"
             raise InputError(
-                f"{path} has no value in row {_row(gaps)}, column {self.name!r}{more}: drop the row or "
+                f"{path} has no value in row {int(gaps.idxmax()) + 1}, column {self.name!r}{more}: drop the row or "
                 "the column, or fit with --impute."
             )
         values = values.where(~gaps, self.fill)
@@ -70,13 +70,8 @@ class Column:
         known, shown = self.categories, self.shown
         if self.kind == "boolean":
             known, shown, values = ("false", "true"), ("true",), values.str.lower().replace(BOOLEANS)
-        unknown = ~values.isin(known)
-        if unknown.any():
-            row = _row(unknown)
-            raise InputError(
-                f"{path} has {values[row - 1]!r} in row {row}, column {self.name!r}, expected one of "
-                f"{named(known, 12)}, which are the values in the training data."
-            )
+        expected = f"one of {named(known, 12)}, which are the values in the training data"
+        _refuse(~values.isin(known), values, path, expected)
         return np.column_stack([values == category for category in shown])
 
 
@@ -181,20 +176,18 @@ def _is_valid(column: Column) -> bool:
     return texts and kind and bool(np.isfinite([column.mean, column.scale]).all()) and column.scale > 0
 
 
-def _row(marked: Any) -> int:
-    """Return the number of the first marked row, counted from 1."""
-    return int(marked.idxmax()) + 1
-
-
 def _checked_numbers(column: Any, path: str) -> Any:
     """Return the numbers of a column, NaN where a value is missing; raise if a text is not a number."""
-    values, name = numbers(column), column.name
-    not_number, infinite = values.isna() & column.notna(), np.isinf(values)
-    for wrong, expected in ((not_number, "a number"), (infinite, "a finite number")):
-        if wrong.any():
-            row = _row(wrong)
-            raise InputError(
-                f"{path} has {column[row - 1]!r} in row {row}, column {name!r}, expected {expected}: correct "
-                f"it, or fit with --categorical {name} or --drop {name}."
-            )
+    values, instead = numbers(column), f"fit with --categorical {column.name} or --drop {column.name}"
+    _refuse(values.isna() & column.notna(), column, path, f"a number: correct it, or {instead}")
+    _refuse(np.isinf(values), column, path, f"a finite number: correct it, or {instead}")
     return values
+
+
+def _refuse(wrong: Any, column: Any, path: str, expected: str) -> None:
+    """Raise if a value is wrong, and name the first of them; rows are counted from 1."""
+    if wrong.any():
+        row = int(wrong.idxmax())
+        raise InputError(
+            f"{path} has {column[row]!r} in row {row + 1}, column {column.name!r}, expected {expected}."
+        )

@@ -10,9 +10,10 @@ import gzip
 import io
 import os
 import zlib
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 from gpclass.cli.errors import InputError, access, named
@@ -21,9 +22,8 @@ from gpclass.core import files, memory
 
 MISSING = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "?")
 BINARY = {b"PAR1": ".parquet", b"ARROW1": ".feather", b"\x1f\x8b": ".csv.gz"}
-UTF16 = (b"\xff\xfe", b"\xfe\xff")
 ARROW = (".parquet", ".feather", ".arrow")
-ROWS = 10_000  # rows that are read at a time
+VALUES = 30_000  # that are read at a time
 VALUE_BYTES = 80  # memory that a value of a table takes beside its letters, at the peak (57 to 74 measured)
 
 
@@ -74,11 +74,15 @@ def read_table(path: str, separator: str | None = None) -> Table:
     return Table(path, frame.where(frame.notna() & ~frame.isin(MISSING), None))
 
 
-def _within_memory(path: str, frames: Iterator[Any]) -> Iterator[Any]:
-    """Yield the parts of a table; raise if memory does not suffice for them and what is made of them."""
-    need = 0.0
-    for frame in frames:
-        letters = sum(column.str.len().sum() for _, column in frame.items()) if len(frame) else 0
+def _check_unique(path: str, names: list[str]) -> None:
+    if twice := sorted(name for name, n in Counter(names).items() if n > 1):
+        raise InputError(f"{path} has more than one column called {named(twice)}: give them different names.")
+
+
+def _within_memory(path: str, parts: Iterator[tuple[Any, int]]) -> Iterator[Any]:
+    """Yield the parts of a table, which come with their numbers of letters; raise if memory does not suffice."""
+    need = 0
+    for frame, letters in parts:
         need += letters + VALUE_BYTES * frame.size
         have = memory.available_memory()
         if have is not None and need > have:
@@ -89,31 +93,28 @@ def _within_memory(path: str, frames: Iterator[Any]) -> Iterator[Any]:
         yield frame
 
 
-def _check_names(path: str, names: list[str]) -> None:
-    if twice := sorted({name for name in names if names.count(name) > 1}):
-        raise InputError(f"{path} has more than one column called {named(twice)}: give them different names.")
-
-
 # --------------------------------------------------------------------------------- CSV
 
 
-def _csv(path: str, separator: str) -> Iterator[Any]:
-    """Yield the rows of a CSV file as frames."""
+def _csv(path: str, separator: str) -> Iterator[tuple[Any, int]]:
+    """Yield the rows of a CSV file as frames, with their numbers of letters."""
     import pandas as pd
 
     opened: Any = gzip.open if path.lower().endswith(".gz") else open
     try:
         with opened(path, "rb") as raw:
-            text = io.TextIOWrapper(raw, _encoding(path, raw.peek(100_000)), newline="")
+            _check_text(path, raw.peek(100_000))
+            text = io.TextIOWrapper(raw, "utf-8-sig", newline="")
             # Not pandas, which fills in short rows silently, nor pyarrow, which closes open quotes at the end.
             rows = csv.reader(text, delimiter=separator, strict=True)
             lines = (row for row in rows if len(row) > 1 or (row and row[0].strip()))
             names = [name.strip() for name in next(lines, [])]
             _check_header(path, names, separator)
+            _check_unique(path, names)
             start = 1
-            while body := list(islice(lines, ROWS)):
+            while body := list(islice(lines, 1 + VALUES // len(names))):
                 _check_lengths(path, body, len(names), start)
-                yield pd.DataFrame(body, columns=names, dtype=object)
+                yield pd.DataFrame(body, columns=names, dtype=object), sum(map(len, chain(*body)))
                 start += len(body)
     except (gzip.BadGzipFile, EOFError, zlib.error):
         raise InputError(f"{path} is not a gzip file, or is damaged: compress it again.") from None
@@ -126,16 +127,12 @@ def _csv(path: str, separator: str) -> Iterator[Any]:
         ) from None
 
 
-def _encoding(path: str, start: bytes) -> str:
-    """Return the encoding of a text by its first bytes; raise if it is no text."""
+def _check_text(path: str, start: bytes) -> None:
     for magic, ending in BINARY.items():
         if start.startswith(magic):
             raise InputError(f"{path} is not CSV: it starts like a {ending} file, so give it that ending.")
-    if start.startswith(UTF16):
-        return "utf-16"
     if b"\0" in start:
-        raise InputError(f"{path} is not CSV: it contains binary data.")
-    return "utf-8-sig"
+        raise InputError(f"{path} is not CSV in UTF-8: it contains binary data, or is in UTF-16.")
 
 
 def _check_header(path: str, names: list[str], separator: str) -> None:
@@ -154,7 +151,6 @@ def _check_header(path: str, names: list[str], separator: str) -> None:
         raise InputError(f"{path} has no name for column {names.index('') + 1} in its header: add one.")
     if len(names) > 1 and numbers(pd.Series(names, dtype=object)).notna().all():
         raise InputError(f"{path} starts with numbers ({named(names, 3)}), expected a header with names.")
-    _check_names(path, names)
 
 
 def _check_lengths(path: str, rows: list[list[str]], n: int, start: int) -> None:
@@ -169,8 +165,8 @@ def _check_lengths(path: str, rows: list[list[str]], n: int, start: int) -> None
 # --------------------------------------------------------------------------------- Parquet and Feather
 
 
-def _arrow(path: str, ending: str) -> Iterator[Any]:
-    """Yield the rows of a Parquet or Feather file as frames."""
+def _arrow(path: str, ending: str) -> Iterator[tuple[Any, int]]:
+    """Yield the rows of a Parquet or Feather file as frames, with their numbers of bytes."""
     import pandas as pd
     import pyarrow as pa
     from pyarrow import dataset, fs
@@ -183,12 +179,13 @@ def _arrow(path: str, ending: str) -> Iterator[Any]:
         fragment = form.make_fragment(path, fs.LocalFileSystem())
         schema = fragment.physical_schema
         names = [name for name in schema.names if name not in parquet.index_columns(schema)]
-        _check_names(path, names)
+        _check_unique(path, names)
+        rows = 1 + VALUES // max(len(names), 1)
         for batch in fragment.to_batches(
-            columns=names, batch_size=ROWS, batch_readahead=1, use_threads=False
+            columns=names, batch_size=rows, batch_readahead=1, use_threads=False
         ):
             columns = {name: _texts(column) for name, column in zip(names, batch.columns, strict=True)}
-            yield pd.DataFrame(columns, dtype=object)
+            yield pd.DataFrame(columns, dtype=object), batch.nbytes
     except (pa.ArrowException, OSError) as error:
         words = str(error).split("\n")[0].split(". ")[0].rstrip(".")
         raise InputError(f"{path} is not a {ending} file, or is damaged: {words[:150]}.") from None
