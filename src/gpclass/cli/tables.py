@@ -13,8 +13,10 @@ import zlib
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import chain, islice
+from itertools import islice
 from typing import Any
+
+import numpy as np
 
 from gpclass.cli.errors import InputError, access, named
 from gpclass.cli.outputs import SEPARATORS
@@ -67,10 +69,11 @@ def read_table(path: str, separator: str | None = None) -> Table:
     ending = os.path.splitext(path.lower().removesuffix(".gz"))[1]
     mark = separator or ("\t" if ending == ".tsv" else ",")
     with access(path, "read"):
-        parts = list(_within_memory(path, _arrow(path, ending) if ending in ARROW else _csv(path, mark)))
-    if not sum(map(len, parts)):
+        names, *parts = _within_memory(path, _arrow(path, ending) if ending in ARROW else _csv(path, mark))
+    if not parts:
         raise InputError(f"{path} has a header but no rows: there is nothing to learn from or to predict.")
-    frame = pd.concat(parts, ignore_index=True).apply(lambda column: column.str.strip())
+    frame = pd.DataFrame(np.concatenate(parts), columns=names, dtype=object)
+    frame = frame.apply(lambda column: column.str.strip())
     return Table(path, frame.where(frame.notna() & ~frame.isin(MISSING), None))
 
 
@@ -79,27 +82,25 @@ def _check_unique(path: str, names: list[str]) -> None:
         raise InputError(f"{path} has more than one column called {named(twice)}: give them different names.")
 
 
-def _within_memory(path: str, parts: Iterator[tuple[Any, int]]) -> Iterator[Any]:
-    """Yield the parts of a table, which come with their numbers of letters; raise if memory does not suffice."""
+def _within_memory(path: str, parts: Iterator[Any]) -> Iterator[Any]:
+    """Yield arrays of texts, of which the first are the names; raise if there is not enough memory for the table."""
     need = 0
-    for frame, letters in parts:
-        need += letters + VALUE_BYTES * frame.size
+    for part in parts:
+        need += VALUE_BYTES * part.size + sum(len(text) for text in part.ravel() if text is not None)
         have = memory.available_memory()
         if have is not None and need > have:
             raise InputError(
                 f"{path} needs more than {need / 1e9:.2g} GB of memory as a table, and {have / 1e9:.2g} GB is "
                 "available: give a file with fewer rows or columns."
             )
-        yield frame
+        yield part
 
 
 # --------------------------------------------------------------------------------- CSV
 
 
-def _csv(path: str, separator: str) -> Iterator[tuple[Any, int]]:
-    """Yield the rows of a CSV file as frames, with their numbers of letters."""
-    import pandas as pd
-
+def _csv(path: str, separator: str) -> Iterator[Any]:
+    """Yield the names and then the rows of a CSV file as arrays of texts."""
     opened: Any = gzip.open if path.lower().endswith(".gz") else open
     try:
         with opened(path, "rb") as raw:
@@ -111,10 +112,11 @@ def _csv(path: str, separator: str) -> Iterator[tuple[Any, int]]:
             names = [name.strip() for name in next(lines, [])]
             _check_header(path, names, separator)
             _check_unique(path, names)
+            yield np.array(names, dtype=object)
             start = 1
             while body := list(islice(lines, 1 + VALUES // len(names))):
                 _check_lengths(path, body, len(names), start)
-                yield pd.DataFrame(body, columns=names, dtype=object), sum(map(len, chain(*body)))
+                yield np.array(body, dtype=object)
                 start += len(body)
     except (gzip.BadGzipFile, EOFError, zlib.error):
         raise InputError(f"{path} is not a gzip file, or is damaged: compress it again.") from None
@@ -165,9 +167,8 @@ def _check_lengths(path: str, rows: list[list[str]], n: int, start: int) -> None
 # --------------------------------------------------------------------------------- Parquet and Feather
 
 
-def _arrow(path: str, ending: str) -> Iterator[tuple[Any, int]]:
-    """Yield the rows of a Parquet or Feather file as frames, with their numbers of bytes."""
-    import pandas as pd
+def _arrow(path: str, ending: str) -> Iterator[Any]:
+    """Yield the names and then the rows of a Parquet or Feather file as arrays of texts."""
     import pyarrow as pa
     from pyarrow import dataset, fs
 
@@ -180,12 +181,13 @@ def _arrow(path: str, ending: str) -> Iterator[tuple[Any, int]]:
         schema = fragment.physical_schema
         names = [name for name in schema.names if name not in parquet.index_columns(schema)]
         _check_unique(path, names)
+        yield np.array(names, dtype=object)
         rows = 1 + VALUES // max(len(names), 1)
         for batch in fragment.to_batches(
             columns=names, batch_size=rows, batch_readahead=1, use_threads=False
         ):
-            columns = {name: _texts(column) for name, column in zip(names, batch.columns, strict=True)}
-            yield pd.DataFrame(columns, dtype=object), batch.nbytes
+            if batch.num_rows:
+                yield np.column_stack([_texts(column) for column in batch.columns])
     except (pa.ArrowException, OSError) as error:
         words = str(error).split("\n")[0].split(". ")[0].rstrip(".")
         raise InputError(f"{path} is not a {ending} file, or is damaged: {words[:150]}.") from None
