@@ -54,21 +54,17 @@ def comparison_figure(result: Any, X: Any, y: Any, names: tuple[str, ...]) -> An
     rows = [row for row in result.rows if row.estimator is not None and (d == 2 or row.is_gpclass)]
     if d > 2 or not rows:
         return _closed(plotting.ComparisonDisplay(result).plot())
-    lines = -(-len(rows) // BESIDE)
-    top_height = lines * (4.6 if d == 1 else 3.2)
-    height = max(3.6, 2.1 + 0.32 * len(result.rows))
-    figure = plt.figure(figsize=(12.0, top_height + height), layout="constrained")
-    top, bottom = figure.subfigures(2, 1, height_ratios=[top_height, height])
-    panels = 2 if d == 1 else 1  # of one method
+    panels, lines = 2 if d == 1 else 1, -(-len(rows) // BESIDE)  # panels of one method, lines of methods
+    heights = [lines * (4.6 if d == 1 else 3.2), max(3.6, 2.1 + 0.32 * len(result.rows))]
+    figure = plt.figure(figsize=(12.0, sum(heights)), layout="constrained")
+    top, bottom = figure.subfigures(2, 1, height_ratios=heights)
     grid = top.subplots(panels * lines, min(len(rows), BESIDE), squeeze=False, sharex=True, sharey="row")
-    for i, row in enumerate(rows):
-        line, place = divmod(i, BESIDE)
-        column = grid[panels * line : panels * (line + 1), place]
+    places = [column for line in np.split(grid, lines) for column in line.T]
+    for column, row in zip(places, rows, strict=False):
         _draw_row(column, row, X, y, names)
-        if place:
-            for axis in column:
-                axis.set_ylabel("")
-    for axis in grid[panels * (lines - 1) :, (len(rows) - 1) % BESIDE + 1 :].ravel():
+    for axis in grid[:, 1:].flat:
+        axis.set_ylabel("")
+    for axis in np.ravel(places[len(rows) :]):
         axis.set_visible(False)
     plotting.ComparisonDisplay(result).plot(bottom.subplots(1, 3))
     plt.close(figure)

@@ -104,7 +104,7 @@ def _csv(path: str, separator: str) -> Iterator[Any]:
     opened: Any = gzip.open if path.lower().endswith(".gz") else open
     try:
         with opened(path, "rb") as raw:
-            _check_text(path, raw.peek(100_000))
+            _check_text(path, raw.peek(1))
             text = io.TextIOWrapper(raw, "utf-8-sig", newline="")
             # Not pandas, which fills in short rows silently, nor pyarrow, which closes open quotes at the end.
             rows = csv.reader(text, delimiter=separator, strict=True)
@@ -174,7 +174,8 @@ def _arrow(path: str, ending: str) -> Iterator[Any]:
 
     from gpclass.data import parquet
 
-    os.stat(path)  # raises if there is no such file
+    with open(path, "rb"):  # raises if it cannot be read
+        pass
     form = dataset.ParquetFileFormat() if ending == ".parquet" else dataset.IpcFileFormat()
     try:
         fragment = form.make_fragment(path, fs.LocalFileSystem())

@@ -107,14 +107,8 @@ class ParquetSource(LocalSource):
 
     def take(self, positions: Index) -> Rows:
         """Return the rows at sorted positions, reading only the pieces that hold some of them."""
-        found = []
-        for i, some in divide(positions, [piece.rows for piece in self.pieces]):
-            piece = self.pieces[i]
-            with _reading(piece.path):
-                table = piece.fragment.take(_arrow().array(some), columns=self.columns)
-            (batch,) = table.combine_chunks().to_batches()
-            found.append(self._checked(batch, Place(piece.start + some, piece.path)))
-        return concatenate(found)
+        parts = divide(positions, [piece.rows for piece in self.pieces])
+        return concatenate([LocalSource.take(self.only([i]), some) for i, some in parts])
 
     def classes(self) -> Any:
         """Return the distinct labels; only their column is read, and only once."""
