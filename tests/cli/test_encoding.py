@@ -15,6 +15,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from gpclass import GaussianProcessClassifier
 from gpclass.cli.encoding import TableEncoder
 from gpclass.cli.errors import InputError
+from gpclass.cli.tables import Table
 
 
 def reference(mixed):
@@ -113,6 +114,39 @@ def test_encodings_that_cannot_be(columns):
     assert TableEncoder.from_json(fine).get_feature_names_out() == ["a"]
     with pytest.raises(InputError, match="fit the model again"):
         TableEncoder.from_json(columns)
+
+
+def test_the_encoding_in_files_of_version_0_2_stays_readable():
+    import pandas as pd
+
+    stored = [
+        {"name": "age", "kind": "number", "mean": 50.0, "scale": 8.0, "categories": [], "fill": "49.0"},
+        {
+            "name": "ward",
+            "kind": "category",
+            "mean": 0.0,
+            "scale": 1.0,
+            "categories": ["n", "s", "w"],
+            "fill": "s",
+        },
+        {
+            "name": "sex",
+            "kind": "category",
+            "mean": 0.0,
+            "scale": 1.0,
+            "categories": ["f", "m"],
+            "fill": None,
+        },
+        {"name": "smoker", "kind": "boolean", "mean": 0.0, "scale": 1.0, "categories": [], "fill": None},
+    ]
+    encoder = TableEncoder.from_json(stored)
+    rows = [["58", "w", "m", "true"], [None, None, "f", "0"]]
+    frame = pd.DataFrame(rows, columns=[column["name"] for column in stored], dtype=object)
+    X = encoder.transform(Table("t.csv", frame))
+    assert X.tolist() == [[1.0, 0.0, 0.0, 1.0, 1.0, 1.0], [-0.125, 0.0, 1.0, 0.0, 0.0, 0.0]]
+    assert encoder.get_feature_names_out() == ["age", "ward=n", "ward=s", "ward=w", "sex=m", "smoker"]
+    assert json.loads(json.dumps(encoder.to_json())) == stored
+    assert encoder.in_units(X)[:, 0].tolist() == [58.0, 49.0]
 
 
 def test_constant_and_huge_columns(tmp_path):

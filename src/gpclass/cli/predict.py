@@ -46,7 +46,7 @@ def run(given: Mapping[str, Any]) -> None:
             frame.insert(1, "decision", [UNDECIDED if i < 0 else decisions[i] for i in chosen])
         return frame
 
-    if both := [name for name in kept if name in result(X[:1])]:
+    if both := list(kept.columns.intersection(result(X[:1]).columns)):
         raise InputError(
             f"--keep names {named(both)}, and the result has a column of that name: rename it in DATA, or do "
             "not keep it."
