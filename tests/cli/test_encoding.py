@@ -13,8 +13,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from gpclass import GaussianProcessClassifier
-from gpclass.cli.encoding import Encoding
+from gpclass.cli.encoding import TableEncoder
 from gpclass.cli.errors import InputError
+from gpclass.cli.tables import Table
 
 
 def reference(mixed):
@@ -96,22 +97,56 @@ def test_tables_that_do_not_go_with_the_model(folder, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "change",
+    "columns",
     [
-        {"columns": []},
-        {"columns": [{"name": "a"}]},
-        {"columns": [{"name": "a", "kind": "number", "categories": [], "scale": 0.0}]},
-        {"columns": [{"name": "a", "kind": "number", "categories": [], "mean": "x"}]},
-        {"columns": [{"name": "a", "kind": "other", "categories": []}]},
-        {"columns": [{"name": 1, "kind": "number", "categories": []}]},
-        {"columns": [{"name": "a", "kind": "number", "categories": [], "more": 1}]},
+        None,
+        [],
+        [{"name": "a"}],
+        [{"name": "a", "kind": "number", "categories": [], "scale": 0.0}],
+        [{"name": "a", "kind": "number", "categories": [], "mean": "x"}],
+        [{"name": "a", "kind": "other", "categories": []}],
+        [{"name": 1, "kind": "number", "categories": []}],
+        [{"name": "a", "kind": "number", "categories": [], "more": 1}],
     ],
 )
-def test_encodings_that_cannot_be(change):
-    fine = {"target": "y", "columns": [{"name": "a", "kind": "number", "categories": []}]}
-    assert Encoding.from_json(fine).outputs == ["a"]
+def test_encodings_that_cannot_be(columns):
+    fine = [{"name": "a", "kind": "number", "categories": []}]
+    assert TableEncoder.from_json(fine).get_feature_names_out() == ["a"]
     with pytest.raises(InputError, match="fit the model again"):
-        Encoding.from_json(fine | change)
+        TableEncoder.from_json(columns)
+
+
+def test_the_encoding_in_files_of_version_0_2_stays_readable():
+    import pandas as pd
+
+    stored = [
+        {"name": "age", "kind": "number", "mean": 50.0, "scale": 8.0, "categories": [], "fill": "49.0"},
+        {
+            "name": "ward",
+            "kind": "category",
+            "mean": 0.0,
+            "scale": 1.0,
+            "categories": ["n", "s", "w"],
+            "fill": "s",
+        },
+        {
+            "name": "sex",
+            "kind": "category",
+            "mean": 0.0,
+            "scale": 1.0,
+            "categories": ["f", "m"],
+            "fill": None,
+        },
+        {"name": "smoker", "kind": "boolean", "mean": 0.0, "scale": 1.0, "categories": [], "fill": None},
+    ]
+    encoder = TableEncoder.from_json(stored)
+    rows = [["58", "w", "m", "true"], [None, None, "f", "0"]]
+    frame = pd.DataFrame(rows, columns=[column["name"] for column in stored], dtype=object)
+    X = encoder.transform(Table("t.csv", frame))
+    assert X.tolist() == [[1.0, 0.0, 0.0, 1.0, 1.0, 1.0], [-0.125, 0.0, 1.0, 0.0, 0.0, 0.0]]
+    assert encoder.get_feature_names_out() == ["age", "ward=n", "ward=s", "ward=w", "sex=m", "smoker"]
+    assert json.loads(json.dumps(encoder.to_json())) == stored
+    assert encoder.in_units(X)[:, 0].tolist() == [58.0, 49.0]
 
 
 def test_constant_and_huge_columns(tmp_path):

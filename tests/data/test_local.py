@@ -1,15 +1,14 @@
-"""Passes over rows on this machine: their totals, and the next block read while one is computed."""
+"""Passes over rows that this process reads: their totals, and several blocks at a time."""
 
 from __future__ import annotations
 
 import threading
-from contextlib import closing
 
 import numpy as np
 import pytest
 from moments import MomentsJob, assert_same, labelled_rows, moments
 
-from gpclass.data.local import ahead, in_turn
+from gpclass.data.local import in_turn
 from gpclass.data.rows import Rows
 from gpclass.data.sources import ArraySource, BlockSource
 from gpclass.labels import Encode
@@ -59,53 +58,12 @@ class TestPasses:
         assert few.n_rows == len(few.y) == len(few.weight) == 7
 
 
-class TestReadingAhead:
-    def test_next_is_fetched_while_one_is_in_use(self):
-        fetched = [threading.Event() for _ in range(3)]
+def test_results_in_turn():
+    last_may_go = threading.Event()
 
-        def items():
-            for i, event in enumerate(fetched):
-                event.set()
-                yield i
+    def work(i):
+        if i == 1:
+            last_may_go.set()
+        return last_may_go.wait(30) and i * i  # the first result waits for the second
 
-        with closing(ahead(items())) as some:
-            assert next(some) == 0
-            assert fetched[1].wait(30)
-            assert not fetched[2].is_set()  # one is held beside the one in use, and no more
-            assert list(some) == [1, 2]
-
-    @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
-    def test_errors_come_through_and_the_thread_ends(self, error):
-        def items():
-            yield 1
-            raise error("broken")
-
-        before = threading.active_count()
-        with pytest.raises(error, match="broken"), closing(ahead(items())) as some:
-            list(some)
-        assert threading.active_count() == before
-
-    def test_thread_ends_when_the_user_stops(self):
-        closed = []
-
-        def items():
-            try:
-                yield from range(1000)
-            finally:
-                closed.append(True)
-
-        before = threading.active_count()
-        with closing(ahead(items())) as some:
-            next(some)
-        assert threading.active_count() == before
-        assert closed == [True]
-
-    def test_results_in_turn(self):
-        last_may_go = threading.Event()
-
-        def work(i):
-            if i == 1:
-                last_may_go.set()
-            return last_may_go.wait(30) and i * i  # the first result waits for the second
-
-        assert list(in_turn(work, range(20), 3)) == [i * i for i in range(20)]
+    assert list(in_turn(work, range(20), 3)) == [i * i for i in range(20)]

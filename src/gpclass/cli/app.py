@@ -49,14 +49,16 @@ def make_group() -> Any:
         """Help with headings and options in colours, which click removes where it does not write to a terminal."""
 
         def write_heading(self, heading: str) -> None:
-            super().write_heading(output.coloured(heading, output.HEADING, sys.stdout))
+            super().write_heading(click.style(heading, fg="cyan", bold=True))
 
         def write_dl(self, rows: Any, *args: Any, **extra: Any) -> None:
-            shown = [(output.coloured(first, output.OPTION, sys.stdout), second) for first, second in rows]
-            super().write_dl(shown, *args, **extra)
+            super().write_dl(
+                [(click.style(first, fg="green"), second) for first, second in rows], *args, **extra
+            )
 
     click.Context.formatter_class = Formatter
-    settings = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+    colours = False if os.environ.get("NO_COLOR") else None  # None: on a terminal
+    settings = {"help_option_names": ["-h", "--help"], "max_content_width": 100, "color": colours}
     group = Group("gpclass", commands=make_commands(), help=GPCLASS, context_settings=settings)
     return click.version_option(__version__, prog_name="gpclass")(group)
 
@@ -92,7 +94,7 @@ def report(error: BaseException, *, debug: bool) -> int:
     if isinstance(error, KeyboardInterrupt):
         output.remark("gpclass: interrupted; unfinished results were not written.")
         return INTERRUPTED
-    output.remark(sentence(error), "gpclass: error: ", output.RED)
+    output.remark(sentence(error), "gpclass: error: ", "bold red")
     return 1
 
 

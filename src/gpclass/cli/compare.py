@@ -26,7 +26,7 @@ OPTIONAL = ("predict s", "Brier", "ECE", "k-hat", "corrected", "fit s")  # colum
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Arena:
+class Setup:
     """The rows that are compared on, their names in figures, and further arguments of `gpclass.compare`."""
 
     title: str
@@ -44,36 +44,36 @@ def run(given: Mapping[str, Any]) -> None:
 
         check_ending("report.png" if figure is None else figure)
         check_outputs(given, figure=figure, report=html)
-    arena = _built_in(given) if built_in else _from_data(given)
+    setup = _built_in(given) if built_in else _from_data(given)
     result = compare(
-        arena.X,
-        arena.y,
+        setup.X,
+        setup.y,
         methods=_methods(given, built_in=built_in),
         random_state=given["seed"],
         n_jobs=given["jobs"],
         verbose=int(bool(given["verbose"]) or sys.stderr.isatty()),
-        **arena.options,
+        **setup.options,
     )
     if given["as_json"]:
-        output.show_json(to_json(result, arena.title))
+        output.show_json(to_json(result, setup.title))
     else:
         show(result)
     if figure is not None or html is not None:
-        _write_files(result, arena, figure, html)
+        _write_files(result, setup, figure, html)
     if len(result.rows) < result.n_methods:
         raise KeyboardInterrupt
 
 
-def _write_files(result: Any, arena: Arena, figure: str | None, html: str | None) -> None:
+def _write_files(result: Any, setup: Setup, figure: str | None, html: str | None) -> None:
     from gpclass.cli.figures import comparison_figure, save_figure
     from gpclass.cli.report import write_report
 
-    drawn = comparison_figure(result, arena.X, arena.y, arena.names)
+    drawn = comparison_figure(result, setup.X, setup.y, setup.names)
     if figure is not None:
         save_figure(drawn, figure)
         output.remark(f"Wrote the figure to {figure}.")
     if html is not None:
-        write_report(html, result, arena.title, drawn)
+        write_report(html, result, setup.title, drawn)
         output.remark(f"Wrote the report to {html}.")
 
 
@@ -97,7 +97,7 @@ def _methods(given: Mapping[str, Any], *, built_in: bool) -> dict[str, Any]:
     return chosen | {name: name for name in others}
 
 
-def _built_in(given: Mapping[str, Any]) -> Arena:
+def _built_in(given: Mapping[str, Any]) -> Setup:
     name, kernel = given["problem"], given["kernel"]
     if given["cv"] is not None or given["test_fraction"] is not None:
         raise InputError("The built-in problems have test rows: --cv and --test-fraction need DATA.")
@@ -110,21 +110,22 @@ def _built_in(given: Mapping[str, Any]) -> Arena:
         options["hyperprior"] = {"constant_value": lognorm(1.0, scale=10.0)}
     names = ("$x$",) if d == 1 else tuple(f"$x_{i + 1}$" for i in range(d))
     options |= {"X_test": split.X_test, "y_test": split.y_test}
-    return Arena(f"The {name} problem", split.X, split.y, names, options)
+    return Setup(f"The {name} problem", split.X, split.y, names, options)
 
 
-def _from_data(given: Mapping[str, Any]) -> Arena:
+def _from_data(given: Mapping[str, Any]) -> Setup:
     problem, rows = read_problem(given), None
     if given["test_fraction"] is not None:
         rows, test = held_out(problem.y, given["test_fraction"], given["seed"])
-    encoding, X, y = problem.encode(rows)
+    encoder, X, y = problem.encode(rows)
     options: dict[str, Any] = {"kernel": given["kernel"]}
     if rows is None:
         options["cv"] = folds(y, given["cv"] or 5, given["seed"])
     else:
-        options |= {"X_test": problem.inputs(encoding, test), "y_test": problem.y[test]}
-    names = tuple(f"{name}, standardised" if name in problem.features else name for name in encoding.outputs)
-    return Arena(f"{given['target']} in {given['data']}", X, y, names, options)
+        options |= {"X_test": problem.inputs(encoder, test), "y_test": problem.y[test]}
+    features = encoder.get_feature_names_out()
+    names = tuple(f"{name}, standardised" if name in problem.table.frame else name for name in features)
+    return Setup(f"{given['target']} in {given['data']}", X, y, names, options)
 
 
 def show(result: Any) -> None:

@@ -8,33 +8,27 @@ from typing import Any
 
 import numpy as np
 
-from gpclass.cli.encoding import FEW, Encoding, learn_rule
+from gpclass.cli.encoding import FEW, TableEncoder
 from gpclass.cli.errors import InputError, named
 from gpclass.cli.tables import Table, numbers, read_table
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Problem:
-    """A table with its labels, which of its columns are inputs, and the options of the command by name."""
+    """The input columns of a table, the labels, and the options of the command by name."""
 
     table: Table
     y: Any
-    features: tuple[str, ...]
     given: Mapping[str, Any]
 
-    def encode(self, rows: Any = None) -> tuple[Encoding, Any, Any]:
-        """Return the encoding learned from all rows, or from some of them, and their inputs and labels."""
-        impute, categorical = self.given["impute"], self.given["categorical"]
-        rules = (
-            learn_rule(self.table, name, categorical=name in categorical, impute=impute, rows=rows)
-            for name in self.features
-        )
-        encoding = Encoding(self.given["target"], tuple(rules))
-        return encoding, self.inputs(encoding, rows), self.y if rows is None else self.y[rows]
+    def encode(self, rows: Any = None) -> tuple[TableEncoder, Any, Any]:
+        """Return the encoder learned from all rows, or from some of them, and their inputs and labels."""
+        encoder = TableEncoder(self.given["categorical"], self.given["impute"]).fit(self.table, rows)
+        return encoder, self.inputs(encoder, rows), self.y if rows is None else self.y[rows]
 
-    def inputs(self, encoding: Encoding, rows: Any = None) -> Any:
+    def inputs(self, encoder: TableEncoder, rows: Any = None) -> Any:
         """Return all rows, or some of them, as the inputs of a model."""
-        return encoding.apply(self.table if rows is None else self.table.take(rows))
+        return encoder.transform(self.table if rows is None else self.table.take(rows))
 
 
 def read_problem(given: Mapping[str, Any]) -> Problem:
@@ -42,20 +36,21 @@ def read_problem(given: Mapping[str, Any]) -> Problem:
     table, n = read_table(given["data"], given["separator"]), given["rows"]
     features = _features(table, given)
     y = labels_of(table, given["target"])
+    table = Table(table.path, table.frame[features])
     if n is not None and n < len(table):
         chosen, _ = _split(y, f"--rows {n}", given["seed"], train_size=n)
         table, y = table.take(chosen), y[chosen]
-    return Problem(table, y, features, given)
+    return Problem(table, y, given)
 
 
-def _features(table: Table, given: Mapping[str, Any]) -> tuple[str, ...]:
+def _features(table: Table, given: Mapping[str, Any]) -> list[str]:
     target, columns, drop, categorical = (given[k] for k in ("target", "columns", "drop", "categorical"))
     for name in (target, *columns, *drop, *categorical):
         table[name]  # raises if there is no such column
     if target in columns:
         raise InputError(f"The target {target!r} is among --columns: it cannot predict itself.")
-    chosen = columns or [name for name in table.frame if name != target]
-    features = tuple(name for name in chosen if name not in drop)
+    chosen = dict.fromkeys(columns) or [name for name in table.frame if name != target]
+    features = [name for name in chosen if name not in drop]
     if not features:
         raise InputError(f"{table.path} has no column to learn from besides the target {target!r}.")
     if unused := [name for name in categorical if name not in features]:

@@ -1,8 +1,13 @@
-"""How the columns of a table become the inputs of a model: learned once, stored as plain data."""
+"""The encoding of a table as numbers: learned when a model is fitted, and stored in its file as plain data.
+
+This is the only module that knows how a column becomes inputs of a model. A `TableEncoder` is used like a transformer
+of scikit-learn, with names of columns in its errors.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -18,7 +23,7 @@ DECIMAL_COMMA = re.compile(r"[-+]?\d+,\d+")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Rule:
+class Column:
     """How one column is encoded.
 
     A number becomes (x - mean) / scale. Two categories become one column of 0 and 1, any other number of them
@@ -39,138 +44,150 @@ class Rule:
 
     @property
     def outputs(self) -> list[str]:
-        """Names of the columns of the model."""
+        """Names of the inputs of the model."""
         return [f"{self.name}={category}" for category in self.shown] or [self.name]
 
-    def encode(self, column: Any, path: str) -> Any:
-        """Return the columns of the model; raise if a value is missing or invalid, and name the row."""
-        gaps = column.isna()
-        if gaps.any():
-            if self.fill is None:
-                more = "" if gaps.sum() == 1 else f" ({gaps.sum()} rows lack it)"
-                raise InputError(
-                    f"{path} has no value in row {_row(gaps)}, column {self.name!r}{more}: drop the row or "
-                    "the column, or fit with --impute."
-                )
-            column = column.fillna(self.fill)
+    def __str__(self) -> str:
         if self.kind == "number":
-            return (checked_numbers(column, path).to_numpy() - self.mean) / self.scale
+            return f"(x - {self.mean:.6g}) / {self.scale:.6g}"
+        if self.kind == "boolean":
+            return "0 false, 1 true"
+        words = ", ".join(self.categories)
+        return f"{words}: 0, 1" if len(self.categories) == 2 else f"a column each: {words}"
+
+    def encode(self, values: Any, path: str) -> Any:
+        """Return the inputs of the model; raise if a value is missing or invalid, and name the row."""
+        gaps = values.isna()
+        if self.fill is None and gaps.any():
+            more = "" if gaps.sum() == 1 else f" ({gaps.sum()} rows lack it)"
+            raise InputError(
+                f"{path} has no value in row {int(gaps.idxmax()) + 1}, column {self.name!r}{more}: drop the row or "
+                "the column, or fit with --impute."
+            )
+        values = values.where(~gaps, self.fill)
+        if self.kind == "number":
+            return (_checked_numbers(values, path).to_numpy() - self.mean) / self.scale
         known, shown = self.categories, self.shown
         if self.kind == "boolean":
-            known, shown, column = ("false", "true"), ("true",), column.str.lower().replace(BOOLEANS)
-        unknown = ~column.isin(known)
-        if unknown.any():
-            row = _row(unknown)
-            raise InputError(
-                f"{path} has {column[row - 1]!r} in row {row}, column {self.name!r}, expected one of "
-                f"{named(known, 12)}, which are the values in the training data."
-            )
-        return np.column_stack([column == category for category in shown])
-
-    def is_valid(self) -> bool:
-        """Return whether the rule, which a file gave, is possible."""
-        finite = all(
-            isinstance(value, int | float) and np.isfinite(value) for value in (self.mean, self.scale)
-        )
-        texts = all(isinstance(text, str) for text in (self.name, *self.categories, self.fill or ""))
-        kind = self.kind in ("number", "boolean") or (self.kind == "category" and len(self.categories) > 0)
-        return finite and self.scale > 0 and texts and kind
+            known, shown, values = ("false", "true"), ("true",), values.str.lower().replace(BOOLEANS)
+        expected = f"one of {named(known, 12)}, which are the values in the training data"
+        _refuse(~values.isin(known), values, path, expected)
+        return np.column_stack([values == category for category in shown])
 
 
-def _row(marked: Any) -> int:
-    """Return the number of the first marked row, counted from 1."""
-    return int(marked.idxmax()) + 1
+class TableEncoder:
+    """Encodes the columns of a table, which are taken by name.
 
+    Parameters
+    ----------
+    categorical : sequence of str
+        Columns that have categories even if they are numeric.
+    impute : bool
+        Whether missing values are replaced: by the median, or by the most frequent value.
+    """
 
-def checked_numbers(column: Any, path: str) -> Any:
-    """Return the numbers of a column, NaN where a value is missing; raise if a text is not a number."""
-    values, name = numbers(column), column.name
-    not_number, infinite = values.isna() & column.notna(), np.isinf(values)
-    for wrong, expected in ((not_number, "a number"), (infinite, "a finite number")):
-        if wrong.any():
-            row = _row(wrong)
-            raise InputError(
-                f"{path} has {column[row - 1]!r} in row {row}, column {name!r}, expected {expected}: correct "
-                f"it, or fit with --categorical {name} or --drop {name}."
-            )
-    return values
+    columns_: tuple[Column, ...]
 
+    def __init__(self, categorical: Sequence[str] = (), impute: bool = False) -> None:
+        self.categorical, self.impute = categorical, impute
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Encoding:
-    """How a table becomes the inputs of a model: one rule per column, in the order of the model."""
+    def fit(self, table: Table, rows: Any = None) -> TableEncoder:
+        """Learn means, scales and fillings from ``rows``, and categories from all rows."""
+        self.columns_ = tuple(self._learn(table, name, rows) for name in table.frame)
+        return self
 
-    target: str
-    rules: tuple[Rule, ...]
-
-    @property
-    def outputs(self) -> list[str]:
-        """Names of the columns of the model."""
-        return [name for rule in self.rules for name in rule.outputs]
-
-    def apply(self, table: Table) -> Any:
-        """Return the inputs of the model; the columns of the table are taken by name."""
-        missing = [rule.name for rule in self.rules if rule.name not in table.frame]
+    def transform(self, table: Table) -> Any:
+        """Return the inputs of the model."""
+        missing = [column.name for column in self.columns_ if column.name not in table.frame]
         if missing:
             noun = "column" if len(missing) == 1 else "columns"
             raise InputError(
                 f"{table.path} lacks the {noun} {named(missing)} that the model was fitted to: its columns "
                 f"are {named(table.frame, 12)}."
             )
-        columns = [rule.encode(table[rule.name], table.path) for rule in self.rules]
-        return np.column_stack(columns).astype(float)
+        inputs = [column.encode(table[column.name], table.path) for column in self.columns_]
+        return np.column_stack(inputs).astype(float)
 
-    def to_json(self) -> dict[str, Any]:
+    def get_feature_names_out(self) -> list[str]:
+        """Return the names of the inputs of the model."""
+        return [name for column in self.columns_ for name in column.outputs]
+
+    def in_units(self, X: Any) -> Any:
+        """Return inputs of the model without their standardisation, as they are in the table."""
+        units = [(column.mean, column.scale) for column in self.columns_ for _ in column.outputs]
+        means, scales = np.transpose(units)
+        return X * scales + means
+
+    def to_json(self) -> list[dict[str, Any]]:
         """Return the encoding as plain data."""
-        return {"target": self.target, "columns": [asdict(rule) for rule in self.rules]}
+        return [asdict(column) for column in self.columns_]
 
     @classmethod
-    def from_json(cls, document: Any) -> Encoding:
+    def from_json(cls, document: Any) -> TableEncoder:
         """Return what `to_json` described; raise InputError for anything else."""
+        encoder = cls()
         try:
-            columns = [column | {"categories": tuple(column["categories"])} for column in document["columns"]]
-            out = cls(str(document["target"]), tuple(Rule(**column) for column in columns))
+            columns = [column | {"categories": tuple(column["categories"])} for column in document]
+            encoder.columns_ = tuple(Column(**column) for column in columns)
+            valid = bool(document) and all(map(_is_valid, encoder.columns_))
         except (KeyError, TypeError, ValueError):
-            out = cls("", ())
-        if not out.rules or not all(rule.is_valid() for rule in out.rules):
+            valid = False
+        if not valid:
             raise InputError("The model file has an invalid description of its columns: fit the model again.")
-        return out
+        return encoder
+
+    def _learn(self, table: Table, name: str, rows: Any) -> Column:
+        column, path, categorical = table[name], table.path, name in self.categorical
+        present = column.dropna()
+        if present.empty:
+            raise InputError(f"{path} has no value at all in column {name!r}: give --drop {name}.")
+        part = present if rows is None else column.iloc[rows].dropna()
+        part = present if part.empty else part
+        # Of equally frequent values the mode is the first in the alphabet.
+        fill = str(part.mode()[0]) if self.impute else None
+        share = numbers(present).notna().mean()
+        if not categorical and share < 1.0 and set(present.str.lower()) <= {"true", "false"}:
+            return Column(name, "boolean", fill=fill)
+        if not categorical and share >= MOSTLY:
+            _checked_numbers(column, path)
+            return _standardised(name, numbers(part).to_numpy(), self.impute)
+        known = tuple(sorted(set(present)))
+        if not categorical and len(known) > max(FEW, len(column) // 5):
+            example = present.iloc[0]
+            comma = " (numbers need a decimal point)" if DECIMAL_COMMA.fullmatch(example) else ""
+            raise InputError(
+                f"{path} has {len(known)} different texts in column {name!r}, such as {example[:40]!r}{comma}: leave "
+                f"it out with --drop {name}, or treat it as categories with --categorical {name}."
+            )
+        return Column(name, "category", categories=known, fill=fill)
 
 
-def learn_rule(table: Table, name: str, *, categorical: bool, impute: bool, rows: Any = None) -> Rule:
-    """Return the rule that suits a column.
-
-    Mean, scale and the value that ``impute`` fills in (median or most frequent value) are those of ``rows``,
-    and categories those of all rows. A ``categorical`` column has categories even if it is numeric.
-    """
-    column, path = table[name], table.path
-    present = column.dropna()
-    if present.empty:
-        raise InputError(f"{path} has no value at all in column {name!r}: give --drop {name}.")
-    part = present if rows is None else column.iloc[rows].dropna()
-    part = present if part.empty else part
-    share = numbers(present).notna().mean()
-    if not categorical and share < 1.0 and set(present.str.lower()) <= {"true", "false"}:
-        return Rule(name, "boolean", fill=str(part.mode()[0]) if impute else None)
-    if not categorical and share >= MOSTLY:
-        checked_numbers(column, path)
-        return _learn_number(part, impute)
-    known = sorted(set(present))
-    if not categorical and len(known) > max(FEW, len(column) // 5):
-        example = present.iloc[0]
-        comma = " (numbers need a decimal point)" if DECIMAL_COMMA.fullmatch(example) else ""
-        raise InputError(
-            f"{path} has {len(known)} different texts in column {name!r}, such as {example[:40]!r}{comma}: leave "
-            f"it out with --drop {name}, or treat it as categories with --categorical {name}."
-        )
-    # Of equally frequent values the mode is the first in the alphabet.
-    return Rule(name, "category", categories=tuple(known), fill=str(part.mode()[0]) if impute else None)
-
-
-def _learn_number(column: Any, impute: bool) -> Rule:
-    values = numbers(column).to_numpy()
+def _standardised(name: str, values: Any, impute: bool) -> Column:
     size = float(np.abs(values).max()) or 1.0  # divided out, as the square of 1e200 overflows
     mean, deviation = size * float(np.mean(values / size)), size * float(np.std(values / size))
     scale = deviation if deviation > 1e-12 * size else 1.0  # the column is constant up to rounding
-    fill = repr(float(np.median(values))) if impute else None
-    return Rule(str(column.name), "number", mean=mean, scale=scale, fill=fill)
+    return Column(name, "number", mean, scale, fill=repr(float(np.median(values))) if impute else None)
+
+
+def _is_valid(column: Column) -> bool:
+    """Return whether a column that a file describes is possible."""
+    texts = all(isinstance(text, str) for text in (column.name, *column.categories, column.fill or ""))
+    kind = column.kind in ("number", "boolean") or (column.kind == "category" and bool(column.categories))
+    return texts and kind and bool(np.isfinite([column.mean, column.scale]).all()) and column.scale > 0
+
+
+def _checked_numbers(column: Any, path: str) -> Any:
+    """Return the numbers of a column, NaN where a value is missing; raise if a text is not a number."""
+    values, instead = numbers(column), f"fit with --categorical {column.name} or --drop {column.name}"
+    _refuse(values.isna() & column.notna(), column, path, f"a number: correct it, or {instead}")
+    _refuse(np.isinf(values), column, path, f"a finite number: correct it, or {instead}")
+    return values
+
+
+def _refuse(wrong: Any, column: Any, path: str, expected: str) -> None:
+    """Raise if a value is wrong, and name the first of them; rows are counted from 1."""
+    if wrong.any():
+        row = int(wrong.idxmax())
+        raise InputError(
+            f"{path} has {column[row]!r} in row {row + 1}, column {column.name!r}, expected {expected}."
+        )

@@ -10,7 +10,6 @@ import numpy as np
 
 from gpclass.cli import output
 from gpclass.cli.data import Problem, read_problem
-from gpclass.cli.encoding import Encoding
 from gpclass.cli.errors import InputError
 from gpclass.explore import MOST_CLASSES, Start, from_table, serve, start
 
@@ -44,9 +43,9 @@ def read_start(given: Mapping[str, Any]) -> Start:
             f"{problem.table.path} has {len(classes)} classes in column {given['target']!r}, and the page draws "
             f"{MOST_CLASSES} at most: leave some of them out."
         )
-    encoding, X, y = problem.encode()
+    encoder, X, y = problem.encode()
     if X.shape[1] <= 2:
-        rows, names = _in_own_units(encoding, X), encoding.outputs
+        rows, names = encoder.in_units(X), encoder.get_feature_names_out()
         words = f"{problem.table.path}: {' and '.join(names)}."
     else:
         rows, names, words = _components(problem, X)
@@ -54,12 +53,6 @@ def read_start(given: Mapping[str, Any]) -> Start:
     if len(chosen) < len(y):
         words += f" {len(chosen)} of {len(y)} rows are shown, drawn at random; the oracle knows all of them."
     return from_table(rows[chosen], y[chosen], tuple(names), words, pool=(rows, y))
-
-
-def _in_own_units(encoding: Encoding, X: Any) -> Any:
-    """Return the inputs without their standardisation, as they are in the table."""
-    scales = [(rule.mean, rule.scale) for rule in encoding.rules for _ in rule.outputs]
-    return X * [scale for _, scale in scales] + [mean for mean, _ in scales]
 
 
 def _components(problem: Problem, X: Any) -> tuple[Any, list[str], str]:

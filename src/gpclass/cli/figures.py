@@ -6,6 +6,8 @@ import io
 import os
 from typing import Any
 
+import numpy as np
+
 from gpclass import plotting
 from gpclass.cli.errors import InputError, access
 from gpclass.cli.modelfile import Model
@@ -52,21 +54,17 @@ def comparison_figure(result: Any, X: Any, y: Any, names: tuple[str, ...]) -> An
     rows = [row for row in result.rows if row.estimator is not None and (d == 2 or row.is_gpclass)]
     if d > 2 or not rows:
         return _closed(plotting.ComparisonDisplay(result).plot())
-    lines = -(-len(rows) // BESIDE)
-    top_height = lines * (4.6 if d == 1 else 3.2)
-    height = max(3.6, 2.1 + 0.32 * len(result.rows))
-    figure = plt.figure(figsize=(12.0, top_height + height), layout="constrained")
-    top, bottom = figure.subfigures(2, 1, height_ratios=[top_height, height])
-    panels = 2 if d == 1 else 1  # of one method
+    panels, lines = 2 if d == 1 else 1, -(-len(rows) // BESIDE)  # panels of one method, lines of methods
+    heights = [lines * (4.6 if d == 1 else 3.2), max(3.6, 2.1 + 0.32 * len(result.rows))]
+    figure = plt.figure(figsize=(12.0, sum(heights)), layout="constrained")
+    top, bottom = figure.subfigures(2, 1, height_ratios=heights)
     grid = top.subplots(panels * lines, min(len(rows), BESIDE), squeeze=False, sharex=True, sharey="row")
-    for i, row in enumerate(rows):
-        line, place = divmod(i, BESIDE)
-        column = grid[panels * line : panels * (line + 1), place]
+    places = [column for line in np.split(grid, lines) for column in line.T]
+    for column, row in zip(places, rows, strict=False):
         _draw_row(column, row, X, y, names)
-        if place:
-            for axis in column:
-                axis.set_ylabel("")
-    for axis in grid[panels * (lines - 1) :, (len(rows) - 1) % BESIDE + 1 :].ravel():
+    for axis in grid[:, 1:].flat:
+        axis.set_ylabel("")
+    for axis in np.ravel(places[len(rows) :]):
         axis.set_visible(False)
     plotting.ComparisonDisplay(result).plot(bottom.subplots(1, 3))
     plt.close(figure)
@@ -86,12 +84,12 @@ def _draw_row(column: Any, row: Any, X: Any, y: Any, names: tuple[str, ...]) -> 
 
 def model_figure(model: Model, kind: str, n_top: int | None = None) -> Any:
     """Return a figure of a model; the kind "auto" is chosen by its columns."""
-    clf, rules = model.clf, model.encoding.rules
+    clf, columns = model.clf, model.encoder.columns_
     pairs = clf.n_classes_ > 2 and clf.multi_class == "one_vs_one"  # no latent function of a class
     if kind == "auto":
-        numbers = all(rule.kind == "number" for rule in rules)
+        numbers = all(column.kind == "number" for column in columns)
         by_columns = {1: "relevance" if pairs else "latent", 2: "contour"}
-        kind = by_columns.get(len(rules) if numbers else 0, "relevance")
+        kind = by_columns.get(len(columns) if numbers else 0, "relevance")
     if kind == "trace":
         if getattr(clf, "chains_", None) is None:
             raise InputError("--kind trace is for models with Markov chains: fit with --inference mcmc.")
@@ -114,14 +112,12 @@ def model_figure(model: Model, kind: str, n_top: int | None = None) -> Any:
 def _in_units(display: Any, model: Model, grids: tuple[str, ...]) -> Any:
     """Draw a display again, in the units and with the names of the table; ``grids`` are its axes."""
     _closed(display)
-    rules = model.encoding.rules
-    if len(rules) == len(grids):  # otherwise they are the columns of one category
-        for name, rule in zip(grids, rules, strict=True):
-            setattr(display, name, getattr(display, name) * rule.scale + rule.mean)
-        if display.X is not None:
-            scales, means = [rule.scale for rule in rules], [rule.mean for rule in rules]
-            display.X = (display.X.reshape(-1, len(rules)) * scales + means).reshape(display.X.shape)
-    display.names = model.encoding.outputs
+    axes = model.encoder.in_units(np.column_stack([getattr(display, name) for name in grids]))
+    for name, values in zip(grids, axes.T, strict=True):
+        setattr(display, name, values)
+    if display.X is not None:
+        display.X = model.encoder.in_units(display.X.reshape(-1, len(grids))).reshape(display.X.shape)
+    display.names = model.encoder.get_feature_names_out()
     display.name = display.names[0]
     return _closed(display.plot())
 
@@ -135,7 +131,7 @@ def _relevance(model: Model, n_top: int | None) -> Any:
             "--kernel rbf, matern12, matern32 or matern52."
         ) from None
     _closed(display)
-    display.names = model.encoding.outputs
+    display.names = model.encoder.get_feature_names_out()
     return _closed(display.plot(n_top=n_top))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -48,14 +49,14 @@ def run(given: Mapping[str, Any]) -> None:
         "scored_by": how,
         "scores": _score(problem, given, parts, None if cv is not None else model),
     }
-    model = Model(model.clf, model.encoding, about)
+    model = replace(model, about=about)
     write_model(model, path)
     (output.show_json if given["as_json"] else show_facts)(describe(path, model))
 
 
 def fit_rows(problem: Problem, given: Mapping[str, Any], rows: Any = None) -> Model:
-    """Return the encoding and the classifier fitted to all rows, or to some of them."""
-    encoding, X, y = problem.encode(rows)
+    """Return the encoder and the classifier fitted to all rows, or to some of them."""
+    encoder, X, y = problem.encode(rows)
     names = {name: name for name in SAME} | OTHER
     chosen = {name: given[option] for option, name in names.items() if given[option] is not None}
     if given["balanced"]:
@@ -64,7 +65,7 @@ def fit_rows(problem: Problem, given: Mapping[str, Any], rows: Any = None) -> Mo
     for model in clf.base_estimator_.models:  # which keep the best so far; that is not what was asked for
         if any(end is not None and end.interrupted for end in (model.learned, model.chains)):
             raise KeyboardInterrupt
-    return Model(clf, encoding)
+    return Model(clf, encoder, given["target"])
 
 
 def _score(problem: Problem, given: Mapping[str, Any], parts: list[Any], fitted: Model | None) -> Any:
@@ -75,7 +76,7 @@ def _score(problem: Problem, given: Mapping[str, Any], parts: list[Any], fitted:
     with output.progress("predicting held-out rows" if fitted else "cross-validation", len(parts)) as step:
         for train, test in parts:
             model = fitted or fit_rows(problem, {**given, "verbose": 0}, train)
-            found.append(model.clf.predict_log_proba(problem.inputs(model.encoding, test)))
+            found.append(model.clf.predict_log_proba(problem.inputs(model.encoder, test)))
             step()
     rows = np.concatenate([test for _, test in parts])
     codes = np.unique(problem.y, return_inverse=True)[1][rows]

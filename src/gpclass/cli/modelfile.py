@@ -9,25 +9,31 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from gpclass.cli.encoding import Encoding, Rule
+from gpclass.cli.encoding import TableEncoder
 from gpclass.cli.errors import InputError, access
 from gpclass.persistence import load_with_extra, save
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Model:
-    """A fitted classifier, the encoding of its columns, and a record of how it was fitted."""
+    """A fitted classifier, the encoder of its columns, the column of labels, and a record of how it was fitted."""
 
     clf: Any
-    encoding: Encoding
+    encoder: TableEncoder
+    target: str
     about: Mapping[str, Any] = field(default_factory=dict)
     by_position: bool = False  # it was fitted in Python to columns without names
+
+    @property
+    def encoding(self) -> dict[str, Any]:
+        """The target and the columns as plain data."""
+        return {"target": self.target, "columns": self.encoder.to_json()}
 
 
 def write_model(model: Model, path: str) -> None:
     """Write a model to one file, completely or not at all."""
     with access(path, "written"):
-        save(model.clf, path, extra={"encoding": model.encoding.to_json(), "about": dict(model.about)})
+        save(model.clf, path, extra={"encoding": model.encoding, "about": dict(model.about)})
 
 
 def read_model(path: str) -> Model:
@@ -35,12 +41,15 @@ def read_model(path: str) -> Model:
     with access(path, "read"):
         clf, extra = load_with_extra(path)
     if extra is not None:
-        encoding, about = Encoding.from_json(extra.get("encoding")), extra.get("about")
-        if len(encoding.outputs) != clf.n_features_in_:
+        encoding, about = extra.get("encoding"), extra.get("about")
+        encoding = encoding if isinstance(encoding, dict) else {}
+        encoder = TableEncoder.from_json(encoding.get("columns"))
+        if len(encoder.get_feature_names_out()) != clf.n_features_in_:
             raise InputError(f"{path} describes other columns than its model has: fit the model again.")
-        return Model(clf, encoding, about if isinstance(about, dict) else {})
+        return Model(clf, encoder, str(encoding.get("target")), about if isinstance(about, dict) else {})
     if getattr(clf, "n_features_in_", None) is None:
         raise InputError(f"{path} holds a model of structured inputs, not of a table: use it in Python.")
     names = getattr(clf, "feature_names_in_", None)
     known = [f"x{i + 1}" for i in range(clf.n_features_in_)] if names is None else list(names)
-    return Model(clf, Encoding("", tuple(Rule(name, "number") for name in known)), {}, names is None)
+    numbers = [{"name": str(name), "kind": "number", "categories": ()} for name in known]
+    return Model(clf, TableEncoder.from_json(numbers), "", by_position=names is None)

@@ -7,15 +7,12 @@ from __future__ import annotations
 
 import contextlib
 import json
-import math
-import os
 import sys
-import textwrap
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-RED, YELLOW, HEADING, OPTION = "1;31", "1;33", "1;36", "32"  # as terminals count colours
-WIDEST = 10**9  # columns of a table that is not on a terminal
+WIDEST_LINE = 110  # of prose on a terminal
+WIDEST_TABLE = 10**9  # in a pipe, where nothing is folded
 
 
 def line(text: str = "") -> None:
@@ -25,58 +22,35 @@ def line(text: str = "") -> None:
 
 def paragraph(text: str) -> None:
     """Write a text as lines of the result; on a terminal each is wrapped to its width."""
-    for each in text.split("\n"):
-        line(_wrapped(each, sys.stdout))
-
-
-def _wrapped(text: str, stream: Any) -> str:
-    """Return a line wrapped to the width of the stream if that is a terminal; words, as paths are, stay whole."""
-    from rich.console import Console
-
-    if not stream.isatty():
-        return text
-    width = min(Console(file=stream).width, 110)
-    return "\n".join(textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False))
+    _write(text, sys.stdout)
 
 
 def warn(sentence: str) -> None:
     """Write a warning to standard error."""
-    remark(sentence, "gpclass: warning: ", YELLOW)
+    remark(sentence, "gpclass: warning: ", "bold yellow")
 
 
-def remark(sentence: str, title: str = "", colour: str = "") -> None:
-    """Write what was done to standard error, under a title in a colour if one is given."""
-    text = _wrapped(title + sentence, sys.stderr)
-    sys.stderr.write(f"{coloured(title, colour)}{text.removeprefix(title)}\n" if title else f"{text}\n")
+def remark(sentence: str, title: str = "", style: str = "") -> None:
+    """Write what was done to standard error, after a title in a style if one is given."""
+    from rich.text import Text
+
+    _write(Text.assemble((title, style), sentence), sys.stderr)
 
 
-def coloured(text: str, colour: str, stream: Any = None) -> str:
-    """Return a text in a colour if the stream, standard error by default, is a terminal that shows colours."""
-    return f"\x1b[{colour}m{text}\x1b[0m" if has_colours(stream or sys.stderr) else text
+def _write(text: Any, stream: Any) -> None:
+    """Write prose, wrapped only on a terminal."""
+    from rich.console import Console
 
-
-def has_colours(stream: Any) -> bool:
-    """Return whether to write colours: NO_COLOR and FORCE_COLOR decide, then whether this is a terminal."""
-    if os.environ.get("NO_COLOR"):
-        return False
-    dumb = os.environ.get("TERM") == "dumb"
-    return bool(os.environ.get("FORCE_COLOR")) or (stream.isatty() and not dumb)
+    console = Console(file=stream, highlight=False, markup=False, emoji=False)
+    width = min(console.width, WIDEST_LINE) if stream.isatty() else None
+    console.print(text, width=width, soft_wrap=width is None)
 
 
 def show_json(value: Any) -> None:
     """Write a result as JSON; a value that does not exist is null."""
-    line(json.dumps(plain(value), indent=2, ensure_ascii=False, allow_nan=False))
-
-
-def plain(value: Any) -> Any:
-    """Return a value built of Python's own types, as JSON needs them."""
-    if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(item) for item in value]
-    if not isinstance(value, str | bool | int | float | None):  # arrays and scalars of NumPy
-        return plain(value.tolist())
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    text = json.dumps(value, default=lambda array: array.tolist())
+    finite = json.loads(text, parse_constant=lambda name: None)
+    line(json.dumps(finite, indent=2, ensure_ascii=False))
 
 
 def show_table(headings: Sequence[str], rows: Sequence[Sequence[Any]], *, right: bool = False) -> None:
@@ -94,7 +68,7 @@ def show_table(headings: Sequence[str], rows: Sequence[Sequence[Any]], *, right:
         table.add_column(heading, justify="right" if right and i else "left", overflow="fold")
     for row in rows:
         table.add_row(*(Text(cell) if isinstance(cell, str) else cell for cell in row))
-    console = Console(file=sys.stdout, highlight=False, width=None if sys.stdout.isatty() else WIDEST)
+    console = Console(file=sys.stdout, highlight=False, width=None if sys.stdout.isatty() else WIDEST_TABLE)
     with console.capture() as captured:
         console.print(table)
     for text in captured.get().splitlines():

@@ -8,8 +8,6 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
 from gpclass.cli import output
 from gpclass.cli.errors import InputError, access, named
 from gpclass.cli.modelfile import Model, read_model
@@ -32,82 +30,82 @@ def run(given: Mapping[str, Any]) -> None:
     costs, decisions = None, [str(label) for label in model.clf.classes_]
     if given["cost"]:
         costs, decisions = read_costs(given["cost"], decisions)
-    decided = bool(given["cost"]) or given["reject"] is not None
     level = None if given["no_intervals"] else given["level"]
     if level is not None and model.clf.n_classes_ > 2 and model.clf.multi_class == "one_vs_one":
         output.warn("a model of pairs of classes has no credible intervals; they are left out.")
         level = None
-    check_kept(given["keep"], model.clf.classes_, intervals=level is not None, decided=decided)
     table = read_table(given["data"], given["separator"])
-    columns: dict[str, Any] = {name: table[name].to_numpy() for name in given["keep"]}
-    X = inputs_of(model, table, known=given["keep"])
-    found = predictions(model.clf, X, level)
-    columns["prediction"] = found.pop("prediction")
-    if decided:
-        P = np.column_stack([found[f"p_{label}"] for label in model.clf.classes_])
-        chosen = bayes_decision(P, costs, reject=given["reject"])
-        columns["decision"] = [UNDECIDED if i < 0 else decisions[i] for i in chosen]
-    frame = pd.DataFrame(columns | found)
+    kept = pd.DataFrame({name: table[name].to_numpy() for name in given["keep"]})
+    X = inputs_of(model, table)
+
+    def result(rows: Any) -> Any:
+        frame = predictions(model.clf, rows, level)
+        if given["cost"] or given["reject"] is not None:
+            P = frame[[f"p_{label}" for label in model.clf.classes_]].to_numpy()
+            chosen = bayes_decision(P, costs, reject=given["reject"])
+            frame.insert(1, "decision", [UNDECIDED if i < 0 else decisions[i] for i in chosen])
+        return frame
+
+    if both := list(kept.columns.intersection(result(X[:1]).columns)):
+        raise InputError(
+            f"--keep names {named(both)}, and the result has a column of that name: rename it in DATA, or do "
+            "not keep it."
+        )
+    _warn_of_others(model, table, given["keep"])
+    blocks, found = [X[start : start + BLOCK] for start in range(0, len(X), BLOCK)], []
+    with output.progress("predicting", len(blocks)) as step:
+        for block in blocks:
+            found.append(result(block))
+            step()
+    _write(pd.concat([kept, pd.concat(found, ignore_index=True)], axis=1), path, given["as_json"])
+
+
+def _write(frame: Any, path: str | None, as_json: bool) -> None:
     if path is None:
-        sys.stdout.write(to_text(frame, as_json=given["as_json"]))
+        sys.stdout.write(to_text(frame, as_json=as_json))
         return
     write_frame(frame, path)
-    if given["as_json"]:
+    if as_json:
         output.show_json({"predictions": path, "rows": len(frame), "columns": list(frame)})
     else:
         output.remark(f"Wrote {len(frame)} predictions to {path}.")
 
 
-def check_kept(keep: tuple[str, ...], classes: Any, *, intervals: bool, decided: bool) -> None:
-    """Raise if columns to keep have names that columns of the result have."""
-    taken = {"prediction", *(f"p_{label}" for label in classes), *(("decision",) if decided else ())}
-    if intervals:  # with two classes that of the second one
-        shown = classes[-1:] if len(classes) == 2 else classes
-        taken |= {f"{end}_{label}" for end in ("low", "high") for label in shown}
-    if both := [name for name in keep if name in taken]:
-        raise InputError(
-            f"--keep names {named(both)}, and the result has a column of that name: rename it in DATA, or do "
-            "not keep it."
-        )
-
-
-def inputs_of(model: Model, table: Table, known: tuple[str, ...]) -> Any:
-    """Return the rows of a table as inputs of the model; warn about columns that it does not use."""
-    encoding = model.encoding
-    expected = [rule.name for rule in encoding.rules]
+def inputs_of(model: Model, table: Table) -> Any:
+    """Return the rows of a table as inputs of the model."""
     if model.by_position:
-        if len(table.frame.columns) != len(expected):
+        names, n = [column.name for column in model.encoder.columns_], len(table.frame.columns)
+        if n != len(names):
             raise InputError(
-                f"{table.path} has {len(table.frame.columns)} columns and the model, which has no column "
-                f"names, {len(expected)}: leave out the others."
+                f"{table.path} has {n} columns and the model, which has no column names, {len(names)}: leave out "
+                "the others."
             )
-        table = Table(table.path, table.frame.set_axis(expected, axis=1))
-    X = encoding.apply(table)
-    if extra := [name for name in table.frame if name not in (encoding.target, *expected, *known)]:
-        words = "column {} of {} is" if len(extra) == 1 else "columns {} of {} are"
-        output.warn(f"the {words.format(named(extra), table.path)} not used by the model.")
-    return X
+        table = Table(table.path, table.frame.set_axis(names, axis=1))
+    return model.encoder.transform(table)
 
 
-def predictions(clf: Any, X: Any, level: float | None) -> dict[str, Any]:
-    """Return the columns of the result by name."""
-    found: dict[str, list[Any]] = {"prediction": [], "p": [], "low": [], "high": []}
-    blocks = [X[start : start + BLOCK] for start in range(0, len(X), BLOCK)]
-    with output.progress("predicting", len(blocks)) as step:
-        for block in blocks:
-            found["prediction"].append(clf.predict(block))
-            found["p"].append(clf.predict_proba(block))
-            ends = () if level is None else clf.predict_interval(block, level=level)
-            for name, end in zip(("low", "high"), ends, strict=False):
-                found[name].append(end.reshape(len(block), -1))
-            step()
-    whole = {name: np.concatenate(arrays) for name, arrays in found.items() if arrays}
-    out = {"prediction": whole.pop("prediction")}
-    for name, values in whole.items():
+def _warn_of_others(model: Model, table: Table, kept: tuple[str, ...]) -> None:
+    """Warn about columns that are neither used by the model nor kept."""
+    known = {model.target, *kept, *(column.name for column in model.encoder.columns_)}
+    if not model.by_position and (others := [name for name in table.frame if name not in known]):
+        words = "column {} of {} is" if len(others) == 1 else "columns {} of {} are"
+        output.warn(f"the {words.format(named(others), table.path)} not used by the model.")
+
+
+def predictions(clf: Any, X: Any, level: float | None) -> Any:
+    """Return a frame of the most probable class, the probabilities of all, and the ends of their intervals."""
+    import pandas as pd
+
+    parts = {"p": clf.predict_proba(X)}
+    if level is not None:
+        low, high = clf.predict_interval(X, level=level)
+        parts |= {"low": low.reshape(len(X), -1), "high": high.reshape(len(X), -1)}
+    columns = {"prediction": clf.predict(X)}
+    for name, values in parts.items():
         # With two classes the interval of the second one determines that of the first.
         shown = clf.classes_[-values.shape[1] :]
-        out |= {f"{name}_{label}": values[:, i] for i, label in enumerate(shown)}
-    return out
+        columns |= {f"{name}_{label}": values[:, i] for i, label in enumerate(shown)}
+    return pd.DataFrame(columns)
 
 
 def read_costs(given: str, classes: list[str]) -> tuple[Any, list[str]]:
@@ -144,17 +142,15 @@ def read_costs(given: str, classes: list[str]) -> tuple[Any, list[str]]:
 
 def _read(given: str) -> Any:
     text: str | bytes = given
-    where = "--cost"
-    if not given.lstrip().startswith(("[", "{")):
-        if not given.lower().endswith(".json"):
-            if not os.path.exists(given):
-                raise InputError(f"--cost {given} is not a file, and not JSON such as {EXAMPLE}.")
-            frame = read_table(given).frame
-            return frame.set_index(frame.columns[0]).to_dict("index")
-        where = given
+    if given.lower().endswith(".json"):
         with access(given, "read"), open(given, "rb") as file:
             text = file.read()
+    elif not given.lstrip().startswith(("[", "{")):
+        if not os.path.exists(given):
+            raise InputError(f"--cost {given} is not a file, and not JSON such as {EXAMPLE}.")
+        frame = read_table(given).frame
+        return frame.set_index(frame.columns[0]).to_dict("index")
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{where} is not JSON ({error}), expected for example {EXAMPLE}.") from None
+        raise InputError(f"--cost is not JSON ({error}), expected for example {EXAMPLE}.") from None

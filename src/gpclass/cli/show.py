@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from gpclass.cli import output
-from gpclass.cli.encoding import Rule
 from gpclass.cli.modelfile import Model, read_model
 from gpclass.cli.outputs import check_outputs
 from gpclass.kernels import CompoundKernel
@@ -60,7 +59,7 @@ def info(given: Mapping[str, Any]) -> None:
         ]
         output.show_table(("compared models", "rows", "integrated evidence"), lines)
         output.line()
-    rows = [(rule.name, rule.kind, _how(rule), rule.fill or "") for rule in model.encoding.rules]
+    rows = [(each.name, each.kind, str(each), each.fill or "") for each in model.encoder.columns_]
     output.show_table(("column", "kind", "encoding", "missing value"), rows)
 
 
@@ -81,7 +80,7 @@ def describe(path: str, model: Model) -> dict[str, Any]:
         "log_evidence": None if evidence is None else float(evidence),
         "leave_one_out_log_loss": None if loo is None else -float(loo),
         "compared_models": _compared(clf.compared_),
-        **model.encoding.to_json(),
+        **model.encoding,
     }
 
 
@@ -108,12 +107,3 @@ def _text(value: Any) -> str:
     if isinstance(value, list):
         return ", ".join(map(str, value))
     return f"{value:.4f}" if isinstance(value, float) else str(value)
-
-
-def _how(rule: Rule) -> str:
-    if rule.kind == "number":
-        return f"(x - {rule.mean:.6g}) / {rule.scale:.6g}"
-    if rule.kind == "boolean":
-        return "0 false, 1 true"
-    words = ", ".join(rule.categories)
-    return f"{words}: 0, 1" if len(rule.categories) == 2 else f"a column each: {words}"

@@ -10,10 +10,13 @@ import gzip
 import io
 import os
 import zlib
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
+from itertools import islice
 from typing import Any
+
+import numpy as np
 
 from gpclass.cli.errors import InputError, access, named
 from gpclass.cli.outputs import SEPARATORS
@@ -21,10 +24,9 @@ from gpclass.core import files, memory
 
 MISSING = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "?")
 BINARY = {b"PAR1": ".parquet", b"ARROW1": ".feather", b"\x1f\x8b": ".csv.gz"}
-UTF16 = (b"\xff\xfe", b"\xfe\xff")
 ARROW = (".parquet", ".feather", ".arrow")
-CHUNK, ROWS = 1 << 20, 10_000  # bytes and rows that are read at a time
-PER_BYTE, PER_VALUE = 8, 60  # bytes of memory that a table takes at its peak (measured)
+VALUES = 30_000  # that are read at a time
+VALUE_BYTES = 80  # memory that a value of a table takes beside its letters, at the peak (57 to 74 measured)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,38 +62,31 @@ def read_table(path: str, separator: str | None = None) -> Table:
 
     The default separator of a CSV file is a comma, and a tab in a ``.tsv`` file.
     """
+    import pandas as pd
+
     if os.path.isdir(path):
         raise InputError(f"{path} is a directory, expected a CSV, Parquet or Feather file.")
     ending = os.path.splitext(path.lower().removesuffix(".gz"))[1]
     mark = separator or ("\t" if ending == ".tsv" else ",")
-    frame = _arrow(path, ending) if ending in ARROW else _csv(path, mark)
-    if not frame.columns.is_unique:
-        twice = sorted(set(frame.columns[frame.columns.duplicated()]))
-        raise InputError(f"{path} has more than one column called {named(twice)}: give them different names.")
-    if frame.empty:
+    with access(path, "read"):
+        names, *parts = _within_memory(path, _arrow(path, ending) if ending in ARROW else _csv(path, mark))
+    if not parts:
         raise InputError(f"{path} has a header but no rows: there is nothing to learn from or to predict.")
+    frame = pd.DataFrame(np.concatenate(parts), columns=names, dtype=object)
     frame = frame.apply(lambda column: column.str.strip())
     return Table(path, frame.where(frame.notna() & ~frame.isin(MISSING), None))
 
 
-def _read(path: str, separator: str) -> bytes:
-    """Return the content of a CSV file, decompressed."""
-    opened = gzip.open if path.lower().endswith(".gz") else open
-    mark = separator.encode()
-    with access(path, "read"), opened(path, "rb") as file:
-        chunks = iter(partial(file.read, CHUNK), b"")
-        parts = ((chunk, len(chunk), chunk.count(mark) + chunk.count(b"\n")) for chunk in chunks)
-        try:
-            return b"".join(_within_memory(path, parts))
-        except (gzip.BadGzipFile, EOFError, zlib.error):
-            raise InputError(f"{path} is not a gzip file, or is damaged: compress it again.") from None
+def _check_unique(path: str, names: list[str]) -> None:
+    if twice := sorted(name for name, n in Counter(names).items() if n > 1):
+        raise InputError(f"{path} has more than one column called {named(twice)}: give them different names.")
 
 
-def _within_memory(path: str, parts: Iterable[tuple[Any, int, int]]) -> Iterator[Any]:
-    """Yield the parts of a table, given with their bytes and numbers of values; raise if memory does not suffice."""
+def _within_memory(path: str, parts: Iterator[Any]) -> Iterator[Any]:
+    """Yield arrays of texts, of which the first are the names; raise if there is not enough memory for the table."""
     need = 0
-    for part, n_bytes, n_values in parts:
-        need += PER_BYTE * n_bytes + PER_VALUE * n_values
+    for part in parts:
+        need += VALUE_BYTES * part.size + sum(len(text) for text in part.ravel() if text is not None)
         have = memory.available_memory()
         if have is not None and need > have:
             raise InputError(
@@ -101,48 +96,53 @@ def _within_memory(path: str, parts: Iterable[tuple[Any, int, int]]) -> Iterator
         yield part
 
 
-def _csv(path: str, separator: str) -> Any:
-    import pandas as pd
+# --------------------------------------------------------------------------------- CSV
 
-    text = _decode(path, _read(path, separator))
-    if not text.strip():
-        raise InputError(f"{path} is empty, expected a header and rows of values.")
+
+def _csv(path: str, separator: str) -> Iterator[Any]:
+    """Yield the names and then the rows of a CSV file as arrays of texts."""
+    opened: Any = gzip.open if path.lower().endswith(".gz") else open
     try:
-        # Not pandas.read_csv, which fills in short rows silently.
-        rows = list(csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True))
+        with opened(path, "rb") as raw:
+            _check_text(path, raw.peek(1))
+            text = io.TextIOWrapper(raw, "utf-8-sig", newline="")
+            # Not pandas, which fills in short rows silently, nor pyarrow, which closes open quotes at the end.
+            rows = csv.reader(text, delimiter=separator, strict=True)
+            lines = (row for row in rows if len(row) > 1 or (row and row[0].strip()))
+            names = [name.strip() for name in next(lines, [])]
+            _check_header(path, names, separator)
+            _check_unique(path, names)
+            yield np.array(names, dtype=object)
+            start = 1
+            while body := list(islice(lines, 1 + VALUES // len(names))):
+                _check_lengths(path, body, len(names), start)
+                yield np.array(body, dtype=object)
+                start += len(body)
+    except (gzip.BadGzipFile, EOFError, zlib.error):
+        raise InputError(f"{path} is not a gzip file, or is damaged: compress it again.") from None
     except csv.Error as error:
         raise InputError(f"{path} cannot be split into rows ({error}): check its quotes.") from None
-    header, *body = [row for row in rows if len(row) > 1 or (row and row[0].strip())]
-    names = [name.strip() for name in header]
-    _check_names(path, names, separator)
-    for number, row in enumerate(body, start=1):
-        if len(row) != len(names):
-            raise InputError(
-                f"{path} has {len(row)} values in row {number} and {len(names)} names in its header: "
-                "a value that contains the separator needs quotes."
-            )
-    return pd.DataFrame(body, columns=names, dtype=object)
-
-
-def _decode(path: str, raw: bytes) -> str:
-    for magic, ending in BINARY.items():
-        if raw.startswith(magic):
-            raise InputError(f"{path} is not CSV: it starts like a {ending} file, so give it that ending.")
-    wide = raw.startswith(UTF16)
-    if b"\0" in raw[:100_000] and not wide:
-        raise InputError(f"{path} is not CSV: it contains binary data.")
-    try:
-        return raw.decode("utf-16" if wide else "utf-8-sig")
     except UnicodeDecodeError as error:
+        wrong = error.object[error.start]
         raise InputError(
-            f"{path} is not CSV in UTF-8: byte {error.start} is {raw[error.start]:#04x}; save it as UTF-8."
+            f"{path} is not CSV in UTF-8: it has the byte {wrong:#04x}; save it as UTF-8."
         ) from None
 
 
-def _check_names(path: str, names: list[str], separator: str) -> None:
+def _check_text(path: str, start: bytes) -> None:
+    for magic, ending in BINARY.items():
+        if start.startswith(magic):
+            raise InputError(f"{path} is not CSV: it starts like a {ending} file, so give it that ending.")
+    if b"\0" in start:
+        raise InputError(f"{path} is not CSV in UTF-8: it contains binary data, or is in UTF-16.")
+
+
+def _check_header(path: str, names: list[str], separator: str) -> None:
     import pandas as pd
 
-    other = max((s for s in SEPARATORS if s != separator), key=names[0].count)
+    if not names:
+        raise InputError(f"{path} is empty, expected a header and rows of values.")
+    other = max((mark for mark in SEPARATORS if mark != separator), key=names[0].count)
     if len(names) == 1 and names[0].count(other):
         shown = "'\\t'" if other == "\t" else repr(other)
         raise InputError(
@@ -155,50 +155,56 @@ def _check_names(path: str, names: list[str], separator: str) -> None:
         raise InputError(f"{path} starts with numbers ({named(names, 3)}), expected a header with names.")
 
 
-def _arrow(path: str, ending: str) -> Any:
-    import pandas as pd
+def _check_lengths(path: str, rows: list[list[str]], n: int, start: int) -> None:
+    for number, row in enumerate(rows, start):
+        if len(row) != n:
+            raise InputError(
+                f"{path} has {len(row)} values in row {number} and {n} names in its header: "
+                "a value that contains the separator needs quotes."
+            )
+
+
+# --------------------------------------------------------------------------------- Parquet and Feather
+
+
+def _arrow(path: str, ending: str) -> Iterator[Any]:
+    """Yield the names and then the rows of a Parquet or Feather file as arrays of texts."""
     import pyarrow as pa
+    from pyarrow import dataset, fs
 
     from gpclass.data import parquet
 
-    with access(path, "read"):
-        file = pa.OSFile(path)
+    with open(path, "rb"):  # raises if it cannot be read
+        pass
+    form = dataset.ParquetFileFormat() if ending == ".parquet" else dataset.IpcFileFormat()
     try:
-        with file:
-            schema, batches = _batches(file, ending)
-            parts = ((batch, batch.nbytes, batch.num_rows * len(schema)) for batch in batches)
-            table = pa.Table.from_batches(_within_memory(path, parts), schema)
-    except InputError:
-        raise
-    except (pa.ArrowException, ValueError, OSError) as error:
+        fragment = form.make_fragment(path, fs.LocalFileSystem())
+        schema = fragment.physical_schema
+        names = [name for name in schema.names if name not in parquet.index_columns(schema)]
+        _check_unique(path, names)
+        yield np.array(names, dtype=object)
+        rows = 1 + VALUES // max(len(names), 1)
+        for batch in fragment.to_batches(
+            columns=names, batch_size=rows, batch_readahead=1, use_threads=False
+        ):
+            if batch.num_rows:
+                yield np.column_stack([_texts(column) for column in batch.columns])
+    except (pa.ArrowException, OSError) as error:
         words = str(error).split("\n")[0].split(". ")[0].rstrip(".")
         raise InputError(f"{path} is not a {ending} file, or is damaged: {words[:150]}.") from None
-    table = table.drop_columns([name for name in parquet.index_columns(schema) if name in table.column_names])
-    columns = [[_text(value) for value in column.to_pylist()] for column in table.columns]
-    frame = pd.DataFrame(dict(enumerate(columns)), dtype=object)
-    return frame.set_axis([str(name) for name in table.column_names], axis=1)
 
 
-def _batches(file: Any, ending: str) -> tuple[Any, Iterable[Any]]:
-    """Return the schema of a Parquet or Feather file and its rows, some at a time."""
-    from pyarrow import ipc, parquet
+def _texts(column: Any) -> Any:
+    """Return the values of a column as CSV has them; whole numbers have no decimal point."""
+    import pyarrow as pa
 
-    if ending == ".parquet":
-        opened = parquet.ParquetFile(file)
-        return opened.schema_arrow, opened.iter_batches(batch_size=ROWS)
-    reader = ipc.open_file(file)
-    return reader.schema, map(reader.get_batch, range(reader.num_record_batches))
+    try:
+        return column.cast(pa.string()).to_numpy(zero_copy_only=False)
+    except pa.ArrowNotImplementedError:  # lists and records
+        return [None if value is None else str(value) for value in column.to_pylist()]
 
 
-def _text(value: Any) -> str | None:
-    """Return a value as CSV has it; whole numbers have no decimal point, also in columns with gaps."""
-    if value is None or value != value:
-        return None
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
-        return str(int(value))
-    return str(value)
+# --------------------------------------------------------------------------------- writing
 
 
 def to_text(frame: Any, *, as_json: bool) -> str:

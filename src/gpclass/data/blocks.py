@@ -1,4 +1,4 @@
-"""Blocks of rows: checked, cut to one size, and sampled, whatever they come from."""
+"""Blocks of rows: checked, joined and cut to one size."""
 
 from __future__ import annotations
 
@@ -48,30 +48,12 @@ def recut(blocks: Iterable[Rows], rows: int = ROWS) -> Iterator[Rows]:
         yield concatenate(waiting)
 
 
-# --------------------------------------------------------------------------------- samples
-
-
-def draw(n_rows: int, n: int, rng: np.random.Generator) -> Index:
-    """Return the positions of a sample: the same for every source with this number of rows."""
-    return rng.choice(n_rows, size=min(n, n_rows), replace=False)
-
-
-def pick(blocks: Iterable[Rows], positions: Index) -> Rows:
-    """Return the rows at sorted positions, in one pass that holds no more than them and a block."""
-    found, start, place = [], 0, 0
-    for block in blocks:
-        stop = int(np.searchsorted(positions, start + len(block)))
-        if stop > place:
-            found.append(block.take(positions[place:stop] - start))
-        start, place = start + len(block), stop
-        if place == len(positions):
-            break
-    return concatenate(found)
-
-
-def in_order(rows: Rows, positions: Index) -> Rows:
-    """Return rows that were picked by sorted position in the order of ``positions``."""
-    return rows.take(np.argsort(np.argsort(positions)))
+def divide(positions: Index, sizes: Sequence[int]) -> Iterator[tuple[int, Index]]:
+    """Yield the number of each part that holds some of the sorted positions, and the positions within that part."""
+    starts = np.cumsum([0, *sizes])
+    cuts = np.searchsorted(positions, starts)
+    for i in np.flatnonzero(np.diff(cuts)).tolist():
+        yield i, positions[cuts[i] : cuts[i + 1]] - starts[i]
 
 
 # --------------------------------------------------------------------------------- checks
@@ -79,14 +61,15 @@ def in_order(rows: Rows, positions: Index) -> Rows:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Place:
-    """Says where row i of a block is, as in 'row 7 of a.parquet'."""
+    """Where the rows of a block are: their positions, or that of the first of them, and what they are in."""
 
-    start: int
+    rows: int | Index
     inside: str = ""
 
     def __call__(self, i: int) -> str:
-        """Return the place in words."""
-        return f"row {self.start + i}" + (f" of {self.inside}" if self.inside else "")
+        """Return the place of row i in words, as in 'row 7 of a.parquet'."""
+        row = self.rows + i if isinstance(self.rows, int) else self.rows[i]
+        return f"row {row}" + (f" of {self.inside}" if self.inside else "")
 
 
 def checked(X: Any, y: Any, weight: Any, where: Where, names: Sequence[str] | None = None) -> Rows:

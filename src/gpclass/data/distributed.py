@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from copy import copy
 from functools import partial
 from operator import methodcaller
@@ -9,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from gpclass.data.blocks import concatenate, distinct, draw, in_order
-from gpclass.data.jobs import Partitions, describe, pick_rows
+from gpclass.core.protocols import Index
+from gpclass.data.blocks import Place, checked, concatenate, distinct, divide, recut
 from gpclass.data.local import LocalSource
 from gpclass.data.parquet import ParquetSource
 from gpclass.data.rows import Job, Rows, Source, T
-from gpclass.data.scheduling import WAIT_SECONDS, Cluster, Group, each, grouped, total
+from gpclass.data.scheduling import WAIT_SECONDS, Cluster, Group, grouped
 from gpclass.data.sources import is_dask
 
 
@@ -36,29 +37,24 @@ class DaskSource(Source):
         kept: Any = None,
     ) -> None:
         self.groups, self.cluster, self._classes, self.kept = groups, cluster, classes, kept
-        self.starts = np.cumsum([0, *(group.rows for group in groups)])
-        self.n_rows, self.n_columns, self.names = int(self.starts[-1]), n_columns, names
+        self.n_rows = sum(group.rows for group in groups)
+        self.n_columns, self.names = n_columns, names
 
     def total(self, job: Job[T], n_jobs: int | None = None) -> T:
         """Return the total of a job over all rows; the cluster says how many are worked on at a time."""
-        return total(job, self.groups, self.cluster)
+        return self.cluster.total(job, self.groups)
 
-    def sample(self, n: int, rng: np.random.Generator) -> Rows:
-        """Return n random rows."""
-        positions = draw(self.n_rows, n, rng)
-        ordered = np.sort(positions)
-        cuts = np.searchsorted(ordered, self.starts)
-        some = [i for i in range(len(self.groups)) if cuts[i + 1] > cuts[i]]
-        tasks = [partial(pick_rows, ordered[cuts[i] : cuts[i + 1]] - self.starts[i]) for i in some]
-        found = each(tasks, [self.groups[i] for i in some], self.cluster)
-        return in_order(concatenate(found), positions)
+    def take(self, positions: Index) -> Rows:
+        """Return the rows at sorted positions."""
+        parts = list(divide(positions, [group.rows for group in self.groups]))
+        tasks = [methodcaller("take", some) for _, some in parts]
+        return concatenate(self.cluster.each(tasks, [self.groups[i] for i, _ in parts]))
 
     def classes(self) -> Any:
         """Return the distinct labels."""
         if self._classes is None:
-            self._classes = distinct(
-                each([methodcaller("classes")] * len(self.groups), self.groups, self.cluster)
-            )
+            tasks = [methodcaller("classes")] * len(self.groups)
+            self._classes = distinct(self.cluster.each(tasks, self.groups))
         return self._classes
 
     def on_dask(self, client: Any, rows: int | None = None, wait_seconds: float | None = None) -> Source:
@@ -66,6 +62,36 @@ class DaskSource(Source):
         other = copy(self)
         other.cluster = Cluster(client, self.cluster.wait_seconds if wait_seconds is None else wait_seconds)
         return other
+
+
+class Partitions(LocalSource):
+    """The rows of partitions of Dask collections: X, y and weights (or None) in turn.
+
+    ``first`` is the number of the first partition.
+    """
+
+    def __init__(self, first: int, names: list[str] | None, *parts: Any) -> None:
+        self.first, self.names, self.parts = first, names, parts
+
+    def blocks(self) -> Iterator[Rows]:
+        """Yield the rows of the partitions."""
+        return recut(self._whole())
+
+    def classes(self) -> Any:
+        """Return the distinct labels."""
+        return distinct(block.y for block in self._whole())
+
+    def _whole(self) -> Iterator[Rows]:
+        for i in range(0, len(self.parts), 3):
+            X, y, weight = self.parts[i : i + 3]
+            yield checked(X, y, weight, Place(0, f"partition {self.first + i // 3}"), self.names)
+
+
+def _describe(source: LocalSource) -> tuple[int, int, Any]:
+    """Return the numbers of rows and columns and the distinct labels."""
+    blocks = list(source.blocks())
+    columns = blocks[0].X.shape[1] if blocks else 0
+    return sum(len(block) for block in blocks), columns, distinct(block.y for block in blocks)
 
 
 def on_dask(
@@ -101,7 +127,7 @@ def on_dask(
     names = None if _is_array(X) else _numeric_columns(X)
     parts = _partitions(X, y, weight)
     singles = [Group(partial(Partitions, i, names), part, 0) for i, part in enumerate(parts)]
-    found = each([describe] * len(parts), singles, cluster)
+    found = cluster.each([_describe] * len(parts), singles)
     sizes = [size for size, _, _ in found]
     if not sum(sizes):
         raise ValueError("The Dask collection has no rows.")
@@ -114,8 +140,11 @@ def on_dask(
     return DaskSource(groups, columns, names, cluster, classes, kept)
 
 
-def files_on_dask(source: ParquetSource, cluster: Cluster, rows: int | None) -> DaskSource:
+def files_on_dask(
+    source: ParquetSource, client: Any, rows: int | None, wait_seconds: float | None
+) -> DaskSource:
     """Return the rows of files as a source. Each worker reads its own pieces, under the same path."""
+    cluster = Cluster(client, WAIT_SECONDS if wait_seconds is None else wait_seconds)
     some = [source.only(few) for few in grouped([piece.rows for piece in source.pieces], rows)]
     groups = [Group(partial(_itself, part), [], part.n_rows) for part in some]
     return DaskSource(groups, source.n_columns, source.names, cluster)

@@ -1,18 +1,17 @@
-"""Passes over rows on this machine: one block is computed while the next one is read."""
+"""Passes over rows that this process reads."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import closing
-from itertools import islice
 from typing import TypeVar
 
 import numpy as np
 
-from gpclass.data.blocks import draw, in_order, pick
+from gpclass.core.protocols import Index
+from gpclass.data.blocks import concatenate
 from gpclass.data.rows import Job, Rows, Source, T
 
 Item = TypeVar("Item")
@@ -33,30 +32,29 @@ class LocalSource(Source):
 
     def total(self, job: Job[T], n_jobs: int | None = None) -> T:
         """Return the total of a job over all rows, added block by block in their order."""
-        with closing(ahead(self.blocks())) as blocks:
-            if n_jobs is None or n_jobs == 1:
-                return add_blocks(job, blocks)
-            from joblib import effective_n_jobs
-            from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
-
-            total = job.zero()
-            with threadpool_limits(1):
-                for one in in_turn(lambda block: block.total(job), blocks, effective_n_jobs(n_jobs)):
-                    total.add(one)
+        total = job.zero()
+        if n_jobs is None or n_jobs == 1:
+            for block in self.blocks():
+                total.add(block.total(job))
             return total
+        from joblib import effective_n_jobs
+        from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-    def sample(self, n: int, rng: np.random.Generator) -> Rows:
-        """Return n random rows, found in one pass."""
-        positions = draw(self.n_rows, n, rng)
-        return in_order(pick(self.blocks(), np.sort(positions)), positions)
+        with threadpool_limits(1):
+            for one in in_turn(lambda block: block.total(job), self.blocks(), effective_n_jobs(n_jobs)):
+                total.add(one)
+        return total
 
-
-def add_blocks(job: Job[T], blocks: Iterable[Rows]) -> T:
-    """Return the total of a job over the blocks, in their order."""
-    total = job.zero()
-    for block in blocks:
-        total.add(block.total(job))
-    return total
+    def take(self, positions: Index) -> Rows:
+        """Return the rows at sorted positions, in one pass that holds only them and one block."""
+        found, start = [], 0
+        for block in self.blocks():
+            first, last = np.searchsorted(positions, [start, start + len(block)])
+            found.append(block.take(positions[first:last] - start))
+            start += len(block)
+            if last == len(positions):
+                break
+        return concatenate(found)
 
 
 def in_turn(work: Callable[[Item], Result], items: Iterable[Item], jobs: int) -> Iterator[Result]:
@@ -73,16 +71,3 @@ def in_turn(work: Callable[[Item], Result], items: Iterable[Item], jobs: int) ->
         finally:
             for future in running:
                 future.cancel()
-
-
-def ahead(items: Iterator[Item]) -> Generator[Item]:
-    """Yield the items of an iterator, of which a thread fetches the next while one is in use.
-
-    The thread ends when the generator is closed. What the iterator raises is raised here.
-    """
-    fetch: Callable[[], list[Item]] = lambda: list(islice(items, 1))  # noqa: E731
-    with ThreadPoolExecutor(1, thread_name_prefix="gpclass-read-ahead") as pool:
-        future = pool.submit(fetch)
-        while found := future.result():
-            future = pool.submit(fetch)
-            yield found[0]

@@ -61,37 +61,28 @@ def lazy_predict(
     >>> total.shape, total.compute().tolist()
     ((3,), [3.0, 7.0, 11.0])
     """
-    dtype = np.dtype(dtype)
+    work = partial(predicted, function, classes, np.dtype(dtype))
     if hasattr(X, "columns"):
-        return _of_frame(function, X, classes, dtype)
+        return X.map_partitions(work, meta=work(X._meta[:0]))
     X = X.rechunk({1: -1}) if X.numblocks[1] > 1 else X
-    width = None if classes is None else len(classes)
-    work = partial(predicted, function, width, dtype)
-    if width is None:
+    if classes is None:
         return X.map_blocks(work, drop_axis=1, dtype=dtype, meta=np.empty(0, dtype=dtype))
-    chunks = (X.chunks[0], (width,))
+    chunks = (X.chunks[0], (len(classes),))
     return X.map_blocks(work, chunks=chunks, dtype=dtype, meta=np.empty((0, 0), dtype=dtype))
 
 
-def predicted(function: Callable[[Any], Any], width: int | None, dtype: Any, X: Any) -> Any:
+def predicted(function: Callable[[Any], Any], classes: Sequence[Any] | None, dtype: Any, X: Any) -> Any:
     """Return the predictions for some rows, with one BLAS thread; the function is not called for no rows."""
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-    if not len(X):
-        return np.empty(0 if width is None else (0, width), dtype=dtype)
-    with threadpool_limits(1):
-        return np.asarray(function(X), dtype=dtype)
-
-
-def _of_frame(function: Callable[[Any], Any], X: Any, classes: Sequence[Any] | None, dtype: Any) -> Any:
-    work = partial(_frame, function, classes, dtype)
-    return X.map_partitions(work, meta=work(X._meta[:0]))
-
-
-def _frame(function: Callable[[Any], Any], classes: Sequence[Any] | None, dtype: Any, X: Any) -> Any:
+    values = np.empty(0 if classes is None else (0, len(classes)), dtype=dtype)
+    if len(X):
+        with threadpool_limits(1):
+            values = np.asarray(function(X), dtype=dtype)
+    if not hasattr(X, "columns"):
+        return values
     import pandas as pd
 
-    values = predicted(function, None if classes is None else len(classes), dtype, X)
     if classes is None:
         return pd.Series(values, index=X.index)
     return pd.DataFrame(values, index=X.index, columns=list(classes))

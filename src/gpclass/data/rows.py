@@ -14,7 +14,7 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from gpclass.core.protocols import Array
+from gpclass.core.protocols import Array, Index
 
 Encoder = Callable[[Any, "Array | None"], "tuple[Array, Array | None]"]  # as `gpclass.labels.Encode`
 
@@ -114,8 +114,16 @@ class Source(ABC):
         """Return the total of a job over all rows."""
 
     @abstractmethod
+    def take(self, positions: Index) -> Rows:
+        """Return the rows at these positions, which are sorted."""
+
     def sample(self, n: int, rng: np.random.Generator) -> Rows:
-        """Return n random rows, drawn without replacement, in random order; all rows if there are fewer."""
+        """Return n random rows, drawn without replacement, in random order; all rows if there are fewer.
+
+        The positions depend on the number of rows alone, so that all sources of the same rows give the same sample.
+        """
+        positions = rng.choice(self.n_rows, size=min(n, self.n_rows), replace=False)
+        return self.take(np.sort(positions)).take(np.argsort(np.argsort(positions)))
 
     def data(self, encode: Encoder, n_jobs: int | None = None) -> Data:
         """Return these rows with encoded labels.

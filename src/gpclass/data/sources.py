@@ -12,12 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from gpclass.core.protocols import Array
-from gpclass.data.blocks import ROWS, Place, as_inputs, checked, distinct, draw, recut
+from gpclass.core.protocols import Array, Index
+from gpclass.data.blocks import ROWS, Place, as_inputs, checked, distinct, recut
 from gpclass.data.local import LocalSource
 from gpclass.data.parquet import ParquetSource
 from gpclass.data.rows import Rows, Source
-from gpclass.validation import Where
 
 __all__ = ["ArraySource", "BlockSource", "LocalSource", "ParquetSource", "Rows", "Source", "as_source"]
 
@@ -134,14 +133,13 @@ class ArraySource(LocalSource):
         for start in range(0, len(self.X), self.rows):
             yield self._block(slice(start, start + self.rows), Place(start))
 
-    def _block(self, which: Any, where: Where) -> Rows:
+    def take(self, positions: Index) -> Rows:
+        """Return the rows at these positions, reading no others."""
+        return self._block(positions, Place(positions))
+
+    def _block(self, which: Any, where: Place) -> Rows:
         weight = None if self.weight is None else self.weight[which]
         return checked(self.X[which], self.y[which], weight, where, self.names)
-
-    def sample(self, n: int, rng: np.random.Generator) -> Rows:
-        """Return n random rows, reading no others."""
-        positions = draw(self.n_rows, n, rng)
-        return self._block(positions, lambda i: f"row {positions[i]}")
 
     def classes(self) -> Any:
         """Return the distinct labels."""
@@ -190,7 +188,7 @@ class BlockSource(LocalSource):
                 "the function that makes it, or a list."
             )
         self.factory, self.names, self.rows = factory, names, rows
-        self.n_rows, self.n_columns, self._classes = 0, 0, None
+        self.n_rows, self.n_columns, self._classes = 0, 0 if names is None else len(names), None
         for block in self._given():  # the first of the passes
             self._classes = distinct([block.y] if self._classes is None else [self._classes, block.y])
             self.n_rows, self.n_columns = self.n_rows + len(block), block.X.shape[1]
@@ -221,26 +219,15 @@ class BlockSource(LocalSource):
         """Yield the blocks as they are given, checked."""
         n, columns = 0, self.n_columns
         for given in self.factory() if callable(self.factory) else self.factory:
-            block = self._checked(given, Place(n))
-            columns = columns or block.X.shape[1]
-            if block.X.shape[1] != columns:
+            if not isinstance(given, tuple | list) or len(given) not in (2, 3):
                 raise ValueError(
-                    f"The block at row {n} has {block.X.shape[1]} columns, and the first block has {columns}."
+                    f"The block at row {n} is a {type(given).__name__}, expected (X, y) or (X, y, weight)."
                 )
-            n += len(block)
-            yield block
-
-    def _checked(self, given: Any, where: Place) -> Rows:
-        if isinstance(given, Rows):
-            given = (given.X, given.y, given.weight)
-        if not isinstance(given, tuple | list) or len(given) not in (2, 3):
-            raise ValueError(
-                f"The block at {where(0)} is a {type(given).__name__}, expected (X, y) or (X, y, weight)."
-            )
-        X, y, weight = given if len(given) == 3 else (*given, None)
-        X = as_inputs(X, where)
-        if self.names is not None and len(self.names) != X.shape[1]:
-            raise ValueError(
-                f"The block at {where(0)} has {X.shape[1]} columns and there are {len(self.names)} names."
-            )
-        return checked(X, y, weight, where, self.names)
+            X, y, weight = given if len(given) == 3 else (*given, None)
+            X = as_inputs(X, Place(n))
+            columns = columns or X.shape[1]
+            if X.shape[1] != columns:
+                before = "the first block has" if self.names is None else "the number of names is"
+                raise ValueError(f"The block at row {n} has {X.shape[1]} columns, and {before} {columns}.")
+            yield checked(X, y, weight, Place(n), self.names)
+            n += len(X)
