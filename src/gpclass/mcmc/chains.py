@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -41,6 +41,15 @@ class Diagnostics:
         )
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Weighted:
+    """Latent vectors at one theta, shape (m, n), with weights that sum to one."""
+
+    theta: Array
+    f: Array
+    weight: Array
+
+
 @stored
 @dataclass(frozen=True, slots=True, eq=False)
 class Chains:
@@ -68,6 +77,8 @@ class Chains:
         Log hyperparameters, where they were sampled as well.
     note : str
         Why the chains use the coordinates of the prior, if the approximation asked for could not be used.
+    weighted : tuple of Weighted
+        Where theta was sampled, all latent vectors of some of the draws.
     """
 
     f: Array
@@ -83,6 +94,7 @@ class Chains:
     interrupted: bool = False
     theta: Array | None = None
     note: str = ""
+    weighted: tuple[Weighted, ...] = field(default=(), repr=False, metadata={"stored": False})
 
     @property
     def n_chains(self) -> int:
