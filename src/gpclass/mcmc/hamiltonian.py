@@ -22,8 +22,8 @@ from gpclass.inference import EP
 from gpclass.mcmc.sampler import Info, Sampler, State
 from gpclass.posteriors.target import Target
 
-LONGEST = 0.45 * np.pi  # step: a quarter turn forgets z, and longer ones come back
-SHORTEST = 1e-3  # step: below it a trajectory takes thousands of steps, and something else is wrong
+MAX_STEP = 0.45 * np.pi  # step: a quarter turn forgets z, and longer ones come back
+MIN_STEP = 1e-3  # step: below it a trajectory takes thousands of steps, and something else is wrong
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -83,7 +83,7 @@ class HMC(Sampler[HMCState]):
 
     def init(self, target: Target, f: Array) -> HMCState:
         """Return the state of chains at the rows of f."""
-        step = min(self.step_size, LONGEST)
+        step = min(self.step_size, MAX_STEP)
         z = target.whiten(f)
         value, slope, _ = _factor(target, z)
         return HMCState(target, f, value, Tuning(step, float(np.log(2.0 * step))), z, slope)
@@ -118,7 +118,7 @@ class HMC(Sampler[HMCState]):
         count = t.count + 1
         error = t.error + self.accept - float(infos[-1].accept.mean())
         log_step = t.origin - np.sqrt(count) / 0.05 * error / (count + 10.0)
-        log_step = float(np.clip(log_step, np.log(SHORTEST), np.log(LONGEST)))
+        log_step = float(np.clip(log_step, np.log(MIN_STEP), np.log(MAX_STEP)))
         share = count**-0.75
         average = share * log_step + (1.0 - share) * t.average
         step = float(np.exp(average if progress >= 1.0 else log_step))

@@ -14,7 +14,7 @@ from gpclass.mcmc.chains import Chains, Weighted
 from gpclass.mcmc.hyper import PseudoMarginal
 from gpclass.mcmc.sampler import Info, Sampler, joined, merged
 
-FEWEST = 4  # draws of each chain that are kept after an interruption
+MIN_DRAWS = 4  # draws of each chain that are kept after an interruption
 
 
 class Draw(NamedTuple):
@@ -86,7 +86,7 @@ def sample(
     """
     check_integers(n_chains=n_chains, n_draws=n_draws, thin=thin, n_thetas=n_thetas)
     check_integers(0, n_warmup=n_warmup)
-    every = max(1, n_chains * n_draws // n_thetas)
+    every = -(-n_chains * n_draws // n_thetas)
     group, kept = list[Any](), list[tuple[Draw, ...]]()
 
     def advance(n: int, thin: int) -> list[tuple[Draw, ...]]:
@@ -123,7 +123,7 @@ def _run(steps: Iterator[str], kept: list[Any], report: Callable[[str], None] | 
             if report is not None:
                 report(words)
     except KeyboardInterrupt:
-        if len(kept) < FEWEST:
+        if len(kept) < MIN_DRAWS:
             raise KeyboardInterrupt(
                 f"Sampling was interrupted with {len(kept)} draws, too few to keep."
             ) from None
