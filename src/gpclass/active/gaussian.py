@@ -8,11 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import entr
 
-from gpclass.active.draws import FANTASIES
+from gpclass.active.draws import FANTASIES, stratified_labels
 from gpclass.active.latents import Latents, gaussians_at
 from gpclass.core.linalg import row_tiles
 from gpclass.core.protocols import Array
-from gpclass.sampling import draw_labels
 
 LATTICE = 0.25  # step of the lattice, in standard deviations or in widths of the link, whichever is smaller
 REACH, BUMP = 9.0, 40.0  # ends of the lattice: standard deviations of f, and widths of the link for H[y|f]
@@ -100,7 +99,7 @@ def greedy(
         if len(means) == 1:
             means = np.repeat(means, FANTASIES, axis=0)
         p, tilted = _at_both_labels(likelihood, means[:, j], var[j])
-        slope = np.take_along_axis(tilted.slope, draw_labels(p, rng=rng), axis=1)
+        slope = np.take_along_axis(tilted.slope, stratified_labels(p, rng)[:, None], axis=1)
         means = means + slope * cov[j]
         cov = cov - float((p * tilted.curvature).sum(axis=1).mean()) * np.outer(cov[j], cov[j])
     return np.array(chosen, dtype=np.intp)

@@ -80,7 +80,7 @@ def _others(method: str) -> str:
 
 
 def on_draws(method: str, reliable: bool, shift: Array, error: Array) -> str:
-    """Judge draws by their differences from importance sampling, of which the standard errors are given."""
+    """Judge draws by their differences from importance sampling and the standard errors of these."""
     # The largest of many differences is several standard errors by chance alone.
     far = float((np.abs(shift) / np.maximum(error, 1e-12)).max())
     largest = float(np.abs(shift).max())

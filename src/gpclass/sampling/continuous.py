@@ -109,9 +109,16 @@ def _invert_cdf(cdf: Function, u: Array, low: float, high: float) -> Array:
         )
     # Rounding must not ask for what the function does not exceed: v in (bottom, top].
     v = np.clip(bottom + u * (top - bottom), np.nextafter(bottom, top), top)
-    left, right = _bracket(cdf, (float(v.min()), float(v.max())), low, high)
-    _check_increase(cdf, left, right)
-    return bisect(lambda x: values_of(cdf, x, "cdf"), v, np.full(u.shape, left), np.full(u.shape, right))
+    x = _first_edges(low, high)
+    with np.errstate(all="ignore"):
+        values = values_of(cdf, x, "cdf")
+    i = int(np.argmin(np.diff(values)))
+    if values[i + 1] < values[i] - 1e-9:
+        raise ValueError(
+            f"cdf falls by {values[i] - values[i + 1]:.3g} from {x[i]:.6g} to {x[i + 1]:.6g}, expected it to increase."
+        )
+    right = np.clip(np.searchsorted(np.maximum.accumulate(values), v), 1, len(x) - 1)
+    return bisect(lambda x: values_of(cdf, x, "cdf"), v, x[right - 1], x[right])
 
 
 def _value_at_end(cdf: Function, end: float, limit: float) -> float:
@@ -120,33 +127,6 @@ def _value_at_end(cdf: Function, end: float, limit: float) -> float:
     with np.errstate(all="ignore"):
         value = float(np.asarray(cdf(np.array([end])), dtype=float).ravel()[0])
     return value if np.isfinite(value) else limit
-
-
-def _bracket(cdf: Function, v: tuple[float, float], low: float, high: float) -> tuple[float, float]:
-    """Return finite ends between which cdf passes all values from v[0] to v[1]."""
-
-    def reach(origin: float, sign: float) -> float:
-        """Return a point on one side of the origin that is beyond the values."""
-        step = 1.0
-        while step < 1e300:
-            value = float(values_of(cdf, np.array([origin + sign * step]), "cdf")[0])
-            if value >= v[1] if sign > 0.0 else value < v[0]:
-                break
-            step *= 4.0
-        return origin + sign * step
-
-    left = reach(min(high, 0.0), -1.0) if np.isinf(low) else low
-    return left, reach(max(low, 0.0), 1.0) if np.isinf(high) else high
-
-
-def _check_increase(cdf: Function, left: float, right: float) -> None:
-    x = np.linspace(left, right, 257)
-    drop = -np.diff(values_of(cdf, x, "cdf"))
-    i = int(np.argmax(drop))
-    if drop[i] > 1e-9:
-        raise ValueError(
-            f"cdf falls by {drop[i]:.3g} from {x[i]:.6g} to {x[i + 1]:.6g}, expected it to increase."
-        )
 
 
 def bisect(F: Callable[[Array], Array], v: Array, low: Array, high: Array, steps: int = 200) -> Array:
