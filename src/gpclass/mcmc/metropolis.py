@@ -24,6 +24,7 @@ from gpclass.mcmc.sampler import Info, Sampler, State
 from gpclass.posteriors.target import Target
 
 MIN_ACCEPT, MAX_ACCEPT = 0.28, 0.45  # acceptance rates between which the block size is kept
+WINDOW = 20  # steps whose acceptance rate decides
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,7 +44,6 @@ class Tuning:
     order: Index
     size: int
     partitions: tuple[tuple[Block, ...], ...]
-    steps: int = 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -134,18 +134,18 @@ class BlockMetropolis(Sampler[BlockState]):
     def adapt(self, state: BlockState, infos: Sequence[Info], progress: float) -> BlockState:
         """Return the state with other blocks if too many or too few of the last ones were accepted."""
         tuning = state.tuning
-        steps = tuning.steps + 1
-        if not self.adapt_size or steps < 20 or progress > 0.9:
-            return replace(state, tuning=replace(tuning, steps=steps))
-        rate = float(np.mean([info.accept.mean() for info in infos[-steps:]]))
+        if not self.adapt_size or len(infos) % WINDOW or progress > 0.9:
+            return state
+        rate = float(np.mean([info.accept.mean() for info in infos[-WINDOW:]]))
         size = tuning.size
         if rate > MAX_ACCEPT:
             size = min(len(state.target.y), max(size + 1, int(1.5 * size)))
         elif rate < MIN_ACCEPT:
             size = max(1, min(size - 1, int(size / 1.5)))
-        Q, order, partitions = tuning.precision, tuning.order, tuning.partitions
-        partitions = partitions if size == tuning.size else _partitions(Q, order, size)
-        return replace(state, tuning=Tuning(Q, order, size, partitions))
+        if size == tuning.size:
+            return state
+        partitions = _partitions(tuning.precision, tuning.order, size)
+        return replace(state, tuning=replace(tuning, size=size, partitions=partitions))
 
 
 def _precision(target: Target) -> Array:

@@ -142,7 +142,7 @@ def _in_parallel(jobs: list[Any], n_jobs: int | None) -> list[Any]:
 def _advance(
     state: Any, rng: np.random.Generator, sampler: Any, n: int, thin: int, first: int, every: int
 ) -> tuple[Any, np.random.Generator, list[Draw]]:
-    """Make n draws; numbered from ``first``, every so many keep all their weighted latent vectors."""
+    """Make n draws, numbered from ``first``; each multiple of ``every`` keeps all its weighted latent vectors."""
     draws = []
     for k in range(first, first + n):
         infos = []

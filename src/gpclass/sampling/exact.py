@@ -106,11 +106,9 @@ def posterior_by_rejection(
     True
     """
     target = make_target(likelihood, K, y, weight=weight)
-    n, rank = target.root.shape
 
     def propose(m: int, rng: np.random.Generator) -> Array:
-        Z = rng.standard_normal((len(target.mean) // n, m, rank))
-        return target.shifts(Z.swapaxes(0, 1).reshape(m, target.rank))
+        return target.shifts(target.normals(m, rng))
 
     def log_accept(F: Array) -> Array:
         l = target.pointwise(F)
