@@ -21,7 +21,7 @@ from gpclass.datasets import interval
 from gpclass.inference import EP
 from gpclass.kernels import RBF
 from gpclass.likelihoods import Probit
-from gpclass.mcmc import MCMC, BlockMetropolis, EllipticalSlice
+from gpclass.mcmc import MCMC, BlockMetropolis, EllipticalSlice, Sampler
 
 X, Y = two_moons_like(60)
 SPLIT = interval()
@@ -209,7 +209,7 @@ class TestMethods:
 class Interrupted:
     """Elliptical slice sampling, interrupted by the user at the given step."""
 
-    whiten, jitter = None, 0.0
+    whiten, jitter, piece, begin = None, 0.0, 1, Sampler.begin
 
     def __init__(self, at):
         self.left, self.inner = at, EllipticalSlice(whiten=None)
@@ -232,7 +232,7 @@ class TestSampling:
         mpl = pytest.importorskip("matplotlib")
         mpl.use("Agg")
         options = QUICK | {"n_samples": 500}
-        methods = {"ep": "ep", "mcmc": MCMC(n_draws=400)}
+        methods = {"ep": "ep", "mcmc": MCMC(n_draws=400, thin=3)}
         result = compare(SPLIT.X, SPLIT.y, methods=methods, **options, **HELD_OUT)
         ep, mcmc = result.rows
         assert_allclose(mcmc.proba, mcmc.estimator.predict_proba(SPLIT.X_test))
