@@ -75,7 +75,7 @@ INTERNAL = {
         "takes_vectors",
     },
     "gpclass.likelihoods": {"BinaryLikelihood", "ClassLikelihood"},
-    "gpclass.mcmc": {"HyperSampler", "Info", "Sampler", "State"},
+    "gpclass.mcmc": {"Info", "Sampler", "State"},
     "gpclass.data.sources": {"Rows", "Source"},
 }  # fmt: skip
 

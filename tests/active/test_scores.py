@@ -28,7 +28,7 @@ def fit(X=SPLIT.X, y=SPLIT.y, **options):
 
 @pytest.fixture(scope="module")
 def sampled():
-    return fit(inference=MCMC(n_draws=500), random_state=0)
+    return fit(inference=MCMC(n_draws=500, thin=3), random_state=0)
 
 
 def binary_entropy(f, log_link):

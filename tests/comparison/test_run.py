@@ -19,7 +19,7 @@ from gpclass.comparison import compare
 from gpclass.datasets import interval
 from gpclass.inference import EP
 from gpclass.kernels import RBF
-from gpclass.mcmc import MCMC, EllipticalSlice
+from gpclass.mcmc import MCMC, EllipticalSlice, Sampler
 
 X, Y = two_moons_like(60)
 SPLIT = interval()
@@ -153,7 +153,7 @@ class TestChecks:
 class Interrupted:
     """Elliptical slice sampling, interrupted by the user at the given step."""
 
-    whiten, jitter = None, 0.0
+    whiten, jitter, piece, begin = None, 0.0, 1, Sampler.begin
 
     def __init__(self, at):
         self.left, self.inner = at, EllipticalSlice(whiten=None)
@@ -176,7 +176,7 @@ class TestSampling:
         mpl = pytest.importorskip("matplotlib")
         mpl.use("Agg")
         options = QUICK | {"n_samples": 500}
-        methods = {"ep": "ep", "mcmc": MCMC(n_draws=400)}
+        methods = {"ep": "ep", "mcmc": MCMC(n_draws=400, thin=3)}
         result = compare(SPLIT.X, SPLIT.y, methods=methods, **options, **HELD_OUT)
         ep, mcmc = result.rows
         assert_allclose(mcmc.proba, mcmc.estimator.predict_proba(SPLIT.X_test))

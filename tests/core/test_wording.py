@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from gpclass.evidence.frequencies import Baseline
+from gpclass.evidence.importance import EvidenceEstimate
 from gpclass.evidence.verdicts import on_approximation
-from gpclass.evidence.weights import EvidenceEstimate
-from gpclass.mcmc.chains import LEAST_ESS, WORST_RHAT, Diagnostics
+from gpclass.mcmc.chains import MAX_RHAT, MIN_ESS, Diagnostics
 from gpclass.sampling.pareto import khat_limit
 
 
@@ -42,5 +42,5 @@ def test_r_hat_and_sample_sizes():
         values = Diagnostics(*(np.array([value]) for value in (rhat, ess, ess, 0.1)))
         return numbers(r"R-hat is (\S+) .* size is (\S+) \(", values.complaint(4))
 
-    assert complain(WORST_RHAT + 1e-6, 1e4)[0] > WORST_RHAT
-    assert complain(1.0, 4 * LEAST_ESS - 0.2)[1] < 4 * LEAST_ESS
+    assert complain(MAX_RHAT + 1e-6, 1e4)[0] > MAX_RHAT
+    assert complain(1.0, 4 * MIN_ESS - 0.2)[1] < 4 * MIN_ESS

@@ -23,7 +23,7 @@ from gpclass import GaussianProcessClassifier
 from gpclass.inference import EP, Laplace
 from gpclass.kernels import RBF, ConstantKernel, WhiteKernel
 from gpclass.likelihoods import Probit
-from gpclass.mcmc import HMC, MCMC, BlockMetropolis, EllipticalSlice, JointWhitened, PseudoMarginal
+from gpclass.mcmc import HMC, MCMC, BlockMetropolis, EllipticalSlice, PseudoMarginal
 from gpclass.posteriors import Component, MixtureProcess
 from gpclass.sampling import Rejection
 
@@ -58,7 +58,6 @@ def fixed(name, likelihood="logit", **options):
 SAMPLED = {
     "short": MCMC(n_draws=20, n_warmup=20),
     "mcmc": MCMC(n_draws=300, n_warmup=100),
-    "whitened": MCMC(n_draws=300, n_warmup=100, hyper_sampler=JointWhitened(n_latent_steps=2)),
     "noisy": MCMC(n_draws=300, n_warmup=100, hyper_sampler=PseudoMarginal(Laplace(), 4, n_refine=0)),
 }
 
@@ -129,7 +128,7 @@ def test_predictions_are_those_of_the_weighted_prior_with_a_probit(name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["mcmc", "whitened", "noisy"])
+@pytest.mark.parametrize("name", ["mcmc", "noisy"])
 def test_predictions_with_theta_sampled_are_those_of_the_weighted_prior(name):
     check_against_prior(sampled(name), *weighted_prior(1.5), expit, 0.04)
 
@@ -460,24 +459,6 @@ def test_noise_of_the_latent_function():
     assert_allclose(clf.predict_proba(Z), by_ep.predict_proba(Z), atol=0.02)
     for ours, theirs in zip(clf.predict_latent(Z, True), by_ep.predict_latent(Z, True), strict=True):
         assert_allclose(ours, theirs, atol=0.15)
-
-
-@pytest.mark.slow
-def test_jitter_of_a_sampler_does_not_spoil_predictions_beyond_the_data():
-    Z = np.linspace(0.0, 1.0, 12)[:, None]
-    y = (Z[:, 0] > 0.45).astype(int)
-    kernel = ConstantKernel(4.0, (3.9, 4.1)) * RBF(1.0, (0.95, 1.05))
-    probabilities = []
-    for sampler in (JointWhitened(), PseudoMarginal()):
-        settings = MCMC(n_draws=100, n_warmup=20, hyper_sampler=sampler)
-        clf = classifier(kernel, inference=settings, hyperparameters="sample", optimizer=None, random_state=0)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            clf.fit(Z, y)
-        assert (clf.chains_.jitter > 0.0) == isinstance(sampler, JointWhitened)
-        assert np.abs(clf.predict_latent([[-1.0], [2.0], [3.0]])).max() < 6.0
-        probabilities.append(clf.predict_proba([[-1.0], [0.1], [0.7], [2.0], [3.0]])[:, 1])
-    assert_allclose(*probabilities, atol=0.08)
 
 
 def test_copies_of_a_fitted_classifier():

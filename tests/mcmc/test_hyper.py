@@ -18,10 +18,9 @@ from gpclass.kernels import RBF, ConstantKernel
 from gpclass.learning.draws import hyper_model
 from gpclass.learning.problem import Problem
 from gpclass.likelihoods import Logit, Probit
-from gpclass.mcmc import JointWhitened, PseudoMarginal
+from gpclass.mcmc import PseudoMarginal, sample
 from gpclass.mcmc.chains import diagnose
 from gpclass.mcmc.hyper import HyperModel, HyperState, Proposal, fitted_proposal, refined
-from gpclass.mcmc.hyper_run import sample_hyper
 from gpclass.posteriors.target import make_target
 from gpclass.priors import NotPositiveError
 
@@ -33,14 +32,12 @@ SAMPLERS = {
     "pseudo-marginal, unrefined": PseudoMarginal(n_importance=2, n_refine=0),
     "pseudo-marginal, VI": PseudoMarginal(VI(), n_importance=4, n_refine=0),
     "pseudo-marginal, EP": PseudoMarginal(EP(), n_importance=4, n_refine=0),
-    "whitened by the prior": JointWhitened(n_latent_steps=3),
-    "whitened by Laplace": JointWhitened(Laplace(), n_latent_steps=3),
 }
 
 
 def model_of(X, y, likelihood=None, weight=None, kernel=KERNEL):
     problem = Problem(X, y, weight, kernel, likelihood or Logit(), Laplace())
-    return hyper_model(problem, LogScalePrior(kernel, None))
+    return hyper_model(problem, LogScalePrior(kernel, None), kernel.theta)
 
 
 def covariances(theta, X):
@@ -97,7 +94,7 @@ def test_posterior_of_theta_and_f_is_that_of_rejection(name):
     truth = summaries(theta, f)
     sampler = SAMPLERS[name]
     options = {"n_chains": 4, "n_draws": 500, "n_warmup": 60, "rng": 1}
-    chains, _ = sample_hyper(model_of(X4, Y4), sampler, CENTRE, **options)
+    chains = sample(model_of(X4, Y4), sampler, **options)
     ours = summaries(chains.theta, chains.f)
     assert excess(ours, truth.mean(axis=0), truth.std(axis=0) / len(truth) ** 0.5).max() < 4.5
 
@@ -112,7 +109,7 @@ def orthant(K, y):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["pseudo-marginal", "whitened by Laplace"])
+@pytest.mark.parametrize("name", ["pseudo-marginal", "pseudo-marginal, unrefined"])
 def test_posterior_of_theta_is_prior_times_evidence_on_a_grid(name):
     X, y = X4[[0, 1, 3]], np.array([1.0, -1.0, 1.0])
     axes = [c + 1.5 * np.linspace(-5.0, 5.0, 101) for c in CENTRE]
@@ -121,7 +118,7 @@ def test_posterior_of_theta_is_prior_times_evidence_on_a_grid(name):
     mass /= mass.sum()
     truth = mass @ moments(grid)
     options = {"n_chains": 4, "n_draws": 500, "n_warmup": 100, "rng": 2}
-    chains, _ = sample_hyper(model_of(X, y, Probit()), SAMPLERS[name], CENTRE, **options)
+    chains = sample(model_of(X, y, Probit()), SAMPLERS[name], **options)
     assert excess(moments(chains.theta), truth, 0.0).max() < 4.0
     prior = moments(CENTRE + 1.5 * np.random.default_rng(0).standard_normal((10_000, 2))).mean(axis=0)
     assert excess(moments(chains.theta), prior, 0.0).max() > 4.0  # the data have something to say
@@ -141,13 +138,13 @@ def six_data_on_a_grid():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["pseudo-marginal, EP", "whitened by the prior"])
+@pytest.mark.parametrize("name", ["pseudo-marginal, EP", "pseudo-marginal, VI"])
 def test_six_data_under_a_probit_on_a_grid(name):
     kernel = ConstantKernel(30.0, "fixed") * RBF(1.0)
     grid, mass = six_data_on_a_grid()
     options = {"n_chains": 4, "n_draws": 500, "n_warmup": 100, "rng": 3}
     model = model_of(X6, Y6, Probit(), kernel=kernel)
-    chains, _ = sample_hyper(model, SAMPLERS[name], kernel.theta, **options)
+    chains = sample(model, SAMPLERS[name], **options)
     assert excess(moments(chains.theta), mass @ moments(grid[:, None]), 0.0).max() < 4.0
 
 
@@ -162,14 +159,15 @@ def test_what_is_impossible_is_rejected(wall):
     else:
         inner = model.at
 
-        def at(theta, whiten, jitter, init):
+        def at(theta, whiten, init):
             if (theta > CENTRE).any():
                 raise NotPositiveError("beyond double precision")
-            return inner(theta, whiten, jitter, init)
+            return inner(theta, whiten, init)
 
         model = replace(model, at=at)
     options = {"n_chains": 4, "n_draws": 80, "n_warmup": 40, "rng": 4}
-    chains, _ = sample_hyper(model, PseudoMarginal(n_importance=8), CENTRE - 0.1, **options)
+    model = replace(model, theta=CENTRE - 0.1)
+    chains = sample(model, PseudoMarginal(n_importance=8), **options)
     assert (chains.theta <= CENTRE).all()
     ours = np.concatenate([chains.theta, chains.f], axis=-1)
     assert excess(ours, truth.mean(axis=0), truth.std(axis=0) / len(truth) ** 0.5).max() < 4.0
@@ -179,24 +177,21 @@ def test_what_is_impossible_is_rejected(wall):
 
 
 def state_at(sampler, model, theta, f, rng, proposal) -> HyperState:
-    """Return the sampler's state given theta and f: with what else belongs to it from its conditional."""
-    state = sampler.init(model, theta, rng, proposal)
+    """Return the sampler's state given theta and f: with the importance draws given that f is one of them.
+
+    They are f, its mirror image, and others from q.
+    """
+    state = sampler.at(model, theta, rng, proposal)
     target = state.target
-    if isinstance(sampler, JointWhitened):
-        value = float(target.remainder(f[None] - target.mean)[0]) + target.log_mass + model.log_prior(theta)
-        return replace(state, f=f[None], z=target.whiten(f[None]), value=value)
-    # The importance draws given that f is one of them: f, its mirror image, and others from q.
-    others = state.f[1 : len(state.f) // 2] - target.mean
+    others = state.draws[1 : len(state.draws) // 2] - target.mean
     D = np.concatenate([f[None] - target.mean, others])
     D = np.concatenate([D, -D])
     log_w = target.remainder(D)
     total = np.logaddexp.reduce(log_w)
     value = total - np.log(len(D)) + target.log_mass + model.log_prior(theta)
-    return replace(state, f=target.mean + D, log_weight=log_w - total, value=float(value))
-
-
-def one_latent(state, rng):
-    return state.f[rng.choice(len(state.f), p=np.exp(state.log_weight))]
+    draws = target.mean + D
+    k = rng.choice(len(D), p=np.exp(log_w - total))
+    return replace(state, f=draws[k : k + 1], draws=draws, log_weight=log_w - total, value=np.asarray(value))
 
 
 def features(theta, f, y):
@@ -219,7 +214,7 @@ def geweke(name, n_steps, seed):
     for _ in range(n_steps):
         state = state_at(sampler, model_of(X, y), theta, f, rng, proposal)
         state, _ = sampler.step(rng, state)
-        theta, f = state.theta, one_latent(state, rng)
+        theta, f = state.theta, state.f[0]
         y = np.where(rng.uniform(size=3) < expit(f), 1.0, -1.0)
         out.append(features(theta, f, y))
     return excess(
@@ -229,7 +224,7 @@ def geweke(name, n_steps, seed):
 
 @pytest.mark.parametrize(
     ("name", "n_steps"),
-    [("whitened by Laplace", 300)] + [pytest.param(name, 2000, marks=pytest.mark.slow) for name in SAMPLERS],
+    [("pseudo-marginal", 300)] + [pytest.param(name, 2000, marks=pytest.mark.slow) for name in SAMPLERS],
 )
 def test_joint_distribution_is_left_alone(name, n_steps):
     assert geweke(name, n_steps, seed=5).max() < 4.5
@@ -270,7 +265,7 @@ def test_refining_lowers_the_noise_of_the_evidence():
     X = rng.normal(size=(40, 1))
     y = np.where(rng.uniform(size=40) < expit(3.0 * np.sin(2.0 * X[:, 0])), 1.0, -1.0)
     model = model_of(X, y)
-    rough = model.at(np.log([30.0, 0.7]), Laplace(), 0.0, None)
+    rough = model.at(np.log([30.0, 0.7]), Laplace(), None)
     fine = refined(rough, 2)
 
     def noise(target):
@@ -288,18 +283,16 @@ def test_refining_lowers_the_noise_of_the_evidence():
 SHORT = {"n_chains": 2, "n_draws": 60, "n_warmup": 30}
 
 
-@pytest.mark.parametrize("sampler", [PseudoMarginal(n_importance=4), JointWhitened()])
 @pytest.mark.slow
-def test_same_seed_same_draws_here_or_in_processes(sampler):
-    model = model_of(X4, Y4)
-    one, whole = sample_hyper(model, sampler, CENTRE, rng=0, **SHORT)
-    n_jobs = 2 if isinstance(sampler, JointWhitened) else None  # processes are slow to start
-    two, others = sample_hyper(model, sampler, CENTRE, rng=0, n_jobs=n_jobs, **SHORT)
+def test_same_seed_same_draws_here_or_in_processes():
+    model, sampler = model_of(X4, Y4), PseudoMarginal(n_importance=4)
+    one = sample(model, sampler, rng=0, **SHORT)
+    two = sample(model, sampler, rng=0, n_jobs=2, **SHORT)
     assert_array_equal(one.theta, two.theta)
     assert_array_equal(one.f, two.f)
-    for a, b in zip(whole[0], others[0], strict=True):
-        assert_array_equal(a.latents()[0], b.latents()[0])
-    other, _ = sample_hyper(model, sampler, CENTRE, rng=1, **SHORT)
+    for a, b in zip(one.weighted, two.weighted, strict=True):
+        assert_array_equal(a.f, b.f)
+    other = sample(model, sampler, rng=1, **SHORT)
     assert (one.theta != other.theta).any()
     assert one.theta.shape == (2, 60, 2)
     assert one.f.shape == (2, 60, 4)
@@ -307,19 +300,15 @@ def test_same_seed_same_draws_here_or_in_processes(sampler):
     np.testing.assert_allclose(one.log_likelihood, np.log(expit(Y4 * one.f)).sum(axis=-1))
 
 
-def test_every_so_many_draws_are_whole():
-    model, sampler = model_of(X4, Y4), PseudoMarginal(n_importance=6)
-    _, draws = sample_hyper(model, sampler, CENTRE, rng=0, n_whole=12, **SHORT)
-    whole = [draw for chain in draws for draw in chain if draw.f is not None]
-    assert len(whole) == 12
-    for draw in whole:
-        f, weight = draw.latents()
-        assert f.shape == (6, 4)
-        assert weight.sum() == pytest.approx(1.0)
-        assert (f == draw.one).all(axis=1).any()
-    f, weight = draws[0][0].latents()
-    assert_array_equal(f, draws[0][0].one[None])
-    assert_array_equal(weight, [1.0])
+def test_evenly_spaced_draws_keep_all_their_latent_vectors():
+    chains = sample(model_of(X4, Y4), PseudoMarginal(n_importance=6), rng=0, n_thetas=12, **SHORT)
+    assert len(chains.weighted) == 12
+    f, theta = chains.f[:, ::10].swapaxes(0, 1).reshape(12, 4), chains.theta[:, ::10].swapaxes(0, 1)
+    for one, at, draw in zip(f, theta.reshape(12, 2), chains.weighted, strict=True):
+        assert draw.f.shape == (6, 4)
+        assert draw.weight.sum() == pytest.approx(1.0)
+        assert (draw.f == one).all(axis=1).any()
+        assert_array_equal(draw.theta, at)
 
 
 def test_interruption_keeps_finished_pieces():
@@ -328,18 +317,17 @@ def test_interruption_keeps_finished_pieces():
             raise KeyboardInterrupt
 
     model, sampler = model_of(X4, Y4), PseudoMarginal(n_importance=4)
-    chains, draws = sample_hyper(model, sampler, CENTRE, rng=0, report=report, **SHORT)
+    chains = sample(model, sampler, rng=0, report=report, **SHORT)
     assert chains.interrupted
     assert chains.n_draws == 50
-    assert [len(chain) for chain in draws] == [50] * 2
-    all_of_it, _ = sample_hyper(model, sampler, CENTRE, rng=0, **SHORT)
+    all_of_it = sample(model, sampler, rng=0, **SHORT)
     assert_array_equal(chains.theta, all_of_it.theta[:, :50])
 
     def at_once(words):
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        sample_hyper(model, sampler, CENTRE, rng=0, report=at_once, **SHORT)
+        sample(model, sampler, rng=0, report=at_once, **SHORT)
 
 
 class Sign:
@@ -350,21 +338,19 @@ class Sign:
 
 
 def test_chains_that_start_where_the_labels_are_impossible_find_where_they_are_not():
-    def at(theta, whiten, jitter, init):
-        return make_target(Sign(), np.exp(theta[0]) * np.eye(4), Y4, jitter=jitter)
+    def at(theta, whiten, init):
+        return make_target(Sign(), np.exp(theta[0]) * np.eye(4), Y4)
 
-    model = HyperModel(at, lambda theta: -0.5 * float(theta @ theta), np.array([[-5.0, 5.0]]))
-    chains, _ = sample_hyper(
-        model, JointWhitened(n_latent_steps=1), np.zeros(1), n_warmup=0, n_draws=200, rng=0
-    )
+    model = HyperModel(at, lambda theta: -0.5 * float(theta @ theta), np.array([[-5.0, 5.0]]), np.zeros(1))
+    chains = sample(model, PseudoMarginal(n_importance=2, n_refine=0), n_warmup=0, n_draws=200, rng=0)
     assert np.isinf(chains.log_likelihood[:, 0]).any()
     assert (chains.log_likelihood[:, -100:] == 0.0).all()
 
 
 def test_chains_start_apart_and_within_bounds():
-    model = model_of(X4, Y4)
-    model = replace(model, bounds=np.column_stack([CENTRE - 0.2, CENTRE + 0.2]))
-    chains, _ = sample_hyper(model, JointWhitened(), CENTRE + 5.0, n_chains=4, n_draws=4, n_warmup=0, rng=0)
+    bounds = np.column_stack([CENTRE - 0.2, CENTRE + 0.2])
+    model = replace(model_of(X4, Y4), bounds=bounds, theta=CENTRE + 5.0)
+    chains = sample(model, PseudoMarginal(n_importance=4), n_chains=4, n_draws=4, n_warmup=0, rng=0)
     assert (np.abs(chains.theta - CENTRE) <= 0.2 + 1e-12).all()
     assert len(np.unique(chains.theta[:, 0, 0])) > 1
 
@@ -376,14 +362,10 @@ def test_bad_settings_are_refused():
         PseudoMarginal(n_refine=-1)
     with pytest.raises(ValueError, match="whiten=None is not possible"):
         PseudoMarginal(whiten=None)
-    with pytest.raises(ValueError, match="is not possible"):
-        JointWhitened(n_latent_steps=0)
-    with pytest.raises(ValueError, match="is not possible"):
-        JointWhitened(jitter=0.0)
     model = model_of(X4, Y4)
-    for wrong in ({"n_chains": 0}, {"n_draws": 0}, {"n_warmup": -1}, {"thin": 0}, {"n_whole": 0}):
+    for wrong in ({"n_chains": 0}, {"n_draws": 0}, {"n_warmup": -1}, {"thin": 0}, {"n_thetas": 0}):
         with pytest.raises(ValueError, match=f"{next(iter(wrong))}="):
-            sample_hyper(model, PseudoMarginal(), CENTRE, **(SHORT | wrong))
+            sample(model, PseudoMarginal(), **(SHORT | wrong))
 
 
 # ------------------------------------------------------------------------- the hyperprior
@@ -424,7 +406,7 @@ def test_bounds_are_narrowed_to_the_support():
     np.testing.assert_allclose(prior.narrow(kernel.bounds), np.log([[0.5, 2.5]]), atol=1e-5)
     assert_array_equal(LogScalePrior(kernel, None).narrow(kernel.bounds), kernel.bounds)
     problem = Problem(X4, Y4, None, kernel, Logit(), Laplace())
-    chains, _ = sample_hyper(hyper_model(problem, prior), PseudoMarginal(), np.zeros(1), rng=0, **SHORT)
+    chains = sample(hyper_model(problem, prior, np.zeros(1)), PseudoMarginal(), rng=0, **SHORT)
     assert ((np.exp(chains.theta) > 0.5) & (np.exp(chains.theta) < 2.5)).all()
 
 

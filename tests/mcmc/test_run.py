@@ -71,7 +71,7 @@ def test_states_carry_what_belongs_to_their_f(name: str) -> None:
         accepted.append(info.accept.mean())
     assert isinstance(sampler, EllipticalSlice) or np.mean(accepted) < 0.95
     fresh = sampler.init(state.target, state.f)
-    for field in ("value", "each", "x", "slope"):
+    for field in ("value", "each", "z", "slope"):
         if getattr(fresh, field, None) is not None:
             np.testing.assert_allclose(getattr(state, field), getattr(fresh, field), rtol=1e-8, atol=1e-8)
 

@@ -18,7 +18,7 @@ from gpclass.core.protocols import Sites
 from gpclass.inference import EP, Laplace
 from gpclass.kernels import RBF, Matern
 from gpclass.likelihoods import Logit, Probit
-from gpclass.mcmc import HMC, BlockMetropolis, EllipticalSlice, hamiltonian, sample
+from gpclass.mcmc import HMC, BlockMetropolis, EllipticalSlice, sample
 from gpclass.mcmc.chains import diagnose
 from gpclass.posteriors.target import Target, make_target
 from gpclass.priors import DensePrior
@@ -115,18 +115,6 @@ def test_joint_simulation(name: str, n_chains: int, n_sweeps: int) -> None:
         lambda label, f: sampler.init(cached_target(label, sampler.whiten), f),
         sampler.step, KERNEL, X3, n_chains=n_chains, n_sweeps=n_sweeps,
     )  # fmt: skip
-    assert np.abs(z).max() < 4.0
-
-
-def test_joint_simulation_in_standardised_coordinates() -> None:
-    sampler = HMC(whiten=EP())
-    shift, scale = np.array([0.4, -0.3, 0.2]), np.array([0.7, 1.4, 1.1])
-
-    def make_state(label: tuple[float, ...], f: np.ndarray) -> Any:
-        tuning = hamiltonian.Tuning(0.8, shift, scale)
-        return hamiltonian._enter(cached_target(label, sampler.whiten), f, tuning)
-
-    z = joint_simulation(make_state, sampler.step, KERNEL, X3, n_chains=300, n_sweeps=30)
     assert np.abs(z).max() < 4.0
 
 

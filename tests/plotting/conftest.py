@@ -59,7 +59,7 @@ def split():
 
 @pytest.fixture(scope="session")
 def sampled_f(fit, split):
-    return fit(split.X, split.y, 9.0 * RBF(15.0), inference=MCMC(n_draws=300))
+    return fit(split.X, split.y, 9.0 * RBF(15.0), inference=MCMC(n_draws=300, thin=3))
 
 
 @pytest.fixture(scope="session")

@@ -10,10 +10,8 @@ from __future__ import annotations
 from gpclass.evidence.annealed import annealed_evidence
 from gpclass.evidence.check import ApproximationCheck, check_approximation
 from gpclass.evidence.frequencies import frequency_evidence
-from gpclass.evidence.importance import importance_evidence
+from gpclass.evidence.importance import EvidenceEstimate, importance_evidence
 from gpclass.evidence.missing import Missing
-from gpclass.evidence.weights import EvidenceEstimate
-from gpclass.sampling.pareto import pareto_smooth
 
 __all__ = [
     "ApproximationCheck",
@@ -23,5 +21,4 @@ __all__ = [
     "check_approximation",
     "frequency_evidence",
     "importance_evidence",
-    "pareto_smooth",
 ]

@@ -15,7 +15,7 @@ import numpy as np
 
 from gpclass.core.checks import check_integers
 from gpclass.core.protocols import AnySites, Array
-from gpclass.evidence.weights import EvidenceEstimate, summarise
+from gpclass.evidence.importance import EvidenceEstimate, summarise
 from gpclass.mcmc.elliptical import slice_step
 from gpclass.posteriors.target import make_target
 

@@ -9,13 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from gpclass.core.linalg import row_tiles
 from gpclass.core.protocols import AnySites, Array, Index
 from gpclass.evidence.frequencies import Baseline, class_counts, make_baseline
-from gpclass.evidence.importance import Draws, estimate
+from gpclass.evidence.importance import Draws, EvidenceEstimate, estimate
 from gpclass.evidence.missing import Missing
 from gpclass.evidence.verdicts import on_approximation, on_draws, on_model
-from gpclass.evidence.weights import EvidenceEstimate
 from gpclass.mcmc.chains import Chains, diagnose
 from gpclass.posteriors.target import Target, make_target
 
@@ -153,7 +151,7 @@ def check_target(
 ) -> ApproximationCheck:
     """Compare the Gaussian approximation of a target with importance sampling, and the model with its baseline."""
     found, drawn, weights = estimate(target, n_samples, rng)
-    shift, error = probability_shifts(partial(probabilities, target), len(target.mean), drawn, weights)
+    shift, error = probability_shifts(partial(probabilities, target), drawn, weights)
     verdict = on_model(baseline, evidence, found) + on_approximation(method, evidence, found, shift, error)
     return make_report(method, evidence, found, shift, error, verdict, shifted(target.shape))
 
@@ -228,30 +226,20 @@ def make_report(
 
 
 def probability_shifts(
-    evaluate: Callable[[Array], Array], n: int, drawn: Draws, weights: Array
+    evaluate: Callable[[Array], Array], drawn: Draws, weights: Array
 ) -> tuple[Array, Array]:
-    """Return E_posterior[p] - E_q[p] for the n probabilities p that ``evaluate`` returns of rows d, and its error.
+    """Return E_posterior[p] - E_q[p] for the probabilities p that ``evaluate`` returns of rows d, and its error.
 
     Both averages are over the same draws, so most of their noise cancels. An antithetic pair is one
-    independent contribution, Σ over its two of w (p - mean p) - w_q (p - mean_q p); its square is summed term
-    by term, because the probabilities are too expensive to compute twice and too many to keep.
+    independent contribution, Σ over its two of w (p - mean p) - w_q (p - mean_q p).
     """
     base = np.exp(drawn.log_q - drawn.log_q.max())
     base /= base.sum()
-    means, cross, square = np.zeros((2, n)), np.zeros((2, n)), np.zeros(n)
-    for rows in row_tiles(len(drawn.D), n):
-        x = np.zeros((rows.stop - rows.start, n))
-        for sign, w, w_q in zip((1.0, -1.0), weights[:, rows], base[:, rows], strict=True):
-            p = evaluate(sign * drawn.D[rows]).reshape(x.shape)
-            means += np.stack([w, w_q]) @ p
-            x += (w - w_q)[:, None] * p
-        totals = np.stack([weights[:, rows].sum(axis=0), base[:, rows].sum(axis=0)])
-        cross += totals @ x
-        square += np.einsum("ij,ij->j", x, x)
-    pairs = np.stack([weights.sum(axis=0), -base.sum(axis=0)])
-    square -= 2.0 * (means[0] * cross[0] - means[1] * cross[1])
-    square += np.einsum("ai,ab,bi->i", means, pairs @ pairs.T, means)
-    return means[0] - means[1], np.sqrt(np.maximum(square, 0.0))
+    p = np.stack([evaluate(D).reshape(len(D), -1) for D in (drawn.D, -drawn.D)])
+    mean, mean_q = np.tensordot(weights, p, 2), np.tensordot(base, p, 2)
+    pairs = np.einsum("si,sij->ij", weights - base, p)
+    pairs -= np.outer(weights.sum(axis=0), mean) - np.outer(base.sum(axis=0), mean_q)
+    return mean - mean_q, np.sqrt(np.einsum("ij,ij->j", pairs, pairs))
 
 
 def probabilities(target: Target, D: Array) -> Array:

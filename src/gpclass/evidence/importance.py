@@ -11,47 +11,46 @@ at most half of the draws are lost.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from scipy.special import gammaln
 
 from gpclass.core.checks import check_integers
 from gpclass.core.protocols import AnySites, Array
-from gpclass.evidence.weights import EvidenceEstimate, summarise
 from gpclass.posteriors.target import make_target
+from gpclass.sampling.pareto import Estimate, cautious_error, stable_weights
 
 DEGREES = 3.0  # of freedom of the Student distribution
-SHARES = {"normal": 0.0, "mixed": 0.5, "student": 1.0}  # of the draws that come from it
 MOST_VALUES = 4000  # latent values n C of several functions: the time grows as their cube
 
 
-class Weighed(Protocol):
-    """What importance sampling needs of a posterior and its Gaussian q; `posteriors.target.Target` is the usual one."""
+@dataclass(frozen=True, slots=True, eq=False)
+class EvidenceEstimate(Estimate):
+    """A log evidence by sampling.
 
-    @property
-    def rank(self) -> int:
-        """Number of independent directions."""
+    Parameters
+    ----------
+    value : float
+        The log evidence.
+    standard_error : float
+        Of ``value``, by the delta method; it means little unless ``reliable``.
+    khat : float or None
+        Shape of the tail of the weights; None where all weights are equal.
+    ess : float
+        Effective sample size, (Σw)² / Σw².
+    n_samples : int
+    """
 
-    @property
-    def log_mass(self) -> float:
-        """The constant of the log weights."""
-
-    def normals(self, n_rows: int, rng: np.random.Generator) -> Array:
-        """Draw standard normal coordinates."""
-
-    def shifts(self, Z: Array) -> Array:
-        """Return draws of q less its mean for rows of standard normal coordinates."""
-
-    def remainder(self, D: Array) -> Array:
-        """Return log w - log_mass for each row of D."""
+    value: float
+    standard_error: float
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Draws:
     """Pairs of draws mean ± D with the logarithms of two kinds of importance weights, shape (2, len(D)).
 
-    ``log_q`` corrects the proposal to q (zero if it is q), ``log_weights`` to prior times likelihood, less
+    ``log_q`` corrects the proposal to q, ``log_weights`` to prior times likelihood, less
     the log_mass of the target. The first ``n_student`` rows of D are from the Student distribution.
     """
 
@@ -69,7 +68,6 @@ def importance_evidence(
     *,
     weight: Array | None = None,
     n_samples: int = 2000,
-    tails: str = "mixed",
     rng: np.random.Generator | int | None = None,
 ) -> EvidenceEstimate:
     """Return the evidence by importance sampling, with Pareto-smoothed weights.
@@ -87,9 +85,6 @@ def importance_evidence(
     weight : array of shape (n,), optional
         Weight k counts a data point as k copies.
     n_samples : int
-    tails : {"mixed", "normal", "student"}
-        Half of the draws from each, or all from q, or all from a Student distribution with the mean and
-        scale of q and three degrees of freedom.
     rng : numpy Generator or seed
 
     Returns
@@ -112,25 +107,25 @@ def importance_evidence(
     (-1.18, -1.11, -1.11)
     """
     target = make_target(likelihood, K, y, sites, weight)
-    return estimate(target, n_samples, np.random.default_rng(rng), tails)[0]
+    return estimate(target, n_samples, np.random.default_rng(rng))[0]
 
 
-def estimate(
-    target: Weighed, n_samples: int, rng: np.random.Generator, tails: str = "mixed"
-) -> tuple[EvidenceEstimate, Draws, Array]:
-    """Return the evidence, the draws it comes from, and their smoothed weights with sum one."""
-    drawn = draw(target, n_samples, tails, rng)
+def estimate(target: Any, n_samples: int, rng: np.random.Generator) -> tuple[EvidenceEstimate, Draws, Array]:
+    """Return the evidence, the draws it comes from, and their smoothed weights with sum one.
+
+    The target has the attributes ``rank`` and ``log_mass`` and the methods ``normals``, ``shifts`` and ``remainder`` of
+    `gpclass.posteriors.target.Target`.
+    """
+    drawn = draw(target, n_samples, rng)
     found, weights = summarise(drawn.log_weights, target.log_mass, drawn.log_q, drawn.n_student)
     return found, drawn, weights
 
 
-def draw(target: Weighed, n_samples: int, tails: str, rng: np.random.Generator) -> Draws:
-    """Draw pairs from q, from the Student distribution, or both."""
-    if tails not in SHARES:
-        raise ValueError(f"tails={tails!r} is not known, expected one of {', '.join(SHARES)}.")
+def draw(target: Any, n_samples: int, rng: np.random.Generator) -> Draws:
+    """Draw pairs, half of them from q and half from the Student distribution."""
     check_integers(4, n_samples=n_samples)  # draws come in pairs
     half = (n_samples + 1) // 2
-    n_student = round(SHARES[tails] * half)
+    n_student = half // 2
     Z = target.normals(half, rng)
     Z[:n_student] *= np.sqrt(DEGREES / rng.chisquare(DEGREES, size=(n_student, 1)))
     log_q = _normal_over_mixture(np.einsum("ij,ij->i", Z, Z), target.rank, n_student / half)
@@ -141,10 +136,9 @@ def draw(target: Weighed, n_samples: int, tails: str, rng: np.random.Generator) 
 
 def _normal_over_mixture(square: Array, rank: int, share: float) -> Array:
     """Return log N(z) - log((1 - share) N(z) + share t(z)) for z with the squared length ``square``."""
-    if share == 0.0:
-        return np.zeros_like(square)
     ratio = _normal_over_student(square, rank, DEGREES)
-    return ratio if share == 1.0 else -np.logaddexp(np.log1p(-share), np.log(share) - ratio)
+    out: Array = -np.logaddexp(np.log1p(-share), np.log(share) - ratio)
+    return out
 
 
 def _normal_over_student(square: Array, rank: int, dof: float) -> Array:
@@ -152,6 +146,42 @@ def _normal_over_student(square: Array, rank: int, dof: float) -> Array:
     constant = gammaln(0.5 * dof) - gammaln(0.5 * (dof + rank)) + 0.5 * rank * np.log(0.5 * dof)
     out: Array = constant - 0.5 * square + 0.5 * (dof + rank) * np.log1p(square / dof)
     return out
+
+
+def summarise(
+    log_weights: Array, constant: float, log_q: Array | None = None, split: int = 0
+) -> tuple[EvidenceEstimate, Array]:
+    """Return the estimate of constant + log E[w], and the smoothed weights with sum one.
+
+    Columns of ``log_weights``, shape (k, S/k), are dependent draws, such as antithetic pairs: the standard
+    error is that of the means of columns, which are independent. The first ``split`` columns and the others
+    are strata of a mixture. ``log_q`` are the log weights from that mixture to q: their mean is known to be
+    one, so they are a control variate (Owen & Zhou 2000).
+    """
+    smoothed, khat = stable_weights(log_weights.ravel())
+    top = float(smoothed.max())
+    w = np.exp(smoothed - top).reshape(log_weights.shape)
+    known = np.ones_like(w) if log_q is None else np.exp(log_q)
+    mean, error = _regress(w.mean(axis=0), known.mean(axis=0), split)
+    ess = float(w.sum() ** 2 / np.vdot(w, w))
+    estimate = EvidenceEstimate(constant + top + float(np.log(mean)), error / mean, khat, ess, w.size)
+    return estimate, w / w.sum()
+
+
+def _regress(g: Array, known: Array, split: int) -> tuple[float, float]:
+    """Return mean g - slope (mean known - 1), with the slope of least variance, and its standard error."""
+    strata = [s for s in (slice(0, split), slice(split, None)) if len(g[s]) > 1]
+
+    def centred(a: Array) -> Array:
+        return np.concatenate([a[s] - a[s].mean() for s in strata])
+
+    a, b = centred(g), centred(known)
+    noise = float(b @ b)
+    slope = float(a @ b) / noise if noise > 0.0 else 0.0
+    mean = float(g.mean()) - slope * (float(known.mean()) - 1.0)
+    if mean <= 0.0:  # too few draws for a correction
+        slope, mean = 0.0, float(g.mean())
+    return mean, float(cautious_error(a - slope * b)) / len(g)
 
 
 def check_size(shape: tuple[int, ...]) -> None:

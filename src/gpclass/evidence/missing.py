@@ -55,7 +55,7 @@ class Missing:
 
     @property
     def matters(self) -> bool:
-        """Whether it is more than a little, and more than chance."""
+        """Whether the change is neither small nor explained by chance."""
         return self.mean_shift > SMALL_SHIFT or self.gain > SMALL_GAIN + 2.0 * self.gain_error
 
     @property

@@ -7,17 +7,17 @@ import numpy as np
 from gpclass.core.checks import apart
 from gpclass.core.protocols import Array
 from gpclass.evidence.frequencies import Baseline
-from gpclass.evidence.weights import EvidenceEstimate
+from gpclass.evidence.importance import EvidenceEstimate
 from gpclass.sampling.pareto import khat_limit
 
 SMALL_SHIFT = 0.05  # of a probability
 SMALL_GAP = 0.5  # of a log evidence: too little to choose a model by
-FEW = 100.0  # effective draws
+MIN_ESS = 100.0  # effective draws
 
 
 def on_model(baseline: Baseline | None, evidence: float | None, found: EvidenceEstimate) -> str:
     """Say so if the model is no better than class frequencies, by the best estimate of its evidence; else nothing."""
-    known = found.value if found.reliable and found.ess >= FEW else evidence
+    known = found.value if found.reliable and found.ess >= MIN_ESS else evidence
     objection = "" if baseline is None or known is None else baseline.objection(known)
     if not objection:
         return ""
@@ -47,7 +47,7 @@ def on_approximation(
             f"The correction itself is unreliable, as khat = {khat} is not below {limit}, the limit for "
             f"{found.n_samples} draws: the draws of {method} miss part of the posterior; {instead}."
         )
-    if found.ess < FEW:
+    if found.ess < MIN_ESS:
         return (
             f"The correction rests on {found.ess:.0f} effective draws only: raise n_samples before "
             f"trusting it or {method}."
@@ -80,7 +80,7 @@ def _others(method: str) -> str:
 
 
 def on_draws(method: str, reliable: bool, shift: Array, error: Array) -> str:
-    """Judge draws by their differences from importance sampling, of which the standard errors are given."""
+    """Judge draws by their differences from importance sampling and the standard errors of these."""
     # The largest of many differences is several standard errors by chance alone.
     far = float((np.abs(shift) / np.maximum(error, 1e-12)).max())
     largest = float(np.abs(shift).max())

@@ -18,9 +18,8 @@ from gpclass.learning.ladder import learn
 from gpclass.learning.maximise import Plan
 from gpclass.learning.problem import OneFunction, Problem, pose_classes
 from gpclass.mcmc import MCMC, sample
-from gpclass.mcmc.chains import array_stats
+from gpclass.mcmc.chains import Weighted, array_stats
 from gpclass.mcmc.hyper import HyperModel, PseudoMarginal
-from gpclass.mcmc.hyper_run import Draw, sample_hyper
 from gpclass.mcmc.sampler import whitened
 from gpclass.posteriors.mixture import Component, MixtureProcess
 from gpclass.posteriors.target import Target, make_target
@@ -70,8 +69,7 @@ def _chains(problem: Problem, plan: Plan, rng: np.random.Generator) -> FittedMod
     array_stats()  # raise before the work, not after it
     settings: Any = problem.inference
     if isinstance(problem.make_prior, OneFunction):
-        sampler = settings.sampler
-        target = target_at(problem, problem.kernel.theta, sampler.whiten, sampler.jitter, None)
+        target = target_at(problem, problem.kernel.theta, settings.sampler.whiten, None)
     else:
         target = make_target(problem.likelihood, _covariance(problem), problem.y)
     chains = sample(target, settings.sampler, **settings.counts, rng=rng, report=plan.report)
@@ -110,13 +108,11 @@ def _annealed(problem: Problem, sites: AnySites | None, rng: np.random.Generator
     return float(estimate.value)
 
 
-def target_at(problem: Problem, theta: Array, whiten: Inference | None, jitter: float, init: Any) -> Target:
+def target_at(problem: Problem, theta: Array, whiten: Inference | None, init: AnySites | None) -> Target:
     """Return the posterior at theta beside its Gaussian approximation by ``whiten``."""
     prior = DensePrior(problem.kernel.clone_with_theta(theta), problem.X)
-    K = mirrored(prior.K)
     try:
-        scale = jitter * float(K.trace()) / len(K)
-        target = make_target(problem.likelihood, K, problem.y, None, problem.weight, jitter=scale)
+        target = make_target(problem.likelihood, mirrored(prior.K), problem.y, None, problem.weight)
     except (ValueError, np.linalg.LinAlgError) as error:
         raise NotPositiveError(str(error)) from None
     return whitened(target, whiten, prior, init=init)
@@ -135,17 +131,17 @@ def fit_by_sampling_theta(problem: Problem, plan: Plan, *, seed: Any = None) -> 
     log_prior = LogScalePrior(problem.kernel, problem.hyperprior)  # type: ignore[arg-type]
     start = replace(problem, inference=settings.learn_by, hyperprior=log_prior)
     _, learned = learn(start, plan, rng)
-    chains, draws = sample_hyper(
-        hyper_model(problem, log_prior),
+    theta = problem.kernel.theta if learned is None else learned.theta
+    chains = sample(
+        hyper_model(problem, log_prior, theta),
         settings.hyper_sampler,
-        problem.kernel.theta if learned is None else learned.theta,
         **settings.counts | {"thin": HYPER_THIN * settings.thin},
         rng=rng,
         n_jobs=plan.n_jobs,
-        n_whole=settings.n_thetas,
+        n_thetas=settings.n_thetas,
         report=plan.report,
     )
-    components = _components(problem.kernel, draws, settings.n_thetas)
+    components = _components(problem.kernel, chains.weighted)
     return FittedModel(
         likelihood=problem.likelihood,
         posterior=MixtureProcess(problem.X, tuple(components)),
@@ -155,44 +151,30 @@ def fit_by_sampling_theta(problem: Problem, plan: Plan, *, seed: Any = None) -> 
         problem=replace(problem, inference=settings),  # with its kernel, the centre of the prior
         learned=None if learned is None else replace(learned, warm=None),
         draws=chains.flat(),
-        chains=chains,
+        chains=replace(chains, weighted=()),
     )
 
 
-def hyper_model(problem: Problem, log_prior: LogScalePrior) -> HyperModel:
-    """Return the posterior of theta and f as a sampler sees it."""
+def hyper_model(problem: Problem, log_prior: LogScalePrior, theta: Array) -> HyperModel:
+    """Return the posterior of theta and f as a sampler sees it, with chains that start around theta."""
     bounds = log_prior.narrow(problem.kernel.bounds)
-    return HyperModel(partial(target_at, problem), partial(_value, log_prior), bounds)
+    return HyperModel(partial(target_at, problem), partial(_value, log_prior), bounds, theta)
 
 
 def _value(log_prior: LogScalePrior, theta: Array) -> float:
     return log_prior(theta)[0]
 
 
-def _components(kernel: Any, draws: list[list[Draw]], at_most: int) -> list[Component]:
-    """Return evenly spaced draws of all chains as components; those that share theta are one."""
-    flat = [draw for chain in draws for draw in chain]
-    whole = [draw for draw in flat if draw.f is not None]
-    if 2 * len(whole) < min(at_most, len(flat)):  # interrupted early: better many draws than whole ones
-        whole = [flat[i] for i in np.unique(np.linspace(0, len(flat) - 1, at_most).round().astype(int))]
-    groups: dict[bytes, list[Draw]] = {}
-    for draw in whole:
+def _components(kernel: Any, draws: tuple[Weighted, ...]) -> list[Component]:
+    """Return draws as components of a mixture; those that share theta are one."""
+    groups: dict[bytes, list[Weighted]] = {}
+    for draw in draws:
         groups.setdefault(draw.theta.tobytes(), []).append(draw)
-    return [_component(kernel, group, len(whole)) for group in groups.values()]
-
-
-def _component(kernel: Any, group: list[Draw], total: int) -> Component:
-    """Return draws of one theta as a component; equal ones, where a chain stayed, are kept once."""
-    counts: dict[bytes, int] = {}
-    kept: dict[bytes, tuple[Array, Array]] = {}
-    for draw in group:
-        f, weight = draw.latents()
-        key = f.tobytes()
-        counts[key] = counts.get(key, 0) + 1
-        kept[key] = f, weight
-    return Component(
-        kernel.clone_with_theta(group[0].theta),
-        np.concatenate([f for f, _ in kept.values()]),
-        np.concatenate([counts[key] * weight for key, (_, weight) in kept.items()]) / total,
-        group[0].jitter,
-    )
+    return [
+        Component(
+            kernel.clone_with_theta(group[0].theta),
+            np.concatenate([draw.f for draw in group]),
+            np.concatenate([draw.weight for draw in group]) / len(draws),
+        )
+        for group in groups.values()
+    ]

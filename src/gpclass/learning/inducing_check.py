@@ -130,7 +130,7 @@ def check_inducing(model: FittedModel, n_samples: int, rng: np.random.Generator)
     found, drawn, weights = estimate(target, n_samples, rng)
     C = view.q.mean.shape[1]
     some = view.data.sample(max(20, SHIFT_VALUES // C), rng).X
-    shift, error = probability_shifts(lambda D: target.probabilities(some, D), len(some) * C, drawn, weights)
+    shift, error = probability_shifts(lambda D: target.probabilities(some, D), drawn, weights)
     missing = find_missing(view, rng)
     about = f"{name} of the inducing values"
     verdict = on_approximation(about, model.evidence, found, shift, error, INSTEAD)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from gpclass.mcmc.chains import Chains, Diagnostics
 from gpclass.mcmc.elliptical import EllipticalSlice
 from gpclass.mcmc.hamiltonian import HMC
-from gpclass.mcmc.hyper import HyperSampler, JointWhitened, PseudoMarginal
+from gpclass.mcmc.hyper import PseudoMarginal
 from gpclass.mcmc.metropolis import BlockMetropolis
 from gpclass.mcmc.run import sample
 from gpclass.mcmc.sampler import Info, Sampler, State
@@ -23,9 +23,7 @@ __all__ = [
     "Chains",
     "Diagnostics",
     "EllipticalSlice",
-    "HyperSampler",
     "Info",
-    "JointWhitened",
     "PseudoMarginal",
     "Sampler",
     "State",

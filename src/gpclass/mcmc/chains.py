@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ from gpclass.core.checks import apart, check_numbers, optional
 from gpclass.core.protocols import Array
 from gpclass.core.registry import stored
 
-WORST_RHAT, LEAST_ESS = 1.01, 100.0  # of all chains, and per chain (Vehtari et al. 2021)
+MAX_RHAT, MIN_ESS = 1.01, 100.0  # of all chains, and per chain (Vehtari et al. 2021)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -31,14 +31,23 @@ class Diagnostics:
     def complaint(self, n_chains: int) -> str:
         """Return a sentence if the draws should not be trusted, else an empty one."""
         rhat, ess = float(self.rhat.max()), float(min(self.ess_bulk.min(), self.ess_tail.min()))
-        if rhat <= WORST_RHAT and ess >= LEAST_ESS * n_chains:
+        least = MIN_ESS * n_chains
+        if rhat <= MAX_RHAT and ess >= least:
             return ""
-        least = LEAST_ESS * n_chains
         return (
-            f"The chains have not mixed: the largest R-hat is {apart(rhat, WORST_RHAT, 3)[0]} (at most {WORST_RHAT} is "
+            f"The chains have not mixed: the largest R-hat is {apart(rhat, MAX_RHAT, 3)[0]} (at most {MAX_RHAT} is "
             f"wanted) and the smallest effective sample size is {apart(ess, least, 0)[0]} (at least {least:.0f} is "
             "wanted): take more draws, or thin more."
         )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Weighted:
+    """Latent vectors at one theta, shape (m, n), with weights that sum to one."""
+
+    theta: Array
+    f: Array
+    weight: Array
 
 
 @stored
@@ -68,6 +77,8 @@ class Chains:
         Log hyperparameters, where they were sampled as well.
     note : str
         Why the chains use the coordinates of the prior, if the approximation asked for could not be used.
+    weighted : tuple of Weighted
+        Where theta was sampled, all latent vectors of some of the draws.
     """
 
     f: Array
@@ -83,6 +94,7 @@ class Chains:
     interrupted: bool = False
     theta: Array | None = None
     note: str = ""
+    weighted: tuple[Weighted, ...] = field(default=(), repr=False, metadata={"stored": False})
 
     @property
     def n_chains(self) -> int:
@@ -95,30 +107,15 @@ class Chains:
         return int(self.f.shape[1])
 
     def flat(self) -> Array:
-        """Return the draws of all chains, shape (chains · draws, n) or (chains · draws, n, C).
-
-        Returns
-        -------
-        ndarray
-        """
+        """Return the draws of all chains, shape (chains · draws, n) or (chains · draws, n, C)."""
         return self.f.reshape(-1, *self.f.shape[2:])
 
     def mean(self) -> Array:
-        """Return the posterior mean of every latent value.
-
-        Returns
-        -------
-        ndarray of shape (n,) or (n, C)
-        """
+        """Return the posterior mean of every latent value, shape (n,) or (n, C)."""
         return np.asarray(self.f.mean(axis=(0, 1)))
 
     def var(self) -> Array:
-        """Return the posterior variance of every latent value.
-
-        Returns
-        -------
-        ndarray of shape (n,) or (n, C)
-        """
+        """Return the posterior variance of every latent value, shape (n,) or (n, C)."""
         return np.asarray(self.f.var(axis=(0, 1)))
 
     def interval(self, level: float = 0.95) -> tuple[Array, Array]:
@@ -154,22 +151,12 @@ class Chains:
         return diagnose(values)
 
     def complaint(self) -> str:
-        """Return a sentence if the draws should not be trusted, else an empty one.
-
-        Returns
-        -------
-        str
-        """
+        """Return a sentence if the draws should not be trusted, else an empty one."""
         parts = ["f"] if self.theta is None else ["theta", "f"]
         return next(filter(None, (self.diagnostics(p).complaint(self.n_chains) for p in parts)), "")
 
     def to_arviz(self) -> Any:
-        """Return the draws as a DataTree of ArviZ, for its plots and tables.
-
-        Returns
-        -------
-        xarray.DataTree
-        """
+        """Return the draws as a DataTree of ArviZ, for its plots and tables."""
         from_dict = optional("arviz_base", "to_arviz()", "").from_dict
         posterior = {"f": self.f} | ({} if self.theta is None else {"theta": self.theta})
         stats = {"acceptance_rate": self.accept, "log_likelihood": self.log_likelihood}

@@ -19,8 +19,8 @@ from gpclass.inference import EP
 from gpclass.mcmc.sampler import Info, Sampler, State
 from gpclass.posteriors.target import Target
 
-# How a bracket shrinks does not depend on the target, only when it stops does. So the next few angles of a
-# chain are tried at once, as long as the arrays are so small that calls cost more than arithmetic.
+# The angles that a bracket proposes do not depend on the target; only the one that is accepted does. So the next
+# AHEAD angles of a chain are evaluated together, as long as these are at most ROOM numbers: calls dominate then.
 AHEAD, ROOM = 8, 1 << 13
 
 

@@ -1,13 +1,9 @@
 """Sampling the hyperparameters together with the latent function.
 
-Theta and f are strongly correlated, so a chain that updates them in turn hardly moves. Two remedies:
-
-    PseudoMarginal  proposes theta alone; the evidence in the Metropolis ratio is estimated by importance
-                    sampling from an approximation q(f | theta). An unbiased estimate, kept until the next
-                    acceptance, leaves p(theta | y) exactly invariant (Andrieu & Roberts 2009; Filippone &
-                    Girolami 2014), and its weighted draws are draws from p(f | theta, y).
-    JointWhitened   writes f = m(theta) + A(theta) z and proposes theta with z fixed, so that f moves with it
-                    (Murray & Adams 2010); elliptical slice sampling of f given theta moves z.
+Theta and f are strongly correlated, so a chain that updates them in turn hardly moves. `PseudoMarginal` proposes
+theta alone; the evidence in the Metropolis ratio is estimated by importance sampling from an approximation
+q(f | theta). An unbiased estimate, kept until the next acceptance, leaves p(theta | y) exactly invariant (Andrieu &
+Roberts 2009; Filippone & Girolami 2014), and its weighted draws are draws from p(f | theta, y).
 
 Theta is proposed by a random walk with the covariance of the draws so far and, in most steps after the
 warm-up, from a Student distribution fitted to them, which makes long moves.
@@ -15,35 +11,40 @@ warm-up, from a Student distribution fitted to them, which makes long moves.
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from gpclass.core.checks import check_integers, check_numbers, check_option
+from gpclass.core.checks import check_integers, check_option
 from gpclass.core.protocols import AnySites, Array, Inference, Sites
 from gpclass.core.registry import Part
 from gpclass.inference import Laplace
+from gpclass.mcmc.chains import Weighted
 from gpclass.mcmc.elliptical import slice_both
+from gpclass.mcmc.sampler import Info, State
 from gpclass.posteriors.target import Target
 from gpclass.priors import NotPositiveError
 
 DEGREES = 3.0  # of freedom of the long moves: a chain in a tail must return
 LONG = 0.7  # share of long moves among all moves, once there are any
+FIRST_SCALE = 0.3  # standard deviation of the first proposals of theta
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HyperModel:
     """The joint posterior of theta and f.
 
-    ``at(theta, whiten, jitter, init)`` returns the target at theta with the Gaussian of ``whiten``, started
-    from the sites ``init``; it raises `NotPositiveError` where the covariance is beyond double precision.
+    ``at(theta, whiten, init)`` returns the target at theta with the Gaussian of ``whiten``, started from the sites
+    ``init``; it raises `NotPositiveError` where the covariance is beyond double precision. Chains start around
+    ``theta``.
     """
 
-    at: Callable[[Array, Inference | None, float, AnySites | None], Target]
+    at: Callable[[Array, Inference, AnySites | None], Target]
     log_prior: Callable[[Array], float]
     bounds: Array
+    theta: Array
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -69,78 +70,32 @@ class Proposal:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class HyperState:
+class HyperState(State):
     """The position of one chain.
 
-    ``f`` are latent draws at theta, one per row, with weights exp(log_weight) that sum to one; ``value`` is
-    the log density in the Metropolis ratio, ``z`` the coordinates of f where the sampler keeps them, and
-    ``sites`` are those from which the next approximation is started.
+    ``draws`` are importance draws of f at theta, one per row, with weights exp(log_weight) that sum to one. ``f`` is
+    one of them, ``value`` the log of the estimated evidence times the prior of theta, and ``sites`` are those from
+    which the next approximation is started.
     """
 
     model: HyperModel
     theta: Array
-    target: Target
     proposal: Proposal
     sites: AnySites | None
-    f: Array = field(default_factory=lambda: np.empty(0))
-    log_weight: Array = field(default_factory=lambda: np.zeros(1))
-    value: float = -np.inf
-    z: Array | None = None
+    draws: Array
+    log_weight: Array
 
-    def at(self, D: Array, r: Array, z: Array | None = None) -> HyperState:
-        """Return the chain with the latent draws mean + D, where r is the remainder of the target."""
-        total = float(np.logaddexp.reduce(r))
-        evidence = total - float(np.log(len(D))) + self.target.log_mass
-        value = evidence + self.model.log_prior(self.theta)
-        # Where the likelihood is zero at every draw, they have equal weights.
-        log_weight = r - total if np.isfinite(total) else np.full(len(r), -np.log(len(r)))
-        return replace(self, f=self.target.mean + D, log_weight=log_weight, value=value, z=z)
+    @property
+    def weighted(self) -> Weighted:
+        """The weighted latent vectors at theta."""
+        return Weighted(self.theta, self.draws, np.exp(self.log_weight))
 
 
 class HyperSampler(Part):
-    """Base class of the samplers of theta and f; a subclass is registered under its name in lower case."""
+    """The family of samplers of theta and f in model files."""
 
     __slots__ = ()
     kind = "hyper_sampler"
-
-    whiten: Inference | None
-    jitter: float = 0.0  # what the sampler needs added to the diagonal of K, relative to its mean
-
-    @abstractmethod
-    def enter(self, rng: np.random.Generator, state: HyperState) -> HyperState:
-        """Return a chain that has come to a new theta with its latent values and their density."""
-
-    @abstractmethod
-    def move_latent(self, rng: np.random.Generator, state: HyperState) -> HyperState:
-        """Return the chain with other latent values at the same theta."""
-
-    def init(
-        self, model: HyperModel, theta: Array, rng: np.random.Generator, proposal: Proposal
-    ) -> HyperState:
-        """Return the state of a chain at theta."""
-        target = model.at(theta, self.whiten, self.jitter, None)
-        return self.enter(rng, HyperState(model, theta, target, proposal, target.sites))
-
-    def step(self, rng: np.random.Generator, state: HyperState) -> tuple[HyperState, float]:
-        """Propose theta once, then move f; return the state and the probability of acceptance."""
-        theta, back = state.proposal.draw(state.theta, rng)
-        target = self._target_at(state, theta)
-        probability, end = 0.0, state
-        if target is not None:
-            there = self.enter(rng, replace(state, theta=theta, target=target, sites=target.sites))
-            probability = float(np.exp(min(0.0, there.value - state.value + back)))
-            end = there if rng.uniform() < probability else state
-        return self.move_latent(rng, end), probability
-
-    def _target_at(self, state: HyperState, theta: Array) -> Target | None:
-        """Return the target at a proposal, or None where it cannot be accepted."""
-        low, high = state.model.bounds.T
-        if not ((low <= theta) & (theta <= high)).all() or not np.isfinite(state.model.log_prior(theta)):
-            return None
-        try:
-            return state.model.at(theta, self.whiten, self.jitter, state.sites)
-        except NotPositiveError:  # a covariance beyond double precision is treated as impossible
-            return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,19 +121,72 @@ class PseudoMarginal(HyperSampler):
     whiten: Inference = Laplace()  # noqa: RUF009
     n_importance: int = 64
     n_refine: int = 2
+    piece = 25  # steps between two adaptations
 
     def __post_init__(self) -> None:
         check_integers(2, n_importance=self.n_importance)
         check_integers(0, n_refine=self.n_refine)
         check_option("whiten", self.whiten, self.whiten is not None, "an approximation, for example EP()")
 
-    def enter(self, rng: np.random.Generator, state: HyperState) -> HyperState:
-        """Return the chain with importance draws from a refined approximation."""
-        target = refined(state.target, self.n_refine)
-        D = target.shifts(target.normals((self.n_importance + 1) // 2, rng))
-        return self._weighed(replace(state, target=target), D)
+    def begin(
+        self, model: HyperModel, n_chains: int, rng: np.random.Generator, init: Array | None
+    ) -> list[tuple[HyperState, np.random.Generator]]:
+        """Return one state per chain, at a random place around theta or, if that is impossible, at theta."""
+        theta = np.clip(model.theta, *model.bounds.T)
+        proposal = Proposal(FIRST_SCALE * np.eye(len(theta)), 2.38 / np.sqrt(len(theta)))
+        return [(self._start(model, theta, rng, proposal), rng) for rng in rng.spawn(n_chains)]
 
-    def move_latent(self, rng: np.random.Generator, state: HyperState) -> HyperState:
+    def _start(
+        self, model: HyperModel, theta: Array, rng: np.random.Generator, proposal: Proposal
+    ) -> HyperState:
+        away = theta + 2.0 * proposal.root @ rng.standard_normal(len(theta))
+        with suppress(ValueError):
+            state = self.at(model, np.clip(away, *model.bounds.T), rng, proposal)
+            if np.isfinite(state.value):
+                return state
+        return self.at(model, theta, rng, proposal)
+
+    def at(
+        self,
+        model: HyperModel,
+        theta: Array,
+        rng: np.random.Generator,
+        proposal: Proposal,
+        sites: AnySites | None = None,
+    ) -> HyperState:
+        """Return a chain at theta with importance draws from a refined approximation, started from sites."""
+        found = model.at(theta, self.whiten, sites)
+        target = refined(found, self.n_refine)
+        D = target.shifts(target.normals((self.n_importance + 1) // 2, rng))
+        empty = np.empty(0)
+        state = HyperState(target, empty, empty, model, theta, proposal, found.sites, empty, empty)
+        return _weighed(state, D, rng)
+
+    def step(self, rng: np.random.Generator, state: HyperState) -> tuple[HyperState, Info]:
+        """Propose theta once, then move f."""
+        theta, back = state.proposal.draw(state.theta, rng)
+        there = self._proposed(state, theta, rng)
+        probability = 0.0
+        if there is not None:
+            # From where the likelihood is zero at every draw, any proposal is accepted.
+            gain = float(there.value - state.value) + back if np.isfinite(state.value) else 0.0
+            probability = float(np.exp(min(gain, 0.0)))
+            state = there if rng.uniform() < probability else state
+        state = self._move_latent(rng, state)
+        return state, Info(np.array([probability]), np.ones(1), theta=state.theta[None])
+
+    def _proposed(self, state: HyperState, theta: Array, rng: np.random.Generator) -> HyperState | None:
+        """Return the chain at a proposal, or None where it cannot be accepted."""
+        model = state.model
+        low, high = model.bounds.T
+        if not ((low <= theta) & (theta <= high)).all() or not np.isfinite(model.log_prior(theta)):
+            return None
+        try:
+            return self.at(model, theta, rng, state.proposal, state.sites)
+        except NotPositiveError:  # a covariance beyond double precision is treated as impossible
+            return None
+
+    def _move_latent(self, rng: np.random.Generator, state: HyperState) -> HyperState:
         """Return the chain with other importance draws at its theta.
 
         An estimate that is too high by chance would hold a chain for long. The draws behind it and an index k
@@ -187,57 +195,29 @@ class PseudoMarginal(HyperSampler):
         Holenstein 2010). By symmetry the mirror image of f_k moves with it.
         """
         target = state.target
-        k = rng.choice(len(state.f), p=np.exp(state.log_weight))
-        D: Array = state.f[k : k + 1] - target.mean
+        D: Array = state.f - target.mean
         D, _, _ = slice_both(target, D, target.remainder(D), rng)
         others = target.shifts(target.normals((self.n_importance + 1) // 2 - 1, rng))
-        return self._weighed(state, np.concatenate([D, others]))
+        return _weighed(state, np.concatenate([D, others]), rng)
 
-    def _weighed(self, state: HyperState, D: Array) -> HyperState:
-        """Return the state with these draws and their mirror images, and the evidence estimated by them."""
-        D = np.concatenate([D, -D])
-        return state.at(D, state.target.remainder(D))
+    def adapt(self, state: HyperState, infos: Sequence[Info], progress: float) -> HyperState:
+        """Return the state with a proposal fitted to the later half of the draws of all chains."""
+        theta = np.concatenate([np.asarray(info.theta) for info in infos[len(infos) // 2 :]])
+        accept = float(np.mean([info.accept.mean() for info in infos[-self.piece :]]))
+        return replace(state, proposal=fitted_proposal(theta, accept, state.proposal, long=progress >= 0.5))
 
 
-@dataclass(frozen=True, slots=True)
-class JointWhitened(HyperSampler):
-    """Metropolis sampling of theta with fixed whitened latent values, and elliptical slice sampling of those.
-
-    Parameters
-    ----------
-    whiten : settings record of `gpclass.inference`, or None
-        The Gaussian whose coordinates are kept: that of an approximation, or the prior. The coordinates of
-        the prior are cheap and mix well with few or uncertain labels; those of an approximation
-        cost one fit of it per proposal.
-    n_latent_steps : int
-        Elliptical slice steps of the latent values per proposal of theta.
-    jitter : float
-        Added to the diagonal of K, relative to its mean, so that its root is a smooth function of theta.
-    """
-
-    whiten: Inference | None = None
-    n_latent_steps: int = 5
-    jitter: float = 1e-8
-
-    def __post_init__(self) -> None:
-        check_integers(n_latent_steps=self.n_latent_steps)
-        check_numbers("(0, inf)", jitter=self.jitter)
-
-    def enter(self, rng: np.random.Generator, state: HyperState) -> HyperState:
-        """Return the chain with its z, which is drawn if there is none yet."""
-        target = state.target
-        z = target.normals(1, rng) if state.z is None else state.z
-        D = target.shifts(z)
-        return state.at(D, target.remainder(D), z)
-
-    def move_latent(self, rng: np.random.Generator, state: HyperState) -> HyperState:
-        """Return the chain with other latent values at its theta, by elliptical slices."""
-        target = state.target
-        D: Array = state.f - target.mean
-        r: Array = target.remainder(D)
-        for _ in range(self.n_latent_steps):
-            D, r, _ = slice_both(target, D, r, rng)
-        return state.at(D, r, target.whiten(target.mean + D))
+def _weighed(state: HyperState, D: Array, rng: np.random.Generator) -> HyperState:
+    """Return the state with the draws mean ± D, the evidence estimated by them, and one of them as f."""
+    target, D = state.target, np.concatenate([D, -D])
+    r = target.remainder(D)
+    total = float(np.logaddexp.reduce(r))
+    evidence = total - float(np.log(len(D))) + target.log_mass
+    # Where the likelihood is zero at every draw, they have equal weights.
+    log_weight = r - total if np.isfinite(total) else np.full(len(r), -np.log(len(r)))
+    draws, k = target.mean + D, rng.choice(len(D), p=np.exp(log_weight))
+    value = np.asarray(evidence + state.model.log_prior(state.theta))
+    return replace(state, f=draws[k : k + 1], value=value, draws=draws, log_weight=log_weight)
 
 
 def refined(target: Target, n_steps: int) -> Target:

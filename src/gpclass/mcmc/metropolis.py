@@ -16,14 +16,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.linalg import solve_triangular
+from scipy.linalg import cho_solve, solve_triangular
 
 from gpclass.core.checks import check_integers, check_numbers
 from gpclass.core.protocols import Array, Index
 from gpclass.mcmc.sampler import Info, Sampler, State
 from gpclass.posteriors.target import Target
 
-LEAST, MOST = 0.28, 0.45  # acceptance rates between which the block size is kept
+MIN_ACCEPT, MAX_ACCEPT = 0.28, 0.45  # acceptance rates between which the block size is kept
+WINDOW = 20  # steps whose acceptance rate decides
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -37,12 +38,12 @@ class Block:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tuning:
-    """Partitions of the data into blocks, and K⁻¹ to make others."""
+    """Partitions of the data into blocks, and what others are made from: K⁻¹ and an order of neighbours."""
 
     precision: Array
+    order: Index
     size: int
     partitions: tuple[tuple[Block, ...], ...]
-    steps: int = 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -100,9 +101,9 @@ class BlockMetropolis(Sampler[BlockState]):
                 f"K has rank {rank} for {n} data points, so that some latent values are determined by the "
                 "others: make the target with a jitter (1e-8 times the signal variance)."
             )
-        precision = _precision(target)
-        size = min(self.block_size, len(target.y))
-        tuning, each = Tuning(precision, size, _partitions(precision, size)), target.pointwise(f)
+        Q = _precision(target)
+        order, size, each = _order(Q), min(self.block_size, len(target.y)), target.pointwise(f)
+        tuning = Tuning(Q, order, size, _partitions(Q, order, size))
         return BlockState(target, f, each @ target.weight, tuning, each)
 
     def step(self, rng: np.random.Generator, state: BlockState) -> tuple[BlockState, Info]:
@@ -133,58 +134,48 @@ class BlockMetropolis(Sampler[BlockState]):
     def adapt(self, state: BlockState, infos: Sequence[Info], progress: float) -> BlockState:
         """Return the state with other blocks if too many or too few of the last ones were accepted."""
         tuning = state.tuning
-        steps = tuning.steps + 1
-        if not self.adapt_size or steps < 20 or progress > 0.9:
-            return replace(state, tuning=replace(tuning, steps=steps))
-        rate = float(np.mean([info.accept.mean() for info in infos[-steps:]]))
+        if not self.adapt_size or len(infos) % WINDOW or progress > 0.9:
+            return state
+        rate = float(np.mean([info.accept.mean() for info in infos[-WINDOW:]]))
         size = tuning.size
-        if rate > MOST:
+        if rate > MAX_ACCEPT:
             size = min(len(state.target.y), max(size + 1, int(1.5 * size)))
-        elif rate < LEAST:
+        elif rate < MIN_ACCEPT:
             size = max(1, min(size - 1, int(size / 1.5)))
-        same = size == tuning.size
-        partitions = tuning.partitions if same else _partitions(tuning.precision, size)
-        return replace(state, tuning=Tuning(tuning.precision, size, partitions))
+        if size == tuning.size:
+            return state
+        partitions = _partitions(tuning.precision, tuning.order, size)
+        return replace(state, tuning=replace(tuning, size=size, partitions=partitions))
 
 
 def _precision(target: Target) -> Array:
     """Return K⁻¹ from the pivoted factor of K."""
     L = target.prior_root[target.pivots]
-    inverse = solve_triangular(L, np.eye(len(L)), lower=True, check_finite=False)
-    Q = np.empty_like(inverse)
-    Q[np.ix_(target.pivots, target.pivots)] = inverse.T @ inverse
-    return np.asarray(Q)
+    Q = np.empty_like(L)
+    Q[np.ix_(target.pivots, target.pivots)] = cho_solve((L, True), np.eye(len(L)))
+    return Q
 
 
-def _partitions(Q: Array, size: int) -> tuple[tuple[Block, ...], ...]:
-    """Return partitions into blocks of neighbours, whose edges lie at different points."""
-    n = len(Q)
-    if size >= n:
-        return ((_block(Q, np.arange(n)),),)
-    firsts = sorted({max(1, size * k // 4) for k in (1, 2, 3, 4)})
-    return tuple(tuple(_block(Q, index) for index in _groups(Q, size, first)) for first in firsts)
-
-
-def _groups(Q: Array, size: int, first: int) -> list[Index]:
-    """Return index sets of neighbours: each grows from the free point closest to the points already taken.
+def _order(Q: Array) -> Index:
+    """Return the data points in an order in which neighbours are close, that of the leaves of a cluster tree.
 
     Closeness is the absolute partial correlation given all other values, |Q_ij| / √(Q_ii Q_jj).
     """
-    scale = 1.0 / np.sqrt(Q.diagonal())
-    near = np.abs(Q) * scale * scale[:, None]
-    free = np.ones(len(Q), dtype=bool)
-    groups: list[Index] = []
-    close = np.zeros(len(Q))  # of each point to those already in blocks
-    while free.any():
-        pull, group = (close if groups else -near.sum(axis=0)), list[int]()  # the first starts at an edge
-        while len(group) < (size if groups else first) and free.any():
-            new = int(np.argmax(np.where(free, pull, -np.inf)))
-            pull = pull + near[new] if group else near[new]
-            group.append(new)
-            free[new] = False
-        close += near[group].sum(axis=0)
-        groups.append(np.array(sorted(group)))
-    return groups
+    from scipy.cluster.hierarchy import leaves_list, linkage
+
+    i, j = np.triu_indices(len(Q), 1)
+    if not len(i):
+        return np.arange(len(Q))
+    scale = np.sqrt(Q.diagonal())
+    distance = np.maximum(1.0 - np.abs(Q[i, j]) / (scale[i] * scale[j]), 0.0)
+    return np.asarray(leaves_list(linkage(distance, "average")))
+
+
+def _partitions(Q: Array, order: Index, size: int) -> tuple[tuple[Block, ...], ...]:
+    """Return partitions into blocks of neighbours, whose edges lie at different points."""
+    firsts = sorted({max(1, size * k // 4) for k in (1, 2, 3, 4)}) if size < len(Q) else [size]
+    splits = [np.split(order, range(first, len(Q), size)) for first in firsts]
+    return tuple(tuple(_block(Q, np.sort(index)) for index in split) for split in splits)
 
 
 def _block(Q: Array, index: Index) -> Block:

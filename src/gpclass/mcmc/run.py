@@ -1,26 +1,33 @@
-"""Run several chains side by side: warm-up, thinning, progress, interruption."""
+"""Run several chains: warm-up, thinning, progress, interruption, processes."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sized
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from gpclass.core.checks import check_integers
 from gpclass.core.protocols import Array
-from gpclass.mcmc.chains import Chains
-from gpclass.mcmc.sampler import Info, Sampler, merged
-from gpclass.posteriors.target import Target
+from gpclass.mcmc.chains import Chains, Weighted
+from gpclass.mcmc.hyper import PseudoMarginal
+from gpclass.mcmc.sampler import Info, Sampler, joined, merged
 
-Report = Callable[[str], None]
-FEWEST = 4  # draws of each chain that are kept after an interruption
+MIN_DRAWS = 4  # draws of each chain that are kept after an interruption
+
+
+class Draw(NamedTuple):
+    """One kept draw of some chains: one row of f per chain, and what the steps that led to it did."""
+
+    f: Array
+    info: Info
+    weighted: Weighted | None
 
 
 def sample(
-    target: Target,
-    sampler: Sampler[Any],
+    target: Any,
+    sampler: Sampler[Any] | PseudoMarginal,
     *,
     n_chains: int = 4,
     n_draws: int = 1000,
@@ -28,17 +35,19 @@ def sample(
     thin: int = 1,
     rng: np.random.Generator | int | None = None,
     init: Array | None = None,
-    report: Report | None = None,
+    n_jobs: int | None = None,
+    n_thetas: int = 200,
+    report: Callable[[str], None] | None = None,
 ) -> Chains:
-    """Draw f from the posterior by several chains that move together.
+    """Draw f, or theta and f, from the posterior by several chains.
 
     Parameters
     ----------
-    target : Target
+    target : Target, or HyperModel for `PseudoMarginal`
         From `gpclass.posteriors.target.make_target`.
-    sampler : BlockMetropolis, EllipticalSlice or HMC
+    sampler : HMC, EllipticalSlice, BlockMetropolis or PseudoMarginal
     n_chains : int
-        Number of chains; their steps are one matrix product, so a few more cost little.
+        Number of chains. Without theta their steps are one matrix product, so a few more cost little.
     n_draws : int
         Draws kept of each chain.
     n_warmup : int
@@ -48,10 +57,14 @@ def sample(
     rng : numpy Generator or seed
         The source of all random numbers.
     init : array of shape (n_chains, n) or (n_chains, n, C), optional
-        Where the chains start. By default they start at draws from q, the sampler's Gaussian, with
+        Where the chains of f start. By default they start at draws from q, the sampler's Gaussian, with
         twice its standard deviation.
+    n_jobs : int, optional
+        Processes for the chains of theta.
+    n_thetas : int
+        Draws of theta, evenly spaced over all chains, that keep all their weighted latent vectors.
     report : callable, optional
-        Called with a few words about each step.
+        Called with a few words about the progress.
 
     Returns
     -------
@@ -71,70 +84,89 @@ def sample(
     >>> chains.f.shape, chains.mean().round(1)
     ((4, 2000, 3), array([ 1.6,  1.5, -1.1]))
     """
-    check_counts(n_chains, n_draws, n_warmup, thin)
-    if sampler.jitter and not target.jitter:
-        target = target.with_jitter(sampler.jitter)
-    rng = np.random.default_rng(rng)
-    kept: list[tuple[Array, Info]] = []
+    check_integers(n_chains=n_chains, n_draws=n_draws, thin=thin, n_thetas=n_thetas)
+    check_integers(0, n_warmup=n_warmup)
+    every = -(-n_chains * n_draws // n_thetas)
+    group, kept = list[Any](), list[tuple[Draw, ...]]()
+
+    def advance(n: int, thin: int) -> list[tuple[Draw, ...]]:
+        jobs = [(state, rng, sampler, n, thin, len(kept), every) for state, rng in group]
+        ends = _in_parallel(jobs, n_jobs)
+        group[:] = [(state, rng) for state, rng, _ in ends]
+        return list(zip(*(draws for _, _, draws in ends), strict=True))
 
     def steps() -> Iterator[str]:
-        state, infos = sampler.init(target, _start(target, n_chains, rng, init)), list[Info]()
-        for k in range(n_warmup):
+        group[:] = sampler.begin(target, n_chains, np.random.default_rng(rng), init)
+        infos = list[Info]()
+        while len(infos) < n_warmup:
+            piece = advance(min(sampler.piece, n_warmup - len(infos)), 1)
+            infos += [joined([draw.info for draw in draws]) for draws in piece]
+            group[:] = [(sampler.adapt(state, infos, len(infos) / n_warmup), rng) for state, rng in group]
+            yield f"warming up, step {len(infos)} of {n_warmup}"
+        while len(kept) < n_draws:
+            kept.extend(advance(min(sampler.piece, n_draws - len(kept)), thin))
+            yield f"draw {len(kept)} of {n_draws}"
+
+    start = time.perf_counter()
+    interrupted = _run(steps(), kept, report)
+    seconds = time.perf_counter() - start
+    return _chains(
+        [state.target for state, _ in group], kept,
+        sampler=sampler, n_warmup=n_warmup, thin=thin, seconds=seconds, interrupted=interrupted,
+    )  # fmt: skip
+
+
+def _run(steps: Iterator[str], kept: list[Any], report: Callable[[str], None] | None) -> bool:
+    """Take all steps, which fill ``kept``, and report each; return whether this was interrupted."""
+    try:
+        for words in steps:
+            if report is not None:
+                report(words)
+    except KeyboardInterrupt:
+        if len(kept) < MIN_DRAWS:
+            raise KeyboardInterrupt(
+                f"Sampling was interrupted with {len(kept)} draws, too few to keep."
+            ) from None
+        return True
+    return False
+
+
+def _in_parallel(jobs: list[Any], n_jobs: int | None) -> list[Any]:
+    from joblib import Parallel, delayed, effective_n_jobs
+
+    if len(jobs) == 1 or effective_n_jobs(n_jobs) == 1:
+        return [_advance(*job) for job in jobs]
+    return list(Parallel(n_jobs=n_jobs)(delayed(_advance)(*job) for job in jobs))
+
+
+def _advance(
+    state: Any, rng: np.random.Generator, sampler: Any, n: int, thin: int, first: int, every: int
+) -> tuple[Any, np.random.Generator, list[Draw]]:
+    """Make n draws, numbered from ``first``; each multiple of ``every`` keeps all its weighted latent vectors."""
+    draws = []
+    for k in range(first, first + n):
+        infos = []
+        for _ in range(thin):
             state, info = sampler.step(rng, state)
             infos.append(info)
-            state = sampler.adapt(state, infos, (k + 1) / n_warmup)
-            yield f"warming up, step {k + 1} of {n_warmup}"
-        for k in range(n_draws):
-            infos = []
-            for _ in range(thin):
-                state, info = sampler.step(rng, state)
-                infos.append(info)
-            kept.append((state.f, merged(infos)))
-            yield f"draw {k + 1} of {n_draws}"
+        draws.append(Draw(state.f, merged(infos), state.weighted if k % every == 0 else None))
+    return state, rng, draws
 
-    interrupted, seconds = run(steps(), kept, report)
-    f, infos = np.stack([f for f, _ in kept], axis=1), [info for _, info in kept]
-    total = merged(infos)
+
+def _chains(targets: list[Any], kept: list[tuple[Draw, ...]], **about: Any) -> Chains:
+    """Return the draws of all chains as arrays."""
+    f = np.stack([np.concatenate([draw.f for draw in draws]) for draws in kept], axis=1)
+    infos = [joined([draw.info for draw in draws]) for draws in kept]
+    total, target = merged(infos), targets[0]
     return Chains(
         f=target.values(f),
         log_likelihood=np.stack([target.log_likelihood(chain) for chain in f]),
         accept=np.stack([info.accept for info in infos], axis=1),
         accept_points=None if total.points is None else total.points.mean(axis=0),
         evaluations=total.evaluations,
-        sampler=sampler, n_warmup=n_warmup, thin=thin, jitter=target.jitter, seconds=seconds,
-        interrupted=interrupted, note=target.note,
-    )  # fmt: skip
-
-
-def check_counts(n_chains: int, n_draws: int, n_warmup: int, thin: int) -> None:
-    """Raise unless chains can be run with these numbers."""
-    check_integers(n_chains=n_chains, n_draws=n_draws, thin=thin)
-    check_integers(0, n_warmup=n_warmup)
-
-
-def run(steps: Iterator[str], kept: Sized, report: Report | None) -> tuple[bool, float]:
-    """Take all steps, which fill ``kept``, and report each; return whether this was interrupted, and the seconds."""
-    start, interrupted = time.perf_counter(), False
-    try:
-        for words in steps:
-            if report is not None:
-                report(words)
-    except KeyboardInterrupt:
-        interrupted = True
-        if len(kept) < FEWEST:
-            raise KeyboardInterrupt(
-                f"Sampling was interrupted with {len(kept)} draws, too few to keep."
-            ) from None
-    return interrupted, time.perf_counter() - start
-
-
-def _start(target: Target, n_chains: int, rng: np.random.Generator, init: Array | None) -> Array:
-    if init is None:
-        # Overdispersed, or R-hat could not detect chains that stay where they began.
-        return target.mean + 2.0 * target.shifts(target.normals(n_chains, rng))
-    f = np.array(init, dtype=float)
-    if f.shape != (n_chains, *target.shape):
-        raise ValueError(
-            f"init has the shape {f.shape}, expected {(n_chains, *target.shape)}: one row per chain."
-        )
-    return target.rows(f)
+        theta=None if total.theta is None else np.stack([np.asarray(info.theta) for info in infos], axis=1),
+        jitter=target.jitter,
+        note=next((each.note for each in targets if each.note), ""),
+        weighted=tuple(draw.weighted for draws in kept for draw in draws if draw.weighted is not None),
+        **about,
+    )

@@ -1,27 +1,33 @@
-"""What every sampler of the latent function is: a record of settings with three pure functions."""
+"""The base class of samplers: a record of settings with pure functions of a state."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
 from gpclass.core.protocols import AnySites, Array, Inference, Prior
 from gpclass.core.registry import Part
+from gpclass.mcmc.chains import Weighted
 from gpclass.posteriors.target import Target
 from gpclass.priors import NotPositiveError
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class State:
-    """The positions of all chains; samplers add what they have computed there or adapted."""
+    """The positions of some chains; samplers add what they have computed there or adapted."""
 
     target: Target
     f: Array  # shape (chains, n), or (chains, C n) with several latent functions
     value: Array  # log of the posterior over the Gaussian whose coordinates the sampler uses, at f
+
+    @property
+    def weighted(self) -> Weighted | None:
+        """The weighted latent vectors behind f, where theta is sampled."""
+        return None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -31,15 +37,29 @@ class Info:
     accept: Array  # share of the proposals accepted, shape (chains,); one where a sampler never rejects
     evaluations: Array  # of the likelihood at all data, shape (chains,)
     points: Array | None = None  # share of the proposals accepted at each data point, shape (chains, n)
+    theta: Array | None = None  # where the step ended, shape (chains, p)
 
 
 def merged(infos: Sequence[Info]) -> Info:
-    """Return what several steps did together: mean shares, and the sum of evaluations."""
+    """Return what successive steps did together: mean shares, the sum of evaluations, the last theta."""
     points = [info.points for info in infos if info.points is not None]
     return Info(
         accept=np.mean([info.accept for info in infos], axis=0),
         evaluations=np.sum([info.evaluations for info in infos], axis=0),
         points=np.mean(points, axis=0) if points else None,
+        theta=infos[-1].theta,
+    )
+
+
+def joined(infos: Sequence[Info]) -> Info:
+    """Return what one step did to the chains of all records, one chain after another."""
+    if len(infos) == 1:
+        return infos[0]
+    theta = [info.theta for info in infos if info.theta is not None]
+    return Info(
+        accept=np.concatenate([info.accept for info in infos]),
+        evaluations=np.concatenate([info.evaluations for info in infos]),
+        theta=np.concatenate(theta) if theta else None,
     )
 
 
@@ -53,7 +73,8 @@ class Sampler(Part, Generic[S]):
     kind = "sampler"
 
     whiten: Inference | None  # the approximation whose coordinates are used; None for those of the prior
-    jitter: float = 0.0  # what the sampler needs added to the diagonal of K, relative to its mean
+    jitter: float = 0.0  # relative jitter added to K
+    piece: int = 1  # steps between two adaptations
 
     @abstractmethod
     def init(self, target: Target, f: Array) -> S:
@@ -66,6 +87,26 @@ class Sampler(Part, Generic[S]):
     def adapt(self, state: S, infos: Sequence[Info], progress: float) -> S:
         """Return a better tuned state during the warm-up, in which ``progress`` goes from 0 to 1."""
         return state
+
+    def begin(
+        self, target: Any, n_chains: int, rng: np.random.Generator, init: Array | None
+    ) -> list[tuple[S, np.random.Generator]]:
+        """Return states that hold all chains, each with its random numbers: here one state for all."""
+        if self.jitter and not target.jitter:
+            target = target.with_jitter(self.jitter)
+        return [(self.init(target, _first_rows(target, n_chains, rng, init)), rng)]
+
+
+def _first_rows(target: Target, n_chains: int, rng: np.random.Generator, init: Array | None) -> Array:
+    if init is None:
+        # Overdispersed, or R-hat could not detect chains that stay where they began.
+        return target.mean + 2.0 * target.shifts(target.normals(n_chains, rng))
+    f = np.array(init, dtype=float)
+    if f.shape != (n_chains, *target.shape):
+        raise ValueError(
+            f"init has the shape {f.shape}, expected {(n_chains, *target.shape)}: one row per chain."
+        )
+    return target.rows(f)
 
 
 def whitened(

@@ -10,7 +10,7 @@ from gpclass.core.protocols import Inference
 from gpclass.core.registry import Method
 from gpclass.inference import EP
 from gpclass.mcmc.hamiltonian import HMC
-from gpclass.mcmc.hyper import HyperSampler, PseudoMarginal
+from gpclass.mcmc.hyper import PseudoMarginal
 from gpclass.mcmc.sampler import Sampler
 
 
@@ -27,7 +27,7 @@ class MCMC(Method):
         where theta is sampled).
     learn_by : settings record
         The method whose evidence is maximised to learn the hyperparameters, before the sampling.
-    hyper_sampler : PseudoMarginal or JointWhitened
+    hyper_sampler : PseudoMarginal
         For theta and f together, with ``hyperparameters="sample"``.
     n_thetas : int
         Largest number of draws of theta that predictions average over.
@@ -56,7 +56,7 @@ class MCMC(Method):
     n_warmup: int = 500
     thin: int = 1
     learn_by: Inference = EP()  # noqa: RUF009
-    hyper_sampler: HyperSampler = PseudoMarginal()  # noqa: RUF009
+    hyper_sampler: PseudoMarginal = PseudoMarginal()  # noqa: RUF009
     n_thetas: int = 200
     annealing: int | None = None
 
@@ -67,5 +67,5 @@ class MCMC(Method):
 
     @property
     def counts(self) -> dict[str, int]:
-        """The numbers that `sample` and `sample_hyper` take."""
+        """The numbers that `sample` takes."""
         return {name: getattr(self, name) for name in ("n_chains", "n_draws", "n_warmup", "thin")}

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import blas, lapack
 
-from gpclass.core.linalg import clear_upper, matmul_transposed, mirrored
+from gpclass.core.linalg import cholesky, clear_upper, matmul_transposed, mirrored
 from gpclass.core.protocols import Array, Index
 from gpclass.kernels import diag, matrix, pullback, pullback_diag, pullback_inputs
 from gpclass.posteriors.gaussian import GaussianProcess
@@ -119,7 +119,7 @@ def _share_root(P: Array) -> Array:
     transposed Cholesky factor.
     """
     J = P[::-1, ::-1].copy()
-    lapack.dpotrf(J.T, lower=0, clean=0, overwrite_a=1)
+    cholesky(J)
     lapack.dpotri(J.T, lower=0, overwrite_c=1)
     J *= -1.0
     J.ravel()[:: len(J) + 1] += 1.0 + 1e-13

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import lapack
 
-from gpclass.core.linalg import clear_upper, matmul, matvec, mirrored, row_tiles
+from gpclass.core.linalg import cholesky, clear_upper, matmul, matvec, mirrored, row_tiles
 from gpclass.core.memory import available_memory
 from gpclass.core.protocols import Adjoint, Array, Conditioned, Sites
 from gpclass.kernels import diag, matrix, move, pullback, pullback_diag
@@ -172,7 +172,7 @@ class Reduced:
             P += matmul(np.ascontiguousarray(S.T), S)
         self.P = P
         C = P.copy()
-        lapack.dpotrf(C.T, lower=0, clean=0, overwrite_a=1)
+        cholesky(C)
         self.half_logdet = float(np.log(C.diagonal()).sum()) + 0.5 * float(np.log(self.stretch).sum())
         clear_upper(C)
         lapack.dpotri(C.T, lower=0, overwrite_c=1)

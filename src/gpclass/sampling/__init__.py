@@ -9,23 +9,21 @@ whether the result can be trusted.
 
 from __future__ import annotations
 
-from gpclass.sampling.accept import Proposal, RejectionSample, generalised_rejection, rejection
+from gpclass.sampling.accept import RejectionSample, generalised_rejection, rejection
 from gpclass.sampling.continuous import inversion
 from gpclass.sampling.discrete import draw_labels, inversion_discrete
 from gpclass.sampling.exact import PosteriorSample, Rejection, posterior_by_rejection
 from gpclass.sampling.pareto import pareto_smooth
-from gpclass.sampling.weigh import ImportanceEstimate, importance, importance_estimate
+from gpclass.sampling.weigh import ImportanceEstimate, importance
 
 __all__ = [
     "ImportanceEstimate",
     "PosteriorSample",
-    "Proposal",
     "Rejection",
     "RejectionSample",
     "draw_labels",
     "generalised_rejection",
     "importance",
-    "importance_estimate",
     "inversion",
     "inversion_discrete",
     "pareto_smooth",

@@ -3,8 +3,8 @@
 A quantile function is F⁻¹ itself. A distribution function is inverted by bisection, which only needs it to
 increase: at a jump, all u inside it give the same x. A density is integrated first: panels of Gauss-Legendre
 nodes are halved until the integral does not change, and each panel keeps the polynomial through its nodes,
-whose integral is inverted. An infinite domain is mapped to (-1, 1). The panels cover the whole domain from
-the start, so that separated modes are found which SciPy's NumericalInversePolynomial misses.
+whose integral is inverted. On an infinite domain their widths grow geometrically. The panels cover the whole
+domain from the start, so that separated modes are found which SciPy's NumericalInversePolynomial misses.
 """
 
 from __future__ import annotations
@@ -20,8 +20,12 @@ from gpclass.sampling.checks import Function, Seed, density_of, values_of
 
 ORDER = 8  # nodes in a panel
 PANELS = 512  # to begin with
-SHORTEST = 2.0**-44  # panel, at jumps and poles only: shorter ones are below the resolution of t
+REACH = 1e-12, 1e15  # first and last edge on an infinite domain, from its finite end or from zero
+SHORTEST = (
+    2.0**-44
+)  # panel, relative to x, at jumps and poles only: shorter ones are below the resolution of x
 ACCURACY = 1e-11  # error of a panel, relative to the mass, at which it is not halved any more
+PANEL_STEPS = 44  # halvings of a panel, to 1e-13 of its length
 TOLERANCE = 1e-6  # largest total error, relative to the mass
 
 
@@ -105,9 +109,16 @@ def _invert_cdf(cdf: Function, u: Array, low: float, high: float) -> Array:
         )
     # Rounding must not ask for what the function does not exceed: v in (bottom, top].
     v = np.clip(bottom + u * (top - bottom), np.nextafter(bottom, top), top)
-    left, right = _bracket(cdf, (float(v.min()), float(v.max())), low, high)
-    _check_increase(cdf, left, right)
-    return bisect(lambda x: values_of(cdf, x, "cdf"), v, np.full(u.shape, left), np.full(u.shape, right))
+    x = _first_edges(low, high)
+    with np.errstate(all="ignore"):
+        values = values_of(cdf, x, "cdf")
+    i = int(np.argmin(np.diff(values)))
+    if values[i + 1] < values[i] - 1e-9:
+        raise ValueError(
+            f"cdf falls by {values[i] - values[i + 1]:.3g} from {x[i]:.6g} to {x[i + 1]:.6g}, expected it to increase."
+        )
+    right = np.clip(np.searchsorted(np.maximum.accumulate(values), v), 1, len(x) - 1)
+    return bisect(lambda x: values_of(cdf, x, "cdf"), v, x[right - 1], x[right])
 
 
 def _value_at_end(cdf: Function, end: float, limit: float) -> float:
@@ -116,33 +127,6 @@ def _value_at_end(cdf: Function, end: float, limit: float) -> float:
     with np.errstate(all="ignore"):
         value = float(np.asarray(cdf(np.array([end])), dtype=float).ravel()[0])
     return value if np.isfinite(value) else limit
-
-
-def _bracket(cdf: Function, v: tuple[float, float], low: float, high: float) -> tuple[float, float]:
-    """Return finite ends between which cdf passes all values from v[0] to v[1]."""
-
-    def reach(origin: float, sign: float) -> float:
-        """Return a point on one side of the origin that is beyond the values."""
-        step = 1.0
-        while step < 1e300:
-            value = float(values_of(cdf, np.array([origin + sign * step]), "cdf")[0])
-            if value >= v[1] if sign > 0.0 else value < v[0]:
-                break
-            step *= 4.0
-        return origin + sign * step
-
-    left = reach(min(high, 0.0), -1.0) if np.isinf(low) else low
-    return left, reach(max(low, 0.0), 1.0) if np.isinf(high) else high
-
-
-def _check_increase(cdf: Function, left: float, right: float) -> None:
-    x = np.linspace(left, right, 257)
-    drop = -np.diff(values_of(cdf, x, "cdf"))
-    i = int(np.argmax(drop))
-    if drop[i] > 1e-9:
-        raise ValueError(
-            f"cdf falls by {drop[i]:.3g} from {x[i]:.6g} to {x[i + 1]:.6g}, expected it to increase."
-        )
 
 
 def bisect(F: Callable[[Array], Array], v: Array, low: Array, high: Array, steps: int = 200) -> Array:
@@ -161,10 +145,8 @@ def bisect(F: Callable[[Array], Array], v: Array, low: Array, high: Array, steps
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Table:
-    """The integral of a density: panels of t in [-1, 1], and a polynomial for each."""
+    """The integral of a density: panels, and a polynomial for each."""
 
-    low: float
-    high: float
     edges: Array  # of panels, shape (n + 1,)
     integrals: Array  # Legendre coefficients, rising from zero at a panel's left end; shape (ORDER + 1, n)
     cumulative: Array  # mass to the left of each edge
@@ -173,27 +155,9 @@ class Table:
         """Return x with the share u of the mass to its left."""
         v = u * self.cumulative[-1]
         i = np.minimum(np.searchsorted(self.cumulative, v, side="right") - 1, self.integrals.shape[1] - 1)
-        s = _newton(self.integrals[:, i], v - self.cumulative[i], np.diff(self.cumulative)[i])
-        t = self.edges[i] + 0.5 * (s + 1.0) * (self.edges[i + 1] - self.edges[i])
-        return _from_unit(t, self.low, self.high)[0]
-
-
-def _newton(c: Array, v: Array, mass: Array) -> Array:
-    """Return s with c(s) = v, for polynomials that rise from 0 at -1 to mass at 1; halve if Newton fails."""
-    slope = legendre.legder(c)
-    low, high = np.full(v.shape, -1.0), np.full(v.shape, 1.0)
-    s = np.clip(2.0 * v / np.maximum(mass, 1e-300) - 1.0, low, high)
-    for _ in range(60):
-        excess = legendre.legval(s, c, tensor=False) - v
-        low, high = np.where(excess < 0.0, s, low), np.where(excess < 0.0, high, s)
-        steep = np.maximum(legendre.legval(s, slope, tensor=False), 1e-300)
-        with np.errstate(over="ignore"):
-            new = s - excess / steep
-        new = np.where((new >= low) & (new <= high), new, 0.5 * (low + high))
-        moved, s = float(np.abs(new - s).max(initial=0.0)), new
-        if moved < 1e-12:
-            break
-    return s
+        c, left, ends = self.integrals[:, i], self.cumulative[i], np.ones(len(u))
+        s = bisect(lambda s: legendre.legval(s, c, tensor=False), v - left, -ends, ends, PANEL_STEPS)
+        return np.asarray(self.edges[i] + 0.5 * (s + 1.0) * (self.edges[i + 1] - self.edges[i]))
 
 
 def tabulate(pdf: Function, low: float, high: float) -> Table:
@@ -201,12 +165,10 @@ def tabulate(pdf: Function, low: float, high: float) -> Table:
     s, weights = legendre.leggauss(ORDER)
 
     def heights(edges: Array) -> Array:
-        """Return the density of t at the nodes of panels, rows of (left, right), times half their width."""
-        half = 0.5 * (edges[:, 1] - edges[:, 0])
-        t = edges[:, :1] + half[:, None] * (s + 1.0)
-        x, slope = _from_unit(t.ravel(), low, high)
-        out: Array = (density_of(pdf, x, "pdf") * slope).reshape(t.shape) * half[:, None]
-        return out
+        """Return the density at the nodes of panels, rows of (left, right), times half their width."""
+        half = 0.5 * (edges[:, 1:] - edges[:, :1])
+        x = np.clip(edges[:, :1] + half * (s + 1.0), low, high)
+        return density_of(pdf, x.ravel(), "pdf").reshape(x.shape) * half
 
     grid = _first_edges(low, high)
     panels = np.stack([grid[:-1], grid[1:]], axis=1)
@@ -225,7 +187,8 @@ def tabulate(pdf: Function, low: float, high: float) -> Table:
                 "encloses its mass more closely."
             )
         change = np.abs(H @ weights - refined)
-        fine = (change <= ACCURACY * total) | (panels[:, 1] - panels[:, 0] < SHORTEST)
+        short = panels[:, 1] - panels[:, 0] < SHORTEST * np.abs(panels).max(axis=1)
+        fine = (change <= ACCURACY * total) | short
         # The halves are kept, because the polynomial in a panel is less accurate than its integral.
         done.append((halves[np.repeat(fine, 2)], H_halves[np.repeat(fine, 2)]))
         converged += float(refined[fine].sum())
@@ -236,21 +199,22 @@ def tabulate(pdf: Function, low: float, high: float) -> Table:
             f"pdf has too strong a pole between {low:g} and {high:g}, which leaves {error / converged:.2g} "
             "of its mass uncertain: give the cdf, or transform the variable."
         )
-    return _assemble(done, s, weights, low, high)
+    return _assemble(done, s, weights)
 
 
 def _first_edges(low: float, high: float) -> Array:
     """Return the edges of the first panels; on an infinite domain they must find any scale."""
-    grid = np.linspace(-1.0, 1.0, PANELS + 1)
-    if np.isfinite(low) and np.isfinite(high):
-        return grid
-    near = np.geomspace(1e-12, 1e-2, 61)
-    if np.isfinite(low) or np.isfinite(high):
-        return np.union1d(grid, near - 1.0 if np.isfinite(low) else 1.0 - near)
-    return np.union1d(grid, np.concatenate([-near, near]))
+    if np.isfinite(high - low):
+        return np.linspace(low, high, PANELS + 1)
+    away = np.append(0.0, np.geomspace(*REACH, PANELS))
+    if np.isfinite(low):
+        return low + away
+    if np.isfinite(high):
+        return high - away[::-1]
+    return np.concatenate([-away[:0:-1], away])
 
 
-def _assemble(parts: list[tuple[Array, Array]], s: Array, weights: Array, low: float, high: float) -> Table:
+def _assemble(parts: list[tuple[Array, Array]], s: Array, weights: Array) -> Table:
     panels, H = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
     order = np.argsort(panels[:, 0])
     panels, H = panels[order], H[order]
@@ -258,17 +222,4 @@ def _assemble(parts: list[tuple[Array, Array]], s: Array, weights: Array, low: f
     P = legendre.legvander(s, ORDER - 1) * weights[:, None] * (np.arange(ORDER) + 0.5)
     integrals = legendre.legint((H @ P).T, lbnd=-1)
     cumulative = np.concatenate([[0.0], np.cumsum(H @ weights)])
-    return Table(low, high, np.append(panels[:, 0], panels[-1, 1]), integrals, cumulative)
-
-
-def _from_unit(t: Array, low: float, high: float) -> tuple[Array, Array]:
-    """Return x(t), which increases from low to high as t does from -1 to 1, and dx/dt."""
-    if np.isfinite(low) and np.isfinite(high):
-        half = 0.5 * (high - low)
-        return np.clip(low + half * (t + 1.0), low, high), np.full(t.shape, half)
-    if np.isfinite(low):
-        return low + (1.0 + t) / (1.0 - t), 2.0 / (1.0 - t) ** 2
-    if np.isfinite(high):
-        return high - (1.0 - t) / (1.0 + t), 2.0 / (1.0 + t) ** 2
-    inside = (1.0 - t) * (1.0 + t)
-    return t / inside, (1.0 + t * t) / inside**2
+    return Table(np.append(panels[:, 0], panels[-1, 1]), integrals, cumulative)

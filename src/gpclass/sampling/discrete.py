@@ -44,21 +44,19 @@ def inversion_discrete(
     >>> names.tolist(), (counts / 100_000).round(2).tolist()
     (['a', 'c'], [0.75, 0.25])
     """
-    support = None if values is None else np.asarray(values)
     if callable(pmf):
-        if support is None:
+        if values is None:
             raise ValueError("pmf is a function, so values must be given to evaluate it at.")
-        pmf = pmf(support)
+        pmf = pmf(np.asarray(values))
     p = np.asarray(pmf, dtype=float)
-    if p.ndim != 1 or (support is not None and len(support) != len(p)):
+    support = np.arange(p.size) if values is None else np.asarray(values)
+    if p.ndim != 1 or len(support) != len(p):
         raise ValueError(
-            f"pmf has the shape {p.shape} and values {None if support is None else support.shape}, expected "
-            "a probability for each value."
+            f"pmf has the shape {p.shape} and values {support.shape}, expected a probability for each value."
         )
     cumulative = _cumulative(p[None], "pmf")[0]
     u = np.random.default_rng(rng).random(size)
-    index = np.searchsorted(cumulative, u * cumulative[-1], side="right")
-    return np.asarray(index if support is None else support[index])
+    return np.asarray(support[np.searchsorted(cumulative, u * cumulative[-1], side="right")])
 
 
 def draw_labels(

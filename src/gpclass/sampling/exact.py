@@ -67,7 +67,6 @@ def posterior_by_rejection(
     rng: Seed = None,
     *,
     weight: Array | None = None,
-    n_latents: int | None = None,
     max_proposals: int = MAX_PROPOSALS,
 ) -> PosteriorSample:
     """Draw f from its posterior, exactly and independently, for very few data points.
@@ -87,9 +86,6 @@ def posterior_by_rejection(
     rng : numpy Generator or seed
     weight : array of shape (n,), optional
         Weight k counts a data point as k copies.
-    n_latents : int, optional
-        Number C of latent values per data point, where neither K nor y has it in its shape. With None and
-        shapes (n, n) and (n,), f has the shape (n,).
     max_proposals : int
 
     Returns
@@ -109,12 +105,10 @@ def posterior_by_rejection(
     >>> bool(abs(posterior.evidence - exact) < 3 * posterior.standard_error)
     True
     """
-    target = make_target(likelihood, K, y, weight=weight, n_latents=n_latents)
-    n, rank = target.root.shape
+    target = make_target(likelihood, K, y, weight=weight)
 
     def propose(m: int, rng: np.random.Generator) -> Array:
-        Z = rng.standard_normal((len(target.mean) // n, m, rank))
-        return target.shifts(Z.swapaxes(0, 1).reshape(m, target.rank))
+        return target.shifts(target.normals(m, rng))
 
     def log_accept(F: Array) -> Array:
         l = target.pointwise(F)
@@ -131,7 +125,7 @@ def _check_log_prob(likelihood: Any, l: Array, expected: tuple[int, int]) -> Non
     if l.shape != expected:
         raise ValueError(
             f"{likelihood!r} returned log probabilities of shape {l.shape}, expected {expected}: if a data "
-            "point has several latent values, give n_latents."
+            "point has several latent values, the shape of K or y must have their number."
         )
     top = float(np.max(l))
     if np.isnan(top):

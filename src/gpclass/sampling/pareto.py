@@ -17,11 +17,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.special import boxcox
 
 from gpclass.core.protocols import Array
 
 SMOOTHED = 0.5  # khat from which smoothing is worth its small bias: the weights have no variance
-SMALLEST_TAIL = 5  # weights that a Pareto distribution can be fitted to
+MIN_TAIL = 5  # weights that a Pareto distribution can be fitted to
 
 
 def khat_limit(n_samples: int) -> float:
@@ -90,7 +91,7 @@ def pareto_smooth(log_weights: Array) -> tuple[Array, float | None]:
         smoothed[positive], khat = pareto_smooth(log_weights[positive])
         return smoothed, khat
     n_tail = int(min(0.2 * log_weights.size, 3.0 * log_weights.size**0.5))
-    if n_tail < SMALLEST_TAIL:
+    if n_tail < MIN_TAIL:
         return log_weights, np.inf
     order = np.argsort(log_weights, kind="stable")
     tail, cutoff = order[-n_tail:], float(log_weights[order[-n_tail - 1]])
@@ -103,7 +104,7 @@ def pareto_smooth(log_weights: Array) -> tuple[Array, float | None]:
         return log_weights, np.inf  # one draw dominates
     k, sigma = fit_pareto(excess)
     smoothed = log_weights.copy()
-    quantiles = pareto_quantiles((np.arange(n_tail) + 0.5) / n_tail, k, sigma)
+    quantiles = sigma * boxcox(n_tail / (n_tail - 0.5 - np.arange(n_tail)), k)  # σ ((1 - p)^-k - 1) / k
     smoothed[tail] = cutoff + np.minimum(np.log1p(np.expm1(above[-1]) * quantiles), above[-1])
     return smoothed, k
 
@@ -128,9 +129,3 @@ def fit_pareto(x: Array) -> tuple[float, float]:
     best = float(b @ mass / mass.sum())
     shape = float(np.log1p(-best * x).mean())
     return (n * shape + 10.0 * 0.5) / (n + 10.0), -shape / best
-
-
-def pareto_quantiles(p: Array, k: float, sigma: float) -> Array:
-    """Return the quantiles σ ((1 - p)^-k - 1) / k."""
-    exponent = -np.log1p(-p)
-    return np.asarray(sigma * (np.expm1(k * exponent) / k if k != 0.0 else exponent))

@@ -21,7 +21,7 @@ import numpy as np
 
 from gpclass.core.checks import check_integers
 from gpclass.core.protocols import Array
-from gpclass.sampling.accept import log_of, log_ratio, proposal_functions
+from gpclass.sampling.accept import check_proposal, draw, log_of, log_ratio
 from gpclass.sampling.checks import Function, Seed
 from gpclass.sampling.pareto import SMOOTHED, Estimate, cautious_error, pareto_smooth
 
@@ -68,9 +68,9 @@ def importance(
         Takes draws, shape (m,) or (m, d), and returns numbers, shape (m,) or (m, k).
     log_density : callable
         Takes draws and returns the log density of each; -inf is allowed.
-    proposal : frozen distribution of scipy.stats, or Proposal
-        Has ``rvs`` and ``logpdf``, or ``draw(n, rng)`` and ``log_density(x)``. With tails heavier than those
-        of the density the weights are bounded.
+    proposal : frozen distribution of scipy.stats
+        Or another object with ``rvs(size, random_state)`` and ``logpdf(x)``. With tails heavier than those of the
+        density the weights are bounded.
     n_samples : int
     rng : numpy Generator or seed
     normalised : bool
@@ -94,40 +94,15 @@ def importance(
     True
     """
     check_integers(n_samples=n_samples)
-    draw, log_q = proposal_functions(proposal)
-    x = draw(n_samples, np.random.default_rng(rng))
-    return importance_estimate(h(x), log_ratio(log_density, log_q, x), normalised=normalised, draws=x)
+    check_proposal(proposal)
+    x = draw(proposal, n_samples, np.random.default_rng(rng))
+    return importance_estimate(h(x), log_ratio(log_density, proposal, x), normalised=normalised, draws=x)
 
 
 def importance_estimate(
     values: Array, log_weights: Array, *, normalised: bool = False, draws: Array | None = None
 ) -> ImportanceEstimate:
-    """Estimate an average from given values and log weights.
-
-    Parameters
-    ----------
-    values : array of shape (m,) or (m, k)
-        Of h at the draws.
-    log_weights : array of shape (m,)
-        Log density less the proposal's.
-    normalised : bool
-        Whether the expected weight is one.
-    draws : array of shape (m,) or (m, d), optional
-        Kept in the result.
-
-    Returns
-    -------
-    ImportanceEstimate
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gpclass.sampling import importance_estimate
-    >>> x = np.random.default_rng(0).normal(size=10_000)
-    >>> estimate = importance_estimate(x, 0.5 * x)  # N(0, 1) times exp(x / 2) is N(1/2, 1) up to a factor
-    >>> abs(estimate.value - 0.5) < 3 * estimate.standard_error
-    True
-    """
+    """Estimate an average from values of h and log weights, one for each draw."""
     values, log_weights = np.asarray(values, dtype=float), np.asarray(log_weights, dtype=float)
     _check(values, log_weights, normalised)
     smoothed, khat = pareto_smooth(log_weights)

@@ -1,0 +1,136 @@
+"""Importance sampling against integrals, and the coverage of its standard errors."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy import stats
+
+from gpclass.sampling import (
+    importance,
+    pareto_smooth,
+)
+from gpclass.sampling.weigh import importance_estimate
+
+AVERAGES = {
+    "square, t": (np.square, stats.norm(), stats.t(5), 1.0),
+    "shifted": (lambda x: x, stats.norm(1, 1), stats.t(3), 1.0),
+    "tail": (lambda x: 1.0 * (x > 2.0), stats.norm(), stats.t(3), stats.norm.sf(2.0)),
+    "skewed": (lambda x: x, stats.gamma(3), stats.lognorm(1.0, scale=2.0), 3.0),
+    "bounded": (lambda x: x, stats.beta(2, 5), stats.uniform(), 2.0 / 7.0),
+    "narrow": (np.square, stats.norm(), stats.norm(0, 0.8), 1.0),  # weights with a tail of k = 0.36
+}
+
+
+@pytest.mark.parametrize("n_runs", [300, pytest.param(1000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("normalised", [True, False], ids=["plain", "self-normalised"])
+@pytest.mark.parametrize("name", AVERAGES)
+def test_errors_are_within_three_standard_errors(name, normalised, n_runs):
+    h, p, q, truth = AVERAGES[name]
+    x = q.rvs(size=(n_runs, 1000), random_state=np.random.default_rng(11))
+    H, W = h(x), p.logpdf(x) - q.logpdf(x)
+    runs = [importance_estimate(a, b, normalised=normalised) for a, b in zip(H, W, strict=True)]
+    error = np.array([run.value - truth for run in runs])
+    reported = np.array([run.standard_error for run in runs])
+    assert np.mean(np.abs(error) <= 3.0 * reported) >= 0.99
+    assert np.median(reported) < 1.4 * error.std()  # and not by saying that nothing is known
+    if name != "narrow":
+        assert abs(error.mean()) < 4.0 * error.std() / n_runs**0.5
+
+
+def test_importance_sampling_in_two_dimensions_with_several_averages():
+    C = np.array([[1.0, 0.8], [0.8, 2.0]])
+    p, q = stats.multivariate_normal([1.0, -1.0], C), stats.multivariate_t([0, 0], 3.0 * np.eye(2), df=5)
+    estimate = importance(lambda x: np.column_stack([x, x**2]), p.logpdf, q, 50_000, rng=0)
+    assert estimate.value.shape == estimate.standard_error.shape == (4,)
+    truth = np.array([1.0, -1.0, 2.0, 3.0])
+    assert (np.abs(estimate.value - truth) < 3 * estimate.standard_error).all()
+    assert estimate.reliable
+    assert 5_000 < estimate.ess < 50_000
+    assert_allclose(estimate.weights.sum(), 1.0)
+    assert_allclose(estimate.weights @ estimate.draws, estimate.value[:2], rtol=1e-12)
+
+
+def test_equal_weights_are_the_plain_mean():
+    x = np.random.default_rng(0).normal(size=1000)
+    for normalised in (True, False):
+        estimate = importance_estimate(x, np.zeros(1000), normalised=normalised)
+        assert_allclose(estimate.value, x.mean(), rtol=1e-12)
+        assert_allclose(estimate.standard_error, stats.sem(x), rtol=0.1)
+        assert_allclose(estimate.ess, 1000.0)
+    constant = importance_estimate(np.full(1000, 2.5), 0.1 * x)
+    assert constant.value == pytest.approx(2.5, rel=1e-14)
+    assert constant.standard_error < 1e-12
+    assert importance_estimate(np.ones(100), np.zeros(100), normalised=True).khat is None
+
+
+def test_a_scale_of_the_density_does_not_matter_and_the_plain_estimate_has_it():
+    args = np.square, stats.t(5), 2000
+    a = importance(args[0], lambda x: -0.5 * x**2 - 900.0, *args[1:], rng=0)
+    b = importance(args[0], lambda x: -0.5 * x**2 + 900.0, *args[1:], rng=0)
+    assert_allclose(a.value, b.value, rtol=1e-10)
+    mass = importance(np.ones_like, lambda x: -0.5 * x**2, stats.t(5), 20_000, rng=0, normalised=True)
+    assert abs(mass.value - (2 * np.pi) ** 0.5) < 3 * mass.standard_error
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1e200])
+def test_values_of_any_size(scale):
+    x, l = np.random.default_rng(0).normal(size=(2, 500))
+    small, large = importance_estimate(x, l), importance_estimate(scale * x, l)
+    assert_allclose(large.value, scale * small.value, rtol=1e-12)
+    assert_allclose(large.standard_error, scale * small.standard_error, rtol=1e-12)
+
+
+def test_hopeless_weights_are_called_unreliable():
+    far = importance(lambda x: x, stats.norm(0, 1).logpdf, stats.norm(0, 0.3), 5000, rng=0)
+    assert not far.reliable
+    assert far.khat > 0.7
+    # The weights are heavy, but where h is zero: nothing of that matters to a plain average.
+    rare = importance(lambda x: 1.0 * (x > 3), stats.norm.logpdf, stats.norm(3), 5000, rng=0, normalised=True)
+    assert rare.reliable
+    assert abs(rare.value - stats.norm.sf(3)) < 3 * rare.standard_error
+    never = importance(lambda x: 1.0 * (x > 9), stats.norm.logpdf, stats.norm(), 1000, rng=0, normalised=True)
+    assert never.value == 0.0
+    assert not never.reliable
+    few = importance_estimate(np.arange(9.0), np.zeros(9))
+    assert few.khat == np.inf
+    assert not few.reliable
+
+
+def test_weights_of_zero_are_allowed():
+    uniform, half = stats.uniform(0, 2), lambda x: np.where(x < 1.0, 0.0, -np.inf)
+    estimate = importance(lambda x: x, half, uniform, 20_000, rng=0)
+    assert abs(estimate.value - 0.5) < 3 * estimate.standard_error < 0.02
+    smoothed, khat = pareto_smooth(np.append(np.random.default_rng(0).normal(size=500), -np.inf))
+    assert smoothed[-1] == -np.inf
+    assert np.isfinite(khat)
+
+
+class Liar:
+    """Draws what it says it never draws."""
+
+    def rvs(self, size, random_state):
+        return np.zeros(size)
+
+    def logpdf(self, x):
+        return np.full(len(x), -np.inf)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: importance_estimate(np.ones(3), np.zeros(4)), r"shapes \(3,\) and \(4,\)"),
+        (lambda: importance_estimate(np.ones(1), np.zeros(1)), "at least 2"),
+        (lambda: importance_estimate(np.array([1.0, np.inf]), np.zeros(2)), "h must be finite"),
+        (lambda: importance_estimate(np.ones(2), np.array([0.0, np.nan])), "NaN or .inf"),
+        (lambda: importance_estimate(np.ones(2), np.full(2, -np.inf)), "All weights are zero"),
+        (lambda: importance_estimate(np.ones(2), np.full(2, 900.0), normalised=True), "log weight is 900"),
+        (lambda: importance_estimate(np.ones(2), np.full(2, -900.0), normalised=True), "log weight is -900"),
+        (lambda: importance(np.square, np.square, stats.norm(), 2.5), "n_samples=2.5"),
+        (lambda: importance(np.square, np.square, Liar(), 10), "one of its own draws"),
+    ],
+)
+def test_importance_refuses(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
