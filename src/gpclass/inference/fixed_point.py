@@ -3,8 +3,7 @@
 At given variances (marginal ones, or those of the cavities) a method is a set of curves, whose maximum `find_mode`
 finds with matrix-vector products. The sites found there give new variances, for one factorisation. Means follow the
 variances at once, so the iteration contracts fast, about tenfold per round. Where it is known how variances respond to
-sites (`_follow`), the next round starts from a step of Newton's type in both; elsewhere Anderson's method combines
-rounds.
+sites (`_follow`), the next round starts from a step of Newton's type in both.
 """
 
 from __future__ import annotations
@@ -27,7 +26,6 @@ FIRST = 0.1  # decrement to which the first mode is found: its variances are not
 FOLLOW = 3.0  # disagreement from which a step to first order gains no more than a plain round
 FOLLOW_STEPS = 20  # to first order, between two rounds
 FOLLOW_DEPTH = 8  # of them that are combined
-MIXING_DEPTH = 4  # rounds that are combined
 SECOND_ORDER = 0.02  # a round after a step to first order from a disagreement r is left with about 0.2 r²
 CUT_OFF = 1e-8  # positive curvature times variance: less is rounding
 
@@ -86,7 +84,7 @@ def iterate(
     Where the evidence is an objective, a round that lowers it is undone by half.
     """
     search, warm, steps = _begin(prior, terms, init), init is not None, 0
-    mixing, best, residual, last = Mixing(), -np.inf, np.inf, np.inf
+    damping, best, residual, last = Damping(), -np.inf, np.inf, np.inf
     least, reached, lost = np.inf, 0, 0
     for n_iter in range(1, max_iter + 1):
         inner = max(1e-10, min(FIRST, INNER * residual))
@@ -109,16 +107,16 @@ def iterate(
             continue
         # A mean found to a decrement of ``inner`` costs the evidence half its square, which is not a fall.
         fell = ended.evidence < best - inner**2 - 1e-9 * abs(best)
-        if terms.ascending and concave and fell and mixing.can_retreat():
-            search = _at(terms, mixing.retreat(search.variance), search.start.alpha, search.start.mean)
+        if terms.ascending and concave and fell and damping.can_retreat():
+            search = _at(terms, damping.retreat(search.variance), search.start.alpha, search.start.mean)
             continue
         best, follows, last = ended.evidence, residual < min(FOLLOW, 0.5 * last), residual
         followed = _follow(terms, ended, tol) if follows else None
         if followed is not None:
-            mixing.note(search.variance, local.variance, residual)
+            damping.note(search.variance, residual)
             search = followed
             continue
-        variance = mixing.advance(search.variance, local.variance, residual)
+        variance = damping.advance(search.variance, local.variance, residual)
         known = local.mode if variance is local.variance else None
         search = _at(terms, variance, q.alpha, q.mean, near=local, known=known)
     return ended
@@ -203,10 +201,6 @@ class Anderson:
         out: Array = g - weights @ np.diff(self.g, axis=0)
         return out
 
-    def forget(self, keep: int = 0) -> None:
-        """Drop all but the last ``keep`` points."""
-        self.g, self.f = self.g[len(self.g) - keep :], self.f[len(self.f) - keep :]
-
 
 def _first_variance(prior: Prior, terms: VarianceTerms, init: Sites | None) -> Array:
     if init is None:
@@ -231,43 +225,36 @@ def _disagreement(sites: Sites, local: Local, mean: Array, var: Array) -> float:
 
 
 @dataclass(slots=True, eq=False)
-class Mixing:
-    """Anderson acceleration of the variances from round to round, in their logarithms.
+class Damping:
+    """The share of a step of the logarithms of the variances that is taken.
 
-    A round that makes matters much worse empties the memory and is damped; good ones lift the damping again.
+    It is halved after a round that doubles the disagreement, and after one that lowers an evidence that should rise;
+    good rounds restore it.
     """
 
-    anderson: Anderson = field(default_factory=lambda: Anderson(MIXING_DEPTH))
-    x: Array | None = None
+    x: Array | None = None  # logarithms of the variances of the last round that counted
     last: float = np.inf
-    damping: float = 1.0
+    share: float = 1.0
     retreats: int = 0
 
     def advance(self, variance: Array, proposed: Array, residual: float) -> Array:
-        """Return the next variances, given what came of these."""
-        combined = self.note(variance, proposed, residual)
-        if len(self.anderson.g) == 1 and self.damping == 1.0:
+        """Return the next variances, given those that the sites of these variances have."""
+        self.note(variance, residual)
+        if self.share == 1.0:
             return proposed
-        step = combined - np.log(variance)
-        return np.asarray(variance * np.exp(np.clip(self.damping * step, -5.0, 5.0)))
-
-    def note(self, variance: Array, proposed: Array, residual: float) -> Array:
-        """Remember what came of these variances, and return the logarithms of those that should come next."""
-        if residual > 2.0 * self.last:
-            self.anderson.forget()
-            self.damping = max(0.1, 0.5 * self.damping)
-        else:
-            self.damping = min(1.0, 1.5 * self.damping)
-        self.last, self.retreats, self.x = residual, 0, np.log(variance)
         with np.errstate(invalid="ignore", divide="ignore"):
-            g = np.log(proposed)
-        g = np.where(np.isfinite(g), g, self.x)  # rounding may have made a variance negative: it stays
-        return self.anderson.advance(g.ravel(), (g - self.x).ravel()).reshape(g.shape)
+            step = np.log(proposed) - self.x
+        step = np.where(np.isfinite(step), step, 0.0)  # rounding may have made a variance negative: it stays
+        return np.asarray(variance * np.exp(np.clip(self.share * step, -5.0, 5.0)))
+
+    def note(self, variance: Array, residual: float) -> None:
+        """Remember the variances of a round and its disagreement."""
+        self.share = max(0.1, 0.5 * self.share) if residual > 2.0 * self.last else min(1.0, 1.5 * self.share)
+        self.last, self.retreats, self.x = residual, 0, np.log(variance)
 
     def retreat(self, variance: Array) -> Array:
-        """Return variances half way back to the last good ones, and empty the memory."""
-        self.anderson.forget(keep=1)
-        self.retreats, self.damping = self.retreats + 1, max(0.1, 0.5 * self.damping)
+        """Return variances half way back to the last good ones."""
+        self.retreats, self.share = self.retreats + 1, max(0.1, 0.5 * self.share)
         return np.asarray(np.exp(0.5 * (np.log(variance) + self.x)))
 
     def can_retreat(self) -> bool:
