@@ -13,7 +13,7 @@ from problems import exact_logit_evidence, exact_probit_evidence, hard, two_moon
 
 from gpclass.core.linalg import BForm
 from gpclass.core.protocols import Sites
-from gpclass.inference import EP, VI, Laplace, ep, fixed_point
+from gpclass.inference import EP, VI, Laplace, fixed_point
 from gpclass.inference.fixed_point import Anderson
 from gpclass.inference.newton import UNKNOWN, at, find_mode
 from gpclass.inference.variational import Terms as VariationalTerms
@@ -324,12 +324,3 @@ def test_a_point_whose_value_overflows_is_no_improvement():
     end = find_mode(prior, terms, curve, at(curve, np.zeros(20), np.zeros(20)), tol=1e-6, max_iter=100)
     assert np.isfinite(end.psi)
     assert np.abs(end.mean).max() <= 1.5
-
-
-def test_the_guess_of_a_cavity_that_contradicts_its_label():
-    y, variance = np.array([-1.0, 1.0]), np.array([1e10, 1e8])
-    terms = ep.Terms(Probit(), y, np.ones(2), np.ones(2))
-    before, mean = np.array([-18.0, 7.0]), np.array([-37.0, 30.0])
-    (first, t), (second, _) = (terms._cavity_mean(m, variance, m) for m in (before, mean))
-    assert_allclose(first + variance * t.slope, before, rtol=1e-4)
-    assert_allclose(ep._moved(before, first, t.shrink, mean), second, rtol=0.05)

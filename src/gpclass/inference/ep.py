@@ -43,7 +43,6 @@ from gpclass.priors.conditioned import cavity
 
 FARTHEST = 100.0  # times its own size and the cavity's deviation that a cavity's mean moves in one step
 MOST = 25  # steps to a cavity mean, which takes two or three unless covariances are huge
-TAIL = 0.1  # ratio of variances after and before a label below which the cavity contradicts it
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +133,8 @@ class Terms(ElementwiseTerms):
 
         def curve(mean: Array) -> tuple[Array, Array, Array]:
             if last:
-                m_c = _moved(*last[-1], mean)
+                before, m_c, shrink = last[-1]
+                m_c = m_c + (mean - before) / shrink
             else:
                 m_c = mean if near is None else mean - variance * near.slope / self.copies
             m_c, t = self._cavity_mean(mean, variance, m_c)
@@ -201,14 +201,3 @@ class Terms(ElementwiseTerms):
             return float(self.copies @ replace(self, likelihood=likelihood).tilted(m_c, v_c).log_mass)
 
         return likelihood_gradient(self.likelihood, local)
-
-
-def _moved(before: Array, m_c: Array, shrink: Array, mean: Array) -> Array:
-    """Return a guess of the cavities' means where the posterior means have changed.
-
-    Where a cavity contradicts its label, the posterior mean is about -v_c / m_c, so that the product of the two stays.
-    """
-    with np.errstate(divide="ignore", invalid="ignore"):
-        product = m_c * (before / mean)
-    tail = (shrink < TAIL) & (before * mean > 0.0) & np.isfinite(product)
-    return np.where(tail, product, m_c + (mean - before) / shrink)

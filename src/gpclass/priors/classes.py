@@ -92,8 +92,6 @@ class ClassPrior:
         self.kernels, self.X, self.Ks, self._space = kernels, X, Ks, space
         self._roots: list[Array] | None = None
         self.last: CoupledFactors | None = None  # at other sites or another theta: a preconditioner
-        self._apart: Array | None = None  # space for factors of steps, where those of q are not coupled
-        self._independent = False
         for kernel, K in zip(kernels, Ks, strict=True):
             fill_lower(kernel, X, K)
 
@@ -112,7 +110,7 @@ class ClassPrior:
         moved = object.__new__(ClassPrior)
         moved.n_classes, moved.shared = self.n_classes, self.shared
         moved._fill(kernels, self.X, self.Ks, self._space)
-        moved.last, moved._apart, moved._independent = self.last, self._apart, self._independent
+        moved.last = self.last
         return moved
 
     def variances(self) -> Array:
@@ -152,7 +150,7 @@ class ClassPrior:
                 alpha = nu - sites.root(x.reshape(nu.shape))
                 break
         else:
-            alpha = nu - self.factor_step(sites).solve(K_nu)
+            alpha = nu - self.factor(sites).solve(K_nu)
         return alpha, self.multiply(alpha)
 
     def preconditioners(self, sites: AnySites) -> Iterator[tuple[LowRank | CoupledFactors, int]]:
@@ -171,21 +169,11 @@ class ClassPrior:
         with self._positive():
             return LowRank(self._roots, sites)
 
-    def factor_step(self, sites: AnySites) -> IndependentFactors | SharedFactors:
-        """Return the factors for a step, without losing those of q if they are not of the same kind."""
-        if not (self._independent and isinstance(sites, CoupledSites)):
-            return self.factor(sites)
-        self._apart = np.empty_like(self._space) if self._apart is None else self._apart
-        with self._positive():
-            self.last = CoupledFactors(self.Ks, sites.a, self._apart)
-        return self.last
-
     def factor(self, sites: AnySites) -> IndependentFactors | SharedFactors:
         """Return the factors for the precision of these sites; earlier ones must not be used again."""
         if isinstance(sites, CoupledSites):
             return self.couple(sites.a)
-        self.last = None if not self._independent else self.last
-        self._independent = True
+        self.last = None
         with self._positive():
             if self.shared:
                 return SharedFactors(self.Ks[0], sites.tau, self._space)
@@ -197,7 +185,7 @@ class ClassPrior:
             raise ValueError(
                 "Coupled sites need a factorisation per class: use a ClassPrior that is not shared."
             )
-        self.last, self._independent = None, False
+        self.last = None
         with self._positive():
             self.last = CoupledFactors(self.Ks, a, self._space, keep=keep)
         return self.last
@@ -238,8 +226,9 @@ class ClassPrior:
     ) -> Array:
         """Return dtheta for G_c = ½(Σ left_c right_cᵀ - R_cc), lefts and rights of shape (n, C)."""
         if isinstance(factors, SharedFactors) or len(self.Ks) == 1:
-            G = factors.adjoint(np.hstack(lefts), np.hstack(rights))
-            return self.pull_sum(G)
+            return self._pull_one(
+                self.kernels[0], self.Ks[0], factors.adjoint(np.hstack(lefts), np.hstack(rights))
+            )
         total = []
         for c, (kernel, K) in enumerate(zip(self.kernels, self.Ks, strict=True)):
             left, right = (np.stack([part[:, c] for part in parts], axis=1) for parts in (lefts, rights))
@@ -247,10 +236,6 @@ class ClassPrior:
             factors.subtract_R(c, G)
             total.append(self._pull_one(kernel, K, G))
         return np.concatenate(total)
-
-    def pull_sum(self, G: Array) -> Array:
-        """Return dtheta for ½ G, the sum over the functions, which have one kernel."""
-        return self._pull_one(self.kernels[0], self.Ks[0], G)
 
     def _pull_one(self, kernel: Any, K: Array, G: Array) -> Array:
         """Return Σ_ij ½ G_ij ∂K_ij/∂theta: the strictly lower triangle counts twice."""
