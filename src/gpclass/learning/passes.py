@@ -14,7 +14,6 @@ from gpclass.learning.fitted import FittedModel
 from gpclass.learning.maximise import Plan
 from gpclass.learning.problem import Problem
 from gpclass.learning.stages import Run, engine_of
-from gpclass.posteriors.classes import IndependentProcesses
 from gpclass.posteriors.process import Process
 from gpclass.priors.basis import Basis, make_basis, process
 from gpclass.sparse.engine import Q
@@ -68,8 +67,7 @@ def inducing_process(basis: Basis, q: Q, offset: Array | None = None, *, single:
     """Return q(u) as a process over all inputs; that of one function in single precision if asked for."""
     if len(q.P) == 1:
         return process(basis, q.P[0], q.mean[:, 0], single=single)
-    processes = tuple(process(basis, P, q.mean[:, c]) for c, P in enumerate(q.P))
-    return IndependentProcesses(processes, offset)
+    return process(basis, q.P, q.mean, offset)
 
 
 def objective_of(

@@ -22,7 +22,7 @@ from gpclass.persistence.codec import Decoder, Encoder
 from gpclass.persistence.container import ModelFileError, located, read, write
 from gpclass.training import TrainingRows
 
-VERSION = 2  # of the format
+VERSION = 3  # of the format
 
 
 def save(estimator: Any, path: str | os.PathLike[str], *, extra: Mapping[str, Any] | None = None) -> None:

@@ -86,23 +86,30 @@ def pull_basis(basis: Basis, E: Array, *, inputs: bool = False) -> tuple[Array, 
     return theta, 2.0 * pullback_inputs(basis.kernel, basis.Z, basis.Z.copy(), G) if inputs else None
 
 
-def process(basis: Basis, P: Array, mean: Array, *, single: bool = False) -> GaussianProcess:
-    """Return N(mean, P⁻¹) of the whitened u as a process over all inputs, in single precision if asked for.
+def process(
+    basis: Basis, P: Array, mean: Array, offset: Array | None = None, *, single: bool = False
+) -> GaussianProcess:
+    """Return N(mean, P⁻¹) of the whitened u as a process over all inputs.
 
-    Its mean is k(x, Z) L⁻ᵀ mean, its variance k(x, x) - ``|root k(Z, x)|²`` with rootᵀ root =
-    L⁻ᵀ (I - P⁻¹) L⁻¹. In double precision root = N L⁻¹ with N lower triangular, Nᵀ N = I - P⁻¹. In single precision
-    also N⁻ᵀ mean is needed, for which eigenvalues are more accurate, and a QL factorisation makes the root triangular.
+    P of shape (C, M, M) and a mean of shape (M, C) belong to C latent functions. The mean is k(x, Z) L⁻ᵀ mean, the
+    variance k(x, x) - ``|N L⁻¹ k(Z, x)|²`` with N lower triangular and Nᵀ N = I - P⁻¹. One function may be in single
+    precision; N⁻ᵀ mean is needed then, for which eigenvalues are more accurate, and a QL factorisation makes the root
+    triangular.
     """
-    alpha = blas.dtrmv(basis.T.T, np.ascontiguousarray(mean), lower=0)
+    alpha: Array = blas.dtrmm(1.0, basis.T.T, mean.reshape(basis.size, -1), lower=0)
+    if mean.ndim == 2:
+        roots = tuple(times_lower(_share_root(each), basis.T) for each in P)
+        return GaussianProcess((basis.kernel,), basis.Z, alpha, factors=roots, offset=offset)
+    alpha = alpha[:, 0].copy()
     if not single:
-        return GaussianProcess(basis.kernel, basis.Z, alpha, times_lower(_share_root(P), basis.T))
+        return GaussianProcess((basis.kernel,), basis.Z, alpha, times_lower(_share_root(P), basis.T))
     vectors, share = _shares(P)
     full = times_lower(np.ascontiguousarray((vectors * share).T), basis.T)
     turn, R = np.linalg.qr(full[:, ::-1])
     root = np.ascontiguousarray(R[::-1, ::-1])
     known = share > 1e-6
     beta = turn[:, ::-1].T @ np.where(known, (vectors.T @ mean) / np.where(known, share, 1.0), 0.0)
-    return GaussianProcess(basis.kernel, basis.Z, alpha, root, beta)
+    return GaussianProcess((basis.kernel,), basis.Z, alpha, root, beta=beta)
 
 
 def _shares(P: Array) -> tuple[Array, Array]:

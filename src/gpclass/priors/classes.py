@@ -15,7 +15,6 @@ from scipy.linalg import blas
 
 from gpclass.core.linalg import (
     clear_from_diagonal,
-    clear_upper,
     conjugate_gradient,
     matmul_transposed,
     row_tiles,
@@ -23,8 +22,7 @@ from gpclass.core.linalg import (
 from gpclass.core.memory import require_memory
 from gpclass.core.protocols import Adjoint, AnySites, Array, Conditioned, CoupledSites, Inputs, Sites
 from gpclass.kernels import diag, move, pullback, pullback_diag
-from gpclass.posteriors.classes import ClassProcesses
-from gpclass.posteriors.shared import SharedProcesses
+from gpclass.posteriors.gaussian import GaussianProcess
 from gpclass.priors.conditioned import cavity, not_positive, owned, refined, remove_share
 from gpclass.priors.dense import fill_lower
 from gpclass.priors.factors import CoupledFactors, IndependentFactors
@@ -246,21 +244,10 @@ class ClassPrior:
             out += pullback(kernel, self.X[rows], self.X[: rows.stop], tile, K=K[rows, : rows.stop])
         return out
 
-    def posterior(self, conditioned: Conditioned) -> ClassProcesses | SharedProcesses:
+    def posterior(self, conditioned: Conditioned) -> GaussianProcess:
         """Return q as a process over all inputs; the prior is used up."""
         q = owned(self, conditioned, ClassConditioned)
-        if not isinstance(q.factors, SharedFactors):
-            return self.processes(q.alpha, q.factors)
-        factors = q.factors
-        return SharedProcesses(self.kernels[0], self.X, q.alpha, factors.root(), factors.Y, factors.bounds)
-
-    def processes(self, alpha: Array, factors: IndependentFactors) -> ClassProcesses:
-        """Return the process of q with these coefficients and factors."""
-        root = None
-        if isinstance(factors, CoupledFactors):
-            root = factors.L
-            clear_upper(root)
-        return ClassProcesses(tuple(self.kernels), self.X, alpha, factors.V, root)
+        return GaussianProcess(tuple(self.kernels), self.X, q.alpha, **q.factors.posterior())
 
 
 class ClassConditioned:

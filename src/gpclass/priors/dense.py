@@ -187,7 +187,7 @@ class DensePrior(MatrixPrior):
         for rows in row_tiles(len(self.X)):
             root[rows, : rows.stop] *= q.scale[: rows.stop]
         q.B.stage = Stage.EMPTY
-        return GaussianProcess(self.kernel, self.X, q.alpha, root)
+        return GaussianProcess((self.kernel,), self.X, q.alpha, root)
 
 
 def fill_lower(kernel: Any, X: Inputs, K: Array) -> None:

@@ -19,7 +19,7 @@ from scipy.linalg import blas
 
 from gpclass.core.linalg import conjugate_gradient
 from gpclass.core.protocols import Adjoint, Array, Conditioned, CoupledSites, Index, Inputs, Sites
-from gpclass.posteriors.classes import ClassProcesses
+from gpclass.posteriors.gaussian import GaussianProcess
 from gpclass.priors.classes import ClassPrior, leave_out
 from gpclass.priors.conditioned import ElementwiseConditioned, owned, refined
 from gpclass.priors.factors import CoupledFactors
@@ -149,10 +149,11 @@ class MarginPrior:
         q = owned(self, adjoint.conditioned, MarginConditioned)
         return self.latents.pull(q.factors, lefts, rights)
 
-    def posterior(self, conditioned: Conditioned) -> ClassProcesses:
+    def posterior(self, conditioned: Conditioned) -> GaussianProcess:
         """Return q of the latent functions as a process over all inputs; the prior is used up."""
         q = owned(self, conditioned, MarginConditioned)
-        return self.latents.processes(self.coefficients(q.alpha), q.factors)
+        alpha = self.coefficients(q.alpha)
+        return GaussianProcess(tuple(self.latents.kernels), self.latents.X, alpha, **q.factors.posterior())
 
 
 class MarginConditioned(ElementwiseConditioned):
