@@ -182,7 +182,7 @@ class Terms(ElementwiseTerms):
             return None
         third, fourth = self._higher(q.mean, q.var())
         free = curvature <= 0.0
-        cov = q.dense_covariance()
+        cov = q.covariance()
         squares = cov * cov
 
         def transposed(ab: Array) -> Array:
@@ -208,7 +208,7 @@ class Terms(ElementwiseTerms):
         var = q.var()
         moved = self._moved(q, curvature) if len(self.likelihood.theta) else None
         if moved is not None:
-            cov = q.dense_covariance()
+            cov = q.covariance()
             by_slope, by_curvature = cov @ moved[0], (cov * cov) @ moved[1]
             free = curvature <= 0.0
 

@@ -128,7 +128,8 @@ class GaussianProcess(Process):
         """
         shape, dtype = (len(X), len(self.inputs)), np.float64 if self.beta is None else np.float32
         Ks = [matrix(kernel, X, self.inputs, out=np.empty(shape, dtype)) for kernel in self.kernels]
-        mean = self._mean(Ks) if self.beta is None else self.beta
+        if self.beta is None:
+            mean = self._mean(Ks)
         own = [_times(Ks[c % len(Ks)], F) for c, F in enumerate(self.factors)]
         common = self._common(Ks)
         if self.beta is not None:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import blas, lapack
 
-from gpclass.core.linalg import clear_upper, matmul_transposed, mirrored
+from gpclass.core.linalg import cholesky, clear_upper, invert_positive, matmul_transposed, mirrored
 from gpclass.core.protocols import Array, Index
 from gpclass.kernels import diag, matrix, pullback, pullback_diag, pullback_inputs
 from gpclass.posteriors.gaussian import GaussianProcess
@@ -55,13 +55,15 @@ def make_basis(kernel: Any, Z: Array, jitter: float = JITTER) -> Basis:
     while jitter < 1e-2:
         L = K.copy()
         L.ravel()[:: len(Z) + 1] += jitter * variance
-        _, info = lapack.dpotrf(L.T, lower=0, clean=0, overwrite_a=1)
-        if info == 0:
-            clear_upper(L)
-            T = L.copy()
-            lapack.dtrtri(T.T, lower=0, overwrite_c=1)
-            return Basis(kernel, Z, L, T, jitter)
-        jitter *= 10.0
+        try:
+            cholesky(L)
+        except np.linalg.LinAlgError:
+            jitter *= 10.0
+            continue
+        clear_upper(L)
+        T = L.copy()
+        lapack.dtrtri(T.T, lower=0, overwrite_c=1)
+        return Basis(kernel, Z, L, T, jitter)
     raise ValueError(
         f"The kernel {kernel} gave a covariance matrix of the {len(Z)} inducing inputs with a negative "
         "eigenvalue: it is not a covariance function, or the inducing inputs are all alike."
@@ -126,12 +128,13 @@ def _share_root(P: Array) -> Array:
     transposed Cholesky factor.
     """
     J = P[::-1, ::-1].copy()
-    lapack.dpotrf(J.T, lower=0, clean=0, overwrite_a=1)
-    lapack.dpotri(J.T, lower=0, overwrite_c=1)
+    cholesky(J)
+    invert_positive(J)
     J *= -1.0
     J.ravel()[:: len(J) + 1] += 1.0 + 1e-13
-    _, info = lapack.dpotrf(J.T, lower=0, clean=0, overwrite_a=1)
-    if info != 0:  # where l is not concave, q may be wider than the prior
+    try:
+        cholesky(J)
+    except np.linalg.LinAlgError:  # where l is not concave, q may be wider than the prior
         vectors, share = _shares(P)
         return np.ascontiguousarray(np.linalg.qr((vectors * share).T[:, ::-1])[1][::-1, ::-1])
     clear_upper(J)

@@ -13,18 +13,13 @@ from typing import Any
 import numpy as np
 from scipy.linalg import blas
 
-from gpclass.core.linalg import (
-    clear_from_diagonal,
-    conjugate_gradient,
-    matmul_transposed,
-    row_tiles,
-)
+from gpclass.core.linalg import conjugate_gradient
 from gpclass.core.memory import require_memory
 from gpclass.core.protocols import Adjoint, AnySites, Array, Conditioned, CoupledSites, Inputs, Sites
-from gpclass.kernels import diag, move, pullback, pullback_diag
+from gpclass.kernels import diag, move
 from gpclass.posteriors.gaussian import GaussianProcess
-from gpclass.priors.conditioned import cavity, not_positive, owned, refined, remove_share
-from gpclass.priors.dense import fill_lower
+from gpclass.priors.conditioned import cavity, not_positive, refined, remove_share
+from gpclass.priors.dense import fill_lower, pull_lower
 from gpclass.priors.factors import CoupledFactors, IndependentFactors
 from gpclass.priors.lowrank import ORDER, LowRank, nystrom_root
 from gpclass.priors.shared import SharedFactors, multiply_in_double
@@ -41,7 +36,6 @@ SINGLE_FROM = 8000  # rows from which a posterior is in single precision, where 
 # The factorisation of A = K + D errs by about eps |A|, and |A| is hardly above the trace of K; the noise variances in D
 # are above one, so that this is the largest relative error:
 SINGLE_ERROR = 0.03
-REFINE = 2  # steps of iterative refinement of alpha then
 
 
 class ClassPrior:
@@ -211,42 +205,28 @@ class ClassPrior:
         """Return q for the sites."""
         if isinstance(sites, CoupledSites):
             return CoupledConditioned(self, sites)
-        kind = SharedConditioned if self.shared else ClassConditioned
-        return kind(self, sites, self.factor(sites))
+        return ClassConditioned(self, sites, self.factor(sites))
 
     def pullback(self, adjoint: Adjoint) -> Array:
         """Return Σ_ij G_ij ∂K_ij/∂theta over all functions."""
-        q = owned(self, adjoint.conditioned, ClassConditioned)
+        q: Any = adjoint.conditioned
         return self.pull(q.factors, *adjoint.factors())
 
-    def pull(
-        self, factors: IndependentFactors | SharedFactors, lefts: list[Array], rights: list[Array]
-    ) -> Array:
+    def pull(self, factors: Any, lefts: list[Array], rights: list[Array]) -> Array:
         """Return dtheta for G_c = ½(Σ left_c right_cᵀ - R_cc), lefts and rights of shape (n, C)."""
-        if isinstance(factors, SharedFactors) or len(self.Ks) == 1:
-            return self._pull_one(
-                self.kernels[0], self.Ks[0], factors.adjoint(np.hstack(lefts), np.hstack(rights))
-            )
-        total = []
-        for c, (kernel, K) in enumerate(zip(self.kernels, self.Ks, strict=True)):
-            left, right = (np.stack([part[:, c] for part in parts], axis=1) for parts in (lefts, rights))
-            G = matmul_transposed(left, right)
-            factors.subtract_R(c, G)
-            total.append(self._pull_one(kernel, K, G))
-        return np.concatenate(total)
+        if len(self.Ks) == 1:
+            return self._pull_one(0, factors.adjoint(np.hstack(lefts), np.hstack(rights)))
+        each = (self._pull_one(c, factors.adjoint_of(c, lefts, rights)) for c in range(self.n_classes))
+        return np.concatenate(list(each))
 
-    def _pull_one(self, kernel: Any, K: Array, G: Array) -> Array:
-        """Return Σ_ij ½ G_ij ∂K_ij/∂theta: the strictly lower triangle counts twice."""
-        out: Array = pullback_diag(kernel, self.X, 0.5 * G.diagonal())
-        for rows in row_tiles(len(K)):
-            tile = G[rows, : rows.stop].copy()
-            clear_from_diagonal(tile[:, rows])
-            out += pullback(kernel, self.X[rows], self.X[: rows.stop], tile, K=K[rows, : rows.stop])
-        return out
+    def _pull_one(self, c: int, G: Array) -> Array:
+        """Return Σ_ij ½ G_ij ∂K_ij/∂theta for one kernel, G being in a lower triangle."""
+        half = 0.5 * G.diagonal()
+        return pull_lower(self.kernels[c], self.X, self.Ks[c], half, lambda rows: G[rows, : rows.stop].copy())
 
     def posterior(self, conditioned: Conditioned) -> GaussianProcess:
         """Return q as a process over all inputs; the prior is used up."""
-        q = owned(self, conditioned, ClassConditioned)
+        q: Any = conditioned
         return GaussianProcess(tuple(self.kernels), self.X, q.alpha, **q.factors.posterior())
 
 
@@ -259,12 +239,8 @@ class ClassConditioned:
         self, prior: ClassPrior, sites: AnySites, factors: IndependentFactors | SharedFactors
     ) -> None:
         self.prior, self.factors, self._sites = prior, factors, sites
-        self.alpha, self.mean = self._moments(sites)
+        self.alpha, self.mean = refined(sites.nu, self._reduce, prior.multiply, self._times_W)
         self.half_logdet = factors.half_logdet
-
-    def _moments(self, sites: AnySites) -> tuple[Array, Array]:
-        """Return alpha and mean."""
-        return refined(sites.nu, self._reduce, self.prior.multiply, self._times_W)
 
     def _times_W(self, v: Array) -> Array:
         return Sites(v, self.factors.a).times(v)  # no flatter than the factors can bear
@@ -294,38 +270,15 @@ class ClassConditioned:
         """Return None: with several classes a factorisation is cheaper than what this would save."""
         return None
 
-    def covariances(self) -> Array:
-        """Return the covariances of the latent values of each data point, shape (n, C, C)."""
-        return self.var()[:, :, None] * np.eye(self.alpha.shape[1])
-
     def left_out(self, copies: Array, response: Array | None = None) -> tuple[Array, Array]:
         """Return mean and covariance of each data point's latent values without one copy of its site.
 
         ``response`` has the precisions with which the means respond, if they are not those of the sites.
         """
-        mean, cov = leave_out(self.mean, self.covariances(), self._sites, copies)
-        if response is not None:
-            a, var = self.prior.independent_variances(response)
-            mean, _ = remove_share(self.mean, var, self.alpha, 1.0 - a * var, copies[:, None])
-        return mean, cov
-
-
-class SharedConditioned(ClassConditioned):
-    """q over f for sites that one factorisation serves; they are not flat, so that nu / tau are targets."""
-
-    def _moments(self, sites: AnySites) -> tuple[Array, Array]:
-        """Return alpha = (K + D)⁻¹ r for the targets r = nu / tau, and the mean K alpha = r - D alpha."""
-        tau = self.factors.a
-        r = sites.nu / tau
-        alpha = self.factors.solve(r)
-        if self.prior.Ks[0].dtype == np.float32:
-            for _ in range(REFINE):
-                alpha += self.factors.solve(r - alpha / tau - self.prior.multiply(alpha))
-        return alpha, r - alpha / tau
-
-    def left_out(self, copies: Array, response: Array | None = None) -> tuple[Array, Array]:
-        """Return mean and covariance of each data point's latent values without one copy of its site."""
         mean, var = cavity(self, copies[:, None])
+        if response is not None:
+            a, wide = self.prior.independent_variances(response)
+            mean, _ = remove_share(self.mean, wide, self.alpha, 1.0 - a * wide, copies[:, None])
         return mean, var[:, :, None] * np.eye(var.shape[1])
 
 
@@ -344,11 +297,11 @@ class CoupledConditioned(ClassConditioned):
 
     def var(self, tiny: float = 0.0) -> Array:
         """Return the covariances of the latent values of each data point, shape (n, C, C)."""
-        return self.covariances()
-
-    def covariances(self) -> Array:
-        """Return the covariances of the latent values of each data point, shape (n, C, C)."""
         return self.factors.covariances()
+
+    def left_out(self, copies: Array, response: Array | None = None) -> tuple[Array, Array]:
+        """Return mean and covariance of each data point's latent values without one copy of its site."""
+        return leave_out(self.mean, self.var(), self._sites, copies)
 
 
 def _single_is_enough(kernel: Any, X: Inputs) -> bool:

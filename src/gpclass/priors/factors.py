@@ -72,6 +72,14 @@ class IndependentFactors:
         """Subtract the block of R of one function from the lower triangle of G."""
         G -= self.V[c]
 
+    def adjoint_of(self, c: int, lefts: list[Array], rights: list[Array]) -> Array:
+        """Return Σ left_c right_cᵀ - R_cc for one function, in a lower triangle."""
+        G = matmul_transposed(
+            *(np.stack([part[:, c] for part in parts], axis=1) for parts in (lefts, rights))
+        )
+        self.subtract_R(c, G)
+        return G
+
     def adjoint(self, left: Array, right: Array) -> Array:
         """Return Σ left rightᵀ - Σ_c R_cc in a lower triangle."""
         G = matmul_transposed(left, right)

@@ -21,7 +21,7 @@ from gpclass.core.linalg import conjugate_gradient
 from gpclass.core.protocols import Adjoint, Array, Conditioned, CoupledSites, Index, Inputs, Sites
 from gpclass.posteriors.gaussian import GaussianProcess
 from gpclass.priors.classes import ClassPrior, leave_out
-from gpclass.priors.conditioned import ElementwiseConditioned, owned, refined
+from gpclass.priors.conditioned import ElementwiseConditioned, refined
 from gpclass.priors.factors import CoupledFactors
 from gpclass.priors.lowrank import LowRank
 
@@ -142,16 +142,14 @@ class MarginPrior:
 
     def pullback(self, adjoint: Adjoint) -> Array:
         """Return Σ_ij G_ij ∂K_ij/∂theta: G for the margins is one for f by way of `coefficients`."""
-        if adjoint.variance is not None:
-            raise ValueError("The multinomial probit takes no adjoint of the variances: use EP() or VI().")
         left, right = adjoint.factors()
         lefts, rights = ([self.coefficients(v) for v in vectors] for vectors in (left, right))
-        q = owned(self, adjoint.conditioned, MarginConditioned)
+        q: Any = adjoint.conditioned
         return self.latents.pull(q.factors, lefts, rights)
 
     def posterior(self, conditioned: Conditioned) -> GaussianProcess:
         """Return q of the latent functions as a process over all inputs; the prior is used up."""
-        q = owned(self, conditioned, MarginConditioned)
+        q: Any = conditioned
         alpha = self.coefficients(q.alpha)
         return GaussianProcess(tuple(self.latents.kernels), self.latents.X, alpha, **q.factors.posterior())
 
@@ -163,7 +161,6 @@ class MarginConditioned(ElementwiseConditioned):
     T - t tᵀ / s, s = 1 + Σ t, so that a_k = t_k and a_y = 1.
     """
 
-    __slots__ = ("_sites", "_squares", "_var", "factors", "tau")
     prior: MarginPrior
 
     def __init__(self, prior: MarginPrior, sites: Sites) -> None:
