@@ -35,14 +35,13 @@ from gpclass.core.protocols import (
     Tilted,
 )
 from gpclass.core.registry import Method
-from gpclass.inference.elementwise import ElementwiseTerms
-from gpclass.inference.fixed_point import Local, iterate
+from gpclass.inference.fixed_point import ElementwiseTerms, Local, iterate
 from gpclass.inference.newton import Curve
 from gpclass.inference.settings import likelihood_gradient
 from gpclass.priors.conditioned import cavity
 
-FARTHEST = 100.0  # times its own size and the cavity's deviation that a cavity's mean moves in one step
-MOST = 25  # steps to a cavity mean, which takes two or three unless covariances are huge
+FARTHEST = 100.0  # longest step of a cavity mean, in units of its size and of its standard deviation
+MOST = 25  # most Newton steps to a cavity mean: two or three are usual unless covariances are huge
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,8 +30,7 @@ from gpclass.core.protocols import (
     Sites,
 )
 from gpclass.core.registry import Method
-from gpclass.inference.elementwise import ElementwiseTerms
-from gpclass.inference.fixed_point import Local, iterate
+from gpclass.inference.fixed_point import ElementwiseTerms, Local, iterate
 from gpclass.inference.newton import Curve, at
 from gpclass.inference.settings import likelihood_gradient, solved, weighted
 

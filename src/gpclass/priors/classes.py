@@ -24,13 +24,13 @@ from gpclass.priors.factors import CoupledFactors, IndependentFactors
 from gpclass.priors.lowrank import ORDER, LowRank, nystrom_root
 from gpclass.priors.shared import SharedFactors, multiply_in_double
 
-CG_STEPS = 120  # beyond, a factorisation is cheaper
-OLD_STEPS = 8  # with the factors of other sites as preconditioner: if these do not do, they are of no use
-# A factorisation takes about FACTOR (2 C + 1) n³ operations where a low-rank preconditioner with the steps that it
-# needs takes ORDER² n + ORDER³ / 3.
+CG_STEPS = 120  # most steps with the low-rank preconditioner: more cost as much as a factorisation
+OLD_STEPS = 8  # most steps with the factors of other sites as the preconditioner
+# A factorisation costs about FACTOR (2 C + 1) n³ operations, the low-rank preconditioner ORDER² n + ORDER³ / 3.
 FACTOR = 0.25
-# Another digit of a step costs passes over all matrices; with three, Newton still gains three per step.
-LOOSEST = 1e-3
+LOOSEST = (
+    1e-3  # relative accuracy of a Newton step: it gains three digits, and another one costs more products
+)
 ROUNDING = 1e-13  # keeps I - cov W invertible where the labels determine the latent values
 SINGLE_FROM = 8000  # rows from which a posterior is in single precision, where that is safe
 # The factorisation of A = K + D errs by about eps |A|, and |A| is hardly above the trace of K; the noise variances in D

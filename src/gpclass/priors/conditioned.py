@@ -31,7 +31,7 @@ def not_positive(kernel: Any, K: Array) -> NotPositiveError:
 def no_evidence(method: Any, kernel: Any, variance: float) -> NotPositiveError:
     """Return the error of a method whose evidence is not finite; ``variance`` is the largest of the kernel."""
     return NotPositiveError(
-        f"{method} came to no finite evidence in double precision for the kernel {kernel}, whose values are up to "
+        f"{method} found no finite evidence in double precision for the kernel {kernel}, whose values are up to "
         f"{variance:.2g} here: scale the inputs, lower the upper bounds, or use another method."
     )
 
