@@ -175,9 +175,10 @@ def load_with_extra(path: str | os.PathLike[str]) -> tuple[GaussianProcessClassi
         if not isinstance(document, dict) or not is_integer(document.get("version")):
             raise ModelFileError("has no description of a model.")
         if document["version"] != VERSION:
+            advice = "update gpclass" if document["version"] > VERSION else "fit and save the model again"
             raise ModelFileError(
                 f"has version {document['version']!s:.20} of the format, and this gpclass reads version "
-                f"{VERSION}: update gpclass."
+                f"{VERSION}: {advice}."
             )
         parts = {name: document.get(name) or {} for name in ("params", "fitted", "extra")}
         if not all(isinstance(part, dict) for part in parts.values()):
