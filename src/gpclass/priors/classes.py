@@ -239,7 +239,8 @@ class ClassConditioned:
         self, prior: ClassPrior, sites: AnySites, factors: IndependentFactors | SharedFactors
     ) -> None:
         self.prior, self.factors, self._sites = prior, factors, sites
-        self.alpha, self.mean = refined(sites.nu, self._reduce, prior.multiply, self._times_W)
+        steps = 2 if prior.Ks[0].dtype == np.float32 else 1
+        self.alpha, self.mean = refined(sites.nu, self._reduce, prior.multiply, self._times_W, steps)
         self.half_logdet = factors.half_logdet
 
     def _times_W(self, v: Array) -> Array:

@@ -11,7 +11,6 @@ import numpy as np
 from gpclass.core.protocols import Array, Conditioned
 
 REFINED = 1e-12  # residual of alpha, relative to its largest entry, that needs no further refinement
-MOST_REFINEMENTS = 2  # in double precision one is enough
 
 
 class NotPositiveError(ValueError):
@@ -49,13 +48,15 @@ def refined(
     reduce: Callable[[Array], Array],
     multiply_K: Callable[[Array], Array],
     times_W: Callable[[Array], Array],
+    steps: int = 1,
 ) -> tuple[Array, Array]:
     """Return alpha = (I + W K)⁻¹ nu and the mean K alpha, where ``reduce`` applies that inverse.
 
-    nu can be many times larger than alpha. Then rounding leaves a residual, which iterative refinement removes.
+    nu can be many times larger than alpha. Then rounding leaves a residual, which iterative refinement removes; in
+    double precision one step is enough.
     """
     alpha = reduce(nu)
-    for _ in range(MOST_REFINEMENTS):
+    for _ in range(steps):
         mean = multiply_K(alpha)
         residual = nu - alpha - times_W(mean)
         if np.abs(residual).max(initial=0.0) <= REFINED * np.abs(alpha).max(initial=0.0):
