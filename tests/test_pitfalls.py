@@ -33,7 +33,7 @@ def test_neighbours_move_together_in_the_posterior(method, slack, likelihood):
 
     gap = np.sqrt(-2.0 * np.log(0.9))  # the distance at which the covariance is 0.9 of the variance
     prior = DensePrior(2.0 * RBF(1.0), np.array([[0.0], [gap]]))
-    cov = method(prior, likelihood, y).conditioned.dense_covariance()
+    cov = method(prior, likelihood, y).conditioned.covariance()
     assert_allclose(np.sqrt(cov.diagonal()), np.sqrt(truth.diagonal()), rtol=4 * slack)
     assert abs(cov[0, 1] / np.sqrt(cov[0, 0] * cov[1, 1]) - correlation) < slack
 

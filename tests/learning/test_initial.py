@@ -285,7 +285,7 @@ class NotANumber:
 
 def test_an_evidence_that_is_no_number_is_refused():
     problem = Problem(RAW, np.where(LABELS > 0, 1.0, -1.0), None, 1.0 * RBF(1.0), Probit(), NotANumber())
-    with pytest.raises(NotPositiveError, match=r"NotANumber\(\) came to no finite evidence .* up to 1 here"):
+    with pytest.raises(NotPositiveError, match=r"NotANumber\(\) found no finite evidence .* up to 1 here"):
         problem.infer(problem.prior(), None)
 
 

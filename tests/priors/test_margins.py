@@ -11,22 +11,13 @@ from gpclass.core.protocols import Adjoint, Sites
 from gpclass.inference import EP, VI, Laplace
 from gpclass.kernels import RBF, ConstantKernel, Matern, WhiteKernel
 from gpclass.likelihoods import Probit
-from gpclass.priors import DensePrior, MarginPrior, margins
+from gpclass.priors import DensePrior, MarginPrior
 from gpclass.testing import central_difference
 
 KERNELS = {
-    "whole": [2.0 * RBF(1.3)],
     "shared": [2.0 * RBF(1.3)],
     "each": [2.0 * RBF(1.3), ConstantKernel(0.7) * Matern(0.8, nu=2.5), 3.0 * RBF(2.0)],
 }
-
-
-@pytest.fixture(autouse=True)
-def matrices(request, monkeypatch):
-    """One matrix for all margins, or one for each class."""
-    which = getattr(request.node, "callspec", None)
-    if which is not None and which.params.get("which") == "shared":
-        monkeypatch.setattr(margins, "is_cheaper", lambda *_: False)
 
 
 @pytest.mark.parametrize("which", KERNELS)
@@ -42,7 +33,6 @@ class TestMarginPrior:
 
     def test_covariance(self, which):
         prior, S, *_ = self.make(which)
-        assert (prior.whole is not None) == (which == "whole")
         assert prior.shape == (len(S),)
         columns = [prior.multiply(e) for e in np.eye(len(S))]
         assert_allclose(np.array(columns), S, atol=1e-12)
@@ -56,11 +46,11 @@ class TestMarginPrior:
         assert_allclose(S @ q.alpha, q.mean, atol=1e-9)
         assert_allclose(q.var(), cov.diagonal(), atol=1e-9)
         assert_allclose(q.half_logdet, 0.5 * np.linalg.slogdet(np.eye(len(S)) + S @ T)[1], atol=1e-10)
-        assert_allclose(q.dense_R(), np.linalg.inv(S + np.linalg.inv(T)), atol=1e-9)
-        assert_allclose(q.dense_covariance(), cov, atol=1e-9)
+        R = np.array([q.multiply_R(e) for e in np.eye(len(S))])
+        assert_allclose(R, np.linalg.inv(S + np.linalg.inv(T)), atol=1e-9)
         x = rng.normal(size=len(S))
         near = prior.latents.low_rank(prior.coupled(sites.tau)).solve(prior.by_class(x))[prior.others]
-        assert_allclose(near, q.dense_R() @ x, rtol=1e-5, atol=1e-6)
+        assert_allclose(near, R @ x, rtol=1e-5, atol=1e-6)
         s = np.sqrt(sites.tau)
         B_inv = np.linalg.inv(np.eye(len(S)) + s[:, None] * S * s)
         assert_allclose(q.inverse_diagonal(), B_inv.diagonal(), atol=1e-9)
@@ -119,9 +109,8 @@ class TestMarginPrior:
             assert_allclose(blocks[i], cov[i::n, i::n], atol=1e-9)
 
 
-@pytest.mark.parametrize("which", ["shared", "whole"])
 @pytest.mark.parametrize("method", [Laplace(tol=1e-11), EP(tol=1e-10), VI(tol=1e-10)], ids=repr)
-def test_margins_of_two_classes_are_a_two_class_problem_with_noise(method, which):
+def test_margins_of_two_classes_are_a_two_class_problem_with_noise(method):
     # The only margin is ±(f_1 - f_0) + e, with the covariance 2K + I up to the signs.
     X, y = three_classes(20, n_classes=2, seed=2)
     result = method(MarginPrior([2.0 * RBF(1.3)], X, 2, y), Probit(), np.ones(len(y)))
@@ -132,8 +121,7 @@ def test_margins_of_two_classes_are_a_two_class_problem_with_noise(method, which
     assert_allclose(result.conditioned.var(), other.conditioned.var(), atol=1e-6)
 
 
-@pytest.mark.parametrize("which", ["shared", "whole"])
-def test_variances_follow_the_sites_to_first_order(which):
+def test_variances_follow_the_sites_to_first_order():
     X, y = three_classes(9)
     prior = MarginPrior([2.0 * RBF(1.3)], X, 3, y)
     rng = np.random.default_rng(1)

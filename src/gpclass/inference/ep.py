@@ -35,15 +35,13 @@ from gpclass.core.protocols import (
     Tilted,
 )
 from gpclass.core.registry import Method
-from gpclass.inference.elementwise import ElementwiseTerms
-from gpclass.inference.fixed_point import Local, iterate
+from gpclass.inference.fixed_point import ElementwiseTerms, Local, iterate
 from gpclass.inference.newton import Curve
 from gpclass.inference.settings import likelihood_gradient
 from gpclass.priors.conditioned import cavity
 
-FARTHEST = 100.0  # times its own size and the cavity's deviation that a cavity's mean moves in one step
-MOST = 25  # steps to a cavity mean, which takes two or three unless covariances are huge
-TAIL = 0.1  # ratio of variances after and before a label below which the cavity contradicts it
+FARTHEST = 100.0  # longest step of a cavity mean, in units of its size and of its standard deviation
+MOST = 25  # most Newton steps to a cavity mean: two or three are usual unless covariances are huge
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +132,8 @@ class Terms(ElementwiseTerms):
 
         def curve(mean: Array) -> tuple[Array, Array, Array]:
             if last:
-                m_c = _moved(*last[-1], mean)
+                before, m_c, shrink = last[-1]
+                m_c = m_c + (mean - before) / shrink
             else:
                 m_c = mean if near is None else mean - variance * near.slope / self.copies
             m_c, t = self._cavity_mean(mean, variance, m_c)
@@ -201,14 +200,3 @@ class Terms(ElementwiseTerms):
             return float(self.copies @ replace(self, likelihood=likelihood).tilted(m_c, v_c).log_mass)
 
         return likelihood_gradient(self.likelihood, local)
-
-
-def _moved(before: Array, m_c: Array, shrink: Array, mean: Array) -> Array:
-    """Return a guess of the cavities' means where the posterior means have changed.
-
-    Where a cavity contradicts its label, the posterior mean is about -v_c / m_c, so that the product of the two stays.
-    """
-    with np.errstate(divide="ignore", invalid="ignore"):
-        product = m_c * (before / mean)
-    tail = (shrink < TAIL) & (before * mean > 0.0) & np.isfinite(product)
-    return np.where(tail, product, m_c + (mean - before) / shrink)

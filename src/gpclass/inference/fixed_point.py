@@ -3,8 +3,7 @@
 At given variances (marginal ones, or those of the cavities) a method is a set of curves, whose maximum `find_mode`
 finds with matrix-vector products. The sites found there give new variances, for one factorisation. Means follow the
 variances at once, so the iteration contracts fast, about tenfold per round. Where it is known how variances respond to
-sites (`_follow`), the next round starts from a step of Newton's type in both; elsewhere Anderson's method combines
-rounds.
+sites (`_follow`), the next round starts from a step of Newton's type in both.
 """
 
 from __future__ import annotations
@@ -17,19 +16,18 @@ import numpy as np
 from gpclass.core.protocols import Array, Conditioned, Info, Prior, Sites
 from gpclass.inference.newton import Curve, LocalTerms, Mode, at, find_mode, first_point
 
-MODE_STEPS = 100  # of Newton's method in one round at most
-AVERAGE_STEPS = 6  # in all rounds: at huge covariances every round may need all that it is given
-LOST = 3  # rounds on end whose means were not found, after which they will not be
-STUCK = 15  # rounds without a better agreement than before, after which there will be none
+MODE_STEPS = 100  # most Newton steps in one round
+AVERAGE_STEPS = 6  # most Newton steps per allowed round, which bounds the time at huge covariances
+LOST = 3  # consecutive rounds without a mode, after which the iteration is given up
+STUCK = 15  # rounds without a smaller disagreement, after which the iteration is given up
 FAR = 3.0  # logarithm of a ratio of variances beyond which a warm start is dropped
-INNER = 0.01  # of the last disagreement: as near as the means need to be to their mode
-FIRST = 0.1  # decrement to which the first mode is found: its variances are not yet those of the end
-FOLLOW = 3.0  # disagreement from which a step to first order gains no more than a plain round
-FOLLOW_STEPS = 20  # to first order, between two rounds
-FOLLOW_DEPTH = 8  # of them that are combined
-MIXING_DEPTH = 4  # rounds that are combined
-SECOND_ORDER = 0.02  # a round after a step to first order from a disagreement r is left with about 0.2 r²
-CUT_OFF = 1e-8  # positive curvature times variance: less is rounding
+INNER = 0.01  # accuracy of the mode as a share of the last disagreement
+FIRST = 0.1  # Newton decrement at which the first mode is accurate enough: its variances will still change
+FOLLOW = 3.0  # disagreement above which a first-order step gains no more than a plain round
+FOLLOW_STEPS = 20  # most first-order steps between two rounds
+FOLLOW_DEPTH = 8  # first-order steps that Anderson acceleration combines
+SECOND_ORDER = 0.02  # a round after first-order steps from a disagreement r leaves about 0.2 r²
+CUT_OFF = 1e-8  # positive curvature times variance below which it is rounding
 
 
 class VarianceTerms(LocalTerms, Protocol):
@@ -40,7 +38,7 @@ class VarianceTerms(LocalTerms, Protocol):
         """Whether the evidence is an objective that every round should raise."""
 
     def curve(self, variance: Array, near: Local | None = None) -> Curve:
-        """Return the curves at these variances, for which there may be help from what is known nearby."""
+        """Return the curves at these variances; ``near``, if given, has the derivatives at similar ones."""
 
     def sites(self, mean: Array, slope: Array, curvature: Array) -> Sites:
         """Return the sites of q."""
@@ -49,12 +47,23 @@ class VarianceTerms(LocalTerms, Protocol):
         """Return the variances that the curves need, for marginal ones and precisions near those of q."""
 
     def local(self, q: Conditioned) -> Local:
-        """Return what the marginals of q make of the data."""
+        """Return the curves at the marginals of q."""
+
+
+class ElementwiseTerms:
+    """Sites from slopes and curvatures, one per latent value; a negative precision is set to zero."""
+
+    __slots__ = ()
+
+    def sites(self, mean: Array, slope: Array, curvature: Array) -> Sites:
+        """Return the sites of q: tau = -h'', nu = h' + tau m."""
+        tau = np.maximum(-curvature, 0.0)
+        return Sites(nu=slope + tau * mean, tau=tau)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Local:
-    """The curves at the marginals of q: the variances that they need, their derivatives, and the log evidence.
+    """The curves at the marginals of q: their variances and derivatives, and the log evidence.
 
     ``mode`` is the point of the curves at these variances where the mean is that of q.
     """
@@ -86,7 +95,7 @@ def iterate(
     Where the evidence is an objective, a round that lowers it is undone by half.
     """
     search, warm, steps = _begin(prior, terms, init), init is not None, 0
-    mixing, best, residual, last = Mixing(), -np.inf, np.inf, np.inf
+    damping, best, residual, last = Damping(), -np.inf, np.inf, np.inf
     least, reached, lost = np.inf, 0, 0
     for n_iter in range(1, max_iter + 1):
         inner = max(1e-10, min(FIRST, INNER * residual))
@@ -109,16 +118,16 @@ def iterate(
             continue
         # A mean found to a decrement of ``inner`` costs the evidence half its square, which is not a fall.
         fell = ended.evidence < best - inner**2 - 1e-9 * abs(best)
-        if terms.ascending and concave and fell and mixing.can_retreat():
-            search = _at(terms, mixing.retreat(search.variance), search.start.alpha, search.start.mean)
+        if terms.ascending and concave and fell and damping.can_retreat():
+            search = _at(terms, damping.retreat(search.variance), search.start.alpha, search.start.mean)
             continue
         best, follows, last = ended.evidence, residual < min(FOLLOW, 0.5 * last), residual
         followed = _follow(terms, ended, tol) if follows else None
         if followed is not None:
-            mixing.note(search.variance, local.variance, residual)
+            damping.note(search.variance, residual)
             search = followed
             continue
-        variance = mixing.advance(search.variance, local.variance, residual)
+        variance = damping.advance(search.variance, local.variance, residual)
         known = local.mode if variance is local.variance else None
         search = _at(terms, variance, q.alpha, q.mean, near=local, known=known)
     return ended
@@ -126,7 +135,7 @@ def iterate(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Search:
-    """What the search of a mode needs: variances, their curves, and a point to start from."""
+    """A search for the mode: the variances, their curves, and the point to start from."""
 
     variance: Array
     curve: Curve
@@ -153,11 +162,11 @@ def _at(
 
 
 def _follow(terms: VarianceTerms, last: FixedPoint, tol: float) -> Search | None:
-    """Return a search at variances that agree with the sites to first order; None if that does not pay.
+    """Return a search at variances that agree with the sites to first order; None if the prior has no response.
 
-    While the sites of q move by dtau its variances move by -(Σ∘Σ) dtau, Σ being its covariance. What that leaves out
-    is of second order, so that a factorisation after this gains about twice as many digits as one without. Means and
-    variances step together, the means by (I + T K) d = h' - alpha with the sites of q: no new factorisation is needed.
+    If the precisions of q change by dtau, its variances change by -(Σ∘Σ) dtau to first order, Σ being its covariance.
+    The error is of second order, so the next factorisation gains about twice as many digits. Means and variances step
+    together, the means by (I + T K) d = h' - alpha with the sites of q: no new factorisation is needed.
     """
     q, tau, var, local = last.conditioned, last.sites.tau, last.conditioned.var(), last.local
     if q.respond(np.zeros_like(tau)) is None:
@@ -203,10 +212,6 @@ class Anderson:
         out: Array = g - weights @ np.diff(self.g, axis=0)
         return out
 
-    def forget(self, keep: int = 0) -> None:
-        """Drop all but the last ``keep`` points."""
-        self.g, self.f = self.g[len(self.g) - keep :], self.f[len(self.f) - keep :]
-
 
 def _first_variance(prior: Prior, terms: VarianceTerms, init: Sites | None) -> Array:
     if init is None:
@@ -217,57 +222,50 @@ def _first_variance(prior: Prior, terms: VarianceTerms, init: Sites | None) -> A
 def _far(proposed: Array, variance: Array) -> bool:
     """Return whether the variances of a warm start are of another order of magnitude than those that follow.
 
-    From variances that are far too small the sites are flat, the bound is a plateau, and the iteration may stay there.
+    Variances that are far too small make the sites flat and the bound a plateau, which the iteration may not leave.
     """
     with np.errstate(invalid="ignore", divide="ignore"):
         return not bool((np.abs(np.log(proposed / variance)) <= FAR).all())
 
 
 def _disagreement(sites: Sites, local: Local, mean: Array, var: Array) -> float:
-    """Return how far the sites are from those that their q asks for, in units of the posterior's own."""
+    """Return the largest difference between the sites and those of their q, in posterior standard deviations."""
     by_tau = np.abs(np.maximum(-local.curvature, 0.0) - sites.tau) * var
     by_nu = np.abs(local.slope - (sites.nu - sites.tau * mean)) * np.sqrt(var)
     return float(max(by_tau.max(initial=0.0), by_nu.max(initial=0.0)))
 
 
 @dataclass(slots=True, eq=False)
-class Mixing:
-    """Anderson acceleration of the variances from round to round, in their logarithms.
+class Damping:
+    """The share of a step of the logarithms of the variances that is taken.
 
-    A round that makes matters much worse empties the memory and is damped; good ones lift the damping again.
+    It is halved after a round that doubles the disagreement, and after one that lowers an evidence that should rise;
+    good rounds restore it.
     """
 
-    anderson: Anderson = field(default_factory=lambda: Anderson(MIXING_DEPTH))
-    x: Array | None = None
+    x: Array | None = None  # logarithms of the variances of the last round that counted
     last: float = np.inf
-    damping: float = 1.0
+    share: float = 1.0
     retreats: int = 0
 
     def advance(self, variance: Array, proposed: Array, residual: float) -> Array:
-        """Return the next variances, given what came of these."""
-        combined = self.note(variance, proposed, residual)
-        if len(self.anderson.g) == 1 and self.damping == 1.0:
+        """Return the next variances, given those that the sites of these variances have."""
+        self.note(variance, residual)
+        if self.share == 1.0:
             return proposed
-        step = combined - np.log(variance)
-        return np.asarray(variance * np.exp(np.clip(self.damping * step, -5.0, 5.0)))
-
-    def note(self, variance: Array, proposed: Array, residual: float) -> Array:
-        """Remember what came of these variances, and return the logarithms of those that should come next."""
-        if residual > 2.0 * self.last:
-            self.anderson.forget()
-            self.damping = max(0.1, 0.5 * self.damping)
-        else:
-            self.damping = min(1.0, 1.5 * self.damping)
-        self.last, self.retreats, self.x = residual, 0, np.log(variance)
         with np.errstate(invalid="ignore", divide="ignore"):
-            g = np.log(proposed)
-        g = np.where(np.isfinite(g), g, self.x)  # rounding may have made a variance negative: it stays
-        return self.anderson.advance(g.ravel(), (g - self.x).ravel()).reshape(g.shape)
+            step = np.log(proposed) - self.x
+        step = np.where(np.isfinite(step), step, 0.0)  # rounding may have made a variance negative: it stays
+        return np.asarray(variance * np.exp(np.clip(self.share * step, -5.0, 5.0)))
+
+    def note(self, variance: Array, residual: float) -> None:
+        """Remember the variances of a round and its disagreement."""
+        self.share = max(0.1, 0.5 * self.share) if residual > 2.0 * self.last else min(1.0, 1.5 * self.share)
+        self.last, self.retreats, self.x = residual, 0, np.log(variance)
 
     def retreat(self, variance: Array) -> Array:
-        """Return variances half way back to the last good ones, and empty the memory."""
-        self.anderson.forget(keep=1)
-        self.retreats, self.damping = self.retreats + 1, max(0.1, 0.5 * self.damping)
+        """Return variances half way back to the last good ones."""
+        self.retreats, self.share = self.retreats + 1, max(0.1, 0.5 * self.share)
         return np.asarray(np.exp(0.5 * (np.log(variance) + self.x)))
 
     def can_retreat(self) -> bool:

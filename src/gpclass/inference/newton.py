@@ -27,11 +27,11 @@ from gpclass.core.protocols import AnySites, Array, CoupledSites, Info, Prior
 Curve = Callable[[Array], tuple[Array, Array, Array]]
 
 UNKNOWN = Info(False, 0, np.inf)
-COIN = -0.69  # Psi per latent value of labels that the latent values say nothing about
-ROUNDING = 1e-5  # a decrement below this that no longer falls has met the rounding of K alpha
-SHORTEST = 1e-9  # part of a step
-TRIES, SPARE = 3, 20  # points that may be tried for each step, and in all steps together besides
-STALLED = 0.5  # a smaller reduction of the decrement is none, where the step is Newton's
+COIN = -0.69  # Psi per latent value if all probabilities are one half
+ROUNDING = 1e-5  # a decrement below this that no longer falls is the rounding error of K alpha
+SHORTEST = 1e-9  # smallest share of a step that the line search tries
+TRIES, SPARE = 3, 20  # points that may be tried per step on average, and in addition
+STALLED = 0.5  # ratio of successive decrements above which exact Newton steps have stalled
 
 
 class LocalTerms(Protocol):

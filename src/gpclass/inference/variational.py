@@ -30,8 +30,7 @@ from gpclass.core.protocols import (
     Sites,
 )
 from gpclass.core.registry import Method
-from gpclass.inference.elementwise import ElementwiseTerms
-from gpclass.inference.fixed_point import Local, iterate
+from gpclass.inference.fixed_point import ElementwiseTerms, Local, iterate
 from gpclass.inference.newton import Curve, at
 from gpclass.inference.settings import likelihood_gradient, solved, weighted
 
@@ -182,7 +181,7 @@ class Terms(ElementwiseTerms):
             return None
         third, fourth = self._higher(q.mean, q.var())
         free = curvature <= 0.0
-        cov = q.dense_covariance()
+        cov = q.covariance()
         squares = cov * cov
 
         def transposed(ab: Array) -> Array:
@@ -208,7 +207,7 @@ class Terms(ElementwiseTerms):
         var = q.var()
         moved = self._moved(q, curvature) if len(self.likelihood.theta) else None
         if moved is not None:
-            cov = q.dense_covariance()
+            cov = q.covariance()
             by_slope, by_curvature = cov @ moved[0], (cov * cov) @ moved[1]
             free = curvature <= 0.0
 

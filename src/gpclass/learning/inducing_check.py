@@ -90,7 +90,7 @@ def view_of(model: FittedModel) -> View:
         X, y = np.asarray(problem.X), np.asarray(problem.y)
         return View(
             basis=prior.basis,
-            q=Q((prior.A.T @ q.alpha)[:, None], q.reduced.P[None]),
+            q=Q((prior.A.T @ q.alpha)[:, None], q.P[None]),
             data=Rows(X, y, problem.weight),
             rows=Rows(X, np.arange(float(len(X))), problem.weight),
             rule=SiteRule(sites, prior.residual),

@@ -17,7 +17,6 @@ from gpclass.learning.ladder import State, ascend, begin, not_below, rungs
 from gpclass.learning.levels import PassLevel, Run, engine_of
 from gpclass.learning.maximise import Learned, Plan, joined
 from gpclass.learning.problem import Problem, pose_classes
-from gpclass.posteriors.classes import IndependentProcesses
 from gpclass.posteriors.process import Process
 from gpclass.priors.basis import Basis, make_basis, process
 from gpclass.sparse.checkpoint import CHOSEN, Checkpoint
@@ -196,8 +195,7 @@ def inducing_process(basis: Basis, q: Q, offset: Array | None = None, *, single:
     """Return q(u) as a process over all inputs; that of one function in single precision if asked for."""
     if len(q.P) == 1:
         return process(basis, q.P[0], q.mean[:, 0], single=single)
-    processes = tuple(process(basis, P, q.mean[:, c]) for c, P in enumerate(q.P))
-    return IndependentProcesses(processes, offset)
+    return process(basis, q.P, q.mean, offset)
 
 
 def objective_of(

@@ -14,7 +14,7 @@ from gpclass.core.protocols import Array
 from gpclass.learning.fitted import FittedModel
 from gpclass.onnx.graph import OnnxExportError, Value
 from gpclass.onnx.kernels import covariances
-from gpclass.posteriors import ClassProcesses, GaussianProcess, IndependentProcesses, SharedProcesses
+from gpclass.posteriors import GaussianProcess
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -70,41 +70,22 @@ class Latent:
 
 def latent_of(model: FittedModel) -> Latent:
     """Return the latent functions of a fitted model, or raise if they are not Gaussian."""
-    posterior, likelihood = model.posterior, model.likelihood
-    match posterior:
-        case GaussianProcess():
-            processes: tuple[GaussianProcess, ...] = (posterior,)
-        case IndependentProcesses():
-            processes = posterior.processes
-        case ClassProcesses():
-            right = None if posterior.root is None else np.tril(posterior.root)
-            pairs = tuple((left, right) for left in posterior.factors)
-            kernels, inputs, alpha = posterior.kernels, posterior.inputs, posterior.alpha
-            coupled = right is not None
-            return Latent(likelihood, kernels, inputs, alpha, pairs, coupled, offset=posterior.offset)
-        case SharedProcesses():
-            none = np.zeros((1, len(posterior.inputs)))  # of a class without rows
-            blocks = [np.concatenate([none, posterior.factors[rows]]).T for rows in posterior.classes()]
-            return Latent(
-                likelihood,
-                (posterior.kernel,),
-                posterior.inputs,
-                posterior.alpha,
-                tuple((block, block) for block in blocks),
-                common=np.tril(posterior.root).T.astype(float),  # of many rows it is in single precision
-                offset=posterior.offset,
-            )
-        case _:
-            raise OnnxExportError(
-                f"A model that was sampled ({type(posterior).__name__}) is an average over many draws, which "
-                "has no ONNX form: fit with inference='vi', 'ep' or 'laplace' and hyperparameters='learn'."
-            )
-    roots = [np.tril(each.root).T for each in processes]
+    q = model.posterior
+    if not isinstance(q, GaussianProcess):
+        raise OnnxExportError(
+            f"A model that was sampled ({type(q).__name__}) is an average over many draws, which "
+            "has no ONNX form: fit with inference='vi', 'ep' or 'laplace' and hyperparameters='learn'."
+        )
+    root: Any = None if q.root is None else np.tril(q.root).astype(float)
+    none = np.zeros((1, len(q.inputs)))  # of a class without rows
+    factors = [(F if len(F) else none).T.astype(float) for F in q.factors or (root,)]
     return Latent(
-        likelihood,
-        (processes[0].kernel,),
-        processes[0].inputs,
-        np.stack([each.alpha for each in processes], axis=1),
-        tuple((root, root) for root in roots),
-        offset=getattr(posterior, "offset", None),
+        model.likelihood,
+        q.kernels,
+        q.inputs,
+        q.alpha.reshape(len(q.alpha), -1),
+        tuple((F, root if q.coupled else F) for F in factors),
+        coupled=q.coupled,
+        common=None if q.coupled or root is None or not q.factors else root.T,
+        offset=q.offset,
     )

@@ -22,7 +22,7 @@ from gpclass.persistence.container import ModelFileError, located, read, write
 from gpclass.persistence.kernels import is_number
 from gpclass.training import TrainingRows
 
-VERSION = 2  # of the format
+VERSION = 3  # of the format
 
 
 def save(estimator: Any, path: str | os.PathLike[str], *, extra: Mapping[str, Any] | None = None) -> None:
@@ -175,9 +175,10 @@ def load_with_extra(path: str | os.PathLike[str]) -> tuple[GaussianProcessClassi
         if not isinstance(document, dict) or not is_integer(document.get("version")):
             raise ModelFileError("has no description of a model.")
         if document["version"] != VERSION:
+            advice = "update gpclass" if document["version"] > VERSION else "fit and save the model again"
             raise ModelFileError(
                 f"has version {document['version']!s:.20} of the format, and this gpclass reads version "
-                f"{VERSION}: update gpclass."
+                f"{VERSION}: {advice}."
             )
         parts = {name: document.get(name) or {} for name in ("params", "fitted", "extra")}
         if not all(isinstance(part, dict) for part in parts.values()):

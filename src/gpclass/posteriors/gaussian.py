@@ -1,95 +1,226 @@
-"""The Gaussian posterior over one latent function, whichever method made it.
+"""The Gaussian posterior over any number of latent functions, whichever method made it.
 
-    mean(x) = k(x, P) alpha            cov(x, z) = k(x, z) - <root k(P, x), root k(P, z)>
+With inputs P, k_c(x) = k_c(P, x), and one column of alpha for each latent function c,
 
-With the n training inputs as P, root = L⁻¹ S, where B = L Lᵀ (R&W algorithm 3.2, lines 4-6).
+    mean_c(x) = offset_c + k_c(x)ᵀ alpha_c
+    cov_cc(x, z) = k_c(x, z) - <T k_c(x), T k_c(z)> - <F_c k_c(x), F_c k_c(z)>,     cov_cd = 0,
+
+where T (``root``, lower triangular) is common to all functions, F_c (``factors``) belongs to one, and either may be
+absent. One function with the n training inputs as P has T = L⁻¹ S, where B = L Lᵀ (R&W algorithm 3.2, lines 4-6).
+Where the sites couple the functions (softmax by Laplace, the multinomial probit), F_c = V_cᵀ and T = L of
+`gpclass.priors.factors`, and
+
+    cov_cd(x, z) = [c = d] (k_c(x, z) - <F_c k_c(x), Tᵀ k_c(z)>) + <F_c k_c(x), F_d k_d(z)>.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 
-from gpclass.core.linalg import drop_tiny, matvec, single, times_lower_transposed
+from gpclass.core.linalg import (
+    drop_tiny,
+    matmul,
+    matmul_transposed,
+    matvec,
+    pair_products,
+    single,
+    times_lower_transposed,
+)
 from gpclass.core.memory import require_memory
 from gpclass.core.protocols import Array, Inputs, Part
 from gpclass.core.registry import stored
 from gpclass.kernels import diag, matrix, pullback_inputs
-from gpclass.posteriors.process import ONE, Process, check_reduced, diag_gradient
+from gpclass.posteriors.process import ONE, Process, diag_gradient, symmetric_root
 
-BLOCK = 1024  # rows predicted at a time: memory is bounded by BLOCK x P
+Product = Callable[[Array, Array], Array]
+
+
+def by_row(A: Array, B: Array) -> Array:
+    """Return the inner product of each row of A with the same row of B, in double precision."""
+    return np.asarray(np.einsum("ij,ij->i", A, B), dtype=float)
+
+
+def all_pairs(A: Array, B: Array) -> Array:
+    """Return the inner products of all rows of A with all rows of B."""
+    return np.asarray(A @ B.T, dtype=float)
 
 
 @stored
 @dataclass(frozen=True, slots=True, eq=False)
 class GaussianProcess(Process):
-    """A Gaussian process conditioned on sites at the inputs P; ``root`` is lower triangular.
+    """Latent functions with a Gaussian posterior; ``alpha`` of shape (n,) is one function, (n, C) are C of them.
 
-    Where ``beta`` is given, alpha = rootᵀ beta, and means and variances at single rows are computed in
-    single precision: the mean as betaᵀ (root k), whose terms are small where those of k alpha need not be.
+    There is one kernel for all functions or one for each. The prior means ``offset`` are zero if they are None.
+    ``root`` and ``factors`` may be in single precision. Where ``beta`` is given, alpha = rootᵀ beta, and the moments at
+    single rows are computed in single precision: the mean as betaᵀ (root k), whose terms are small where those of
+    kᵀ alpha need not be.
     """
 
-    kernel: Kernel
+    kernels: tuple[Kernel, ...]
     inputs: Inputs = field(metadata={"shape": "n,..."})
-    alpha: Array = field(metadata={"shape": "n"})
-    root: Array = field(metadata={"shape": "n,n", "stored": "lower"})
+    alpha: Array = field(metadata={"shape": "n|n,c"})
+    root: Array | None = field(default=None, metadata={"shape": "n,n", "stored": "lower"})
+    factors: tuple[Array, ...] = ()
+    coupled: bool = False
+    offset: Array | None = field(default=None, metadata={"shape": "c"})
     beta: Array | None = field(default=None, metadata={"shape": "n"})
 
-    latent_shape = ()
-    block_size = BLOCK
+    block_size = 512
+
+    @property
+    def latent_shape(self) -> tuple[int, ...]:
+        """Shape of the latent values at one input: () for one function, (C,) for C of them."""
+        return self.alpha.shape[1:]
+
+    @property
+    def n_functions(self) -> int:
+        """Number of latent functions."""
+        return int(np.prod(self.latent_shape))
 
     def check_stored(self) -> None:
-        """Raise unless the data reduce the variance of the latent values, at a few inputs."""
-        check_reduced(self, self.inputs[:4], [self.kernel])
+        """Raise unless the parts belong together and the data reduce the variances, at a few inputs."""
+        C, n = self.n_functions, len(self.inputs)
+        if len(self.kernels) not in {1, C} or len(self.factors) not in {0, C}:
+            raise ValueError("Its kernels or factors are not one for each latent function.")
+        wide = all(F.ndim == 2 and F.shape[1] == n and np.isfinite(F).all() for F in self.factors)
+        parted = self.coupled and (self.root is None or any(len(F) != n for F in self.factors))
+        if not wide or parted or (self.beta is not None and (self.root is None or self.latent_shape)):
+            raise ValueError("Its factors do not belong to its inputs.")
+        X = self.inputs[:4]
+        mean, cov = self.latent(X)
+        var = cov if cov.ndim == 1 else np.einsum("icc->ci", cov)
+        prior = np.max([diag(kernel, X) for kernel in self.kernels], axis=0)
+        if not (len(mean) and (var / np.maximum(prior, 1e-300)).max() <= 1.001):
+            raise ValueError("The variances of its posterior are larger than those of its prior.")
 
-    def parts(self, X: Inputs) -> list[Part]:
-        """Return the one part at the rows of a block."""
-        dtype = np.float64 if self.beta is None else np.float32
-        K = matrix(self.kernel, X, self.inputs, out=np.empty((len(X), len(self.inputs)), dtype=dtype))
-        if self.beta is None:
-            mean = matvec(K, self.alpha)
-            V = self.whiten(K)
-        else:
-            V = self.whiten(K)
-            mean = np.asarray(V @ single(self.beta), dtype=float)
-        var = np.asarray(diag(self.kernel, X) - np.einsum("ij,ij->i", V, V), dtype=float)
-        # The difference of two equal numbers may round below zero, never further.
-        return [Part(mean[:, None], np.maximum(var, 0.0), ONE)]
+    # ------------------------------------------------------------------------------ moments
 
     def mean(self, X: Inputs) -> Array:
-        """Return the mean of f alone: no variance, so only one kernel value per training row."""
-        mean = self.by_block(X, lambda B: matvec(matrix(self.kernel, B, self.inputs), self.alpha))
+        """Return the means alone, for which one kernel value per input is enough."""
+        mean = self.by_block(
+            X, lambda B: self._mean([matrix(kernel, B, self.inputs) for kernel in self.kernels])
+        )
         if not np.isfinite(mean).all():
             self.latent(X)  # which says where
         return mean
 
+    def _mean(self, Ks: list[Array]) -> Array:
+        if self.alpha.ndim == 1:
+            return matvec(Ks[0], self.alpha)
+        if len(Ks) == 1:
+            out = matmul(Ks[0], np.ascontiguousarray(self.alpha))
+        else:
+            out = np.stack([matvec(K, self.alpha[:, c].copy()) for c, K in enumerate(Ks)], axis=1)
+        return out if self.offset is None else out + self.offset
+
+    def moments(
+        self, X: Inputs, prior: Callable[[Any, Inputs], Array], product: Product
+    ) -> tuple[Array, Iterator[Array], list[Array]]:
+        """Return the means, the (co)variances of each function in turn, and the rows F_c k_c.
+
+        ``prior`` and ``product`` are `diag` and `by_row` for the variances, `matrix` and `all_pairs` for covariances.
+        Coupled functions have the products of the rows besides.
+        """
+        shape, dtype = (len(X), len(self.inputs)), np.float64 if self.beta is None else np.float32
+        Ks = [matrix(kernel, X, self.inputs, out=np.empty(shape, dtype)) for kernel in self.kernels]
+        if self.beta is None:
+            mean = self._mean(Ks)
+        own = [_times(Ks[c % len(Ks)], F) for c, F in enumerate(self.factors)]
+        common = self._common(Ks)
+        if self.beta is not None:
+            mean = np.asarray(common[0] @ single(self.beta), dtype=float)
+        base = [prior(kernel, X) for kernel in self.kernels]
+        if common and not self.coupled:
+            base = [whole - product(W, W) for whole, W in zip(base, common, strict=True)]
+
+        def covariances() -> Iterator[Array]:
+            for c in range(self.n_functions):
+                rest = base[c % len(base)]
+                yield rest - product(own[c], common[c % len(Ks)] if self.coupled else own[c]) if own else rest
+
+        return mean, covariances(), own
+
+    def _common(self, Ks: list[Array]) -> list[Array]:
+        """Return the rows T k, or Tᵀ k of coupled functions, of each kernel; in the memory of K if it can be."""
+        if self.root is None:
+            return []
+        return [matmul(K, self.root) if self.coupled else self.whiten(K) for K in Ks]
+
+    def whiten(self, K: Array) -> Array:
+        """Turn rows k into rows T k, in the lower precision of both, and in the memory of K if that has it."""
+        root: Any = self.root
+        if np.float32 in (K.dtype, root.dtype):
+            root = root if root.dtype == np.float32 else single(root)
+            K = K if K.dtype == np.float32 else single(K)
+        return drop_tiny(times_lower_transposed(K, root))
+
+    def parts(self, X: Inputs) -> list[Part]:
+        """Return the one part at the rows of a block."""
+        mean, variances, own = self.moments(X, diag, by_row)
+        # The difference of two equal numbers may round below zero, never further.
+        var = np.maximum(np.stack(list(variances), axis=1), 0.0)
+        if not self.latent_shape:
+            return [Part(mean[:, None], var[:, 0], ONE)]
+        C = self.n_functions
+        cov = pair_products(np.stack(own, axis=1)) if self.coupled else np.zeros((len(X), C, C))
+        np.einsum("icc->ic", cov)[...] += var
+        return [Part(mean[:, None], cov, ONE)]
+
     def covariance(self, X: Inputs) -> tuple[Array, Array]:
-        """Return the mean of f and its full covariance over the rows of X."""
-        require_memory(len(X), 2.0, joint=True)
-        K = matrix(self.kernel, X, self.inputs)
-        mean: Array = K @ self.alpha
-        cov = matrix(self.kernel, X)
-        V = self.whiten(K)
-        cov -= V @ V.T
+        """Return mean and full covariance over the rows of X, (n, n) or (n, C, n, C)."""
+        C, n = self.n_functions, len(X)
+        require_memory(n * C, 2.0, joint=True)
+        mean, blocks, own = self.moments(X, matrix, all_pairs)
+        if not self.latent_shape:
+            return mean, next(blocks)
+        flat = np.stack(own, axis=1).reshape(n * C, -1) if self.coupled else np.zeros((n * C, 1))
+        cov = all_pairs(flat, flat).reshape(n, C, n, C)
+        for c, block in enumerate(blocks):
+            cov[:, c, :, c] += block
         return mean, cov
+
+    def sample(self, X: Inputs, n_samples: int, rng: np.random.Generator) -> Array:
+        """Draw f jointly at the rows of X; shape (n, n_samples), or (n, C, n_samples)."""
+        if self.coupled or not self.latent_shape:
+            return Process.sample(self, X, n_samples, rng)
+        require_memory(len(X), 4.0, joint=True)
+        mean, blocks, _ = self.moments(X, matrix, all_pairs)
+        draws = [symmetric_root(block) @ rng.standard_normal((len(X), n_samples)) for block in blocks]
+        out: Array = mean[:, :, None] + np.stack(draws, axis=1)
+        return out
+
+    # ---------------------------------------------------------------------------- gradients
 
     def input_gradient(self, X: Array, adjoints: Sequence[tuple[Array, Array]]) -> Array:
         """Return first · d mean / d x + ½ second · d variance / d x at each row of X."""
+        if self.latent_shape:
+            return Process.input_gradient(self, X, adjoints)
         ((first, second),) = adjoints
-        out = np.empty(X.shape)
-        for start in range(0, len(X), BLOCK):
-            rows = slice(start, start + BLOCK)
-            K, half = matrix(self.kernel, X[rows], self.inputs), 0.5 * second[rows]
-            # d/dx (-|root k|²) = -2 (rootᵀ root k) · dk/dx
-            G = first[rows] * self.alpha - 2.0 * half * (self.whiten(K) @ np.tril(self.root))
-            out[rows] = pullback_inputs(self.kernel, X[rows], self.inputs, G)
-            out[rows] += half * diag_gradient(self.kernel, X[rows])
+        return self.pull(X, first, second)
+
+    def pull(self, X: Array, first: Array, second: Array) -> Array:
+        """Return Σ_c first_c d mean_c / d x + ½ second d variance / d x, where all functions have one variance.
+
+        ``first`` has one column per function, ``second`` one column. The means are linear in alpha, so their columns
+        are summed before the kernel is differentiated.
+        """
+        root: Any = self.root
+        out, alpha, kernel = np.empty(X.shape), self.alpha.reshape(len(self.alpha), -1), self.kernels[0]
+        for start in range(0, len(X), self.block_size):
+            rows = slice(start, start + self.block_size)
+            K, half = matrix(kernel, X[rows], self.inputs), 0.5 * second[rows]
+            # d/dx (-|T k|²) = -2 (Tᵀ T k) · dk/dx
+            G = first[rows] @ alpha.T - 2.0 * half * (self.whiten(K) @ np.tril(root))
+            out[rows] = pullback_inputs(kernel, X[rows], self.inputs, G)
+            out[rows] += half * diag_gradient(kernel, X[rows])
         return out
 
-    def whiten(self, K: Array) -> Array:
-        """Turn rows k(x, P) into rows root k(P, x), in the memory of K."""
-        root = single(self.root) if K.dtype == np.float32 else self.root
-        return drop_tiny(times_lower_transposed(K, root))
+
+def _times(K: Array, F: Array) -> Array:
+    """Return the rows F k for rows k, in the precision of F."""
+    return matmul_transposed(single(K) if F.dtype == np.float32 else K, F)

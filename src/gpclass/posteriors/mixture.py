@@ -17,12 +17,13 @@ import numpy as np
 from scipy.linalg import solve_triangular
 from sklearn.gaussian_process.kernels import Kernel
 
-from gpclass.core.linalg import matmul, pivoted_root
+from gpclass.core.linalg import pivoted_root
 from gpclass.core.memory import require_memory
 from gpclass.core.protocols import Array, Inputs, Part
 from gpclass.core.registry import stored
-from gpclass.kernels import diag, matrix, pullback_inputs
-from gpclass.posteriors.process import Process, diag_gradient, symmetric_root
+from gpclass.kernels import diag, matrix
+from gpclass.posteriors.gaussian import GaussianProcess, all_pairs, by_row
+from gpclass.posteriors.process import Process, symmetric_root
 
 BLOCK = 1 << 21  # numbers of draws x rows at a time
 
@@ -46,15 +47,6 @@ class Component:
             raise ValueError("Its weights or its jitter are negative.")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Solved:
-    """The inputs P, alpha of shape (rank, draws x functions) and L⁻¹ of one component."""
-
-    inputs: Inputs
-    alpha: Array
-    root: Array
-
-
 @stored
 @dataclass(frozen=True, slots=True, eq=False)
 class MixtureProcess(Process):
@@ -63,7 +55,7 @@ class MixtureProcess(Process):
     inputs: Inputs = field(metadata={"shape": "n,..."})
     components: tuple[Component, ...]
     # One component is solved once and kept; many would be as many n x n matrices.
-    _last: list[tuple[int, Solved]] = field(
+    _last: list[tuple[int, GaussianProcess]] = field(
         default_factory=list, repr=False, metadata={"stored": False}, compare=False
     )
 
@@ -95,7 +87,8 @@ class MixtureProcess(Process):
         # With many components the solves, repeated for each block, must not dominate.
         return max(step, 256) if len(self.components) > 1 else step
 
-    def _solve(self, i: int) -> Solved:
+    def _solve(self, i: int) -> GaussianProcess:
+        """Return one component as a process with a latent function for each draw and function."""
         if self._last and self._last[0][0] == i:
             return self._last[0][1]
         component = self.components[i]
@@ -109,7 +102,7 @@ class MixtureProcess(Process):
         inputs = (
             self.inputs[pivots] if isinstance(self.inputs, np.ndarray) else [self.inputs[p] for p in pivots]
         )
-        solved = Solved(inputs, root.T @ (root @ f), root)
+        solved = GaussianProcess((component.kernel,), inputs, root.T @ (root @ f), root)
         self._last[:] = [(i, solved)]
         return solved
 
@@ -118,22 +111,15 @@ class MixtureProcess(Process):
         return [self._part(i, X) for i in range(len(self.components))]
 
     def _part(self, i: int, X: Inputs) -> Part:
-        solved, kernel = self._solve(i), self.components[i].kernel
-        K = matrix(kernel, X, solved.inputs)
-        V = matmul(K, np.ascontiguousarray(solved.root.T))
-        var = np.maximum(diag(kernel, X) - np.einsum("ij,ij->i", V, V), 0.0)
-        mean = matmul(K, np.ascontiguousarray(solved.alpha)).reshape(len(X), -1, *self.latent_shape)
+        mean, variances, _ = self._solve(i).moments(X, diag, by_row)
+        var = np.maximum(next(variances), 0.0)
         cov = var if not self.latent_shape else var[:, None, None] * np.eye(self.latent_shape[0])
-        return Part(mean, cov, self.components[i].weight)
+        return Part(mean.reshape(len(X), -1, *self.latent_shape), cov, self.components[i].weight)
 
     def _joint(self, i: int, X: Inputs) -> tuple[Array, Array]:
         """Return the means (rows, draws, ...) and the conditional covariance over rows of one component."""
-        solved, kernel = self._solve(i), self.components[i].kernel
-        K = matrix(kernel, X, solved.inputs)
-        V = K @ solved.root.T
-        cov = matrix(kernel, X)
-        cov -= V @ V.T
-        return (K @ solved.alpha).reshape(len(X), -1, *self.latent_shape), cov
+        mean, covariances, _ = self._solve(i).moments(X, matrix, all_pairs)
+        return mean.reshape(len(X), -1, *self.latent_shape), next(covariances)
 
     def covariance(self, X: Inputs) -> tuple[Array, Array]:
         """Return the mean of f and its full covariance over the rows: (n, n), or (n, C, n, C)."""
@@ -166,18 +152,10 @@ class MixtureProcess(Process):
         return out
 
     def input_gradient(self, X: Array, adjoints: Sequence[tuple[Array, Array]]) -> Array:
-        """Return Σ_parts Σ_s w_s (first_s d mean_s/dx + ½ second_s d var/dx) at each row.
-
-        The means are linear in alpha, so the draws are summed before the kernel is differentiated.
-        """
+        """Return Σ_parts Σ_s w_s (first_s d mean_s/dx + ½ second_s d var/dx) at each row."""
         if self.latent_shape:
-            return super().input_gradient(X, adjoints)
+            return Process.input_gradient(self, X, adjoints)
         out = np.zeros(X.shape)
-        for i, (component, (first, second)) in enumerate(zip(self.components, adjoints, strict=True)):
-            solved = self._solve(i)
-            half = 0.5 * (second @ component.weight)[:, None]
-            K = matrix(component.kernel, X, solved.inputs)
-            G = (first * component.weight) @ solved.alpha.T - 2.0 * half * ((K @ solved.root.T) @ solved.root)
-            out += pullback_inputs(component.kernel, X, solved.inputs, G)
-            out += half * diag_gradient(component.kernel, X)
+        for i, (weight, (first, second)) in enumerate(zip(self.weights, adjoints, strict=True)):
+            out += self._solve(i).pull(X, first * weight, (second @ weight)[:, None])
         return out

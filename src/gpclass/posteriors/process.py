@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from gpclass.core.protocols import Array, Inputs, Part
-from gpclass.kernels import diag, pullback_inputs
+from gpclass.kernels import pullback_inputs
 
 ONE = np.ones(1)  # the weight of a single part
 
@@ -107,15 +107,6 @@ def symmetric_root(cov: Array) -> Array:
     values, vectors = np.linalg.eigh(cov)
     out: Array = (vectors * np.sqrt(np.maximum(values, 0.0))[..., None, :]) @ vectors.swapaxes(-1, -2)
     return out
-
-
-def check_reduced(process: Process, X: Inputs, kernels: Sequence[Any]) -> None:
-    """Raise unless the variances of a process at some inputs are at most those of its prior."""
-    mean, cov = process.latent(X)
-    var = cov if cov.ndim == 1 else np.einsum("icc->ci", cov)
-    prior = np.max([diag(kernel, X) for kernel in kernels], axis=0)
-    if not (len(mean) and (var / np.maximum(prior, 1e-300)).max() <= 1.001):
-        raise ValueError("The variances of its posterior are larger than those of its prior.")
 
 
 def diag_gradient(kernel: Any, X: Array) -> Array:

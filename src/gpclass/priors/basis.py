@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import blas, lapack
 
-from gpclass.core.linalg import cholesky, clear_upper, matmul_transposed, mirrored
+from gpclass.core.linalg import cholesky, clear_upper, invert_positive, matmul_transposed, mirrored
 from gpclass.core.protocols import Array, Index
 from gpclass.kernels import diag, matrix, pullback, pullback_diag, pullback_inputs
 from gpclass.posteriors.gaussian import GaussianProcess
@@ -55,13 +55,15 @@ def make_basis(kernel: Any, Z: Array, jitter: float = JITTER) -> Basis:
     while jitter < 1e-2:
         L = K.copy()
         L.ravel()[:: len(Z) + 1] += jitter * variance
-        _, info = lapack.dpotrf(L.T, lower=0, clean=0, overwrite_a=1)
-        if info == 0:
-            clear_upper(L)
-            T = L.copy()
-            lapack.dtrtri(T.T, lower=0, overwrite_c=1)
-            return Basis(kernel, Z, L, T, jitter)
-        jitter *= 10.0
+        try:
+            cholesky(L)
+        except np.linalg.LinAlgError:
+            jitter *= 10.0
+            continue
+        clear_upper(L)
+        T = L.copy()
+        lapack.dtrtri(T.T, lower=0, overwrite_c=1)
+        return Basis(kernel, Z, L, T, jitter)
     raise ValueError(
         f"The kernel {kernel} gave a covariance matrix of the {len(Z)} inducing inputs with a negative "
         "eigenvalue: it is not a covariance function, or the inducing inputs are all alike."
@@ -86,23 +88,30 @@ def pull_basis(basis: Basis, E: Array, *, inputs: bool = False) -> tuple[Array, 
     return theta, 2.0 * pullback_inputs(basis.kernel, basis.Z, basis.Z.copy(), G) if inputs else None
 
 
-def process(basis: Basis, P: Array, mean: Array, *, single: bool = False) -> GaussianProcess:
-    """Return N(mean, P⁻¹) of the whitened u as a process over all inputs, in single precision if asked for.
+def process(
+    basis: Basis, P: Array, mean: Array, offset: Array | None = None, *, single: bool = False
+) -> GaussianProcess:
+    """Return N(mean, P⁻¹) of the whitened u as a process over all inputs.
 
-    Its mean is k(x, Z) L⁻ᵀ mean, its variance k(x, x) - ``|root k(Z, x)|²`` with rootᵀ root =
-    L⁻ᵀ (I - P⁻¹) L⁻¹. In double precision root = N L⁻¹ with N lower triangular, Nᵀ N = I - P⁻¹. In single precision
-    also N⁻ᵀ mean is needed, for which eigenvalues are more accurate, and a QL factorisation makes the root triangular.
+    P of shape (C, M, M) and a mean of shape (M, C) belong to C latent functions. The mean is k(x, Z) L⁻ᵀ mean, the
+    variance k(x, x) - ``|N L⁻¹ k(Z, x)|²`` with N lower triangular and Nᵀ N = I - P⁻¹. One function may be in single
+    precision; N⁻ᵀ mean is needed then, for which eigenvalues are more accurate, and a QL factorisation makes the root
+    triangular.
     """
-    alpha = blas.dtrmv(basis.T.T, np.ascontiguousarray(mean), lower=0)
+    alpha: Array = blas.dtrmm(1.0, basis.T.T, mean.reshape(basis.size, -1), lower=0)
+    if mean.ndim == 2:
+        roots = tuple(times_lower(_share_root(each), basis.T) for each in P)
+        return GaussianProcess((basis.kernel,), basis.Z, alpha, factors=roots, offset=offset)
+    alpha = alpha[:, 0].copy()
     if not single:
-        return GaussianProcess(basis.kernel, basis.Z, alpha, times_lower(_share_root(P), basis.T))
+        return GaussianProcess((basis.kernel,), basis.Z, alpha, times_lower(_share_root(P), basis.T))
     vectors, share = _shares(P)
     full = times_lower(np.ascontiguousarray((vectors * share).T), basis.T)
     turn, R = np.linalg.qr(full[:, ::-1])
     root = np.ascontiguousarray(R[::-1, ::-1])
     known = share > 1e-6
     beta = turn[:, ::-1].T @ np.where(known, (vectors.T @ mean) / np.where(known, share, 1.0), 0.0)
-    return GaussianProcess(basis.kernel, basis.Z, alpha, root, beta)
+    return GaussianProcess((basis.kernel,), basis.Z, alpha, root, beta=beta)
 
 
 def _shares(P: Array) -> tuple[Array, Array]:
@@ -120,11 +129,12 @@ def _share_root(P: Array) -> Array:
     """
     J = P[::-1, ::-1].copy()
     cholesky(J)
-    lapack.dpotri(J.T, lower=0, overwrite_c=1)
+    invert_positive(J)
     J *= -1.0
     J.ravel()[:: len(J) + 1] += 1.0 + 1e-13
-    _, info = lapack.dpotrf(J.T, lower=0, clean=0, overwrite_a=1)
-    if info != 0:  # where l is not concave, q may be wider than the prior
+    try:
+        cholesky(J)
+    except np.linalg.LinAlgError:  # where l is not concave, q may be wider than the prior
         vectors, share = _shares(P)
         return np.ascontiguousarray(np.linalg.qr((vectors * share).T[:, ::-1])[1][::-1, ::-1])
     clear_upper(J)

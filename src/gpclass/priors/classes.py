@@ -13,37 +13,29 @@ from typing import Any
 import numpy as np
 from scipy.linalg import blas
 
-from gpclass.core.linalg import (
-    clear_from_diagonal,
-    clear_upper,
-    conjugate_gradient,
-    matmul_transposed,
-    row_tiles,
-)
+from gpclass.core.linalg import conjugate_gradient
 from gpclass.core.memory import require_memory
 from gpclass.core.protocols import Adjoint, AnySites, Array, Conditioned, CoupledSites, Inputs, Sites
-from gpclass.kernels import diag, move, pullback, pullback_diag
-from gpclass.posteriors.classes import ClassProcesses
-from gpclass.posteriors.shared import SharedProcesses
-from gpclass.priors.conditioned import cavity, not_positive, owned, refined, remove_share
-from gpclass.priors.dense import fill_lower
+from gpclass.kernels import diag, move
+from gpclass.posteriors.gaussian import GaussianProcess
+from gpclass.priors.conditioned import cavity, not_positive, refined, remove_share
+from gpclass.priors.dense import fill_lower, pull_lower
 from gpclass.priors.factors import CoupledFactors, IndependentFactors
 from gpclass.priors.lowrank import ORDER, LowRank, nystrom_root
 from gpclass.priors.shared import SharedFactors, multiply_in_double
 
-CG_STEPS = 120  # beyond, a factorisation is cheaper
-OLD_STEPS = 8  # with the factors of other sites as preconditioner: if these do not do, they are of no use
-# A factorisation takes about FACTOR (2 C + 1) n³ operations where a low-rank preconditioner with the steps that it
-# needs takes ORDER² n + ORDER³ / 3.
+CG_STEPS = 120  # most steps with the low-rank preconditioner: more cost as much as a factorisation
+OLD_STEPS = 8  # most steps with the factors of other sites as the preconditioner
+# A factorisation costs about FACTOR (2 C + 1) n³ operations, the low-rank preconditioner ORDER² n + ORDER³ / 3.
 FACTOR = 0.25
-# Another digit of a step costs passes over all matrices; with three, Newton still gains three per step.
-LOOSEST = 1e-3
+LOOSEST = (
+    1e-3  # relative accuracy of a Newton step: it gains three digits, and another one costs more products
+)
 ROUNDING = 1e-13  # keeps I - cov W invertible where the labels determine the latent values
 SINGLE_FROM = 8000  # rows from which a posterior is in single precision, where that is safe
 # The factorisation of A = K + D errs by about eps |A|, and |A| is hardly above the trace of K; the noise variances in D
 # are above one, so that this is the largest relative error:
 SINGLE_ERROR = 0.03
-REFINE = 2  # steps of iterative refinement of alpha then
 
 
 class ClassPrior:
@@ -92,8 +84,6 @@ class ClassPrior:
         self.kernels, self.X, self.Ks, self._space = kernels, X, Ks, space
         self._roots: list[Array] | None = None
         self.last: CoupledFactors | None = None  # at other sites or another theta: a preconditioner
-        self._apart: Array | None = None  # space for factors of steps, where those of q are not coupled
-        self._independent = False
         for kernel, K in zip(kernels, Ks, strict=True):
             fill_lower(kernel, X, K)
 
@@ -112,7 +102,7 @@ class ClassPrior:
         moved = object.__new__(ClassPrior)
         moved.n_classes, moved.shared = self.n_classes, self.shared
         moved._fill(kernels, self.X, self.Ks, self._space)
-        moved.last, moved._apart, moved._independent = self.last, self._apart, self._independent
+        moved.last = self.last
         return moved
 
     def variances(self) -> Array:
@@ -152,7 +142,7 @@ class ClassPrior:
                 alpha = nu - sites.root(x.reshape(nu.shape))
                 break
         else:
-            alpha = nu - self.factor_step(sites).solve(K_nu)
+            alpha = nu - self.factor(sites).solve(K_nu)
         return alpha, self.multiply(alpha)
 
     def preconditioners(self, sites: AnySites) -> Iterator[tuple[LowRank | CoupledFactors, int]]:
@@ -171,21 +161,11 @@ class ClassPrior:
         with self._positive():
             return LowRank(self._roots, sites)
 
-    def factor_step(self, sites: AnySites) -> IndependentFactors | SharedFactors:
-        """Return the factors for a step, without losing those of q if they are not of the same kind."""
-        if not (self._independent and isinstance(sites, CoupledSites)):
-            return self.factor(sites)
-        self._apart = np.empty_like(self._space) if self._apart is None else self._apart
-        with self._positive():
-            self.last = CoupledFactors(self.Ks, sites.a, self._apart)
-        return self.last
-
     def factor(self, sites: AnySites) -> IndependentFactors | SharedFactors:
         """Return the factors for the precision of these sites; earlier ones must not be used again."""
         if isinstance(sites, CoupledSites):
             return self.couple(sites.a)
-        self.last = None if not self._independent else self.last
-        self._independent = True
+        self.last = None
         with self._positive():
             if self.shared:
                 return SharedFactors(self.Ks[0], sites.tau, self._space)
@@ -197,7 +177,7 @@ class ClassPrior:
             raise ValueError(
                 "Coupled sites need a factorisation per class: use a ClassPrior that is not shared."
             )
-        self.last, self._independent = None, False
+        self.last = None
         with self._positive():
             self.last = CoupledFactors(self.Ks, a, self._space, keep=keep)
         return self.last
@@ -225,57 +205,29 @@ class ClassPrior:
         """Return q for the sites."""
         if isinstance(sites, CoupledSites):
             return CoupledConditioned(self, sites)
-        kind = SharedConditioned if self.shared else ClassConditioned
-        return kind(self, sites, self.factor(sites))
+        return ClassConditioned(self, sites, self.factor(sites))
 
     def pullback(self, adjoint: Adjoint) -> Array:
         """Return Σ_ij G_ij ∂K_ij/∂theta over all functions."""
-        q = owned(self, adjoint.conditioned, ClassConditioned)
+        q: Any = adjoint.conditioned
         return self.pull(q.factors, *adjoint.factors())
 
-    def pull(
-        self, factors: IndependentFactors | SharedFactors, lefts: list[Array], rights: list[Array]
-    ) -> Array:
+    def pull(self, factors: Any, lefts: list[Array], rights: list[Array]) -> Array:
         """Return dtheta for G_c = ½(Σ left_c right_cᵀ - R_cc), lefts and rights of shape (n, C)."""
-        if isinstance(factors, SharedFactors) or len(self.Ks) == 1:
-            G = factors.adjoint(np.hstack(lefts), np.hstack(rights))
-            return self.pull_sum(G)
-        total = []
-        for c, (kernel, K) in enumerate(zip(self.kernels, self.Ks, strict=True)):
-            left, right = (np.stack([part[:, c] for part in parts], axis=1) for parts in (lefts, rights))
-            G = matmul_transposed(left, right)
-            factors.subtract_R(c, G)
-            total.append(self._pull_one(kernel, K, G))
-        return np.concatenate(total)
+        if len(self.Ks) == 1:
+            return self._pull_one(0, factors.adjoint(np.hstack(lefts), np.hstack(rights)))
+        each = (self._pull_one(c, factors.adjoint_of(c, lefts, rights)) for c in range(self.n_classes))
+        return np.concatenate(list(each))
 
-    def pull_sum(self, G: Array) -> Array:
-        """Return dtheta for ½ G, the sum over the functions, which have one kernel."""
-        return self._pull_one(self.kernels[0], self.Ks[0], G)
+    def _pull_one(self, c: int, G: Array) -> Array:
+        """Return Σ_ij ½ G_ij ∂K_ij/∂theta for one kernel, G being in a lower triangle."""
+        half = 0.5 * G.diagonal()
+        return pull_lower(self.kernels[c], self.X, self.Ks[c], half, lambda rows: G[rows, : rows.stop].copy())
 
-    def _pull_one(self, kernel: Any, K: Array, G: Array) -> Array:
-        """Return Σ_ij ½ G_ij ∂K_ij/∂theta: the strictly lower triangle counts twice."""
-        out: Array = pullback_diag(kernel, self.X, 0.5 * G.diagonal())
-        for rows in row_tiles(len(K)):
-            tile = G[rows, : rows.stop].copy()
-            clear_from_diagonal(tile[:, rows])
-            out += pullback(kernel, self.X[rows], self.X[: rows.stop], tile, K=K[rows, : rows.stop])
-        return out
-
-    def posterior(self, conditioned: Conditioned) -> ClassProcesses | SharedProcesses:
+    def posterior(self, conditioned: Conditioned) -> GaussianProcess:
         """Return q as a process over all inputs; the prior is used up."""
-        q = owned(self, conditioned, ClassConditioned)
-        if not isinstance(q.factors, SharedFactors):
-            return self.processes(q.alpha, q.factors)
-        factors = q.factors
-        return SharedProcesses(self.kernels[0], self.X, q.alpha, factors.root(), factors.Y, factors.bounds)
-
-    def processes(self, alpha: Array, factors: IndependentFactors) -> ClassProcesses:
-        """Return the process of q with these coefficients and factors."""
-        root = None
-        if isinstance(factors, CoupledFactors):
-            root = factors.L
-            clear_upper(root)
-        return ClassProcesses(tuple(self.kernels), self.X, alpha, factors.V, root)
+        q: Any = conditioned
+        return GaussianProcess(tuple(self.kernels), self.X, q.alpha, **q.factors.posterior())
 
 
 class ClassConditioned:
@@ -287,18 +239,17 @@ class ClassConditioned:
         self, prior: ClassPrior, sites: AnySites, factors: IndependentFactors | SharedFactors
     ) -> None:
         self.prior, self.factors, self._sites = prior, factors, sites
-        self.alpha, self.mean = self._moments(sites)
+        steps = 2 if prior.Ks[0].dtype == np.float32 else 1
+        self.alpha, self.mean = refined(sites.nu, self._reduce, prior.multiply, self._times_W, steps)
         self.half_logdet = factors.half_logdet
-
-    def _moments(self, sites: AnySites) -> tuple[Array, Array]:
-        """Return alpha and mean."""
-        return refined(sites.nu, self._reduce, self.prior.multiply, self._times_W)
 
     def _times_W(self, v: Array) -> Array:
         return Sites(v, self.factors.a).times(v)  # no flatter than the factors can bear
 
     def _reduce(self, r: Array) -> Array:
-        """Return (I + W K)⁻¹ r."""
+        """Return (I + W K)⁻¹ r = r - R K r, which is also R W⁻¹ r where no site is flat, with fewer roundings."""
+        if self.prior.shared:
+            return self.factors.solve(r / self.factors.a)
         return r - self.factors.solve(self.prior.multiply(r))
 
     def var(self, tiny: float = 0.0) -> Array:
@@ -322,38 +273,15 @@ class ClassConditioned:
         """Return None: with several classes a factorisation is cheaper than what this would save."""
         return None
 
-    def covariances(self) -> Array:
-        """Return the covariances of the latent values of each data point, shape (n, C, C)."""
-        return self.var()[:, :, None] * np.eye(self.alpha.shape[1])
-
     def left_out(self, copies: Array, response: Array | None = None) -> tuple[Array, Array]:
         """Return mean and covariance of each data point's latent values without one copy of its site.
 
         ``response`` has the precisions with which the means respond, if they are not those of the sites.
         """
-        mean, cov = leave_out(self.mean, self.covariances(), self._sites, copies)
-        if response is not None:
-            a, var = self.prior.independent_variances(response)
-            mean, _ = remove_share(self.mean, var, self.alpha, 1.0 - a * var, copies[:, None])
-        return mean, cov
-
-
-class SharedConditioned(ClassConditioned):
-    """q over f for sites that one factorisation serves; they are not flat, so that nu / tau are targets."""
-
-    def _moments(self, sites: AnySites) -> tuple[Array, Array]:
-        """Return alpha = (K + D)⁻¹ r for the targets r = nu / tau, and the mean K alpha = r - D alpha."""
-        tau = self.factors.a
-        r = sites.nu / tau
-        alpha = self.factors.solve(r)
-        if self.prior.Ks[0].dtype == np.float32:
-            for _ in range(REFINE):
-                alpha += self.factors.solve(r - alpha / tau - self.prior.multiply(alpha))
-        return alpha, r - alpha / tau
-
-    def left_out(self, copies: Array, response: Array | None = None) -> tuple[Array, Array]:
-        """Return mean and covariance of each data point's latent values without one copy of its site."""
         mean, var = cavity(self, copies[:, None])
+        if response is not None:
+            a, wide = self.prior.independent_variances(response)
+            mean, _ = remove_share(self.mean, wide, self.alpha, 1.0 - a * wide, copies[:, None])
         return mean, var[:, :, None] * np.eye(var.shape[1])
 
 
@@ -372,11 +300,11 @@ class CoupledConditioned(ClassConditioned):
 
     def var(self, tiny: float = 0.0) -> Array:
         """Return the covariances of the latent values of each data point, shape (n, C, C)."""
-        return self.covariances()
-
-    def covariances(self) -> Array:
-        """Return the covariances of the latent values of each data point, shape (n, C, C)."""
         return self.factors.covariances()
+
+    def left_out(self, copies: Array, response: Array | None = None) -> tuple[Array, Array]:
+        """Return mean and covariance of each data point's latent values without one copy of its site."""
+        return leave_out(self.mean, self.var(), self._sites, copies)
 
 
 def _single_is_enough(kernel: Any, X: Inputs) -> bool:

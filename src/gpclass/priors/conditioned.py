@@ -1,26 +1,16 @@
-"""What every prior times elementwise sites has in common."""
+"""Priors times sites: what all of them share, and the errors of kernels that have none."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
-from gpclass.core.linalg import matmul
 from gpclass.core.protocols import Array, Conditioned
 
-T = TypeVar("T")
-
-REFINED = 1e-12  # residual of alpha, relative to its largest entry, that is left
-
-
-def owned(prior: object, conditioned: object, kind: type[T]) -> T:
-    """Return the conditioned prior, or raise if it did not come from this prior."""
-    if not isinstance(conditioned, kind) or getattr(conditioned, "prior", None) is not prior:
-        raise TypeError("This prior was given the result of another prior's condition().")
-    return conditioned
+REFINED = 1e-12  # residual of alpha, relative to its largest entry, that needs no further refinement
 
 
 class NotPositiveError(ValueError):
@@ -40,7 +30,7 @@ def not_positive(kernel: Any, K: Array) -> NotPositiveError:
 def no_evidence(method: Any, kernel: Any, variance: float) -> NotPositiveError:
     """Return the error of a method whose evidence is not finite; ``variance`` is the largest of the kernel."""
     return NotPositiveError(
-        f"{method} came to no finite evidence in double precision for the kernel {kernel}, whose values are up to "
+        f"{method} found no finite evidence in double precision for the kernel {kernel}, whose values are up to "
         f"{variance:.2g} here: scale the inputs, lower the upper bounds, or use another method."
     )
 
@@ -58,17 +48,20 @@ def refined(
     reduce: Callable[[Array], Array],
     multiply_K: Callable[[Array], Array],
     times_W: Callable[[Array], Array],
+    steps: int = 1,
 ) -> tuple[Array, Array]:
     """Return alpha = (I + W K)⁻¹ nu and the mean K alpha, where ``reduce`` applies that inverse.
 
-    nu can be many times larger than alpha. Then rounding leaves a residual, and a second step removes it.
+    nu can be many times larger than alpha. Then rounding leaves a residual, which iterative refinement removes; in
+    double precision one step is enough.
     """
     alpha = reduce(nu)
-    mean = multiply_K(alpha)
-    residual = nu - alpha - times_W(mean)
-    if np.abs(residual).max(initial=0.0) <= REFINED * np.abs(alpha).max(initial=0.0):
-        return alpha, mean
-    alpha = alpha + reduce(residual)
+    for _ in range(steps):
+        mean = multiply_K(alpha)
+        residual = nu - alpha - times_W(mean)
+        if np.abs(residual).max(initial=0.0) <= REFINED * np.abs(alpha).max(initial=0.0):
+            return alpha, mean
+        alpha = alpha + reduce(residual)
     return alpha, multiply_K(alpha)
 
 
@@ -92,7 +85,6 @@ def remove_share(
 class ElementwiseConditioned(ABC):
     """q(f) ∝ prior x Π exp(nu f - tau f² / 2); subclasses set the fields."""
 
-    __slots__ = ("alpha", "half_logdet", "mean", "prior")
     prior: Any
     alpha: Array
     mean: Array
@@ -106,41 +98,26 @@ class ElementwiseConditioned(ABC):
     def inverse_diagonal(self) -> Array:
         """Return the diagonal of B⁻¹, which is 1 - tau v."""
 
+    @abstractmethod
+    def multiply_R(self, v: Array) -> Array:
+        """Return R v, R = S B⁻¹ S."""
+
     def multiply_K(self, v: Array) -> Array:
         """Return K v."""
         out: Array = self.prior.multiply(v)
         return out
 
-    @abstractmethod
-    def multiply_R(self, v: Array) -> Array:
-        """Return R v, R = S B⁻¹ S."""
-
     def respond(self, dtau: Array) -> Array | None:
         """Return the first-order change of the marginal variances with the precisions, -(Σ∘Σ) dtau, if it is cheap."""
         return None
 
-    def cavity(self, copies: Array, tiny: float = 1e-5) -> tuple[Array, Array]:
-        """Return mean and variance of each marginal of q without one of ``copies`` equal shares of its site."""
-        return cavity(self, copies, tiny)
-
     def left_out(self, copies: Array) -> tuple[Array, Array]:
         """Return mean and variance of each latent value without one copy of its data point."""
-        return self.cavity(copies, tiny=1e-9)
+        return cavity(self, copies, tiny=1e-9)
 
-    def dense_K(self) -> Array:
-        """Return the prior covariance."""
-        return np.stack([self.multiply_K(e) for e in np.eye(len(self.mean))], axis=1)
-
-    def dense_R(self) -> Array:
-        """Return the matrix R."""
-        return np.stack([self.multiply_R(e) for e in np.eye(len(self.mean))], axis=1)
-
-    def dense_M(self) -> Array:
-        """Return M = I - K R."""
-        M = -matmul(self.dense_K(), self.dense_R())
-        M.ravel()[:: len(M) + 1] += 1.0
-        return M
-
-    def dense_covariance(self) -> Array:
-        """Return the covariance of q, M K."""
-        return matmul(self.dense_M(), self.dense_K())
+    def covariance(self) -> Array:
+        """Return the covariance of q at the data, which variational inference needs if log p(y|f) is not concave."""
+        raise ValueError(
+            "Variational inference with a likelihood that is not log-concave needs two classes and no inducing "
+            "inputs in the prior: use EP() or Laplace()."
+        )

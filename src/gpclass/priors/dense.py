@@ -7,6 +7,7 @@ besides the one for B. Off the diagonal a tile is a cross-covariance; the diagon
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -31,7 +32,6 @@ from gpclass.priors.conditioned import (
     NotPositiveError,
     not_finite,
     not_positive,
-    owned,
     refined,
 )
 
@@ -39,13 +39,45 @@ ROUNDING = 1e-16
 TINY = 1e-5  # below this tau_i K_ii, (1 - [B⁻¹]_ii) / tau_i has lost too many digits
 
 
-class MatrixPrior:
-    """N(f | 0, K) with K in memory: what does not depend on where K came from."""
+class DensePrior:
+    """N(f | 0, K) with K = k(X, X) in memory. No jitter is added, because K is never factored.
 
-    __slots__ = ("K", "_B", "kernel")
+    Parameters
+    ----------
+    kernel : scikit-learn kernel
+    X : inputs, an array of rows or a sequence of structured objects
 
-    def __init__(self, kernel: Any, K: Array, B: BForm) -> None:
-        self.kernel, self.K, self._B = kernel, K, B
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gpclass.kernels import RBF
+    >>> from gpclass.core.protocols import Sites
+    >>> prior = DensePrior(4.0 * RBF(1.0), np.array([[0.0], [1.0]]))
+    >>> prior.condition(Sites(nu=np.array([1.0, 0.0]), tau=np.ones(2))).mean.round(4)
+    array([0.7384, 0.1269])
+    """
+
+    def __init__(self, kernel: Any, X: Inputs) -> None:
+        require_memory(len(X), 2.1)
+        self._fill(kernel, X, np.empty((len(X), len(X))), BForm(len(X)))
+
+    def _fill(self, kernel: Any, X: Inputs, K: Array, B: BForm) -> None:
+        self.kernel, self.X, self.K, self._B = kernel, X, K, B
+        fill_lower(kernel, X, K)
+        if K.diagonal().min(initial=0.0) < 0.0:
+            raise NotPositiveError(
+                f"The kernel {kernel} gave the variance {K.diagonal().min():.3g}, a covariance matrix with a "
+                "negative eigenvalue: it is not a covariance function."
+            )
+
+    def at(self, theta: Array) -> DensePrior:
+        """Return the prior at theta, in the buffers of this one, which must not be used again.
+
+        B⁻¹ at the last theta stays in its buffer as a preconditioner: near theta it is a good one.
+        """
+        moved = object.__new__(DensePrior)
+        moved._fill(move(self.kernel, theta), self.X, self.K, self._B)
+        return moved
 
     @property
     def shape(self) -> tuple[int]:
@@ -94,7 +126,7 @@ class MatrixPrior:
         alpha, mean = refined(
             sites.nu, lambda r: r - s * self._B.solve(s * self.multiply(r)), self.multiply, sites.times
         )
-        return DenseConditioned(self, self._B, s, alpha, mean, self._B.half_logdet)
+        return DenseConditioned(self, self._B, s, alpha, mean)
 
     def _factor(self, s: Array) -> None:
         try:
@@ -102,92 +134,46 @@ class MatrixPrior:
         except np.linalg.LinAlgError:
             raise not_positive(self.kernel, self.K) from None
 
-
-class DensePrior(MatrixPrior):
-    """N(f | 0, K) with K = k(X, X) in memory. No jitter is added, because K is never factored.
-
-    Parameters
-    ----------
-    kernel : scikit-learn kernel
-    X : inputs, an array of rows or a sequence of structured objects
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gpclass.kernels import RBF
-    >>> from gpclass.core.protocols import Sites
-    >>> prior = DensePrior(4.0 * RBF(1.0), np.array([[0.0], [1.0]]))
-    >>> prior.condition(Sites(nu=np.array([1.0, 0.0]), tau=np.ones(2))).mean.round(4)
-    array([0.7384, 0.1269])
-    """
-
-    __slots__ = ("X",)
-
-    def __init__(self, kernel: Any, X: Inputs) -> None:
-        require_memory(len(X), 2.1)
-        self._fill(kernel, X, np.empty((len(X), len(X))), BForm(len(X)))
-
-    def _fill(self, kernel: Any, X: Inputs, K: Array, B: BForm) -> None:
-        super().__init__(kernel, K, B)
-        self.X = X
-        fill_lower(kernel, X, K)
-        if K.diagonal().min(initial=0.0) < 0.0:
-            raise NotPositiveError(
-                f"The kernel {kernel} gave the variance {K.diagonal().min():.3g}, a covariance matrix with a "
-                "negative eigenvalue: it is not a covariance function."
-            )
-
     def latent_sites(self, sites: Sites) -> Sites:
         """Return the sites themselves, which are on the latent function."""
         return sites
 
-    def at(self, theta: Array) -> DensePrior:
-        """Return the prior at theta, in the buffers of this one, which must not be used again.
-
-        B⁻¹ at the last theta stays in its buffer as a preconditioner: near theta it is a good one.
-        """
-        moved = object.__new__(DensePrior)
-        moved._fill(move(self.kernel, theta), self.X, self.K, self._B)
-        return moved
-
     def pullback(self, adjoint: Adjoint) -> Array:
         """Return Σ_ij G_ij ∂K_ij/∂theta.
 
-        G is symmetric, so the strictly lower triangle counts twice and the diagonal is apart. A
-        tile of 2 G is one product of rank 1 + 2 (number of pairs), minus a tile of S B⁻¹ S.
+        A tile of 2 G is one product of rank 1 + 2 (number of pairs), minus a tile of S B⁻¹ S.
         """
-        q = owned(self, adjoint.conditioned, DenseConditioned)
+        q: Any = adjoint.conditioned
         s, inverse = q.scale, q.B.advance(Stage.INVERSE)
         left, right = (np.column_stack(vectors) for vectors in adjoint.factors())
         diagonal = 0.5 * (np.einsum("ij,ij->i", left, right) - s * s * inverse.diagonal())
         M, bM = None, None
         if adjoint.variance is not None:
-            M = q.dense_M()
+            M = q.M()
             bM = adjoint.variance[:, None] * M
             diagonal += np.einsum("ji,ji->i", M, bM)
-        total = pullback_diag(self.kernel, self.X, diagonal)
-        for rows in row_tiles(len(self.X)):
+
+        def twice_G(rows: slice) -> Array:
             G = matmul_transposed(left[rows], right[: rows.stop])
             R = inverse[rows, : rows.stop] * s[: rows.stop]
             R *= s[rows, None]
             G -= R
             if M is not None and bM is not None:
                 G += 2.0 * matmul(np.ascontiguousarray(M[:, rows].T), bM)[:, : rows.stop]
-            clear_from_diagonal(G[:, rows])
-            K = self.K[rows, : rows.stop]
-            total += pullback(self.kernel, self.X[rows], self.X[: rows.stop], G, K=K)
-        return total
+            return G
+
+        return pull_lower(self.kernel, self.X, self.K, diagonal, twice_G)
 
     def posterior(self, conditioned: Conditioned) -> GaussianProcess:
         """Return q as a process; the buffer of B becomes its root, so the prior is used up."""
-        q = owned(self, conditioned, DenseConditioned)
+        q: Any = conditioned
         if q.B.stage > Stage.INVERSE_FACTOR:
             self._factor(q.scale)
         root = q.B.advance(Stage.INVERSE_FACTOR)
         for rows in row_tiles(len(self.X)):
             root[rows, : rows.stop] *= q.scale[: rows.stop]
         q.B.stage = Stage.EMPTY
-        return GaussianProcess(self.kernel, self.X, q.alpha, root)
+        return GaussianProcess((self.kernel,), self.X, q.alpha, root)
 
 
 def fill_lower(kernel: Any, X: Inputs, K: Array) -> None:
@@ -200,17 +186,27 @@ def fill_lower(kernel: Any, X: Inputs, K: Array) -> None:
         raise not_finite(kernel)
 
 
+def pull_lower(kernel: Any, X: Inputs, K: Array, diagonal: Array, twice_G: Callable[[slice], Array]) -> Array:
+    """Return Σ_ij G_ij ∂K_ij/∂theta for symmetric G: its diagonal, and twice its strictly lower triangle.
+
+    ``twice_G`` returns some rows of 2 G up to the diagonal, as a new array; what is not below the diagonal is ignored.
+    """
+    total: Array = pullback_diag(kernel, X, diagonal)
+    for rows in row_tiles(len(X)):
+        G = twice_G(rows)
+        clear_from_diagonal(G[:, rows])
+        total += pullback(kernel, X[rows], X[: rows.stop], G, K=K[rows, : rows.stop])
+    return total
+
+
 class DenseConditioned(ElementwiseConditioned):
     """q(f) ∝ N(f | 0, K) Π sites. Variances and R are worked out in place when first asked for."""
 
-    __slots__ = ("B", "_count", "_diagonal", "_var", "scale")
-    prior: MatrixPrior
+    prior: DensePrior
 
-    def __init__(
-        self, prior: MatrixPrior, B: BForm, scale: Array, alpha: Array, mean: Array, half_logdet: float
-    ) -> None:
+    def __init__(self, prior: DensePrior, B: BForm, scale: Array, alpha: Array, mean: Array) -> None:
         self.prior, self.B, self.scale, self._count = prior, B, scale, B.count
-        self.alpha, self.mean, self.half_logdet = alpha, mean, half_logdet
+        self.alpha, self.mean, self.half_logdet = alpha, mean, B.half_logdet
         self._diagonal: Array | None = None
         self._var: tuple[float, Array] | None = None
 
@@ -264,13 +260,15 @@ class DenseConditioned(ElementwiseConditioned):
         """Return S B⁻¹ S v."""
         return self.scale * self.B.solve(self.scale * v)
 
-    def dense_R(self) -> Array:
-        """Return R as a full matrix."""
+    def M(self) -> Array:
+        """Return M = I - K R."""
         R = mirrored(self.B.advance(Stage.INVERSE))
         R *= self.scale
         R *= self.scale[:, None]
-        return R
+        M = -matmul(mirrored(self.prior.K), R)
+        M.ravel()[:: len(M) + 1] += 1.0
+        return M
 
-    def dense_K(self) -> Array:
-        """Return the prior covariance as a full matrix."""
-        return mirrored(self.prior.K)
+    def covariance(self) -> Array:
+        """Return the covariance of q, M K."""
+        return matmul(self.M(), mirrored(self.prior.K))

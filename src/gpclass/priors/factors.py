@@ -18,12 +18,14 @@ where 1 adds up the functions. This is R&W's algebra for softmax (section 3.5, a
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
-from scipy.linalg import blas
+from scipy.linalg import blas, lapack
 
 from gpclass.core.linalg import (
     cholesky,
+    clear_upper,
     invert_positive,
     matmul_transposed,
     matvec,
@@ -49,7 +51,7 @@ class IndependentFactors:
         C = a.shape[1]
         prior_var = np.stack([Ks[c % len(Ks)].diagonal() for c in range(C)], axis=1)
         self.a = np.maximum(a, FLATTEST / np.maximum(prior_var, 1.0))
-        self.V, self.half_logdet = space[:C], 0.0
+        self.V, self.half_logdet, self._Ks = space[:C], 0.0, Ks
         for c in range(C):
             self.half_logdet += _fill(Ks[c % len(Ks)], np.sqrt(self.a[:, c]), self.V[c])
         self._diagonal = np.stack([E.diagonal() for E in self.V], axis=1)
@@ -70,6 +72,14 @@ class IndependentFactors:
         """Subtract the block of R of one function from the lower triangle of G."""
         G -= self.V[c]
 
+    def adjoint_of(self, c: int, lefts: list[Array], rights: list[Array]) -> Array:
+        """Return Σ left_c right_cᵀ - R_cc for one function, in a lower triangle."""
+        G = matmul_transposed(
+            *(np.stack([part[:, c] for part in parts], axis=1) for parts in (lefts, rights))
+        )
+        self.subtract_R(c, G)
+        return G
+
     def adjoint(self, left: Array, right: Array) -> Array:
         """Return Σ left rightᵀ - Σ_c R_cc in a lower triangle."""
         G = matmul_transposed(left, right)
@@ -80,6 +90,16 @@ class IndependentFactors:
         """Subtract the sum of the blocks of R from the lower triangle of G."""
         for E in self.V:
             G -= E
+
+    def posterior(self) -> dict[str, Any]:
+        """Return the fields of a `GaussianProcess`, F_c = L_c⁻¹ S_c, in the memory of these factors."""
+        for c, F in enumerate(self.V):
+            s = np.sqrt(self.a[:, c])
+            _factor(self._Ks[c % len(self._Ks)], s, F)
+            lapack.dtrtri(F.T, lower=0, overwrite_c=1)
+            clear_upper(F)
+            F *= s
+        return {"factors": tuple(self.V)}
 
 
 class CoupledFactors(IndependentFactors):
@@ -190,19 +210,30 @@ class CoupledFactors(IndependentFactors):
         for V in self.V:
             blas.dsyrk(1.0, V.T, beta=1.0, c=G.T, trans=1, lower=0, overwrite_c=1)
 
+    def posterior(self) -> dict[str, Any]:
+        """Return the fields of a `GaussianProcess`, L and V_cᵀ, in the memory of these factors."""
+        clear_upper(self.L)
+        for V in self.V:
+            V[...] = V.T.copy()
+        return {"root": self.L, "factors": tuple(self.V), "coupled": True}
+
+
+def _factor(K: Array, s: Array, B: Array) -> float:
+    """Write the Cholesky factor of B = I + S K S into the lower triangle of B, and return ½ log|B|."""
+    for rows in row_tiles(len(K)):
+        tile = B[rows, : rows.stop]
+        np.multiply(K[rows, : rows.stop], s[: rows.stop], out=tile)
+        tile *= s[rows, None]
+    B.ravel()[:: len(K) + 1] += 1.0
+    cholesky(B)
+    return float(np.log(B.diagonal()).sum())
+
 
 def _fill(K: Array, s: Array, E: Array) -> float:
     """Write S B⁻¹ S into E, both triangles, and return ½ log|B|."""
-    n = len(K)
-    for rows in row_tiles(n):
-        tile = E[rows, : rows.stop]
-        np.multiply(K[rows, : rows.stop], s[: rows.stop], out=tile)
-        tile *= s[rows, None]
-    E.ravel()[:: n + 1] += 1.0
-    cholesky(E)
-    half_logdet = float(np.log(E.diagonal()).sum())
+    half_logdet = _factor(K, s, E)
     invert_positive(E)
-    for rows in row_tiles(n):
+    for rows in row_tiles(len(K)):
         tile = E[rows, : rows.stop]
         tile *= s[: rows.stop]
         tile *= s[rows, None]

@@ -13,18 +13,19 @@ so everything costs n M². The gradient needs d evidence / dA = 2 (G - diag(G)) 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.linalg import lapack
 
-from gpclass.core.linalg import cholesky, clear_upper, matmul, matvec, mirrored, row_tiles
+from gpclass.core.linalg import cholesky, invert_positive, matmul, matvec, mirrored, row_tiles
 from gpclass.core.memory import available_memory
 from gpclass.core.protocols import Adjoint, Array, Conditioned, Sites
 from gpclass.kernels import diag, matrix, move, pullback, pullback_diag
 from gpclass.posteriors.gaussian import GaussianProcess
 from gpclass.priors.basis import Basis, make_basis, process, pull_basis
-from gpclass.priors.conditioned import ElementwiseConditioned, not_finite, owned
+from gpclass.priors.conditioned import ElementwiseConditioned, not_finite, refined
 
 JITTER = 1e-10  # everything here is in double precision
 
@@ -63,14 +64,15 @@ class InducingPrior:
     def _fill(self, kernel: Any, X: Array, Z: Array, jitter: float, A: Array) -> None:
         self.kernel, self.X, self.Z, self.A, self._jitter = kernel, X, Z, A, jitter
         self.basis: Basis = make_basis(kernel, Z, jitter)
-        for rows in self._tiles():
+        for rows in self.tiles():
             K = matrix(kernel, X[rows], Z)
             A[rows] = self.basis.whiten(K)
         self.residual: Array = np.maximum(diag(kernel, X) - np.einsum("ij,ij->i", A, A), 0.0)
         if not np.isfinite(self.residual.sum()):
             raise not_finite(kernel)
 
-    def _tiles(self) -> Any:
+    def tiles(self) -> Iterator[slice]:
+        """Yield slices that cover the rows of A."""
         return row_tiles(len(self.X), len(self.Z))
 
     @property
@@ -95,21 +97,17 @@ class InducingPrior:
 
     def multiply(self, v: Array) -> Array:
         """Return K v."""
-        out: Array = matvec(self.A, self._times_A(v)) + self.residual * v
+        out: Array = matvec(self.A, self.times_A(v)) + self.residual * v
         return out
 
-    def _times_A(self, v: Array) -> Array:
+    def times_A(self, v: Array) -> Array:
         """Return Aᵀ v."""
         return np.ravel(matmul(v[None, :], self.A))
 
     def solve(self, sites: Sites, rtol: float) -> tuple[Array, Array]:
         """Return alpha and mean for the sites: exactly, as P costs no more than a few products."""
-        alpha = self.factor(sites.tau).reduce(sites.nu)
-        return alpha, self.multiply(alpha)
-
-    def factor(self, tau: Array) -> Reduced:
-        """Return P for these sites, factored."""
-        return Reduced(self, tau)
+        q = self.condition(sites)
+        return q.alpha, q.mean
 
     def condition(self, sites: Sites) -> InducingConditioned:
         """Return q(f) for the sites."""
@@ -117,116 +115,75 @@ class InducingPrior:
 
     def pullback(self, adjoint: Adjoint) -> Array:
         """Return Σ_ij G_ij ∂K_ij/∂theta, by way of K_fu, K_uu and the diagonal."""
-        q = owned(self, adjoint.conditioned, InducingConditioned)
+        q: Any = adjoint.conditioned
         left, right = (np.column_stack(vectors) for vectors in adjoint.factors())
-        R_diagonal = q.reduced.w - q.reduced.w**2 * q.reduced.forms()
-        diagonal = 0.5 * (np.einsum("ij,ij->i", left, right) - R_diagonal)
-        b, inner = self._variance_term(q.reduced, adjoint.variance)
-        if b is not None:
-            diagonal += b - 2.0 * b * q.reduced.w * q.reduced.forms()
-            diagonal += q.reduced.w**2 * np.einsum("ij,ij->i", matmul(self.A, inner), self.A)
+        diagonal = 0.5 * (np.einsum("ij,ij->i", left, right) - q.w + q.w**2 * q.forms)
         total = pullback_diag(self.kernel, self.X, diagonal)
         projected = matmul(np.ascontiguousarray(right.T), self.A)  # rightᵀ A
         E = np.zeros((len(self.Z), len(self.Z)))
-        for rows in self._tiles():
+        for rows in self.tiles():
             A = self.A[rows]
             bar = matmul(left[rows], projected)
-            bar -= q.reduced.w[rows, None] * matmul(A, q.reduced.inverse)
-            if b is not None:
-                bar += 2.0 * b[rows, None] * matmul(A, q.reduced.inverse)
-                bar -= 2.0 * q.reduced.w[rows, None] * matmul(A, inner)
+            bar -= q.w[rows, None] * matmul(A, q.inverse)
             bar -= 2.0 * diagonal[rows, None] * A
             E += matmul(np.ascontiguousarray(bar.T), A)
             total += pullback(self.kernel, self.X[rows], self.Z, matmul(bar, self.basis.T))
         return total + pull_basis(self.basis, E)[0]
 
-    def _variance_term(self, reduced: Reduced, variance: Array | None) -> tuple[Array | None, Array]:
-        """Return D and P⁻¹ Aᵀ D A P⁻¹ of Mᵀ diag(b) M, M = I - K R = (I - A P⁻¹ Aᵀ diag(w)) / lambda.
-
-        With D = diag(b / lambda²) it is D - D A P⁻¹ Aᵀ w - w A P⁻¹ Aᵀ D + w A P⁻¹ Aᵀ D A P⁻¹ Aᵀ w, and its product
-        with A is D A P⁻¹ - w A P⁻¹ Aᵀ D A P⁻¹, as Aᵀ w A = P - I.
-        """
-        if variance is None:
-            return None, np.zeros((0, 0))
-        b = variance / reduced.stretch**2
-        inner = matmul(np.ascontiguousarray((self.A * b[:, None]).T), self.A)
-        return b, matmul(matmul(reduced.inverse, inner), reduced.inverse)
-
     def posterior(self, conditioned: Conditioned) -> GaussianProcess:
         """Return q as a process: that of u, and the prior given u."""
-        q = owned(self, conditioned, InducingConditioned)
-        return process(self.basis, q.reduced.P, self._times_A(q.alpha))
-
-
-class Reduced:
-    """P = I + Aᵀ diag(w) A for one set of precisions, and its inverse."""
-
-    def __init__(self, prior: InducingPrior, tau: Array) -> None:
-        self.prior, self.tau = prior, tau
-        self.stretch = 1.0 + tau * prior.residual
-        self.w = tau / self.stretch
-        M = len(prior.Z)
-        P = np.eye(M)
-        for rows in prior._tiles():
-            S = prior.A[rows] * np.sqrt(self.w[rows])[:, None]
-            P += matmul(np.ascontiguousarray(S.T), S)
-        self.P = P
-        C = P.copy()
-        cholesky(C)
-        self.half_logdet = float(np.log(C.diagonal()).sum()) + 0.5 * float(np.log(self.stretch).sum())
-        clear_upper(C)
-        lapack.dpotri(C.T, lower=0, overwrite_c=1)
-        self.inverse = mirrored(C)
-        self._forms: Array | None = None
-
-    def reduce(self, r: Array) -> Array:
-        """Return (I + diag(tau) K)⁻¹ r."""
-        scaled = r / self.stretch
-        inner = self.inverse @ self.prior._times_A(scaled)
-        out: Array = scaled - self.w * matvec(self.prior.A, inner)
-        return out
-
-    def multiply_R(self, v: Array) -> Array:
-        """Return R v."""
-        wv = self.w * v
-        inner = self.inverse @ self.prior._times_A(wv)
-        out: Array = wv - self.w * matvec(self.prior.A, inner)
-        return out
-
-    def forms(self) -> Array:
-        """Return a_iᵀ P⁻¹ a_i."""
-        if self._forms is None:
-            self._forms = np.empty(len(self.prior.X))
-            for rows in self.prior._tiles():
-                A = self.prior.A[rows]
-                self._forms[rows] = np.einsum("ij,ij->i", matmul(A, self.inverse), A)
-        return self._forms
+        q: Any = conditioned
+        return process(self.basis, q.P, self.times_A(q.alpha))
 
 
 class InducingConditioned(ElementwiseConditioned):
-    """q(f) ∝ N(f | 0, A Aᵀ + diag(r)) Π sites."""
+    """q(f) ∝ N(f | 0, A Aᵀ + diag(r)) Π sites; ``stretch`` is lambda, ``inverse`` P⁻¹, ``forms`` are a_iᵀ P⁻¹ a_i."""
 
     prior: InducingPrior
 
     def __init__(self, prior: InducingPrior, sites: Sites) -> None:
         self.prior = prior
-        self.reduced = prior.factor(sites.tau)
-        self.half_logdet = self.reduced.half_logdet
-        alpha = self.reduced.reduce(sites.nu)
-        alpha = alpha + self.reduced.reduce(sites.nu - alpha - sites.tau * prior.multiply(alpha))
-        self.alpha, self.mean = alpha, prior.multiply(alpha)
+        self.stretch = 1.0 + sites.tau * prior.residual
+        self.w = sites.tau / self.stretch
+        self.P = np.eye(len(prior.Z))
+        for rows in prior.tiles():
+            S = prior.A[rows] * np.sqrt(self.w[rows])[:, None]
+            self.P += matmul(np.ascontiguousarray(S.T), S)
+        C = self.P.copy()
+        cholesky(C)
+        self.half_logdet = float(np.log(C.diagonal()).sum()) + 0.5 * float(np.log(self.stretch).sum())
+        invert_positive(C)
+        self.inverse = mirrored(C)
+        self.alpha, self.mean = refined(sites.nu, self._reduce, prior.multiply, sites.times)
+
+    def _reduce(self, r: Array) -> Array:
+        """Return (I + diag(tau) K)⁻¹ r."""
+        return self._inside(r / self.stretch)
+
+    def multiply_R(self, v: Array) -> Array:
+        """Return R v."""
+        return self._inside(self.w * v)
+
+    def _inside(self, v: Array) -> Array:
+        """Return v - diag(w) A P⁻¹ Aᵀ v."""
+        out: Array = v - self.w * matvec(self.prior.A, self.inverse @ self.prior.times_A(v))
+        return out
+
+    @cached_property
+    def forms(self) -> Array:
+        """The quadratic forms a_iᵀ P⁻¹ a_i."""
+        out = np.empty(len(self.w))
+        for rows in self.prior.tiles():
+            A = self.prior.A[rows]
+            out[rows] = np.einsum("ij,ij->i", matmul(A, self.inverse), A)
+        return out
 
     def var(self, tiny: float = 0.0) -> Array:
         """Return the marginal variances."""
-        stretch = self.reduced.stretch
-        out: Array = self.prior.residual / stretch + self.reduced.forms() / stretch**2
+        out: Array = self.prior.residual / self.stretch + self.forms / self.stretch**2
         return out
 
     def inverse_diagonal(self) -> Array:
         """Return the diagonal of B⁻¹: that of (1 - w aᵀ P⁻¹ a / lambda) / lambda."""
-        out: Array = (1.0 - self.reduced.w * self.reduced.forms()) / self.reduced.stretch
+        out: Array = (1.0 - self.w * self.forms) / self.stretch
         return out
-
-    def multiply_R(self, v: Array) -> Array:
-        """Return R v."""
-        return self.reduced.multiply_R(v)

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.linalg import blas, lapack
 
-from gpclass.core.linalg import matvec
+from gpclass.core.linalg import cholesky, matvec
 from gpclass.core.protocols import AnySites, Array, CoupledSites
 
 ORDER = 400  # of the matrix that is factored: rank times classes
@@ -29,10 +29,11 @@ def nystrom_root(K: Array, rank: int) -> Array:
     columns = K[np.maximum(rows, chosen), np.minimum(rows, chosen)]
     corner = columns[chosen]
     corner.ravel()[:: len(chosen) + 1] += 1e-8 * float(corner.diagonal().mean()) + 1e-300
-    L, info = lapack.dpotrf(corner, lower=1, clean=1)
-    if info != 0:
+    try:
+        cholesky(corner)
+    except np.linalg.LinAlgError:
         return np.zeros((n, 1))
-    F: Array = blas.dtrsm(1.0, L, columns, side=1, lower=1, trans_a=1)
+    F: Array = blas.dtrsm(1.0, corner.T, columns, side=1, lower=0)
     return np.ascontiguousarray(F)
 
 
@@ -52,9 +53,8 @@ class LowRank:
                     1.0, F.T * sites.block(c, d), F_other.T, trans_b=1
                 )
         inner.ravel()[:: len(inner) + 1] += 1.0
-        self._factor, info = lapack.dpotrf(inner, lower=1, clean=0, overwrite_a=1)
-        if info != 0:
-            raise np.linalg.LinAlgError(f"leading minor {info} is not positive")
+        cholesky(inner)
+        self._factor = inner.T
 
     @property
     def a(self) -> Array:
@@ -74,6 +74,6 @@ class LowRank:
     def _inside(self, w: Array) -> Array:
         """Return F (I + Fᵀ W F)⁻¹ Fᵀ w."""
         t = [blas.dgemv(1.0, F.T, w[:, c]) for c, F in enumerate(self._roots)]
-        z, _ = lapack.dpotrs(self._factor, np.concatenate(t), lower=1)
+        z, _ = lapack.dpotrs(self._factor, np.concatenate(t), lower=0)
         parts = np.split(z, np.cumsum([len(part) for part in t])[:-1])
         return np.stack([matvec(F, part) for F, part in zip(self._roots, parts, strict=True)], axis=1)

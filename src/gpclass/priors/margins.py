@@ -17,14 +17,13 @@ from typing import Any
 import numpy as np
 from scipy.linalg import blas
 
-from gpclass.core.linalg import conjugate_gradient, matmul_transposed
+from gpclass.core.linalg import conjugate_gradient
 from gpclass.core.protocols import Adjoint, Array, Conditioned, CoupledSites, Index, Inputs, Sites
-from gpclass.posteriors.classes import ClassProcesses
+from gpclass.posteriors.gaussian import GaussianProcess
 from gpclass.priors.classes import ClassPrior, leave_out
-from gpclass.priors.conditioned import ElementwiseConditioned, owned, refined
+from gpclass.priors.conditioned import ElementwiseConditioned, refined
 from gpclass.priors.factors import CoupledFactors
 from gpclass.priors.lowrank import LowRank
-from gpclass.priors.whole import WholeConditioned, WholeMargins, is_cheaper
 
 # Σ∘Σ takes (C - 1)² n³ operations in single precision, twice as fast as the (2C + 1) n³ in double of a factorisation,
 # of which it saves one to seven. It is a matrix of this order at most.
@@ -51,13 +50,6 @@ class MarginPrior:
         self._other, self._own = np.flatnonzero(self.others), np.flatnonzero(~self.others)
         # The margins over the first class, then those over the second, ...
         self.by_function = np.argsort(self._other % n_classes, kind="stable")
-        whole = is_cheaper(len(X), n_classes, len(kernels))
-        self.whole = WholeMargins(self.labels, self.others) if whole else None
-        self._fill_whole()
-
-    def _fill_whole(self) -> None:
-        if self.whole is not None:
-            self.whole = self.whole.at(self.latents.kernels[0], self.latents.Ks[0])
 
     @property
     def shape(self) -> tuple[int]:
@@ -74,9 +66,7 @@ class MarginPrior:
         """Return the prior at theta, in the buffers of this one, which must not be used again."""
         moved = object.__new__(MarginPrior)
         moved.latents, moved.labels, moved.others = self.latents.at(theta), self.labels, self.others
-        moved._other, moved._own, moved.whole = self._other, self._own, self.whole
-        moved.by_function = self.by_function
-        moved._fill_whole()
+        moved._other, moved._own, moved.by_function = self._other, self._own, self.by_function
         return moved
 
     def variances(self) -> Array:
@@ -108,8 +98,6 @@ class MarginPrior:
 
     def multiply(self, v: Array) -> Array:
         """Return the covariance of the margins times v."""
-        if self.whole is not None:
-            return self.whole.multiply(v)
         F = self.latents.multiply(self.coefficients(v))
         own = F.ravel()[self._own]
         own += self.rows(v).sum(axis=1)  # of e_y, which all margins of a data point have in common
@@ -126,8 +114,6 @@ class MarginPrior:
 
     def solve(self, sites: Sites, rtol: float) -> tuple[Array, Array]:
         """Return alpha and mean for the sites, by conjugate gradients or a factorisation."""
-        if self.whole is not None:
-            return self.whole.solve(sites, rtol)
         nu, tau = sites.nu, np.maximum(sites.tau, 1e-14)  # its root is divided by
         s, K_nu = np.sqrt(tau), self.multiply(nu)
         for R, steps in self.latents.preconditioners(self.coupled(sites.tau)):
@@ -150,41 +136,22 @@ class MarginPrior:
         root = np.sqrt(np.maximum(self.pick(R.a), 1e-14))
         return lambda p: self.pick(R.solve(self.by_class(p / root))) / root
 
-    def condition(self, sites: Sites) -> MarginConditioned | WholeConditioned:
+    def condition(self, sites: Sites) -> MarginConditioned:
         """Return q for sites on the margins."""
-        if self.whole is None:
-            return MarginConditioned(self, sites)
-        return WholeConditioned(self.whole.condition(sites), lambda alpha: self.left_out(sites, alpha))
-
-    def left_out(
-        self, sites: Sites, alpha: Array, factors: CoupledFactors | None = None
-    ) -> tuple[Array, Array]:
-        """Return mean and covariance of each data point's latent values f without its site."""
-        factors = self.latents.couple(self.coupled(sites.tau).a) if factors is None else factors
-        mean, ones = self.latents.multiply(self.coefficients(alpha)), np.ones(len(self.others))
-        return leave_out(mean, factors.covariances(), self.latent_sites(sites), ones)
+        return MarginConditioned(self, sites)
 
     def pullback(self, adjoint: Adjoint) -> Array:
         """Return Σ_ij G_ij ∂K_ij/∂theta: G for the margins is one for f by way of `coefficients`."""
-        if adjoint.variance is not None:
-            raise ValueError("The multinomial probit takes no adjoint of the variances: use EP() or VI().")
         left, right = adjoint.factors()
         lefts, rights = ([self.coefficients(v) for v in vectors] for vectors in (left, right))
-        if self.whole is not None:
-            G = matmul_transposed(np.hstack(lefts), np.hstack(rights))
-            self.whole.subtract_R(owned(self.whole, adjoint.conditioned, WholeConditioned), G)
-            return self.latents.pull_sum(G)
-        q = owned(self, adjoint.conditioned, MarginConditioned)
+        q: Any = adjoint.conditioned
         return self.latents.pull(q.factors, lefts, rights)
 
-    def posterior(self, conditioned: Conditioned) -> ClassProcesses:
+    def posterior(self, conditioned: Conditioned) -> GaussianProcess:
         """Return q of the latent functions as a process over all inputs; the prior is used up."""
-        if self.whole is not None:
-            whole = owned(self.whole, conditioned, WholeConditioned)
-            factors = self.latents.couple(self.coupled(whole.scale**2).a)
-            return self.latents.processes(self.coefficients(whole.alpha), factors)
-        q = owned(self, conditioned, MarginConditioned)
-        return self.latents.processes(self.coefficients(q.alpha), q.factors)
+        q: Any = conditioned
+        alpha = self.coefficients(q.alpha)
+        return GaussianProcess(tuple(self.latents.kernels), self.latents.X, alpha, **q.factors.posterior())
 
 
 class MarginConditioned(ElementwiseConditioned):
@@ -194,7 +161,6 @@ class MarginConditioned(ElementwiseConditioned):
     T - t tᵀ / s, s = 1 + Σ t, so that a_k = t_k and a_y = 1.
     """
 
-    __slots__ = ("_sites", "_squares", "_var", "factors", "tau")
     prior: MarginPrior
 
     def __init__(self, prior: MarginPrior, sites: Sites) -> None:
@@ -268,4 +234,6 @@ class MarginConditioned(ElementwiseConditioned):
 
     def left_out(self, copies: Array) -> tuple[Array, Array]:
         """Return mean and covariance of each data point's latent values f without its site."""
-        return self.prior.left_out(self._sites, self.alpha, self.factors)
+        prior, ones = self.prior, np.ones(len(self.prior.others))
+        mean = prior.latents.multiply(prior.coefficients(self.alpha))
+        return leave_out(mean, self.factors.covariances(), prior.latent_sites(self._sites), ones)

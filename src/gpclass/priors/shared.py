@@ -17,6 +17,8 @@ which predictions need: it is kept in the upper triangle of K, of which only the
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from gpclass.core.linalg import cholesky, drop_tiny, matmul, mirror, row_tiles
@@ -113,11 +115,15 @@ class SharedFactors:
         blas_of("syr2k", G)(0.5, left.T, right.T, beta=1.0, c=G.T, trans=1, lower=0, overwrite_c=1)
         return G
 
-    def root(self) -> Array:
-        """Return T with TᵀT = A⁻¹, lower triangular, in the buffer of A⁻¹, which ends the use of the factors."""
+    def posterior(self) -> dict[str, Any]:
+        """Return the fields of a `GaussianProcess`, in the memory of these factors.
+
+        T with TᵀT = A⁻¹, lower triangular, is common to all classes, and Y_c belongs to one.
+        """
         mirror(self._K.T, into=self.inverse.T)
         self.inverse.ravel()[:: len(self.inverse) + 1] = self._root_diagonal
-        return drop_tiny(self.inverse)
+        Y = tuple(self.of_class(c) for c in range(self.a.shape[1]))
+        return {"root": drop_tiny(self.inverse), "factors": Y}
 
 
 def multiply_in_double(K: Array, V: Array) -> Array:

@@ -20,7 +20,6 @@ from scipy.linalg import lapack
 from gpclass.core.linalg import (
     cholesky,
     clear_upper,
-    invert_factor,
     matmul,
     matvec,
     mirrored,
@@ -78,7 +77,7 @@ def factor(q: Q) -> Factors:
         cholesky(C)
         half_logdets.append(float(np.log(C.diagonal()).sum()))
         clear_upper(C)
-        invert_factor(C)
+        lapack.dtrtri(C.T, lower=0, overwrite_c=1)
         inverse = C.copy()
         lapack.dlauum(inverse.T, lower=0, overwrite_c=1)
         roots.append(C)
