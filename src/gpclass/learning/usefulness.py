@@ -49,7 +49,8 @@ def complaints(models: Sequence[FittedModel], given: Any) -> Iterator[tuple[str,
     """
     at_bounds, explained = not isinstance(given, str | None), False
     for model in models:
-        bounds = list(bound_messages(model.kernel))
+        learned = at_bounds and model.learned is not None
+        bounds = set(bound_messages(model.kernel)) if learned else set()
         for sentence in model.shortcomings(at_bounds=at_bounds):
             explained = explained or sentence not in bounds
             yield sentence, ConvergenceWarning
