@@ -174,7 +174,7 @@ def query(
     >>> split = interval()
     >>> clf = GaussianProcessClassifier(4.0 * RBF(10.0), optimizer=None).fit(split.X, split.y)
     >>> split.X_test[active.query(clf, split.X_test, n=3)].ravel()
-    array([65., 99., 63.])
+    array([65., 99.,  0.])
     """
     size = len(X)
     fine = is_integer(n) and 1 <= n <= size

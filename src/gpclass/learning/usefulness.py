@@ -45,7 +45,7 @@ def complaints(models: Sequence[FittedModel], given: Any) -> Iterator[tuple[str,
     """Yield the text and the category of every warning about a fit.
 
     ``given`` is the kernel as the user gave it: an object, a name or None. Bounds are reported for an object only. A
-    fit that did not converge is not judged any further.
+    fit that did not converge, or whose bounds exclude the scales of the data, is not judged any further.
     """
     at_bounds, explained = not isinstance(given, str | None), False
     for model in models:
@@ -54,6 +54,7 @@ def complaints(models: Sequence[FittedModel], given: Any) -> Iterator[tuple[str,
         for sentence in model.shortcomings(at_bounds=at_bounds):
             explained = explained or sentence not in bounds
             yield sentence, ConvergenceWarning
+        explained = explained or (learned and _is_cut_off(model))
     if not explained and (sentence := doubt(models, given=given is not None)):
         yield sentence, DoubtfulFitWarning
 
@@ -110,6 +111,22 @@ def _scales(model: FittedModel) -> Scales | None:
     X = model.problem.X
     vectors = isinstance(X, np.ndarray) and X.ndim == 2 and len(X) > 1 and model.kernel.requires_vector_input
     return column_scales(np.asarray(X, dtype=float)) if vectors else None
+
+
+def _is_cut_off(model: FittedModel) -> bool:
+    """Return whether a length scale ended on a bound, and its bounds exclude the scales of the data."""
+    kernel, scales, position = model.kernel, _scales(model), 0
+    if scales is None or not scales.varies.any():
+        return False
+    least, most = np.log([scales.deviation[scales.varies].min(), scales.distance])
+    for hyper in (h for h in kernel.hyperparameters if not h.fixed):
+        part = slice(position, position + hyper.n_elements)
+        position = part.stop
+        low, high = kernel.bounds[part].T
+        ended = np.isclose(low, kernel.theta[part]) | np.isclose(high, kernel.theta[part])
+        if hyper.name.endswith("length_scale") and (ended & ((low > least) | (high < most))).any():
+            return True
+    return False
 
 
 def _are_alike(log_proba: Array) -> bool:
