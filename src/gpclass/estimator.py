@@ -118,7 +118,7 @@ class GaussianProcessClassifier(Predictions, ClassifierMixin, BaseEstimator):
         `gpclass.core.hyperpriors.Shrinkage` shrinks the length scales of several columns towards each other.
     inducing : "auto", int, array, `gpclass.sparse.Inducing` or None, default="auto"
         Inducing inputs, for more rows than n x n matrices allow: their number, the inputs themselves, or all settings.
-        "auto" uses all rows up to a few thousand, and beyond that as many inducing inputs as are needed, at most 1,000.
+        "auto" uses all rows up to a few thousand, beyond that as many inducing inputs as are worth it, up to 2,000.
         None never uses them.
     class_weight : mapping, "balanced" or None, default=None
         Weights of the classes, multiplied into ``sample_weight``.

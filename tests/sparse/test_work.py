@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from problems import many_rows
+from scipy import stats
+from scipy.special import expit
 
 from gpclass import GaussianProcessClassifier
 from gpclass.data.rows import Rows
@@ -15,7 +17,7 @@ from gpclass.priors.basis import greedy, make_basis
 from gpclass.sparse import Inducing
 from gpclass.sparse.engine import Engine
 from gpclass.sparse.inputs import grown
-from gpclass.sparse.work import pass_work
+from gpclass.sparse.work import Work, entropy_of, pass_work
 
 KERNEL = 9.0 * RBF([0.3, 0.3])
 
@@ -83,3 +85,32 @@ def test_no_fit_ends_below_the_kernel_that_was_given():
     kept = GaussianProcessClassifier(good, inducing=settings, optimizer=None, random_state=0).fit(X, y)
     again = GaussianProcessClassifier(good, inducing=settings, random_state=0).fit(X, y)
     assert again.log_marginal_likelihood_value_ > kept.log_marginal_likelihood_value_ - 1.0
+
+
+def test_the_entropy_of_labels_is_that_of_their_frequencies():
+    counts = np.array([9_000.0, 900.0, 100.0])
+    assert_allclose(entropy_of(counts), stats.entropy(counts), rtol=2e-3)
+    assert 0.0 < entropy_of(np.array([1000.0, 0.0])) < 0.01  # a sample may lack a class
+
+
+def test_what_work_must_gain_is_a_share_of_the_entropy():
+    work = Work(0.01, 1, closed=False, done=100.0, entropy=0.5)
+    assert_allclose(work.needed(100.0, 2000), 0.01 * 0.5 * 2000)
+    assert_allclose(work.needed(10.0, 2000), 0.1 * work.needed(100.0, 2000))
+
+
+def test_a_rare_class_is_learned_as_far_as_on_a_case_control_sample():
+    """In nats per row it has next to nothing to gain, and learning on all rows may end below that kernel."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(4500, 2))
+    y = rng.random(4500) < expit(-6.5 + 3.0 * np.sin(2.0 * X[:, 0]) + 1.5 * X[:, 1])
+    cases = np.flatnonzero(y)
+    some = np.concatenate([cases, np.flatnonzero(~y)[: 4 * len(cases)]])
+    kernel = GaussianProcessClassifier(random_state=0).fit(X[some], y[some]).kernel_
+    kept = GaussianProcessClassifier(kernel, optimizer=None, random_state=0).fit(X, y)
+    learned = GaussianProcessClassifier(random_state=0).fit(X, y)
+    assert learned.base_estimator_.inducing is not None
+    allowed = (
+        Inducing().gain * len(y) * entropy_of(np.bincount(y).astype(float))
+    )  # what work may leave on the table
+    assert learned.log_marginal_likelihood_value_ > kept.log_marginal_likelihood_value_ - allowed

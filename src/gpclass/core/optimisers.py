@@ -130,9 +130,9 @@ def _unfinished(evaluations: int, gradient: Array) -> str:
     )
 
 
-def _short(gradient: Array, free: Array | slice = slice(None)) -> Array:
+def _short(gradient: Array) -> Array:
     """Return an inverse Hessian with which the first step is at most one long."""
-    out: Array = np.eye(len(gradient)) / max(1.0, float(np.linalg.norm(gradient[free])))
+    out: Array = np.eye(len(gradient)) / max(1.0, float(np.linalg.norm(gradient)))
     return out
 
 

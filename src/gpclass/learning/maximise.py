@@ -15,7 +15,7 @@ import numpy as np
 
 from gpclass.core.hyperpriors import Hyperprior, LogScalePrior
 from gpclass.core.objective import Evaluation, Objective
-from gpclass.core.optimisers import MAX_ITER, RADIUS, TOL_NATS, Tol, minimise
+from gpclass.core.optimisers import MAX_ITER, TOL_NATS, Tol, minimise
 from gpclass.core.protocols import Array
 from gpclass.core.registry import stored
 from gpclass.priors import NotPositiveError
@@ -184,7 +184,6 @@ def maximise(
     inverse_hessian: Array | None = None,
     tol: Tol = TOL_NATS,
     max_iter: int = MAX_ITER,
-    radius: float = RADIUS,
     least: float = -np.inf,
     improved: Callable[[Array, Any], None] | None = None,
 ) -> Learned:
@@ -207,7 +206,6 @@ def maximise(
                 inverse_hessian,
                 tol=tol,
                 max_iter=max_iter,
-                radius=radius,
                 most=-least,
             )
     except KeyboardInterrupt:

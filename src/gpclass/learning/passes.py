@@ -55,9 +55,8 @@ def _begun(run: Run, learning: bool) -> State:
     """Return the first state: from a checkpoint, from some rows without inducing inputs, or as given."""
     plan, problem = run.plan, run.problem
     method: Any = problem.inference
-    state = (
-        _on_some(run) if learning and plan.choose else None
-    )  # a run that resumes chooses the same kernel again
+    # A run that resumes chooses the same kernel again.
+    state = _on_some(run) if learning and plan.choose else None
     run.checkpoint = Checkpoint(run.settings.checkpoint, _identity(run, learning, state))
     kept = run.checkpoint.read()
     if kept is not None:

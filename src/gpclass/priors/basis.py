@@ -15,7 +15,7 @@ from scipy.linalg import blas, lapack
 
 from gpclass.core.linalg import cholesky, clear_upper, invert_positive, matmul_transposed, mirrored
 from gpclass.core.protocols import Array, Index
-from gpclass.kernels import diag, matrix, pullback, pullback_diag, pullback_inputs
+from gpclass.kernels import diag, matrix, pullback, pullback_diag
 from gpclass.posteriors.gaussian import GaussianProcess
 
 JITTER = 1e-5  # of the mean prior variance at first; tenfold as often as the factorisation fails
@@ -70,8 +70,8 @@ def make_basis(kernel: Any, Z: Array, jitter: float = JITTER) -> Basis:
     )
 
 
-def pull_basis(basis: Basis, E: Array, *, inputs: bool = False) -> tuple[Array, Array | None]:
-    """Return the gradient through L, with respect to theta and, if asked for, to Z.
+def pull_basis(basis: Basis, E: Array) -> Array:
+    """Return the gradient through L, with respect to theta.
 
     E = Σ_i a_bar_i a_iᵀ (transposed: A_barᵀ A) for adjoints a_bar of a = L⁻¹ k. The adjoint of L is
     -tril(L⁻ᵀ E), and that of K_uu, by the rule of the Cholesky factor, -L⁻ᵀ Phi(E) L⁻¹ made symmetric, with
@@ -84,8 +84,7 @@ def pull_basis(basis: Basis, E: Array, *, inputs: bool = False) -> tuple[Array, 
     G = 0.5 * (G + G.T)
     share = basis.jitter * float(np.trace(G)) / len(E)
     theta = pullback(basis.kernel, basis.Z, basis.Z.copy(), G)
-    theta = theta + pullback_diag(basis.kernel, basis.Z, np.full(len(E), share))
-    return theta, 2.0 * pullback_inputs(basis.kernel, basis.Z, basis.Z.copy(), G) if inputs else None
+    return theta + pullback_diag(basis.kernel, basis.Z, np.full(len(E), share))
 
 
 def process(

@@ -128,7 +128,7 @@ class InducingPrior:
             bar -= 2.0 * diagonal[rows, None] * A
             E += matmul(np.ascontiguousarray(bar.T), A)
             total += pullback(self.kernel, self.X[rows], self.Z, matmul(bar, self.basis.T))
-        return total + pull_basis(self.basis, E)[0]
+        return total + pull_basis(self.basis, E)
 
     def posterior(self, conditioned: Conditioned) -> GaussianProcess:
         """Return q as a process: that of u, and the prior given u."""

@@ -243,7 +243,7 @@ class Collapsed:
         alpha = self._work(matmul(np.ascontiguousarray(basis.T.T), q.mean.copy()))
         job = SlopeStep(basis.kernel, basis.Z, step.T, q.mean, alpha, pull, t, offset)
         slopes = self.data.total(job)
-        return pull_basis(basis, E)[0] + slopes.theta  # which reads the lower triangle of E
+        return pull_basis(basis, E) + slopes.theta  # which reads the lower triangle of E
 
     def _pull(self, common: Array, inverse: Array, T: Array) -> Array:
         """Return F_c L⁻¹ in the working precision."""

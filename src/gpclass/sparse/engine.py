@@ -226,7 +226,7 @@ class Engine:
         for c, inverse in enumerate(factors.inverses):
             S = mirrored(sums.curvature[c])
             E += np.outer(q.mean[:, c], sums.slope[:, c]) + S - matmul(inverse, S)
-        return pull_basis(basis, E)[0] + sums.theta
+        return pull_basis(basis, E) + sums.theta
 
 
 def _divergence(q: Q, factors: Factors, base: Q) -> float:
