@@ -68,6 +68,9 @@ class Level(Protocol):
     def begun(self, before: Any, learned: Learned) -> tuple[Array, Array | None, Any]:
         """Return theta, inverse Hessian and warm start from the end of learning on another level."""
 
+    def judged(self, state: State) -> State:
+        """Return the state after a search on this level, without steps that are taken back."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class State:
@@ -80,7 +83,7 @@ class State:
     learned: Learned
 
 
-Rung = Callable[[State], Level]  # what is learned on next
+Rung = Callable[[State], Level | None]  # what is learned on next; None if nothing is
 
 
 def rung_sizes(n_rows: int) -> list[int]:
@@ -167,7 +170,7 @@ def ascend(state: State, ladder: Sequence[Rung], plan: Plan, n_rows: float) -> S
         last = problem.n_rows == n_rows
         new = last or problem.n_rows > before.n_rows or problem.inference is not before.inference
         if new and (plan.optimizer is None or last):
-            state = climb(problem, state, plan, last=last)
+            state = problem.judged(climb(problem, state, plan, last=last))
         elif new:  # an optimizer of the user's works on all rows
             state = State(problem, replace(state.learned, warm=None, inverse_hessian=None))
     return state

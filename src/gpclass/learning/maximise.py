@@ -112,6 +112,10 @@ def attempt(step: Callable[[], T], learned: Learned | None) -> tuple[T | None, L
     return None, learned
 
 
+class Enough(Exception):
+    """Raised by what is called with better points: the search ends."""
+
+
 @dataclass(slots=True, eq=False)
 class Search:
     """-(evidence + log hyperprior) as a function of theta, warm-started and recorded.
@@ -208,6 +212,8 @@ def maximise(
                 max_iter=max_iter,
                 most=-least,
             )
+    except Enough:
+        pass
     except KeyboardInterrupt:
         if search.best is None:
             raise

@@ -28,7 +28,7 @@ from gpclass.sparse.settings import Inducing
 from gpclass.sparse.work import EVALUATION, allowed_gap, entropy_of
 
 POOL_ROWS = 20_000  # of which the rungs without inducing inputs are taken
-EXACT_NATS = 1e-9  # per row, to which q is iterated where no search goes on: seven digits of the bound
+EXACT_NATS = 1e-9  # per row, to which q is iterated where nothing is learned: seven digits of the bound
 
 
 def fit_in_passes(
@@ -44,7 +44,7 @@ def fit_in_passes(
         state = ascend(state, ladder, plan, data.n_rows)
         if ladder and state.problem.n_rows == data.n_rows:
             state = not_below(problem.theta, state, plan)
-    fit = _last_fit(run, state)
+    fit = _last_fit(run, state, learning)
     return _model(run, fit, _on_all(run, state, fit.bound) if learning else None)
 
 
@@ -111,18 +111,18 @@ def _on_some(run: Run) -> State:
 # --------------------------------------------------------------------------------------- the end
 
 
-def _last_fit(run: Run, state: State) -> Fit:
+def _last_fit(run: Run, state: State, learning: bool) -> Fit:
     """Return the best fit on all rows, or q at the hyperparameters of the state, iterated to convergence."""
     level, fit = state.problem, state.learned.warm
     if isinstance(level, PassLevel) and level.data is run.data and isinstance(fit, Fit):
         return fit
     if not isinstance(level, PassLevel):
         level = run.on_some(state) if run.level is None else run.level
-    q = level.q
+    q = fit.next_q if isinstance(fit, Fit) else level.q
     if level.data is not run.data and q is not None and not run.closed:
         q = q.repeated(run.data.n_rows / level.n_rows)
     run.level = level = replace(level, data=run.data, q=q)
-    objective = level.objective(EXACT_NATS * run.data.n_rows)
+    objective = level.objective(None if learning else EXACT_NATS * run.data.n_rows)
     objective.max_passes *= 2
     objective.after = lambda theta, q: run.write(level, q)
     fit = objective.fit_at(level.problem.theta, q, gradient=False)
@@ -168,15 +168,18 @@ def _left_over(run: Run, learned: Learned) -> tuple[float | None, str]:
     """Return the nats per row that further work would gain, and in words what it would cost."""
     if learned.interrupted:
         return None, "interrupted"
+    work, n_rows, (gain, more) = run.work, run.data.n_rows, run.missed
+    others = (
+        f"Twice as many inducing inputs promise {gain:.1g} nats per row for {more / work.done:.2g} times the work so "
+        "far."
+    )
+    if not run.reached.learns:
+        return gain, f"Another step would raise the bound, but not the leave-one-out score. {others}"
     if learned.promised is None:
         return None, ""
-    work, n_rows, (gain, more) = run.work, run.data.n_rows, run.missed
     step = learned.promised / n_rows
     cost = EVALUATION * work.of_pass(n_rows, len(run.reached.Z))
-    return max(step, gain), (
-        f"The next step promises {step:.1g} nats per row for {cost / work.done:.2g} times the work so far, twice as "
-        f"many inducing inputs {gain:.1g} for {more / work.done:.2g} times."
-    )
+    return max(step, gain), f"The next step promises {step:.1g} for {cost / work.done:.2g} times. {others}"
 
 
 def _on_all(run: Run, state: State, bound: float) -> Learned:

@@ -103,7 +103,20 @@ def _objection(models: Sequence[FittedModel]) -> str:
     if min(len(evidences), len(baselines)) < len(models):
         return ""
     base, chance = np.mean([[each.evidence, each.chance] for each in baselines], axis=0)
-    return Baseline(float(base), float(chance), baselines[0].n_learned).objection(float(np.mean(evidences)))
+    baseline = Baseline(float(base), float(chance), baselines[0].n_learned)
+    if baseline.objection(float(np.mean(evidences))) and (loo := _left_out(models)) is not None:
+        return baseline.objection(loo)
+    return baseline.objection(float(np.mean(evidences)))
+
+
+def _left_out(models: Sequence[FittedModel]) -> float | None:
+    """Return the mean sum of leave-one-out scores of models whose evidence is a bound; None if it is unknown.
+
+    With too few inducing inputs the bound may be far below the evidence of a model that predicts well.
+    """
+    scores = [None if model.inducing is None else model.loo_log_score() for model in models]
+    totals = [s * model.class_counts.sum() for s, model in zip(scores, models, strict=True) if s is not None]
+    return float(np.mean(totals)) if len(totals) == len(models) else None
 
 
 def _scales(model: FittedModel) -> Scales | None:

@@ -1,10 +1,10 @@
 """What learning in passes costs, and what it must gain: one exchange rate between work and log loss.
 
 What there is to learn is the entropy of the labels: n H nats, with H = -Σ_c p_c log p_c of the class frequencies p.
-Work that costs a share s of all work so far is worth it if it promises at least the share s * gain of that: learning
-goes on as long as doubling the work would gain n H * gain nats. A rare class has a small H, so that the few nats which
-there are count. Work is counted in pairs of inducing inputs per row, not in seconds, so that a fit gives the same
-answer on every machine.
+Every doubling of the work so far must gain the share ``gain`` of that. So more work that makes it 1 + s times as much
+is worth it if it promises n H * gain * log2(1 + s) nats. A rare class has a small H, so that the few nats which there
+are count. Work is counted in pairs of inducing inputs per row, not in seconds, so that a fit gives the same answer on
+every machine.
 """
 
 from __future__ import annotations
@@ -57,7 +57,8 @@ class Work:
 
     def needed(self, cost: float, n_rows: int) -> float:
         """Return the nats on so many rows that work of this cost must gain."""
-        return self.gain * self.entropy * n_rows * (self.n_latents if self.closed else 1) * cost / self.done
+        functions = self.n_latents if self.closed else 1
+        return self.gain * self.entropy * n_rows * functions * float(np.log2(1.0 + cost / self.done))
 
 
 def entropy_of(counts: Array) -> float:
