@@ -25,7 +25,6 @@ from gpclass.kernels import settable, takes_vectors
 from gpclass.labels import from_labels, from_probabilities, soft_classes
 from gpclass.learning.fitted import FittedModel
 from gpclass.learning.maximise import Plan
-from gpclass.learning.passes import update
 from gpclass.learning.problem import Problem
 from gpclass.learning.strategies import SEVERAL, Task, fit_best
 from gpclass.learning.usefulness import complaints
@@ -286,8 +285,9 @@ class GaussianProcessClassifier(Predictions, ClassifierMixin, BaseEstimator):
         X, y = check_inputs(self, X, vectors=True, fitting=False), np.asarray(y)
         if y.shape != (len(X),):
             raise ValueError(f"y has shape {y.shape}, expected ({len(X)},): one label for each row of X.")
-        weight = check_weights(sample_weight, self.class_weight, y)
-        rows = Rows(X, *encoder(self, self.classes_)(y, weight))
+        rows = Rows(X, *encoder(self, self.classes_)(y, check_weights(sample_weight, self.class_weight, y)))
+        from gpclass.learning.passes import update
+
         new = copy(self)
         new._keep(update(model, rows), self.classes_, None, self._seed)
         return self._take(new)

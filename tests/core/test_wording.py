@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pytest
 
-from gpclass.evidence.frequencies import Baseline
+from gpclass.core.frequencies import Baseline
 from gpclass.evidence.importance import EvidenceEstimate
 from gpclass.evidence.verdicts import on_approximation
 from gpclass.mcmc.chains import MAX_RHAT, MIN_ESS, Diagnostics

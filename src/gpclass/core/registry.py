@@ -8,11 +8,16 @@ back by their dataclass fields, so a new part needs no entry anywhere else.
 from __future__ import annotations
 
 from abc import ABC
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from importlib import import_module
 from types import MappingProxyType
 from typing import Any, ClassVar, TypeVar
 
 C = TypeVar("C", bound=type)
+
+# Parts that are seldom used: their modules are imported when they are first asked for by name.
+LATER = {"inference": {"mcmc": "gpclass.mcmc.settings", "rejection": "gpclass.sampling.exact"}}
 
 _PARTS: dict[str, dict[str, Any]] = {}
 _STORED: dict[str, Any] = {}
@@ -65,9 +70,28 @@ class Method(Part):
     comparable: ClassVar[bool] = True
 
 
+@dataclass(frozen=True, slots=True)
+class _Parts(Mapping[str, Any]):
+    """A view of the parts of one kind, those included whose modules are imported when they are asked for."""
+
+    kind: str
+
+    def __getitem__(self, name: str) -> Any:
+        known, later = _PARTS[self.kind], LATER.get(self.kind, {})
+        if name not in known and name in later:
+            import_module(later[name])
+        return known[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(dict.fromkeys([*_PARTS[self.kind], *LATER.get(self.kind, {})]))
+
+    def __len__(self) -> int:
+        return len(list(iter(self)))
+
+
 def parts(kind: str) -> Mapping[str, Any]:
-    """Return the classes of one kind by their names."""
-    return MappingProxyType(_PARTS[kind])
+    """Return the classes of one kind by their names: a view, in which parts that are defined later appear."""
+    return _Parts(kind)
 
 
 def kinds() -> tuple[str, ...]:

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from gpclass.core.frequencies import Baseline, class_counts, make_baseline
 from gpclass.core.protocols import AnySites, Array, Index
-from gpclass.evidence.frequencies import Baseline, class_counts, make_baseline
 from gpclass.evidence.importance import Draws, EvidenceEstimate, estimate
 from gpclass.evidence.missing import Missing
 from gpclass.evidence.verdicts import on_approximation, on_draws, on_model

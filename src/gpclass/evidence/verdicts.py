@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from gpclass.core.checks import apart
+from gpclass.core.frequencies import Baseline
 from gpclass.core.protocols import Array
-from gpclass.evidence.frequencies import Baseline
 from gpclass.evidence.importance import EvidenceEstimate
 from gpclass.sampling.pareto import khat_limit
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.special import logsumexp
@@ -12,20 +13,20 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process.kernels import Kernel
 
 from gpclass.core.checks import check_numbers
+from gpclass.core.frequencies import Baseline, make_baseline
 from gpclass.core.hyperpriors import Hyperprior
 from gpclass.core.objective import Objective
 from gpclass.core.protocols import AnySites, Array, Info, Inputs, Likelihood
 from gpclass.core.registry import stored
-from gpclass.evidence.frequencies import Baseline, make_baseline
 from gpclass.learning import prediction
 from gpclass.learning.maximise import Learned, bound_messages
 from gpclass.learning.problem import Problem, SiteObjective
-from gpclass.mcmc.chains import Chains
 from gpclass.posteriors.process import Process, moments
-from gpclass.sampling import pareto_smooth
-from gpclass.sparse.loo import LeftOut, leave_out
-from gpclass.sparse.objective import PassObjective
-from gpclass.sparse.report import InducingReport
+
+if TYPE_CHECKING:  # parts of fits that are seldom made
+    from gpclass.mcmc.chains import Chains
+    from gpclass.sparse.loo import LeftOut
+    from gpclass.sparse.report import InducingReport
 
 DIFFERENCE = 1e-4  # step of a gradient with respect to the inputs, relative to the deviation of each column
 
@@ -243,6 +244,8 @@ class FittedModel:
             )
         if self.draws is None or self.problem.likelihood is None:
             return self.loo
+        from gpclass.sampling.pareto import pareto_smooth
+
         problem, f = self.problem, self.draws
         y = problem.y
         log_p = np.asarray(problem.likelihood.log_prob(y, f))
@@ -262,11 +265,14 @@ class FittedModel:
 
     def _left_out(self, *, keep: bool) -> LeftOut | None:
         """Pass over the rows, with the probabilities of each row kept or their scores added up."""
-        if self.inducing is None or not isinstance(self.objective, PassObjective):
+        objective: Any = self.objective
+        if self.inducing is None or objective is None:
             return None
+        from gpclass.sparse.loo import leave_out
+
         offset = getattr(self.posterior, "offset", None)
-        step = leave_out(self.objective, self.problem.kernel, self.likelihood, self.inducing.q, offset)
-        return self.objective.engine.data.total(replace(step, keep=keep))
+        step = leave_out(objective, self.problem.kernel, self.likelihood, self.inducing.q, offset)
+        return objective.engine.data.total(replace(step, keep=keep))  # type: ignore[no-any-return]
 
     def shortcomings(self, *, at_bounds: bool) -> Iterator[str]:
         """Yield a sentence for everything in which the fit fell short."""

@@ -16,13 +16,13 @@ from typing import Any
 
 import numpy as np
 
+from gpclass.core.frequencies import class_counts
 from gpclass.core.optimisers import MAX_ITER
 from gpclass.core.protocols import Array
 from gpclass.data.rows import Data, Rows
-from gpclass.evidence.frequencies import class_counts
 from gpclass.inference.dirichlet import DEFAULT, Dirichlet, Targets
 from gpclass.learning.ladder import Rung, State
-from gpclass.learning.maximise import Enough, Learned, Plan
+from gpclass.learning.maximise import Enough, Learned, Plan, is_clear
 from gpclass.learning.problem import Problem
 from gpclass.sparse.checkpoint import Checkpoint, Kept
 from gpclass.sparse.collapsed import Collapsed
@@ -114,13 +114,18 @@ class PassLevel:
             ),
         )
 
-    def loo_score(self, fit: Fit) -> float:
-        """Return the mean log probability of the labels of some rows, each from the other rows."""
+    def loo_scores(self, fit: Fit) -> Array:
+        """Return the log probability of the label of some rows, each from the other rows."""
         rows = self.run.scored_rows()
         objective = replace(self, data=rows).objective()
         step = leave_out(objective, fit.basis.kernel, self.problem.likelihood, fit.next_q, fit.offset)
-        found = rows.total(replace(step, keep=False))
-        return found.score / max(found.n_rows, 1)
+        log_p = np.concatenate(rows.total(replace(step, keep=True)).log_proba or [])
+        y = rows.y if rows.weight is None else rows.y[rows.weight > 0.0]
+        if y.ndim == 1:
+            y = np.stack([y < 0.0, y > 0.0], axis=1).astype(float)
+        y = y[y.sum(axis=1) > 0.0]
+        scores: Array = np.where(y > 0.0, y * log_p, 0.0).sum(axis=1) / y.sum(axis=1)
+        return scores
 
     @property
     def options(self) -> dict[str, Any]:
@@ -151,23 +156,25 @@ class PassLevel:
 
 @dataclass(slots=True, eq=False)
 class Steps:
-    """Keeps the steps of one search, until one predicts rows that are left out less well than the step before.
+    """Keeps the steps of one search, until one predicts rows that are left out clearly less well than an earlier one.
 
     The bound is below the evidence by what the residual variance costs, and a smoother kernel has less of it: with few
     inducing inputs for a rough function, learning raises the bound and spoils the predictions.
     """
 
     level: PassLevel
-    score: float = -np.inf
+    best: tuple[PassLevel, Fit, Array] | None = None  # the step of best leave-one-out score
 
     def __call__(self, theta: Array, fit: Fit) -> None:
-        """Keep a step that raised the bound, or end the search."""
+        """Keep a step that raised the bound; or go back to the best one, and end the search."""
         level, run = self.level.at(theta), self.level.run
         if run.plan.optimizer is None and not run.closed:
-            score = level.loo_score(fit)
-            if score < self.score:
+            scores = level.loo_scores(fit)
+            if self.best is not None and is_clear(self.best[2] - scores):
+                run.keep(*self.best[:2])
                 raise Enough
-            self.score = score
+            if self.best is None or scores.mean() >= self.best[2].mean():
+                self.best = level, fit, scores
         run.keep(level, fit)
 
 
@@ -284,7 +291,7 @@ class Run:
             self.keep(level, fit)
             if more <= size:
                 return
-            before, score = score, level.loo_score(fit)
+            before, score = score, float(level.loo_scores(fit).mean())
             gain, last = max(score - before, 0.0), gain
             expected = gain * min(gain / max(last, 1e-300), 1.0) if np.isfinite(last) else gain
             cost = LAST_PASSES * (work.of_pass(n_all, more) - work.of_pass(n_all, size))

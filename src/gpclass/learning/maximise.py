@@ -24,6 +24,7 @@ Optimizer = Callable[..., tuple[Array, float]]
 Report = Callable[[float | str], None]
 T = TypeVar("T")
 
+CLEARLY = 2.0  # standard errors of a difference of leave-one-out scores: it is not chance in 19 of 20 cases
 BARRIER_NATS = 1e3  # by which a point where inference fails is worse, for an optimiser of the user's
 
 
@@ -110,6 +111,11 @@ def attempt(step: Callable[[], T], learned: Learned | None) -> tuple[T | None, L
             raise
         learned = learned.stopped()
     return None, learned
+
+
+def is_clear(gains: Array) -> bool:
+    """Return whether gains of leave-one-out scores, one per row, are positive on average by more than chance."""
+    return bool(gains.mean() > CLEARLY * gains.std() / len(gains) ** 0.5)
 
 
 class Enough(Exception):

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from gpclass.core.frequencies import class_counts
 from gpclass.core.protocols import Array, Info
 from gpclass.data.rows import Data, Rows
-from gpclass.evidence.frequencies import class_counts
 from gpclass.learning.dirichlet import choose_eps, rungs_with_eps
 from gpclass.learning.fitted import FittedModel
 from gpclass.learning.ladder import State, ascend, begin, not_below, rungs

@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 
+from gpclass.core.frequencies import class_counts
 from gpclass.core.hyperpriors import Hyperprior, LogScalePrior
 from gpclass.core.objective import DIFFERENCE, Evaluation
 from gpclass.core.protocols import (
@@ -26,7 +27,6 @@ from gpclass.core.protocols import (
     Result,
 )
 from gpclass.core.registry import stored
-from gpclass.evidence.frequencies import class_counts
 from gpclass.inference import EP, VI, Dirichlet
 from gpclass.inference.dirichlet import DEFAULT
 from gpclass.kernels import CompoundKernel, move

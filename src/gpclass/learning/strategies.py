@@ -17,11 +17,9 @@ from gpclass.core.protocols import AnySites, Array
 from gpclass.data.rows import Data, Rows
 from gpclass.learning.combine import OneVsOne, OneVsRest, fit_one_vs_one, fit_one_vs_rest
 from gpclass.learning.dirichlet import fit_dirichlet
-from gpclass.learning.draws import fit_by_sampling, fit_by_sampling_theta
 from gpclass.learning.fitted import FittedModel
 from gpclass.learning.ladder import State
-from gpclass.learning.maximise import Learned, Plan, joined
-from gpclass.learning.passes import fit_in_passes
+from gpclass.learning.maximise import CLEARLY, Learned, Plan, joined
 from gpclass.learning.problem import FunctionPerClass, Problem, pose_classes
 from gpclass.learning.sites import fit_by_sites, fit_with_residual
 from gpclass.sparse.settings import Inducing
@@ -29,7 +27,6 @@ from gpclass.sparse.settings import Inducing
 SAMPLING = ("mcmc", "rejection")
 SEVERAL = ("softmax", "multiprobit")  # likelihoods with a latent function for each class
 
-CLEARLY = 2.0  # standard errors of a difference of leave-one-out scores: it is not chance in 19 of 20 cases
 COMPARED = 1500  # latent values of the rows on which methods are compared: VI takes a second or two
 MOST_CLASSES = 12  # with which VI of all classes in one model is still fast enough to be tried
 ROUGH_NATS = 0.1  # accuracy of the evidence where inference is only looked at
@@ -299,14 +296,29 @@ def _fit_one(
         settings = settings.numbered(number)
     if strategy == "passes over the rows":
         rows = Rows(problem.X, problem.y, problem.weight) if data is None else data
-        return fit_in_passes(problem, rows, 1, plan, settings or Inducing(), seed=seed)
+        return _fit_in_passes(problem, rows, 1, plan, settings, seed)
     if strategy == "sites with inducing inputs":
         return fit_with_residual(problem, plan, settings or Inducing(), seed=seed)
-    if strategy == "sampling f":
-        return fit_by_sampling(problem, plan, seed=seed)
-    if strategy == "sampling f and theta":
-        return fit_by_sampling_theta(problem, plan, seed=seed)
+    if strategy.startswith("sampling"):
+        return _fit_by_sampling(problem, plan, seed, theta=strategy == "sampling f and theta")
     return fit_by_sites(problem, plan, init=init, seed=seed)
+
+
+# Imported when they are needed: most fits are of another kind.
+
+
+def _fit_in_passes(
+    problem: Problem, rows: Data, n_latents: int, plan: Plan, settings: Inducing | None, seed: Any
+) -> FittedModel:
+    from gpclass.learning.passes import fit_in_passes
+
+    return fit_in_passes(problem, rows, n_latents, plan, settings or Inducing(), seed=seed)
+
+
+def _fit_by_sampling(problem: Problem, plan: Plan, seed: Any, *, theta: bool = False) -> FittedModel:
+    from gpclass.learning.draws import fit_by_sampling, fit_by_sampling_theta
+
+    return (fit_by_sampling_theta if theta else fit_by_sampling)(problem, plan, seed=seed)
 
 
 def _fit_classes(task: Task) -> FittedModel:
@@ -314,11 +326,11 @@ def _fit_classes(task: Task) -> FittedModel:
     problem, plan = task.problem, task.plan
     if task.case.strategy == "passes over the rows":
         rows = Rows(problem.X, task.labels) if task.data is None else task.data
-        return fit_in_passes(problem, rows, task.n_classes, plan, task.settings or Inducing(), seed=task.seed)
+        return _fit_in_passes(problem, rows, task.n_classes, plan, task.settings, task.seed)
     if task.case.strategy == "sampling f":
         layout = FunctionPerClass(task.n_classes)
         problem = replace(problem, y=task.labels, weight=None, make_prior=layout)
-        return fit_by_sampling(problem, plan, seed=task.seed)
+        return _fit_by_sampling(problem, plan, task.seed)
     if task.case.method == "dirichlet":
         return fit_dirichlet(problem, task.labels, plan, seed=task.seed)
     posed = pose_classes(problem, task.labels)

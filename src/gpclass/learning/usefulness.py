@@ -4,7 +4,7 @@ There is at most one such warning for a fit, for the first of these that applies
 
 1. All columns are constant.
 2. The kernel that the user gave has one scale for columns whose standard deviations are more than 1000 times apart.
-3. The log evidence does not exceed that of class frequencies alone (`gpclass.evidence.frequencies`).
+3. The log evidence does not exceed that of class frequencies alone (`gpclass.core.frequencies`).
 4. The probabilities of all rows are alike.
 5. The leave-one-out probabilities of all rows are alike: on the length scales of the kernel the rows are far apart.
 
@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from gpclass.core.frequencies import FEW, Baseline
 from gpclass.core.protocols import Array
-from gpclass.evidence.frequencies import FEW, Baseline
 from gpclass.kernels.scales import Scales, column_scales, disparity
 from gpclass.learning.fitted import FittedModel
 from gpclass.learning.maximise import bound_messages

@@ -14,6 +14,8 @@ import scipy
 import sklearn
 from sklearn.utils.validation import check_is_fitted
 
+import gpclass.learning.draws
+import gpclass.learning.passes  # noqa: F401  model files may hold the records of every kind of fit
 from gpclass.core.checks import is_integer
 from gpclass.estimator import FEATURES, RESULTS, GaussianProcessClassifier
 from gpclass.parameters import check_parameters

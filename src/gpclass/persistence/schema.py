@@ -24,6 +24,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 import numpy as np
 
 from gpclass.core.checks import is_integer
+from gpclass.core.registry import stored_classes
 
 LARGEST = 1e60  # of the numbers that predictions multiply; their products must stay finite
 SIMPLE: dict[Any, Callable[[Any], bool]] = {
@@ -39,7 +40,7 @@ def stored_fields(cls: Any) -> dict[str, tuple[Field[Any], Any]]:
     """Return the fields of a class that files hold, each with its annotation."""
     if not is_dataclass(cls):
         return {}
-    hints = get_type_hints(cls)
+    hints = get_type_hints(cls, localns=dict(stored_classes()))
     return {f.name: (f, hints[f.name]) for f in fields(cls) if f.metadata.get("stored") is not False}
 
 

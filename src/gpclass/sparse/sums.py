@@ -24,9 +24,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.linalg import blas
 
+from gpclass.core.frequencies import class_counts
 from gpclass.core.linalg import drop_tiny, gram, matmul, single, times_lower_transposed
 from gpclass.core.protocols import Array, Likelihood
-from gpclass.evidence.frequencies import class_counts
 from gpclass.kernels import diag, matrix, pullback, pullback_diag
 
 TILE = 1 << 20  # numbers in one array of a tile

@@ -10,8 +10,8 @@ from numpy.testing import assert_allclose
 from problems import exact_probit_evidence
 from scipy import integrate, stats
 
+from gpclass.core.frequencies import class_counts, make_baseline
 from gpclass.evidence import frequency_evidence
-from gpclass.evidence.frequencies import class_counts, make_baseline
 
 
 @pytest.mark.parametrize("counts", [[7.0, 1.0], [0.3, 4.1], [12.0, 2.5]])

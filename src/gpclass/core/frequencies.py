@@ -97,7 +97,7 @@ def make_baseline(counts: Array, n_learned: int = 0) -> Baseline:
     Examples
     --------
     >>> import numpy as np
-    >>> from gpclass.evidence.frequencies import make_baseline
+    >>> from gpclass.core.frequencies import make_baseline
     >>> make_baseline(np.array([50, 50]), n_learned=3).objection(-68.0)
     'its log evidence, -68, is above -69.31, ... by no more than 3 learned hyperparameters may gain by chance'
     >>> make_baseline(np.array([50, 50]), n_learned=3).objection(-60.0)
