@@ -97,8 +97,9 @@ class ComparisonDisplay(Display):
             colour, marker, line = style.style(i)
             axis.plot(bins.probability, bins.frequency, color=colour, linestyle=line, linewidth=1.2)
             kinds = {"color": colour, "marker": marker, "alpha": 0.7, "clip_on": False}
-            axis.scatter(bins.probability, bins.frequency, 10.0 + 200.0 * bins.share, **kinds)
-            axis.plot([], [], color=colour, linestyle=line, marker=marker, markersize=5, label=row.label)
+            axis.scatter(
+                bins.probability, bins.frequency, 10.0 + 200.0 * bins.share, label=row.label, **kinds
+            )
         two = f"predicted p(y = {classes[1]})"
         axis.set_xlabel(two if len(classes) == 2 else "probability of the predicted class")
         axis.set(ylabel="observed frequency", xlim=(-0.03, 1.03), ylim=(-0.03, 1.03), aspect="equal")

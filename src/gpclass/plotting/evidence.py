@@ -84,8 +84,7 @@ class EvidenceDisplay(Display):
         grid_resolution : int, default=30
             Number of points along each side; the latent function is inferred anew at each point.
         span : float, default=2.5
-            Range on both sides of the fitted values, in natural logarithms. It is extended to values that
-            learning evaluated, up to twice as far.
+            Range on both sides of the fitted values, in natural logarithms, within the bounds of the kernel.
         limits : pair of (low, high) or None
             Smallest and largest values (not their logarithms), instead of ``span``.
         ax, **options
@@ -101,11 +100,12 @@ class EvidenceDisplay(Display):
         if i == j:
             raise ValueError(f"Both parameters are {names[i]!r}: choose two different ones of {names}.")
         theta = np.array(kernel.theta, dtype=float)
-        path = _path(estimator, len(theta))
-        a, b = (
-            _axis(theta[k], kernel.bounds[k], path, k, grid_resolution, span, ends)
-            for k, ends in zip((i, j), limits, strict=True)
-        )
+        inside = [np.clip((theta[k] - span, theta[k] + span), *kernel.bounds[k]) for k in (i, j)]
+        ends = [near if given is None else np.log(given) for near, given in zip(inside, limits, strict=True)]
+        a, b = (np.linspace(low, high, grid_resolution) for low, high in ends)
+        path = getattr(estimator.history_, "theta", None)
+        if path is not None and path.shape[1] != len(theta):  # parameters of the likelihood were learned too
+            path = None
         display = cls(
             np.exp(a),
             np.exp(b),
@@ -116,15 +116,13 @@ class EvidenceDisplay(Display):
         )
         return display.plot(ax=ax, **options)
 
-    def plot(self, ax: Any = None, *, cmap: str = style.SEQUENTIAL) -> Self:
+    def plot(self, ax: Any = None) -> Self:
         """Draw contours of the log evidence, labelled by their difference from the maximum.
 
         Parameters
         ----------
         ax : axes, or one for each panel, default=None
             Where to draw; None makes a new figure.
-        cmap : str, default="cividis"
-            Colours of the evidence.
 
         Returns
         -------
@@ -140,7 +138,12 @@ class EvidenceDisplay(Display):
         inner = [0.0 - drop for drop in DROPS[::-1] if -drop > least]
         levels = [least - 1e-9, *inner]
         filled = axis.contourf(
-            self.first, self.second, below, levels=levels, norm=BoundaryNorm(levels, 256), cmap=cmap
+            self.first,
+            self.second,
+            below,
+            levels=levels,
+            norm=BoundaryNorm(levels, 256),
+            cmap=style.SEQUENTIAL,
         )
         if len(inner) > 1:
             white = {"levels": inner[:-1], "colors": "white", "linewidths": 0.8, "linestyles": "-"}
@@ -170,22 +173,6 @@ def _position(names: list[str], parameter: Any) -> int:
         how = "several" if found else "none"
         raise ValueError(f"{parameter!r} fits {how} of the hyperparameters, expected one of {names}.")
     return found[0]
-
-
-def _path(estimator: Any, n: int) -> Array | None:
-    """Return the values of theta evaluated while learning, if one model was learned."""
-    theta = getattr(estimator.history_, "theta", None)
-    return theta if theta is not None and np.ndim(theta) == 2 and theta.shape[1] == n else None
-
-
-def _axis(best: float, bounds: Array, path: Array | None, k: int, size: int, span: float, ends: Any) -> Array:
-    if ends is not None:
-        return np.linspace(np.log(ends[0]), np.log(ends[1]), size)
-    low, high = best - span, best + span
-    if path is not None:
-        near = path[np.abs(path[:, k] - best) < 2.0 * span, k]
-        low, high = min(low, near.min(initial=low) - 0.2), max(high, near.max(initial=high) + 0.2)
-    return np.linspace(max(low, bounds[0]), min(high, bounds[1]), size)
 
 
 def _landscape(estimator: Any, theta: Array, chosen: tuple[int, int], a: Array, b: Array) -> Any:

@@ -30,12 +30,6 @@ def style(i: int) -> Any:
     return STYLES[i % len(STYLES)]
 
 
-def cycle(axis: Any) -> None:
-    """Give the lines of the axes the colours and line styles of `STYLES` in turn."""
-    colours, _, lines = zip(*STYLES, strict=True)
-    axis.set_prop_cycle(color=colours, linestyle=lines)
-
-
 def bare(axis: Any) -> None:
     """Remove the upper and the right line of the frame."""
     axis.spines[["top", "right"]].set_visible(False)
