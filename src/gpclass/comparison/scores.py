@@ -85,19 +85,7 @@ def row_scores(log_proba: Array, codes: Codes, cost: Any = None) -> dict[str, Ar
 
 
 def calibration_bins(proba: Array, codes: Codes, weight: Array | None = None) -> Bins:
-    """Return the bins of the expected calibration error, as `score` defines it.
-
-    Parameters
-    ----------
-    proba : ndarray of shape (n, n_classes)
-    codes : ndarray of int of shape (n,)
-        Positions of the true classes.
-    weight : ndarray of shape (n,), optional
-
-    Returns
-    -------
-    Bins
-    """
+    """Return the bins of the expected calibration error, as `score` defines it."""
     p, hit = proba.max(axis=1), proba.argmax(axis=1) == codes
     if proba.shape[1] == 2:
         p, hit = proba[:, 1], codes == 1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,17 +18,11 @@ class Display:
     axes_: Any
     ax_: Any
 
-    def _panels(
-        self, ax: Any, layout: Sequence[Sequence[int]], size: tuple[float, float], **options: Any
-    ) -> Any:
-        """Return the axes to draw on: those given, or new ones in a figure of that size in inches.
-
-        ``layout`` has the number of a panel in each cell of a grid; a number that is repeated spans the cells.
-        """
-        n = 1 + max(map(max, layout))
+    def _panels(self, ax: Any, shape: tuple[int, int], size: tuple[float, float], **options: Any) -> Any:
+        """Return the axes to draw on: those given, or a new grid of them in a figure of that size in inches."""
+        n = shape[0] * shape[1]
         if ax is None:
-            made = pyplot().subplot_mosaic(layout, figsize=size, layout="constrained", **options)[1]
-            ax = [made[i] for i in range(n)]
+            _, ax = pyplot().subplots(*shape, figsize=size, layout="constrained", **options)
         axes = np.atleast_1d(np.asarray(ax, dtype=object))
         axes = axes if axes.ndim == 1 else axes.ravel()
         if len(axes) != n:

@@ -51,7 +51,7 @@ class ComparisonDisplay(Display):
         """
         rows = self.comparison.rows
         height = max(3.6, 2.1 + 0.32 * len(rows))
-        losses, evidences, calibration = self._panels(ax, [range(3)], (12.0, height))
+        losses, evidences, calibration = self._panels(ax, (1, 3), (12.0, height))
         names = [row.label for row in rows]
         style.named_rows(losses, names, "log loss ± one standard error")
         style.named_rows(evidences, names, "log evidence")
@@ -65,7 +65,7 @@ class ComparisonDisplay(Display):
             if row.log_loss is not None:
                 losses.errorbar(row.log_loss, i, xerr=row.log_loss_error, **kinds)
             self._evidence(evidences, i, row, kinds)
-        self._key(evidences)
+        evidences.set_title("open: by the method; filled: corrected", fontsize="medium")
         self._calibration(calibration)
         return self
 
@@ -78,14 +78,6 @@ class ComparisonDisplay(Display):
             axis.plot([own, corrected], [i, i], color=kinds["color"], linewidth=1.0)
         if own is not None:
             axis.plot(own, i, kinds["fmt"], color=kinds["color"], markerfacecolor="white", markersize=8)
-
-    @staticmethod
-    def _key(axis: Any) -> None:
-        from matplotlib.lines import Line2D
-
-        kinds: dict[str, Any] = {"color": style.GREY, "marker": "o", "linestyle": ""}
-        handles = [Line2D([], [], markerfacecolor="white", **kinds), Line2D([], [], **kinds)]
-        style.legend_above(axis, 2, handles=handles, labels=["by the method", "corrected"])
 
     def _calibration(self, axis: Any) -> None:
         classes = self.comparison.classes

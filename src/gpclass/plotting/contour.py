@@ -138,26 +138,22 @@ class PredictiveContourDisplay(Display):
         self
         """
         n = 1 if self.latent_std is None else 2
-        self._panels(ax, [range(n)], (5.2 * n, 4.4), sharex=True, sharey=True)
+        self._panels(ax, (1, n), (5.2 * n, 4.4), sharex=True, sharey=True)
         two = self.proba.shape[2] == 2
         (self._two_classes if two else self._many_classes)(self.ax_)
         if self.latent_std is not None:
             std = {"levels": 14, "cmap": style.SEQUENTIAL}
             shown = self.axes_[1].contourf(self.x0, self.x1, self.latent_std, **std)
             of = "$f$" if two else "the $f_c$"
-            style.colour_bar(self.axes_[1], shown, f"standard deviation of {of}")
+            self.figure_.colorbar(shown, ax=self.axes_[1], label=f"standard deviation of {of}")
         for axis in self.axes_:
             if self.X is not None:
                 style.scatter_classes(axis, self.X, self.codes, self.classes)
             axis.set(xlabel=self.names[0], xlim=self.x0[[0, -1]], ylim=self.x1[[0, -1]])
         self.ax_.set_ylabel(self.names[1])
         if legend:
-            from matplotlib.lines import Line2D
-
-            handles, labels = self.ax_.get_legend_handles_labels()
-            handles.append(Line2D([], [], color="black", linewidth=1.8))
-            labels.append("decision boundary")
-            style.legend_above(self.ax_, len(handles), handles=handles, labels=labels, fontsize="small")
+            self.ax_.plot([], [], color="black", linewidth=1.8, label="decision boundary")
+            style.legend_above(self.ax_, 1 + len(self.classes), fontsize="small")
         return self
 
     def _two_classes(self, axis: Any) -> None:
@@ -165,7 +161,7 @@ class PredictiveContourDisplay(Display):
         levels = np.linspace(0.0, 1.0, 21)
         filled = axis.contourf(self.x0, self.x1, p, levels=levels, cmap=style.SEQUENTIAL)
         label = f"predicted p(y = {self.classes[1]})"  # a label need not be valid in a formula
-        bar = style.colour_bar(axis, filled, label, ticks=np.linspace(0.0, 1.0, 6))
+        bar = self.figure_.colorbar(filled, ax=axis, label=label, ticks=np.linspace(0.0, 1.0, 6))
         options = {
             "linewidths": 0.9,
             "colors": ["white", "white", style.DARK],

@@ -17,6 +17,7 @@ from gpclass.plotting import style
 from gpclass.plotting.base import Display, hyperparameter_names, short_names
 from gpclass.priors import NotPositiveError
 
+SPAN = 2.5  # of the grid on both sides of the fitted values, in natural logarithms
 DROPS = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0)  # contours, in nats below the maximum
 
 
@@ -69,7 +70,6 @@ class EvidenceDisplay(Display):
         parameters: Any = (0, 1),
         *,
         grid_resolution: int = 30,
-        span: float = 2.5,
         limits: Any = (None, None),
         ax: Any = None,
         **options: Any,
@@ -83,10 +83,9 @@ class EvidenceDisplay(Display):
             ``"k2__length_scale[3]"`` for an element of a vector).
         grid_resolution : int, default=30
             Number of points along each side; the latent function is inferred anew at each point.
-        span : float, default=2.5
-            Range on both sides of the fitted values, in natural logarithms, within the bounds of the kernel.
         limits : pair of (low, high) or None
-            Smallest and largest values (not their logarithms), instead of ``span``.
+            Smallest and largest values (not their logarithms). None covers the fitted value times and divided by 12,
+            within the bounds of the kernel.
         ax, **options
             See `gpclass.plotting`.
 
@@ -100,7 +99,7 @@ class EvidenceDisplay(Display):
         if i == j:
             raise ValueError(f"Both parameters are {names[i]!r}: choose two different ones of {names}.")
         theta = np.array(kernel.theta, dtype=float)
-        inside = [np.clip((theta[k] - span, theta[k] + span), *kernel.bounds[k]) for k in (i, j)]
+        inside = [np.clip((theta[k] - SPAN, theta[k] + SPAN), *kernel.bounds[k]) for k in (i, j)]
         ends = [near if given is None else np.log(given) for near, given in zip(inside, limits, strict=True)]
         a, b = (np.linspace(low, high, grid_resolution) for low, high in ends)
         path = getattr(estimator.history_, "theta", None)
@@ -130,7 +129,7 @@ class EvidenceDisplay(Display):
         """
         from matplotlib.colors import BoundaryNorm
 
-        (axis,) = self._panels(ax, [[0]], (5.6, 4.4))
+        (axis,) = self._panels(ax, (1, 1), (5.6, 4.4))
         axis.set(xscale="log", yscale="log")  # before labels are placed on the lines
         top = float(self.evidence.max())
         below = self.evidence - top
@@ -148,7 +147,8 @@ class EvidenceDisplay(Display):
         if len(inner) > 1:
             white = {"levels": inner[:-1], "colors": "white", "linewidths": 0.8, "linestyles": "-"}
             axis.clabel(axis.contour(self.first, self.second, below, **white), fmt="%.3g", fontsize=7)
-        bar = style.colour_bar(axis, filled, f"log evidence minus its maximum, {top:.4g}", spacing="uniform")
+        label = f"log evidence minus its maximum, {top:.4g}"
+        bar = self.figure_.colorbar(filled, ax=axis, label=label, spacing="uniform")
         bar.set_ticks(inner, labels=[f"{level:.3g}" for level in inner])
         self._learning(axis)
         axis.set(xlabel=self.names[0], xlim=self.first[[0, -1]])

@@ -135,7 +135,7 @@ class LatentDisplay(Display):
         -------
         self
         """
-        top, bottom = self._panels(ax, [[0], [1]], (5.6, 4.8), sharex=True)
+        top, bottom = self._panels(ax, (2, 1), (5.6, 4.8), sharex=True)
         for axis, level in ((top, 0.0), (bottom, 0.5)):
             style.reference(axis, level)
             style.bare(axis)

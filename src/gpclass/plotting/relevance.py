@@ -124,7 +124,7 @@ class RelevanceDisplay(Display):
         """
         self.order_ = np.argsort(-self.relevance.max(axis=0), kind="stable")[:n_top]
         n, kernels = len(self.order_), len(self.relevance)
-        (axis,) = self._panels(ax, [[0]], (5.2, 0.9 + 0.3 * n * max(1.0, 0.6 * kernels)))
+        (axis,) = self._panels(ax, (1, 1), (5.2, 0.9 + 0.3 * n * max(1.0, 0.6 * kernels)))
         height, at_bound = 0.7 / kernels, np.broadcast_to(self.at_bound, self.relevance.shape)
         for k, values in enumerate(self.relevance[:, self.order_]):
             colour, marker, line = style.style(k)

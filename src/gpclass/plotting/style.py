@@ -51,13 +51,6 @@ def legend_above(axis: Any, n: int, **options: Any) -> Any:
     return axis.legend(handletextpad=0.5, columnspacing=1.2, **place, **options)
 
 
-def colour_bar(axis: Any, filled: Any, label: str, **options: Any) -> Any:
-    """Add the scale of filled contours beside the axes."""
-    bar = axis.figure.colorbar(filled, ax=axis, label=label, **options)
-    bar.outline.set_linewidth(0.6)
-    return bar
-
-
 def outlined(width: float, colour: str) -> list[Any]:
     """Return path effects that draw a line on a wider one of another colour, so that it shows everywhere."""
     from matplotlib.patheffects import Normal, Stroke

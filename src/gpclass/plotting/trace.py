@@ -120,8 +120,7 @@ class TraceDisplay(Display):
         self
         """
         n = len(self.values)
-        layout = np.arange(3 * n).reshape(n, 3).tolist()
-        self._panels(ax, layout, (9.6, 1.75 * n + 0.5), width_ratios=(1.7, 1.0, 1.0))
+        self._panels(ax, (n, 3), (9.6, 1.75 * n + 0.5), width_ratios=(1.7, 1.0, 1.0))
         colours, _, lines = zip(*style.STYLES, strict=True)
         for axis in self.axes_:
             style.bare(axis)
