@@ -195,11 +195,13 @@ class Comparison:
                 log_proba = np.log(np.maximum(row.proba, np.finfo(float).tiny))
                 cost = getattr(row.estimator, "cost_matrix", None)
                 values[row.label] = row_scores(log_proba, self.codes, cost)[metric]
+        if not values:
+            return ()
         share = np.ones(len(self.codes)) if self.weight is None else self.weight
         share = share / share.sum()
-        tied = []
+        best, tied = values[self.best(metric).label], []
         for label, each in values.items():
-            difference = each - values[self.best(metric).label]
+            difference = each - best
             mean = share @ difference
             error = np.linalg.norm(share * (difference - mean))
             if mean <= max(NEGLIGIBLE[metric], 2.0 * error):

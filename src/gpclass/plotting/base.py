@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -12,11 +13,34 @@ from gpclass.core.protocols import Array
 
 
 class Display:
-    """Base class of the displays, which lays out their panels."""
+    """Base class of the displays: the constructor stores the data, `plot` draws them.
+
+    A display draws in its method ``_draw``, on the axes that ``_panels`` returns.
+    """
 
     figure_: Any
     axes_: Any
     ax_: Any
+    _draw: Callable[..., None]
+
+    def plot(self, ax: Any = None, **options: Any) -> Self:
+        """Draw the display.
+
+        Parameters
+        ----------
+        ax : axes, or one for each panel, default=None
+            Where to draw; None makes a new figure.
+        **options
+            ``legend`` (default True): whether a `PredictiveContourDisplay` or a `LatentDisplay` has a legend above its
+            panels. ``color``: the colour of the first curve of a `LatentDisplay`, for displays side by side.
+            ``n_top``: how many of the most relevant columns a `RelevanceDisplay` draws; all by default.
+
+        Returns
+        -------
+        self
+        """
+        self._draw(ax, **options)
+        return self
 
     def _panels(self, ax: Any, shape: tuple[int, int], size: tuple[float, float], **options: Any) -> Any:
         """Return the axes to draw on: those given, or a new grid of them in a figure of that size in inches."""

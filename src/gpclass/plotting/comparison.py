@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 from gpclass.plotting import style
 from gpclass.plotting.base import Display
@@ -37,18 +37,7 @@ class ComparisonDisplay(Display):
 
     comparison: Any
 
-    def plot(self, ax: Any = None) -> Self:
-        """Draw the three panels.
-
-        Parameters
-        ----------
-        ax : sequence of three axes, default=None
-            Where to draw; None makes a new figure.
-
-        Returns
-        -------
-        self
-        """
+    def _draw(self, ax: Any) -> None:
         rows = self.comparison.rows
         height = max(3.6, 2.1 + 0.32 * len(rows))
         losses, evidences, calibration = self._panels(ax, (1, 3), (12.0, height))
@@ -67,7 +56,6 @@ class ComparisonDisplay(Display):
             self._evidence(evidences, i, row, kinds)
         evidences.set_title("open: by the method; filled: corrected", fontsize="medium")
         self._calibration(calibration)
-        return self
 
     @staticmethod
     def _evidence(axis: Any, i: int, row: Any, kinds: dict[str, Any]) -> None:

@@ -20,6 +20,8 @@ LINES = (0.1, 0.5, 0.9)  # contours of the probability, besides the boundary
 class PredictiveContourDisplay(Display):
     """Class probabilities over two columns, with the boundary of the decisions of `predict`.
 
+    Three classes or more have one colour each, mixed by their probabilities and paler where the class is less certain.
+
     Parameters
     ----------
     x0, x1 : ndarray of shape (columns,) and (rows,)
@@ -121,22 +123,7 @@ class PredictiveContourDisplay(Display):
         """
         return decision_margins(self.proba, self.cost)
 
-    def plot(self, ax: Any = None, *, legend: bool = True) -> Self:
-        """Draw the panels.
-
-        Three classes or more have one colour each, mixed by their probabilities and paler where the class is less
-        certain.
-
-        Parameters
-        ----------
-        ax : axes, or two of them where ``latent_std`` is known; default=None
-        legend : bool, default=True
-            Whether to draw a legend of the classes and the boundary above the panel.
-
-        Returns
-        -------
-        self
-        """
+    def _draw(self, ax: Any, *, legend: bool = True) -> None:
         n = 1 if self.latent_std is None else 2
         self._panels(ax, (1, n), (5.2 * n, 4.4), sharex=True, sharey=True)
         two = self.proba.shape[2] == 2
@@ -154,7 +141,6 @@ class PredictiveContourDisplay(Display):
         if legend:
             self.ax_.plot([], [], color="black", linewidth=1.8, label="decision boundary")
             style.legend_above(self.ax_, 1 + len(self.classes), fontsize="small")
-        return self
 
     def _two_classes(self, axis: Any) -> None:
         p = self.proba[:, :, 1]

@@ -72,7 +72,6 @@ class EvidenceDisplay(Display):
         grid_resolution: int = 30,
         limits: Any = (None, None),
         ax: Any = None,
-        **options: Any,
     ) -> Self:
         """Compute the evidence on a grid and draw it, for methods that have one: Laplace, EP or VI.
 
@@ -86,7 +85,7 @@ class EvidenceDisplay(Display):
         limits : pair of (low, high) or None
             Smallest and largest values (not their logarithms). None covers the fitted value times and divided by 12,
             within the bounds of the kernel.
-        ax, **options
+        ax
             See `gpclass.plotting`.
 
         Returns
@@ -113,20 +112,9 @@ class EvidenceDisplay(Display):
             best=np.exp(theta[[i, j]]),
             path=None if path is None else np.exp(path[:, [i, j]]),
         )
-        return display.plot(ax=ax, **options)
+        return display.plot(ax)
 
-    def plot(self, ax: Any = None) -> Self:
-        """Draw contours of the log evidence, labelled by their difference from the maximum.
-
-        Parameters
-        ----------
-        ax : axes, or one for each panel, default=None
-            Where to draw; None makes a new figure.
-
-        Returns
-        -------
-        self
-        """
+    def _draw(self, ax: Any) -> None:
         from matplotlib.colors import BoundaryNorm
 
         (axis,) = self._panels(ax, (1, 1), (5.6, 4.4))
@@ -136,14 +124,8 @@ class EvidenceDisplay(Display):
         least = min(float(below.min()), -1e-3)
         inner = [0.0 - drop for drop in DROPS[::-1] if -drop > least]
         levels = [least - 1e-9, *inner]
-        filled = axis.contourf(
-            self.first,
-            self.second,
-            below,
-            levels=levels,
-            norm=BoundaryNorm(levels, 256),
-            cmap=style.SEQUENTIAL,
-        )
+        colours = {"norm": BoundaryNorm(levels, 256), "cmap": style.SEQUENTIAL}
+        filled = axis.contourf(self.first, self.second, below, levels=levels, **colours)
         if len(inner) > 1:
             white = {"levels": inner[:-1], "colors": "white", "linewidths": 0.8, "linestyles": "-"}
             axis.clabel(axis.contour(self.first, self.second, below, **white), fmt="%.3g", fontsize=7)
@@ -153,7 +135,6 @@ class EvidenceDisplay(Display):
         self._learning(axis)
         axis.set(xlabel=self.names[0], xlim=self.first[[0, -1]])
         axis.set(ylabel=self.names[1], ylim=self.second[[0, -1]])
-        return self
 
     def _learning(self, axis: Any) -> None:
         dots = {"color": "white", "markeredgecolor": "black", "linestyle": "", "zorder": 4}

@@ -18,7 +18,7 @@ NEAR = 1e-3  # of the logarithm of a length scale to its bound
 
 @dataclass(eq=False, repr=False)
 class RelevanceDisplay(Display):
-    """One over the length scale of every column: how fast f varies along it.
+    """One over the length scale of every column: how fast f varies along it, the most relevant column at the top.
 
     Parameters
     ----------
@@ -108,20 +108,7 @@ class RelevanceDisplay(Display):
         )
         return display.plot(ax=ax, **options)
 
-    def plot(self, ax: Any = None, *, n_top: int | None = None) -> Self:
-        """Draw the columns, the most relevant one at the top.
-
-        Parameters
-        ----------
-        ax : axes, default=None
-            Where to draw; None makes a new figure.
-        n_top : int, default=None
-            How many of the most relevant columns to draw; None draws all.
-
-        Returns
-        -------
-        self
-        """
+    def _draw(self, ax: Any, *, n_top: int | None = None) -> None:
         self.order_ = np.argsort(-self.relevance.max(axis=0), kind="stable")[:n_top]
         n, kernels = len(self.order_), len(self.relevance)
         (axis,) = self._panels(ax, (1, 1), (5.2, 0.9 + 0.3 * n * max(1.0, 0.6 * kernels)))
@@ -145,7 +132,6 @@ class RelevanceDisplay(Display):
         axis.set_xlim(0.0, None)
         if kernels > 1 or at_bound.any():
             axis.legend(loc="lower right", frameon=False)
-        return self
 
 
 def _kernels(estimator: Any) -> Iterator[tuple[str, Any, Any]]:

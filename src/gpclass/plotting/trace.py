@@ -107,18 +107,7 @@ class TraceDisplay(Display):
         values |= {f"f[{i}]": f[:, :, i] for i in rows}
         return cls(values, chains.accept, positive=positive).plot(ax=ax)
 
-    def plot(self, ax: Any = None) -> Self:
-        """Draw a row of three panels for each quantity, with a legend of the chains in the first row.
-
-        Parameters
-        ----------
-        ax : axes, or one for each panel, default=None
-            Where to draw; None makes a new figure.
-
-        Returns
-        -------
-        self
-        """
+    def _draw(self, ax: Any) -> None:
         n = len(self.values)
         self._panels(ax, (n, 3), (9.6, 1.75 * n + 0.5), width_ratios=(1.7, 1.0, 1.0))
         colours, _, lines = zip(*style.STYLES, strict=True)
@@ -136,7 +125,6 @@ class TraceDisplay(Display):
             axis.set_title(title, fontsize=9)
         labels = [f"chain {i + 1}: {rate:.2f} accepted" for i, rate in enumerate(self.accept.mean(axis=1))]
         self.axes_[2].legend(self.axes_[2].lines[1:], labels, loc="upper right", fontsize=7, frameon=False)
-        return self
 
     def _trace(self, axis: Any, name: str) -> None:
         axis.plot(self.values[name].T, linestyle="-", linewidth=0.4, alpha=0.8)
