@@ -49,6 +49,11 @@ def test_text_is_aligned_and_says_all(result):
     assert repr(result) == str(result)
 
 
+def test_a_blank_line_ends_a_table_without_marks():
+    lines = str(compare(X, Y, methods="laplace", cv=None, **QUICK)).splitlines()
+    assert lines[4:] == ["", "laplace  2**2 * RBF(length_scale=1.5)"]
+
+
 def test_page_is_escaped(result):
     page = result._repr_html_()
     assert "&lt;GP&gt;" in page

@@ -21,6 +21,7 @@ from gpclass.comparison.table import Comparison, ComparisonRow
 from gpclass.comparison.task import Task, task_of
 from gpclass.core.checks import check_integers, seed_of
 from gpclass.core.progress import reporter
+from gpclass.evidence.importance import MOST_VALUES
 from gpclass.learning.usefulness import DoubtfulFitWarning
 
 METHODS = ("laplace", "ep", "vi", "mcmc")  # of gpclass.parameters.INFERENCES, those for any number of rows
@@ -164,7 +165,7 @@ def _row(label: str, clf: Any, task: Task, n_samples: int, seed: int, report: An
     scores: dict[str, Any] = {}
     if n_samples:
         tell("checking the approximation")
-        check = notes.attempt("checking", lambda: _check(fitted, n_samples, seed))
+        check = notes.attempt("checking", lambda: _check(fitted, task, n_samples, seed))
     if task.parts:
         scores = notes.attempt("predicting", lambda: _predictions(clf, fitted, task, tell)) or {}
     kernel, note = getattr(fitted, "kernel_", None), " ".join(notes.values())
@@ -190,15 +191,17 @@ def _models_of(fitted: Any) -> Any:
     return getattr(getattr(fitted, "base_estimator_", None), "models", ())
 
 
-def _check(fitted: Any, n_samples: int, seed: int) -> Any:
+def _check(fitted: Any, task: Task, n_samples: int, seed: int) -> Any:
     """Return the result of ``check_approximation``, or None where it does not apply.
 
-    Several two-class models have no common evidence of the labels, and of Dirichlet classification only inducing
-    inputs can be checked.
+    Several two-class models have no common evidence of the labels; joint models may be too large. Of Dirichlet
+    classification only inducing inputs can be checked.
     """
-    models = _models_of(fitted)
-    exact = any(not model.is_of_labels and model.inducing is None for model in models)
-    if exact or len(models) > 1 or not hasattr(fitted, "check_approximation"):
+    models, n_classes = _models_of(fitted), len(task.empty.classes)
+    large = n_classes > 2 and len(task.y) * n_classes > MOST_VALUES
+    if any(model.inducing is None and (large or not model.is_of_labels) for model in models):
+        return None
+    if len(models) > 1 or not hasattr(fitted, "check_approximation"):
         return None
     return fitted.check_approximation(n_samples=n_samples, random_state=seed)
 

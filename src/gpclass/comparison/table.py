@@ -305,9 +305,9 @@ class Comparison:
         for name, *numbers in cells:
             aligned = [f"{text:>{width}}" for text, width in zip(numbers, widths[1:], strict=True)]
             lines.append("  ".join([f"{name:<{widths[0]}}", *aligned]).rstrip())
-        for i, paragraph in enumerate(filter(None, self._paragraphs())):
-            lines += [""] * (i > 0)
-            width = max(len(label) for label, _ in paragraph)
+        for i, paragraph in enumerate(self._paragraphs()):
+            lines += [""] * (i > 0 and len(paragraph) > 0)  # the legend stands below the table
+            width = max((len(label) for label, _ in paragraph), default=0)
             for label, text in paragraph:
                 first = f"{label:<{width}}  " if label else ""
                 lines += textwrap.wrap(text, WIDTH, initial_indent=first, subsequent_indent=" " * len(first))
