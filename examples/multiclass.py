@@ -17,7 +17,7 @@ import numpy as np
 from gpclass import GaussianProcessClassifier
 from gpclass.kernels import RBF
 from gpclass.plotting import PredictiveContourDisplay
-from gpclass.plotting.style import SEQUENTIAL, colour_bar, scatter_classes
+from gpclass.plotting.style import SEQUENTIAL, scatter_classes
 
 FIGURE = Path(__file__).parents[1] / "build" / "multiclass.png"
 
@@ -60,7 +60,8 @@ def draw(clf: Any, X: np.ndarray, y: np.ndarray, path: Path) -> None:
     low, high = clf.predict_interval(np.stack(np.meshgrid(x0, x1), axis=-1).reshape(-1, 2), level=0.9)
     width = (high - low).max(axis=1).reshape(len(x1), len(x0))
     shown = right.contourf(x0, x1, width, levels=np.linspace(0.0, 1.0, 21), cmap=SEQUENTIAL)
-    colour_bar(right, shown, "width of the widest 90 % interval", ticks=np.linspace(0.0, 1.0, 6))
+    label = "width of the widest 90 % interval"
+    figure.colorbar(shown, ax=right, label=label, ticks=np.linspace(0.0, 1.0, 6))
     scatter_classes(right, X, y, clf.classes_)
     right.set(xlabel="$x_1$", xlim=left.get_xlim(), ylim=left.get_ylim())
     path.parent.mkdir(parents=True, exist_ok=True)

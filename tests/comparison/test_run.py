@@ -141,6 +141,14 @@ class TestChecks:
         assert compare(X, Y, methods={"a": Checked()}, cv=None, n_samples=0).rows[0].khat is None
 
     @pytest.mark.slow
+    def test_joint_models_that_are_too_large_are_not_checked(self):
+        rows = np.random.default_rng(0).normal(size=(1340, 2))  # 4020 latent values of three classes
+        y = np.digitize(rows[:, 0], [-0.4, 0.4])
+        options = QUICK | {"n_samples": 50, "cv": None, "inducing": None}
+        row = compare(rows, y, methods="laplace", likelihood="softmax", **options).rows[0]
+        assert (row.check, row.corrected_evidence, row.note) == (None, None, "")
+
+    @pytest.mark.slow
     def test_corrected_evidence_is_the_exact_one(self):
         x, y = X[:7], Y[:7]
         truth = exact_probit_evidence(KERNEL(x), y)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from sklearn.metrics import brier_score_loss, log_loss, zero_one_loss
 
-from gpclass.comparison import calibration_bins, score
+from gpclass.comparison.scores import calibration_bins, score
 
 
 def draws(n_classes: int, seed: int, n: int = 40):

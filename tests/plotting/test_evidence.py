@@ -17,7 +17,7 @@ def test_values_are_those_of_scikit_learn(moons):
     X, Y = moons
     kernel = 2.0 * RBF(3.0)
     clf = GaussianProcessClassifier(kernel, inference="laplace", likelihood="logit").fit(X, Y)
-    display = EvidenceDisplay.from_estimator(clf, grid_resolution=4, span=1.0)
+    display = EvidenceDisplay.from_estimator(clf, grid_resolution=4)
     peer = Theirs(kernel, optimizer=None).fit(X, Y)
     for row, second in enumerate(display.second):
         for column, first in enumerate(display.first):

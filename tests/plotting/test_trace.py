@@ -30,9 +30,9 @@ def test_chains_of_an_estimator(sampled_f):
     assert_array_equal(display.values["f[5]"], chains.f[:, :, 5])
     assert_array_equal(display.axes_[3].lines[1].get_ydata(), chains.f[1, :, 2])
     assert_allclose(display.diagnostics["f[2]"].rhat, chains.diagnostics().rhat[2])
-    assert len(display.axes_) == 10
-    assert [line.get_label() for line in display.axes_[-1].lines] == [
-        f"chain {i + 1}: {mean:.2f}" for i, mean in enumerate(chains.accept.mean(axis=1))
+    assert len(display.axes_) == 9
+    assert [text.get_text() for text in display.axes_[2].get_legend().get_texts()] == [
+        f"chain {i + 1}: {mean:.2f} accepted" for i, mean in enumerate(chains.accept.mean(axis=1))
     ]
     worst = int(np.argmax(chains.diagnostics().rhat))
     assert f"f[{worst}]" in TraceDisplay.from_estimator(sampled_f).values

@@ -7,7 +7,7 @@ method. It prints as text or HTML, says in words what it shows, converts to a da
 
 from gpclass.comparison.methods import BASELINES
 from gpclass.comparison.run import METHODS, compare
-from gpclass.comparison.scores import Bins, calibration_bins, score
+from gpclass.comparison.scores import Bins, score
 from gpclass.comparison.table import LEGEND, METRICS, Comparison, ComparisonRow
 
 __all__ = [
@@ -18,7 +18,6 @@ __all__ = [
     "Bins",
     "Comparison",
     "ComparisonRow",
-    "calibration_bins",
     "compare",
     "score",
 ]

@@ -1,4 +1,4 @@
-"""What a comparison shows, as sentences: which method to use, which methods agree, and how accurate each one is."""
+"""What a comparison shows, as sentences: which method to use, how the others differ, and how accurate each one is."""
 
 from __future__ import annotations
 
@@ -8,23 +8,30 @@ from typing import Any
 import numpy as np
 from scipy.stats import entropy
 
-from gpclass.core.protocols import Array
 from gpclass.evidence.verdicts import SMALL_SHIFT
 from gpclass.sampling.pareto import khat_limit
 
-ALIKE = 0.02  # mean absolute difference of probabilities that agree
 MIN_GAIN = 0.01  # nats by which a prediction must exceed class frequencies
+SLOWER = 3.0  # times the shortest time of a fit, up to which a method counts as fast
 
 
-def findings(comparison: Any) -> tuple[str, ...]:
-    """Return the findings as sentences, the most important ones first."""
-    failed = [row.label for row in comparison.rows if row.estimator is None or "failed with" in row.note]
+def findings(comparison: Any) -> Iterator[str]:
+    """Yield the findings as sentences, the most important ones first."""
     scored = [row for row in comparison.rows if row.log_loss is not None]
-    out = [f"{_names(failed)} failed; the notes say why."] if failed else []
+    to_score = len(comparison.codes) > 0
+    failed = [
+        row.label for row in comparison.rows if row.estimator is None or (to_score and row not in scored)
+    ]
+    if failed:
+        yield f"{_names(failed)} failed; the notes say why."
     if scored:
-        out += [*_advice(comparison, scored), *_ranking(comparison, scored), *_agreement(scored)]
-    checks = (f"{row.label}: {row.check.verdict}" for row in comparison.rows if row.check is not None)
-    return (*out, *checks)
+        yield _advice(comparison, scored)
+    if len(scored) > 1:
+        yield _ranking(comparison, scored)
+        yield from _distances(scored)
+    for row in comparison.rows:
+        if row.check is not None:
+            yield f"{row.label}: {row.check.verdict}"
 
 
 def excessive_khat(row: Any) -> bool:
@@ -40,87 +47,51 @@ def _is_doubtful(row: Any) -> bool:
     return excessive_khat(row) or row.check.largest_shift > max(SMALL_SHIFT, 3.0 * row.check.shift_error)
 
 
-def _advice(comparison: Any, scored: Sequence[Any]) -> Iterator[str]:
-    """Suggest a fast one of the methods that predict best and are not doubtful."""
-    counts = np.bincount(comparison.codes, comparison.weight, len(comparison.classes))
-    chance, best = float(entropy(counts)), comparison.best("log_loss")
-    ours = [row for row in scored if row.is_gpclass]
-    tied = [row for row in scored if row.label in comparison.tied("log_loss")]
-    good = [row for row in tied if row.is_gpclass]
-    sound = [row for row in good if not _is_doubtful(row)]
-    if best.log_loss > chance - MIN_GAIN:
-        yield (
+def _advice(comparison: Any, scored: Sequence[Any]) -> str:
+    """Suggest a fast one of the methods that predict best and are not doubtful; gpclass's own come first."""
+    chance = float(entropy(np.bincount(comparison.codes, comparison.weight, len(comparison.classes))))
+    if comparison.best("log_loss").log_loss > chance - MIN_GAIN:
+        return (
             f"No method predicts better than the class frequencies alone, whose log loss is {chance:.3f}: the "
             "columns tell little about the classes, or the rows are too few."
         )
-    elif len(scored) == 1:
-        return
-    elif sound:
-        limit = 3.0 * min(row.fit_seconds for row in sound)
-        chosen = min((row for row in sound if row.fit_seconds <= limit), key=lambda row: row.log_loss)
-        trusted = " and can be trusted" if len(sound) < len(good) else ""
-        alone = len(tied) == 1
-        why = "which predicts best" if alone else f"a fast method among those that predict best{trusted}"
-        yield f"Use {chosen.label}, {why}."
-    elif good:
-        yield (
-            f"{_names(row.label for row in good)} predict{'s' * (len(good) == 1)} as well as any other method, but "
-            "should be compared with MCMC before the probabilities are relied on."
+    tied = [row for row in scored if row.label in comparison.tied("log_loss")]
+    good = [row for row in tied if row.is_gpclass] or tied
+    sound = [row for row in good if not _is_doubtful(row)]
+    if not sound:
+        return (
+            f"No method predicts better than {_names(row.label for row in good)}, but the approximation should be "
+            "compared with MCMC before the probabilities are relied on."
         )
-    else:
-        gap = min((row.log_loss for row in ours), default=0.0) - best.log_loss
-        also = f"; the best log loss of gpclass is higher by {gap:.3f}" if ours else ""
-        yield f"Use {best.label}, which predicts best{also}."
+    limit = SLOWER * min(row.fit_seconds for row in sound)
+    fast = [row for row in sound if row.fit_seconds <= limit]
+    return (
+        f"Use {min(fast, key=lambda row: row.log_loss).label}: no method predicts better by more than chance."
+    )
 
 
-def _ranking(comparison: Any, scored: Sequence[Any]) -> Iterator[str]:
+def _ranking(comparison: Any, scored: Sequence[Any]) -> str:
     """Say which log losses differ by more than chance."""
     best, tied = comparison.best("log_loss"), comparison.tied("log_loss")
-    worse = [f"{row.label} by {row.log_loss - best.log_loss:.3f}" for row in scored if row.label not in tied]
     others = [label for label in tied if label != best.label]
-    if not worse and others:
-        high = max(row.log_loss for row in scored)
-        yield (
-            f"All methods predict equally well: their log losses, from {best.log_loss:.3f} to {high:.3f}, do not "
-            "differ by more than chance or 0.01."
-        )
-    elif worse:
-        also = f", and {_names(others)} cannot be distinguished from it" if others else ""
-        yield (
-            f"{best.label} has the lowest log loss, {best.log_loss:.3f}{also}. The log loss is higher with "
-            f"{_names(worse)}."
-        )
+    worse = [f"{row.label} by {row.log_loss - best.log_loss:.3f}" for row in scored if row.label not in tied]
+    also = f", and {_names(others)} cannot be distinguished from it" if others else ""
+    higher = f" The log loss is higher with {_names(worse)}." if worse else ""
+    return f"{best.label} has the lowest log loss, {best.log_loss:.3f}{also}.{higher}"
 
 
-def _agreement(scored: Sequence[Any]) -> Iterator[str]:
-    """Say which methods of gpclass give the same probabilities, for each likelihood."""
+def _distances(scored: Sequence[Any]) -> Iterator[str]:
+    """Compare the probabilities of gpclass's methods with those of MCMC, or else of the best, for each likelihood."""
     ours = [row for row in scored if row.is_gpclass]
-    likelihoods = dict.fromkeys(row.likelihood for row in ours)
-    for likelihood in likelihoods:
+    for likelihood in dict.fromkeys(row.likelihood for row in ours):
         rows = [row for row in ours if row.likelihood == likelihood]
-        if len(rows) > 1:
-            yield _agreement_of(rows, f"With the {likelihood} likelihood, t" if len(likelihoods) > 1 else "T")
-
-
-def _agreement_of(rows: Sequence[Any], first: str) -> str:
-    """Compare the probabilities with those of MCMC, or of the method that is nearest to the others."""
-    distances = {row.label: [_distance(row.proba, other.proba) for other in rows] for row in rows}
-    sampled = [row.label for row in rows if hasattr(row.estimator, "chains_")]
-    centre = sampled[0] if sampled else min(distances, key=lambda label: np.median(distances[label]))
-    from_centre = dict(zip(distances, distances[centre], strict=True))
-    close = [label for label, distance in from_centre.items() if distance <= ALIKE]
-    if len(close) == 1:
-        return f"{first}he methods of gpclass give different probabilities: the choice of the method matters here."
-    largest = max(distance for label, distance in from_centre.items() if label in close)
-    size = f"{largest:.2g}" if largest >= 0.01 else "less than 0.01"
-    text = f"{first}he probabilities of {_names(close)} agree: they differ by {size} on average"
-    far = [f"{label} ({distance:.2f})" for label, distance in from_centre.items() if label not in close]
-    return f"{text}. Those of {_names(far)} differ from them." if far else f"{text}."
-
-
-def _distance(p: Array, q: Array) -> float:
-    """Return the mean total variation distance of class probabilities."""
-    return float(0.5 * np.abs(p - q).sum(axis=1).mean())
+        sampled = [row for row in rows if hasattr(row.estimator, "chains_")]
+        centre = min(sampled or rows, key=lambda row: row.log_loss)
+        # The mean total variation distance.
+        apart = {row.label: 0.5 * np.abs(row.proba - centre.proba).sum(axis=1).mean() for row in rows}
+        texts = [f"{label} by {distance:.3f}" for label, distance in apart.items() if label != centre.label]
+        if texts:
+            yield f"Probabilities differ from those of {centre.label} on average: {_names(texts)}."
 
 
 def _names(names: Iterable[str]) -> str:

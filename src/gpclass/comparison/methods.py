@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any
 
@@ -22,15 +23,15 @@ BASELINES = ("sklearn-gp", "logistic-regression", "gradient-boosting")
 
 def classifiers_of(methods: Any, shared: dict[str, Any]) -> dict[str, Any]:
     """Return an unfitted classifier for each label; labels that occur again are numbered."""
-    methods = (methods,) if isinstance(methods, str) else methods
-    labels = [str(method) if isinstance(methods, Mapping) else _label(method) for method in methods]
-    values = methods.values() if isinstance(methods, Mapping) else methods
-    if not labels:
-        raise ValueError("methods is empty, expected at least one.")
+    methods = [methods] if isinstance(methods, str) else methods
+    named = methods.items() if isinstance(methods, Mapping) else [(_label(one), one) for one in methods]
     out: dict[str, Any] = {}
-    for i, (label, method) in enumerate(zip(labels, values, strict=True)):
-        copies = labels[:i].count(label)
-        out[f"{label} ({copies + 1})" if copies else label] = _classifier(method, shared)
+    seen = Counter[str]()
+    for label, method in named:
+        seen[label] += 1
+        out[f"{label} ({seen[label]})" if seen[label] > 1 else str(label)] = _classifier(method, shared)
+    if not out:
+        raise ValueError("methods is empty, expected at least one.")
     return out
 
 
@@ -63,7 +64,7 @@ def _baseline(name: str, kernel: Any, seed: int) -> Any:
 
 
 def _label(method: Any) -> str:
-    """Return a short name; that of a settings record has the settings that differ from the defaults."""
+    """Return a short name; that of a settings record has the settings that are not at their defaults."""
     if isinstance(method, str):
         return method
     if isinstance(method, tuple):
@@ -71,13 +72,7 @@ def _label(method: Any) -> str:
     name = type(method).__name__
     if hasattr(method, "fit") or not is_dataclass(method):
         return name
-    texts = [f"{key}={(_label if is_dataclass(value) else repr)(value)}" for key, value in changed(method)]
+    values = {each: getattr(method, each.name) for each in fields(method)}
+    changed = {each.name: value for each, value in values.items() if value != each.default}
+    texts = [f"{key}={(_label if is_dataclass(value) else repr)(value)}" for key, value in changed.items()]
     return f"{name}({', '.join(texts)})"
-
-
-def changed(record: Any) -> Iterator[tuple[str, Any]]:
-    """Yield the fields of a settings record that are not at their defaults."""
-    for each in fields(record):
-        value = getattr(record, each.name)
-        if value != each.default:
-            yield each.name, value

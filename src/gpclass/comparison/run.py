@@ -6,7 +6,7 @@ import re
 import time
 import warnings
 from collections.abc import Callable
-from functools import partial
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,6 @@ from gpclass.comparison.table import Comparison, ComparisonRow
 from gpclass.comparison.task import Task, task_of
 from gpclass.core.checks import check_integers, seed_of
 from gpclass.core.progress import reporter
-from gpclass.core.protocols import Array
 from gpclass.evidence.importance import MOST_VALUES
 from gpclass.learning.usefulness import DoubtfulFitWarning
 
@@ -48,7 +47,7 @@ def compare(
 ) -> Comparison:
     """Fit several methods to the same rows and compare their evidence, predictions and time.
 
-    The result says in words what it shows (``findings``): which method to use, which methods agree, and how accurate
+    The result says in words what it shows (``findings``): which method to use, how the others differ, and how accurate
     each approximation is.
 
     Parameters
@@ -105,23 +104,21 @@ def compare(
     seed = seed_of(random_state)
     if not learn:
         options["optimizer"] = None
-    classifiers = classifiers_of(
-        methods, {**options, "kernel": kernel, "likelihood": likelihood, "random_state": seed}
-    )
-    task = task_of((X, y, sample_weight), (X_test, y_test), classifiers.values(), cv, seed)
-    check = partial(_check, task=task, n_samples=n_samples, seed=seed)
+    shared = {**options, "kernel": kernel, "likelihood": likelihood, "random_state": seed}
+    classifiers = classifiers_of(methods, shared)
+    kernels = [getattr(clf, "kernel", None) for clf in classifiers.values()]
+    vectors = all(getattr(each, "requires_vector_input", True) for each in kernels)
+    task = task_of((X, y, sample_weight), (X_test, y_test), vectors=vectors, cv=cv, seed=seed)
     rows: list[ComparisonRow] = []
     n_steps = len(classifiers) * (1 + bool(n_samples) + len(task.parts))
     with reporter(verbose, "comparing", " steps", n_steps) as report:
         try:
             for label, clf in classifiers.items():
-                rows.append(_row(label, clf, task, check if n_samples else None, report))
+                rows.append(_row(label, clf, task, n_samples, seed, report))
         except KeyboardInterrupt:
             if not rows:
                 raise
-    scored = task.scored
-    at = (scored.codes, scored.index, scored.fold, scored.weight)
-    return Comparison(tuple(rows), task.classes, *at, len(task.y), len(classifiers))
+    return replace(task.empty, rows=tuple(rows), n_methods=len(classifiers))
 
 
 class Notes(dict[str, str]):
@@ -132,48 +129,48 @@ class Notes(dict[str, str]):
         kind = re.sub(r"[-+]?\d[\d.]*(e[-+]?\d+)?", "#", message)
         self.setdefault(kind, f"{message} [{step}]" if step else message)
 
-    def attempt(self, step: str, action: Callable[[], Any]) -> tuple[Any, float]:
-        """Return the result of an action (None if it fails) and its seconds; note errors and warnings."""
+    def attempt(self, step: str, action: Callable[[], Any]) -> Any:
+        """Return the result of an action, None if it fails; note errors and warnings."""
+        value = None
         with warnings.catch_warnings(record=True) as caught:
             for category in NOTED:
                 warnings.simplefilter("always", category)
-            start, value = time.perf_counter(), None
             try:
                 value = action()
             except Exception as error:
                 self.add(f"failed with {type(error).__name__}: {error}", step)
-            seconds = time.perf_counter() - start
         for warning in caught:
             if issubclass(warning.category, NOTED):
                 self.add(str(warning.message), step)
             else:
                 warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
-        return value, seconds
+        return value
 
 
-def _row(label: str, clf: Any, task: Task, check: Any, report: Any) -> ComparisonRow:
-    notes = Notes()
-
+def _row(label: str, clf: Any, task: Task, n_samples: int, seed: int, report: Any) -> ComparisonRow:
     def tell(step: str) -> None:
         if report is not None:
             report(f"{label}: {step}")
 
-    tell(f"fitting {len(task.y)} rows")
-    fitted, fit_seconds = notes.attempt("", lambda: _fit(clf, task))
+    notes = Notes()
     likelihood = getattr(clf, "likelihood", None)
-    if likelihood is not None and not isinstance(likelihood, str):
-        likelihood = type(likelihood).__name__.lower()
-    known: dict[str, Any] = {"label": label, "likelihood": likelihood}
-    if fitted is not None:
-        known |= {"estimator": fitted, "kernel": getattr(fitted, "kernel_", None), "fit_seconds": fit_seconds}
-        if check is not None:
-            tell("checking the approximation")
-            known["check"], _ = notes.attempt("checking", lambda: check(fitted))
-        known |= _evidence(fitted, known.get("check"))
-        if task.parts:
-            predict = partial(_predictions, clf, fitted, task, tell)
-            known |= notes.attempt("predicting", predict)[0] or {}
-    return ComparisonRow(**known, note=" ".join(notes.values()))
+    likelihood = getattr(likelihood, "name", likelihood)
+    tell(f"fitting {len(task.y)} rows")
+    start = time.perf_counter()
+    fitted = notes.attempt("", lambda: _fit(clf, task))
+    seconds = time.perf_counter() - start
+    if fitted is None:
+        return ComparisonRow(label, likelihood, note=" ".join(notes.values()))
+    check: Any = None
+    scores: dict[str, Any] = {}
+    if n_samples:
+        tell("checking the approximation")
+        check = notes.attempt("checking", lambda: _check(fitted, task, n_samples, seed))
+    if task.parts:
+        scores = notes.attempt("predicting", lambda: _predictions(clf, fitted, task, tell)) or {}
+    kernel, note = getattr(fitted, "kernel_", None), " ".join(notes.values())
+    known = {"estimator": fitted, "kernel": kernel, "fit_seconds": seconds, "check": check, "note": note}
+    return ComparisonRow(label, likelihood, **known, **_evidence(fitted, check), **scores)
 
 
 def _fit(clf: Any, task: Task, rows: Codes | None = None) -> Any:
@@ -194,58 +191,47 @@ def _models_of(fitted: Any) -> Any:
     return getattr(getattr(fitted, "base_estimator_", None), "models", ())
 
 
-def _evidence(fitted: Any, check: Any) -> dict[str, Any]:
-    """Return the evidence of the labels, own and corrected; that of Dirichlet classification does not compare."""
-    if not all(model.is_of_labels for model in _models_of(fitted)):
-        return {}
-    numbers = {"evidence": getattr(fitted, "log_marginal_likelihood_value_", None)}
-    names = {"corrected": "corrected_evidence", "standard_error": "standard_error", "khat": "khat"}
-    numbers |= {column: getattr(check, name, None) for name, column in names.items()}
-    return {name: None if number is None else float(number) for name, number in numbers.items()}
-
-
 def _check(fitted: Any, task: Task, n_samples: int, seed: int) -> Any:
     """Return the result of ``check_approximation``, or None where it does not apply.
 
     Several two-class models have no common evidence of the labels; joint models may be too large. Of Dirichlet
     classification only inducing inputs can be checked.
     """
-    models = _models_of(fitted)
-    all_rows = all(model.inducing is None for model in models)
-    large = len(task.classes) > 2 and len(task.y) * len(task.classes) > MOST_VALUES
-    if all_rows and (large or not all(model.is_of_labels for model in models)):
+    models, n_classes = _models_of(fitted), len(task.empty.classes)
+    large = n_classes > 2 and len(task.y) * n_classes > MOST_VALUES
+    if any(model.inducing is None and (large or not model.is_of_labels) for model in models):
         return None
     if len(models) > 1 or not hasattr(fitted, "check_approximation"):
         return None
     return fitted.check_approximation(n_samples=n_samples, random_state=seed)
 
 
-def _predictions(clf: Any, fitted: Any, task: Task, tell: Callable[[str], None]) -> dict[str, Any]:
-    """Predict the test rows, or those of each fold from the other folds, and score them together.
-
-    Scikit-learn's ``cross_validate`` returns scores, but no probabilities, and does not predict test rows.
-    """
-    found: list[Array] = []
-    seconds = 0.0
-    for step, rows, X in task.parts:
-        tell(step)
-        model = fitted if rows is None else _fit(clf, task, rows)
-        start = time.perf_counter()
-        found.append(_log_proba(model, X, task.classes))
-        seconds += time.perf_counter() - start
-    scored, cost = task.scored, getattr(clf, "cost_matrix", None)
-    log_proba = np.concatenate(found)[scored.order]
-    scores: dict[str, Any] = {
-        **score(log_proba, scored.codes, weight=scored.weight, fold=scored.fold, cost=cost)
+def _evidence(fitted: Any, check: Any) -> dict[str, Any]:
+    """Return the evidence of the labels, own and corrected; that of Dirichlet classification does not compare."""
+    if not all(model.is_of_labels for model in _models_of(fitted)):
+        return {}
+    return {
+        "evidence": getattr(fitted, "log_marginal_likelihood_value_", None),
+        "corrected_evidence": getattr(check, "corrected", None),
+        "standard_error": getattr(check, "standard_error", None),
+        "khat": getattr(check, "khat", None),
     }
-    return scores | {"proba": np.exp(log_proba), "predict_seconds": seconds}
 
 
-def _log_proba(clf: Any, X: Any, classes: Any) -> Array:
-    """Return log probabilities, by ``predict_proba`` for classifiers whose logarithms may be infinite."""
-    if not np.array_equal(clf.classes_, classes):
-        raise ValueError(f"only the classes {clf.classes_} of {classes} were among its training rows.")
-    if hasattr(clf, "posterior_"):
-        return np.asarray(clf.predict_log_proba(X))
-    log_proba: Array = np.log(np.maximum(clf.predict_proba(X), np.finfo(float).tiny))
-    return log_proba
+def _predictions(clf: Any, fitted: Any, task: Task, tell: Callable[[str], None]) -> dict[str, Any]:
+    """Predict the test rows, or those of each fold from the other folds, and score them together."""
+    found, seconds, scored = [], 0.0, task.empty
+    for k, (rows, X) in enumerate(task.parts, start=1):
+        tell(f"predicting {len(X)} rows" if rows is None else f"fold {k} of {len(task.parts)}")
+        model = fitted if rows is None else _fit(clf, task, rows)
+        if not np.array_equal(model.classes_, scored.classes):
+            raise ValueError(f"only the classes {model.classes_} were among its training rows.")
+        start = time.perf_counter()
+        if hasattr(model, "posterior_"):
+            found.append(model.predict_log_proba(X))
+        else:  # logarithms of zero are possible elsewhere
+            found.append(np.log(np.maximum(model.predict_proba(X), np.finfo(float).tiny)))
+        seconds += time.perf_counter() - start
+    log_proba, cost = np.concatenate(found)[task.order], getattr(clf, "cost_matrix", None)
+    scores = score(log_proba, scored.codes, weight=scored.weight, fold=scored.fold, cost=cost)
+    return {**scores, "proba": np.exp(log_proba), "predict_seconds": seconds}

@@ -38,7 +38,7 @@ def score(
         Positions of the true classes.
     weight : ndarray of shape (n,), optional
     fold : ndarray of int of shape (n,), optional
-        The fold of each row, from which the standard error is found.
+        The fold of each row.
     cost : array of shape (n_classes, n_classes), optional
         Costs of the decisions that ``error`` counts.
 
@@ -46,12 +46,12 @@ def score(
     -------
     dict of str to float
         ``log_loss``: mean of -log p(true class), in nats. ``log_loss_error``: its standard error, from the means of
-        the folds, or from the rows where there are no folds; None if there is one of them. It is approximate, because
-        folds share training rows. ``error``: fraction of rows whose Bayes decision is not the true class. ``brier``:
-        mean of (p(class 1) - y)² for two classes, of Σ_c (p_c - y_c)² for more. ``ece``: expected calibration error,
-        the absolute difference of observed frequency and mean probability, averaged over ten bins of equal width,
-        weighted by their fraction of the rows. For two classes the probability is that of the second class; for more
-        it is that of the most probable class, and the frequency is how often that class was the true one.
+        the folds, or from the rows without folds; None if there is one of them. It is approximate, because folds share
+        training rows. ``error``: fraction of rows whose Bayes decision is not the true class. ``brier``: mean of
+        (p(class 1) - y)² for two classes, of Σ_c (p_c - y_c)² for more. ``ece``: expected calibration error, the mean
+        of |observed frequency - mean probability| over the rows of ten bins of equal width. For two classes the
+        probability is that of the second class; for more it is that of the most probable class, and the frequency is
+        how often that class was the true one.
 
     Examples
     --------
@@ -60,11 +60,11 @@ def score(
     >>> {name: round(value, 4) for name, value in score(np.log(p), np.array([0, 1, 0])).items()}
     {'log_loss': 0.646, 'error': 0.3333, 'brier': 0.23, 'log_loss_error': 0.2911, 'ece': 0.4333}
     """
-    weight = np.ones(len(codes)) if weight is None else weight
     each = row_scores(log_proba, codes, cost)
     means = {name: float(np.average(values, weights=weight)) for name, values in each.items()}
     losses = each["log_loss"]
     if fold is not None:
+        weight = np.ones(len(codes)) if weight is None else weight
         groups = [fold == k for k in np.unique(fold)]
         losses = np.array([np.average(losses[group], weights=weight[group]) for group in groups])
     error = float(sem(losses)) if len(losses) > 1 else None
@@ -84,40 +84,13 @@ def row_scores(log_proba: Array, codes: Codes, cost: Any = None) -> dict[str, Ar
     }
 
 
-def is_tied(values: Array, best: Array, weight: Array | None, negligible: float) -> bool:
-    """Return whether a mean exceeds the best one by at most two standard errors of the paired difference.
-
-    All methods predict the same rows, so that the standard error of the difference is smaller than those of the two
-    means. A difference below ``negligible`` counts as none.
-    """
-    share = np.ones(len(values)) if weight is None else weight
-    share, difference = share / share.sum(), values - best
-    mean = float(share @ difference)
-    error = float(np.linalg.norm(share * (difference - mean)))
-    return mean <= max(negligible, 2.0 * error)
-
-
 def calibration_bins(proba: Array, codes: Codes, weight: Array | None = None) -> Bins:
-    """Return the bins behind the expected calibration error, as `score` defines it.
-
-    Parameters
-    ----------
-    proba : ndarray of shape (n, n_classes)
-    codes : ndarray of int of shape (n,)
-        Positions of the true classes.
-    weight : ndarray of shape (n,), optional
-
-    Returns
-    -------
-    Bins
-    """
+    """Return the bins of the expected calibration error, as `score` defines it."""
     p, hit = proba.max(axis=1), proba.argmax(axis=1) == codes
     if proba.shape[1] == 2:
         p, hit = proba[:, 1], codes == 1
     p = np.minimum(p, 1.0)  # a sum of rounded numbers may exceed one
     weight = np.ones(len(codes)) if weight is None else weight
-    sums = [
-        np.histogram(p, N_BINS, (0.0, 1.0), weights=each)[0] for each in (weight, weight * p, weight * hit)
-    ]
-    mass, probability, frequency = (total[sums[0] > 0.0] for total in sums)
+    sums = np.stack([np.histogram(p, N_BINS, (0.0, 1.0), weights=weight * of)[0] for of in (1.0, p, hit)])
+    mass, probability, frequency = sums[:, sums[0] > 0.0]
     return Bins(probability / mass, frequency / mass, mass / mass.sum())

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from gpclass.comparison.findings import excessive_khat, findings
-from gpclass.comparison.scores import Bins, Codes, calibration_bins, is_tied, row_scores
-from gpclass.core.checks import optional
+from gpclass.comparison.scores import Bins, Codes, calibration_bins, row_scores
+from gpclass.core.checks import check_option, optional
 from gpclass.core.protocols import Array
 
 DASH = "–"  # no such result; zero would be a value
@@ -165,8 +165,7 @@ class Comparison:
         -------
         ComparisonRow
         """
-        if metric not in METRICS:
-            raise ValueError(f"metric={metric!r} is not possible, expected one of {tuple(METRICS)}.")
+        check_option("metric", metric, metric in METRICS, f"one of {tuple(METRICS)}")
         rows = [row for row in self.rows if getattr(row, metric) is not None]
         if not rows:
             raise ValueError(f"No method has a value of {metric}.")
@@ -176,34 +175,43 @@ class Comparison:
     def tied(self, metric: str = "log_loss") -> tuple[str, ...]:
         """Return the labels of the best row and of those that are statistically indistinguishable from it.
 
+        All methods predict the same rows, so that the standard error of a difference is smaller than those of the two
+        means. A row ties with the best one if the mean difference is at most two of its standard errors, or 0.01 for
+        the log loss and 0.002 for the Brier score.
+
         Parameters
         ----------
         metric : {"log_loss", "error", "brier"}, default="log_loss"
-            The score. A row ties with the best one if the mean difference over the scored rows is below two of its
-            standard errors (or below 0.01 for the log loss, 0.002 for the Brier score).
 
         Returns
         -------
         tuple of str
             Empty if no rows were scored.
         """
-        if metric not in NEGLIGIBLE:
-            raise ValueError(f"metric={metric!r} is not possible, expected one of {tuple(NEGLIGIBLE)}.")
-        rows = [row for row in self.rows if row.proba is not None]
-        if not rows:
-            return ()
+        check_option("metric", metric, metric in NEGLIGIBLE, f"one of {tuple(NEGLIGIBLE)}")
         values: dict[str, Array] = {}
-        for row in rows:
-            log_proba = np.log(np.maximum(np.asarray(row.proba), np.finfo(float).tiny))
-            cost = getattr(row.estimator, "cost_matrix", None)
-            values[row.label] = row_scores(log_proba, self.codes, cost)[metric]
-        best, negligible = values[self.best(metric).label], NEGLIGIBLE[metric]
-        return tuple(label for label, each in values.items() if is_tied(each, best, self.weight, negligible))
+        for row in self.rows:
+            if row.proba is not None:
+                log_proba = np.log(np.maximum(row.proba, np.finfo(float).tiny))
+                cost = getattr(row.estimator, "cost_matrix", None)
+                values[row.label] = row_scores(log_proba, self.codes, cost)[metric]
+        if not values:
+            return ()
+        share = np.ones(len(self.codes)) if self.weight is None else self.weight
+        share = share / share.sum()
+        best, tied = values[self.best(metric).label], []
+        for label, each in values.items():
+            difference = each - best
+            mean = share @ difference
+            error = np.linalg.norm(share * (difference - mean))
+            if mean <= max(NEGLIGIBLE[metric], 2.0 * error):
+                tied.append(label)
+        return tuple(tied)
 
     @property
     def findings(self) -> tuple[str, ...]:
-        """What the comparison shows, as sentences: what to use, which methods agree, and which to doubt."""
-        return findings(self)
+        """What the comparison shows, as sentences: what to use, how the methods differ, and which to doubt."""
+        return tuple(findings(self))
 
     def calibration(self, label: str) -> Bins | None:
         """Return the calibration curve of a method: the bins of its expected calibration error.
@@ -256,12 +264,8 @@ class Comparison:
     def title(self) -> str:
         """Likelihoods, rows and how they were scored, in one line."""
         likelihoods = ", ".join(sorted({row.likelihood for row in self.rows if row.likelihood}))
-        scored = f"scored on {len(self.index)} rows held out"
-        if len(self.index) == 0:
-            scored = "no rows scored"
-        elif self.fold is not None:
-            folds = len(np.unique(self.fold))
-            scored = f"scored on {len(self.index)} rows by {folds}-fold cross-validation"
+        how = "held out" if self.fold is None else f"by {len(np.unique(self.fold))}-fold cross-validation"
+        scored = f"scored on {len(self.codes)} rows {how}" if len(self.codes) else "no rows scored"
         done, asked = len(self.rows), self.n_methods
         stopped = "" if done == asked else f"; interrupted after {done} of {asked} methods"
         return f"{likelihoods} likelihood; {self.n_train} training rows; {scored}{stopped}"
@@ -273,58 +277,53 @@ class Comparison:
         -------
         dict of (label, metric) to mark
         """
-        best = {(label, metric): BEST for metric in NEGLIGIBLE for label in self.tied(metric)}
-        if len(self.rows) == 1:
-            best = {}
+        metrics = NEGLIGIBLE if len(self.rows) > 1 else ()
+        best = {(label, metric): BEST for metric in metrics for label in self.tied(metric)}
         return best | {(row.label, "khat"): DOUBT for row in self.rows if excessive_khat(row)}
 
     def _cells(self) -> list[list[str]]:
-        """Return the table with its headings; the last column has the numbers of the notes."""
-        notes, marks = self._notes(), self.marks()
+        """Return the table with its headings; a column with marks has a place for them in every cell."""
+        marks = self.marks()
         blank = {name: " " * any(metric == name for _, metric in marks) for name in METRICS}
-        table = [["method", *(about["heading"] + blank[name] for name, about in METRICS.items()), ""]]
+        table = [["method", *(about["heading"] + blank[name] for name, about in METRICS.items())]]
         for row in self.rows:
             cells = [row.text(name) + marks.get((row.label, name), blank[name]) for name in METRICS]
-            table.append([row.label, *cells, f"[{notes.index(row.note) + 1}]" if row.note else ""])
+            table.append([row.label, *cells])
         return table
-
-    def _notes(self) -> list[str]:
-        return [row.note for row in self.rows if row.note]
 
     def _paragraphs(self) -> list[list[tuple[str, str]]]:
         """Return what stands below the table: legend, findings, kernels and notes, each as a label and a text."""
-        legend = [(f"{mark} ", LEGEND[mark]) for mark in dict.fromkeys(self.marks().values())]
-        width = max(len(row.label) for row in self.rows)
-        kernels = [(f"{row.label:{width}}  ", row.kernel_text) for row in self.rows if row.kernel_text]
-        notes = [(f"[{i}] ", note) for i, note in enumerate(self._notes(), start=1)]
-        return [legend, [("", sentence) for sentence in self.findings], [*kernels, *notes]]
+        legend = [(mark, LEGEND[mark]) for mark in dict.fromkeys(self.marks().values())]
+        kernels = [(row.label, row.kernel_text) for row in self.rows if row.kernel_text]
+        notes = [(row.label, row.note) for row in self.rows if row.note]
+        return [legend, [("", sentence) for sentence in self.findings], kernels, notes]
 
     def __str__(self) -> str:
-        lines = [self.title, "", *_align(self._cells())]
+        cells = self._cells()
+        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+        lines = [self.title, ""]
+        for name, *numbers in cells:
+            aligned = [f"{text:>{width}}" for text, width in zip(numbers, widths[1:], strict=True)]
+            lines.append("  ".join([f"{name:<{widths[0]}}", *aligned]).rstrip())
         for i, paragraph in enumerate(self._paragraphs()):
-            lines += [""] * (i > 0 and len(paragraph) > 0)
+            lines += [""] * (i > 0 and len(paragraph) > 0)  # the legend stands below the table
+            width = max((len(label) for label, _ in paragraph), default=0)
             for label, text in paragraph:
-                lines += textwrap.wrap(text, WIDTH, initial_indent=label, subsequent_indent=" " * len(label))
+                first = f"{label:<{width}}  " if label else ""
+                lines += textwrap.wrap(text, WIDTH, initial_indent=first, subsequent_indent=" " * len(first))
         return "\n".join(lines)
 
     __repr__ = __str__  # so that a session shows the table
 
     def _repr_html_(self) -> str:
-        head, *body = ([escape(cell) for cell in line] for line in self._cells())
+        head, *body = self._cells()
         lines = [f"<table><caption>{escape(self.title)}</caption>", _html_row("th", head)]
         lines += [*(_html_row("td", line) for line in body), "</table>"]
-        for paragraph in self._paragraphs():
-            items = "".join(f"<li>{escape(label + text)}</li>" for label, text in paragraph)
+        for paragraph in filter(None, self._paragraphs()):
+            items = "".join(f"<li>{escape(f'{label} {text}'.strip())}</li>" for label, text in paragraph)
             lines.append(f"<ul>{items}</ul>")
         return "\n".join(lines)
 
 
 def _html_row(tag: str, cells: list[str]) -> str:
-    return f"<tr>{''.join(f'<{tag}>{cell}</{tag}>' for cell in cells)}</tr>"
-
-
-def _align(cells: list[list[str]]) -> list[str]:
-    """Return lines with the first and the last column aligned to the left, the others to the right."""
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    form = "  ".join(["{:<%d}", *["{:>%d}"] * (len(widths) - 2), "{:<%d}"]) % tuple(widths)
-    return [form.format(*line).rstrip() for line in cells]
+    return f"<tr>{''.join(f'<{tag}>{escape(cell)}</{tag}>' for cell in cells)}</tr>"

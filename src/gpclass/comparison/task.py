@@ -2,80 +2,68 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
 from sklearn.model_selection import StratifiedKFold, check_cv
 from sklearn.utils import _safe_indexing as rows_of
 
 from gpclass.comparison.scores import Codes
+from gpclass.comparison.table import Comparison
 from gpclass.core.checks import check_option, is_integer
 from gpclass.core.protocols import Array
 from gpclass.estimator import GaussianProcessClassifier
-from gpclass.kernels import takes_vectors
 from gpclass.validation import check_inputs, check_labels, check_weights
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Scored:
-    """The predicted rows in their original order, and the permutation ``order`` that restores it."""
-
-    index: Codes
-    order: Codes
-    codes: Codes
-    fold: Codes | None = None
-    weight: Array | None = None
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class Task:
-    """The training rows, and for each prediction its name, the rows to fit (None: all) and the inputs to predict."""
+    """The training rows, the predictions to make, and the comparison that these are entered into.
+
+    Each of ``parts`` has the rows to fit (None: all) and the inputs to predict; ``order`` is the permutation of all
+    predictions into the order of ``empty``.
+    """
 
     X: Any
     y: Any
     weight: Array | None
-    classes: Any
-    parts: Sequence[tuple[str, Codes | None, Any]]
-    scored: Scored
+    parts: Sequence[tuple[Codes | None, Any]]
+    order: Codes
+    empty: Comparison
 
 
-def task_of(
-    data: tuple[Any, Any, Any], test: tuple[Any, Any], clfs: Iterable[Any], cv: Any, seed: int
-) -> Task:
+def task_of(data: tuple[Any, Any, Any], test: tuple[Any, Any], *, vectors: bool, cv: Any, seed: int) -> Task:
     """Check the rows once, so that no method has to report what is wrong with them, and split them."""
     X, y, sample_weight = data
-    X_test, y_test = test
-    ours = [clf for clf in clfs if isinstance(clf, GaussianProcessClassifier)]
-    checker = clone(ours[0]) if ours else GaussianProcessClassifier()
-    vectors = takes_vectors(checker.kernel)
+    checker = GaussianProcessClassifier()
     _, y = check_inputs(checker, X, y, vectors=vectors, fitting=True)
     check_labels(y)
     weight, kept = check_weights(sample_weight, None, y), np.arange(len(y))
-    if weight is not None and not weight.all():
+    if weight is not None:
         kept = np.flatnonzero(weight)
         X, y, weight = rows_of(X, kept), y[kept], weight[kept]
     classes, codes = np.unique(y, return_inverse=True)
     if len(classes) < 2:
         raise ValueError(f"y has the one class {classes} with positive weight, expected two or more.")
+    X_test, y_test = test
     if (X_test is None) != (y_test is None):
         raise ValueError("Only one of X_test and y_test is given, expected both or neither.")
     if X_test is not None:
         check_inputs(checker, X_test, vectors=vectors, fitting=False)
-        rows = np.arange(len(X_test))
-        scored = Scored(rows, rows, _test_codes(y_test, classes, len(X_test)))
-        return Task(X, y, weight, classes, [(f"predicting {len(X_test)} rows", None, X_test)], scored)
+        found, rows = _test_codes(y_test, classes, len(X_test)), np.arange(len(X_test))
+        empty = Comparison((), classes, found, rows, None, None, len(y), 0)
+        return Task(X, y, weight, [(None, X_test)], rows, empty)
     splits = _splits(cv, X, codes, seed)
-    names = [f"fold {k + 1} of {len(splits)}" for k in range(len(splits))]
-    parts = [(name, train, rows_of(X, test)) for name, (train, test) in zip(names, splits, strict=True)]
+    parts = [(train, rows_of(X, test)) for train, test in splits]
     rows = np.concatenate([test for _, test in splits] or [np.empty(0, dtype=np.intp)])
     fold = np.repeat(np.arange(len(splits)), [len(test) for _, test in splits])
     order = np.argsort(rows, kind="stable")
-    rows = rows[order]
-    scored = Scored(kept[rows], order, codes[rows], fold[order], None if weight is None else weight[rows])
-    return Task(X, y, weight, classes, parts, scored)
+    rows, fold = rows[order], fold[order]
+    scored_weight = None if weight is None else weight[rows]
+    empty = Comparison((), classes, codes[rows], kept[rows], fold, scored_weight, len(y), 0)
+    return Task(X, y, weight, parts, order, empty)
 
 
 def _test_codes(y_test: Any, classes: Any, n: int) -> Codes:

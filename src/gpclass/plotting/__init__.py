@@ -25,7 +25,7 @@ level
 ax
     Axes to draw on, as many as there are panels; None makes a new figure.
 ``**options``
-    Arguments of ``plot``.
+    Options of ``plot``: ``legend``, ``color`` or ``n_top``, as `gpclass.plotting.base.Display.plot` has them.
 
 Every display that was drawn has the attributes ``figure_``, ``axes_`` (all panels) and ``ax_`` (the first).
 """

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -13,23 +13,40 @@ from gpclass.core.protocols import Array
 
 
 class Display:
-    """Base class of the displays, which lays out their panels."""
+    """Base class of the displays: the constructor stores the data, `plot` draws them.
+
+    A display draws in its method ``_draw``, on the axes that ``_panels`` returns.
+    """
 
     figure_: Any
     axes_: Any
     ax_: Any
+    _draw: Callable[..., None]
 
-    def _panels(
-        self, ax: Any, layout: Sequence[Sequence[int]], size: tuple[float, float], **options: Any
-    ) -> Any:
-        """Return the axes to draw on: those given, or new ones in a figure of that size in inches.
+    def plot(self, ax: Any = None, **options: Any) -> Self:
+        """Draw the display.
 
-        ``layout`` has the number of a panel in each cell of a grid; a number that is repeated spans the cells.
+        Parameters
+        ----------
+        ax : axes, or one for each panel, default=None
+            Where to draw; None makes a new figure.
+        **options
+            ``legend`` (default True): whether a `PredictiveContourDisplay` or a `LatentDisplay` has a legend above its
+            panels. ``color``: the colour of the first curve of a `LatentDisplay`, for displays side by side.
+            ``n_top``: how many of the most relevant columns a `RelevanceDisplay` draws; all by default.
+
+        Returns
+        -------
+        self
         """
-        n = 1 + max(map(max, layout))
+        self._draw(ax, **options)
+        return self
+
+    def _panels(self, ax: Any, shape: tuple[int, int], size: tuple[float, float], **options: Any) -> Any:
+        """Return the axes to draw on: those given, or a new grid of them in a figure of that size in inches."""
+        n = shape[0] * shape[1]
         if ax is None:
-            made = pyplot().subplot_mosaic(layout, figsize=size, layout="constrained", **options)[1]
-            ax = [made[i] for i in range(n)]
+            _, ax = pyplot().subplots(*shape, figsize=size, layout="constrained", **options)
         axes = np.atleast_1d(np.asarray(ax, dtype=object))
         axes = axes if axes.ndim == 1 else axes.ravel()
         if len(axes) != n:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 from gpclass.plotting import style
 from gpclass.plotting.base import Display
@@ -37,21 +37,10 @@ class ComparisonDisplay(Display):
 
     comparison: Any
 
-    def plot(self, ax: Any = None) -> Self:
-        """Draw the three panels.
-
-        Parameters
-        ----------
-        ax : sequence of three axes, default=None
-            Where to draw; None makes a new figure.
-
-        Returns
-        -------
-        self
-        """
+    def _draw(self, ax: Any) -> None:
         rows = self.comparison.rows
         height = max(3.6, 2.1 + 0.32 * len(rows))
-        losses, evidences, calibration = self._panels(ax, [range(3)], (12.0, height))
+        losses, evidences, calibration = self._panels(ax, (1, 3), (12.0, height))
         names = [row.label for row in rows]
         style.named_rows(losses, names, "log loss ± one standard error")
         style.named_rows(evidences, names, "log evidence")
@@ -65,9 +54,8 @@ class ComparisonDisplay(Display):
             if row.log_loss is not None:
                 losses.errorbar(row.log_loss, i, xerr=row.log_loss_error, **kinds)
             self._evidence(evidences, i, row, kinds)
-        self._key(evidences)
+        evidences.set_title("open: by the method; filled: corrected", fontsize="medium")
         self._calibration(calibration)
-        return self
 
     @staticmethod
     def _evidence(axis: Any, i: int, row: Any, kinds: dict[str, Any]) -> None:
@@ -79,14 +67,6 @@ class ComparisonDisplay(Display):
         if own is not None:
             axis.plot(own, i, kinds["fmt"], color=kinds["color"], markerfacecolor="white", markersize=8)
 
-    @staticmethod
-    def _key(axis: Any) -> None:
-        from matplotlib.lines import Line2D
-
-        kinds: dict[str, Any] = {"color": style.GREY, "marker": "o", "linestyle": ""}
-        handles = [Line2D([], [], markerfacecolor="white", **kinds), Line2D([], [], **kinds)]
-        style.legend_above(axis, 2, handles=handles, labels=["by the method", "corrected"])
-
     def _calibration(self, axis: Any) -> None:
         classes = self.comparison.classes
         axis.plot([0, 1], [0, 1], color="0.6", linewidth=1.0, zorder=1)
@@ -97,8 +77,9 @@ class ComparisonDisplay(Display):
             colour, marker, line = style.style(i)
             axis.plot(bins.probability, bins.frequency, color=colour, linestyle=line, linewidth=1.2)
             kinds = {"color": colour, "marker": marker, "alpha": 0.7, "clip_on": False}
-            axis.scatter(bins.probability, bins.frequency, 10.0 + 200.0 * bins.share, **kinds)
-            axis.plot([], [], color=colour, linestyle=line, marker=marker, markersize=5, label=row.label)
+            axis.scatter(
+                bins.probability, bins.frequency, 10.0 + 200.0 * bins.share, label=row.label, **kinds
+            )
         two = f"predicted p(y = {classes[1]})"
         axis.set_xlabel(two if len(classes) == 2 else "probability of the predicted class")
         axis.set(ylabel="observed frequency", xlim=(-0.03, 1.03), ylim=(-0.03, 1.03), aspect="equal")

@@ -20,6 +20,8 @@ LINES = (0.1, 0.5, 0.9)  # contours of the probability, besides the boundary
 class PredictiveContourDisplay(Display):
     """Class probabilities over two columns, with the boundary of the decisions of `predict`.
 
+    Three classes or more have one colour each, mixed by their probabilities and paler where the class is less certain.
+
     Parameters
     ----------
     x0, x1 : ndarray of shape (columns,) and (rows,)
@@ -121,49 +123,31 @@ class PredictiveContourDisplay(Display):
         """
         return decision_margins(self.proba, self.cost)
 
-    def plot(self, ax: Any = None, *, cmap: str = style.SEQUENTIAL, legend: bool = True) -> Self:
-        """Draw the panels.
-
-        Parameters
-        ----------
-        ax : axes, or two of them where ``latent_std`` is known; default=None
-        cmap : str, default="cividis"
-            Colours of the probability of ``classes[1]``, and of the deviation. Three classes or more have one
-            colour each, mixed by their probabilities and paler where the class is less certain.
-        legend : bool, default=True
-            Whether to draw a legend of the classes and the boundary above the panel.
-
-        Returns
-        -------
-        self
-        """
+    def _draw(self, ax: Any, *, legend: bool = True) -> None:
         n = 1 if self.latent_std is None else 2
-        self._panels(ax, [range(n)], (5.2 * n, 4.4), sharex=True, sharey=True)
+        self._panels(ax, (1, n), (5.2 * n, 4.4), sharex=True, sharey=True)
         two = self.proba.shape[2] == 2
-        (self._two_classes if two else self._many_classes)(self.ax_, cmap)
+        (self._two_classes if two else self._many_classes)(self.ax_)
         if self.latent_std is not None:
-            shown = self.axes_[1].contourf(self.x0, self.x1, self.latent_std, levels=14, cmap=cmap)
+            std = {"levels": 14, "cmap": style.SEQUENTIAL}
+            shown = self.axes_[1].contourf(self.x0, self.x1, self.latent_std, **std)
             of = "$f$" if two else "the $f_c$"
-            style.colour_bar(self.axes_[1], shown, f"standard deviation of {of}")
+            self.figure_.colorbar(shown, ax=self.axes_[1], label=f"standard deviation of {of}")
         for axis in self.axes_:
             if self.X is not None:
                 style.scatter_classes(axis, self.X, self.codes, self.classes)
             axis.set(xlabel=self.names[0], xlim=self.x0[[0, -1]], ylim=self.x1[[0, -1]])
         self.ax_.set_ylabel(self.names[1])
         if legend:
-            from matplotlib.lines import Line2D
+            self.ax_.plot([], [], color="black", linewidth=1.8, label="decision boundary")
+            style.legend_above(self.ax_, 1 + len(self.classes), fontsize="small")
 
-            handles, labels = self.ax_.get_legend_handles_labels()
-            handles.append(Line2D([], [], color="black", linewidth=1.8))
-            labels.append("decision boundary")
-            style.legend_above(self.ax_, len(handles), handles=handles, labels=labels, fontsize="small")
-        return self
-
-    def _two_classes(self, axis: Any, cmap: str) -> None:
+    def _two_classes(self, axis: Any) -> None:
         p = self.proba[:, :, 1]
-        filled = axis.contourf(self.x0, self.x1, p, levels=np.linspace(0.0, 1.0, 21), cmap=cmap)
+        levels = np.linspace(0.0, 1.0, 21)
+        filled = axis.contourf(self.x0, self.x1, p, levels=levels, cmap=style.SEQUENTIAL)
         label = f"predicted p(y = {self.classes[1]})"  # a label need not be valid in a formula
-        bar = style.colour_bar(axis, filled, label, ticks=np.linspace(0.0, 1.0, 6))
+        bar = self.figure_.colorbar(filled, ax=axis, label=label, ticks=np.linspace(0.0, 1.0, 6))
         options = {
             "linewidths": 0.9,
             "colors": ["white", "white", style.DARK],
@@ -171,31 +155,31 @@ class PredictiveContourDisplay(Display):
         }
         if any(p.min() < level < p.max() for level in LINES):
             bar.add_lines(axis.contour(self.x0, self.x1, p, levels=LINES, **options), erase=False)
-        self.boundary_ = self._borders(axis, [1])
+        self.boundary_ = self._borders(axis, self.margin[:, :, 1:])
 
-    def _borders(self, axis: Any, chosen: Any) -> list[Any]:
+    def _borders(self, axis: Any, margins: Array) -> list[Any]:
         """Draw where the margin of a class changes sign, if it does, as a dark line on a pale one."""
         options = {"levels": [0.0], "colors": "black", "linewidths": 1.8, "zorder": 3}
-        margins = [m for m in (self.margin[:, :, c] for c in chosen) if m.min() < 0.0 < m.max()]
-        drawn = [axis.contour(self.x0, self.x1, margin, **options) for margin in margins]
+        visible = [margin for margin in np.moveaxis(margins, 2, 0) if margin.min() < 0.0 < margin.max()]
+        drawn = [axis.contour(self.x0, self.x1, margin, **options) for margin in visible]
         for lines in drawn:
             lines.set(path_effects=style.outlined(3.4, "white"))
         return drawn
 
-    def _many_classes(self, axis: Any, cmap: str) -> None:
+    def _many_classes(self, axis: Any) -> None:
         from matplotlib.colors import to_rgb
 
-        p, n = self.proba, self.proba.shape[2]
+        p, n, margin = self.proba, self.proba.shape[2], self.margin
         mixed = p @ np.array([to_rgb(style.style(c)[0]) for c in range(n)])
         entropy = entr(p).sum(axis=2, keepdims=True) / np.log(n)
         mixed = mixed + 0.8 * entropy * (1.0 - mixed)  # paler where it is less certain
         ends = [(x[0] - 0.5 * (x[1] - x[0]), x[-1] + 0.5 * (x[1] - x[0])) for x in (self.x0, self.x1)]
         box = {"extent": (*ends[0], *ends[1]), "origin": "lower", "aspect": "auto"}
         axis.imshow(np.clip(mixed, 0.0, 1.0), interpolation="bilinear", **box)
-        self.boundary_ = self._borders(axis, range(n))
+        self.boundary_ = self._borders(axis, margin)
         for c in range(n):  # without markers the regions need names
-            row, column = np.unravel_index(int(self.margin[:, :, c].argmax()), p.shape[:2])
-            if self.X is None and self.margin[row, column, c] > 0.0:
+            row, column = np.unravel_index(int(margin[:, :, c].argmax()), p.shape[:2])
+            if self.X is None and margin[row, column, c] > 0.0:
                 axis.text(self.x0[column], self.x1[row], str(self.classes[c]), ha="center", va="center")
 
 

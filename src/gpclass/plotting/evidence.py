@@ -17,6 +17,7 @@ from gpclass.plotting import style
 from gpclass.plotting.base import Display, hyperparameter_names, short_names
 from gpclass.priors import NotPositiveError
 
+SPAN = 2.5  # of the grid on both sides of the fitted values, in natural logarithms
 DROPS = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0)  # contours, in nats below the maximum
 
 
@@ -69,10 +70,8 @@ class EvidenceDisplay(Display):
         parameters: Any = (0, 1),
         *,
         grid_resolution: int = 30,
-        span: float = 2.5,
         limits: Any = (None, None),
         ax: Any = None,
-        **options: Any,
     ) -> Self:
         """Compute the evidence on a grid and draw it, for methods that have one: Laplace, EP or VI.
 
@@ -83,12 +82,10 @@ class EvidenceDisplay(Display):
             ``"k2__length_scale[3]"`` for an element of a vector).
         grid_resolution : int, default=30
             Number of points along each side; the latent function is inferred anew at each point.
-        span : float, default=2.5
-            Range on both sides of the fitted values, in natural logarithms. It is extended to values that
-            learning evaluated, up to twice as far.
         limits : pair of (low, high) or None
-            Smallest and largest values (not their logarithms), instead of ``span``.
-        ax, **options
+            Smallest and largest values (not their logarithms). None covers the fitted value times and divided by 12,
+            within the bounds of the kernel.
+        ax
             See `gpclass.plotting`.
 
         Returns
@@ -101,11 +98,12 @@ class EvidenceDisplay(Display):
         if i == j:
             raise ValueError(f"Both parameters are {names[i]!r}: choose two different ones of {names}.")
         theta = np.array(kernel.theta, dtype=float)
-        path = _path(estimator, len(theta))
-        a, b = (
-            _axis(theta[k], kernel.bounds[k], path, k, grid_resolution, span, ends)
-            for k, ends in zip((i, j), limits, strict=True)
-        )
+        inside = [np.clip((theta[k] - SPAN, theta[k] + SPAN), *kernel.bounds[k]) for k in (i, j)]
+        ends = [near if given is None else np.log(given) for near, given in zip(inside, limits, strict=True)]
+        a, b = (np.linspace(low, high, grid_resolution) for low, high in ends)
+        path = getattr(estimator.history_, "theta", None)
+        if path is not None and path.shape[1] != len(theta):  # parameters of the likelihood were learned too
+            path = None
         display = cls(
             np.exp(a),
             np.exp(b),
@@ -114,43 +112,29 @@ class EvidenceDisplay(Display):
             best=np.exp(theta[[i, j]]),
             path=None if path is None else np.exp(path[:, [i, j]]),
         )
-        return display.plot(ax=ax, **options)
+        return display.plot(ax)
 
-    def plot(self, ax: Any = None, *, cmap: str = style.SEQUENTIAL) -> Self:
-        """Draw contours of the log evidence, labelled by their difference from the maximum.
-
-        Parameters
-        ----------
-        ax : axes, or one for each panel, default=None
-            Where to draw; None makes a new figure.
-        cmap : str, default="cividis"
-            Colours of the evidence.
-
-        Returns
-        -------
-        self
-        """
+    def _draw(self, ax: Any) -> None:
         from matplotlib.colors import BoundaryNorm
 
-        (axis,) = self._panels(ax, [[0]], (5.6, 4.4))
+        (axis,) = self._panels(ax, (1, 1), (5.6, 4.4))
         axis.set(xscale="log", yscale="log")  # before labels are placed on the lines
         top = float(self.evidence.max())
         below = self.evidence - top
         least = min(float(below.min()), -1e-3)
         inner = [0.0 - drop for drop in DROPS[::-1] if -drop > least]
         levels = [least - 1e-9, *inner]
-        filled = axis.contourf(
-            self.first, self.second, below, levels=levels, norm=BoundaryNorm(levels, 256), cmap=cmap
-        )
+        colours = {"norm": BoundaryNorm(levels, 256), "cmap": style.SEQUENTIAL}
+        filled = axis.contourf(self.first, self.second, below, levels=levels, **colours)
         if len(inner) > 1:
             white = {"levels": inner[:-1], "colors": "white", "linewidths": 0.8, "linestyles": "-"}
             axis.clabel(axis.contour(self.first, self.second, below, **white), fmt="%.3g", fontsize=7)
-        bar = style.colour_bar(axis, filled, f"log evidence minus its maximum, {top:.4g}", spacing="uniform")
+        label = f"log evidence minus its maximum, {top:.4g}"
+        bar = self.figure_.colorbar(filled, ax=axis, label=label, spacing="uniform")
         bar.set_ticks(inner, labels=[f"{level:.3g}" for level in inner])
         self._learning(axis)
         axis.set(xlabel=self.names[0], xlim=self.first[[0, -1]])
         axis.set(ylabel=self.names[1], ylim=self.second[[0, -1]])
-        return self
 
     def _learning(self, axis: Any) -> None:
         dots = {"color": "white", "markeredgecolor": "black", "linestyle": "", "zorder": 4}
@@ -170,22 +154,6 @@ def _position(names: list[str], parameter: Any) -> int:
         how = "several" if found else "none"
         raise ValueError(f"{parameter!r} fits {how} of the hyperparameters, expected one of {names}.")
     return found[0]
-
-
-def _path(estimator: Any, n: int) -> Array | None:
-    """Return the values of theta evaluated while learning, if one model was learned."""
-    theta = getattr(estimator.history_, "theta", None)
-    return theta if theta is not None and np.ndim(theta) == 2 and theta.shape[1] == n else None
-
-
-def _axis(best: float, bounds: Array, path: Array | None, k: int, size: int, span: float, ends: Any) -> Array:
-    if ends is not None:
-        return np.linspace(np.log(ends[0]), np.log(ends[1]), size)
-    low, high = best - span, best + span
-    if path is not None:
-        near = path[np.abs(path[:, k] - best) < 2.0 * span, k]
-        low, high = min(low, near.min(initial=low) - 0.2), max(high, near.max(initial=high) + 0.2)
-    return np.linspace(max(low, bounds[0]), min(high, bounds[1]), size)
 
 
 def _landscape(estimator: Any, theta: Array, chosen: tuple[int, int], a: Array, b: Array) -> Any:

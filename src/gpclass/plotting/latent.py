@@ -119,23 +119,8 @@ class LatentDisplay(Display):
         )
         return display.plot(ax=ax, **options)
 
-    def plot(self, ax: Any = None, *, legend: bool = True, color: Any = None) -> Self:
-        """Draw f above the probability.
-
-        Parameters
-        ----------
-        ax : axes, or one for each panel, default=None
-            Where to draw; None makes a new figure.
-        legend : bool, default=True
-            Whether to draw a legend above the panels.
-        color : color, default=None
-            Colour of the first curve, for displays side by side.
-
-        Returns
-        -------
-        self
-        """
-        top, bottom = self._panels(ax, [[0], [1]], (5.6, 4.8), sharex=True)
+    def _draw(self, ax: Any, *, legend: bool = True, color: Any = None) -> None:
+        top, bottom = self._panels(ax, (2, 1), (5.6, 4.8), sharex=True)
         for axis, level in ((top, 0.0), (bottom, 0.5)):
             style.reference(axis, level)
             style.bare(axis)
@@ -151,7 +136,6 @@ class LatentDisplay(Display):
             handles, labels = bottom.get_legend_handles_labels()
             n = 4 if two else self.mean.shape[1]
             style.legend_above(top, n, handles=handles, labels=labels, fontsize=8)
-        return self
 
     def _curve(self, axis: Any, i: int, first: Any, middle: Array, low: Array, high: Array) -> None:
         colour, _, line = style.style(i)

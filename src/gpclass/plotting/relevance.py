@@ -18,7 +18,7 @@ NEAR = 1e-3  # of the logarithm of a length scale to its bound
 
 @dataclass(eq=False, repr=False)
 class RelevanceDisplay(Display):
-    """One over the length scale of every column: how fast f varies along it.
+    """One over the length scale of every column: how fast f varies along it, the most relevant column at the top.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ class RelevanceDisplay(Display):
         Credible intervals, where length scales were sampled.
     scaled : bool
         Whether length scales are in units of the standard deviation of their columns.
-    at_bound : ndarray of bool of shape (n_kernels, n_features) or None
+    at_bound : ndarray of bool of shape (n_kernels, n_features), or False
         Which length scales ended at a bound of the search; they are drawn as open markers.
 
     Attributes
@@ -60,7 +60,7 @@ class RelevanceDisplay(Display):
     low: Array | None = None
     high: Array | None = None
     scaled: bool = False
-    at_bound: Any = None
+    at_bound: Any = False
 
     @classmethod
     def from_estimator(
@@ -108,33 +108,20 @@ class RelevanceDisplay(Display):
         )
         return display.plot(ax=ax, **options)
 
-    def plot(self, ax: Any = None, *, n_top: int | None = None) -> Self:
-        """Draw the columns, the most relevant one at the top.
-
-        Parameters
-        ----------
-        ax : axes, default=None
-            Where to draw; None makes a new figure.
-        n_top : int, default=None
-            How many of the most relevant columns to draw; None draws all.
-
-        Returns
-        -------
-        self
-        """
+    def _draw(self, ax: Any, *, n_top: int | None = None) -> None:
         self.order_ = np.argsort(-self.relevance.max(axis=0), kind="stable")[:n_top]
         n, kernels = len(self.order_), len(self.relevance)
-        (axis,) = self._panels(ax, [[0]], (5.2, 0.9 + 0.3 * n * max(1.0, 0.6 * kernels)))
-        height = 0.7 / kernels
+        (axis,) = self._panels(ax, (1, 1), (5.2, 0.9 + 0.3 * n * max(1.0, 0.6 * kernels)))
+        height, at_bound = 0.7 / kernels, np.broadcast_to(self.at_bound, self.relevance.shape)
         for k, values in enumerate(self.relevance[:, self.order_]):
             colour, marker, line = style.style(k)
             y = np.arange(n) - 0.35 + height * (k + 0.5)
             axis.hlines(y, 0.0, values, color=colour, linewidth=2.2, linestyle=line)
             label = self.labels[k] if kernels > 1 else None
             axis.plot(values, y, marker, color=colour, markersize=6, label=label, linestyle="")
-            bound = None if self.at_bound is None else self.at_bound[k, self.order_]
-            if bound is not None and bound.any():
-                label = "at a bound" if k == int(np.argmax(self.at_bound.any(axis=1))) else None
+            bound = at_bound[k, self.order_]
+            if bound.any():
+                label = "at a bound" if k == int(np.argmax(at_bound.any(axis=1))) else None
                 hollow = {"color": colour, "markerfacecolor": "white", "markersize": 8, "linestyle": ""}
                 axis.plot(values[bound], y[bound], marker, label=label, zorder=3, clip_on=False, **hollow)
             if self.low is not None and self.high is not None:
@@ -143,9 +130,8 @@ class RelevanceDisplay(Display):
         label = "standard deviation / length scale" if self.scaled else "1 / length scale"
         style.named_rows(axis, [self.names[i] for i in self.order_], label)
         axis.set_xlim(0.0, None)
-        if kernels > 1 or (self.at_bound is not None and self.at_bound.any()):
+        if kernels > 1 or at_bound.any():
             axis.legend(loc="lower right", frameon=False)
-        return self
 
 
 def _kernels(estimator: Any) -> Iterator[tuple[str, Any, Any]]:

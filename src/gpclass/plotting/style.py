@@ -30,12 +30,6 @@ def style(i: int) -> Any:
     return STYLES[i % len(STYLES)]
 
 
-def cycle(axis: Any) -> None:
-    """Give the lines of the axes the colours and line styles of `STYLES` in turn."""
-    colours, _, lines = zip(*STYLES, strict=True)
-    axis.set_prop_cycle(color=colours, linestyle=lines)
-
-
 def bare(axis: Any) -> None:
     """Remove the upper and the right line of the frame."""
     axis.spines[["top", "right"]].set_visible(False)
@@ -55,13 +49,6 @@ def legend_above(axis: Any, n: int, **options: Any) -> Any:
     """Put the legend in a line above the axes, where it hides nothing."""
     place = {"loc": "lower center", "bbox_to_anchor": (0.5, 1.0), "ncols": min(n, 6), "frameon": False}
     return axis.legend(handletextpad=0.5, columnspacing=1.2, **place, **options)
-
-
-def colour_bar(axis: Any, filled: Any, label: str, **options: Any) -> Any:
-    """Add the scale of filled contours beside the axes."""
-    bar = axis.figure.colorbar(filled, ax=axis, label=label, **options)
-    bar.outline.set_linewidth(0.6)
-    return bar
 
 
 def outlined(width: float, colour: str) -> list[Any]:

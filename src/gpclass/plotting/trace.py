@@ -1,4 +1,4 @@
-"""Markov chains: traces, rank plots, autocorrelations and acceptance rates."""
+"""Markov chains: traces, rank plots and autocorrelations."""
 
 from __future__ import annotations
 
@@ -16,12 +16,11 @@ from gpclass.plotting.base import Display, hyperparameter_names, kernels_of, sho
 
 BINS = 20  # of the ranks
 MOST_LAGS = 60  # of the autocorrelation
-WINDOWS = 40  # of the acceptance rates
 
 
 @dataclass(eq=False, repr=False)
 class TraceDisplay(Display):
-    """Traces, rank plots and autocorrelations of sampled quantities, with acceptance rates.
+    """Traces, rank plots and autocorrelations of sampled quantities, with the acceptance rate of each chain.
 
     Chains that have mixed look alike: traces overlap, the rank histograms of all chains are flat (Vehtari et
     al. 2021), and autocorrelations vanish soon.
@@ -43,7 +42,7 @@ class TraceDisplay(Display):
         At lags 0, 1, ..., 60, or as many as there are draws.
     diagnostics : dict of str to gpclass.mcmc.chains.Diagnostics
     axes_ : ndarray of axes
-        Three for each quantity, then one for acceptance.
+        Three for each quantity.
 
     Examples
     --------
@@ -89,7 +88,7 @@ class TraceDisplay(Display):
         model : int, default=0
             Which of several two-class models.
         ax : array of axes, default=None
-            Three for each quantity, and one.
+            Three for each quantity.
 
         Returns
         -------
@@ -108,24 +107,13 @@ class TraceDisplay(Display):
         values |= {f"f[{i}]": f[:, :, i] for i in rows}
         return cls(values, chains.accept, positive=positive).plot(ax=ax)
 
-    def plot(self, ax: Any = None) -> Self:
-        """Draw a row of three panels for each quantity, and the acceptance rates below.
-
-        Parameters
-        ----------
-        ax : axes, or one for each panel, default=None
-            Where to draw; None makes a new figure.
-
-        Returns
-        -------
-        self
-        """
+    def _draw(self, ax: Any) -> None:
         n = len(self.values)
-        layout = [*np.arange(3 * n).reshape(n, 3).tolist(), [3 * n] * 3]
-        self._panels(ax, layout, (9.6, 1.75 * n + 1.5), width_ratios=(1.7, 1.0, 1.0))
+        self._panels(ax, (n, 3), (9.6, 1.75 * n + 0.5), width_ratios=(1.7, 1.0, 1.0))
+        colours, _, lines = zip(*style.STYLES, strict=True)
         for axis in self.axes_:
             style.bare(axis)
-            style.cycle(axis)
+            axis.set_prop_cycle(color=colours, linestyle=lines)
         for i, name in enumerate(self.values):
             trace, ranks, lags = self.axes_[3 * i : 3 * i + 3]
             self._trace(trace, name)
@@ -135,8 +123,8 @@ class TraceDisplay(Display):
                 axis.set_xlabel(label if i == n - 1 else "")
         for axis, title in zip(self.axes_[1:3], ("ranks", "autocorrelation"), strict=True):
             axis.set_title(title, fontsize=9)
-        self._acceptance(self.axes_[-1])
-        return self
+        labels = [f"chain {i + 1}: {rate:.2f} accepted" for i, rate in enumerate(self.accept.mean(axis=1))]
+        self.axes_[2].legend(self.axes_[2].lines[1:], labels, loc="upper right", fontsize=7, frameon=False)
 
     def _trace(self, axis: Any, name: str) -> None:
         axis.plot(self.values[name].T, linestyle="-", linewidth=0.4, alpha=0.8)
@@ -163,16 +151,3 @@ class TraceDisplay(Display):
         lags = self.autocorrelation[name].T
         axis.plot(lags, linewidth=1.1)
         axis.set(xlim=(0, len(lags) - 1), ylim=(min(-0.2, axis.get_ylim()[0]), 1.05))
-
-    def _acceptance(self, axis: Any) -> None:
-        """Draw the acceptance rate over windows of each chain; the legend has its mean."""
-        n = self.accept.shape[1]
-        cuts = np.linspace(0, n, min(WINDOWS, n) + 1).round().astype(int)
-        means = np.add.reduceat(self.accept, cuts[:-1], axis=1) / np.diff(cuts)
-        labels = [f"chain {i + 1}: {mean:.2f}" for i, mean in enumerate(self.accept.mean(axis=1))]
-        drawn = axis.plot(0.5 * (cuts[:-1] + cuts[1:]), means.T, linewidth=1.0, label=labels)
-        for chain, line in enumerate(drawn):
-            line.set(marker=style.style(chain)[1], markersize=3)
-        axis.set(xlabel="draw", ylim=(0.0, 1.05), xlim=(0, n))
-        axis.set_title("acceptance rate", loc="left", fontsize=9, fontweight="bold")
-        axis.legend(ncols=len(self.accept), loc="lower right", fontsize=8, frameon=False)
