@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.gaussian_process.kernels import CompoundKernel
 
 from gpclass.core.checks import check_integers, check_numbers, check_option, is_integer
-from gpclass.core.hyperpriors import Hyperprior, Shrinkage
+from gpclass.core.hyperpriors import NO_PRIOR, Hyperprior, Shrinkage
 from gpclass.core.protocols import Array, Inference, Likelihood
 from gpclass.core.registry import Method, parts
 from gpclass.kernels import Kernel, bind_columns, default_kernel, kernel_names, named_kernel
@@ -124,13 +124,13 @@ def kernel_for(clf: Any, X: Array, weight: Array | None) -> Any:
     return default_kernel(X, weight) if chooses_kernel(clf) else named_kernel(clf.kernel or "rbf", X, weight)
 
 
-def hyperprior_of(clf: Any, kernel: Any) -> Hyperprior | None:
+def hyperprior_of(clf: Any, kernel: Any) -> Hyperprior:
     """Return the priors on the hyperparameters; length scales of a kernel that is chosen are shrunk to each other."""
     priors, chosen = clf.hyperprior, chooses_kernel(clf)
     if chosen and not isinstance(priors, Shrinkage):
         shrinkage = {"length_scale": Shrinkage()} if clf.n_features_in_ > 1 else {}
         priors = {**shrinkage, **(priors or {})}
-    return None if priors is None else Hyperprior(kernel, priors, wide=chosen)
+    return NO_PRIOR if priors is None else Hyperprior(kernel, priors, wide=chosen)
 
 
 def check_parameters(clf: Any) -> None:

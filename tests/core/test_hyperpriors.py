@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 from scipy import stats
 from scipy.integrate import trapezoid
 
-from gpclass.core.hyperpriors import SCALES, WIDE, Hyperprior, LogNormal, LogScalePrior, Shrinkage
+from gpclass.core.hyperpriors import SCALES, WIDE, Hyperprior, LogNormal, Shrinkage, density_of_theta
 from gpclass.kernels import RBF, Matern
 from gpclass.testing import central_difference
 
@@ -38,7 +38,7 @@ def test_gradients(priors):
     theta = KERNEL.theta + np.random.default_rng(0).normal(size=KERNEL.n_dims)
     truth = central_difference(lambda t: prior(t)[0], theta)
     assert_allclose(prior(theta)[1], truth, rtol=1e-6, atol=1e-8)
-    sampled = LogScalePrior(KERNEL, prior)
+    sampled = density_of_theta(KERNEL, prior)
     truth = central_difference(lambda t: sampled(t)[0], theta)
     assert_allclose(sampled(theta)[1], truth, rtol=1e-6, atol=1e-8)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -148,6 +148,7 @@ class Hyperprior:
 
     terms: dict[int, Any]
     groups: tuple[LogNormal, ...] = ()
+    of_theta: bool = False  # whether it is the density of theta and not that of exp(theta)
 
     def __init__(self, kernel: Any, priors: Mapping[str, Any] | Shrinkage, *, wide: bool = False) -> None:
         owners = [h.name for h in kernel.hyperparameters if not h.fixed for _ in range(h.n_elements)]
@@ -180,9 +181,7 @@ class Hyperprior:
             self.terms.update((i, prior) for i in places)
         self.groups = tuple(groups.values())
         if wide:
-            known = {*self.terms, *(int(i) for group in self.groups for i in group.places)}
-            alone = [np.array([i]) for i in range(len(owners)) if i not in known]
-            self.groups += tuple(LogNormal(i, kernel.theta[i].copy(), WIDE) for i in alone)
+            self.groups += _alone(kernel.theta, self.terms, self.groups, WIDE)
 
     @property
     def open(self) -> bool:
@@ -191,9 +190,8 @@ class Hyperprior:
 
     def with_scale(self, scale: float) -> Hyperprior:
         """Return the prior with this scale of shrinkage wherever it is to be chosen."""
-        return self._with(
-            groups=tuple(replace(group, scale=scale) if group.open else group for group in self.groups)
-        )
+        groups = tuple(replace(group, scale=scale) if group.open else group for group in self.groups)
+        return Hyperprior._of(self.terms, groups)
 
     def unwhitened(self, z: Array, n_dims: int) -> Array:
         """Return R z, of shape (n_dims, k), with R Rᵀ the covariance of theta; what has no log-normal prior is wide."""
@@ -261,11 +259,14 @@ class Hyperprior:
     def first(self, n_dims: int) -> Hyperprior:
         """Return the priors on the first elements of theta."""
         terms = {i: prior for i, prior in self.terms.items() if i < n_dims}
-        return self._with(terms, tuple(group for group in self.groups if (group.places < n_dims).all()))
+        return Hyperprior._of(terms, tuple(group for group in self.groups if (group.places < n_dims).all()))
 
-    def _with(self, terms: dict[int, Any] | None = None, groups: tuple[LogNormal, ...] = ()) -> Hyperprior:
+    @staticmethod
+    def _of(
+        terms: dict[int, Any], groups: tuple[LogNormal, ...] = (), *, of_theta: bool = False
+    ) -> Hyperprior:
         out = object.__new__(Hyperprior)
-        out.terms, out.groups = self.terms if terms is None else terms, groups
+        out.terms, out.groups, out.of_theta = terms, groups, of_theta
         return out
 
     def check_stored(self) -> None:
@@ -274,11 +275,14 @@ class Hyperprior:
             raise ValueError("The terms of a hyperprior are not distributions.")
 
     def __call__(self, theta: Array) -> tuple[float, Array]:
-        """Return log p(exp(theta)) and its gradient with respect to theta."""
+        """Return log p(exp(theta)), or log p(theta), and its gradient with respect to theta.
+
+        Those of log-normal priors are known up to a constant.
+        """
         value, gradient = 0.0, np.zeros(len(theta))
         for i, prior in self.terms.items():
-            value += float(prior.logpdf(np.exp(theta[i])))
-            gradient[i] += _slope(prior, theta[i])
+            value += float(prior.logpdf(np.exp(theta[i]))) + self.of_theta * float(theta[i])
+            gradient[i] += _slope(prior, theta[i]) + self.of_theta
         for group in self.groups:
             more, slope = group(theta)
             value += more
@@ -299,47 +303,34 @@ class Hyperprior:
         return inside
 
 
-@stored
-@dataclass(init=False, eq=False)
-class LogScalePrior:
-    """The density of theta itself, to sample hyperparameters by.
+NO_PRIOR = Hyperprior._of({})
 
-    A prior on the natural scale has the density p(exp(theta)) exp(theta) here. A hyperparameter without one
-    is log-normal about the value that the kernel was given, a factor of exp(1.5) = 4.5 either way
-    being one standard deviation: the kernel as given is a guess of its scale.
+
+def density_of_theta(kernel: Any, prior: Hyperprior) -> Hyperprior:
+    """Return the density of theta itself, to sample hyperparameters by.
+
+    A prior on the natural scale has the density p(exp(theta)) exp(theta) here. A hyperparameter without one, and the
+    common value of length scales that are shrunk, is log-normal about the value that the kernel was given, a factor of
+    exp(1.5) = 4.5 either way being one standard deviation: the kernel as given is a guess of its scale.
 
     Examples
     --------
     >>> from gpclass.kernels import RBF
-    >>> prior = LogScalePrior(1.0 * RBF(2.0), None)
+    >>> prior = density_of_theta(1.0 * RBF(2.0), NO_PRIOR)
     >>> value, gradient = prior((3.0 * RBF(4.0)).theta)
     >>> gradient.round(4)
     array([-0.4883, -0.3081])
     """
+    groups = tuple(replace(group, common=min(group.common, DEVIATION)) for group in prior.groups)
+    others = _alone(kernel.theta, prior.terms, groups, DEVIATION)
+    return Hyperprior._of(prior.terms, groups + others, of_theta=True)
 
-    hyperprior: Hyperprior | None
-    centre: Array = field(metadata={"shape": "p"})
-    given: NDArray[np.bool_] = field(metadata={"shape": "p"})
 
-    def __init__(self, kernel: Any, hyperprior: Hyperprior | None) -> None:
-        self.hyperprior, self.centre = hyperprior, kernel.theta.copy()
-        given = set() if hyperprior is None else set(hyperprior.terms)
-        self.given = np.array([i in given for i in range(len(self.centre))], dtype=bool)
-
-    def __call__(self, theta: Array) -> tuple[float, Array]:
-        """Return log p(theta) and its gradient."""
-        away = np.where(self.given, 0.0, (theta - self.centre) / DEVIATION)
-        value = float(theta[self.given].sum() - 0.5 * away @ away)
-        value -= float((~self.given).sum()) * float(np.log(DEVIATION * np.sqrt(2.0 * np.pi)))
-        gradient = np.where(self.given, 1.0, -away / DEVIATION)
-        if self.hyperprior is not None:
-            more, slope = self.hyperprior(theta)
-            value, gradient = value + more, gradient + slope
-        return value, gradient
-
-    def narrow(self, bounds: Array) -> Array:
-        """Return the part of the bounds on theta where the density is positive."""
-        return bounds if self.hyperprior is None else self.hyperprior.narrow(bounds)
+def _alone(theta: Array, terms: Any, groups: Sequence[LogNormal], deviation: float) -> tuple[LogNormal, ...]:
+    """Return log-normal priors on the elements of theta that have no other."""
+    known = {*terms, *(int(i) for group in groups for i in group.places)}
+    free = [np.array([i]) for i in range(len(theta)) if i not in known]
+    return tuple(LogNormal(i, theta[i].copy(), deviation) for i in free)
 
 
 def _groups(

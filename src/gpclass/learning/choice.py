@@ -36,7 +36,7 @@ from sklearn.gaussian_process.kernels import Matern
 
 from gpclass.core.hyperpriors import SCALES, Hyperprior
 from gpclass.core.protocols import Array
-from gpclass.learning.curvature import Curvature, curvature, integral, prior_of
+from gpclass.learning.curvature import Curvature, curvature, integral
 from gpclass.learning.maximise import Compared, Learned, Report, joined, maximise
 from gpclass.learning.problem import Problem, SiteObjective
 
@@ -68,12 +68,10 @@ class Grid:
             if model.smooth:
                 smooth = Matern(smooth.length_scale, smooth.length_scale_bounds, nu=1.5)
             simple = kernel.k1.k1.k1 * smooth + kernel.k1.k2
-            if isinstance(prior, Hyperprior) and not model.linear:
+            if not model.linear:
                 prior = prior.first(simple.n_dims)
             kernel = simple + kernel.k2 if model.linear else simple
-        if isinstance(prior, Hyperprior):
-            prior = prior.with_scale(SCALES[model.scale])
-        return replace(problem, kernel=kernel, hyperprior=prior)
+        return replace(problem, kernel=kernel, hyperprior=prior.with_scale(SCALES[model.scale]))
 
     def start(self, model: Model, near: Candidate) -> Array:
         """Return the theta of another model as one of this model."""
@@ -87,14 +85,15 @@ class Grid:
     @property
     def open(self) -> bool:
         """Whether the scale of shrinkage is to be chosen."""
-        prior = self.problem.hyperprior
-        return isinstance(prior, Hyperprior) and prior.open
+        return self.problem.hyperprior.open
 
     def promising(self, best: Candidate) -> Iterator[Model]:
         """Yield the models that may be better: other scales as predicted, best first, then other parts."""
         model = best.model
         if self.open:
-            values = [predicted(prior_of(self.at(model._replace(scale=i))), best) for i in range(len(SCALES))]
+            values = [
+                predicted(self.at(model._replace(scale=i)).hyperprior, best) for i in range(len(SCALES))
+            ]
             for scale in np.argsort(values)[::-1]:
                 if values[scale] > best.value:
                     yield model._replace(scale=int(scale))
@@ -105,7 +104,7 @@ class Grid:
     def curvature(self, found: Candidate, *, tied: bool) -> Curvature:
         """Return A at a candidate, of all its rows; with ``tied`` along the directions that its prior leaves free."""
         problem, theta, sites, times = found.problem, found.learned.theta, found.learned.warm, 1.0
-        prior = prior_of(problem)
+        prior = problem.hyperprior
         if self.few is not None:
             times = problem.n_rows / self.few.n_rows
             problem = self.at(found.model, self.few)
@@ -186,7 +185,7 @@ def _candidate(
 ) -> Candidate:
     """Maximise the objective of a model and integrate over its hyperparameters, unless it cannot be the ``best``."""
     problem = grid.at(model)
-    prior = prior_of(problem)
+    prior = problem.hyperprior
     least = -np.inf if best is None else best.value
     if near is None:
         near = _measured(grid, problem, model, prior.tied(start))
@@ -223,7 +222,7 @@ def _measured(grid: Grid, problem: Problem, model: Model, theta: Array) -> Candi
 
 def _integrated(grid: Grid, found: Candidate) -> Candidate:
     """Return a candidate with its integrated evidence."""
-    problem, learned, prior = found.problem, found.learned, prior_of(found.problem)
+    problem, learned, prior = found.problem, found.learned, found.problem.hyperprior
     tied = prior.n_free(len(learned.theta)) < len(learned.theta)
     A = grid.curvature(found, tied=tied)
     inverse, log_volume = integral(prior, A)
@@ -266,5 +265,5 @@ def predicted(prior: Hyperprior, found: Candidate) -> float:
     Ae = A.times(e)
     b = prior.whitened((slope + Ae)[:, None])
     z, log_volume = A.inside(prior, b)
-    evidence = found.learned.objective - prior_of(found.problem)(theta)[0]
+    evidence = found.learned.objective - found.problem.hyperprior(theta)[0]
     return float(evidence - slope @ e - 0.5 * e @ Ae + 0.5 * np.vdot(b, z) - log_volume)

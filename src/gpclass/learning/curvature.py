@@ -21,12 +21,6 @@ STEP = 0.1  # change of theta for a difference of gradients: 10 % of a hyperpara
 NEGLIGIBLE = 1e-3  # of the largest eigenvalue, below which differences of one side cannot be believed
 
 
-def prior_of(problem: Problem) -> Hyperprior:
-    """Return the hyperprior of a problem, or one without any terms."""
-    prior = problem.hyperprior
-    return prior if isinstance(prior, Hyperprior) else Hyperprior(problem.kernel, {})
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Curvature:
     """A = U diag(values) Uᵀ + rest I, with orthonormal columns U and no negative values."""

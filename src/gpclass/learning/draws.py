@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gpclass.core.hyperpriors import LogScalePrior
+from gpclass.core.hyperpriors import Hyperprior, density_of_theta
 from gpclass.core.linalg import mirrored
 from gpclass.core.protocols import AnySites, Array, Inference, Info
 from gpclass.evidence import annealed_evidence
@@ -128,7 +128,7 @@ def fit_by_sampling_theta(problem: Problem, plan: Plan, *, seed: Any = None) -> 
     settings: Any = problem.inference
     if not isinstance(settings, MCMC):  # an approximation: what importance sampling starts from
         settings = MCMC(hyper_sampler=PseudoMarginal(whiten=settings), learn_by=settings)
-    log_prior = LogScalePrior(problem.kernel, problem.hyperprior)  # type: ignore[arg-type]
+    log_prior = density_of_theta(problem.kernel, problem.hyperprior)
     start = replace(problem, inference=settings.learn_by, hyperprior=log_prior)
     _, learned = learn(start, plan, rng)
     theta = problem.kernel.theta if learned is None else learned.theta
@@ -155,13 +155,13 @@ def fit_by_sampling_theta(problem: Problem, plan: Plan, *, seed: Any = None) -> 
     )
 
 
-def hyper_model(problem: Problem, log_prior: LogScalePrior, theta: Array) -> HyperModel:
+def hyper_model(problem: Problem, log_prior: Hyperprior, theta: Array) -> HyperModel:
     """Return the posterior of theta and f as a sampler sees it, with chains that start around theta."""
     bounds = log_prior.narrow(problem.kernel.bounds)
     return HyperModel(partial(target_at, problem), partial(_value, log_prior), bounds, theta)
 
 
-def _value(log_prior: LogScalePrior, theta: Array) -> float:
+def _value(log_prior: Hyperprior, theta: Array) -> float:
     return log_prior(theta)[0]
 
 

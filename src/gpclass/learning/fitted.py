@@ -14,7 +14,6 @@ from sklearn.gaussian_process.kernels import Kernel
 
 from gpclass.core.checks import check_numbers
 from gpclass.core.frequencies import Baseline, make_baseline
-from gpclass.core.hyperpriors import Hyperprior
 from gpclass.core.objective import Objective
 from gpclass.core.protocols import AnySites, Array, Info, Inputs, Likelihood
 from gpclass.core.registry import stored
@@ -203,9 +202,9 @@ class FittedModel:
         if not self.is_of_labels:
             return None
         n_learned = 0.0 if self.learned is None else float(len(self.learned.theta))
-        prior = self.problem.hyperprior
-        if n_learned and isinstance(prior, Hyperprior):  # length scales shrunk to each other count as one
-            n_learned -= sum((len(g.places) - 1) * max(0.0, 1.0 - g.scale) for g in prior.groups)
+        if n_learned:  # length scales shrunk to each other count as one
+            groups = self.problem.hyperprior.groups
+            n_learned -= sum((len(g.places) - 1) * max(0.0, 1.0 - g.scale) for g in groups)
         return make_baseline(self.class_counts, round(n_learned))
 
     def evidence_at(self, theta: Array, eval_gradient: bool) -> tuple[float, Array | None]:

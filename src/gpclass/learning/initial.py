@@ -80,7 +80,7 @@ def _looker(problem: Problem, looks: list[Look]) -> Callable[[Array], Look]:
         if not end.info.converged:
             return -np.inf, theta
         warm[0] = end.warm
-        looks.append((end.evidence + (problem.hyperprior(theta)[0] if problem.hyperprior else 0.0), theta))
+        looks.append((end.evidence + problem.hyperprior(theta)[0], theta))
         return looks[-1]
 
     return look

@@ -16,12 +16,11 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from gpclass.core.hyperpriors import Hyperprior
 from gpclass.core.objective import Objective
 from gpclass.core.optimisers import TOL_NATS, Tol
 from gpclass.core.protocols import AnySites, Array
 from gpclass.learning.choice import Found, Grid, Model, choose, compared
-from gpclass.learning.curvature import curvature, integral, prior_of
+from gpclass.learning.curvature import curvature, integral
 from gpclass.learning.initial import Look, starts
 from gpclass.learning.maximise import Learned, Plan, attempt, best_of, joined, maximise
 from gpclass.learning.problem import Problem, SiteObjective
@@ -46,7 +45,7 @@ class Level(Protocol):
 
     @property
     def hyperprior(self) -> Any:
-        """Log density of theta and its gradient, or None."""
+        """Log density of theta and its gradient."""
 
     @property
     def inference(self) -> Any:
@@ -206,7 +205,7 @@ def _searched(rung: Level, theta: Array, plan: Plan, last: bool, **options: Any)
 
 def measured_inverse(problem: Any, theta: Array, sites: AnySites | None) -> Array:
     """Return the inverse Hessian of minus the objective at theta, measured on the first rung."""
-    few, prior = first_rung(problem), prior_of(problem)
+    few, prior = first_rung(problem), problem.hyperprior
     if sites is None or few is not problem:
         sites = SiteObjective(few).evaluate(theta, gradient=False).warm
     A = curvature(few, prior, theta, sites) * (problem.n_rows / few.n_rows)
@@ -222,7 +221,7 @@ def not_below(theta: Array, state: State, plan: Plan) -> State:
     tol = level.needed() or last_tol(level.n_rows, len(theta))
     try:
         end = level.objective(tol).evaluate(theta, learned.warm, gradient=False)
-        if end.evidence + (0.0 if prior is None else prior(theta)[0]) > learned.objective:
+        if end.evidence + prior(theta)[0] > learned.objective:
             learned = replace(_searched(level, theta, plan, last=True), compared=learned.compared)
     except KeyboardInterrupt:
         return State(level, replace(learned.stopped(), warm=learned.warm))
@@ -241,7 +240,7 @@ def begin(problem: Problem, plan: Plan, rng: np.random.Generator) -> State:
     """
     few, looks, found = first_rung(problem), list[Look](), Found()
     guide, tol = few.guide(), rung_tol(len(few.theta))
-    chooses = plan.choose or (isinstance(few.hyperprior, Hyperprior) and few.hyperprior.open)
+    chooses = plan.choose or few.hyperprior.open
     grid = Grid(guide.with_tol(tol), plan.choose)
     simple = grid.at(Model()) if chooses else grid.problem
     try:
@@ -294,7 +293,7 @@ def _best_of(problem: Problem, thetas: list[Array], plan: Plan, rng: Any, **opti
 def _random_starts(problem: Problem, n: int, rng: np.random.Generator) -> list[Array]:
     """Return draws of theta from the hyperprior, about the kernel as given."""
     prior, p = problem.hyperprior, len(problem.theta)
-    if not n or not isinstance(prior, Hyperprior):
+    if not n:
         return []
     moves = prior.unwhitened(rng.standard_normal((prior.n_free(p), n)), p)
     return [problem.theta + moves[:, k] for k in range(n)]

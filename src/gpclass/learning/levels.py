@@ -77,7 +77,7 @@ class PassLevel:
 
     @property
     def hyperprior(self) -> Any:
-        """The log density of theta and its gradient, or None."""
+        """The log density of theta and its gradient."""
         return self.problem.hyperprior
 
     def at(self, theta: Array) -> PassLevel:
@@ -102,7 +102,7 @@ class PassLevel:
         if run.fit is None or learned.warm is run.fit or learned.interrupted:
             return state
         run.level = level = replace(run.reached, learns=False)
-        prior = 0.0 if self.hyperprior is None else self.hyperprior(level.problem.theta)[0]
+        prior = self.hyperprior(level.problem.theta)[0]
         return State(
             level,
             replace(

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from gpclass.core.hyperpriors import Hyperprior, LogScalePrior
+from gpclass.core.hyperpriors import NO_PRIOR, Hyperprior
 from gpclass.core.objective import Evaluation, Objective
 from gpclass.core.optimisers import MAX_ITER, TOL_NATS, Tol, minimise
 from gpclass.core.protocols import Array
@@ -131,7 +131,7 @@ class Search:
     """
 
     objective: Objective
-    hyperprior: Hyperprior | LogScalePrior | None = None
+    hyperprior: Hyperprior = NO_PRIOR
     report: Report | None = None
     warm: Any = None
     best: tuple[float, Array, Any] | None = None
@@ -160,9 +160,8 @@ class Search:
         end: Evaluation = self.objective.evaluate(theta, self.warm, gradient=eval_gradient)
         value = end.evidence
         gradient = np.full(len(theta), np.nan) if end.gradient is None else end.gradient
-        if self.hyperprior is not None:
-            log_prior, slope = self.hyperprior(theta)
-            value, gradient = value + log_prior, gradient + slope
+        log_prior, slope = self.hyperprior(theta)
+        value, gradient = value + log_prior, gradient + slope
         self.records.append((theta, end.evidence, float(np.hypot.reduce(gradient))))
         if self.report is not None:
             self.report(end.evidence)
@@ -188,7 +187,7 @@ def maximise(
     bounds: Array,
     optimizer: Optimizer | None = None,
     *,
-    hyperprior: Hyperprior | LogScalePrior | None = None,
+    hyperprior: Hyperprior = NO_PRIOR,
     warm: Any = None,
     report: Report | None = None,
     inverse_hessian: Array | None = None,

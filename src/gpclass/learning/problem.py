@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 
 from gpclass.core.frequencies import class_counts
-from gpclass.core.hyperpriors import Hyperprior, LogScalePrior
+from gpclass.core.hyperpriors import NO_PRIOR, Hyperprior
 from gpclass.core.objective import DIFFERENCE, Evaluation
 from gpclass.core.protocols import (
     Adjoint,
@@ -149,7 +149,7 @@ class Problem:
     kernel: Kernel
     likelihood: Likelihood
     inference: Inference
-    hyperprior: Hyperprior | LogScalePrior | None = None
+    hyperprior: Hyperprior = NO_PRIOR
     make_prior: OneFunction | FunctionPerClass = OneFunction()
     predictive: Likelihood | None = None
     first: Index | None = None
@@ -167,7 +167,7 @@ class Problem:
     @property
     def support(self) -> Array:
         """Bounds on theta within which the density of the hyperprior is positive."""
-        return self.bounds if self.hyperprior is None else self.hyperprior.narrow(self.bounds)
+        return self.hyperprior.narrow(self.bounds)
 
     def at(self, theta: Array) -> Problem:
         """Return the problem with other hyperparameters; without those of the likelihood it stays as it is."""
@@ -375,7 +375,7 @@ def dirichlet_problem(
     labels: Array,
     *,
     eps: float = DEFAULT,
-    hyperprior: Hyperprior | LogScalePrior | None = None,
+    hyperprior: Hyperprior = NO_PRIOR,
 ) -> Problem:
     """Return the problem of Dirichlet classification for label weights of shape (n, C).
 
