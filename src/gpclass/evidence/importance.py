@@ -20,13 +20,10 @@ from gpclass.core.checks import check_integers
 from gpclass.core.protocols import AnySites, Array
 from gpclass.mcmc.elliptical import slice_step
 from gpclass.posteriors.target import make_target
-from gpclass.sampling.pareto import pareto_smooth
+from gpclass.sampling.pareto import stable_weights
 from gpclass.sampling.weigh import ImportanceEstimate
 
 DEGREES = 3.0  # of freedom of the Student distribution
-SMOOTHED = (
-    0.5  # khat from which weights are smoothed: they have no variance; below, the control variate is exact
-)
 MOST_VALUES = 4000  # latent values n C of several functions: the time grows as their cube
 
 
@@ -195,9 +192,7 @@ def _summarise(
     that of the means of columns, which are independent. ``known`` has a number for each column whose mean is known
     to be one, for example its weight from the proposal to q: it serves as a control variate (Owen & Zhou 2000).
     """
-    smoothed, khat = pareto_smooth(log_weights.ravel())
-    if khat is None or khat < SMOOTHED:
-        smoothed = log_weights.ravel()
+    smoothed, khat = stable_weights(log_weights.ravel())
     top = float(smoothed.max())
     w = np.exp(smoothed - top).reshape(log_weights.shape)
     terms = w.mean(axis=0)

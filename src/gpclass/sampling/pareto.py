@@ -16,12 +16,19 @@ from scipy.special import boxcox
 
 from gpclass.core.protocols import Array
 
+SMOOTHED = 0.5  # khat from which smoothing is worth its small bias: the weights have no variance
 MIN_TAIL = 5  # weights that a Pareto distribution can be fitted to
 
 
 def khat_limit(n_samples: int) -> float:
     """Return min(0.7, 1 - 1/log10 n_samples), below which khat must be: Vehtari et al. 2024, eq. 13."""
     return min(0.7, 1.0 - 1.0 / float(np.log10(max(n_samples, 11))))
+
+
+def stable_weights(log_weights: Array) -> tuple[Array, float | None]:
+    """Return log weights, smoothed if they have no variance, and k-hat."""
+    smoothed, khat = pareto_smooth(log_weights)
+    return (log_weights if khat is None or khat < SMOOTHED else smoothed), khat
 
 
 def pareto_smooth(log_weights: Array) -> tuple[Array, float | None]:

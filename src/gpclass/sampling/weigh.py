@@ -4,7 +4,7 @@
     self-normalised   Σ w h / Σ w           p known up to a factor
 
 The standard error is that of a mean of independent numbers, which for the ratio are w (h - value) / mean w by
-the delta method. The largest weights are smoothed (`pareto_smooth`).
+the delta method. Weights that have no variance are smoothed (`pareto_smooth`).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 from gpclass.core.checks import check_integers
 from gpclass.core.protocols import Array
 from gpclass.sampling.checks import Function, Seed, log_ratio, proposed
-from gpclass.sampling.pareto import khat_limit, pareto_smooth
+from gpclass.sampling.pareto import khat_limit, pareto_smooth, stable_weights
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -108,7 +108,7 @@ def importance(
         raise ValueError(
             "All weights are zero: the density vanishes at all draws of the proposal, which must cover it."
         )
-    smoothed, khat = pareto_smooth(log_w)
+    smoothed, khat = stable_weights(log_w)
     w = np.exp(smoothed - log_w.max())
     ess = float(w.sum() ** 2 / (w @ w))
     w *= np.exp(log_w.max()) / n_samples if normalised else 1.0 / w.sum()
