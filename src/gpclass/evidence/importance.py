@@ -145,7 +145,7 @@ def annealed_evidence(
     r = target.remainder(D)
     log_weights = r / n_steps
     for k in range(1, n_steps):
-        D, r, _ = slice_step(target, D, r, k / n_steps, rng, wide=k % 2 == 0)
+        D, r = slice_step(target, D, r, k / n_steps, rng, wide=k % 2 == 0)
         log_weights += r / n_steps
     return _summarise(log_weights[None], target.log_mass)[0]
 

@@ -129,7 +129,7 @@ class PseudoMarginal(HyperSampler):
         check_option("whiten", self.whiten, self.whiten is not None, "an approximation, for example EP()")
 
     def begin(
-        self, model: HyperModel, n_chains: int, rng: np.random.Generator, init: Array | None
+        self, model: HyperModel, n_chains: int, rng: np.random.Generator
     ) -> list[tuple[HyperState, np.random.Generator]]:
         """Return one state per chain, at a random place around theta or, if that is impossible, at theta."""
         theta = np.clip(model.theta, *model.bounds.T)
@@ -173,7 +173,7 @@ class PseudoMarginal(HyperSampler):
             probability = float(np.exp(min(gain, 0.0)))
             state = there if rng.uniform() < probability else state
         state = self._move_latent(rng, state)
-        return state, Info(np.array([probability]), np.ones(1), theta=state.theta[None])
+        return state, Info(np.array([probability]), state.theta[None])
 
     def _proposed(self, state: HyperState, theta: Array, rng: np.random.Generator) -> HyperState | None:
         """Return the chain at a proposal, or None where it cannot be accepted."""
@@ -196,7 +196,7 @@ class PseudoMarginal(HyperSampler):
         """
         target = state.target
         D: Array = state.f - target.mean
-        D, _, _ = slice_both(target, D, target.remainder(D), rng)
+        D, _ = slice_both(target, D, target.remainder(D), rng)
         others = target.shifts(target.normals((self.n_importance + 1) // 2 - 1, rng))
         return _weighed(state, np.concatenate([D, others]), rng)
 

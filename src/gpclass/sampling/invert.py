@@ -122,7 +122,7 @@ def _invert_cdf(cdf: Function, x: Array, u: Array) -> Array:
     while ((low < (middle := 0.5 * low + 0.5 * high)) & (middle < high)).any():
         below = values_of(cdf, middle, "cdf") < v
         low, high = np.where(below, middle, low), np.where(below, high, middle)
-    return high
+    return np.asarray(high)
 
 
 def _invert_pdf(pdf: Function, edges: Array, u: Array) -> Array:
@@ -159,7 +159,7 @@ def _invert_pdf(pdf: Function, edges: Array, u: Array) -> Array:
     order = np.argsort(left)
     cumulative = np.append(0.0, np.cumsum(mass[order]))
     x = np.append(left[order], edges[-1])
-    return np.interp(u * cumulative[-1], cumulative, x)
+    return np.asarray(np.interp(u * cumulative[-1], cumulative, x))
 
 
 def inversion_discrete(
