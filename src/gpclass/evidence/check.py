@@ -146,8 +146,8 @@ def check_target(
     baseline: Baseline | None = None,
 ) -> ApproximationCheck:
     """Compare the Gaussian approximation of a target with importance sampling, and the model with its baseline."""
-    found, drawn, weights = estimate(target, n_samples, rng)
-    shift, error = probability_shifts(lambda D: _at_shifts(target, D), drawn, weights)
+    found, drawn = estimate(target, n_samples, rng)
+    shift, error = probability_shifts(lambda D: _at_shifts(target, D), drawn)
     return make_report(method, evidence, found, shift, error, baseline=baseline)
 
 
@@ -168,9 +168,9 @@ def check_draws(
     ``chains`` are those the draws come from, None for independent draws; ``points`` are the data points of
     the target that the draws belong to, where it has more of them.
     """
-    found, drawn, weights = estimate(target, n_samples, rng)
-    p = _at_shifts(target, np.concatenate([drawn.D, -drawn.D]))[:, points].reshape(weights.size, -1)
-    w = weights.ravel()
+    found, drawn = estimate(target, n_samples, rng)
+    w = drawn.weights.ravel()
+    p = _at_shifts(target, np.concatenate([drawn.D, -drawn.D]))[:, points].reshape(len(w), -1)
     mean = w @ p
     error = np.sqrt((w * w) @ (p - mean) ** 2)
     ours = probabilities(target, draws).reshape(len(draws), -1)
@@ -224,20 +224,17 @@ def _summary(shift: Array, error: Array) -> tuple[float, float, float]:
     return float(size[worst]), float(error[worst]), float(size.mean())
 
 
-def probability_shifts(
-    evaluate: Callable[[Array], Array], drawn: Draws, weights: Array
-) -> tuple[Array, Array]:
+def probability_shifts(evaluate: Callable[[Array], Array], drawn: Draws) -> tuple[Array, Array]:
     """Return E_posterior[p] - E_q[p] for the probabilities p that ``evaluate`` returns of rows d, and its error.
 
     Both averages are over the same draws, so most of their noise cancels. An antithetic pair is one
     independent contribution, Σ over its two of w (p - mean p) - w_q (p - mean_q p).
     """
-    base = np.exp(drawn.log_q - drawn.log_q.max())
-    base /= 2.0 * base.sum()
+    w, base = drawn.weights, drawn.base
     p = np.stack([evaluate(D).reshape(len(D), -1) for D in (drawn.D, -drawn.D)])
-    mean, mean_q = np.tensordot(weights, p, 2), base @ p.sum(axis=0)
-    pairs = np.einsum("si,sij->ij", weights - base, p)
-    pairs -= np.outer(weights.sum(axis=0), mean) - np.outer(2.0 * base, mean_q)
+    mean, mean_q = np.tensordot(w, p, 2), 0.5 * base @ p.sum(axis=0)
+    pairs = np.einsum("si,sij->ij", w - 0.5 * base, p)
+    pairs -= np.outer(w.sum(axis=0), mean) - np.outer(base, mean_q)
     return mean - mean_q, np.sqrt(np.einsum("ij,ij->j", pairs, pairs))
 
 

@@ -29,15 +29,15 @@ MOST_VALUES = 4000  # latent values n C of several functions: the time grows as 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Draws:
-    """Pairs of draws mean ± D with the logarithms of their importance weights.
+    """Pairs of draws mean ± D, with importance weights that sum to one.
 
-    ``log_q``, shape (len(D),), corrects the proposal to q. ``log_weights``, shape (2, len(D)), corrects it to
-    prior times likelihood, less the log_mass of the target.
+    ``base``, shape (len(D),), are the weights of the pairs for averages over q, and ``weights``, shape (2, len(D)),
+    those of the draws for averages over the posterior.
     """
 
     D: Array
-    log_q: Array
-    log_weights: Array
+    base: Array
+    weights: Array
 
 
 def importance_evidence(
@@ -150,29 +150,22 @@ def annealed_evidence(
     return _summarise(log_weights[None], target.log_mass)[0]
 
 
-def estimate(
-    target: Any, n_samples: int, rng: np.random.Generator
-) -> tuple[ImportanceEstimate, Draws, Array]:
-    """Return the evidence, the draws it comes from, and their smoothed weights with sum one.
+def estimate(target: Any, n_samples: int, rng: np.random.Generator) -> tuple[ImportanceEstimate, Draws]:
+    """Return the log evidence and the draws it comes from, half of them from q and half from the Student distribution.
 
     The target is a `gpclass.posteriors.target.Target`, or has its ``rank``, ``log_mass``, ``normals``, ``shifts`` and
     ``remainder``.
     """
-    drawn = draw(target, n_samples, rng)
-    found, weights = _summarise(drawn.log_weights, target.log_mass, np.exp(drawn.log_q))
-    return found, drawn, weights
-
-
-def draw(target: Any, n_samples: int, rng: np.random.Generator) -> Draws:
-    """Draw pairs, half of them from q and half from the Student distribution."""
     check_integers(4, n_samples=n_samples)  # draws come in pairs
     half = (n_samples + 1) // 2
     n_student = half // 2
     Z = target.normals(half, rng)
     Z[:n_student] *= np.sqrt(DEGREES / rng.chisquare(DEGREES, size=(n_student, 1)))
     log_q = normal_over_mixture(np.einsum("ij,ij->i", Z, Z), target.rank, n_student / half)
-    D = target.shifts(Z)
-    return Draws(D, log_q, np.stack([target.remainder(D), target.remainder(-D)]) + log_q)
+    D, to_q = target.shifts(Z), np.exp(log_q)
+    log_weights = np.stack([target.remainder(D), target.remainder(-D)]) + log_q
+    found, weights = _summarise(log_weights, target.log_mass, to_q)
+    return found, Draws(D, to_q / to_q.sum(), weights)
 
 
 def normal_over_mixture(square: Array, rank: int, share: float) -> Array:

@@ -17,7 +17,6 @@ SMALL_GAP = 0.5  # of a log evidence: too little to choose a model by
 MIN_ESS = 100.0  # effective draws
 SMALL_MEAN_SHIFT = 0.02  # mean change of a probability
 SMALL_GAIN = 0.005  # nats per row
-LARGE_GAIN = 0.02  # nats per row that would be worth more inducing inputs
 UNSEEN = (
     "This does not see correlations that reach beyond those rows, other hyperparameters that more inducing inputs "
     "would allow, or a wrong kernel or likelihood."
@@ -132,8 +131,6 @@ class Missing:
         advice = "the inducing inputs are enough" + ("" if self.whole else " there")
         if self.matters:
             advice = "the inducing inputs miss part of the function; take more of them"
-        elif self.gain + 2.0 * self.gain_error > LARGE_GAIN:
-            advice = "so few rows do not tell whether more inducing inputs would pay"
         return f"If {where}, {by}: {advice}." + ("" if self.whole else f" {UNSEEN}")
 
 

@@ -126,10 +126,10 @@ def check_inducing(model: FittedModel, n_samples: int, rng: np.random.Generator)
             name, model.evidence, None, None, None, 0.0, 0, None, None, None, verdict, missing=missing
         )
     target = inducing_target(view.basis, view.likelihood, view.data, view.q, averaged=view.averaged)
-    found, drawn, weights = estimate(target, n_samples, rng)
+    found, drawn = estimate(target, n_samples, rng)
     C = view.q.mean.shape[1]
     some = view.data.sample(max(20, SHIFT_VALUES // C), rng).X
-    shift, error = probability_shifts(lambda D: target.probabilities(some, D), drawn, weights)
+    shift, error = probability_shifts(lambda D: target.probabilities(some, D), drawn)
     missing = find_missing(view, rng)
     report = make_report(
         name,

@@ -1,20 +1,81 @@
-"""Run several chains: warm-up, thinning, progress, interruption, processes."""
+"""Run several chains: settings, warm-up, thinning, progress, interruption, processes."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
+from joblib import Parallel, delayed
 
 from gpclass.core.checks import check_integers
-from gpclass.core.protocols import Array
+from gpclass.core.protocols import Array, Inference
+from gpclass.core.registry import Method
+from gpclass.inference import EP
 from gpclass.mcmc.chains import Chains, Weighted
+from gpclass.mcmc.hamiltonian import HMC
 from gpclass.mcmc.hyper import PseudoMarginal
 from gpclass.mcmc.sampler import Info, Sampler
 
 MIN_DRAWS = 4  # draws of each chain that are kept after an interruption
+
+
+@dataclass(frozen=True, slots=True)
+class MCMC(Method):
+    """Settings of Markov chain Monte Carlo.
+
+    Parameters
+    ----------
+    sampler : HMC, EllipticalSlice or BlockMetropolis
+        For the latent function, at hyperparameters that are fixed or learned.
+    n_chains, n_draws, n_warmup, thin : int
+        Chains; draws kept of each; steps before the first; steps from one to the next (twice as many
+        where theta is sampled).
+    learn_by : settings record
+        The method whose evidence is maximised to learn the hyperparameters, before the sampling.
+    hyper_sampler : PseudoMarginal
+        For theta and f together, with ``hyperparameters="sample"``.
+    n_thetas : int
+        Largest number of draws of theta that predictions average over.
+    annealing : int or None
+        Chains of annealed importance sampling for the log evidence; with None it is not computed, because
+        it costs more than the posterior.
+
+    Examples
+    --------
+    >>> from gpclass import GaussianProcessClassifier
+    >>> from gpclass.datasets import interval
+    >>> from gpclass.kernels import RBF
+    >>> from gpclass.mcmc import MCMC, EllipticalSlice
+    >>> X, y, X_test, y_test = interval()
+    >>> inference = MCMC(EllipticalSlice(), n_draws=1000)
+    >>> clf = GaussianProcessClassifier(9.0 * RBF(10.0), inference=inference, optimizer=None, random_state=0)
+    >>> clf.fit(X, y).score(X_test, y_test) > 0.9
+    True
+    >>> clf.chains_.f.shape
+    (4, 1000, 20)
+    """
+
+    sampler: Sampler[Any] = HMC()  # noqa: RUF009
+    n_chains: int = 4
+    n_draws: int = 1000
+    n_warmup: int = 500
+    thin: int = 1
+    learn_by: Inference = EP()  # noqa: RUF009
+    hyper_sampler: PseudoMarginal = PseudoMarginal()  # noqa: RUF009
+    n_thetas: int = 200
+    annealing: int | None = None
+
+    def __post_init__(self) -> None:
+        check_integers(**self.counts, n_thetas=self.n_thetas)
+        if self.annealing is not None:
+            check_integers(annealing=self.annealing)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """The numbers that `sample` takes."""
+        return {name: getattr(self, name) for name in ("n_chains", "n_draws", "n_warmup", "thin")}
 
 
 class Draw(NamedTuple):
@@ -89,7 +150,10 @@ def sample(
     def advance(n: int, thin: int) -> list[Draw]:
         """Make n draws of all chains, in parallel where they have separate states."""
         jobs = [(state, rng, sampler, n, thin, len(kept), every) for state, rng in group]
-        ends = _in_parallel(jobs, n_jobs)
+        if len(jobs) == 1:  # without the overhead of joblib, which is that of a step
+            ends = [_advance(*jobs[0])]
+        else:
+            ends = list(Parallel(n_jobs=n_jobs)(delayed(_advance)(*job) for job in jobs))
         group[:] = [(state, rng) for state, rng, _ in ends]
         return [_joined(draws) for draws in zip(*(draws for _, _, draws in ends), strict=True)]
 
@@ -115,14 +179,6 @@ def sample(
         interrupted = True
     chains = _chains([state.target for state, _ in group], kept, sampler, n_warmup, thin)
     return replace(chains, interrupted=interrupted)
-
-
-def _in_parallel(jobs: list[Any], n_jobs: int | None) -> list[Any]:
-    from joblib import Parallel, delayed, effective_n_jobs
-
-    if len(jobs) == 1 or effective_n_jobs(n_jobs) == 1:
-        return [_advance(*job) for job in jobs]
-    return list(Parallel(n_jobs=n_jobs)(delayed(_advance)(*job) for job in jobs))
 
 
 def _advance(

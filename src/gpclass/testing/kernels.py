@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -39,7 +40,7 @@ def check_kernel(kernel: Any, X: Inputs, Z: Inputs | None = None, *, rtol: float
         assert_allclose(matrix(other, X), K, rtol=1e-12, err_msg="a copy of the kernel differs")
     for other, name in ((None, "pullback(X, None)"), (Z, "pullback(X, Z)")):
         G = rng.normal(size=(len(X), len(X if other is None else other)))
-        truth = _slope(kernel, lambda k, Z=other, G=G: np.vdot(G, matrix(k, X, Z)))
+        truth = _slope(kernel, partial(_product, G, X, other))
         for known in (None, matrix(kernel, X, other)):
             close(pullback(kernel, X, other, G, K=known), truth, rtol, name)
     g = rng.normal(size=len(X))
@@ -52,6 +53,10 @@ def check_kernel(kernel: Any, X: Inputs, Z: Inputs | None = None, *, rtol: float
             lambda x: np.vdot(G, matrix(kernel, x.reshape(X.shape), Z)), X.ravel(), 1e-5
         )
         close(pullback_inputs(kernel, X, Z, G), truth.reshape(X.shape), rtol, "pullback_inputs")
+
+
+def _product(G: Array, X: Inputs, Z: Inputs | None, kernel: Any) -> Any:
+    return np.vdot(G, matrix(kernel, X, Z))
 
 
 def _slope(kernel: Any, function: Callable[[Any], Any]) -> Array:

@@ -60,13 +60,11 @@ def check_terms(likelihood: Any, y: Array, f: Array, var: Array, *, rtol: float 
 
     tilted = likelihood.tilted(y, f, var)
 
-    def mass(i: Any, x: Array) -> Array:
-        """Return p(y|f) times 1, f and f²."""
-        return np.exp(likelihood.log_prob(np.full_like(x, y[i]), x))[:, None] * np.stack(
-            [x**0, x, x**2], axis=-1
-        )
+    def moments_at(i: Any, x: Array) -> Array:
+        p = np.exp(likelihood.log_prob(np.full_like(x, y[i]), x))
+        return np.stack([p, p * x, p * x**2], axis=-1)
 
-    moments = _average(mass, f, var)
+    moments = _average(moments_at, f, var)
     mean, square = (moments[:, 1:] / moments[:, :1]).T
     close(np.exp(tilted.log_mass), moments[:, 0], rtol, "tilted mass")
     close(f + var * tilted.slope, mean, rtol, "tilted mean")
