@@ -70,7 +70,7 @@ class ApproximationCheck:
             ("log evidence, corrected", _text(self.corrected, self.standard_error)),
             ("largest shift of p", _text(self.largest_shift, self.shift_error)),
             ("mean shift of p", _text(self.mean_shift)),
-            ("tail of the weights, khat", _text(self.khat)),
+            ("tail of the weights, khat", "" if self.khat is None else f"{self.khat:.2f}"),
             ("effective draws", f"{self.ess:.0f} of {self.n_samples}" if self.n_samples else ""),
             ("missed, mean shift of p", "" if missing is None else _text(missing.mean_shift)),
             ("missed, log score per row", "" if missing is None else _text(missing.gain, missing.gain_error)),
