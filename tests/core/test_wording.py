@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from gpclass.core.frequencies import Baseline
-from gpclass.evidence.importance import EvidenceEstimate
 from gpclass.evidence.verdicts import on_approximation
 from gpclass.mcmc.chains import MAX_RHAT, MIN_ESS, Diagnostics
+from gpclass.sampling import ImportanceEstimate
 from gpclass.sampling.pareto import khat_limit
 
 
@@ -22,9 +22,7 @@ def numbers(pattern, sentence):
 @pytest.mark.parametrize("n_samples", [500, 20_000])
 def test_khat_and_its_limit(n_samples, excess):
     khat = khat_limit(n_samples) + excess
-    fields = EvidenceEstimate.__dataclass_fields__
-    given = {"value": -3.0, "standard_error": 0.1, "khat": khat, "ess": 300.0, "n_samples": n_samples}
-    found = EvidenceEstimate(**{name: given.get(name, np.zeros(1)) for name in fields})
+    found = ImportanceEstimate(-3.0, 0.1, khat, 300.0, n_samples)
     verdict = on_approximation("Laplace", -3.0, found, np.zeros(2), np.zeros(2))
     shown, limit = numbers(r"khat = (\S+) is not below (\S+) the limit", verdict)
     assert shown > limit

@@ -8,9 +8,7 @@ from exact import exact_evidence, quadrature
 from problems import exact_probit_evidence, two_moons_like
 
 from gpclass import GaussianProcessClassifier
-from gpclass.evidence import (
-    check_approximation,
-)
+from gpclass.evidence import check_approximation
 from gpclass.inference import EP, VI, Laplace
 from gpclass.kernels import RBF, WhiteKernel, matrix
 from gpclass.likelihoods import Logit, Probit

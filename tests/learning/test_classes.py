@@ -234,7 +234,7 @@ class TestTruth:
         assert both < 0.1
         off = np.abs(clf.predict_proba(self.X) - p).max()
         assert abs(check.largest_shift - off) < 0.02 + 3.0 * check.shift_error
-        assert "p(class)" in str(check)
+        assert "shift of p" in str(check)
 
 
 def test_check_approximation_with_a_kernel_for_each_class():

@@ -246,7 +246,7 @@ def test_check_of_draws_at_fixed_theta():
         truth = exact_logit()
         assert abs(check.corrected - truth) < 5.0 * check.standard_error + 1e-6
         assert check.largest_shift < 0.05
-        assert "confirmed" in check.verdict
+        assert "is accurate" in check.verdict
     assert fixed("rejection").log_marginal_likelihood_value_ == pytest.approx(truth, abs=0.1)
 
 
@@ -264,7 +264,7 @@ def test_check_notices_wrong_draws():
     model = clf.base_estimator_
     object.__setattr__(model, "draws", model.draws + 1.0)
     check = clf.check_approximation(4000, random_state=0)
-    assert "disagree" in check.verdict
+    assert "MCMC is inaccurate" in check.verdict
     assert check.largest_shift > 0.05
 
 

@@ -52,10 +52,8 @@ def test_records_of_a_run(name: str, target: Target) -> None:
     np.testing.assert_allclose(chains.log_likelihood, log_expit(target.y * chains.f).sum(axis=-1), rtol=1e-10)
     assert chains.accept.shape == (3, 40)
     assert ((chains.accept >= 0.0) & (chains.accept <= 1.0)).all()
-    assert (chains.evaluations >= 80).all()
     assert not chains.interrupted
-    low, high = chains.interval(0.5)
-    assert np.mean((low < chains.flat()) & (chains.flat() < high)) == pytest.approx(0.5, abs=0.03)
+    np.testing.assert_array_equal(chains.flat()[40:80], chains.f[1])
 
 
 @pytest.mark.parametrize("name", SAMPLERS)
@@ -92,21 +90,17 @@ def test_thinning_keeps_every_so_manieth_step(target: Target) -> None:
     every = sample(target, EllipticalSlice(), n_draws=60, n_warmup=10, rng=3)
     third = sample(target, EllipticalSlice(), n_draws=20, n_warmup=10, thin=3, rng=3)
     np.testing.assert_array_equal(every.f[:, 2::3], third.f)
-    np.testing.assert_array_equal(every.evaluations, third.evaluations)
 
 
-def test_chains_start_where_they_are_told(target: Target) -> None:
+def test_states_start_where_they_are_told(target: Target) -> None:
     start = np.array([[5.0, 5.0, -5.0], [0.0, 0.0, 0.0]])
-    sampler = HMC(step_size=1e-3)
-    np.testing.assert_array_equal(sampler.init(target, start).f, start)
+    np.testing.assert_array_equal(HMC().init(target, start).f, start)
     state = EllipticalSlice().init(target, start)
     np.testing.assert_allclose(
         state.value,
         log_expit(target.y * start).sum(axis=1) - target.log_sites(start - target.mean),
         rtol=1e-12,
     )
-    chains = sample(target, sampler, n_chains=2, n_draws=4, n_warmup=0, init=start, rng=0)
-    assert chains.f.shape == (2, 4, 3)
 
 
 @pytest.mark.parametrize(("n_draws", "kept"), [(40, 10), (1, None)])
@@ -147,8 +141,6 @@ def test_few_draws_are_kept_if_that_is_what_was_asked(target: Target) -> None:
         ({"n_draws": 2.5}, "n_draws=2.5"),
         ({"thin": 0}, "thin=0"),
         ({"n_warmup": -1}, "n_warmup=-1"),
-        ({"init": np.zeros(3)}, r"shape \(3,\), expected \(4, 3\)"),
-        ({"init": np.zeros((4, 2))}, r"shape \(4, 2\), expected \(4, 3\)"),
     ],
 )
 def test_bad_arguments(options: dict[str, Any], message: str, target: Target) -> None:
@@ -183,8 +175,6 @@ def test_bad_targets(target: Target) -> None:
     with pytest.raises(ValueError, match="negative eigenvalue"):
         make_target(Logit(), -K, y)
     chains = sample(target, HMC(), n_draws=5, n_warmup=5, rng=0)
-    with pytest.raises(ValueError, match=r"level=1.5"):
-        chains.interval(1.5)
     with pytest.raises(ValueError, match="no theta"):
         chains.diagnostics("theta")
 

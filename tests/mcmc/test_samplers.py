@@ -201,8 +201,6 @@ def test_moments_are_exact(likelihood: Any, weight: np.ndarray, name: str) -> No
     assert distance(chains.f, first) < 4.0
     pairs = chains.f[..., :, None] * chains.f[..., None, :]
     assert distance(pairs, second) < 4.0
-    np.testing.assert_allclose(chains.mean(), chains.flat().mean(axis=0), rtol=1e-10)
-    np.testing.assert_allclose(chains.var(), np.diag(second) - first**2, rtol=0.15)
 
 
 @pytest.mark.slow
@@ -216,7 +214,7 @@ def test_samplers_agree_on_a_hundred_points() -> None:
         chains = sample(target, sampler, n_chains=16, n_draws=400, n_warmup=300, thin=thin, rng=k)
         d = diagnose(chains.f)
         assert d.ess_bulk.min() > 400
-        found.append((chains.mean(), d.mcse))
+        found.append((chains.f.mean(axis=(0, 1)), d.mcse))
     for (one, error), (other, its_error) in product(found, found):
         assert np.max(np.abs(one - other) / np.hypot(error, its_error)) < 4.5
 
@@ -272,7 +270,7 @@ def test_three_classes_against_importance_sampling(name: str) -> None:
     d = chains.diagnostics()
     assert d.rhat.shape == (2, 3)
     assert d.ess_bulk.min() > 400
-    assert np.max(np.abs(chains.mean() - truth) / np.hypot(error, d.mcse)) < 4.0
+    assert np.max(np.abs(chains.f.mean(axis=(0, 1)) - truth) / np.hypot(error, d.mcse)) < 4.0
 
 
 # --- Singular covariance ------------------------------------------------------------------------------------
@@ -286,8 +284,8 @@ def test_copies_of_points_are_weights(name: str) -> None:
     target = fitted(Logit(), np.repeat(X3, 2, axis=0), KERNEL, np.repeat(y, 2), sampler.whiten)
     assert target.rank == 3
     if isinstance(sampler, BlockMetropolis):
-        with pytest.raises(ValueError, match="rank 3 for 6 data"):
-            sampler.init(target, np.zeros((1, 6)))
+        with pytest.raises(ValueError, match="raise the jitter"):
+            replace(sampler, jitter=0.0).init(target, np.zeros((1, 6)))
         sampler = replace(sampler, block_size=4)
     chains = sample(target, sampler, n_chains=50, n_draws=250, n_warmup=120, rng=4)
     assert chains.jitter == pytest.approx(6e-8 if isinstance(sampler, BlockMetropolis) else 0.0)

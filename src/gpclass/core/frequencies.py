@@ -5,10 +5,8 @@ latent function that is zero. In the other they are unknown, with a uniform prio
 
     ∫ Π_c p_c^n_c Dir(p | 1, ..., 1) dp = Γ(C) Π_c Γ(n_c + 1) / Γ(n + C),
 
-the Dirichlet-multinomial (for two classes the beta-binomial) probability of the labels in their order. That is what a
-constant latent function with the probit and a variance of one gives, so it is comparable with the evidence of a
-Gaussian process. The usual approximation, the largest log likelihood minus ½ (C - 1) log n, would need many rows, and
-counts that are not weights.
+the Dirichlet-multinomial probability of the labels in their order. A constant latent function with the probit and a
+variance of one gives the same, so it is comparable with the evidence of a Gaussian process.
 """
 
 from __future__ import annotations
@@ -22,9 +20,7 @@ from gpclass.core.checks import apart
 from gpclass.core.protocols import Array
 
 FEW = 30.0  # rows: with fewer, the evidence cannot tell chance from a relation
-CHANCE = (
-    0.95  # probability with which labels without a relation to the inputs stay below what chance may gain
-)
+CHANCE = 0.95  # probability that labels without a relation to the inputs gain no more than chance may
 SHARE = 0.25  # of the log evidence of class frequencies that chance explains at most
 
 
@@ -68,9 +64,8 @@ def frequency_evidence(counts: Array) -> float:
 class Baseline:
     """The log evidence of class frequencies, and by how much chance may exceed it.
 
-    Hyperparameters that are learned raise the evidence even on labels that have no relation to the inputs: by half a
-    nat each on average, by Wilks' theorem: twice the gain of p hyperparameters is distributed as chi-squared with p
-    degrees of freedom.
+    Learned hyperparameters raise the evidence even on labels that have no relation to the inputs: twice the gain of p
+    of them is distributed as chi-squared with p degrees of freedom (Wilks).
     """
 
     evidence: float

@@ -17,7 +17,7 @@ from typing import Any, ClassVar, TypeVar
 C = TypeVar("C", bound=type)
 
 # Parts that are seldom used: their modules are imported when they are first asked for by name.
-LATER = {"inference": {"mcmc": "gpclass.mcmc.settings", "rejection": "gpclass.sampling.exact"}}
+LATER = {"inference": {"mcmc": "gpclass.mcmc.run", "rejection": "gpclass.sampling.accept"}}
 
 _PARTS: dict[str, dict[str, Any]] = {}
 _STORED: dict[str, Any] = {}

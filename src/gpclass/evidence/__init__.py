@@ -8,14 +8,12 @@ sampling fails (`annealed_evidence`). `frequency_evidence` is that of a model wi
 from __future__ import annotations
 
 from gpclass.core.frequencies import frequency_evidence
-from gpclass.evidence.annealed import annealed_evidence
 from gpclass.evidence.check import ApproximationCheck, check_approximation
-from gpclass.evidence.importance import EvidenceEstimate, importance_evidence
-from gpclass.evidence.missing import Missing
+from gpclass.evidence.importance import annealed_evidence, importance_evidence
+from gpclass.evidence.verdicts import Missing
 
 __all__ = [
     "ApproximationCheck",
-    "EvidenceEstimate",
     "Missing",
     "annealed_evidence",
     "check_approximation",

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from gpclass.core.frequencies import Baseline, class_counts, make_baseline
 from gpclass.core.protocols import AnySites, Array, Index
-from gpclass.evidence.importance import Draws, EvidenceEstimate, estimate
-from gpclass.evidence.missing import Missing
-from gpclass.evidence.verdicts import on_approximation, on_draws, on_model
+from gpclass.evidence.importance import Draws, estimate
+from gpclass.evidence.verdicts import Missing, on_approximation, on_model
 from gpclass.mcmc.chains import Chains, diagnose
 from gpclass.posteriors.target import Target, make_target
+from gpclass.sampling.weigh import ImportanceEstimate
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,8 +45,6 @@ class ApproximationCheck:
         The mean absolute change, noise included.
     verdict : str
         The result in one sentence; a sentence before it says so if the model is no better than class frequencies.
-    shifted : str
-        Which probability the shifts are of.
     missing : Missing or None
         With inducing inputs, what they miss: all numbers above are about the posterior of the inducing values, which
         does not know it. Where that posterior is exact (Dirichlet classification), there are no numbers above.
@@ -64,31 +61,30 @@ class ApproximationCheck:
     shift_error: float | None
     mean_shift: float | None
     verdict: str
-    shifted: str = "p(y=+1)"
     missing: Missing | None = None
 
     def __str__(self) -> str:
-        khat = "none, all weights are equal" if self.khat is None else f"{self.khat:.2f}"
-        khat = "none" if self.corrected is None else khat
-        corrected = "none" if self.corrected is None else f"{self.corrected:.4f} ± {self.standard_error:.4f}"
+        missing = self.missing
         rows = [
-            ("log evidence, " + self.method, "none" if self.evidence is None else f"{self.evidence:.4f}"),
+            (f"log evidence, {self.method}", _text(self.evidence)),
+            ("log evidence, corrected", _text(self.corrected, self.standard_error)),
+            ("largest shift of p", _text(self.largest_shift, self.shift_error)),
+            ("mean shift of p", _text(self.mean_shift)),
+            ("tail of the weights, khat", "" if self.khat is None else f"{self.khat:.2f}"),
+            ("effective draws", f"{self.ess:.0f} of {self.n_samples}" if self.n_samples else ""),
+            ("missed, mean shift of p", "" if missing is None else _text(missing.mean_shift)),
+            ("missed, log score per row", "" if missing is None else _text(missing.gain, missing.gain_error)),
         ]
-        if self.largest_shift is not None:
-            rows += [
-                ("log evidence, corrected", corrected),
-                (f"largest shift of {self.shifted}", f"{self.largest_shift:.4f} ± {self.shift_error:.4f}"),
-                (f"mean shift of {self.shifted}", f"{self.mean_shift:.4f}"),
-                ("tail of the weights, khat", khat),
-                ("effective draws", f"{self.ess:.0f} of {self.n_samples}"),
-            ]
-        if self.missing is not None:
-            rows += [
-                ("missed, mean shift of p", f"{self.missing.mean_shift:.4f}"),
-                ("missed, log score per row", f"{self.missing.gain:.4f} ± {self.missing.gain_error:.4f}"),
-            ]
+        rows = [(name, text) for name, text in rows if text]
         width = max(len(name) for name, _ in rows)
-        return "\n".join([*(f"{name:<{width}}  {value}" for name, value in rows), self.verdict])
+        return "\n".join([*(f"{name:<{width}}  {text}" for name, text in rows), self.verdict])
+
+
+def _text(number: float | None, error: float | None = None) -> str:
+    """Return a number with its standard error as text, nothing for None."""
+    if number is None:
+        return ""
+    return f"{number:.4f}" + ("" if error is None else f" ± {error:.4f}")
 
 
 def check_approximation(
@@ -150,10 +146,9 @@ def check_target(
     baseline: Baseline | None = None,
 ) -> ApproximationCheck:
     """Compare the Gaussian approximation of a target with importance sampling, and the model with its baseline."""
-    found, drawn, weights = estimate(target, n_samples, rng)
-    shift, error = probability_shifts(partial(probabilities, target), drawn, weights)
-    verdict = on_model(baseline, evidence, found) + on_approximation(method, evidence, found, shift, error)
-    return make_report(method, evidence, found, shift, error, verdict, shifted(target.shape))
+    found, drawn = estimate(target, n_samples, rng)
+    shift, error = probability_shifts(lambda D: _at_shifts(target, D), drawn)
+    return make_report(method, evidence, found, shift, error, baseline=baseline)
 
 
 def check_draws(
@@ -173,19 +168,18 @@ def check_draws(
     ``chains`` are those the draws come from, None for independent draws; ``points`` are the data points of
     the target that the draws belong to, where it has more of them.
     """
-    found, drawn, weights = estimate(target, n_samples, rng)
-    p = probabilities(target, np.concatenate([drawn.D, -drawn.D]))[:, points].reshape(weights.size, -1)
-    w = weights.ravel()
+    found, drawn = estimate(target, n_samples, rng)
+    w = drawn.weights.ravel()
+    p = _at_shifts(target, np.concatenate([drawn.D, -drawn.D]))[:, points].reshape(len(w), -1)
     mean = w @ p
     error = np.sqrt((w * w) @ (p - mean) ** 2)
-    ours = probabilities_at(target, draws).reshape(len(draws), -1)
-    if chains is None:
-        own_error: Array = ours.std(axis=0) / np.sqrt(len(ours))
-    else:
+    ours = probabilities(target, draws).reshape(len(draws), -1)
+    own_error: Array = ours.std(axis=0) / np.sqrt(len(ours))
+    if chains is not None:
         own_error = diagnose(ours.reshape(chains.n_chains, chains.n_draws, -1)).mcse
     shift, error = ours.mean(axis=0) - mean, np.hypot(error, own_error)
-    verdict = on_model(baseline, evidence, found) + on_draws(method, found.reliable, shift, error)
-    return make_report(method, evidence, found, shift, error, verdict, shifted(target.shape))
+    remedy = "judge the draws by chains_.diagnostics(), and take more of them"
+    return make_report(method, evidence, found, shift, error, baseline=baseline, remedy=remedy)
 
 
 def check_chains(chains: Chains, p: Array) -> ApproximationCheck:
@@ -200,54 +194,55 @@ def check_chains(chains: Chains, p: Array) -> ApproximationCheck:
         f"The chains agree: the largest R-hat is {float(of_theta.rhat.max()):.3f}, and no probability "
         f"has a Monte Carlo error above {float(of_p.mcse.max()):.2g}."
     )
-    ess = float(min(of_theta.ess_bulk.min(), of_p.ess_bulk.min()))
-    count = chains.n_chains * chains.n_draws
-    found = EvidenceEstimate(np.nan, np.nan, None, ess, count)
-    out = make_report("MCMC", None, found, shift, 2.0 * of_p.mcse, verdict)
-    return replace(out, corrected=None, standard_error=None)
-
-
-def shifted(shape: tuple[int, ...]) -> str:
-    """Return which probability is meant where latent values have this shape, (n,) or (n, C)."""
-    return "p(y=+1)" if len(shape) == 1 else "p(class)"
+    ess, count = float(min(of_theta.ess_bulk.min(), of_p.ess_bulk.min())), chains.n_chains * chains.n_draws
+    shifts = _summary(shift, 2.0 * of_p.mcse)
+    return ApproximationCheck("MCMC", None, None, None, None, ess, count, *shifts, verdict)
 
 
 def make_report(
-    method: str, evidence: float | None, found: EvidenceEstimate, shift: Array, error: Array, verdict: str,
-    which: str = "p(y=+1)",
-) -> ApproximationCheck:  # fmt: skip
-    """Return the report on shifts of probabilities with their standard errors."""
+    method: str,
+    evidence: float | None,
+    found: ImportanceEstimate,
+    shift: Array,
+    error: Array,
+    *,
+    about: str = "",
+    baseline: Baseline | None = None,
+    remedy: str = "",
+) -> ApproximationCheck:
+    """Return the report on shifts of probabilities with their errors; ``about`` is the method in the verdict."""
+    verdict = on_model(baseline, evidence, found)
+    verdict += on_approximation(about or method, evidence, found, shift, error, remedy)
+    numbers = found.value, found.standard_error, found.khat, found.ess, found.n_samples
+    return ApproximationCheck(method, evidence, *numbers, *_summary(shift, error), verdict)
+
+
+def _summary(shift: Array, error: Array) -> tuple[float, float, float]:
+    """Return the largest absolute shift, its error, and the mean."""
     size = np.abs(shift)
     worst = int(np.argmax(size))
-    return ApproximationCheck(
-        method, evidence, found.value, found.standard_error, found.khat, found.ess, found.n_samples,
-        float(size[worst]), float(error[worst]), float(size.mean()), verdict, which,
-    )  # fmt: skip
+    return float(size[worst]), float(error[worst]), float(size.mean())
 
 
-def probability_shifts(
-    evaluate: Callable[[Array], Array], drawn: Draws, weights: Array
-) -> tuple[Array, Array]:
+def probability_shifts(evaluate: Callable[[Array], Array], drawn: Draws) -> tuple[Array, Array]:
     """Return E_posterior[p] - E_q[p] for the probabilities p that ``evaluate`` returns of rows d, and its error.
 
     Both averages are over the same draws, so most of their noise cancels. An antithetic pair is one
     independent contribution, Σ over its two of w (p - mean p) - w_q (p - mean_q p).
     """
-    base = np.exp(drawn.log_q - drawn.log_q.max())
-    base /= base.sum()
+    w, base = drawn.weights, drawn.base
     p = np.stack([evaluate(D).reshape(len(D), -1) for D in (drawn.D, -drawn.D)])
-    mean, mean_q = np.tensordot(weights, p, 2), np.tensordot(base, p, 2)
-    pairs = np.einsum("si,sij->ij", weights - base, p)
-    pairs -= np.outer(weights.sum(axis=0), mean) - np.outer(base.sum(axis=0), mean_q)
+    mean, mean_q = np.tensordot(w, p, 2), 0.5 * base @ p.sum(axis=0)
+    pairs = np.einsum("si,sij->ij", w - 0.5 * base, p)
+    pairs -= np.outer(w.sum(axis=0), mean) - np.outer(base, mean_q)
     return mean - mean_q, np.sqrt(np.einsum("ij,ij->j", pairs, pairs))
 
 
-def probabilities(target: Target, D: Array) -> Array:
-    """Return the probabilities for f = mean + d, d a row of D."""
-    return probabilities_at(target, target.values(target.mean + D))
+def _at_shifts(target: Target, D: Array) -> Array:
+    return probabilities(target, target.values(target.mean + D))
 
 
-def probabilities_at(target: Target, f: Array) -> Array:
+def probabilities(target: Target, f: Array) -> Array:
     """Return p(y=+1|f), shape (rows, n, 1), or p(class|f), shape (rows, n, C)."""
     if len(target.shape) == 1:  # half the work of both classes
         return np.asarray(target.likelihood.link(f))[..., None]

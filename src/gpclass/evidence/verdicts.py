@@ -1,21 +1,29 @@
-"""The result of a check in a sentence or two."""
+"""The results of checks in a sentence or two."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 
 from gpclass.core.checks import apart
 from gpclass.core.frequencies import Baseline
 from gpclass.core.protocols import Array
-from gpclass.evidence.importance import EvidenceEstimate
 from gpclass.sampling.pareto import khat_limit
+from gpclass.sampling.weigh import ImportanceEstimate
 
 SMALL_SHIFT = 0.05  # of a probability
 SMALL_GAP = 0.5  # of a log evidence: too little to choose a model by
 MIN_ESS = 100.0  # effective draws
+SMALL_MEAN_SHIFT = 0.02  # mean change of a probability
+SMALL_GAIN = 0.005  # nats per row
+UNSEEN = (
+    "This does not see correlations that reach beyond those rows, other hyperparameters that more inducing inputs "
+    "would allow, or a wrong kernel or likelihood."
+)
 
 
-def on_model(baseline: Baseline | None, evidence: float | None, found: EvidenceEstimate) -> str:
+def on_model(baseline: Baseline | None, evidence: float | None, found: ImportanceEstimate) -> str:
     """Say so if the model is no better than class frequencies, by the best estimate of its evidence; else nothing."""
     known = found.value if found.reliable and found.ess >= MIN_ESS else evidence
     objection = "" if baseline is None or known is None else baseline.objection(known)
@@ -30,22 +38,22 @@ def on_model(baseline: Baseline | None, evidence: float | None, found: EvidenceE
 def on_approximation(
     method: str,
     evidence: float | None,
-    found: EvidenceEstimate,
+    found: ImportanceEstimate,
     shifts: Array,
     errors: Array,
-    instead: str | None = None,
+    remedy: str = "",
 ) -> str:
-    """Judge a Gaussian approximation by its correction: shifts of probabilities, and the evidence found.
+    """Judge an approximation, or draws, by the evidence found and the shifts of probabilities with their errors.
 
-    ``instead`` is what to do if the correction is unreliable: by default, to try another method.
+    ``remedy`` is what to do if the result is bad or unreliable: by default, to use another method.
     """
-    others = _others(method)
-    instead = f"{others}, and check that" if instead is None else instead
+    quick = " or ".join(name for name in ("VI", "EP") if name != method)
+    remedy = remedy or f"use {quick}, or MCMC"
     if not found.reliable:
         khat, limit = apart(found.khat or 0.0, khat_limit(found.n_samples))
         return (
             f"The correction itself is unreliable, as khat = {khat} is not below {limit}, the limit for "
-            f"{found.n_samples} draws: the draws of {method} miss part of the posterior; {instead}."
+            f"{found.n_samples} draws: {remedy}."
         )
     if found.ess < MIN_ESS:
         return (
@@ -57,14 +65,11 @@ def on_approximation(
     gap = 0.0 if evidence is None else found.value - evidence
     missed = abs(gap) > SMALL_GAP + 2.0 * found.standard_error
     off = f"its log evidence is too {'low' if gap > 0 else 'high'} by {abs(gap):.2g}"
+    if shift > SMALL_SHIFT and shift < 3.0 * noise:
+        return f"A probability moves by {shift:.2g} ± {noise:.2g}, which may be chance: raise n_samples."
     if shift > SMALL_SHIFT:
-        if shift < 3.0 * noise:
-            return f"A probability moves by {shift:.2g} ± {noise:.2g}, which may be chance: raise n_samples."
         also = f", and {off}" if missed else ""
-        return (
-            f"{method} is inaccurate for this kernel: a probability moves by {shift:.2g}{also}; {others} where that "
-            "matters."
-        )
+        return f"{method} is inaccurate for this kernel: a probability moves by {shift:.2g}{also}; {remedy}."
     if missed:
         return (
             f"{method} gives accurate probabilities for this kernel, but {off}: do not choose models by it."
@@ -73,30 +78,66 @@ def on_approximation(
     return f"{method} is accurate for this kernel: no probability moves by more than {shift:.2g}{known}."
 
 
-def _others(method: str) -> str:
-    """Return what to use in place of a method: others that take seconds, then MCMC."""
-    quick = [name for name in ("VI", "EP") if name != method]
-    return f"use {' or '.join(quick)}, or MCMC"
+@dataclass(frozen=True, slots=True, eq=False)
+class Missing:
+    """What inducing inputs miss: leave-one-out probabilities compared with those of exact neighbourhoods.
+
+    Parameters
+    ----------
+    n_places : int
+        Rows at which they were compared.
+    n_rows : int
+        Rows whose latent values were correlated exactly around each of them; those of all other rows are known by
+        the inducing inputs only.
+    whole : bool
+        Whether these were all rows, so that the comparison is with the model without inducing inputs.
+    mean_shift, largest_shift : float
+        Mean and largest absolute change of a class probability.
+    gain : float
+        Change of the mean leave-one-out log score, in nats per row: positive if the exact posterior is better.
+    gain_error : float
+        Its standard error.
+
+    Examples
+    --------
+    >>> Missing(200, 200, False, 0.05, 0.3, 0.02, 0.005).matters
+    True
+    >>> Missing(90, 90, True, 0.001, 0.01, 0.0, 0.001).verdict[-31:]
+    'the inducing inputs are enough.'
+    """
+
+    n_places: int
+    n_rows: int
+    whole: bool
+    mean_shift: float
+    largest_shift: float
+    gain: float
+    gain_error: float
+
+    @property
+    def matters(self) -> bool:
+        """Whether the change is neither small nor explained by chance."""
+        return self.mean_shift > SMALL_MEAN_SHIFT or self.gain > SMALL_GAIN + 2.0 * self.gain_error
+
+    @property
+    def verdict(self) -> str:
+        """The result in one or two sentences."""
+        where = f"the {self.n_rows} rows around each of {self.n_places} random rows are treated exactly"
+        where = f"all {self.n_rows} rows are treated exactly" if self.whole else where
+        by = (
+            f"leave-one-out probabilities move by {self.mean_shift:.2g} on average and "
+            f"{self.largest_shift:.2g} at most, and the log score by {self.gain:+.2g} ± {self.gain_error:.1g} per row"
+        )
+        advice = "the inducing inputs are enough" + ("" if self.whole else " there")
+        if self.matters:
+            advice = "the inducing inputs miss part of the function; take more of them"
+        return f"If {where}, {by}: {advice}." + ("" if self.whole else f" {UNSEEN}")
 
 
-def on_draws(method: str, reliable: bool, shift: Array, error: Array) -> str:
-    """Judge draws by their differences from importance sampling and the standard errors of these."""
-    # The largest of many differences is several standard errors by chance alone.
-    far = float((np.abs(shift) / np.maximum(error, 1e-12)).max())
-    largest = float(np.abs(shift).max())
-    if not reliable:
-        return (
-            f"Importance sampling cannot check {method}, as its khat is too large: judge the draws by "
-            "chains_.diagnostics()."
-        )
-    if far > 5.0 and largest > SMALL_SHIFT:
-        return (
-            f"{method} and importance sampling disagree: a probability differs by {largest:.2g}, which is "
-            f"{far:.0f} standard errors; take more draws."
-        )
-    if far > 5.0:
-        return f"{method} is confirmed by importance sampling to {largest:.2g} in every probability."
-    return (
-        f"{method} is confirmed by importance sampling: no probability differs by more than {largest:.2g}, "
-        "within the noise of the two."
+def make_missing(ours: Array, exact: Array, score: Array, n_rows: int, *, whole: bool) -> Missing:
+    """Compare probabilities, shape (places, classes), given the changes of the log score at each place."""
+    shift = np.abs(exact - ours)
+    error = float(score.std(ddof=1)) / np.sqrt(len(score)) if len(score) > 1 else np.inf
+    return Missing(
+        len(ours), n_rows, whole, float(shift.mean()), float(shift.max()), float(score.mean()), float(error)
     )

@@ -14,7 +14,7 @@ from gpclass.explore.state import Points, State, make_points
 from gpclass.kernels import matrix
 from gpclass.parameters import LIKELIHOODS
 from gpclass.posteriors.process import symmetric_root
-from gpclass.sampling import draw_labels
+from gpclass.sampling import inversion_discrete
 
 DRAWN = "draw from the prior"
 EMPTY = {"empty line": 1, "empty plane": 2}  # and their numbers of columns
@@ -116,4 +116,4 @@ def _labels(state: State, X: Array, rng: np.random.Generator) -> NDArray[np.intp
     functions = likelihood.n_latents(state.n_classes)
     f = root @ rng.standard_normal((len(X), functions))
     p = np.exp(likelihood.log_classes(f if functions > 1 else f[:, 0]))
-    return np.asarray(draw_labels(p, rng=rng)[:, 0], dtype=np.intp)
+    return np.asarray(inversion_discrete(p, rng=rng)[:, 0], dtype=np.intp)

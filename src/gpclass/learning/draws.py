@@ -62,7 +62,7 @@ def _rejection(problem: Problem, plan: Plan, rng: np.random.Generator) -> Fitted
         weight=problem.weight, max_proposals=settings.max_proposals,
     )  # fmt: skip
     info = Info(True, drawn.n_proposals, 0.0)
-    return replace(_model(problem, drawn.draws, info), evidence=drawn.evidence)
+    return replace(_model(problem, drawn.draws, info), evidence=drawn.log_mass)
 
 
 def _chains(problem: Problem, plan: Plan, rng: np.random.Generator) -> FittedModel:

@@ -11,10 +11,9 @@ from gpclass.core.optimisers import TOL_NATS
 from gpclass.core.protocols import Array, Likelihood, Sites
 from gpclass.data.rows import Data, Rows
 from gpclass.evidence import ApproximationCheck
-from gpclass.evidence.check import make_report, probability_shifts, shifted
+from gpclass.evidence.check import make_report, probability_shifts
 from gpclass.evidence.importance import estimate
-from gpclass.evidence.missing import Missing, make_missing
-from gpclass.evidence.verdicts import on_approximation, on_model
+from gpclass.evidence.verdicts import Missing, make_missing
 from gpclass.learning.fitted import FittedModel
 from gpclass.priors.basis import Basis, make_basis
 from gpclass.sparse.engine import Q, factor
@@ -127,18 +126,23 @@ def check_inducing(model: FittedModel, n_samples: int, rng: np.random.Generator)
             name, model.evidence, None, None, None, 0.0, 0, None, None, None, verdict, missing=missing
         )
     target = inducing_target(view.basis, view.likelihood, view.data, view.q, averaged=view.averaged)
-    found, drawn, weights = estimate(target, n_samples, rng)
+    found, drawn = estimate(target, n_samples, rng)
     C = view.q.mean.shape[1]
     some = view.data.sample(max(20, SHIFT_VALUES // C), rng).X
-    shift, error = probability_shifts(lambda D: target.probabilities(some, D), drawn, weights)
+    shift, error = probability_shifts(lambda D: target.probabilities(some, D), drawn)
     missing = find_missing(view, rng)
-    about = f"{name} of the inducing values"
-    verdict = on_approximation(about, model.evidence, found, shift, error, INSTEAD)
-    # A model that lacks inducing inputs may be worse than class frequencies for want of them.
-    verdict = ("" if missing.matters else on_model(model.baseline, model.evidence, found)) + verdict
-    which = shifted((len(some),) if C == 1 else (len(some), C))
-    report = make_report(name, model.evidence, found, shift, error, f"{verdict} {missing.verdict}", which)
-    return replace(report, missing=missing)
+    report = make_report(
+        name,
+        model.evidence,
+        found,
+        shift,
+        error,
+        about=f"{name} of the inducing values",
+        # A model that lacks inducing inputs may be worse than class frequencies for want of them.
+        baseline=None if missing.matters else model.baseline,
+        remedy=INSTEAD,
+    )
+    return replace(report, verdict=f"{report.verdict} {missing.verdict}", missing=missing)
 
 
 def find_missing(

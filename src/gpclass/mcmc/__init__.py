@@ -12,9 +12,8 @@ from gpclass.mcmc.elliptical import EllipticalSlice
 from gpclass.mcmc.hamiltonian import HMC
 from gpclass.mcmc.hyper import PseudoMarginal
 from gpclass.mcmc.metropolis import BlockMetropolis
-from gpclass.mcmc.run import sample
+from gpclass.mcmc.run import MCMC, sample
 from gpclass.mcmc.sampler import Info, Sampler, State
-from gpclass.mcmc.settings import MCMC
 
 __all__ = [
     "HMC",

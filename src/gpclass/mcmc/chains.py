@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gpclass.core.checks import apart, check_numbers, optional
+from gpclass.core.checks import apart, optional
 from gpclass.core.protocols import Array
 from gpclass.core.registry import stored
 
@@ -64,14 +64,11 @@ class Chains:
         Share of the proposals accepted since the previous draw.
     accept_points : array of shape (n,) or None
         For block Metropolis, the share accepted at each data point.
-    evaluations : array of shape (chains,)
-        Evaluations of the likelihood after the warm-up.
     sampler : object
         The settings.
     n_warmup, thin : int
     jitter : float
         What was added to the diagonal of K for the sampler.
-    seconds : float
     interrupted : bool
     theta : array of shape (chains, draws, p) or None
         Log hyperparameters, where they were sampled as well.
@@ -85,12 +82,10 @@ class Chains:
     log_likelihood: Array
     accept: Array
     accept_points: Array | None
-    evaluations: Array
     sampler: Any
     n_warmup: int
     thin: int
     jitter: float
-    seconds: float
     interrupted: bool = False
     theta: Array | None = None
     note: str = ""
@@ -110,30 +105,6 @@ class Chains:
         """Return the draws of all chains, shape (chains · draws, n) or (chains · draws, n, C)."""
         return self.f.reshape(-1, *self.f.shape[2:])
 
-    def mean(self) -> Array:
-        """Return the posterior mean of every latent value, shape (n,) or (n, C)."""
-        return np.asarray(self.f.mean(axis=(0, 1)))
-
-    def var(self) -> Array:
-        """Return the posterior variance of every latent value, shape (n,) or (n, C)."""
-        return np.asarray(self.f.var(axis=(0, 1)))
-
-    def interval(self, level: float = 0.95) -> tuple[Array, Array]:
-        """Return the central credible interval of every latent value.
-
-        Parameters
-        ----------
-        level : float, default=0.95
-            Probability of the interval.
-
-        Returns
-        -------
-        low, high : ndarray of shape (n,) or (n, C)
-        """
-        check_numbers("(0, 1)", level=level)
-        low, high = np.quantile(self.f, [0.5 - 0.5 * level, 0.5 + 0.5 * level], axis=(0, 1))
-        return low, high
-
     def diagnostics(self, what: str = "f") -> Diagnostics:
         """Return R-hat, effective sample sizes and standard errors.
 
@@ -152,8 +123,8 @@ class Chains:
 
     def complaint(self) -> str:
         """Return a sentence if the draws should not be trusted, else an empty one."""
-        parts = ["f"] if self.theta is None else ["theta", "f"]
-        return next(filter(None, (self.diagnostics(p).complaint(self.n_chains) for p in parts)), "")
+        of_theta = "" if self.theta is None else self.diagnostics("theta").complaint(self.n_chains)
+        return of_theta or self.diagnostics().complaint(self.n_chains)
 
     def to_arviz(self) -> Any:
         """Return the draws as a DataTree of ArviZ, for its plots and tables."""
@@ -177,12 +148,11 @@ def diagnose(values: Array) -> Diagnostics:
     known = ~moving & (np.ptp(flat[:, 0], axis=0) == 0.0) & moving.any()
 
     def of(function: Any, draws: Array, constant: float, unknown: float, **options: Any) -> Array:
-        out = np.full(draws.shape[2], unknown)
-        with np.errstate(all="ignore"):  # too few draws
-            if moving.any():
-                out[moving] = function(draws[:, :, moving], chain_axis=0, draw_axis=1, **options)
-        out[known] = constant
-        out[np.isnan(out)] = unknown
+        out = np.where(known, constant, unknown)
+        if moving.any():
+            with np.errstate(all="ignore"):  # too few draws
+                found = function(draws[:, :, moving], chain_axis=0, draw_axis=1, **options)
+            out[moving] = np.where(np.isnan(found), unknown, found)
         return out.reshape(values.shape[2:])
 
     n, inf = float(values.shape[0] * values.shape[1]), float("inf")

@@ -46,8 +46,8 @@ class EllipticalSlice(Sampler[State]):
     >>> sampler, rng = EllipticalSlice(whiten=None), np.random.default_rng(0)
     >>> state = sampler.init(target, np.zeros((2, 3)))
     >>> state, info = sampler.step(rng, state)
-    >>> state.f.shape, info.evaluations.shape
-    ((2, 3), (2,))
+    >>> state.f.shape
+    (2, 3)
     """
 
     whiten: Inference | None = EP()  # noqa: RUF009
@@ -59,25 +59,22 @@ class EllipticalSlice(Sampler[State]):
     def step(self, rng: np.random.Generator, state: State) -> tuple[State, Info]:
         """Move every chain along an ellipse of q, and then along one of the prior if that is not q."""
         target = state.target
-        D, value, count = slice_both(target, state.f - target.mean, state.value, rng)
-        return State(target, D + target.mean, value), Info(np.ones(len(D)), count)
+        D, value = slice_both(target, state.f - target.mean, state.value, rng)
+        return State(target, D + target.mean, value), Info(np.ones(len(D)))
 
 
-def slice_both(target: Target, D: Array, r: Array, rng: np.random.Generator) -> tuple[Array, Array, Array]:
+def slice_both(target: Target, D: Array, r: Array, rng: np.random.Generator) -> tuple[Array, Array]:
     """Move every row of D along an ellipse of q, and then along one of the prior if that is not q."""
-    D, r, count = slice_step(target, D, r, 1.0, rng, wide=False)
-    if not target.is_prior:
-        D, r, more = slice_step(target, D, r, 1.0, rng, wide=True)
-        count += more
-    return D, r, count
+    D, r = slice_step(target, D, r, 1.0, rng, wide=False)
+    return (D, r) if target.is_prior else slice_step(target, D, r, 1.0, rng, wide=True)
 
 
 def slice_step(
     target: Target, D: Array, r: Array, b: float, rng: np.random.Generator, *, wide: bool
-) -> tuple[Array, Array, Array]:
+) -> tuple[Array, Array]:
     """Move every row of D once under q(f) exp(b r(f)), along an ellipse of q or (``wide``) of the prior.
 
-    Returns the rows, their r, and how often r was evaluated for each.
+    Returns the rows and their r.
     """
     centre = -target.mean if wide else np.zeros_like(target.mean)
 
@@ -88,13 +85,15 @@ def slice_step(
     start = D - centre
     other = target.shifts(target.normals(len(D), rng), prior=wide)
     height = log_factor(D, r) - rng.standard_exponential(len(D))
-    high: Array = rng.uniform(0.0, 2.0 * np.pi, size=len(D))
-    low, angle = high - 2.0 * np.pi, high
-    moved, value, count = D.copy(), r.copy(), np.zeros(len(D))
-    open_ = np.arange(len(D))
+    angle: Array = rng.uniform(0.0, 2.0 * np.pi, size=len(D))
+    low, high = angle - 2.0 * np.pi, angle
+    moved, value, open_ = D.copy(), r.copy(), np.arange(len(D))
     while open_.size:
-        n_tries = min(AHEAD, max(1, ROOM // (open_.size * D.shape[1])))
-        tries, angle, low, high = _shrink(rng, angle, low, high, n_tries)
+        tries = np.empty((min(AHEAD, max(1, ROOM // (open_.size * D.shape[1]))), open_.size))
+        for row in tries:
+            row[:] = angle
+            low, high = np.where(angle < 0.0, angle, low), np.where(angle < 0.0, high, angle)
+            angle = rng.uniform(low, high)
         a = tries[:, :, None]
         proposed = centre + start[open_] * np.cos(a) + other[open_] * np.sin(a)
         rows = proposed.reshape(-1, D.shape[1])
@@ -102,22 +101,8 @@ def slice_step(
         # An angle of zero is the present point: if the bracket shrinks to it, rounding must not reject it.
         above = log_factor(rows, at).reshape(tries.shape) >= height[open_]
         inside = above | (np.abs(tries) < 1e-12)
-        first, done = inside.argmax(axis=0), inside.any(axis=0)
-        count[open_] += np.where(done, first + 1, n_tries)
-        chosen = first[done], np.flatnonzero(done)
-        moved[open_[done]], value[open_[done]] = proposed[chosen], at.reshape(tries.shape)[chosen]
+        done = inside.any(axis=0)
+        first = inside.argmax(axis=0)[done], np.flatnonzero(done)
+        moved[open_[done]], value[open_[done]] = proposed[first], at.reshape(tries.shape)[first]
         open_, angle, low, high = open_[~done], angle[~done], low[~done], high[~done]
-    return moved, value, count
-
-
-def _shrink(
-    rng: np.random.Generator, angle: Array, low: Array, high: Array, n_tries: int
-) -> tuple[Array, Array, Array, Array]:
-    """Return the next angles to try as rows, then one more and the bracket if all of these are rejected."""
-    tries = np.empty((n_tries, len(angle)))
-    for row in tries:
-        row[:] = angle
-        below = angle < 0.0
-        low, high = np.where(below, angle, low), np.where(below, high, angle)
-        angle = rng.uniform(low, high)
-    return tries, angle, low, high
+    return moved, value

@@ -6,7 +6,7 @@ momentum again (split Hamiltonian dynamics, Shahbaba et al. 2014). The discretis
 alone: with q near the posterior r is nearly constant, so ε can be large in any dimension. A quarter turn
 makes z independent of where it was, so trajectories have a random length about a quarter turn.
 
-The warm-up finds ε by dual averaging (Hoffman & Gelman 2014).
+The warm-up finds the ε with the acceptance rate asked for by stochastic approximation.
 """
 
 from __future__ import annotations
@@ -27,23 +27,13 @@ MIN_STEP = 1e-3  # step: below it a trajectory takes thousands of steps, and som
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Tuning:
-    """Step size, and the sums of dual averaging that adapt it."""
-
-    step: float
-    origin: float = 0.0  # log of the step that the search is drawn to
-    error: float = 0.0  # sum of the differences between the acceptance wanted and that found
-    average: float = 0.0  # of log steps
-    count: int = 0
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class HMCState(State):
     """A state with its coordinates z and the gradient of ``value`` with respect to them."""
 
-    tuning: Tuning
     z: Array
     slope: Array
+    step: float
+    average: float = 0.0  # of the logarithms of the steps tried
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,18 +73,17 @@ class HMC(Sampler[HMCState]):
 
     def init(self, target: Target, f: Array) -> HMCState:
         """Return the state of chains at the rows of f."""
-        step = min(self.step_size, MAX_STEP)
         z = target.whiten(f)
         value, slope, _ = _factor(target, z)
-        return HMCState(target, f, value, Tuning(step, float(np.log(2.0 * step))), z, slope)
+        return HMCState(target, f, value, z, slope, min(self.step_size, MAX_STEP))
 
     def step(self, rng: np.random.Generator, state: HMCState) -> tuple[HMCState, Info]:
         """Follow a trajectory of about a quarter turn from new momenta; accept or stay."""
-        target, tuning = state.target, state.tuning
+        target = state.target
         p = rng.standard_normal(state.z.shape)
         angle = rng.uniform(0.5, 1.5) * 0.5 * np.pi
-        n_steps = max(1, int(np.ceil(angle / tuning.step)))
-        turn = min(tuning.step, angle / n_steps)
+        n_steps = max(1, int(np.ceil(angle / state.step)))
+        turn = min(state.step, angle / n_steps)
         cos, sin = np.cos(turn), np.sin(turn)
         energy = _energy(state.z, p, state.value)
         z, value, slope = state.z, state.value, state.slope
@@ -107,22 +96,25 @@ class HMC(Sampler[HMCState]):
         probability = np.exp(np.minimum(np.where(np.isfinite(gain), gain, -np.inf), 0.0))
         take = rng.uniform(size=len(z)) < probability
         wide = take[:, None]
-        z, slope = np.where(wide, z, state.z), np.where(wide, slope, state.slope)
-        f = np.where(wide, target.mean + D, state.f)
-        end = HMCState(target, f, np.where(take, value, state.value), tuning, z, slope)
-        return end, Info(probability, np.full(len(z), float(n_steps)))
+        end = replace(
+            state,
+            f=np.where(wide, target.mean + D, state.f),
+            value=np.where(take, value, state.value),
+            z=np.where(wide, z, state.z),
+            slope=np.where(wide, slope, state.slope),
+        )
+        return end, Info(probability)
 
     def adapt(self, state: HMCState, infos: Sequence[Info], progress: float) -> HMCState:
-        """Return the state with an adapted step; the last one is the average of the steps tried."""
-        t = state.tuning
-        count = t.count + 1
-        error = t.error + self.accept - float(infos[-1].accept.mean())
-        log_step = t.origin - np.sqrt(count) / 0.05 * error / (count + 10.0)
+        """Return the state with an adapted step; the last one is the average of the steps tried.
+
+        Steps follow Robbins & Monro (1951), with the later ones weighted more in the average.
+        """
+        count = len(infos)
+        log_step = np.log(state.step) + (float(infos[-1].accept.mean()) - self.accept) / count**0.5
         log_step = float(np.clip(log_step, np.log(MIN_STEP), np.log(MAX_STEP)))
-        share = count**-0.75
-        average = share * log_step + (1.0 - share) * t.average
-        step = float(np.exp(average if progress >= 1.0 else log_step))
-        return replace(state, tuning=Tuning(step, t.origin, error, average, count))
+        average = state.average + (log_step - state.average) * min(1.0, 4.0 / count)
+        return replace(state, step=float(np.exp(average if progress >= 1.0 else log_step)), average=average)
 
 
 def _factor(target: Target, z: Array) -> tuple[Array, Array, Array]:

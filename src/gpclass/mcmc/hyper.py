@@ -129,7 +129,7 @@ class PseudoMarginal(HyperSampler):
         check_option("whiten", self.whiten, self.whiten is not None, "an approximation, for example EP()")
 
     def begin(
-        self, model: HyperModel, n_chains: int, rng: np.random.Generator, init: Array | None
+        self, model: HyperModel, n_chains: int, rng: np.random.Generator
     ) -> list[tuple[HyperState, np.random.Generator]]:
         """Return one state per chain, at a random place around theta or, if that is impossible, at theta."""
         theta = np.clip(model.theta, *model.bounds.T)
@@ -158,9 +158,7 @@ class PseudoMarginal(HyperSampler):
         found = model.at(theta, self.whiten, sites)
         target = refined(found, self.n_refine)
         D = target.shifts(target.normals((self.n_importance + 1) // 2, rng))
-        empty = np.empty(0)
-        state = HyperState(target, empty, empty, model, theta, proposal, found.sites, empty, empty)
-        return _weighed(state, D, rng)
+        return _make_state(target, model, theta, proposal, found.sites, D, rng)
 
     def step(self, rng: np.random.Generator, state: HyperState) -> tuple[HyperState, Info]:
         """Propose theta once, then move f."""
@@ -173,7 +171,7 @@ class PseudoMarginal(HyperSampler):
             probability = float(np.exp(min(gain, 0.0)))
             state = there if rng.uniform() < probability else state
         state = self._move_latent(rng, state)
-        return state, Info(np.array([probability]), np.ones(1), theta=state.theta[None])
+        return state, Info(np.array([probability]), state.theta[None])
 
     def _proposed(self, state: HyperState, theta: Array, rng: np.random.Generator) -> HyperState | None:
         """Return the chain at a proposal, or None where it cannot be accepted."""
@@ -196,9 +194,10 @@ class PseudoMarginal(HyperSampler):
         """
         target = state.target
         D: Array = state.f - target.mean
-        D, _, _ = slice_both(target, D, target.remainder(D), rng)
+        D, _ = slice_both(target, D, target.remainder(D), rng)
         others = target.shifts(target.normals((self.n_importance + 1) // 2 - 1, rng))
-        return _weighed(state, np.concatenate([D, others]), rng)
+        D = np.concatenate([D, others])
+        return _make_state(target, state.model, state.theta, state.proposal, state.sites, D, rng)
 
     def adapt(self, state: HyperState, infos: Sequence[Info], progress: float) -> HyperState:
         """Return the state with a proposal fitted to the later half of the draws of all chains."""
@@ -207,17 +206,24 @@ class PseudoMarginal(HyperSampler):
         return replace(state, proposal=fitted_proposal(theta, accept, state.proposal, long=progress >= 0.5))
 
 
-def _weighed(state: HyperState, D: Array, rng: np.random.Generator) -> HyperState:
+def _make_state(
+    target: Target,
+    model: HyperModel,
+    theta: Array,
+    proposal: Proposal,
+    sites: AnySites | None,
+    D: Array,
+    rng: np.random.Generator,
+) -> HyperState:
     """Return the state with the draws mean ± D, the evidence estimated by them, and one of them as f."""
-    target, D = state.target, np.concatenate([D, -D])
+    D = np.concatenate([D, -D])
     r = target.remainder(D)
     total = float(np.logaddexp.reduce(r))
-    evidence = total - float(np.log(len(D))) + target.log_mass
+    value = np.asarray(total - np.log(len(D)) + target.log_mass + model.log_prior(theta))
     # Where the likelihood is zero at every draw, they have equal weights.
     log_weight = r - total if np.isfinite(total) else np.full(len(r), -np.log(len(r)))
     draws, k = target.mean + D, rng.choice(len(D), p=np.exp(log_weight))
-    value = np.asarray(evidence + state.model.log_prior(state.theta))
-    return replace(state, f=draws[k : k + 1], value=value, draws=draws, log_weight=log_weight)
+    return HyperState(target, draws[k : k + 1], value, model, theta, proposal, sites, draws, log_weight)
 
 
 def refined(target: Target, n_steps: int) -> Target:

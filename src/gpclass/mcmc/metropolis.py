@@ -37,21 +37,14 @@ class Block:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Tuning:
-    """Partitions of the data into blocks, and what others are made from: K⁻¹ and an order of neighbours."""
-
-    precision: Array
-    order: Index
-    size: int
-    partitions: tuple[tuple[Block, ...], ...]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class BlockState(State):
-    """A state with the log likelihood of every data point, shape (chains, n)."""
+    """A state with partitions of the data into blocks, and what others are made from."""
 
-    tuning: Tuning
-    each: Array
+    each: Array  # the log likelihood of every data point, shape (chains, n)
+    Q: Array  # K⁻¹
+    order: Index  # of the data points, in which neighbours are close
+    size: int  # of blocks
+    partitions: list[list[Block]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,67 +86,44 @@ class BlockMetropolis(Sampler[BlockState]):
 
     def init(self, target: Target, f: Array) -> BlockState:
         """Return the state of chains at the rows of f; the conditionals are computed here."""
-        n, rank = target.prior_root.shape
-        if n > len(target.y):
+        if len(target.prior_root) > len(target.y):
             raise ValueError("BlockMetropolis needs the same covariance for all latent functions.")
-        if rank < n:
-            raise ValueError(
-                f"K has rank {rank} for {n} data points, so that some latent values are determined by the "
-                "others: make the target with a jitter (1e-8 times the signal variance)."
-            )
-        Q = _precision(target)
+        target = target if target.jitter else target.with_jitter(self.jitter)
+        Q = cho_solve((target.prior_root, True), np.eye(len(target.y)))
         order, size, each = _order(Q), min(self.block_size, len(target.y)), target.pointwise(f)
-        tuning = Tuning(Q, order, size, _partitions(Q, order, size))
-        return BlockState(target, f, each @ target.weight, tuning, each)
+        return BlockState(target, f, each @ target.weight, each, Q, order, size, _partitions(Q, order, size))
 
     def step(self, rng: np.random.Generator, state: BlockState) -> tuple[BlockState, Info]:
         """Propose every block of one partition in turn, for all latent functions together."""
-        target, tuning = state.target, state.tuning
-        blocks = tuning.partitions[rng.integers(len(tuning.partitions))]
+        target, blocks = state.target, state.partitions[rng.integers(len(state.partitions))]
         f = state.f.reshape(len(state.f), -1, len(target.y)).copy()  # chains, functions, data points
-        each = state.each.copy()
+        each, accepted = state.each.copy(), np.empty(state.each.shape)
         normals = rng.standard_normal(f.shape)
-        log_u = -rng.standard_exponential((len(blocks), len(f)))
-        points = np.empty(each.shape)
-        start = 0
-        for block, height in zip(blocks, log_u, strict=True):
+        for block in blocks:
             index = block.index
-            stop = start + len(index)
-            proposed = f @ block.M + normals[..., start:stop] @ block.root.T
-            start = stop
+            proposed = f @ block.M + normals[..., index] @ block.root.T
             seen = proposed.swapaxes(1, 2).reshape(len(f), len(index), *target.shape[1:])
             value = np.asarray(target.likelihood.log_prob(target.y[index], seen))
             gain = (value - each[:, index]) @ target.weight[index]
-            take = (gain >= height)[:, None]
+            take = (gain >= -rng.standard_exponential(len(f)))[:, None]
             f[..., index] = np.where(take[:, None], proposed, f[..., index])
             each[:, index] = np.where(take, value, each[:, index])
-            points[:, index] = take
-        end = BlockState(target, f.reshape(state.f.shape), each @ target.weight, tuning, each)
-        return end, Info(points.mean(axis=1), np.ones(len(f)), points)
+            accepted[:, index] = take
+        end = replace(state, f=f.reshape(state.f.shape), value=each @ target.weight, each=each)
+        return end, Info(accepted)
 
     def adapt(self, state: BlockState, infos: Sequence[Info], progress: float) -> BlockState:
         """Return the state with other blocks if too many or too few of the last ones were accepted."""
-        tuning = state.tuning
         if not self.adapt_size or len(infos) % WINDOW or progress > 0.9:
             return state
-        rate = float(np.mean([info.accept.mean() for info in infos[-WINDOW:]]))
-        size = tuning.size
+        rate, size = float(np.mean([info.accept.mean() for info in infos[-WINDOW:]])), state.size
         if rate > MAX_ACCEPT:
-            size = min(len(state.target.y), max(size + 1, int(1.5 * size)))
+            size = min(len(state.Q), max(size + 1, int(1.5 * size)))
         elif rate < MIN_ACCEPT:
             size = max(1, min(size - 1, int(size / 1.5)))
-        if size == tuning.size:
+        if size == state.size:
             return state
-        partitions = _partitions(tuning.precision, tuning.order, size)
-        return replace(state, tuning=replace(tuning, size=size, partitions=partitions))
-
-
-def _precision(target: Target) -> Array:
-    """Return K⁻¹ from the pivoted factor of K."""
-    L = target.prior_root[target.pivots]
-    Q = np.empty_like(L)
-    Q[np.ix_(target.pivots, target.pivots)] = cho_solve((L, True), np.eye(len(L)))
-    return Q
+        return replace(state, size=size, partitions=_partitions(state.Q, state.order, size))
 
 
 def _order(Q: Array) -> Index:
@@ -171,18 +141,17 @@ def _order(Q: Array) -> Index:
     return np.asarray(leaves_list(linkage(distance, "average")))
 
 
-def _partitions(Q: Array, order: Index, size: int) -> tuple[tuple[Block, ...], ...]:
+def _partitions(Q: Array, order: Index, size: int) -> list[list[Block]]:
     """Return partitions into blocks of neighbours, whose edges lie at different points."""
     firsts = sorted({max(1, size * k // 4) for k in (1, 2, 3, 4)}) if size < len(Q) else [size]
     splits = [np.split(order, range(first, len(Q), size)) for first in firsts]
-    return tuple(tuple(_block(Q, np.sort(index)) for index in split) for split in splits)
+    return [[_block(Q, np.sort(index)) for index in split] for split in splits]
 
 
 def _block(Q: Array, index: Index) -> Block:
     """Return the conditional prior of a block given the rest."""
     L = np.linalg.cholesky(Q[np.ix_(index, index)])
     inverse = solve_triangular(L, np.eye(len(L)), lower=True, check_finite=False)
-    C = inverse.T @ inverse
-    M = -(Q[:, index] @ C)
+    M = -(Q[:, index] @ (inverse.T @ inverse))
     M[index] = 0.0
     return Block(index, M, inverse.T)

@@ -1,20 +1,81 @@
-"""Run several chains: warm-up, thinning, progress, interruption, processes."""
+"""Run several chains: settings, warm-up, thinning, progress, interruption, processes."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
+from joblib import Parallel, delayed
 
 from gpclass.core.checks import check_integers
-from gpclass.core.protocols import Array
+from gpclass.core.protocols import Array, Inference
+from gpclass.core.registry import Method
+from gpclass.inference import EP
 from gpclass.mcmc.chains import Chains, Weighted
+from gpclass.mcmc.hamiltonian import HMC
 from gpclass.mcmc.hyper import PseudoMarginal
-from gpclass.mcmc.sampler import Info, Sampler, joined, merged
+from gpclass.mcmc.sampler import Info, Sampler
 
 MIN_DRAWS = 4  # draws of each chain that are kept after an interruption
+
+
+@dataclass(frozen=True, slots=True)
+class MCMC(Method):
+    """Settings of Markov chain Monte Carlo.
+
+    Parameters
+    ----------
+    sampler : HMC, EllipticalSlice or BlockMetropolis
+        For the latent function, at hyperparameters that are fixed or learned.
+    n_chains, n_draws, n_warmup, thin : int
+        Chains; draws kept of each; steps before the first; steps from one to the next (twice as many
+        where theta is sampled).
+    learn_by : settings record
+        The method whose evidence is maximised to learn the hyperparameters, before the sampling.
+    hyper_sampler : PseudoMarginal
+        For theta and f together, with ``hyperparameters="sample"``.
+    n_thetas : int
+        Largest number of draws of theta that predictions average over.
+    annealing : int or None
+        Chains of annealed importance sampling for the log evidence; with None it is not computed, because
+        it costs more than the posterior.
+
+    Examples
+    --------
+    >>> from gpclass import GaussianProcessClassifier
+    >>> from gpclass.datasets import interval
+    >>> from gpclass.kernels import RBF
+    >>> from gpclass.mcmc import MCMC, EllipticalSlice
+    >>> X, y, X_test, y_test = interval()
+    >>> inference = MCMC(EllipticalSlice(), n_draws=1000)
+    >>> clf = GaussianProcessClassifier(9.0 * RBF(10.0), inference=inference, optimizer=None, random_state=0)
+    >>> clf.fit(X, y).score(X_test, y_test) > 0.9
+    True
+    >>> clf.chains_.f.shape
+    (4, 1000, 20)
+    """
+
+    sampler: Sampler[Any] = HMC()  # noqa: RUF009
+    n_chains: int = 4
+    n_draws: int = 1000
+    n_warmup: int = 500
+    thin: int = 1
+    learn_by: Inference = EP()  # noqa: RUF009
+    hyper_sampler: PseudoMarginal = PseudoMarginal()  # noqa: RUF009
+    n_thetas: int = 200
+    annealing: int | None = None
+
+    def __post_init__(self) -> None:
+        check_integers(**self.counts, n_thetas=self.n_thetas)
+        if self.annealing is not None:
+            check_integers(annealing=self.annealing)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """The numbers that `sample` takes."""
+        return {name: getattr(self, name) for name in ("n_chains", "n_draws", "n_warmup", "thin")}
 
 
 class Draw(NamedTuple):
@@ -22,7 +83,7 @@ class Draw(NamedTuple):
 
     f: Array
     info: Info
-    weighted: Weighted | None
+    weighted: tuple[Weighted, ...]
 
 
 def sample(
@@ -34,7 +95,6 @@ def sample(
     n_warmup: int = 500,
     thin: int = 1,
     rng: np.random.Generator | int | None = None,
-    init: Array | None = None,
     n_jobs: int | None = None,
     n_thetas: int = 200,
     report: Callable[[str], None] | None = None,
@@ -56,9 +116,6 @@ def sample(
         Steps from one kept draw to the next.
     rng : numpy Generator or seed
         The source of all random numbers.
-    init : array of shape (n_chains, n) or (n_chains, n, C), optional
-        Where the chains of f start. By default they start at draws from q, the sampler's Gaussian, with
-        twice its standard deviation.
     n_jobs : int, optional
         Processes for the chains of theta.
     n_thetas : int
@@ -81,45 +138,37 @@ def sample(
     >>> X, y = np.array([[0.0], [1.0], [3.0]]), np.array([1.0, 1.0, -1.0])
     >>> target = make_target(Logit(), (4.0 * RBF(1.0))(X), y)
     >>> chains = sample(target, EllipticalSlice(), n_draws=2000, rng=0)
-    >>> chains.f.shape, chains.mean().round(1)
+    >>> chains.f.shape, chains.f.mean(axis=(0, 1)).round(1)
     ((4, 2000, 3), array([ 1.6,  1.5, -1.1]))
     """
     check_integers(n_chains=n_chains, n_draws=n_draws, thin=thin, n_thetas=n_thetas)
     check_integers(0, n_warmup=n_warmup)
     every = -(-n_chains * n_draws // n_thetas)
-    group, kept = list[Any](), list[tuple[Draw, ...]]()
+    group = sampler.begin(target, n_chains, np.random.default_rng(rng))
+    infos, kept = list[Info](), list[Draw]()
 
-    def advance(n: int, thin: int) -> list[tuple[Draw, ...]]:
+    def advance(n: int, thin: int) -> list[Draw]:
+        """Make n draws of all chains, in parallel where they have separate states."""
         jobs = [(state, rng, sampler, n, thin, len(kept), every) for state, rng in group]
-        ends = _in_parallel(jobs, n_jobs)
+        if len(jobs) == 1:  # without the overhead of joblib, which is that of a step
+            ends = [_advance(*jobs[0])]
+        else:
+            ends = list(Parallel(n_jobs=n_jobs)(delayed(_advance)(*job) for job in jobs))
         group[:] = [(state, rng) for state, rng, _ in ends]
-        return list(zip(*(draws for _, _, draws in ends), strict=True))
+        return [_joined(draws) for draws in zip(*(draws for _, _, draws in ends), strict=True)]
 
     def steps() -> Iterator[str]:
-        group[:] = sampler.begin(target, n_chains, np.random.default_rng(rng), init)
-        infos = list[Info]()
         while len(infos) < n_warmup:
-            piece = advance(min(sampler.piece, n_warmup - len(infos)), 1)
-            infos += [joined([draw.info for draw in draws]) for draws in piece]
+            infos.extend(draw.info for draw in advance(min(sampler.piece, n_warmup - len(infos)), 1))
             group[:] = [(sampler.adapt(state, infos, len(infos) / n_warmup), rng) for state, rng in group]
             yield f"warming up, step {len(infos)} of {n_warmup}"
         while len(kept) < n_draws:
             kept.extend(advance(min(sampler.piece, n_draws - len(kept)), thin))
             yield f"draw {len(kept)} of {n_draws}"
 
-    start = time.perf_counter()
-    interrupted = _run(steps(), kept, report)
-    seconds = time.perf_counter() - start
-    return _chains(
-        [state.target for state, _ in group], kept,
-        sampler=sampler, n_warmup=n_warmup, thin=thin, seconds=seconds, interrupted=interrupted,
-    )  # fmt: skip
-
-
-def _run(steps: Iterator[str], kept: list[Any], report: Callable[[str], None] | None) -> bool:
-    """Take all steps, which fill ``kept``, and report each; return whether this was interrupted."""
+    interrupted = False
     try:
-        for words in steps:
+        for words in steps():
             if report is not None:
                 report(words)
     except KeyboardInterrupt:
@@ -127,16 +176,9 @@ def _run(steps: Iterator[str], kept: list[Any], report: Callable[[str], None] | 
             raise KeyboardInterrupt(
                 f"Sampling was interrupted with {len(kept)} draws, too few to keep."
             ) from None
-        return True
-    return False
-
-
-def _in_parallel(jobs: list[Any], n_jobs: int | None) -> list[Any]:
-    from joblib import Parallel, delayed, effective_n_jobs
-
-    if len(jobs) == 1 or effective_n_jobs(n_jobs) == 1:
-        return [_advance(*job) for job in jobs]
-    return list(Parallel(n_jobs=n_jobs)(delayed(_advance)(*job) for job in jobs))
+        interrupted = True
+    chains = _chains([state.target for state, _ in group], kept, sampler, n_warmup, thin)
+    return replace(chains, interrupted=interrupted)
 
 
 def _advance(
@@ -145,28 +187,41 @@ def _advance(
     """Make n draws, numbered from ``first``; each multiple of ``every`` keeps all its weighted latent vectors."""
     draws = []
     for k in range(first, first + n):
-        infos = []
+        accept = []
         for _ in range(thin):
             state, info = sampler.step(rng, state)
-            infos.append(info)
-        draws.append(Draw(state.f, merged(infos), state.weighted if k % every == 0 else None))
+            accept.append(info.accept)
+        weighted = (state.weighted,) if k % every == 0 and state.weighted is not None else ()
+        draws.append(Draw(state.f, Info(np.mean(accept, axis=0), info.theta), weighted))
     return state, rng, draws
 
 
-def _chains(targets: list[Any], kept: list[tuple[Draw, ...]], **about: Any) -> Chains:
+def _joined(draws: Sequence[Draw]) -> Draw:
+    """Return the same draw of several groups of chains, one chain after another."""
+    theta = [draw.info.theta for draw in draws if draw.info.theta is not None]
+    return Draw(
+        np.concatenate([draw.f for draw in draws]),
+        Info(np.concatenate([draw.info.accept for draw in draws]), np.concatenate(theta) if theta else None),
+        sum((draw.weighted for draw in draws), ()),
+    )
+
+
+def _chains(targets: list[Any], kept: list[Draw], sampler: Any, n_warmup: int, thin: int) -> Chains:
     """Return the draws of all chains as arrays."""
-    f = np.stack([np.concatenate([draw.f for draw in draws]) for draws in kept], axis=1)
-    infos = [joined([draw.info for draw in draws]) for draws in kept]
-    total, target = merged(infos), targets[0]
+    target, f = targets[0], np.stack([draw.f for draw in kept], axis=1)
+    accept = np.stack([draw.info.accept for draw in kept], axis=1)
+    theta = [draw.info.theta for draw in kept if draw.info.theta is not None]
+    each_point = accept.ndim > 2
     return Chains(
         f=target.values(f),
         log_likelihood=np.stack([target.log_likelihood(chain) for chain in f]),
-        accept=np.stack([info.accept for info in infos], axis=1),
-        accept_points=None if total.points is None else total.points.mean(axis=0),
-        evaluations=total.evaluations,
-        theta=None if total.theta is None else np.stack([np.asarray(info.theta) for info in infos], axis=1),
+        accept=accept.mean(axis=2) if each_point else accept,
+        accept_points=accept.mean(axis=(0, 1)) if each_point else None,
+        sampler=sampler,
+        n_warmup=n_warmup,
+        thin=thin,
         jitter=target.jitter,
+        theta=np.stack(theta, axis=1) if theta else None,
         note=next((each.note for each in targets if each.note), ""),
-        weighted=tuple(draw.weighted for draws in kept for draw in draws if draw.weighted is not None),
-        **about,
+        weighted=sum((draw.weighted for draw in kept), ()),
     )

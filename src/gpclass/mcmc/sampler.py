@@ -34,33 +34,10 @@ class State:
 class Info:
     """What one step did."""
 
-    accept: Array  # share of the proposals accepted, shape (chains,); one where a sampler never rejects
-    evaluations: Array  # of the likelihood at all data, shape (chains,)
-    points: Array | None = None  # share of the proposals accepted at each data point, shape (chains, n)
+    accept: (
+        Array  # share of the proposals accepted, shape (chains,), or (chains, n) if known for each data point
+    )
     theta: Array | None = None  # where the step ended, shape (chains, p)
-
-
-def merged(infos: Sequence[Info]) -> Info:
-    """Return what successive steps did together: mean shares, the sum of evaluations, the last theta."""
-    points = [info.points for info in infos if info.points is not None]
-    return Info(
-        accept=np.mean([info.accept for info in infos], axis=0),
-        evaluations=np.sum([info.evaluations for info in infos], axis=0),
-        points=np.mean(points, axis=0) if points else None,
-        theta=infos[-1].theta,
-    )
-
-
-def joined(infos: Sequence[Info]) -> Info:
-    """Return what one step did to the chains of all records, one chain after another."""
-    if len(infos) == 1:
-        return infos[0]
-    theta = [info.theta for info in infos if info.theta is not None]
-    return Info(
-        accept=np.concatenate([info.accept for info in infos]),
-        evaluations=np.concatenate([info.evaluations for info in infos]),
-        theta=np.concatenate(theta) if theta else None,
-    )
 
 
 S = TypeVar("S", bound=State)
@@ -73,7 +50,6 @@ class Sampler(Part, Generic[S]):
     kind = "sampler"
 
     whiten: Inference | None  # the approximation whose coordinates are used; None for those of the prior
-    jitter: float = 0.0  # relative jitter added to K
     piece: int = 1  # steps between two adaptations
 
     @abstractmethod
@@ -89,24 +65,14 @@ class Sampler(Part, Generic[S]):
         return state
 
     def begin(
-        self, target: Any, n_chains: int, rng: np.random.Generator, init: Array | None
+        self, target: Any, n_chains: int, rng: np.random.Generator
     ) -> list[tuple[S, np.random.Generator]]:
-        """Return states that hold all chains, each with its random numbers: here one state for all."""
-        if self.jitter and not target.jitter:
-            target = target.with_jitter(self.jitter)
-        return [(self.init(target, _first_rows(target, n_chains, rng, init)), rng)]
+        """Return states that hold all chains, each with its random numbers: here one state for all.
 
-
-def _first_rows(target: Target, n_chains: int, rng: np.random.Generator, init: Array | None) -> Array:
-    if init is None:
-        # Overdispersed, or R-hat could not detect chains that stay where they began.
-        return target.mean + 2.0 * target.shifts(target.normals(n_chains, rng))
-    f = np.array(init, dtype=float)
-    if f.shape != (n_chains, *target.shape):
-        raise ValueError(
-            f"init has the shape {f.shape}, expected {(n_chains, *target.shape)}: one row per chain."
-        )
-    return target.rows(f)
+        The start is overdispersed, or R-hat could not detect chains that stay where they began.
+        """
+        f = target.mean + 2.0 * target.shifts(target.normals(n_chains, rng))
+        return [(self.init(target, f), rng)]
 
 
 def whitened(

@@ -1,27 +1,28 @@
 """Independent draws by inversion and by rejection, and importance sampling.
 
 `inversion` and `inversion_discrete` turn uniform random numbers into draws of any distribution of one
-variable; `draw_labels` does so for a matrix of class probabilities. `rejection` and `generalised_rejection`
-need a bound of the density; the latter works in several dimensions, and `posterior_by_rejection` makes exact
-draws from the posterior of a few data points. `importance` weights draws of another distribution and reports
-whether the result can be trusted.
+variable. `rejection` and `generalised_rejection` need a bound of the density; the latter works in several
+dimensions, and `posterior_by_rejection` makes exact draws from the posterior of a few data points. `importance`
+weights draws of another distribution and reports whether the result can be trusted.
 """
 
 from __future__ import annotations
 
-from gpclass.sampling.accept import RejectionSample, generalised_rejection, rejection
-from gpclass.sampling.continuous import inversion
-from gpclass.sampling.discrete import draw_labels, inversion_discrete
-from gpclass.sampling.exact import PosteriorSample, Rejection, posterior_by_rejection
+from gpclass.sampling.accept import (
+    Rejection,
+    RejectionSample,
+    generalised_rejection,
+    posterior_by_rejection,
+    rejection,
+)
+from gpclass.sampling.invert import inversion, inversion_discrete
 from gpclass.sampling.pareto import pareto_smooth
 from gpclass.sampling.weigh import ImportanceEstimate, importance
 
 __all__ = [
     "ImportanceEstimate",
-    "PosteriorSample",
     "Rejection",
     "RejectionSample",
-    "draw_labels",
     "generalised_rejection",
     "importance",
     "inversion",

@@ -1,26 +1,59 @@
 """Rejection sampling: keep a proposal x with probability p(x) / (bound · q(x)).
 
 The draws kept are independent and exact. The mean acceptance probability over all proposals is the mass of p
-over the bound; it is known more accurately than the share of proposals kept.
+over the bound; it is known more accurately than the share of proposals kept. For the posterior of a few data
+points the prior proposes, and the bound is one because p(y|f) is a probability: the mass is the evidence.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from gpclass.core.checks import check_integers, check_numbers
-from gpclass.core.protocols import Array
-from gpclass.sampling.checks import Function, Seed, density_of, shown, values_of
+from gpclass.core.protocols import Array, Inference
+from gpclass.core.registry import Method
+from gpclass.inference import EP
+from gpclass.posteriors.target import make_target
+from gpclass.sampling.checks import Function, Seed, log_ratio, proposed, shown, values_of
 
 MAX_PROPOSALS = 10_000_000
 PILOT = 10_000  # proposals after which the rate is first looked at; then their number is doubled each time
 CHUNK = 1 << 20  # numbers proposed at a time
 SLACK = 1e-9  # by which rounding may take a ratio above its bound
-Draw = Callable[[int, np.random.Generator], Array]
+
+
+@dataclass(frozen=True, slots=True)
+class Rejection(Method):
+    """Settings of ``inference="rejection"``: exact posterior draws, for a few data points.
+
+    Parameters
+    ----------
+    n_draws : int
+    max_proposals : int
+        Largest number of proposals; what would take more is refused with an error.
+    learn_by : settings record
+        The method whose evidence is maximised to learn the hyperparameters, before the sampling.
+
+    Examples
+    --------
+    >>> from gpclass import GaussianProcessClassifier
+    >>> from gpclass.kernels import RBF
+    >>> clf = GaussianProcessClassifier(4.0 * RBF(1.0), inference="rejection", optimizer=None, random_state=0)
+    >>> clf.fit([[0.0], [1.0], [3.0]], ["a", "a", "b"]).predict_proba([[0.5]]).round(1)
+    array([[0.8, 0.2]])
+    """
+
+    n_draws: int = 4000
+    max_proposals: int = 100_000_000
+    learn_by: Inference = EP()  # noqa: RUF009
+
+    def __post_init__(self) -> None:
+        check_integers(n_draws=self.n_draws)
+        check_integers(self.n_draws, max_proposals=self.max_proposals)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -29,12 +62,13 @@ class RejectionSample:
 
     Parameters
     ----------
-    draws : array of shape (size,) or (size, d)
+    draws : array of shape (size,) or (size, d); of f, (size, n) or (size, n, C)
     acceptance_rate : float
         Share of all proposals that were accepted.
     n_proposals : int
     log_mass : float
-        Logarithm of the integral of the density, which is one if that is normalised.
+        Logarithm of the integral of the density, which is one if that is normalised; for the posterior of f
+        the log evidence.
     standard_error : float
         Of ``log_mass``.
     """
@@ -87,19 +121,18 @@ def rejection(
     """
     from scipy.stats import uniform
 
-    low, high = float(interval[0]), float(interval[1])
+    low, high = interval
     if not (low < high and np.isfinite(high - low)):
         raise ValueError(f"interval=({low:g}, {high:g}) is not possible, expected finite ends in order.")
     check_numbers("(0, inf)", bound=bound)
 
-    return generalised_rejection(
-        lambda x: log_of(density_of(density, x, "density")),
-        uniform(low, high - low),
-        float(np.log(bound) + np.log(high - low)),
-        size,
-        rng,
-        max_proposals=max_proposals,
-    )
+    def log_density(x: Array) -> Array:
+        with np.errstate(divide="ignore"):
+            return np.log(values_of(density, x, "density", low=0.0))
+
+    log_bound = float(np.log(bound) + np.log(high - low))
+    proposal = uniform(low, high - low)
+    return generalised_rejection(log_density, proposal, log_bound, size, rng, max_proposals=max_proposals)
 
 
 def generalised_rejection(
@@ -143,120 +176,118 @@ def generalised_rejection(
     (0.66, 1.0)
     """
     check_numbers("(-inf, inf)", log_bound=log_bound)
-    check_proposal(proposal)
-
-    def log_accept(x: Array) -> Array:
-        excess = log_ratio(log_density, proposal, x) - log_bound
-        i = int(np.argmax(excess))
-        if excess[i] > SLACK:
-            raise ValueError(
-                f"The density exceeds its bound at {shown(x[i])} by a factor of {np.exp(excess[i]):.4g}: raise the "
-                "bound to the largest ratio of density and proposal, or take a proposal with heavier tails."
-            )
-        return excess
-
-    draws, tally = accept(lambda n, rng: draw(proposal, n, rng), log_accept, size, rng, max_proposals)
-    return RejectionSample(draws, *tally.summary(log_bound))
+    return _accept(
+        lambda n, rng: proposed(proposal, n, rng),
+        lambda x: log_ratio(log_density, proposal, x),
+        log_bound,
+        size,
+        rng,
+        max_proposals,
+        "a proposal or an interval closer to the density, or importance sampling",
+    )
 
 
-def check_proposal(proposal: Any) -> None:
-    """Raise unless draws can be proposed from an object."""
-    if not (hasattr(proposal, "rvs") and hasattr(proposal, "logpdf")):
-        raise TypeError(
-            f"{proposal!r} cannot propose: it lacks rvs or logpdf, which continuous distributions of scipy.stats have."
-        )
+def posterior_by_rejection(
+    likelihood: Any,
+    K: Array,
+    y: Array,
+    n_samples: int,
+    rng: Seed = None,
+    *,
+    weight: Array | None = None,
+    max_proposals: int = MAX_PROPOSALS,
+) -> RejectionSample:
+    """Draw f from its posterior, exactly and independently, for very few data points.
+
+    A draw takes 1 / exp(evidence) proposals on average: about a thousand with ten data points, fewer where
+    the labels are what the prior expects. Infeasible problems are refused after the first few thousand
+    proposals.
+
+    Parameters
+    ----------
+    likelihood : Likelihood
+        Class probabilities: ``log_prob(y, f)`` returns the shape (m, n) for f of shape (m, n) or (m, n, C).
+    K : array of shape (n, n) or (C, n, n)
+        Prior covariance at the data: one for all latent functions, or one for each.
+    y : array of shape (n,) or (n, C)
+    n_samples : int
+    rng : numpy Generator or seed
+    weight : array of shape (n,), optional
+        Weight k counts a data point as k copies.
+    max_proposals : int
+
+    Returns
+    -------
+    RejectionSample
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gpclass.likelihoods import Probit
+    >>> from gpclass.sampling import posterior_by_rejection
+    >>> K, y = np.array([[4.0, 2.0], [2.0, 4.0]]), np.array([1.0, 1.0])
+    >>> posterior = posterior_by_rejection(Probit(), K, y, 10_000, rng=0)
+    >>> posterior.draws.shape, round(posterior.acceptance_rate, 2)
+    ((10000, 2), 0.31)
+    >>> exact = np.log(0.25 + np.arcsin(2.0 / 5.0) / (2.0 * np.pi))
+    >>> bool(abs(posterior.log_mass - exact) < 3 * posterior.standard_error)
+    True
+    """
+    target = make_target(likelihood, K, y, weight=weight)
+    sample = _accept(
+        lambda n, rng: target.shifts(target.normals(n, rng)),
+        lambda F: values_of(target.log_likelihood, F, "log p(y|f)"),
+        0.0,
+        n_samples,
+        rng,
+        max_proposals,
+        "MCMC, or importance_evidence for the evidence",
+    )
+    return replace(sample, draws=np.ascontiguousarray(target.values(sample.draws)))
 
 
-def draw(proposal: Any, n: int, rng: np.random.Generator) -> Array:
-    """Draw n times; multivariate distributions of SciPy drop the axis of a single draw."""
-    return np.asarray(proposal.rvs(size=max(n, 2), random_state=rng), dtype=float)[:n]
-
-
-def log_ratio(log_density: Function, proposal: Any, x: Array) -> Array:
-    """Return log_density(x) less that of the proposal, for draws x of the proposal."""
-    below = values_of(lambda x: np.atleast_1d(proposal.logpdf(x)), x, "The proposal's log density")
-    if (below == -np.inf).any():
-        i = int(np.argmin(below))
-        raise ValueError(
-            f"The proposal's log density is -inf at {shown(x[i])}, which is one of its own draws."
-        )
-    return values_of(log_density, x, "log_density") - below
-
-
-def log_of(values: Array) -> Array:
-    """Return the logarithm, -inf at zero."""
-    with np.errstate(divide="ignore"):
-        return np.log(values)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Tally:
-    """Counts of proposals, and the sums of their acceptance probabilities and of the squares."""
-
-    n_accepted: int = 0
-    n_proposals: int = 0
-    total: float = 0.0
-    square: float = 0.0
-
-    @property
-    def mean(self) -> float:
-        """Return the mean acceptance probability."""
-        return self.total / self.n_proposals
-
-    @property
-    def error(self) -> float:
-        """Return its standard error."""
-        return float(np.sqrt(max(self.square - self.total * self.mean, 0.0))) / self.n_proposals
-
-    def add(self, log_p: Array, n_accepted: int) -> Tally:
-        """Return the tally with one more batch."""
-        p = np.exp(log_p)
-        return Tally(
-            self.n_accepted + n_accepted,
-            self.n_proposals + len(p),
-            self.total + float(p.sum()),
-            self.square + float(p @ p),
-        )
-
-    def summary(self, log_scale: float) -> tuple[float, int, float, float]:
-        """Return acceptance rate, proposals, log mass and its error, for a bound of mass exp(log_scale)."""
-        log_mass = log_scale + float(np.log(self.mean))
-        return self.n_accepted / self.n_proposals, self.n_proposals, log_mass, self.error / self.mean
-
-    def check_feasible(self, size: int, max_proposals: int, remedy: str) -> None:
-        """Raise if even the upper end of a confidence interval of the rate is too low."""
-        n, missing = self.n_proposals, size - self.n_accepted
-        needed, known = float(size), "even if all are accepted"
-        if n > 0:
-            # If none of n proposals is accepted, the rate may be up to 5 / n: exp(-5) is less than 1 %.
-            needed = n + missing / min(self.mean + 3.0 * self.error + 5.0 / n, 1.0)
-            known = f"as {self.n_accepted:,} of {n:,} were accepted"
-        if needed > max_proposals:
-            raise ValueError(
-                f"{size:,} draws by rejection need {needed:,.0f} proposals or more, {known}, but "
-                f"max_proposals={max_proposals:,}: ask for fewer draws, or use {remedy}."
-            )
-
-
-def accept(
-    propose: Draw,
-    log_accept: Callable[[Array], Array],
+def _accept(
+    propose: Callable[[int, np.random.Generator], Array],
+    log_ratio: Callable[[Array], Array],
+    log_bound: float,
     size: int,
     rng: Seed,
     max_proposals: int,
-    chunk: int = CHUNK,
-    remedy: str = "a proposal or an interval closer to the density, or importance sampling",
-) -> tuple[Array, Tally]:
-    """Propose in batches of at most ``chunk`` until ``size`` are accepted, or raise if that is infeasible."""
+    remedy: str,
+) -> RejectionSample:
+    """Propose in batches until ``size`` proposals are accepted, or raise if that is infeasible."""
     check_integers(size=size, max_proposals=max_proposals)
     rng = np.random.default_rng(rng)
     kept: list[Array] = []
-    tally = Tally()
-    while tally.n_accepted < size:
-        tally.check_feasible(size, max_proposals, remedy)
-        most = min(chunk, max_proposals - tally.n_proposals)
-        x = propose(min(max(PILOT, tally.n_proposals), most), rng)
-        log_p = np.minimum(log_accept(x), 0.0)
-        kept.append(x[-rng.standard_exponential(len(x)) <= log_p])
-        tally = tally.add(log_p, len(kept[-1]))
-    return np.concatenate(kept)[:size], tally
+    n, n_kept, total, square = 0, 0, 0.0, 0.0  # proposals, accepted; sums of probabilities and their squares
+    most = PILOT
+    mean = error = 1.0
+    while n_kept < size:
+        # If none of n proposals is accepted, the rate may be up to 5 / n: exp(-5) is less than 1 %.
+        needed = n + (size - n_kept) / min(mean + 3.0 * error + 5.0 / max(n, 1), 1.0)
+        if needed > max_proposals:
+            raise ValueError(
+                f"{size:,} draws by rejection need {needed:,.0f} proposals or more, as {n_kept:,} of {n:,} were "
+                f"accepted, but max_proposals={max_proposals:,}: ask for fewer draws, or use {remedy}."
+            )
+        x = propose(min(max(PILOT, n), most, max_proposals - n), rng)
+        most = max(256, CHUNK // x[0].size)
+        p = _probabilities(x, log_ratio(x) - log_bound)
+        kept.append(x[rng.random(len(x)) < p])
+        n, n_kept = n + len(x), n_kept + len(kept[-1])
+        total, square = total + float(p.sum()), square + float(p @ p)
+        mean = total / n
+        error = float(np.sqrt(max(square - total * mean, 0.0))) / n
+    log_mass = log_bound + float(np.log(mean))
+    return RejectionSample(np.concatenate(kept)[:size], n_kept / n, n, log_mass, error / mean)
+
+
+def _probabilities(x: Array, log_p: Array) -> Array:
+    """Return acceptance probabilities, which must not exceed one."""
+    i = int(np.argmax(log_p))
+    if log_p[i] > SLACK:
+        raise ValueError(
+            f"The density exceeds its bound at {shown(x[i])} by a factor of {np.exp(min(log_p[i], 700.0)):.4g}: raise "
+            "the bound to the largest ratio of density and proposal, or take a proposal with heavier tails."
+        )
+    return np.exp(log_p)

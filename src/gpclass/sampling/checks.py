@@ -1,4 +1,4 @@
-"""Checks of the functions and numbers that users give to the samplers."""
+"""Checks of the functions and proposals that users give to the samplers."""
 
 from __future__ import annotations
 
@@ -13,28 +13,38 @@ Function = Callable[[Array], Any]
 Seed = np.random.Generator | int | None
 
 
-def values_of(function: Function, x: Array, name: str) -> Array:
-    """Return function(x) as numbers, one for each entry of the first axis of x; NaN and +inf are errors."""
+def values_of(function: Function, x: Array, name: str, low: float = -np.inf) -> Array:
+    """Return function(x), a number of at least ``low`` for each entry of the first axis of x."""
     values = np.asarray(function(x), dtype=float)
     if values.shape != x.shape[:1]:
         raise ValueError(
             f"{name} returned the shape {values.shape} for an argument of shape {x.shape}, expected "
             f"{x.shape[:1]}: write it for arrays, one value for each entry of the first axis."
         )
-    bad = np.isnan(values) | (values == np.inf)
+    bad = ~((values >= low) & (values < np.inf))
     if bad.any():
         i = int(np.argmax(bad))
-        raise ValueError(f"{name} is {values[i]} at {shown(x[i])}, expected a number: restrict the domain.")
+        expected = "a number" if low == -np.inf else f"a number of at least {low:g}"
+        raise ValueError(f"{name} is {values[i]:.6g} at {shown(x[i])}, expected {expected}.")
     return values
 
 
-def density_of(function: Function, x: Array, name: str) -> Array:
-    """Return function(x), which must not be negative."""
-    values = values_of(function, x, name)
-    if (values < 0.0).any():
-        i = int(np.argmin(values))
-        raise ValueError(f"{name} is {values[i]:.6g} at {shown(x[i])}, but a density is never negative.")
-    return values
+def proposed(proposal: Any, n: int, rng: np.random.Generator) -> Array:
+    """Return n draws of a proposal, a distribution of scipy.stats or an object with the same methods."""
+    if not (hasattr(proposal, "rvs") and hasattr(proposal, "logpdf")):
+        raise TypeError(
+            f"{proposal!r} cannot propose: it lacks rvs or logpdf, which continuous distributions of scipy.stats have."
+        )
+    # Multivariate distributions of SciPy drop the axis of a single draw.
+    return np.asarray(proposal.rvs(size=max(n, 2), random_state=rng), dtype=float)[:n]
+
+
+def log_ratio(log_density: Function, proposal: Any, x: Array) -> Array:
+    """Return log_density(x) less that of the proposal, for draws x of the proposal."""
+    below = values_of(
+        lambda x: np.atleast_1d(proposal.logpdf(x)), x, "The proposal's log density", low=np.finfo(float).min
+    )
+    return values_of(log_density, x, "log_density") - below
 
 
 def shown(x: Array) -> str:

@@ -6,15 +6,10 @@ min(S/5, 3√S) largest of S weights and replaces them by its expected order sta
 many moments the weights have: with k < ½ they have a variance, with k > 0.7 no practical number of draws is
 enough.
 
-This is our own implementation because `check_approximation` and `importance` belong to the core, while
-arviz-stats comes with the extra ``mcmc``; a test compares the two. (scipy.stats.genpareto.fit is maximum
-likelihood, not the estimator of Zhang and Stephens.)
+arviz-stats has the same, but belongs to the extra ``mcmc``, and `check_approximation` must work without it.
 """
 
 from __future__ import annotations
-
-from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy.special import boxcox
@@ -30,35 +25,10 @@ def khat_limit(n_samples: int) -> float:
     return min(0.7, 1.0 - 1.0 / float(np.log10(max(n_samples, 11))))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Estimate:
-    """A number by importance sampling: value, standard error, tail shape and effective sample size."""
-
-    value: Any
-    standard_error: Any
-    khat: float | None
-    ess: float
-    n_samples: int
-
-    @property
-    def reliable(self) -> bool:
-        """Whether value and standard error can be trusted: khat below min(0.7, 1 - 1/log10 n_samples)."""
-        return self.khat is None or self.khat < khat_limit(self.n_samples)
-
-
 def stable_weights(log_weights: Array) -> tuple[Array, float | None]:
     """Return log weights, smoothed if they have no variance, and k-hat."""
     smoothed, khat = pareto_smooth(log_weights)
     return (log_weights if khat is None or khat < SMOOTHED else smoothed), khat
-
-
-def cautious_error(deviations: Array) -> Array:
-    """Return the root of Σe² + (Σe⁴)^½ over the first axis: the sum of squares plus its own standard error.
-
-    A few draws may contribute most of a sum of squares; a sample without them must not look too accurate.
-    """
-    square = deviations**2
-    return np.asarray(np.sqrt(square.sum(axis=0) + np.sqrt((square**2).sum(axis=0))))
 
 
 def pareto_smooth(log_weights: Array) -> tuple[Array, float | None]:
@@ -85,12 +55,8 @@ def pareto_smooth(log_weights: Array) -> tuple[Array, float | None]:
     (0.3, 1.3)
     """
     log_weights = np.asarray(log_weights, dtype=float)
-    positive = log_weights > -np.inf
-    if not positive.all():  # weights of zero stay zero and say nothing about the tail
-        smoothed = log_weights.copy()
-        smoothed[positive], khat = pareto_smooth(log_weights[positive])
-        return smoothed, khat
-    n_tail = int(min(0.2 * log_weights.size, 3.0 * log_weights.size**0.5))
+    n = int((log_weights > -np.inf).sum())  # weights of zero say nothing about the tail
+    n_tail = int(min(0.2 * n, 3.0 * n**0.5))
     if n_tail < MIN_TAIL:
         return log_weights, np.inf
     order = np.argsort(log_weights, kind="stable")
@@ -98,10 +64,9 @@ def pareto_smooth(log_weights: Array) -> tuple[Array, float | None]:
     above = log_weights[tail] - cutoff
     if above[-1] <= 1e-10:  # the weights are equal up to rounding
         return log_weights, None
-    with np.errstate(under="ignore"):
-        excess = np.expm1(np.minimum(above, 700.0)) / np.expm1(min(above[-1], 700.0))
-    if excess[n_tail // 4 - 1] <= 0.0 or above[-1] > 500.0:
-        return log_weights, np.inf  # one draw dominates
+    excess = np.expm1(above) / np.expm1(above[-1]) if above[-1] < 500.0 else np.zeros(n_tail)
+    if excess[n_tail // 4 - 1] <= 0.0:  # one draw dominates
+        return log_weights, np.inf
     k, sigma = fit_pareto(excess)
     smoothed = log_weights.copy()
     quantiles = sigma * boxcox(n_tail / (n_tail - 0.5 - np.arange(n_tail)), k)  # σ ((1 - p)^-k - 1) / k

@@ -1,15 +1,10 @@
-"""Importance sampling: averages over a density p from draws of a proposal q, weighted by p / q.
+"""Importance sampling: averages over a density p from draws of a proposal q, weighted by w = p / q.
 
     plain             mean of w h           p normalised
     self-normalised   Σ w h / Σ w           p known up to a factor
 
-The standard error is that of a mean of independent numbers e, which for the ratio are w (h - value) / mean w
-by the delta method. They are skewed: where few draws dominate, an estimate is often too low and its standard
-error with it. By the Cornish-Fisher expansion of a studentised mean with skewness g = Σe³ / (Σe²)^(3/2), the
-deviation exceeded as rarely as 3 is 3 + g (2 · 3² + 1) / 6, nearly 3 (1 + g): the standard error is increased
-by the factor 1 + |g|, so that an interval of three standard errors has its nominal coverage.
-
-Smoothed weights (`pareto_smooth`) replace those that have no variance.
+The standard error is that of a mean of independent numbers, which for the ratio are w (h - value) / mean w by
+the delta method. Weights that have no variance are smoothed (`pareto_smooth`).
 """
 
 from __future__ import annotations
@@ -21,14 +16,13 @@ import numpy as np
 
 from gpclass.core.checks import check_integers
 from gpclass.core.protocols import Array
-from gpclass.sampling.accept import check_proposal, draw, log_of, log_ratio
-from gpclass.sampling.checks import Function, Seed
-from gpclass.sampling.pareto import SMOOTHED, Estimate, cautious_error, pareto_smooth
+from gpclass.sampling.checks import Function, Seed, log_ratio, proposed
+from gpclass.sampling.pareto import khat_limit, pareto_smooth, stable_weights
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ImportanceEstimate(Estimate):
-    """An average by importance sampling.
+class ImportanceEstimate:
+    """An average, or the logarithm of one, by importance sampling.
 
     Parameters
     ----------
@@ -36,19 +30,28 @@ class ImportanceEstimate(Estimate):
     standard_error : float or array
         Of ``value``; it means little unless ``reliable``.
     khat : float or None
-        Shape of the tail of the products of weights and h or, self-normalised, of the weights alone if
-        that is heavier. None if all are equal; infinite if there are too few draws, or too few where h is
-        not zero, to estimate it.
+        Shape of the tail of the weights or, where that is heavier, of their products with h. None if all are
+        equal; infinite if there are too few draws, or too few where h is not zero, to estimate it.
     ess : float
         Effective sample size, (Σw)² / Σw².
     n_samples : int
-    weights : array of shape (n_samples,)
+    weights : array of shape (n_samples,), optional
         Such that ``value`` is their product with the values of h.
     draws : array of shape (n_samples,) or (n_samples, d), optional
     """
 
-    weights: Array
+    value: Any
+    standard_error: Any
+    khat: float | None
+    ess: float
+    n_samples: int
+    weights: Array | None = None
     draws: Array | None = None
+
+    @property
+    def reliable(self) -> bool:
+        """Whether value and standard error can be trusted: khat below min(0.7, 1 - 1/log10 n_samples)."""
+        return self.khat is None or self.khat < khat_limit(self.n_samples)
 
 
 def importance(
@@ -93,72 +96,29 @@ def importance(
     >>> abs(mass.value - np.sqrt(2 * np.pi)) < 3 * mass.standard_error < 0.06
     True
     """
-    check_integers(n_samples=n_samples)
-    check_proposal(proposal)
-    x = draw(proposal, n_samples, np.random.default_rng(rng))
-    return importance_estimate(h(x), log_ratio(log_density, proposal, x), normalised=normalised, draws=x)
-
-
-def importance_estimate(
-    values: Array, log_weights: Array, *, normalised: bool = False, draws: Array | None = None
-) -> ImportanceEstimate:
-    """Estimate an average from values of h and log weights, one for each draw."""
-    values, log_weights = np.asarray(values, dtype=float), np.asarray(log_weights, dtype=float)
-    _check(values, log_weights, normalised)
-    smoothed, khat = pareto_smooth(log_weights)
-    w, ess = _weights(log_weights, normalised)
-    khat = _tail((w * values.T).T, None if normalised else khat)
-    if khat is not None and khat >= SMOOTHED:
-        w, ess = _weights(smoothed, normalised)
-    value: Any = np.tensordot(w, values, axes=1)
-    error = _error((w * (values - (0.0 if normalised else value)).T).T)
-    if values.ndim == 1:
-        value, error = float(value), float(error)
-    return ImportanceEstimate(value, error, khat, ess, len(w), w, draws)
-
-
-def _weights(log_weights: Array, normalised: bool) -> tuple[Array, float]:
-    """Return weights whose product with h is the estimate, and the effective sample size."""
-    top = float(log_weights.max())
-    w = np.exp(log_weights - top)
-    total = float(w.sum())
-    scale = np.exp(top) / len(w) if normalised else 1.0 / total
-    return w * scale, float(total**2 / (w @ w))
-
-
-def _error(products: Array) -> Any:
-    """Return the standard error of a sum of products w h or w (h - value), increased for their skewness."""
-    e = products - products.mean(axis=0)
-    scale = np.abs(e).max(axis=0)
-    e = e / np.where(scale > 0.0, scale, 1.0)  # its powers do not overflow, and Σe² >= 1
-    square = np.maximum((e**2).sum(axis=0), 1.0)
-    skewness = np.abs((e**3).sum(axis=0)) / square**1.5
-    return scale * cautious_error(e) * (1.0 + skewness) * np.sqrt(len(e) / (len(e) - 1.0))
-
-
-def _check(values: Array, log_weights: Array, normalised: bool) -> None:
-    if log_weights.ndim != 1 or values.shape[:1] != log_weights.shape or len(values) < 2:
+    check_integers(2, n_samples=n_samples)
+    x = proposed(proposal, n_samples, np.random.default_rng(rng))
+    values, log_w = np.asarray(h(x), dtype=float), log_ratio(log_density, proposal, x)
+    if values.shape[:1] != log_w.shape or not np.isfinite(values).all():
         raise ValueError(
-            f"values and log_weights have the shapes {values.shape} and {log_weights.shape}, expected "
-            "(m, ...) and (m,) with m of at least 2."
+            f"h returned the shape {values.shape} for {n_samples} draws, or NaN or infinity, expected a finite number, "
+            "or a row of them, for each draw."
         )
-    if not np.isfinite(values).all():
-        raise ValueError("values has NaN or infinity: h must be finite wherever the proposal draws.")
-    if np.isnan(log_weights).any() or log_weights.max() == np.inf:
-        raise ValueError("log_weights has NaN or +inf, expected numbers or -inf.")
-    if log_weights.max() == -np.inf:
+    if log_w.max() == -np.inf:
         raise ValueError(
             "All weights are zero: the density vanishes at all draws of the proposal, which must cover it."
         )
-    if normalised and abs(log_weights.max()) > 700.0:
-        raise ValueError(
-            f"The largest log weight is {log_weights.max():.6g}, but those of a normalised density have the "
-            "mean one: give normalised=False, or a proposal that covers the density."
-        )
-
-
-def _tail(products: Array, khat: float | None) -> float | None:
-    """Return the largest tail shape of the columns of products and of the one that is given."""
-    columns = np.abs(products).reshape(len(products), -1).T
-    known = [pareto_smooth(log_of(column))[1] for column in columns]
-    return max((k for k in (khat, *known) if k is not None), default=None)
+    smoothed, khat = stable_weights(log_w)
+    w = np.exp(smoothed - log_w.max())
+    ess = float(w.sum() ** 2 / (w @ w))
+    w *= np.exp(log_w.max()) / n_samples if normalised else 1.0 / w.sum()
+    value: Any = np.tensordot(w, values, axes=1)
+    terms = (w * (values if normalised else values - value).T).T
+    error: Any = n_samples**0.5 * terms.std(axis=0)
+    with np.errstate(divide="ignore"):
+        columns = log_w + np.log(np.abs(values)).reshape(n_samples, -1).T
+    shapes = [pareto_smooth(column)[1] for column in columns] + ([] if normalised else [khat])
+    khat = max((k for k in shapes if k is not None), default=None)
+    if values.ndim == 1:
+        value, error = float(value), float(error)
+    return ImportanceEstimate(value, error, khat, ess, n_samples, w, x)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -36,30 +38,27 @@ def check_kernel(kernel: Any, X: Inputs, Z: Inputs | None = None, *, rtol: float
     assert eigenvalues[0] > -1e-10 * eigenvalues[-1], f"matrix(X) has the eigenvalue {eigenvalues[0]}"
     for other in (clone(kernel), pickle.loads(pickle.dumps(kernel)), kernel.clone_with_theta(kernel.theta)):
         assert_allclose(matrix(other, X), K, rtol=1e-12, err_msg="a copy of the kernel differs")
-    _check_pullbacks(kernel, X, Z, rng, rtol)
-    if isinstance(X, np.ndarray) and X.ndim == 2:
-        _check_input_gradient(kernel, X, np.asarray(Z), rng, rtol)
-
-
-def _check_pullbacks(kernel: Any, X: Inputs, Z: Inputs, rng: np.random.Generator, rtol: float) -> None:
-    _check_pullback(kernel, X, None, rng.normal(size=(len(X), len(X))), rtol)
-    _check_pullback(kernel, X, Z, rng.normal(size=(len(X), len(Z))), rtol)
+    for other, name in ((None, "pullback(X, None)"), (Z, "pullback(X, Z)")):
+        G = rng.normal(size=(len(X), len(X if other is None else other)))
+        truth = _slope(kernel, partial(_product, G, X, other))
+        for known in (None, matrix(kernel, X, other)):
+            close(pullback(kernel, X, other, G, K=known), truth, rtol, name)
     g = rng.normal(size=len(X))
-    truth = central_difference(lambda t: g @ diag(kernel.clone_with_theta(t), X), kernel.theta)
-    close(pullback_diag(kernel, X, g), truth, rtol, "pullback_diag")
+    close(pullback_diag(kernel, X, g), _slope(kernel, lambda k: g @ diag(k, X)), rtol, "pullback_diag")
+    if isinstance(X, np.ndarray) and X.ndim == 2:
+        Z = np.asarray(Z) + 0.1 * rng.normal(
+            size=np.shape(Z)
+        )  # off the points where a rough kernel has no derivative
+        truth = central_difference(
+            lambda x: np.vdot(G, matrix(kernel, x.reshape(X.shape), Z)), X.ravel(), 1e-5
+        )
+        close(pullback_inputs(kernel, X, Z, G), truth.reshape(X.shape), rtol, "pullback_inputs")
 
 
-def _check_pullback(kernel: Any, X: Inputs, Z: Inputs | None, G: Array, rtol: float) -> None:
-    truth = central_difference(lambda t: np.vdot(G, matrix(kernel.clone_with_theta(t), X, Z)), kernel.theta)
-    for K in (None, matrix(kernel, X, Z)):
-        got = pullback(kernel, X, Z, G, K=K)
-        close(got, truth, rtol, f"pullback(X, {'None' if Z is None else 'Z'})")
+def _product(G: Array, X: Inputs, Z: Inputs | None, kernel: Any) -> Any:
+    return np.vdot(G, matrix(kernel, X, Z))
 
 
-def _check_input_gradient(kernel: Any, X: Array, Z: Array, rng: np.random.Generator, rtol: float) -> None:
-    Z = Z + 0.1 * rng.normal(size=Z.shape)  # off the points where a rough kernel has no derivative
-    G = rng.normal(size=(len(X), len(Z)))
-    truth = central_difference(
-        lambda x: np.vdot(G, matrix(kernel, x.reshape(X.shape), Z)), X.ravel(), step=1e-5
-    ).reshape(X.shape)
-    close(pullback_inputs(kernel, X, Z, G), truth, rtol, "pullback_inputs")
+def _slope(kernel: Any, function: Callable[[Any], Any]) -> Array:
+    """Return the derivative of a function of the kernel with respect to theta."""
+    return central_difference(lambda t: function(kernel.clone_with_theta(t)), kernel.theta)

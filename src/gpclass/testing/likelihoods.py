@@ -44,9 +44,32 @@ def check_likelihood(likelihood: Any, y: Array = BINARY, *, rtol: float = 1e-7) 
 
 def check_terms(likelihood: Any, y: Array, f: Array, var: Array, *, rtol: float = 1e-7) -> None:
     """Check derivatives, averages and tilted moments of log p(y|f) against differences and quadrature."""
-    _check_derivatives(likelihood, y, f, rtol)
-    _check_expected(likelihood, y, f, var, rtol)
-    _check_tilted(likelihood, y, f, var, rtol)
+    value, *slopes = likelihood.derivatives(y, f)
+    assert_allclose(value, likelihood.log_prob(y, f), rtol=1e-12)
+    slopes.append(likelihood.third(y, f, np.ones_like(f)))
+    truths = _slope(lambda x: np.stack(likelihood.derivatives(y, x)), f)
+    for order, (got, truth) in enumerate(zip(slopes, truths, strict=True), start=1):
+        close(got, truth, rtol, f"derivative {order} of log p(y|f)")
+    close(likelihood.third(y, f, 2.0 * np.ones_like(f)), 2.0 * slopes[2], 1e-12, "third is not linear in var")
+
+    expected = likelihood.expected(y, f, var)
+    truth = _average(lambda i, x: np.stack(likelihood.derivatives(np.full_like(x, y[i]), x), axis=-1), f, var)
+    got = np.stack([expected.value, expected.slope, expected.curvature], axis=-1)
+    for k, name in enumerate(("E[l]", "E[l']", "E[l'']")):
+        close(got[:, k], truth[:, k], rtol, name)
+
+    tilted = likelihood.tilted(y, f, var)
+
+    def moments_at(i: Any, x: Array) -> Array:
+        p = np.exp(likelihood.log_prob(np.full_like(x, y[i]), x))
+        return np.stack([p, p * x, p * x**2], axis=-1)
+
+    moments = _average(moments_at, f, var)
+    mean, square = (moments[:, 1:] / moments[:, :1]).T
+    close(np.exp(tilted.log_mass), moments[:, 0], rtol, "tilted mass")
+    close(f + var * tilted.slope, mean, rtol, "tilted mean")
+    close(var * tilted.shrink, square - mean**2, 100 * rtol, "tilted variance")
+    close(1.0 - var * tilted.curvature, tilted.shrink, rtol, "curvature and shrink disagree")
 
 
 def check_parameters(likelihood: Likelihood) -> None:
@@ -64,48 +87,17 @@ def check_parameters(likelihood: Likelihood) -> None:
     )
 
 
-def _check_derivatives(likelihood: Any, y: Array, f: Array, rtol: float) -> None:
-    value, first, second = likelihood.derivatives(y, f)
-    assert_allclose(value, likelihood.log_prob(y, f), rtol=1e-12)
-    third = likelihood.third(y, f, np.ones_like(f))
-    truths = _slope(lambda x: np.stack(likelihood.derivatives(y, x)), f)
-    for order, (got, truth) in enumerate(zip((first, second, third), truths, strict=True), start=1):
-        close(got, truth, rtol, f"derivative {order} of log p(y|f)")
-    close(likelihood.third(y, f, 2.0 * np.ones_like(f)), 2.0 * third, 1e-12, "third is not linear in var")
-
-
-def _check_expected(likelihood: Any, y: Array, f: Array, var: Array, rtol: float) -> None:
-    got = likelihood.expected(y, f, var)
-    truth = _average(lambda i, x: np.stack(likelihood.derivatives(np.full_like(x, y[i]), x), axis=-1), f, var)
-    for k, (value, name) in enumerate(((got.value, "E[l]"), (got.slope, "E[l']"), (got.curvature, "E[l'']"))):
-        close(value, truth[:, k], rtol, name)
-
-
-def _check_tilted(likelihood: Any, y: Array, f: Array, var: Array, rtol: float) -> None:
-    tilted = likelihood.tilted(y, f, var)
-
-    def moment(k: int) -> Array:
-        return _average(lambda i, x: np.exp(likelihood.log_prob(np.full_like(x, y[i]), x)) * x**k, f, var)
-
-    mass, mean = moment(0), moment(1) / moment(0)
-    close(np.exp(tilted.log_mass), mass, rtol, "tilted mass")
-    close(f + var * tilted.slope, mean, rtol, "tilted mean")
-    close(var * tilted.shrink, moment(2) / mass - mean**2, 100 * rtol, "tilted variance")
-    close(1.0 - var * tilted.curvature, tilted.shrink, rtol, "curvature and shrink disagree")
-
-
 def _check_link(likelihood: Any, f: Array, var: Array, rtol: float) -> None:
-    total = np.exp(likelihood.log_classes(f)).sum(axis=1)
-    assert_allclose(total, 1.0, rtol=1e-12, err_msg="log_classes: probabilities do not sum to one")
-    for column, label in enumerate((-1.0, 1.0)):
-        truth = likelihood.log_prob(np.full_like(f, label), f)
-        close(likelihood.log_classes(f)[:, column], truth, 1e-12, "log_classes is not log_prob")
-    truth = _average(lambda _, x: np.exp(likelihood.log_classes(x)), f, var)
-    close(np.exp(likelihood.log_predict(f, var)), truth, rtol, "log_predict")
-    close(likelihood.link(f), np.exp(likelihood.log_classes(f)[:, 1]), 1e-12, "link is not p(y=+1|f)")
+    log_p, link = likelihood.log_classes(f), likelihood.link(f)
+    truth = np.stack([likelihood.log_prob(np.full_like(f, label), f) for label in (-1.0, 1.0)], axis=1)
+    close(log_p, truth, 1e-12, "log_classes is not log_prob")
+    assert_allclose(np.exp(log_p).sum(axis=1), 1.0, rtol=1e-12, err_msg="probabilities do not sum to one")
+    close(link, np.exp(log_p[:, 1]), 1e-12, "link is not p(y=+1|f)")
     assert (np.diff(likelihood.link(np.sort(f))) >= 0).all(), "the link does not increase"
     if likelihood.symmetric:
-        close(likelihood.link(-f), 1.0 - likelihood.link(f), 1e-12, "link(-f) is not 1 - link(f)")
+        close(likelihood.link(-f), 1.0 - link, 1e-12, "link(-f) is not 1 - link(f)")
+    truth = _average(lambda _, x: np.exp(likelihood.log_classes(x)), f, var)
+    close(np.exp(likelihood.log_predict(f, var)), truth, rtol, "log_predict")
     first, second = likelihood.link_slope(f, var)
     truth = _slope(lambda x: _average(lambda _, points: likelihood.link(points), x, var), f)
     close(first, truth, 1e3 * rtol, "E[link']")

@@ -1,18 +1,17 @@
-"""Draws by inversion of a distribution function, its inverse or a density, against the distributions."""
+"""Draws by inversion against the distributions and probabilities that they come from."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 from draws import LIKELY, MANY, same
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from scipy import stats
 from scipy.special import expit, ndtr
 
-from gpclass.sampling import (
-    inversion,
-)
-from gpclass.sampling.continuous import tabulate
+from gpclass.sampling import inversion, inversion_discrete
 
 
 def mixture(x):
@@ -40,9 +39,8 @@ DENSITIES = {
 def test_inversion_of_a_density(name):
     cdf, pdf, domain = DENSITIES[name]
     assert same(inversion(pdf=pdf, domain=domain, size=MANY, rng=1), cdf)
-    u = np.linspace(0.0005, 0.9995, 1000)
-    low, high = domain or (-np.inf, np.inf)
-    assert_allclose(cdf(tabulate(pdf, low, high).quantiles(u)), u, atol=1e-8)
+    u = np.random.default_rng(1).random(1000)
+    assert_allclose(cdf(inversion(pdf=pdf, domain=domain, size=1000, rng=1)), u, atol=1e-8)
 
 
 @pytest.mark.parametrize(
@@ -107,7 +105,7 @@ def test_the_seed_decides():
         ({"cdf": np.cos, "domain": (0.0, 3.0)}, "is 1 at 0 and -0.98"),
         ({"cdf": lambda x: x + np.sin(3.0 * x), "domain": (0.0, 9.0)}, "cdf falls by"),
         ({"cdf": ndtr, "domain": (40.0, 50.0)}, "expected it to increase"),
-        ({"pdf": np.sin, "domain": (0.0, 6.0)}, "never negative"),
+        ({"pdf": np.sin, "domain": (0.0, 6.0)}, "expected a number of at least 0"),
         ({"pdf": lambda x: np.exp(-((x - 1e9) ** 2))}, "is zero wherever"),
         ({"pdf": lambda x: (1.0 - x) ** -0.95, "domain": (0.0, 1.0)}, "too strong a pole"),
         ({"pdf": lambda x: np.where(x > 0.5, np.inf, 1.0), "domain": (0.0, 1.0)}, "pdf is inf at"),
@@ -116,3 +114,63 @@ def test_the_seed_decides():
 def test_inversion_refuses(wrong, message):
     with pytest.raises(ValueError, match=message):
         inversion(**wrong, size=100, rng=0)
+
+
+# --- Finitely many values ---
+
+
+def fits(counts, p):
+    return stats.chisquare(counts[p > 0], counts.sum() * p[p > 0] / p.sum()).pvalue > LIKELY
+
+
+def test_discrete_inversion():
+    p = np.array([0.0, 3.0, 0.5, 0.0, 0.02, 8.0, 0.0])
+    counts = np.bincount(inversion_discrete(p, size=MANY, rng=0), minlength=7)
+    assert (counts[p == 0] == 0).all()
+    assert fits(counts, p)
+    x = inversion_discrete(stats.poisson(4.0).pmf(np.arange(40)), size=(10, MANY // 10), rng=1)
+    assert fits(
+        np.bincount(np.minimum(x.ravel(), 12)), np.append(stats.poisson(4.0).pmf(range(12)), 0.000915233)
+    )
+    pairs = inversion_discrete([1, 1], [[1.0, 2.0], [3.0, 4.0]], size=8, rng=0)
+    assert pairs.shape == (8, 2)
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.floats(0.0, 1e308), min_size=1, max_size=8), st.integers(0, 10**6))
+def test_what_has_no_probability_is_never_drawn(p, seed):
+    p = np.array(p)
+    if not p.any():
+        return
+    assert (p[inversion_discrete(p, size=200, rng=seed)] > 0).all()
+    assert (p[inversion_discrete(np.tile(p, (3, 1)), size=70, rng=seed)] > 0).all()
+
+
+def test_labels_follow_their_rows():
+    P = np.vstack([np.random.default_rng(0).dirichlet(np.ones(5), size=6), [0, 0.5, 0, 0.5, 0]])
+    L = inversion_discrete(P, size=MANY, rng=3)
+    assert L.shape == (7, MANY)
+    for row, p in zip(L, P, strict=True):
+        counts = np.bincount(row, minlength=5)
+        assert (counts[p == 0] == 0).all()
+        assert fits(counts, p)
+    assert abs(np.corrcoef(L[:6])[np.triu_indices(6, 1)]).max() < 5.0 / MANY**0.5  # rows are independent
+    assert set(inversion_discrete(P, list("abcde"), size=50, rng=0)[6]) == {"b", "d"}
+
+
+@pytest.mark.parametrize(
+    ("pmf", "values", "message"),
+    [
+        ([0.5, -0.1], None, r"pmf is -0.1 at \(1,\)"),
+        ([0.0, 0.0], None, "with a positive sum"),
+        ([0.5, np.nan], None, "pmf is nan"),
+        ([[[0.5, 0.5]]], None, r"pmf has the shape \(1, 1, 2\)"),
+        ([0.5, 0.5], [1, 2, 3], r"and values \(3,\)"),
+        ([[0.5, 0.5], [0.0, 0.0]], None, r"pmf is 0 at \(1, 0\)"),
+        ([[0.5, 0.5], [np.inf, 0.0]], None, r"pmf is inf at \(1, 0\)"),
+        (np.eye(2), [1], "a probability for each value"),
+    ],
+)
+def test_discrete_inversion_refuses(pmf, values, message):
+    with pytest.raises(ValueError, match=message):
+        inversion_discrete(pmf, values)
