@@ -7,12 +7,12 @@ import pytest
 from numpy.testing import assert_allclose
 from problems import inputs_and_labels
 
+from gpclass.data.rows import Rows
 from gpclass.kernels import RBF
 from gpclass.likelihoods import Logit, Probit, Softmax
 from gpclass.priors.basis import make_basis
-from gpclass.sparse.engine import latent_of, prior_q
-from gpclass.sparse.rules import BoundRule
-from gpclass.sparse.sums import Step, Sums
+from gpclass.sparse.engine import Engine, Q, factor, latent_of, prior_q
+from gpclass.sparse.sums import Sums
 
 KERNEL = 3.0 * RBF([0.8, 1.0, 2.0])
 
@@ -24,8 +24,9 @@ def test_blocks_do_not_matter(n_latents):
     if n_latents == 3:
         y, likelihood, others = np.eye(3)[np.arange(200) % 3], Softmax(), ()
     basis = make_basis(KERNEL, X[:12].copy())
-    step = Step(latent_of(basis, prior_q(12, n_latents)), BoundRule(likelihood), others=others)
-    step = step.with_gradient(basis, [np.eye(12) + k for k in range(n_latents)])
+    q = Q(np.linspace(-1.0, 1.0, 12 * n_latents).reshape(12, n_latents), 3.0 * prior_q(12, n_latents).P)
+    engine = Engine(Rows(X, y), likelihood, n_latents, np.float64)
+    step = engine.step(basis, q, factor(q), gradient=True, others=others)
     whole, parts = step(X, y, None), step.zero()
     for rows in (slice(0, 7), slice(7, 7), slice(7, 120), slice(120, 200)):
         parts.add(step(X[rows], y[rows], None))

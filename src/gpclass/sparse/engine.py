@@ -178,10 +178,7 @@ class Engine:
         for passes in range(1, max_passes + 1):
             factors = factor(q)
             wanted = gradient and (warm or passes > 1 or max_passes == 1)
-            step = Step(latent_of(basis, q, self.dtype, factors), self.rule, others=others if wanted else ())
-            if wanted:
-                step = step.with_gradient(basis, (np.eye(basis.size) - each for each in factors.inverses))
-            sums = self.data.total(step)
+            sums = self.data.total(self.step(basis, q, factors, gradient=wanted, others=others))
             bound = sums.value - divergence(q, factors, prior, prior_logdets)
             if self.report is not None:
                 self.report(bound)
@@ -220,6 +217,22 @@ class Engine:
     def rule(self) -> BoundRule:
         """Where the sites of rows come from."""
         return BoundRule(self.likelihood)
+
+    def step(
+        self,
+        basis: Basis,
+        q: Q,
+        factors: Factors,
+        *,
+        gradient: bool = False,
+        others: tuple[Likelihood, ...] = (),
+    ) -> Step:
+        """Return the job of a pass at q."""
+        step = Step(latent_of(basis, q, self.dtype, factors), self.rule)
+        if not gradient:
+            return step
+        J = (np.eye(basis.size) - inverse for inverse in factors.inverses)
+        return replace(step.with_gradient(basis, J), others=others)
 
     def _projected(self, basis: Basis, prior: Q, before: Fit) -> Q:
         """Return q from the sites of another posterior."""

@@ -51,9 +51,10 @@ def working(V: Array, dtype: Any) -> Array:
 
 
 def nonzero(w: Array) -> Any:
-    """Return where w is not zero: positions, or a slice if that is everywhere."""
+    """Return where w is not zero: positions, or a slice, which takes no copies, if they follow each other."""
     found = np.flatnonzero(w)
-    return slice(None) if len(found) == len(w) else found
+    first, last = found[[0, -1]] if len(found) else (0, 0)
+    return found if 0 < len(found) <= last - first else slice(first, last + 1)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -120,18 +121,14 @@ class Marginals:
         return np.maximum(self.residual[:, None] + self.forms, 1e-12)
 
     def gram(self, w: Array) -> Array:
-        """Return the lower triangle of Σ w_i a_i a_iᵀ, in double; the weights may be negative."""
-        total = np.zeros((self.A.shape[1], self.A.shape[1]))
-        for sign in (1.0, -1.0):
-            part = np.maximum(sign * w, 0.0)
-            if not part.any():
-                continue
-            which = nonzero(part)
-            root = np.sqrt(part[which])
-            A = self.work[: len(root)]
-            np.multiply(self.A[which], working(root[:, None], A.dtype), out=A)
-            total += sign * gram(drop_tiny(A, self.scale * float(root.max())))
-        return total
+        """Return the lower triangle of Σ w_i a_i a_iᵀ, in double."""
+        if (w < 0.0).any():  # where log p(y|f) is not concave
+            return self.gram(np.maximum(w, 0.0)) - self.gram(np.maximum(-w, 0.0))
+        which = nonzero(w)
+        root = np.sqrt(w[which])
+        A = self.work[: len(root)]
+        np.multiply(self.A[which], working(root[:, None], A.dtype), out=A)
+        return gram(drop_tiny(A, self.scale * float(root.max())))
 
     def left_out(self, g: Array, h: Array, copies: Array) -> tuple[Array, Array]:
         """Return means and variances, (n, C), without one of so many copies of the site of each row."""

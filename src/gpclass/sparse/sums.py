@@ -67,9 +67,15 @@ class Step:
         pull = tuple(drop_tiny(trmm(1.0, T.T, each.T, side=0, lower=0, overwrite_b=1).T) for each in work)
         return replace(self, alpha=alpha, pull=pull)
 
+    @property
+    def adds(self) -> bool:
+        """Whether it adds up what q needs: with fixed precisions the gradient takes a second pass, which does not."""
+        return self.alpha is None or not self.rule.fixed
+
     def zero(self) -> Sums:
         """Return the sums over no data."""
         M, C = self.latent.mean.shape
+        M = M if self.adds else 0
         return Sums(
             counts=np.zeros(max(C, 2)),
             value=0.0,
@@ -108,7 +114,7 @@ class Step:
         total.convex += int((h < 0.0).sum())
         for i, likelihood in enumerate(self.others):
             total.others[i] += replace(self.rule, likelihood=likelihood)(rows, seen).value
-        if self.alpha is None or not fixed:  # otherwise the first of two passes did
+        if self.adds:
             V = W if fixed else np.hstack([g + h * seen.mean, g])
             sums = matmul(working(V.T, at.A.dtype), at.A).T
             total.linear += sums[:, : h.shape[1]]
