@@ -32,12 +32,7 @@ from gpclass.sparse.latent import Latent, Marginals
 from gpclass.sparse.loo import copies
 
 ROUNDING = 1e-10  # of the share of the variance that is left without the sites of a neighbourhood
-SHIFTED = {
-    "derivatives",
-    "third",
-    "expected",
-    "tilted",
-}  # functions of a likelihood that take labels and latent values
+SHIFTED = ("derivatives", "third", "expected", "tilted")  # take labels and latent values
 
 
 # --------------------------------------------------------------------- the rows around some rows
@@ -123,7 +118,7 @@ class Shifted:
 
     def __getattr__(self, name: str) -> Any:
         function = getattr(self.base, name)
-        if name not in SHIFTED | {"ascent_sites"}:
+        if name not in (*SHIFTED, "ascent_sites"):
             return function
 
         def shifted(y: Array, f: Array, *rest: Any) -> Any:

@@ -13,7 +13,7 @@ from gpclass.data.rows import Rows
 from gpclass.evidence import annealed_evidence
 from gpclass.inference import Dirichlet
 from gpclass.kernels import RBF
-from gpclass.learning.inducing_check import find_missing, view_of
+from gpclass.learning.checking import find_missing, view_of
 from gpclass.likelihoods import Logit, Probit, Softmax
 from gpclass.priors.basis import make_basis
 from gpclass.sparse import Inducing
