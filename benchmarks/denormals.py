@@ -60,7 +60,7 @@ def make_step(X: np.ndarray, M: int, length_scale: float, gradient: bool) -> Any
     basis = make_basis(4.0 * RBF(np.full(COLUMNS, length_scale)), X[:M].copy())
     A = rng.normal(size=(1, M, M)) / np.sqrt(M)
     q = Q(rng.normal(size=(M, 1)), np.eye(M) + A @ A.transpose(0, 2, 1))
-    return Engine(None, Probit())._step(basis, q, factor(q), gradient, False, ())  # type: ignore[arg-type]
+    return Engine(None, Probit()).step(basis, q, factor(q), gradient=gradient)  # type: ignore[arg-type]
 
 
 def bare(n: int, M: int, gradient: bool, rows: int = 2048) -> float:

@@ -84,7 +84,7 @@ def make_step(source: ParquetSource, M: int, gradient: bool) -> Any:
     basis = make_basis(4.0 * RBF(np.full(COLUMNS, 4.0)), np.asarray(X, dtype=float))
     A = rng.normal(size=(1, M, M)) / np.sqrt(M)
     q = Q(rng.normal(size=(M, 1)), np.eye(M) + A @ A.transpose(0, 2, 1))
-    return Engine(None, Probit())._step(basis, q, factor(q), gradient, False, ())
+    return Engine(None, Probit()).step(basis, q, factor(q), gradient=gradient)
 
 
 def measure(folder: Path, M: int, threads: int, repeat: int) -> dict[str, float]:

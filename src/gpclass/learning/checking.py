@@ -1,23 +1,41 @@
-"""How accurate the posterior of a fitted model is: by importance sampling, or by how well chains agree."""
+"""How accurate the posterior of a fitted model is: by importance sampling, or by how well chains agree.
+
+With inducing inputs the Gaussian q(u) is checked by importance sampling, and what the inducing inputs miss by the exact
+posterior of neighbourhoods (`sparse.local_check`).
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from gpclass.core.linalg import mirrored
+from gpclass.core.optimisers import TOL_NATS
 from gpclass.core.protocols import Array
+from gpclass.data.rows import Data, Rows
 from gpclass.evidence import ApproximationCheck
-from gpclass.evidence.check import check_chains, check_draws, check_target
-from gpclass.evidence.importance import check_size
+from gpclass.evidence.check import check_chains, check_draws, check_target, make_report, probability_shifts
+from gpclass.evidence.importance import check_size, estimate
+from gpclass.evidence.verdicts import Missing, make_missing
 from gpclass.inference import EP, Laplace
 from gpclass.kernels import CompoundKernel
 from gpclass.learning.fitted import FittedModel
-from gpclass.learning.inducing_check import check_inducing
 from gpclass.learning.problem import FunctionPerClass, OneFunction, Problem, pose_classes
 from gpclass.posteriors.target import Target, make_target
 from gpclass.priors import DensePrior
+from gpclass.sparse.engine import Q, latent_of
+from gpclass.sparse.importance import InducingTarget
+from gpclass.sparse.local_check import NearestStep, exact_left_out
+from gpclass.sparse.loo import LeaveOut, leave_out, log_scores
+from gpclass.sparse.objective import PassObjective
+from gpclass.sparse.rules import SiteRule
+
+INSTEAD = "check a fit of fewer rows with inducing=None instead"
+SHIFT_VALUES = 300  # probabilities that are followed over the draws
+PLACES = 200  # rows around which a neighbourhood is treated exactly
+AROUND = 200  # rows of a neighbourhood
 
 
 def check(model: FittedModel, n_samples: int, rng: np.random.Generator) -> ApproximationCheck:
@@ -74,3 +92,108 @@ def make_check_target(model: FittedModel, problem: Problem, sites: object) -> Ta
 
 def _dense(problem: Problem, kernel: object) -> Array:
     return mirrored(DensePrior(kernel, problem.X).K)
+
+
+# --------------------------------------------------------------------- with inducing inputs
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class View:
+    """A fitted model with inducing inputs, as the checks see it.
+
+    ``rows`` are where neighbourhoods come from, with labels as the rule of ``left`` takes them.
+    """
+
+    left: LeaveOut
+    q: Q
+    data: Data
+    rows: Data
+    method: Any
+    y: Array | None = None  # FITC only: the labels, those of ``rows`` being positions
+
+    def labelled(self, rows: Rows) -> Rows:
+        """Return rows with labels as the likelihood takes them."""
+        return rows if self.y is None else replace(rows, y=self.y[rows.y.astype(int)])
+
+
+def view_of(model: FittedModel) -> View:
+    """Return what the checks need of a model that was fitted in passes, or by Laplace or EP with FITC's prior."""
+    problem, objective, report = model.problem, model.objective, model.inducing
+    method = problem.with_tol(TOL_NATS).inference
+    if report is None:
+        prior: Any = problem.prior()
+        sites: Any = model.sites
+        conditioned = prior.condition(sites)
+        X, y, w = np.asarray(problem.X), np.asarray(problem.y), problem.weight
+        q = Q((prior.A.T @ conditioned.alpha)[:, None], conditioned.P[None])
+        left = LeaveOut(latent_of(prior.basis, q), SiteRule(sites, prior.residual), model.likelihood)
+        return View(left, q, Rows(X, y, w), Rows(X, np.arange(float(len(X))), w), method, y)
+    if not isinstance(objective, PassObjective):
+        raise ValueError(
+            "The approximation is checked on the training rows, which this model does not keep after partial_fit or in "
+            "a file: call check_approximation in Python on the classifier that was fitted."
+        )
+    offset, data = getattr(model.posterior, "offset", None), objective.engine.data
+    left = leave_out(objective, problem.kernel, model.likelihood, report.q, offset)
+    return View(left, report.q, data, data, method)
+
+
+def check_inducing(model: FittedModel, n_samples: int, rng: np.random.Generator) -> ApproximationCheck:
+    """Check q(u) by importance sampling, and the inducing inputs by exact neighbourhoods."""
+    view, name = view_of(model), type(model.problem.inference).__name__
+    if view.left.rule.fixed:
+        missing = find_missing(view, rng)
+        verdict = f"q(u) is exact for the targets of {name} classification. {missing.verdict}"
+        return ApproximationCheck(
+            name, model.evidence, None, None, None, 0.0, 0, None, None, None, verdict, missing=missing
+        )
+    target = InducingTarget(
+        view.left.latent, view.q, view.data, model.likelihood, averaged=view.y is not None
+    )
+    found, drawn = estimate(target, n_samples, rng)
+    some = view.data.sample(max(20, SHIFT_VALUES // len(view.q.P)), rng).X
+    shift, error = probability_shifts(lambda D: target.probabilities(some, D), drawn)
+    missing = find_missing(view, rng)
+    report = make_report(
+        name,
+        model.evidence,
+        found,
+        shift,
+        error,
+        about=f"{name} of the inducing values",
+        # A model that lacks inducing inputs may be worse than class frequencies for want of them.
+        baseline=None if missing.matters else model.baseline,
+        remedy=INSTEAD,
+    )
+    return replace(report, verdict=f"{report.verdict} {missing.verdict}", missing=missing)
+
+
+def find_missing(
+    view: View, rng: np.random.Generator, *, places: int = PLACES, around: int = AROUND
+) -> Missing:
+    """Compare leave-one-out probabilities with those of exact neighbourhoods of random rows."""
+    C, data = len(view.q.P), view.rows
+    if C > 1 and not view.left.rule.fixed:  # iterations with expectations of softmax
+        around, places = around // 2, max(10, places // C)
+    whole = data.n_rows <= around
+    if whole:
+        near = [data.sample(data.n_rows, rng)]
+    else:
+        centres = np.asarray(data.sample(places, rng).X, dtype=float)
+        near = [rows for _, rows in data.total(NearestStep(view.left.latent, centres, around)).found]
+    where = slice(None) if whole else slice(0, 1)
+    compared = [_compare(view, rows, where) for rows in near]
+    ours, exact, score = (np.concatenate(parts) for parts in zip(*compared, strict=True))
+    return make_missing(ours, exact, score, len(near[0]), whole=whole)
+
+
+def _compare(view: View, rows: Rows, where: slice) -> tuple[Array, Array, Array]:
+    """Return leave-one-out probabilities by the inducing inputs and exactly, and the gain of the log score."""
+    left, rows = view.left, replace(rows, X=np.asarray(rows.X, dtype=float))
+    labelled, at = view.labelled(rows), left.latent.at(rows.X)
+    g, h, _ = left.rule(rows, at)
+    ours = left.moments(labelled, at, g, h)
+    exact = exact_left_out(view.method, left.likelihood, labelled, at, g, h, fixed=left.rule.fixed)
+    log_p, log_exact = (left.log_predict(mean[where], cov[where]) for mean, cov in (ours, exact))
+    y = labelled.y[where]
+    return np.exp(log_p), np.exp(log_exact), log_scores(y, log_exact) - log_scores(y, log_p)

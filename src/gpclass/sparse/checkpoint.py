@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
@@ -49,19 +49,10 @@ class Checkpoint:
         """Write the state: whole or not at all."""
         if self.path is None or state.q is None or state.Z is None:
             return
-        known: dict[str, Any] = {"inverse_hessian": state.inverse_hessian, "eps": state.eps}
+        values: dict[str, Any] = {"identity": json.dumps(self.identity), "mean": state.q.mean, "P": state.q.P}
+        values |= {field.name: getattr(state, field.name) for field in fields(state) if field.name != "q"}
         with replacing(self.path) as file:
-            np.savez(
-                file,
-                identity=np.array(json.dumps(self.identity)),
-                theta=state.theta,
-                Z=state.Z,
-                mean=state.q.mean,
-                P=state.q.P,
-                n_rows=state.n_rows,
-                work=state.work,
-                **{name: value for name, value in known.items() if value is not None},
-            )
+            np.savez(file, **{name: value for name, value in values.items() if value is not None})
 
     def read(self) -> Kept | None:
         """Return the state that was written, None if there is none; ValueError if it is of another problem."""
@@ -69,21 +60,14 @@ class Checkpoint:
         if path is None or not Path(path).exists():
             return None
         try:
-            with np.load(path, allow_pickle=False) as kept:
-                identity = json.loads(str(kept["identity"])) if "identity" in kept.files else None
-                inverse = kept["inverse_hessian"] if "inverse_hessian" in kept.files else None
-                eps = float(kept["eps"]) if "eps" in kept.files else None
-                q = Q(kept["mean"], kept["P"])
-                state = Kept(
-                    kept["theta"], kept["Z"], q, inverse, eps, int(kept["n_rows"]), float(kept["work"])
-                )
+            with np.load(path, allow_pickle=False) as file:
+                kept: dict[str, Any] = {name: file[name] for name in file.files}
+            identity = dict(json.loads(str(kept.pop("identity"))))
+            q = Q(kept.pop("mean"), kept.pop("P"))
+            numbers = {name: kept[name].item() for name in ("eps", "n_rows", "work") if name in kept}
+            state = Kept(**{"q": q, "inverse_hessian": None} | kept | numbers)
         except (OSError, EOFError, KeyError, TypeError, ValueError, BadZipFile) as error:
             raise ValueError(f"The checkpoint {path} cannot be read ({error}): {INSTEAD}.") from None
-        if not isinstance(identity, dict):
-            raise ValueError(
-                f"The checkpoint {path} does not say which problem it is of, because an earlier version of gpclass "
-                f"wrote it: {INSTEAD}."
-            )
         others = [name for name, value in self.identity.items() if identity.get(name) != value]
         if others:
             others = [name for name in others if name != CHOSEN] or others  # the choice follows from the rest

@@ -2,7 +2,7 @@
 
 q(u) = N(mu, P⁻¹) in whitened coordinates. A pass returns sums (`sums`), and from them come
 
-    bound = Σ E[l] - ½ Σ_c (tr P⁻¹ + muᵀmu - M + log|P|),     the natural-gradient step,     d bound / d theta
+    bound = Σ E[l] - KL(q || prior),     the natural-gradient step,     d bound / d theta
 
 all exact for all rows. A step that lowers the bound is halved. At another theta, or with other inducing inputs, q
 starts from the sites that the rows had before; then one pass is usually enough.
@@ -20,19 +20,24 @@ from scipy.linalg import lapack
 from gpclass.core.linalg import (
     cholesky,
     clear_upper,
+    invert_factor,
     matmul,
     matvec,
+    mirror,
     mirrored,
-    single,
     solve_positive,
 )
 from gpclass.core.protocols import Array, Likelihood
 from gpclass.core.registry import stored
 from gpclass.data.rows import Data, Rows
-from gpclass.priors.basis import Basis, pull_basis, times_lower
-from gpclass.sparse.sums import Step, Sums, precisions
+from gpclass.priors.basis import Basis, pull_basis
+from gpclass.sparse.latent import Latent, working
+from gpclass.sparse.rules import BoundRule
+from gpclass.sparse.sums import Step, Sums
 
 LEAST = 0.1  # eigenvalue of P, the prior's being one
+
+# --------------------------------------------------------------------- Gaussians over u
 
 
 @stored
@@ -43,15 +48,19 @@ class Q:
     mean: Array
     P: Array
 
+    @property
+    def linear(self) -> Array:
+        """P mu of each function, (M, C)."""
+        return np.asarray(np.einsum("cij,jc->ic", self.P, self.mean))
+
+    def mixed(self, other: Q, share: float) -> Q:
+        """Return a Gaussian between this one and another, in the natural parameters P and P mu."""
+        P = (1.0 - share) * self.P + share * other.P
+        return solved(P, (1.0 - share) * self.linear + share * other.linear)[0]
+
     def repeated(self, times: float) -> Q:
-        """Return q for so many times as many rows of the same kind: P - I and P m are sums over the rows."""
-        if times == 1.0:
-            return self
-        M = len(self.mean)
-        P = times * self.P + (1.0 - times) * np.eye(M)
-        sums = times * np.einsum("cij,jc->ci", self.P, self.mean)
-        mean = np.linalg.solve(P, sums[:, :, None])[:, :, 0].T
-        return Q(np.ascontiguousarray(mean), P)
+        """Return q for so many times as many rows of the same kind: P - I and P mu are sums over the rows."""
+        return prior_q(*self.mean.shape).mixed(self, times)
 
 
 def prior_q(M: int, n_latents: int) -> Q:
@@ -59,33 +68,57 @@ def prior_q(M: int, n_latents: int) -> Q:
     return Q(np.zeros((M, n_latents)), np.tile(np.eye(M), (n_latents, 1, 1)))
 
 
+def solved(P: Array, linear: Array) -> tuple[Q, list[float]]:
+    """Return q from its natural parameters, and ½ log|P| of each function."""
+    found = [solve_positive(each, b) for each, b in zip(P, linear.T, strict=True)]
+    return Q(np.stack([mean for mean, _ in found], axis=1), P), [half_logdet for _, half_logdet in found]
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Factors:
-    """C⁻¹ of P = C Cᵀ and P⁻¹, for each function."""
+    """C⁻¹ of P = C Cᵀ, P⁻¹ and ½ log|P|, for each function."""
 
     roots: list[Array]
     inverses: list[Array]
     half_logdets: list[float]
-    divergence: float  # KL(q || prior)
 
 
 def factor(q: Q) -> Factors:
     """Factor the precisions."""
-    roots, inverses, half_logdets, divergence = [], [], [], 0.0
-    for c, P in enumerate(q.P):
+    out = Factors([], [], [])
+    for P in q.P:
         C = P.copy()
         cholesky(C)
-        half_logdets.append(float(np.log(C.diagonal()).sum()))
+        out.half_logdets.append(float(np.log(C.diagonal()).sum()))
+        invert_factor(C)
         clear_upper(C)
-        lapack.dtrtri(C.T, lower=0, overwrite_c=1)
         inverse = C.copy()
         lapack.dlauum(inverse.T, lower=0, overwrite_c=1)
-        roots.append(C)
-        inverses.append(mirrored(inverse))
-        mu = q.mean[:, c]
-        excess = float(np.trace(inverse)) + float(mu @ mu) - len(P)
-        divergence += 0.5 * excess + half_logdets[-1]
-    return Factors(roots, inverses, half_logdets, divergence)
+        mirror(inverse)
+        out.roots.append(C)
+        out.inverses.append(inverse)
+    return out
+
+
+def divergence(q: Q, factors: Factors, other: Q, half_logdets: list[float]) -> float:
+    """Return KL(q || other), given the factors of q and ½ log|P| of the other."""
+    total = 0.0
+    for c, P in enumerate(other.P):
+        d = other.mean[:, c] - q.mean[:, c]
+        trace = float(np.vdot(P, factors.inverses[c])) - len(P)
+        bend = trace - 2.0 * (half_logdets[c] - factors.half_logdets[c])
+        total += 0.5 * (max(bend, 0.0) + float(d @ matvec(P, d)))
+    return total
+
+
+def latent_of(basis: Basis, q: Q, dtype: Any = np.float64, factors: Factors | None = None) -> Latent:
+    """Return q as it goes to the rows, in the precision of the work on them."""
+    roots = (factor(q) if factors is None else factors).roots
+    work = [working(M, dtype) for M in (basis.T, *roots)]
+    return Latent(basis.kernel, basis.Z, work[0], q.mean, tuple(work[1:]))
+
+
+# --------------------------------------------------------------------------- the passes
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -133,38 +166,44 @@ class Engine:
 
         It starts from ``q``, or from the sites of the fit ``before``, which may have another basis; these cost a pass.
         """
+        prior = prior_q(basis.size, self.n_latents) if self.base is None else self.base
+        prior_logdets = solved(prior.P, prior.linear)[1]
         if before is not None:
-            q = self._projected(basis, before)
-        warm = q is not None
-        q = prior_q(basis.size, self.n_latents) if q is None else q
-        best: Fit | None = None
+            q = self._projected(basis, prior, before)
+        warm, q = q is not None, prior_q(basis.size, self.n_latents) if q is None else q
         # Each class steps as if the others were fixed; together the steps are at most twice too long.
         longest = 1.0 if self.n_latents == 1 else 0.6
-        target, rho = q, longest
+        best: Fit | None = None
+        rho = longest
         for passes in range(1, max_passes + 1):
             factors = factor(q)
             wanted = gradient and (warm or passes > 1 or max_passes == 1)
-            sums = self.data.total(self._step(basis, q, factors, wanted, others))
-            bound = sums.value - (
-                factors.divergence if self.base is None else _divergence(q, factors, self.base)
-            )
+            sums = self.data.total(self.step(basis, q, factors, gradient=wanted, others=others))
+            bound = sums.value - divergence(q, factors, prior, prior_logdets)
             if self.report is not None:
                 self.report(bound)
             if best is not None and bound < best.bound - 1e-9 * abs(bound) - 0.1 * tol and rho > 1e-3:
                 rho *= 0.5
-                q = _mixed(best.q, target, rho)
+                q = balanced(best.q.mixed(best.next_q, rho))
                 continue
-            target, half_logdets = _natural(sums, self.base)
-            gap = _gap(q, factors, target, half_logdets)
-            theta = self._gradient(basis, q, factors, sums) if wanted else None
-            residual = sums.residual / max(self.data.n_rows, 1)
+            target, half_logdets = natural_step(sums, prior)
             best = Fit(
-                basis, q, target, bound, gap, passes, theta, residual, sums.lost, sums.others, sums.counts
+                basis=basis,
+                q=q,
+                next_q=target,
+                bound=bound,
+                gap=divergence(q, factors, target, half_logdets),
+                passes=passes,
+                gradient=_gradient(basis, q, factors, sums) if wanted else None,
+                residual=sums.residual / max(self.data.n_rows, 1),
+                lost=sums.lost,
+                others=sums.others,
+                counts=sums.counts,
             )
-            if gap <= tol and (wanted or not gradient):
+            if best.gap <= tol and (wanted or not gradient):
                 return best
             rho = min(longest, 2.0 * rho)
-            q = target if rho == 1.0 else _mixed(q, target, rho)
+            q = target if rho == 1.0 else balanced(q.mixed(target, rho))
             if self.after is not None:
                 self.after(basis, q)
         if best is None:
@@ -174,87 +213,51 @@ class Engine:
             best = replace(end, passes=max_passes + 1)
         return best
 
-    def _projected(self, basis: Basis, before: Fit) -> Q:
-        """Return q from the sites of another posterior."""
-        old = self._step(before.basis, before.next_q, factor(before.next_q), False, ())
-        M = np.zeros((basis.size, self.n_latents))
-        new = Step(basis.kernel, self.likelihood, basis.Z, self._work(basis.T), M, (), before=old)
-        sums = self.data.total(new)
-        if self.report is not None:
-            self.report(before.bound)
-        return _natural(sums, self.base)[0]
+    @property
+    def rule(self) -> BoundRule:
+        """Where the sites of rows come from."""
+        return BoundRule(self.likelihood)
 
-    def precisions(self, fit: Fit, rows: Rows) -> Array:
-        """Return what a unit of residual variance at each row costs the bound, twice."""
-        step = self._step(fit.basis, fit.next_q, factor(fit.next_q), False, ())
-        return precisions(step, rows.X, rows.y, rows.weight)
-
-    def _work(self, M: Array) -> Array:
-        """Return a matrix in the precision of the work on rows."""
-        return single(M) if self.dtype == np.float32 else np.ascontiguousarray(M, dtype=self.dtype)
-
-    def _step(
+    def step(
         self,
         basis: Basis,
         q: Q,
         factors: Factors,
-        gradient: bool,
-        others: tuple[Likelihood, ...],
+        *,
+        gradient: bool = False,
+        others: tuple[Likelihood, ...] = (),
     ) -> Step:
-        """Return what goes down to the data."""
-        as_work = self._work
-        alpha: Array | None = None
-        pull: tuple[Array, ...] = ()
-        if gradient:
-            alpha = as_work(matmul(np.ascontiguousarray(basis.T.T), q.mean.copy()))
-            pull = tuple(as_work(basis.T - times_lower(inverse, basis.T)) for inverse in factors.inverses)
-        return Step(
-            kernel=basis.kernel,
-            likelihood=self.likelihood,
-            Z=basis.Z,
-            T=as_work(basis.T),
-            mean=q.mean,
-            roots=tuple(as_work(C) for C in factors.roots),
-            alpha=alpha,
-            pull=pull,
-            others=others if gradient else (),
-        )
+        """Return the job of a pass at q."""
+        step = Step(latent_of(basis, q, self.dtype, factors), self.rule)
+        if not gradient:
+            return step
+        J = (np.eye(basis.size) - inverse for inverse in factors.inverses)
+        return replace(step.with_gradient(basis, J), others=others)
 
-    def _gradient(self, basis: Basis, q: Q, factors: Factors, sums: Sums) -> Array:
-        M = basis.size
-        E = np.zeros((M, M))
-        for c, inverse in enumerate(factors.inverses):
-            S = mirrored(sums.curvature[c])
-            E += np.outer(q.mean[:, c], sums.slope[:, c]) + S - matmul(inverse, S)
-        return pull_basis(basis, E) + sums.theta
+    def _projected(self, basis: Basis, prior: Q, before: Fit) -> Q:
+        """Return q from the sites of another posterior."""
+        old = latent_of(before.basis, before.next_q, self.dtype)
+        empty = np.zeros((basis.size, self.n_latents))
+        new = Latent(basis.kernel, basis.Z, working(basis.T, self.dtype), empty)
+        sums = self.data.total(Step(new, self.rule, old))
+        if self.report is not None:
+            self.report(before.bound)
+        return natural_step(sums, prior)[0]
+
+    def precisions(self, fit: Fit, rows: Rows) -> Array:
+        """Return what a unit of residual variance at each row costs the bound, twice."""
+        at = latent_of(fit.basis, fit.next_q, self.dtype).at(rows.X)
+        return np.asarray(np.maximum(self.rule(rows, at).h.sum(axis=1), 0.0))
 
 
-def _divergence(q: Q, factors: Factors, base: Q) -> float:
-    """Return KL(q || base)."""
-    before, total = factor(base), 0.0
-    for c, P in enumerate(base.P):
-        d = q.mean[:, c] - base.mean[:, c]
-        trace = float(np.vdot(P, factors.inverses[c])) - len(P)
-        total += 0.5 * (trace + float(d @ matvec(P, d))) + factors.half_logdets[c] - before.half_logdets[c]
-    return total
-
-
-def _natural(sums: Sums, base: Q | None) -> tuple[Q, list[float]]:
+def natural_step(sums: Sums, prior: Q) -> tuple[Q, list[float]]:
     """Return q at the end of a whole natural-gradient step, and ½ log|P| of each function."""
     P = np.stack([mirrored(S) for S in sums.curvature])
-    mean, half_logdets = np.empty(sums.linear.shape), []
-    for c in range(len(P)):
-        b = sums.linear[:, c]
-        if base is None:
-            P[c].ravel()[:: len(P[c]) + 1] += 1.0
-        else:
-            P[c] += base.P[c]
-            b = b + matvec(base.P[c], np.ascontiguousarray(base.mean[:, c]))
-        if sums.convex:
-            P[c] = _bounded(P[c])
-        mean[:, c], half_logdet = solve_positive(P[c], b)
-        half_logdets.append(half_logdet)
-    return Q(_balanced(mean), P), half_logdets
+    P += prior.P
+    if sums.convex:
+        P = np.stack([_bounded(each) for each in P])
+    q, half_logdets = solved(P, sums.linear + prior.linear)
+    return balanced(q), half_logdets
 
 
 def _bounded(P: Array) -> Array:
@@ -269,31 +272,18 @@ def _bounded(P: Array) -> Array:
     return matmul(vectors * np.maximum(values, LEAST), np.ascontiguousarray(vectors.T))
 
 
-def _balanced(mean: Array) -> Array:
-    """Return means of the functions of several classes that add up to zero, as the best ones do.
+def balanced(q: Q) -> Q:
+    """Return q with means of the functions of several classes that add up to zero, as the best ones do.
 
     mu_c = Σ_i g_ic a_i there, and the slopes of a data point add up to zero; steps for each class by itself would
     only creep there.
     """
-    return mean - mean.mean(axis=1, keepdims=True) if mean.shape[1] > 1 else mean
+    return q if len(q.P) == 1 else replace(q, mean=q.mean - q.mean.mean(axis=1, keepdims=True))
 
 
-def _mixed(q: Q, target: Q, rho: float) -> Q:
-    """Return q a part of the way, in its natural parameters P and P mu."""
-    P = (1.0 - rho) * q.P + rho * target.P
-    mean = np.empty(q.mean.shape)
-    for c in range(len(P)):
-        b = (1.0 - rho) * matvec(q.P[c], q.mean[:, c]) + rho * matvec(target.P[c], target.mean[:, c])
-        mean[:, c] = solve_positive(P[c], b)[0]
-    return Q(_balanced(mean), P)
-
-
-def _gap(q: Q, factors: Factors, target: Q, half_logdets: list[float]) -> float:
-    """Return KL(q || target): about what the step gains."""
-    gap = 0.0
-    for c, P in enumerate(target.P):
-        d = target.mean[:, c] - q.mean[:, c]
-        trace = float(np.vdot(P, factors.inverses[c])) - len(P)
-        bend = trace - 2.0 * (half_logdets[c] - factors.half_logdets[c])
-        gap += 0.5 * (max(bend, 0.0) + float(d @ matvec(P, d)))
-    return gap
+def _gradient(basis: Basis, q: Q, factors: Factors, sums: Sums) -> Array:
+    """Return the gradient of the bound: through k(x, Z) and k(x, x) of the rows, and through L."""
+    E = matmul(q.mean.copy(), np.ascontiguousarray(sums.slope.T))
+    for S, inverse in zip(map(mirrored, sums.curvature), factors.inverses, strict=True):
+        E += S - matmul(inverse, S)
+    return pull_basis(basis, E) + sums.theta

@@ -14,7 +14,7 @@ inducing inputs.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -28,11 +28,11 @@ from gpclass.data.rows import Rows
 from gpclass.inference.variational import response
 from gpclass.kernels import matrix
 from gpclass.priors import ClassPrior, DensePrior
-from gpclass.sparse.loo import Marginals, counts
-from gpclass.sparse.sums import features
+from gpclass.sparse.latent import Latent, Marginals
+from gpclass.sparse.loo import copies
 
-TILE = 1 << 20
 ROUNDING = 1e-10  # of the share of the variance that is left without the sites of a neighbourhood
+SHIFTED = ("derivatives", "third", "expected", "tilted")  # take labels and latent values
 
 
 # --------------------------------------------------------------------- the rows around some rows
@@ -40,53 +40,46 @@ ROUNDING = 1e-10  # of the share of the variance that is left without the sites 
 
 @dataclass(slots=True, eq=False)
 class Nearest:
-    """For each centre the rows found so far, and their scores."""
+    """For each centre the rows found so far and their scores, the largest first."""
 
     size: int
-    score: list[Array]
-    rows: list[Rows]
+    found: list[tuple[Array, Rows]]
 
     def add(self, other: Nearest) -> None:
         """Keep the best rows of both."""
-        for c, (score, rows) in enumerate(zip(other.score, other.rows, strict=True)):
-            if not len(self.score[c]):
-                self.score[c], self.rows[c] = score, rows
-                continue
-            score = np.concatenate([self.score[c], score])
-            best = np.argsort(-score, kind="stable")[: self.size]
-            self.score[c], self.rows[c] = score[best], concatenate([self.rows[c], rows]).take(best)
+        both = zip(self.found, other.found, strict=True) if self.found and other.found else ()
+        merged = [
+            self.best(np.concatenate([mine, theirs]), concatenate([rows, more]))
+            for (mine, rows), (theirs, more) in both
+        ]
+        self.found = merged or self.found or other.found
+
+    def best(self, score: Array, rows: Rows) -> tuple[Array, Rows]:
+        """Return the largest scores and their rows."""
+        order = np.argsort(-score, kind="stable")[: self.size]
+        return score[order], rows.take(order)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NearestStep:
     """The pass that finds the rows with the largest residual covariance with each centre, itself first."""
 
-    kernel: Any
-    Z: Array
-    T: Array
+    latent: Latent
     centres: Array
     size: int
 
     def zero(self) -> Nearest:
         """Return the result of no rows."""
-        nothing = Rows(np.empty((0, self.centres.shape[1])), np.empty(0))
-        return Nearest(self.size, [np.empty(0)] * len(self.centres), [nothing] * len(self.centres))
+        return Nearest(self.size, [])
 
     def __call__(self, X: Array, y: Array, weight: Array | None) -> Nearest:
         """Return the best rows of a block."""
-        total, block = self.zero(), Rows(X, y, weight)
-        A_c = features(self.kernel, self.Z, self.T, self.centres)[0]
-        step = max(64, TILE // max(len(self.Z), len(self.centres)))
-        for start in range(0, len(X), step):
-            part = block.take(slice(start, min(start + step, len(X))))
-            A = features(self.kernel, self.Z, self.T, part.X)[0]
-            R = np.abs(matrix(self.kernel, part.X, self.centres) - matmul_transposed(A, A_c))
-            found = self.zero()
+        total, around = self.zero(), self.latent.at(self.centres).A
+        for rows, at in self.latent.tiles(Rows(X, y, weight), len(self.centres)):
+            R = np.abs(matrix(self.latent.kernel, rows.X, self.centres) - matmul_transposed(at.A, around))
             for c, centre in enumerate(self.centres):
-                score = np.where((centre == part.X).all(axis=1), np.inf, R[:, c])
-                best = np.argsort(-score, kind="stable")[: self.size]
-                found.score[c], found.rows[c] = score[best], part.take(best)
-            total.add(found)
+                R[(centre == rows.X).all(axis=1), c] = np.inf
+            total.add(Nearest(self.size, [total.best(score, rows) for score in R.T]))
         return total
 
 
@@ -118,99 +111,56 @@ class GivenCovariance(Kernel):
 class Shifted:
     """A likelihood of f = shift + g as one of g: methods have priors of mean zero.
 
-    Labels are columns of those of the likelihood and of shifts, as `shifted_labels` makes them, so that a method may
-    ask for some of the rows.
+    Labels are columns of those of the likelihood and of the shifts, so that a method may ask for some of the rows.
     """
 
     base: Any
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self.base, name)
+        function = getattr(self.base, name)
+        if name not in (*SHIFTED, "ascent_sites"):
+            return function
 
-    def derivatives(self, y: Array, f: Array) -> Any:
-        """Return l, l' and l''."""
-        labels, shift = _apart(y)
-        return self.base.derivatives(labels, f + shift)
+        def shifted(y: Array, f: Array, *rest: Any) -> Any:
+            labels, shift = np.split(y, 2, axis=1) if y.shape[1] > 2 else y.T
+            return function(labels, f + shift if name in SHIFTED else f, *rest)
 
-    def third(self, y: Array, f: Array, var: Array) -> Any:
-        """Return l''' contracted with the variances."""
-        labels, shift = _apart(y)
-        return self.base.third(labels, f + shift, var)
-
-    def expected(self, y: Array, mean: Array, var: Array) -> Any:
-        """Return E[l], E[l'], E[l'']."""
-        labels, shift = _apart(y)
-        return self.base.expected(labels, mean + shift, var)
-
-    def tilted(self, y: Array, mean: Array, var: Array, power: Any = 1.0) -> Any:
-        """Return mass and moments of the tilted distribution."""
-        labels, shift = _apart(y)
-        return self.base.tilted(labels, mean + shift, var, power)
-
-    def ascent_sites(self, y: Array, residual: Array, slope: Array, curvature: Array) -> Any:
-        """Return the sites of an uphill step of E[l] in the means."""
-        return self.base.ascent_sites(_apart(y)[0], residual, slope, curvature)
+        return shifted
 
 
-def shifted_labels(y: Array, shift: Array) -> Array:
-    """Return labels (n,) or (n, C) with the shifts of their latent values beside them."""
-    return np.column_stack([y, shift])
-
-
-def _apart(y: Array) -> tuple[Array, Array]:
-    """Return labels and shifts, each (n,) or (n, C)."""
-    C = y.shape[1] // 2
-    return (y[:, 0], y[:, 1]) if C == 1 else (y[:, :C], y[:, C:])
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Cavity:
-    """The prior of the latent values of some rows, (n, C) and (C, n, n), given all other rows."""
-
-    mean: Array
-    cov: Array
-
-
-def without(at: Marginals, roots: tuple[Array, ...], g: Array, h: Array) -> Cavity:
-    """Return q without the sites of some rows, of precision h and g = nu - h m, each (n, C)."""
+def without(at: Marginals, g: Array, h: Array) -> tuple[Array, Array]:
+    """Return mean (n, C) and covariance (C, n, n) of a_iᵀ u without the sites of these rows."""
     means, covs = [], []
-    for c, C in enumerate(roots):
+    for c, C in enumerate(at.latent.roots):
         W = matmul_transposed(at.A, C)
         V, root = matmul_transposed(W, W), np.sqrt(np.maximum(h[:, c], 0.0))
-        inner = np.eye(len(V)) - root[:, None] * V * root
-        inner.ravel()[:: len(V) + 1] += ROUNDING
+        inner = (1.0 + ROUNDING) * np.eye(len(V)) - root[:, None] * V * root
         cov = V + (V * root) @ cho_solve((np.linalg.cholesky(inner), True), root[:, None] * V)
         covs.append(0.5 * (cov + cov.T))
         means.append(at.mean[:, c] - covs[-1] @ g[:, c])
-    return Cavity(np.stack(means, axis=1), np.stack(covs))
-
-
-def with_residual(cavity: Cavity, kernel: Any, X: Array, A: Array) -> Cavity:
-    """Return the prior with the residual covariance of the rows."""
-    residual = mirrored(DensePrior(kernel, X).K) - matmul_transposed(A, A)
-    return replace(cavity, cov=cavity.cov + residual)
+    return np.stack(means, axis=1), np.stack(covs)
 
 
 def exact_left_out(
-    method: Any, likelihood: Likelihood, rows: Rows, prior: Cavity, sites: Sites, *, fixed: bool
+    method: Any, likelihood: Likelihood, rows: Rows, at: Marginals, g: Array, h: Array, *, fixed: bool
 ) -> tuple[Array, Array]:
-    """Return mean and (co)variance of each row from the others, by the method itself under this prior.
+    """Return mean (n, C) and (co)variance of each row from the others, by the method itself.
 
-    ``sites``, relative to the prior mean, are where the method starts from, or ``fixed`` if they do not depend on q.
+    The sites are where the method starts from, or are ``fixed`` because they do not depend on q.
     """
-    n, C = prior.mean.shape
-    index, copies = np.arange(float(n))[:, None], np.maximum(counts(rows.y, rows.weight), 1.0)
-    kernels = [GivenCovariance(cov) for cov in prior.cov]
-    shape = prior.mean if np.ndim(rows.y) == 2 else prior.mean[:, 0]
-    dense: Any = ClassPrior(kernels, index, C) if np.ndim(rows.y) == 2 else DensePrior(kernels[0], index)
-    moved = []
+    several, n = np.ndim(rows.y) == 2, len(rows)
+    mean, covs = without(at, g, h)
+    residual = mirrored(DensePrior(at.latent.kernel, rows.X).K) - matmul_transposed(at.A, at.A)
+    kernels, index = [GivenCovariance(cov + residual) for cov in covs], np.arange(float(n))[:, None]
+    prior: Any = ClassPrior(kernels, index, len(covs)) if several else DensePrior(kernels[0], index)
+    shape = mean.shape if several else (n,)
+    sites = Sites((g + h * (at.mean - mean)).reshape(shape), np.maximum(h, 0.0).reshape(shape))
     if fixed:
-        q = dense.condition(sites)
-    else:
-        start = Sites(sites.nu.reshape(shape.shape), sites.tau.reshape(shape.shape))
-        labels = shifted_labels(rows.y, shape)
-        result = method(dense, Shifted(likelihood), labels, weight=rows.weight, init=start)
-        q = result.conditioned
-        moved = [response(rows.y, q.alpha, result.sites.tau)] if np.ndim(rows.y) == 2 else []
-    mean, cov = q.left_out(copies, *moved)
-    return mean + shape, cov
+        left, cov = prior.condition(sites).left_out(np.maximum(copies(rows), 1.0))
+        return left + mean, cov
+    labels = np.column_stack([rows.y, mean])
+    result = method(prior, Shifted(likelihood), labels, weight=rows.weight, init=sites)
+    q = result.conditioned
+    moved = [response(rows.y, q.alpha, result.sites.tau)] if several else []
+    left, cov = q.left_out(np.maximum(copies(rows), 1.0), *moved)
+    return left.reshape(mean.shape) + mean, cov

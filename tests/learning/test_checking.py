@@ -13,11 +13,12 @@ from gpclass.data.rows import Rows
 from gpclass.evidence import annealed_evidence
 from gpclass.inference import Dirichlet
 from gpclass.kernels import RBF
-from gpclass.learning.inducing_check import find_missing, view_of
+from gpclass.learning.checking import find_missing, view_of
 from gpclass.likelihoods import Logit, Probit, Softmax
 from gpclass.priors.basis import make_basis
 from gpclass.sparse import Inducing
-from gpclass.sparse.importance import averaged_log, log_averaged
+from gpclass.sparse.engine import latent_of, prior_q
+from gpclass.sparse.importance import averaged_classes, averaged_log, log_averaged
 from gpclass.sparse.local_check import NearestStep
 
 KERNEL = 4.0 * RBF([1.0, 1.5])
@@ -116,7 +117,7 @@ def test_averages_over_the_residual(likelihood, residual):
     f = mean[..., None] + np.sqrt(residual) * x
     log_p = likelihood.log_prob(y[:, None, None], f)
     r, weight = np.full(2, residual), np.array([1.0, 2.5])
-    assert_allclose(averaged_log(likelihood, y, mean, r, mean), log_p @ (w / w.sum()), atol=2e-6)
+    assert_allclose(averaged_log(likelihood, y, mean, r), log_p @ (w / w.sum()), atol=2e-6)
     powers = np.log(np.exp(weight[:, None, None] * log_p) @ (w / w.sum()))
     assert_allclose(log_averaged(likelihood, y, mean, r, weight), powers, atol=2e-4)
 
@@ -129,7 +130,7 @@ def test_averages_over_the_residual_of_several_classes():
         right = Softmax().expected(
             np.repeat(y, 4, axis=0), mean.reshape(20, 3), np.full((20, 3), residual + 1e-12)
         )
-        found = averaged_log(Softmax(), y, mean, np.full(5, residual), centre)
+        found = averaged_classes(Softmax(), y, mean, np.full(5, residual), centre)
         assert_allclose(found, right.value.reshape(5, 4), atol=atol)
 
 
@@ -176,8 +177,7 @@ def test_exact_neighbourhoods_are_near_the_model_of_all_rows(name):
 
 def test_neighbours_are_those_of_largest_residual_covariance_wherever_the_rows_are():
     X, y = many_rows(300)
-    basis = view_of(fitted(X, y, at(X[:20])).base_estimator_).basis
-    step = NearestStep(basis.kernel, basis.Z, basis.T, X[50:53], 15)
+    step = NearestStep(view_of(fitted(X, y, at(X[:20])).base_estimator_).left.latent, X[50:53], 15)
     whole = step(X, y, None)
     parts = step.zero()
     for rows in (slice(0, 5), slice(5, 120), slice(120, 300)):
@@ -187,22 +187,22 @@ def test_neighbours_are_those_of_largest_residual_covariance_wherever_the_rows_a
     for c in range(3):
         R[50 + c, 50 + c] = np.inf
         best = np.argsort(-R[50 + c])[:15]
-        assert_allclose(whole.rows[c].X, X[best])
-        assert_allclose(parts.rows[c].X, X[best])
-        assert_allclose(parts.rows[c].y, y[best])
+        assert_allclose(whole.found[c][1].X, X[best])
+        assert_allclose(parts.found[c][1].X, X[best])
+        assert_allclose(parts.found[c][1].y, y[best])
 
 
 @pytest.mark.parametrize("weighted", [(0,), (1,), (2,), (0, 2)])
 def test_neighbours_of_blocks_without_weights_have_weight_one(weighted):
     X, y = many_rows(90)
     weight = np.ones(90)
-    step = NearestStep(KERNEL, X[:5], make_basis(KERNEL, X[:5]).T, X[40:42], 30)
+    step = NearestStep(latent_of(make_basis(KERNEL, X[:5]), prior_q(5, 1)), X[40:42], 30)
     parts = step.zero()
     for number, rows in enumerate((slice(0, 30), slice(30, 60), slice(60, 90))):
         if number in weighted:
             weight[rows] = np.linspace(1.5, 4.0, 30)
         parts.add(step(X[rows], y[rows], weight[rows] if number in weighted else None))
-    for found in parts.rows:
+    for _, found in parts.found:
         place = (found.X[:, None] == X).all(axis=2).argmax(axis=1)
         assert_allclose(np.ones(30) if found.weight is None else found.weight, weight[place])
 
@@ -221,17 +221,21 @@ def test_a_weight_of_two_is_two_rows():
 # --------------------------------------------------------------------------- where the rows are
 
 
-def test_rows_in_blocks_are_checked_alike(monkeypatch):
-    monkeypatch.setattr("gpclass.learning.inducing_check.PLACES", 15)
+def test_rows_in_blocks_are_checked_alike():
     X, y = many_rows(600)
     whole = fitted(X, y, at(X[:25]))
     blocks = fitted(lambda: [(X[:100], y[:100]), (X[100:], y[100:])], None, at(X[:25]))
-    a, b = (clf.check_approximation(1000, random_state=0) for clf in (whole, blocks))
-    assert abs(a.corrected - b.corrected) < 1e-6
-    assert a.missing.n_rows == b.missing.n_rows == 200
-    assert len(str(a).splitlines()) == 9
-    assert a.khat is None or a.khat < 0.7
-    assert a.largest_shift < 0.02
+    a, b = (
+        find_missing(view_of(clf.base_estimator_), np.random.default_rng(0), places=15)
+        for clf in (whole, blocks)
+    )
+    assert a.n_rows == b.n_rows == 200
+    assert a.n_places == b.n_places == 15
+    some = fitted(X[:150], y[:150], at(X[:25])).check_approximation(1000, random_state=0)
+    parts = fitted(lambda: [(X[:40], y[:40]), (X[40:150], y[40:150])], None, at(X[:25]))
+    assert abs(some.corrected - parts.check_approximation(1000, random_state=0).corrected) < 1e-6
+    assert len(str(some).splitlines()) == 9
+    assert some.khat is None or some.khat < 0.7
 
 
 def test_without_rows_there_is_nothing_to_check(tmp_path):

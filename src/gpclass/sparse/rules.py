@@ -1,0 +1,93 @@
+"""Where the sites of rows come from: the one thing in which methods with inducing inputs differ.
+
+A rule takes rows and what q(u) says of them to sites on a_iᵀ u, with precisions h and g = nu - h m (`sparse.latent`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple, Protocol
+
+import numpy as np
+
+from gpclass.core.protocols import Array, Likelihood, Sites
+from gpclass.data.rows import Rows
+from gpclass.inference.dirichlet import Targets
+from gpclass.inference.variational import response
+from gpclass.sparse.latent import Marginals
+
+ROUNDING = 1e-10  # a curvature E[l''] of this size has no sign
+
+
+class RowSites(NamedTuple):
+    """The sites of some rows, g and h of shape (n, C), and their part of the bound."""
+
+    g: Any
+    h: Array
+    value: float = 0.0
+
+
+class Rule(Protocol):
+    """The contract: ``fixed`` says that the precisions do not depend on q."""
+
+    fixed: ClassVar[bool]
+
+    def __call__(self, rows: Rows, at: Marginals) -> RowSites:
+        """Return the sites of rows."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BoundRule:
+    """The variational bound: Σ w E[l], g = w E[l'] and h = -w E[l''].
+
+    With several classes the means of q respond to a change with other precisions (`inference.variational.response`):
+    those are h if ``responding``.
+    """
+
+    likelihood: Likelihood
+    responding: bool = False
+    fixed: ClassVar[bool] = False
+
+    def __call__(self, rows: Rows, at: Marginals) -> RowSites:
+        """Return the sites of rows."""
+        several = np.ndim(rows.y) == 2  # label weights, which include those of the rows
+        mean, var = (at.mean, at.var) if several else (at.mean[:, 0], at.var[:, 0])
+        w = 1.0 if several or rows.weight is None else rows.weight
+        e = self.likelihood.expected(rows.y, mean, var)
+        g, h = ((w * part).reshape(at.mean.shape) for part in (e.slope, -e.curvature))
+        h = np.where(h > -ROUNDING, np.maximum(h, 0.0), h)
+        h = response(rows.y, g, h) if self.responding else h
+        return RowSites(g, h, float(np.sum(w * e.value)))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TargetRule:
+    """Dirichlet classification: its targets, relative to the prior means ``offset``; g needs these."""
+
+    targets: Targets
+    offset: Array | None = None
+    fixed: ClassVar[bool] = True
+
+    def __call__(self, rows: Rows, at: Marginals) -> RowSites:
+        """Return the sites of rows."""
+        sites = self.targets.sites(rows.y, np.zeros(1) if self.offset is None else self.offset)
+        return RowSites(None if self.offset is None else sites.nu - sites.tau * at.mean, sites.tau)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SiteRule:
+    """The sites on f of Laplace and EP with FITC's prior; the labels of rows are their positions.
+
+    ∫ N(f | a u, r) exp(nu f - tau f² / 2) df ∝ exp(nu/c a u - tau/c (a u)² / 2), c = 1 + tau r.
+    """
+
+    sites: Sites
+    residual: Array
+    fixed: ClassVar[bool] = False
+
+    def __call__(self, rows: Rows, at: Marginals) -> RowSites:
+        """Return the sites of rows."""
+        i = rows.y.astype(int)
+        nu, tau = self.sites.nu[i, None], self.sites.tau[i, None]
+        c = 1.0 + tau * self.residual[i, None]
+        return RowSites(nu / c - tau / c * at.mean, tau / c)
