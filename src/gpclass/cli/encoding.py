@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from gpclass.cli.errors import InputError, named
+from gpclass.cli.files import InputError, named
 from gpclass.cli.tables import Table, numbers
 
 BOOLEANS = {"0": "false", "1": "true"}  # further spellings

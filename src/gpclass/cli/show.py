@@ -1,4 +1,4 @@
-"""``gpclass check``, ``plot`` and ``info``: what a model file contains."""
+"""``gpclass check`` and ``info``: what a model file contains, and whether it can be trusted."""
 
 from __future__ import annotations
 
@@ -11,37 +11,20 @@ import numpy as np
 
 from gpclass.cli import output
 from gpclass.cli.modelfile import Model, read_model
-from gpclass.cli.outputs import check_outputs
 from gpclass.kernels import CompoundKernel
 
 
 def check(given: Mapping[str, Any]) -> None:
     """Measure the error of the approximation and report it."""
     model = read_model(given["model"])
-    with output.progress("checking"):
-        found = model.clf.check_approximation(n_samples=given["draws"], random_state=given["seed"])
+    found = model.clf.check_approximation(n_samples=given["draws"], random_state=given["seed"])
+    several = isinstance(found, list)
     if given["as_json"]:
-        output.show_json([asdict(one) for one in found] if isinstance(found, list) else asdict(found))
-        return
-    checks = found if isinstance(found, list) else [found]
-    headings = [f"model {i} of {len(checks)}\n" if len(checks) > 1 else "" for i in range(1, len(checks) + 1)]
-    output.paragraph("\n\n".join(f"{heading}{one}" for heading, one in zip(headings, checks, strict=True)))
-
-
-def plot(given: Mapping[str, Any]) -> None:
-    """Draw a figure of the model."""
-    from gpclass.cli.figures import check_ending, model_figure, save_figure
-
-    path = given["output"] or f"{os.path.splitext(given['model'])[0]}.png"
-    check_ending(path)
-    check_outputs(given, figure=path)
-    model = read_model(given["model"])
-    with output.progress("drawing"):
-        save_figure(model_figure(model, given["kind"], given["top"]), path)
-    if given["as_json"]:
-        output.show_json({"figure": path})
+        output.show_json([asdict(one) for one in found] if several else asdict(found))
+    elif several:
+        output.paragraph("\n\n".join(f"model {i}\n{one}" for i, one in enumerate(found, start=1)))
     else:
-        output.remark(f"Wrote the figure to {path}.")
+        output.paragraph(str(found))
 
 
 def info(given: Mapping[str, Any]) -> None:
