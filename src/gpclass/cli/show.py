@@ -7,8 +7,6 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-import numpy as np
-
 from gpclass.cli import output
 from gpclass.cli.modelfile import Model, read_model
 from gpclass.kernels import CompoundKernel
@@ -36,12 +34,6 @@ def info(given: Mapping[str, Any]) -> None:
         return
     show_facts(document)
     output.line()
-    if document["compared_models"]:
-        lines = [
-            (each["model"], f"{each['n_rows']:,}", _judged(each)) for each in document["compared_models"]
-        ]
-        output.show_table(("compared models", "rows", "integrated evidence"), lines)
-        output.line()
     rows = [(each.name, each.kind, str(each), each.fill or "") for each in model.encoder.columns_]
     output.show_table(("column", "kind", "encoding", "missing value"), rows)
 
@@ -51,6 +43,7 @@ def describe(path: str, model: Model) -> dict[str, Any]:
     clf, kernel = model.clf, model.clf.kernel_
     evidence, loo = clf.log_marginal_likelihood_value_, getattr(clf, "loo_log_score_", None)
     kernels = kernel.kernels if isinstance(kernel, CompoundKernel) else [kernel]
+    compared = clf.compared_ if isinstance(clf.compared_, list) else [clf.compared_]
     return {
         "model": path,
         "kilobytes": round(os.path.getsize(path) / 1e3),
@@ -62,7 +55,7 @@ def describe(path: str, model: Model) -> dict[str, Any]:
         "kernel": " | ".join(map(str, kernels)),
         "log_evidence": None if evidence is None else float(evidence),
         "leave_one_out_log_loss": None if loo is None else -float(loo),
-        "compared_models": _compared(clf.compared_),
+        "compared_models": [asdict(each) for part in compared for each in part],
         **model.encoding,
     }
 
@@ -73,17 +66,6 @@ def show_facts(known: Mapping[str, Any]) -> None:
     facts["compared_models"] = len(known["compared_models"]) or None
     shown = {name.replace("_", " "): value for name, value in facts.items() if value not in (None, "")}
     output.show_table(("", ""), [(name, _text(value)) for name, value in shown.items()])
-
-
-def _compared(found: Any) -> list[dict[str, Any]]:
-    """Return the models that were compared; one whose search was ended has no integrated evidence."""
-    parts = found if isinstance(found, list) else [found]
-    records = [asdict(each) for part in parts for each in part]
-    return [{**each, "value": each["value"] if np.isfinite(each["value"]) else None} for each in records]
-
-
-def _judged(each: Mapping[str, Any]) -> str:
-    return f"below {each['objective']:.2f}" if each["value"] is None else f"{each['value']:.2f}"
 
 
 def _text(value: Any) -> str:

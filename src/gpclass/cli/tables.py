@@ -60,9 +60,9 @@ def read_table(path: str, separator: str | None = None) -> Table:
     if os.path.isdir(path):
         raise InputError(f"{path} is a directory, expected a CSV, Parquet or Feather file.")
     kind = ending(path)
-    parts = (
-        _arrow(path, kind) if kind in ARROW else _csv(path, separator or ("\t" if kind == ".tsv" else ","))
-    )
+    default = "\t" if kind == ".tsv" else ","
+    mark = {"tab": "\t", "\\t": "\t"}.get(separator or default, separator or default)
+    parts = _arrow(path, kind) if kind in ARROW else _csv(path, mark)
     with access(path, "read"), open(path, "rb"):
         frame = pd.concat(_within_memory(path, parts), ignore_index=True)
     if frame.empty:

@@ -40,7 +40,7 @@ def recut(blocks: Iterable[Rows], rows: int = ROWS) -> Iterator[Rows]:
         n += len(block)
         if n >= rows:
             joined, n = concatenate(waiting), n % rows
-            waiting = [joined.take(slice(len(joined) - n, None))]
+            waiting = [joined.take(slice(len(joined) - n, None))] if n else []
             for start in range(0, len(joined) - n, rows):
                 yield joined.take(slice(start, start + rows))
     if n:

@@ -9,12 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from gpclass.core.protocols import Array, Index
+from gpclass.core.protocols import Index
 from gpclass.data.blocks import ROWS, checked, distinct, place, recut
 from gpclass.data.parquet import ParquetSource
 from gpclass.data.rows import Rows
 from gpclass.data.source import Source
-from gpclass.validation import Where
 
 __all__ = ["ArraySource", "BlockSource", "ParquetSource", "Rows", "Source", "as_source"]
 
@@ -84,55 +83,6 @@ def is_dask(X: Any) -> bool:
     """
     dask = sys.modules.get("dask")
     return dask is not None and bool(dask.is_dask_collection(X))
-
-
-class ArraySource(Source):
-    """Rows of arrays, or of arrays mapped from disk (`numpy.memmap`), whose blocks are views.
-
-    Parameters
-    ----------
-    X : array of shape (n, d)
-    y : array of n labels
-    weight : array of n weights, optional
-    rows : int
-        Number of rows in a block.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gpclass.data.sources import ArraySource
-    >>> source = ArraySource(np.arange(10.0).reshape(5, 2), ["a", "b", "a", "a", "b"], rows=2)
-    >>> [len(block) for block in source.blocks()], source.classes().tolist()
-    ([2, 2, 1], ['a', 'b'])
-    >>> len(source.sample(3, np.random.default_rng(0)))
-    3
-    """
-
-    def __init__(self, X: Any, y: Any, weight: Any = None, *, rows: int = ROWS) -> None:
-        self.X: Array = X if isinstance(X, np.ndarray) else np.asarray(X)
-        self.y = np.asarray(y)
-        self.weight = None if weight is None else np.asarray(weight)
-        for what, given in (("y", self.y), ("weight", self.weight)):
-            if given is not None and len(given) != len(self.X):
-                raise ValueError(
-                    f"{what} has {len(given)} rows and X has {len(self.X)}, expected the same number."
-                )
-        if self.X.ndim != 2 or not len(self.X):
-            raise ValueError(f"X has shape {self.X.shape}, expected rows and columns.")
-        (self.n_rows, self.n_columns), self.rows = self.X.shape, rows
-
-    def blocks(self) -> Iterator[Rows]:
-        """Yield all rows in blocks."""
-        for start in range(0, self.n_rows, self.rows):
-            yield self._block(slice(start, start + self.rows), place(start))
-
-    def take(self, positions: Index) -> Rows:
-        """Return the rows at these positions, reading no others."""
-        return self._block(positions, lambda i: f"row {positions[i]}")
-
-    def _block(self, which: Any, where: Where) -> Rows:
-        weight = None if self.weight is None else self.weight[which]
-        return checked(self.X[which], self.y[which], weight, where)
 
 
 class BlockSource(Source):
@@ -209,3 +159,42 @@ class BlockSource(Source):
                 )
             yield block
             n += len(block)
+
+
+class ArraySource(BlockSource):
+    """Rows of arrays, or of arrays mapped from disk (`numpy.memmap`), whose blocks are views.
+
+    Parameters
+    ----------
+    X : array of shape (n, d)
+    y : array of n labels
+    weight : array of n weights, optional
+    rows : int
+        Number of rows in a block.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gpclass.data.sources import ArraySource
+    >>> source = ArraySource(np.arange(10.0).reshape(5, 2), ["a", "b", "a", "a", "b"], rows=2)
+    >>> [len(block) for block in source.blocks()], source.classes().tolist()
+    ([2, 2, 1], ['a', 'b'])
+    >>> len(source.sample(3, np.random.default_rng(0)))
+    3
+    """
+
+    def __init__(self, X: Any, y: Any, weight: Any = None, *, rows: int = ROWS) -> None:
+        self.arrays = [np.asarray(given) for given in (X, y, weight) if given is not None]
+        if len({len(given) for given in self.arrays}) > 1:
+            shapes = ", ".join(str(given.shape) for given in self.arrays)
+            raise ValueError(f"X, y and weight have the shapes {shapes}, expected the same number of rows.")
+        super().__init__(self._slices, rows=rows)
+
+    def _slices(self) -> Iterator[tuple[Any, ...]]:
+        for start in range(0, len(self.arrays[0]), self.rows):
+            yield tuple(given[start : start + self.rows] for given in self.arrays)
+
+    def take(self, positions: Index) -> Rows:
+        """Return the rows at these positions, reading no others."""
+        X, y, *weight = (given[positions] for given in self.arrays)
+        return checked(X, y, weight[0] if weight else None, lambda i: f"row {positions[i]}")
