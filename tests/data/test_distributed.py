@@ -204,7 +204,7 @@ def kill_in_mid_pass(client, *, everyone=False):
         assert time.monotonic() < deadline, "no worker began a pass"
         time.sleep(0.02)
         tasks = client.processing().items()
-        busy = [worker for worker, keys in tasks if any(str(key).startswith("total") for key in keys)]
+        busy = [worker for worker, keys in tasks if any(str(key).startswith("add_rows") for key in keys)]
     pids = client.run(os.getpid, workers=None if everyone else busy[:1]).values()
     for pid in pids:
         os.kill(pid, signal.SIGKILL)
@@ -247,7 +247,7 @@ class TestWorkersThatAreKilled:
         # Each attempt costs one worker: a nanny does not restart one that dies while it is being started.
         with processes(**{"allowed-failures": 0}) as client:
             data = source_of("files", folder, client, 10**5).data(TWO)
-            with pytest.raises(distributed.KilledWorker, match="total"):
+            with pytest.raises(distributed.KilledWorker, match="add_rows"):
                 data.total(DeadlyJob())
 
     def test_all_and_no_nanny_restarts_them(self, folder, monkeypatch):

@@ -62,7 +62,7 @@ class DaskSource(Source):
         from dask.delayed import delayed
 
         sent = delayed(job, traverse=False)  # a task of its own, so that it travels once to each worker
-        totals = [part.total(sent, n_jobs=1) for part in self.parts]
+        totals = [delayed(add_rows, pure=False)(part, sent) for part in self.parts]
         while len(totals) > 1:
             few = [totals[i : i + BRANCHES] for i in range(0, len(totals), BRANCHES)]
             totals = [delayed(add_totals, pure=False)(some) for some in few]
@@ -88,6 +88,14 @@ def compute(tasks: list[Any], client: Any) -> Sequence[Any]:
     with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TB"}):
         results: Sequence[Any] = run(*tasks, scheduler=client, retries=RETRIES)
     return results
+
+
+def add_rows(source: Source, job: Job[T]) -> T:
+    """Return the total over the rows of a task, with one BLAS thread: the workers share the cores."""
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+    with threadpool_limits(1):
+        return source.total(job)
 
 
 def add_totals(totals: list[Any]) -> Any:

@@ -44,14 +44,14 @@ class Source(ABC):
         """Return the total of a job over all rows, added block by block in their order.
 
         ``n_jobs`` is the number of blocks computed at a time, each with one BLAS thread; -1 is one per core. None
-        computes one block after the other, with all BLAS threads.
+        and 1 compute one block after the other, with all BLAS threads.
         """
         from joblib import Parallel, delayed
         from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
         total = job.zero()
         parallel = Parallel(n_jobs, prefer="threads", return_as="generator")
-        with threadpool_limits(None if n_jobs is None else 1):
+        with threadpool_limits(None if n_jobs in (None, 1) else 1):
             for one in parallel(delayed(Rows.total)(block, job) for block in self.blocks()):
                 total.add(one)
         return total
