@@ -40,8 +40,11 @@ def check_ending(path: str) -> None:
 
 def save_display(display: Any, path: str) -> None:
     """Write the figure of a display in the format that the ending of the path names."""
+    import matplotlib.pyplot as plt
+
     image = io.BytesIO()  # Pillow reports no error if the disk is full
     display.figure_.savefig(image, format=os.path.splitext(path)[1][1:].lower(), dpi=160)
+    plt.close("all")
     with access(path, "written"), files.replacing(path) as file:
         file.write(image.getvalue())
 
