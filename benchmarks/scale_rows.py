@@ -28,6 +28,7 @@ import numpy as np
 from scipy.linalg import blas
 from threadpoolctl import threadpool_limits
 
+from gpclass.data.distributed import files_on_dask
 from gpclass.data.sources import ParquetSource
 from gpclass.kernels import RBF
 from gpclass.labels import Encode
@@ -130,7 +131,7 @@ def measure_dask(folder: Path, M: int, workers: int) -> dict[str, float]:
     options = {"threads_per_worker": 1, "processes": True, "dashboard_address": ":0"}
     with LocalCluster(n_workers=workers, **options) as cluster, Client(cluster) as client:
         source = ParquetSource(folder, target="label")
-        data = source.on_dask(client).data(Encode(np.array([0, 1])))
+        data = files_on_dask(source, client).data(Encode(np.array([0, 1])))
         step, times, busy = make_step(source, M, False), [], []
         data.total(step)  # to warm up
         for _ in range(2):

@@ -1,10 +1,9 @@
-"""Comparing methods: table, JSON, figure, report and interruption."""
+"""Comparing methods: table, JSON, figure and interruption."""
 
 from __future__ import annotations
 
 import json
 import re
-import sys
 
 import pytest
 from cli_runner import one_sentence, run
@@ -12,24 +11,17 @@ from sklearn.datasets import make_moons
 from sklearn.preprocessing import StandardScaler
 
 from gpclass import GaussianProcessClassifier, compare
-from gpclass.cli.compare import show
 
 
 class TestCompare:
     @pytest.mark.slow
-    def test_built_in_problem_in_all_forms(self, tmp_path):
+    def test_built_in_problem(self, tmp_path):
         pytest.importorskip("matplotlib")
-        figure, page = tmp_path / "f.pdf", tmp_path / "r.html"
-        options = ("-m", "laplace", "-o", figure, "--html", page)
-        text = run("compare", *options).stdout
+        figure = tmp_path / "f.pdf"
+        text = run("compare", "-m", "laplace", "-o", figure).stdout
         assert re.search(r"laplace/probit +-7\.48", text)
         assert re.search(r"laplace/logit +-\d", text)
         assert figure.read_bytes().startswith(b"%PDF")
-        html = page.read_text("utf-8")
-        assert html.count("data:image/png;base64,") == 1
-        assert "http" not in html  # it needs nothing else
-        assert "expected calibration error" in html
-        assert "laplace/logit" in html
 
     def test_plane_as_json(self, tmp_path):
         out = json.loads(
@@ -72,22 +64,6 @@ class TestCompare:
         assert "two ways" in run("compare", folder / "iris.csv", "-t", "y", "--cv", 3, "--test-fraction", 0.5,
                                  code=2).stderr  # fmt: skip
         assert "need DATA" in one_sentence(run("compare", "--cv", 3, code=1))
-
-    def test_on_a_terminal_the_best_is_marked_and_the_table_fits(self, monkeypatch, capsys):
-        X, y = make_moons(40, noise=0.3, random_state=0)
-        result = compare(X, y, methods=["laplace", "ep"], learn=False, cv=2, n_samples=50, random_state=0)
-        monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
-        monkeypatch.setenv("FORCE_COLOR", "1")
-        for width, wide in ((60, False), (300, True)):
-            monkeypatch.setenv("COLUMNS", str(width))
-            show(result)
-            text = capsys.readouterr().out
-            assert "\x1b[1;32m" in text
-            plain = re.sub(r"\x1b\[[0-9;]*m", "", text)
-            assert f"{result.best().log_loss:.4f} ± {result.best().log_loss_error:.4f}*" in plain
-            assert max(map(len, plain.splitlines()[2:5])) <= width
-            assert ("predict s" in plain.splitlines()[2]) == wide
-            assert ("A wider terminal also shows predict s" in plain) != wide
 
     def test_baselines_and_findings(self, folder):
         options = ("-t", "y", "-m", "laplace", "--cv", 2, "--json")

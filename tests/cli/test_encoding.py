@@ -14,7 +14,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from gpclass import GaussianProcessClassifier
 from gpclass.cli.encoding import TableEncoder
-from gpclass.cli.errors import InputError
+from gpclass.cli.files import InputError
 from gpclass.cli.tables import Table
 
 

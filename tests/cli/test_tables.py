@@ -41,7 +41,8 @@ BROKEN = {
     "no target": ("a,b\n1,2\n", "no column 'y'"),
     "no label": ("a,y\n1,\n2,0\n", "no label in row 1"),
     "no inputs": ("y\n0\n1\n", "besides the target"),
-    "ragged": ("a,y\n1,0\n2\n", "1 values in row 2"),
+    "short": ("a,y\n1,0\n2\n", "no label in row 2"),
+    "long": ("a,y\n1,0\n2,1,3\n", "Expected 2 fields in line 3, saw 3"),
     "no header": ("1,2\n3,4\n", "starts with numbers"),
     "no name": ("a,,y\n1,2,0\n", "column 2"),
     "quotes": ('a,y\n"1,0\n2,1\n', "quotes"),
@@ -51,7 +52,6 @@ BROKEN = {
     "empty column": ("a,b,y\n1,,0\n2,,1\n", "--drop b"),
     "binary": (b"\x00\x01\x02\xff" * 50, "binary"),
     "latin": (b"caf\xe9,y\n1,0\n", "UTF-8"),
-    "parquet": (b"PAR1 and so on", ".parquet"),
 }
 
 
@@ -165,7 +165,7 @@ def test_a_table_that_does_not_fit_in_memory_is_not_read_to_its_end(name, tmp_pa
 def test_the_memory_of_a_table_is_estimated(values, tmp_path, monkeypatch):
     import tracemalloc
 
-    from gpclass.cli.errors import InputError
+    from gpclass.cli.files import InputError
     from gpclass.cli.tables import read_table
 
     path, have = str(tmp_path / "t.csv"), [None]

@@ -29,7 +29,7 @@ def classes():
 
 def test_the_base_classes_are_found():
     names = {each.__name__ for each in classes()}
-    assert {"Sampler", "Process", "Source", "LocalSource", "BinaryLikelihood"} <= names
+    assert {"Sampler", "Process", "Source", "BinaryLikelihood"} <= names
 
 
 @pytest.mark.parametrize("base", classes(), ids=lambda each: each.__name__)

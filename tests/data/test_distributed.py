@@ -20,15 +20,14 @@ from moments import (
     GreedyJob,
     MomentsJob,
     SlowJob,
-    TimedOutJob,
     assert_same,
     labelled_rows,
     moments,
     write_files,
 )
 
-from gpclass.data.distributed import on_dask
-from gpclass.data.scheduling import grouped
+from gpclass.data.blocks import grouped
+from gpclass.data.distributed import files_on_dask, on_dask
 from gpclass.data.sources import ArraySource, ParquetSource, as_source, is_dask
 from gpclass.labels import Encode
 
@@ -68,12 +67,12 @@ def collections(kind):
     return dd.from_pandas(frame, npartitions=7), "label", "w"
 
 
-def source_of(kind, folder, client, rows, wait_seconds=300.0):
+def source_of(kind, folder, client, rows):
     if kind == "files":
-        return ParquetSource(folder, target="label", weight="w").on_dask(client, rows, wait_seconds)
+        return files_on_dask(ParquetSource(folder, target="label", weight="w"), client, rows)
     given = collections("array") if kind == "persisted" else collections(kind)
     given = client.persist(given) if kind == "persisted" else given
-    return on_dask(*given, client=client, rows=rows, wait_seconds=wait_seconds)
+    return on_dask(*given, client=client, rows=rows)
 
 
 class TestPasses:
@@ -83,7 +82,8 @@ class TestPasses:
         source = source_of(kind, folder, client, 1200)
         assert (source.n_rows, source.n_columns) == rows[0].shape
         assert source.classes().tolist() == ["no", "perhaps"]
-        assert len(source.groups) > 1
+        assert len(source.parts) > 1
+        assert [len(block) for block in source.blocks()] == np.diff(source.starts).tolist()
         data = source.data(TWO)
         total = data.total(MomentsJob())
         assert_same(total, moments(*rows))
@@ -121,6 +121,7 @@ class TestPasses:
 
     def test_groups_hold_neighbours_and_enough_rows(self):
         assert grouped([5, 5, 5, 20, 1, 1], 10) == [[0, 1], [2, 3], [4, 5]]
+        assert grouped([25, 5, 5, 5], 10) == [[0], [1], [2, 3]]
         groups = grouped([1000] * 5000, None)
         assert len(groups) == 50
         assert [i for few in groups for i in few] == list(range(5000))
@@ -203,7 +204,7 @@ def kill_in_mid_pass(client, *, everyone=False):
         assert time.monotonic() < deadline, "no worker began a pass"
         time.sleep(0.02)
         tasks = client.processing().items()
-        busy = [worker for worker, keys in tasks if any("gpclass-sums" in str(key) for key in keys)]
+        busy = [worker for worker, keys in tasks if any(str(key).startswith("add_rows") for key in keys)]
     pids = client.run(os.getpid, workers=None if everyone else busy[:1]).values()
     for pid in pids:
         os.kill(pid, signal.SIGKILL)
@@ -246,70 +247,43 @@ class TestWorkersThatAreKilled:
         # Each attempt costs one worker: a nanny does not restart one that dies while it is being started.
         with processes(**{"allowed-failures": 0}) as client:
             data = source_of("files", folder, client, 10**5).data(TWO)
-            with pytest.raises(RuntimeError, match=r"failed because workers .*KilledWorker"):
+            with pytest.raises(distributed.KilledWorker, match="add_rows"):
                 data.total(DeadlyJob())
 
     def test_all_and_no_nanny_restarts_them(self, folder, monkeypatch):
         async def fails(self):
             raise OSError("no process can be started")
 
-        with processes() as client:
-            data = source_of("files", folder, client, 900, wait_seconds=3.0).data(TWO)
+        with processes(**{"no-workers-timeout": "3s"}) as client:
+            data = source_of("files", folder, client, 900).data(TWO)
             monkeypatch.setattr(distributed.Nanny, "instantiate", fails)
             work = Pass(data, SlowJob())
             kill_in_mid_pass(client, everyone=True)
-            with pytest.raises(RuntimeError, match=LOST):
+            with pytest.raises(Exception, match="without any running workers"):
                 work.end()
 
 
-LOST = r"no worker for \d+ s \(wait_seconds=.*\), so this pass .* is lost: start workers .*checkpoint"
-
-
-class TestNoWorkers:
-    """A cluster in this process that has a scheduler only."""
-
+class TestClients:
     @pytest.fixture
     def scheduler_only(self):
+        """A cluster in this process that has a scheduler and no workers."""
         options = {"n_workers": 0, "processes": False, "dashboard_address": ":0"}
         with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
             yield client
 
-    @pytest.mark.parametrize("kind", ["files", "array"])
-    def test_end_a_pass_after_the_stated_time(self, scheduler_only, folder, kind):
-        with pytest.raises(RuntimeError, match=LOST):
-            source_of(kind, folder, scheduler_only, 900, wait_seconds=0.2).classes()
-        assert not scheduler_only.futures  # nothing is left to be computed
-
-    def test_are_waited_for(self, scheduler_only, folder):
-        data = source_of("files", folder, scheduler_only, 900, wait_seconds=float("inf")).data(TWO)
+    def test_wait_for_workers(self, scheduler_only, folder):
+        data = source_of("files", folder, scheduler_only, 900).data(TWO)
         work = Pass(data, MomentsJob())
         time.sleep(0.3)
         assert work.is_alive()
         scheduler_only.cluster.scale(1)
         assert_same(work.end(), moments(*labelled_rows(N)))
 
-    def test_another_client_keeps_the_time(self, client, scheduler_only, folder):
-        source = source_of("files", folder, scheduler_only, 900, wait_seconds=0.2)
-        assert source.on_dask(client).cluster.wait_seconds == 0.2
-        assert_same(source.on_dask(client).data(TWO).total(MomentsJob()), moments(*labelled_rows(N)))
-        with pytest.raises(RuntimeError, match=LOST):
-            source.on_dask(client).on_dask(scheduler_only).data(TWO).total(MomentsJob())
-
-    def test_of_the_client_that_is_given(self, client, scheduler_only, folder):
+    def test_that_are_given_compute_and_not_the_current_one(self, client, scheduler_only, folder):
         with distributed.Client(client.cluster, set_as_default=False) as other:
             data = source_of("files", folder, other, 900).data(TWO)
             assert distributed.default_client() is not other
             assert_same(data.total(MomentsJob()), moments(*labelled_rows(N)))
-
-    @pytest.mark.parametrize("seconds", [0.0, -1.0, float("nan")])
-    def test_need_a_positive_time(self, scheduler_only, folder, seconds):
-        with pytest.raises(ValueError, match=r"wait_seconds is .*, expected a positive number of seconds"):
-            source_of("files", folder, scheduler_only, 900, wait_seconds=seconds)
-
-
-def test_a_task_that_times_out_itself_is_not_waited_for(client, folder):
-    with pytest.raises(TimeoutError, match="the disk does not answer"):
-        source_of("files", folder, client, 900).data(TWO).total(TimedOutJob())
 
 
 class TestErrors:
@@ -318,10 +292,10 @@ class TestErrors:
         X[4321, 1] = np.nan
         given = da.from_array(X, chunks=(2000, 3)), da.from_array(y, chunks=2000)
         with pytest.raises(ValueError, match="NaN in row 321 of partition 2, column 1"):
-            on_dask(*given, client=client)
+            on_dask(*given, client=client).classes()
 
     def test_unknown_labels(self, client, folder):
-        source = ParquetSource(folder, target="label", columns=NAMES).on_dask(client, rows=1000)
+        source = files_on_dask(ParquetSource(folder, target="label", columns=NAMES), client, rows=1000)
         with pytest.raises(
             ValueError, match="label 'perhaps' is not among the classes, which are 'no', 'yes'"
         ):
@@ -332,8 +306,10 @@ class TestErrors:
         given = da.from_array(X, chunks=(2000, 3))
         with pytest.raises(ValueError, match="y is a ndarray and X a Dask collection"):
             on_dask(given, y)
-        with pytest.raises(ValueError, match="X has 6000 rows, and y or the weights 5999"):
-            on_dask(given, da.from_array(y[:-1], chunks=2000))
+        with pytest.raises(ValueError, match=r"X of shape \(2000, 3\) and y of shape \(1999,\)"):
+            on_dask(given, da.from_array(y[:-1], chunks=2000)).classes()
+        with pytest.raises(ValueError, match="have 3, 6, 3 partitions, expected the same"):
+            on_dask(given, da.from_array(y[:-1], chunks=1000))
         with pytest.raises(ValueError, match="X has no column 'label'"):
             on_dask(given, "label")
 

@@ -106,14 +106,6 @@ class GreedyJob(MomentsJob):
 
 
 @dataclass(frozen=True)
-class TimedOutJob(MomentsJob):
-    """Fails, always, with an error that waiting for a future may raise too."""
-
-    def __call__(self, X: Any, y: Any, weight: Any) -> Moments:
-        raise TimeoutError("the disk does not answer")
-
-
-@dataclass(frozen=True)
 class DeadlyJob(MomentsJob):
     """Kills its worker, always."""
 

@@ -45,18 +45,6 @@ def make_group() -> Any:
                     code = report(error, debug=state["debug"])
             sys.exit(code)
 
-    class Formatter(click.HelpFormatter):
-        """Help with headings and options in colours, which click removes where it does not write to a terminal."""
-
-        def write_heading(self, heading: str) -> None:
-            super().write_heading(click.style(heading, fg="cyan", bold=True))
-
-        def write_dl(self, rows: Any, *args: Any, **extra: Any) -> None:
-            super().write_dl(
-                [(click.style(first, fg="green"), second) for first, second in rows], *args, **extra
-            )
-
-    click.Context.formatter_class = Formatter
     colours = False if os.environ.get("NO_COLOR") else None  # None: on a terminal
     settings = {"help_option_names": ["-h", "--help"], "max_content_width": 100, "color": colours}
     group = Group("gpclass", commands=make_commands(), help=GPCLASS, context_settings=settings)

@@ -26,7 +26,8 @@ gpclass compare                          try it on a small built-in problem
 gpclass explore                          place points in a page in the browser
 
 DATA is a CSV file with a header (it may end in .gz), or a Parquet or Feather file. An output file appears when it is
-complete. It replaces an earlier output of the same kind, a file of another kind only with --force, and never an input.
+complete. It replaces an existing file whose name ends as its kind does, any other file only with --force, and never an
+input.
 Every command has its own --help with examples. Exit codes: 0 success, 1 bad input, 2 wrong usage, 130 interrupted.
 """
 
@@ -41,7 +42,7 @@ Without DATA a built-in problem with test rows of its own is used.
 \b
 Examples:
   gpclass compare data.csv --target species
-  gpclass compare data.csv --target species --baselines --html report.html
+  gpclass compare data.csv --target species --baselines
   gpclass compare data.csv --target ill -m vi -m mcmc -m gradient-boosting
   gpclass compare data.parquet -t y --test-fraction 0.3 -l probit -l logit
   gpclass compare --problem moons -o figure.png
@@ -136,7 +137,7 @@ Examples:
 """
 
 
-FILES = ("data?", "target?", "problem", "figure", "html", "force")
+FILES = ("data?", "target?", "problem", "figure", "force")
 MODEL = ("inference", "likelihood", "kernel", "multi_class", "hyperparameters", "restarts", "balanced")
 RESULT = ("table file", "force", "level", "no_intervals", "cost", "reject", "keep")
 PAGE = ("problem", "port", "no_browser")
@@ -147,7 +148,7 @@ COMMANDS: dict[str, tuple[str, tuple[str, ...], str]] = {
     "fit": (FIT, ("data", "target", "model file", "force", *MODEL, *RUNNING), "fit:run"),
     "predict": (PREDICT, ("model", "data", *RESULT, "separator"), "predict:run"),
     "check": (CHECK, ("model", "draws", "seed"), "show:check"),
-    "plot": (PLOT, ("model", "figure", "force", "kind", "top"), "show:plot"),
+    "plot": (PLOT, ("model", "figure", "force", "kind", "top"), "figures:plot"),
     "info": (INFO, ("model",), "show:info"),
     "explore": (EXPLORE, ("data?", "target?", *PAGE, *TABLE, "seed"), "explore:run"),
 }

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from gpclass.cli.encoding import FEW, TableEncoder
-from gpclass.cli.errors import InputError, named
+from gpclass.cli.files import InputError, named
 from gpclass.cli.tables import Table, numbers, read_table
 
 

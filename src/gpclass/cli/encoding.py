@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from gpclass.cli.errors import InputError, named
+from gpclass.cli.files import InputError, named
 from gpclass.cli.tables import Table, numbers
 
 BOOLEANS = {"0": "false", "1": "true"}  # further spellings
@@ -36,6 +36,13 @@ class Column:
     scale: float = 1.0
     categories: tuple[str, ...] = ()
     fill: str | None = None
+
+    def __post_init__(self) -> None:
+        texts = (self.name, *self.categories, self.fill or "")
+        known = self.kind in ("number", "boolean") or (self.kind == "category" and self.categories)
+        finite = bool(np.isfinite([self.mean, self.scale]).all())
+        if not (known and finite and self.scale > 0 and all(isinstance(text, str) for text in texts)):
+            raise ValueError("This encoding is not possible.")
 
     @property
     def shown(self) -> tuple[str, ...]:
@@ -129,10 +136,9 @@ class TableEncoder:
         try:
             columns = [column | {"categories": tuple(column["categories"])} for column in document]
             encoder.columns_ = tuple(Column(**column) for column in columns)
-            valid = bool(document) and all(map(_is_valid, encoder.columns_))
         except (KeyError, TypeError, ValueError):
-            valid = False
-        if not valid:
+            encoder.columns_ = ()
+        if not encoder.columns_:
             raise InputError("The model file has an invalid description of its columns: fit the model again.")
         return encoder
 
@@ -169,18 +175,12 @@ def _standardised(name: str, values: Any, impute: bool) -> Column:
     return Column(name, "number", mean, scale, fill=repr(float(np.median(values))) if impute else None)
 
 
-def _is_valid(column: Column) -> bool:
-    """Return whether a column that a file describes is possible."""
-    texts = all(isinstance(text, str) for text in (column.name, *column.categories, column.fill or ""))
-    kind = column.kind in ("number", "boolean") or (column.kind == "category" and bool(column.categories))
-    return texts and kind and bool(np.isfinite([column.mean, column.scale]).all()) and column.scale > 0
-
-
 def _checked_numbers(column: Any, path: str) -> Any:
-    """Return the numbers of a column, NaN where a value is missing; raise if a text is not a number."""
-    values, instead = numbers(column), f"fit with --categorical {column.name} or --drop {column.name}"
-    _refuse(values.isna() & column.notna(), column, path, f"a number: correct it, or {instead}")
-    _refuse(np.isinf(values), column, path, f"a finite number: correct it, or {instead}")
+    """Return the numbers of a column, NaN where a value is missing; raise if a text is not a finite number."""
+    values = numbers(column)
+    wrong = (values.isna() & column.notna()) | np.isinf(values)
+    instead = f"fit with --categorical {column.name} or --drop {column.name}"
+    _refuse(wrong, column, path, f"a finite number: correct it, or {instead}")
     return values
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from gpclass.cli import output
 from gpclass.cli.data import Problem, read_problem
-from gpclass.cli.errors import InputError
+from gpclass.cli.files import InputError
 from gpclass.explore import MOST_CLASSES, Start, from_table, serve, start
 
 ROWS = 200  # that are drawn of a longer table

@@ -14,8 +14,8 @@ import numpy as np
 from gpclass import __version__
 from gpclass.cli import output
 from gpclass.cli.data import Problem, folds, held_out, read_problem
+from gpclass.cli.files import check_output
 from gpclass.cli.modelfile import Model, write_model
-from gpclass.cli.outputs import check_outputs
 from gpclass.cli.show import describe, show_facts
 from gpclass.comparison import score
 from gpclass.estimator import GaussianProcessClassifier
@@ -28,9 +28,8 @@ OTHER = {"restarts": "n_restarts_optimizer", "jobs": "n_jobs", "seed": "random_s
 def run(given: Mapping[str, Any]) -> None:
     """Fit, score, save and report; ``given`` are the options by name."""
     path, seed, cv, share = given["output"], given["seed"], given["cv"], given["test_fraction"]
-    check_outputs(given, model=path)
-    with output.progress(f"reading {given['data']}"):
-        problem = read_problem(given)
+    check_output(given, "model", path)
+    problem = read_problem(given)
     given = {**given, "verbose": int(bool(given["verbose"]) or sys.stderr.isatty())}
     parts = [] if cv is None else folds(problem.y, cv, seed)
     train, how = None, None if cv is None else f"{cv}-fold cross-validation"
@@ -73,11 +72,9 @@ def _score(problem: Problem, given: Mapping[str, Any], parts: list[Any], fitted:
     if not parts:
         return None
     found = []
-    with output.progress("predicting held-out rows" if fitted else "cross-validation", len(parts)) as step:
-        for train, test in parts:
-            model = fitted or fit_rows(problem, {**given, "verbose": 0}, train)
-            found.append(model.clf.predict_log_proba(problem.inputs(model.encoder, test)))
-            step()
+    for train, test in output.track(parts, "predicting held-out rows" if fitted else "cross-validation"):
+        model = fitted or fit_rows(problem, {**given, "verbose": 0}, train)
+        found.append(model.clf.predict_log_proba(problem.inputs(model.encoder, test)))
     rows = np.concatenate([test for _, test in parts])
     codes = np.unique(problem.y, return_inverse=True)[1][rows]
     fold = np.repeat(np.arange(len(parts)), [len(test) for _, test in parts])

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gpclass.cli.encoding import TableEncoder
-from gpclass.cli.errors import InputError, access
+from gpclass.cli.files import InputError, access
 from gpclass.persistence import load_with_extra, save
 
 

@@ -43,7 +43,7 @@ def _about_data() -> dict[str, tuple[str, str, dict[str, Any]]]:
         "rows": ("--rows", "Use a random sample of N rows, stratified by class.",
                  {"type": IntRange(2), "metavar": "N"}),
         "separator": ("--separator", "Separator of the values in a CSV file, such as ';' or tab.  [default: ,]",
-                      {"metavar": "CHAR", "callback": _one_character}),
+                      {"metavar": "CHAR"}),
         "cv": ("--cv", "Score predictions by cross-validation with K folds.", {"type": IntRange(2), "metavar": "K"}),
         "test_fraction": ("--test-fraction", "Fraction of the rows to hold out and score on.", share),
     }
@@ -92,8 +92,7 @@ def _about_results() -> dict[str, tuple[str, str, dict[str, Any]]]:
         "model file": ("--output -o", "Model file to write.", file | shown | {"default": "model.gpc"}),
         "table file": ("--output -o", "CSV (.gz), .json, .parquet or .feather file.  [default: standard output]", file),
         "figure": ("--output -o", "Figure to write: .png, .pdf, .svg or .jpg.", file),
-        "html": ("--html", "Report to write: findings, table and figure in one HTML file.", file),
-        "force": ("--force", "Replace an existing output file even if it is of another kind; never an input.", flag),
+        "force": ("--force", "Replace an existing file whatever its name ends in, but never an input.", flag),
         "level": ("--level", "Probability that a credible interval covers.", {"type": level, "default": 0.95, **shown}),
         "no_intervals": ("--no-intervals", "Do not compute credible intervals, which saves time.", flag),
         "cost": ("--cost", "Cost of each decision, for each true class.", {"metavar": "JSON|FILE"}),
@@ -137,15 +136,6 @@ def one_of(known: str) -> dict[str, Any]:
 
 def _split(context: Any, parameter: Any, values: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(name.strip() for value in values for name in value.split(",") if name.strip())
-
-
-def _one_character(context: Any, parameter: Any, value: str | None) -> str | None:
-    import click
-
-    value = {"tab": "\t", "\\t": "\t"}.get(value or "", value)
-    if value is not None and (len(value) != 1 or value in '"\r\n'):
-        raise click.BadParameter("expected one character, such as ';' or tab.")
-    return value
 
 
 def _debug(context: Any, parameter: Any, value: bool) -> None:

@@ -5,10 +5,9 @@ Tables have colours and bars move only on a terminal; in a pipe there are plain 
 
 from __future__ import annotations
 
-import contextlib
 import json
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 WIDEST_LINE = 110  # of prose on a terminal
@@ -38,7 +37,6 @@ def remark(sentence: str, title: str = "", style: str = "") -> None:
 
 
 def _write(text: Any, stream: Any) -> None:
-    """Write prose, wrapped only on a terminal."""
     from rich.console import Console
 
     console = Console(file=stream, highlight=False, markup=False, emoji=False)
@@ -53,21 +51,19 @@ def show_json(value: Any) -> None:
     line(json.dumps(finite, indent=2, ensure_ascii=False))
 
 
-def show_table(headings: Sequence[str], rows: Sequence[Sequence[Any]], *, right: bool = False) -> None:
-    """Write a table of texts or `rich.text.Text`; ``right`` aligns all columns but the first.
-
-    On a terminal long cells are folded to its width.
-    """
+def show_table(headings: Sequence[str], rows: Iterable[Sequence[str]], *, right: bool = False) -> None:
+    """Write a table; ``right`` aligns all columns but the first. On a terminal cells are folded to its width."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    named = any(headings)
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold", show_header=named)
+    table = Table(
+        box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold", show_header=any(headings)
+    )
     for i, heading in enumerate(headings):
         table.add_column(heading, justify="right" if right and i else "left", overflow="fold")
     for row in rows:
-        table.add_row(*(Text(cell) if isinstance(cell, str) else cell for cell in row))
+        table.add_row(*map(Text, row))
     console = Console(file=sys.stdout, highlight=False, width=None if sys.stdout.isatty() else WIDEST_TABLE)
     with console.capture() as captured:
         console.print(table)
@@ -75,29 +71,10 @@ def show_table(headings: Sequence[str], rows: Sequence[Sequence[Any]], *, right:
         line(text.rstrip())
 
 
-@contextlib.contextmanager
-def progress(doing: str, total: int | None = None) -> Iterator[Callable[[], None]]:
-    """Give a function to call after each step; a bar, or a spinner if there is no total, on a terminal."""
-    if not sys.stderr.isatty():
-        yield lambda: None
-        return
-    from rich import progress as bars
+def track(items: Sequence[Any], doing: str) -> Iterable[Any]:
+    """Yield items, with a bar on a terminal."""
     from rich.console import Console
+    from rich.progress import track
 
-    counted = (bars.SpinnerColumn(),) if total is None else (bars.BarColumn(), bars.MofNCompleteColumn())
-    columns = (bars.TextColumn("{task.description}"), *counted, bars.TimeElapsedColumn())
-    with bars.Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(doing, total=total)
-        yield lambda: bar.advance(task)
-
-
-def fit_width(columns: dict[str, list[Any]], optional: Sequence[str]) -> list[str]:
-    """Remove optional columns, in this order, until a table fits on the terminal; return those removed."""
-    from rich.console import Console
-
-    width, removed = Console(file=sys.stdout).width, []
-    for name in optional:
-        if sum(max(map(len, (heading, *cells))) + 2 for heading, cells in columns.items()) - 2 > width:
-            del columns[name]
-            removed.append(name)
-    return removed
+    hidden = not sys.stderr.isatty()
+    return track(items, doing, console=Console(stderr=True), transient=True, disable=hidden)

@@ -9,9 +9,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from gpclass.cli import output
-from gpclass.cli.errors import InputError, access, named
+from gpclass.cli.files import InputError, access, check_output, named
 from gpclass.cli.modelfile import Model, read_model
-from gpclass.cli.outputs import check_outputs
 from gpclass.cli.tables import Table, read_table, to_text, write_frame
 from gpclass.decision import bayes_decision, check_cost
 
@@ -25,7 +24,8 @@ def run(given: Mapping[str, Any]) -> None:
     import pandas as pd
 
     path = given["output"]
-    check_outputs(given, table=path)
+    if path is not None:
+        check_output(given, "table", path)
     model = read_model(given["model"])
     costs, decisions = None, [str(label) for label in model.clf.classes_]
     if given["cost"]:
@@ -52,12 +52,9 @@ def run(given: Mapping[str, Any]) -> None:
             "not keep it."
         )
     _warn_of_others(model, table, given["keep"])
-    blocks, found = [X[start : start + BLOCK] for start in range(0, len(X), BLOCK)], []
-    with output.progress("predicting", len(blocks)) as step:
-        for block in blocks:
-            found.append(result(block))
-            step()
-    _write(pd.concat([kept, pd.concat(found, ignore_index=True)], axis=1), path, given["as_json"])
+    blocks = output.track([X[start : start + BLOCK] for start in range(0, len(X), BLOCK)], "predicting")
+    found = pd.concat([result(block) for block in blocks], ignore_index=True)
+    _write(pd.concat([kept, found], axis=1), path, given["as_json"])
 
 
 def _write(frame: Any, path: str | None, as_json: bool) -> None:
@@ -115,32 +112,24 @@ def read_costs(given: str, classes: list[str]) -> tuple[Any, list[str]]:
     an object of objects by name. CSV has the decisions in its header and true classes in its first column.
     Decisions need not be classes.
     """
-    document = _read(given)
-    rows, actions = document, classes
-    if isinstance(document, dict):
-        if set(document) != set(classes):
-            raise InputError(
-                f"--cost names the classes {named(document)}, and those of the model are {named(classes)}."
-            )
-        found = [document[label] for label in classes]
-        if not all(isinstance(row, dict) and set(row) == set(found[0]) and row for row in found):
-            raise InputError("--cost has to name the same decisions for every class, each with its cost.")
-        # Decisions that are the classes are put in their order, so that ties are broken as without costs.
-        actions = classes if set(found[0]) == set(classes) else list(found[0])
-        rows = [[row[action] for action in actions] for row in found]
+    frame = _read(given, classes)
+    if set(frame.index) != set(classes):
+        raise InputError(
+            f"--cost names the classes {named(frame.index)}, and those of the model are {named(classes)}."
+        )
+    if frame.isna().any(axis=None):
+        raise InputError("--cost has to name the same decisions for every class, each with its cost.")
+    # Decisions that are the classes are put in their order, so that ties are broken as without costs.
+    actions = classes if set(frame) == set(classes) else list(frame)
     try:
-        matrix = check_cost(rows, len(classes))
+        return check_cost(frame.loc[classes, actions].to_numpy(), len(classes)), actions
     except ValueError as error:
         raise InputError(f"--cost: {error}") from None
-    if matrix.shape[1] != len(actions):
-        raise InputError(
-            f"--cost has {matrix.shape[1]} columns and the model {len(classes)} classes: decisions that are "
-            'not classes need names, as in {"ill": {"treat": 1, "wait": 9}, ...}.'
-        )
-    return matrix, actions
 
 
-def _read(given: str) -> Any:
+def _read(given: str, classes: list[str]) -> Any:
+    import pandas as pd
+
     text: str | bytes = given
     if given.lower().endswith(".json"):
         with access(given, "read"), open(given, "rb") as file:
@@ -149,8 +138,11 @@ def _read(given: str) -> Any:
         if not os.path.exists(given):
             raise InputError(f"--cost {given} is not a file, and not JSON such as {EXAMPLE}.")
         frame = read_table(given).frame
-        return frame.set_index(frame.columns[0]).to_dict("index")
+        return frame.set_index(frame.columns[0])
     try:
-        return json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"--cost is not JSON ({error}), expected for example {EXAMPLE}.") from None
+        document = json.loads(text)
+        if isinstance(document, dict):
+            return pd.DataFrame.from_dict(document, orient="index")
+        return pd.DataFrame(check_cost(document, len(classes)), index=classes, columns=classes)
+    except (AttributeError, ValueError, RecursionError) as error:
+        raise InputError(f"--cost cannot be read ({error}), expected JSON such as {EXAMPLE}.") from None

@@ -1,4 +1,4 @@
-"""``gpclass check``, ``plot`` and ``info``: what a model file contains."""
+"""``gpclass check`` and ``info``: what a model file contains, and whether it can be trusted."""
 
 from __future__ import annotations
 
@@ -7,41 +7,22 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-import numpy as np
-
 from gpclass.cli import output
 from gpclass.cli.modelfile import Model, read_model
-from gpclass.cli.outputs import check_outputs
 from gpclass.kernels import CompoundKernel
 
 
 def check(given: Mapping[str, Any]) -> None:
     """Measure the error of the approximation and report it."""
     model = read_model(given["model"])
-    with output.progress("checking"):
-        found = model.clf.check_approximation(n_samples=given["draws"], random_state=given["seed"])
+    found = model.clf.check_approximation(n_samples=given["draws"], random_state=given["seed"])
+    several = isinstance(found, list)
     if given["as_json"]:
-        output.show_json([asdict(one) for one in found] if isinstance(found, list) else asdict(found))
-        return
-    checks = found if isinstance(found, list) else [found]
-    headings = [f"model {i} of {len(checks)}\n" if len(checks) > 1 else "" for i in range(1, len(checks) + 1)]
-    output.paragraph("\n\n".join(f"{heading}{one}" for heading, one in zip(headings, checks, strict=True)))
-
-
-def plot(given: Mapping[str, Any]) -> None:
-    """Draw a figure of the model."""
-    from gpclass.cli.figures import check_ending, model_figure, save_figure
-
-    path = given["output"] or f"{os.path.splitext(given['model'])[0]}.png"
-    check_ending(path)
-    check_outputs(given, figure=path)
-    model = read_model(given["model"])
-    with output.progress("drawing"):
-        save_figure(model_figure(model, given["kind"], given["top"]), path)
-    if given["as_json"]:
-        output.show_json({"figure": path})
+        output.show_json([asdict(one) for one in found] if several else asdict(found))
+    elif several:
+        output.paragraph("\n\n".join(f"model {i}\n{one}" for i, one in enumerate(found, start=1)))
     else:
-        output.remark(f"Wrote the figure to {path}.")
+        output.paragraph(str(found))
 
 
 def info(given: Mapping[str, Any]) -> None:
@@ -53,12 +34,6 @@ def info(given: Mapping[str, Any]) -> None:
         return
     show_facts(document)
     output.line()
-    if document["compared_models"]:
-        lines = [
-            (each["model"], f"{each['n_rows']:,}", _judged(each)) for each in document["compared_models"]
-        ]
-        output.show_table(("compared models", "rows", "integrated evidence"), lines)
-        output.line()
     rows = [(each.name, each.kind, str(each), each.fill or "") for each in model.encoder.columns_]
     output.show_table(("column", "kind", "encoding", "missing value"), rows)
 
@@ -68,6 +43,7 @@ def describe(path: str, model: Model) -> dict[str, Any]:
     clf, kernel = model.clf, model.clf.kernel_
     evidence, loo = clf.log_marginal_likelihood_value_, getattr(clf, "loo_log_score_", None)
     kernels = kernel.kernels if isinstance(kernel, CompoundKernel) else [kernel]
+    compared = clf.compared_ if isinstance(clf.compared_, list) else [clf.compared_]
     return {
         "model": path,
         "kilobytes": round(os.path.getsize(path) / 1e3),
@@ -79,7 +55,7 @@ def describe(path: str, model: Model) -> dict[str, Any]:
         "kernel": " | ".join(map(str, kernels)),
         "log_evidence": None if evidence is None else float(evidence),
         "leave_one_out_log_loss": None if loo is None else -float(loo),
-        "compared_models": _compared(clf.compared_),
+        "compared_models": [asdict(each) for part in compared for each in part],
         **model.encoding,
     }
 
@@ -90,17 +66,6 @@ def show_facts(known: Mapping[str, Any]) -> None:
     facts["compared_models"] = len(known["compared_models"]) or None
     shown = {name.replace("_", " "): value for name, value in facts.items() if value not in (None, "")}
     output.show_table(("", ""), [(name, _text(value)) for name, value in shown.items()])
-
-
-def _compared(found: Any) -> list[dict[str, Any]]:
-    """Return the models that were compared; one whose search was ended has no integrated evidence."""
-    parts = found if isinstance(found, list) else [found]
-    records = [asdict(each) for part in parts for each in part]
-    return [{**each, "value": each["value"] if np.isfinite(each["value"]) else None} for each in records]
-
-
-def _judged(each: Mapping[str, Any]) -> str:
-    return f"below {each['objective']:.2f}" if each["value"] is None else f"{each['value']:.2f}"
 
 
 def _text(value: Any) -> str:

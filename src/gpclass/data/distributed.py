@@ -1,107 +1,142 @@
-"""Rows that Dask's workers hold or read: they stay where they are, and only totals come back."""
+"""Rows that Dask's workers hold or read: they stay where they are, and only totals come back.
+
+A pass is a small graph: one task hands the job (hyperparameters and q, of the order of M² numbers) to the workers,
+one task for every few partitions adds up their rows, and a tree adds the totals. The graph depends on the data alone,
+not on the workers, and so do the totals, to the last digit. All that a task needs is in the graph, so that Dask's
+scheduler can run it again, elsewhere, when a worker dies.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from copy import copy
-from functools import partial
-from operator import methodcaller
+from collections.abc import Iterator, Sequence
+from copy import deepcopy
 from typing import Any
 
 import numpy as np
 
 from gpclass.core.protocols import Index
-from gpclass.data.blocks import Place, checked, concatenate, distinct, divide, recut
-from gpclass.data.local import LocalSource
-from gpclass.data.parquet import ParquetSource
-from gpclass.data.rows import Job, Rows, Source, T
-from gpclass.data.scheduling import WAIT_SECONDS, Cluster, Group, grouped
+from gpclass.data.blocks import checked, concatenate, distinct, grouped, place, recut
+from gpclass.data.rows import Job, Rows, T
+from gpclass.data.source import Source
 from gpclass.data.sources import is_dask
+
+BRANCHES = 8  # totals added by one task
+RETRIES = 3  # of a task that failed, for instance to read a file
 
 
 class DaskSource(Source):
-    """Rows in Dask collections, or in files that Dask's workers read.
+    """Rows in several sources, each of which a worker of Dask reads; made by `on_dask` and `files_on_dask`.
 
-    Made by `on_dask` and by the ``on_dask`` of files. Without a client, given or current, Dask's scheduler of this
-    process computes. ``kept`` holds the persisted collections: Dask releases partitions that nothing
-    refers to, and then cannot replace those of a lost worker.
+    Parameters
+    ----------
+    parts : list of delayed Source
+        The rows of one task each.
+    sizes : list of int
+        Their numbers of rows.
+    n_columns : int
+    names : list of str or None
+    client : distributed.Client or None
+        Whose workers compute; None is the current client, or Dask's scheduler of this process.
     """
 
+    kept: Any = None  # persisted collections, whose partitions Dask would release if nothing referred to them
+
     def __init__(
-        self,
-        groups: list[Group],
-        n_columns: int,
-        names: list[str] | None,
-        cluster: Cluster,
-        classes: Any = None,
-        kept: Any = None,
+        self, parts: list[Any], sizes: list[int], n_columns: int, names: list[str] | None, client: Any
     ) -> None:
-        self.groups, self.cluster, self._classes, self.kept = groups, cluster, classes, kept
-        self.n_rows = sum(group.rows for group in groups)
-        self.n_columns, self.names = n_columns, names
+        self.parts, self.client = parts, client
+        self.starts = np.cumsum([0, *sizes])
+        self.n_rows, self.n_columns, self.names = int(self.starts[-1]), n_columns, names
+
+    def blocks(self) -> Iterator[Rows]:
+        """Yield all rows; those of one task are brought here at a time."""
+        for start, stop in zip(self.starts, self.starts[1:], strict=False):
+            yield self.take(np.arange(start, stop))
+
+    def classes(self) -> Any:
+        """Return the distinct labels, sorted."""
+        return distinct(compute([part.classes() for part in self.parts], self.client))
 
     def total(self, job: Job[T], n_jobs: int | None = None) -> T:
         """Return the total of a job over all rows; the cluster says how many are worked on at a time."""
-        return self.cluster.total(job, self.groups)
+        from dask.delayed import delayed
+
+        sent = delayed(job, traverse=False)  # a task of its own, so that it travels once to each worker
+        totals = [delayed(add_rows, pure=False)(part, sent) for part in self.parts]
+        while len(totals) > 1:
+            few = [totals[i : i + BRANCHES] for i in range(0, len(totals), BRANCHES)]
+            totals = [delayed(add_totals, pure=False)(some) for some in few]
+        total: T = compute(totals, self.client)[0]
+        return total
 
     def take(self, positions: Index) -> Rows:
         """Return the rows at sorted positions."""
-        parts = list(divide(positions, [group.rows for group in self.groups]))
-        tasks = [methodcaller("take", some) for _, some in parts]
-        return concatenate(self.cluster.each(tasks, [self.groups[i] for i, _ in parts]))
-
-    def classes(self) -> Any:
-        """Return the distinct labels."""
-        if self._classes is None:
-            tasks = [methodcaller("classes")] * len(self.groups)
-            self._classes = distinct(self.cluster.each(tasks, self.groups))
-        return self._classes
-
-    def on_dask(self, client: Any, rows: int | None = None, wait_seconds: float | None = None) -> Source:
-        """Return these rows for the workers of another client; without ``wait_seconds`` they are as before."""
-        other = copy(self)
-        other.cluster = Cluster(client, self.cluster.wait_seconds if wait_seconds is None else wait_seconds)
-        return other
+        few = np.split(positions, np.searchsorted(positions, self.starts[1:-1]))
+        parts = zip(self.parts, few, self.starts, strict=False)
+        return concatenate(
+            compute([p.take(some - start) for p, some, start in parts if len(some)], self.client)
+        )
 
 
-class Partitions(LocalSource):
-    """The rows of partitions of Dask collections: X, y and weights (or None) in turn.
+def compute(tasks: list[Any], client: Any) -> Sequence[Any]:
+    """Return the results of tasks; when a worker dies, joins or is restarted, Dask runs again what was lost."""
+    import dask
+    from dask import base
+
+    run: Any = base.compute
+    # The job is in the graph, and Dask need not warn about its size.
+    with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TB"}):
+        results: Sequence[Any] = run(*tasks, scheduler=client, retries=RETRIES)
+    return results
+
+
+def add_rows(source: Source, job: Job[T]) -> T:
+    """Return the total over the rows of a task, with one BLAS thread: the workers share the cores."""
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+    with threadpool_limits(1):
+        return source.total(job)
+
+
+def add_totals(totals: list[Any]) -> Any:
+    """Return the sum of totals, in order."""
+    first = deepcopy(totals[0])  # what a task returned may be needed again
+    for total in totals[1:]:
+        first.add(total)
+    return first
+
+
+def files_on_dask(source: Source, client: Any = None, rows: int | None = None) -> DaskSource:
+    """Return the rows of files as a source. Each worker reads its own parts, under the same path."""
+    from dask.delayed import delayed
+
+    some = source.split(rows)
+    parts = [delayed(part, pure=False, traverse=False) for part in some]
+    return DaskSource(parts, [part.n_rows for part in some], source.n_columns, source.names, client)
+
+
+# --------------------------------------------------------------------------------- collections
+
+
+class Partitions(Source):
+    """The rows of partitions of Dask collections: X, y and weights (or None) of each.
 
     ``first`` is the number of the first partition.
     """
 
-    def __init__(self, first: int, names: list[str] | None, *parts: Any) -> None:
+    def __init__(self, first: int, names: list[str] | None, parts: list[list[Any]]) -> None:
         self.first, self.names, self.parts = first, names, parts
 
     def blocks(self) -> Iterator[Rows]:
         """Yield the rows of the partitions."""
-        return recut(self._whole())
+        return recut(self._checked(i, *part) for i, part in enumerate(self.parts, self.first))
 
-    def classes(self) -> Any:
-        """Return the distinct labels."""
-        return distinct(block.y for block in self._whole())
-
-    def _whole(self) -> Iterator[Rows]:
-        for i in range(0, len(self.parts), 3):
-            X, y, weight = self.parts[i : i + 3]
-            yield checked(X, y, weight, Place(0, f"partition {self.first + i // 3}"), self.names)
-
-
-def _describe(source: LocalSource) -> tuple[int, int, Any]:
-    """Return the numbers of rows and columns and the distinct labels."""
-    blocks = list(source.blocks())
-    columns = blocks[0].X.shape[1] if blocks else 0
-    return sum(len(block) for block in blocks), columns, distinct(block.y for block in blocks)
+    def _checked(self, number: int, X: Any, y: Any, weight: Any) -> Rows:
+        return checked(X, y, weight, place(0, f"partition {number}"), self.names)
 
 
 def on_dask(
-    X: Any,
-    y: Any = None,
-    weight: Any = None,
-    *,
-    client: Any = None,
-    rows: int | None = None,
-    wait_seconds: float = WAIT_SECONDS,
+    X: Any, y: Any = None, weight: Any = None, *, client: Any = None, rows: int | None = None
 ) -> DaskSource:
     """Return the rows of Dask collections as a source.
 
@@ -116,41 +151,23 @@ def on_dask(
     rows : int, optional
         Least number of rows for a task. The default is a hundred thousand, and more if that would make too
         many tasks.
-    wait_seconds : float
-        How long a pass waits for a worker when the cluster has none, in seconds; then RuntimeError is raised.
     """
-    kept, cluster = (X, y, weight), Cluster(client, wait_seconds)
+    from dask.delayed import delayed
+
+    kept = X, y, weight
     if isinstance(weight, str):
         X, weight = _without(X, weight)
     if isinstance(y, str):
         X, y = _without(X, y)
-    names = None if _is_array(X) else _numeric_columns(X)
-    parts = _partitions(X, y, weight)
-    singles = [Group(partial(Partitions, i, names), part, 0) for i, part in enumerate(parts)]
-    found = cluster.each([_describe] * len(parts), singles)
-    sizes = [size for size, _, _ in found]
+    names = _names(X)
+    parts = [list(part) for part in zip(*_partitions(X, y, weight), strict=True)]
+    sizes = compute([delayed(len)(part[0]) for part in parts], client)
     if not sum(sizes):
         raise ValueError("The Dask collection has no rows.")
-    columns = max(columns for _, columns, _ in found)
-    groups = [
-        Group(singles[few[0]].read, [part for i in few for part in parts[i]], sum(sizes[i] for i in few))
-        for few in grouped(sizes, rows)
-    ]
-    classes = distinct(labels for n, _, labels in found if n)
-    return DaskSource(groups, columns, names, cluster, classes, kept)
-
-
-def files_on_dask(
-    source: ParquetSource, client: Any, rows: int | None, wait_seconds: float | None
-) -> DaskSource:
-    """Return the rows of files as a source. Each worker reads its own pieces, under the same path."""
-    cluster = Cluster(client, WAIT_SECONDS if wait_seconds is None else wait_seconds)
-    some = [source.only(few) for few in grouped([piece.rows for piece in source.pieces], rows)]
-    groups = [Group(partial(_itself, part), [], part.n_rows) for part in some]
-    return DaskSource(groups, source.n_columns, source.names, cluster)
-
-
-def _itself(source: LocalSource) -> LocalSource:
+    groups = grouped(sizes, rows)
+    some = [delayed(Partitions, pure=False)(few[0], names, [parts[i] for i in few]) for few in groups]
+    source = DaskSource(some, [sum(sizes[i] for i in few) for few in groups], int(X.shape[1]), names, client)
+    source.kept = kept
     return source
 
 
@@ -161,15 +178,17 @@ def _without(X: Any, name: str) -> tuple[Any, Any]:
 
 
 def _is_array(collection: Any) -> bool:
-    from dask.array import Array as DaskArray
-
-    return isinstance(collection, DaskArray)
+    return hasattr(type(collection), "rechunk")
 
 
-def _numeric_columns(X: Any) -> list[str]:
-    """Return the names of the columns of a frame; raise if one is not numeric."""
-    if not hasattr(type(X), "dtypes"):
-        raise ValueError(f"X is a {type(X).__name__} of Dask, expected a Dask array or dataframe.")
+def _names(X: Any) -> list[str] | None:
+    """Return the names of the columns of a frame, or None for an array; raise for anything else."""
+    if getattr(X, "ndim", None) != 2:
+        raise ValueError(
+            f"X is a {type(X).__name__} of Dask, expected a Dask array or dataframe of two axes."
+        )
+    if _is_array(X):
+        return None
     for name, dtype in X.dtypes.items():
         if dtype.kind not in "fiub":
             raise ValueError(f"Column {name!r} of X has type {dtype}, expected numbers: encode it first.")
@@ -177,37 +196,21 @@ def _numeric_columns(X: Any) -> list[str]:
 
 
 def _partitions(X: Any, y: Any, weight: Any) -> list[list[Any]]:
-    """Return the partitions as [X, y, weight or None], to be computed."""
-    for what, given in (("y", y), ("weight", weight)):
-        if not is_dask(given) and not (given is None and what == "weight"):
+    """Return the partitions of X, of y and of the weights, to be computed."""
+    found: list[list[Any]] = []
+    for what, given in (("X", X), ("y", y), ("weight", weight)):
+        if weight is None and what == "weight":
+            found.append([None] * len(found[0]))
+            continue
+        if not is_dask(given):
             raise ValueError(
                 f"{what} is a {type(given).__name__} and X a Dask collection, expected one as well: for an "
                 "array use dask.array.from_array with the chunks of X."
             )
-    chunks = None
-    if _is_array(X):
-        if X.ndim != 2:
-            raise ValueError(f"X has shape {X.shape}, expected rows and columns.")
-        chunks = X.chunks[0]
-    inputs, labels = _delayed(X, None), _delayed(y, chunks)
-    weights = [None] * len(inputs) if weight is None else _delayed(weight, chunks)
-    counts = {len(inputs), len(labels), len(weights)}
-    if len(counts) > 1:
-        raise ValueError(f"X, y and weight have {sorted(counts)} partitions, expected the same ones.")
-    return [list(part) for part in zip(inputs, labels, weights, strict=True)]
-
-
-def _delayed(collection: Any, chunks: Any) -> list[Any]:
-    """Return the partitions, to be computed; those of an array of known size in the given chunks of rows."""
-    if not _is_array(collection):
-        return list(collection.to_delayed())
-    known = chunks is not None and not np.isnan([*chunks, *collection.chunks[0]]).any()
-    if known and sum(chunks) != sum(collection.chunks[0]):
-        raise ValueError(
-            f"X has {sum(chunks)} rows, and y or the weights {sum(collection.chunks[0])}: expected as many."
-        )
-    if known and collection.chunks[0] != chunks:
-        collection = collection.rechunk({0: chunks})
-    if collection.ndim == 2 and collection.numblocks[1] > 1:
-        collection = collection.rechunk({1: -1})
-    return list(np.ravel(collection.to_delayed()))
+        if _is_array(given) and _is_array(X) and given.shape[0] == X.shape[0]:
+            given = given.rechunk({0: X.chunks[0], **({1: -1} if given.ndim == 2 else {})})
+        found.append(list(np.ravel(given.to_delayed())))
+    if len({len(each) for each in found}) > 1:
+        counts = ", ".join(str(len(each)) for each in found)
+        raise ValueError(f"X, y and weight have {counts} partitions, expected the same ones.")
+    return found

@@ -64,11 +64,9 @@ def lazy_predict(
     work = partial(predicted, function, classes, np.dtype(dtype))
     if hasattr(X, "columns"):
         return X.map_partitions(work, meta=work(X._meta[:0]))
-    X = X.rechunk({1: -1}) if X.numblocks[1] > 1 else X
-    if classes is None:
-        return X.map_blocks(work, drop_axis=1, dtype=dtype, meta=np.empty(0, dtype=dtype))
-    chunks = (X.chunks[0], (len(classes),))
-    return X.map_blocks(work, chunks=chunks, dtype=dtype, meta=np.empty((0, 0), dtype=dtype))
+    X = X.rechunk({1: -1})
+    columns = {"drop_axis": 1} if classes is None else {"chunks": (X.chunks[0], (len(classes),))}
+    return X.map_blocks(work, dtype=dtype, meta=work(np.empty((0, X.shape[1]))), **columns)
 
 
 def predicted(function: Callable[[Any], Any], classes: Sequence[Any] | None, dtype: Any, X: Any) -> Any:

@@ -1,7 +1,4 @@
-"""Where rows come from: arrays in memory or mapped from disk, files, or anything that yields blocks.
-
-A source gives its rows in blocks, the same ones every time: fitting passes over them again and again.
-"""
+"""Where rows come from: arrays in memory or mapped from disk, files, or anything that yields blocks."""
 
 from __future__ import annotations
 
@@ -12,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from gpclass.core.protocols import Array, Index
-from gpclass.data.blocks import ROWS, Place, as_inputs, checked, distinct, recut
-from gpclass.data.local import LocalSource
+from gpclass.core.protocols import Index
+from gpclass.data.blocks import ROWS, checked, distinct, place, recut
 from gpclass.data.parquet import ParquetSource
-from gpclass.data.rows import Rows, Source
+from gpclass.data.rows import Rows
+from gpclass.data.source import Source
 
-__all__ = ["ArraySource", "BlockSource", "LocalSource", "ParquetSource", "Rows", "Source", "as_source"]
+__all__ = ["ArraySource", "BlockSource", "ParquetSource", "Rows", "Source", "as_source"]
 
 
 def as_source(X: Any, y: Any = None, weight: Any = None, client: Any = None) -> Source | None:
@@ -68,7 +65,11 @@ def as_source(X: Any, y: Any = None, weight: Any = None, client: Any = None) -> 
         raise ValueError(
             f"client is for Dask collections and files, and X is a {type(X).__name__}: leave client out."
         )
-    return source if client is None else source.on_dask(client)
+    if client is None:
+        return source
+    from gpclass.data.distributed import files_on_dask
+
+    return files_on_dask(source, client)
 
 
 def is_dask(X: Any) -> bool:
@@ -80,75 +81,11 @@ def is_dask(X: Any) -> bool:
     >>> is_dask([[1.0, 2.0]])
     False
     """
-    if "dask" not in sys.modules:
-        return False
-    from dask.base import DaskMethodsMixin
-
-    return isinstance(X, DaskMethodsMixin)
+    dask = sys.modules.get("dask")
+    return dask is not None and bool(dask.is_dask_collection(X))
 
 
-class ArraySource(LocalSource):
-    """Rows of arrays, or of arrays mapped from disk (`numpy.memmap`), whose blocks are views.
-
-    Parameters
-    ----------
-    X : array of shape (n, d)
-    y : array of n labels
-    weight : array of n weights, optional
-    names : list of str, optional
-        Names of the columns.
-    rows : int
-        Number of rows in a block.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gpclass.data.sources import ArraySource
-    >>> source = ArraySource(np.arange(10.0).reshape(5, 2), ["a", "b", "a", "a", "b"], rows=2)
-    >>> [len(block) for block in source.blocks()], source.classes().tolist()
-    ([2, 2, 1], ['a', 'b'])
-    >>> len(source.sample(3, np.random.default_rng(0)))
-    3
-    """
-
-    def __init__(
-        self, X: Any, y: Any, weight: Any = None, *, names: list[str] | None = None, rows: int = ROWS
-    ) -> None:
-        self.X: Array = X if isinstance(X, np.ndarray) else np.asarray(X)
-        self.y: Any = np.asarray(y)
-        self.weight = None if weight is None else np.asarray(weight)
-        for what, length in (("y", len(self.y)), ("weight", None if weight is None else len(weight))):
-            if length is not None and length != len(self.X):
-                raise ValueError(
-                    f"{what} has {length} rows and X has {len(self.X)}, expected the same number."
-                )
-        if self.X.ndim != 2 or not len(self.X):
-            raise ValueError(f"X has shape {self.X.shape}, expected rows and columns.")
-        self.n_rows, self.n_columns = self.X.shape
-        self.names, self.rows = names, rows
-        self._classes: Any = None
-
-    def blocks(self) -> Iterator[Rows]:
-        """Yield all rows in blocks."""
-        for start in range(0, len(self.X), self.rows):
-            yield self._block(slice(start, start + self.rows), Place(start))
-
-    def take(self, positions: Index) -> Rows:
-        """Return the rows at these positions, reading no others."""
-        return self._block(positions, Place(positions))
-
-    def _block(self, which: Any, where: Place) -> Rows:
-        weight = None if self.weight is None else self.weight[which]
-        return checked(self.X[which], self.y[which], weight, where, self.names)
-
-    def classes(self) -> Any:
-        """Return the distinct labels."""
-        if self._classes is None:
-            self._classes = distinct(self.y[i : i + self.rows] for i in range(0, len(self.y), self.rows))
-        return self._classes
-
-
-class BlockSource(LocalSource):
+class BlockSource(Source):
     """Rows from anything that yields blocks (X, y) or (X, y, weight), and can be asked for them again.
 
     Parameters
@@ -157,8 +94,6 @@ class BlockSource(LocalSource):
         A function without arguments that returns an iterable of blocks, or an object that can be iterated
         over more than once, such as a list. A generator is exhausted after one pass: give the function that
         makes it.
-    names : list of str, optional
-        Names of the columns.
     rows : int
         Number of rows in the blocks made of those given.
 
@@ -175,38 +110,30 @@ class BlockSource(LocalSource):
     (300, 2, [False, True])
     """
 
-    def __init__(
-        self,
-        factory: Callable[[], Iterable[Any]] | Iterable[Any],
-        *,
-        names: list[str] | None = None,
-        rows: int = ROWS,
-    ) -> None:
+    def __init__(self, factory: Callable[[], Iterable[Any]] | Iterable[Any], *, rows: int = ROWS) -> None:
         if isinstance(factory, Iterator):
             raise ValueError(
                 f"The blocks come from a {type(factory).__name__}, which can be read only once: give "
                 "the function that makes it, or a list."
             )
-        self.factory, self.names, self.rows = factory, names, rows
-        self.n_rows, self.n_columns, self._classes = 0, 0 if names is None else len(names), None
-        for block in self._given():  # the first of the passes
-            self._classes = distinct([block.y] if self._classes is None else [self._classes, block.y])
+        self.factory, self.rows = factory, rows
+        self.n_rows = self.n_columns = 0
+        labels = []
+        for block in self._given():
+            labels.append(distinct([block.y]))
             self.n_rows, self.n_columns = self.n_rows + len(block), block.X.shape[1]
         if not self.n_rows:
             raise ValueError("The blocks have no rows, expected some.")
+        self._classes = distinct(labels)
 
     def classes(self) -> Any:
-        """Return the distinct labels."""
+        """Return the distinct labels, sorted."""
         return self._classes
 
     def blocks(self) -> Iterator[Rows]:
         """Yield all rows in blocks."""
-        return recut(self._same(), self.rows)
-
-    def _same(self) -> Iterator[Rows]:
-        """Yield the blocks as they are given; raise if there are more rows, or fewer, than at first."""
         n = 0
-        for block in self._given():
+        for block in recut(self._given(), self.rows):
             n += len(block)
             yield block
         if n != self.n_rows:
@@ -224,10 +151,50 @@ class BlockSource(LocalSource):
                     f"The block at row {n} is a {type(given).__name__}, expected (X, y) or (X, y, weight)."
                 )
             X, y, weight = given if len(given) == 3 else (*given, None)
-            X = as_inputs(X, Place(n))
-            columns = columns or X.shape[1]
-            if X.shape[1] != columns:
-                before = "the first block has" if self.names is None else "the number of names is"
-                raise ValueError(f"The block at row {n} has {X.shape[1]} columns, and {before} {columns}.")
-            yield checked(X, y, weight, Place(n), self.names)
-            n += len(X)
+            block = checked(X, y, weight, place(n))
+            columns = columns or block.X.shape[1]
+            if block.X.shape[1] != columns:
+                raise ValueError(
+                    f"The block at row {n} has {block.X.shape[1]} columns, and the first block has {columns}."
+                )
+            yield block
+            n += len(block)
+
+
+class ArraySource(BlockSource):
+    """Rows of arrays, or of arrays mapped from disk (`numpy.memmap`), whose blocks are views.
+
+    Parameters
+    ----------
+    X : array of shape (n, d)
+    y : array of n labels
+    weight : array of n weights, optional
+    rows : int
+        Number of rows in a block.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gpclass.data.sources import ArraySource
+    >>> source = ArraySource(np.arange(10.0).reshape(5, 2), ["a", "b", "a", "a", "b"], rows=2)
+    >>> [len(block) for block in source.blocks()], source.classes().tolist()
+    ([2, 2, 1], ['a', 'b'])
+    >>> len(source.sample(3, np.random.default_rng(0)))
+    3
+    """
+
+    def __init__(self, X: Any, y: Any, weight: Any = None, *, rows: int = ROWS) -> None:
+        self.arrays = [np.asarray(given) for given in (X, y, weight) if given is not None]
+        if len({len(given) for given in self.arrays}) > 1:
+            shapes = ", ".join(str(given.shape) for given in self.arrays)
+            raise ValueError(f"X, y and weight have the shapes {shapes}, expected the same number of rows.")
+        super().__init__(self._slices, rows=rows)
+
+    def _slices(self) -> Iterator[tuple[Any, ...]]:
+        for start in range(0, len(self.arrays[0]), self.rows):
+            yield tuple(given[start : start + self.rows] for given in self.arrays)
+
+    def take(self, positions: Index) -> Rows:
+        """Return the rows at these positions, reading no others."""
+        X, y, *weight = (given[positions] for given in self.arrays)
+        return checked(X, y, weight[0] if weight else None, lambda i: f"row {positions[i]}")

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import threading
-
 import numpy as np
 import pytest
 from moments import MomentsJob, assert_same, labelled_rows, moments
 
-from gpclass.data.local import in_turn
 from gpclass.data.rows import Rows
 from gpclass.data.sources import ArraySource, BlockSource
 from gpclass.labels import Encode
@@ -56,14 +53,3 @@ class TestPasses:
         assert rows.sample(100, np.random.default_rng(0)) is rows
         few = rows.sample(7, np.random.default_rng(0))
         assert few.n_rows == len(few.y) == len(few.weight) == 7
-
-
-def test_results_in_turn():
-    last_may_go = threading.Event()
-
-    def work(i):
-        if i == 1:
-            last_may_go.set()
-        return last_may_go.wait(30) and i * i  # the first result waits for the second
-
-    assert list(in_turn(work, range(20), 3)) == [i * i for i in range(20)]

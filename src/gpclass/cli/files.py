@@ -1,0 +1,66 @@
+"""Files of the user: errors about them in one sentence, and which of them a command may write."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterable, Iterator, Mapping
+
+INPUTS = ("model", "data", "cost")  # options and arguments that can name files
+ENDINGS = {
+    "model": (".gpc",),
+    "table": (".csv", ".tsv", ".json", ".parquet", ".feather", ".arrow"),
+    "figure": (".png", ".pdf", ".svg", ".jpg"),
+}
+
+
+class InputError(ValueError):
+    """An input that cannot be used; the message is one sentence: what was found, what to do."""
+
+
+def named(names: Iterable[object], most: int = 6) -> str:
+    """Return names in quotes, separated by commas; only the first few of many.
+
+    >>> named("abcdefgh", most=2)
+    "'a', 'b' and 6 more"
+    """
+    shown = [repr(str(name)) for name in names]
+    more = f" and {len(shown) - most} more" if len(shown) > most else ""
+    return ", ".join(shown[:most]) + more
+
+
+@contextlib.contextmanager
+def access(path: str, verb: str) -> Iterator[None]:
+    """Turn an operating system error into one sentence about the file; ``verb`` is "read" or "written"."""
+    try:
+        yield
+    except OSError as error:
+        raise InputError(f"{path} cannot be {verb}: {error.strerror or error}.") from error
+
+
+def ending(path: str) -> str:
+    """Return the ending of a path in lower case, without ``.gz``."""
+    return os.path.splitext(path.lower().removesuffix(".gz"))[1]
+
+
+def check_output(given: Mapping[str, object], kind: str, path: str) -> None:
+    """Raise unless a file can be written; called before anything is computed.
+
+    An input is never replaced. An existing file is replaced if its name ends as outputs of this kind do, otherwise with
+    --force only.
+    """
+    directory = os.path.dirname(path) or "."
+    if not os.path.isdir(directory):
+        raise InputError(f"{path} cannot be written: there is no directory {directory}.")
+    if os.path.isdir(path):
+        raise InputError(f"{path} cannot be written: it is a directory, expected the name of a file.")
+    if not os.path.isfile(path):  # a new file, a pipe or a device
+        return
+    for other in (str(given[name]) for name in INPUTS if given.get(name)):
+        if os.path.exists(other) and os.path.samefile(path, other):
+            raise InputError(f"{path} is an input of this command, and would be lost: give another output.")
+    if ending(path) not in ENDINGS[kind] and os.path.getsize(path) and not given["force"]:
+        raise InputError(
+            f"{path} exists, and a {kind} is expected to end in {', '.join(ENDINGS[kind])}: give another output, "
+            "or --force to replace it."
+        )
