@@ -7,14 +7,12 @@ import pytest
 from explore_states import line, plane
 
 from gpclass.explore import problems
-from gpclass.explore.state import (
-    set_theta,
-)
+from gpclass.explore.state import set_theta
 
 
 def test_the_oracle_knows_the_interval():
-    oracle = problems.start("interval").oracle
-    assert [oracle(np.array([x])) for x in (10.0, 40.0, 90.0)] == [1, 0, 1]
+    oracle = problems.start("interval").origin
+    assert [oracle.label(np.array([x])) for x in (10.0, 40.0, 90.0)] == [1, 0, 1]
 
 
 def test_draws_from_the_prior_have_its_moments():
@@ -23,7 +21,7 @@ def test_draws_from_the_prior_have_its_moments():
     agree, ones, pairs = 0, [], 0
     for seed in range(40):
         found = problems.draw(base, seed)
-        X, codes = found.oracle.X[:, 0], found.oracle.codes
+        X, codes = found.origin.X[:, 0], found.origin.codes
         ones.append(codes.mean())
         order = np.argsort(X)
         near = np.diff(X[order]) < 0.05
@@ -37,5 +35,5 @@ def test_draws_from_the_prior_have_its_moments():
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_draws_from_the_prior_have_all_classes(n_classes):
     found = problems.draw(plane(n_classes), 3)
-    assert found.state.points.X.shape == (60, 2)
-    assert len(set(found.oracle.codes)) == n_classes
+    assert found.points.X.shape == (60, 2)
+    assert len(set(found.origin.codes)) == n_classes
