@@ -52,8 +52,8 @@ def test_every_kernel_is_set_by_its_dials(name, operator):
     state = State(points, name, operator, "rbf")
     found = dials(state)
     assert len(found) == len(state.theta)
-    assert len({dial.name for dial in found}) == len(found)
-    theta = np.array([0.5 * (dial.low + dial.high) for dial in found])
+    assert len({name for name, _, _ in found}) == len(found)
+    theta = np.array([0.5 * (low + high) for _, low, high in found])
     np.testing.assert_allclose(set_theta(state, theta).kernel.theta, theta)
 
 

@@ -12,13 +12,12 @@ from explore_states import line
 from gpclass import GaussianProcessClassifier
 from gpclass.explore import problems, steps
 from gpclass.explore.scene import all_proba, fit
-from gpclass.explore.state import State, make_points
 from gpclass.kernels import RBF, ConstantKernel
 
 
 def test_the_surface_is_the_evidence_at_each_point():
     state = line()
-    found = next(each for each in steps.surface(state, (0, 1)) if not isinstance(each, float))
+    found = next(each for each in steps.surface(state) if not isinstance(each, float))
     i, j = 2, 4
     kernel = ConstantKernel(np.exp(found.first[j])) * RBF(np.exp(found.second[i]))
     clf = GaussianProcessClassifier(kernel, inference="ep", optimizer=None).fit(
@@ -58,11 +57,3 @@ def test_the_verdict_has_an_error_bar():
     assert abs(corrected - evidence) < 0.1
     assert 0.0 <= error < 0.1
     assert "Dirichlet" in next(steps.verdicts(replace(state, method="dirichlet")))
-
-
-def test_the_most_informative_place_is_far_from_points_by_information_and_between_classes_by_entropy():
-    state = State(make_points([[2.0], [3.0]], [0, 1], view=[[0.0, 20.0]]), theta=(np.log(9.0), 0.0))
-    place, words = next(steps.question(state, "bald"))
-    assert place[0] > 5.0
-    assert "tell most about the latent function" in words
-    assert next(steps.question(state, "entropy"))[1].endswith(f"{np.log(2.0):.2f} nats.")

@@ -22,7 +22,7 @@ def run(given: Mapping[str, Any]) -> None:
 
     begun = start(given["problem"]) if given["data"] is None else read_start(given)
     if given["data"] is not None:
-        output.remark(begun.origin.words)
+        output.remark(begun.words)
 
     def announce(address: str) -> None:
         if given["as_json"]:
@@ -51,8 +51,8 @@ def read_start(given: Mapping[str, Any]) -> State:
         rows, names, words = _components(problem, X)
     chosen = _some(y, given["seed"])
     if len(chosen) < len(y):
-        words += f" {len(chosen)} of {len(y)} rows are shown, drawn at random; the oracle knows all of them."
-    return from_table(rows[chosen], y[chosen], tuple(names), words, pool=(rows, y))
+        words += f" {len(chosen)} of {len(y)} rows are shown, drawn at random."
+    return from_table(rows[chosen], y[chosen], tuple(names), words)
 
 
 def _components(problem: Problem, X: Any) -> tuple[Any, list[str], str]:

@@ -13,32 +13,13 @@ from gpclass.core.protocols import Array
 from gpclass.decision import bayes_decision
 from gpclass.estimator import GaussianProcessClassifier
 from gpclass.explore.state import State, title
-from gpclass.likelihoods.joint import normal_points
 from gpclass.mcmc import MCMC
 from gpclass.plotting.contour import decision_margins, latent_deviation
 from gpclass.plotting.latent import latent_band
-from gpclass.posteriors.process import symmetric_root
-from gpclass.priors import DensePrior
 from gpclass.sampling import Rejection
 
 LEVEL = 0.95  # of credible bands
 LINE, PLANE = 201, 48  # points along a side of the grid
-LATTICE = 199  # pairs of points for averages over the latent values of several classes
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Occam:
-    """log evidence = fit - complexity.
-
-    For the exact posterior, log p(y) = E[log p(y|f)] - KL(posterior || prior): how probable the labels are under the
-    functions that remain, minus how far these are from the prior. The complexity of a Gaussian approximation q is
-    KL(q || prior), which is not negative, and the fit is the rest; for the variational bound it is E[log p(y|f)] under
-    q exactly. With three classes or more the fit is E[log p(y|f)] under q, and the complexity is the rest.
-    """
-
-    evidence: float
-    fit: float
-    complexity: float
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -52,7 +33,6 @@ class Picture:
     state: State
     clf: Any  # its labels are positions of classes
     notes: list[str]  # the warnings of its fit
-    occam: Occam | None
     sides: list[Array]  # the grid along each column
     proba: Array  # (*grid, n_classes)
     decision: NDArray[np.intp]  # -1 where a case is left undecided
@@ -64,7 +44,8 @@ class Picture:
     @property
     def evidence(self) -> float | None:
         """The log evidence; None where sampling gives none."""
-        return self.clf.log_marginal_likelihood_value_  # type: ignore[no-any-return]
+        value = self.clf.log_marginal_likelihood_value_
+        return None if value is None else float(value)
 
     @property
     def title(self) -> str:
@@ -83,14 +64,12 @@ class Picture:
         """The probability of the second of two classes; None if there are more."""
         return self.proba[..., self.curves[0]] if len(self.curves) == 1 else None
 
-    def boundaries(self) -> list[float]:
-        """Return where the decision changes along a line, by linear interpolation, in order."""
-        x, margin = self.sides[0], self.margin
-        i, k = np.nonzero(np.diff(np.sign(margin), axis=0))
-        a, b = margin[i, k], margin[i + 1, k]
-        places = np.sort(x[i] + (x[i + 1] - x[i]) * a / (a - b))
-        new = np.diff(places, prepend=-np.inf) > 1e-9 * (x[-1] - x[0])  # the margins of both decisions vanish
-        return [float(place) for place in places[new]]
+    def boundaries(self) -> tuple[Array, NDArray[np.intp]]:
+        """Return where the decision changes along a line, by linear interpolation, and the decisions between."""
+        x, i = self.sides[0], np.flatnonzero(np.diff(self.decision))
+        own = self.decision[i]  # -1 is the last margin, too
+        a, b = self.margin[i, own], self.margin[i + 1, own]
+        return x[i] + (x[i + 1] - x[i]) * a / (a - b), self.decision[[0, *(i + 1)]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -217,40 +196,15 @@ def draw_picture(state: State) -> Picture:
     proba = all_proba(state, clf, rows)
     decision = bayes_decision(proba, state.cost_matrix, reject=state.reject)
     margin = decision_margins(proba, state.cost_matrix, state.reject)
-    common = (state, clf, notes, occam(state, clf), sides)
+    common = (state, clf, notes, sides)
     if len(sides) == 2:
         shape = [len(side) for side in reversed(sides)]
         deviation = latent_deviation(clf, rows).reshape(shape)
         proba, margin = proba.reshape(*shape, -1), margin.reshape(*shape, -1)
         return Picture(*common, proba, decision.reshape(shape), margin, deviation=deviation)
     interval = None
-    if len(clf.classes_) == 2 and _model(clf).is_of_labels:  # of several classes it would take seconds
+    if (
+        len(clf.classes_) == 2 and clf.base_estimator_.models[0].is_of_labels
+    ):  # of several classes it would take seconds
         interval = clf.predict_interval(rows, LEVEL)
     return Picture(*common, proba, decision, margin, latent_band(clf, rows, LEVEL), interval)
-
-
-def occam(state: State, clf: Any) -> Occam | None:
-    """Split the log evidence of a fit into its parts; None where it has none.
-
-    That is so for draws, for Dirichlet classification (whose evidence is that of transformed targets), and for an
-    approximation of several classes so rough that the complexity would be negative.
-    """
-    model, evidence, points = _model(clf), clf.log_marginal_likelihood_value_, state.points
-    if evidence is None or not model.is_of_labels:
-        return None
-    if model.n_latents is None:
-        # KL(q || prior) = (tr B⁻¹ - n + αᵀm + log|B|) / 2 for q = prior x Gaussian sites, with B = I + SKS.
-        q = DensePrior(model.kernel, model.problem.X).condition(model.sites)
-        complexity = float(0.5 * ((q.inverse_diagonal() - 1.0).sum() + q.alpha @ q.mean) + q.half_logdet)
-    else:
-        mean, cov = model.covariance(points.X)
-        z = normal_points(LATTICE, model.n_latents)
-        f = mean + np.einsum("ncd,ds->snc", symmetric_root(cov), z)
-        own = np.searchsorted(points.present, points.codes)
-        log_p = model.likelihood.log_classes(f)[:, np.arange(len(own)), own]
-        complexity = float(log_p.mean(axis=0).sum()) - evidence
-    return Occam(evidence, evidence + complexity, complexity) if complexity >= 0.0 else None
-
-
-def _model(clf: Any) -> Any:
-    return clf.base_estimator_.models[0]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,7 +13,6 @@ from gpclass.kernels import move, named_kernel
 from gpclass.plotting.base import hyperparameter_names, short_names
 
 MOST_CLASSES = 5
-MOST_POINTS = 500  # with more, the picture would follow the points slowly
 ALONE = "alone"
 OPERATORS = (ALONE, "plus", "times")
 SIDE = 12  # points along each side of the view, from which kernels take their scales
@@ -73,24 +72,6 @@ def make_points(X: ArrayLike, codes: ArrayLike, *, view: Any = None, **names: tu
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Origin:
-    """What the page was started with, and rows with known labels that answer questions, if there are any."""
-
-    name: str = ""
-    words: str = ""
-    X: Array | None = None
-    codes: NDArray[np.intp] | None = None
-
-    def label(self, x: Array) -> int | None:
-        """Return the class of the row nearest to a place; None if no labels are known."""
-        if self.X is None or self.codes is None:
-            return None
-        scale = np.ptp(self.X, axis=0)
-        apart = (self.X - x) / np.where(scale > 0.0, scale, 1.0)
-        return int(self.codes[int((apart**2).sum(axis=1).argmin())])
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class State:
     """Everything that the page shows follows from this record.
 
@@ -100,7 +81,9 @@ class State:
     first, operator, second : str
         The name of a kernel, and how another one is combined with it: "alone", "plus" or "times".
     theta : tuple of float
-        Natural logarithms of the hyperparameters.
+        Natural logarithms of the hyperparameters; empty for the initial ones of the kernel.
+    axes : tuple of two int
+        The hyperparameters over which the evidence is drawn.
     likelihood, method, integration : str
         The arguments ``likelihood``, ``inference`` and ``integration`` of `GaussianProcessClassifier`.
     other : str
@@ -113,7 +96,8 @@ class State:
         An error on this class costs this many times as much as one on the others.
     reject : float or None
         Cost of leaving a case undecided; None if every case is decided.
-    origin : Origin
+    origin, words : str
+        What the page was started with: its name, and what it is in words.
 
     Examples
     --------
@@ -127,6 +111,7 @@ class State:
     operator: str = ALONE
     second: str = "linear"
     theta: tuple[float, ...] = ()
+    axes: tuple[int, int] = (0, 1)
     likelihood: str = "probit"
     method: str = "ep"
     integration: str = "exact"
@@ -136,11 +121,14 @@ class State:
     costly: int = 1
     cost: float = 1.0
     reject: float | None = None
-    origin: Origin = Origin()
+    origin: str = ""
+    words: str = ""
 
     def __post_init__(self) -> None:
-        if not self.theta:  # the initial values of the kernel
+        if not self.theta:
             object.__setattr__(self, "theta", tuple(_initial_kernel(self).theta.tolist()))
+        last = len(self.theta) - 1
+        object.__setattr__(self, "axes", tuple(min(k, last) for k in self.axes))
 
     @property
     def n_classes(self) -> int:
@@ -182,19 +170,12 @@ def click(state: State, place: ArrayLike) -> State:
 def add_point(state: State, x: ArrayLike, code: int) -> State:
     """Add a point and select it."""
     points = state.points
-    if len(points) >= MOST_POINTS:
-        raise ValueError(
-            f"There are {MOST_POINTS} points already, the most that this page takes: delete some."
-        )
-    X = np.concatenate([points.X, _inside(points, x)[None]])
-    points = replace(points, X=X, codes=np.append(points.codes, code))
-    return replace(state, points=points, selected=len(X) - 1)
+    X, codes = np.concatenate([points.X, _inside(points, x)[None]]), np.append(points.codes, code)
+    return replace(state, points=replace(points, X=X, codes=codes), selected=len(points))
 
 
 def move_point(state: State, i: int, x: ArrayLike) -> State:
-    """Move a point within the view and select it; one that was deleted meanwhile is not moved."""
-    if i >= len(state.points):
-        return state
+    """Move a point within the view and select it."""
     X = state.points.X.copy()
     X[i] = _inside(state.points, x)
     return replace(state, points=replace(state.points, X=X), selected=i)
@@ -233,22 +214,14 @@ def set_classes(state: State, n_classes: int) -> State:
 # ------------------------------------------------------------------------------------- model
 
 
-class Dial(NamedTuple):
-    """A hyperparameter: its name, and the range of its natural logarithm."""
-
-    name: str
-    low: float
-    high: float
-
-
-def dials(state: State) -> list[Dial]:
-    """Return the free hyperparameters in the order of theta."""
+def dials(state: State) -> list[tuple[str, float, float]]:
+    """Return the name of each hyperparameter and the range of its natural logarithm, in the order of theta."""
     kernel = _initial_kernel(state)
     names = short_names(hyperparameter_names(kernel))
     for i, column in enumerate(state.points.names):
         names = [name.replace(f"[{i}]", f" of {column}") for name in names]
     names = [name.replace("constant value", "variance") for name in names]
-    return [Dial(name, *ends) for name, ends in zip(names, kernel.bounds.tolist(), strict=True)]
+    return [(name, low, high) for name, (low, high) in zip(names, kernel.bounds.tolist(), strict=True)]
 
 
 def _initial_kernel(state: State) -> Any:
@@ -269,7 +242,7 @@ def _initial_kernel(state: State) -> Any:
 
 def set_kernel(state: State, **names: str) -> State:
     """Choose another kernel, with its initial hyperparameters."""
-    return replace(state, **names, theta=())  # type: ignore[arg-type]
+    return replace(state, **names, theta=(), axes=(0, 1))  # type: ignore[arg-type]
 
 
 def set_theta(state: State, theta: ArrayLike) -> State:

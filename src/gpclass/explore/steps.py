@@ -7,10 +7,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from gpclass.active import bald, entropy
 from gpclass.core.optimisers import minimise
 from gpclass.core.protocols import Array
-from gpclass.explore.scene import Scene, all_proba, fit, grid, named_place, scene
+from gpclass.explore.scene import Scene, all_proba, fit, grid, scene
 from gpclass.explore.state import State, set_theta, title
 from gpclass.mcmc import MCMC
 from gpclass.plotting.evidence import evidences
@@ -22,10 +21,6 @@ IDLE = 0.4  # seconds before the surface follows a change
 PAUSE = 0.12  # seconds between the steps of learning
 CHUNK = MCMC(n_chains=4, n_draws=10, n_warmup=60, thin=5)
 CHUNKS, LINES = 30, 4  # rounds of chains, and functions that are drawn in each
-SCORES = {
-    "bald": (bald, "tell most about the latent function"),
-    "entropy": (entropy, "be least certain"),
-}
 
 
 def learn(state: State) -> Iterator[tuple[Scene, str] | float]:
@@ -59,16 +54,16 @@ class Surface:
     evidence: Array
 
 
-def surface(state: State, chosen: tuple[int, int]) -> Iterator[Surface | float]:
+def surface(state: State) -> Iterator[Surface | float]:
     """Yield the surface after a while, each time finer, and a place to stop at before each point."""
     yield IDLE
     clf, theta = fit(state)[0], np.array(state.theta)
     low, high = state.kernel.bounds.T
     for size in SIZES:
         around = np.linspace(np.maximum(theta - SPAN, low), np.minimum(theta + SPAN, high), size)
-        a, b = around[:, list(chosen)].T
+        a, b = around[:, list(state.axes)].T
         values = list[float]()
-        for value in evidences(clf, theta, chosen, a, b):
+        for value in evidences(clf, theta, state.axes, a, b):
             values.append(value)
             yield 0.0
         if np.isfinite(values).any():
@@ -115,11 +110,3 @@ def verdicts(state: State) -> Iterator[str]:
         known = "" if check.evidence is None else f"log evidence {check.evidence:.2f}, "
         corrected = f"corrected {check.corrected:.2f} ± {check.standard_error:.2f}"
         yield f"{name}: {known}{corrected}. {check.verdict}"
-
-
-def question(state: State, score: str) -> Iterator[tuple[Array, str]]:
-    """Find the place where a label would be most informative, and say why."""
-    rows, (function, gain) = grid(state)[1], SCORES[score]
-    scores = function(fit(state)[0], rows)
-    place = rows[int(scores.argmax())]
-    yield place, f"A label at {named_place(state, place)} would {gain}: {scores.max():.2f} nats."

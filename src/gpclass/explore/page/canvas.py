@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gpclass.explore.page import figures
-from gpclass.explore.page.figures import COLOURS, Graph, Plane, outlines, signed, smooth
+from gpclass.explore.page.figures import COLOURS, Graph, Plane, outlines, smooth
 from gpclass.explore.scene import Picture, Scene, grid
 from gpclass.explore.state import State, title
 from gpclass.explore.steps import Running
@@ -30,26 +30,20 @@ class Canvas:
 
         names = ("x", "y", "marker", "colour", "ring")
         self.points = ColumnDataSource({name: [] for name in names}, name="points-data")
-        self.asked = ColumnDataSource({"x": [], "y": []})
         self.ranges = Range1d(0.0, 1.0), Range1d(0.0, 1.0)
-        common = (self.ranges[0], self.asked)
-        self.latents = [Graph(230, (-1.0, 1.0), *common) for _ in range(2)]
-        self.probas = [Graph(290, (-0.19, 1.09), *common) for _ in range(2)]
-        self.apart = Graph(190, (-1.0, 1.0), *common)
+        self.latents = [Graph(230, (-1.0, 1.0), self.ranges[0]) for _ in range(2)]
+        self.probas = [Graph(290, (-0.19, 1.09), self.ranges[0]) for _ in range(2)]
+        self.apart = Graph(190, (-1.0, 1.0), self.ranges[0])
         self.planes = [Plane(420, self.ranges) for _ in range(3)]
         for graph in self.probas:
             graph.fig.yaxis.ticker = [0.0, 0.25, 0.5, 0.75, 1.0]
         for panel in (*self.probas, *self.planes):
             panel.draw_points(self.points)
-        for plane in self.planes:
-            cross = {"marker": "cross", "size": 16, "color": figures.FAINT, "line_width": 2}
-            plane.fig.scatter("x", "y", source=self.asked, level="overlay", **cross)
-        for name, panel in (
-            ("latent", self.latents[0]),
-            ("proba", self.probas[0]),
-            ("plane", self.planes[0]),
-        ):
-            panel.fig.name = name
+        self.latents[0].fig.name, self.probas[0].fig.name, self.planes[0].fig.name = (
+            "latent",
+            "proba",
+            "plane",
+        )
         pairs = zip(self.latents, self.probas, strict=True)
         self.lines = [column(f.fig, p.fig, sizing_mode="stretch_width") for f, p in pairs]
         maps = [plane.fig for plane in self.planes]
@@ -70,14 +64,12 @@ class Canvas:
             for kind in EVENTS:
                 panel.fig.on_event(kind, tell)
 
-    def show_points(self, state: State, asked: Any = None) -> None:
-        """Draw the points, and the place that was asked for; this needs no model."""
+    def show_points(self, state: State) -> None:
+        """Draw the points; this needs no model."""
         points, (x, y) = state.points, state.points.markers.T
         ring = np.where(np.arange(len(points)) == state.selected, 20.0, 0.0)
         markers, colours = ([names[c] for c in points.codes] for names in (figures.MARKERS, COLOURS))
         self.points.data = {"x": x, "y": y, "marker": markers, "colour": colours, "ring": ring}
-        place = [] if asked is None else [(*asked, 0.5)[:2]]
-        self.asked.data = {"x": [at[0] for at in place], "y": [at[1] for at in place]}
         for axis, ends in zip(self.ranges, points.view.tolist(), strict=False):
             axis.update(start=ends[0], end=ends[1])
 
@@ -111,7 +103,7 @@ class Canvas:
     def _show_line(self, k: int, picture: Picture | None, draws: Any = (), chains: Any = None) -> None:
         """Draw the latent functions above the probabilities, with those of Markov chains."""
         latent, proba = self.latents[k], self.probas[k]
-        latent.fig.title.text = "" if picture is None else signed(picture.title)
+        latent.fig.title.text = "" if picture is None else picture.title
         if picture is None:
             latent.put()
             proba.put()
@@ -127,8 +119,15 @@ class Canvas:
         if chains is not None and len(codes) == 1:
             curves.append({"ys": chains[:, codes[0]], **CHAINS})
         bands = [] if picture.interval is None else [(*picture.interval, COLOURS[codes[0]])]
-        places = picture.boundaries()
-        proba.show(x, curves, bands, strip=_strip(picture, places), boundaries={"x": places})
+        places, decided = picture.boundaries()
+        edges = np.array([x[0], *places, x[-1]])
+        strip = {
+            "left": edges[:-1],
+            "right": edges[1:],
+            "pattern": ["/" if code < 0 else " " for code in decided],
+            "colour": ["#dddddd" if code < 0 else COLOURS[code] for code in decided],
+        }
+        proba.show(x, curves, bands, strip=strip, boundaries={"x": places})
         of = f" of class {points.labels[codes[0]]}" if len(codes) == 1 else ""
         proba.label(points.names[0], f"probability{of}")
 
@@ -167,18 +166,6 @@ class Canvas:
             self.planes[0].sources["chains"].data = outlines(picture.sides, margin)
 
 
-def _strip(picture: Picture, places: list[float]) -> dict[str, Any]:
-    """Return the decision between each two of its boundaries, as coloured rectangles."""
-    x = picture.sides[0]
-    edges = np.array([x[0], *places, x[-1]])
-    middles = 0.5 * (edges[:-1] + edges[1:])
-    codes = picture.decision[np.abs(x - middles[:, None]).argmin(axis=1)]
-    return {
-        "left": edges[:-1], "right": edges[1:], "pattern": ["/" if code < 0 else " " for code in codes],
-        "colour": ["#dddddd" if code < 0 else COLOURS[code] for code in codes],
-    }  # fmt: skip
-
-
 def _show_proba(plane: Plane, picture: Picture) -> None:
     """Draw the probability of the second class, or the mixed colours of several, and the undecided region."""
     undecided = (picture.decision < 0)[..., None]
@@ -188,11 +175,7 @@ def _show_proba(plane: Plane, picture: Picture) -> None:
         colours.insert(0, figures.blend(smooth(picture.proba)))
     else:
         of = f"p(class {points.labels[picture.curves[0]]})"
-        field = (
-            smooth(picture.second),
-            figures.diverging(*(COLOURS[code] for code in points.present)),
-            0.0,
-            1.0,
-        )
+        palette = figures.diverging(*(COLOURS[code] for code in points.present))
+        field = (smooth(picture.second), palette, 0.0, 1.0)
     by = f"{of} by {title(picture.state.method)}"
     plane.show(picture.sides, by, field, colours, boundary=outlines(picture.sides, picture.margin))

@@ -8,24 +8,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpclass.core.protocols import Array
-from gpclass.explore.state import MOST_CLASSES
+from gpclass.explore.state import MOST_CLASSES, State
+from gpclass.explore.steps import Surface
 from gpclass.plotting.style import STYLES
 
 COLOURS = tuple(colour for colour, _, _ in STYLES[:MOST_CLASSES])
 MARKERS = ("circle", "square", "triangle", "diamond", "inverted_triangle")
 DASHES = ("solid", "solid", "dashed", "dotdash", "dotted")  # the second class is alone where there are two
-INK, FAINT = "#222222", "#8a8a8a"
+INK = "#222222"
 GREY = (0.6, 0.6, 0.6, 0.65)  # where a case is left undecided
-FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif"
 STRIP = (-0.155, -0.105)  # where the decision is drawn, below the probabilities
 FINER = 3  # pixels of an image for each point of the grid along a side
 IMAGE = ("image", "x", "y", "dw", "dh")  # the columns of a source of images
+DEPTH = 12.0  # nats below the maximum that the colours of the surface of the evidence span
+LN10 = float(np.log(10.0))
+# Sliders and axes of hyperparameters are decimal logarithms, and show the value.
+SHOWN = "return Number(Math.pow(10, tick).toPrecision(3)).toString()"
 CURVE = {"colour": COLOURS[1], "dash": "solid", "width": 2.5, "alpha": 1.0}
-
-
-def signed(words: str) -> str:
-    """Return words with minus signs in place of hyphens before numbers."""
-    return words.replace(" -", " −")
 
 
 class Panel:
@@ -45,12 +44,7 @@ class Panel:
         self.fig = fig = figure(**(given | options))
         fig.grid.grid_line_color = "#e6e6e6"
         fig.outline_line_color = "#cccccc"
-        fig.axis.axis_label_text_font = FONT
         fig.axis.axis_label_text_font_style = "normal"
-        fig.axis.axis_label_text_font_size = "13px"
-        fig.axis.major_label_text_font_size = "12px"
-        fig.axis.axis_label_text_color = fig.axis.major_label_text_color = INK
-        fig.title.update(text_font=FONT, text_font_size="14px", text_color=INK)
 
     def put(self, **data: Any) -> None:
         """Draw these data; what is not given is erased."""
@@ -75,7 +69,7 @@ class Panel:
 class Graph(Panel):
     """Curves with bands over one column, and rectangles below them for the decision."""
 
-    def __init__(self, height: int, ends: tuple[float, float], x_range: Any, asked: Any) -> None:
+    def __init__(self, height: int, ends: tuple[float, float], x_range: Any) -> None:
         from bokeh.models import Range1d
 
         sources = {
@@ -92,7 +86,6 @@ class Graph(Panel):
             line_color=None, hatch_pattern="pattern", hatch_color=INK, hatch_alpha=0.5,
         )  # fmt: skip
         fig.vspan("x", source=get["boundaries"], color=INK, line_width=1.5, line_dash="dotted")
-        fig.vspan("x", source=asked, color=FAINT, line_dash="dashed", line_width=1, level="underlay")
 
     def show(self, x: Array, curves: Any, bands: Any = (), **data: Any) -> None:
         """Draw curves, each with its values and what differs from `CURVE`, and bands (low, high, colour)."""
@@ -144,6 +137,44 @@ class Plane(Panel):
             self.scale.update(palette=palette, low=low, high=high)
             data["field"] = images(sides, values.astype(np.float32))
         self.put(**data)
+
+
+class Landscape(Plane):
+    """A map of the log evidence; its lines are the path of learning."""
+
+    def __init__(self) -> None:
+        from bokeh.models import ColumnDataSource, CustomJSTickFormatter, Range1d
+
+        super().__init__(320, (Range1d(-1.0, 1.0), Range1d(-1.0, 1.0)), name="landscape")
+        self.here = ColumnDataSource({"x": [], "y": []})
+        self.fig.axis.formatter = CustomJSTickFormatter(code=SHOWN)
+        self.fig.axis.ticker.desired_num_ticks = 5
+        self.fig.axis.minor_tick_line_color = None
+        star = {"marker": "star", "color": "white", "line_color": INK, "size": 22, "line_width": 2}
+        self.fig.scatter("x", "y", source=self.here, **star)
+
+    def mark(self, state: State, names: list[str], path: Any = ()) -> None:
+        """Draw where the hyperparameters are now, and the path of learning."""
+        (i, j), theta = state.axes, state.theta
+        self.label(names[i], names[j])
+        self.here.data = {"x": [theta[i] / LN10], "y": [theta[j] / LN10]}
+        lines = {"xs": [[past[i] / LN10 for past in path]], "ys": [[past[j] / LN10 for past in path]]}
+        self.sources["boundary"].data = lines
+
+    def show_surface(self, found: Surface) -> None:
+        """Draw the surface relative to its maximum."""
+        top, known = float(np.nanmax(found.evidence)), np.isfinite(found.evidence)
+        below = np.where(known, found.evidence - top, -1e6)
+        low = min(-0.1, max(-DEPTH, float(below[known].min())))
+        sides = [found.first / LN10, found.second / LN10]
+        path = dict(self.sources["boundary"].data)
+        words = f"below the maximum, {top:.2f}"
+        self.show(sides, words, (below, "Cividis256", low, 0.0), boundary=path)
+        for axis, side in zip((self.fig.x_range, self.fig.y_range), sides, strict=True):
+            axis.update(start=float(side[0]), end=float(side[-1]))
+
+
+# ------------------------------------------------------------------------------------ images
 
 
 def diverging(low: str, high: str) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from html import escape
@@ -11,11 +10,8 @@ from typing import Any
 import numpy as np
 
 from gpclass.explore import state as actions
-from gpclass.explore.page.evidence import LN10, SHOWN, Landscape
-from gpclass.explore.page.figures import COLOURS, signed
-from gpclass.explore.scene import Scene
+from gpclass.explore.page.figures import COLOURS, LN10, SHOWN, Landscape
 from gpclass.explore.state import ALONE, MOST_CLASSES, OPERATORS, TITLES, State, dials, title
-from gpclass.explore.steps import SCORES
 from gpclass.kernels import kernel_names
 from gpclass.learning.prediction import ROUTES
 from gpclass.parameters import INFERENCES, LIKELIHOODS
@@ -24,17 +20,15 @@ SIGNS = ("●", "■", "▲", "◆", "▼")
 DIALS = [f"dial{k}" for k in range(8)]  # sliders of hyperparameters; no kernel has more
 WIDE: dict[str, Any] = {"sizing_mode": "stretch_width", "margin": (3, 4, 3, 4)}
 BUTTONS = {
-    "prior": "Draw labels from the prior", "delete": "Delete point", "undo": "Undo", "clear": "Clear",
+    "delete": "Delete point", "undo": "Undo", "clear": "Clear",
     "learn": "Learn", "stop": "Stop", "check": "How wrong is it?", "chains": "Run MCMC",
-    "ask": "Find the place", "answer": "Ask the oracle",
 }  # fmt: skip
 GROUPS: dict[str, list[list[str]]] = {  # rows of widgets in each part of the page
-    "points": [["start", "classes"], ["hint"], ["drawn"], ["delete", "undo", "clear"], ["prior"]],
+    "points": [["start", "classes"], ["hint"], ["drawn"], ["delete", "undo", "clear"]],
     "model": [["first", "operator"], ["second"], *([name] for name in DIALS), ["learn", "stop"]],
     "methods": [["method", "likelihood"], ["integration", "other"], ["check", "chains"]],
     "decisions": [["costly", "cost"], ["reject"]],
-    "evidence": [["split"], ["across", "upwards"], ["landscape"]],
-    "active": [["score"], ["ask", "answer"], ["asked"]],
+    "evidence": [["across", "upwards"], ["landscape"]],
 }
 
 
@@ -58,18 +52,15 @@ class Layout:
         self.widgets = {
             "landscape": self.landscape.fig,
             "start": _select("Start with", starts),
-            "across": _select("Across", ["0"]),
-            "upwards": _select("Upwards", ["1"]),
-            "score": _select("Most informative by", list(SCORES)),
             "hint": Div(text="A click adds a point of class"),
-            **{name: Div(sizing_mode="stretch_width") for name in ("status", "words", "split", "asked")},
+            **{name: Div(sizing_mode="stretch_width") for name in ("status", "words")},
             **{name: Button(label=label, **WIDE) for name, label in BUTTONS.items()},
             **{name: control.widget for name, control in self.controls.items()},
         }
         for name, widget in self.widgets.items():
             widget.name = name
         self["learn"].button_type = "primary"
-        self["stop"].disabled = self["answer"].disabled = True
+        self["stop"].disabled = True
 
     def __getitem__(self, name: str) -> Any:
         return self.widgets[name]
@@ -87,50 +78,21 @@ class Layout:
         ]
         return [self["status"], self["words"], *groups]
 
-    def show(self, state: State) -> None:
-        """Set all widgets to a state; those that do not apply are hidden."""
-        _set(self["start"], value=state.origin.name)
+    def show(self, state: State, path: Any = ()) -> None:
+        """Set all widgets to a state; those that do not apply are hidden. ``path`` is that of learning."""
+        _set(self["start"], value=state.origin)
         for control in self.controls.values():
             _set(control.widget, **control.show(state))
-        names = [dial.name for dial in dials(state)]
-        options = [(str(k), name) for k, name in enumerate(names)]
-        for k, name in enumerate(("across", "upwards")):
-            if self[name].options != options:
-                self[name].update(options=options, value=str(min(k, len(names) - 1)))
-        i, j = self.chosen
-        self.landscape.label(names[i], names[j])
-        self.landscape.mark(state.theta, self.chosen)
-
-    @property
-    def chosen(self) -> tuple[int, int]:
-        """The positions of the two hyperparameters of the surface."""
-        return int(self["across"].value), int(self["upwards"].value)
-
-    def show_evidence(self, scene: Scene) -> None:
-        """Write the two parts of the log evidence."""
-        parts = None if scene.picture is None else scene.picture.occam
-        words = "This method gives no log evidence that could be split into fit and complexity."
-        if parts is not None:
-            words = (
-                f"log evidence {parts.evidence:.2f} = fit {parts.fit:.2f} − complexity {parts.complexity:.2f}. "
-                "<small>Fit: how probable the labels are under the functions that remain. Complexity: how far these "
-                "are from what the prior expects.</small>"
-            )
-        self["split"].text = signed(words)
+        self.landscape.mark(state, [name for name, _, _ in dials(state)], path)
 
     def say(self, words: str, *, error: bool = False) -> None:
         """Show a sentence in the line of messages; an empty one removes the last."""
         kind, mark = ("error", "⚠ ") if error else ("note", "")
-        self["status"].text = f'<span class="{kind}">{mark}{plain(words)}</span>' if words else ""
+        self["status"].text = f'<span class="{kind}">{mark}{escape(words)}</span>' if words else ""
 
     def write(self, name: str, *sentences: str) -> None:
         """Show sentences as paragraphs."""
-        self[name].text = "".join(f"<p>{plain(each)}</p>" for each in sentences if each)
-
-
-def plain(words: str) -> str:
-    """Return words with the markup of a table's names escaped, and with minus signs."""
-    return re.sub(r"(?<![\w.])-(?=\d)", "−", escape(words))
+        self[name].text = "".join(f"<p>{escape(each)}</p>" for each in sentences if each)
 
 
 def _set(widget: Any, **values: Any) -> None:
@@ -170,13 +132,23 @@ def _controls() -> dict[str, Control]:
             lambda s, value: actions.set_kernel(s, second=value),
         ),
         **{name: _dial(k) for k, name in enumerate(DIALS)},
+        "across": Control(
+            _select("Across", ["0"]),
+            lambda s: {"options": _numbered(dials(s)), "value": str(s.axes[0])},
+            lambda s, value: replace(s, axes=(int(value), s.axes[1])),
+        ),
+        "upwards": Control(
+            _select("Upwards", ["0"]),
+            lambda s: {"options": _numbered(dials(s)), "value": str(s.axes[1])},
+            lambda s, value: replace(s, axes=(s.axes[0], int(value))),
+        ),
         "method": _choice("method", "Method", methods),
         "likelihood": _choice("likelihood", "Likelihood", likelihoods),
         "integration": _choice("integration", "Average over f", ROUTES),
         "other": _choice("other", "Compare with", ["", *methods]),
         "costly": Control(
             _select("Errors on class", ["0", "1"]),
-            lambda s: {"options": [(str(i), label) for i, label in enumerate(s.points.labels)], "value": str(s.costly)},
+            lambda s: {"options": _numbered(s.points.labels), "value": str(s.costly)},
             lambda s, value: replace(s, costly=int(value)),
         ),
         "cost": Control(
@@ -210,6 +182,11 @@ def _dial(k: int) -> Control:
         return actions.set_theta(s, [*s.theta[:k], value * LN10, *s.theta[k + 1 :]])
 
     return Control(_slider(""), show, act)
+
+
+def _numbered(items: Any) -> list[tuple[str, str]]:
+    """Return options of a select: positions, and names of classes or of hyperparameters."""
+    return [(str(i), item if isinstance(item, str) else item[0]) for i, item in enumerate(items)]
 
 
 def _select(words: str, options: Any) -> Any:

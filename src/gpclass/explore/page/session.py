@@ -13,9 +13,9 @@ from gpclass.explore import state as actions
 from gpclass.explore import steps
 from gpclass.explore.jobs import Worker
 from gpclass.explore.page.canvas import Canvas
-from gpclass.explore.page.evidence import LN10
+from gpclass.explore.page.figures import LN10
 from gpclass.explore.page.layout import Layout
-from gpclass.explore.problems import draw, start, start_names
+from gpclass.explore.problems import start, start_names
 from gpclass.explore.scene import Scene, scene, sentence
 from gpclass.explore.state import State, nearest
 
@@ -28,17 +28,14 @@ class Session:
 
     def __init__(self, deliver: Any, table: State | None = None, *, worker: Any = Worker) -> None:
         self.table, self.state = table, table or start(start_names()[0])
-        self.canvas, self.layout = (
-            Canvas(),
-            Layout(list(dict.fromkeys([self.state.origin.name, *start_names()]))),
-        )
+        self.canvas = Canvas()
+        self.layout = Layout(list(dict.fromkeys([self.state.origin, *start_names()])))
         self.painter = worker(deliver, patient=True)
         self.worker, self.mapper = worker(deliver), worker(deliver)  # of the buttons, and of the surface
         self.past: list[State] = []
         self.shown = Scene(self.state)
-        self.place: Any = None  # the most informative one
         self.dragged: int | None = None
-        self.painted = self.seed = 0
+        self.painted = 0
         self.quiet = False  # whether the page sets its widgets, and not a visitor
         self._connect()
         self._show()
@@ -66,9 +63,7 @@ class Session:
             return
         if remember:
             self.remember()
-        old, self.state = self.state, new
-        if _landscape(old) != _landscape(new):
-            self.layout.landscape.put()
+        self.state = new
         self._show()
 
     def remember(self) -> None:
@@ -77,13 +72,8 @@ class Session:
 
     def begin(self, name: str) -> None:
         """Start with another problem, and keep method and likelihood."""
-        own = self.table if self.table is not None and name == self.table.origin.name else None
+        own = self.table if self.table is not None and name == self.table.origin else None
         self.act(lambda old: replace(own or start(name), **{field: getattr(old, field) for field in KEPT}))
-
-    def draw(self) -> None:
-        """Start with labels drawn from the prior."""
-        self.seed += 1
-        self.act(lambda state: draw(state, self.seed))
 
     def undo(self) -> None:
         """Return to the last state."""
@@ -95,17 +85,16 @@ class Session:
 
     def _show(self) -> None:
         """Show the points at once, and what the model predicts as soon as it is known."""
-        self.place = None
         self._show_widgets()
         self.stop()
         self.mapper.cancel()
         self.painter.submit(map(scene, [self.state]), self.paint)
 
-    def _show_widgets(self) -> None:
+    def _show_widgets(self, path: Any = ()) -> None:
         self.quiet = True
         try:
-            self.layout.show(self.state)
-            self.canvas.show_points(self.state, self.place)
+            self.layout.show(self.state, path)
+            self.canvas.show_points(self.state)
         finally:
             self.quiet = False
 
@@ -115,19 +104,19 @@ class Session:
         self.canvas.show(found)
         self.painted += 1
         self.canvas.root.tags = [self.painted]  # tells a browser that the picture is new
-        self.layout.show_evidence(found)
         notes = " ".join(dict.fromkeys(note for each in found.pictures for note in each.notes))
         self.layout.say(found.error or notes, error=bool(found.error))
-        self.layout.write("words", found.state.origin.words, *found.words)
-        self.layout["answer"].disabled = True
+        self.layout.write("words", found.state.words, *found.words)
         self.survey()
 
     def survey(self) -> None:
         """Draw the evidence over two hyperparameters, coarse first, where there are two and a method has it."""
         self.mapper.cancel()
-        picture, (i, j) = self.shown.picture, self.layout.chosen
-        if picture is not None and picture.evidence is not None and i != j < len(picture.state.theta):
-            self.mapper.submit(steps.surface(picture.state, (i, j)), self.layout.landscape.show_surface)
+        state, picture = self.shown.state, self.shown.picture
+        if picture is not None and picture.evidence is not None and state.axes[0] != state.axes[1]:
+            self.mapper.submit(steps.surface(state), self.layout.landscape.show_surface)
+        else:
+            self.layout.landscape.put()
 
     # -------------------------------------------------------------------------------- events
 
@@ -136,12 +125,10 @@ class Session:
         for name, control in self.layout.controls.items():
             self._choose(name, partial(self._change, control.act), control.attribute)
         self._choose("start", self.begin)
-        for name in ("across", "upwards"):
-            self._choose(name, lambda value: self._show_axes())
         buttons: dict[str, Callable[[], None]] = {
-            "prior": self.draw, "undo": self.undo, "delete": partial(self.act, actions.delete_point),
+            "undo": self.undo, "delete": partial(self.act, actions.delete_point),
             "clear": partial(self.act, actions.clear_points), "learn": self.learn, "stop": self.stop,
-            "check": self.check, "chains": self.chains, "ask": self.ask, "answer": self.answer,
+            "check": self.check, "chains": self.chains,
         }  # fmt: skip
         for name, work in buttons.items():
             self.layout[name].on_click(work)
@@ -158,11 +145,6 @@ class Session:
 
     def _change(self, act: Callable[[State, Any], State], value: Any) -> None:
         self.act(lambda state: act(state, value))
-
-    def _show_axes(self) -> None:
-        self.layout.landscape.put()
-        self._show_widgets()
-        self.survey()
 
     def on_canvas(self, kind: str, place: Any) -> None:
         """Add, select or drag a point."""
@@ -182,7 +164,7 @@ class Session:
         if x is None or y is None or len(self.state.theta) < 2:
             return
         theta = np.array(self.state.theta)
-        theta[list(self.layout.chosen)] = x * LN10, y * LN10
+        theta[list(self.state.axes)] = x * LN10, y * LN10
         self.act(lambda state: actions.set_theta(state, theta))
 
     # ------------------------------------------------------------------------------- buttons
@@ -215,10 +197,9 @@ class Session:
         def show(part: tuple[Scene, str]) -> None:
             found, words = part
             self.state = found.state
-            self._show_widgets()
-            self.paint(found)
             path.append(found.state.theta)
-            self.layout.landscape.trace(path, self.layout.chosen)
+            self._show_widgets(path)
+            self.paint(found)
             self.layout.say(words)
 
         self.run(steps.learn(self.state), show, "Learning the hyperparameters.")
@@ -229,7 +210,7 @@ class Session:
 
         def show(verdict: str) -> None:
             verdicts.append(verdict)
-            self.layout.write("words", self.state.origin.words, *verdicts)
+            self.layout.write("words", self.state.words, *verdicts)
             self.layout.say("")
 
         self.run(steps.verdicts(self.state), show, "Comparing with importance sampling.")
@@ -245,29 +226,3 @@ class Session:
             self.layout.say(f"MCMC (dashed): {running.n_draws} draws.")
 
         self.run(steps.run_chains(picture.state), show, "Starting Markov chains.")
-
-    def ask(self) -> None:
-        """Find the most informative place."""
-
-        def show(found: tuple[Any, str]) -> None:
-            self.place, words = found
-            self.canvas.show_points(self.state, self.place)
-            known = self.state.origin.label(self.place) is not None
-            unknown = "Nobody knows the label here: you are the oracle, click there."
-            self.layout.write("asked", words if known else f"{words} {unknown}")
-            self.layout["answer"].disabled = not known
-            self.layout.say("")
-
-        self.run(steps.question(self.state, self.layout["score"].value), show, "Looking for the place.")
-
-    def answer(self) -> None:
-        """Add the label that the oracle gives at the most informative place."""
-        label = None if self.place is None else self.state.origin.label(self.place)
-        if label is not None:
-            place, code = self.place, min(label, self.state.n_classes - 1)
-            self.act(lambda state: actions.add_point(state, place, code))
-
-
-def _landscape(state: State) -> Any:
-    """Return what a surface of the evidence belongs to: the kernel and the view."""
-    return state.first, state.operator, state.second, state.points.view.tolist()
