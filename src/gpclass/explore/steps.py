@@ -15,7 +15,7 @@ from gpclass.mcmc import MCMC
 from gpclass.plotting.evidence import evidences
 from gpclass.priors import NotPositiveError
 
-SIZES = (6, 12, 24)  # points along each side of the surface of the evidence: coarse first
+SIZES = (6, 18)  # points along each side of the surface of the evidence: coarse first
 SPAN = 3.0  # natural logarithms around the current hyperparameters
 IDLE = 0.4  # seconds before the surface follows a change
 PAUSE = 0.12  # seconds between the steps of learning
