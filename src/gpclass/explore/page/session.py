@@ -112,6 +112,7 @@ class Session:
     def survey(self) -> None:
         """Draw the evidence over two hyperparameters, coarse first, where there are two and a method has it."""
         self.mapper.cancel()
+        self.layout.landscape.fig.title.text = "log evidence"  # until it is known for this state
         state, picture = self.shown.state, self.shown.picture
         if picture is not None and picture.evidence is not None and state.axes[0] != state.axes[1]:
             self.mapper.submit(steps.surface(state), self.layout.landscape.show_surface)
