@@ -27,7 +27,7 @@ def begun(monkeypatch):
 
 def test_a_built_in_problem(begun):
     found, options = begun("--problem", "moons", "--port", "5011", "--no-browser")
-    assert found.state.points.X.shape == (100, 2)
+    assert found.points.X.shape == (100, 2)
     assert options["port"] == 5011
     assert not options["browser"]
 
@@ -35,9 +35,9 @@ def test_a_built_in_problem(begun):
 def test_two_columns_are_in_their_own_units(begun, folder):
     found, _ = begun(folder / "iris.csv", "-t", "y", "--columns", "petal length,petal width")
     X = load_iris().data[::5, 2:]
-    np.testing.assert_allclose(found.state.points.X, X)
-    assert found.state.points.names == ("petal length", "petal width")
-    assert found.state.points.labels == ("setosa", "versicolor", "virginica")
+    np.testing.assert_allclose(found.points.X, X)
+    assert found.points.names == ("petal length", "petal width")
+    assert found.points.labels == ("setosa", "versicolor", "virginica")
 
 
 def test_more_columns_are_two_principal_components_and_said_to_be(begun, folder):
@@ -47,17 +47,16 @@ def test_more_columns_are_two_principal_components_and_said_to_be(begun, folder)
     shares = np.linalg.svd(Z, compute_uv=False) ** 2
     assert f"{shares[:2].sum() / shares.sum():.0%} of their variance" in found.words
     assert "first two principal components" in found.words
-    np.testing.assert_allclose(found.state.points.X.var(axis=0), shares[:2] / len(X), rtol=1e-6)
+    np.testing.assert_allclose(found.points.X.var(axis=0), shares[:2] / len(X), rtol=1e-6)
 
 
-def test_a_long_table_is_drawn_in_part_and_the_oracle_knows_all(begun, tmp_path):
+def test_a_long_table_is_drawn_in_part(begun, tmp_path):
     rng = np.random.default_rng(0)
     rows = [[x, "rare" if i == 7 else "common"] for i, x in enumerate(rng.normal(size=900))]
     found, _ = begun(write(tmp_path / "long.csv", ["x", "y"], rows), "-t", "y")
-    assert len(found.state.points) == 200
-    assert set(found.state.points.codes) == {0, 1}
+    assert len(found.points) == 200
+    assert set(found.points.codes) == {0, 1}
     assert "200 of 900 rows" in found.words
-    assert found.oracle.X.shape == (900, 1)
 
 
 def test_errors_are_one_sentence(tmp_path):

@@ -4,38 +4,26 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from explore_states import line, plane
 
-from gpclass.explore import problems
-from gpclass.explore.state import (
-    set_theta,
-)
+from gpclass.explore.problems import from_table, start, start_names
 
 
-def test_the_oracle_knows_the_interval():
-    oracle = problems.start("interval").oracle
-    assert [oracle(np.array([x])) for x in (10.0, 40.0, 90.0)] == [1, 0, 1]
+@pytest.mark.parametrize("name", start_names())
+def test_every_start_has_its_points_in_view(name):
+    state = start(name)
+    low, high = state.points.view.T
+    assert ((low < state.points.X) & (high > state.points.X)).all()
+    assert state.origin == name
+    assert state.words
 
 
-def test_draws_from_the_prior_have_its_moments():
-    """Both classes are equally probable, and near points agree: P = 1/2 + arcsin(rho) / pi for probit margins."""
-    base = set_theta(line(), [np.log(9.0), np.log(1.0)])
-    agree, ones, pairs = 0, [], 0
-    for seed in range(40):
-        found = problems.draw(base, seed)
-        X, codes = found.oracle.X[:, 0], found.oracle.codes
-        ones.append(codes.mean())
-        order = np.argsort(X)
-        near = np.diff(X[order]) < 0.05
-        agree += int((np.diff(codes[order])[near] == 0).sum())
-        pairs += int(near.sum())
-    assert np.mean(ones) == pytest.approx(0.5, abs=4 * np.std(ones) / np.sqrt(40))
-    # Two labels of nearly the same f: latent correlation 9 / (9 + 1) after the noise of the probit.
-    assert agree / pairs == pytest.approx(0.5 + np.arcsin(0.9) / np.pi, abs=0.03)
+def test_a_table_keeps_its_labels_and_names():
+    state = from_table([[1.0, 2.0], [3.0, 5.0], [4.0, 4.0]], ["b", "a", "b"], ("width", "length"), "Flowers.")
+    assert state.points.labels == ("a", "b")
+    np.testing.assert_array_equal(state.points.codes, [1, 0, 1])
+    assert state.points.names == ("width", "length")
 
 
-@pytest.mark.parametrize("n_classes", [2, 3])
-def test_draws_from_the_prior_have_all_classes(n_classes):
-    found = problems.draw(plane(n_classes), 3)
-    assert found.state.points.X.shape == (60, 2)
-    assert len(set(found.oracle.codes)) == n_classes
+def test_an_unknown_problem_is_told_with_those_there_are():
+    with pytest.raises(ValueError, match="There is no problem 'spiral': choose one of interval"):
+        start("spiral")

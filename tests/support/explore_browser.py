@@ -9,7 +9,9 @@ from contextlib import contextmanager
 
 import pytest
 
-READY = "() => window.Bokeh && Bokeh.documents.length && Bokeh.documents[0].get_model_by_name('keys') != null"
+READY = (
+    "() => window.Bokeh && Bokeh.documents.length && Bokeh.documents[0].get_model_by_name('canvas') != null"
+)
 # Where a place of a figure is on the screen.
 PLACE = """([name, x, y]) => {
   const model = Bokeh.documents[0].get_model_by_name(name)

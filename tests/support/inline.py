@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import warnings
+
 
 class Inline:
     """Does the same as `gpclass.explore.jobs.Worker`, at once and in the thread that asks."""
 
-    def __init__(self, deliver, *, patient):
+    def __init__(self, deliver, *, patient=False):
         pass
 
-    def submit(self, parts, on_part, on_end=lambda error: None, pause=0.0):
+    def submit(self, parts, on_part, on_end=lambda error: None):
         error = None
         try:
-            for part in parts:
-                if part is not None:
-                    on_part(part)
+            with warnings.catch_warnings(action="ignore"):
+                for part in parts:
+                    if not isinstance(part, float):
+                        on_part(part)
         except Exception as caught:
             error = caught
         on_end(error)

@@ -10,8 +10,8 @@ conditional on the training data, they are::
                                         reduction of the log loss there (Bickford Smith et al. 2023)
 
 All are in nats. Hyperparameters are kept, and no model is fitted again. The arguments are a fitted classifier and
-the rows of the pool; `bald` and the expected reduction need a `GaussianProcessClassifier`, but not with
-``multi_class="one_vs_one"``, which has no latent function for each class.
+the rows of the pool. `bald` and the expected reduction need a `GaussianProcessClassifier` with one model of all classes
+(``multi_class="joint"``).
 """
 
 from gpclass.active.scores import bald, entropy, expected_log_loss_reduction, query

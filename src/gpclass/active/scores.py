@@ -9,14 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import entr
 
-from gpclass.active.draws import greedy, reduction_by_draws
-from gpclass.active.gaussian import bald_of_link, reduction
-from gpclass.active.latents import find_latents, inputs_of, latents_of
+from gpclass.active.information import expected_entropy, greedy, reduction, reduction_by_draws
+from gpclass.active.latents import gaussians_at, has_latents, inputs_of, is_gaussian, model_of
 from gpclass.core.checks import check_integers, check_option, is_integer, seed_of
+from gpclass.core.linalg import row_tiles
 from gpclass.core.protocols import Array
-from gpclass.validation import take
+from gpclass.likelihoods.joint import normal_points
+from gpclass.posteriors.process import symmetric_root
 
-POINTS = 2 * 509  # latent values per row for three classes and more: pairs of a lattice with a prime number
+POINTS = 509  # pairs of latent values per row for three classes and more: a lattice needs a prime number
 
 
 def entropy(estimator: Any, X: Any) -> Array:
@@ -78,13 +79,23 @@ def bald(estimator: Any, X: Any) -> Array:
     >>> active.bald(clf, [[10.0], [26.0], [200.0]]).round(2)
     array([0.06, 0.12, 0.37])
     """
-    latents, X = latents_of(estimator), inputs_of(estimator, X)
-    if latents.has_link:
-        return bald_of_link(latents, X)
-    out = np.empty(len(X))
-    for rows, p in latents.row_probabilities(X, POINTS, np.random.default_rng(0)):
-        out[rows] = entr(p.mean(axis=1)).sum(axis=1) - entr(p).sum(axis=2).mean(axis=1)
-    return np.maximum(out, 0.0, out=out)
+    model, X = model_of(estimator), inputs_of(estimator, X)
+    likelihood, out = model.likelihood, np.empty(len(X))
+    if model.n_latents is None:
+        for rows, mean, std, weight in gaussians_at(model.posterior, X):
+            p = np.einsum("nsc,s->nc", np.exp(likelihood.log_predict(mean, std * std)), weight)
+            out[rows] = entr(p).sum(axis=1) - expected_entropy(likelihood, mean, std) @ weight
+        return np.maximum(out, 0.0)
+    points, rng = normal_points(POINTS, model.n_latents), np.random.default_rng(0)
+    for rows in row_tiles(len(X), 4 * POINTS):
+        if is_gaussian(model):
+            mean, cov = model.covariance(X[rows])
+            f = mean + np.einsum("ncd,ds->snc", symmetric_root(cov), points)
+            p = np.exp(likelihood.log_classes(f))
+        else:
+            p = _at_draws(model, X[rows], 2 * POINTS, rng)
+        out[rows] = entr(p.mean(axis=0)).sum(axis=1) - entr(p).sum(axis=2).mean(axis=0)
+    return np.maximum(out, 0.0)
 
 
 def expected_log_loss_reduction(
@@ -123,16 +134,16 @@ def expected_log_loss_reduction(
     array([0.0014, 0.0021, 0.    ])
     """
     check_integers(n_draws=n_draws)
-    latents, X = latents_of(estimator), inputs_of(estimator, X)
+    model, X = model_of(estimator), inputs_of(estimator, X)
     Z = X if X_target is None else inputs_of(estimator, X_target)
-    if not latents.can_condition:
-        p = latents.joint_probabilities(_joined(X, Z), n_draws, _generator(random_state))
+    if model.n_latents is not None or not is_gaussian(model):
+        p = _at_draws(model, _joined(X, Z), n_draws, np.random.default_rng(seed_of(random_state)))
         return reduction_by_draws(p[:, : len(X)], p[:, len(X) :], np.full(n_draws, 1.0 / n_draws))
     out, step = np.empty(len(X)), max(64, len(Z))
     for start in range(0, len(X), step):
-        rows = np.arange(start, min(start + step, len(X)))
-        mean, cov = latents.model.covariance(_joined(take(X, rows), Z))
-        out[rows] = reduction(latents.likelihood, mean, cov, len(rows))
+        rows = slice(start, start + step)
+        mean, cov = model.covariance(_joined(X[rows], Z))
+        out[rows] = reduction(model.likelihood, mean, cov, len(mean) - len(Z))
     return out
 
 
@@ -141,7 +152,7 @@ def query(
     X: Any,
     n: int = 1,
     *,
-    score: str | Callable[[Any, Any], Array] = "bald",
+    score: str = "bald",
     X_target: Any = None,
     n_draws: int = 2000,
     random_state: Any = 0,
@@ -157,8 +168,7 @@ def query(
         A fitted classifier, and the pool of unlabelled rows.
     n : int, default=1
         Number of rows, at most the size of the pool.
-    score : {"bald", "entropy", "expected_log_loss_reduction"} or callable, default="bald"
-        A callable takes ``(estimator, X)`` and returns one number per row. Its batches are the n largest scores.
+    score : {"bald", "entropy", "expected_log_loss_reduction"}, default="bald"
     X_target, n_draws, random_state
         As for `expected_log_loss_reduction`; batches need draws, too.
 
@@ -176,24 +186,20 @@ def query(
     >>> split.X_test[active.query(clf, split.X_test, n=3)].ravel()
     array([65., 99.,  0.])
     """
-    size = len(X)
-    fine = is_integer(n) and 1 <= n <= size
-    check_option("n", n, fine, f"an integer from 1 to {size}, the number of rows of the pool")
+    fine = is_integer(n) and 1 <= n <= len(X)
+    check_option("n", n, fine, f"an integer from 1 to {len(X)}, the number of rows of the pool")
+    check_option("score", score, score in SCORES, f"one of {', '.join(SCORES)}")
     check_integers(n_draws=n_draws)
-    if callable(score):
-        return _largest(score(estimator, X), n)
-    if score not in SCORES:
-        raise ValueError(f"score={score!r} is not known, expected one of {', '.join(SCORES)} or a callable.")
     reduces = score == "expected_log_loss_reduction"
     options = {"X_target": X_target, "n_draws": n_draws, "random_state": random_state} if reduces else {}
     scores = SCORES[score](estimator, X, **options)
-    latents = find_latents(estimator)
-    if n == 1 or latents is None:
-        return _largest(scores, n)
-    pool, rng = inputs_of(estimator, X), _generator(random_state)
-    targets = pool if X_target is None else inputs_of(estimator, X_target)
-    p = latents.joint_probabilities(_joined(pool, targets) if reduces else pool, n_draws, rng)
-    return greedy(p[:, :size], p[:, size:], n, score, scores, rng)
+    if n == 1 or not has_latents(estimator):
+        return np.argsort(-scores, kind="stable")[:n]
+    rng, rows = np.random.default_rng(seed_of(random_state)), inputs_of(estimator, X)
+    if reduces:
+        rows = _joined(rows, rows if X_target is None else inputs_of(estimator, X_target))
+    p = _at_draws(model_of(estimator), rows, n_draws, rng)
+    return greedy(p[:, : len(X)], p[:, len(X) :], n, score, scores, rng)
 
 
 SCORES: dict[str, Callable[..., Array]] = {
@@ -203,14 +209,11 @@ SCORES: dict[str, Callable[..., Array]] = {
 }
 
 
+def _at_draws(model: Any, X: Any, size: int, rng: np.random.Generator) -> Array:
+    """Return p(class|f) at draws of f over all rows together, shape (size, n, C)."""
+    f = np.moveaxis(model.sample(X, size, rng), -1, 0)
+    return np.asarray(np.exp(model.likelihood.log_classes(f)))
+
+
 def _joined(X: Any, Z: Any) -> Any:
-    """Return the rows of both."""
     return np.concatenate([X, Z]) if isinstance(X, np.ndarray) else [*X, *Z]
-
-
-def _generator(random_state: Any) -> np.random.Generator:
-    return np.random.default_rng(seed_of(random_state))
-
-
-def _largest(scores: Any, n: int) -> NDArray[np.intp]:
-    return np.argsort(-np.asarray(scores, dtype=float), kind="stable")[:n]

@@ -11,7 +11,7 @@ import numpy as np
 from gpclass.cli import output
 from gpclass.cli.data import Problem, read_problem
 from gpclass.cli.files import InputError
-from gpclass.explore import MOST_CLASSES, Start, from_table, serve, start
+from gpclass.explore import MOST_CLASSES, State, from_table, serve, start
 
 ROWS = 200  # that are drawn of a longer table
 
@@ -21,7 +21,7 @@ def run(given: Mapping[str, Any]) -> None:
     import bokeh  # noqa: F401  (a missing package is reported before a table is read)
 
     begun = start(given["problem"]) if given["data"] is None else read_start(given)
-    if begun.name == "your table":
+    if given["data"] is not None:
         output.remark(begun.words)
 
     def announce(address: str) -> None:
@@ -34,7 +34,7 @@ def run(given: Mapping[str, Any]) -> None:
     serve(begun, port=given["port"], browser=not given["no_browser"], announce=announce)
 
 
-def read_start(given: Mapping[str, Any]) -> Start:
+def read_start(given: Mapping[str, Any]) -> State:
     """Return what the page starts with for a table: one or two of its columns, or two principal components."""
     problem = read_problem(given)
     classes = np.unique(problem.y)
@@ -51,8 +51,8 @@ def read_start(given: Mapping[str, Any]) -> Start:
         rows, names, words = _components(problem, X)
     chosen = _some(y, given["seed"])
     if len(chosen) < len(y):
-        words += f" {len(chosen)} of {len(y)} rows are shown, drawn at random; the oracle knows all of them."
-    return from_table(rows[chosen], y[chosen], tuple(names), words, pool=(rows, y))
+        words += f" {len(chosen)} of {len(y)} rows are shown, drawn at random."
+    return from_table(rows[chosen], y[chosen], tuple(names), words)
 
 
 def _components(problem: Problem, X: Any) -> tuple[Any, list[str], str]:

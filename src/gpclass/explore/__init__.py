@@ -1,11 +1,11 @@
-"""A page in the browser where one clicks points and sees what each method believes: `gpclass explore`.
+"""A page in the browser where one clicks points and sees what each method predicts: `gpclass explore`.
 
 Needs Bokeh (``pip install "gpclass[explore]"``), which is imported when a server is made. Everything that is shown
-is computed by functions of records: `State` (points, kernel, method) in, pictures out. The package `page` draws them.
+is computed by functions of records: `State` (points, kernel, method) in, `Scene` out. The package `page` draws it.
 """
 
-from gpclass.explore.problems import Start, from_table, start
+from gpclass.explore.problems import from_table, start
 from gpclass.explore.server import make_server, serve
 from gpclass.explore.state import MOST_CLASSES, State
 
-__all__ = ["MOST_CLASSES", "Start", "State", "from_table", "make_server", "serve", "start"]
+__all__ = ["MOST_CLASSES", "State", "from_table", "make_server", "serve", "start"]

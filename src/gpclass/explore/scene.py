@@ -1,101 +1,90 @@
-"""What the page shows for a state: fits, pictures of their predictions, and the parts of the evidence."""
+"""What the page shows for a state: the fitted classifier, its predictions over the view, and its evidence."""
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import entr
 
 from gpclass.core.protocols import Array
 from gpclass.decision import bayes_decision
-from gpclass.explore.fit import Fit, fit
+from gpclass.estimator import GaussianProcessClassifier
 from gpclass.explore.state import State, title
+from gpclass.mcmc import MCMC
 from gpclass.plotting.contour import decision_margins, latent_deviation
 from gpclass.plotting.latent import latent_band
-from gpclass.priors import DensePrior
+from gpclass.sampling import Rejection
 
 LEVEL = 0.95  # of credible bands
-LINE, PLANE, PLANE_OF_CLASSES = 201, 48, 36  # points along a side of the grid
-DRAWS = 400  # of the latent functions of several classes
+LINE, PLANE = 201, 48  # points along a side of the grid
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Picture:
-    """Probabilities and decisions over a grid of one or two columns.
+    """A fitted classifier, with its probabilities and decisions over a grid of one or two columns.
 
     The first axis of a grid of two columns is the second column. A line has curves, one for the second of two classes
-    or one for each of several; a plane has one field of uncertainty.
+    or one for each of several; a plane has a map of the standard deviation of f.
     """
-
-    sides: list[Array]  # the grid along each column
-    proba: Array  # (*grid, n_classes)
-    present: list[int]  # classes with points
-    decision: NDArray[np.intp]  # -1 where a case is left undecided
-    margin: Array  # (*grid, n_decisions): zero on the boundaries of decisions
-    latent: tuple[Array, Array, Array] | None = None  # mean, low and high of the curves, (n, n_curves)
-    interval: tuple[Array, Array] | None = None  # of the probability of the second of two classes
-    uncertainty: Array | None = None
-    measure: str = ""  # what the uncertainty is
-
-    @property
-    def curves(self) -> list[int]:
-        """Classes of the curves: the second of two, or each of several."""
-        return self.present[1:] if len(self.present) == 2 else self.present
-
-    @property
-    def second(self) -> Array | None:
-        """The probability of the second of two classes; None if there are more."""
-        return self.proba[..., self.present[1]] if len(self.present) == 2 else None
-
-    def boundaries(self) -> list[float]:
-        """Return where the decision changes along a line, by linear interpolation, in order."""
-        x, margin = self.sides[0], self.margin
-        i, k = np.nonzero(np.diff(np.sign(margin), axis=0))
-        a, b = margin[i, k], margin[i + 1, k]
-        places = np.sort(x[i] + (x[i + 1] - x[i]) * a / (a - b))
-        new = np.diff(places, prepend=-np.inf) > 1e-9 * (x[-1] - x[0])  # the margins of both decisions vanish
-        return [float(place) for place in places[new]]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Occam:
-    """log evidence = fit - complexity.
-
-    For the exact posterior, log p(y) = E[log p(y|f)] - KL(posterior || prior): how probable the labels are under the
-    functions that remain, minus how far these are from the prior. The complexity of a Gaussian approximation q is
-    KL(q || prior), which is not negative, and the fit is the rest; for the variational bound it is E[log p(y|f)] under
-    q exactly. With three classes or more E[log p(y|f)] is averaged over draws instead.
-    """
-
-    evidence: float
-    fit: float
-    complexity: float
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Scene:
-    """A state with its fit and picture; None for what could not be computed, and ``error`` says why."""
 
     state: State
-    fit: Fit | None = None
-    picture: Picture | None = None
-    occam: Occam | None = None
-    other: Scene | None = None  # of the second method
-    error: str = ""
+    clf: Any  # its labels are positions of classes
+    notes: list[str]  # the warnings of its fit
+    sides: list[Array]  # the grid along each column
+    proba: Array  # (*grid, n_classes)
+    decision: NDArray[np.intp]  # -1 where a case is left undecided
+    margin: Array  # (*grid, n_decisions): zero on the boundaries of decisions
+    latent: Any = None  # mean, low and high of the curves of a line, each (n, n_curves)
+    interval: tuple[Array, Array] | None = None  # of the probability of the second of two classes
+    deviation: Any = None  # of f, on a plane
+
+    @property
+    def evidence(self) -> float | None:
+        """The log evidence; None where sampling gives none."""
+        value = self.clf.log_marginal_likelihood_value_
+        return None if value is None else float(value)
 
     @property
     def title(self) -> str:
         """The name of the method, with its evidence if there is one."""
-        evidence = None if self.fit is None else self.fit.evidence
-        return title(self.state.method) + ("" if evidence is None else f", log evidence {evidence:.2f}")
+        words = "" if self.evidence is None else f", log evidence {self.evidence:.2f}"
+        return title(self.state.method) + words
 
     @property
-    def notes(self) -> str:
-        """The warnings of the fits, each once."""
-        fits = [each.fit for each in (self, self.other) if each is not None and each.fit is not None]
-        return " ".join(dict.fromkeys(note for fitted in fits for note in fitted.notes))
+    def curves(self) -> list[int]:
+        """Classes of the curves: the second of two, or each of several."""
+        present = self.state.points.present
+        return present[1:] if len(present) == 2 else present
+
+    @property
+    def second(self) -> Array | None:
+        """The probability of the second of two classes; None if there are more."""
+        return self.proba[..., self.curves[0]] if len(self.curves) == 1 else None
+
+    def boundaries(self) -> tuple[Array, NDArray[np.intp]]:
+        """Return where the decision changes along a line, by linear interpolation, and the decisions between."""
+        x, i = self.sides[0], np.flatnonzero(np.diff(self.decision))
+        own = self.decision[i]  # -1 is the last margin, too
+        a, b = self.margin[i, own], self.margin[i + 1, own]
+        return x[i] + (x[i + 1] - x[i]) * a / (a - b), self.decision[[0, *(i + 1)]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Scene:
+    """A state with its picture and that of the second method; None for what failed, and ``error`` says why."""
+
+    state: State
+    picture: Picture | None = None
+    other: Picture | None = None
+    error: str = ""
+
+    @property
+    def pictures(self) -> list[Picture]:
+        """Those that there are."""
+        return [each for each in (self.picture, self.other) if each is not None]
 
     @property
     def difference(self) -> Array | None:
@@ -103,23 +92,25 @@ class Scene:
 
         With three classes or more it is the total variation distance; without a second method it is None.
         """
-        if self.picture is None or self.other is None or self.other.picture is None:
+        if len(self.pictures) < 2:
             return None
-        p, q = self.picture.second, self.other.picture.second
-        if p is None or q is None:
-            return np.asarray(0.5 * np.abs(self.picture.proba - self.other.picture.proba).sum(axis=-1))
-        return p - q
+        one, two = self.pictures
+        if one.second is None or two.second is None:
+            return np.asarray(0.5 * np.abs(one.proba - two.proba).sum(axis=-1))
+        return one.second - two.second
 
     @property
     def words(self) -> list[str]:
-        """Where two methods differ most, and their evidence, in sentences."""
-        if self.other is None or (values := self.difference) is None:
-            return []
+        """Where two methods differ most, and their evidence, in sentences; and the model in Python."""
+        code = [f"In Python: {picture.clf!r}" for picture in self.pictures[:1]]
+        values = self.difference
+        if values is None:
+            return code
         at = int(np.abs(values).argmax())
         place, most = named_place(self.state, grid(self.state)[1][at]), abs(values.ravel()[at])
-        names = f"{title(self.state.method)} and {title(self.other.state.method)}"
+        names = " and ".join(title(each.state.method) for each in self.pictures)
         words = f"{names} differ by at most {most:.2g} in probability, at {place}."
-        return [words, f"{self.title}; {self.other.title}."]
+        return [words, "; ".join(each.title for each in self.pictures) + ".", *code]
 
 
 def scene(state: State) -> Scene:
@@ -129,17 +120,16 @@ def scene(state: State) -> Scene:
     --------
     >>> from gpclass.explore.state import make_points
     >>> scene(State(make_points([[0.0], [10.0]], [0, 0]))).error
-    'There are points of class 0 only: add points of two classes to see what a model believes.'
+    'There are points of class 0 only: add points of two classes to see what a model predicts.'
     """
     try:
-        fitted = fit(state)
-        found = Scene(state, fitted, picture(fitted), occam(fitted))
+        found = Scene(state, draw_picture(state))
     except Exception as error:
         return Scene(state, error=sentence(error))
     if not state.other:
         return found
     other = scene(replace(state, method=state.other, other=""))
-    return replace(found, other=other, error=other.error and f"{title(state.other)}: {other.error}")
+    return replace(found, other=other.picture, error=other.error and f"{title(state.other)}: {other.error}")
 
 
 def named_place(state: State, place: Array) -> str:
@@ -155,70 +145,66 @@ def sentence(error: BaseException) -> str:
     return f"{type(error).__name__}: {words or 'no message'}."
 
 
-# ---------------------------------------------------------------------------------- pictures
+# --------------------------------------------------------------------------------------- fit
+
+
+def fit(state: State, **changed: Any) -> tuple[Any, list[str]]:
+    """Fit the classifier of a state at its hyperparameters; return it with its warnings, each once."""
+    points, present, cost = state.points, state.points.present, state.cost_matrix
+    if len(present) < 2:
+        found = f"points of class {points.labels[present[0]]} only" if present else "no points"
+        raise ValueError(f"There are {found}: add points of two classes to see what a model predicts.")
+    # Fewer draws than by default, so that a picture follows the points.
+    draws, thin = (300, 2) if len(present) == 2 else (50, 5)
+    samplers: dict[str, Any] = {
+        "mcmc": MCMC(n_draws=draws, n_warmup=200, thin=thin),
+        "rejection": Rejection(n_draws=500, max_proposals=200_000),
+    }
+    settings = {
+        "kernel": state.kernel,
+        "likelihood": state.likelihood,
+        "inference": samplers.get(state.method, state.method),
+        "optimizer": None,
+        "integration": state.integration,
+        # A model does not know classes without points.
+        "cost_matrix": None if cost is None else cost[np.ix_(present, present)],
+        "random_state": 0,
+    }
+    clf = GaussianProcessClassifier(**(settings | changed))
+    with warnings.catch_warnings(record=True, action="always") as caught:
+        clf.fit(points.X, points.codes)
+    return clf, list(dict.fromkeys(" ".join(str(each.message).split()) for each in caught))
+
+
+def all_proba(state: State, clf: Any, X: Array) -> Array:
+    """Return the probabilities of all classes, (n, n_classes), zero for those without points."""
+    out = np.zeros((len(X), state.n_classes))
+    out[:, state.points.present] = clf.predict_proba(X)
+    return out
 
 
 def grid(state: State) -> tuple[list[Array], Array]:
     """Return the sides of the grid over the view, and its points as rows."""
-    plane = PLANE if len(state.points.present) < 3 else PLANE_OF_CLASSES
-    size = LINE if state.points.n_columns == 1 else plane
+    size = LINE if state.points.n_columns == 1 else PLANE
     sides = [np.linspace(low, high, size) for low, high in state.points.view]
     return sides, np.stack(np.meshgrid(*sides), axis=-1).reshape(-1, len(sides))
 
 
-def picture(fitted: Fit) -> Picture:
-    """Return what a fit predicts over the view."""
-    state, present = fitted.state, fitted.state.points.present
-    sides, rows = grid(state)
-    proba = fitted.proba(rows)
+def draw_picture(state: State) -> Picture:
+    """Return what the classifier of a state predicts over the view."""
+    (clf, notes), (sides, rows) = fit(state), grid(state)
+    proba = all_proba(state, clf, rows)
     decision = bayes_decision(proba, state.cost_matrix, reject=state.reject)
     margin = decision_margins(proba, state.cost_matrix, state.reject)
-    if len(sides) == 1:
-        latent = latent_band(fitted.clf, rows, LEVEL)
-        return Picture(sides, proba, present, decision, margin, latent, _interval(fitted, rows))
-    field, measure = _uncertainty(fitted, rows, proba)
-    shape = [len(side) for side in reversed(sides)]
-    proba, margin = proba.reshape(*shape, -1), margin.reshape(*shape, -1)
-    decision, field = decision.reshape(shape), field.reshape(shape)
-    return Picture(sides, proba, present, decision, margin, uncertainty=field, measure=measure)
-
-
-def _interval(fitted: Fit, rows: Array) -> tuple[Array, Array] | None:
-    """Return the credible interval of the probability of two classes; of several it would take long."""
-    if len(fitted.state.points.present) > 2 or not fitted.model.is_of_labels:
-        return None
-    low, high = fitted.clf.predict_interval(rows, LEVEL)
-    return low, high
-
-
-def _uncertainty(fitted: Fit, rows: Array, proba: Array) -> tuple[Array, str]:
-    # Intervals of a mixture over draws take seconds on a plane.
-    if len(fitted.state.points.present) == 2 and fitted.model.draws is not None:
-        return latent_deviation(fitted.clf, rows), "standard deviation of f"
-    if interval := _interval(fitted, rows):
-        return interval[1] - interval[0], f"width of the {LEVEL:.0%} interval of p"
-    return entr(proba).sum(axis=1), "entropy of the class, in nats"
-
-
-# ---------------------------------------------------------------------------------- evidence
-
-
-def occam(fitted: Fit) -> Occam | None:
-    """Split the log evidence of a fit into its parts; None where it has none.
-
-    That is so for draws, for Dirichlet classification (whose evidence is that of transformed targets), and for an
-    approximation of several classes so rough that the complexity would be negative.
-    """
-    model, evidence, points = fitted.model, fitted.evidence, fitted.state.points
-    if evidence is None or not model.is_of_labels:
-        return None
-    if model.n_latents is None:
-        # KL(q || prior) = (tr B⁻¹ - n + αᵀm + log|B|) / 2 for q = prior x Gaussian sites, with B = I + SKS.
-        q = DensePrior(model.kernel, model.problem.X).condition(model.sites)
-        complexity = float(0.5 * ((q.inverse_diagonal() - 1.0).sum() + q.alpha @ q.mean) + q.half_logdet)
-    else:
-        f = np.moveaxis(fitted.clf.sample_latent(points.X, DRAWS, random_state=0), 2, 0)  # [draws, n, C]
-        own = np.searchsorted(points.present, points.codes)
-        log_p = fitted.clf.likelihood_.log_classes(f)[:, np.arange(len(own)), own]
-        complexity = float(log_p.mean(axis=0).sum()) - evidence
-    return Occam(evidence, evidence + complexity, complexity) if complexity >= 0.0 else None
+    common = (state, clf, notes, sides)
+    if len(sides) == 2:
+        shape = [len(side) for side in reversed(sides)]
+        deviation = latent_deviation(clf, rows).reshape(shape)
+        proba, margin = proba.reshape(*shape, -1), margin.reshape(*shape, -1)
+        return Picture(*common, proba, decision.reshape(shape), margin, deviation=deviation)
+    interval = None
+    if (
+        len(clf.classes_) == 2 and clf.base_estimator_.models[0].is_of_labels
+    ):  # of several classes it would take seconds
+        interval = clf.predict_interval(rows, LEVEL)
+    return Picture(*common, proba, decision, margin, latent_band(clf, rows, LEVEL), interval)

@@ -11,14 +11,13 @@ from importlib.resources import files
 from typing import Any
 
 from gpclass.core.checks import optional
-from gpclass.explore.keys import HELP
-from gpclass.explore.problems import Start
+from gpclass.explore.state import State
 
 ADDRESS = "127.0.0.1"
 FORGET = 15_000  # milliseconds after which a closed page is forgotten; a slow browser needs some to connect
 
 
-def make_document(doc: Any, table: Start | None = None, kept: Any = None) -> None:
+def make_document(doc: Any, table: State | None = None, kept: Any = None) -> None:
     """Put a new page into a document of Bokeh; ``kept`` gets its session, for tests."""
     from gpclass.explore.page.session import Session
 
@@ -34,7 +33,6 @@ def make_document(doc: Any, table: Start | None = None, kept: Any = None) -> Non
     session = Session(deliver, table)
     doc.title = "gpclass explore"
     doc.template = files("gpclass.explore.page").joinpath("page.html").read_text("utf-8")
-    doc.template_variables["keyboard"] = HELP
     with doc.models.freeze():  # otherwise all models are collected again for each root, which takes seconds
         for root in session.roots():
             doc.add_root(root)
@@ -43,7 +41,7 @@ def make_document(doc: Any, table: Start | None = None, kept: Any = None) -> Non
         kept.add(session)
 
 
-def make_server(table: Start | None = None, port: int = 0, kept: Any = None) -> Any:
+def make_server(table: State | None = None, port: int = 0, kept: Any = None) -> Any:
     """Return a server that has not been started; port 0 is any that is free.
 
     Each visitor gets a page of their own, which is forgotten seconds after it was closed.
@@ -114,7 +112,7 @@ def _own_requests(pages: Any, hosts: Sequence[str]) -> Any:
 
 
 def serve(
-    table: Start | None = None,
+    table: State | None = None,
     *,
     port: int = 0,
     browser: bool = True,
@@ -124,8 +122,8 @@ def serve(
 
     Parameters
     ----------
-    table : Start, default=None
-        What the page starts with, from `gpclass.explore.problems.from_table`.
+    table : State, default=None
+        What the page starts with, from `from_table` or `start`.
     port : int, default=0
         0 is any that is free.
     browser : bool, default=True

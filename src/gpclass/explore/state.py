@@ -1,10 +1,9 @@
-"""The state of the page, as a value: the points, the model, and the selection. Each action returns another state."""
+"""The state of the page, as a value: the points, the model and the selection. Each action returns another state."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,11 +13,11 @@ from gpclass.kernels import move, named_kernel
 from gpclass.plotting.base import hyperparameter_names, short_names
 
 MOST_CLASSES = 5
-MOST_POINTS = 500  # with more, the picture would follow the points slowly
 ALONE = "alone"
 OPERATORS = (ALONE, "plus", "times")
 SIDE = 12  # points along each side of the view, from which kernels take their scales
-NEAR = 0.025  # widths of the view within which a click selects a point
+NEAR = 0.025  # distance from a marker, in widths of the figure, within which a click selects it
+HEIGHT = 5.0  # of a figure of probabilities, in the same unit
 TITLES = {
     "laplace": "Laplace", "ep": "EP", "vi": "VI", "mcmc": "MCMC", "dirichlet": "Dirichlet", "rejection": "Rejection",
 }  # fmt: skip
@@ -49,6 +48,14 @@ class Points:
         """Positions of the classes that have points."""
         return [int(code) for code in np.unique(self.codes)]
 
+    @property
+    def markers(self) -> Array:
+        """Where the points are drawn, (n, 2): on a line at 0 and 1, or in rows for three classes or more."""
+        if self.n_columns == 2:
+            return self.X
+        heights = self.codes if len(self.labels) == 2 else 1.0 - 0.055 * self.codes
+        return np.column_stack([self.X, heights])
+
     def __len__(self) -> int:
         return len(self.X)
 
@@ -74,26 +81,28 @@ class State:
     first, operator, second : str
         The name of a kernel, and how another one is combined with it: "alone", "plus" or "times".
     theta : tuple of float
-        Natural logarithms of the hyperparameters.
+        Natural logarithms of the hyperparameters; empty for the initial ones of the kernel.
+    axes : tuple of two int
+        The hyperparameters over which the evidence is drawn.
     likelihood, method, integration : str
         The arguments ``likelihood``, ``inference`` and ``integration`` of `GaussianProcessClassifier`.
     other : str
         The method to compare with; empty for none.
     drawn : int
         The class of points that are added.
-    cursor : tuple of float
-        Where the keyboard adds a point.
     selected : int or None
         The point that was clicked last.
     costly, cost : int, float
         An error on this class costs this many times as much as one on the others.
     reject : float or None
         Cost of leaving a case undecided; None if every case is decided.
+    origin, words : str
+        What the page was started with: its name, and what it is in words.
 
     Examples
     --------
     >>> state = State(make_points([[0.0], [10.0]], [0, 1]))
-    >>> click(state, [5.0]).points.X.ravel(), click(state, [10.1]).selected
+    >>> click(state, [5.0, 0.5]).points.X.ravel(), click(state, [10.1, 0.98]).selected
     (array([ 0., 10.,  5.]), 1)
     """
 
@@ -102,22 +111,24 @@ class State:
     operator: str = ALONE
     second: str = "linear"
     theta: tuple[float, ...] = ()
+    axes: tuple[int, int] = (0, 1)
     likelihood: str = "probit"
     method: str = "ep"
     integration: str = "exact"
     other: str = ""
     drawn: int = 1
-    cursor: tuple[float, ...] = ()
     selected: int | None = None
     costly: int = 1
     cost: float = 1.0
     reject: float | None = None
+    origin: str = ""
+    words: str = ""
 
     def __post_init__(self) -> None:
-        if not self.theta:  # the initial values of the kernel
+        if not self.theta:
             object.__setattr__(self, "theta", tuple(_initial_kernel(self).theta.tolist()))
-        if not self.cursor:
-            object.__setattr__(self, "cursor", tuple(self.points.view.mean(axis=1).tolist()))
+        last = len(self.theta) - 1
+        object.__setattr__(self, "axes", tuple(min(k, last) for k in self.axes))
 
     @property
     def n_classes(self) -> int:
@@ -142,60 +153,43 @@ class State:
 # ------------------------------------------------------------------------------------ points
 
 
-def inside(points: Points, x: ArrayLike) -> Array:
-    """Return the place in the view nearest to x, ignoring coordinates beyond the columns."""
-    place = np.asarray(x, dtype=float)[: points.n_columns]
-    return np.clip(np.where(np.isfinite(place), place, points.view.mean(axis=1)), *points.view.T)
+def nearest(points: Points, place: Any) -> int | None:
+    """Return the point whose marker is at a place of the figure (x, y), or None."""
+    low, high = points.view.T
+    size = [*(high - low), HEIGHT][:2]
+    distances = np.linalg.norm((points.markers - place) / size, axis=1)
+    return int(distances.argmin()) if (distances <= NEAR).any() else None
 
 
-def nearest(points: Points, x: ArrayLike) -> tuple[int | None, float]:
-    """Return the point nearest to x, and its distance in widths of the view; None without points."""
-    if not len(points):
-        return None, np.inf
-    widths = points.view[:, 1] - points.view[:, 0]
-    distances = np.linalg.norm((points.X - np.asarray(x, dtype=float)[: points.n_columns]) / widths, axis=1)
-    i = int(distances.argmin())
-    return i, float(distances[i])
-
-
-def select_point(state: State, i: int) -> State:
-    """Select a point, and move the cursor there."""
-    return replace(state, selected=i, cursor=tuple(state.points.X[i].tolist()))
-
-
-def click(state: State, x: ArrayLike, tolerance: float = NEAR) -> State:
-    """Select the point within ``tolerance`` of a click, or add one of the class that is drawn."""
-    i, distance = nearest(state.points, x)
-    if i is not None and distance <= tolerance:
-        return select_point(state, i)
-    return add_point(state, x, state.drawn)
+def click(state: State, place: ArrayLike) -> State:
+    """Select the point at a place of the figure, or add one of the class that is drawn."""
+    i = nearest(state.points, place)
+    return add_point(state, place, state.drawn) if i is None else replace(state, selected=i)
 
 
 def add_point(state: State, x: ArrayLike, code: int) -> State:
     """Add a point and select it."""
     points = state.points
-    if len(points) >= MOST_POINTS:
-        raise ValueError(
-            f"There are {MOST_POINTS} points already, the most that this page takes: delete some."
-        )
-    X = np.concatenate([points.X, inside(points, x)[None]])
-    points = replace(points, X=X, codes=np.append(points.codes, code))
-    return select_point(replace(state, points=points), len(X) - 1)
+    X, codes = np.concatenate([points.X, _inside(points, x)[None]]), np.append(points.codes, code)
+    return replace(state, points=replace(points, X=X, codes=codes), selected=len(points))
 
 
 def move_point(state: State, i: int, x: ArrayLike) -> State:
-    """Move a point within the view and select it; one that was deleted meanwhile is not moved."""
-    if i >= len(state.points):
-        return state
+    """Move a point within the view and select it."""
     X = state.points.X.copy()
-    X[i] = inside(state.points, x)
-    return select_point(replace(state, points=replace(state.points, X=X)), i)
+    X[i] = _inside(state.points, x)
+    return replace(state, points=replace(state.points, X=X), selected=i)
+
+
+def _inside(points: Points, x: ArrayLike) -> Array:
+    """Return the place in the view nearest to x, ignoring coordinates beyond the columns."""
+    low, high = points.view.T
+    return np.asarray(np.clip(np.asarray(x, dtype=float)[: points.n_columns], low, high))
 
 
 def delete_point(state: State) -> State:
-    """Delete the selected point, or the one nearest to the cursor."""
-    i = nearest(state.points, state.cursor)[0] if state.selected is None else state.selected
-    return state if i is None else _keep(state, np.arange(len(state.points)) != i)
+    """Delete the selected point, if there is one."""
+    return state if state.selected is None else _keep(state, np.arange(len(state.points)) != state.selected)
 
 
 def clear_points(state: State) -> State:
@@ -210,8 +204,6 @@ def _keep(state: State, kept: NDArray[np.bool_]) -> State:
 
 def set_classes(state: State, n_classes: int) -> State:
     """Change the number of classes; points of classes that no longer exist are deleted."""
-    if not 2 <= n_classes <= MOST_CLASSES:
-        raise ValueError(f"{n_classes} classes are not possible here, expected two to {MOST_CLASSES}.")
     labels = (*state.points.labels, *map(str, range(state.n_classes, n_classes)))[:n_classes]
     state = _keep(state, state.points.codes < n_classes)
     last = n_classes - 1
@@ -222,23 +214,14 @@ def set_classes(state: State, n_classes: int) -> State:
 # ------------------------------------------------------------------------------------- model
 
 
-class Dial(NamedTuple):
-    """A hyperparameter: its name, and the range of its natural logarithm."""
-
-    name: str
-    low: float
-    high: float
-
-
-@lru_cache(maxsize=1)  # every slider asks for those of the same state
-def dials(state: State) -> list[Dial]:
-    """Return the free hyperparameters in the order of theta."""
+def dials(state: State) -> list[tuple[str, float, float]]:
+    """Return the name of each hyperparameter and the range of its natural logarithm, in the order of theta."""
     kernel = _initial_kernel(state)
     names = short_names(hyperparameter_names(kernel))
     for i, column in enumerate(state.points.names):
         names = [name.replace(f"[{i}]", f" of {column}") for name in names]
     names = [name.replace("constant value", "variance") for name in names]
-    return [Dial(name, *ends) for name, ends in zip(names, kernel.bounds.tolist(), strict=True)]
+    return [(name, low, high) for name, (low, high) in zip(names, kernel.bounds.tolist(), strict=True)]
 
 
 def _initial_kernel(state: State) -> Any:
@@ -259,7 +242,7 @@ def _initial_kernel(state: State) -> Any:
 
 def set_kernel(state: State, **names: str) -> State:
     """Choose another kernel, with its initial hyperparameters."""
-    return replace(state, **names, theta=())  # type: ignore[arg-type]
+    return replace(state, **names, theta=(), axes=(0, 1))  # type: ignore[arg-type]
 
 
 def set_theta(state: State, theta: ArrayLike) -> State:

@@ -1,44 +1,35 @@
-"""Computations that take long. Most of them yield what is known so far, and can be stopped there."""
+"""Computations that take long. They yield what is known so far, and can be stopped there; a float is a pause."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from gpclass.active import bald, entropy
 from gpclass.core.optimisers import minimise
 from gpclass.core.protocols import Array
-from gpclass.estimator import GaussianProcessClassifier
-from gpclass.explore.fit import Fit, collected, fit, settings
-from gpclass.explore.scene import Scene, grid, named_place, scene
+from gpclass.explore.scene import Scene, all_proba, fit, grid, scene
 from gpclass.explore.state import State, set_theta, title
 from gpclass.mcmc import MCMC
 from gpclass.plotting.evidence import evidences
 from gpclass.priors import NotPositiveError
 
-SIZES = (6, 12, 24)  # points along each side of the surface of the evidence: coarse first
+SIZES = (6, 18)  # points along each side of the surface of the evidence: coarse first
 SPAN = 3.0  # natural logarithms around the current hyperparameters
+IDLE = 0.4  # seconds before the surface follows a change
+PAUSE = 0.12  # seconds between the steps of learning
 CHUNK = MCMC(n_chains=4, n_draws=10, n_warmup=60, thin=5)
 CHUNKS, LINES = 30, 4  # rounds of chains, and functions that are drawn in each
-SCORES = {
-    "bald": (bald, "tell most about the latent function"),
-    "entropy": (entropy, "be least certain"),
-}
-THINNER = 3  # for several classes every third point is scored, since the score takes draws
 
 
-def learn(state: State) -> Iterator[tuple[Scene, str]]:
+def learn(state: State) -> Iterator[tuple[Scene, str] | float]:
     """Maximise the evidence from the hyperparameters of a state; yield the scene of each improvement, with words."""
-    clf, path = fit(state).clf, list[tuple[Array, float]]()
+    clf, path = fit(state)[0], list[tuple[Array, float]]()
 
     def descend(theta: Array) -> tuple[float, Array]:
         try:
-            with collected():
-                value, gradient = clf.log_marginal_likelihood(theta, eval_gradient=True)
+            value, gradient = clf.log_marginal_likelihood(theta, eval_gradient=True)
         except NotPositiveError:
             return np.inf, np.zeros(len(theta))
         if not path or value > path[-1][1]:
@@ -51,6 +42,7 @@ def learn(state: State) -> Iterator[tuple[Scene, str]]:
         if k == len(path):
             words = f"Learned in {k} steps: log evidence {evidence:.3f}. {message}"
         yield scene(set_theta(state, theta)), words
+        yield PAUSE
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -62,28 +54,20 @@ class Surface:
     evidence: Array
 
 
-def surface(state: State, chosen: tuple[int, int], wait: float = 0.0) -> Iterator[Surface | None]:
-    """Yield the surface after some seconds, each time finer, and None before each point: a place to stop at."""
-    time.sleep(wait)
-    if len(state.theta) < 2:
-        raise ValueError(
-            "This kernel has one hyperparameter, and a surface needs two: choose another kernel."
-        )
-    if chosen[0] == chosen[1]:
-        raise ValueError("The surface needs two different hyperparameters: choose another one.")
-    clf, theta = fit(state).clf, np.array(state.theta)
+def surface(state: State) -> Iterator[Surface | float]:
+    """Yield the surface after a while, each time finer, and a place to stop at before each point."""
+    yield IDLE
+    clf, theta = fit(state)[0], np.array(state.theta)
     low, high = state.kernel.bounds.T
     for size in SIZES:
         around = np.linspace(np.maximum(theta - SPAN, low), np.minimum(theta + SPAN, high), size)
-        a, b = around[:, list(chosen)].T
-        points, values = evidences(clf, theta, chosen, a, b), list[float]()
-        while len(values) < size * size:
-            yield None
-            with collected():  # far from the maximum, warnings do not matter
-                values.append(next(points))
-        if not np.isfinite(values).any():
-            raise ValueError("The evidence cannot be computed around here: choose other hyperparameters.")
-        yield Surface(a, b, np.reshape(values, (size, size)))
+        a, b = around[:, list(state.axes)].T
+        values = list[float]()
+        for value in evidences(clf, theta, state.axes, a, b):
+            values.append(value)
+            yield 0.0
+        if np.isfinite(values).any():
+            yield Surface(a, b, np.reshape(values, (size, size)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -91,7 +75,7 @@ class Running:
     """Draws of the latent function so far, as lines over the grid, and the average of their probabilities."""
 
     n_draws: int
-    lines: Array  # (n_lines, n); empty on a plane
+    lines: list[Array]  # none on a plane
     proba: Array  # (n, n_classes)
 
 
@@ -101,40 +85,28 @@ def run_chains(state: State, chunks: int = CHUNKS) -> Iterator[Running]:
     Every round starts new chains, so the rounds are independent and their probabilities are averaged.
     """
     _, rows = grid(state)
-    total: Any = np.zeros((len(rows), state.n_classes))
-    lines: list[Array] = []
+    total, lines = np.zeros((len(rows), state.n_classes)), list[Array]()
     for k in range(chunks):
-        clf = GaussianProcessClassifier(**settings(state) | {"inference": CHUNK, "random_state": k})
-        with collected():  # ten draws are too few for a diagnosis
-            clf.fit(state.points.X, state.points.codes)
-        total += Fit(state, clf).proba(rows)
+        clf, _ = fit(state, inference=CHUNK, random_state=k)  # ten draws are too few for a diagnosis
+        total += all_proba(state, clf, rows)
         if state.points.n_columns == 1 and len(clf.classes_) == 2:
             draws = clf.sample_latent(rows, LINES, random_state=k)
             lines.extend(draws.T if draws.ndim == 2 else [])
-        yield Running((k + 1) * CHUNK.n_chains * CHUNK.n_draws, np.array(lines), total / (k + 1))
+        yield Running((k + 1) * CHUNK.n_chains * CHUNK.n_draws, list(lines), total / (k + 1))
 
 
-def verdict(state: State) -> str:
-    """Say how wrong the approximation of a state is by importance sampling, or why it cannot be checked."""
-    clf, name = fit(state).clf, title(state.method)
-    try:
-        with collected():
-            check = clf.check_approximation(2000, random_state=0)
-    except ValueError as error:
-        return f"{name}: {error}"
-    if check.corrected is None:
-        return f"{name}: {check.verdict}"
-    known = "" if check.evidence is None else f"log evidence {check.evidence:.2f}, "
-    corrected = f"corrected {check.corrected:.2f} ± {check.standard_error:.2f}"
-    return f"{name}: {known}{corrected}. {check.verdict}"
-
-
-def question(state: State, score: str) -> tuple[Array, str]:
-    """Return the place where a label would be most informative, and say why."""
-    rows, clf = grid(state)[1], fit(state).clf
-    if len(clf.classes_) > 2 and score == "bald":
-        rows = rows[::THINNER]
-    function, gain = SCORES[score]
-    scores = function(clf, rows)
-    place = rows[int(scores.argmax())]
-    return place, f"A label at {named_place(state, place)} would {gain}: {scores.max():.2f} nats."
+def verdicts(state: State) -> Iterator[str]:
+    """Say how wrong the approximations of a state are by importance sampling, or why they cannot be checked."""
+    for method in dict.fromkeys(filter(None, (state.method, state.other))):
+        name = title(method)
+        try:
+            check = fit(replace(state, method=method))[0].check_approximation(2000, random_state=0)
+        except ValueError as error:
+            yield f"{name}: {error}"
+            continue
+        if check.corrected is None:
+            yield f"{name}: {check.verdict}"
+            continue
+        known = "" if check.evidence is None else f"log evidence {check.evidence:.2f}, "
+        corrected = f"corrected {check.corrected:.2f} ± {check.standard_error:.2f}"
+        yield f"{name}: {known}{corrected}. {check.verdict}"

@@ -7,131 +7,175 @@ from typing import Any
 
 import numpy as np
 
-from gpclass.core.protocols import Array
 from gpclass.explore.page import figures
-from gpclass.explore.page.figures import Line, Panel, Plane, figure
-from gpclass.explore.scene import Scene, grid
+from gpclass.explore.page.figures import COLOURS, Graph, Plane, outlines, smooth
+from gpclass.explore.scene import Picture, Scene, grid
 from gpclass.explore.state import State, title
 from gpclass.explore.steps import Running
 from gpclass.plotting.contour import decision_margins
 
 EVENTS = ("tap", "panstart", "pan", "panend")
 SIDE_BY_SIDE = {"sizing_mode": "stretch_width", "stylesheets": [":host { flex-wrap: wrap; gap: 4px; }"]}
+DRAW = {"colour": "#555555", "alpha": 0.35, "width": 1.0}
+CHAINS = {"colour": figures.INK, "dash": "dashed", "width": 2.0}
+APART = "#7b3294"
 
 
-class Canvas(Panel):
+class Canvas:
     """All figures for one and for two columns; those that are not needed are hidden."""
 
     def __init__(self) -> None:
         from bokeh.layouts import column, row
-        from bokeh.models import Range1d
+        from bokeh.models import ColumnDataSource, Range1d
 
-        super().__init__(points=("x", "y", "marker", "colour", "ring"), cursor=("x", "y"), apart=("x", "d"))
-        points, cursor, apart = self.sources.values()
-        points.name = "points-data"
+        names = ("x", "y", "marker", "colour", "ring")
+        self.points = ColumnDataSource({name: [] for name in names}, name="points-data")
         self.ranges = Range1d(0.0, 1.0), Range1d(0.0, 1.0)
-        self.line, self.other_line = (Line(points, cursor, self.ranges[0]) for _ in range(2))
-        self.planes = tuple(Plane(points, cursor, self.ranges) for _ in range(3))
-        self.apart = fig = figure(190, x_range=self.ranges[0], y_range=Range1d(-1.0, 1.0), min_border_left=62)
-        fig.yaxis.axis_label = "difference"
-        fig.hspan(y=[0.0], color="#999999")
-        fig.varea("x", 0, "d", source=apart, fill_color="#7b3294", fill_alpha=0.2)
-        fig.line("x", "d", source=apart, color="#7b3294", line_width=2.5)
-        self.line.latent.name, self.line.proba.name, self.planes[0].fig.name = "latent", "proba", "plane"
-        lines, planes = (self.line.root, self.other_line.root), [plane.fig for plane in self.planes]
-        for side in (*lines, *planes):
+        self.latents = [Graph(230, (-1.0, 1.0), self.ranges[0]) for _ in range(2)]
+        self.probas = [Graph(290, (-0.19, 1.09), self.ranges[0]) for _ in range(2)]
+        self.apart = Graph(190, (-1.0, 1.0), self.ranges[0])
+        self.planes = [Plane(420, self.ranges) for _ in range(3)]
+        for graph in self.probas:
+            graph.fig.yaxis.ticker = [0.0, 0.25, 0.5, 0.75, 1.0]
+        for panel in (*self.probas, *self.planes):
+            panel.draw_points(self.points)
+        self.latents[0].fig.name, self.probas[0].fig.name, self.planes[0].fig.name = (
+            "latent",
+            "proba",
+            "plane",
+        )
+        pairs = zip(self.latents, self.probas, strict=True)
+        self.lines = [column(f.fig, p.fig, sizing_mode="stretch_width") for f, p in pairs]
+        maps = [plane.fig for plane in self.planes]
+        for side in (*self.lines, *maps):
             side.styles = {"flex": "1 1 300px", "min-width": "0"}
-        rows = row(*lines, **SIDE_BY_SIDE), fig, row(*planes, **SIDE_BY_SIDE)
+        rows = row(*self.lines, **SIDE_BY_SIDE), self.apart.fig, row(*maps, **SIDE_BY_SIDE)
         self.root = column(*rows, name="canvas", sizing_mode="stretch_width")
 
-    def listen(self, on_event: Callable[[str, Any, float | None], None]) -> None:
-        """Call ``on_event(kind, place, height)`` for clicks and drags; height is None off the probabilities."""
-        marked = [self.line.proba, self.other_line.proba]
-        others = [self.line.latent, self.other_line.latent, *(plane.fig for plane in self.planes)]
+    def listen(self, on_event: Callable[[str, Any], None]) -> None:
+        """Call ``on_event(kind, place)`` for clicks and drags; there are no markers on latent functions."""
 
         def tell(event: Any) -> None:
-            on_event(event.event_name, (event.x, event.y), event.y if event.model in marked else None)
+            if event.x is not None and event.y is not None:
+                on_latent = event.model in [graph.fig for graph in self.latents]
+                on_event(event.event_name, (event.x, np.nan if on_latent else event.y))
 
-        for fig in (*marked, *others):
+        for panel in (*self.latents, *self.probas, *self.planes):
             for kind in EVENTS:
-                fig.on_event(kind, tell)
+                panel.fig.on_event(kind, tell)
 
-    def show_points(self, state: State, *, cursor: bool) -> None:
-        """Draw the points, and the cursor if it is wanted; this needs no model."""
-        points, two = state.points, state.points.n_columns == 2
+    def show_points(self, state: State) -> None:
+        """Draw the points; this needs no model."""
+        points, (x, y) = state.points, state.points.markers.T
         ring = np.where(np.arange(len(points)) == state.selected, 20.0, 0.0)
-        y = points.X[:, 1] if two else marker_heights(points.codes, state.n_classes)
-        markers, colours = ([names[c] for c in points.codes] for names in (figures.MARKERS, figures.COLOURS))
-        data = {"x": points.X[:, 0], "y": y, "marker": markers, "colour": colours, "ring": ring}
-        self.sources["points"].data = data
-        place = (*state.cursor, 0.5)[:2]
-        self.sources["cursor"].data = {name: [x] * cursor for name, x in zip("xy", place, strict=True)}
+        markers, colours = ([names[c] for c in points.codes] for names in (figures.MARKERS, COLOURS))
+        self.points.data = {"x": x, "y": y, "marker": markers, "colour": colours, "ring": ring}
         for axis, ends in zip(self.ranges, points.view.tolist(), strict=False):
             axis.update(start=ends[0], end=ends[1])
 
     def show(self, scene: Scene) -> None:
-        """Draw what the methods of a state predict."""
+        """Draw what the methods of a state predict; what cannot be drawn is erased."""
         comparing, line = bool(scene.state.other), scene.state.points.n_columns == 1
-        self.line.root.visible = line
-        self.other_line.root.visible = self.apart.visible = line and comparing
+        for each, needed in zip(self.lines, (line, line and comparing), strict=True):
+            each.visible = needed
+        self.apart.fig.visible = line and comparing
         for plane, needed in zip(self.planes, (True, True, comparing), strict=True):
             plane.fig.visible = needed and not line
         (self._show_lines if line else self._show_planes)(scene)
 
     def _show_lines(self, scene: Scene) -> None:
-        self.line.show(scene)
-        self.other_line.show(scene.other)
-        pictures = [each.picture for each in (scene, scene.other) if each is not None]
-        bands = [each.latent for each in pictures if each is not None and each.latent is not None]
+        for k, picture in enumerate((scene.picture, scene.other)):
+            self._show_line(k, picture)
+        bands = [band for picture in scene.pictures for band in picture.latent[1:]]
         if bands:  # both latent functions on the same scale, so that they can be compared
-            low, high = min(float(b[1].min()) for b in bands), max(float(b[2].max()) for b in bands)
+            low, high = float(min(map(np.min, bands))), float(max(map(np.max, bands)))
             edge = 0.05 * (high - low)
-            for panel in (self.line, self.other_line):
-                panel.latent.y_range.update(start=low - edge, end=high + edge)
-        first, second = title(scene.state.method), title(scene.state.other)
-        self.apart.title.text = f"probability by {first} minus that by {second}"
-        values = np.zeros(0) if scene.difference is None else scene.difference
-        self.sources["apart"].data = {"x": grid(scene.state)[0][0][: len(values)], "d": values}
-        most = 1.1 * float(np.abs(values).max(initial=1e-4))
-        self.apart.y_range.update(start=-most, end=most)
+            for graph in self.latents:
+                graph.fig.y_range.update(start=low - edge, end=high + edge)
+        values = scene.difference
+        if values is not None:
+            x, most = grid(scene.state)[0][0], 1.1 * float(np.abs(values).max(initial=1e-4))
+            self.apart.show(x, [{"ys": values, "colour": APART}], [(0.0 * x, values, APART)])
+            self.apart.fig.y_range.update(start=-most, end=most)
+            first, second = (title(each.state.method) for each in scene.pictures)
+            self.apart.fig.title.text = f"probability by {first} minus that by {second}"
+
+    def _show_line(self, k: int, picture: Picture | None, draws: Any = (), chains: Any = None) -> None:
+        """Draw the latent functions above the probabilities, with those of Markov chains."""
+        latent, proba = self.latents[k], self.probas[k]
+        latent.fig.title.text = "" if picture is None else picture.title
+        if picture is None:
+            latent.put()
+            proba.put()
+            return
+        x, points, codes = picture.sides[0], picture.state.points, picture.curves
+        mean, low, high = picture.latent
+        looks = [{"colour": COLOURS[code], "dash": figures.DASHES[code]} for code in codes]
+        curves = [{"ys": mean[:, i], **look} for i, look in enumerate(looks)]
+        bands = [(low[:, i], high[:, i], look["colour"]) for i, look in enumerate(looks)]
+        latent.show(x, [{"ys": f, **DRAW} for f in draws] + curves, bands)
+        latent.label("", "latent function f")
+        curves = [{"ys": picture.proba[:, c], **look} for c, look in zip(codes, looks, strict=True)]
+        if chains is not None and len(codes) == 1:
+            curves.append({"ys": chains[:, codes[0]], **CHAINS})
+        bands = [] if picture.interval is None else [(*picture.interval, COLOURS[codes[0]])]
+        places, decided = picture.boundaries()
+        edges = np.array([x[0], *places, x[-1]])
+        strip = {
+            "left": edges[:-1],
+            "right": edges[1:],
+            "pattern": ["/" if code < 0 else " " for code in decided],
+            "colour": ["#dddddd" if code < 0 else COLOURS[code] for code in decided],
+        }
+        proba.show(x, curves, bands, strip=strip, boundaries={"x": places})
+        of = f" of class {points.labels[codes[0]]}" if len(codes) == 1 else ""
+        proba.label(points.names[0], f"probability{of}")
 
     def _show_planes(self, scene: Scene) -> None:
-        state, one, values = scene.state, scene.picture, scene.difference
+        one, two, values = scene.picture, scene.other, scene.difference
         first, second, third = self.planes
         for panel in self.planes:
-            panel.fig.xaxis.axis_label, panel.fig.yaxis.axis_label = state.points.names
-            panel.clear()
+            panel.label(*scene.state.points.names)
         if one is None:
+            for panel in self.planes:
+                panel.put()
             return
-        two = f"p(class {state.points.labels[one.present[1]]})"
-        of = "class probabilities" if one.second is None else two
-        first.show_proba(one, f"{of} by {title(state.method)}")
-        if scene.other is None and one.uncertainty is not None:
-            top = float(one.uncertainty.max(initial=1e-9))
-            second.show(one, one.measure, (one.uncertainty, "Cividis256", 0.0, top))
-        elif scene.other is not None and scene.other.picture is not None and values is not None:
-            second.show_proba(scene.other.picture, f"{of} by {title(state.other)}")
+        _show_proba(first, one)
+        boundary = outlines(one.sides, one.margin)
+        if not scene.state.other:
+            field = (smooth(one.deviation), "Cividis256", 0.0, float(one.deviation.max()))
+            second.show(one.sides, "standard deviation of f", field, boundary=boundary)
+        elif two is None or values is None:
+            second.put()
+            third.put()
+        else:
+            _show_proba(second, two)
             most, palette = float(np.abs(values).max(initial=1e-9)), figures.diverging("#5e3c99", "#e66101")
+            words, low = f"{title(one.state.method)} minus {title(two.state.method)}", -most
             if one.second is None:
-                third.show(one, "total variation distance", (values, palette[127:], 0.0, most))
-            else:
-                words = f"{title(state.method)} minus {title(state.other)}"
-                third.show(one, words, (values, palette, -most, most))
+                words, low, palette = "total variation distance", 0.0, palette[127:]
+            third.show(one.sides, words, (smooth(values), palette, low, most), boundary=boundary)
 
-    def show_running(self, state: State, running: Running) -> None:
+    def show_running(self, picture: Picture, running: Running) -> None:
         """Draw the chains so far over the first method: functions as thin lines, and their average probability."""
-        (sides, _), present = grid(state), state.points.present
-        if state.points.n_columns == 2:
+        state = picture.state
+        if state.points.n_columns == 1:
+            self._show_line(0, picture, running.lines, running.proba)
+        else:
             margin = decision_margins(running.proba, state.cost_matrix, state.reject)
-            self.planes[0].sources["chains"].data = figures.outlines(sides, margin)
-            return
-        lines = running.lines
-        self.line.sources["draws"].data = {"xs": [sides[0]] * len(lines), "ys": list(lines)}
-        if len(present) == 2:
-            self.line.sources["chains"].data = {"x": sides[0], "p": running.proba[:, present[1]]}
+            self.planes[0].sources["chains"].data = outlines(picture.sides, margin)
 
 
-def marker_heights(codes: Any, n_classes: int) -> Array:
-    """Return where points are drawn beside the probabilities: at 0 and 1, or in rows for three classes or more."""
-    heights = np.asarray(codes, dtype=float)
-    return heights if n_classes == 2 else 1.0 - 0.055 * heights
+def _show_proba(plane: Plane, picture: Picture) -> None:
+    """Draw the probability of the second class, or the mixed colours of several, and the undecided region."""
+    undecided = (picture.decision < 0)[..., None]
+    colours = [figures.rgba(np.where(undecided, figures.GREY, 0.0))] if undecided.any() else []
+    points, field, of = picture.state.points, None, "class probabilities"
+    if picture.second is None:
+        colours.insert(0, figures.blend(smooth(picture.proba)))
+    else:
+        of = f"p(class {points.labels[picture.curves[0]]})"
+        palette = figures.diverging(*(COLOURS[code] for code in points.present))
+        field = (smooth(picture.second), palette, 0.0, 1.0)
+    by = f"{of} by {title(picture.state.method)}"
+    plane.show(picture.sides, by, field, colours, boundary=outlines(picture.sides, picture.margin))

@@ -1,4 +1,4 @@
-"""The figures of the canvas: curves over one column, and maps over two."""
+"""The figures of the page: graphs over one column, and maps over two columns or two hyperparameters."""
 
 from __future__ import annotations
 
@@ -8,213 +8,173 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpclass.core.protocols import Array
-from gpclass.explore.scene import Picture, Scene
-from gpclass.explore.state import MOST_CLASSES
+from gpclass.explore.state import MOST_CLASSES, State
+from gpclass.explore.steps import Surface
 from gpclass.plotting.style import STYLES
 
 COLOURS = tuple(colour for colour, _, _ in STYLES[:MOST_CLASSES])
 MARKERS = ("circle", "square", "triangle", "diamond", "inverted_triangle")
 DASHES = ("solid", "solid", "dashed", "dotdash", "dotted")  # the second class is alone where there are two
-INK, FAINT = "#222222", "#8a8a8a"
+INK = "#222222"
 GREY = (0.6, 0.6, 0.6, 0.65)  # where a case is left undecided
-FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif"
 STRIP = (-0.155, -0.105)  # where the decision is drawn, below the probabilities
 FINER = 3  # pixels of an image for each point of the grid along a side
 IMAGE = ("image", "x", "y", "dw", "dh")  # the columns of a source of images
-
-
-def figure(height: int, **options: Any) -> Any:
-    """Return an empty figure in the style of the page; dragging in it moves points, not the axes."""
-    from bokeh.plotting import figure as make
-
-    given: dict[str, Any] = {
-        "height": height, "sizing_mode": "stretch_width", "tools": "", "toolbar_location": None,
-        "title": " ", "min_border_right": 12, "background_fill_color": "#ffffff", "output_backend": "canvas",
-    }  # fmt: skip
-    fig = make(**(given | options))
-    fig.grid.grid_line_color = "#e6e6e6"
-    fig.outline_line_color = "#cccccc"
-    fig.axis.axis_label_text_font = FONT
-    fig.axis.axis_label_text_font_style = "normal"
-    fig.axis.axis_label_text_font_size = "13px"
-    fig.axis.major_label_text_font_size = "12px"
-    fig.axis.axis_label_text_color = fig.axis.major_label_text_color = INK
-    if fig.title is not None:
-        fig.title.update(text_font=FONT, text_font_size="14px", text_color=INK)
-    return fig
+DEPTH = 12.0  # nats below the maximum that the colours of the surface of the evidence span
+LN10 = float(np.log(10.0))
+# Sliders and axes of hyperparameters are decimal logarithms, and show the value.
+SHOWN = "return Number(Math.pow(10, tick).toPrecision(3)).toString()"
+CURVE = {"colour": COLOURS[1], "dash": "solid", "width": 2.5, "alpha": 1.0}
 
 
 class Panel:
-    """The named data sources of what one or two figures draw."""
+    """A figure in the style of the page, with named data sources; dragging in it moves points, not the axes."""
 
-    def __init__(self, **columns: Any) -> None:
+    def __init__(self, sources: dict[str, Any], height: int, **options: Any) -> None:
         from bokeh.models import ColumnDataSource
+        from bokeh.plotting import figure
 
         self.sources = {
-            name: ColumnDataSource({column: [] for column in each}) for name, each in columns.items()
+            name: ColumnDataSource({column: [] for column in columns}) for name, columns in sources.items()
         }
+        given: dict[str, Any] = {
+            "height": height, "sizing_mode": "stretch_width", "tools": "", "toolbar_location": None,
+            "title": " ", "min_border_right": 12, "min_border_left": 62, "output_backend": "canvas",
+        }  # fmt: skip
+        self.fig = fig = figure(**(given | options))
+        fig.grid.grid_line_color = "#e6e6e6"
+        fig.outline_line_color = "#cccccc"
+        fig.axis.axis_label_text_font_style = "normal"
 
     def put(self, **data: Any) -> None:
         """Draw these data; what is not given is erased."""
         for name, source in self.sources.items():
             source.data = data.get(name, {column: [] for column in source.data})
 
+    def label(self, x: str, y: str) -> None:
+        """Write what is along the axes."""
+        self.fig.xaxis.axis_label, self.fig.yaxis.axis_label = x, y
 
-def draw_points(fig: Any, points: Any) -> None:
-    """Draw the points of a source, and a ring around the selected one."""
-    looks = {"marker": "marker", "fill_color": "colour", "line_color": "white", "line_width": 1.2, "size": 11}
-    fig.scatter("x", "y", source=points, level="overlay", **looks)
-    ring = {"marker": "circle", "size": "ring", "fill_color": None, "line_color": INK, "line_width": 2.5}
-    fig.scatter("x", "y", source=points, level="overlay", **ring)
-
-
-def signed(words: str) -> str:
-    """Return words with minus signs in place of hyphens before numbers."""
-    return words.replace(" -", " −")
+    def draw_points(self, points: Any) -> None:
+        """Draw the points of a source, and a ring around the selected one."""
+        looks = {"marker": "marker", "fill_color": "colour", "line_color": "white", "line_width": 1.2}
+        self.fig.scatter("x", "y", source=points, level="overlay", size=11, **looks)
+        ring = {"marker": "circle", "fill_color": None, "line_color": INK, "line_width": 2.5}
+        self.fig.scatter("x", "y", source=points, level="overlay", size="ring", **ring)
 
 
-# -------------------------------------------------------------------------------------- line
+# ------------------------------------------------------------------------------------- graph
 
 
-class Line(Panel):
-    """The latent function above the probability, over one column."""
+class Graph(Panel):
+    """Curves with bands over one column, and rectangles below them for the decision."""
 
-    def __init__(self, points: Any, cursor: Any, x_range: Any) -> None:
-        from bokeh.layouts import column
+    def __init__(self, height: int, ends: tuple[float, float], x_range: Any) -> None:
         from bokeh.models import Range1d
 
-        curve = ("x", "mean", "below", "above", "p", "low", "high")
-        super().__init__(
-            draws=("xs", "ys"), chains=("x", "p"), strip=("left", "right", "colour", "pattern"),
-            boundaries=("x",), **{f"class{k}": curve for k in range(MOST_CLASSES)},
-        )  # fmt: skip
-        self.latent = top = figure(230, x_range=x_range, y_range=Range1d(-1.0, 1.0))
-        self.proba = bottom = figure(290, x_range=x_range, y_range=Range1d(-0.19, 1.09))
-        top.yaxis.axis_label = "latent function f"
-        top.min_border_left = bottom.min_border_left = 62
-        bottom.yaxis.ticker = [0.0, 0.25, 0.5, 0.75, 1.0]
-        get = self.sources
-        top.multi_line("xs", "ys", source=get["draws"], color="#555555", alpha=0.35, line_width=1)
-        for k in range(MOST_CLASSES):
-            look = {
-                "source": get[f"class{k}"],
-                "color": COLOURS[k],
-                "line_width": 2.5,
-                "line_dash": DASHES[k],
-            }
-            band = {"source": get[f"class{k}"], "fill_color": COLOURS[k], "fill_alpha": 0.17}
-            for fig, middle, low, high in ((top, "mean", "below", "above"), (bottom, "p", "low", "high")):
-                fig.varea("x", low, high, **band)
-                fig.line("x", middle, **look)
-        bottom.line("x", "p", source=get["chains"], color=INK, line_width=2, line_dash="dashed")
-        bottom.quad(
+        sources = {
+            "bands": ("xs", "ys", "colour"), "curves": ("xs", "ys", *CURVE),
+            "strip": ("left", "right", "colour", "pattern"), "boundaries": ("x",),
+        }  # fmt: skip
+        super().__init__(sources, height, x_range=x_range, y_range=Range1d(*ends))
+        fig, get = self.fig, self.sources
+        fig.patches("xs", "ys", source=get["bands"], fill_color="colour", fill_alpha=0.17, line_color=None)
+        looks = {f"line_{name}": name for name in ("dash", "width", "alpha")}
+        fig.multi_line("xs", "ys", source=get["curves"], line_color="colour", **looks)
+        fig.quad(
             left="left", right="right", bottom=STRIP[0], top=STRIP[1], source=get["strip"], fill_color="colour",
             line_color=None, hatch_pattern="pattern", hatch_color=INK, hatch_alpha=0.5,
         )  # fmt: skip
-        bottom.vspan("x", source=get["boundaries"], color=INK, line_width=1.5, line_dash="dotted")
-        draw_points(bottom, points)
-        for fig in (top, bottom):
-            fig.vspan("x", source=cursor, color=FAINT, line_dash="dashed", line_width=1, level="underlay")
-        self.root = column(top, bottom, sizing_mode="stretch_width")
+        fig.vspan("x", source=get["boundaries"], color=INK, line_width=1.5, line_dash="dotted")
 
-    def show(self, scene: Scene | None) -> None:
-        """Draw the curves of a scene; what cannot be drawn is erased."""
-        self.latent.title.text = "" if scene is None else signed(scene.title)
-        if scene is None or scene.picture is None:
-            self.put()
-            return
-        picture, points = scene.picture, scene.state.points
-        curves = {f"class{code}": _curve(picture, i, code) for i, code in enumerate(picture.curves)}
-        places = picture.boundaries()
-        self.put(**curves, strip=_strip(picture, places), boundaries={"x": places})
-        one = f" of class {points.labels[picture.curves[0]]}" if len(picture.curves) == 1 else ""
-        self.proba.yaxis.axis_label, self.proba.xaxis.axis_label = f"probability{one}", points.names[0]
+    def show(self, x: Array, curves: Any, bands: Any = (), **data: Any) -> None:
+        """Draw curves, each with its values and what differs from `CURVE`, and bands (low, high, colour)."""
+        styled = [CURVE | curve for curve in curves]
+        lines = {name: [curve[name] for curve in styled] for name in ("ys", *CURVE)}
+        around = [np.concatenate([low, high[::-1]]) for low, high, _ in bands]
+        areas = {
+            "xs": [np.concatenate([x, x[::-1]])] * len(around), "ys": around, "colour": [c for *_, c in bands],
+        }  # fmt: skip
+        self.put(curves={"xs": [x] * len(styled), **lines}, bands=areas, **data)
 
 
-def _curve(picture: Picture, i: int, code: int) -> dict[str, Any]:
-    p = picture.proba[:, code]
-    low, high = picture.interval or (p, p)
-    mean, below, above = (each[:, i] for each in picture.latent or ())
-    values = {"x": picture.sides[0], "mean": mean, "below": below, "above": above}
-    return {**values, "p": p, "low": low, "high": high}
-
-
-def _strip(picture: Picture, places: list[float]) -> dict[str, Any]:
-    """Return the decision between each two of its boundaries, as coloured rectangles."""
-    x = picture.sides[0]
-    edges = np.array([x[0], *places, x[-1]])
-    middles = 0.5 * (edges[:-1] + edges[1:])
-    codes = picture.decision[np.abs(x - middles[:, None]).argmin(axis=1)]
-    return {
-        "left": edges[:-1], "right": edges[1:], "pattern": ["/" if code < 0 else " " for code in codes],
-        "colour": ["#dddddd" if code < 0 else COLOURS[code] for code in codes],
-    }  # fmt: skip
-
-
-# ------------------------------------------------------------------------------------- plane
+# --------------------------------------------------------------------------------------- map
 
 
 class Plane(Panel):
-    """A map over two columns: numbers through a scale of colours, or colours themselves."""
+    """A map: numbers through a scale of colours, or colours themselves, with lines and points over them."""
 
-    def __init__(self, points: Any, cursor: Any, ranges: tuple[Any, Any]) -> None:
-        from bokeh.models import HoverTool, LinearColorMapper
+    def __init__(self, height: int, ranges: tuple[Any, Any], **options: Any) -> None:
+        from bokeh.models import ColorBar, HoverTool, LinearColorMapper
 
-        super().__init__(field=IMAGE, colours=IMAGE, boundary=("xs", "ys"), chains=("xs", "ys"))
-        self.fig = fig = figure(420, x_range=ranges[0], y_range=ranges[1], min_border_left=50)
-        fig.grid.visible = False
-        self.scale = LinearColorMapper(palette=diverging(COLOURS[0], COLOURS[1]), low=0.0, high=1.0)
-        columns = {name: name for name in IMAGE}
-        field = fig.image(source=self.sources["field"], color_mapper=self.scale, level="image", **columns)
-        fig.image_rgba(source=self.sources["colours"], level="image", **columns)
+        line = ("xs", "ys")
+        sources = {"field": IMAGE, "colours": IMAGE, "boundary": line, "chains": line}
+        super().__init__(sources, height, x_range=ranges[0], y_range=ranges[1], **options)
+        self.fig.grid.visible = False
+        self.scale = LinearColorMapper(palette="Cividis256", low=0.0, high=1.0)
+        columns, level = {name: name for name in IMAGE}, {"level": "image"}
+        field = self.fig.image(source=self.sources["field"], color_mapper=self.scale, **level, **columns)
+        self.fig.image_rgba(source=self.sources["colours"], **level, **columns)
         dashed = {"color": "#8b0000", "line_width": 2.5, "line_dash": "dashed"}
         for name, look in (("boundary", {"color": INK, "line_width": 2}), ("chains", dashed)):
-            fig.multi_line("xs", "ys", source=self.sources[name], color="white", line_width=4.5, alpha=0.8)
-            fig.multi_line("xs", "ys", source=self.sources[name], **look)
-        draw_points(fig, points)
-        fig.scatter(
-            "x", "y", source=cursor, marker="cross", size=16, color=FAINT, line_width=2, level="overlay"
-        )
-        self.bar = colour_bar(fig, self.scale)
-        fig.add_tools(HoverTool(renderers=[field], tooltips=[("", "@image{0.000}")], attachment="horizontal"))
+            white = {"color": "white", "line_width": 4.5, "alpha": 0.8}
+            self.fig.multi_line("xs", "ys", source=self.sources[name], **white)
+            self.fig.multi_line("xs", "ys", source=self.sources[name], **look)
+        small = {"major_label_text_font_size": "11px", "label_standoff": 5, "padding": 4}
+        self.bar = ColorBar(color_mapper=self.scale, width=10, **small)
+        self.fig.add_layout(self.bar, "right")
+        hover = HoverTool(renderers=[field], tooltips=[("", "@image{0.000}")], attachment="horizontal")
+        self.fig.add_tools(hover)
 
-    def clear(self) -> None:
-        """Erase everything."""
-        self.put()
-        self.fig.title.text, self.bar.visible = " ", False
-
-    def show_proba(self, picture: Picture, title: str) -> None:
-        """Draw the probability of the second class, or the mixed colours of several, and the undecided region."""
-        undecided = (picture.decision < 0)[..., None]
-        colours = [rgba(np.where(undecided, GREY, 0.0))] if undecided.any() else []
-        if picture.second is None:
-            self.show(picture, title, colours=[blend(smooth(picture.proba)), *colours])
-        else:
-            palette = diverging(*(COLOURS[code] for code in picture.present))
-            self.show(picture, title, (picture.second, palette, 0.0, 1.0), colours)
-
-    def show(self, picture: Picture, title: str, field: Any = None, colours: Any = ()) -> None:
-        """Draw a field (values on the grid of a picture, a palette and its two ends), and images over it."""
+    def show(
+        self, sides: list[Array], title: str, field: Any = None, colours: Any = (), **lines: Any
+    ) -> None:
+        """Draw a field (values on a grid, a palette and its two ends), images over it, and lines."""
         self.fig.title.text, self.bar.visible = title, field is not None
-        data = {
-            "colours": images(picture.sides, *colours),
-            "boundary": outlines(picture.sides, picture.margin),
-        }
+        data = {"colours": images(sides, *colours), **lines}
         if field is not None:
             values, palette, low, high = field
             self.scale.update(palette=palette, low=low, high=high)
-            data["field"] = images(picture.sides, smooth(values).astype(np.float32))
+            data["field"] = images(sides, values.astype(np.float32))
         self.put(**data)
 
 
-def colour_bar(fig: Any, scale: Any) -> Any:
-    """Draw the colours of a scale beside a figure."""
-    from bokeh.models import ColorBar
+class Landscape(Plane):
+    """A map of the log evidence; its lines are the path of learning."""
 
-    small = {"major_label_text_font_size": "11px", "label_standoff": 5, "padding": 4}
-    bar = ColorBar(color_mapper=scale, width=10, **small)
-    fig.add_layout(bar, "right")
-    return bar
+    def __init__(self) -> None:
+        from bokeh.models import ColumnDataSource, CustomJSTickFormatter, Range1d
+
+        super().__init__(320, (Range1d(-1.0, 1.0), Range1d(-1.0, 1.0)), name="landscape")
+        self.here = ColumnDataSource({"x": [], "y": []})
+        self.fig.axis.formatter = CustomJSTickFormatter(code=SHOWN)
+        self.fig.axis.ticker.desired_num_ticks = 5
+        self.fig.axis.minor_tick_line_color = None
+        star = {"marker": "star", "color": "white", "line_color": INK, "size": 22, "line_width": 2}
+        self.fig.scatter("x", "y", source=self.here, **star)
+
+    def mark(self, state: State, names: list[str], path: Any = ()) -> None:
+        """Draw where the hyperparameters are now, and the path of learning."""
+        (i, j), theta = state.axes, state.theta
+        self.label(names[i], names[j])
+        self.here.data = {"x": [theta[i] / LN10], "y": [theta[j] / LN10]}
+        lines = {"xs": [[past[i] / LN10 for past in path]], "ys": [[past[j] / LN10 for past in path]]}
+        self.sources["boundary"].data = lines
+
+    def show_surface(self, found: Surface) -> None:
+        """Draw the surface relative to its maximum."""
+        top, known = float(np.nanmax(found.evidence)), np.isfinite(found.evidence)
+        below = np.where(known, found.evidence - top, -1e6)
+        low = min(-0.1, max(-DEPTH, float(below[known].min())))
+        sides = [found.first / LN10, found.second / LN10]
+        path = dict(self.sources["boundary"].data)
+        words = f"below the maximum, {top:.2f}"
+        self.show(sides, words, (below, "Cividis256", low, 0.0), boundary=path)
+        for axis, side in zip((self.fig.x_range, self.fig.y_range), sides, strict=True):
+            axis.update(start=float(side[0]), end=float(side[-1]))
+
+
+# ------------------------------------------------------------------------------------ images
 
 
 def diverging(low: str, high: str) -> Any:
@@ -250,15 +210,11 @@ def smooth(field: Array) -> Array:
 
 def images(sides: list[Array], *pixels: Any) -> dict[str, Any]:
     """Return the data of images whose pixels have their centres at the points of grids with these ends."""
-    data: dict[str, Any] = {name: [] for name in IMAGE}
+    ends, rows = np.array([side[[0, -1]] for side in sides]), []
     for image in pixels:
-        lengths = [side[-1] - side[0] for side in sides]
-        steps = [length / (n - 1) for length, n in zip(lengths, image.shape[::-1], strict=True)]
-        corner = [side[0] - 0.5 * step for side, step in zip(sides, steps, strict=True)]
-        size = [length + step for length, step in zip(lengths, steps, strict=True)]
-        for name, value in zip(IMAGE, (image, *corner, *size), strict=True):
-            data[name].append(value)
-    return data
+        step = np.ptp(ends, axis=1) / (np.array(image.shape[::-1]) - 1)
+        rows.append((image, *(ends[:, 0] - 0.5 * step), *(np.ptp(ends, axis=1) + step)))
+    return {name: [row[k] for row in rows] for k, name in enumerate(IMAGE)}
 
 
 def outlines(sides: list[Array], margin: Array) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from scipy.integrate import quad, trapezoid
 from scipy.special import entr, log_expit, log_ndtr, ndtr
 from scipy.stats import norm
 
-from gpclass.active.gaussian import expected_entropy
+from gpclass.active.information import expected_entropy
 from gpclass.likelihoods import LabelNoise, Logit, Probit
 
 LINKS = {"probit": (Probit(), log_ndtr), "logit": (Logit(), log_expit)}
