@@ -10,8 +10,8 @@ from scipy.linalg import block_diag
 
 from gpclass.core.protocols import Adjoint, CoupledSites, Sites
 from gpclass.kernels import RBF, ConstantKernel, Matern
-from gpclass.priors import ClassPrior
-from gpclass.priors.classes import leave_out
+from gpclass.priors import DensePrior
+from gpclass.priors.coupled import leave_out
 from gpclass.testing import central_difference
 
 KERNELS = {
@@ -32,12 +32,12 @@ def sites(request):
 
 
 @pytest.mark.parametrize("which", KERNELS)
-class TestClassPrior:
+class TestSeveralFunctions:
     X = three_classes(N)[0]
 
     def test_conditioned(self, which, sites):
         K, W = covariance(KERNELS[which], self.X), dense_precision(sites)
-        prior = ClassPrior(KERNELS[which], self.X, 3)
+        prior = DensePrior(KERNELS[which], self.X, 3)
         assert prior.shape == (N, 3)
         q = prior.condition(sites)
         cov = np.linalg.solve(np.eye(3 * N) + K @ W, K)
@@ -51,12 +51,12 @@ class TestClassPrior:
         assert_allclose(q.multiply_R(v).T.ravel(), R @ v.T.ravel(), atol=1e-9)
         for c in range(3):
             G = np.zeros((N, N))
-            q.factors.subtract_R(c, G)
+            q.subtract_R(slice(c, c + 1), slice(0, N), G)
             assert_allclose(np.tril(-G), np.tril(R[N * c : N * c + N, N * c : N * c + N]), atol=1e-9)
 
     def test_solve(self, which, sites):
         K, W = covariance(KERNELS[which], self.X), dense_precision(sites)
-        prior = ClassPrior(KERNELS[which], self.X, 3)
+        prior = DensePrior(KERNELS[which], self.X, 3)
         alpha, mean = prior.solve(sites, 1e-12)
         truth = np.linalg.solve(np.eye(3 * N) + W @ K, sites.nu.T.ravel())
         # A step of Newton's method gains three digits with three digits.
@@ -66,7 +66,7 @@ class TestClassPrior:
     def test_left_out(self, which, sites):
         """The latent values of a data point without its site, by leaving the site out."""
         K, W = covariance(KERNELS[which], self.X), dense_precision(sites)
-        mean, cov = ClassPrior(KERNELS[which], self.X, 3).condition(sites).left_out(np.ones(N))
+        mean, cov = DensePrior(KERNELS[which], self.X, 3).condition(sites).left_out(np.ones(N))
         nu = sites.nu.T.ravel()
         for i in (0, 5):
             own = np.zeros(3 * N, dtype=bool)
@@ -88,7 +88,7 @@ class TestClassPrior:
             A = np.eye(3 * N) + K @ W
             return 0.5 * nu @ np.linalg.solve(A, K @ nu) - 0.5 * np.linalg.slogdet(A)[1]
 
-        prior = ClassPrior(kernels, self.X, 3)
+        prior = DensePrior(kernels, self.X, 3)
         q = prior.condition(sites)
         theta = np.concatenate([k.theta for k in kernels])
         got = prior.pullback(Adjoint(alpha=q.alpha, conditioned=q))

@@ -22,6 +22,7 @@ def check_prior(
     *,
     covariance: Callable[[Any], Array] | None = None,
     coupled: bool = False,
+    tau: Array | None = None,
     rtol: float = 1e-7,
 ) -> None:
     """Check a prior against explicit inverses of its covariance.
@@ -36,6 +37,8 @@ def check_prior(
         function. By default it is k(X, X).
     coupled : bool
         Whether the sites to check with couple the latent values of a data point.
+    tau : array, optional
+        The precisions of the sites to check with; by default they are random, and some of them zero.
     rtol : float
     """
     covariance = (lambda other: matrix(other, X)) if covariance is None else covariance
@@ -47,7 +50,8 @@ def check_prior(
     v = rng.normal(size=shape)
     close(_flat(prior.multiply(v)), K @ _flat(v), rtol, "multiply")
     close(_flat(prior.variances()), K.diagonal(), rtol, "variances")
-    tau = rng.uniform(0.0, 2.0, size=shape) * (rng.uniform(size=shape) > 0.2)
+    if tau is None:
+        tau = rng.uniform(0.0, 2.0, size=shape) * (rng.uniform(size=shape) > 0.2)
     sites: Any = CoupledSites(v, tau + 0.1) if coupled else Sites(v, tau)
     W = np.stack([_flat(sites.times(_shaped(e, shape))) for e in np.eye(n)], axis=1)
     A = np.eye(n) + W @ K

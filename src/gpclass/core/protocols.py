@@ -40,6 +40,13 @@ class Sites:
     tau: Array
     variance: Array | None = None
 
+    coupled: ClassVar = False
+
+    @property
+    def a(self) -> Array:
+        """The precisions, under the name that they have in `CoupledSites`."""
+        return self.tau
+
     def times(self, v: Array) -> Array:
         """Return T v, T = diag(tau) being the precision of the sites."""
         return self.tau * v
@@ -74,6 +81,8 @@ class CoupledSites:
 
     nu: Array
     a: Array
+
+    coupled: ClassVar = True
 
     def times(self, v: Array) -> Array:
         """Return W v for v of shape (n, C)."""
@@ -273,11 +282,8 @@ class Conditioned(Protocol):
     mean: Array  # of q at the data
     half_logdet: float  # ½ log|B|
 
-    def var(self, tiny: float = ...) -> Array:
-        """Return the marginal variances of q at the data, or the C x C covariances of coupled latent values.
-
-        A smaller ``tiny`` is cheaper and gives fewer digits where a site is nearly flat.
-        """
+    def var(self) -> Array:
+        """Return the marginal variances of q at the data, or the C x C covariances of coupled latent values."""
 
     def inverse_diagonal(self) -> Array:
         """Return the diagonal of B⁻¹, which is 1 - tau v."""

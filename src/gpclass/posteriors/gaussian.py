@@ -8,7 +8,7 @@ With inputs P, k_c(x) = k_c(P, x), and one column of alpha for each latent funct
 where T (``root``, lower triangular) is common to all functions, F_c (``factors``) belongs to one, and either may be
 absent. One function with the n training inputs as P has T = L⁻¹ S, where B = L Lᵀ (R&W algorithm 3.2, lines 4-6).
 Where the sites couple the functions (softmax by Laplace, the multinomial probit), F_c = V_cᵀ and T = L of
-`gpclass.priors.factors`, and
+`gpclass.priors.coupled`, and
 
     cov_cd(x, z) = [c = d] (k_c(x, z) - <F_c k_c(x), Tᵀ k_c(z)>) + <F_c k_c(x), F_d k_d(z)>.
 """

@@ -22,55 +22,123 @@ from typing import Any
 import numpy as np
 
 from gpclass.core.linalg import cholesky, drop_tiny, matmul, mirror, row_tiles
+from gpclass.core.memory import require_memory
 from gpclass.core.precision import blas_of, lapack_of
-from gpclass.core.protocols import Array
+from gpclass.core.protocols import Adjoint, Array, Conditioned, Inputs, Sites
+from gpclass.kernels import diag, move
+from gpclass.posteriors.gaussian import GaussianProcess
+from gpclass.priors.base import BaseConditioned, BasePrior, cavity, not_positive
+from gpclass.priors.dense import fill_lower, pull_lower
+
+SINGLE_FROM = 8000  # rows from which a posterior is in single precision, where that is safe
+# The factorisation of A = K + D errs by about eps |A|, and |A| is hardly above the trace of K; the noise variances in D
+# are above one, so that this is the largest relative error:
+SINGLE_ERROR = 0.03
 
 
-class SharedFactors:
-    """A⁻¹ and Y for one set of sites of one kernel; the work space are two matrices of n x n of the caller.
+class SharedPrior(BasePrior):
+    """The prior of one latent function per class, for sites that one factorisation serves for all classes.
 
-    The upper triangle of K is overwritten. All are in the precision of K; ``solve`` returns double.
+    Parameters
+    ----------
+    kernel : kernel
+    X : inputs
+    n_classes : int
+    single : bool
+        Whether matrices may be in single precision if there are many rows: for a posterior without a gradient.
 
-    ``order`` are the rows sorted by their own classes; rows ``bounds[c]`` to ``bounds[c + 1]`` of Y belong to class c.
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gpclass.kernels import RBF
+    >>> from gpclass.core.protocols import Sites
+    >>> prior = SharedPrior(4.0 * RBF(1.0), np.array([[0.0], [1.0]]), 2)
+    >>> prior.condition(Sites(nu=np.eye(2), tau=np.eye(2) + 1.0)).mean.round(4)
+    array([[0.4248, 0.073 ],
+           [0.073 , 0.4248]])
     """
 
-    def __init__(self, K: Array, tau: Array, space: Array) -> None:
-        n, C = tau.shape
-        self.a, self._K = tau, K
-        own, rows = tau.argmax(axis=1), np.arange(n)
-        self._base = tau.min(axis=1)
+    def __init__(self, kernel: Any, X: Inputs, n_classes: int, *, single: bool = False) -> None:
+        n, rounding = len(X), float(np.finfo(np.float32).eps) / 2.0
+        single = single and n >= SINGLE_FROM and float(diag(kernel, X).sum()) * rounding < SINGLE_ERROR
+        require_memory(n, 1.6 if single else 3.1)
+        # One block for all that is n x n: the allocator would not give smaller ones back.
+        self.K, *self._space = np.empty((3, n, n), dtype=np.float32 if single else np.float64)
+        self.kernel, self.X, self.shape = kernel, X, (n, n_classes)
+        fill_lower(kernel, X, self.K)
+
+    def move(self, theta: Array) -> None:
+        """Replace the covariance by that at theta, in its own memory."""
+        self.kernel = move(self.kernel, theta)
+        fill_lower(self.kernel, self.X, self.K)
+
+    def variances(self) -> Array:
+        """Return the variances of the latent values."""
+        return np.repeat(self.K.diagonal()[:, None], self.shape[1], axis=1)
+
+    def multiply(self, v: Array) -> Array:
+        """Return K v."""
+        return multiply_all(self.K, v)
+
+    def condition(self, sites: Sites) -> SharedConditioned:
+        """Return q for the sites; earlier ones must not be used again."""
+        try:
+            return SharedConditioned(self.K, sites, *self._space)
+        except np.linalg.LinAlgError:
+            raise not_positive(self.kernel, self.K) from None
+
+    def pullback(self, adjoint: Adjoint) -> Array:
+        """Return Σ_ij G_ij ∂K_ij/∂theta."""
+        q: Any = adjoint.conditioned
+        G = q.twice_adjoint(*(np.hstack(vectors) for vectors in adjoint.factors()))
+        return pull_lower(self.kernel, self.X, self.K, lambda rows: G[rows, : rows.stop].copy())
+
+    def posterior(self, conditioned: Conditioned) -> GaussianProcess:
+        """Return q as a process over all inputs; the prior is used up."""
+        q: Any = conditioned
+        return GaussianProcess((self.kernel,), self.X, q.alpha, **q.roots())
+
+
+class SharedConditioned(BaseConditioned):
+    """q for one set of sites; ``inverse`` and ``Y`` are the memory for A⁻¹ and Y, and the upper triangle of K for T.
+
+    All are in the precision of K; `multiply_R` returns double. ``order`` are the rows sorted by their own classes; rows
+    ``bounds[c]`` to ``bounds[c + 1]`` of Y belong to class c.
+    """
+
+    def __init__(self, K: Array, sites: Sites, inverse: Array, Y: Array) -> None:
+        tau, (n, C) = sites.tau, sites.tau.shape
+        self.K, self.tau, self.inverse, self.Y = K, tau, inverse, Y
+        own, rows, base = tau.argmax(axis=1), np.arange(n), tau.min(axis=1)
         rest = tau.copy()
-        rest[rows, own] = self._base
-        if not (self._base > 0.0).all() or (rest != self._base[:, None]).any():
+        rest[rows, own] = base
+        if not (base > 0.0).all() or (rest != base[:, None]).any():
             raise ValueError(
-                "The precisions of the sites of a row differ in more than one class: use a ClassPrior that is not "
-                "shared."
+                "The precisions of the sites of a row differ in more than one class: use DensePrior for such sites."
             )
         self.order = np.argsort(own, kind="stable")
         self.bounds = np.searchsorted(own[self.order], np.arange(C + 1))
-        self.inverse: Array = space[0]
-        self.Y: Array = space[1]
-        half_logdet = C * self._factor()
-        lapack_of("trtri", K)(self.inverse.T, lower=0, overwrite_c=1)
-        mirror(self.inverse, into=K)
-        self._root_diagonal = self.inverse.diagonal().copy()
-        lapack_of("lauum", K)(self.inverse.T, lower=0, overwrite_c=1)
-        mirror(self.inverse)
-        self._diagonal = self.inverse.diagonal().copy()
-        scale = np.sqrt(1.0 / self._base - 1.0 / tau[rows, own])
-        for c in range(C):
-            half_logdet += self._reduce(c, scale)
-        self.half_logdet = half_logdet + 0.5 * float(np.log(tau).sum())
+        self.half_logdet = 0.5 * float(np.log(tau).sum()) + C * self._invert(1.0 / base)
+        scale = np.sqrt(1.0 / base - 1.0 / tau[rows, own])
+        self.half_logdet += sum(self._fill_Y(c, scale) for c in range(C))
+        self.find_mean(sites, steps=2 if K.dtype == np.float32 else 1)
 
-    def _factor(self) -> float:
-        """Factor A in the buffer of its inverse, and return ½ log|A|."""
-        np.copyto(self.inverse, self._K)
-        diagonal = self.inverse.ravel()[:: len(self._K) + 1]
-        np.add(diagonal, 1.0 / self._base, out=diagonal, casting="same_kind")
+    def _invert(self, noise: Array) -> float:
+        """Fill T and A⁻¹, and return ½ log|A|."""
+        np.copyto(self.inverse, self.K)
+        diagonal = self.inverse.ravel()[:: len(noise) + 1]
+        np.add(diagonal, noise, out=diagonal, casting="same_kind")
         cholesky(self.inverse)
-        return float(np.log(self.inverse.diagonal()).sum(dtype=float))
+        half_logdet = float(np.log(diagonal).sum(dtype=float))
+        lapack_of("trtri", self.K)(self.inverse.T, lower=0, overwrite_c=1)
+        mirror(self.inverse, into=self.K)
+        self._root_diagonal = diagonal.copy()
+        lapack_of("lauum", self.K)(self.inverse.T, lower=0, overwrite_c=1)
+        mirror(self.inverse)
+        self._diagonal = diagonal.copy()
+        return half_logdet
 
-    def _reduce(self, c: int, scale: Array) -> float:
+    def _fill_Y(self, c: int, scale: Array) -> float:
         """Fill Y_c, and return ½ log|M_c|."""
         rows, Y = self.order[self.bounds[c] : self.bounds[c + 1]], self.of_class(c)
         if not len(rows):
@@ -89,7 +157,11 @@ class SharedFactors:
         """Return Y_c."""
         return self.Y[self.bounds[c] : self.bounds[c + 1]]
 
-    def solve(self, v: Array) -> Array:
+    def multiply_K(self, v: Array) -> Array:
+        """Return K v."""
+        return multiply_all(self.K, v)
+
+    def multiply_R(self, v: Array) -> Array:
         """Return R_c v_c for each column of v."""
         # The lower triangle and the diagonal may hold an adjoint.
         self.inverse.ravel()[:: len(self.inverse) + 1] = self._diagonal
@@ -101,33 +173,48 @@ class SharedFactors:
                 out[:, c] += gemv(1.0, Y.T, gemv(1.0, Y.T, v[:, c], trans=1))
         return np.asarray(out, dtype=float)
 
-    def variances(self) -> Array:
-        """Return the marginal variances (a - [R_c]_ii) / a², shape (n, C)."""
-        parts = [np.einsum("ij,ij->j", self.of_class(c), self.of_class(c)) for c in range(self.a.shape[1])]
-        R = self._diagonal[:, None] + np.stack(parts, axis=1)
-        out: Array = (1.0 - R / self.a) / self.a
+    def reduce(self, v: Array) -> Array:
+        """Return (I + W K)⁻¹ v as R W⁻¹ v, which rounds less than v - R K v and is possible as no site is flat."""
+        return self.multiply_R(v / self.tau)
+
+    def inverse_diagonal(self) -> Array:
+        """Return the diagonal of B⁻¹, [R_c]_ii / tau."""
+        parts = [np.einsum("ij,ij->j", Y, Y) for Y in map(self.of_class, range(self.tau.shape[1]))]
+        out: Array = (self._diagonal[:, None] + np.stack(parts, axis=1)) / self.tau
         return out
 
-    def adjoint(self, left: Array, right: Array) -> Array:
+    def var(self) -> Array:
+        """Return the marginal variances, shape (n, C)."""
+        return np.maximum((1.0 - self.inverse_diagonal()) / self.tau, 1e-12)
+
+    def left_out(self, copies: Array) -> tuple[Array, Array]:
+        """Return mean and covariance of each data point's latent values without one copy of its site."""
+        mean, var = cavity(self, copies[:, None])
+        return mean, var[:, :, None] * np.eye(var.shape[1])
+
+    def twice_adjoint(self, left: Array, right: Array) -> Array:
         """Return Σ left rightᵀ - Σ_c R_c, which is symmetric, in the lower triangle of the buffer of A⁻¹."""
         G = self.inverse
-        blas_of("syrk", G)(-1.0, self.Y.T, beta=-float(self.a.shape[1]), c=G.T, lower=0, overwrite_c=1)
+        blas_of("syrk", G)(-1.0, self.Y.T, beta=-float(self.tau.shape[1]), c=G.T, lower=0, overwrite_c=1)
         blas_of("syr2k", G)(0.5, left.T, right.T, beta=1.0, c=G.T, trans=1, lower=0, overwrite_c=1)
         return G
 
-    def posterior(self) -> dict[str, Any]:
+    def roots(self) -> dict[str, Any]:
         """Return the fields of a `GaussianProcess`, in the memory of these factors.
 
         T with TᵀT = A⁻¹, lower triangular, is common to all classes, and Y_c belongs to one.
         """
-        mirror(self._K.T, into=self.inverse.T)
+        mirror(self.K.T, into=self.inverse.T)
         self.inverse.ravel()[:: len(self.inverse) + 1] = self._root_diagonal
-        Y = tuple(self.of_class(c) for c in range(self.a.shape[1]))
+        Y = tuple(self.of_class(c) for c in range(self.tau.shape[1]))
         return {"root": drop_tiny(self.inverse), "factors": Y}
 
 
-def multiply_in_double(K: Array, V: Array) -> Array:
-    """Return K V for the symmetric K whose lower triangle is given in single precision, with sums in double."""
+def multiply_all(K: Array, V: Array) -> Array:
+    """Return K V for the symmetric K whose lower triangle is given, with sums in double if that is single."""
+    if K.dtype == np.float64:
+        out: Array = blas_of("symm", K)(1.0, K.T, np.asfortranarray(V), lower=0)
+        return out
     out = np.zeros(V.shape)
     for rows in row_tiles(len(K)):
         tile = K[rows, : rows.stop].astype(float)

@@ -27,7 +27,7 @@ from gpclass.data.blocks import concatenate
 from gpclass.data.rows import Rows
 from gpclass.inference.variational import response
 from gpclass.kernels import matrix
-from gpclass.priors import ClassPrior, DensePrior
+from gpclass.priors import DensePrior
 from gpclass.sparse.loo import Marginals, counts
 from gpclass.sparse.sums import features
 
@@ -202,7 +202,7 @@ def exact_left_out(
     index, copies = np.arange(float(n))[:, None], np.maximum(counts(rows.y, rows.weight), 1.0)
     kernels = [GivenCovariance(cov) for cov in prior.cov]
     shape = prior.mean if np.ndim(rows.y) == 2 else prior.mean[:, 0]
-    dense: Any = ClassPrior(kernels, index, C) if np.ndim(rows.y) == 2 else DensePrior(kernels[0], index)
+    dense: Any = DensePrior(kernels, index, C if np.ndim(rows.y) == 2 else None)
     moved = []
     if fixed:
         q = dense.condition(sites)

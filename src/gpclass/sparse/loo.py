@@ -4,7 +4,7 @@ Row i acts on the whitened inducing values u through a site on a_iᵀ u alone,
 
     q(u) ∝ N(u | 0, I) Π_i exp(nu_i a_iᵀ u - h_i (a_iᵀ u)² / 2),     P = I + Σ h_i a_i a_iᵀ,
 
-and s_i = a_iᵀ P⁻¹ a_i. Without the site of row i, as in `priors.conditioned.remove_share`,
+and s_i = a_iᵀ P⁻¹ a_i. Without the site of row i, as in `priors.base.remove_share`,
 
     s_c = s / (1 - h s),     m_c = m - s_c g,     g = nu - h m,
 
@@ -27,8 +27,8 @@ from gpclass.core.protocols import Array, Expected, Likelihood
 from gpclass.data.rows import Data
 from gpclass.inference.dirichlet import Targets
 from gpclass.inference.variational import response
+from gpclass.priors.base import remove_share
 from gpclass.priors.basis import Basis, make_basis
-from gpclass.priors.conditioned import remove_share
 from gpclass.sparse.collapsed import Collapsed
 from gpclass.sparse.engine import Engine, Q, factor
 from gpclass.sparse.objective import PassObjective
