@@ -38,7 +38,7 @@ from gpclass.kernels import (
 from gpclass.likelihoods import CLogLog, LabelNoise, Logit, MultiProbit, Probit, Softmax
 from gpclass.mcmc import HMC, BlockMetropolis, EllipticalSlice
 from gpclass.posteriors import Component, GaussianProcess, MixtureProcess
-from gpclass.priors import DensePrior, InducingPrior, MarginPrior, SharedPrior
+from gpclass.priors import DensePrior, InducingPrior, MarginPrior
 from gpclass.priors.basis import make_basis, process
 from gpclass.testing.gaussian import Gaussian
 from gpclass.testing.likelihoods import BINARY, check_terms
@@ -111,7 +111,7 @@ PRIORS = {
         {"covariance": lambda kernel: block_diag(*[matrix(kernel, X)] * 3), "coupled": True, "rtol": 1e-6},
     ),
     "one factorisation": (
-        lambda kernel, X: SharedPrior(kernel, X, 3),
+        lambda kernel, X: DensePrior(kernel, X, 3, shared=True),
         {"covariance": lambda kernel: block_diag(*[matrix(kernel, X)] * 3), "tau": 0.2 + np.eye(3)[CLASSES]},
     ),
     "margins": (
@@ -132,7 +132,7 @@ def coupled_functions():
 
 
 def one_factorisation():
-    prior = SharedPrior(KERNEL, X, 3)
+    prior = DensePrior(KERNEL, X, 3, shared=True)
     result = Dirichlet(0.01)(prior, Softmax(), np.eye(3)[CLASSES])
     return replace(prior.posterior(result.conditioned), offset=result.offset)
 

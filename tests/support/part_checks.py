@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.testing import assert_allclose
 
-from gpclass.core.protocols import Adjoint, Array, CoupledSites, Inputs, Posterior, Prior, Sites
+from gpclass.core.protocols import Adjoint, Array, CoupledSites, Inputs, Prior, Sites
 from gpclass.kernels import matrix
 from gpclass.mcmc.sampler import Sampler
+from gpclass.posteriors.process import Process
 from gpclass.posteriors.target import make_target
 from gpclass.testing.differences import central_difference, close
 
@@ -109,14 +110,14 @@ def _check_prior_gradient(
     close(_flat(moved.multiply(sites.nu)), truth, rtol, "at")
 
 
-def check_posterior(posterior: Posterior, X: Array, *, rtol: float = 1e-7) -> None:
+def check_posterior(posterior: Process, X: Array, *, rtol: float = 1e-7) -> None:
     """Check that the predictions of a posterior are consistent with each other and with its draws.
 
     The gradient with respect to the inputs is checked for one latent function only.
 
     Parameters
     ----------
-    posterior : Posterior
+    posterior : Process
     X : ndarray of shape (n, d)
         Inputs.
     rtol : float, default=1e-7
@@ -146,7 +147,7 @@ def check_posterior(posterior: Posterior, X: Array, *, rtol: float = 1e-7) -> No
         _check_posterior_gradient(posterior, X)
 
 
-def _check_posterior_gradient(posterior: Posterior, X: Array) -> None:
+def _check_posterior_gradient(posterior: Process, X: Array) -> None:
     """Check Σ w (first d mean/dx + ½ second d var/dx) with random factors for every part and draw."""
     rng = np.random.default_rng(1)
     adjoints = [

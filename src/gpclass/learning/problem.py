@@ -31,7 +31,7 @@ from gpclass.inference import EP, VI, Dirichlet
 from gpclass.inference.dirichlet import DEFAULT
 from gpclass.kernels import CompoundKernel, move
 from gpclass.likelihoods import MultiProbit, Probit, Softmax
-from gpclass.priors import DensePrior, InducingPrior, MarginPrior, SharedPrior
+from gpclass.priors import DensePrior, InducingPrior, MarginPrior
 from gpclass.priors.base import no_evidence
 from gpclass.validation import some_of_each, take
 
@@ -79,7 +79,7 @@ class OneFunction:
 class FunctionPerClass:
     """One latent function per class; with ``labels`` the margins of those classes over the others.
 
-    ``shared`` is for sites that one factorisation serves for all classes, see `SharedPrior`.
+    ``shared`` is for sites that one factorisation serves for all classes, see `DensePrior`.
     """
 
     n_classes: int
@@ -127,9 +127,7 @@ class FunctionPerClass:
             )
         if self.labels is not None:
             return MarginPrior(kernels, X, self.n_classes, self.labels)
-        if self.shared:
-            return SharedPrior(kernel, X, self.n_classes, single=last)
-        return DensePrior(kernels, X, self.n_classes)
+        return DensePrior(kernels, X, self.n_classes, shared=self.shared, single=last)
 
 
 # ------------------------------------------------------------------------------- problems

@@ -97,7 +97,7 @@ class Process(ABC):
             if not mine.size:
                 continue
             means, blocks = gaussian.joint(X, self.latent_shape)
-            noise, last, root = [], None, np.empty(0)
+            noise, last = [], None
             for block in blocks:
                 if block is not last:  # functions of a mixture have one covariance
                     order = int(np.sqrt(block.size))

@@ -4,6 +4,5 @@ from gpclass.priors.base import NotPositiveError
 from gpclass.priors.dense import DensePrior
 from gpclass.priors.inducing import InducingPrior
 from gpclass.priors.margins import MarginPrior
-from gpclass.priors.shared import SharedPrior
 
-__all__ = ["DensePrior", "InducingPrior", "MarginPrior", "NotPositiveError", "SharedPrior"]
+__all__ = ["DensePrior", "InducingPrior", "MarginPrior", "NotPositiveError"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Iterable
 from copy import copy
 from typing import Any, Self
@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 
 from gpclass.core.linalg import conjugate_gradient
-from gpclass.core.protocols import AnySites, Array
+from gpclass.core.protocols import AnySites, Array, Conditioned, Prior
 
 REFINED = 1e-12  # residual of alpha, relative to its largest entry, that needs no further refinement
 
@@ -45,20 +45,12 @@ def not_finite(kernel: Any, where: str = "training inputs") -> ValueError:
     )
 
 
-class BasePrior(ABC):
-    """A prior covariance at one theta; see `gpclass.core.protocols.Prior`."""
+class BasePrior(Prior):
+    """A prior covariance at one theta; `move` replaces it by that at another theta, in its own memory."""
 
     @abstractmethod
     def move(self, theta: Array) -> None:
-        """Replace the covariance by that at theta, in its own memory."""
-
-    @abstractmethod
-    def multiply(self, v: Array) -> Array:
-        """Return K v."""
-
-    @abstractmethod
-    def condition(self, sites: Any) -> BaseConditioned:
-        """Return the prior times the sites."""
+        """Replace the covariance by that at theta."""
 
     def at(self, theta: Array) -> Self:
         """Return the prior at theta, in the buffers of this one, which must not be used again."""
@@ -99,28 +91,8 @@ class BasePrior(ABC):
         return q.alpha, q.mean
 
 
-class BaseConditioned(ABC):
+class BaseConditioned(Conditioned):
     """q(f) ∝ prior x sites; a subclass factors B in its constructor, and then finds the mean."""
-
-    alpha: Array
-    mean: Array
-    half_logdet: float
-
-    @abstractmethod
-    def var(self) -> Array:
-        """Return the marginal variances of q at the data."""
-
-    @abstractmethod
-    def inverse_diagonal(self) -> Array:
-        """Return the diagonal of B⁻¹, which is 1 - tau v."""
-
-    @abstractmethod
-    def multiply_K(self, v: Array) -> Array:
-        """Return K v."""
-
-    @abstractmethod
-    def multiply_R(self, v: Array) -> Array:
-        """Return R v, R = S B⁻¹ S."""
 
     def reduce(self, v: Array) -> Array:
         """Return (I + W K)⁻¹ v = v - R K v."""
@@ -158,7 +130,7 @@ class BaseConditioned(ABC):
         )
 
 
-def cavity(q: Any, copies: Array) -> tuple[Array, Array]:
+def cavity(q: Conditioned, copies: Array) -> tuple[Array, Array]:
     """Return mean and variance of each marginal of q without one of ``copies`` equal shares of its site.
 
     1/v_c = 1/v - tau/c, and tau v = 1 - [B⁻¹]_ii, so v_c = v c / (c - 1 + [B⁻¹]_ii) without cancellation; of

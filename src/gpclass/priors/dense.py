@@ -14,17 +14,22 @@ import numpy as np
 
 from gpclass.core.linalg import clear_upper, matmul_transposed, multiply, row_tiles
 from gpclass.core.memory import require_memory
-from gpclass.core.protocols import Adjoint, AnySites, Array, Conditioned, Inputs, Sites
+from gpclass.core.protocols import Adjoint, AnySites, Array, Conditioned, Inputs
 from gpclass.kernels import diag, matrix, move, pullback, pullback_diag
 from gpclass.posteriors.gaussian import GaussianProcess
 from gpclass.priors.base import BasePrior, NotPositiveError, not_finite, not_positive
 from gpclass.priors.coupled import CoupledConditioned
 from gpclass.priors.independent import IndependentConditioned, diagonals, products
 from gpclass.priors.lowrank import ORDER, LowRank, nystrom_root
+from gpclass.priors.shared import SharedConditioned
 
 LOW_RANK_STEPS = 120  # most steps with the low-rank preconditioner: more cost as much as a factorisation
 # A factorisation costs about FACTOR (2 C + 1) n³ operations, the low-rank preconditioner ORDER² n + ORDER³ / 3.
 FACTOR = 0.25
+SINGLE_FROM = 8000  # rows from which a posterior is in single precision, where that is safe
+# The factorisation of A = K + D errs by about eps |A|, and |A| is hardly above the trace of K; the noise variances in D
+# are above one, so that this is the largest relative error:
+SINGLE_ERROR = 0.03
 
 
 class DensePrior(BasePrior):
@@ -38,6 +43,11 @@ class DensePrior(BasePrior):
     n_functions : int, optional
         With None there is one latent function, and values of it have the shape (n,). Otherwise they have the shape
         (n, n_functions), and sites may couple the values of a data point.
+    shared : bool
+        Whether all sites will be `Sites` in which the precisions of a row are equal in all functions but one. One
+        factorisation then serves all functions, in two n x n matrices beside K instead of n_functions + 1.
+    single : bool
+        Whether ``shared`` may be in single precision if there are many rows: for a posterior without a gradient.
 
     Examples
     --------
@@ -53,19 +63,31 @@ class DensePrior(BasePrior):
            [2.4261, 4.    , 0.    ]])
     """
 
-    shape: tuple[int, ...]
-
-    def __init__(self, kernel: Any, X: Inputs, n_functions: int | None = None) -> None:
-        kernels = list(kernel) if isinstance(kernel, Sequence) else [kernel]
-        n = len(X)
-        require_memory(n, 2.1 if n_functions is None else n_functions + len(kernels) + 3.0)
-        self.X, self.shape = X, (n,) if n_functions is None else (n, n_functions)
-        self.Ks = [np.empty((n, n)) for _ in kernels]
+    def __init__(
+        self,
+        kernel: Any,
+        X: Inputs,
+        n_functions: int | None = None,
+        *,
+        shared: bool = False,
+        single: bool = False,
+    ) -> None:
+        kernels, n = list(kernel) if isinstance(kernel, Sequence) else [kernel], len(X)
+        if shared and len(kernels) > 1:
+            raise ValueError(
+                f"One factorisation for all functions needs one kernel, not {len(kernels)}: use shared=False."
+            )
+        single = single and shared and _single_is_enough(kernels[0], X)
+        self.X, self.shape, self._shared = X, (n,) if n_functions is None else (n, n_functions), shared
+        work = 2 if shared else (n_functions or 0) + 1
+        # Several functions need some memory for the adjoint and for products besides.
+        spare = 0.1 if shared or n_functions is None else 2.0
+        require_memory(n, (len(kernels) + work + spare) * (0.5 if single else 1.0))
+        dtype = np.float32 if single else np.float64
+        self.Ks = list(np.empty((len(kernels), n, n), dtype))
         # One block: the allocator would not give smaller ones back.
-        self._space = np.zeros(((n_functions or 0) + 1, n, n))
-        self.last: IndependentConditioned | CoupledConditioned | None = (
-            None  # whose factors are in the work space
-        )
+        self._space: Array = np.zeros((work, n, n), dtype)
+        self.last: Any = None  # whose factors are in the work space
         self._fill(kernels)
 
     def _fill(self, kernels: list[Any]) -> None:
@@ -99,6 +121,8 @@ class DensePrior(BasePrior):
     def approximations(self, sites: AnySites) -> Iterator[tuple[Any, int]]:
         """Yield approximations of R for these sites: older factors, then one of low rank for several functions."""
         n, C = len(self.X), len(self._space) - 1
+        if self._shared:
+            return
         if self.last is not None and self.last.coupled == sites.coupled:
             yield self.last, min(60, max(8, n // 64))
         if C and FACTOR * (2 * C + 1) * n**3 > ORDER**2 * n + ORDER**3 / 3:
@@ -106,19 +130,19 @@ class DensePrior(BasePrior):
                 self._roots = [nystrom_root(K, max(16, ORDER // C)) for K in self.Ks]
             yield LowRank(self._roots, sites), LOW_RANK_STEPS
 
-    def condition(
-        self, sites: AnySites, *, keep: bool = False
-    ) -> IndependentConditioned | CoupledConditioned:
+    def condition(self, sites: Any, *, keep: bool = False) -> Any:
         """Return q(f) for the sites, by a fresh factorisation; earlier ones must not be used again.
 
         With ``keep`` coupled sites are prepared for `CoupledConditioned.squares`.
         """
         self.last = None
         try:
-            if isinstance(sites, Sites):
-                self.last = IndependentConditioned(self.Ks, sites, self._space)
-            else:
+            if sites.coupled:
                 self.last = CoupledConditioned(self.Ks, sites, self._space, keep=keep)
+            elif self._shared:
+                self.last = SharedConditioned(self.K, sites, self._space)
+            else:
+                self.last = IndependentConditioned(self.Ks, sites, self._space)
         except np.linalg.LinAlgError:
             raise not_positive(self.kernels[0], self.K) from None
         return self.last
@@ -156,6 +180,12 @@ class DensePrior(BasePrior):
         """Return q as a process over all inputs; the work space becomes its roots, so the prior is used up."""
         q: Any = conditioned
         return GaussianProcess(tuple(self.kernels), self.X, q.alpha, **q.roots())
+
+
+def _single_is_enough(kernel: Any, X: Inputs) -> bool:
+    """Return whether there are many rows, and single precision is safe for them."""
+    rounding = float(np.finfo(np.float32).eps) / 2.0
+    return len(X) >= SINGLE_FROM and float(diag(kernel, X).sum()) * rounding < SINGLE_ERROR
 
 
 def fill_lower(kernel: Any, X: Inputs, K: Array) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import blas
 
-from gpclass.core.linalg import BForm, matmul, mirrored, multiply, row_tiles
+from gpclass.core.linalg import BForm, clear_upper, matmul, mirrored, multiply, row_tiles
 from gpclass.core.protocols import Array, Index, Sites
 from gpclass.priors.base import BaseConditioned, cavity, remove_share
 
@@ -132,13 +132,26 @@ def by_function(v: Array) -> Array:
 
 
 def products(Ks: Sequence[Array], v: Array) -> Array:
-    """Return K_c v_c for each function."""
+    """Return K_c v_c for each function; sums are in double where the one K is in single precision."""
+    if Ks[0].dtype == np.float32:
+        return _products_in_double(Ks[0], v)
     if v.ndim == 1:
         return multiply(Ks[0], v)
     if len(Ks) == 1:
         out: Array = blas.dsymm(1.0, Ks[0].T, np.asfortranarray(v), lower=0)
         return out
     return np.stack([multiply(K, v[:, c]) for c, K in enumerate(Ks)], axis=1)
+
+
+def _products_in_double(K: Array, V: Array) -> Array:
+    out = np.zeros(V.shape)
+    for rows in row_tiles(len(K)):
+        tile = K[rows, : rows.stop].astype(float)
+        clear_upper(tile[:, rows])
+        out[rows] += matmul(tile, np.ascontiguousarray(V[: rows.stop]))
+        clear_upper(tile[:, rows], diagonal=True)
+        out[: rows.stop] += matmul(np.ascontiguousarray(tile.T), np.ascontiguousarray(V[rows]))
+    return out
 
 
 def diagonals(Ks: Sequence[Array], shape: tuple[int, ...]) -> Array:
