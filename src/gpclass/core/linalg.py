@@ -1,8 +1,7 @@
-"""Dense linear algebra: B = I + S K S in one buffer, and conjugate gradients preconditioned by it.
+"""Dense linear algebra: products, factors and inverses in place, B = I + S K S, and conjugate gradients.
 
-A symmetric matrix is held as a C-contiguous n x n array of which only the lower triangle counts.
-LAPACK reads columns, so it is handed the transposed view, whose *upper* triangle is that memory:
-everything happens in place and nothing is copied.
+A symmetric matrix is a C-contiguous n x n array of which only the lower triangle counts. LAPACK reads columns, so
+it gets the transposed view, whose *upper* triangle is that memory: nothing is copied.
 """
 
 from __future__ import annotations
@@ -36,31 +35,27 @@ def row_tiles(n: int, columns: int | None = None) -> Iterator[slice]:
 
 def matmul(A: Array, B: Array, out: Array | None = None) -> Array:
     """Return A B by SciPy's BLAS, in the memory of ``out`` if it is given; rows contiguous."""
-    gemm = blas.sgemm if A.dtype == np.float32 else blas.dgemm
-    if out is None:
-        return gemm(1.0, B.T, A.T).T  # type: ignore[no-any-return]
-    return gemm(1.0, B.T, A.T, beta=0.0, c=out.T, overwrite_c=1).T  # type: ignore[no-any-return]
+    memory = {} if out is None else {"c": out.T, "overwrite_c": 1}
+    product: Array = blas_of("gemm", A)(1.0, B.T, A.T, **memory).T
+    return product
 
 
 def matmul_transposed(A: Array, B: Array) -> Array:
     """Return A Bᵀ by SciPy's BLAS; rows contiguous."""
-    gemm = blas.sgemm if A.dtype == np.float32 else blas.dgemm
-    out: Array = gemm(1.0, B.T, A.T, trans_a=1).T
+    out: Array = blas_of("gemm", A)(1.0, B.T, A.T, trans_a=1).T
     return out
 
 
 def times_lower_transposed(A: Array, T: Array) -> Array:
     """Return A Tᵀ for lower triangular T, in the memory of A; rows contiguous."""
-    trmm = blas.strmm if A.dtype == np.float32 else blas.dtrmm
-    out: Array = trmm(1.0, T.T, A.T, side=0, lower=0, trans_a=1, overwrite_b=1).T
+    out: Array = blas_of("trmm", A)(1.0, T.T, A.T, side=0, lower=0, trans_a=1, overwrite_b=1).T
     return out
 
 
 def gram(A: Array) -> Array:
     """Return the lower triangle of Aᵀ A, in double; rows contiguous."""
-    syrk = blas.ssyrk if A.dtype == np.float32 else blas.dsyrk
     # Of the transpose in Fortran's order the upper triangle is ours below.
-    return np.asarray(syrk(1.0, A.T, lower=0).T, dtype=float)
+    return np.asarray(blas_of("syrk", A)(1.0, A.T, lower=0).T, dtype=float)
 
 
 def drop_tiny(A: Array, scale: float | None = None) -> Array:
@@ -92,16 +87,6 @@ def single(A: Array) -> Array:
 def matvec(A: Array, v: Array) -> Array:
     """Return A v by SciPy's BLAS; rows contiguous."""
     out: Array = blas.dgemv(1.0, A.T, v, trans=1)
-    return out
-
-
-def pair_products(Y: Array) -> Array:
-    """Return the C x C matrix of inner products of the rows of Y_i, for each i; Y has shape (n, C, m)."""
-    n, C, _ = Y.shape
-    out = np.empty((n, C, C))
-    for c in range(C):
-        for d in range(c + 1):
-            out[:, c, d] = out[:, d, c] = np.einsum("ij,ij->i", Y[:, c], Y[:, d])
     return out
 
 
@@ -197,7 +182,7 @@ def invert_positive(L: Array) -> None:
 
 def inverse_of(P: Array) -> tuple[Array, float]:
     """Return the lower triangle of P⁻¹, and ½ log|P|, for a positive definite P whose lower triangle is given."""
-    C = P.copy()
+    C = P.copy(order="C")
     cholesky(C)
     half_logdet = float(np.log(C.diagonal()).sum())
     invert_positive(C)

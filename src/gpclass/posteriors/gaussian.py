@@ -27,7 +27,6 @@ from gpclass.core.linalg import (
     matmul,
     matmul_transposed,
     matvec,
-    pair_products,
     single,
     times_lower_transposed,
 )
@@ -172,7 +171,10 @@ class GaussianProcess(Process):
         var = np.maximum(np.stack(list(variances), axis=1), 0.0)
         if not shape:
             return mean, var[:, 0]
-        cov = pair_products(np.stack(own, axis=1)) if self.coupled else np.zeros((len(X), *shape, *shape))
+        cov = np.zeros((len(X), *shape, *shape))
+        if self.coupled:
+            rows = np.stack(own, axis=1)
+            cov += rows @ rows.transpose(0, 2, 1)
         np.einsum("icc->ic", cov)[...] += var
         return mean, cov
 

@@ -27,7 +27,6 @@ from gpclass.core.linalg import (
     matmul_transposed,
     matvec,
     mirror,
-    pair_products,
     row_tiles,
 )
 from gpclass.core.protocols import Array, CoupledSites, Index
@@ -146,7 +145,7 @@ class CoupledConditioned(BaseConditioned):
             blas.dtrsm(1.0, self.L.T, unit.T, side=0, lower=0, trans_a=1, overwrite_b=1)
             Y = self.V[:, rows].transpose(1, 0, 2) / -self.a[rows, :, None]
             Y += unit[:, None, :]
-            blocks[rows] = pair_products(Y)
+            blocks[rows] = Y @ Y.transpose(0, 2, 1)
         index = np.arange(C)
         blocks[:, index, index] += (1.0 - self._diagonal / self.a) / self.a
         return blocks
