@@ -27,9 +27,9 @@ LOW_RANK_STEPS = 120  # most steps with the low-rank preconditioner: more cost a
 # A factorisation costs about FACTOR (2 C + 1) n³ operations, the low-rank preconditioner ORDER² n + ORDER³ / 3.
 FACTOR = 0.25
 SINGLE_FROM = 8000  # rows from which a posterior is in single precision, where that is safe
-# The factorisation of A = K + D errs by about eps |A|, and |A| is hardly above the trace of K; the noise variances in D
-# are above one, so that this is the largest relative error:
-SINGLE_ERROR = 0.03
+# The factorisation of A = K + D errs by about 6e-8 |A|, and |A| is hardly above the trace of K. The noise variances D
+# are above one, so that with this trace their relative error is below 0.03.
+SINGLE_TRACE = 5e5
 
 
 class DensePrior(BasePrior):
@@ -77,7 +77,8 @@ class DensePrior(BasePrior):
             raise ValueError(
                 f"One factorisation for all functions needs one kernel, not {len(kernels)}: use shared=False."
             )
-        single = single and shared and _single_is_enough(kernels[0], X)
+        many = shared and n >= SINGLE_FROM
+        single = single and many and float(diag(kernels[0], X).sum()) < SINGLE_TRACE
         self.X, self.shape, self._shared = X, (n,) if n_functions is None else (n, n_functions), shared
         work = 2 if shared else (n_functions or 0) + 1
         # Several functions need some memory for the adjoint and for products besides.
@@ -137,10 +138,10 @@ class DensePrior(BasePrior):
         """
         self.last = None
         try:
-            if sites.coupled:
-                self.last = CoupledConditioned(self.Ks, sites, self._space, keep=keep)
-            elif self._shared:
+            if self._shared:
                 self.last = SharedConditioned(self.K, sites, self._space)
+            elif sites.coupled:
+                self.last = CoupledConditioned(self.Ks, sites, self._space, keep=keep)
             else:
                 self.last = IndependentConditioned(self.Ks, sites, self._space)
         except np.linalg.LinAlgError:
@@ -157,35 +158,27 @@ class DensePrior(BasePrior):
         return self.pull(q, lefts, rights)
 
     def pull(self, q: Any, lefts: list[Array], rights: list[Array]) -> Array:
-        """Return dtheta for 2 G_c = Σ left_c right_cᵀ - R_cc in each function c."""
-        totals, every = [], slice(None)
+        """Return Σ_ij G_ij ∂K_ij/∂theta for 2 G = Σ left rightᵀ - R, summed over the functions of each kernel.
+
+        G is symmetric: its diagonal counts once, and its strictly lower triangle twice.
+        """
+        n, one, totals = len(self.X), len(self.Ks) == 1, []
         for c, (kernel, K) in enumerate(zip(self.kernels, self.Ks, strict=True)):
-            functions = every if len(self.Ks) == 1 else slice(c, c + 1)
-            left, right = (
-                np.column_stack([v[:, functions] if len(self.Ks) > 1 else v for v in vectors])
-                for vectors in (lefts, rights)
-            )
-
-            def twice_G(
-                rows: slice, left: Array = left, right: Array = right, cs: slice = functions
-            ) -> Array:
+            left, right = (np.column_stack([v if one else v[:, c] for v in each]) for each in (lefts, rights))
+            diagonal, total = np.empty(n), np.zeros(kernel.n_dims)
+            for rows in row_tiles(n):
                 G = matmul_transposed(left[rows], right[: rows.stop])
-                q.subtract_R(cs, rows, G)
-                return G
-
-            totals.append(pull_lower(kernel, self.X, K, twice_G))
+                q.subtract_R(slice(None) if one else slice(c, c + 1), rows, G)
+                diagonal[rows] = 0.5 * G[:, rows].diagonal()
+                clear_upper(G[:, rows], diagonal=True)
+                total += pullback(kernel, self.X[rows], self.X[: rows.stop], G, K=K[rows, : rows.stop])
+            totals.append(total + pullback_diag(kernel, self.X, diagonal))
         return np.concatenate(totals)
 
     def posterior(self, conditioned: Conditioned) -> GaussianProcess:
         """Return q as a process over all inputs; the work space becomes its roots, so the prior is used up."""
         q: Any = conditioned
         return GaussianProcess(tuple(self.kernels), self.X, q.alpha, **q.roots())
-
-
-def _single_is_enough(kernel: Any, X: Inputs) -> bool:
-    """Return whether there are many rows, and single precision is safe for them."""
-    rounding = float(np.finfo(np.float32).eps) / 2.0
-    return len(X) >= SINGLE_FROM and float(diag(kernel, X).sum()) * rounding < SINGLE_ERROR
 
 
 def fill_lower(kernel: Any, X: Inputs, K: Array) -> None:
@@ -201,18 +194,3 @@ def fill_lower(kernel: Any, X: Inputs, K: Array) -> None:
     K.ravel()[:: n + 1] = variances
     if not np.isfinite(np.add.reduce(multiply(K, np.ones(n)))):
         raise not_finite(kernel)
-
-
-def pull_lower(kernel: Any, X: Inputs, K: Array, twice_G: Callable[[slice], Array]) -> Array:
-    """Return Σ_ij G_ij ∂K_ij/∂theta for symmetric G: its diagonal, and twice its strictly lower triangle.
-
-    ``twice_G`` returns some rows of 2 G up to the diagonal, as a new array; what is above the diagonal is ignored.
-    """
-    diagonal, totals = np.empty(len(X)), []
-    for rows in row_tiles(len(X)):
-        G = twice_G(rows)
-        diagonal[rows] = 0.5 * G[:, rows].diagonal()
-        clear_upper(G[:, rows], diagonal=True)
-        totals.append(pullback(kernel, X[rows], X[: rows.stop], G, K=K[rows, : rows.stop]))
-    out: Array = np.sum(totals, axis=0) + pullback_diag(kernel, X, diagonal)
-    return out
