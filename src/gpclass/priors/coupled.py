@@ -14,6 +14,7 @@ where 1 adds up the functions. This is R&W's algebra for softmax (section 3.5, a
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from itertools import cycle
 from typing import Any
 
@@ -68,7 +69,6 @@ class CoupledConditioned(BaseConditioned):
         self.half_logdet += float(np.log(self.L.diagonal()).sum())
         # All classes at once: V Lᵀ = E is Lᵀ-solved from the right.
         blas.dtrsm(1.0, self.L.T, self._stacked.T, side=0, lower=0, trans_a=1, overwrite_b=1)
-        self._R_diagonal: Array | None = None
         self.find_mean(self.sites)
 
     @property
@@ -98,15 +98,13 @@ class CoupledConditioned(BaseConditioned):
         out: Array = x - inside + self.multiply_R(inside / root) / root
         return out
 
-    def R_diagonal(self) -> Array:
-        """Return the diagonal of R, shape (n, C)."""
-        if self._R_diagonal is None:
-            self._R_diagonal = self._diagonal - np.einsum("cij,cij->ic", self.V, self.V)
-        return self._R_diagonal
-
     def inverse_diagonal(self) -> Array:
         """Return the diagonal of D^-½ R D^-½, which is that of B⁻¹ for the margins of `MarginPrior`."""
-        out: Array = self.R_diagonal() / self.a
+        return self._inverse_diagonal
+
+    @cached_property
+    def _inverse_diagonal(self) -> Array:
+        out: Array = (self._diagonal - np.einsum("cij,cij->ic", self.V, self.V)) / self.a
         return out
 
     def squares(self, kept: Sequence[Index]) -> Array:
