@@ -154,8 +154,7 @@ class CoupledConditioned(BaseConditioned):
 
     def subtract_R(self, functions: slice, rows: slice, G: Array) -> None:
         """Subtract the blocks of R of some functions, V_c (L - V_c)ᵀ, from G, some rows up to the diagonal."""
-        total = self.V[functions, rows, : rows.stop].sum(axis=0)
-        G -= matmul_transposed(total, np.ascontiguousarray(self.L[: rows.stop, : rows.stop]))
+        G -= matmul_transposed(self.V[functions, rows].sum(axis=0), self.L[: rows.stop])
         for V in self.V[functions]:
             G += matmul_transposed(V[rows], V[: rows.stop])
 

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from gpclass.core.linalg import cholesky, drop_tiny, matmul, mirror
+from gpclass.core.linalg import cholesky, drop_tiny, mirror
 from gpclass.core.precision import blas_of, lapack_of
 from gpclass.core.protocols import Array, Sites
 from gpclass.priors.base import BaseConditioned, cavity
@@ -58,12 +58,13 @@ class SharedConditioned(BaseConditioned):
         diagonal = self.inverse.ravel()[:: len(noise) + 1]
         np.add(diagonal, noise, out=diagonal, casting="same_kind")
         cholesky(self.inverse)
-        half_logdet = float(np.log(diagonal).sum(dtype=float))
+        half_logdet, self._summed = float(np.log(diagonal).sum(dtype=float)), False
         lapack_of("trtri", self.K)(self.inverse.T, lower=0, overwrite_c=1)
         mirror(self.inverse, into=self.K)
         self._root_diagonal = diagonal.copy()
         lapack_of("lauum", self.K)(self.inverse.T, lower=0, overwrite_c=1)
         mirror(self.inverse)
+        self._diagonal = diagonal.copy()
         return half_logdet
 
     def _fill_Y(self, c: int, scale: Array) -> float:
@@ -94,6 +95,8 @@ class SharedConditioned(BaseConditioned):
         """Return R_c v_c for each column of v."""
         v, gemv = np.asfortranarray(v, dtype=self.Y.dtype), blas_of("gemv", self.Y)
         out: Array = blas_of("symm", self.Y)(1.0, self.inverse.T, v, lower=1)
+        if self._summed:
+            out += (self._diagonal - self.inverse.diagonal())[:, None] * v
         for c in range(v.shape[1]):
             Y = self.of_class(c)
             if len(Y):
@@ -107,7 +110,7 @@ class SharedConditioned(BaseConditioned):
     def inverse_diagonal(self) -> Array:
         """Return the diagonal of B⁻¹, [R_c]_ii / tau."""
         parts = [np.einsum("ij,ij->j", Y, Y) for Y in map(self.of_class, range(self.tau.shape[1]))]
-        out: Array = (self.inverse.diagonal()[:, None] + np.stack(parts, axis=1)) / self.tau
+        out: Array = (self._diagonal[:, None] + np.stack(parts, axis=1)) / self.tau
         return out
 
     def var(self) -> Array:
@@ -120,9 +123,15 @@ class SharedConditioned(BaseConditioned):
         return mean, var[:, :, None] * np.eye(var.shape[1])
 
     def subtract_R(self, functions: slice, rows: slice, G: Array) -> None:
-        """Subtract the blocks of R of all functions, C A⁻¹ + YᵀY, from G, some rows up to the diagonal."""
-        G -= float(self.tau.shape[1]) * self.inverse[rows, : rows.stop]
-        G -= matmul(np.ascontiguousarray(self.Y[:, rows].T), self.Y[:, : rows.stop])
+        """Subtract the blocks of R of all functions from G, some rows up to the diagonal.
+
+        Their sum C A⁻¹ + YᵀY is formed once, in the lower triangle of A⁻¹, of which the upper one remains.
+        """
+        if not self._summed:
+            total, C = self.inverse.T, float(self.tau.shape[1])
+            blas_of("syrk", total)(1.0, self.Y.T, beta=C, c=total, lower=0, overwrite_c=1)
+            self._summed = True
+        G -= self.inverse[rows, : rows.stop]
 
     def roots(self) -> dict[str, Any]:
         """Return the fields of a `GaussianProcess`, in the memory of these factors.
