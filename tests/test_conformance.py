@@ -38,7 +38,7 @@ from gpclass.kernels import (
 from gpclass.likelihoods import CLogLog, LabelNoise, Logit, MultiProbit, Probit, Softmax
 from gpclass.mcmc import HMC, BlockMetropolis, EllipticalSlice
 from gpclass.posteriors import Component, GaussianProcess, MixtureProcess
-from gpclass.priors import ClassPrior, DensePrior, InducingPrior, MarginPrior
+from gpclass.priors import DensePrior, InducingPrior, MarginPrior
 from gpclass.priors.basis import make_basis, process
 from gpclass.testing.gaussian import Gaussian
 from gpclass.testing.likelihoods import BINARY, check_terms
@@ -98,16 +98,24 @@ def fitc(kernel):
 
 
 PRIORS = {
-    "DensePrior": (DensePrior, {}),
-    "InducingPrior": (
+    "one function": (DensePrior, {}),
+    "inducing inputs": (
         lambda kernel, X: InducingPrior(kernel, X, X[:4].copy(), jitter=1e-13), {"covariance": fitc, "rtol": 1e-6}
     ),
-    "ClassPrior": (
-        lambda kernel, X: ClassPrior([kernel], X, 3),
+    "several functions": (
+        lambda kernel, X: DensePrior(kernel, X, 3),
+        {"covariance": lambda kernel: block_diag(*[matrix(kernel, X)] * 3)},
+    ),
+    "coupled sites": (
+        lambda kernel, X: DensePrior(kernel, X, 3),
         {"covariance": lambda kernel: block_diag(*[matrix(kernel, X)] * 3), "coupled": True, "rtol": 1e-6},
     ),
-    "MarginPrior": (
-        lambda kernel, X: MarginPrior([kernel], X, 3, CLASSES),
+    "one factorisation": (
+        lambda kernel, X: DensePrior(kernel, X, 3, shared=True),
+        {"covariance": lambda kernel: block_diag(*[matrix(kernel, X)] * 3), "tau": 0.2 + np.eye(3)[CLASSES]},
+    ),
+    "margins": (
+        lambda kernel, X: MarginPrior(kernel, X, 3, CLASSES),
         {"covariance": lambda kernel: margin_covariance([matrix(kernel, X)] * 3, CLASSES)[0], "rtol": 1e-6},
     ),
 }  # fmt: skip
@@ -119,12 +127,12 @@ def gaussian_process(kernel=KERNEL):
 
 
 def coupled_functions():
-    prior = ClassPrior([KERNEL], X, 3)
+    prior = DensePrior(KERNEL, X, 3)
     return prior.posterior(Laplace()(prior, Softmax(), np.eye(3)[CLASSES]).conditioned)
 
 
 def one_factorisation():
-    prior = ClassPrior([KERNEL], X, 3, shared=True)
+    prior = DensePrior(KERNEL, X, 3, shared=True)
     result = Dirichlet(0.01)(prior, Softmax(), np.eye(3)[CLASSES])
     return replace(prior.posterior(result.conditioned), offset=result.offset)
 
@@ -139,7 +147,7 @@ def inducing_inputs():
 
 
 def independent_functions():
-    prior = ClassPrior([KERNEL, 2.0 * RBF(1.3), KERNEL], X, 3)
+    prior = DensePrior([KERNEL, 2.0 * RBF(1.3), KERNEL], X, 3)
     return prior.posterior(VI()(prior, Softmax(), np.eye(3)[CLASSES]).conditioned)
 
 
@@ -233,7 +241,9 @@ def test_nothing_public_is_left_out():
     assert _ours("likelihood") == {type(item).name for item in LIKELIHOODS}
     assert _ours("inference") == {type(item).name for item, _ in METHODS} | set(ELSEWHERE)
     assert _ours("sampler") == {type(item).name for item in SAMPLERS}
-    assert _public(gpclass.priors) - {"NotPositiveError"} == set(PRIORS)
+    assert _public(gpclass.priors) - {"NotPositiveError"} == {
+        type(make(KERNEL, X)).__name__ for make, _ in PRIORS.values()
+    }
     assert _public(gpclass.posteriors) - {"Component"} == {
         type(make()).__name__ for make in POSTERIORS.values()
     }

@@ -12,7 +12,7 @@ from gpclass.inference import Dirichlet
 from gpclass.kernels import RBF, CompoundKernel, WhiteKernel
 from gpclass.learning.problem import SiteObjective, dirichlet_problem
 from gpclass.likelihoods import Softmax
-from gpclass.priors import ClassPrior
+from gpclass.priors import DensePrior
 from gpclass.testing.differences import central_difference
 
 KERNEL = 3.0 * RBF([0.7, 1.3]) + WhiteKernel(0.05)
@@ -156,11 +156,11 @@ def test_equal_inputs_and_a_large_kernel_are_no_trouble():
 def test_sites_that_do_not_fit_are_refused():
     X, labels = CASES["soft labels"]
     with pytest.raises(ValueError, match="differ in more than one class"):
-        Dirichlet(0.01)(ClassPrior([KERNEL], X, 3, shared=True), Softmax(), labels)
+        Dirichlet(0.01)(DensePrior(KERNEL, X, 3, shared=True), Softmax(), labels)
     with pytest.raises(ValueError, match="needs one kernel, not 3"):
-        ClassPrior([KERNEL] * 3, X, 3, shared=True)
+        DensePrior([KERNEL] * 3, X, 3, shared=True)
     with pytest.raises(ValueError, match=r"expected label weights of shape \(n, C\)"):
-        Dirichlet(0.01)(ClassPrior([KERNEL], X, 3), Softmax(), np.ones(24))
+        Dirichlet(0.01)(DensePrior(KERNEL, X, 3), Softmax(), np.ones(24))
     for eps in (0.0, -1.0, np.inf, np.nan):
         with pytest.raises(ValueError, match=r"eps=.* is not possible"):
             Dirichlet(eps)

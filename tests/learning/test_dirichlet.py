@@ -215,7 +215,7 @@ def test_what_has_no_meaning_is_refused():
 
 def test_many_rows_are_in_single_precision(monkeypatch, tmp_path):
     # The threshold is lowered; the right answer is that of exact regressions in double precision.
-    monkeypatch.setattr("gpclass.priors.classes.SINGLE_FROM", 20)
+    monkeypatch.setattr("gpclass.priors.dense.SINGLE_FROM", 20)
     clf, exact = fitted(), truth()
     assert {A.dtype for A in (clf.posterior_.root, *clf.posterior_.factors)} == {np.dtype(np.float32)}
     mean, variance = exact.predict(Z)
@@ -233,7 +233,7 @@ def test_many_rows_are_in_single_precision(monkeypatch, tmp_path):
 
 
 def test_values_too_large_for_single_precision_are_in_double(monkeypatch):
-    monkeypatch.setattr("gpclass.priors.classes.SINGLE_FROM", 20)
+    monkeypatch.setattr("gpclass.priors.dense.SINGLE_FROM", 20)
     clf = fitted(kernel=1e7 * RBF(1.0))
     assert clf.posterior_.root.dtype == np.float64
 
@@ -242,7 +242,7 @@ def test_single_precision_is_exported_in_double(monkeypatch):
     runtime = pytest.importorskip("onnxruntime")
     from gpclass.onnx import to_onnx
 
-    monkeypatch.setattr("gpclass.priors.classes.SINGLE_FROM", 20)
+    monkeypatch.setattr("gpclass.priors.dense.SINGLE_FROM", 20)
     clf = fitted(integration="mackay")
     session = runtime.InferenceSession(to_onnx(clf), providers=["CPUExecutionProvider"])
     assert_allclose(session.run(["probabilities"], {"X": Z})[0], clf.predict_proba(Z), atol=1e-5)

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.testing import assert_allclose
 
-from gpclass.core.protocols import Adjoint, Array, CoupledSites, Inputs, Posterior, Prior, Sites
+from gpclass.core.protocols import Adjoint, Array, CoupledSites, Inputs, Prior, Sites
 from gpclass.kernels import matrix
 from gpclass.mcmc.sampler import Sampler
+from gpclass.posteriors.process import Process
 from gpclass.posteriors.target import make_target
 from gpclass.testing.differences import central_difference, close
 
@@ -22,6 +23,7 @@ def check_prior(
     *,
     covariance: Callable[[Any], Array] | None = None,
     coupled: bool = False,
+    tau: Array | None = None,
     rtol: float = 1e-7,
 ) -> None:
     """Check a prior against explicit inverses of its covariance.
@@ -36,6 +38,8 @@ def check_prior(
         function. By default it is k(X, X).
     coupled : bool
         Whether the sites to check with couple the latent values of a data point.
+    tau : array, optional
+        The precisions of the sites to check with; by default they are random, and some of them zero.
     rtol : float
     """
     covariance = (lambda other: matrix(other, X)) if covariance is None else covariance
@@ -47,7 +51,8 @@ def check_prior(
     v = rng.normal(size=shape)
     close(_flat(prior.multiply(v)), K @ _flat(v), rtol, "multiply")
     close(_flat(prior.variances()), K.diagonal(), rtol, "variances")
-    tau = rng.uniform(0.0, 2.0, size=shape) * (rng.uniform(size=shape) > 0.2)
+    if tau is None:
+        tau = rng.uniform(0.0, 2.0, size=shape) * (rng.uniform(size=shape) > 0.2)
     sites: Any = CoupledSites(v, tau + 0.1) if coupled else Sites(v, tau)
     W = np.stack([_flat(sites.times(_shaped(e, shape))) for e in np.eye(n)], axis=1)
     A = np.eye(n) + W @ K
@@ -105,14 +110,14 @@ def _check_prior_gradient(
     close(_flat(moved.multiply(sites.nu)), truth, rtol, "at")
 
 
-def check_posterior(posterior: Posterior, X: Array, *, rtol: float = 1e-7) -> None:
+def check_posterior(posterior: Process, X: Array, *, rtol: float = 1e-7) -> None:
     """Check that the predictions of a posterior are consistent with each other and with its draws.
 
     The gradient with respect to the inputs is checked for one latent function only.
 
     Parameters
     ----------
-    posterior : Posterior
+    posterior : Process
     X : ndarray of shape (n, d)
         Inputs.
     rtol : float, default=1e-7
@@ -142,7 +147,7 @@ def check_posterior(posterior: Posterior, X: Array, *, rtol: float = 1e-7) -> No
         _check_posterior_gradient(posterior, X)
 
 
-def _check_posterior_gradient(posterior: Posterior, X: Array) -> None:
+def _check_posterior_gradient(posterior: Process, X: Array) -> None:
     """Check Σ w (first d mean/dx + ½ second d var/dx) with random factors for every part and draw."""
     rng = np.random.default_rng(1)
     adjoints = [

@@ -1,8 +1,7 @@
-"""Dense linear algebra: B = I + S K S in one buffer, and conjugate gradients preconditioned by it.
+"""Dense linear algebra: products, factors and inverses in place, B = I + S K S, and conjugate gradients.
 
-A symmetric matrix is held as a C-contiguous n x n array of which only the lower triangle counts.
-LAPACK reads columns, so it is handed the transposed view, whose *upper* triangle is that memory:
-everything happens in place and nothing is copied.
+A symmetric matrix is a C-contiguous n x n array of which only the lower triangle counts. LAPACK reads columns, so
+it gets the transposed view, whose *upper* triangle is that memory: nothing is copied.
 """
 
 from __future__ import annotations
@@ -21,9 +20,6 @@ TILE = 1 << 17  # numbers in a tile: 1 MB, so that a few tiles stay in the cache
 MIRROR = 64  # rows of a block of a transposition
 LARGE_TRIANGLE = 512  # rows from which LAPACK inverts a triangle as fast as its halves
 NEGLIGIBLE = 2.0**-33  # see `drop_tiny`
-SMALL = 512  # rows up to which an inverse takes no longer than the diagonal of one
-KEPT = 1024  # rows up to which a third matrix of that order is no matter
-_ABOVE, _FROM_DIAGONAL = ~np.tri(MIRROR, dtype=bool), ~np.tri(MIRROR, k=-1, dtype=bool)
 
 
 def row_tiles(n: int, columns: int | None = None) -> Iterator[slice]:
@@ -39,31 +35,27 @@ def row_tiles(n: int, columns: int | None = None) -> Iterator[slice]:
 
 def matmul(A: Array, B: Array, out: Array | None = None) -> Array:
     """Return A B by SciPy's BLAS, in the memory of ``out`` if it is given; rows contiguous."""
-    gemm = blas.sgemm if A.dtype == np.float32 else blas.dgemm
-    if out is None:
-        return gemm(1.0, B.T, A.T).T  # type: ignore[no-any-return]
-    return gemm(1.0, B.T, A.T, beta=0.0, c=out.T, overwrite_c=1).T  # type: ignore[no-any-return]
+    memory = {} if out is None else {"c": out.T, "overwrite_c": 1}
+    product: Array = blas_of("gemm", A)(1.0, B.T, A.T, **memory).T
+    return product
 
 
 def matmul_transposed(A: Array, B: Array) -> Array:
     """Return A Bᵀ by SciPy's BLAS; rows contiguous."""
-    gemm = blas.sgemm if A.dtype == np.float32 else blas.dgemm
-    out: Array = gemm(1.0, B.T, A.T, trans_a=1).T
+    out: Array = blas_of("gemm", A)(1.0, B.T, A.T, trans_a=1).T
     return out
 
 
 def times_lower_transposed(A: Array, T: Array) -> Array:
     """Return A Tᵀ for lower triangular T, in the memory of A; rows contiguous."""
-    trmm = blas.strmm if A.dtype == np.float32 else blas.dtrmm
-    out: Array = trmm(1.0, T.T, A.T, side=0, lower=0, trans_a=1, overwrite_b=1).T
+    out: Array = blas_of("trmm", A)(1.0, T.T, A.T, side=0, lower=0, trans_a=1, overwrite_b=1).T
     return out
 
 
 def gram(A: Array) -> Array:
     """Return the lower triangle of Aᵀ A, in double; rows contiguous."""
-    syrk = blas.ssyrk if A.dtype == np.float32 else blas.dsyrk
     # Of the transpose in Fortran's order the upper triangle is ours below.
-    return np.asarray(syrk(1.0, A.T, lower=0).T, dtype=float)
+    return np.asarray(blas_of("syrk", A)(1.0, A.T, lower=0).T, dtype=float)
 
 
 def drop_tiny(A: Array, scale: float | None = None) -> Array:
@@ -98,39 +90,24 @@ def matvec(A: Array, v: Array) -> Array:
     return out
 
 
-def pair_products(Y: Array) -> Array:
-    """Return the C x C matrix of inner products of the rows of Y_i, for each i; Y has shape (n, C, m)."""
-    n, C, _ = Y.shape
-    out = np.empty((n, C, C))
-    for c in range(C):
-        for d in range(c + 1):
-            out[:, c, d] = out[:, d, c] = np.einsum("ij,ij->i", Y[:, c], Y[:, d])
-    return out
-
-
-def clear_upper(A: Array) -> None:
-    """Set what is above the diagonal to zero."""
-    for rows in row_tiles(len(A)):
-        A[rows, rows.stop :] = 0.0
-        A[rows, rows] = np.tril(A[rows, rows])
-
-
-def clear_from_diagonal(A: Array) -> None:
-    """Set the diagonal and what is above it to zero."""
+def clear_upper(A: Array, *, diagonal: bool = False) -> None:
+    """Set what is above the diagonal to zero, and the diagonal too if that is asked for."""
+    mask = ~np.tri(MIRROR, k=-1 if diagonal else 0, dtype=bool)
     for start in range(0, len(A), MIRROR):
-        stop = min(start + MIRROR, len(A))
-        A[start:stop, stop:] = 0.0
-        np.copyto(A[start:stop, start:stop], 0.0, where=_FROM_DIAGONAL[: stop - start, : stop - start])
+        block = slice(start, min(start + MIRROR, len(A)))
+        A[block, block.stop :] = 0.0
+        corner = A[block, block]
+        np.copyto(corner, 0.0, where=mask[: len(corner), : len(corner)])
 
 
 def mirror(K: Array, into: Array | None = None) -> None:
     """Copy the lower triangle to the upper one, or to that of another matrix, in blocks that stay in the cache."""
-    n, out = len(K), K if into is None else into
-    for start in range(0, n, MIRROR):
-        block = slice(start, min(start + MIRROR, n))
+    out, mask = K if into is None else into, ~np.tri(MIRROR, dtype=bool)
+    for start in range(0, len(K), MIRROR):
+        block = slice(start, min(start + MIRROR, len(K)))
         out[:start, block] = K[block, :start].T
         corner = K[block, block]
-        np.copyto(out[block, block], corner.T, where=_ABOVE[: len(corner), : len(corner)])
+        np.copyto(out[block, block], corner.T, where=mask[: len(corner), : len(corner)])
 
 
 def mirrored(K: Array) -> Array:
@@ -205,7 +182,7 @@ def invert_positive(L: Array) -> None:
 
 def inverse_of(P: Array) -> tuple[Array, float]:
     """Return the lower triangle of P⁻¹, and ½ log|P|, for a positive definite P whose lower triangle is given."""
-    C = P.copy()
+    C = P.copy(order="C")
     cholesky(C)
     half_logdet = float(np.log(C.diagonal()).sum())
     invert_positive(C)
@@ -237,88 +214,71 @@ def pivoted_root(K: Array) -> tuple[Array, Index]:
 
 
 class Stage(IntEnum):
-    """How far the buffer of a `BForm` has been taken."""
+    """Which matrix the memory of a `BForm` holds."""
 
-    EMPTY = 0
-    FACTOR = 1  # L with B = L Lᵀ
-    INVERSE_FACTOR = 2  # L⁻¹
-    INVERSE = 3  # B⁻¹
+    FACTOR = 0  # L with B = L Lᵀ
+    INVERSE_FACTOR = 1  # L⁻¹
+    INVERSE = 2  # B⁻¹
 
 
 class BForm:
-    """B = I + S K S, factored and inverted in its own buffer only as far as is asked for.
+    """B = I + S K S in the memory of ``matrix``, factored and inverted only as far as is asked for.
 
-    The eigenvalues of B are at least one, so its factorisation is safe whatever K is. The three
-    stages cost n³/3 each: the factor gives solves and the determinant, the inverse factor the
-    diagonal of B⁻¹, the inverse the gradient. `solve` works at every stage, so the
-    leftover of one problem can precondition the next.
+    The eigenvalues of B are at least one, so its factorisation is safe whatever K is. The stages cost n³/3 operations
+    each: the factor gives solves and the determinant, the inverse factor the diagonal of B⁻¹, the inverse the gradient.
     """
 
-    __slots__ = ("_squares", "count", "half_logdet", "matrix", "stage")
+    __slots__ = ("_stage", "half_logdet", "matrix")
 
-    def __init__(self, n: int) -> None:
-        self.matrix: Array = np.zeros((n, n))  # so that what is above the diagonal are numbers
-        self.stage = Stage.EMPTY
-        self.half_logdet = 0.0
-        self._squares: Array | None = None
-        self.count = 0  # of factorisations: a user of one can see whether it is still there
+    def __init__(self, K: Array, scale: Array, matrix: Array) -> None:
+        self.matrix = matrix
+        self.factor(K, scale)
 
     def factor(self, K: Array, scale: Array) -> None:
         """Factor I + diag(scale) K diag(scale); K is read in its lower triangle only."""
-        self.stage = Stage.EMPTY
-        self.count += 1
-        self._squares = None
-        B = self.matrix
+        B, self._stage = self.matrix, Stage.FACTOR
         for rows in row_tiles(len(K)):
             tile = B[rows, : rows.stop]
             np.multiply(K[rows, : rows.stop], scale[: rows.stop], out=tile)
             tile *= scale[rows, None]
         B.ravel()[:: len(K) + 1] += 1.0
         cholesky(B)
-        self.stage = Stage.FACTOR
         self.half_logdet = float(np.log(B.diagonal()).sum())
 
-    def advance(self, stage: Stage) -> Array:
-        """Take the buffer to ``stage`` if it is not there yet, and return it."""
-        if self.stage == Stage.EMPTY:
-            raise RuntimeError("advance() was called before factor(): factor a matrix first.")
-        if self.stage < stage and self.stage == Stage.FACTOR:
+    def _advance(self, stage: Stage) -> Array:
+        if self._stage == Stage.FACTOR < stage:
             invert_factor(self.matrix)
-            self.stage = Stage.INVERSE_FACTOR
-        if self.stage < stage and self.stage == Stage.INVERSE_FACTOR:
+            self._stage = Stage.INVERSE_FACTOR
+        if self._stage == Stage.INVERSE_FACTOR < stage:
             lapack.dlauum(self.matrix.T, lower=0, overwrite_c=1)
-            self.stage = Stage.INVERSE
+            self._stage = Stage.INVERSE
+        return self.matrix
+
+    def inverse(self) -> Array:
+        """Return the lower triangle of B⁻¹."""
+        return self._advance(Stage.INVERSE)
+
+    def inverse_factor(self, K: Array, scale: Array) -> Array:
+        """Return L⁻¹ with zeros above the diagonal, for the K and the scale that were factored."""
+        if self._stage == Stage.INVERSE:
+            self.factor(K, scale)
+        clear_upper(self._advance(Stage.INVERSE_FACTOR))
         return self.matrix
 
     def solve(self, b: Array) -> Array:
         """Return B⁻¹ b."""
         U = self.matrix.T
-        if self.stage == Stage.INVERSE:
+        if self._stage == Stage.INVERSE:
             x: Array = blas.dsymv(1.0, U, b, lower=0)
-        elif self.stage == Stage.INVERSE_FACTOR:
+        elif self._stage == Stage.INVERSE_FACTOR:
             x = blas.dtrmv(U, blas.dtrmv(U, b, lower=0, trans=1), lower=0)
         else:
             x = blas.dtrsv(U, blas.dtrsv(U, b, lower=0, trans=1), lower=0)
         return x
 
-    def quadratic_forms(self, V: Array) -> Array:
-        """Return vᵀ B⁻¹ v for each row v of V."""
-        if self.stage == Stage.INVERSE:
-            W: Array = blas.dsymm(1.0, self.matrix.T, V.T, lower=0).T
-        else:
-            T = self.advance(Stage.INVERSE_FACTOR)
-            W = V = blas.dtrmm(1.0, T.T, V.T, lower=0, trans_a=1).T
-        forms: Array = np.einsum("ij,ij->i", V, W)
-        return forms
-
     def multiply_squares(self, v: Array) -> Array:
         """Return (B⁻¹∘B⁻¹) v, ∘ being the elementwise product."""
-        inverse = self.advance(Stage.INVERSE)
-        if len(v) <= KEPT:
-            if self._squares is None:
-                self._squares = np.square(inverse)
-            return multiply(self._squares, v)
-        out = np.zeros(len(v))
+        inverse, out = self.inverse(), np.zeros(len(v))
         for rows in row_tiles(len(v)):
             out[rows] += multiply(np.square(inverse[rows, rows]), v[rows])
             if rows.start:
@@ -329,15 +289,13 @@ class BForm:
 
     def inverse_diagonal(self) -> Array:
         """Return the diagonal of B⁻¹ = L⁻ᵀ L⁻¹."""
-        if self.stage == Stage.INVERSE or len(self.matrix) <= SMALL:
-            return self.advance(Stage.INVERSE).diagonal().copy()
-        T = self.advance(Stage.INVERSE_FACTOR)
-        total = np.zeros(len(T))
+        if self._stage == Stage.INVERSE:
+            return self.matrix.diagonal().copy()
+        T, total = self._advance(Stage.INVERSE_FACTOR), np.zeros(len(self.matrix))
+        clear_upper(T)
         for rows in row_tiles(len(T)):
-            left = T[rows, : rows.start]
-            total[: rows.start] += np.einsum("ij,ij->j", left, left)
-            corner = np.tril(T[rows, rows])
-            total[rows] += np.einsum("ij,ij->j", corner, corner)
+            tile = T[rows, : rows.stop]
+            total[: rows.stop] += np.einsum("ij,ij->j", tile, tile)
         return total
 
 
@@ -356,24 +314,24 @@ def conjugate_gradient(
     soon as the pace so far would not get there in time.
     """
     x, r, p, rz = np.zeros_like(b), b.copy(), b, 0.0
-    error, target = [float(r @ r) / energy if energy > 0.0 else 0.0], rtol * rtol
+    errors, target = [float(np.vdot(r, r)) / energy if energy > 0.0 else 0.0], rtol * rtol
     for k in range(1, max_iter + 1):
-        if error[-1] <= target:
+        if errors[-1] <= target:
             return x
         z = precondition(r)
-        rz, last = float(r @ z), rz
+        rz, last = float(np.vdot(r, z)), rz
         p = z if k == 1 else z + (rz / last) * p
         Ap = apply(p)
-        curvature = float(p @ Ap)
+        curvature = float(np.vdot(p, Ap))
         if not curvature > 0.0:
             return None
         step = rz / curvature
         x += step * p
         r -= step * Ap
-        left = energy - float(b @ x)
+        left = energy - float(np.vdot(b, x))
         if not left > 0.0:
             return None
-        error.append(float(r @ r) / left)
-        if k == 8 and 8.0 * np.log(target / error[0]) < max_iter * np.log(error[-1] / error[0]):
+        errors.append(float(np.vdot(r, r)) / left)
+        if k == 8 and 8.0 * np.log(target / errors[0]) < max_iter * np.log(errors[-1] / errors[0]):
             return None
-    return x if error[-1] <= target else None
+    return x if errors[-1] <= target else None

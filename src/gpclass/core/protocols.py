@@ -11,13 +11,12 @@ its C latent values (`CoupledSites`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import blas
 
 from gpclass.core.registry import stored
 
@@ -40,15 +39,16 @@ class Sites:
     tau: Array
     variance: Array | None = None
 
+    coupled: ClassVar = False
+
+    @property
+    def a(self) -> Array:
+        """The precisions, under the name that they have in `CoupledSites`."""
+        return self.tau
+
     def times(self, v: Array) -> Array:
         """Return T v, T = diag(tau) being the precision of the sites."""
         return self.tau * v
-
-    def quadratic(self, v: Array) -> Array:
-        """Return vᵀ T v for each row v of shape (n,) or (n, C)."""
-        # SciPy's BLAS, as in `gpclass.core.linalg.matvec`
-        out: Array = blas.dgemv(1.0, (v * v).reshape(len(v), -1).T, self.tau.ravel(), trans=1)
-        return out
 
     def root(self, v: Array) -> Array:
         """Return Q v, where Q Qᵀ = T."""
@@ -75,15 +75,12 @@ class CoupledSites:
     nu: Array
     a: Array
 
+    coupled: ClassVar = True
+
     def times(self, v: Array) -> Array:
         """Return W v for v of shape (n, C)."""
         a = self.a
         out: Array = a * (v - (a * v).sum(axis=-1, keepdims=True) / a.sum(axis=-1, keepdims=True))
-        return out
-
-    def quadratic(self, v: Array) -> Array:
-        """Return vᵀ W v for each v of shape (n, C)."""
-        out: Array = np.einsum("...ij,...ij->...", v, self.times(v))
         return out
 
     def project(self, v: Array) -> Array:
@@ -273,11 +270,8 @@ class Conditioned(Protocol):
     mean: Array  # of q at the data
     half_logdet: float  # ½ log|B|
 
-    def var(self, tiny: float = ...) -> Array:
-        """Return the marginal variances of q at the data, or the C x C covariances of coupled latent values.
-
-        A smaller ``tiny`` is cheaper and gives fewer digits where a site is nearly flat.
-        """
+    def var(self) -> Array:
+        """Return the marginal variances of q at the data, or the C x C covariances of coupled latent values."""
 
     def inverse_diagonal(self) -> Array:
         """Return the diagonal of B⁻¹, which is 1 - tau v."""
@@ -294,6 +288,9 @@ class Conditioned(Protocol):
     def left_out(self, copies: Array) -> tuple[Array, Array]:
         """Return mean and (co)variance of the latent values of each data point without one copy of its site."""
 
+    def covariance(self) -> Array:
+        """Return the covariance of q at the data, of one latent function."""
+
 
 class Prior(Protocol):
     """N(f | 0, K) at the data and at one theta.
@@ -301,9 +298,7 @@ class Prior(Protocol):
     A prior and those made from it by `at` may share buffers: using the later one ends the use of the earlier.
     """
 
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Return the shape of the latent values: (n,), or (n, C) with one latent function per class."""
+    shape: tuple[int, ...]  # of the latent values: (n,), or (n, C) with one latent function per class
 
     def variances(self) -> Array:
         """Return the variances of the latent values."""
@@ -326,37 +321,11 @@ class Prior(Protocol):
     def pullback(self, adjoint: Adjoint) -> Array:
         """Return Σ_ij G_ij ∂K_ij/∂theta for G = d evidence / d K."""
 
-    def posterior(self, conditioned: Any) -> Posterior:
-        """Return q as a process over all inputs; the prior is used up."""
+    def posterior(self, conditioned: Any) -> Any:
+        """Return q as a `gpclass.posteriors.GaussianProcess`; the prior is used up."""
 
     def latent_sites(self, sites: Any) -> AnySites:
         """Return the sites as factors of the latent functions that predictions use."""
-
-
-class Posterior(Protocol):
-    """The latent process after the data: weighted Gaussian parts at any inputs."""
-
-    @property
-    def weights(self) -> tuple[Array, ...]:
-        """Return the weights of each part; they sum to one over all parts."""
-
-    def blocks(self, X: Inputs) -> Iterator[tuple[slice, list[Part]]]:
-        """Yield the rows of X in blocks, with every part at those rows."""
-
-    def latent(self, X: Inputs) -> tuple[Array, Array]:
-        """Return mean and variance of f at each row, or means (n, C) and covariances (n, C, C)."""
-
-    def mean(self, X: Inputs) -> Array:
-        """Return the mean of f alone."""
-
-    def covariance(self, X: Inputs) -> tuple[Array, Array]:
-        """Return mean and full covariance of f over the rows: (n, n), or (n, C, n, C)."""
-
-    def sample(self, X: Inputs, n_samples: int, rng: np.random.Generator) -> Array:
-        """Draw f jointly at the rows of X, shape (n, n_samples) or (n, C, n_samples)."""
-
-    def input_gradient(self, X: Array, adjoints: Sequence[tuple[Array, Array]]) -> Array:
-        """Return Σ w_s (first_s d mean_s/dx + ½ second_s d var/dx), (n, d); ``adjoints``: both (n, S) for each part."""
 
 
 @runtime_checkable

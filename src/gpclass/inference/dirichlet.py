@@ -46,8 +46,8 @@ class Dirichlet(Method):
     >>> import numpy as np
     >>> from gpclass.kernels import RBF
     >>> from gpclass.likelihoods import Softmax
-    >>> from gpclass.priors import ClassPrior
-    >>> prior = ClassPrior([4.0 * RBF(1.0)], np.array([[0.0], [1.0], [3.0]]), 2, shared=True)
+    >>> from gpclass.priors import DensePrior
+    >>> prior = DensePrior(4.0 * RBF(1.0), np.array([[0.0], [1.0], [3.0]]), 2, shared=True)
     >>> result = Dirichlet(eps=0.01)(prior, Softmax(), np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]]))
     >>> (result.offset + result.conditioned.mean).round(2)
     array([[-0.34, -4.82],

@@ -38,7 +38,7 @@ from gpclass.core.registry import Method
 from gpclass.inference.fixed_point import ElementwiseTerms, Local, iterate
 from gpclass.inference.newton import Curve
 from gpclass.inference.settings import likelihood_gradient
-from gpclass.priors.conditioned import cavity
+from gpclass.priors.base import cavity
 
 FARTHEST = 100.0  # longest step of a cavity mean, in units of its size and of its standard deviation
 MOST = 25  # most Newton steps to a cavity mean: two or three are usual unless covariances are huge

@@ -108,8 +108,7 @@ class Terms:
         df = (I + K W)⁻¹ dK alpha, and the evidence moves with the mode through W alone, by
         s = d evidence / d f = ½ v l''' (R&W eq. 5.23); hence u = (I + W K)⁻¹ s = s - R K s.
         """
-        # Where tau is tiny l''' is as small, so no digits of v are missed there.
-        s = 0.5 * weighted(self.weight, self.likelihood.third(self.y, q.mean, q.var(tiny=0.0)))
+        s = 0.5 * weighted(self.weight, self.likelihood.third(self.y, q.mean, q.var()))
         negative = self.likelihood.negative_curvature(curvature)
         if negative is None:
             return s - q.multiply_R(q.multiply_K(s))

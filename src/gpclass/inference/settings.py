@@ -9,7 +9,7 @@ from scipy.sparse.linalg import LinearOperator, gmres
 
 from gpclass.core.memory import require_memory
 from gpclass.core.protocols import Array, Likelihood
-from gpclass.priors.conditioned import NotPositiveError
+from gpclass.priors.base import NotPositiveError
 
 
 def weighted(weight: Array | None, values: Array) -> Array:

@@ -28,7 +28,7 @@ from gpclass.sparse.checkpoint import Checkpoint, Kept
 from gpclass.sparse.collapsed import Collapsed
 from gpclass.sparse.engine import Engine, Fit, Q
 from gpclass.sparse.inputs import choose, grown, n_candidates
-from gpclass.sparse.loo import leave_out
+from gpclass.sparse.loo import copies, leave_out, log_scores
 from gpclass.sparse.objective import MAX_PASSES, PassObjective
 from gpclass.sparse.settings import Inducing
 from gpclass.sparse.work import EVALUATION, Work, allowed_gap, entropy_of
@@ -119,13 +119,8 @@ class PassLevel:
         rows = self.run.scored_rows()
         objective = replace(self, data=rows).objective()
         step = leave_out(objective, fit.basis.kernel, self.problem.likelihood, fit.next_q, fit.offset)
-        log_p = np.concatenate(rows.total(replace(step, keep=True)).log_proba or [])
-        y = rows.y if rows.weight is None else rows.y[rows.weight > 0.0]
-        if y.ndim == 1:
-            y = np.stack([y < 0.0, y > 0.0], axis=1).astype(float)
-        y = y[y.sum(axis=1) > 0.0]
-        scores: Array = np.where(y > 0.0, y * log_p, 0.0).sum(axis=1) / y.sum(axis=1)
-        return scores
+        log_p = np.concatenate(rows.total(step).log_proba)
+        return log_scores(rows.y[copies(rows) > 0.0], log_p)
 
     @property
     def options(self) -> dict[str, Any]:

@@ -31,8 +31,8 @@ from gpclass.inference import EP, VI, Dirichlet
 from gpclass.inference.dirichlet import DEFAULT
 from gpclass.kernels import CompoundKernel, move
 from gpclass.likelihoods import MultiProbit, Probit, Softmax
-from gpclass.priors import ClassPrior, DensePrior, InducingPrior, MarginPrior
-from gpclass.priors.conditioned import no_evidence
+from gpclass.priors import DensePrior, InducingPrior, MarginPrior
+from gpclass.priors.base import no_evidence
 from gpclass.validation import some_of_each, take
 
 SITES_SHARE = 0.1  # of the accuracy of sites at which their error in the evidence is that of the search
@@ -79,7 +79,7 @@ class OneFunction:
 class FunctionPerClass:
     """One latent function per class; with ``labels`` the margins of those classes over the others.
 
-    ``shared`` is for sites that one factorisation serves for all classes, see `ClassPrior`.
+    ``shared`` is for sites that one factorisation serves for all classes, see `DensePrior`.
     """
 
     n_classes: int
@@ -125,9 +125,9 @@ class FunctionPerClass:
                 f"The CompoundKernel has {len(kernels)} kernels for {self.n_classes} classes: give one for "
                 "each class, or one kernel for all."
             )
-        if self.labels is None:
-            return ClassPrior(kernels, X, self.n_classes, shared=self.shared, single=last)
-        return MarginPrior(kernels, X, self.n_classes, self.labels)
+        if self.labels is not None:
+            return MarginPrior(kernels, X, self.n_classes, self.labels)
+        return DensePrior(kernels, X, self.n_classes, shared=self.shared, single=last)
 
 
 # ------------------------------------------------------------------------------- problems

@@ -8,14 +8,14 @@ With inputs P, k_c(x) = k_c(P, x), and one column of alpha for each latent funct
 where T (``root``, lower triangular) is common to all functions, F_c (``factors``) belongs to one, and either may be
 absent. One function with the n training inputs as P has T = L⁻¹ S, where B = L Lᵀ (R&W algorithm 3.2, lines 4-6).
 Where the sites couple the functions (softmax by Laplace, the multinomial probit), F_c = V_cᵀ and T = L of
-`gpclass.priors.factors`, and
+`gpclass.priors.coupled`, and
 
     cov_cd(x, z) = [c = d] (k_c(x, z) - <F_c k_c(x), Tᵀ k_c(z)>) + <F_c k_c(x), F_d k_d(z)>.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -27,15 +27,14 @@ from gpclass.core.linalg import (
     matmul,
     matmul_transposed,
     matvec,
-    pair_products,
     single,
     times_lower_transposed,
 )
 from gpclass.core.memory import require_memory
-from gpclass.core.protocols import Array, Inputs, Part
+from gpclass.core.protocols import Array, Inputs
 from gpclass.core.registry import stored
 from gpclass.kernels import diag, matrix, pullback_inputs
-from gpclass.posteriors.process import ONE, Process, diag_gradient, symmetric_root
+from gpclass.posteriors.process import Process, diag_gradient
 
 Product = Callable[[Array, Array], Array]
 
@@ -98,16 +97,21 @@ class GaussianProcess(Process):
         if not (len(mean) and (var / np.maximum(prior, 1e-300)).max() <= 1.001):
             raise ValueError("The variances of its posterior are larger than those of its prior.")
 
+    def gaussians(self) -> Iterator[GaussianProcess]:
+        """Yield the process itself."""
+        yield self
+
     # ------------------------------------------------------------------------------ moments
 
     def mean(self, X: Inputs) -> Array:
         """Return the means alone, for which one kernel value per input is enough."""
-        mean = self.by_block(
-            X, lambda B: self._mean([matrix(kernel, B, self.inputs) for kernel in self.kernels])
-        )
-        if not np.isfinite(mean).all():
+        out = np.empty((len(X), *self.latent_shape))
+        for start in range(0, len(X), self.block_size):
+            rows = slice(start, start + self.block_size)
+            out[rows] = self._mean([matrix(kernel, X[rows], self.inputs) for kernel in self.kernels])
+        if not np.isfinite(out).all():
             self.latent(X)  # which says where
-        return mean
+        return out
 
     def _mean(self, Ks: list[Array]) -> Array:
         if self.alpha.ndim == 1:
@@ -119,15 +123,16 @@ class GaussianProcess(Process):
         return out if self.offset is None else out + self.offset
 
     def moments(
-        self, X: Inputs, prior: Callable[[Any, Inputs], Array], product: Product
+        self, X: Inputs, shape: tuple[int, ...], prior: Callable[[Any, Inputs], Array], product: Product
     ) -> tuple[Array, Iterator[Array], list[Array]]:
-        """Return the means, the (co)variances of each function in turn, and the rows F_c k_c.
+        """Return the means (n, S, *shape), the (co)variances of each function in turn, and the rows F_c k_c.
 
-        ``prior`` and ``product`` are `diag` and `by_row` for the variances, `matrix` and `all_pairs` for covariances.
-        Coupled functions have the products of the rows besides.
+        ``shape`` is that of the latent values at one input: there are S draws of them. ``prior`` and ``product`` are
+        `diag` and `by_row` for the variances, `matrix` and `all_pairs` for covariances. Coupled functions have the
+        products of the rows besides.
         """
-        shape, dtype = (len(X), len(self.inputs)), np.float64 if self.beta is None else np.float32
-        Ks = [matrix(kernel, X, self.inputs, out=np.empty(shape, dtype)) for kernel in self.kernels]
+        size, dtype = (len(X), len(self.inputs)), np.float64 if self.beta is None else np.float32
+        Ks = [matrix(kernel, X, self.inputs, out=np.empty(size, dtype)) for kernel in self.kernels]
         if self.beta is None:
             mean = self._mean(Ks)
         own = [_times(Ks[c % len(Ks)], F) for c, F in enumerate(self.factors)]
@@ -139,11 +144,11 @@ class GaussianProcess(Process):
             base = [whole - product(W, W) for whole, W in zip(base, common, strict=True)]
 
         def covariances() -> Iterator[Array]:
-            for c in range(self.n_functions):
+            for c in range(int(np.prod(shape))):
                 rest = base[c % len(base)]
                 yield rest - product(own[c], common[c % len(Ks)] if self.coupled else own[c]) if own else rest
 
-        return mean, covariances(), own
+        return mean.reshape(len(X), -1, *shape), covariances(), own
 
     def _common(self, Ks: list[Array]) -> list[Array]:
         """Return the rows T k, or Tᵀ k of coupled functions, of each kernel; in the memory of K if it can be."""
@@ -159,49 +164,38 @@ class GaussianProcess(Process):
             K = K if K.dtype == np.float32 else single(K)
         return drop_tiny(times_lower_transposed(K, root))
 
-    def parts(self, X: Inputs) -> list[Part]:
-        """Return the one part at the rows of a block."""
-        mean, variances, own = self.moments(X, diag, by_row)
+    def marginals(self, X: Inputs, shape: tuple[int, ...]) -> tuple[Array, Array]:
+        """Return the means (n, S, *shape) and the (co)variances of the latent values at each row."""
+        mean, variances, own = self.moments(X, shape, diag, by_row)
         # The difference of two equal numbers may round below zero, never further.
         var = np.maximum(np.stack(list(variances), axis=1), 0.0)
-        if not self.latent_shape:
-            return [Part(mean[:, None], var[:, 0], ONE)]
-        C = self.n_functions
-        cov = pair_products(np.stack(own, axis=1)) if self.coupled else np.zeros((len(X), C, C))
+        if not shape:
+            return mean, var[:, 0]
+        cov = np.zeros((len(X), *shape, *shape))
+        if self.coupled:
+            rows = np.stack(own, axis=1)
+            cov += rows @ rows.transpose(0, 2, 1)
         np.einsum("icc->ic", cov)[...] += var
-        return [Part(mean[:, None], cov, ONE)]
-
-    def covariance(self, X: Inputs) -> tuple[Array, Array]:
-        """Return mean and full covariance over the rows of X, (n, n) or (n, C, n, C)."""
-        C, n = self.n_functions, len(X)
-        require_memory(n * C, 2.0, joint=True)
-        mean, blocks, own = self.moments(X, matrix, all_pairs)
-        if not self.latent_shape:
-            return mean, next(blocks)
-        flat = np.stack(own, axis=1).reshape(n * C, -1) if self.coupled else np.zeros((n * C, 1))
-        cov = all_pairs(flat, flat).reshape(n, C, n, C)
-        for c, block in enumerate(blocks):
-            cov[:, c, :, c] += block
         return mean, cov
 
-    def sample(self, X: Inputs, n_samples: int, rng: np.random.Generator) -> Array:
-        """Draw f jointly at the rows of X; shape (n, n_samples), or (n, C, n_samples)."""
-        if self.coupled or not self.latent_shape:
-            return Process.sample(self, X, n_samples, rng)
-        require_memory(len(X), 4.0, joint=True)
-        mean, blocks, _ = self.moments(X, matrix, all_pairs)
-        draws = [symmetric_root(block) @ rng.standard_normal((len(X), n_samples)) for block in blocks]
-        out: Array = mean[:, :, None] + np.stack(draws, axis=1)
-        return out
+    def joint(self, X: Inputs, shape: tuple[int, ...]) -> tuple[Array, Iterator[Array]]:
+        """Return the means (n, S, *shape), and covariances over the rows: one for each function, (n, n).
+
+        Coupled functions have one for all of them, (n, C, n, C).
+        """
+        if not self.coupled:
+            require_memory(len(X), 4.0, joint=True)
+            return self.moments(X, shape, matrix, all_pairs)[:2]
+        n, C = len(X), self.n_functions
+        require_memory(n * C, 2.0, joint=True)
+        mean, blocks, own = self.moments(X, shape, matrix, all_pairs)
+        rows = np.stack(own, axis=1).reshape(n * C, -1)
+        cov = all_pairs(rows, rows).reshape(n, C, n, C)
+        for c, block in enumerate(blocks):
+            cov[:, c, :, c] += block
+        return mean, iter([cov])
 
     # ---------------------------------------------------------------------------- gradients
-
-    def input_gradient(self, X: Array, adjoints: Sequence[tuple[Array, Array]]) -> Array:
-        """Return first · d mean / d x + ½ second · d variance / d x at each row of X."""
-        if self.latent_shape:
-            return Process.input_gradient(self, X, adjoints)
-        ((first, second),) = adjoints
-        return self.pull(X, first, second)
 
     def pull(self, X: Array, first: Array, second: Array) -> Array:
         """Return Σ_c first_c d mean_c / d x + ½ second d variance / d x, where all functions have one variance.

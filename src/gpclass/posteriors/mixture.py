@@ -10,7 +10,7 @@ share theta are one component, and a prediction is the average over all of them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -19,11 +19,11 @@ from sklearn.gaussian_process.kernels import Kernel
 
 from gpclass.core.linalg import pivoted_root
 from gpclass.core.memory import require_memory
-from gpclass.core.protocols import Array, Inputs, Part
+from gpclass.core.protocols import Array, Inputs
 from gpclass.core.registry import stored
 from gpclass.kernels import diag, matrix
-from gpclass.posteriors.gaussian import GaussianProcess, all_pairs, by_row
-from gpclass.posteriors.process import Process, symmetric_root
+from gpclass.posteriors.gaussian import GaussianProcess
+from gpclass.posteriors.process import Process
 
 BLOCK = 1 << 21  # numbers of draws x rows at a time
 
@@ -87,11 +87,14 @@ class MixtureProcess(Process):
         # With many components the solves, repeated for each block, must not dominate.
         return max(step, 256) if len(self.components) > 1 else step
 
-    def _solve(self, i: int) -> GaussianProcess:
-        """Return one component as a process with a latent function for each draw and function."""
-        if self._last and self._last[0][0] == i:
-            return self._last[0][1]
-        component = self.components[i]
+    def gaussians(self) -> Iterator[GaussianProcess]:
+        """Yield each component as a process with a latent function for each draw and class."""
+        for i, component in enumerate(self.components):
+            if not (self._last and self._last[0][0] == i):
+                self._last[:] = [(i, self._solved(component))]
+            yield self._last[0][1]
+
+    def _solved(self, component: Component) -> GaussianProcess:
         require_memory(len(self.inputs), 4.0)
         K = matrix(component.kernel, self.inputs)
         K[np.diag_indices_from(K)] = diag(component.kernel, self.inputs) + component.jitter
@@ -102,60 +105,4 @@ class MixtureProcess(Process):
         inputs = (
             self.inputs[pivots] if isinstance(self.inputs, np.ndarray) else [self.inputs[p] for p in pivots]
         )
-        solved = GaussianProcess((component.kernel,), inputs, root.T @ (root @ f), root)
-        self._last[:] = [(i, solved)]
-        return solved
-
-    def parts(self, X: Inputs) -> list[Part]:
-        """Return every component at the rows of a block."""
-        return [self._part(i, X) for i in range(len(self.components))]
-
-    def _part(self, i: int, X: Inputs) -> Part:
-        mean, variances, _ = self._solve(i).moments(X, diag, by_row)
-        var = np.maximum(next(variances), 0.0)
-        cov = var if not self.latent_shape else var[:, None, None] * np.eye(self.latent_shape[0])
-        return Part(mean.reshape(len(X), -1, *self.latent_shape), cov, self.components[i].weight)
-
-    def _joint(self, i: int, X: Inputs) -> tuple[Array, Array]:
-        """Return the means (rows, draws, ...) and the conditional covariance over rows of one component."""
-        mean, covariances, _ = self._solve(i).moments(X, matrix, all_pairs)
-        return mean.reshape(len(X), -1, *self.latent_shape), next(covariances)
-
-    def covariance(self, X: Inputs) -> tuple[Array, Array]:
-        """Return the mean of f and its full covariance over the rows: (n, n), or (n, C, n, C)."""
-        C = self.latent_shape[0] if self.latent_shape else 1
-        n = len(X)
-        require_memory(n * C, 3.0, joint=True)
-        mean = self.mean(X)
-        cov = np.zeros((n, C, n, C))
-        for i, component in enumerate(self.components):
-            means, conditional = self._joint(i, X)
-            away = (means - mean[:, None]).reshape(n, -1, C).swapaxes(1, 2).reshape(n * C, -1)
-            cov += ((away * component.weight) @ away.T).reshape(cov.shape)
-            for c in range(C):
-                cov[:, c, :, c] += component.weight.sum() * conditional
-        return mean, cov if self.latent_shape else cov.reshape(n, n)
-
-    def sample(self, X: Inputs, n_samples: int, rng: np.random.Generator) -> Array:
-        """Draw f jointly at the rows of X; shape (n, n_samples), or (n, C, n_samples)."""
-        weights = np.concatenate(self.weights)
-        chosen = rng.choice(len(weights), size=n_samples, p=weights / weights.sum())
-        first = np.cumsum([0, *(len(w) for w in self.weights)])
-        out = np.empty((len(X), *self.latent_shape, n_samples))
-        for i in range(len(self.components)):
-            mine = np.flatnonzero((first[i] <= chosen) & (chosen < first[i + 1]))
-            if mine.size:
-                means, cov = self._joint(i, X)
-                shape = (len(X), *self.latent_shape, mine.size)
-                noise = np.tensordot(symmetric_root(cov), rng.standard_normal(shape), axes=1)
-                out[..., mine] = np.moveaxis(means[:, chosen[mine] - first[i]], 1, -1) + noise
-        return out
-
-    def input_gradient(self, X: Array, adjoints: Sequence[tuple[Array, Array]]) -> Array:
-        """Return Σ_parts Σ_s w_s (first_s d mean_s/dx + ½ second_s d var/dx) at each row."""
-        if self.latent_shape:
-            return Process.input_gradient(self, X, adjoints)
-        out = np.zeros(X.shape)
-        for i, (weight, (first, second)) in enumerate(zip(self.weights, adjoints, strict=True)):
-            out += self._solve(i).pull(X, first * weight, (second @ weight)[:, None])
-        return out
+        return GaussianProcess((component.kernel,), inputs, root.T @ (root @ f), root)

@@ -1,13 +1,14 @@
-"""What every posterior process has in common: prediction in blocks of rows, from weighted Gaussian parts."""
+"""What every posterior process predicts, from weighted Gaussian processes."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
+from gpclass.core.memory import require_memory
 from gpclass.core.protocols import Array, Inputs, Part
 from gpclass.kernels import pullback_inputs
 
@@ -35,20 +36,23 @@ class Process(ABC):
         """Shape of the latent values at one input: () for one function, (C,) for one per class."""
 
     @abstractmethod
-    def parts(self, X: Inputs) -> list[Part]:
-        """Return the parts at the rows of one block."""
-
-    @abstractmethod
-    def covariance(self, X: Inputs) -> tuple[Array, Array]:
-        """Return mean and full covariance of f over the rows of X."""
+    def gaussians(self) -> Iterator[Any]:
+        """Yield each part as a `GaussianProcess`, with a latent function for each draw and class."""
 
     def blocks(self, X: Inputs) -> Iterator[tuple[slice, list[Part]]]:
         """Yield the rows of X in blocks, with every part at those rows."""
         for start in range(0, len(X), self.block_size):
             rows = slice(start, min(start + self.block_size, len(X)))
-            parts = self.parts(X[rows])
-            for part in parts:
-                _check(part, start)
+            parts = []
+            for gaussian, weight in zip(self.gaussians(), self.weights, strict=True):
+                mean, cov = gaussian.marginals(X[rows], self.latent_shape)
+                fine = [np.isfinite(each.reshape(len(each), -1)).all(axis=1) for each in (mean, cov)]
+                if not np.all(fine):
+                    row = start + int(np.argmin(fine[0] & fine[1]))
+                    raise ValueError(
+                        f"The kernel has no finite covariance at row {row} of X: such inputs are beyond its range."
+                    )
+                parts.append(Part(mean, cov, weight))
             yield rows, parts
 
     def latent(self, X: Inputs) -> tuple[Array, Array]:
@@ -63,27 +67,55 @@ class Process(ABC):
         """Return the mean of f at each row."""
         return self.latent(X)[0]
 
-    def by_block(self, X: Inputs, mean: Callable[[Inputs], Array]) -> Array:
-        """Return the means at all rows from a function that computes those of a block."""
-        out = np.empty((len(X), *self.latent_shape))
-        for start in range(0, len(X), self.block_size):
-            rows = slice(start, start + self.block_size)
-            out[rows] = mean(X[rows])
-        return out
+    def covariance(self, X: Inputs) -> tuple[Array, Array]:
+        """Return the mean of f and its full covariance over the rows: (n, n), or (n, C, n, C)."""
+        n, C = len(X), int(np.prod(self.latent_shape))
+        require_memory(n * C, 3.0, joint=True)
+        mean, cov = self.mean(X), np.zeros((n, C, n, C))
+        for gaussian, weight in zip(self.gaussians(), self.weights, strict=True):
+            means, blocks = gaussian.joint(X, self.latent_shape)
+            if len(weight) > 1 or len(self.weights) > 1:
+                away = (means - mean[:, None]).reshape(n, -1, C).swapaxes(1, 2).reshape(n * C, -1)
+                cov += ((away * weight) @ away.T).reshape(cov.shape)
+            for c, block in enumerate(blocks):
+                part = cov if block.ndim == 4 else cov[:, c, :, c]
+                part += weight.sum() * block
+        return mean, cov if self.latent_shape else cov.reshape(n, n)
 
     def sample(self, X: Inputs, n_samples: int, rng: np.random.Generator) -> Array:
         """Draw f jointly at the rows of X; shape (n, n_samples), or (n, C, n_samples).
 
         The square root comes from the eigenvalues, so a singular covariance needs no jitter.
         """
-        mean, cov = self.covariance(X)
-        root = symmetric_root(cov.reshape(mean.size, mean.size))
-        draws: Array = mean.reshape(-1, 1) + root @ rng.standard_normal((mean.size, n_samples))
-        return draws.reshape(*mean.shape, n_samples)
+        weights, first = np.concatenate(self.weights), np.cumsum([0, *map(len, self.weights)])
+        chosen = np.zeros(n_samples, dtype=int)
+        if len(weights) > 1:
+            chosen = rng.choice(len(weights), size=n_samples, p=weights / weights.sum())
+        out = np.empty((len(X), *self.latent_shape, n_samples))
+        for i, gaussian in enumerate(self.gaussians()):
+            mine = np.flatnonzero((first[i] <= chosen) & (chosen < first[i + 1]))
+            if not mine.size:
+                continue
+            means, blocks = gaussian.joint(X, self.latent_shape)
+            noise, last = [], None
+            for block in blocks:
+                if block is not last:  # functions of a mixture have one covariance
+                    order = int(np.sqrt(block.size))
+                    last, root = block, symmetric_root(block.reshape(order, order))
+                noise.append(root @ rng.standard_normal((len(root), mine.size)))
+            shape = (len(X), *self.latent_shape, mine.size)
+            out[..., mine] = np.moveaxis(means[:, chosen[mine] - first[i]], 1, -1)
+            out[..., mine] += np.stack(noise, axis=1).reshape(shape)
+        return out
 
     def input_gradient(self, X: Array, adjoints: Sequence[tuple[Array, Array]]) -> Array:
         """Return Σ_parts Σ_s w_s (first_s d mean_s/dx + ½ second_s d var/dx) at each row, shape (n, d)."""
-        raise ValueError("The gradient of the latent moments exists for one latent function only.")
+        if self.latent_shape:
+            raise ValueError("The gradient of the latent moments exists for one latent function only.")
+        out = np.zeros(X.shape)
+        for gaussian, weight, (first, second) in zip(self.gaussians(), self.weights, adjoints, strict=True):
+            out += gaussian.pull(X, first * weight, (second @ weight)[:, None])
+        return out
 
 
 def moments(parts: Sequence[Part]) -> tuple[Array, Array]:
@@ -118,16 +150,3 @@ def diag_gradient(kernel: Any, X: Array) -> Array:
         rows = slice(start, start + 32)
         out[rows] = 2.0 * pullback_inputs(kernel, X[rows], X[rows], np.eye(len(X[rows])))
     return out
-
-
-def _check(part: Part, start: int) -> None:
-    if np.isfinite(part.mean).all() and np.isfinite(part.cov).all():
-        return
-    n = len(part.mean)
-    fine = np.isfinite(part.mean.reshape(n, -1)).all(axis=1) & np.isfinite(part.cov.reshape(n, -1)).all(
-        axis=1
-    )
-    raise ValueError(
-        f"The kernel has no finite covariance at row {start + int(np.argmin(fine))} of X: such inputs are "
-        "beyond its range."
-    )

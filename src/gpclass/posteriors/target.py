@@ -26,7 +26,15 @@ import numpy as np
 from scipy.linalg import block_diag, solve_triangular
 
 from gpclass.core.checks import check_integers
-from gpclass.core.linalg import matmul, matmul_transposed, matvec, pivoted_root, row_tiles
+from gpclass.core.linalg import (
+    cholesky,
+    clear_upper,
+    matmul,
+    matmul_transposed,
+    matvec,
+    pivoted_root,
+    row_tiles,
+)
 from gpclass.core.protocols import AnySites, Array, Index
 
 
@@ -117,7 +125,8 @@ class Target:
         """Return log q - log prior, up to a constant, for each row d of D: alphaᵀ d - ½ dᵀ W d."""
         if self.sites is None:
             return np.zeros(len(D))
-        return matvec(D, self.alpha) - 0.5 * self.sites.quadratic(self.values(D))
+        out: Array = matvec(D, self.alpha) - 0.5 * np.einsum("ij,ij->i", D, self._times(self.sites, D))
+        return out
 
     def remainder(self, D: Array) -> Array:
         """Return log w - log_mass for each row d of D."""
@@ -158,13 +167,14 @@ class Target:
             A = block_diag(*[A] * (len(self.mean) // len(A)))
         P = A.T @ self._times(sites, np.ascontiguousarray(A.T)).T
         P[np.diag_indices_from(P)] += 1.0
-        C = np.linalg.cholesky(P)
-        root = np.ascontiguousarray(solve_triangular(C, A.T, lower=True, check_finite=False).T)
+        cholesky(P)
+        clear_upper(P)
+        root = np.ascontiguousarray(solve_triangular(P, A.T, lower=True, check_finite=False).T)
         nu = self.rows(sites.nu[None])[0]
         mean = root @ (root.T @ nu)
         alpha = nu - self._times(sites, mean[None])[0]
-        log_mass = -0.5 * float(alpha @ mean) - float(np.log(C.diagonal()).sum())
-        return replace(self, sites=sites, mean=mean, alpha=alpha, root=root, chol=C, log_mass=log_mass)
+        log_mass = -0.5 * float(alpha @ mean) - float(np.log(P.diagonal()).sum())
+        return replace(self, sites=sites, mean=mean, alpha=alpha, root=root, chol=P, log_mass=log_mass)
 
     def _times(self, sites: AnySites, D: Array) -> Array:
         """Return W d for each row d of D."""
@@ -251,8 +261,11 @@ def checked(
 
 def _full_root(K: Array, jitter: float) -> tuple[Array, Index]:
     """Return the Cholesky factor of K + jitter I, without pivoting: it is a smooth function of K."""
+    L = K + jitter * np.eye(len(K))
     try:
-        return np.linalg.cholesky(K + jitter * np.eye(len(K))), np.arange(len(K))
+        cholesky(L)
+        clear_upper(L)
+        return L, np.arange(len(K))
     except np.linalg.LinAlgError:
         raise ValueError(
             f"K has a negative eigenvalue below the jitter of {jitter:.2g}: raise the jitter."

@@ -11,12 +11,20 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.linalg import blas, lapack
+from scipy.linalg import blas, lapack, solve_triangular
 
-from gpclass.core.linalg import cholesky, clear_upper, invert_positive, matmul_transposed, mirrored
+from gpclass.core.linalg import (
+    cholesky,
+    clear_upper,
+    inverse_of,
+    matmul_transposed,
+    mirrored,
+    times_lower_transposed,
+)
 from gpclass.core.protocols import Array, Index
 from gpclass.kernels import diag, matrix, pullback, pullback_diag
 from gpclass.posteriors.gaussian import GaussianProcess
+from gpclass.priors.base import not_finite
 
 JITTER = 1e-5  # of the mean prior variance at first; tenfold as often as the factorisation fails
 BATCH = 128  # candidates looked at in a round of the greedy choice
@@ -39,8 +47,7 @@ class Basis:
 
     def whiten(self, K: Array) -> Array:
         """Return rows a(x) = L⁻¹ k(Z, x) for rows k(x, Z), in their memory."""
-        out: Array = blas.dtrmm(1.0, self.T.T, K.T, side=0, lower=0, trans_a=1, overwrite_b=1).T
-        return out
+        return times_lower_transposed(K, self.T)
 
 
 def make_basis(kernel: Any, Z: Array, jitter: float = JITTER) -> Basis:
@@ -48,10 +55,7 @@ def make_basis(kernel: Any, Z: Array, jitter: float = JITTER) -> Basis:
     variance = float(diag(kernel, Z).mean())
     K = matrix(kernel, Z, Z.copy())
     if not np.isfinite(K.sum()):
-        raise ValueError(
-            f"The kernel {kernel} gave values that are not finite on the inducing inputs: "
-            "check its hyperparameters, their bounds and the scale of the inputs."
-        )
+        raise not_finite(kernel, "inducing inputs")
     while jitter < 1e-2:
         L = K.copy()
         L.ravel()[:: len(Z) + 1] += jitter * variance
@@ -94,29 +98,16 @@ def process(
 
     P of shape (C, M, M) and a mean of shape (M, C) belong to C latent functions. The mean is k(x, Z) L⁻ᵀ mean, the
     variance k(x, x) - ``|N L⁻¹ k(Z, x)|²`` with N lower triangular and Nᵀ N = I - P⁻¹. One function may be in single
-    precision; N⁻ᵀ mean is needed then, for which eigenvalues are more accurate, and a QL factorisation makes the root
-    triangular.
+    precision, for which N⁻ᵀ mean is needed.
     """
     alpha: Array = blas.dtrmm(1.0, basis.T.T, mean.reshape(basis.size, -1), lower=0)
     if mean.ndim == 2:
         roots = tuple(times_lower(_share_root(each), basis.T) for each in P)
         return GaussianProcess((basis.kernel,), basis.Z, alpha, factors=roots, offset=offset)
-    alpha = alpha[:, 0].copy()
-    if not single:
-        return GaussianProcess((basis.kernel,), basis.Z, alpha, times_lower(_share_root(P), basis.T))
-    vectors, share = _shares(P)
-    full = times_lower(np.ascontiguousarray((vectors * share).T), basis.T)
-    turn, R = np.linalg.qr(full[:, ::-1])
-    root = np.ascontiguousarray(R[::-1, ::-1])
-    known = share > 1e-6
-    beta = turn[:, ::-1].T @ np.where(known, (vectors.T @ mean) / np.where(known, share, 1.0), 0.0)
-    return GaussianProcess((basis.kernel,), basis.Z, alpha, root, beta=beta)
-
-
-def _shares(P: Array) -> tuple[Array, Array]:
-    """Return the eigenvectors of P, and the roots of the eigenvalues of I - P⁻¹, at least zero."""
-    values, vectors = np.linalg.eigh(mirrored(P))
-    return vectors, np.sqrt(np.maximum(1.0 - 1.0 / np.maximum(values, 1.0), 0.0))
+    N, beta = _share_root(P), None
+    if single and N.diagonal().min(initial=np.inf) > 0.0:
+        beta = solve_triangular(N, mean, lower=True, trans=1, check_finite=False)
+    return GaussianProcess((basis.kernel,), basis.Z, alpha[:, 0].copy(), times_lower(N, basis.T), beta=beta)
 
 
 def _share_root(P: Array) -> Array:
@@ -124,20 +115,18 @@ def _share_root(P: Array) -> Array:
 
     The eigenvalues of I - P⁻¹ are the shares of the prior variance that the data explain; those of zero may round
     below it, and the last term, a rounding itself, is for them. With the rows and columns in reverse order N is the
-    transposed Cholesky factor.
+    transposed Cholesky factor. Where l is not concave, q may be wider than the prior: such shares are set to zero.
     """
-    J = P[::-1, ::-1].copy()
-    cholesky(J)
-    invert_positive(J)
-    J *= -1.0
+    J = -inverse_of(P[::-1, ::-1])[0]
     J.ravel()[:: len(J) + 1] += 1.0 + 1e-13
     try:
         cholesky(J)
-    except np.linalg.LinAlgError:  # where l is not concave, q may be wider than the prior
-        vectors, share = _shares(P)
+        clear_upper(J)
+        return np.ascontiguousarray(J.T[::-1, ::-1])
+    except np.linalg.LinAlgError:
+        values, vectors = np.linalg.eigh(mirrored(P))
+        share = np.sqrt(np.maximum(1.0 - 1.0 / np.maximum(values, 1.0), 0.0))
         return np.ascontiguousarray(np.linalg.qr((vectors * share).T[:, ::-1])[1][::-1, ::-1])
-    clear_upper(J)
-    return np.ascontiguousarray(J.T[::-1, ::-1])
 
 
 def times_lower(A: Array, T: Array) -> Array:

@@ -1,274 +1,196 @@
-"""The dense prior: K held whole, two n x n buffers, everything in place.
+"""The dense prior: the covariances of one latent function, or of one per class, held whole.
 
-K is built and differentiated in row tiles of its lower triangle, so it is the only large array
-besides the one for B. Off the diagonal a tile is a cross-covariance; the diagonal, where a
-`WhiteKernel` shows, comes from `diag` and is exact.
+K is built and differentiated in row tiles of its lower triangle, so that it is the only large array besides the work
+space of the factors. Off the diagonal a tile is a cross-covariance; the diagonal, where a `WhiteKernel` shows, comes
+from `diag` and is exact.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
-from gpclass.core.linalg import (
-    BForm,
-    Stage,
-    clear_from_diagonal,
-    conjugate_gradient,
-    matmul,
-    matmul_transposed,
-    mirrored,
-    multiply,
-    row_tiles,
-)
+from gpclass.core.linalg import clear_upper, matmul_transposed, multiply, row_tiles
 from gpclass.core.memory import require_memory
-from gpclass.core.protocols import Adjoint, Array, Conditioned, Inputs, Sites
+from gpclass.core.protocols import Adjoint, AnySites, Array, Conditioned, Inputs
 from gpclass.kernels import diag, matrix, move, pullback, pullback_diag
 from gpclass.posteriors.gaussian import GaussianProcess
-from gpclass.priors.conditioned import (
-    ElementwiseConditioned,
-    NotPositiveError,
-    not_finite,
-    not_positive,
-    refined,
-)
+from gpclass.priors.base import BasePrior, NotPositiveError, not_finite, not_positive
+from gpclass.priors.coupled import CoupledConditioned
+from gpclass.priors.independent import IndependentConditioned, diagonals, products
+from gpclass.priors.lowrank import ORDER, LowRank, nystrom_root
+from gpclass.priors.shared import SharedConditioned
 
-ROUNDING = 1e-16
-TINY = 1e-5  # below this tau_i K_ii, (1 - [B⁻¹]_ii) / tau_i has lost too many digits
+LOW_RANK_STEPS = 120  # most steps with the low-rank preconditioner: more cost as much as a factorisation
+# A factorisation costs about FACTOR (2 C + 1) n³ operations, the low-rank preconditioner ORDER² n + ORDER³ / 3.
+FACTOR = 0.25
+SINGLE_FROM = 8000  # rows from which a posterior is in single precision, where that is safe
+# The factorisation of A = K + D errs by about 6e-8 |A|, and |A| is hardly above the trace of K. The noise variances D
+# are above one, so that with this trace their relative error is below 0.03.
+SINGLE_TRACE = 5e5
 
 
-class DensePrior:
+class DensePrior(BasePrior):
     """N(f | 0, K) with K = k(X, X) in memory. No jitter is added, because K is never factored.
 
     Parameters
     ----------
-    kernel : scikit-learn kernel
+    kernel : kernel, or sequence of kernels
+        One for all latent functions, or one for each.
     X : inputs, an array of rows or a sequence of structured objects
+    n_functions : int, optional
+        With None there is one latent function, and values of it have the shape (n,). Otherwise they have the shape
+        (n, n_functions), and sites may couple the values of a data point.
+    shared : bool
+        Whether all sites will be `Sites` in which the precisions of a row are equal in all functions but one. One
+        factorisation then serves all functions, in two n x n matrices beside K instead of n_functions + 1.
+    single : bool
+        Whether ``shared`` may be in single precision if there are many rows: for a posterior without a gradient.
 
     Examples
     --------
     >>> import numpy as np
     >>> from gpclass.kernels import RBF
     >>> from gpclass.core.protocols import Sites
-    >>> prior = DensePrior(4.0 * RBF(1.0), np.array([[0.0], [1.0]]))
+    >>> X = np.array([[0.0], [1.0]])
+    >>> prior = DensePrior(4.0 * RBF(1.0), X)
     >>> prior.condition(Sites(nu=np.array([1.0, 0.0]), tau=np.ones(2))).mean.round(4)
     array([0.7384, 0.1269])
+    >>> DensePrior(4.0 * RBF(1.0), X, 3).multiply(np.eye(2, 3)).round(4)
+    array([[4.    , 2.4261, 0.    ],
+           [2.4261, 4.    , 0.    ]])
     """
 
-    def __init__(self, kernel: Any, X: Inputs) -> None:
-        require_memory(len(X), 2.1)
-        self._fill(kernel, X, np.empty((len(X), len(X))), BForm(len(X)))
-
-    def _fill(self, kernel: Any, X: Inputs, K: Array, B: BForm) -> None:
-        self.kernel, self.X, self.K, self._B = kernel, X, K, B
-        fill_lower(kernel, X, K)
-        if K.diagonal().min(initial=0.0) < 0.0:
-            raise NotPositiveError(
-                f"The kernel {kernel} gave the variance {K.diagonal().min():.3g}, a covariance matrix with a "
-                "negative eigenvalue: it is not a covariance function."
+    def __init__(
+        self,
+        kernel: Any,
+        X: Inputs,
+        n_functions: int | None = None,
+        *,
+        shared: bool = False,
+        single: bool = False,
+    ) -> None:
+        kernels, n = list(kernel) if isinstance(kernel, Sequence) else [kernel], len(X)
+        if shared and len(kernels) > 1:
+            raise ValueError(
+                f"One factorisation for all functions needs one kernel, not {len(kernels)}: use shared=False."
             )
+        many = shared and n >= SINGLE_FROM
+        single = single and many and float(diag(kernels[0], X).sum()) < SINGLE_TRACE
+        self.X, self.shape, self._shared = X, (n,) if n_functions is None else (n, n_functions), shared
+        work = 2 if shared else (n_functions or 0) + 1
+        # Several functions need some memory for the adjoint and for products besides.
+        spare = 0.1 if shared or n_functions is None else 2.0
+        require_memory(n, (len(kernels) + work + spare) * (0.5 if single else 1.0))
+        dtype = np.float32 if single else np.float64
+        self.Ks = list(np.empty((len(kernels), n, n), dtype))
+        # One block: the allocator would not give smaller ones back.
+        self._space: Array = np.zeros((work, n, n), dtype)
+        self.last: Any = None  # whose factors are in the work space
+        self._fill(kernels)
 
-    def at(self, theta: Array) -> DensePrior:
-        """Return the prior at theta, in the buffers of this one, which must not be used again.
+    def _fill(self, kernels: list[Any]) -> None:
+        self.kernels, self._roots = kernels, list[Array]()
+        for kernel, K in zip(kernels, self.Ks, strict=True):
+            fill_lower(kernel, self.X, K)
 
-        B⁻¹ at the last theta stays in its buffer as a preconditioner: near theta it is a good one.
-        """
-        moved = object.__new__(DensePrior)
-        moved._fill(move(self.kernel, theta), self.X, self.K, self._B)
-        return moved
+    def move(self, theta: Array) -> None:
+        """Replace the covariances by those at theta; the factors at the last theta stay as preconditioners."""
+        sizes = np.cumsum([kernel.n_dims for kernel in self.kernels])[:-1]
+        self._fill([move(k, t) for k, t in zip(self.kernels, np.split(theta, sizes), strict=True)])
 
     @property
-    def shape(self) -> tuple[int]:
-        """Shape of the latent values."""
-        return (len(self.K),)
+    def K(self) -> Array:
+        """The lower triangle of the covariance matrix of the first latent function."""
+        return self.Ks[0]
 
     def variances(self) -> Array:
         """Return the variances of the latent values."""
-        return self.K.diagonal().copy()
+        return diagonals(self.Ks, self.shape)
 
     def multiply(self, v: Array) -> Array:
         """Return K v."""
-        return multiply(self.K, v)
+        return products(self.Ks, v)
 
-    def solve(self, sites: Sites, rtol: float) -> tuple[Array, Array]:
-        """Return alpha = (I + diag(tau) K)⁻¹ nu and the mean K alpha.
+    def preconditioners(self, sites: AnySites) -> Iterator[tuple[Callable[[Array], Array], int]]:
+        """Yield products with approximations of (I + Qᵀ K Q)⁻¹, with the steps that each is worth."""
+        for R, steps in self.approximations(sites):
+            yield R.precondition, steps
 
-        alpha = nu - S x with B x = S K nu. A factorisation costs as much as n/10 or so products, so an older
-        factor is tried as a preconditioner first. An error e of x is one of K S e in f, whose
-        norm in the metric of the posterior, K⁻¹ + diag(tau), is at most that of B e: the residual. It is
-        compared with the length of the step in that metric, nuᵀK alpha = nuᵀK nu - (S K nu)ᵀx.
+    def approximations(self, sites: AnySites) -> Iterator[tuple[Any, int]]:
+        """Yield approximations of R for these sites: older factors, then one of low rank for several functions."""
+        n, C = len(self.X), len(self._space) - 1
+        if self._shared:
+            return
+        if self.last is not None and self.last.coupled == sites.coupled:
+            yield self.last, min(60, max(8, n // 64))
+        if C and FACTOR * (2 * C + 1) * n**3 > ORDER**2 * n + ORDER**3 / 3:
+            if not self._roots:
+                self._roots = [nystrom_root(K, max(16, ORDER // C)) for K in self.Ks]
+            yield LowRank(self._roots, sites), LOW_RANK_STEPS
+
+    def condition(self, sites: Any, *, keep: bool = False) -> Any:
+        """Return q(f) for the sites, by a fresh factorisation; earlier ones must not be used again.
+
+        With ``keep`` coupled sites are prepared for `CoupledConditioned.squares`.
         """
-        nu, s = sites.nu, np.sqrt(sites.tau)
-        Kr = self.multiply(nu)
-        b = s * Kr
-        x = None
-        if self._B.stage != Stage.EMPTY:
-            x = conjugate_gradient(
-                lambda p: p + s * self.multiply(s * p),
-                b,
-                self._B.solve,
-                energy=float(nu @ Kr),
-                rtol=rtol,
-                max_iter=min(60, max(8, len(nu) // 64)),
-            )
-        if x is None:
-            self._factor(s)
-            x = self._B.solve(b)
-        d = nu - s * x
-        return d, self.multiply(d)
-
-    def condition(self, sites: Sites) -> DenseConditioned:
-        """Return q(f) for the sites, by a fresh factorisation of B."""
-        s = np.sqrt(sites.tau)
-        self._factor(s)
-        alpha, mean = refined(
-            sites.nu, lambda r: r - s * self._B.solve(s * self.multiply(r)), self.multiply, sites.times
-        )
-        return DenseConditioned(self, self._B, s, alpha, mean)
-
-    def _factor(self, s: Array) -> None:
+        self.last = None
         try:
-            self._B.factor(self.K, s)
+            if self._shared:
+                self.last = SharedConditioned(self.K, sites, self._space)
+            elif sites.coupled:
+                self.last = CoupledConditioned(self.Ks, sites, self._space, keep=keep)
+            else:
+                self.last = IndependentConditioned(self.Ks, sites, self._space)
         except np.linalg.LinAlgError:
-            raise not_positive(self.kernel, self.K) from None
-
-    def latent_sites(self, sites: Sites) -> Sites:
-        """Return the sites themselves, which are on the latent function."""
-        return sites
+            raise not_positive(self.kernels[0], self.K) from None
+        return self.last
 
     def pullback(self, adjoint: Adjoint) -> Array:
-        """Return Σ_ij G_ij ∂K_ij/∂theta.
-
-        A tile of 2 G is one product of rank 1 + 2 (number of pairs), minus a tile of S B⁻¹ S.
-        """
+        """Return Σ_ij G_ij ∂K_ij/∂theta."""
         q: Any = adjoint.conditioned
-        s, inverse = q.scale, q.B.advance(Stage.INVERSE)
-        left, right = (np.column_stack(vectors) for vectors in adjoint.factors())
-        diagonal = 0.5 * (np.einsum("ij,ij->i", left, right) - s * s * inverse.diagonal())
-        M, bM = None, None
-        if adjoint.variance is not None:
+        lefts, rights = adjoint.factors()
+        if adjoint.variance is not None:  # 2 Mᵀ diag(b) M, one column for each row of M
             M = q.M()
-            bM = adjoint.variance[:, None] * M
-            diagonal += np.einsum("ji,ji->i", M, bM)
+            lefts, rights = [*lefts, (2.0 * adjoint.variance[:, None] * M).T], [*rights, M.T]
+        return self.pull(q, lefts, rights)
 
-        def twice_G(rows: slice) -> Array:
-            G = matmul_transposed(left[rows], right[: rows.stop])
-            R = inverse[rows, : rows.stop] * s[: rows.stop]
-            R *= s[rows, None]
-            G -= R
-            if M is not None and bM is not None:
-                G += 2.0 * matmul(np.ascontiguousarray(M[:, rows].T), bM)[:, : rows.stop]
-            return G
+    def pull(self, q: Any, lefts: list[Array], rights: list[Array]) -> Array:
+        """Return Σ_ij G_ij ∂K_ij/∂theta for 2 G = Σ left rightᵀ - R, summed over the functions of each kernel.
 
-        return pull_lower(self.kernel, self.X, self.K, diagonal, twice_G)
+        G is symmetric: its diagonal counts once, and its strictly lower triangle twice.
+        """
+        n, one, totals = len(self.X), len(self.Ks) == 1, []
+        for c, (kernel, K) in enumerate(zip(self.kernels, self.Ks, strict=True)):
+            left, right = (np.column_stack([v if one else v[:, c] for v in each]) for each in (lefts, rights))
+            diagonal, total = np.empty(n), np.zeros(kernel.n_dims)
+            for rows in row_tiles(n):
+                G = matmul_transposed(left[rows], right[: rows.stop])
+                q.subtract_R(slice(None) if one else slice(c, c + 1), rows, G)
+                diagonal[rows] = 0.5 * G[:, rows].diagonal()
+                clear_upper(G[:, rows], diagonal=True)
+                total += pullback(kernel, self.X[rows], self.X[: rows.stop], G, K=K[rows, : rows.stop])
+            totals.append(total + pullback_diag(kernel, self.X, diagonal))
+        return np.concatenate(totals)
 
     def posterior(self, conditioned: Conditioned) -> GaussianProcess:
-        """Return q as a process; the buffer of B becomes its root, so the prior is used up."""
+        """Return q as a process over all inputs; the work space becomes its roots, so the prior is used up."""
         q: Any = conditioned
-        if q.B.stage > Stage.INVERSE_FACTOR:
-            self._factor(q.scale)
-        root = q.B.advance(Stage.INVERSE_FACTOR)
-        for rows in row_tiles(len(self.X)):
-            root[rows, : rows.stop] *= q.scale[: rows.stop]
-        q.B.stage = Stage.EMPTY
-        return GaussianProcess((self.kernel,), self.X, q.alpha, root)
+        return GaussianProcess(tuple(self.kernels), self.X, q.alpha, **q.roots())
 
 
 def fill_lower(kernel: Any, X: Inputs, K: Array) -> None:
     """Write k(X, X) into the lower triangle of K, tile by tile; ValueError if it is not finite."""
-    n = len(X)
+    n, variances = len(X), diag(kernel, X)
+    if variances.min(initial=0.0) < 0.0:
+        raise NotPositiveError(
+            f"The kernel {kernel} gave the variance {variances.min():.3g}, a covariance matrix with a "
+            "negative eigenvalue: it is not a covariance function."
+        )
     for rows in row_tiles(n):
         matrix(kernel, X[rows], X[: rows.stop], out=K[rows, : rows.stop])
-    K.ravel()[:: n + 1] = diag(kernel, X)
+    K.ravel()[:: n + 1] = variances
     if not np.isfinite(np.add.reduce(multiply(K, np.ones(n)))):
         raise not_finite(kernel)
-
-
-def pull_lower(kernel: Any, X: Inputs, K: Array, diagonal: Array, twice_G: Callable[[slice], Array]) -> Array:
-    """Return Σ_ij G_ij ∂K_ij/∂theta for symmetric G: its diagonal, and twice its strictly lower triangle.
-
-    ``twice_G`` returns some rows of 2 G up to the diagonal, as a new array; what is not below the diagonal is ignored.
-    """
-    total: Array = pullback_diag(kernel, X, diagonal)
-    for rows in row_tiles(len(X)):
-        G = twice_G(rows)
-        clear_from_diagonal(G[:, rows])
-        total += pullback(kernel, X[rows], X[: rows.stop], G, K=K[rows, : rows.stop])
-    return total
-
-
-class DenseConditioned(ElementwiseConditioned):
-    """q(f) ∝ N(f | 0, K) Π sites. Variances and R are worked out in place when first asked for."""
-
-    prior: DensePrior
-
-    def __init__(self, prior: DensePrior, B: BForm, scale: Array, alpha: Array, mean: Array) -> None:
-        self.prior, self.B, self.scale, self._count = prior, B, scale, B.count
-        self.alpha, self.mean, self.half_logdet = alpha, mean, B.half_logdet
-        self._diagonal: Array | None = None
-        self._var: tuple[float, Array] | None = None
-
-    def var(self, tiny: float = TINY) -> Array:
-        """Return the marginal variances: (1 - [B⁻¹]_ii) / tau_i, or K_ii - (K R K)_ii for tiny tau_i.
-
-        The first form loses digits like 1 / (tau_i v_i), the second costs n² for each such i.
-        """
-        if self._var is None or self._var[0] != tiny:
-            self._var = tiny, self._find_var(tiny)
-        return self._var[1]
-
-    def _find_var(self, tiny: float) -> Array:
-        tau, prior_var = self.scale**2, self.prior.K.diagonal()
-        var = 1.0 - self.inverse_diagonal()
-        flat = tau * prior_var <= tiny
-        var /= np.where(flat, 1.0, tau)
-        indices = np.flatnonzero(flat)
-        for start in range(0, len(indices), 256):
-            rows = indices[start : start + 256]
-            V = np.array([self._column(i) for i in rows]) * self.scale
-            var[rows] = prior_var[rows] - self.B.quadratic_forms(V)
-        # Where a variance is below the rounding of the prior's, all that is known is that it is positive.
-        out: Array = np.maximum(var, ROUNDING * prior_var)
-        return out
-
-    def _column(self, i: int) -> Array:
-        return np.concatenate([self.prior.K[i, :i], self.prior.K[i:, i]])
-
-    def inverse_diagonal(self) -> Array:
-        """Return the diagonal of B⁻¹."""
-        if self._diagonal is None:
-            self._diagonal = self.B.inverse_diagonal()
-        return self._diagonal
-
-    def respond(self, dtau: Array) -> Array | None:
-        """Return what the marginal variances change by, to first order, if the precisions change by dtau.
-
-        It is -(Σ∘Σ) dtau. Off the diagonal Σ = S⁻¹ (I - B⁻¹) S⁻¹ is B⁻¹ divided by scales. None if other sites
-        have been factored since.
-        """
-        if self.B.count != self._count:
-            return None
-        tau, v = self.scale**2, self.var()
-        inverse = np.where(tau > 0.0, 1.0 / np.maximum(tau, 1e-300), 0.0)
-        w = inverse * dtau
-        off = self.B.multiply_squares(w) - self.inverse_diagonal() ** 2 * w
-        return -(inverse * off + v * v * dtau)
-
-    def multiply_R(self, v: Array) -> Array:
-        """Return S B⁻¹ S v."""
-        return self.scale * self.B.solve(self.scale * v)
-
-    def M(self) -> Array:
-        """Return M = I - K R."""
-        R = mirrored(self.B.advance(Stage.INVERSE))
-        R *= self.scale
-        R *= self.scale[:, None]
-        M = -matmul(mirrored(self.prior.K), R)
-        M.ravel()[:: len(M) + 1] += 1.0
-        return M
-
-    def covariance(self) -> Array:
-        """Return the covariance of q, M K."""
-        return matmul(self.M(), mirrored(self.prior.K))

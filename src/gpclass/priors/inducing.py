@@ -19,18 +19,18 @@ from typing import Any
 
 import numpy as np
 
-from gpclass.core.linalg import cholesky, invert_positive, matmul, matvec, mirrored, row_tiles
+from gpclass.core.linalg import inverse_of, matmul, matvec, mirrored, row_tiles
 from gpclass.core.memory import available_memory
 from gpclass.core.protocols import Adjoint, Array, Conditioned, Sites
 from gpclass.kernels import diag, matrix, move, pullback, pullback_diag
 from gpclass.posteriors.gaussian import GaussianProcess
+from gpclass.priors.base import BaseConditioned, BasePrior, not_finite
 from gpclass.priors.basis import Basis, make_basis, process, pull_basis
-from gpclass.priors.conditioned import ElementwiseConditioned, not_finite, refined
 
 JITTER = 1e-10  # everything here is in double precision
 
 
-class InducingPrior:
+class InducingPrior(BasePrior):
     """N(f | 0, A Aᵀ + diag(r)) at the data.
 
     Parameters
@@ -59,14 +59,15 @@ class InducingPrior:
                 f"{have / 1e9:,.1f} GB is available: use inference='vi', which needs no such matrix, or "
                 "fewer inducing inputs."
             )
-        self._fill(kernel, X, Z, jitter, np.empty((len(X), len(Z))))
+        self.X, self.Z, self.A, self._jitter = X, Z, np.empty((len(X), len(Z))), jitter
+        self.shape = (len(X),)
+        self._fill(kernel)
 
-    def _fill(self, kernel: Any, X: Array, Z: Array, jitter: float, A: Array) -> None:
-        self.kernel, self.X, self.Z, self.A, self._jitter = kernel, X, Z, A, jitter
-        self.basis: Basis = make_basis(kernel, Z, jitter)
+    def _fill(self, kernel: Any) -> None:
+        self.kernel, X, A = kernel, self.X, self.A
+        self.basis: Basis = make_basis(kernel, self.Z, self._jitter)
         for rows in self.tiles():
-            K = matrix(kernel, X[rows], Z)
-            A[rows] = self.basis.whiten(K)
+            A[rows] = self.basis.whiten(matrix(kernel, X[rows], self.Z))
         self.residual: Array = np.maximum(diag(kernel, X) - np.einsum("ij,ij->i", A, A), 0.0)
         if not np.isfinite(self.residual.sum()):
             raise not_finite(kernel)
@@ -75,25 +76,14 @@ class InducingPrior:
         """Yield slices that cover the rows of A."""
         return row_tiles(len(self.X), len(self.Z))
 
-    @property
-    def shape(self) -> tuple[int]:
-        """Shape of the latent values."""
-        return (len(self.X),)
+    def move(self, theta: Array) -> None:
+        """Replace the covariance by that at theta, in its own memory."""
+        self._fill(move(self.kernel, theta))
 
     def variances(self) -> Array:
         """Return the variances of the latent values."""
         out: Array = self.residual + np.einsum("ij,ij->i", self.A, self.A)
         return out
-
-    def latent_sites(self, sites: Sites) -> Sites:
-        """Return the sites themselves, which are on the latent function."""
-        return sites
-
-    def at(self, theta: Array) -> InducingPrior:
-        """Return the prior at theta, in the buffers of this one, which must not be used again."""
-        moved = object.__new__(InducingPrior)
-        moved._fill(move(self.kernel, theta), self.X, self.Z, self._jitter, self.A)
-        return moved
 
     def multiply(self, v: Array) -> Array:
         """Return K v."""
@@ -103,11 +93,6 @@ class InducingPrior:
     def times_A(self, v: Array) -> Array:
         """Return Aᵀ v."""
         return np.ravel(matmul(v[None, :], self.A))
-
-    def solve(self, sites: Sites, rtol: float) -> tuple[Array, Array]:
-        """Return alpha and mean for the sites: exactly, as P costs no more than a few products."""
-        q = self.condition(sites)
-        return q.alpha, q.mean
 
     def condition(self, sites: Sites) -> InducingConditioned:
         """Return q(f) for the sites."""
@@ -136,10 +121,8 @@ class InducingPrior:
         return process(self.basis, q.P, self.times_A(q.alpha))
 
 
-class InducingConditioned(ElementwiseConditioned):
+class InducingConditioned(BaseConditioned):
     """q(f) ∝ N(f | 0, A Aᵀ + diag(r)) Π sites; ``stretch`` is lambda, ``inverse`` P⁻¹, ``forms`` are a_iᵀ P⁻¹ a_i."""
-
-    prior: InducingPrior
 
     def __init__(self, prior: InducingPrior, sites: Sites) -> None:
         self.prior = prior
@@ -149,16 +132,18 @@ class InducingConditioned(ElementwiseConditioned):
         for rows in prior.tiles():
             S = prior.A[rows] * np.sqrt(self.w[rows])[:, None]
             self.P += matmul(np.ascontiguousarray(S.T), S)
-        C = self.P.copy()
-        cholesky(C)
-        self.half_logdet = float(np.log(C.diagonal()).sum()) + 0.5 * float(np.log(self.stretch).sum())
-        invert_positive(C)
-        self.inverse = mirrored(C)
-        self.alpha, self.mean = refined(sites.nu, self._reduce, prior.multiply, sites.times)
+        inverse, half_logdet = inverse_of(self.P)
+        self.inverse = mirrored(inverse)
+        self.half_logdet = half_logdet + 0.5 * float(np.log(self.stretch).sum())
+        self.find_mean(sites)
 
-    def _reduce(self, r: Array) -> Array:
-        """Return (I + diag(tau) K)⁻¹ r."""
-        return self._inside(r / self.stretch)
+    def reduce(self, v: Array) -> Array:
+        """Return (I + diag(tau) K)⁻¹ v."""
+        return self._inside(v / self.stretch)
+
+    def multiply_K(self, v: Array) -> Array:
+        """Return K v."""
+        return self.prior.multiply(v)
 
     def multiply_R(self, v: Array) -> Array:
         """Return R v."""
@@ -178,7 +163,7 @@ class InducingConditioned(ElementwiseConditioned):
             out[rows] = np.einsum("ij,ij->i", matmul(A, self.inverse), A)
         return out
 
-    def var(self, tiny: float = 0.0) -> Array:
+    def var(self) -> Array:
         """Return the marginal variances."""
         out: Array = self.prior.residual / self.stretch + self.forms / self.stretch**2
         return out

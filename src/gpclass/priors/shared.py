@@ -21,56 +21,53 @@ from typing import Any
 
 import numpy as np
 
-from gpclass.core.linalg import cholesky, drop_tiny, matmul, mirror, row_tiles
+from gpclass.core.linalg import cholesky, drop_tiny, mirror
 from gpclass.core.precision import blas_of, lapack_of
-from gpclass.core.protocols import Array
+from gpclass.core.protocols import Array, Sites
+from gpclass.priors.base import BaseConditioned, cavity
+from gpclass.priors.independent import products
 
 
-class SharedFactors:
-    """A⁻¹ and Y for one set of sites of one kernel; the work space are two matrices of n x n of the caller.
+class SharedConditioned(BaseConditioned):
+    """q for one set of sites; the work space are two matrices, for A⁻¹ and Y, and the upper triangle of K is for T.
 
-    The upper triangle of K is overwritten. All are in the precision of K; ``solve`` returns double.
-
-    ``order`` are the rows sorted by their own classes; rows ``bounds[c]`` to ``bounds[c + 1]`` of Y belong to class c.
+    All are in the precision of K; `multiply_R` returns double. ``order`` are the rows sorted by their own classes; rows
+    ``bounds[c]`` to ``bounds[c + 1]`` of Y belong to class c.
     """
 
-    def __init__(self, K: Array, tau: Array, space: Array) -> None:
-        n, C = tau.shape
-        self.a, self._K = tau, K
-        own, rows = tau.argmax(axis=1), np.arange(n)
-        self._base = tau.min(axis=1)
+    def __init__(self, K: Array, sites: Sites, space: Array) -> None:
+        tau, (n, C) = sites.tau, sites.tau.shape
+        self.K, self.tau, (self.inverse, self.Y) = K, tau, space
+        own, rows, base = tau.argmax(axis=1), np.arange(n), tau.min(axis=1)
         rest = tau.copy()
-        rest[rows, own] = self._base
-        if not (self._base > 0.0).all() or (rest != self._base[:, None]).any():
+        rest[rows, own] = base
+        if not (base > 0.0).all() or (rest != base[:, None]).any():
             raise ValueError(
-                "The precisions of the sites of a row differ in more than one class: use a ClassPrior that is not "
-                "shared."
+                "The precisions of the sites of a row differ in more than one class: use DensePrior(shared=False)."
             )
         self.order = np.argsort(own, kind="stable")
         self.bounds = np.searchsorted(own[self.order], np.arange(C + 1))
-        self.inverse: Array = space[0]
-        self.Y: Array = space[1]
-        half_logdet = C * self._factor()
-        lapack_of("trtri", K)(self.inverse.T, lower=0, overwrite_c=1)
-        mirror(self.inverse, into=K)
-        self._root_diagonal = self.inverse.diagonal().copy()
-        lapack_of("lauum", K)(self.inverse.T, lower=0, overwrite_c=1)
-        mirror(self.inverse)
-        self._diagonal = self.inverse.diagonal().copy()
-        scale = np.sqrt(1.0 / self._base - 1.0 / tau[rows, own])
-        for c in range(C):
-            half_logdet += self._reduce(c, scale)
-        self.half_logdet = half_logdet + 0.5 * float(np.log(tau).sum())
+        self.half_logdet = 0.5 * float(np.log(tau).sum()) + C * self._invert(1.0 / base)
+        scale = np.sqrt(1.0 / base - 1.0 / tau[rows, own])
+        self.half_logdet += sum(self._fill_Y(c, scale) for c in range(C))
+        self.find_mean(sites, steps=2 if K.dtype == np.float32 else 1)
 
-    def _factor(self) -> float:
-        """Factor A in the buffer of its inverse, and return ½ log|A|."""
-        np.copyto(self.inverse, self._K)
-        diagonal = self.inverse.ravel()[:: len(self._K) + 1]
-        np.add(diagonal, 1.0 / self._base, out=diagonal, casting="same_kind")
+    def _invert(self, noise: Array) -> float:
+        """Fill T and A⁻¹, and return ½ log|A|."""
+        np.copyto(self.inverse, self.K)
+        diagonal = self.inverse.ravel()[:: len(noise) + 1]
+        np.add(diagonal, noise, out=diagonal, casting="same_kind")
         cholesky(self.inverse)
-        return float(np.log(self.inverse.diagonal()).sum(dtype=float))
+        half_logdet, self._summed = float(np.log(diagonal).sum(dtype=float)), False
+        lapack_of("trtri", self.K)(self.inverse.T, lower=0, overwrite_c=1)
+        mirror(self.inverse, into=self.K)
+        self._root_diagonal = diagonal.copy()
+        lapack_of("lauum", self.K)(self.inverse.T, lower=0, overwrite_c=1)
+        mirror(self.inverse)
+        self._diagonal = diagonal.copy()
+        return half_logdet
 
-    def _reduce(self, c: int, scale: Array) -> float:
+    def _fill_Y(self, c: int, scale: Array) -> float:
         """Fill Y_c, and return ½ log|M_c|."""
         rows, Y = self.order[self.bounds[c] : self.bounds[c + 1]], self.of_class(c)
         if not len(rows):
@@ -87,52 +84,61 @@ class SharedFactors:
 
     def of_class(self, c: int) -> Array:
         """Return Y_c."""
-        return self.Y[self.bounds[c] : self.bounds[c + 1]]
+        rows: Array = self.Y[self.bounds[c] : self.bounds[c + 1]]
+        return rows
 
-    def solve(self, v: Array) -> Array:
+    def multiply_K(self, v: Array) -> Array:
+        """Return K v."""
+        return products([self.K], v)
+
+    def multiply_R(self, v: Array) -> Array:
         """Return R_c v_c for each column of v."""
-        # The lower triangle and the diagonal may hold an adjoint.
-        self.inverse.ravel()[:: len(self.inverse) + 1] = self._diagonal
         v, gemv = np.asfortranarray(v, dtype=self.Y.dtype), blas_of("gemv", self.Y)
         out: Array = blas_of("symm", self.Y)(1.0, self.inverse.T, v, lower=1)
+        if self._summed:
+            out += (self._diagonal - self.inverse.diagonal())[:, None] * v
         for c in range(v.shape[1]):
             Y = self.of_class(c)
             if len(Y):
                 out[:, c] += gemv(1.0, Y.T, gemv(1.0, Y.T, v[:, c], trans=1))
         return np.asarray(out, dtype=float)
 
-    def variances(self) -> Array:
-        """Return the marginal variances (a - [R_c]_ii) / a², shape (n, C)."""
-        parts = [np.einsum("ij,ij->j", self.of_class(c), self.of_class(c)) for c in range(self.a.shape[1])]
-        R = self._diagonal[:, None] + np.stack(parts, axis=1)
-        out: Array = (1.0 - R / self.a) / self.a
+    def reduce(self, v: Array) -> Array:
+        """Return (I + W K)⁻¹ v as R W⁻¹ v, which rounds less than v - R K v and is possible as no site is flat."""
+        return self.multiply_R(v / self.tau)
+
+    def inverse_diagonal(self) -> Array:
+        """Return the diagonal of B⁻¹, [R_c]_ii / tau."""
+        parts = [np.einsum("ij,ij->j", Y, Y) for Y in map(self.of_class, range(self.tau.shape[1]))]
+        out: Array = (self._diagonal[:, None] + np.stack(parts, axis=1)) / self.tau
         return out
 
-    def adjoint(self, left: Array, right: Array) -> Array:
-        """Return Σ left rightᵀ - Σ_c R_c, which is symmetric, in the lower triangle of the buffer of A⁻¹."""
-        G = self.inverse
-        blas_of("syrk", G)(-1.0, self.Y.T, beta=-float(self.a.shape[1]), c=G.T, lower=0, overwrite_c=1)
-        blas_of("syr2k", G)(0.5, left.T, right.T, beta=1.0, c=G.T, trans=1, lower=0, overwrite_c=1)
-        return G
+    def var(self) -> Array:
+        """Return the marginal variances, shape (n, C)."""
+        return np.maximum((1.0 - self.inverse_diagonal()) / self.tau, 1e-12)
 
-    def posterior(self) -> dict[str, Any]:
+    def left_out(self, copies: Array) -> tuple[Array, Array]:
+        """Return mean and covariance of each data point's latent values without one copy of its site."""
+        mean, var = cavity(self, copies[:, None])
+        return mean, var[:, :, None] * np.eye(var.shape[1])
+
+    def subtract_R(self, functions: slice, rows: slice, G: Array) -> None:
+        """Subtract the blocks of R of all functions from G, some rows up to the diagonal.
+
+        Their sum C A⁻¹ + YᵀY is formed once, in the lower triangle of A⁻¹, of which the upper one remains.
+        """
+        if not self._summed:
+            total, C = self.inverse.T, float(self.tau.shape[1])
+            blas_of("syrk", total)(1.0, self.Y.T, beta=C, c=total, lower=0, overwrite_c=1)
+            self._summed = True
+        G -= self.inverse[rows, : rows.stop]
+
+    def roots(self) -> dict[str, Any]:
         """Return the fields of a `GaussianProcess`, in the memory of these factors.
 
         T with TᵀT = A⁻¹, lower triangular, is common to all classes, and Y_c belongs to one.
         """
-        mirror(self._K.T, into=self.inverse.T)
+        mirror(self.K.T, into=self.inverse.T)
         self.inverse.ravel()[:: len(self.inverse) + 1] = self._root_diagonal
-        Y = tuple(self.of_class(c) for c in range(self.a.shape[1]))
+        Y = tuple(self.of_class(c) for c in range(self.tau.shape[1]))
         return {"root": drop_tiny(self.inverse), "factors": Y}
-
-
-def multiply_in_double(K: Array, V: Array) -> Array:
-    """Return K V for the symmetric K whose lower triangle is given in single precision, with sums in double."""
-    out = np.zeros(V.shape)
-    for rows in row_tiles(len(K)):
-        tile = K[rows, : rows.stop].astype(float)
-        tile[:, rows] = np.tril(tile[:, rows])
-        out[rows] += matmul(tile, np.ascontiguousarray(V[: rows.stop]))
-        tile[:, rows] = np.tril(tile[:, rows], -1)
-        out[: rows.stop] += matmul(np.ascontiguousarray(tile.T), np.ascontiguousarray(V[rows]))
-    return out

@@ -27,7 +27,7 @@ from gpclass.data.blocks import concatenate
 from gpclass.data.rows import Rows
 from gpclass.inference.variational import response
 from gpclass.kernels import matrix
-from gpclass.priors import ClassPrior, DensePrior
+from gpclass.priors import DensePrior
 from gpclass.sparse.latent import Latent, Marginals
 from gpclass.sparse.loo import copies
 
@@ -152,7 +152,7 @@ def exact_left_out(
     mean, covs = without(at, g, h)
     residual = mirrored(DensePrior(at.latent.kernel, rows.X).K) - matmul_transposed(at.A, at.A)
     kernels, index = [GivenCovariance(cov + residual) for cov in covs], np.arange(float(n))[:, None]
-    prior: Any = ClassPrior(kernels, index, len(covs)) if several else DensePrior(kernels[0], index)
+    prior: Any = DensePrior(kernels, index, len(covs) if several else None)
     shape = mean.shape if several else (n,)
     sites = Sites((g + h * (at.mean - mean)).reshape(shape), np.maximum(h, 0.0).reshape(shape))
     if fixed:
