@@ -27,7 +27,7 @@ from gpclass.kernels import (
     Profile,
     RationalQuadratic,
     Stationary,
-    formulas,
+    covariances,
     kernel_names,
     matrix,
     named_kernel,
@@ -238,7 +238,7 @@ def test_comparisons_take_names():
 
 
 def test_a_new_kernel_has_a_name_at_once():
-    before = dict(formulas._REGISTERED)
+    before = dict(covariances._REGISTERED)
 
     class HalfMoon(
         FormulaKernel,
@@ -254,5 +254,5 @@ def test_a_new_kernel_has_a_name_at_once():
         assert_allclose(kernel.k2.length_scale, RAW.std(axis=0) * np.sqrt(2.0))
         assert GaussianProcessClassifier("half-moon", **FAST).fit(RAW, y).score(RAW, y) > 0.8
     finally:
-        formulas._REGISTERED.clear()
-        formulas._REGISTERED.update(before)
+        covariances._REGISTERED.clear()
+        covariances._REGISTERED.update(before)

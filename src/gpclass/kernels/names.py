@@ -22,7 +22,7 @@ from sklearn.gaussian_process.kernels import (
 
 from gpclass.core.protocols import Array
 from gpclass.kernels.base import FormulaKernel
-from gpclass.kernels.formulas import registered
+from gpclass.kernels.covariances import registered
 from gpclass.kernels.linear import Linear
 from gpclass.kernels.networks import GaussianUnits, NeuralNetwork
 from gpclass.kernels.profiles import Stationary

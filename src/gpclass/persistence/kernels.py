@@ -20,7 +20,7 @@ from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS
 from gpclass.core.checks import is_integer
 from gpclass.core.protocols import Array
 from gpclass.kernels import CompoundKernel
-from gpclass.kernels.formulas import registered
+from gpclass.kernels.covariances import registered
 
 LARGEST = 1e100  # a hyperparameter beyond this, or below its inverse, leaves no finite covariances
 TINY = float(np.finfo(float).smallest_subnormal)
