@@ -48,7 +48,8 @@ def matrix(kernel: Kernel, X: Inputs, Z: Inputs | None = None, *, out: Array | N
     """
     X = _inputs(kernel, X, "X")
     Z, symmetric = (X, True) if Z is None else (_inputs(kernel, Z, "Z"), False)
-    out = _output(X, Z, out)
+    shape = len(X), len(Z)
+    out = np.empty(shape, dtype=_precision(X, Z)) if out is None else _floats("out", out, shape)
     with np.errstate(under="ignore"):
         for rows in _tiles(*out.shape):
             out[rows] = covariances(kernel, X[rows], Z, out.dtype).values()
@@ -113,7 +114,7 @@ def pullback(kernel: Kernel, X: Inputs, Z: Inputs | None, G: Array, *, K: Array 
     """
     X = _inputs(kernel, X, "X")
     Z, symmetric = (X, True) if Z is None else (_inputs(kernel, Z, "Z"), False)
-    G = _adjoint(G, (len(X), len(Z)))
+    G = _floats("the adjoint", G, (len(X), len(Z)))
     total = np.zeros(count_free(kernel))
     if symmetric:
         total += pullback_diag(kernel, X, np.diagonal(G))
@@ -150,7 +151,7 @@ def pullback_diag(kernel: Kernel, X: Inputs, g: Array) -> Array:
     """
     X = _inputs(kernel, X, "X")
     with np.errstate(under="ignore"):
-        return covariances(kernel, X, None).pull(_adjoint(g, (len(X),)), None)
+        return covariances(kernel, X, None).pull(_floats("the adjoint", g, (len(X),)), None)
 
 
 def pullback_inputs(kernel: Kernel, X: Array, Z: Array, G: Array) -> Array:
@@ -175,7 +176,7 @@ def pullback_inputs(kernel: Kernel, X: Array, Z: Array, G: Array) -> Array:
     array([[0.6065]])
     """
     X, Z = _inputs(kernel, X, "X"), _inputs(kernel, Z, "Z")
-    G = _adjoint(G, (len(X), len(Z)))
+    G = _floats("the adjoint", G, (len(X), len(Z)))
     with np.errstate(under="ignore"):
         parts = [covariances(kernel, X[i], Z).pull_inputs(G[i]) for i in _tiles(*G.shape)]
     return np.concatenate(parts) if parts else np.zeros(X.shape)
@@ -212,17 +213,8 @@ def _precision(*inputs: Inputs) -> Any:
     return np.float32 if single else np.float64
 
 
-def _output(X: Inputs, Z: Inputs, out: Array | None) -> Array:
-    shape = len(X), len(Z)
-    if out is None:
-        return np.empty(shape, dtype=_precision(X, Z))
-    if out.shape != shape or out.dtype not in (np.float32, np.float64):
-        raise ValueError(f"out is {out.dtype} of shape {out.shape}, expected floats of shape {shape}.")
-    return out
-
-
-def _adjoint(G: Array, shape: tuple[int, ...]) -> Array:
-    G = np.asarray(G)
-    if G.shape != shape or G.dtype not in (np.float32, np.float64):
-        raise ValueError(f"the adjoint is {G.dtype} of shape {G.shape}, expected floats of shape {shape}.")
-    return G
+def _floats(name: str, array: Array, shape: tuple[int, ...]) -> Array:
+    array = np.asarray(array)
+    if array.shape != shape or array.dtype not in (np.float32, np.float64):
+        raise ValueError(f"{name} is {array.dtype} of shape {array.shape}, expected floats of shape {shape}.")
+    return array

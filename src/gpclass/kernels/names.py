@@ -109,7 +109,9 @@ def _classes() -> dict[str, tuple[Any, dict[str, Any]]]:
     """Return the class of each name, with arguments of its constructor."""
     ours = [cls for cls in registered() if issubclass(cls, FormulaKernel) and _has_defaults(cls)]
     # NeuralNetwork is neural-network.
-    dashed = {re.sub(r"(?<=[a-z])(?=[A-Z])", "-", cls.__name__).lower(): (cls, {}) for cls in ours}
+    dashed: dict[str, Any] = {
+        re.sub(r"(?<=[a-z])(?=[A-Z])", "-", cls.__name__).lower(): (cls, {}) for cls in ours
+    }
     return NAMES | dashed
 
 
