@@ -30,11 +30,10 @@ class Cauchy(FormulaKernel, formulas=Stationary(rational)):
 
 
 def exponential(kernel):
-    gamma = float(kernel.gamma)
-    return Profile(lambda S: np.exp(S, out=S), lambda S: np.exp(S, out=S), factor=gamma)
+    return Profile(np.exp, np.exp, factor=float(kernel.gamma), others={"gamma": lambda S: S * np.exp(S)})
 
 
-class ExponentialProduct(FormulaKernel, formulas=InnerProduct(exponential, scale="gamma")):
+class ExponentialProduct(FormulaKernel, formulas=InnerProduct(exponential)):
     def __init__(self, gamma=1.0, gamma_bounds=(1e-5, 1e5)):
         self.gamma = gamma
         self.gamma_bounds = gamma_bounds

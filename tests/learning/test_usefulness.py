@@ -187,7 +187,6 @@ RAW = X * [1.0, 1e4]
 @pytest.mark.parametrize("kernel", [
     1.0 * RBF(1.0),
     "rbf-shared",
-    "dot-product",
     1.0 * DotProduct() + WhiteKernel(1e-3, "fixed"),
     ConstantKernel() * NeuralNetwork(),
     Columns(RBF(), [0, 1]) ** 2.0,

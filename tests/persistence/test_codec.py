@@ -15,7 +15,6 @@ from sklearn.gaussian_process.kernels import Kernel
 
 from gpclass.core.protocols import Array
 from gpclass.core.registry import Part, stored, stored_classes
-from gpclass.inference import VI
 from gpclass.kernels import RBF
 from gpclass.persistence.codec import Decoder, Encoder
 from gpclass.persistence.container import ModelFileError, read, write
@@ -144,14 +143,6 @@ def test_what_cannot_be_stored(value, words):
 
 def change(code, **fields):
     return {**code, "fields": {**code["fields"], **fields}}
-
-
-def test_a_field_of_an_earlier_version_is_read_with_its_only_value():
-    code = Encoder().value(VI(tol=1e-4), "vi")
-    assert Decoder({}).value(change(code, evidence="bound")) == VI(tol=1e-4)
-    for other in ("ep", None, [], {"float": "nan"}):
-        with pytest.raises(ModelFileError, match="other fields of VI"):
-            Decoder({}).value(change(code, evidence=other))
 
 
 def test_wrong_codes_are_refused():

@@ -32,8 +32,8 @@ from gpclass.kernels import (
     PairwiseKernel,
     RationalQuadratic,
     WhiteKernel,
+    register,
 )
-from gpclass.kernels.formulas import Formulas, register
 from gpclass.likelihoods import LabelNoise, Logit
 from gpclass.mcmc import PseudoMarginal
 from gpclass.persistence import ModelFileError, load, load_with_extra, save
@@ -126,7 +126,7 @@ class Letters(GenericKernelMixin, Kernel):
 
 
 def test_structured_inputs(tmp_path):
-    register(Letters, Formulas())
+    register(Letters)
     rng = np.random.default_rng(0)
     X = np.array(["".join(rng.choice(list("abc"), 5)) for _ in range(20)])
     y = np.array([x.count("a") > 1 for x in X])

@@ -19,7 +19,7 @@ from gpclass.kernels import (
     Profile,
     Stationary,
     WhiteKernel,
-    formulas,
+    covariances,
 )
 from gpclass.persistence.codec import Decoder, Encoder
 from gpclass.persistence.kernels import kernel_complaint, kernel_name
@@ -82,7 +82,7 @@ def test_impossible_parameters(kernel):
 
 
 def test_the_rules_of_names_do_not_hold_for_kernels_of_others(monkeypatch):
-    monkeypatch.setattr(formulas, "_REGISTERED", dict(formulas._REGISTERED))
+    monkeypatch.setattr(covariances, "_REGISTERED", dict(covariances._REGISTERED))
 
     class Hump(FormulaKernel, formulas=Stationary(lambda kernel: Profile(np.exp, np.exp, factor=-1.0))):
         def __init__(self, length_scale=1.0, nu="text", metric=(1.0, 2.0), length_scale_bounds=(1e-5, 1e5)):

@@ -28,7 +28,6 @@ class Part(ABC):
 
     A subclass that sets ``kind`` opens a family and is not registered itself. The name is that of the class in
     lower case unless the class sets ``name``. A class that lacks an abstract method cannot be instantiated.
-    ``retired`` has the fields of earlier versions: model files may have them, with these values only.
 
     Examples
     --------
@@ -44,7 +43,6 @@ class Part(ABC):
     __slots__ = ()
     kind: ClassVar[str]
     name: ClassVar[str]
-    retired: ClassVar[Mapping[str, Any]] = {}
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)

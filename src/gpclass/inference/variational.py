@@ -13,7 +13,7 @@ not respond to the data independently, however, which matters where a data point
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -59,8 +59,6 @@ class VI(Method):
     >>> result.info.converged, round(result.evidence, 4)
     (True, -1.9264)
     """
-
-    retired: ClassVar = {"evidence": "bound"}
 
     tol: float = 1e-6
     max_iter: int = 100

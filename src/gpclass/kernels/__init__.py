@@ -32,7 +32,7 @@ from gpclass.kernels.base import FormulaKernel
 from gpclass.kernels.columns import Columns, bind_columns
 from gpclass.kernels.composite import has_noise
 from gpclass.kernels.compound import CompoundKernel, settable
-from gpclass.kernels.formulas import Formulas, register
+from gpclass.kernels.covariances import Covariances, register
 from gpclass.kernels.functions import diag, matrix, pullback, pullback_diag, pullback_inputs
 from gpclass.kernels.linear import Linear
 from gpclass.kernels.names import default_kernel, kernel_names, named_kernel, takes_vectors
@@ -45,11 +45,11 @@ __all__ = [
     "Columns",
     "CompoundKernel",
     "ConstantKernel",
+    "Covariances",
     "DotProduct",
     "ExpSineSquared",
     "Exponentiation",
     "FormulaKernel",
-    "Formulas",
     "GaussianUnits",
     "GenericKernelMixin",
     "Hyperparameter",

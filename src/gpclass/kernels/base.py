@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from sklearn.gaussian_process.kernels import Hyperparameter, Kernel
 
 from gpclass.core.protocols import Array
-from gpclass.kernels.formulas import Formulas, diagonal, evaluate, formulas_of, register
+from gpclass.kernels.covariances import Formulas, covariances, differences, formulas_of, register
 
 
 class FormulaKernel(Kernel):
@@ -23,8 +23,8 @@ class FormulaKernel(Kernel):
 
     Parameters
     ----------
-    formulas : Formulas
-        A class argument: `Stationary` or `InnerProduct` with a profile, or an object with all operations.
+    formulas : callable
+        A class argument: `Stationary` or `InnerProduct` with a profile, or a function as in `register`.
 
     Examples
     --------
@@ -61,21 +61,21 @@ class FormulaKernel(Kernel):
                 raise ValueError(
                     "Y was given with eval_gradient=True: the gradient is of k(X, X), so leave Y out."
                 )
-            return evaluate(self, X, _rows(Y))
-        K = evaluate(self, X, X)
+            return covariances(self, X, _rows(Y)).values()
+        K = covariances(self, X, X).values()
         np.fill_diagonal(K, self.diag(X))
         if not eval_gradient:
             return K
-        slopes = np.array(list(formulas_of(self).slopes(self, X, X)))
-        return K, np.moveaxis(slopes.reshape(-1, *K.shape), 0, -1)
+        slopes = list(differences(self, lambda kernel: kernel(X)))
+        return K, np.stack(slopes, axis=-1) if slopes else np.empty((*K.shape, 0))
 
     def diag(self, X: ArrayLike) -> Array:
         """Return k(x_i, x_i)."""
-        return diagonal(self, _rows(X))
+        return np.broadcast_to(covariances(self, _rows(X), None).values(), len(_rows(X))).copy()
 
     def is_stationary(self) -> bool:
         """Return whether the kernel depends on differences of its inputs only."""
-        return formulas_of(self).stationary
+        return bool(getattr(formulas_of(self), "stationary", False))
 
     def __repr__(self) -> str:
         names = [name for name in self.get_params() if not name.endswith("_bounds")]

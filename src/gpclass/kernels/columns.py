@@ -10,7 +10,7 @@ from sklearn.base import clone
 from sklearn.gaussian_process.kernels import CompoundKernel, Exponentiation, Kernel
 
 from gpclass.core.protocols import Array, Index
-from gpclass.kernels.formulas import Formulas, diagonal, fill, pull, pull_diagonal, pull_inputs, register
+from gpclass.kernels.covariances import Covariances, covariances, register
 
 
 class Columns(Kernel):
@@ -143,25 +143,16 @@ def _comparable(columns: Any) -> Any:
     return np.asarray(str(columns) if isinstance(columns, slice) else columns)
 
 
-class _Formulas(Formulas):
-    def fill(self, kernel: Kernel, X: Array, Z: Array, out: Array) -> None:
-        fill(kernel.kernel, _select(kernel, X), _select(kernel, Z), out)
+def _columns(kernel: Any, X: Array, Z: Array | None, dtype: Any) -> Covariances:
+    inner = covariances(kernel.kernel, _select(kernel, X), None if Z is None else _select(kernel, Z), dtype)
 
-    def diagonal(self, kernel: Kernel, X: Array) -> Array:
-        return diagonal(kernel.kernel, _select(kernel, X))
-
-    def pull(self, kernel: Kernel, X: Array, Z: Array, G: Array, K: Array | None, scale: float) -> Array:
-        return pull(kernel.kernel, _select(kernel, X), _select(kernel, Z), G, K, scale)
-
-    def pull_diagonal(self, kernel: Kernel, X: Array, g: Array) -> Array:
-        return pull_diagonal(kernel.kernel, _select(kernel, X), g)
-
-    def pull_inputs(self, kernel: Kernel, X: Array, Z: Array, G: Array) -> Array:
+    def pull_inputs(G: Array) -> Array:
         result = np.zeros(X.shape)
-        inner = pull_inputs(kernel.kernel, _select(kernel, X), _select(kernel, Z), G)
         # A column that is chosen twice counts twice.
-        np.add.at(result.T, positions(kernel.columns, X.shape[1]), inner.T)
+        np.add.at(result.T, positions(kernel.columns, X.shape[1]), inner.pull_inputs(G).T)
         return result
 
+    return Covariances(inner.values, inner.pull, pull_inputs)
 
-register(Columns, _Formulas())
+
+register(Columns, _columns)

@@ -1,4 +1,4 @@
-"""A kernel for each class, as scikit-learn's `CompoundKernel`, and the kernels inside a kernel."""
+"""A kernel for each class, as scikit-learn's `CompoundKernel`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 from sklearn.gaussian_process import kernels as theirs
-from sklearn.gaussian_process.kernels import Hyperparameter, Kernel
+from sklearn.gaussian_process.kernels import Hyperparameter
 
 from gpclass.core.protocols import Array
 
@@ -65,9 +65,3 @@ def settable(kernel: Any) -> Any:
     if isinstance(kernel, theirs.CompoundKernel):
         return CompoundKernel([clone(part) for part in kernel.kernels])
     return clone(kernel)
-
-
-def inner_kernels(kernel: Any) -> list[Any]:
-    """Return the kernels of which a kernel is made, directly; none if it is not made of others."""
-    inside = getattr(kernel, "kernels", None) or kernel.get_params(deep=False).values()
-    return [part for part in inside if isinstance(part, Kernel)]

@@ -12,8 +12,10 @@ from typing import Any
 import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 
+from gpclass.core.linalg import mirror
 from gpclass.core.protocols import Array, Inputs
-from gpclass.kernels import formulas
+from gpclass.kernels.covariances import covariances
+from gpclass.kernels.theta import count_free
 
 TILE_NUMBERS = 2**18  # of one row tile: 2 MB in double precision
 LEAST_ROWS = 16
@@ -45,14 +47,15 @@ def matrix(kernel: Kernel, X: Inputs, Z: Inputs | None = None, *, out: Array | N
            [0.6065, 1.5   ]])
     """
     X = _inputs(kernel, X, "X")
-    Z = None if Z is None else _inputs(kernel, Z, "Z")
-    out = _output(X, X if Z is None else Z, out)
+    Z, symmetric = (X, True) if Z is None else (_inputs(kernel, Z, "Z"), False)
+    shape = len(X), len(Z)
+    out = np.empty(shape, dtype=_precision(X, Z)) if out is None else _floats("out", out, shape)
     with np.errstate(under="ignore"):
-        if Z is None:
-            _fill_symmetric(kernel, X, out)
-        else:
-            for rows in _tiles(*out.shape):
-                formulas.fill(kernel, X[rows], Z, out[rows])
+        for rows in _tiles(*out.shape):
+            out[rows] = covariances(kernel, X[rows], Z, out.dtype).values()
+        if symmetric:
+            mirror(out)
+            np.einsum("ii->i", out)[...] = covariances(kernel, X, None, out.dtype).values()
     return out
 
 
@@ -74,8 +77,11 @@ def diag(kernel: Kernel, X: Inputs) -> Array:
     >>> diag(DotProduct(sigma_0=1.0), [[1.0, 2.0], [0.0, 3.0]])
     array([ 6., 10.])
     """
+    X = _inputs(kernel, X, "X")
     with np.errstate(under="ignore"):
-        return formulas.diagonal(kernel, _inputs(kernel, X, "X"))
+        out = np.empty(len(X), dtype=_precision(X))
+        out[:] = covariances(kernel, X, None, out.dtype).values()
+    return out
 
 
 def pullback(kernel: Kernel, X: Inputs, Z: Inputs | None, G: Array, *, K: Array | None = None) -> Array:
@@ -88,7 +94,8 @@ def pullback(kernel: Kernel, X: Inputs, Z: Inputs | None, G: Array, *, K: Array 
     X, Z : inputs as for ``matrix``
         ``Z`` may be None: then the matrix is the symmetric one, noise included.
     G : array of shape (n, m)
-        The adjoint of the matrix; it need not be symmetric.
+        The adjoint of the matrix; it need not be symmetric. Covariances are computed in its precision, sums in double
+        precision.
     K : array of shape (n, m), optional
         ``matrix(kernel, X, Z)`` if it is known, which saves its exponentials. It is only read; entries
         where G is zero do not matter.
@@ -106,14 +113,19 @@ def pullback(kernel: Kernel, X: Inputs, Z: Inputs | None, G: Array, *, K: Array 
     array([1.2131, 1.2131])
     """
     X = _inputs(kernel, X, "X")
+    Z, symmetric = (X, True) if Z is None else (_inputs(kernel, Z, "Z"), False)
+    G = _floats("the adjoint", G, (len(X), len(Z)))
+    total = np.zeros(count_free(kernel))
+    if symmetric:
+        total += pullback_diag(kernel, X, np.diagonal(G))
     with np.errstate(under="ignore"):
-        if Z is None:
-            return _pull_symmetric(kernel, X, _adjoint(G, (len(X), len(X))), K)
-        Z = _inputs(kernel, Z, "Z")
-        G = _adjoint(G, (len(X), len(Z)))
-        tiles = _tiles(*G.shape)
-        parts = [formulas.pull(kernel, X[i], Z, G[i], None if K is None else K[i]) for i in tiles]
-    return np.sum(parts, axis=0) if parts else np.zeros(kernel.n_dims)
+        for rows in _tiles(*G.shape):
+            tile = G[rows]
+            if symmetric:
+                tile = tile.copy()
+                np.fill_diagonal(tile[:, rows], 0.0)
+            total += covariances(kernel, X[rows], Z, G.dtype).pull(tile, None if K is None else K[rows])
+    return total
 
 
 def pullback_diag(kernel: Kernel, X: Inputs, g: Array) -> Array:
@@ -139,7 +151,7 @@ def pullback_diag(kernel: Kernel, X: Inputs, g: Array) -> Array:
     """
     X = _inputs(kernel, X, "X")
     with np.errstate(under="ignore"):
-        return formulas.pull_diagonal(kernel, X, _adjoint(g, (len(X),)))
+        return covariances(kernel, X, None).pull(_floats("the adjoint", g, (len(X),)), None)
 
 
 def pullback_inputs(kernel: Kernel, X: Array, Z: Array, G: Array) -> Array:
@@ -164,43 +176,15 @@ def pullback_inputs(kernel: Kernel, X: Array, Z: Array, G: Array) -> Array:
     array([[0.6065]])
     """
     X, Z = _inputs(kernel, X, "X"), _inputs(kernel, Z, "Z")
-    G = _adjoint(G, (len(X), len(Z)))
+    G = _floats("the adjoint", G, (len(X), len(Z)))
     with np.errstate(under="ignore"):
-        parts = [formulas.pull_inputs(kernel, X[i], Z, G[i]) for i in _tiles(*G.shape)]
+        parts = [covariances(kernel, X[i], Z).pull_inputs(G[i]) for i in _tiles(*G.shape)]
     return np.concatenate(parts) if parts else np.zeros(X.shape)
 
 
-# --------------------------------------------------------------------------- symmetric
-
-
-def _fill_symmetric(kernel: Kernel, X: Inputs, out: Array) -> None:
-    """Fill row tiles left of the diagonal and mirror them; a kernel without formulas is called once for all rows."""
-    known = formulas.is_known(kernel)
-    if not known:
-        formulas.assign(kernel, kernel(X), out)
-    for rows in _tiles(*out.shape) if known else ():
-        tile = out[rows, : rows.stop]
-        formulas.fill(kernel, X[rows], X[: rows.stop], tile)
-        out[: rows.start, rows] = tile[:, : rows.start].T
-        square = tile[:, rows.start :]
-        np.copyto(square, square.T.copy(), where=~np.tri(len(square), dtype=bool))
-    np.einsum("ii->i", out)[...] = formulas.diagonal(kernel, X)
-
-
-def _pull_symmetric(kernel: Kernel, X: Inputs, G: Array, K: Array | None) -> Array:
-    """Fold G onto its lower triangle: the matrix is symmetric though G need not be."""
-    total = formulas.pull_diagonal(kernel, X, np.diagonal(G))
-    for rows in _tiles(*G.shape):
-        tile = G[rows, : rows.stop] + G[: rows.stop, rows].T
-        square = tile[:, rows.start :]
-        square *= np.tri(len(square), k=-1)
-        known = None if K is None else K[rows, : rows.stop]
-        total = total + formulas.pull(kernel, X[rows], X[: rows.stop], tile, known)
-    return total
-
-
 def _tiles(n: int, m: int) -> Iterator[slice]:
-    return formulas.tiles(n if m else 0, max(LEAST_ROWS, TILE_NUMBERS // max(m, 1)))
+    size = max(LEAST_ROWS, TILE_NUMBERS // max(m, 1))
+    return (slice(start, min(start + size, n)) for start in range(0, n if m else 0, size))
 
 
 # ----------------------------------------------------------------------------- checks
@@ -224,18 +208,13 @@ def _inputs(kernel: Kernel, X: Inputs, name: str) -> Any:
     return rows
 
 
-def _output(X: Inputs, Z: Inputs, out: Array | None) -> Array:
-    shape = len(X), len(Z)
-    if out is None:
-        single = all(getattr(rows, "dtype", None) == np.float32 for rows in (X, Z))
-        return np.empty(shape, dtype=np.float32 if single else np.float64)
-    if out.shape != shape or out.dtype not in (np.float32, np.float64):
-        raise ValueError(f"out is {out.dtype} of shape {out.shape}, expected floats of shape {shape}.")
-    return out
+def _precision(*inputs: Inputs) -> Any:
+    single = all(getattr(rows, "dtype", None) == np.float32 for rows in inputs)
+    return np.float32 if single else np.float64
 
 
-def _adjoint(G: Array, shape: tuple[int, ...]) -> Array:
-    G = np.asarray(G)
-    if G.shape != shape:
-        raise ValueError(f"the adjoint has shape {G.shape}, expected {shape}, that of the covariances.")
-    return G
+def _floats(name: str, array: Array, shape: tuple[int, ...]) -> Array:
+    array = np.asarray(array)
+    if array.shape != shape or array.dtype not in (np.float32, np.float64):
+        raise ValueError(f"{name} is {array.dtype} of shape {array.shape}, expected floats of shape {shape}.")
+    return array

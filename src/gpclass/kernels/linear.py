@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.gaussian_process.kernels import DotProduct, Kernel, PairwiseKernel
 
-from gpclass.core.linalg import matmul
 from gpclass.core.protocols import Array
 from gpclass.kernels.base import FormulaKernel
-from gpclass.kernels.formulas import Formulas, register, tiles
-from gpclass.kernels.metric import PerColumn, per_column, rows_in, squared_norms
+from gpclass.kernels.covariances import by_differences, register
 from gpclass.kernels.profiles import InnerProduct, Profile
-from gpclass.kernels.theta import is_free
 
 
 def _biased(kernel: Kernel) -> Profile:
@@ -31,45 +28,11 @@ def _biased(kernel: Kernel) -> Profile:
     return Profile(value, np.ones_like, others={"sigma_0": by_bias})
 
 
-class _Linear(Formulas):
-    # With u = (x - centre) / length_scale, k = u·v and ∂k/∂log length_scale_d = -2 u_d v_d.
-
-    def _scale(self, kernel: Kernel, X: Array) -> PerColumn:
-        return per_column(kernel, "length_scale", X.shape[1])
-
-    def _rows(self, kernel: Kernel, X: Array) -> Array:
-        centre = per_column(kernel, "centre", X.shape[1]).values
-        return np.asarray((X - centre) / self._scale(kernel, X).values, dtype=float)
-
-    def fill(self, kernel: Kernel, X: Array, Z: Array, out: Array) -> None:
-        U, V = (rows_in(self._rows(kernel, rows), out.dtype) for rows in (X, Z))
-        np.matmul(U, V.T, out=out)
-
-    def diagonal(self, kernel: Kernel, X: Array) -> Array:
-        return squared_norms(self._rows(kernel, X)).astype(X.dtype, copy=False)
-
-    def slopes(self, kernel: Kernel, X: Array, Z: Array) -> Iterator[Array]:
-        if is_free(kernel, "length_scale"):
-            products = -2.0 * self._rows(kernel, X)[:, None] * self._rows(kernel, Z)
-            yield from np.moveaxis(self._scale(kernel, X).collect(products), -1, 0)
-
-    def pull(self, kernel: Kernel, X: Array, Z: Array, G: Array, K: Array | None, scale: float) -> Array:
-        if not is_free(kernel, "length_scale"):
-            return np.empty(0)
-        U, V = self._rows(kernel, X), self._rows(kernel, Z)
-        products = np.einsum("id,id->d", U, matmul(G.astype(float), V))
-        return -2.0 * scale * self._scale(kernel, X).collect(products)
-
-    def pull_diagonal(self, kernel: Kernel, X: Array, g: Array) -> Array:
-        if not is_free(kernel, "length_scale"):
-            return np.empty(0)
-        return -2.0 * self._scale(kernel, X).collect(g @ self._rows(kernel, X) ** 2)
-
-    def pull_inputs(self, kernel: Kernel, X: Array, Z: Array, G: Array) -> Array:
-        return np.asarray(np.matmul(G, self._rows(kernel, Z), dtype=float) / self._scale(kernel, X).values)
+def _identity(kernel: Kernel) -> Profile:
+    return Profile(value=lambda S: S, slope=np.ones_like)
 
 
-class Linear(FormulaKernel, formulas=_Linear()):
+class Linear(FormulaKernel, formulas=InnerProduct(_identity, scale="length_scale", centre="centre")):
     r"""Covariance of linear functions of the columns, each column centred and in units of its own.
 
     .. math:: k(x, z) = \sum_d \frac{(x_d - c_d)(z_d - c_d)}{l_d^2}
@@ -105,16 +68,13 @@ class Linear(FormulaKernel, formulas=_Linear()):
         self.length_scale_bounds = length_scale_bounds
 
 
-class _Pairwise(Formulas):
-    """The matrix of scikit-learn, with central differences."""
-
-    def diagonal(self, kernel: Kernel, X: Array) -> Array:
-        if not isinstance(kernel.metric, str):
-            return super().diagonal(kernel, X)
-        # kernel.diag evaluates one row at a time.
-        blocks = [np.diagonal(kernel(X[rows])) for rows in tiles(len(X), 64)]
-        return np.concatenate([np.empty(0), *blocks]).astype(X.dtype)
+def _pairwise_diag(kernel: Any, X: Array) -> Array:
+    """Return k(x_i, x_i) as parts of small matrices: ``kernel.diag`` takes one row at a time."""
+    if not isinstance(kernel.metric, str):
+        return np.asarray(kernel.diag(X))
+    blocks = [np.diagonal(kernel(X[start : start + 64])) for start in range(0, len(X), 64)]
+    return np.concatenate([np.empty(0), *blocks])
 
 
 register(DotProduct, InnerProduct(_biased))
-register(PairwiseKernel, _Pairwise())
+register(PairwiseKernel, partial(by_differences, diag=_pairwise_diag))

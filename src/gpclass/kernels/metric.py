@@ -1,9 +1,8 @@
 """The metric of stationary kernels: squared distances in units of the length scales, and their derivatives.
 
 |a - b|² = |a|² + |b|² - 2 a·b is one matrix product if the rows are extended by their squared norm and by a
-one. Its rounding error is about eps · |a|², so it is used while the centred, scaled rows are short. For longer rows
-(tiny length scales, rare levels of a category) results in single precision come from a product in double precision, and
-beyond that the differences are computed first, which is exact.
+one. Its rounding error is about eps · |a|², so it is used, in single or in double precision, while that is small
+enough for the result. For longer rows (tiny length scales) the differences are computed first, which is exact.
 """
 
 from __future__ import annotations
@@ -16,12 +15,14 @@ import numpy as np
 from scipy.spatial.distance import cdist
 from sklearn.gaussian_process.kernels import Kernel
 
-from gpclass.core.linalg import drop_tiny, matmul, matmul_transposed, single
+from gpclass.core.linalg import drop_tiny, matmul, matmul_transposed
 from gpclass.core.protocols import Array
 
-LONGEST_SINGLE = 512.0  # squared norm of a row up to which products in single precision are used
-LONGEST_DOUBLE = 1024.0  # the same in double precision
-LONGEST_MIXED = 1e8  # the same for products in double precision whose results are wanted in single precision
+# By the precision of the result: precisions of the product, and the squared norms of rows up to which they are used.
+LONGEST: dict[Any, Any] = {
+    np.dtype(np.float32): ((np.float32, 512.0), (np.float64, 1e8)),
+    np.dtype(np.float64): ((np.float64, 1024.0),),
+}
 LAST_EXPONENT = -87.0  # below it an exponential in single precision is denormal
 
 
@@ -59,32 +60,34 @@ class Metric:
     scale: PerColumn
     A: Array
     B: Array
-    exact: bool  # whether differences have to be computed before they are squared
+    dtype: np.dtype[Any]  # of S
+    product: type | None  # the precision in which S is a matrix product; None: differences are computed first
 
-    def fill(self, out: Array) -> Array:
-        """Write S into ``out``, and return it."""
-        columns = self.A.shape[1]
-        if self.exact:
-            np.multiply(cdist(self.A, self.B, "sqeuclidean"), self.factor, out=out)
-            return out
-        left = np.empty((len(self.A), columns + 2), dtype=self.A.dtype)
-        left[:, :columns] = self.A
-        np.multiply(squared_norms(self.A), self.factor, out=left[:, columns])
+    def distances(self) -> Array:
+        """Return S as a new array."""
+        if self.product is None:
+            return np.asarray(cdist(self.A, self.B, "sqeuclidean") * self.factor, dtype=self.dtype)
+        A, B = (drop_tiny(rows.astype(self.product, copy=False), 1.0) for rows in (self.A, self.B))
+        columns = A.shape[1]
+        left = np.empty((len(A), columns + 2), dtype=self.product)
+        left[:, :columns] = A
+        np.multiply(squared_norms(A), self.factor, out=left[:, columns])
         left[:, columns + 1] = 1.0
-        right = np.empty((len(self.B), columns + 2), dtype=self.A.dtype)
-        np.multiply(self.B, -2.0 * self.factor, out=right[:, :columns])
+        right = np.empty((len(B), columns + 2), dtype=self.product)
+        np.multiply(B, -2.0 * self.factor, out=right[:, :columns])
         right[:, columns] = 1.0
-        np.multiply(squared_norms(self.B), self.factor, out=right[:, columns + 1])
+        np.multiply(squared_norms(B), self.factor, out=right[:, columns + 1])
         S = matmul_transposed(left, right)
         if self.factor > 0:
-            return np.maximum(S, 0.0, out=out)
-        # An exponent.
-        return np.clip(S, LAST_EXPONENT if out.dtype == np.float32 else -np.inf, 0.0, out=out)
+            np.maximum(S, 0.0, out=S)
+        else:  # an exponent
+            np.clip(S, LAST_EXPONENT if self.dtype == np.float32 else -np.inf, 0.0, out=S)
+        return S.astype(self.dtype, copy=False)
 
     def pull(self, W: Array) -> Array:
         """Return Σ_ij W_ij ∂S_ij / ∂log scale."""
-        if self.exact:
-            squares = np.array([np.einsum("ij,ij->", W, D) for D in self._squares()])
+        if self.product is None:
+            squares = np.array([np.vdot(W, D) for D in self._squares()])
         else:  # Σ_ij W_ij (a_id - b_jd)², multiplied out
             squares = W.sum(axis=1) @ (self.A * self.A) + W.sum(axis=0) @ (self.B * self.B)
             squares -= 2.0 * np.einsum("id,id->d", self.A, matmul(W, self.B))
@@ -95,11 +98,6 @@ class Metric:
         differences = W.sum(axis=1)[:, None] * self.A - matmul(W, self.B)
         return np.asarray(2.0 * self.factor / self.scale.values * differences)
 
-    def slopes(self) -> Iterator[Array]:
-        """Yield ∂S / ∂log scale for every scale."""
-        squares = np.stack([D.copy() for D in self._squares()], axis=-1)
-        yield from -2.0 * self.factor * np.moveaxis(self.scale.collect(squares), -1, 0)
-
     def _squares(self) -> Iterator[Array]:
         """Yield (a_id - b_jd)² for every column, each in the same memory."""
         D = np.empty((len(self.A), len(self.B)))
@@ -109,19 +107,11 @@ class Metric:
 
 
 def make_metric(
-    factor: float,
-    scale: PerColumn,
-    X: Array,
-    Z: Array,
-    dtype: Any = float,
-    *,
-    exact: bool = False,
-    accuracy: Any = None,
+    factor: float, scale: PerColumn, X: Array, Z: Array, dtype: Any = float, *, exact: bool = False
 ) -> Metric:
-    """Return the metric between rows, computed in ``dtype`` where they are short enough for that.
+    """Return the metric between rows, whose distances are wanted in ``dtype``.
 
-    Results need only be accurate for type ``accuracy``, by default ``dtype``. Distances do not depend on the common
-    centre that is subtracted, but their rounding does.
+    Distances do not depend on the common centre that is subtracted, but their rounding does.
     """
     centre = Z.mean(axis=0, dtype=float)
     inverse = 1.0 / scale.values
@@ -129,16 +119,9 @@ def make_metric(
     A *= inverse
     B *= inverse
     longest = max(squared_norms(A).max(initial=0.0), squared_norms(B).max(initial=0.0))
-    if dtype == np.float32 and longest <= LONGEST_SINGLE:
-        A, B = (drop_tiny(rows.astype(np.float32), 1.0) for rows in (A, B))
-    in_single = (dtype if accuracy is None else accuracy) == np.float32
-    exact = exact or bool(longest > (LONGEST_MIXED if in_single else LONGEST_DOUBLE))
-    return Metric(factor, scale, A, B, exact)
-
-
-def rows_in(X: Array, dtype: Any) -> Array:
-    """Return rows in the precision of a product, without tiny numbers."""
-    return single(X) if dtype == np.float32 else X.astype(dtype, copy=False)
+    wanted = np.dtype(dtype)
+    fine = [product for product, limit in LONGEST[wanted] if longest <= limit and not exact]
+    return Metric(factor, scale, A, B, wanted, fine[0] if fine else None)
 
 
 def squared_norms(A: Array) -> Array:

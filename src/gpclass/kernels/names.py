@@ -5,32 +5,31 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
-from sklearn.gaussian_process.kernels import (
-    RBF,
-    ConstantKernel,
-    DotProduct,
-    ExpSineSquared,
-    Kernel,
-    Matern,
-    PairwiseKernel,
-    RationalQuadratic,
-)
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, ExpSineSquared, Matern, RationalQuadratic
 
 from gpclass.core.protocols import Array
 from gpclass.kernels.base import FormulaKernel
-from gpclass.kernels.formulas import registered
+from gpclass.kernels.covariances import registered
 from gpclass.kernels.linear import Linear
-from gpclass.kernels.networks import GaussianUnits, NeuralNetwork
-from gpclass.kernels.profiles import Stationary
 from gpclass.kernels.scales import Scales, column_scales
 
 VARIANCE = (1e-2, 1e4)  # bounds of the signal variance
-
-Build = Callable[[Scales], Any]
+NAMES: dict[str, tuple[Any, dict[str, Any]]] = {  # beside those of the subclasses of FormulaKernel
+    "exp-sine-squared": (
+        ExpSineSquared,
+        {"length_scale": 1.0, "length_scale_bounds": (1e-2, 1e2)},
+    ),  # of a period
+    "matern12": (Matern, {"nu": 0.5}),
+    "matern32": (Matern, {"nu": 1.5}),
+    "matern52": (Matern, {"nu": 2.5}),
+    "rational-quadratic": (RationalQuadratic, {}),
+    "rbf": (RBF, {}),
+    "rbf-shared": (RBF, {}),
+}
+SHARED = {"rbf-shared", "rational-quadratic"}  # one length scale for all columns
 
 
 def takes_vectors(kernel: Any) -> bool:
@@ -41,7 +40,7 @@ def takes_vectors(kernel: Any) -> bool:
 def kernel_names() -> list[str]:
     """Return the names that `named_kernel` accepts, sorted.
 
-    They are those of all registered kernels that need no arguments, so a kernel of your own has one as well.
+    A `FormulaKernel` of your own has one as well: ``HalfMoon`` is ``"half-moon"``.
 
     Returns
     -------
@@ -53,7 +52,7 @@ def kernel_names() -> list[str]:
     >>> {"linear", "matern32", "neural-network", "rational-quadratic", "rbf", "rbf-shared"} <= set(kernel_names())
     True
     """
-    return sorted(_builders())
+    return sorted(_classes())
 
 
 def named_kernel(name: str, X: Array, weight: Array | None = None) -> Any:
@@ -82,7 +81,11 @@ def named_kernel(name: str, X: Array, weight: Array | None = None) -> Any:
     >>> named_kernel("matern32", np.array([[0.0, 100.0], [2.0, 500.0]]))
     1**2 * Matern(length_scale=[1.41, 283], nu=1.5)
     """
-    return _builders()[name](column_scales(np.asarray(X, dtype=float), weight))
+    cls, options = _classes()[name]
+    scales = column_scales(np.asarray(X, dtype=float), weight)
+    if name in SHARED:
+        options = options | dict(zip(("length_scale", "length_scale_bounds"), scales.length, strict=True))
+    return _build(cls, scales, dict(options))
 
 
 def default_kernel(X: Array, weight: Array | None = None) -> Any:
@@ -99,92 +102,54 @@ def default_kernel(X: Array, weight: Array | None = None) -> Any:
     signal, bias, slope = (ConstantKernel(value, (1e-6, 1e6)) for value in (4.0, 1.0, 4.0))
     length, bounds = scales.lengths
     smooth = RBF(length, np.asarray(bounds) * [1e-3, 1e3])
-    return signal * smooth + bias + slope * Linear(**_linear(scales))
+    return signal * smooth + bias + slope * Linear(length, scales.centre, "fixed")
 
 
-def _builders() -> dict[str, Build]:
-    found: dict[str, Build] = {}
-    for cls in registered():
-        if _stands_alone(cls):
-            # NeuralNetwork is neural-network.
-            dashed = re.sub(r"(?<=[a-z])(?=[A-Z])", "-", cls.__name__.removesuffix("Kernel")).lower()
-            found[dashed] = partial(_build, cls)
-    for name, nu in (("matern12", 0.5), ("matern32", 1.5), ("matern52", 2.5)):
-        found[name] = partial(_build, Matern, nu=nu)
-    return found | {"rbf": partial(_build, RBF), "rbf-shared": partial(_build, RBF, shared=True)}
-
-
-def _stands_alone(cls: Any) -> bool:
-    """Return whether a kernel needs no arguments and depends on the inputs, unlike noise and constants."""
-    needed = [p for p in inspect.signature(cls).parameters.values() if p.default is p.empty]
-    return not needed and not inspect.isabstract(cls) and bool(cls().requires_vector_input)
-
-
-def _build(cls: Any, scales: Scales, *, shared: bool = False, **options: Any) -> Any:
-    unit = 1.0  # of the variance
-    if cls in (DotProduct, PairwiseKernel):  # x·z is in squared units of the columns
-        unit = scales.distance**-2.0
-    if cls in SETTINGS:
-        options |= SETTINGS[cls](scales)
-    if "length_scale" in inspect.signature(cls).parameters and cls not in (ExpSineSquared, Linear):
-        start, bounds = scales.lengths if not shared and _takes_several(cls) else scales.length
-        options |= {"length_scale": start, "length_scale_bounds": bounds}
-    variance = ConstantKernel(unit, (unit * VARIANCE[0], unit * VARIANCE[1]))
-    return variance * cls(**options)
-
-
-def _takes_several(cls: Any) -> bool:
-    """Return whether a kernel can have one length scale for each column."""
-    ours = issubclass(cls, FormulaKernel) and isinstance(registered()[cls], Stationary)
-    return ours or "anisotropic" in dir(cls)
-
-
-# ---------------------------------------------- kernels with other hyperparameters than length scales
-
-
-def _linear(scales: Scales) -> dict[str, Any]:
-    # The scales are those of standardised columns; the variance before the kernel is what is learned.
-    return {"length_scale": scales.lengths[0], "length_scale_bounds": "fixed", "centre": scales.centre}
-
-
-def _dot_product(scales: Scales) -> dict[str, Any]:
-    return {"sigma_0": scales.norm, "sigma_0_bounds": (1e-2 * scales.norm, 1e2 * scales.norm)}
-
-
-def _periodic(scales: Scales) -> dict[str, Any]:
-    # The length scale is relative to the period.
-    period, bounds = scales.length
-    return {"periodicity": period, "periodicity_bounds": bounds, "length_scale_bounds": (1e-2, 1e2)}
-
-
-def _neural(scales: Scales) -> dict[str, Any]:
-    # A weight is an inverse length. A unit changes its sign at -bias / weight, which has to be within the data.
-    length, bounds = scales.lengths
-    bias = 1.0 + float(np.sum((scales.centre / length) ** 2))
-    return {
-        "weight_variance": length**-2.0,
-        "weight_variance_bounds": bounds[..., ::-1] ** -2.0,
-        "bias_variance": bias,
-        "bias_variance_bounds": (1e-4 * bias, 1e4 * bias),
+def _classes() -> dict[str, tuple[Any, dict[str, Any]]]:
+    """Return the class of each name, with arguments of its constructor."""
+    ours = [cls for cls in registered() if issubclass(cls, FormulaKernel) and _has_defaults(cls)]
+    # NeuralNetwork is neural-network.
+    dashed: dict[str, Any] = {
+        re.sub(r"(?<=[a-z])(?=[A-Z])", "-", cls.__name__).lower(): (cls, {}) for cls in ours
     }
+    return NAMES | dashed
 
 
-def _units(scales: Scales) -> dict[str, Any]:
-    width, bounds = scales.length
-    return {
-        "unit_width": width,
-        "unit_width_bounds": bounds,
-        "center_scale": scales.norm,
-        "center_scale_bounds": (1e-2 * scales.norm, 1e2 * scales.norm),
-    }
+def _has_defaults(cls: Any) -> bool:
+    return all(p.default is not p.empty for p in inspect.signature(cls).parameters.values())
 
 
-SETTINGS: dict[type[Kernel], Callable[[Scales], dict[str, Any]]] = {
-    DotProduct: _dot_product,
-    ExpSineSquared: _periodic,
-    GaussianUnits: _units,
-    Linear: _linear,
-    NeuralNetwork: _neural,
-    PairwiseKernel: lambda scales: {"gamma_bounds": "fixed"},  # without effect on the linear metric
-    RationalQuadratic: lambda scales: {"alpha_bounds": (1e-2, 1e3)},
+def _build(cls: Any, scales: Scales, options: dict[str, Any]) -> Any:
+    names = inspect.signature(cls).parameters
+    for name in names:
+        if name in STARTS and name not in options and name + "_bounds" in names:
+            options[name], options[name + "_bounds"] = STARTS[name](scales)
+    if cls is Linear:  # the variance before the kernel is what is learned
+        options |= {"length_scale_bounds": "fixed", "centre": scales.centre}
+    return ConstantKernel(1.0, VARIANCE) * cls(**options)
+
+
+def _around(start: Any, factor: float) -> tuple[Any, tuple[Any, Any]]:
+    return start, (start / factor, start * factor)
+
+
+def _weights(scales: Scales) -> tuple[Any, Any]:
+    length, bounds = scales.lengths  # a weight is an inverse length
+    return length**-2.0, bounds[..., ::-1] ** -2.0
+
+
+def _biases(scales: Scales) -> tuple[Any, Any]:
+    # A unit changes its sign at -bias / weight, which has to be within the data.
+    return _around(1.0 + float(np.sum((scales.centre / scales.lengths[0]) ** 2)), 1e4)
+
+
+# Start and bounds of a hyperparameter, by its name.
+STARTS: dict[str, Callable[[Scales], tuple[Any, Any]]] = {
+    "alpha": lambda scales: (1.0, (1e-2, 1e3)),
+    "bias_variance": _biases,
+    "center_scale": lambda scales: _around(scales.norm, 1e2),
+    "length_scale": lambda scales: scales.lengths,
+    "periodicity": lambda scales: scales.length,
+    "unit_width": lambda scales: scales.length,
+    "weight_variance": _weights,
 }

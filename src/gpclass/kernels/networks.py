@@ -5,7 +5,6 @@ C. K. I. Williams, Computation with infinite neural networks, Neural Computation
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -15,16 +14,16 @@ from sklearn.gaussian_process.kernels import Kernel
 from gpclass.core.linalg import drop_tiny, matmul, matmul_transposed
 from gpclass.core.protocols import Array
 from gpclass.kernels.base import FormulaKernel
-from gpclass.kernels.formulas import Formulas, contract, diagonal, evaluate
-from gpclass.kernels.metric import Metric, PerColumn, make_metric, per_column, rows_in, squared_norms
-from gpclass.kernels.theta import is_free
+from gpclass.kernels.covariances import Covariances
+from gpclass.kernels.metric import PerColumn, make_metric, per_column, squared_norms
+from gpclass.kernels.theta import free_names
 
 Bounds = Any  # a pair of numbers, an array of pairs, or "fixed"
 
 # ------------------------------------------------------------------------------- sigmoidal units
 
 
-def _unit_rows(kernel: Kernel, X: Array) -> tuple[Array, Array, Array]:
+def _unit_rows(kernel: Any, X: Array) -> tuple[Array, Array, Array]:
     """Return rows sqrt(2 Σ) x̃ / sqrt(1 + 2 x̃ᵀΣx̃), the divisors, and sqrt(2 Σ) of the columns.
 
     The arcsine's argument is the product of two such rows, the bias the first of their entries.
@@ -39,82 +38,67 @@ def _unit_rows(kernel: Kernel, X: Array) -> tuple[Array, Array, Array]:
     return rows, divisors, roots
 
 
-def _cosines(U: Array, V: Array) -> Array:
-    T = matmul_transposed(U, V)
+def _cosines(U: Array, V: Array, dtype: Any) -> Array:
+    T = matmul_transposed(*(drop_tiny(rows.astype(dtype)) for rows in (U, V)))
     return np.clip(T, -1.0, 1.0, out=T)
 
 
-def _arcsine_slope(T: Array) -> Array:
-    """Return d/dt (2/pi) asin(t), bounded where t has rounded to ±1."""
-    slope = (1.0 - T) * (1.0 + T)
-    np.maximum(slope, np.finfo(float).eps, out=slope)
-    np.sqrt(slope, out=slope)
-    return np.divide(2.0 / np.pi, slope, out=slope)
-
-
 def _by_theta(kernel: Kernel, by_entry: Array) -> Array:
-    """Return derivatives by theta from those by log variance, the bias first and then each column (last axis)."""
-    weights = per_column(kernel, "weight_variance", by_entry.shape[-1] - 1)
-    parts = {"bias_variance": by_entry[..., :1], "weight_variance": weights.collect(by_entry[..., 1:])}
-    free = [part for name, part in parts.items() if is_free(kernel, name)]
-    return np.concatenate([by_entry[..., :0], *free], axis=-1)
+    """Return derivatives by theta from those by log variance, the bias first and then each column."""
+    weights = per_column(kernel, "weight_variance", len(by_entry) - 1)
+    parts = {"bias_variance": by_entry[:1], "weight_variance": weights.collect(by_entry[1:])}
+    return np.concatenate([np.empty(0), *(parts[name] for name in free_names(kernel))])
 
 
-class _Sigmoidal(Formulas):
+def _sigmoidal(kernel: Any, X: Array, Z: Array | None, dtype: Any) -> Covariances:
     # With unit rows u, v, t = u·v and P = G ∘ (2/pi) / sqrt(1 - t²), the derivative of t by the log of the
     # variance of entry d is u_d v_d - ½ t (u_d² + v_d²): that of the numerator and of the two divisors.
+    if Z is None:
+        return _sigmoidal_variances(kernel, X, dtype)
+    U, divisors, roots = _unit_rows(kernel, X)
+    V = _unit_rows(kernel, Z)[0]
 
-    def fill(self, kernel: Kernel, X: Array, Z: Array, out: Array) -> None:
-        U, V = _unit_rows(kernel, X)[0], _unit_rows(kernel, Z)[0]
-        np.matmul(rows_in(U, out.dtype), rows_in(V, out.dtype).T, out=out)
-        np.clip(out, -1.0, 1.0, out=out)
-        np.arcsin(out, out=out)
-        out *= out.dtype.type(2.0 / np.pi)
+    def values() -> Array:
+        K = np.arcsin(_cosines(U, V, dtype))
+        K *= K.dtype.type(2.0 / np.pi)
+        return K
 
-    def diagonal(self, kernel: Kernel, X: Array) -> Array:
-        # asin(s / (1 + s)) = atan(s / sqrt(1 + 2 s)), which keeps its digits when s is large.
-        U, divisors, _ = _unit_rows(kernel, X)
-        s = squared_norms(U) * divisors**2
-        return np.asarray(2.0 / np.pi * np.arctan2(s, np.sqrt(1.0 + 2.0 * s)), dtype=X.dtype)
+    def weights(G: Array) -> tuple[Array, Array]:
+        T = _cosines(U, V, float)
+        # Bounded where t has rounded to ±1.
+        slope = np.sqrt(np.maximum((1.0 - T) * (1.0 + T), np.finfo(float).eps))
+        return G * (2.0 / np.pi) / slope, T
 
-    def slopes(self, kernel: Kernel, X: Array, Z: Array) -> Iterator[Array]:
-        U, V = _unit_rows(kernel, X)[0], _unit_rows(kernel, Z)[0]
-        T = _cosines(U, V)
-        both = (U * U)[:, None] + V * V
-        by_entry = _arcsine_slope(T)[..., None] * (U[:, None] * V - 0.5 * T[..., None] * both)
-        return iter(np.moveaxis(_by_theta(kernel, by_entry), -1, 0))
-
-    def pull(self, kernel: Kernel, X: Array, Z: Array, G: Array, K: Array | None, scale: float) -> Array:
-        U, V = _unit_rows(kernel, X)[0], _unit_rows(kernel, Z)[0]
-        T = _cosines(U, V)
-        P = _arcsine_slope(T)
-        P *= G
+    def pull(G: Array, K: Array | None) -> Array:
+        P, T = weights(G)
         product = np.einsum("id,id->d", U, matmul(P, V))
         P *= T
         shrink = P.sum(axis=1) @ (U * U) + P.sum(axis=0) @ (V * V)
-        return scale * _by_theta(kernel, product - 0.5 * shrink)
+        return _by_theta(kernel, product - 0.5 * shrink)
 
-    def pull_diagonal(self, kernel: Kernel, X: Array, g: Array) -> Array:
-        # k(x, x) = (2/pi) asin(s / (1 + s)) has slope (2/pi) / ((1 + s) sqrt(1 + 2 s)); the log
-        # variance of entry d changes s by u_d² (1 + s).
-        U, divisors, _ = _unit_rows(kernel, X)
-        slope = 2.0 / np.pi * g / np.sqrt(2.0 * divisors**2 - 1.0)
-        return _by_theta(kernel, slope @ (U * U))
-
-    def pull_inputs(self, kernel: Kernel, X: Array, Z: Array, G: Array) -> Array:
+    def pull_inputs(G: Array) -> Array:
         # ∂t/∂x_d = sqrt(2 Σ_d) / divisor · (v_d - t u_d)
-        U, divisors, roots = _unit_rows(kernel, X)
-        V = _unit_rows(kernel, Z)[0]
-        T = _cosines(U, V)
-        P = _arcsine_slope(T)
-        P *= G
-        product = matmul(P, V)
-        P *= T
-        product -= P.sum(axis=1)[:, None] * U
-        return np.asarray(product[:, 1:] * roots / divisors[:, None])
+        P, T = weights(G)
+        by_row = matmul(P, V) - (P * T).sum(axis=1)[:, None] * U
+        return np.asarray(by_row[:, 1:] * roots / divisors[:, None])
+
+    return Covariances(values, pull, pull_inputs)
 
 
-class NeuralNetwork(FormulaKernel, formulas=_Sigmoidal()):
+def _sigmoidal_variances(kernel: Any, X: Array, dtype: Any) -> Covariances:
+    # With s = 2 x̃ᵀΣx̃, asin(s / (1 + s)) = atan(s / sqrt(1 + 2 s)), which keeps its digits when s is large, has the
+    # slope 1 / ((1 + s) sqrt(1 + 2 s)), and the log variance of entry d changes s by u_d² (1 + s).
+    U, divisors, _ = _unit_rows(kernel, X)
+    s = squared_norms(U) * divisors**2
+    root = np.sqrt(1.0 + 2.0 * s)
+    return Covariances(
+        lambda: np.asarray(2.0 / np.pi * np.arctan2(s, root), dtype=dtype),
+        lambda g, K: _by_theta(kernel, (2.0 / np.pi * g / root) @ (U * U)),
+        lambda g: np.zeros(X.shape),
+    )
+
+
+class NeuralNetwork(FormulaKernel, formulas=_sigmoidal):
     r"""Covariance of a network with infinitely many sigmoidal (erf) hidden units.
 
     With :math:`\tilde x = (1, x)` and :math:`\Sigma` the diagonal matrix of the variances of bias and
@@ -161,50 +145,38 @@ class NeuralNetwork(FormulaKernel, formulas=_Sigmoidal()):
 # -------------------------------------------------------------------------------- Gaussian units
 
 
-def _by_size(kernel: Kernel, sums: Array, squares: Array | float) -> Iterator[Array]:
-    """Yield derivatives of -½ fade (|x|² + |z|²) - ½ decay |x - z|² by the free hyperparameters."""
+def _gaussian(kernel: Any, X: Array, Z: Array | None, dtype: Any) -> Covariances:
+    # k = exp(S - ½ fade (|x|² + |z|²)), where S = -½ decay |x - z|² is a metric.
     fade, decay = kernel.rates()
-    g2, u2 = float(kernel.unit_width) ** 2, float(kernel.center_scale) ** 2
-    ratio = g2 * (g2 / u2)
-    slopes = {  # of the logarithms of fade and decay
-        "center_scale": (-4.0 * u2 * fade, 2.0 * ratio * decay),
-        "unit_width": (-2.0 * g2 * fade, -4.0 * (g2 + ratio) * decay),
-    }
-    for name, (by_fade, by_decay) in slopes.items():
-        if is_free(kernel, name):
-            yield -0.5 * (by_fade * fade * sums + by_decay * decay * squares)
+    norms = squared_norms(X.astype(float))
+    if Z is None:
+        fading, metric = -fade * norms, None
+    else:
+        fading = -0.5 * fade * np.add.outer(norms, squared_norms(Z.astype(float)))
+        metric = make_metric(-0.5, PerColumn(np.array(decay**-0.5)), X, Z, dtype)
+
+    def values() -> Array:
+        exponent = np.asarray(fading + metric.distances() if metric else fading, dtype=dtype)
+        return drop_tiny(np.exp(exponent), 1.0)
+
+    def weights(G: Array, K: Array | None = None) -> Array:
+        return np.multiply(G, values() if K is None else K, dtype=float)
+
+    def pull(G: Array, K: Array | None) -> Array:
+        H = weights(G, K)
+        by_rates = np.vdot(H, fading), -0.5 * metric.pull(H)[0] if metric else 0.0
+        slopes = kernel.log_rate_slopes()
+        return np.array([slopes[name] @ by_rates for name in free_names(kernel)], dtype=float)
+
+    def pull_inputs(G: Array) -> Array:
+        H = weights(G)
+        by_metric = metric.pull_inputs(H) if metric else 0.0
+        return np.asarray(by_metric - fade * H.sum(axis=1)[:, None] * X)
+
+    return Covariances(values, pull, pull_inputs)
 
 
-class _Gaussian(Formulas):
-    def _metric(self, kernel: Kernel, X: Array, Z: Array, dtype: Any = float) -> Metric:
-        return make_metric(-0.5, PerColumn(np.array(kernel.rates()[1] ** -0.5)), X, Z, dtype)
-
-    def fill(self, kernel: Kernel, X: Array, Z: Array, out: Array) -> None:
-        half = 0.5 * kernel.rates()[0]
-        self._metric(kernel, X, Z, out.dtype).fill(out)
-        out -= (half * squared_norms(X)).astype(out.dtype)[:, None]
-        out -= (half * squared_norms(Z)).astype(out.dtype)
-        np.exp(out, out=out)
-        drop_tiny(out, 1.0)
-
-    def diagonal(self, kernel: Kernel, X: Array) -> Array:
-        return np.asarray(np.exp(X.dtype.type(-kernel.rates()[0]) * squared_norms(X)))
-
-    def slopes(self, kernel: Kernel, X: Array, Z: Array) -> Iterator[Array]:
-        K, S = evaluate(kernel, X, Z), self._metric(kernel, X, Z).fill(np.empty((len(X), len(Z))))
-        sums = np.add.outer(squared_norms(X), squared_norms(Z))
-        return (K * slope for slope in _by_size(kernel, sums, S * (-2.0 / kernel.rates()[1])))
-
-    def pull_diagonal(self, kernel: Kernel, X: Array, g: Array) -> Array:
-        return contract(_by_size(kernel, 2.0 * squared_norms(X), 0.0), g * diagonal(kernel, X))
-
-    def pull_inputs(self, kernel: Kernel, X: Array, Z: Array, G: Array) -> Array:
-        H = G * evaluate(kernel, X, Z)
-        fading = kernel.rates()[0] * H.sum(axis=1)[:, None] * X
-        return np.asarray(self._metric(kernel, X, Z).pull_inputs(H) - fading)
-
-
-class GaussianUnits(FormulaKernel, formulas=_Gaussian()):
+class GaussianUnits(FormulaKernel, formulas=_gaussian):
     r"""Covariance of a network with infinitely many Gaussian hidden units.
 
     Units :math:`\exp(-|x - u|^2 / 2 s_g^2)` with centres :math:`u \sim N(0, s_u^2 I)` give
@@ -250,3 +222,13 @@ class GaussianUnits(FormulaKernel, formulas=_Gaussian()):
         """Return 1 / s_m² and 1 / s_s²."""
         g2, u2 = float(self.unit_width) ** 2, float(self.center_scale) ** 2
         return 1.0 / (2.0 * u2 + g2), 1.0 / (2.0 * g2 + g2 * (g2 / u2))
+
+    def log_rate_slopes(self) -> dict[str, Array]:
+        """Return the derivatives of log 1 / s_m² and log 1 / s_s² by the logarithms of the hyperparameters."""
+        g2, u2 = float(self.unit_width) ** 2, float(self.center_scale) ** 2
+        fade, decay = self.rates()
+        ratio = g2 * (g2 / u2)
+        return {
+            "center_scale": np.array([-4.0 * u2 * fade, 2.0 * ratio * decay]),
+            "unit_width": np.array([-2.0 * g2 * fade, -4.0 * (g2 + ratio) * decay]),
+        }

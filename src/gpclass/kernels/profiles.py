@@ -7,18 +7,18 @@ their argument, for example ``np.exp(S, out=S)``, which saves memory.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 
-from gpclass.core.linalg import drop_tiny
+from gpclass.core.linalg import drop_tiny, matmul, matmul_transposed
 from gpclass.core.protocols import Array
-from gpclass.kernels.formulas import Formulas, contract
-from gpclass.kernels.metric import Metric, make_metric, per_column, rows_in, squared_norms
-from gpclass.kernels.theta import count_free, is_free
+from gpclass.kernels.covariances import Covariances
+from gpclass.kernels.metric import PerColumn, make_metric, per_column, squared_norms
+from gpclass.kernels.theta import count_free, free_names
 
 Elementwise = Callable[[Any], Any]
 
@@ -31,7 +31,7 @@ class Profile:
     ----------
     value, slope : callable
         phi and dphi/dS. For export, ``value`` must use only elementwise functions that graphs have. If both are the
-        same function, a known matrix saves the exponentials of the gradient.
+        same function, the gradient takes no exponentials of its own.
     factor : float, default=1.0
         Multiplies the squared distances or products in their computation, which saves passes over S.
     others : mapping of str to callable
@@ -47,18 +47,8 @@ class Profile:
     exact: bool = False
 
 
-def _free(kernel: Kernel, *names: str) -> list[str]:
-    """Return those hyperparameters that are free, in the order of theta."""
-    return [name for name in sorted(names) if is_free(kernel, name)]
-
-
-def _assign(result: Array, out: Array) -> None:
-    if result is not out:
-        out[...] = result
-
-
 @dataclass(frozen=True, slots=True, eq=False)
-class Stationary(Formulas):
+class Stationary:
     """Formulas for k(x, z) = phi(S), S = factor · Σ_d (x_d - z_d)² / scale_d², with phi(0) = 1.
 
     With S_d the terms of the sum,
@@ -77,109 +67,86 @@ class Stationary(Formulas):
     scale: str = "length_scale"
     stationary = True
 
-    def _metric(self, kernel: Kernel, X: Array, Z: Array, dtype: Any = float, accuracy: Any = None) -> Metric:
+    def __call__(self, kernel: Kernel, X: Array, Z: Array | None, dtype: Any) -> Covariances:
+        """Return the covariances, or variances of one."""
+        if Z is None:
+            no_slope = np.zeros(count_free(kernel))
+            return Covariances(lambda: np.ones(()), lambda G, K: no_slope, lambda G: np.zeros(X.shape))
         profile, scale = self.profile(kernel), per_column(kernel, self.scale, X.shape[1])
-        return make_metric(profile.factor, scale, X, Z, dtype, exact=profile.exact, accuracy=accuracy)
+        metric = make_metric(profile.factor, scale, X, Z, dtype, exact=profile.exact)
 
-    def fill(self, kernel: Kernel, X: Array, Z: Array, out: Array) -> None:
-        """Write phi(S) into ``out``."""
-        S = self._metric(kernel, X, Z, out.dtype).fill(out)
-        _assign(self.profile(kernel).value(S), out)
-        drop_tiny(out, 1.0)
+        def weights(G: Array, K: Array | None = None) -> Array:
+            if K is None or profile.slope is not profile.value:
+                K = profile.slope(metric.distances())
+            return np.multiply(G, K, dtype=float)
 
-    def diagonal(self, kernel: Kernel, X: Array) -> Array:
-        """Return ones."""
-        return np.ones(len(X), dtype=X.dtype)
+        def pull(G: Array, K: Array | None) -> Array:
+            parts: list[Array] = [np.empty(0)]
+            for name in free_names(kernel):
+                if name == self.scale:
+                    parts.append(metric.pull(weights(G, K)))
+                else:
+                    parts.append(_contract(G, profile.others[name](metric.distances())))
+            return np.concatenate(parts)
 
-    def slopes(self, kernel: Kernel, X: Array, Z: Array) -> Iterator[Array]:
-        """Yield ∂k/∂theta_p."""
-        profile, between = self.profile(kernel), self._metric(kernel, X, Z)
-        S = between.fill(np.empty((len(X), len(Z))))
-        for name in _free(kernel, self.scale, *profile.others):
-            if name == self.scale:
-                W = profile.slope(S.copy())
-                yield from (W * slope for slope in between.slopes())
-            else:
-                yield profile.others[name](S.copy())
-
-    def pull(self, kernel: Kernel, X: Array, Z: Array, G: Array, K: Array | None, scale: float) -> Array:
-        """Contract G with the derivatives by scales and other hyperparameters."""
-        profile = self.profile(kernel)
-        names = _free(kernel, self.scale, *profile.others)
-        if not names:
-            return np.empty(0)
-        between = self._metric(kernel, X, Z, accuracy=G.dtype)
-        if profile.slope is profile.value and names == [self.scale] and K is not None and not between.exact:
-            return between.pull(np.multiply(G, K, dtype=float))
-        S = between.fill(np.empty(G.shape))
-        parts = []
-        for name in names:
-            at = S if name == names[-1] else S.copy()
-            if name == self.scale:
-                W = profile.slope(at)
-                W *= G
-                parts.append(between.pull(W))
-            else:
-                parts.append(contract([profile.others[name](at)], G))
-        return scale * np.concatenate(parts)
-
-    def pull_diagonal(self, kernel: Kernel, X: Array, g: Array) -> Array:
-        """Return zeros: the diagonal is constant."""
-        return np.zeros(count_free(kernel))
-
-    def pull_inputs(self, kernel: Kernel, X: Array, Z: Array, G: Array) -> Array:
-        """Contract G with the derivatives by the rows of X."""
-        between = self._metric(kernel, X, Z, accuracy=G.dtype)
-        W = self.profile(kernel).slope(between.fill(np.empty(G.shape)))
-        W *= G
-        return between.pull_inputs(W)
+        return Covariances(
+            lambda: drop_tiny(profile.value(metric.distances()), 1.0),
+            pull,
+            lambda G: metric.pull_inputs(weights(G)),
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class InnerProduct(Formulas):
-    """Formulas for k(x, z) = phi(S), S = factor · x·z.
+class InnerProduct:
+    """Formulas for k(x, z) = phi(S), S = factor · Σ_d u_d v_d, with u = (x - centre) / scale and v of z.
+
+    With S_d the terms of the sum, ∂k/∂log scale_d = -2 phi'(S) S_d.
 
     Parameters
     ----------
     profile : callable
         Returns the `Profile` of a kernel.
-    scale : str, default=""
-        The hyperparameter that is the factor, so that ∂k/∂log scale = phi'(S) S; none if empty.
+    scale, centre : str, default=""
+        The parameters by these names: one number, or one per column. The scale is a hyperparameter.
     """
 
     profile: Callable[[Kernel], Profile]
     scale: str = ""
+    centre: str = ""
 
-    def fill(self, kernel: Kernel, X: Array, Z: Array, out: Array) -> None:
-        """Write phi(S) into ``out``."""
+    def scaled(self, kernel: Kernel, n_columns: int) -> tuple[Array, PerColumn]:
+        """Return the centre and the scale of the columns."""
+        centre = per_column(kernel, self.centre, n_columns).values if self.centre else np.zeros(())
+        return centre, per_column(kernel, self.scale, n_columns) if self.scale else PerColumn(np.ones(()))
+
+    def __call__(self, kernel: Kernel, X: Array, Z: Array | None, dtype: Any) -> Covariances:
+        """Return the covariances, or the variances."""
         profile = self.profile(kernel)
-        np.matmul(rows_in(X, out.dtype), rows_in(Z, out.dtype).T, out=out)
-        out *= out.dtype.type(profile.factor)
-        _assign(profile.value(out), out)
+        centre, scale = self.scaled(kernel, X.shape[1])
+        U, V = (np.subtract(rows, centre, dtype=float) / scale.values for rows in (X, X if Z is None else Z))
 
-    def diagonal(self, kernel: Kernel, X: Array) -> Array:
-        """Return phi(factor · |x|²)."""
-        profile = self.profile(kernel)
-        return np.asarray(profile.value(X.dtype.type(profile.factor) * squared_norms(X)), dtype=X.dtype)
+        def products(dtype: Any = float) -> Array:
+            if Z is None:
+                return (profile.factor * squared_norms(U)).astype(dtype, copy=False)
+            left, right = (drop_tiny(rows.astype(dtype)) for rows in (profile.factor * U, V))
+            return matmul_transposed(left, right)
 
-    def slopes(self, kernel: Kernel, X: Array, Z: Array) -> Iterator[Array]:
-        """Yield ∂k/∂theta_p."""
-        S = np.matmul(X, Z.T, dtype=float)
-        return self._by_theta(kernel, self.profile(kernel).factor * S)
+        def sums(G: Array) -> Array:
+            """Return Σ_j G_ij phi'(S_ij) factor v_j."""
+            W = np.multiply(profile.factor * G, profile.slope(products()), dtype=float)
+            return W[:, None] * V if Z is None else matmul(W, V)
 
-    def _by_theta(self, kernel: Kernel, S: Array) -> Iterator[Array]:
-        profile = self.profile(kernel)
-        for name in _free(kernel, *profile.others, *([self.scale] if self.scale else [])):
-            by_factor = name == self.scale
-            yield S * profile.slope(S.copy()) if by_factor else profile.others[name](S.copy())
+        def pull(G: Array, K: Array | None) -> Array:
+            parts: list[Array] = [np.empty(0)]
+            for name in free_names(kernel):
+                if name == self.scale:
+                    parts.append(-2.0 * scale.collect(np.einsum("id,id->d", U, sums(G))))
+                else:
+                    parts.append(_contract(G, profile.others[name](products())))
+            return np.concatenate(parts)
 
-    def pull_diagonal(self, kernel: Kernel, X: Array, g: Array) -> Array:
-        """Contract g with the derivatives of the diagonal by the hyperparameters."""
-        S = self.profile(kernel).factor * squared_norms(X.astype(float))
-        return contract(self._by_theta(kernel, S), g)
+        return Covariances(lambda: profile.value(products(dtype)), pull, lambda G: sums(G) / scale.values)
 
-    def pull_inputs(self, kernel: Kernel, X: Array, Z: Array, G: Array) -> Array:
-        """Contract G with the derivatives by the rows of X."""
-        profile = self.profile(kernel)
-        slope = profile.slope(profile.factor * np.matmul(X, Z.T, dtype=float))
-        return np.asarray(profile.factor * np.matmul(G * slope, Z, dtype=float))
+
+def _contract(G: Array, slope: Array) -> Array:
+    return np.array([np.sum(G * slope, dtype=float)])

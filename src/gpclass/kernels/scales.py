@@ -11,8 +11,8 @@ from sklearn.gaussian_process.kernels import Kernel
 
 from gpclass.core.protocols import Array, Index
 from gpclass.kernels.columns import Columns, positions
-from gpclass.kernels.compound import inner_kernels
-from gpclass.kernels.formulas import is_known
+from gpclass.kernels.composite import inner_kernels
+from gpclass.kernels.covariances import by_differences, formulas_of
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -91,5 +91,5 @@ def _parts(kernel: Kernel, columns: Index) -> Iterator[tuple[Index, bool]]:
     inside = inner_kernels(kernel)
     for part in inside:
         yield from _parts(part, columns)
-    if not inside and kernel.requires_vector_input and is_known(kernel):
+    if not inside and kernel.requires_vector_input and formulas_of(kernel) is not by_differences:
         yield columns, all(np.size(getattr(kernel, h.name)) == 1 for h in kernel.hyperparameters)

@@ -10,7 +10,7 @@ from scipy.special import gamma, kv
 from sklearn.gaussian_process.kernels import RBF, ExpSineSquared, Kernel, Matern, RationalQuadratic
 
 from gpclass.core.protocols import Array
-from gpclass.kernels.formulas import register
+from gpclass.kernels.covariances import register
 from gpclass.kernels.profiles import Elementwise, Profile, Stationary
 
 # ---------------------------------------------------------------- squared exponential

@@ -26,13 +26,18 @@ def is_free(kernel: Kernel, name: str) -> bool:
     return not (isinstance(bounds, str) and bounds == "fixed")
 
 
+def free_names(kernel: Kernel) -> list[str]:
+    """Return the names of the free hyperparameters of a kernel that is not made of others, in the order of theta."""
+    return [name for name in _names(kernel.__class__) if is_free(kernel, name)]
+
+
 def count_free(kernel: Kernel) -> int:
     """Return the length of theta, without making it where that is possible."""
     if type(kernel) in (Sum, Product):
         return count_free(kernel.k1) + count_free(kernel.k2)
     if not _is_plain(kernel.__class__):
         return int(kernel.n_dims)
-    return sum(int(np.size(getattr(kernel, name))) for name in _free_names(kernel))
+    return sum(int(np.size(getattr(kernel, name))) for name in free_names(kernel))
 
 
 def move(kernel: Kernel, theta: Array) -> Kernel:
@@ -53,16 +58,12 @@ def move(kernel: Kernel, theta: Array) -> Kernel:
     if not _is_plain(kernel.__class__) or count_free(kernel) != len(theta):
         return kernel.clone_with_theta(theta)  # which raises for a theta of the wrong length
     new, start = copy.copy(kernel), 0
-    for name in _free_names(kernel):
+    for name in free_names(kernel):
         size = np.size(getattr(kernel, name))
         values = np.exp(theta[start : start + size])
         setattr(new, name, values if size > 1 else values[0])
         start += size
     return new
-
-
-def _free_names(kernel: Kernel) -> list[str]:
-    return [name for name in _names(kernel.__class__) if is_free(kernel, name)]
 
 
 @cache

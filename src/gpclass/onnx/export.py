@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from itertools import combinations
 from typing import Any
@@ -14,10 +15,11 @@ from gpclass.core.files import replacing
 from gpclass.decision import TIE, check_cost
 from gpclass.estimator import GaussianProcessClassifier
 from gpclass.learning.combine import OneVsOne, OneVsRest
+from gpclass.learning.fitted import FittedModel
 from gpclass.likelihoods import Logit, MultiProbit, Probit, Softmax
-from gpclass.onnx.functions import bivariate, logistic_pair, normal, normal_pair
+from gpclass.onnx.functions import logistic, normal
 from gpclass.onnx.graph import IR_VERSION, OPSET, Graph, OnnxExportError, Value, join
-from gpclass.onnx.latent import Latent, latent_of
+from gpclass.onnx.latent import moments
 
 LARGEST = 1_900_000_000  # bytes: a graph in one piece has at most 2 GB
 
@@ -32,10 +34,9 @@ def to_onnx(estimator: Any, path: str | os.PathLike[str] | None = None) -> bytes
     Parameters
     ----------
     estimator : GaussianProcessClassifier
-        Fitted by an approximation: two classes; three or more one against the rest, or in pairs; three in
-        one model with the multinomial probit. Other joint models can be exported with
-        ``integration="mackay"`` or ``"map"``. The kernel must be registered, with a value that is written in
-        functions that ONNX has.
+        Fitted by an approximation. Three or more classes in one model need ``integration="mackay"`` or ``"map"``;
+        two classes, one against the rest and pairs do not. The kernel must be registered, with a value that is
+        written in functions that ONNX has.
     path : str or path, default=None
         Where to write the graph as well.
 
@@ -125,33 +126,45 @@ def _probabilities(estimator: Any, X: Value) -> Value:
     base, route = estimator.base_estimator_, estimator.integration
     if route == "monte_carlo":
         raise OnnxExportError("integration='monte_carlo' has no ONNX form: use 'exact', 'mackay' or 'map'.")
-    if not isinstance(base, OneVsRest | OneVsOne):
-        latent = latent_of(base)
-        return join(_two_classes(latent, X, route)) if latent.n_functions == 1 else _joint(latent, X, route)
-    pairs = [_two_classes(latent_of(model), X, route) for model in base.models]
+    second = [_second_class(model, X, route) for model in base.models if model.n_classes == 2]
     if isinstance(base, OneVsOne):
-        return _couple(pairs, estimator.n_classes_)
-    return _shares(join([pair[1] for pair in pairs]).maximum(1e-300))
+        return _couple(second, estimator.n_classes_)
+    if isinstance(base, OneVsRest):
+        return _shares(join(second).maximum(1e-300))
+    return join([1.0 - second[0], second[0]]) if second else _joint(base, X, route)
 
 
 # ------------------------------------------------------------------------------ two classes
 
 
-def _two_classes(latent: Latent, X: Value, route: str) -> tuple[Value, Value]:
-    """Return the probabilities of the two classes, as columns."""
-    likelihood = latent.likelihood
-    if type(likelihood) not in (Logit, Probit):
-        raise OnnxExportError(
-            f"The likelihood {likelihood!r} has no ONNX form for two classes: use 'probit' or 'logit'."
-        )
-    [mean], cov = latent.moments(X, variances=route != "map")
-    if route == "mackay":
-        mean = mean / np.sqrt(cov[0, 0] * (1.0 / likelihood.probit_scale**2) + 1.0)
-    if isinstance(likelihood, Probit):
-        return normal_pair(mean / np.sqrt(cov[0, 0] + 1.0) if route == "exact" else mean)
-    if route == "exact":
-        return logistic_pair(mean, cov[0, 0])
-    return 1.0 / (np.exp(mean) + 1.0), 1.0 / (np.exp(-mean) + 1.0)
+def _second_class(model: FittedModel, X: Value, route: str) -> Value:
+    """Return the probability of the second of two classes, as a column.
+
+    Two latent functions of a model of all classes are one, their difference, with a link that is wider.
+    """
+    kind = type(model.likelihood)
+    if kind not in (Logit, Probit, MultiProbit, Softmax):
+        raise _no_form(model)
+    mean, cov = moments(model, X, variances=route != "map")
+    if len(mean) == 2 and route != "exact":
+        return _at_values(kind, _moderate(model.likelihood, mean, cov, route))[[1]]
+    noise = 1.0  # variance of a probit link
+    f = mean[0]
+    if len(mean) == 2:
+        f, noise = mean[1] - mean[0], 2.0
+        cov = {(0, 0): (cov[0, 0] + cov[1, 1] - cov[0, 1] * 2.0).maximum(0.0)}
+    elif route == "mackay":
+        [f] = _moderate(model.likelihood, mean, cov, route)
+    if kind in (Logit, Softmax):
+        return logistic(f, cov[0, 0]) if route == "exact" else 1.0 / (np.exp(-f) + 1.0)
+    return normal(f / np.sqrt(cov[0, 0] + noise) if route == "exact" else f)
+
+
+def _no_form(model: FittedModel) -> OnnxExportError:
+    return OnnxExportError(
+        f"The likelihood {model.likelihood!r} has no ONNX form: use 'probit' or 'logit' for two classes, "
+        "'multiprobit' or 'softmax' for more."
+    )
 
 
 def _shares(P: Value) -> Value:
@@ -159,15 +172,15 @@ def _shares(P: Value) -> Value:
     return out
 
 
-def _couple(pairs: list[tuple[Value, Value]], n_classes: int) -> Value:
+def _couple(second: list[Value], n_classes: int) -> Value:
     """Return the coupled probabilities: the minimum of pᵀ Q p with Σ p = 1 (`combine.couple`).
 
     With p = e_last + Z y, where Z does not change the sum, it is A y = -Zᵀ Q e_last with a positive definite
     A = Zᵀ Q Z, solved by A = L D Lᵀ.
     """
     r = {}
-    for (i, j), (p, q) in zip(combinations(range(n_classes), 2), pairs, strict=True):
-        r[i, j], r[j, i] = p.maximum(1e-12), q.maximum(1e-12)
+    for (i, j), p in zip(combinations(range(n_classes), 2), second, strict=True):
+        r[i, j], r[j, i] = (1.0 - p).maximum(1e-12), p.maximum(1e-12)
     last, others = n_classes - 1, range(n_classes - 1)
     Q = {(i, j): -(r[j, i] * r[i, j]) for i, j in r}
     for i in range(n_classes):
@@ -199,56 +212,42 @@ def _solve(A: dict[tuple[int, int], Value], b: list[Value]) -> list[Value]:
 # --------------------------------------------------------------------------------- all classes
 
 
-def _joint(latent: Latent, X: Value, route: str) -> Value:
-    n_classes, likelihood = latent.n_functions, latent.likelihood
-    probit = type(likelihood) is MultiProbit
-    if type(likelihood) not in (MultiProbit, Softmax):
-        raise OnnxExportError(
-            f"The likelihood {likelihood!r} has no ONNX form for {n_classes} classes: use 'multiprobit' or "
-            "'softmax'."
-        )
-    if route == "exact" and n_classes > (3 if probit else 2):
-        raise OnnxExportError(
-            f"The exact probabilities of {n_classes} classes in one model with {likelihood!r} have no "
-            "ONNX form: fit with multi_class='one_vs_rest', or set integration='mackay'."
-        )
-    mean, cov = latent.moments(X, variances=route != "map")
-    if route == "exact" and n_classes == 2:
-        d, v = mean[1] - mean[0], cov[0, 0] + cov[1, 1] - cov[0, 1] * 2.0
-        return join(normal_pair(d / np.sqrt(v + 2.0)) if probit else logistic_pair(d, v.maximum(0.0)))
+def _joint(model: FittedModel, X: Value, route: str) -> Value:
+    kind = type(model.likelihood)
+    if kind not in (MultiProbit, Softmax):
+        raise _no_form(model)
+    mean, cov = moments(model, X, variances=route != "map")
     if route == "exact":
-        return _three(mean, cov)
-    if route == "mackay":
-        scale = 1.0 if probit else np.sqrt(8.0 / np.pi)
-        mean = [m / np.sqrt(cov[c, c] * (1.0 / scale**2) + 1.0) for c, m in enumerate(mean)]
-    return _multiprobit(mean) if probit else X.graph.apply("Softmax", join(mean), axis=1)
+        raise OnnxExportError(
+            f"The exact probabilities of {model.n_classes} classes in one model have no ONNX form: export after "
+            "set_params(integration='mackay'), or fit with multi_class='one_vs_rest'."
+        )
+    return _at_values(kind, _moderate(model.likelihood, mean, cov, route))
 
 
-def _three(mean: list[Value], cov: dict[tuple[int, int], Value]) -> Value:
-    """Return the probabilities of three classes by the multinomial probit: both differences are positive."""
-    columns = []
-    for c in range(3):
-        a, b = (c + 1) % 3, (c + 2) % 3
-        va, vb = (cov[c, c] + cov[k, k] - cov[c, k] * 2.0 + 2.0 for k in (a, b))
-        both = cov[c, c] - cov[c, a] - cov[c, b] + cov[a, b] + 1.0
-        h, k = (mean[c] - mean[a]) / np.sqrt(va), (mean[c] - mean[b]) / np.sqrt(vb)
-        columns.append(bivariate(h, k, both, (va, vb)))
-    return _shares(join(columns).maximum(0.0))
+def _moderate(
+    likelihood: Any, mean: list[Value], cov: dict[tuple[int, int], Value], route: str
+) -> list[Value]:
+    """Return the latent values whose probabilities are the answer: the means, or MacKay's moderated ones."""
+    if route == "map":
+        return mean
+    rate = 1.0 / likelihood.probit_scale**2
+    return [m / np.sqrt(cov[c, c] * rate + 1.0) for c, m in enumerate(mean)]
 
 
-def _multiprobit(f: list[Value]) -> Value:
-    """Return P(f_c + e_c is the largest) for given f.
+def _at_values(kind: type, f: list[Value]) -> Value:
+    """Return the probabilities of the classes for given latent values.
 
-    It is ∫ phi(u) Π_k Phi(u + f_c - f_k) du, by the trapezoidal rule.
+    By the multinomial probit P(f_c + e_c is the largest) = ∫ phi(u) Π_k Phi(u + f_c - f_k) du, here by the
+    trapezoidal rule.
     """
+    if kind is Softmax:
+        return f[0].graph.apply("Softmax", join(f), axis=1)
     h = 0.6 / np.sqrt(len(f))
     u = h * np.arange(-np.ceil(8.5 / h), np.ceil(8.5 / h) + 1.0)
     weight = h * np.exp(-0.5 * u * u) / np.sqrt(2.0 * np.pi)
     columns = []
-    for c, mine in enumerate(f):
-        factors = [normal(mine - other + u[None, :]) for k, other in enumerate(f) if k != c]
-        product = factors[0]
-        for factor in factors[1:]:
-            product = product * factor
-        columns.append(product @ weight[:, None])
+    for mine in f:
+        factors = [normal(mine - other + u[None, :]) for other in f if other is not mine]
+        columns.append(math.prod(factors[1:], start=factors[0]) @ weight[:, None])
     return _shares(join(columns))

@@ -6,20 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from sklearn.gaussian_process.kernels import (
-    ConstantKernel,
-    Exponentiation,
-    Kernel,
-    PairwiseKernel,
-    Product,
-    Sum,
-    WhiteKernel,
-)
+from sklearn.gaussian_process.kernels import ConstantKernel, Exponentiation, Kernel, Product, Sum, WhiteKernel
 
 from gpclass.core.protocols import Array
-from gpclass.kernels import Columns, GaussianUnits, InnerProduct, Linear, Stationary
+from gpclass.kernels import Columns, GaussianUnits, InnerProduct, Stationary
 from gpclass.kernels.columns import positions
-from gpclass.kernels.formulas import formulas_of, registered
+from gpclass.kernels.covariances import formulas_of, registered
 from gpclass.kernels.metric import per_column, squared_norms
 from gpclass.onnx.graph import OnnxExportError, Value
 
@@ -60,35 +52,13 @@ def _columns(kernel: Any, X: Value, n_columns: int, P: Array | None) -> Any:
     return _express(kernel.kernel, X[index], len(index), None if P is None else P[:, index])
 
 
-def _products(X: Value, P: Array | None) -> Any:
-    return (X * X).sum() if P is None else X @ P.T
-
-
-def _linear(kernel: Any, X: Value, n_columns: int, P: Array | None) -> Any:
-    scale, centre = (
-        np.broadcast_to(per_column(kernel, name, n_columns).values, n_columns)
-        for name in ("length_scale", "centre")
-    )
-    return _products((X - centre) * (1.0 / scale), None if P is None else (P - centre) / scale)
-
-
 def _inner_product(kernel: Any, X: Value, n_columns: int, P: Array | None) -> Any:
     formulas: Any = formulas_of(kernel)
     profile = formulas.profile(kernel)
-    return profile.value(_products(X, P) * profile.factor)
-
-
-def _pairwise(kernel: Any, X: Value, n_columns: int, P: Array | None) -> Any:
-    options = kernel.pairwise_kernels_kwargs or {}
-    S = _products(X, P)
-    if kernel.metric == "linear":
-        return S
-    S = S * float(kernel.gamma) + float(options.get("coef0", 1))
-    if kernel.metric in ("poly", "polynomial"):
-        return S ** float(options.get("degree", 3))
-    if kernel.metric == "sigmoid":
-        return np.tanh(S)
-    raise OnnxExportError(f"there is none for the metric {kernel.metric!r}")
+    centre, scale = formulas.scaled(kernel, n_columns)
+    U = (X - centre) * (1.0 / scale.values)
+    S = (U * U).sum() if P is None else U @ ((P - centre) / scale.values).T
+    return profile.value(S * profile.factor)
 
 
 def _squares(X: Value, P: Array, scales: Array, *, exact: bool) -> Any:
@@ -127,8 +97,6 @@ FORMS: dict[type, Form] = {
     Product: lambda kernel, *at: _express(kernel.k1, *at) * _express(kernel.k2, *at),
     Exponentiation: lambda kernel, *at: _express(kernel.kernel, *at) ** float(kernel.exponent),
     Columns: _columns,
-    Linear: _linear,
-    PairwiseKernel: _pairwise,
     GaussianUnits: _gaussian_units,
     InnerProduct: _inner_product,
     Stationary: _stationary,

@@ -242,8 +242,6 @@ class Decoder:
             raise ModelFileError(
                 f"has the unknown part {name[:60]!r}: import the module that defines it before loading."
             )
-        retired = getattr(cls, "retired", {}).items()
-        fields = {key: code for key, code in fields.items() if (key, code) not in retired}
         if set(fields) != set(stored_fields(cls)):
             raise ModelFileError(f"has other fields of {cls.__name__} than this version of the class.")
         values = {key: self.value(code, depth + 1) for key, code in fields.items()}

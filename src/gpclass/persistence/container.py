@@ -93,10 +93,6 @@ def located(path: str | os.PathLike[str]) -> Iterator[None]:
 
 def _text(metadata: Mapping[str, str]) -> str:
     """Return the description of the model."""
-    if metadata.get("format") == FORMAT:
-        raise ModelFileError(
-            "was written by gpclass 0.1, whose models this version cannot read: fit and save the model again."
-        )
     if set(metadata) != {FORMAT}:
         raise ModelFileError("is not a model file of gpclass: it has no description of a model.")
     return metadata[FORMAT]

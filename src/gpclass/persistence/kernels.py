@@ -20,7 +20,7 @@ from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS
 from gpclass.core.checks import is_integer
 from gpclass.core.protocols import Array
 from gpclass.kernels import CompoundKernel
-from gpclass.kernels.formulas import registered
+from gpclass.kernels.covariances import registered
 
 LARGEST = 1e100  # a hyperparameter beyond this, or below its inverse, leaves no finite covariances
 TINY = float(np.finfo(float).smallest_subnormal)
@@ -55,11 +55,6 @@ def kernel_complaint(name: str, params: Mapping[str, Any]) -> str:
     return ""
 
 
-def is_number(value: Any) -> bool:
-    """Return whether a value is a finite real number."""
-    return not isinstance(value, bool) and np.isscalar(value) and _are_numbers(value)
-
-
 def _numbers(value: Any) -> Array:
     """Return a real number, or nested lists or an array of them, as an array; else an empty array."""
     try:
@@ -69,31 +64,27 @@ def _numbers(value: Any) -> Array:
     return array.astype(float) if array.dtype.kind in "fiu" else np.empty(0)
 
 
-def _are_numbers(value: Any) -> bool:
-    """Return whether a value is one finite number or a vector of them."""
-    numbers = _numbers(value)
-    return numbers.size > 0 and numbers.ndim <= 1 and bool(np.isfinite(numbers).all())
+def _between(lowest: float, highest: float, ndim: int = 0) -> Check:
+    """Return a check whether a value is a number between two others, or a vector of such numbers."""
+
+    def check(value: Any) -> bool:
+        numbers = _numbers(value)
+        fine = numbers.size > 0 and numbers.ndim <= ndim and bool(np.isfinite(numbers).all())
+        return fine and bool(((lowest <= numbers) & (numbers <= highest)).all())
+
+    return check
+
+
+is_number = _between(-np.inf, np.inf)
+_are_numbers = _between(-np.inf, np.inf, ndim=1)
+_is_positive = _between(1.0 / LARGEST, LARGEST, ndim=1)
+_is_not_negative = _between(0.0, LARGEST)
+_is_power = _between(TINY, STEEPEST)
 
 
 def _is_simple(value: Any) -> bool:
     """Return whether a value is None, a truth value, text, a kernel, or one or more finite numbers."""
     return value is None or isinstance(value, bool | str | Kernel) or _are_numbers(value)
-
-
-def _is_positive(value: Any) -> bool:
-    """Return whether a value is one positive number or a vector of them."""
-    numbers = _numbers(value)
-    return _are_numbers(value) and bool(((numbers > 1.0 / LARGEST) & (numbers < LARGEST)).all())
-
-
-def _between(lowest: float, highest: float) -> Check:
-    """Return a check whether a value is one number between two others."""
-    return lambda value: is_number(value) and lowest <= value <= highest
-
-
-def _is_order(value: Any) -> bool:
-    """Return whether a value is the order of a Matern kernel."""
-    return _between(TINY, STEEPEST)(value) or (isinstance(value, float) and value == np.inf)
 
 
 def _is_bounds(value: Any) -> bool:
@@ -117,34 +108,27 @@ def _is_columns(value: Any) -> bool:
     if isinstance(value, slice):
         parts = (value.start, value.stop, value.step)
         return all(v is None or is_integer(v) for v in parts) and value.step != 0
-    if isinstance(value, np.ndarray):
-        return value.dtype.kind in "iubOU" and value.ndim == 1 and _is_columns(value.tolist())
-    if isinstance(value, list | tuple):
-        return bool(value) and all(isinstance(v, str | bool | np.bool_) or is_integer(v) for v in value)
-    return isinstance(value, str) or is_integer(value)
-
-
-def _is_metric(value: Any) -> bool:
-    return isinstance(value, str) and value in PAIRWISE_KERNEL_FUNCTIONS
+    items = np.asarray(value)
+    listed = items.dtype.kind in "iubOU" and items.ndim <= 1 and items.size > 0
+    return listed and all(isinstance(v, str | bool) or is_integer(v) for v in np.ravel(items).tolist())
 
 
 def _is_metric_options(value: Any) -> bool:
-    """Return whether a value is None or a dictionary of numbers; n_jobs and the like are not part of a model."""
+    """Return whether a value is None or has numbers only; n_jobs and the like are not part of a model."""
     return value is None or (
         isinstance(value, dict)
         and all(name in ("degree", "coef0") and is_number(v) for name, v in value.items())
     )
 
 
-_is_not_negative = _between(0.0, LARGEST)
 RULES: dict[str, Check] = {
     **dict.fromkeys(("k1", "k2", "kernel"), _is_kernel),
     **dict.fromkeys(("constant_value", "noise_level", "sigma_0", "gamma", "bias_variance"), _is_not_negative),
     "centre": _are_numbers,
     "columns": _is_columns,
-    "exponent": _between(TINY, STEEPEST),
+    "exponent": _is_power,
     "kernels": _are_kernels,
-    "metric": _is_metric,
-    "nu": _is_order,
+    "metric": lambda value: isinstance(value, str) and value in PAIRWISE_KERNEL_FUNCTIONS,
+    "nu": lambda value: _is_power(value) or (isinstance(value, float) and value == np.inf),
     "pairwise_kernels_kwargs": _is_metric_options,
 }

@@ -1,0 +1,162 @@
+"""Covariances with their pullbacks, by the class of the kernel.
+
+For each class of kernels one function is registered. It returns the covariances of some inputs together with the
+functions that pull an adjoint back to the hyperparameters and to the inputs, so a sum or a product of kernels
+combines what its parts return. A kernel that is not registered is differentiated by central differences.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from sklearn.gaussian_process.kernels import Kernel
+
+from gpclass.core.linalg import drop_tiny
+from gpclass.core.protocols import Array, Inputs
+
+STEP = np.finfo(float).eps ** (1 / 3)  # balances rounding and truncation of a central difference
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Covariances:
+    """Covariances of inputs X and Z, or variances of X, with their derivatives as pullbacks.
+
+    Parameters
+    ----------
+    values : callable
+        Returns k(x_i, z_j) without noise, of shape (n, m), or k(x_i, x_i) with noise, of shape (n,), as a new array
+        that the caller may overwrite; without dimensions if all of them are the same number.
+    pull : callable
+        Returns Σ G · ∂values/∂theta for an adjoint G, in double precision. The values are given as well, as a second
+        argument, if they are known, or else None.
+    pull_inputs : callable
+        Returns the array of shape (n, d) with rows Σ_j G_ij ∂k(x_i, z_j)/∂x_i, where Z is fixed.
+    """
+
+    values: Callable[[], Array]
+    pull: Callable[[Array, Array | None], Array]
+    pull_inputs: Callable[[Array], Array]
+
+
+# Called with a kernel, X, Z (None for the variances of X) and the floating-point type of the values.
+Formulas = Callable[[Any, Any, Any, Any], Covariances]
+
+
+def _own_diag(kernel: Any, X: Inputs) -> Any:
+    return kernel.diag(X)
+
+
+def by_differences(
+    kernel: Kernel, X: Inputs, Z: Inputs | None, dtype: Any, diag: Callable[..., Any] = _own_diag
+) -> Covariances:
+    """Return the covariances by the methods of the kernel itself, with central differences as derivatives.
+
+    The inputs may be anything that the kernel understands: rows of an array, strings, graphs.
+    """
+    X, Z = _in_double(X), _in_double(Z)
+
+    def evaluate(other: Any, rows: Inputs = X) -> Array:
+        return np.asarray(diag(other, rows) if Z is None else other(rows, Z), dtype=float)
+
+    def pull(G: Array, K: Array | None) -> Array:
+        return np.array([np.vdot(G, slope) for slope in differences(kernel, evaluate)], dtype=float)
+
+    def pull_inputs(G: Array) -> Array:
+        if not (isinstance(X, np.ndarray) and X.dtype.kind == "f"):
+            raise TypeError(
+                f"inputs of {type(kernel).__name__} are {type(X).__name__}, not rows of numbers: "
+                "derivatives with respect to inputs exist for numeric inputs only."
+            )
+        width = np.maximum(X.std(axis=0), Z.std(axis=0))
+        steps = STEP * np.where(width > 0, width, 1 + np.abs(X).max(axis=0, initial=0))
+        result = np.empty(X.shape)
+        for k, step in enumerate(np.diag(steps)):
+            up, down = X + step, X - step
+            difference = (evaluate(kernel, up) - evaluate(kernel, down)) / (up - down)[:, k, None]
+            result[:, k] = np.einsum("ij,ij->i", G, difference)
+        return result
+
+    def values() -> Array:
+        K, shape = evaluate(kernel), (len(X),) if Z is None else (len(X), len(Z))
+        if K.shape != shape:
+            raise ValueError(
+                f"{type(kernel).__name__} returned an array of shape {K.shape}, expected {shape}: "
+                "a covariance function must return one number for each pair of inputs."
+            )
+        return drop_tiny(K.astype(dtype))
+
+    return Covariances(values, pull, pull_inputs)
+
+
+def differences(kernel: Kernel, values: Callable[[Kernel], Array]) -> Iterator[Array]:
+    """Yield the derivative of an array by each entry of theta, by central differences."""
+    theta = kernel.theta
+    for step in STEP * np.eye(len(theta)):
+        up, down = (values(kernel.clone_with_theta(at)) for at in (theta + step, theta - step))
+        yield (up - down) / (2.0 * STEP)
+
+
+def _in_double(X: Any) -> Any:
+    return X.astype(float) if getattr(X, "dtype", None) == np.float32 else X
+
+
+# ------------------------------------------------------------------------------------------- registry
+
+_REGISTERED: dict[type, Formulas] = {}
+
+
+def register(cls: type, formulas: Formulas = by_differences) -> None:
+    """Register the formulas for a class of kernels, which model files may then hold.
+
+    Parameters
+    ----------
+    cls : type
+        A subclass of scikit-learn's ``Kernel``. Its constructor parameters are what a model file stores.
+    formulas : callable, default=by_differences
+        `Stationary` or `InnerProduct` with a `Profile`, or a function of a kernel, X, Z and a floating-point type
+        that returns `Covariances`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gpclass.kernels import RBF, Profile, Stationary, pullback, register
+    >>> class Rational(RBF):
+    ...     def __call__(self, X, Y=None):
+    ...         return 1 / (1 + np.sum(((X[:, None] - (X if Y is None else Y)) / self.length_scale) ** 2, -1))
+    >>> profile = Profile(value=lambda S: 1 / (1 + S), slope=lambda S: -((1 + S) ** -2))
+    >>> register(Rational, Stationary(lambda kernel: profile))
+    >>> pullback(Rational(), [[0.0]], [[1.0]], np.ones((1, 1)))
+    array([0.5])
+    """
+    name = cls.__name__
+    if any(other.__name__ == name and other.__module__ != cls.__module__ for other in _REGISTERED):
+        raise TypeError(f"Two classes of kernels cannot both be stored as {name}: rename yours.")
+    _REGISTERED[cls] = formulas
+
+
+def registered() -> Mapping[type, Formulas]:
+    """Return all registered classes of kernels with their formulas."""
+    return MappingProxyType(_REGISTERED)
+
+
+def formulas_of(kernel: Kernel) -> Formulas:
+    """Return the formulas for a kernel.
+
+    A subclass of a registered class that has its own ``__call__`` or ``diag`` is a different kernel: it does
+    not get the formulas of its parent.
+    """
+    cls = type(kernel)
+    for base in cls.__mro__:
+        if base in _REGISTERED:
+            same = cls.__call__ is base.__call__ and getattr(cls, "diag", None) is getattr(base, "diag", None)
+            return _REGISTERED[base] if same else by_differences
+    return by_differences
+
+
+def covariances(kernel: Kernel, X: Inputs, Z: Inputs | None, dtype: Any = float) -> Covariances:
+    """Return k(x_i, z_j), or k(x_i, x_i) if Z is None, by the formulas for the kernel."""
+    return formulas_of(kernel)(kernel, X, Z, dtype)
