@@ -90,8 +90,14 @@ def _product(kernel: Any, *at: Any) -> Covariances:
 
 
 def _times(factor: Array, G: Array, pull: Callable[..., Array], *known: Array) -> Array:
-    """Return the pullback of G times a factor; as pullbacks are linear, a number is multiplied afterwards."""
-    return pull(G * factor, *known) if factor.ndim else factor * pull(G, *known)
+    """Return the pullback of G times a factor; as pullbacks are linear, a number is multiplied afterwards.
+
+    The pullback to a number, whose known value has no dimensions, needs the sum of the products alone.
+    """
+    if not factor.ndim:
+        return factor * pull(G, *known)
+    alone = known and not known[0].ndim and G.dtype == factor.dtype == np.float64
+    return pull(np.asarray(np.vdot(G, factor)) if alone else G * factor, *known)
 
 
 def _power(kernel: Any, *at: Any) -> Covariances:
