@@ -95,8 +95,8 @@ def _rules(mean: Array, var: Array, count: int) -> Iterator[Rule]:
     wide = np.flatnonzero(largest > _EDGES[-1])
     low, high = m - _REACH * s - _LOW, m + _HIGH + np.minimum(0.5 * var, _REACH * s)
     width = _PANEL * np.sqrt(var + _NOISE_VARIANCE)
-    for b, x, weight in maximum_rule(low[wide], high[wide], width[wide], n_classes * count):
-        i = wide[b]
+    for part, x, weight in maximum_rule(low[wide], high[wide], width[wide], n_classes * count):
+        i = wide[part]
         yield i, x, weight, _values(m[i], var[i], np.repeat(x, n_classes, axis=0), None, count)
     # F vanishes where one of its factors does; rows side by side need about the same nodes.
     size, start = np.searchsorted(_EDGES, largest), low.max(axis=1)

@@ -1,15 +1,15 @@
 """Class probabilities averaged over N(mean, cov) of the latent values, for likelihoods with one value per class.
 
-The class whose latent value plus independent noise is largest is observed: Gumbel noise makes this softmax, normal noise
-the multinomial probit. A shift of all classes together changes no probability, so covariances are projected on
+The class whose latent value plus independent noise is largest is observed: Gumbel noise makes this softmax, normal
+noise the multinomial probit. A shift of all classes together changes no probability, so covariances are projected on
 differences between classes by P = I - 11ᵀ/C. For each row:
 
 1. A class that beats the one of largest mean with probability below 1e-9 is left out and gets that probability, an
    upper bound of its own.
 2. If two classes remain, one of them has the complement of the other.
 3. Otherwise let D be the diagonal for which P D P is nearest P cov P. Of independent values of these variances, the
-   largest has the distribution function F(x) = Π_c h_c(x). The rest, O = P (cov - D) P, is zero for three classes, and a
-   few per cent in posteriors of Gaussian processes that are independent a priori; it has no diagonal. As
+   largest has the distribution function F(x) = Π_c h_c(x). The rest, O = P (cov - D) P, is zero for three classes,
+   and a few per cent in posteriors of Gaussian processes that are independent a priori; it has no diagonal. As
    ∂E/∂cov_ab = ∂²E/∂mean_a ∂mean_b, log F is a series in O; with r, kappa, tau the first derivatives of log h and
    g = O r its terms up to O² are
 

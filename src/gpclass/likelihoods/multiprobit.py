@@ -13,6 +13,7 @@ from gpclass.likelihoods.base import ClassLikelihood
 from gpclass.likelihoods.joint import uniform_points
 from gpclass.likelihoods.maximum import maximum_rule
 from gpclass.likelihoods.normal import density, hazard
+from gpclass.likelihoods.probit import Probit
 from gpclass.likelihoods.quadrature import blocks, quiet
 
 _REACH = 8.3  # deviations beyond which a Gaussian is negligible
@@ -44,7 +45,7 @@ class MultiProbit(ClassLikelihood):
     @property
     def probit_scale(self) -> float:
         """Return 1, as for the probit link."""
-        return 1.0
+        return Probit().probit_scale
 
     def log_prob(self, y: Array, f: Array) -> Array:
         """Return Σ_c Y_c log p(c|f), shape (..., n)."""
@@ -140,7 +141,7 @@ def _pair(mean: Array, var: Array) -> Array:
 
 
 def _three(mean: Array, cov: Array) -> Array:
-    """Return the probabilities of three classes: P(both differences are positive), ten times as fast as the integral."""
+    """Return the probabilities of three classes in closed form, which is ten times as fast as the integral."""
     S, out = cov + np.eye(3), np.empty_like(mean)
     for c, a, b in ((0, 1, 2), (1, 2, 0), (2, 0, 1)):
         sa, sb = (np.sqrt(S[:, c, c] + S[:, k, k] - S[:, c, k] - S[:, k, c]) for k in (a, b))
@@ -211,7 +212,7 @@ def _all_positive(d: Array, L: Array, U: Array) -> Array:
         p *= share
         if j < len(U):
             z[:, j] = -ndtri(np.maximum(U[j] * share, 1e-300))  # above -bound
-    return p.mean(axis=1)
+    return np.asarray(p.mean(axis=1))
 
 
 _PIECES = joint.Pieces(_pair, _nodes, _points, _three)

@@ -40,7 +40,7 @@ class Softmax(ClassLikelihood):
     @property
     def probit_scale(self) -> float:
         """Return √(8/pi), as for the logistic link."""
-        return float(np.sqrt(8.0 / np.pi))
+        return Logit().probit_scale
 
     def log_classes(self, f: Array) -> Array:
         """Return log p(class|f), shape (..., n, C)."""
