@@ -35,8 +35,8 @@ from gpclass.core.protocols import (
     Tilted,
 )
 from gpclass.core.registry import Method
-from gpclass.inference.fixed_point import ElementwiseTerms, Local, iterate
-from gpclass.inference.newton import Curve
+from gpclass.inference.fixed_point import Local, iterate
+from gpclass.inference.newton import Curve, elementwise_sites
 from gpclass.inference.settings import likelihood_gradient
 from gpclass.priors.conditioned import cavity
 
@@ -106,7 +106,7 @@ class EP(Method):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Terms(ElementwiseTerms):
+class Terms:
     """Tilted distributions; the variances are those of the cavities."""
 
     likelihood: Likelihood
@@ -114,12 +114,11 @@ class Terms(ElementwiseTerms):
     power: Array
     copies: Array
 
-    ascending = False
     exact_newton = True
 
     def step_sites(self, residual: Array, slope: Array, curvature: Array) -> Sites:
         """Return the sites of a Newton step."""
-        return Sites(nu=residual, tau=np.maximum(-curvature, 0.0))
+        return elementwise_sites(np.zeros_like(residual), residual, curvature)
 
     def tilted(self, mean: Array, var: Array) -> Tilted:
         """Return mass and moments of the tilted distributions of these cavities."""

@@ -21,7 +21,7 @@ from typing import Protocol
 
 import numpy as np
 
-from gpclass.core.protocols import AnySites, Array, CoupledSites, Info, Prior
+from gpclass.core.protocols import AnySites, Array, CoupledSites, Info, Prior, Sites
 
 # Means -> values, slopes and curvatures of the n functions h, weights included.
 Curve = Callable[[Array], tuple[Array, Array, Array]]
@@ -44,9 +44,6 @@ class LocalTerms(Protocol):
     def step_sites(self, residual: Array, slope: Array, curvature: Array) -> AnySites:
         """Return the sites whose precision is that of a Newton step, with the residual as nu."""
 
-    def sites(self, mean: Array, slope: Array, curvature: Array) -> AnySites:
-        """Return the sites of q where the curve has this slope and curvature."""
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Mode:
@@ -59,6 +56,12 @@ class Mode:
     curvature: Array
     info: Info = UNKNOWN
     tried: int = 0
+
+
+def elementwise_sites(mean: Array, slope: Array, curvature: Array) -> Sites:
+    """Return the sites tau = -h'', nu = h' + tau m of one curve per latent value; a negative tau is set to zero."""
+    tau = np.maximum(-curvature, 0.0)
+    return Sites(nu=slope + tau * mean, tau=tau)
 
 
 def find_mode(
