@@ -26,7 +26,9 @@ FOLLOW = 3.0  # disagreement above which a first-order step gains no more than a
 FOLLOW_STEPS = 20  # most first-order steps between two rounds
 FOLLOW_DEPTH = 8  # first-order steps that Anderson acceleration combines
 SECOND_ORDER = 0.02  # a round after first-order steps from a disagreement r leaves about 0.2 r²
-CUT_OFF = 1e-8  # positive curvature times variance below which it is rounding
+FOLLOW_TOL = 0.1  # share of the tolerance at which first-order steps end
+LONGEST = 5.0  # longest damped step of the logarithm of a variance
+CUT_OFF = 1e-8  # relative size below which a positive curvature, or a singular value, is rounding
 
 
 class VarianceTerms(LocalTerms, Protocol):
@@ -94,7 +96,7 @@ def iterate(
         if warm and n_iter == 1 and _far(local.variance, search.variance):
             search, residual = _begin(prior, terms, None), np.inf
             continue
-        share = max(LEAST_SHARE, 0.5 * share) if residual > 2.0 * last else min(1.0, 1.5 * share)
+        share = max(LEAST_SHARE, 0.5 * share) if residual > 2.0 * last else min(1.0, 2.0 * share)
         followed = _follow(terms, ended, tol) if residual < min(FOLLOW, 0.5 * last) else None
         if followed is not None:
             search = followed
@@ -112,7 +114,7 @@ def _damped(variance: Array, proposed: Array, share: float) -> Array:
     with np.errstate(invalid="ignore", divide="ignore"):
         step = np.log(proposed / variance)
     step = np.where(np.isfinite(step), step, 0.0)  # rounding may have made a variance negative: it stays
-    return np.asarray(variance * np.exp(np.clip(share * step, -5.0, 5.0)))
+    return np.asarray(variance * np.exp(np.clip(share * step, -LONGEST, LONGEST)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -153,7 +155,7 @@ def _follow(terms: VarianceTerms, last: FixedPoint, tol: float) -> Search | None
     q, tau, var, local = last.conditioned, last.sites.tau, last.conditioned.var(), last.local
     if q.respond(np.zeros_like(tau)) is None:
         return None
-    target = max(0.1 * tol, SECOND_ORDER * last.info.residual**2)
+    target = max(FOLLOW_TOL * tol, SECOND_ORDER * last.info.residual**2)
     alpha, mean, variance, point = q.alpha, q.mean, local.variance, local.mode
     anderson, root, n = Anderson(FOLLOW_DEPTH), np.sqrt(var), len(tau)
     best, least = None, np.inf
@@ -190,7 +192,7 @@ class Anderson:
         self.g, self.f = [*self.g, g][-self.depth :], [*self.f, f][-self.depth :]
         if len(self.f) == 1:
             return g
-        weights, *_ = np.linalg.lstsq(np.diff(self.f, axis=0).T, f, rcond=1e-8)
+        weights, *_ = np.linalg.lstsq(np.diff(self.f, axis=0).T, f, rcond=CUT_OFF)
         out: Array = g - weights @ np.diff(self.g, axis=0)
         return out
 

@@ -33,6 +33,7 @@ from gpclass.inference.fixed_point import Local, iterate
 from gpclass.inference.newton import Curve, at
 from gpclass.inference.settings import likelihood_gradient, solved, weighted
 
+STEP = 0.02  # of differences of E[l''], of sixth order, in units of √(1 + v)
 FLAT = 1e-10  # a smaller curvature is rounding
 
 
@@ -196,7 +197,7 @@ class Terms:
 
     def _higher(self, mean: Array, var: Array) -> tuple[Array, Array]:
         """Return w E[l'''] and w E[l'''']: differences of E[l''], smooth on the scale sqrt(1 + v)."""
-        h = 0.02 * np.sqrt(1.0 + var)
+        h = STEP * np.sqrt(1.0 + var)
         E2 = np.array([self._expected(mean + k * h, var)[2] for k in range(-3, 4)])
         first = np.array([-1, 9, -45, 0, 45, -9, 1]) / 60.0
         second = np.array([2, -27, 270, -490, 270, -27, 2]) / 180.0
