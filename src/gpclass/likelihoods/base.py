@@ -173,9 +173,20 @@ class BinaryLikelihood(Parameters, ElementwiseSites, Part):
 
     def log_predict(self, mean: Array, var: Array) -> Array:
         """Return log of p(class|f) averaged over N(f | mean, var), one column for each of the labels."""
+        if self.symmetric:
+            return self._log_predict_symmetric(mean, var)
         mean, var = np.asarray(mean)[..., None], np.asarray(var)[..., None]
         with quiet():
             return normalised(self.tilted(np.array(self.labels), mean, var).log_mass)
+
+    def _log_predict_symmetric(self, mean: Array, var: Array) -> Array:
+        """Return the same from the average of the rarer class alone."""
+        rare = self.tilted(np.array(-1.0), np.abs(mean), var).log_mass
+        with quiet():
+            rare = np.where(np.asarray(mean) == 0.0, np.log(0.5), np.minimum(rare, np.log(0.5)))
+            common = np.log1p(-np.exp(rare))
+        up = np.asarray(mean) > 0.0
+        return np.stack([np.where(up, rare, common), np.where(up, common, rare)], axis=-1)
 
     # ----------------------------------------------------------------------- the link
 

@@ -44,10 +44,11 @@ def tail(z: Array) -> Tail:
         out = Tail(rho, kappa, omega, kappa * kappa - omega)
         far = z < -_FAR
         if far.any():
-            t = 1.0 / -z[far]
+            x = -z[far]
+            t = 1.0 / x
             u = t * t
             kappa = t * polyval(u, _KAPPA)
-            series = 1.0 / t + kappa, kappa, u * polyval(u, _OMEGA), u * u * polyval(u, _SKEW)
+            series = x + kappa, kappa, u * polyval(u, _OMEGA), u * u * polyval(u, _SKEW)
             for whole, part in zip(out, series, strict=True):
                 whole[far] = part
     return out
