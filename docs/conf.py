@@ -70,7 +70,8 @@ html_title = f"gpclass {release}"
 # Names on a user's page that belong to pages under "Extending".
 INTERNAL = {
     "gpclass.kernels": {
-        "Covariances", "FormulaKernel", "InnerProduct", "Profile", "Stationary", "bind_columns", "default_kernel", "diag",
+        "Covariances", "FormulaKernel", "InnerProduct", "Profile", "Stationary", "bind_columns", "default_kernel",
+        "diag",
         "has_noise", "matrix", "move", "pullback", "pullback_diag", "pullback_inputs", "register", "settable",
         "takes_vectors",
     },

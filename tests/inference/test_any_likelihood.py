@@ -125,22 +125,6 @@ def test_exchanged_labels_of_an_asymmetric_link_are_another_model():
         assert abs(a - b) > 1e-3
 
 
-@pytest.mark.parametrize("method", [Laplace(tol=1e-12), VI(tol=1e-10)], ids=repr)
-def test_the_gradient_where_an_iterative_solution_fails(method, monkeypatch):
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(30, 2))
-    y = np.where((X[:, 0] > 0.0) ^ (rng.random(30) < 0.2), 1.0, -1.0)
-    problem = Problem(X, y, None, 10.0 * RBF(2.0), LabelNoise(rate=0.1), method)
-    theta, asked = problem.theta + 0.05, []
-    monkeypatch.setattr(settings, "gmres", lambda system, right, **_: (asked.append(1), (0.0 * right, 7))[1])
-    found = SiteObjective(problem).evaluate(theta)
-    assert asked
-    truth = central_difference(
-        lambda t: SiteObjective(problem).evaluate(t, found.warm, gradient=False).evidence, theta, 1e-3
-    )
-    assert_allclose(found.gradient, truth, rtol=2e-6, atol=2e-6)
-
-
 def test_a_singular_system_is_said():
     with pytest.raises(ValueError, match="no derivative"):
         settings.solved(lambda u: np.array([u[0] - u[1], u[1] - u[0]]), np.array([1.0, 1.0]))

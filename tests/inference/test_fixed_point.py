@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -13,12 +11,12 @@ from problems import exact_logit_evidence, exact_probit_evidence, hard, two_moon
 
 from gpclass.core.linalg import BForm
 from gpclass.core.protocols import Sites
-from gpclass.inference import EP, VI, Laplace, fixed_point
+from gpclass.inference import EP, VI, Laplace
 from gpclass.inference.fixed_point import Anderson
-from gpclass.inference.newton import UNKNOWN, at, find_mode
+from gpclass.inference.newton import at, find_mode
 from gpclass.inference.variational import Terms as VariationalTerms
 from gpclass.kernels import RBF, WhiteKernel, matrix
-from gpclass.likelihoods import Logit, Probit
+from gpclass.likelihoods import LabelNoise, Logit, Probit
 from gpclass.priors import DensePrior
 from gpclass.testing import central_difference
 
@@ -277,24 +275,13 @@ def test_a_warm_start_takes_few_factorisations(method, likelihood, monkeypatch):
     assert_allclose(result.evidence, cold.evidence, rtol=1e-10)
 
 
-@pytest.mark.parametrize("method", [VI(max_iter=500), EP(max_iter=500)], ids=repr)
-def test_rounds_that_lead_nowhere_end(method, monkeypatch):
-    # However the rounds go, they never agree better than at first.
-    monkeypatch.setattr(fixed_point, "_disagreement", lambda *args: 1.0)
-    result = run(method, 2.0 * RBF(1.0), *two_moons_like(20)[:1], Probit(), two_moons_like(20)[1])
+def test_rounds_that_lead_nowhere_end():
+    # Contradictory labels at the same places, and a likelihood that is not log-concave: no fixed point is found.
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(15, 1))[rng.integers(0, 3, 15)], np.where(rng.random(15) < 0.5, 1.0, -1.0)
+    result = run(EP(max_iter=500), 1e4 * RBF(0.2), X, LabelNoise(), y)
     assert not result.info.converged
-    assert result.info.n_iter == 1 + fixed_point.STUCK
-
-
-def test_means_that_are_not_found_end_the_rounds(monkeypatch):
-    find = fixed_point.find_mode
-    monkeypatch.setattr(
-        fixed_point, "find_mode", lambda *args, **options: replace(find(*args, **options), info=UNKNOWN)
-    )
-    monkeypatch.setattr(fixed_point, "_disagreement", lambda *args: 1.0)
-    result = run(VI(), 2.0 * RBF(1.0), *two_moons_like(20)[:1], Probit(), two_moons_like(20)[1])
-    assert not result.info.converged
-    assert result.info.n_iter == fixed_point.LOST
+    assert result.info.n_iter < 100
 
 
 def test_a_search_whose_steps_are_all_too_long_ends():

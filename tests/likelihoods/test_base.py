@@ -11,9 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mp_rules import integrate, march
+from scipy.special import ndtr
 
 from gpclass import testing
 from gpclass.core.registry import _PARTS, parts
+from gpclass.inference import EP, VI, Laplace
+from gpclass.kernels import RBF
 from gpclass.likelihoods import (
     BinaryLikelihood,
     ClassLikelihood,
@@ -24,6 +27,7 @@ from gpclass.likelihoods import (
     Probit,
     Softmax,
 )
+from gpclass.priors import DensePrior
 
 OURS = {name: part for name, part in parts("likelihood").items() if not name.startswith("_")}
 BINARY = [part() for part in OURS.values() if issubclass(part, BinaryLikelihood)]
@@ -192,6 +196,78 @@ def test_label_noise_learns_its_rate():
 def test_label_noise_refuses_rates(rate):
     with pytest.raises(ValueError, match=r"rate=.* is not possible"):
         LabelNoise(rate=rate)
+
+
+# ------------------------------------------------------------- more than two ordered classes
+
+
+@dataclass(frozen=True)
+class _Ordered(BinaryLikelihood):
+    """Cumulative probit: class k is observed where f plus normal noise is between thresholds k - 1 and k."""
+
+    name = "_ordered"
+    log_concave = True
+    thresholds: tuple[float, ...] = (-1.0, 0.5, 2.0)
+
+    @property
+    def labels(self):
+        return tuple(np.arange(len(self.thresholds) + 1.0))
+
+    def several(self):
+        return self
+
+    @property
+    def theta(self):
+        return np.array([self.thresholds[0], *np.log(np.diff(self.thresholds))])
+
+    @property
+    def bounds(self):
+        return np.array([[-5.0, 5.0]] * len(self.thresholds))
+
+    def with_theta(self, theta):
+        return _Ordered(tuple(np.cumsum([theta[0], *np.exp(theta[1:])])))
+
+    def log_prob(self, y, f):
+        edges = np.array([-np.inf, *self.thresholds, np.inf])
+        low, high = (edges[np.asarray(y, int) + k] - f for k in (0, 1))
+        sign = np.where(low > 0.0, -1.0, 1.0)  # in the upper tail 1 - Phi keeps its digits
+        low, high = np.where(sign > 0.0, low, -high), np.where(sign > 0.0, high, -low)
+        return np.log(np.maximum(ndtr(high) - ndtr(low), 1e-300))
+
+
+_PARTS["likelihood"].pop("_ordered")
+
+
+def test_one_latent_value_may_have_more_than_two_classes():
+    likelihood = _Ordered()
+    assert likelihood.n_latents(4) == 1
+    assert likelihood.several() is likelihood
+    mean, var = np.linspace(-3.0, 4.0, 9), np.linspace(0.1, 5.0, 9)
+    edges = np.array([-np.inf, *likelihood.thresholds, np.inf])
+    truth = np.diff(ndtr((edges - mean[:, None]) / np.sqrt(1.0 + var)[:, None]), axis=1)
+    np.testing.assert_allclose(np.exp(likelihood.log_predict(mean, var)), truth, atol=1e-10)
+    assert likelihood.log_classes(mean).shape == (9, 4)
+    y = np.arange(9.0) % 4
+    found = likelihood.tilted(y, mean, var).log_mass
+    np.testing.assert_allclose(np.exp(found), truth[np.arange(9), y.astype(int)], atol=1e-10)
+    x, w = np.polynomial.hermite_e.hermegauss(80)
+    value = likelihood.log_prob(y[:, None], mean[:, None] + np.sqrt(var)[:, None] * x) @ (w / w.sum())
+    np.testing.assert_allclose(likelihood.expected(y, mean, var).value, value, atol=1e-7)
+
+
+@pytest.mark.parametrize("method", [Laplace(tol=1e-10), EP(tol=1e-9), VI(tol=1e-9)], ids=repr)
+def test_parameters_of_a_likelihood_of_four_classes_have_a_gradient(method):
+    rng = np.random.default_rng(0)
+    X, likelihood = np.sort(rng.uniform(-3.0, 3.0, (16, 1)), axis=0), _Ordered()
+    y = np.clip(np.round(X[:, 0] + 0.5 * rng.normal(size=16) + 1.0), 0.0, 3.0)
+
+    def run(theta):
+        return method(DensePrior(4.0 * RBF(1.5), X), likelihood.with_theta(theta), y)
+
+    result = run(likelihood.theta)
+    assert result.info.converged
+    truth = testing.central_difference(lambda t: run(t).evidence, likelihood.theta, 1e-3)
+    np.testing.assert_allclose(result.likelihood_gradient(), truth, rtol=1e-5, atol=1e-5)
 
 
 # -------------------------------------------------------------------------- against mpmath

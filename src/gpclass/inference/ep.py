@@ -35,12 +35,17 @@ from gpclass.core.protocols import (
     Tilted,
 )
 from gpclass.core.registry import Method
-from gpclass.inference.fixed_point import ElementwiseTerms, Local, iterate
-from gpclass.inference.newton import Curve
+from gpclass.inference.fixed_point import Local, iterate
+from gpclass.inference.newton import ROUNDING, Curve, elementwise_sites
 from gpclass.inference.settings import likelihood_gradient
 from gpclass.priors.base import cavity
 
 FARTHEST = 100.0  # longest step of a cavity mean, in units of its size and of its standard deviation
+CAVITY_TOL = 1e-8  # last step of a cavity mean, relative to its size: its square is below rounding
+SMALL = (
+    1e-3  # share of a cavity's standard deviation that counts as the size of its mean, if that is near zero
+)
+LEAST_SHARE = 1e-3  # of the marginal precision that a cavity keeps
 MOST = 25  # most Newton steps to a cavity mean: two or three are usual unless covariances are huge
 
 
@@ -106,7 +111,7 @@ class EP(Method):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Terms(ElementwiseTerms):
+class Terms:
     """Tilted distributions; the variances are those of the cavities."""
 
     likelihood: Likelihood
@@ -114,12 +119,11 @@ class Terms(ElementwiseTerms):
     power: Array
     copies: Array
 
-    ascending = False
     exact_newton = True
 
     def step_sites(self, residual: Array, slope: Array, curvature: Array) -> Sites:
         """Return the sites of a Newton step."""
-        return Sites(nu=residual, tau=np.maximum(-curvature, 0.0))
+        return elementwise_sites(np.zeros_like(residual), residual, curvature)
 
     def tilted(self, mean: Array, var: Array) -> Tilted:
         """Return mass and moments of the tilted distributions of these cavities."""
@@ -152,14 +156,14 @@ class Terms(ElementwiseTerms):
         """
         m_c, t, last = start, self.tilted(start, variance), np.inf
         for _ in range(MOST):
-            scale = np.abs(mean) + np.abs(m_c) + 1e-3 * np.sqrt(variance)
+            scale = np.abs(mean) + np.abs(m_c) + SMALL * np.sqrt(variance)
             farthest = FARTHEST * (scale + np.sqrt(variance))
             with np.errstate(over="ignore"):
                 step = np.clip((mean - m_c - variance * t.slope) / t.shrink, -farthest, farthest)
             size = float((np.abs(step) / scale).max(initial=0.0))
-            rounding = size < 1e-5 and size > 0.5 * last  # of m_c + v_c g: steps no longer become shorter
+            rounding = size < ROUNDING and size > 0.5 * last  # of m_c + v_c g: steps no longer become shorter
             last = size
-            if size <= 1e-8 or rounding:
+            if size <= CAVITY_TOL or rounding:
                 log_mass = t.log_mass + step * (t.slope - 0.5 * step * t.curvature)
                 return m_c + step, Tilted(log_mass, t.slope - step * t.curvature, t.curvature, t.shrink)
             m_c = m_c + step
@@ -168,7 +172,7 @@ class Terms(ElementwiseTerms):
 
     def variance(self, q: Conditioned, var: Array, tau: Array) -> Array:
         """Return the cavities' variances, 1 / (1 / v - tau / c)."""
-        return var / np.maximum(1.0 - tau * var / self.copies, 1e-3)
+        return var / np.maximum(1.0 - tau * var / self.copies, LEAST_SHARE)
 
     def local(self, q: Conditioned) -> Local:
         """Return the curves at the cavities of q, and the free energy.

@@ -14,51 +14,34 @@ from typing import Protocol
 import numpy as np
 
 from gpclass.core.protocols import Array, Conditioned, Info, Prior, Sites
-from gpclass.inference.newton import Curve, LocalTerms, Mode, at, find_mode, first_point
+from gpclass.inference.newton import Curve, LocalTerms, Mode, at, elementwise_sites, find_mode, first_point
 
 MODE_STEPS = 100  # most Newton steps in one round
-AVERAGE_STEPS = 6  # most Newton steps per allowed round, which bounds the time at huge covariances
-LOST = 3  # consecutive rounds without a mode, after which the iteration is given up
 STUCK = 15  # rounds without a smaller disagreement, after which the iteration is given up
 FAR = 3.0  # logarithm of a ratio of variances beyond which a warm start is dropped
 INNER = 0.01  # accuracy of the mode as a share of the last disagreement
 FIRST = 0.1  # Newton decrement at which the first mode is accurate enough: its variances will still change
+LEAST_SHARE = 0.1  # of the step of the logarithms of the variances
 FOLLOW = 3.0  # disagreement above which a first-order step gains no more than a plain round
 FOLLOW_STEPS = 20  # most first-order steps between two rounds
 FOLLOW_DEPTH = 8  # first-order steps that Anderson acceleration combines
 SECOND_ORDER = 0.02  # a round after first-order steps from a disagreement r leaves about 0.2 r²
-CUT_OFF = 1e-8  # positive curvature times variance below which it is rounding
+FOLLOW_TOL = 0.1  # share of the tolerance at which first-order steps end
+LONGEST = 5.0  # longest damped step of the logarithm of a variance
+CUT_OFF = 1e-8  # relative size below which a positive curvature, or a singular value, is rounding
 
 
 class VarianceTerms(LocalTerms, Protocol):
     """A method on one set of data."""
 
-    @property
-    def ascending(self) -> bool:
-        """Whether the evidence is an objective that every round should raise."""
-
     def curve(self, variance: Array, near: Local | None = None) -> Curve:
         """Return the curves at these variances; ``near``, if given, has the derivatives at similar ones."""
-
-    def sites(self, mean: Array, slope: Array, curvature: Array) -> Sites:
-        """Return the sites of q."""
 
     def variance(self, q: Conditioned, var: Array, tau: Array) -> Array:
         """Return the variances that the curves need, for marginal ones and precisions near those of q."""
 
     def local(self, q: Conditioned) -> Local:
         """Return the curves at the marginals of q."""
-
-
-class ElementwiseTerms:
-    """Sites from slopes and curvatures, one per latent value; a negative precision is set to zero."""
-
-    __slots__ = ()
-
-    def sites(self, mean: Array, slope: Array, curvature: Array) -> Sites:
-        """Return the sites of q: tau = -h'', nu = h' + tau m."""
-        tau = np.maximum(-curvature, 0.0)
-        return Sites(nu=slope + tau * mean, tau=tau)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -92,45 +75,46 @@ def iterate(
 ) -> FixedPoint:
     """Iterate the variances until the sites agree with them to ``tol``.
 
-    Where the evidence is an objective, a round that lowers it is undone by half.
+    A round that doubles the disagreement halves the share of the next steps of the logarithms of the variances; others
+    restore it.
     """
-    search, warm, steps = _begin(prior, terms, init), init is not None, 0
-    damping, best, residual, last = Damping(), -np.inf, np.inf, np.inf
-    least, reached, lost = np.inf, 0, 0
+    search, warm = _begin(prior, terms, init), init is not None
+    residual, least, reached, share = np.inf, np.inf, 0, 1.0
     for n_iter in range(1, max_iter + 1):
-        inner = max(1e-10, min(FIRST, INNER * residual))
+        last, inner = residual, max(1e-10, min(FIRST, INNER * residual))
         mode = find_mode(prior, terms, search.curve, search.start, tol=inner, max_iter=MODE_STEPS)
-        sites = terms.sites(mode.mean, mode.slope, mode.curvature)
+        sites = elementwise_sites(mode.mean, mode.slope, mode.curvature)
         q = prior.condition(sites)
         local, var = terms.local(q), q.var()
         residual = _disagreement(sites, local, q.mean, var)
         info = Info(residual <= tol, n_iter, residual)
         concave = not (mode.curvature > CUT_OFF / var).any()
         ended = FixedPoint(replace(sites, variance=search.variance), q, local.evidence, info, concave, local)
-        steps += max(mode.info.n_iter, mode.tried)
         least, reached = (residual, n_iter) if residual < least else (least, reached)
-        lost = 0 if mode.info.converged else lost + 1
-        hopeless = steps > AVERAGE_STEPS * max_iter or n_iter >= reached + STUCK or lost >= LOST
-        if residual <= tol or hopeless:
+        if residual <= tol or n_iter >= reached + STUCK:
             return ended
         if warm and n_iter == 1 and _far(local.variance, search.variance):
-            search = _begin(prior, terms, None)
+            search, residual = _begin(prior, terms, None), np.inf
             continue
-        # A mean found to a decrement of ``inner`` costs the evidence half its square, which is not a fall.
-        fell = ended.evidence < best - inner**2 - 1e-9 * abs(best)
-        if terms.ascending and concave and fell and damping.can_retreat():
-            search = _at(terms, damping.retreat(search.variance), search.start.alpha, search.start.mean)
-            continue
-        best, follows, last = ended.evidence, residual < min(FOLLOW, 0.5 * last), residual
-        followed = _follow(terms, ended, tol) if follows else None
+        share = max(LEAST_SHARE, 0.5 * share) if residual > 2.0 * last else min(1.0, 2.0 * share)
+        followed = _follow(terms, ended, tol) if residual < min(FOLLOW, 0.5 * last) else None
         if followed is not None:
-            damping.note(search.variance, residual)
             search = followed
             continue
-        variance = damping.advance(search.variance, local.variance, residual)
-        known = local.mode if variance is local.variance else None
+        variance = _damped(search.variance, local.variance, share)
+        known = local.mode if share == 1.0 else None
         search = _at(terms, variance, q.alpha, q.mean, near=local, known=known)
     return ended
+
+
+def _damped(variance: Array, proposed: Array, share: float) -> Array:
+    """Return variances part of the way to the proposed ones."""
+    if share == 1.0:
+        return proposed
+    with np.errstate(invalid="ignore", divide="ignore"):
+        step = np.log(proposed / variance)
+    step = np.where(np.isfinite(step), step, 0.0)  # rounding may have made a variance negative: it stays
+    return np.asarray(variance * np.exp(np.clip(share * step, -LONGEST, LONGEST)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -171,7 +155,7 @@ def _follow(terms: VarianceTerms, last: FixedPoint, tol: float) -> Search | None
     q, tau, var, local = last.conditioned, last.sites.tau, last.conditioned.var(), last.local
     if q.respond(np.zeros_like(tau)) is None:
         return None
-    target = max(0.1 * tol, SECOND_ORDER * last.info.residual**2)
+    target = max(FOLLOW_TOL * tol, SECOND_ORDER * last.info.residual**2)
     alpha, mean, variance, point = q.alpha, q.mean, local.variance, local.mode
     anderson, root, n = Anderson(FOLLOW_DEPTH), np.sqrt(var), len(tau)
     best, least = None, np.inf
@@ -208,7 +192,7 @@ class Anderson:
         self.g, self.f = [*self.g, g][-self.depth :], [*self.f, f][-self.depth :]
         if len(self.f) == 1:
             return g
-        weights, *_ = np.linalg.lstsq(np.diff(self.f, axis=0).T, f, rcond=1e-8)
+        weights, *_ = np.linalg.lstsq(np.diff(self.f, axis=0).T, f, rcond=CUT_OFF)
         out: Array = g - weights @ np.diff(self.g, axis=0)
         return out
 
@@ -233,41 +217,3 @@ def _disagreement(sites: Sites, local: Local, mean: Array, var: Array) -> float:
     by_tau = np.abs(np.maximum(-local.curvature, 0.0) - sites.tau) * var
     by_nu = np.abs(local.slope - (sites.nu - sites.tau * mean)) * np.sqrt(var)
     return float(max(by_tau.max(initial=0.0), by_nu.max(initial=0.0)))
-
-
-@dataclass(slots=True, eq=False)
-class Damping:
-    """The share of a step of the logarithms of the variances that is taken.
-
-    It is halved after a round that doubles the disagreement, and after one that lowers an evidence that should rise;
-    good rounds restore it.
-    """
-
-    x: Array | None = None  # logarithms of the variances of the last round that counted
-    last: float = np.inf
-    share: float = 1.0
-    retreats: int = 0
-
-    def advance(self, variance: Array, proposed: Array, residual: float) -> Array:
-        """Return the next variances, given those that the sites of these variances have."""
-        self.note(variance, residual)
-        if self.share == 1.0:
-            return proposed
-        with np.errstate(invalid="ignore", divide="ignore"):
-            step = np.log(proposed) - self.x
-        step = np.where(np.isfinite(step), step, 0.0)  # rounding may have made a variance negative: it stays
-        return np.asarray(variance * np.exp(np.clip(self.share * step, -5.0, 5.0)))
-
-    def note(self, variance: Array, residual: float) -> None:
-        """Remember the variances of a round and its disagreement."""
-        self.share = max(0.1, 0.5 * self.share) if residual > 2.0 * self.last else min(1.0, 1.5 * self.share)
-        self.last, self.retreats, self.x = residual, 0, np.log(variance)
-
-    def retreat(self, variance: Array) -> Array:
-        """Return variances half way back to the last good ones."""
-        self.retreats, self.share = self.retreats + 1, max(0.1, 0.5 * self.share)
-        return np.asarray(np.exp(0.5 * (np.log(variance) + self.x)))
-
-    def can_retreat(self) -> bool:
-        """Return whether going back may still help: ten halvings are as good as all the way."""
-        return self.x is not None and self.retreats < 10

@@ -21,7 +21,7 @@ from typing import Protocol
 
 import numpy as np
 
-from gpclass.core.protocols import AnySites, Array, CoupledSites, Info, Prior
+from gpclass.core.protocols import AnySites, Array, CoupledSites, Info, Prior, Sites
 
 # Means -> values, slopes and curvatures of the n functions h, weights included.
 Curve = Callable[[Array], tuple[Array, Array, Array]]
@@ -31,7 +31,14 @@ COIN = -0.69  # Psi per latent value if all probabilities are one half
 ROUNDING = 1e-5  # a decrement below this that no longer falls is the rounding error of K alpha
 SHORTEST = 1e-9  # smallest share of a step that the line search tries
 TRIES, SPARE = 3, 20  # points that may be tried per step on average, and in addition
+LOOSEST, TIGHTEST = (
+    1e-2,
+    1e-9,
+)  # relative accuracies between which a step is solved, that of the last decrement
+WARM = 1e-3  # relative accuracy of the means of a warm start
+SHORTER = 0.05  # least share of a step that the line search goes on with
 STALLED = 0.5  # ratio of successive decrements above which exact Newton steps have stalled
+STALLED_APPROXIMATE = 0.98  # the same ratio if steps do not have the exact second derivatives
 
 
 class LocalTerms(Protocol):
@@ -43,9 +50,6 @@ class LocalTerms(Protocol):
 
     def step_sites(self, residual: Array, slope: Array, curvature: Array) -> AnySites:
         """Return the sites whose precision is that of a Newton step, with the residual as nu."""
-
-    def sites(self, mean: Array, slope: Array, curvature: Array) -> AnySites:
-        """Return the sites of q where the curve has this slope and curvature."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -61,6 +65,12 @@ class Mode:
     tried: int = 0
 
 
+def elementwise_sites(mean: Array, slope: Array, curvature: Array) -> Sites:
+    """Return the sites tau = -h'', nu = h' + tau m of one curve per latent value; a negative tau is set to zero."""
+    tau = np.maximum(-curvature, 0.0)
+    return Sites(nu=slope + tau * mean, tau=tau)
+
+
 def find_mode(
     prior: Prior, terms: LocalTerms, curve: Curve, start: Mode, *, tol: float, max_iter: int
 ) -> Mode:
@@ -70,13 +80,13 @@ def find_mode(
     it is not such a step, the last one is not evaluated.
     """
     point, last = replace(start, tried=0), np.inf
-    stalled = STALLED if terms.exact_newton else 0.98
+    stalled = STALLED if terms.exact_newton else STALLED_APPROXIMATE
     for n_iter in range(1, max_iter + 1):
         r = point.slope - point.alpha
         sites = terms.step_sites(r, point.slope, point.curvature)
         if terms.exact_newton and _most(sites, r) <= tol:
             return replace(point, info=Info(True, n_iter, _most(sites, r)))
-        d, Kd = prior.solve(sites, rtol=min(1e-2, max(1e-9, last)))
+        d, Kd = prior.solve(sites, rtol=min(LOOSEST, max(TIGHTEST, last)))
         decrement = float(np.maximum(np.vdot(r, Kd), 0.0)) ** 0.5
         if not np.isfinite(decrement):
             return replace(point, info=Info(False, n_iter, decrement))
@@ -99,7 +109,7 @@ def first_point(prior: Prior, curve: Curve, init: AnySites | None) -> Mode:
     zero: Array = np.zeros(prior.shape)
     if init is None:
         return at(curve, zero, zero)
-    warm = at(curve, *prior.solve(init, rtol=1e-3))
+    warm = at(curve, *prior.solve(init, rtol=WARM))
     if warm.psi >= COIN * zero.size:
         return warm
     cold = at(curve, zero, zero)
@@ -141,5 +151,5 @@ def _line_search(curve: Curve, point: Mode, d: Array, Kd: Array) -> Mode | None:
             return replace(moved, tried=tried)
         promised = max(slope * step, 0.0)
         best = 0.5 * promised / (promised + point.psi - moved.psi)
-        step *= float(np.clip(best, 0.05, 0.5)) if np.isfinite(best) else 0.5
+        step *= float(np.clip(best, SHORTER, 0.5)) if np.isfinite(best) else 0.5
     return None

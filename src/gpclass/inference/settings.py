@@ -7,9 +7,12 @@ from collections.abc import Callable
 import numpy as np
 from scipy.sparse.linalg import LinearOperator, gmres
 
-from gpclass.core.memory import require_memory
 from gpclass.core.protocols import Array, Likelihood
 from gpclass.priors.base import NotPositiveError
+
+STEP = 1e-3  # of differences in theta, of fourth order: errors of 1e-12
+RESTART, CYCLES = 60, 20  # of GMRES: vectors kept, and restarts
+SOLVED = 1e-6  # relative residual of a linear system that is accurate enough: rounding at huge covariances leaves more
 
 
 def weighted(weight: Array | None, values: Array) -> Array:
@@ -19,7 +22,7 @@ def weighted(weight: Array | None, values: Array) -> Array:
 
 def likelihood_gradient(likelihood: Likelihood, value: Callable[[Likelihood], float]) -> Array:
     """Return d value / d theta of a likelihood's own parameters, by central differences of fourth order."""
-    theta, h = likelihood.theta, 1e-3
+    theta, h = likelihood.theta, STEP
     out = np.zeros(len(theta))
     for i, e in enumerate(np.eye(len(theta)) * h):
         near = value(likelihood.with_theta(theta + e)) - value(likelihood.with_theta(theta - e))
@@ -29,20 +32,15 @@ def likelihood_gradient(likelihood: Likelihood, value: Callable[[Likelihood], fl
 
 
 def solved(system: Callable[[Array], Array], right: Array) -> Array:
-    """Return x with system(x) = right, for a linear function: by GMRES, or directly if that does not converge.
-
-    It does not where rounding, at huge covariances, leaves a larger residual than is asked for.
-    """
+    """Return x with system(x) = right, for a linear function, by GMRES."""
     n = len(right)
-    operator = LinearOperator((n, n), matvec=system)
-    x, failed = gmres(operator, right, rtol=1e-12, atol=1e-14, restart=60, maxiter=20)
-    if not failed:
-        return np.asarray(x)
-    require_memory(n, 3.0)
-    try:
-        return np.asarray(np.linalg.solve(np.stack([system(e) for e in np.eye(n)], axis=1), right))
-    except np.linalg.LinAlgError:
+    x, failed = gmres(
+        LinearOperator((n, n), matvec=system), right, rtol=1e-12, atol=1e-14, restart=RESTART, maxiter=CYCLES
+    )
+    residual = float(np.linalg.norm(system(x) - right)) if failed else 0.0
+    if residual > SOLVED * float(np.linalg.norm(right)):
         raise NotPositiveError(
             "The evidence has no derivative that can be solved for at this covariance: scale the inputs, or tighten "
             "the bounds of the hyperparameters."
-        ) from None
+        )
+    return np.asarray(x)

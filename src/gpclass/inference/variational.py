@@ -12,7 +12,7 @@ not respond to the data independently, however, which matters where a data point
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -23,17 +23,17 @@ from gpclass.core.protocols import (
     AnySites,
     Array,
     Conditioned,
-    Expected,
     Likelihood,
     Prior,
     Result,
     Sites,
 )
 from gpclass.core.registry import Method
-from gpclass.inference.fixed_point import ElementwiseTerms, Local, iterate
+from gpclass.inference.fixed_point import Local, iterate
 from gpclass.inference.newton import Curve, at
 from gpclass.inference.settings import likelihood_gradient, solved, weighted
 
+STEP = 0.02  # of differences of E[l''], of sixth order, in units of √(1 + v)
 FLAT = 1e-10  # a smaller curvature is rounding
 
 
@@ -91,10 +91,6 @@ class VI(Method):
         )
 
 
-def _weighted(weight: Array | None, e: Expected) -> tuple[Array, Array, Array]:
-    return weighted(weight, e.value), weighted(weight, e.slope), weighted(weight, e.curvature)
-
-
 def response(y: Array, slope: Array, tau: Array) -> Array:
     """Return the precisions with which the means of softmax respond to a data point, shape (n, C).
 
@@ -117,14 +113,12 @@ def response(y: Array, slope: Array, tau: Array) -> Array:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Terms(ElementwiseTerms):
+class Terms:
     """Expected log likelihoods; the variances are the marginal ones of q."""
 
     likelihood: Likelihood
     y: Array
     weight: Array | None
-
-    ascending = True
 
     @property
     def exact_newton(self) -> bool:
@@ -133,7 +127,15 @@ class Terms(ElementwiseTerms):
 
     def curve(self, variance: Array, near: Local | None = None) -> Curve:
         """Return w E[l], w E[l'], w E[l''] as functions of the mean."""
-        return lambda mean: _weighted(self.weight, self.likelihood.expected(self.y, mean, variance))
+        return lambda mean: self._expected(mean, variance)
+
+    def _expected(self, mean: Array, var: Array) -> tuple[Array, Array, Array]:
+        e = self.likelihood.expected(self.y, mean, var)
+        return (
+            weighted(self.weight, e.value),
+            weighted(self.weight, e.slope),
+            weighted(self.weight, e.curvature),
+        )
 
     def step_sites(self, residual: Array, slope: Array, curvature: Array) -> AnySites:
         """Return the sites of an uphill step in the means."""
@@ -149,8 +151,7 @@ class Terms(ElementwiseTerms):
         It is Σ w E[l] - ½ (tr B⁻¹ + alphaᵀ m - n) - ½ log|B|.
         """
         var, inverse = q.var(), q.inverse_diagonal()
-        e = self.likelihood.expected(self.y, q.mean, var)
-        mode = at(lambda _: _weighted(self.weight, e), q.alpha, q.mean)
+        mode = at(self.curve(var), q.alpha, q.mean)
         bound = mode.psi - 0.5 * (float(inverse.sum()) - inverse.size) - q.half_logdet
         return Local(var, mode.slope, mode.curvature, bound, mode)
 
@@ -194,29 +195,24 @@ class Terms(ElementwiseTerms):
 
     def _higher(self, mean: Array, var: Array) -> tuple[Array, Array]:
         """Return w E[l'''] and w E[l'''']: differences of E[l''], smooth on the scale sqrt(1 + v)."""
-        h = 0.02 * np.sqrt(1.0 + var)
-        E2 = np.array([self.likelihood.expected(self.y, mean + k * h, var).curvature for k in range(-3, 4)])
+        h = STEP * np.sqrt(1.0 + var)
+        E2 = np.array([self._expected(mean + k * h, var)[2] for k in range(-3, 4)])
         first = np.array([-1, 9, -45, 0, 45, -9, 1]) / 60.0
         second = np.array([2, -27, 270, -490, 270, -27, 2]) / 180.0
-        return weighted(self.weight, first @ E2 / h), weighted(self.weight, second @ E2 / h**2)
+        return first @ E2 / h, second @ E2 / h**2
 
     def likelihood_gradient(self, q: Any, curvature: Array) -> Array:
         """Return d bound / d theta of the likelihood: only E[l] changes, unless q is not stationary."""
-        var = q.var()
-        moved = self._moved(q, curvature) if len(self.likelihood.theta) else None
+        if not len(self.likelihood.theta):
+            return np.zeros(0)
+        var, moved = q.var(), self._moved(q, curvature)
+        by_slope = by_curvature = np.zeros_like(var)
         if moved is not None:
             cov = q.covariance()
-            by_slope, by_curvature = cov @ moved[0], (cov * cov) @ moved[1]
-            free = curvature <= 0.0
-
-            def bent(likelihood: Likelihood) -> float:
-                e = likelihood.expected(self.y, q.mean, var)
-                through = e.value + by_slope * e.slope + np.where(free, by_curvature, 0.0) * e.curvature
-                return float(weighted(self.weight, through).sum())
-
-            return likelihood_gradient(self.likelihood, bent)
+            by_slope, by_curvature = cov @ moved[0], np.where(curvature <= 0.0, (cov * cov) @ moved[1], 0.0)
 
         def local(likelihood: Likelihood) -> float:
-            return float(weighted(self.weight, likelihood.expected(self.y, q.mean, var).value).sum())
+            value, slope, second = replace(self, likelihood=likelihood)._expected(q.mean, var)
+            return float((value + by_slope * slope + by_curvature * second).sum())
 
         return likelihood_gradient(self.likelihood, local)

@@ -98,7 +98,7 @@ class BinaryLikelihood(Parameters, ElementwiseSites, Part):
     log_concave = False
     level = 3
     counterpart: ClassVar[str | None] = (
-        None  # name of the likelihood for several classes that this one is a case of
+        None  # name of the likelihood for several classes that extends this one
     )
 
     @property
@@ -175,9 +175,9 @@ class BinaryLikelihood(Parameters, ElementwiseSites, Part):
         """Return log of p(class|f) averaged over N(f | mean, var), one column for each of the labels."""
         if self.symmetric:
             return self._log_predict_symmetric(mean, var)
-        L = np.stack([self.tilted(np.array(y), mean, var).log_mass for y in self.labels], axis=-1)
+        mean, var = np.asarray(mean)[..., None], np.asarray(var)[..., None]
         with quiet():
-            return normalised(L)
+            return normalised(self.tilted(np.array(self.labels), mean, var).log_mass)
 
     def _log_predict_symmetric(self, mean: Array, var: Array) -> Array:
         """Return the same from the average of the rarer class alone."""
@@ -192,7 +192,8 @@ class BinaryLikelihood(Parameters, ElementwiseSites, Part):
 
     def link(self, f: Array) -> Array:
         """Return p(y=+1|f)."""
-        return np.asarray(np.exp(self.log_classes(f)[..., 1]))
+        with quiet():
+            return np.asarray(np.exp(self.log_classes(f)[..., 1]))
 
     def link_slope(self, mean: Array, var: Array) -> tuple[Array, Array]:
         """Return E[link'] and E[link''] under N(f | mean, var): d p/d mean and 2 d p/d var."""
@@ -205,7 +206,7 @@ class BinaryLikelihood(Parameters, ElementwiseSites, Part):
     @property
     def median(self) -> float:
         """Return the f at which both classes are equally probable."""
-        return 0.0 if self.symmetric else _median_and_scale(self)[0]
+        return _median_and_scale(self)[0]
 
     @property
     def probit_scale(self) -> float:
@@ -234,7 +235,8 @@ def _median_and_scale(likelihood: BinaryLikelihood) -> tuple[float, float]:
     def excess(f: float) -> float:
         return float(likelihood.link(np.array(f))) - 0.5
 
-    median = brentq(excess, -1e3, 1e3) if excess(-1e3) < 0.0 < excess(1e3) else 0.0
+    has_one = not likelihood.symmetric and excess(-1e3) < 0.0 < excess(1e3)
+    median = brentq(excess, -1e3, 1e3) if has_one else 0.0
     value, slope, _ = likelihood.derivatives(np.array(1.0), np.array(median))
     return median, float(1.0 / (np.sqrt(2.0 * np.pi) * max(float(np.exp(value) * slope), 1e-10)))
 
@@ -285,28 +287,24 @@ class ClassLikelihood(Parameters, Part):
         """Return the likelihood for three classes or more: this one."""
         return self
 
-    # ------------------------------------------------- what methods need, where a likelihood has it
-
+    @abstractmethod
     def derivatives(self, y: Array, f: Array) -> tuple[Array, Array, Array]:
-        """Return l, its gradient and the vector a of its Hessian -(diag(a) - a aᵀ / Σ a)."""
-        raise self._lacks("derivatives")
+        """Return l, its gradient and the vector a of its Hessian -(diag(a) - a aᵀ / Σ a), empty if unknown."""
 
     def third(self, y: Array, f: Array, var: Array) -> Array:
-        """Return Σ_ab cov_ab ∂³l / ∂f_a ∂f_b ∂f_c, shape (..., n, C)."""
+        """Return Σ_ab cov_ab ∂³l / ∂f_a ∂f_b ∂f_c, shape (..., n, C), if the likelihood has it."""
         raise self._lacks("third derivatives")
 
     def expected(self, y: Array, mean: Array, var: Array) -> Expected:
-        """Return E[l] and its derivatives in the mean under independent Gaussians."""
+        """Return E[l] and its derivatives in the mean under independent Gaussians, if the likelihood has them."""
         raise self._lacks("expectations")
 
     def tilted(self, y: Array, mean: Array, var: Array, power: Array | float = 1.0) -> Tilted:
-        """Return mass and moments of the tilted distribution."""
+        """Return mass and moments of the tilted distribution, if the likelihood has them."""
         raise self._lacks("tilted moments")
 
     def _lacks(self, what: str) -> ValueError:
-        return ValueError(
-            f"{type(self).__name__} has no {what} in closed form: use another method or likelihood."
-        )
+        return ValueError(f"{type(self).__name__} has no {what}: use another method or likelihood.")
 
     def local_sites(self, mean: Array, slope: Array, curvature: Array) -> CoupledSites:
         """Return the sites that have this slope at the mean, ``curvature`` being a."""

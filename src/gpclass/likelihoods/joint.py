@@ -1,22 +1,22 @@
-"""Class probabilities averaged over N(mean, cov) of the latent values, correlations and all.
+"""Class probabilities averaged over N(mean, cov) of the latent values, for likelihoods with one value per class.
 
-A shift of all classes together changes no probability, so covariances are projected on differences between
-classes by P = I - 11ᵀ/C. There are four steps for each row:
+The class whose latent value plus independent noise is largest is observed: Gumbel noise makes this softmax, normal
+noise the multinomial probit. A shift of all classes together changes no probability, so covariances are projected on
+differences between classes by P = I - 11ᵀ/C. For each row:
 
-1. A class that beats the one of largest mean with probability below 1e-9 is left out: that changes the other
-   probabilities by less.
-2. Two or three classes left: one- and two-dimensional rules, accurate to 1e-8 or better.
-3. More: let D be the diagonal for which P D P is nearest P cov P. With it the maximum has the distribution
-   function F(x) = Π_c h_c(x), and the probabilities follow from an integral over x. In posterior covariances
-   of Gaussian processes that are independent a priori the rest, O = P (cov - D) P, is a few per cent, and has no
-   diagonal. As ∂E/∂cov_ab = ∂²E/∂mean_a ∂mean_b, log F is a series in O; with r, kappa, tau the first
-   derivatives of log h and g = O r its terms up to O² are
+1. A class that beats the one of largest mean with probability below 1e-9 is left out and gets that probability, an
+   upper bound of its own.
+2. If two classes remain, one of them has the complement of the other.
+3. Otherwise let D be the diagonal for which P D P is nearest P cov P. Of independent values of these variances, the
+   largest has the distribution function F(x) = Π_c h_c(x). The rest, O = P (cov - D) P, is zero for three classes,
+   and a few per cent in posteriors of Gaussian processes that are independent a priori; it has no diagonal. As
+   ∂E/∂cov_ab = ∂²E/∂mean_a ∂mean_b, log F is a series in O; with r, kappa, tau the first derivatives of log h and
+   g = O r its terms up to O² are
 
        log F = Σ log h_a + ½ rᵀO r + ½ Σ_a kappa_a g_a² + ¼ kappaᵀ(O∘O) kappa + ...
 
-   and E[p_c] = -∫ ∂F/∂mean_c dx. Where O² adds too much for O³ to be small, the mean over quasi-random points of
-   N(mean, cov) is more accurate.
-4. A class whose probability is too small for this gets its logarithm from points shifted to where it wins.
+   and E[p_c] = -∫ ∂F/∂mean_c dx.
+4. Where the terms in O² are so large that those in O³ matter, lattice points of N(mean, cov) are more accurate.
 """
 
 from __future__ import annotations
@@ -31,8 +31,7 @@ from scipy.special import log_softmax, ndtri
 from gpclass.core.protocols import Array, Index
 
 _ROWS = 512  # at a time: copies of their covariances are to stay small
-_DROP = np.log(1e-9)
-_SMALL = 3e-4  # the probability below which points that are not shifted give too few digits
+_DROP = np.log(1e-9)  # log probability below which a class is left out
 _TRUST = 5e-5  # the estimated error of the series above which points are more accurate
 
 
@@ -41,85 +40,54 @@ Nodes = Iterator[tuple[Index, Array, Array, Array, Array]]
 
 
 class Pieces(NamedTuple):
-    """What a likelihood gives, for any number of classes unless said otherwise."""
+    """What a likelihood provides."""
 
     pair: Callable[[Array, Array], Array]  # mean and variance of a difference: log P(it is positive)
-    triple: Callable[[Array, Array], Array]  # three classes: log probabilities
     nodes: Callable[[Array, Array], Nodes]  # mean and variances of independent classes
-    points: Callable[[Array, Array], Array]  # mean and covariance: probabilities, from points
-    tail: Callable[[Array, Array], Array]  # log probability of the first class, when it is small
+    points: Callable[[Array, Array], Array]  # mean and covariance: probabilities, from lattice points
+    three: Callable[[Array, Array], Array] | None = None  # the same of three classes, in closed form
 
 
 def log_average(pieces: Pieces, mean: Array, cov: Array) -> Array:
     """Return the log probabilities of the classes, shape (n, C)."""
-    if len(mean) > _ROWS:
-        cuts = range(_ROWS, len(mean), _ROWS)
-        parts = zip(np.split(mean, cuts), np.split(cov, cuts), strict=True)
-        return np.concatenate([log_average(pieces, *part) for part in parts])
-    n, n_classes = mean.shape
-    mean = mean - mean.max(axis=1, keepdims=True)
-    best = mean.argmax(axis=1)
-    rows = np.arange(n)
+    out = np.empty(mean.shape)
+    for start in range(0, len(mean), _ROWS):
+        b = slice(start, start + _ROWS)
+        out[b] = _some_rows(pieces, mean[b] - mean[b].max(axis=1, keepdims=True), cov[b])
+    return out
+
+
+def _some_rows(pieces: Pieces, mean: Array, cov: Array) -> Array:
+    rows, best = np.arange(len(mean)), mean.argmax(axis=1)
     v = np.diagonal(cov, axis1=1, axis2=2)
     variance = np.maximum(v + v[rows, best, None] - cov[rows, best] - cov[rows, :, best], 0.0)
-    out = pieces.pair(mean.ravel(), variance.ravel()).reshape(mean.shape)
-    if n_classes == 2:
-        # The other's complement, exactly.
-        out[rows, best] = np.log1p(-np.exp(out[rows, 1 - best]))
-        return out
-    out[rows, best] = 0.0
-    kept = out > _DROP
-    count = kept.sum(axis=1)
-    order = np.argsort(~kept, axis=1, kind="stable")
-    for k in np.unique(count).tolist():
+    bound = pieces.pair(mean, variance)
+    bound[rows, best] = -np.inf
+    kept = bound > _DROP
+    others = np.minimum(np.exp(bound).sum(axis=1), 0.5)  # more only by rounding, or if it is not used
+    out = bound.copy()
+    out[rows, best] = np.log1p(-others)
+    kept[rows, best], bound[rows, best] = True, 0.0
+    count, order = kept.sum(axis=1), np.argsort(~kept, axis=1, kind="stable")
+    for k in np.unique(count[count > 2]).tolist():
         i = np.flatnonzero(count == k)
-        _fill(pieces, mean, cov, i, order[i], k, out)
+        r, c = i[:, None], order[i, :k]
+        p, error = _three_or_more(pieces, mean[r, c], cov[r[:, :, None], c[:, :, None], c[:, None, :]])
+        out[r, c] = np.minimum(np.log(np.maximum(p, error[:, None])), bound[r, c])
     return np.asarray(log_softmax(out, axis=1))
 
 
-def _fill(pieces: Pieces, mean: Array, cov: Array, i: Index, order: Index, k: int, out: Array) -> None:
-    """Fill the rows i of ``out``, where the first k of ``order`` are the classes kept."""
-    log_p, floor = _few(pieces, *_take(mean, cov, i, order[:, :k]), k)
-    np.put_along_axis(out_rows := out[i], order[:, :k], log_p, axis=1)
-    out[i] = out_rows
-    for j in range(order.shape[1] if k > 1 else 0):
-        small = np.ones(i.size, bool) if j >= k else log_p[:, j] < floor
-        if not small.any():
-            continue
-        columns = np.delete(order[small, :k], j, axis=1) if j < k else order[small, :k]
-        columns = np.concatenate([order[small, j : j + 1], columns], axis=1)
-        found = pieces.tail(*_take(mean, cov, i[small], columns))
-        out[i[small], order[small, j]] = np.minimum(found, out[i[small], order[small, j]] if j >= k else 0.0)
-
-
-def _take(mean: Array, cov: Array, rows: Index, classes: Index) -> tuple[Array, Array]:
-    """Return mean and covariance of some classes of some rows."""
-    r = rows[:, None]
-    return mean[r, classes], cov[r[:, :, None], classes[:, :, None], classes[:, None, :]]
-
-
-def _few(pieces: Pieces, mean: Array, cov: Array, k: int) -> tuple[Array, Array]:
-    """Return log probabilities, and the value below which they are not to be trusted, one per row."""
-    if k > 3:
-        return _many(pieces, mean, cov)
-    log_p: Array = np.zeros((len(mean), 1))
-    if k == 2:
-        var = np.maximum(cov[:, 0, 0] + cov[:, 1, 1] - cov[:, 0, 1] - cov[:, 1, 0], 0.0)
-        d = mean[:, 1] - mean[:, 0]
-        log_p = np.stack([pieces.pair(-d, var), pieces.pair(d, var)], axis=1)
-    elif k == 3:
-        log_p = pieces.triple(mean, cov)
-    return log_p, np.full(len(mean), -np.inf)
-
-
-def _many(pieces: Pieces, mean: Array, cov: Array) -> tuple[Array, Array]:
+def _three_or_more(pieces: Pieces, mean: Array, cov: Array) -> tuple[Array, Array]:
+    """Return probabilities and their estimated errors, one per row."""
+    if mean.shape[1] == 3 and pieces.three is not None:
+        return pieces.three(mean, cov), np.full(len(mean), 1e-12)
     D, O = _diagonal_and_rest(cov)
     p, error = _series(pieces.nodes(mean, D), O)
     far = np.flatnonzero(error > _TRUST)
     if far.size:
-        p[far] = pieces.points(mean[far], cov[far])
-    floor = np.where(error > _TRUST, _SMALL, 1e-9 + 30.0 * error)
-    return np.log(np.maximum(p, 1e-12)), np.log(floor)
+        P = np.eye(mean.shape[1]) - 1.0 / mean.shape[1]
+        p[far] = pieces.points(mean[far], P @ cov[far] @ P)
+    return p, np.clip(error, 1e-30, _TRUST)
 
 
 def _series(nodes: Nodes, O: Array) -> tuple[Array, Array]:
@@ -139,8 +107,8 @@ def _series(nodes: Nodes, O: Array) -> tuple[Array, Array]:
         p[2, i] += np.einsum("nct,nt->nc", first, F * one) + np.einsum("nct,nt->nc", second, F)
     size = np.abs(p).max(axis=2)
     error = size[2] * np.minimum(1.0, size[2] / np.maximum(size[1], 1e-300))
-    # What the floor of D leaves on the diagonal of O is not in the series; p'' is below 1/10.
-    error += 0.05 * np.abs(np.diagonal(O, axis1=1, axis2=2)).max(axis=1)
+    # A negative variance in D is set to zero; what that leaves on the diagonal of O is not in the series.
+    error += 0.05 * np.abs(np.diagonal(O, axis1=1, axis2=2)).max(axis=1)  # p'' is below 1/10
     return p.sum(axis=0), error
 
 
@@ -149,11 +117,10 @@ def _diagonal_and_rest(cov: Array) -> tuple[Array, Array]:
     n_classes = cov.shape[-1]
     P = np.eye(n_classes) - 1.0 / n_classes
     S = P @ cov @ P
-    # |P (cov - D) P|² is least where (P∘P) D = diag(S); a floor keeps D positive.
+    # |P (cov - D) P|² is least where (P∘P) D = diag(S).
     s = np.diagonal(S, axis1=1, axis2=2)
     total = s.sum(axis=1, keepdims=True)
-    D = (s - total / (n_classes * (n_classes - 1.0))) / (1.0 - 2.0 / n_classes)
-    D = np.maximum(D, 1e-3 * total / n_classes)
+    D = np.maximum((s - total / (n_classes * (n_classes - 1.0))) / (1.0 - 2.0 / n_classes), 0.0)
     return D, S - (P * D[:, None, :]) @ P
 
 

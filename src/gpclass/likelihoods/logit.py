@@ -35,16 +35,6 @@ class Logit(BinaryLikelihood):
     level = 1
     counterpart = "softmax"
 
-    @property
-    def probit_scale(self) -> float:
-        """Return √(8/pi), which gives Phi(f / scale) the slope of the link at 0."""
-        return float(np.sqrt(8.0 / np.pi))
-
-    def link(self, f: Array) -> Array:
-        """Return p(y=+1|f)."""
-        out: Array = expit(np.asarray(f, dtype=np.float64))
-        return out
-
     def log_prob(self, y: Array, f: Array) -> Array:
         """Return log p(y|f)."""
         with quiet():

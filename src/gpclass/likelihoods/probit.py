@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import log_ndtr, ndtr
+from scipy.special import log_ndtr
 
 from gpclass.core.protocols import Array, Tilted
 from gpclass.likelihoods.base import BinaryLikelihood
-from gpclass.likelihoods.normal import density, tail
+from gpclass.likelihoods.normal import tail
 from gpclass.likelihoods.quadrature import flatten, quiet
 
 
@@ -34,16 +34,6 @@ class Probit(BinaryLikelihood):
     log_concave = True
     level = 1
     counterpart = "multiprobit"
-
-    @property
-    def probit_scale(self) -> float:
-        """Return 1: the link is Phi(f)."""
-        return 1.0
-
-    def link(self, f: Array) -> Array:
-        """Return p(y=+1|f)."""
-        out: Array = ndtr(np.asarray(f, dtype=np.float64))
-        return out
 
     def log_prob(self, y: Array, f: Array) -> Array:
         """Return log p(y|f)."""
@@ -79,20 +69,3 @@ class Probit(BinaryLikelihood):
             shrink = (1.0 + var * t.omega) / (1.0 + var)
             parts = log_ndtr(z), y * q * t.rho, q * q * t.rho * t.kappa, shrink
         return Tilted(*(a.reshape(shape) for a in parts))
-
-    def log_predict(self, mean: Array, var: Array) -> Array:
-        """Return log of p(class|f) averaged over N(f | mean, var), columns y=-1 and y=+1."""
-        shape, (mean, var) = flatten(mean, var)
-        with quiet():
-            z = mean / np.sqrt(1.0 + var)
-        return self.log_classes(z.reshape(shape))
-
-    def link_slope(self, mean: Array, var: Array) -> tuple[Array, Array]:
-        """Return E[link'] and E[link''] under N(f | mean, var)."""
-        shape, (mean, var) = flatten(mean, var)
-        with quiet():
-            q = 1.0 / np.sqrt(1.0 + var)
-            z = mean * q
-            first = q * density(z)
-            second = -z * (q * first)
-        return first.reshape(shape), second.reshape(shape)
