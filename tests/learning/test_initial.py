@@ -108,7 +108,7 @@ def test_starts_stay_inside_the_bounds_and_the_support_of_the_hyperprior():
     kernel = ConstantKernel(1.0, (0.5, 2.0)) * RBF(30.0, (20.0, 100.0))
     prior = Hyperprior(kernel, {"length_scale": stats.uniform(25.0, 10.0)})
     for problem in (posed(kernel), posed(kernel, hyperprior=prior)):
-        inside = problem.bounds if problem.hyperprior is None else prior.narrow(problem.bounds)
+        inside = problem.hyperprior.narrow(problem.bounds)
         looks = []
         for theta in starts(problem, looks):
             assert ((theta >= inside[:, 0] - 1e-9) & (theta <= inside[:, 1] + 1e-9)).all()
