@@ -1,4 +1,4 @@
-"""Numbers that steer the learning of hyperparameters: few, named, and each with its unit or its reason."""
+"""Numbers that steer learning and inference: few, named, and each with its unit or its reason."""
 
 from __future__ import annotations
 
@@ -28,7 +28,11 @@ FILES = [
     SOURCE / "core" / "optimisers.py",
     SOURCE / "core" / "hyperpriors.py",
 ]
-MOST = 60
+INFERENCE = [*sorted((SOURCE / "inference").glob("*.py")), SOURCE / "sparse" / "engine.py"]
+GROUPS = {
+    "learning": (FILES, 60),
+    "inference": (INFERENCE, 62),
+}  # files, and how many numbers they have at most
 ARITHMETIC = {0.0, 1.0, 2.0, 3.0, 0.5}  # counts, halves and signs of formulas
 TINY = 1e-10  # a smaller number only keeps a division or a logarithm finite
 
@@ -64,20 +68,22 @@ def inline(tree):
     return [each for each in numbers(tree) if id(each) not in known]
 
 
-TREES = {path: ast.parse(path.read_text("utf-8")) for path in FILES}
+def tree_of(path):
+    return ast.parse(path.read_text("utf-8"))
 
 
-def test_there_are_few():
-    counts = {
-        path.stem: len(named(tree)) + len(settings(tree)) + len(inline(tree)) for path, tree in TREES.items()
-    }
-    assert sum(counts.values()) <= MOST, counts
+@pytest.mark.parametrize("group", GROUPS)
+def test_there_are_few(group):
+    files, most = GROUPS[group]
+    trees = {path.stem: tree_of(path) for path in files}
+    counts = {name: len(named(tree) + settings(tree) + inline(tree)) for name, tree in trees.items()}
+    assert sum(counts.values()) <= most, counts
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", FILES + INFERENCE, ids=lambda path: path.stem)
 def test_each_says_what_it_is(path):
     lines = path.read_text("utf-8").splitlines()
-    for node in named(TREES[path]):
+    for node in named(tree_of(path)):
         text = " ".join(lines[node.lineno - 1 : node.end_lineno])
         assert "#" in text or lines[node.lineno - 2].startswith("#"), (
             f"{path.name}:{node.lineno} has no reason"

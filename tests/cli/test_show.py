@@ -21,6 +21,7 @@ def test_check_is_that_of_the_library(folder):
 
 def test_info_names_everything(folder, mixed):
     text = run("info", folder / "mixed.gpc").stdout
+    assert "integrated evidence" in text
     for word in (
         "80",
         "ill",

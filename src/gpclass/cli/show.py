@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import asdict
+from math import isfinite
 from typing import Any
 
 from gpclass.cli import output
@@ -36,6 +37,14 @@ def info(given: Mapping[str, Any]) -> None:
     output.line()
     rows = [(each.name, each.kind, str(each), each.fill or "") for each in model.encoder.columns_]
     output.show_table(("column", "kind", "encoding", "missing value"), rows)
+    if compared := document["compared_models"]:
+        output.line()
+        rows = [(each["model"], str(each["n_rows"]), _integrated(each["value"])) for each in compared]
+        output.show_table(("compared model", "rows", "integrated evidence"), rows)
+
+
+def _integrated(value: float) -> str:
+    return f"{value:.2f}" if isfinite(value) else "cannot be the largest"
 
 
 def describe(path: str, model: Model) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from gpclass.core.checks import check_integers, check_numbers
 from gpclass.core.protocols import Adjoint, AnySites, Array, Info, Likelihood, Prior, Result, Sites
 from gpclass.core.registry import Method
 
-DEFAULT = 0.01
+DEFAULT = 0.01  # eps where it is not chosen: in the middle of those that are tried
 
 
 @dataclass(frozen=True, slots=True)
