@@ -40,6 +40,8 @@ _FARTHEST, _WIDEST = 1e18, 1e34  # means and variances beyond are cut
 _LEAST = -1e100  # log probabilities below are cut likewise
 _ORDER = 10  # nodes of Gauss-Hermite rules
 _NEWTON_STEPS = 200
+_MODE_TOL = 1e-12  # relative change of f at which its mode is found
+_ROUNDED = 1e-6  # relative change of f that rounding may cause
 _HALF, _STEP = 6, 0.04  # points either side of differences, and the distance between them
 _LIKELY, _MODERATE = -7.0, 100.0  # log p above which, and variance below which, p is averaged as it is
 _CLEAR = 0.9  # shrink below which 1 - shrink has lost no digits
@@ -250,13 +252,15 @@ def _moments(table: Table, z: Array, s: Array, power: Array, base: Array) -> Arr
 
 def _around_mode(likelihood: Any, y: float, z: Array, var: Array, power: Array) -> Array:
     """Return the same by Gauss-Hermite quadrature with the width that l has at the mode."""
-    label, f = np.asarray(y), z
+    label, f, size = np.asarray(y), z, np.inf
     for _ in range(_NEWTON_STEPS):
         l, first, second = likelihood.derivatives(label, f)
         ratio = 1.0 / (1.0 + power * var * np.maximum(-second, 0.0))
         step = ratio * (power * var * first - (f - z))
         f = f + step
-        if (np.abs(step) <= 1e-12 * (1.0 + np.abs(f))).all():
+        last, size = size, float((np.abs(step) / (1.0 + np.abs(f))).max(initial=0.0))
+        # Steps that are small and no longer shrink are the rounding of derivatives by differences.
+        if size <= _MODE_TOL or 0.5 * last < size < _ROUNDED:
             break
     l, first, second = (np.asarray(a)[:, None] for a in likelihood.derivatives(label, f))
     x, w = hermite(_ORDER)
