@@ -81,7 +81,7 @@ def test_verdicts_and_the_table():
     assert "too low by 2" in low.verdict
 
 
-NO_BETTER = "The model tells no more about the classes than their frequencies"
+NO_BETTER = "The model is no better than predicting the class frequencies"
 
 
 def test_a_model_that_is_worse_than_none_is_not_praised():

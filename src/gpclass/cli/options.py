@@ -7,7 +7,7 @@ from typing import Any
 
 
 def parameters() -> dict[str, Any]:
-    """Return every argument and option by a key; commands list the keys that they have."""
+    """Return every argument and option by its key; commands list the keys that they use."""
     import click
 
     arguments = {name: click.Argument([name]) for name in ("model", "data")}
@@ -104,7 +104,7 @@ def _about_results() -> dict[str, tuple[str, str, dict[str, Any]]]:
         "top": ("--top", "Draw only the N most relevant columns.", {"type": IntRange(1), "metavar": "N"}),
         "port": ("--port", "Port of the server.  [default: any that is free]",
                  {"type": IntRange(0, 65535), "default": 0, "metavar": "N"}),
-        "no_browser": ("--no-browser", "Do not open the page, only say its address.", flag),
+        "no_browser": ("--no-browser", "Do not open the page, only print its address.", flag),
         "seed": ("--seed", "Seed of the random numbers; the same seed gives the same result.",
                  {"type": seed, "default": 0, "metavar": "N", **shown}),
         "verbose": ("--verbose -v", "Show progress even if standard error is not a terminal.", {"count": True}),

@@ -39,7 +39,7 @@ def info(given: Mapping[str, Any]) -> None:
 
 
 def describe(path: str, model: Model) -> dict[str, Any]:
-    """Return all that is known about a model."""
+    """Return all information about a model."""
     clf, kernel = model.clf, model.clf.kernel_
     evidence, loo = clf.log_marginal_likelihood_value_, getattr(clf, "loo_log_score_", None)
     kernels = kernel.kernels if isinstance(kernel, CompoundKernel) else [kernel]

@@ -46,7 +46,7 @@ def task_of(data: tuple[Any, Any, Any], test: tuple[Any, Any], *, vectors: bool,
         X, y, weight = rows_of(X, kept), y[kept], weight[kept]
     classes, codes = np.unique(y, return_inverse=True)
     if len(classes) < 2:
-        raise ValueError(f"y has the one class {classes} with positive weight, expected two or more.")
+        raise ValueError(f"y has only the class {classes} with positive weight, expected two or more.")
     X_test, y_test = test
     if (X_test is None) != (y_test is None):
         raise ValueError("Only one of X_test and y_test is given, expected both or neither.")

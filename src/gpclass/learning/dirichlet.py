@@ -22,7 +22,7 @@ from gpclass.learning.problem import Problem, pose_classes
 from gpclass.learning.sites import finished, left_out
 from gpclass.likelihoods.joint import normal_points
 
-# From labels that are noise to labels that are certain; the score changes little within a factor of three.
+# From labels that are pure noise to certain labels; the score changes little within a factor of three.
 EPSILONS = (0.3, 0.1, 0.03, DEFAULT, 0.003, 0.001, 0.0003, 0.0001)
 POINTS = 61  # a prime number; twice as many points average the softmax
 
@@ -37,9 +37,9 @@ def fit_dirichlet(problem: Problem, labels: Array, plan: Plan, *, seed: Any = No
 
 
 def learn_dirichlet(problem: Problem, plan: Plan, rng: np.random.Generator) -> tuple[Problem, Learned | None]:
-    """Return the problem at its best hyperparameters and eps, and how they were found.
+    """Return the problem at its best hyperparameters and eps, and the result of learning.
 
-    The first rung finds hyperparameters, with which eps is chosen on all rows, with which learning goes on.
+    Hyperparameters are learned on the first rung, then eps is chosen on all rows, then learning continues with it.
     """
     method: Any = problem.inference
     if method.eps is not None:

@@ -1,4 +1,4 @@
-"""Labels that are flipped with a certain rate: p(y|f) = rate + (1 - 2 rate) p_inner(y|f)."""
+"""Labels that are flipped with a given probability: p(y|f) = rate + (1 - 2 rate) p_inner(y|f)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One rule for integrals over the largest of several independent variables, whatever their widths."""
+"""A quadrature rule for integrals over the largest of several independent variables of any widths."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _intervals(low: Array, high: Array, width: Array) -> tuple[Array, Array, Ind
 
 
 def _interval_nodes(start: Array, length: Array, counts: Index) -> tuple[Array, Array]:
-    """Return nodes and weights of all panels of a row side by side, filled up with weights of zero."""
+    """Return nodes and weights of all panels of a row side by side, padded with weights of zero."""
     n = len(start)
     rows, columns = np.divmod(np.repeat(np.arange(counts.size), counts.ravel()), counts.shape[1])
     totals = counts.sum(axis=1)
