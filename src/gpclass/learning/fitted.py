@@ -166,7 +166,7 @@ class FittedModel:
         return low, high
 
     def proba_gradient(self, X: Array, route: str, rng: np.random.Generator | None = None) -> Array:
-        """Return the gradient in x of the probability of the second of two classes, (n, d), or of each of more, (n, C, d).
+        """Return the gradient in x of the probability of the second of two classes, (n, d), or of all, (n, C, d).
 
         With several latent functions it is found by differences, between averages over the same normal numbers z:
         the latent values m(x) + A(x) z are smooth in x, so that the error does not grow as the step shrinks.
