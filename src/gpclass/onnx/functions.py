@@ -1,4 +1,4 @@
-"""Functions that ONNX runtimes lack in double precision, composed of those that they have: columns to columns."""
+"""Functions that ONNX runtimes lack in double precision, composed of available ones, on columns."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ class Display:
 
 
 def pyplot() -> Any:
-    """Return matplotlib's pyplot, or say how to install it."""
+    """Return matplotlib's pyplot, or raise an error that says how to install it."""
     return optional("matplotlib.pyplot", "A picture", "plot")
 
 
@@ -72,7 +72,7 @@ class View:
 
     @classmethod
     def over(cls, X: Any, y: Any, estimator: Any, n_columns: int, resolution: int, eps: float) -> View:
-        """Return the grid that covers X with a margin, or say that X has another number of columns."""
+        """Return the grid that covers X with a margin; raise if X has another number of columns."""
         rows = np.asarray(X, dtype=float)
         if rows.ndim != 2 or rows.shape[1] != n_columns:
             columns = {1: "one column", 2: "two columns"}[n_columns]

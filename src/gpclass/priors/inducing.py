@@ -1,4 +1,4 @@
-"""The prior with inducing inputs whose residual variance is part of it (FITC), for Laplace and EP.
+"""The prior with inducing inputs and their residual variance (FITC), for Laplace and EP.
 
     K = A Aᵀ + diag(r),   A = K_fu L⁻ᵀ,   r_i = k(x_i, x_i) - a_iᵀ a_i
 
