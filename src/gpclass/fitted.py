@@ -117,7 +117,7 @@ class Predictions:
         return self.base_estimator_.interval(X, level, self._rng())  # type: ignore[no-any-return]
 
     def predict_latent(self, X: Any, return_std: bool = False, return_cov: bool = False) -> Any:
-        """Return the posterior mean of the latent function, and its deviation or covariance if asked for.
+        """Return the posterior mean of the latent function, and its standard deviation or covariance if requested.
 
         There is one function per class with softmax, the multinomial probit, Dirichlet classification (also of two
         classes) and separate models; otherwise there is one.
@@ -205,7 +205,7 @@ class Predictions:
     def log_marginal_likelihood(
         self, theta: Any = None, eval_gradient: bool = False, clone_kernel: bool = True
     ) -> Any:
-        """Return the log evidence at theta, and its gradient if asked for.
+        """Return the log evidence at theta, and its gradient if requested.
 
         Parameters
         ----------
@@ -293,14 +293,14 @@ class Predictions:
         """The chains of each model, if it was sampled."""
         chains = [model.chains for model in self._fitted_models()]
         if None in chains:
-            raise AttributeError("There are no chains: they come with inference='mcmc'.")
+            raise AttributeError("There are no chains: they need inference='mcmc'.")
         return one_or_list(chains)
 
     @property
     def loo_proba_(self) -> Array:
         """Class probabilities of each training row of positive weight, from the other rows.
 
-        With inducing inputs it is a pass over the rows, in their order, wherever they are.
+        With inducing inputs this takes a pass over the rows, in their order.
         """
         self._fitted_models()
         loo = self.base_estimator_.loo_log_proba()
@@ -309,7 +309,7 @@ class Predictions:
         if self._rows is None:
             return np.asarray(np.exp(loo))
         if self._rows.home is None:
-            raise AttributeError("Soft labels have leave-one-out probabilities with 'softmax' only.")
+            raise AttributeError("Leave-one-out probabilities of soft labels need likelihood='softmax'.")
         return np.asarray(np.exp(loo[self._rows.home]))
 
     @property
@@ -358,7 +358,7 @@ class Predictions:
         return np.asarray(problems[0].X)[home], self.classes_[rows.truth]
 
     def _repr_html_inner(self) -> str:
-        """Return scikit-learn's diagram, and below it what the fit found."""
+        """Return scikit-learn's diagram with the results of the fit below it."""
         html = str(super()._repr_html_inner())  # type: ignore[misc]
         if not hasattr(self, "base_estimator_"):
             return html
@@ -367,7 +367,7 @@ class Predictions:
         return html + summary_html(self.base_estimator_.models, self.classes_)
 
     def _repr_mimebundle_(self, **options: Any) -> dict[str, str]:
-        """Return what notebooks show."""
+        """Return the representation for notebooks."""
         shown: dict[str, str] = super()._repr_mimebundle_(**options)  # type: ignore[misc]
         return {**shown, "text/html": self._repr_html_inner()} if "text/html" in shown else shown
 
@@ -380,7 +380,7 @@ class Predictions:
         return self.base_estimator_.models
 
     def _decides_by_mean(self) -> bool:
-        """Whether the latent mean decides: one Gaussian latent function, and a link symmetric about zero."""
+        """Whether the latent mean determines the class: one Gaussian function, and a link symmetric about zero."""
         models = self.base_estimator_.models
         return len(models) == 1 and models[0].decides_by_mean
 

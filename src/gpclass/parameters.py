@@ -162,8 +162,8 @@ def check_parameters(clf: Any) -> None:
     )
     if not joint and not _is_dirichlet(clf) and likelihood_of(clf).n_latents(3) > 1:
         raise ValueError(
-            f"likelihood={clf.likelihood!r} has a latent function for each class, which goes with "
-            f"multi_class='joint', not with {clf.multi_class!r}."
+            f"likelihood={clf.likelihood!r} has a latent function for each class, which needs "
+            f"multi_class='joint', not {clf.multi_class!r}."
         )
 
 

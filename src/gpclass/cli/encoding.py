@@ -26,8 +26,8 @@ DECIMAL_COMMA = re.compile(r"[-+]?\d+,\d+")
 class Column:
     """How one column is encoded.
 
-    A number becomes (x - mean) / scale. Two categories become one column of 0 and 1, any other number
-    become one column each. The text ``fill`` replaces missing values; if it is None they are an error.
+    A number becomes (x - mean) / scale. Two categories become one column of 0 and 1; otherwise each
+    category becomes a column. The text ``fill`` replaces missing values; if it is None they are an error.
     """
 
     name: str

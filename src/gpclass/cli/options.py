@@ -92,7 +92,7 @@ def _about_results() -> dict[str, tuple[str, str, dict[str, Any]]]:
         "model file": ("--output -o", "Model file to write.", file | shown | {"default": "model.gpc"}),
         "table file": ("--output -o", "CSV (.gz), .json, .parquet or .feather file.  [default: standard output]", file),
         "figure": ("--output -o", "Figure to write: .png, .pdf, .svg or .jpg.", file),
-        "force": ("--force", "Replace an existing file whatever its name ends in, but never an input.", flag),
+        "force": ("--force", "Replace an existing file with any ending, but never an input.", flag),
         "level": ("--level", "Probability that a credible interval covers.", {"type": level, "default": 0.95, **shown}),
         "no_intervals": ("--no-intervals", "Do not compute credible intervals, which saves time.", flag),
         "cost": ("--cost", "Cost of each decision, for each true class.", {"metavar": "JSON|FILE"}),

@@ -1,6 +1,6 @@
 """A quasi-Newton minimiser of a smooth function between bounds, for functions that are costly to evaluate.
 
-It is BFGS on a box: variables at a bound that would leave it are held, steps are projected, and no variable moves by
+It is BFGS on a box: variables that would cross a bound are fixed there, steps are projected, and no variable moves by
 more than ``longest`` in one step. The functions minimised here are evidences of log hyperparameters, which are flat in
 some regions and fall by thousands in others; an unlimited step of a quadratic model that was learned in a flat region
 ends in a corner of the box.

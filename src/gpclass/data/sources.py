@@ -1,4 +1,4 @@
-"""Where rows come from: arrays in memory or mapped from disk, files, or anything that yields blocks."""
+"""Sources of rows: arrays in memory or mapped from disk, files, or anything that yields blocks."""
 
 from __future__ import annotations
 

@@ -131,7 +131,7 @@ class Terms:
         return self.likelihood.tilted(self.y, mean, var, 1.0 if (self.power == 1.0).all() else self.power)
 
     def curve(self, variance: Array, near: Local | None = None) -> Curve:
-        """Return c h, c g and minus the site's precision as functions of the posterior mean."""
+        """Return the curves c h, their slopes c g and second derivatives, at the posterior mean."""
         last: list[tuple[Array, Array, Array]] = []  # mean, cavity mean and shrink of the last call
 
         def curve(mean: Array) -> tuple[Array, Array, Array]:

@@ -18,7 +18,7 @@ from sklearn.gaussian_process.kernels import Kernel
 from gpclass.core.linalg import drop_tiny, matmul, matmul_transposed
 from gpclass.core.protocols import Array
 
-# By the precision of the result: precisions of the product, and the squared norms of rows up to which they are used.
+# For each precision of the result: possible precisions of the product, with the largest squared norm of rows for each.
 LONGEST: dict[Any, Any] = {
     np.dtype(np.float32): ((np.float32, 512.0), (np.float64, 1e8)),
     np.dtype(np.float64): ((np.float64, 1024.0),),

@@ -1,4 +1,4 @@
-"""Fitting by sampling: the posterior as draws of the latent functions, and of the hyperparameters if asked for."""
+"""Fitting by sampling: the posterior as draws of the latent functions, and of the hyperparameters if requested."""
 
 from __future__ import annotations
 

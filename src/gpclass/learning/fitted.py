@@ -208,7 +208,7 @@ class FittedModel:
         return make_baseline(self.class_counts, round(n_learned))
 
     def evidence_at(self, theta: Array, eval_gradient: bool) -> tuple[float, Array | None]:
-        """Return the log evidence at other hyperparameters, and its gradient if asked for."""
+        """Return the log evidence at other hyperparameters, and its gradient if requested."""
         objective = self.objective
         if objective is None and self.inducing is not None:
             raise ValueError(

@@ -1,7 +1,7 @@
 """Rungs with inducing inputs: the bound in passes over some rows and over all rows, as levels of the ladder.
 
 At the hyperparameters of earlier rungs, the number of inducing inputs is doubled as long as the leave-one-out score
-gains enough for the cost, with the new ones where the residual variance costs the bound most. Then hyperparameters are
+gains enough for the cost, with the new ones where the residual variance lowers the bound most. Then hyperparameters are
 learned as long as a step is worth its cost and the leave-one-out score does not fall. Gain and cost are compared at a
 fixed exchange rate (`sparse.work`).
 """

@@ -94,7 +94,7 @@ RULES = (
         {"method": ("ep",), "likelihood": ("softmax",)},
     ),
     Rule(
-        "Sampled hyperparameters go with inference='mcmc' or an approximation, not with rejection",
+        "Sampled hyperparameters need inference='mcmc' or an approximation, not rejection",
         {"method": ("rejection",), "hyperparameters": ("sample",)},
     ),
     Rule(
@@ -140,7 +140,7 @@ RULES = (
         {"combine": ("one_vs_rest", "one_vs_one"), "rows": ("passes",)},
     ),
     Rule(
-        "A likelihood with a latent function for each class goes with multi_class='joint'",
+        "A likelihood with a latent function for each class needs multi_class='joint'",
         {"combine": ("one_vs_rest", "one_vs_one"), "likelihood": SEVERAL},
     ),
 )

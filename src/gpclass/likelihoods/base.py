@@ -180,7 +180,7 @@ class BinaryLikelihood(Parameters, ElementwiseSites, Part):
             return normalised(self.tilted(np.array(self.labels), mean, var).log_mass)
 
     def _log_predict_symmetric(self, mean: Array, var: Array) -> Array:
-        """Return the same from the average of the less probable class alone."""
+        """Return the log probabilities of both classes, averaging only that of the less probable one."""
         rare = self.tilted(np.array(-1.0), np.abs(mean), var).log_mass
         with quiet():
             rare = np.where(np.asarray(mean) == 0.0, np.log(0.5), np.minimum(rare, np.log(0.5)))

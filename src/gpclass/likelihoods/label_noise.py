@@ -15,7 +15,7 @@ from gpclass.likelihoods.base import BinaryLikelihood
 
 @dataclass(frozen=True, slots=True)
 class LabelNoise(BinaryLikelihood):
-    """Labels of another likelihood, some of which are wrong.
+    """Labels of another likelihood with some errors.
 
     Parameters
     ----------

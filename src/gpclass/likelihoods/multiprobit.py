@@ -123,7 +123,7 @@ def _log_all(d: Array, slopes: bool = False) -> tuple[Array, Array]:
 
 
 def _mode(d: Array) -> Array:
-    """Return the maximum of phi(u) Π Phi(u + d_k) by Newton's method from the left, where it is monotone."""
+    """Return the position of the maximum of phi(u) Π Phi(u + d_k), by monotone Newton steps from the left."""
     u: Array = np.maximum(0.0, -0.5 * d.min(axis=1))
     for _ in range(6):
         z = np.minimum(u[:, None] + d, 38.0)

@@ -158,7 +158,7 @@ def _position(names: list[str], parameter: Any) -> int:
 
 def _landscape(estimator: Any, theta: Array, chosen: tuple[int, int], a: Array, b: Array) -> Any:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # convergence does not matter far from the maximum
+        warnings.simplefilter("ignore", ConvergenceWarning)  # irrelevant far from the maximum
         values = np.reshape(list(evidences(estimator, theta, chosen, a, b)), (len(b), len(a)))
     if np.isnan(values).all():
         raise ValueError("The evidence could not be computed anywhere on this grid: choose other limits.")

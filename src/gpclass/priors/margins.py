@@ -46,7 +46,7 @@ class MarginPrior(BasePrior):
         others[np.arange(len(X)), labels] = False
         self._other, self._own = np.flatnonzero(others), np.flatnonzero(~others)
         self.shape = self._other.shape
-        # The margins over the first class, then those over the second, ..., and the data points that have them.
+        # The margins over the first class, then those over the second, and so on, with their data points.
         self.order = np.argsort(self._other % n_classes, kind="stable")
         self.by_function = [np.flatnonzero(each) for each in others.T]
         self.responds = n_classes <= MOST_CLASSES and len(self._other) <= MOST_RESPONDING

@@ -133,7 +133,7 @@ class Fit:
     passes: int
     gradient: Array | None
     residual: float  # mean of r_i
-    lost: float  # nats that the residual variance costs the bound, to first order
+    lost: float  # loss of the bound by the residual variance in nats, to first order
     others: Array  # Σ E[l] of the other likelihoods
     counts: Array  # total weight of each class
     offset: Array | None = None  # prior means of the functions, if they are not zero
