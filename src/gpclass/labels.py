@@ -96,7 +96,7 @@ class Labelled:
     codes: Any  # positions in ``classes``, (n,), or label weights, (n, C)
     weight: Array | None
     classes: Any
-    kept: Index  # which of the rows given have a positive weight
+    kept: Index  # positions of the given rows that have a positive weight
     home: Index | None  # the merged row of X for each kept row; None if it became several rows
     truth: Any  # its class, (n_kept,), or class probabilities, (n_kept, C)
 

@@ -18,7 +18,7 @@ from gpclass.kernels import has_noise
 MERGED_UP_TO = 20_000  # rows: sorting more of them costs more than it saves
 HEAVIEST = 1e12  # with a larger weight the others would be lost in rounding
 DATES = (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64)  # with pandas' own
-DATE_TYPE = re.compile("date|time|duration|period", re.IGNORECASE)  # of columns in pandas, Arrow and polars
+DATE_TYPE = re.compile("date|time|duration|period", re.IGNORECASE)  # column types in pandas, Arrow and polars
 Where = Callable[[int], str]  # says where row i is, as in 'row 7 of a.parquet'
 
 
@@ -182,7 +182,7 @@ def some_of_each(classes: Index, n: int, rng: np.random.Generator) -> Index:
     """
     order = rng.permutation(len(classes))
     labels, counts = np.unique(classes[order], return_counts=True)
-    rank = np.empty(len(order), dtype=int)  # of each row among those of its class
+    rank = np.empty(len(order), dtype=int)  # rank of each row within its class
     for label in labels:
         own = classes[order] == label
         rank[own] = np.arange(own.sum())

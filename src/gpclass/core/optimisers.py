@@ -86,7 +86,7 @@ def minimise(
     known, message = inverse is not None, ""
     H: Array = _short(gradient) if inverse is None else inverse
     evaluations, trusted, fair = 1, radius, False
-    inherited = known  # until a whole Newton step has been taken with it
+    inherited = known  # becomes False after a full Newton step
     for _ in range(max_iter):
         enough = tol() if callable(tol) else tol
         direction = _direction(x, gradient, bounds, H)

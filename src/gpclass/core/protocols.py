@@ -298,7 +298,7 @@ class Prior(Protocol):
     A prior and those made from it by `at` may share buffers: once a later one is used, earlier ones are invalid.
     """
 
-    shape: tuple[int, ...]  # of the latent values: (n,), or (n, C) with one latent function per class
+    shape: tuple[int, ...]  # shape of the latent values: (n,), or (n, C) with one latent function per class
 
     def variances(self) -> Array:
         """Return the variances of the latent values."""

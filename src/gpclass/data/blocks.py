@@ -50,7 +50,7 @@ def recut(blocks: Iterable[Rows], rows: int = ROWS) -> Iterator[Rows]:
 def grouped(sizes: Sequence[int], rows: int | None) -> list[list[int]]:
     """Return groups of neighbouring parts with at least ``rows`` rows each, by default those of a task of Dask."""
     least = max(FEWEST, -(-sum(sizes) // MOST_TASKS)) if rows is None else rows
-    group = (np.cumsum(sizes) - sizes) // least  # by the position of the first row
+    group = (np.cumsum(sizes) - sizes) // least  # assigned by the position of the first row
     return [np.flatnonzero(group == number).tolist() for number in np.unique(group)]
 
 

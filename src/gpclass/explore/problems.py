@@ -11,7 +11,7 @@ from gpclass.datasets import problems
 from gpclass.explore.state import Points, State, make_points
 
 TABLE = "your table"
-EMPTY = {"empty line": 1, "empty plane": 2}  # and their numbers of columns
+EMPTY = {"empty line": 1, "empty plane": 2}  # numbers of columns
 WORDS = {
     "interval": "The textbook exercise: class 0 for 25 < x < 60, and class 1 elsewhere.",
     "moons": "Two half circles with noise.",

@@ -38,7 +38,7 @@ class Picture:
     decision: NDArray[np.intp]  # -1 for undecided cases
     margin: Array  # (*grid, n_decisions): zero on the boundaries of decisions
     latent: Any = None  # mean, low and high of the curves of a line, each (n, n_curves)
-    interval: tuple[Array, Array] | None = None  # of the probability of the second of two classes
+    interval: tuple[Array, Array] | None = None  # credible interval of the second of two classes
     deviation: Any = None  # of f, on a plane
 
     @property
@@ -205,6 +205,6 @@ def draw_picture(state: State) -> Picture:
     interval = None
     if (
         len(clf.classes_) == 2 and clf.base_estimator_.models[0].is_of_labels
-    ):  # of several classes it would take seconds
+    ):  # with several classes it would take seconds
         interval = clf.predict_interval(rows, LEVEL)
     return Picture(*common, proba, decision, margin, latent_band(clf, rows, LEVEL), interval)

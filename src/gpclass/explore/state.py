@@ -97,7 +97,7 @@ class State:
     reject : float or None
         Cost of leaving a case undecided; None if every case is decided.
     origin, words : str
-        What the page was started with: its name, and what it is in words.
+        Name and description of the initial state of the page.
 
     Examples
     --------

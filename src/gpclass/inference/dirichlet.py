@@ -103,7 +103,7 @@ class Targets:
     own: float
     other: float
     high: float  # precision in the own class, 1 / s1
-    low: float  # in the others, 1 / s0
+    low: float  # precision in the other classes, 1 / s0
 
     @classmethod
     def at(cls, eps: float) -> Targets:

@@ -148,7 +148,7 @@ def _at(
 def _follow(terms: VarianceTerms, last: FixedPoint, tol: float) -> Search | None:
     """Return a search at variances that agree with the sites to first order; None if the prior has no response.
 
-    If the precisions of q change by dtau, its variances change by -(Σ∘Σ) dtau to first order, Σ being its covariance.
+    If the precisions of q change by dtau, its variances change by -(Σ∘Σ) dtau to first order; Σ is its covariance.
     The error is of second order, so the next factorisation gains about twice as many digits. Means and variances step
     together, the means by (I + T K) d = h' - alpha with the sites of q: no new factorisation is needed.
     """

@@ -15,7 +15,7 @@ from sklearn.gaussian_process.kernels import Kernel, Product, Sum
 
 from gpclass.core.protocols import Array
 
-PREFIX = "hyperparameter_"  # of the properties by which scikit-learn finds hyperparameters
+PREFIX = "hyperparameter_"  # prefix of the properties by which scikit-learn finds hyperparameters
 
 
 def is_free(kernel: Kernel, name: str) -> bool:
@@ -56,7 +56,7 @@ def move(kernel: Kernel, theta: Array) -> Kernel:
         split = count_free(kernel.k1)
         return type(kernel)(move(kernel.k1, theta[:split]), move(kernel.k2, theta[split:]))
     if not _is_plain(kernel.__class__) or count_free(kernel) != len(theta):
-        return kernel.clone_with_theta(theta)  # which raises for a theta of the wrong length
+        return kernel.clone_with_theta(theta)  # raises for a theta of the wrong length
     new, start = copy.copy(kernel), 0
     for name in free_names(kernel):
         size = np.size(getattr(kernel, name))

@@ -40,7 +40,7 @@ from gpclass.learning.curvature import Curvature, curvature, integral
 from gpclass.learning.maximise import Compared, Learned, Report, joined, maximise
 from gpclass.learning.problem import Problem, SiteObjective
 
-SHARE = 0.1  # of the tolerance of a rung, so that the end of a search does not affect the choice
+SHARE = 0.1  # fraction of the tolerance of a rung, so that the end of a search does not affect the choice
 
 
 class Model(NamedTuple):
@@ -118,7 +118,7 @@ class Grid:
         return replace(found, curvature=self.curvature(found, tied=False), complete=True)
 
     def describe(self, model: Model) -> str:
-        """Return the model in words."""
+        """Return a description of the model."""
         words = [["RBF", "Matérn 3/2"][model.smooth]] if self.parts else ["kernel as given"]
         if self.open:
             scale = SCALES[model.scale]

@@ -148,7 +148,7 @@ def fit_by_sampling_theta(problem: Problem, plan: Plan, *, seed: Any = None) -> 
         kernel=problem.kernel.clone_with_theta(np.mean(np.asarray(chains.theta), axis=(0, 1))),
         evidence=None,
         info=Info(True, chains.n_draws, 0.0),
-        problem=replace(problem, inference=settings),  # with its kernel, the centre of the prior
+        problem=replace(problem, inference=settings),  # its kernel is the centre of the prior
         learned=None if learned is None else replace(learned, warm=None),
         draws=chains.flat(),
         chains=replace(chains, weighted=()),

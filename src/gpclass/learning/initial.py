@@ -26,7 +26,7 @@ RATIO = (
 )
 MAX_LOOKS = 16  # number of length scales in the grid, for a range of up to 2^15
 STARTS = 2  # number of peaks from which learning starts
-VARIANCE = 4.0  # of latent values on the grid: probabilities from 0.02 to 0.98
+VARIANCE = 4.0  # variance of latent values on the grid: probabilities from 0.02 to 0.98
 LARGER = (25.0, 625.0)  # multiples of it at the highest peak: noise-free labels favour a large variance
 HUGE_VARIANCE = 1e8  # labels are not informative about latent values of this variance
 

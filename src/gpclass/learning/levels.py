@@ -129,7 +129,7 @@ class PassLevel:
         return {"max_iter": steps, "improved": Steps(self), "report": None}
 
     def objective(self, tol: Any = None) -> PassObjective:
-        """Return the bound, with q iterated as far as a pass is worth its work, or to ``tol`` nats."""
+        """Return the bound, with q iterated while a pass is worth its work, or to ``tol`` nats."""
         run, n_rows = self.run, self.n_rows
         engine = engine_of(self.problem, self.data, run.n_latents, np.dtype(run.settings.dtype).type)
         most = int(getattr(self.inference, "max_iter", MAX_PASSES))

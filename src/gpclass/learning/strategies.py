@@ -190,7 +190,7 @@ class Task:
     settings: Inducing | None = None
     data: Data | None = None  # the rows of a source; None if the problem has them
     init: AnySites | None = None
-    first: State | None = None  # where learning starts, if that is known
+    first: State | None = None  # state from which learning starts, if known
 
     def like(self, model: FittedModel) -> Task:
         """Return the task with the kernel of a fitted model as its start, so that no kernel is chosen."""

@@ -10,7 +10,7 @@ from scipy.special import roots_legendre
 from gpclass.core.protocols import Array, Index
 from gpclass.likelihoods.quadrature import blocks
 
-_NODES, _WEIGHTS = roots_legendre(10)  # of a panel, on [-1, 1]
+_NODES, _WEIGHTS = roots_legendre(10)  # Gauss-Legendre rule of a panel, on [-1, 1]
 
 
 def maximum_rule(low: Array, high: Array, width: Array, copies: int) -> Iterator[tuple[Index, Array, Array]]:

@@ -98,7 +98,7 @@ class MultiProbit(ClassLikelihood):
 
 
 def _log_all(d: Array, slopes: bool = False) -> tuple[Array, Array]:
-    """Return log E[Π_k Phi(u + d_k)], u ~ N(0, 1), for each row of d, and its gradient in d if wanted.
+    """Return log E[Π_k Phi(u + d_k)], u ~ N(0, 1), for each row of d, and its gradient in d if requested.
 
     The integrand is log-concave, and falls at least like exp(-t²/2) at a distance t from its mode, so the
     trapezoidal rule covers 8.3 on either side. With K factors its error is at most about exp(-2 pi² / h² (K + 1)).

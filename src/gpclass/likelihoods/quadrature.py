@@ -135,7 +135,7 @@ def _table(likelihood: Any, y: float, level: int) -> Table:
 
 def _levels(likelihood: Any, centre: Array, width: Array) -> Index:
     """Return the level whose nodes resolve an integrand of this centre and width, above _FINEST if none does."""
-    distance = np.sqrt(1.0 + np.square(centre / _B))  # of nodes at level 0
+    distance = np.sqrt(1.0 + np.square(centre / _B))  # distance of nodes at level 0
     halvings = np.frexp(distance / (_RATIO * np.maximum(width, 1e-200)))[1]
     level = np.clip(halvings, likelihood.level, _FINEST + 1)
     far = (np.abs(centre) > _FAR) & (level > likelihood.level)

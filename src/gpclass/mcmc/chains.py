@@ -11,7 +11,7 @@ from gpclass.core.checks import apart, optional
 from gpclass.core.protocols import Array
 from gpclass.core.registry import stored
 
-MAX_RHAT, MIN_ESS = 1.01, 100.0  # of all chains, and per chain (Vehtari et al. 2021)
+MAX_RHAT, MIN_ESS = 1.01, 100.0  # R-hat of all chains, effective sample size per chain (Vehtari et al. 2021)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -10,7 +10,7 @@ from scipy.special import erfcx
 
 from gpclass.onnx.graph import Value
 
-_K = 3.75  # of t = (x - K) / (x + K), which maps x >= 0 to [-1, 1) and makes erfcx nearly a polynomial in t
+_K = 3.75  # t = (x - K) / (x + K) maps x >= 0 to [-1, 1) and makes erfcx nearly a polynomial in t
 _DEGREE = 34
 
 

@@ -132,7 +132,7 @@ def hyperparameter_names(kernel: Any) -> list[str]:
 
 
 def short_names(names: list[str]) -> list[str]:
-    """Return names without their path in the kernel, where they differ without it."""
+    """Return names without their path in the kernel, if they are unique without it."""
     ends = [name.split("__")[-1].replace("_", " ") for name in names]
     return [
         end if ends.count(end) == 1 else name.replace("__", ".").replace("_", " ")

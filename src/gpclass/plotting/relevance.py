@@ -27,9 +27,9 @@ class RelevanceDisplay(Display):
     names : sequence of str
         Names of the columns.
     labels : sequence of str
-        Names of the kernels, where there are several.
+        Names of the kernels, if there are several.
     low, high : ndarray of shape (n_kernels, n_features) or None
-        Credible intervals, where length scales were sampled.
+        Credible intervals, if length scales were sampled.
     scaled : bool
         Whether length scales are in units of the standard deviation of their columns.
     at_bound : ndarray of bool of shape (n_kernels, n_features), or False

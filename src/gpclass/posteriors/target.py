@@ -49,7 +49,7 @@ class Target:
     likelihood: Any
     y: Array
     weight: Array
-    shape: tuple[int, ...]  # of f as the likelihood takes it: (n,) or (n, C)
+    shape: tuple[int, ...]  # shape of f for the likelihood: (n,) or (n, C)
     prior_root: Array  # A
     pivots: Index  # the rows of A that are lower triangular
     sites: AnySites | None

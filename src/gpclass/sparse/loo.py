@@ -41,7 +41,7 @@ class LeaveOut:
     rule: Rule
     likelihood: Likelihood
     offset: Array | None = None  # prior means
-    responding: Latent | None = None  # with the P of the response of the means, if that is another
+    responding: Latent | None = None  # q with the precisions of the response of the means, if they differ
     keep: bool = True
 
     def zero(self) -> LeftOut:

@@ -31,7 +31,7 @@ class Session:
         self.canvas = Canvas()
         self.layout = Layout(list(dict.fromkeys([self.state.origin, *start_names()])))
         self.painter = worker(deliver, patient=True)
-        self.worker, self.mapper = worker(deliver), worker(deliver)  # of the buttons, and of the surface
+        self.worker, self.mapper = worker(deliver), worker(deliver)  # for the buttons, for the surface
         self.past: list[State] = []
         self.shown = Scene(self.state)
         self.dragged: int | None = None
