@@ -35,7 +35,7 @@ def lazily(*, labels: bool = False) -> Callable[[F], F]:
 def lazy_predict(
     function: Callable[[Any], Any], X: Any, *, classes: Sequence[Any] | None = None, dtype: Any = float
 ) -> Any:
-    """Return the predictions of a function as a collection to be computed.
+    """Return the predictions of a function as a lazy collection.
 
     Parameters
     ----------

@@ -236,7 +236,7 @@ def _initial_kernel(state: State) -> Any:
     if state.operator == ALONE:
         return first
     second = named_kernel(state.second, rows)
-    # The variances of two factors are not identifiable: a product has one of them.
+    # The variances of two factors are not identifiable, so a product has only one.
     return first + second if state.operator == "plus" else first * second.k2
 
 

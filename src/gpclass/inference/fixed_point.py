@@ -38,7 +38,7 @@ class VarianceTerms(LocalTerms, Protocol):
         """Return the curves at these variances; ``near``, if given, has the derivatives at similar ones."""
 
     def variance(self, q: Conditioned, var: Array, tau: Array) -> Array:
-        """Return the variances that the curves need, for marginal ones and precisions near those of q."""
+        """Return the variances that the curves need, given marginal variances and precisions near those of q."""
 
     def local(self, q: Conditioned) -> Local:
         """Return the curves at the marginals of q."""

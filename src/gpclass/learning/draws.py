@@ -166,7 +166,7 @@ def _value(log_prior: Hyperprior, theta: Array) -> float:
 
 
 def _components(kernel: Any, draws: tuple[Weighted, ...]) -> list[Component]:
-    """Return draws as components of a mixture; those that share theta are one."""
+    """Return draws as components of a mixture; draws that share theta form one component."""
     groups: dict[bytes, list[Weighted]] = {}
     for draw in draws:
         groups.setdefault(draw.theta.tobytes(), []).append(draw)

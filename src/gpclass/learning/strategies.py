@@ -147,7 +147,7 @@ RULES = (
 
 
 def refusal(case: Case) -> str | None:
-    """Return why a case is not possible, or None if it is.
+    """Return why a case is not possible, or None if it is possible.
 
     Examples
     --------

@@ -77,7 +77,7 @@ class InducingPrior(BasePrior):
         return row_tiles(len(self.X), len(self.Z))
 
     def move(self, theta: Array) -> None:
-        """Replace the covariance by that at theta, in its own memory."""
+        """Replace the covariance by the one at theta, in place."""
         self._fill(move(self.kernel, theta))
 
     def variances(self) -> Array:

@@ -52,7 +52,7 @@ class MarginPrior(BasePrior):
         self.responds = n_classes <= MOST_CLASSES and len(self._other) <= MOST_RESPONDING
 
     def move(self, theta: Array) -> None:
-        """Replace the covariance by that at theta, in its own memory."""
+        """Replace the covariance by the one at theta, in place."""
         self.latents = self.latents.at(theta)
 
     def variances(self) -> Array:

@@ -273,7 +273,7 @@ def _bounded(P: Array) -> Array:
 
 
 def balanced(q: Q) -> Q:
-    """Return q with means of the functions of several classes that add up to zero, as the best ones do.
+    """Return q with means that add up to zero over the classes, as the optimal means do.
 
     mu_c = Σ_i g_ic a_i there, and the slopes of a data point add up to zero; separate steps for each class would
     converge slowly.

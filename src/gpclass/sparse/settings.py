@@ -78,7 +78,7 @@ class Inducing:
         return (BY_RESIDUAL if by_residual else MOST) if self.n == "auto" else int(self.n)
 
     def numbered(self, i: int) -> Inducing:
-        """Return the settings of model i of several, each of which has a checkpoint of its own."""
+        """Return the settings of model i of several, with a checkpoint of its own."""
         return self if self.checkpoint is None else replace(self, checkpoint=f"{self.checkpoint}.{i}")
 
     @property
