@@ -65,7 +65,7 @@ class Picture:
         return self.proba[..., self.curves[0]] if len(self.curves) == 1 else None
 
     def boundaries(self) -> tuple[Array, NDArray[np.intp]]:
-        """Return where the decision changes along a line, by linear interpolation, and the decisions between."""
+        """Return the points of a line where the decision changes (interpolated), and the decisions in between."""
         x, i = self.sides[0], np.flatnonzero(np.diff(self.decision))
         own = self.decision[i]  # -1 is the last margin, too
         a, b = self.margin[i, own], self.margin[i + 1, own]

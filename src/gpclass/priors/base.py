@@ -70,7 +70,7 @@ class BasePrior(Prior):
     def solve(self, sites: Any, rtol: float) -> tuple[Array, Array]:
         """Return alpha = (I + W K)⁻¹ nu and the mean K alpha, to a relative accuracy of ``rtol``.
 
-        With W = Q Qᵀ, alpha = nu - Q x where (I + Qᵀ K Q) x = Qᵀ K nu. An error e of x is one of K Q e in f, whose norm
+        With W = Q Qᵀ, alpha = nu - Q x where (I + Qᵀ K Q) x = Qᵀ K nu. An error e of x causes K Q e in f, whose norm
         in the metric of the posterior, K⁻¹ + W, is at most that of the residual. It is compared with the length of the
         step in that metric, nuᵀK alpha = nuᵀK nu - (Qᵀ K nu)ᵀ x.
         """

@@ -171,7 +171,7 @@ class Engine:
         if before is not None:
             q = self._projected(basis, prior, before)
         warm, q = q is not None, prior_q(basis.size, self.n_latents) if q is None else q
-        # Each class steps as if the others were fixed; together the steps are at most twice too long.
+        # Each class steps as if the others were fixed; the joint step is too long by a factor of at most two.
         longest = 1.0 if self.n_latents == 1 else 0.6
         best: Fit | None = None
         rho = longest

@@ -161,7 +161,7 @@ class InducingTarget:
     def probabilities(self, X: Array, D: Array) -> Array:
         """Return p(y=+1), shape (S, n), or those of all classes, (S, n, C), of rows X given u for rows d of D.
 
-        The residual variance is averaged over by MacKay's approximation, which is exact for the probit.
+        MacKay's approximation averages over the residual variance; it is exact for the probit.
         """
         at, likelihood = self.latent.at(X), cast(Any, self.likelihood)
         f = latent_means(at, self.draws(D)).transpose(1, 0, 2)

@@ -69,7 +69,7 @@ class Step:
 
     @property
     def adds(self) -> bool:
-        """Whether it computes the sums for q: with fixed precisions the gradient takes a second pass without them."""
+        """Whether the pass computes the sums for q; with fixed precisions the second pass (gradient) does not."""
         return self.alpha is None or not self.rule.fixed
 
     def zero(self) -> Sums:
