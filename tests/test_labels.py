@@ -213,7 +213,7 @@ class TestErrors:
     def test_noise_of_its_own_for_each_row(self):
         X, P = problem(n_classes=2)
         clf = GaussianProcessClassifier(KERNEL + WhiteKernel(0.1), likelihood="logit", optimizer=None)
-        with pytest.raises(ValueError, match="noise of its own"):
+        with pytest.raises(ValueError, match="independent noise"):
             clf.fit(X, P)
         clf.set_params(likelihood="softmax").fit(X, P)
 

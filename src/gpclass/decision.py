@@ -1,4 +1,4 @@
-"""The Bayes decision: the action of least expected cost under the predicted probabilities."""
+"""The Bayes decision: the action with the least expected cost under the predicted probabilities."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from gpclass.core.protocols import Array
 
 REJECTED = -1
-TIE = 1e-9  # relative difference up to which expected costs are equal, so that rounding does not decide
+TIE = 1e-9  # relative difference up to which expected costs count as equal, to ignore rounding
 
 
 def bayes_decision(
@@ -23,16 +23,16 @@ def bayes_decision(
     proba : array of shape (n, n_classes)
         Class probabilities, each row summing to one.
     cost : array of shape (n_classes, n_actions), optional
-        ``cost[i, a]`` is what action ``a`` costs when the class is ``i``; gains are negative costs.
+        ``cost[i, a]`` is the cost of action ``a`` when the class is ``i``; gains are negative costs.
         None means that an error costs 1 and a right answer 0, so that the most probable class wins.
     reject : float, optional
-        What it costs to leave a case undecided. Rows whose best action is expected to cost more
+        Cost of leaving a case undecided. Rows whose best action has a higher expected cost
         get -1.
 
     Returns
     -------
     ndarray of shape (n,) of int
-        Positions of the actions; -1 where rejected. Of actions whose costs agree to nine digits the last is taken.
+        Positions of the actions; -1 where rejected. If costs agree to nine digits, the last of these actions is chosen.
 
     Examples
     --------
@@ -46,10 +46,10 @@ def bayes_decision(
     P = _check_probabilities(proba)
     C = 1.0 - np.eye(P.shape[1]) if cost is None else check_cost(cost, P.shape[1])
     expected = P @ C
-    # Without costs it is the most probable class; 1 - p rounds, so p itself decides.
+    # Without costs it is the most probable class; p is compared, because 1 - p is rounded.
     worth, size = (P, P) if cost is None else (-expected, P @ np.abs(C))
     best = (worth - TIE * size).max(axis=1, keepdims=True)
-    # The last one of those that tie: with two classes that is y = +1 wherever p(y=+1) >= ½.
+    # The last of tied actions: with two classes that is y = +1 wherever p(y=+1) >= ½.
     ties = worth + TIE * size >= best
     choice: NDArray[np.intp] = ties.shape[1] - 1 - np.argmax(ties[:, ::-1], axis=1)
     if reject is not None:

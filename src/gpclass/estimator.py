@@ -49,14 +49,14 @@ from gpclass.validation import check_inputs, check_labels, check_weights
 
 __all__ = ["GaussianProcessClassifier"]
 
-KERNEL_ROWS = 10_000  # that the default kernel of a source is chosen from
-# The attributes that a fit sets always, and those that it sets with vectors as inputs.
+KERNEL_ROWS = 10_000  # used to choose the default kernel of a source
+# Attributes that every fit sets, and those that only a fit to numeric columns sets.
 RESULTS = {"base_estimator_", "_seed", "_rows", "classes_", "n_classes_", "log_marginal_likelihood_value_"}
 FEATURES = {"n_features_in_", "feature_names_in_"}
 
 
 def _in_one_model(clf: Any) -> bool:
-    """Return whether further rows can be taken in, or say why not."""
+    """Return True if the model supports partial_fit; raise AttributeError with the reason if not."""
     if clf.multi_class != "joint":
         raise AttributeError(f"partial_fit needs multi_class='joint', not {clf.multi_class!r}.")
     return True
@@ -85,7 +85,7 @@ class GaussianProcessClassifier(Predictions, ClassifierMixin, BaseEstimator):
         How p(f|X, y) is found: approximated, as a name or as a settings record of `gpclass.inference`;
         sampled, as ``"mcmc"`` or a `gpclass.mcmc.MCMC` (needs arviz-stats); or, for a handful of rows,
         by exact draws, as ``"rejection"`` or a `gpclass.sampling.Rejection`. Before f is sampled,
-        hyperparameters are learned by the evidence of EP (``learn_by`` of the record). ``"auto"`` is ``"vi"`` for two
+        hyperparameters are learned by maximising EP's evidence (see ``learn_by``). ``"auto"`` is ``"vi"`` for two
         classes, and for more of them ``"vi"`` or ``"dirichlet"``, whichever predicts rows that are left out better.
     optimizer : "fmin_l_bfgs_b", callable or None, default="fmin_l_bfgs_b"
         How the evidence is maximised. A callable gets ``(obj_func, initial_theta, bounds)`` and returns
@@ -93,7 +93,7 @@ class GaussianProcessClassifier(Predictions, ClassifierMixin, BaseEstimator):
         keeps the hyperparameters of the kernel.
     n_restarts_optimizer : int, default=0
         Number of additional runs of the optimiser, from random points between the bounds (log-uniform). The best run
-        is kept. The first run starts from the kernel as given, or from a point that the data suggest if that has more
+        is kept. The first run starts from the kernel as given, or from a point derived from the data if that has more
         evidence.
     max_iter_predict : int, default=100
         Largest number of iterations of the approximation, if ``inference`` is a name.
@@ -104,20 +104,20 @@ class GaussianProcessClassifier(Predictions, ClassifierMixin, BaseEstimator):
     random_state : int, RandomState or None, default=None
         For the restarts, for sampling and for Monte Carlo integration.
     multi_class : {"joint", "one_vs_rest", "one_vs_one"}, default="joint"
-        Three classes or more in one model, with a latent function for each, or two at a time.
+        How to treat three classes or more: in one model with one latent function per class, or as two-class models.
     n_jobs : int or None, default=None
         Processes for the restarts, or for the two-class problems of a multi-class one.
     hyperparameters : {"learn", "sample"}, default="learn"
         Whether hyperparameters maximise the evidence, or are sampled together with f; predictions then
         average over them. Those without a ``hyperprior`` are log-normal about the kernel's values
-        when sampled. An approximation given as ``inference`` is what the sampling starts from.
+        when sampled. If ``inference`` is an approximation, sampling starts from it.
     hyperprior : Shrinkage, or mapping of str to frozen scipy.stats distribution or Shrinkage, default=None
-        Priors of hyperparameters, by the names that the kernel has for them
+        Priors of hyperparameters, by their names in the kernel
         (``{"k2__length_scale": scipy.stats.lognorm(1.0)}``, or ``"length_scale"`` for all of that name).
         `gpclass.core.hyperpriors.Shrinkage` shrinks the length scales of several columns towards each other.
     inducing : "auto", int, array, `gpclass.sparse.Inducing` or None, default="auto"
         Inducing inputs, for more rows than n x n matrices allow: their number, the inputs themselves, or all settings.
-        "auto" uses all rows up to a few thousand, beyond that as many inducing inputs as are worth it, up to 2,000.
+        "auto" uses all rows up to a few thousand, and up to 2,000 inducing inputs beyond that.
         None never uses them.
     class_weight : mapping, "balanced" or None, default=None
         Weights of the classes, multiplied into ``sample_weight``.
@@ -132,8 +132,8 @@ class GaussianProcessClassifier(Predictions, ClassifierMixin, BaseEstimator):
     Attributes
     ----------
     kernel_ : kernel
-        The kernel with its hyperparameters, their posterior mean (of logs) where they were sampled; for
-        several two-class models a `CompoundKernel` of theirs.
+        The kernel with its hyperparameters, or the posterior mean of their logs if they were sampled; for
+        several two-class models a `CompoundKernel` of their kernels.
     inference_ : object
         The method with its settings.
     classes_ : ndarray of shape (n_classes,)
@@ -141,19 +141,19 @@ class GaussianProcessClassifier(Predictions, ClassifierMixin, BaseEstimator):
     n_classes_ : int
         Number of classes.
     log_marginal_likelihood_value_ : float or None
-        Log evidence at ``kernel_.theta``; the mean over several two-class models. None where sampling
-        gives none.
+        Log evidence at ``kernel_.theta``; the mean over several two-class models. None if sampling
+        does not estimate it.
     base_estimator_ : object
-        The fitted model, of two classes or of all, or what combines several.
+        The fitted model, or a combination of several two-class models.
     posterior_ : Posterior or list of them
         The latent process; one for each two-class model.
     history_ : History or None, or list of them
         Theta, evidence and gradient norm at every evaluation while learning.
     compared_ : tuple of Compared, or list of them
-        The models that ``kernel=None`` chose from: each in words, with the number of rows and its integrated evidence.
+        The models that ``kernel=None`` compared: description, number of rows and integrated evidence of each.
     chains_ : Chains or list of them
-        The draws of f at the training rows, of theta where it was sampled, and their diagnostics; one for
-        each two-class model. Only where Markov chains were run.
+        The draws of f at the training rows, of theta if it was sampled, and their diagnostics; one for
+        each two-class model. Exists only after Markov chain Monte Carlo.
     n_features_in_, feature_names_in_
         Number and, for data frames, names of the columns.
 
@@ -281,7 +281,7 @@ class GaussianProcessClassifier(Predictions, ClassifierMixin, BaseEstimator):
         return self._take(new)
 
     def _update(self, model: FittedModel, X: Any, y: Any, sample_weight: Any) -> Self:
-        """Take more rows in, with the posterior so far as the prior."""
+        """Update the model with more rows; the current posterior is their prior."""
         X, y = check_inputs(self, X, vectors=True, fitting=False), np.asarray(y)
         if y.shape != (len(X),):
             raise ValueError(f"y has shape {y.shape}, expected ({len(X)},): one label for each row of X.")
@@ -293,7 +293,7 @@ class GaussianProcessClassifier(Predictions, ClassifierMixin, BaseEstimator):
         return self._take(new)
 
     def _take(self, new: Self) -> Self:
-        """Take what a copy has found, in one assignment: a fit that fails leaves the previous one as it was."""
+        """Take over the results of a fitted copy in one assignment; a failed fit leaves the previous one intact."""
         found = RESULTS | FEATURES
         others = {name: value for name, value in vars(self).items() if name not in found}
         self.__dict__ = others | {name: value for name, value in vars(new).items() if name in found}
@@ -316,7 +316,7 @@ class GaussianProcessClassifier(Predictions, ClassifierMixin, BaseEstimator):
         return Training(data.classes, len(X), X, data.codes, data.weight, rows=rows, vectors=vectors)
 
     def _open(self, source: Source) -> Training:
-        """Return the rows of a source, which are passed over and not kept in memory."""
+        """Return the rows of a source, which are read in passes and not kept in memory."""
         if self.class_weight is not None:
             raise ValueError(
                 "class_weight is for rows in memory: give the weights of the rows as sample_weight, or as a "
@@ -333,7 +333,7 @@ class GaussianProcessClassifier(Predictions, ClassifierMixin, BaseEstimator):
         return Training(classes, source.n_rows, np.empty(0), np.empty(0), data=data)
 
     def _fit(self, training: Training, seed: int) -> Self:
-        """Fit to rows of any kind: the one path behind `fit` and `partial_fit`."""
+        """Fit to rows of any kind; `fit` and `partial_fit` both call this."""
         n_classes = len(training.classes)
         if self.cost_matrix is not None:
             check_cost(self.cost_matrix, n_classes, n_classes)
@@ -346,9 +346,9 @@ class GaussianProcessClassifier(Predictions, ClassifierMixin, BaseEstimator):
         return self
 
     def _task(self, training: Training, *, seed: int, report: Any, warn: bool) -> Task:
-        """Return what is to be done for these rows by a method that is settled.
+        """Return the fitting task for these rows once the method is chosen.
 
-        ``warn`` says whether to warn about parameters without effect, which they may have in another method tried.
+        ``warn`` says whether to warn about parameters without effect; another method that is tried may use them.
         """
         n_classes, passes = len(training.classes), training.data is not None
         case, likelihood, settings = resolve(
@@ -391,7 +391,7 @@ class GaussianProcessClassifier(Predictions, ClassifierMixin, BaseEstimator):
         return Problem(X, y, training.weight, settable(kernel), likelihood, method, prior)
 
     def _keep(self, fitted: Any, classes: Any, rows: TrainingRows | None, seed: int) -> None:
-        """Keep a fitted model, and warn about everything in which it fell short or is of little use."""
+        """Store a fitted model, and warn if it did not converge or is of little use."""
         self.base_estimator_, self._seed, self._rows = fitted, seed, rows
         self.classes_, self.n_classes_ = classes, len(classes)
         for sentence, category in complaints(fitted.models, self.kernel):

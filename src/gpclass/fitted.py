@@ -1,4 +1,4 @@
-"""What a fitted classifier predicts and shows of itself."""
+"""Predictions and attributes of a fitted classifier."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Predictions:
 
     @lazily(labels=True)
     def predict(self, X: Any) -> Any:
-        """Return a class for each row: the most probable one, or the one of least expected cost.
+        """Return a class for each row: the most probable one, or the one with the least expected cost.
 
         Parameters
         ----------
@@ -50,14 +50,14 @@ class Predictions:
         Returns
         -------
         ndarray of shape (n,)
-            Labels. With ``cost_matrix`` they minimise the expected cost under `predict_proba`. Of classes that
-            agree to nine digits the last in ``classes_`` is taken.
+            Labels. With ``cost_matrix`` they minimise the expected cost under `predict_proba`. Among classes that
+            agree to nine digits the last one in ``classes_`` is chosen.
         """
         X, route, cost = self._check_fitted_inputs(X), self.integration, None
         if self.cost_matrix is not None:
             cost = check_cost(self.cost_matrix, self.n_classes_, self.n_classes_)
         elif route in ("exact", "mackay") and self._decides_by_mean():
-            route = "map"  # on the same side of one half (R&W section 3.4.2), for the price of the mean
+            route = "map"  # the same class (R&W section 3.4.2), and only the mean is needed
         log_proba = self.base_estimator_.log_proba(X, route, self._rng())
         return self.classes_[bayes_decision(np.exp(log_proba), cost)]
 
@@ -96,7 +96,7 @@ class Predictions:
     def predict_interval(self, X: Any, level: float = 0.95) -> tuple[Array, Array]:
         """Return how uncertain the probabilities are: a credible interval of each.
 
-        Those of Dirichlet classification are too narrow for their level, and come with a warning.
+        Intervals of Dirichlet classification are too narrow for their level, and give a warning.
 
         Parameters
         ----------
@@ -117,10 +117,10 @@ class Predictions:
         return self.base_estimator_.interval(X, level, self._rng())  # type: ignore[no-any-return]
 
     def predict_latent(self, X: Any, return_std: bool = False, return_cov: bool = False) -> Any:
-        """Return the posterior mean of the latent function, and its deviation or covariance if asked for.
+        """Return the posterior mean of the latent function, and its standard deviation or covariance if requested.
 
-        There is one latent function per class with softmax, the multinomial probit, Dirichlet classification, of two
-        classes too, and separate models; otherwise there is one.
+        There is one function per class with softmax, the multinomial probit, Dirichlet classification (also of two
+        classes) and separate models; otherwise there is one.
 
         Parameters
         ----------
@@ -134,8 +134,8 @@ class Predictions:
         mean : ndarray of shape (n,) or (n, n_classes)
         std : ndarray of the same shape, if ``return_std``
         cov : ndarray, if ``return_cov``
-            Of shape (n, n) for one latent function. For more, their covariance at each row, (n, n_classes,
-            n_classes); of separate models (n_classes, n, n).
+            Shape (n, n) for one latent function. For several, their covariance at each row, (n, n_classes,
+            n_classes); for separate models (n_classes, n, n).
         """
         if return_std and return_cov:
             raise ValueError("return_std and return_cov are both True: ask for one of them.")
@@ -146,7 +146,7 @@ class Predictions:
         return model.covariance(X) if return_cov else model.mean(X)
 
     def sample_latent(self, X: Any, n_samples: int = 1, random_state: Any = None) -> Array:
-        """Draw the latent function, or those of `predict_latent`, from the posterior, jointly at the rows of X.
+        """Draw the latent functions of `predict_latent` from their posterior, jointly at the rows of X.
 
         Parameters
         ----------
@@ -175,7 +175,7 @@ class Predictions:
         Returns
         -------
         ndarray of shape (n, n_features) or (n, n_classes, n_features)
-            Of the probability of ``classes_[1]``, or of every class for three classes or more.
+            Gradient of the probability of ``classes_[1]``, or of every class for three classes or more.
         """
         X = self._check_fitted_inputs(X)
         return np.asarray(self.base_estimator_.proba_gradient(X, self.integration, self._rng()))
@@ -205,13 +205,13 @@ class Predictions:
     def log_marginal_likelihood(
         self, theta: Any = None, eval_gradient: bool = False, clone_kernel: bool = True
     ) -> Any:
-        """Return the log evidence at theta, and its gradient if asked for.
+        """Return the log evidence at theta, and its gradient if requested.
 
         Parameters
         ----------
         theta : array-like, default=None
-            Log hyperparameters: of ``kernel_``, or for several two-class models also of one kernel,
-            to be shared by all. None returns ``log_marginal_likelihood_value_``.
+            Log hyperparameters of ``kernel_``; for several two-class models they may also be those of one kernel,
+            shared by all. None returns ``log_marginal_likelihood_value_``.
         eval_gradient : bool, default=False
             Whether to return ``(value, gradient)``.
         clone_kernel : bool, default=True
@@ -264,7 +264,7 @@ class Predictions:
 
     @property
     def inference_(self) -> Any:
-        """The method with its settings, of which there is one for all models."""
+        """The method with its settings, the same for all models."""
         return self._fitted_models()[0].problem.inference
 
     @property
@@ -279,28 +279,28 @@ class Predictions:
 
     @property
     def history_(self) -> Any:
-        """The course of learning, or a list of them; None where nothing was learned."""
+        """The history of learning, or a list of them; None if nothing was learned."""
         return one_or_list([model.learned and model.learned.history for model in self._fitted_models()])
 
     @property
     def compared_(self) -> Any:
-        """The models that were compared, with their integrated evidences, or a list of them; empty where none were."""
+        """The models that were compared, with their integrated evidences, or a list of them; may be empty."""
         learned = [model.learned for model in self._fitted_models()]
         return one_or_list([end.compared if end else () for end in learned])
 
     @property
     def chains_(self) -> Any:
-        """The chains of each model, where it was sampled."""
+        """The chains of each model, if it was sampled."""
         chains = [model.chains for model in self._fitted_models()]
         if None in chains:
-            raise AttributeError("There are no chains: they come with inference='mcmc'.")
+            raise AttributeError("There are no chains: they need inference='mcmc'.")
         return one_or_list(chains)
 
     @property
     def loo_proba_(self) -> Array:
         """Class probabilities of each training row of positive weight, from the other rows.
 
-        With inducing inputs it is a pass over the rows, in their order, wherever they are.
+        With inducing inputs this takes a pass over the rows, in their order.
         """
         self._fitted_models()
         loo = self.base_estimator_.loo_log_proba()
@@ -309,7 +309,7 @@ class Predictions:
         if self._rows is None:
             return np.asarray(np.exp(loo))
         if self._rows.home is None:
-            raise AttributeError("Soft labels have leave-one-out probabilities with 'softmax' only.")
+            raise AttributeError("Leave-one-out probabilities of soft labels need likelihood='softmax'.")
         return np.asarray(np.exp(loo[self._rows.home]))
 
     @property
@@ -358,7 +358,7 @@ class Predictions:
         return np.asarray(problems[0].X)[home], self.classes_[rows.truth]
 
     def _repr_html_inner(self) -> str:
-        """Return scikit-learn's diagram, and below it what the fit found."""
+        """Return scikit-learn's diagram with the results of the fit below it."""
         html = str(super()._repr_html_inner())  # type: ignore[misc]
         if not hasattr(self, "base_estimator_"):
             return html
@@ -367,7 +367,7 @@ class Predictions:
         return html + summary_html(self.base_estimator_.models, self.classes_)
 
     def _repr_mimebundle_(self, **options: Any) -> dict[str, str]:
-        """Return what notebooks show."""
+        """Return the representation for notebooks."""
         shown: dict[str, str] = super()._repr_mimebundle_(**options)  # type: ignore[misc]
         return {**shown, "text/html": self._repr_html_inner()} if "text/html" in shown else shown
 
@@ -380,7 +380,7 @@ class Predictions:
         return self.base_estimator_.models
 
     def _decides_by_mean(self) -> bool:
-        """Whether the latent mean decides: one Gaussian latent function, and a link symmetric about zero."""
+        """Whether the latent mean determines the class: one Gaussian function, and a link symmetric about zero."""
         models = self.base_estimator_.models
         return len(models) == 1 and models[0].decides_by_mean
 

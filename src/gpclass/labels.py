@@ -4,7 +4,7 @@ A soft label is a row of class probabilities P. It counts as Σ_c P_c log p(c|f)
 A likelihood of two classes takes it as rows with the same input, one for each class, of the weights P_c.
 
 Likelihoods of two classes take labels -1 and 1; those of C classes take label weights of shape (n, C).
-`Encode` makes them of labels of any kind.
+`Encode` makes them from labels of any kind.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from gpclass.core.protocols import Array, Index, Inputs
 from gpclass.kernels import has_noise
 from gpclass.validation import check_labels, check_weights, merge_copies, take
 
-ROUNDING = 1e-5  # by which a row of probabilities may miss one
-NEGLIGIBLE = 1e-8  # a probability below, which may be rounding, is zero: it would cost as much as any other
+ROUNDING = 1e-5  # allowed deviation of a sum of probabilities from one
+NEGLIGIBLE = 1e-8  # smaller probabilities may be rounding errors and are set to zero: each would add a row
 
 
 def signs(codes: Index) -> Array:
@@ -37,7 +37,7 @@ def label_weights(codes: Index, n_classes: int, weight: Array | None = None) -> 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Encode:
-    """Turns labels into what the likelihood takes.
+    """Converts labels to the form that the likelihood takes.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ class Encode:
         try:
             found: Index = np.minimum(np.searchsorted(self.classes, y), len(self.classes) - 1)
             known = np.asarray(self.classes[found] == y)
-        except TypeError:  # texts among numbers
+        except TypeError:  # a mixture of texts and numbers
             found, known = np.zeros(len(y), dtype=np.intp), np.zeros(len(y), dtype=bool)
         if not known.all():
             label = np.asarray(y)[int(np.argmin(known))]
@@ -90,14 +90,14 @@ class Encode:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Labelled:
-    """Rows of positive weight, and what is known of their classes."""
+    """Rows of positive weight, and their classes."""
 
     X: Inputs
     codes: Any  # positions in ``classes``, (n,), or label weights, (n, C)
     weight: Array | None
     classes: Any
-    kept: Index  # which of the rows given have a positive weight
-    home: Index | None  # the row of X that each of those is in now; None where it is in several
+    kept: Index  # positions of the given rows that have a positive weight
+    home: Index | None  # the merged row of X for each kept row; None if it became several rows
     truth: Any  # its class, (n_kept,), or class probabilities, (n_kept, C)
 
 
@@ -142,8 +142,8 @@ def from_probabilities(
 ) -> Labelled:
     """Return the rows of a matrix of class probabilities.
 
-    ``takes_matrix`` says whether the model has a use for label weights, and raises if it has none for soft
-    labels; it is not asked about rows that are all zeros and a one, which are labels like any other.
+    ``takes_matrix`` says whether the model can use label weights, and raises if it cannot use soft
+    labels; it is not called if all rows are one-hot, because these are ordinary labels.
     """
     _check_probabilities(P)
     P = np.where(P < NEGLIGIBLE, 0.0, P)
@@ -165,7 +165,7 @@ def from_probabilities(
         return Labelled(take(X, kept), L, None, classes, kept, np.arange(len(kept)), P[kept])
     if kernel is not None and has_noise(kernel):
         raise ValueError(
-            "Soft labels with a kernel that has noise of its own for each row need likelihood='softmax'."
+            "Soft labels with a kernel that has independent noise for each row need likelihood='softmax'."
         )
     rows, codes = np.nonzero(L)
     X, codes, weight, _ = merge_copies(take(X, kept[rows]), codes, L[rows, codes], kernel)
@@ -173,7 +173,7 @@ def from_probabilities(
 
 
 def _hard(X: Inputs, codes: Index, classes: Any, weight: Array | None, kept: Index, kernel: Any) -> Labelled:
-    """Return rows of known classes, each of them once."""
+    """Return rows of known classes, with equal rows merged."""
     _check_classes(classes[np.unique(codes)])
     if weight is not None and len(kept) < len(weight):
         X, weight = take(X, kept), weight[kept]
@@ -207,7 +207,7 @@ def _check_probabilities(P: Array) -> None:
 
 
 def _class_weights(class_weight: Any, classes: Any, P: Array) -> Array:
-    """Return one weight a class; "balanced" makes their total probabilities equal."""
+    """Return one weight per class; "balanced" makes the total weights of the classes equal."""
     if class_weight is None:
         return np.ones(len(classes))
     if isinstance(class_weight, str) and class_weight == "balanced":

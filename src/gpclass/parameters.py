@@ -1,4 +1,4 @@
-"""The names a user may type for a parameter of the classifier, the objects they mean, and what goes with what."""
+"""The parameters of the classifier: their names, the objects these mean, and which of them can be combined."""
 
 from __future__ import annotations
 
@@ -48,9 +48,9 @@ def _is_dirichlet(clf: Any) -> bool:
 
 
 def is_open(clf: Any, n_classes: int) -> bool:
-    """Return whether the method is to be chosen: of several classes whose hyperparameters are learned.
+    """Return whether to choose the method: for three classes or more with learned hyperparameters.
 
-    With a likelihood of the user's, or a kernel for each class, ``"auto"`` is VI, as it is with two classes.
+    With a user-defined likelihood, or one kernel per class, ``"auto"`` is VI, as it is with two classes.
     """
     learned = clf.optimizer is not None and clf.hyperparameters == "learn"
     learned = learned and getattr(given_kernel(clf), "n_dims", 1) > 0
@@ -80,7 +80,7 @@ def candidates(clf: Any, training: Training) -> list[Any]:
 
 
 def _hard(training: Training) -> bool:
-    """Return whether each row has one class and stands for a few whole copies of itself."""
+    """Return whether each row has one class and a small whole number as its weight."""
     codes, weight = training.codes, training.weight
     if codes.ndim == 2:
         return bool((np.count_nonzero(codes, axis=1) == 1).all()) and _whole(codes.sum(axis=1))
@@ -88,12 +88,12 @@ def _hard(training: Training) -> bool:
 
 
 def rows_to_compare(n_rows: int, n_classes: int) -> int:
-    """Return on how many rows methods are compared: all of a few hundred, else so many that VI takes seconds."""
+    """Return the number of rows on which methods are compared: all of a few hundred, else few enough for VI."""
     return n_rows if n_rows <= FIRST_ROWS else min(FIRST_ROWS, COMPARED // n_classes)
 
 
 def encoder(clf: Any, classes: Any) -> Encode:
-    """Return what turns labels into those that the model takes, for rows in passes."""
+    """Return the encoder of labels for rows that are read in passes."""
     return Encode(classes, several=_is_dirichlet(clf))
 
 
@@ -112,7 +112,7 @@ def chooses_kernel(clf: Any) -> bool:
 
 
 def given_kernel(clf: Any) -> Any:
-    """Return the kernel if it was given as one, with its named columns bound to the columns of the data."""
+    """Return the kernel if it was given as an object, with its named columns bound to the columns of the data."""
     if clf.kernel is None or isinstance(clf.kernel, str):
         return None
     names = getattr(clf, "feature_names_in_", None)
@@ -120,12 +120,12 @@ def given_kernel(clf: Any) -> Any:
 
 
 def kernel_for(clf: Any, X: Array, weight: Array | None) -> Any:
-    """Return the kernel that a name or None means for these rows: all parts to choose from, if it is to be chosen."""
+    """Return the kernel that a name or None means for these rows; for None it has all parts to choose from."""
     return default_kernel(X, weight) if chooses_kernel(clf) else named_kernel(clf.kernel or "rbf", X, weight)
 
 
 def hyperprior_of(clf: Any, kernel: Any) -> Hyperprior:
-    """Return the priors on the hyperparameters; length scales of a kernel that is chosen are shrunk to each other."""
+    """Return the hyperpriors; length scales of an automatically chosen kernel are shrunk towards each other."""
     priors, chosen = clf.hyperprior, chooses_kernel(clf)
     if chosen and not isinstance(priors, Shrinkage):
         shrinkage = {"length_scale": Shrinkage()} if clf.n_features_in_ > 1 else {}
@@ -134,7 +134,7 @@ def hyperprior_of(clf: Any, kernel: Any) -> Hyperprior:
 
 
 def check_parameters(clf: Any) -> None:
-    """Raise ValueError for the first parameter of a classifier that is not possible."""
+    """Raise ValueError for the first invalid parameter of a classifier."""
     joint = clf.multi_class == "joint"
     if isinstance(clf.kernel, CompoundKernel) and not (joint and len(clf.kernel.kernels or ()) > 2):
         raise ValueError("kernel cannot be a CompoundKernel")
@@ -162,8 +162,8 @@ def check_parameters(clf: Any) -> None:
     )
     if not joint and not _is_dirichlet(clf) and likelihood_of(clf).n_latents(3) > 1:
         raise ValueError(
-            f"likelihood={clf.likelihood!r} has a latent function for each class, which goes with "
-            f"multi_class='joint', not with {clf.multi_class!r}."
+            f"likelihood={clf.likelihood!r} has a latent function for each class, which needs "
+            f"multi_class='joint', not {clf.multi_class!r}."
         )
 
 
@@ -172,7 +172,7 @@ def resolve(
 ) -> tuple[Case, Likelihood, Inducing | None]:
     """Return the case that the parameters mean for these data, its likelihood and the inducing inputs.
 
-    With ``inducing="auto"`` a case that has no form with inducing inputs keeps all rows.
+    With ``inducing="auto"`` a case that does not support inducing inputs keeps all rows.
     """
     joint = n_classes > 2 and clf.multi_class == "joint"
     likelihood, inference = likelihood_of(clf), inference_of(clf)
@@ -206,7 +206,7 @@ def resolve(
             likelihood, found = softmax, case(rows, softmax)
             warnings.warn(
                 "With inducing inputs three classes or more are fitted with the softmax likelihood, as the "
-                "multinomial probit has no such form: give likelihood='logit' to avoid this warning.",
+                "multinomial probit does not support them: give likelihood='logit' to avoid this warning.",
                 UserWarning,
                 stacklevel=6,
             )
@@ -219,7 +219,7 @@ def resolve(
 
 
 def _several(clf: Any, likelihood: Likelihood, n_classes: int) -> Likelihood:
-    """Return the likelihood of all classes in one model that a likelihood of two classes is a case of."""
+    """Return the likelihood of several classes that generalises a likelihood of two classes."""
     joint = likelihood.several()
     if joint is None:
         raise ValueError(
@@ -263,8 +263,8 @@ def labels_for(
 ) -> tuple[Case, Likelihood, Any]:
     """Return the labels as the case needs them: positions of classes, or label weights.
 
-    The multinomial probit has no fractions of a row; with weights that are not whole numbers, or so large
-    that their copies are half as many rows again, each class is fitted against the rest instead.
+    The multinomial probit does not support fractional weights; if weights are not whole numbers, or so large
+    that copies would add half of the rows again, each class is fitted against the rest instead.
     """
     if case.likelihood not in SEVERAL:
         return case, likelihood, codes
@@ -285,12 +285,12 @@ def labels_for(
 
 
 def _whole(copies: Array) -> bool:
-    """Return whether weights of rows are whole numbers, and not so large that copies of the rows were too many."""
+    """Return whether the weights of rows are whole numbers that are small enough to copy the rows."""
     return bool((copies == np.round(copies)).all() and copies.sum() <= 1.5 * len(copies) + 1000)
 
 
 def takes_label_weights(clf: Any, n_classes: int) -> bool:
-    """Return whether soft labels go into the model as they are; raise if it has no use for them."""
+    """Return whether the model takes soft labels as they are; raise if it cannot use them."""
     if is_open(clf, n_classes):
         return True  # Dirichlet classification
     likelihood, joint = likelihood_of(clf), clf.multi_class == "joint" and n_classes > 2
@@ -307,7 +307,7 @@ def takes_label_weights(clf: Any, n_classes: int) -> bool:
 
 
 def check_present(clf: Any, codes: Any, n_classes: int) -> None:
-    """Raise if a class has no rows, and each class is to have a model of its own."""
+    """Raise if a class has no rows although each class needs a model of its own."""
     present = codes.any(axis=0) if codes.ndim == 2 else np.bincount(codes, minlength=n_classes) > 0
     if clf.multi_class != "joint" and not present.all():
         raise ValueError(

@@ -1,4 +1,4 @@
-"""The rows of one fit, wherever they are."""
+"""The rows of one fit, in memory or in a source."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from gpclass.validation import some_of_each, take
 @stored
 @dataclass(frozen=True, slots=True, eq=False)
 class TrainingRows:
-    """Where the rows given to ``fit`` went: which have a positive weight, where each was merged, its class."""
+    """The rows given to ``fit``: which have a positive weight, into which row each was merged, its class."""
 
     kept: Index
-    home: Index | None  # None where a row with a soft label is in several places
+    home: Index | None  # None if a soft label was split into several rows
     truth: Any  # classes by position, (n,), or class probabilities, (n, C)
 
 
@@ -32,12 +32,12 @@ class Training:
     X: Any  # inputs in memory; empty for the rows of a source
     codes: Any  # classes by position, (n,), or label weights, (n, C); empty for the rows of a source
     weight: Array | None = None
-    data: Data | None = None  # rows that are passed over
-    rows: TrainingRows | None = None  # what leave-one-out predictions need
+    data: Data | None = None  # rows that are read in passes
+    rows: TrainingRows | None = None  # needed for leave-one-out predictions
     vectors: bool = True
 
     def some(self, n: int) -> Training:
-        """Return n random rows in memory, with some of each class as far as n allows; itself if there are no more."""
+        """Return n random rows in memory, with some of each class if possible; itself if it has at most n rows."""
         if n >= self.n_rows:
             return self
         classes = self.codes if self.codes.ndim == 1 else self.codes.argmax(axis=1)

@@ -1,4 +1,4 @@
-"""What comes in from a user, checked; every error one sentence that says what to do."""
+"""Checks of the data that a user gives; every error is one sentence that says what to do."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from gpclass.core.protocols import Array, Index, Inputs
 from gpclass.kernels import has_noise
 
 MERGED_UP_TO = 20_000  # rows: sorting more of them costs more than it saves
-HEAVIEST = 1e12  # a weight beyond this leaves no digits to the others
+HEAVIEST = 1e12  # with a larger weight the others would be lost in rounding
 DATES = (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64)  # with pandas' own
-DATE_TYPE = re.compile("date|time|duration|period", re.IGNORECASE)  # of columns in pandas, Arrow and polars
+DATE_TYPE = re.compile("date|time|duration|period", re.IGNORECASE)  # column types in pandas, Arrow and polars
 Where = Callable[[int], str]  # says where row i is, as in 'row 7 of a.parquet'
 
 
@@ -32,7 +32,7 @@ def check_inputs(
     options: dict[str, Any] = {"ensure_2d": vectors, "dtype": np.float64 if vectors else None}
     if vectors:
         _refuse_dates(X)
-        options["ensure_all_finite"] = False  # told below, with the place
+        options["ensure_all_finite"] = False  # checked below, with the position in the message
     try:
         if fitting:
             X, y = validate_data(estimator, X, y, multi_output=several, **options)
@@ -47,7 +47,7 @@ def check_inputs(
 
 
 def _refuse_dates(X: Any) -> None:
-    """Raise a sentence that names the column if X has dates, times or durations.
+    """Raise an error that names the column if X has dates, times or durations.
 
     NumPy would turn them into counts of nanoseconds or days, depending on their type.
     """
@@ -55,7 +55,7 @@ def _refuse_dates(X: Any) -> None:
         names, kinds = list(X.columns), [str(kind) for kind in X.dtypes]
         columns = [X.iloc[:, i] if hasattr(X, "iloc") else X[:, i] for i in range(X.shape[1])]
     else:
-        with contextlib.suppress(TypeError, ValueError):  # rows of different lengths are told by scikit-learn
+        with contextlib.suppress(TypeError, ValueError):  # scikit-learn reports rows of different lengths
             X = np.asarray(X) if isinstance(X, list | tuple) else X
         if not isinstance(X, np.ndarray) or X.ndim != 2 or X.dtype.kind not in "mMO":
             return
@@ -70,7 +70,7 @@ def _refuse_dates(X: Any) -> None:
 
 
 def _name_text_column(X: Any, error: Exception) -> None:
-    """Raise a sentence that names the column, if it is a column of a frame that is not numeric."""
+    """Raise an error that names the column if a column of a data frame is not numeric."""
     for name in getattr(X, "columns", ()):
         try:
             np.asarray(X[name], dtype=float)
@@ -96,8 +96,8 @@ def check_labels(y: Any) -> None:
 
 
 def check_finite(X: Array, names: Sequence[str] | None = None, where: Where = "row {}".format) -> None:
-    """Raise if X has NaN or infinity, with the place of the first."""
-    # The sum is finite when all is well, and needs no array of flags.
+    """Raise if X has NaN or infinity, and name the position of the first."""
+    # If the sum is finite, all entries are; unlike isfinite this needs no extra array.
     with np.errstate(over="ignore", invalid="ignore"):
         total = X.sum()
     if np.isfinite(total) or np.isfinite(X).all():
@@ -106,7 +106,7 @@ def check_finite(X: Array, names: Sequence[str] | None = None, where: Where = "r
     what = "NaN" if np.isnan(X[row, column]) else "infinity (inf)"
     name = column if names is None else repr(str(names[column]))
     raise ValueError(
-        f"Input X contains {what} in {where(int(row))}, column {name}: drop or impute such rows before, for "
+        f"Input X contains {what} in {where(int(row))}, column {name}: drop or impute such rows first, for "
         "example with sklearn.impute.SimpleImputer."
     )
 
@@ -150,9 +150,9 @@ def check_weight_values(weight: Array, where: Where) -> None:
 def merge_copies(X: Inputs, codes: Any, weight: Array | None, kernel: Any) -> tuple[Any, Any, Any, Any]:
     """Return distinct rows, their classes, the sums of their weights, and where each given row went.
 
-    k copies of a row are one row of weight k, so that the cost is that of the distinct ones, and the
-    answer to the last bit does not depend on which of the two was given. Kernels with noise of their own
-    for each row (`WhiteKernel`) tell copies apart, so then nothing is merged.
+    k copies of a row become one row of weight k, so that only distinct rows cost time, and the result
+    does not depend, to the last bit, on which of the two was given. Kernels with independent noise
+    for each row (`WhiteKernel`) distinguish copies, so then nothing is merged.
     """
     noisy = kernel is not None and has_noise(kernel)
     if not isinstance(X, np.ndarray) or X.ndim != 2 or len(X) > MERGED_UP_TO or noisy:
@@ -175,14 +175,14 @@ CONTROLS = 4  # most rows of one class for each row of the others in a case-cont
 
 
 def some_of_each(classes: Index, n: int, rng: np.random.Generator) -> Index:
-    """Return about n random rows, in order, that hold the classes in numbers as equal as the data allow.
+    """Return about n random rows, in order, with class counts as equal as the data allow.
 
     Such a case-control sample shifts the intercept of a logistic model only, and a rare class keeps its information.
     One class has at most four times as many rows as all others together, so that there may be fewer than n rows.
     """
     order = rng.permutation(len(classes))
     labels, counts = np.unique(classes[order], return_counts=True)
-    rank = np.empty(len(order), dtype=int)  # of each row among those of its class
+    rank = np.empty(len(order), dtype=int)  # rank of each row within its class
     for label in labels:
         own = classes[order] == label
         rank[own] = np.arange(own.sum())

@@ -30,7 +30,7 @@ def test_arrow_tables_are_the_same_as_csv(folder, mixed, tmp_path):
 BROKEN = {
     "empty": ("", "is empty"),
     "header": ("a,b,y\n", "no rows"),
-    "one class": ("a,y\n1,0\n2,0\n", "one class '0'"),
+    "one class": ("a,y\n1,0\n2,0\n", "only the class '0'"),
     "missing": ("a,b,y\n1,2,0\n1,,1\n1,NaN,1\n", "row 2, column 'b' (2 rows"),
     "infinite": ("a,y\n1,0\n-inf,1\n", "'-inf' in row 2, column 'a'"),
     "text": ("a,b,y\n1,2,0\n2,3,1\n3,4,0\n4,5,1\n5,12x,1\n6,6,1\n", "'12x' in row 5, column 'b'"),
@@ -158,7 +158,7 @@ def test_a_table_that_does_not_fit_in_memory_is_not_read_to_its_end(name, tmp_pa
     assert "0.01 GB is available: give a file with fewer rows or columns" in one_sentence(result)
     monkeypatch.setattr("gpclass.core.memory.available_memory", lambda: None)  # it is not known
     compressed_table(path, 100)
-    assert "one class" in one_sentence(run("fit", path, "-t", "y", code=1))
+    assert "only the class" in one_sentence(run("fit", path, "-t", "y", code=1))
 
 
 @pytest.mark.parametrize("values", ["1", "12", "0.123456789", "a longer text, in many rows"])

@@ -302,7 +302,7 @@ def test_inducing_inputs_are_compared_and_checked():
     for name in methods:
         assert every[name].note == ""
         assert abs(every[name].log_loss - exact[name].log_loss) < 2e-3
-        assert any(text.startswith(name) and "take more of them" in text for text in few.findings)
+        assert any(text.startswith(name) and "use more of them" in text for text in few.findings)
         assert few[name].log_loss > exact[name].log_loss
     assert few["dirichlet"].evidence is None
     failed = compare(X, y, methods=("mcmc",), inducing=5, **options)["mcmc"]

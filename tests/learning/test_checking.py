@@ -147,7 +147,7 @@ def test_nothing_is_missed_if_all_inputs_are_inducing_and_much_by_three(name):
     assert "are enough" in all_rows.verdict
     three = fitted(X, y, at(X[:3]), **options).check_approximation(200, random_state=0)
     assert three.missing.mean_shift > 0.03
-    assert "take more of them" in three.verdict
+    assert "use more of them" in three.verdict
     exact = fitted(X, y, None, **options)
     found = fitted(X, y, at(X[:3]), **options)
     assert_allclose(three.missing.gain, exact.loo_log_score_ - found.loo_log_score_, atol=2e-3)

@@ -543,7 +543,7 @@ def test_rejection_of_many_data_is_refused():
 
 def test_combinations_that_make_no_sense_are_refused():
     clf = classifier(inference="rejection", hyperparameters="sample")
-    with pytest.raises(ValueError, match="not with rejection"):
+    with pytest.raises(ValueError, match="not rejection"):
         clf.fit(X, LABELS)
     with pytest.raises(ValueError, match="'learn', 'sample'"):
         classifier(hyperparameters="guess").fit(X, LABELS)

@@ -240,7 +240,7 @@ def test_a_hyperprior_of_bounded_support_holds_its_hyperparameter_inside(prior):
 
 
 def test_a_hyperprior_outside_the_bounds_is_refused():
-    with pytest.raises(ValueError, match="leaves nothing of the bounds"):
+    with pytest.raises(ValueError, match="does not overlap with the bounds"):
         classifier(RBF(1.0, (0.1, 10.0)), hyperprior={"length_scale": stats.uniform(20.0, 5.0)}).fit(X, y)
     for wrong in (stats.lognorm, stats.poisson(3.0), [stats.lognorm(1.0)]):
         hyperprior = wrong if isinstance(wrong, list) else {"length_scale": wrong}

@@ -126,7 +126,7 @@ def test_every_rule_is_met():
             "Inducing inputs need one kernel for all classes",
         ),
         ({"likelihood": "cloglog"}, CLASSES, "'cloglog' is for two classes and cannot be used for 3 classes"),
-        ({"likelihood": "softmax", "multi_class": "one_vs_rest"}, CLASSES, "goes with multi_class='joint'"),
+        ({"likelihood": "softmax", "multi_class": "one_vs_rest"}, CLASSES, "needs multi_class='joint'"),
         (
             {"inference": "dirichlet", "multi_class": "one_vs_rest"},
             CLASSES,

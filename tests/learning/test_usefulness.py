@@ -26,7 +26,7 @@ from gpclass.kernels.scales import column_scales, disparity
 from gpclass.learning.usefulness import doubt
 
 FREQUENCIES, SCALES, APART, ALIKE = (
-    "their frequencies",
+    "predicting the class frequencies",
     "one length scale per column",
     "far apart",
     "same probabilities",

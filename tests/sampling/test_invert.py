@@ -162,7 +162,7 @@ def test_labels_follow_their_rows():
     ("pmf", "values", "message"),
     [
         ([0.5, -0.1], None, r"pmf is -0.1 at \(1,\)"),
-        ([0.0, 0.0], None, "with a positive sum"),
+        ([0.0, 0.0], None, "and a positive sum"),
         ([0.5, np.nan], None, "pmf is nan"),
         ([[[0.5, 0.5]]], None, r"pmf has the shape \(1, 1, 2\)"),
         ([0.5, 0.5], [1, 2, 3], r"and values \(3,\)"),

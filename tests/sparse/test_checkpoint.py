@@ -124,7 +124,7 @@ class TestAnotherProblem:
     @pytest.mark.parametrize("change", ANOTHER)
     def test_is_refused_by_name(self, state, change):
         name, changes = ANOTHER[change]
-        with pytest.raises(ValueError, match=rf"differs from this one in its {name}: remove the file"):
+        with pytest.raises(ValueError, match=rf"differs in its {name}: remove the file"):
             fitted(state, **changes)
 
     def test_parameters_of_parts_count(self, of):
@@ -139,7 +139,7 @@ class TestAnotherProblem:
             ({"kernel": 2.0 * RBF(1.0001, "fixed")}, {"kernel": 2.0 * RBF(1.0002, "fixed")}, "kernel"),
         ):
             path = of(**change)
-            with pytest.raises(ValueError, match=rf"differs from this one in its {name}: remove"):
+            with pytest.raises(ValueError, match=rf"differs in its {name}: remove"):
                 fitted(path, **other)
             fitted(path, **change)
 
@@ -147,7 +147,7 @@ class TestAnotherProblem:
     def test_a_kernel_that_the_data_give_is_not_another(self, of, kernel):
         options = {"kernel": kernel, "optimizer": "fmin_l_bfgs_b", "rows": (100, 200)}
         path = of(**options)
-        with pytest.raises(ValueError, match="differs from this one in its data: remove"):
+        with pytest.raises(ValueError, match="differs in its data: remove"):
             fitted(path, **options, X=3.0 * X)
         fitted(path, **options, random_state=7)
 

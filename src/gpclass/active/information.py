@@ -1,4 +1,4 @@
-"""Information in labels: of Gaussian latent values, and of class probabilities at joint draws of the functions."""
+"""The information in labels, from Gaussian latent values or from class probabilities at joint draws of f."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from scipy.special import entr
 from gpclass.core.linalg import row_tiles
 from gpclass.core.protocols import Array
 
-STEP = 0.25  # of the grid, in standard deviations or in widths of the link, whichever is smaller
+STEP = 0.25  # grid step, in standard deviations or in widths of the link, whichever is smaller
 REACH, BUMP = 9.0, 40.0  # ends of the grid: standard deviations of f, and widths of the link for H[y|f]
-FANTASIES = 32  # sets of labels drawn for the rows that a batch already holds
+FANTASIES = 32  # sets of labels drawn for the rows that are already in a batch
 
 
 def expected_entropy(likelihood: Any, mean: Array, std: Array) -> Array:
@@ -81,7 +81,7 @@ def greedy(
     """Choose n rows one by one, from probabilities of the pool (draws, rows, C) and of the targets (draws, t, C).
 
     Each row is scored as if those before it were labelled: the draws are weighted by the probability of labels drawn
-    for these rows, and the score is averaged over the sets of labels. The exact scores of the rows by themselves are a
+    for these rows, and the score is averaged over the sets of labels. The exact scores of single rows are a
     control variate, which removes most of the noise.
     """
     size, rows, C = p.shape

@@ -1,4 +1,4 @@
-"""The fitted model behind a classifier; no other module of this package looks inside an estimator."""
+"""Access to the fitted model of a classifier; no other module of this package uses private parts of an estimator."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def has_latents(estimator: Any) -> bool:
 
 
 def model_of(estimator: Any) -> Any:
-    """Return the model of all classes of a fitted classifier, or say that it has none."""
+    """Return the model of all classes of a fitted classifier, or raise if it has none."""
     if not has_latents(estimator):
         raise ValueError(
             f"{estimator!r} has no joint model of its classes: use score 'entropy', or a "
@@ -35,7 +35,7 @@ def is_gaussian(model: Any) -> bool:
 
 
 def inputs_of(estimator: Any, X: Any) -> Any:
-    """Return the rows of X, checked, as the fitted model takes them."""
+    """Return the checked rows of X in the form that the fitted model takes."""
     return check_inputs(estimator, X, vectors=estimator.kernel_.requires_vector_input, fitting=False)
 
 

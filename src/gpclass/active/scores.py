@@ -17,7 +17,7 @@ from gpclass.core.protocols import Array
 from gpclass.likelihoods.joint import normal_points
 from gpclass.posteriors.process import symmetric_root
 
-POINTS = 509  # pairs of latent values per row for three classes and more: a lattice needs a prime number
+POINTS = 509  # pairs of latent values per row for three classes or more: a lattice needs a prime number
 
 
 def entropy(estimator: Any, X: Any) -> Array:
@@ -69,7 +69,7 @@ def bald(estimator: Any, X: Any) -> Array:
 
     Examples
     --------
-    Where the classes meet, at x = 26, a label is as uncertain as far away, but tells less about f:
+    At the class boundary, x = 26, a label is as uncertain as far away, but less informative about f:
 
     >>> from gpclass import GaussianProcessClassifier, active
     >>> from gpclass.datasets import interval

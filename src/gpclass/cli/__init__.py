@@ -1,6 +1,6 @@
 """The command line ``gpclass``: compare, fit, predict, check, plot and info, for tables in files.
 
-It uses public names of the library only. A command imports what it needs when it runs, so that help is fast.
+It uses only public names of the library. A command imports what it needs when it runs, so that help is fast.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ gpclass compare                          try it on a small built-in problem
 gpclass explore                          place points in a page in the browser
 
 DATA is a CSV file with a header (it may end in .gz), or a Parquet or Feather file. An output file appears when it is
-complete. It replaces an existing file whose name ends as its kind does, any other file only with --force, and never an
+complete. It replaces an existing file with an ending of its kind, any other file only with --force, and never an
 input.
 Every command has its own --help with examples. Exit codes: 0 success, 1 bad input, 2 wrong usage, 130 interrupted.
 """
@@ -35,8 +35,8 @@ COMPARE = """
 Compare methods on a table, and say which to use.
 
 Every method is fitted to the same rows, learns its own hyperparameters, and predicts rows that it has not seen. The
-result is a table of scores and a few sentences: which methods predict best, which agree, and which approximation is
-not to be trusted. Rows of DATA are predicted by five-fold cross-validation, unless --cv or --test-fraction is given.
+result is a table of scores and a few sentences: which methods predict best, which agree, and which approximations
+cannot be trusted. Rows of DATA are predicted by five-fold cross-validation, unless --cv or --test-fraction is given.
 Without DATA a built-in problem with test rows of its own is used.
 
 \b
@@ -122,11 +122,11 @@ Examples:
 """
 
 EXPLORE = """
-Open a page in the browser where points are clicked and dragged.
+Open a page in the browser to place and drag points.
 
-The page shows what each method believes about them: probabilities, uncertainty, the evidence and how wrong
-the approximation is. It starts with a built-in problem, or with one or two columns of DATA; of a table with
-more columns it shows the first two principal components. The server listens on this machine only and ends
+The page shows the result of each method: probabilities, uncertainty, the evidence and the error of
+the approximation. It starts with a built-in problem, or with one or two columns of DATA; for a table with
+more columns it shows the first two principal components. The server listens on this machine only and stops
 with Ctrl+C. It needs Bokeh: pip install "gpclass[explore]".
 
 \b
@@ -142,7 +142,7 @@ MODEL = ("inference", "likelihood", "kernel", "multi_class", "hyperparameters", 
 RESULT = ("table file", "force", "level", "no_intervals", "cost", "reject", "keep")
 PAGE = ("problem", "port", "no_browser")
 RUNNING = (*SCORING, *TABLE, "seed", "jobs", "verbose")
-# The help text, the keys of the parameters, and "module:function" that does the work, imported when it runs.
+# The help text, the keys of the options, and "module:function", which is imported when the command runs.
 COMMANDS: dict[str, tuple[str, tuple[str, ...], str]] = {
     "compare": (COMPARE, (*FILES, "method", "baselines", "likelihood*", "kernel", *RUNNING), "compare:run"),
     "fit": (FIT, ("data", "target", "model file", "force", *MODEL, *RUNNING), "fit:run"),
@@ -173,7 +173,7 @@ def make_commands() -> dict[str, Any]:
 
 
 def check_usage(given: Mapping[str, Any]) -> None:
-    """Raise for options that do not go together."""
+    """Raise an error for options that cannot be combined."""
     import click
 
     if given.get("cv") is not None and given.get("test_fraction") is not None:

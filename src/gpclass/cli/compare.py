@@ -19,7 +19,7 @@ from gpclass.kernels import RBF, ConstantKernel
 from gpclass.mcmc import MCMC
 from gpclass.parameters import INFERENCES
 
-DRAWS = 2000  # of MCMC, on the built-in problems
+DRAWS = 2000  # MCMC draws for the built-in problems
 BRIEF = ("evidence", "khat", "log_loss", "error", "fit_seconds")  # columns that fit on a narrow terminal
 
 
@@ -61,7 +61,7 @@ def compared() -> list[str]:
 
 
 def _methods(given: Mapping[str, Any], *, built_in: bool) -> dict[str, Any]:
-    # MCMC takes many times as long as the others, so that a table has it only if it is named.
+    # MCMC is much slower than the others, so for a table of the user it runs only if requested.
     named = given["method"] or (METHODS if built_in else METHODS[:-1])
     names = [name for name in named if name not in BASELINES]
     others = BASELINES if given["baselines"] else [name for name in named if name in BASELINES]
@@ -83,7 +83,7 @@ def _built_in(given: Mapping[str, Any]) -> tuple[str, Any, Any, dict[str, Any]]:
     split = problems()[name]()
     options: dict[str, Any] = {"kernel": kernel, "X_test": split.X_test, "y_test": split.y_test}
     if kernel is None and name == "interval":
-        # The classes can be separated without error, so that the evidence hardly limits the signal variance.
+        # The classes are separable, so the evidence hardly bounds the signal variance.
         options["kernel"] = ConstantKernel(1.0, (1e-3, 1e6)) * RBF(10.0, (1e-1, 1e3))
         options["hyperprior"] = {"constant_value": lognorm(1.0, scale=10.0)}
     return f"The {name} problem", split.X, split.y, options
@@ -104,7 +104,7 @@ def _from_data(given: Mapping[str, Any]) -> tuple[str, Any, Any, dict[str, Any]]
 
 
 def show(result: Any) -> None:
-    """Write the comparison as it prints itself; on a narrow terminal some columns of the table are left out."""
+    """Write the comparison as text; on a narrow terminal some columns of the table are left out."""
     text = str(result)
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
     if width is None or max(map(len, text.splitlines())) <= width:

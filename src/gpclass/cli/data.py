@@ -1,4 +1,4 @@
-"""The classification problem that a table and the options of a command describe, and how it is split."""
+"""The classification problem described by a table and the options of a command, and its splits."""
 
 from __future__ import annotations
 
@@ -74,13 +74,13 @@ def labels_of(table: Table, target: str) -> Any:
     classes = np.unique(y)
     if len(classes) == 1:
         raise InputError(
-            f"{table.path} has the one class {str(classes[0])!r} in column {target!r}, expected two or more."
+            f"{table.path} has only the class {str(classes[0])!r} in column {target!r}, expected two or more."
         )
     fractions = not whole and not np.isnan(values).any()
     if len(classes) > max(FEW, len(y) // 5) or (len(classes) > 2 and fractions):
         raise InputError(
             f"{table.path} has {len(classes)} different values in {len(y)} rows of the target {target!r}, "
-            "which looks like a measurement and not like a class: name another column."
+            "which looks like a measurement rather than a class: name another column."
         )
     return y
 

@@ -17,8 +17,8 @@ from gpclass.cli.files import InputError, named
 from gpclass.cli.tables import Table, numbers
 
 BOOLEANS = {"0": "false", "1": "true"}  # further spellings
-MOSTLY = 0.8  # a column is meant to be numeric if this share of its values is
-FEW = 20  # number of categories that a table of any size may have
+MOSTLY = 0.8  # a column counts as numeric if this fraction of its values is
+FEW = 20  # number of categories that is accepted for any number of rows
 DECIMAL_COMMA = re.compile(r"[-+]?\d+,\d+")
 
 
@@ -26,8 +26,8 @@ DECIMAL_COMMA = re.compile(r"[-+]?\d+,\d+")
 class Column:
     """How one column is encoded.
 
-    A number becomes (x - mean) / scale. Two categories become one column of 0 and 1, any other number of them
-    a column each. The text ``fill`` replaces missing values; None refuses them.
+    A number becomes (x - mean) / scale. Two categories become one column of 0 and 1; otherwise each
+    category becomes a column. The text ``fill`` replaces missing values; if it is None they are an error.
     """
 
     name: str
@@ -83,12 +83,12 @@ class Column:
 
 
 class TableEncoder:
-    """Encodes the columns of a table, which are taken by name.
+    """Encodes the columns of a table, which are selected by name.
 
     Parameters
     ----------
     categorical : sequence of str
-        Columns that have categories even if they are numeric.
+        Columns to treat as categories even if they are numeric.
     impute : bool
         Whether missing values are replaced: by the median, or by the most frequent value.
     """
@@ -99,7 +99,7 @@ class TableEncoder:
         self.categorical, self.impute = categorical, impute
 
     def fit(self, table: Table, rows: Any = None) -> TableEncoder:
-        """Learn means, scales and fillings from ``rows``, and categories from all rows."""
+        """Learn means, scales and fill values from ``rows``, and categories from all rows."""
         self.columns_ = tuple(self._learn(table, name, rows) for name in table.frame)
         return self
 
@@ -131,7 +131,7 @@ class TableEncoder:
 
     @classmethod
     def from_json(cls, document: Any) -> TableEncoder:
-        """Return what `to_json` described; raise InputError for anything else."""
+        """Return the encoder from the result of `to_json`; raise InputError for anything else."""
         encoder = cls()
         try:
             columns = [column | {"categories": tuple(column["categories"])} for column in document]
@@ -149,7 +149,7 @@ class TableEncoder:
             raise InputError(f"{path} has no value at all in column {name!r}: give --drop {name}.")
         part = present if rows is None else column.iloc[rows].dropna()
         part = present if part.empty else part
-        # Of equally frequent values the mode is the first in the alphabet.
+        # If values are equally frequent, the mode is the first in alphabetical order.
         fill = str(part.mode()[0]) if self.impute else None
         share = numbers(present).notna().mean()
         if not categorical and share < 1.0 and set(present.str.lower()) <= {"true", "false"}:
@@ -169,7 +169,7 @@ class TableEncoder:
 
 
 def _standardised(name: str, values: Any, impute: bool) -> Column:
-    size = float(np.abs(values).max()) or 1.0  # divided out, as the square of 1e200 overflows
+    size = float(np.abs(values).max()) or 1.0  # divided out, because the square of 1e200 overflows
     mean, deviation = size * float(np.mean(values / size)), size * float(np.std(values / size))
     scale = deviation if deviation > 1e-12 * size else 1.0  # the column is constant up to rounding
     return Column(name, "number", mean, scale, fill=repr(float(np.median(values))) if impute else None)
@@ -185,7 +185,7 @@ def _checked_numbers(column: Any, path: str) -> Any:
 
 
 def _refuse(wrong: Any, column: Any, path: str, expected: str) -> None:
-    """Raise if a value is wrong, and name the first of them; rows are counted from 1."""
+    """Raise if a value is wrong, and name the first one; rows are counted from 1."""
     if wrong.any():
         row = int(wrong.idxmax())
         raise InputError(

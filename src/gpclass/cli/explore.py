@@ -13,7 +13,7 @@ from gpclass.cli.data import Problem, read_problem
 from gpclass.cli.files import InputError
 from gpclass.explore import MOST_CLASSES, State, from_table, serve, start
 
-ROWS = 200  # that are drawn of a longer table
+ROWS = 200  # number of rows shown of a longer table
 
 
 def run(given: Mapping[str, Any]) -> None:
@@ -29,13 +29,13 @@ def run(given: Mapping[str, Any]) -> None:
             output.show_json({"address": address})
         else:
             output.line(f"gpclass explore is at {address} (interrupt with Ctrl+C).")
-        sys.stdout.flush()  # before something that takes long
+        sys.stdout.flush()  # before a long computation
 
     serve(begun, port=given["port"], browser=not given["no_browser"], announce=announce)
 
 
 def read_start(given: Mapping[str, Any]) -> State:
-    """Return what the page starts with for a table: one or two of its columns, or two principal components."""
+    """Return the initial state of the page for a table: one or two of its columns, or two principal components."""
     problem = read_problem(given)
     classes = np.unique(problem.y)
     if len(classes) > MOST_CLASSES:
@@ -61,7 +61,7 @@ def _components(problem: Problem, X: Any) -> tuple[Any, list[str], str]:
     pca = PCA(2).fit(X)
     shares = pca.explained_variance_ratio_
     words = (
-        f"{problem.table.path}: the first two principal components of its {X.shape[1]} columns, which have "
+        f"{problem.table.path}: the first two principal components of its {X.shape[1]} columns, which explain "
         f"{shares.sum():.0%} of their variance. Choose one or two columns with --columns."
     )
     return pca.transform(X), [f"component {i + 1} ({share:.0%})" for i, share in enumerate(shares)], words

@@ -93,7 +93,7 @@ def _relevance(model: Model, n_top: int | None) -> Any:
         display = plotting.RelevanceDisplay.from_estimator(model.clf)
     except ValueError:
         raise InputError(
-            "The model has more columns than can be drawn, and no length scale for each of them: fit it with "
+            "The model has too many columns to draw and no length scale per column: fit it with "
             "--kernel rbf, matern12, matern32 or matern52."
         ) from None
     display.names = model.encoder.get_feature_names_out()

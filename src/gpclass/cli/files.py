@@ -1,4 +1,4 @@
-"""Files of the user: errors about them in one sentence, and which of them a command may write."""
+"""Files of the user: one-sentence errors about them, and which of them a command may overwrite."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def ending(path: str) -> str:
 def check_output(given: Mapping[str, object], kind: str, path: str) -> None:
     """Raise unless a file can be written; called before anything is computed.
 
-    An input is never replaced. An existing file is replaced if its name ends as outputs of this kind do, otherwise with
+    An input is never replaced. An existing file is replaced if it has an ending of this kind of output, otherwise with
     --force only.
     """
     directory = os.path.dirname(path) or "."

@@ -20,7 +20,7 @@ from gpclass.cli.show import describe, show_facts
 from gpclass.comparison import score
 from gpclass.estimator import GaussianProcessClassifier
 
-# Options of the command that are parameters of the classifier, and those with another name there.
+# Options of the command that are parameters of the classifier, and those that have another name there.
 SAME = ("kernel", "inference", "likelihood", "multi_class", "hyperparameters", "verbose")
 OTHER = {"restarts": "n_restarts_optimizer", "jobs": "n_jobs", "seed": "random_state"}
 
@@ -61,7 +61,7 @@ def fit_rows(problem: Problem, given: Mapping[str, Any], rows: Any = None) -> Mo
     if given["balanced"]:
         chosen["class_weight"] = "balanced"
     clf = GaussianProcessClassifier(**chosen).fit(X, y)
-    for model in clf.base_estimator_.models:  # which keep the best so far; that is not what was asked for
+    for model in clf.base_estimator_.models:  # an interrupted fit returns its best result, which is not saved
         if any(end is not None and end.interrupted for end in (model.learned, model.chains)):
             raise KeyboardInterrupt
     return Model(clf, encoder, given["target"])

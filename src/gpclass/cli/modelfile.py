@@ -22,7 +22,7 @@ class Model:
     encoder: TableEncoder
     target: str
     about: Mapping[str, Any] = field(default_factory=dict)
-    by_position: bool = False  # it was fitted in Python to columns without names
+    by_position: bool = False  # True if it was fitted in Python to columns without names
 
     @property
     def encoding(self) -> dict[str, Any]:
@@ -45,10 +45,10 @@ def read_model(path: str) -> Model:
         encoding = encoding if isinstance(encoding, dict) else {}
         encoder = TableEncoder.from_json(encoding.get("columns"))
         if len(encoder.get_feature_names_out()) != clf.n_features_in_:
-            raise InputError(f"{path} describes other columns than its model has: fit the model again.")
+            raise InputError(f"{path} describes columns that its model does not have: fit the model again.")
         return Model(clf, encoder, str(encoding.get("target")), about if isinstance(about, dict) else {})
     if getattr(clf, "n_features_in_", None) is None:
-        raise InputError(f"{path} holds a model of structured inputs, not of a table: use it in Python.")
+        raise InputError(f"{path} contains a model of structured inputs, not of a table: use it in Python.")
     names = getattr(clf, "feature_names_in_", None)
     known = [f"x{i + 1}" for i in range(clf.n_features_in_)] if names is None else list(names)
     numbers = [{"name": str(name), "kind": "number", "categories": ()} for name in known]

@@ -7,7 +7,7 @@ from typing import Any
 
 
 def parameters() -> dict[str, Any]:
-    """Return every argument and option by a key; commands list the keys that they have."""
+    """Return every argument and option by its key; commands list the keys that they use."""
     import click
 
     arguments = {name: click.Argument([name]) for name in ("model", "data")}
@@ -92,7 +92,7 @@ def _about_results() -> dict[str, tuple[str, str, dict[str, Any]]]:
         "model file": ("--output -o", "Model file to write.", file | shown | {"default": "model.gpc"}),
         "table file": ("--output -o", "CSV (.gz), .json, .parquet or .feather file.  [default: standard output]", file),
         "figure": ("--output -o", "Figure to write: .png, .pdf, .svg or .jpg.", file),
-        "force": ("--force", "Replace an existing file whatever its name ends in, but never an input.", flag),
+        "force": ("--force", "Replace an existing file with any ending, but never an input.", flag),
         "level": ("--level", "Probability that a credible interval covers.", {"type": level, "default": 0.95, **shown}),
         "no_intervals": ("--no-intervals", "Do not compute credible intervals, which saves time.", flag),
         "cost": ("--cost", "Cost of each decision, for each true class.", {"metavar": "JSON|FILE"}),
@@ -104,7 +104,7 @@ def _about_results() -> dict[str, tuple[str, str, dict[str, Any]]]:
         "top": ("--top", "Draw only the N most relevant columns.", {"type": IntRange(1), "metavar": "N"}),
         "port": ("--port", "Port of the server.  [default: any that is free]",
                  {"type": IntRange(0, 65535), "default": 0, "metavar": "N"}),
-        "no_browser": ("--no-browser", "Do not open the page, only say its address.", flag),
+        "no_browser": ("--no-browser", "Do not open the page, only print its address.", flag),
         "seed": ("--seed", "Seed of the random numbers; the same seed gives the same result.",
                  {"type": seed, "default": 0, "metavar": "N", **shown}),
         "verbose": ("--verbose -v", "Show progress even if standard error is not a terminal.", {"count": True}),

@@ -1,6 +1,6 @@
 """What a command writes: results to standard output, everything else to standard error.
 
-Tables have colours and bars move only on a terminal; in a pipe there are plain lines.
+Coloured tables and progress bars appear only on a terminal; a pipe gets plain lines.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-WIDEST_LINE = 110  # of prose on a terminal
+WIDEST_LINE = 110  # width of text on a terminal
 WIDEST_TABLE = 10**9  # in a pipe, where nothing is folded
 
 
@@ -30,7 +30,7 @@ def warn(sentence: str) -> None:
 
 
 def remark(sentence: str, title: str = "", style: str = "") -> None:
-    """Write what was done to standard error, after a title in a style if one is given."""
+    """Write a note to standard error, after a styled title if one is given."""
     from rich.text import Text
 
     _write(Text.assemble((title, style), sentence), sys.stderr)

@@ -16,7 +16,7 @@ from gpclass.decision import bayes_decision, check_cost
 
 BLOCK = 1000  # rows predicted at a time
 UNDECIDED = "undecided"
-EXAMPLE = "[[0, 1], [5, 0]]"  # of costs
+EXAMPLE = "[[0, 1], [5, 0]]"  # example of costs
 
 
 def run(given: Mapping[str, Any]) -> None:
@@ -74,7 +74,7 @@ def inputs_of(model: Model, table: Table) -> Any:
         names, n = [column.name for column in model.encoder.columns_], len(table.frame.columns)
         if n != len(names):
             raise InputError(
-                f"{table.path} has {n} columns and the model, which has no column names, {len(names)}: leave out "
+                f"{table.path} has {n} columns, and the model, which has no column names, has {len(names)}: leave out "
                 "the others."
             )
         table = Table(table.path, table.frame.set_axis(names, axis=1))
@@ -90,7 +90,7 @@ def _warn_of_others(model: Model, table: Table, kept: tuple[str, ...]) -> None:
 
 
 def predictions(clf: Any, X: Any, level: float | None) -> Any:
-    """Return a frame of the most probable class, the probabilities of all, and the ends of their intervals."""
+    """Return a frame of the most probable class, all class probabilities, and the bounds of their intervals."""
     import pandas as pd
 
     parts = {"p": clf.predict_proba(X)}
@@ -115,10 +115,10 @@ def read_costs(given: str, classes: list[str]) -> tuple[Any, list[str]]:
     frame = _read(given, classes)
     if set(frame.index) != set(classes):
         raise InputError(
-            f"--cost names the classes {named(frame.index)}, and those of the model are {named(classes)}."
+            f"--cost names the classes {named(frame.index)}, expected those of the model: {named(classes)}."
         )
     if frame.isna().any(axis=None):
-        raise InputError("--cost has to name the same decisions for every class, each with its cost.")
+        raise InputError("--cost must name the same decisions for every class, each with its cost.")
     # Decisions that are the classes are put in their order, so that ties are broken as without costs.
     actions = classes if set(frame) == set(classes) else list(frame)
     try:

@@ -39,8 +39,8 @@ def info(given: Mapping[str, Any]) -> None:
     output.show_table(("column", "kind", "encoding", "missing value"), rows)
     if compared := document["compared_models"]:
         output.line()
-        rows = [(each["model"], str(each["n_rows"]), _integrated(each["value"])) for each in compared]
-        output.show_table(("compared model", "rows", "integrated evidence"), rows)
+        models = [(each["model"], str(each["n_rows"]), _integrated(each["value"])) for each in compared]
+        output.show_table(("compared model", "rows", "integrated evidence"), models)
 
 
 def _integrated(value: float) -> str:
@@ -48,7 +48,7 @@ def _integrated(value: float) -> str:
 
 
 def describe(path: str, model: Model) -> dict[str, Any]:
-    """Return all that is known about a model."""
+    """Return all information about a model."""
     clf, kernel = model.clf, model.clf.kernel_
     evidence, loo = clf.log_marginal_likelihood_value_, getattr(clf, "loo_log_score_", None)
     kernels = kernel.kernels if isinstance(kernel, CompoundKernel) else [kernel]

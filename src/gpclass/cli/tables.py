@@ -1,4 +1,4 @@
-"""Tables in files: CSV, Parquet and Feather, all read as data frames of texts.
+"""Tables in CSV, Parquet and Feather files, all read as data frames of texts.
 
 A column stays text until its use is known: a label 1 and a category 1 are not the number 1.
 """
@@ -19,7 +19,7 @@ from gpclass.data import parquet
 
 MISSING = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "?")
 ARROW = (".parquet", ".feather", ".arrow")
-ROWS = 2_000  # that are read at a time
+ROWS = 2_000  # number of rows read at a time
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -100,7 +100,7 @@ def _check_separator(path: str, names: list[str]) -> None:
     other = max(",;\t|", key=names[0].count)
     if len(names) == 1 and other in names[0]:
         raise InputError(
-            f"{path} has the one column {names[0][:60]!r}: its values seem to be separated by {other!r}, so give "
+            f"{path} has only the column {names[0][:60]!r}: its values seem to be separated by {other!r}, so give "
             f"--separator {other!r}."
         )
 

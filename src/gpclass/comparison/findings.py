@@ -1,4 +1,4 @@
-"""What a comparison shows, as sentences: which method to use, how the others differ, and how accurate each one is."""
+"""The findings of a comparison as sentences: which method to use, how the others differ, and their accuracy."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from scipy.stats import entropy
 from gpclass.evidence.verdicts import SMALL_SHIFT
 from gpclass.sampling.pareto import khat_limit
 
-MIN_GAIN = 0.01  # nats by which a prediction must exceed class frequencies
-SLOWER = 3.0  # times the shortest time of a fit, up to which a method counts as fast
+MIN_GAIN = 0.01  # nats by which a prediction must be better than class frequencies
+SLOWER = 3.0  # a method counts as fast up to this multiple of the shortest time of a fit
 
 
 def findings(comparison: Any) -> Iterator[str]:
@@ -48,12 +48,12 @@ def _is_doubtful(row: Any) -> bool:
 
 
 def _advice(comparison: Any, scored: Sequence[Any]) -> str:
-    """Suggest a fast one of the methods that predict best and are not doubtful; gpclass's own come first."""
+    """Suggest a fast method among those that predict best and are not doubtful; gpclass's own come first."""
     chance = float(entropy(np.bincount(comparison.codes, comparison.weight, len(comparison.classes))))
     if comparison.best("log_loss").log_loss > chance - MIN_GAIN:
         return (
             f"No method predicts better than the class frequencies alone, whose log loss is {chance:.3f}: the "
-            "columns tell little about the classes, or the rows are too few."
+            "columns are hardly informative about the classes, or there are too few rows."
         )
     tied = [row for row in scored if row.label in comparison.tied("log_loss")]
     good = [row for row in tied if row.is_gpclass] or tied
@@ -71,7 +71,7 @@ def _advice(comparison: Any, scored: Sequence[Any]) -> str:
 
 
 def _ranking(comparison: Any, scored: Sequence[Any]) -> str:
-    """Say which log losses differ by more than chance."""
+    """Return a sentence about log losses that differ by more than chance."""
     best, tied = comparison.best("log_loss"), comparison.tied("log_loss")
     others = [label for label in tied if label != best.label]
     worse = [f"{row.label} by {row.log_loss - best.log_loss:.3f}" for row in scored if row.label not in tied]

@@ -22,7 +22,7 @@ BASELINES = ("sklearn-gp", "logistic-regression", "gradient-boosting")
 
 
 def classifiers_of(methods: Any, shared: dict[str, Any]) -> dict[str, Any]:
-    """Return an unfitted classifier for each label; labels that occur again are numbered."""
+    """Return an unfitted classifier for each label; repeated labels are numbered."""
     methods = [methods] if isinstance(methods, str) else methods
     named = methods.items() if isinstance(methods, Mapping) else [(_label(one), one) for one in methods]
     out: dict[str, Any] = {}

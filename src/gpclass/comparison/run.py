@@ -24,7 +24,7 @@ from gpclass.core.progress import reporter
 from gpclass.evidence.importance import MOST_VALUES
 from gpclass.learning.usefulness import DoubtfulFitWarning
 
-METHODS = ("laplace", "ep", "vi", "mcmc")  # of gpclass.parameters.INFERENCES, those for any number of rows
+METHODS = ("laplace", "ep", "vi", "mcmc")  # the names in gpclass.parameters.INFERENCES for any number of rows
 NOTED = (ConvergenceWarning, DoubtfulFitWarning)
 
 
@@ -47,7 +47,7 @@ def compare(
 ) -> Comparison:
     """Fit several methods to the same rows and compare their evidence, predictions and time.
 
-    The result says in words what it shows (``findings``): which method to use, how the others differ, and how accurate
+    The result includes ``findings`` in sentences: which method to use, how the others differ, and how accurate
     each approximation is.
 
     Parameters
@@ -61,7 +61,7 @@ def compare(
     kernel, likelihood, **options
         Parameters of `GaussianProcessClassifier`, the same for every method. "sklearn-gp" has the kernel too, if
         it is a kernel object; otherwise it learns ``1.0 * RBF(1.0)`` on standardised columns. With
-        ``inducing=...`` the findings tell whether the inducing inputs miss part of the function. MCMC has none.
+        ``inducing=...`` the findings say whether the inducing inputs miss part of the function. MCMC has none.
     learn : bool, default=True
         Whether each method learns the hyperparameters by maximising its own evidence; False keeps those of
         the kernel.
@@ -125,7 +125,7 @@ class Notes(dict[str, str]):
     """Errors and warnings about one method; messages that differ in numbers only are kept once."""
 
     def add(self, message: str, step: str) -> None:
-        """Note a message, with the step that it comes from unless that is the fit to all training rows."""
+        """Record a message, with its step unless that is the fit to all training rows."""
         kind = re.sub(r"[-+]?\d[\d.]*(e[-+]?\d+)?", "#", message)
         self.setdefault(kind, f"{message} [{step}]" if step else message)
 
@@ -180,7 +180,7 @@ def _fit(clf: Any, task: Task, rows: Codes | None = None) -> Any:
         X, y, weight = rows_of(X, rows), y[rows], None if weight is None else weight[rows]
     name = f"{clf.steps[-1][0]}__sample_weight" if isinstance(clf, Pipeline) else "sample_weight"
     fitted = clone(clf).fit(X, y, **({} if weight is None else {name: weight}))
-    # Learning and sampling keep the best so far when they are interrupted; here it ends the comparison.
+    # An interrupted fit keeps its best result so far; here the interruption ends the comparison.
     for model in _models_of(fitted):
         if any(end is not None and end.interrupted for end in (model.learned, model.chains)):
             raise KeyboardInterrupt
@@ -192,9 +192,9 @@ def _models_of(fitted: Any) -> Any:
 
 
 def _check(fitted: Any, task: Task, n_samples: int, seed: int) -> Any:
-    """Return the result of ``check_approximation``, or None where it does not apply.
+    """Return the result of ``check_approximation``, or None if it does not apply.
 
-    Several two-class models have no common evidence of the labels; joint models may be too large. Of Dirichlet
+    Several two-class models have no common evidence of the labels; joint models may be too large. For Dirichlet
     classification only inducing inputs can be checked.
     """
     models, n_classes = _models_of(fitted), len(task.empty.classes)
@@ -207,7 +207,7 @@ def _check(fitted: Any, task: Task, n_samples: int, seed: int) -> Any:
 
 
 def _evidence(fitted: Any, check: Any) -> dict[str, Any]:
-    """Return the evidence of the labels, own and corrected; that of Dirichlet classification does not compare."""
+    """Return the evidence of the labels, own and corrected; that of Dirichlet classification is not comparable."""
     if not all(model.is_of_labels for model in _models_of(fitted)):
         return {}
     return {

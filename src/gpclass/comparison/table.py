@@ -33,7 +33,7 @@ def _number(heading: str = "", form: str = "", best: Any = min, error: str = "")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ComparisonRow:
-    """The results of one method; None where a method has no such result.
+    """The results of one method; None for results that the method does not have.
 
     Attributes
     ----------
@@ -41,7 +41,7 @@ class ComparisonRow:
         Its name in the table, and its likelihood's.
     evidence : float
         Log evidence of all training rows by the method itself, ``log_marginal_likelihood_value_``. MCMC has
-        none unless annealing was asked for, and that of Dirichlet classification is not of the labels.
+        none unless annealing was requested, and that of Dirichlet classification does not refer to the labels.
     corrected_evidence, standard_error, khat : float
         Log evidence by importance sampling from the method's posterior (for MCMC from EP's), its standard
         error, and the Pareto k of the weights (reliable below 0.7), from ``check_approximation``.
@@ -58,7 +58,7 @@ class ComparisonRow:
     estimator : object
         The classifier fitted to all training rows.
     check : gpclass.evidence.ApproximationCheck or None
-        What ``check_approximation`` found.
+        The result of ``check_approximation``.
     """
 
     label: str
@@ -122,7 +122,7 @@ class Comparison:
     Attributes
     ----------
     rows : tuple of ComparisonRow
-        In the order of the methods; ``comparison["ep"]`` is the row of that label.
+        In the order of the methods; ``comparison["ep"]`` is the row with that label.
     classes : ndarray
         The labels, as in the columns of ``proba``.
     codes : ndarray of shape (n_scored,)
@@ -134,7 +134,7 @@ class Comparison:
     weight : ndarray of shape (n_scored,) or None
         Weights of the scored rows.
     n_train, n_methods : int
-        Numbers of training rows and of methods asked for: more than ``rows`` if it was interrupted.
+        Numbers of training rows and of requested methods: more than ``rows`` after an interruption.
     """
 
     rows: tuple[ComparisonRow, ...]
@@ -210,7 +210,7 @@ class Comparison:
 
     @property
     def findings(self) -> tuple[str, ...]:
-        """What the comparison shows, as sentences: what to use, how the methods differ, and which to doubt."""
+        """The findings as sentences: which method to use, how the methods differ, and which ones are doubtful."""
         return tuple(findings(self))
 
     def calibration(self, label: str) -> Bins | None:
@@ -292,7 +292,7 @@ class Comparison:
         return table
 
     def _paragraphs(self) -> list[list[tuple[str, str]]]:
-        """Return what stands below the table: legend, findings, kernels and notes, each as a label and a text."""
+        """Return the text below the table: legend, findings, kernels and notes, each as a label and a text."""
         legend = [(mark, LEGEND[mark]) for mark in dict.fromkeys(self.marks().values())]
         kernels = [(row.label, row.kernel_text) for row in self.rows if row.kernel_text]
         notes = [(row.label, row.note) for row in self.rows if row.note]
@@ -306,7 +306,7 @@ class Comparison:
             aligned = [f"{text:>{width}}" for text, width in zip(numbers, widths[1:], strict=True)]
             lines.append("  ".join([f"{name:<{widths[0]}}", *aligned]).rstrip())
         for i, paragraph in enumerate(self._paragraphs()):
-            lines += [""] * (i > 0 and len(paragraph) > 0)  # the legend stands below the table
+            lines += [""] * (i > 0 and len(paragraph) > 0)  # the legend follows the table directly
             width = max((len(label) for label, _ in paragraph), default=0)
             for label, text in paragraph:
                 first = f"{label:<{width}}  " if label else ""

@@ -1,4 +1,4 @@
-"""The rows of a comparison: what every method is fitted to, and what it predicts."""
+"""The rows of a comparison: those that every method is fitted to, and those that it predicts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from gpclass.validation import check_inputs, check_labels, check_weights
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Task:
-    """The training rows, the predictions to make, and the comparison that these are entered into.
+    """The training rows, the predictions to make, and the comparison that collects the results.
 
     Each of ``parts`` has the rows to fit (None: all) and the inputs to predict; ``order`` is the permutation of all
     predictions into the order of ``empty``.
@@ -35,7 +35,7 @@ class Task:
 
 
 def task_of(data: tuple[Any, Any, Any], test: tuple[Any, Any], *, vectors: bool, cv: Any, seed: int) -> Task:
-    """Check the rows once, so that no method has to report what is wrong with them, and split them."""
+    """Check the rows once, so that errors in them are not reported by every method, and split them."""
     X, y, sample_weight = data
     checker = GaussianProcessClassifier()
     _, y = check_inputs(checker, X, y, vectors=vectors, fitting=True)
@@ -46,7 +46,7 @@ def task_of(data: tuple[Any, Any, Any], test: tuple[Any, Any], *, vectors: bool,
         X, y, weight = rows_of(X, kept), y[kept], weight[kept]
     classes, codes = np.unique(y, return_inverse=True)
     if len(classes) < 2:
-        raise ValueError(f"y has the one class {classes} with positive weight, expected two or more.")
+        raise ValueError(f"y has only the class {classes} with positive weight, expected two or more.")
     X_test, y_test = test
     if (X_test is None) != (y_test is None):
         raise ValueError("Only one of X_test and y_test is given, expected both or neither.")

@@ -1,1 +1,1 @@
-"""What every part shares: the protocols, linear algebra, optimisers, priors on hyperparameters, progress."""
+"""Shared parts of the library: protocols, linear algebra, optimisers, priors on hyperparameters, progress."""

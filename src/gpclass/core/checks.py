@@ -1,4 +1,4 @@
-"""Checks of what users set: numbers, seeds and optional packages; numbers in sentences; every error is one sentence."""
+"""Checks of user settings: numbers, seeds and optional packages. Every error is one sentence."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from sklearn.utils import check_random_state
 
 
 def check_option(name: str, value: Any, fine: bool, expected: str) -> None:
-    """Raise unless a parameter is fine."""
+    """Raise an error that names the parameter, its value and what was expected, unless ``fine``."""
     if not fine:
         found = " ".join(f"{value!r:.200}".split())  # arrays have several lines
         raise ValueError(f"{name}={found} is not possible, expected {expected}.")
 
 
 def is_integer(value: Any) -> bool:
-    """Return whether a value is an integer and not a truth value."""
+    """Return whether a value is an integer and not a bool."""
     return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
@@ -29,7 +29,7 @@ def check_integers(least: int = 1, /, **values: Any) -> None:
 
 
 def check_numbers(interval: str, /, **values: Any) -> None:
-    """Raise unless all are numbers, and not truth values, in an interval such as ``"(0, 1]"``."""
+    """Raise unless all are numbers, and not bools, in an interval such as ``"(0, 1]"``."""
     low, high = map(float, interval[1:-1].split(","))
     for name, value in values.items():
         number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
@@ -42,7 +42,7 @@ def check_numbers(interval: str, /, **values: Any) -> None:
 
 
 def seed_of(random_state: Any) -> int:
-    """Return a seed drawn from what a user gave as ``random_state``."""
+    """Return a seed drawn from the ``random_state`` of a user."""
     fine = (
         random_state is None or random_state is np.random or isinstance(random_state, np.random.RandomState)
     )
@@ -52,7 +52,7 @@ def seed_of(random_state: Any) -> int:
 
 
 def optional(module: str, use: str, extra: str) -> Any:
-    """Return a module of an optional package, or say what needs it and how to install it."""
+    """Return a module of an optional package, or raise an error that says what needs it and how to install it."""
     try:
         return import_module(module)
     except ModuleNotFoundError as error:
@@ -65,6 +65,6 @@ def optional(module: str, use: str, extra: str) -> Any:
 
 
 def apart(x: float, y: float, digits: int = 2, kind: str = "f") -> tuple[str, str]:
-    """Return two numbers as text, with as many more digits as it takes to tell them apart if they differ."""
+    """Return two numbers as text, with enough digits to distinguish them if they differ."""
     first, second = f"{x:.{digits}{kind}}", f"{y:.{digits}{kind}}"
     return (first, second) if first != second or x == y or digits > 16 else apart(x, y, digits + 1, kind)

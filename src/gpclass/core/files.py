@@ -12,7 +12,7 @@ from typing import BinaryIO
 
 @contextlib.contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """Give a binary file that takes the place of ``path`` at the end; an error leaves what was there before.
+    """Open a binary file that replaces ``path`` when it is complete; after an error the old file remains.
 
     It is written under another name in the same directory. A new file has the usual permissions, a replaced one
     keeps its own. Pipes, devices and the file that standard output is redirected to are written directly.
@@ -40,7 +40,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         with contextlib.suppress(OSError):
             os.unlink(part)
         raise
-    with contextlib.suppress(OSError, AttributeError):  # so that the new name survives a power cut
+    with contextlib.suppress(OSError, AttributeError):  # so that the new name survives a power failure
         directory = os.open(os.path.dirname(path), os.O_RDONLY | os.O_DIRECTORY)
         try:
             os.fsync(directory)
@@ -49,7 +49,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 
 
 def _is_stream(status: os.stat_result) -> bool:
-    """Return whether a file is a pipe, a device, a directory, or what standard output goes to."""
+    """Return whether a file is a pipe, a device, a directory, or the target of standard output."""
     if not stat.S_ISREG(status.st_mode):
         return True
     with contextlib.suppress(OSError):  # standard output is closed

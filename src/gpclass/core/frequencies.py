@@ -1,6 +1,6 @@
-"""The evidence of class frequencies alone: what a model that looks at the inputs has to exceed.
+"""The evidence of class frequencies alone, a baseline that a model with inputs should exceed.
 
-The better of two models, in which all rows have the same class probabilities p, counts. In one they are equal, as in a
+It is the larger of two: in both models all rows have the same class probabilities p. In one they are equal, as for a
 latent function that is zero. In the other they are unknown, with a uniform prior, and their integral is exact,
 
     ∫ Π_c p_c^n_c Dir(p | 1, ..., 1) dp = Γ(C) Π_c Γ(n_c + 1) / Γ(n + C),
@@ -19,9 +19,9 @@ from scipy.special import chdtri, gammaln
 from gpclass.core.checks import apart
 from gpclass.core.protocols import Array
 
-FEW = 30.0  # rows: with fewer, the evidence cannot tell chance from a relation
-CHANCE = 0.95  # probability that labels without a relation to the inputs gain no more than chance may
-SHARE = 0.25  # of the log evidence of class frequencies that chance explains at most
+FEW = 30.0  # with fewer rows the evidence cannot distinguish a relation from chance
+CHANCE = 0.95  # quantile of the gain of evidence for labels that have no relation to the inputs
+SHARE = 0.25  # largest gain by chance, as a fraction of the log evidence of class frequencies
 
 
 def class_counts(y: Array, weight: Array | None = None) -> Array:
@@ -62,7 +62,7 @@ def frequency_evidence(counts: Array) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Baseline:
-    """The log evidence of class frequencies, and by how much chance may exceed it.
+    """The log evidence of class frequencies, and the margin by which chance may exceed it.
 
     Learned hyperparameters raise the evidence even on labels that have no relation to the inputs: twice the gain of p
     of them is distributed as chi-squared with p degrees of freedom (Wilks).
@@ -73,7 +73,7 @@ class Baseline:
     n_learned: int = 0
 
     def objection(self, evidence: float) -> str:
-        """Return why a log evidence does not show that the inputs matter, as half a sentence; else nothing."""
+        """Return a clause that says why a log evidence does not show that the inputs matter; '' if it does."""
         if evidence - self.evidence > self.chance:
             return ""
         found, known = apart(evidence, self.evidence, 4, "g")

@@ -20,11 +20,11 @@ SCALES = (
     0.3,
     0.6,
     1.2,
-)  # of shrinkage, to choose from: one length scale for all columns, to one each
-WIDE = 3.0  # deviation of the logarithm of a hyperparameter of which nothing is known: a factor of 20
+)  # scales of shrinkage to choose from, from one length scale for all columns to one each
+WIDE = 3.0  # standard deviation of the logarithm in a vague prior: a factor of 20
 EDGE = 1e-6  # distance in theta kept from the ends of a hyperprior's support
-STENCIL = np.array([-1.0, 9.0, -45.0, 45.0, -9.0, 1.0]) / 60.0  # of a central difference of sixth order
-DEVIATION = 1.5  # of the logarithm of a hyperparameter that nothing else is known of
+STENCIL = np.array([-1.0, 9.0, -45.0, 45.0, -9.0, 1.0]) / 60.0  # central difference of sixth order
+DEVIATION = 1.5  # standard deviation of the logarithm of a hyperparameter without a prior
 
 
 @stored
@@ -38,13 +38,13 @@ class Shrinkage:
         log l_j = log l_j0 + a + e_j,      e_j ~ N(0, scale²).
 
     With a small scale the columns keep the ratios that they were given with, and there is one length scale to learn;
-    with a large one every column has its own. In between, a column differs from the others as far as the data ask for.
+    with a large one every column has its own. In between, a column differs from the others as far as the data require.
 
     Parameters
     ----------
     scale : float or None
         Standard deviation of the logarithms. None chooses it among `SCALES` by the evidence with the length
-        scales integrated out, so that a model with more freedom has to pay for it.
+        scales integrated out, so that a more flexible model is penalised.
 
     Examples
     --------
@@ -74,7 +74,7 @@ class LogNormal:
     """A log-normal prior on some hyperparameters: their logarithms are normal.
 
     theta_j = centre_j + a + e_j with a ~ N(0, common²) and e_j ~ N(0, scale²). An infinite ``common`` leaves the common
-    value free. A ``scale`` of zero ties the elements together. ``open`` says that the scale is to be chosen.
+    value free. With a ``scale`` of zero the elements are tied. ``open`` says that the scale is to be chosen.
     """
 
     places: NDArray[np.intp] = field(metadata={"shape": "g"})
@@ -110,7 +110,7 @@ class LogNormal:
 
     @property
     def wide(self) -> float:
-        """The same as ``together``, with a wide prior on a common value that is free."""
+        """The same as ``together``, with a wide prior on a free common value."""
         return self.together if np.isfinite(self.common) else replace(self, common=WIDE).together
 
     @property
@@ -131,7 +131,7 @@ class Hyperprior:
     priors : Shrinkage, or mapping of name to frozen scipy.stats distribution or Shrinkage
         A name is a hyperparameter's (``"k2__length_scale"``) or its last part (``"length_scale"``,
         which means all of that name); a vector has the distribution on each element. A
-        `Shrinkage` alone stands for ``{"length_scale": ...}``.
+        `Shrinkage` alone means ``{"length_scale": ...}``.
     wide : bool
         Whether every other hyperparameter is log-normal about its value in the kernel, a factor of 20 either way being
         one standard deviation, and so is the common value of length scales that are shrunk.
@@ -160,7 +160,7 @@ class Hyperprior:
             )
         self.terms = {}
         groups: dict[str, LogNormal] = {}
-        # Whole names after last parts, so that the more exact of two wins.
+        # Full names come after last parts, so that they take precedence.
         for name, prior in sorted(priors.items(), key=lambda item: item[0] in owners):
             places = [i for i, owner in enumerate(owners) if name in (owner, owner.rsplit("__", 1)[-1])]
             if not places:
@@ -194,7 +194,7 @@ class Hyperprior:
         return Hyperprior._of(self.terms, groups)
 
     def unwhitened(self, z: Array, n_dims: int) -> Array:
-        """Return R z, of shape (n_dims, k), with R Rᵀ the covariance of theta; what has no log-normal prior is wide."""
+        """Return R z, of shape (n_dims, k), with R Rᵀ the covariance of theta; wide without a log-normal prior."""
         out, left, row = np.zeros((n_dims, z.shape[1])), np.ones(n_dims, dtype=bool), 0
         for group in self.groups:
             out[group.places] = group.unwhitened(z[row : row + group.n_free])
@@ -238,7 +238,7 @@ class Hyperprior:
         return np.column_stack([*columns, np.eye(n_dims)[:, left]])
 
     def centre(self, theta: Array) -> Array:
-        """Return the mean of theta; where it has no log-normal prior, theta itself."""
+        """Return the mean of theta; theta itself for elements without a log-normal prior."""
         out = theta.copy()
         for group in self.groups:
             out[group.places] = group.centre
@@ -249,7 +249,7 @@ class Hyperprior:
         return n_dims - sum(len(group.places) - group.n_free for group in self.groups)
 
     def tied(self, theta: Array) -> Array:
-        """Return the nearest theta at which elements that are tied together differ as their centres do."""
+        """Return the nearest theta at which tied elements have the same differences as their centres."""
         out = theta.copy()
         for group in self.groups:
             if group.scale == 0.0:
@@ -297,7 +297,7 @@ class Hyperprior:
             inside[i] = max(bounds[i, 0], low + EDGE), min(bounds[i, 1], high - EDGE)
             if not inside[i, 0] <= inside[i, 1]:
                 raise ValueError(
-                    f"A hyperprior on {np.exp(low):.4g} to {np.exp(high):.4g} leaves nothing of the bounds "
+                    f"A hyperprior on {np.exp(low):.4g} to {np.exp(high):.4g} does not overlap with the bounds "
                     f"{np.exp(bounds[i])} of its hyperparameter: change one of the two."
                 )
         return inside
@@ -307,7 +307,7 @@ NO_PRIOR = Hyperprior._of({})
 
 
 def density_of_theta(kernel: Any, prior: Hyperprior) -> Hyperprior:
-    """Return the density of theta itself, to sample hyperparameters by.
+    """Return the density of theta itself, for sampling the hyperparameters.
 
     A prior on the natural scale has the density p(exp(theta)) exp(theta) here. A hyperparameter without one, and the
     common value of length scales that are shrunk, is log-normal about the value that the kernel was given, a factor of
@@ -336,7 +336,7 @@ def _alone(theta: Array, terms: Any, groups: Sequence[LogNormal], deviation: flo
 def _groups(
     kernel: Any, owners: list[str], places: list[int], prior: Shrinkage, common: float
 ) -> Iterator[tuple[str, LogNormal]]:
-    """Yield a group for each hyperparameter at these places, by its name; raise if it has one element only."""
+    """Yield a group for each hyperparameter at these positions, by its name; raise if it has only one element."""
     for owner in dict.fromkeys(owners[i] for i in places):
         own = np.array([i for i in places if owners[i] == owner])
         if len(own) > 1:

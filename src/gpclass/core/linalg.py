@@ -1,6 +1,6 @@
 """Dense linear algebra: products, factors and inverses in place, B = I + S K S, and conjugate gradients.
 
-A symmetric matrix is a C-contiguous n x n array of which only the lower triangle counts. LAPACK reads columns, so
+A symmetric matrix is a C-contiguous n x n array with a valid lower triangle only. LAPACK reads columns, so
 it gets the transposed view, whose *upper* triangle is that memory: nothing is copied.
 """
 
@@ -17,8 +17,8 @@ from gpclass.core.precision import blas_of, lapack_of
 from gpclass.core.protocols import Array, Index
 
 TILE = 1 << 17  # numbers in a tile: 1 MB, so that a few tiles stay in the cache of one core
-MIRROR = 64  # rows of a block of a transposition
-LARGE_TRIANGLE = 512  # rows from which LAPACK inverts a triangle as fast as its halves
+MIRROR = 64  # rows of a block when a matrix is transposed
+LARGE_TRIANGLE = 512  # rows from which LAPACK inverts a whole triangle as fast as in halves
 NEGLIGIBLE = 2.0**-33  # see `drop_tiny`
 
 
@@ -29,32 +29,32 @@ def row_tiles(n: int, columns: int | None = None) -> Iterator[slice]:
         yield slice(start, min(start + step, n))
 
 
-# NumPy and SciPy may each bring a BLAS with threads of its own, and threads of the one that wait for
+# NumPy and SciPy may each have a BLAS with its own threads, and threads of one that wait for
 # work slow down the other: in loops that call LAPACK, products go through SciPy's as well.
 
 
 def matmul(A: Array, B: Array, out: Array | None = None) -> Array:
-    """Return A B by SciPy's BLAS, in the memory of ``out`` if it is given; rows contiguous."""
+    """Return A B by SciPy's BLAS, in the memory of ``out`` if it is given; rows must be contiguous."""
     memory = {} if out is None else {"c": out.T, "overwrite_c": 1}
     product: Array = blas_of("gemm", A)(1.0, B.T, A.T, **memory).T
     return product
 
 
 def matmul_transposed(A: Array, B: Array) -> Array:
-    """Return A Bᵀ by SciPy's BLAS; rows contiguous."""
+    """Return A Bᵀ by SciPy's BLAS; rows must be contiguous."""
     out: Array = blas_of("gemm", A)(1.0, B.T, A.T, trans_a=1).T
     return out
 
 
 def times_lower_transposed(A: Array, T: Array) -> Array:
-    """Return A Tᵀ for lower triangular T, in the memory of A; rows contiguous."""
+    """Return A Tᵀ for lower triangular T, in the memory of A; rows must be contiguous."""
     out: Array = blas_of("trmm", A)(1.0, T.T, A.T, side=0, lower=0, trans_a=1, overwrite_b=1).T
     return out
 
 
 def gram(A: Array) -> Array:
-    """Return the lower triangle of Aᵀ A, in double; rows contiguous."""
-    # Of the transpose in Fortran's order the upper triangle is ours below.
+    """Return the lower triangle of Aᵀ A, in double precision; rows must be contiguous."""
+    # The upper triangle in Fortran order is the lower triangle here.
     return np.asarray(blas_of("syrk", A)(1.0, A.T, lower=0).T, dtype=float)
 
 
@@ -85,13 +85,13 @@ def single(A: Array) -> Array:
 
 
 def matvec(A: Array, v: Array) -> Array:
-    """Return A v by SciPy's BLAS; rows contiguous."""
+    """Return A v by SciPy's BLAS; rows must be contiguous."""
     out: Array = blas.dgemv(1.0, A.T, v, trans=1)
     return out
 
 
 def clear_upper(A: Array, *, diagonal: bool = False) -> None:
-    """Set what is above the diagonal to zero, and the diagonal too if that is asked for."""
+    """Set entries above the diagonal to zero, and the diagonal too if requested."""
     mask = ~np.tri(MIRROR, k=-1 if diagonal else 0, dtype=bool)
     for start in range(0, len(A), MIRROR):
         block = slice(start, min(start + MIRROR, len(A)))
@@ -111,7 +111,7 @@ def mirror(K: Array, into: Array | None = None) -> None:
 
 
 def mirrored(K: Array) -> Array:
-    """Return the whole of the symmetric K whose lower triangle is given, as a copy."""
+    """Return a full copy of the symmetric K whose lower triangle is given."""
     out = K.copy()
     mirror(out)
     return out
@@ -126,9 +126,9 @@ def multiply(K: Array, v: Array) -> Array:
 def cholesky(B: Array, block: int = 4096) -> None:
     """Factor the lower triangle of B in place, leaving the upper one; LinAlgError if not positive definite.
 
-    LAPACK does it whole up to three blocks. Beyond, where the threaded potrf of current OpenBLAS
-    crashes (from about 16,000 rows), it is done panel by panel: factor the corner, solve for the
-    rows below it, take their products from what is left.
+    LAPACK factors matrices of up to three blocks. Larger ones, for which the threaded potrf of current OpenBLAS
+    crashes (from about 16,000 rows), are factored panel by panel: factor the corner, solve for the
+    rows below it, subtract their products from the rest.
     """
     n = len(B)
     if n <= 3 * block:
@@ -153,7 +153,7 @@ def cholesky(B: Array, block: int = 4096) -> None:
 
 
 def invert_factor(L: Array, block: int = 64) -> None:
-    """Invert the lower triangle L in place; what is above the diagonal is lost.
+    """Invert the lower triangle L in place; entries above the diagonal are overwritten.
 
     LAPACK's trtri runs at a third of the speed of a product. Halved, with [[A, 0], [B, C]]⁻¹ =
     [[A⁻¹, 0], [-C⁻¹ B A⁻¹, C⁻¹]], it takes 0.6 to 0.8 of the time of trtri from 150 to 500 rows, and the same beyond.
@@ -198,9 +198,9 @@ def solve_positive(P: Array, b: Array) -> tuple[Array, float]:
 
 
 def pivoted_root(K: Array) -> tuple[Array, Index]:
-    """Return A with K = A Aᵀ and the pivots: the rows of A so numbered are lower triangular.
+    """Return A with K = A Aᵀ and the pivots: the rows of A with these numbers are lower triangular.
 
-    What is dropped, n · eps · max K_ii at most on the diagonal, is the rounding of K itself: no jitter.
+    The remainder, at most n · eps · max K_ii on the diagonal, is of the size of rounding errors of K: no jitter.
     """
     require_memory(len(K), 3.0)
     L, pivots, rank, _ = lapack.dpstrf(K, lower=1)
@@ -222,9 +222,9 @@ class Stage(IntEnum):
 
 
 class BForm:
-    """B = I + S K S in the memory of ``matrix``, factored and inverted only as far as is asked for.
+    """B = I + S K S in the memory of ``matrix``, factored and inverted only as far as needed.
 
-    The eigenvalues of B are at least one, so its factorisation is safe whatever K is. The stages cost n³/3 operations
+    The eigenvalues of B are at least one, so its factorisation is safe for any K. The stages cost n³/3 operations
     each: the factor gives solves and the determinant, the inverse factor the diagonal of B⁻¹, the inverse the gradient.
     """
 
@@ -277,7 +277,7 @@ class BForm:
         return x
 
     def multiply_squares(self, v: Array) -> Array:
-        """Return (B⁻¹∘B⁻¹) v, ∘ being the elementwise product."""
+        """Return (B⁻¹∘B⁻¹) v, where ∘ is the elementwise product."""
         inverse, out = self.inverse(), np.zeros(len(v))
         for rows in row_tiles(len(v)):
             out[rows] += multiply(np.square(inverse[rows, rows]), v[rows])
@@ -308,10 +308,10 @@ def conjugate_gradient(
     rtol: float,
     max_iter: int,
 ) -> Array | None:
-    """Solve A x = b from x = 0, A symmetric positive definite; None if ``max_iter`` is not enough.
+    """Solve A x = b from x = 0 for symmetric positive definite A; None if ``max_iter`` is not enough.
 
-    Stops when |b - A x|² <= rtol² (energy - bᵀx), where ``energy`` is at least bᵀA⁻¹b, and gives up as
-    soon as the pace so far would not get there in time.
+    Stops when |b - A x|² <= rtol² (energy - bᵀx), where ``energy`` is at least bᵀA⁻¹b, and returns None as
+    soon as convergence is too slow to finish in time.
     """
     x, r, p, rz = np.zeros_like(b), b.copy(), b, 0.0
     errors, target = [float(np.vdot(r, r)) / energy if energy > 0.0 else 0.0], rtol * rtol

@@ -1,4 +1,4 @@
-"""How much memory there is, and whether matrices fit in it."""
+"""The available memory, and whether matrices fit in it."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import os
 from pathlib import Path
 
 CGROUP = Path("/sys/fs/cgroup")
-GROUPS = (  # of versions 2 and 1: folder, limit, use, and in memory.stat the page cache that is given back first
+GROUPS = (  # versions 2 and 1: folder, limit, use, and the entry of memory.stat for the reclaimable page cache
     (".", "memory.max", "memory.current", "inactive_file"),
     ("memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
 )
 
 
 def available_memory() -> float | None:
-    """Return the bytes that can still be allocated, or None where the system does not say."""
+    """Return the bytes that can still be allocated, or None if the system does not report them."""
     known = [bytes_left for bytes_left in (_of_machine(), _of_container()) if bytes_left is not None]
     return min(known, default=None)
 
@@ -25,7 +25,7 @@ def _of_machine() -> float | None:
         return float(psutil.virtual_memory().available)
     except ImportError:
         pass
-    # MemAvailable counts the page cache that can be given back, which SC_AVPHYS_PAGES does not.
+    # MemAvailable includes the reclaimable page cache, unlike SC_AVPHYS_PAGES.
     try:
         for line in Path("/proc/meminfo").read_text("ascii").splitlines():
             if line.startswith("MemAvailable:"):
@@ -36,7 +36,7 @@ def _of_machine() -> float | None:
 
 
 def _of_container() -> float | None:
-    """Return what is left of the limit of the control group, of which psutil does not know."""
+    """Return the remaining memory of the control group, which psutil ignores."""
     for folder, limit, use, cache in GROUPS:
         group = CGROUP / folder
         try:
@@ -57,7 +57,7 @@ def _statistic(group: Path, name: str) -> float:
 
 
 def require_memory(n: int, matrices: float, *, joint: bool = False) -> None:
-    """Raise MemoryError, before anything is allocated, if that many n x n matrices do not fit.
+    """Raise MemoryError, before anything is allocated, if this number of n x n matrices does not fit.
 
     They are those of a fit to n rows, or of the ``joint`` distribution of n latent values.
     """

@@ -1,4 +1,4 @@
-"""What learning maximises: the log evidence as a function of theta, with its gradient and a warm start."""
+"""The objective of learning: the log evidence as a function of theta, with its gradient and a warm start."""
 
 from __future__ import annotations
 
@@ -7,16 +7,14 @@ from typing import Any, Protocol
 
 from gpclass.core.protocols import Array, Info
 
-DIFFERENCE = (
-    1e-3  # step of theta in central differences: their error is its square, and rounding is divided by it
-)
+DIFFERENCE = 1e-3  # step of theta in central differences, which balances their truncation and rounding errors
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Evaluation:
     """The log evidence at one theta.
 
-    ``warm`` is what the next evaluation, at a theta nearby, starts from. ``gradient`` is None if it was not asked for.
+    The next evaluation, at a nearby theta, starts from ``warm``. ``gradient`` is None if it was not requested.
     """
 
     evidence: float
@@ -33,4 +31,4 @@ class Objective(Protocol):
         """Name the method, for messages."""
 
     def evaluate(self, theta: Array, warm: Any = None, *, gradient: bool = True) -> Evaluation:
-        """Return the evidence at theta, starting from ``warm`` if that is given."""
+        """Return the evidence at theta, starting from ``warm`` if it is given."""

@@ -1,6 +1,6 @@
 """A quasi-Newton minimiser of a smooth function between bounds, for functions that are costly to evaluate.
 
-It is BFGS on a box: variables at a bound that would leave it are held, steps are projected, and no variable moves by
+It is BFGS on a box: variables that would cross a bound are fixed there, steps are projected, and no variable moves by
 more than ``longest`` in one step. The functions minimised here are evidences of log hyperparameters, which are flat in
 some regions and fall by thousands in others; an unlimited step of a quadratic model that was learned in a flat region
 ends in a corner of the box.
@@ -16,22 +16,22 @@ from numpy.typing import NDArray
 
 from gpclass.core.protocols import Array
 
-Function = Callable[[Array], tuple[float, Array]]  # theta -> value, gradient; an infinite value is refused
+Function = Callable[[Array], tuple[float, Array]]  # theta -> value, gradient; infinite values are rejected
 
-TOL_NATS = 1e-9  # gain that is still promised at which a search ends: as many digits as L-BFGS-B gives
+TOL_NATS = 1e-9  # expected gain at which a search ends: as accurate as L-BFGS-B
 GRADIENT_NATS = 9e-5  # largest element of the gradient at a minimum; scikit-learn tests for 1e-4
-RADIUS = 2.0  # most that one variable changes in a step; a factor of 7.4 for a hyperparameter
-ARMIJO = 1e-4  # share of the promised gain that a step must bring (Nocedal & Wright, p. 33)
-RISE = 0.5  # of what a step promised to gain, lost instead however short it is: the gradient is wrong
-SHORTER = 0.1  # of a step that failed, at least
+RADIUS = 2.0  # largest change of a variable in one step; a factor of 7.4 for a hyperparameter
+ARMIJO = 1e-4  # fraction of the expected gain that a step must achieve (Nocedal & Wright, p. 33)
+RISE = 0.5  # if even short steps lose this fraction of the expected gain, the gradient is wrong
+SHORTER = 0.1  # smallest factor by which a failed step is shortened
 MAX_ITER = 200  # iterations
 
 
-Tol = float | Callable[[], float]  # a function is asked anew before each step
+Tol = float | Callable[[], float]  # a function is called before each step
 
 
 class End(NamedTuple):
-    """The end of a search: what went wrong, if anything, the inverse Hessian, and what Newton's step still promises."""
+    """The end of a search: an error message or '', the inverse Hessian, and the expected gain of a Newton step."""
 
     message: str
     inverse: Array
@@ -58,14 +58,14 @@ def minimise(
     start : array of shape (p,)
     bounds : array of shape (p, 2)
     inverse : array of shape (p, p), default=None
-        The inverse Hessian, if it is known; the first step is Newton's then. A singular one confines the search to its
-        range. Without it the first step is at most one long, downhill.
+        The inverse Hessian, if it is known; the first step is then Newton's. A singular one confines the search to its
+        range. Without it the first step is along the negative gradient, with a length of at most one.
     tol : float or callable
-        The search ends when Newton's step promises a gain of less than this, or a step has brought less.
+        The search ends when the expected gain of Newton's step, or the gain of the last step, is less than this.
     max_iter : int
-        Most iterations. Running out of them is only an error with the default.
+        Maximum number of iterations. Reaching it is only an error with the default.
     radius : float
-        Most that one variable changes in one step.
+        Largest change of a variable in one step.
     most : float
         The search ends when Newton's step cannot end at or below this value, and the last one gained no more than it
         promised.
@@ -86,7 +86,7 @@ def minimise(
     known, message = inverse is not None, ""
     H: Array = _short(gradient) if inverse is None else inverse
     evaluations, trusted, fair = 1, radius, False
-    inherited = known  # until a whole Newton step has been taken with it
+    inherited = known  # becomes False after a full Newton step
     for _ in range(max_iter):
         enough = tol() if callable(tol) else tol
         direction = _direction(x, gradient, bounds, H)
@@ -105,13 +105,13 @@ def minimise(
             if not known or np.isinf(rise):
                 message = _unfinished(evaluations, gradient[direction != 0.0])
                 break
-            known, H = False, _shortened(H, gradient)  # its curvature misled: start again from its scale
+            known, H = False, _shortened(H, gradient)  # its curvature was wrong: only its scale is kept
             continue
         if inherited and known and tried > 1:
             H = _shrunk(H, new - x, new_gradient - gradient)
         newton = known and tried == 1 and np.abs(direction).max() <= trusted
         H, known = _updated(H, new - x, new_gradient - gradient, known)
-        # A trust region: where longer steps failed the next one begins shorter, and grows again.
+        # A trust region: after longer steps failed the next one starts shorter, and grows again.
         trusted = min(radius, 2.0 * (trusted if tried == 1 else float(np.abs(new - x).max())))
         gained, x, value, gradient = value - new_value, new, new_value, new_gradient
         fair, inherited = newton and gained <= promised, inherited and not newton
@@ -131,13 +131,13 @@ def _unfinished(evaluations: int, gradient: Array) -> str:
 
 
 def _short(gradient: Array) -> Array:
-    """Return an inverse Hessian with which the first step is at most one long."""
+    """Return an inverse Hessian with which the first step has a length of at most one."""
     out: Array = np.eye(len(gradient)) / max(1.0, float(np.linalg.norm(gradient)))
     return out
 
 
 def _shortened(H: Array, gradient: Array) -> Array:
-    """Return an inverse Hessian in which no step along the gradient is more than one long."""
+    """Return an inverse Hessian with which no step along the gradient is longer than one."""
     step = float(np.abs(H @ gradient).max())
     return H / max(1.0, step)
 
@@ -179,10 +179,10 @@ def _line_search(
     radius: float,
     tol: float,
 ) -> tuple[Array | None, float, Array, int, float]:
-    """Return the first point along the projected direction that gains enough, and how many were tried.
+    """Return the first point along the projected direction that gains enough, and the number of points tried.
 
-    There is none once the slope promises less than ``tol`` for the step. The last number is by how much the value rose
-    at the last point, relative to how far it should have fallen; infinite where there is no value.
+    There is none if the expected gain of the step is less than ``tol``. The last number is the rise of the value
+    at the last point, relative to the expected fall; infinite if the value is infinite.
     """
     step, tried, rise = min(1.0, radius / max(float(np.abs(direction).max()), 1e-300)), 0, 0.0
     while True:
@@ -194,8 +194,8 @@ def _line_search(
         new_value, new_gradient = function(new)
         if new_value <= value + ARMIJO * slope:
             return new, new_value, new_gradient, tried, rise
-        # The next step ends at the minimum of the parabola through both values and the slope here. That the value
-        # rises there too says that the slope is wrong.
+        # The next step ends at the minimum of the parabola through both values and the slope here. If the value
+        # rises there too, the slope is wrong.
         bend = new_value - value - slope
         rise = (new_value - value) / max(-slope, 1e-300) if tried > 1 or not np.isfinite(bend) else 0.0
         step *= min(0.5, max(SHORTER, -0.5 * slope / bend)) if np.isfinite(bend) else SHORTER
@@ -216,7 +216,7 @@ def _shrunk(H: Array, moved: Array, bent: Array) -> Array:
 def _updated(H: Array, moved: Array, bent: Array, known: bool) -> tuple[Array, bool]:
     """Return the inverse Hessian of BFGS after one step, and whether it has any curvature in it.
 
-    Where the function bends down along the step there is none to learn: the next step may be longer.
+    If the function is concave along the step there is none, and the next step may be longer.
     """
     slope = float(moved @ bent)
     if not slope > 1e-10 * float(np.linalg.norm(moved) * np.linalg.norm(bent)):

@@ -1,4 +1,4 @@
-"""Progress: a bar on standard error or in a notebook where tqdm is installed, else a line that is rewritten."""
+"""Progress: a bar on standard error or in a notebook if tqdm is installed, else a line that is rewritten."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from functools import partial
 def reporter(
     verbose: int, task: str = "fitting", unit: str = " steps", total: int | None = None
 ) -> Iterator[Callable[[float | str], None] | None]:
-    """Give a function to call with the evidence of each evaluation, or with words; None when quiet.
+    """Yield a function to call with the evidence of each evaluation, or with a text; None when quiet.
 
-    Without a total each call counts a step that was done. With a total each call names a step that begins.
+    Without a total each call counts a finished step. With a total each call names the step that begins.
     """
     if not verbose:
         yield None
         return
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # a notebook without widgets has a bar of text
+            warnings.simplefilter("ignore")  # without widgets a notebook shows a text bar
             from tqdm.auto import tqdm
     except ImportError:
         yield partial(_line, task)

@@ -1,10 +1,10 @@
-"""The records that travel between the parts of the library, and the protocols those parts satisfy.
+"""The records that the parts of the library exchange, and the protocols that those parts satisfy.
 
 Every Gaussian approximation of p(f | X, y) here is the prior times Gaussian sites,
 
     q(f)  ∝  N(f | 0, K) · Π_i exp(nu_i f_i - tau_i f_i² / 2),
 
-and methods differ only in the rule that turns the marginals of q into new sites. With one latent function vectors
+and methods differ only in the rule that computes new sites from the marginals of q. With one latent function vectors
 have shape (n,). With one latent function per class they have shape (n, C), and the sites of a data point may couple
 its C latent values (`CoupledSites`).
 """
@@ -43,11 +43,11 @@ class Sites:
 
     @property
     def a(self) -> Array:
-        """The precisions, under the name that they have in `CoupledSites`."""
+        """The precisions, under their name in `CoupledSites`."""
         return self.tau
 
     def times(self, v: Array) -> Array:
-        """Return T v, T = diag(tau) being the precision of the sites."""
+        """Return T v, where T = diag(tau) is the precision of the sites."""
         return self.tau * v
 
     def root(self, v: Array) -> Array:
@@ -68,7 +68,7 @@ class Sites:
 class CoupledSites:
     """Gaussian factors that couple the C latent values of a data point: exp(nuᵀ f - ½ fᵀ W f).
 
-    W = diag(a) - a aᵀ / Σ_c a_c only knows differences of latent values, as the Hessian of softmax and the
+    W = diag(a) - a aᵀ / Σ_c a_c depends only on differences of latent values, as the Hessian of softmax and the
     sites of the multinomial probit do. ``nu`` and ``a`` have shape (n, C).
     """
 
@@ -134,7 +134,7 @@ class Tilted:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Adjoint:
-    """d log evidence / d K, never formed here: ½(alpha alphaᵀ - R) + ½ Σ (u wᵀ + w uᵀ).
+    """d log evidence / d K, not formed as a matrix: ½(alpha alphaᵀ - R) + ½ Σ (u wᵀ + w uᵀ).
 
     R = S B⁻¹ S stays with the ``Conditioned`` that made it; ``pairs`` holds the (u, w). ``variance`` is the adjoint
     b of the posterior's marginal variances; it adds Mᵀ diag(b) M with M = I - K R.
@@ -155,7 +155,7 @@ class Adjoint:
 @stored
 @dataclass(frozen=True, slots=True, eq=False)
 class Info:
-    """How an iteration ended: ``residual`` is what ``converged`` was judged on."""
+    """The end of an iteration: ``converged`` was decided by ``residual``."""
 
     converged: bool
     n_iter: int
@@ -164,12 +164,12 @@ class Info:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Result:
-    """What inference at one theta gives.
+    """The result of inference at one theta.
 
     ``adjoint`` and ``likelihood_gradient`` (with respect to the likelihood's own theta) are functions, because a
-    caller that only wants the evidence should not pay for the gradient. ``exact_gradient`` is False where EP
+    caller that only needs the evidence should not compute the gradient. ``exact_gradient`` is False if EP
     set a negative precision to zero, because log p(y|f) is not concave: it is then not stationary in its sites.
-    ``offset`` are prior means of the latent functions, to be added to what q says; None for zero.
+    ``offset`` are prior means of the latent functions, to be added to the means of q; None for zero.
     """
 
     sites: AnySites
@@ -206,7 +206,7 @@ class Likelihood(Protocol):
 
     @property
     def symmetric(self) -> bool:
-        """Whether p(y|f) depends on y f alone, so that the sign of f decides."""
+        """Whether p(y|f) depends on y f alone, so that the sign of f determines the more probable class."""
 
     @property
     def theta(self) -> Array:
@@ -220,7 +220,7 @@ class Likelihood(Protocol):
         """Return the likelihood with other parameters."""
 
     def several(self) -> Likelihood | None:
-        """Return the likelihood of three classes or more that this one is a case of, if there is one."""
+        """Return the likelihood of three classes or more that generalises this one, if there is one."""
 
     def n_latents(self, n_classes: int) -> int:
         """Return the number of latent functions for this number of classes."""
@@ -244,7 +244,7 @@ class Likelihood(Protocol):
         """Return the sites that have this slope and curvature at the mean, as `derivatives` gives them."""
 
     def negative_curvature(self, curvature: Array) -> Array | None:
-        """Return the positive part of l'', where l is not concave; None if it is nowhere."""
+        """Return the positive part of l'', where l is not concave; None if l is concave."""
 
     def expected(self, y: Array, mean: Array, var: Array) -> Expected:
         """Return E[l], E[l'], E[l''] under N(f | mean, var), independent over latent values."""
@@ -254,7 +254,7 @@ class Likelihood(Protocol):
         """Whether `ascent_sites` has the exact second derivatives of E[l] in the means."""
 
     def ascent_sites(self, y: Array, residual: Array, slope: Array, curvature: Array) -> AnySites:
-        """Return the sites of an uphill step of E[l] in the means, given w E[l'] and w E[l'']."""
+        """Return the sites of an ascent step of E[l] in the means, given w E[l'] and w E[l'']."""
 
     def tilted(self, y: Array, mean: Array, var: Array, power: Array | float = 1.0) -> Tilted:
         """Return mass and moments of N(f | mean, var) p(y|f)^power."""
@@ -264,7 +264,7 @@ class Likelihood(Protocol):
 
 
 class Conditioned(Protocol):
-    """The prior times sites: the moments of q(f) and what the evidence needs of B."""
+    """The prior times sites: the moments of q(f) and the parts of B that the evidence needs."""
 
     alpha: Array  # K⁻¹ mean = nu - R K nu
     mean: Array  # of q at the data
@@ -295,10 +295,10 @@ class Conditioned(Protocol):
 class Prior(Protocol):
     """N(f | 0, K) at the data and at one theta.
 
-    A prior and those made from it by `at` may share buffers: using the later one ends the use of the earlier.
+    A prior and those made from it by `at` may share buffers: once a later one is used, earlier ones are invalid.
     """
 
-    shape: tuple[int, ...]  # of the latent values: (n,), or (n, C) with one latent function per class
+    shape: tuple[int, ...]  # shape of the latent values: (n,), or (n, C) with one latent function per class
 
     def variances(self) -> Array:
         """Return the variances of the latent values."""
@@ -322,7 +322,7 @@ class Prior(Protocol):
         """Return Σ_ij G_ij ∂K_ij/∂theta for G = d evidence / d K."""
 
     def posterior(self, conditioned: Any) -> Any:
-        """Return q as a `gpclass.posteriors.GaussianProcess`; the prior is used up."""
+        """Return q as a `gpclass.posteriors.GaussianProcess`; the prior must not be used afterwards."""
 
     def latent_sites(self, sites: Any) -> AnySites:
         """Return the sites as factors of the latent functions that predictions use."""

@@ -1,4 +1,4 @@
-"""Parts that users can name and model files can hold: they register themselves when they are defined.
+"""Parts that users can name and model files can contain; they register themselves when they are defined.
 
 A likelihood, a method or a sampler derives from a base class with a ``kind``; its ``name`` is what a user types
 and what a model file stores. Records that only occur inside model files use the decorator `stored`. Both are read
@@ -16,7 +16,7 @@ from typing import Any, ClassVar, TypeVar
 
 C = TypeVar("C", bound=type)
 
-# Parts that are seldom used: their modules are imported when they are first asked for by name.
+# Rarely used parts: their modules are imported when they are first requested by name.
 LATER = {"inference": {"mcmc": "gpclass.mcmc.run", "rejection": "gpclass.sampling.accept"}}
 
 _PARTS: dict[str, dict[str, Any]] = {}
@@ -26,7 +26,7 @@ _STORED: dict[str, Any] = {}
 class Part(ABC):
     """Base class of parts that register themselves under ``kind`` and ``name``.
 
-    A subclass that sets ``kind`` opens a family and is not registered itself. The name is that of the class in
+    A subclass that sets ``kind`` defines a family and is not registered itself. The name is that of the class in
     lower case unless the class sets ``name``. A class that lacks an abstract method cannot be instantiated.
 
     Examples
@@ -53,14 +53,14 @@ class Part(ABC):
             cls.name = cls.__name__.lower()
         known = _PARTS[cls.kind].setdefault(cls.name, cls)
         if (known.__module__, known.__qualname__) != (cls.__module__, cls.__qualname__):
-            raise TypeError(f"There is a {cls.kind} of the name {cls.name!r} already: rename yours.")
-        _PARTS[cls.kind][cls.name] = cls  # dataclass(slots=True) makes it twice: the second stays
+            raise TypeError(f"There is already a {cls.kind} with the name {cls.name!r}: rename yours.")
+        _PARTS[cls.kind][cls.name] = cls  # dataclass(slots=True) creates the class twice; the second is kept
 
 
 class Method(Part):
-    """Base class of the ways to find p(f | X, y), by approximation or by sampling.
+    """Base class of inference methods for p(f | X, y), by approximation or by sampling.
 
-    ``comparable`` says whether the evidence is a probability of the labels, which other models' may be compared with.
+    ``comparable`` says whether the evidence is a probability of the labels, comparable with that of other models.
     """
 
     __slots__ = ()
@@ -70,7 +70,7 @@ class Method(Part):
 
 @dataclass(frozen=True, slots=True)
 class _Parts(Mapping[str, Any]):
-    """A view of the parts of one kind, those included whose modules are imported when they are asked for."""
+    """A view of the parts of one kind, including those whose modules are imported on request."""
 
     kind: str
 
@@ -93,7 +93,7 @@ def parts(kind: str) -> Mapping[str, Any]:
 
 
 def kinds() -> tuple[str, ...]:
-    """Return the kinds of parts there are."""
+    """Return all kinds of parts."""
     return tuple(_PARTS)
 
 
@@ -106,5 +106,5 @@ def stored(cls: C) -> C:
 
 
 def stored_classes() -> Mapping[str, Any]:
-    """Return the classes that model files may hold beside the parts, by their names."""
+    """Return the other classes that model files may contain, by their names."""
     return MappingProxyType(_STORED)

@@ -1,1 +1,1 @@
-"""Rows wherever they are: arrays, files, iterables of blocks, Dask collections."""
+"""Sources of rows: arrays, files, iterables of blocks, Dask collections."""

@@ -1,4 +1,4 @@
-"""Blocks of rows: checked, joined and cut to one size."""
+"""Blocks of rows: checking, joining and cutting them to one size."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gpclass.data.rows import Rows
 from gpclass.validation import Where, check_finite, check_weight_values
 
 ROWS = 1 << 16  # in a block
-FEWEST = 100_000  # rows of a task, if there are so many
+FEWEST = 100_000  # minimum number of rows of a task, if there are enough
 MOST_TASKS = 512
 MOST_CLASSES = 10_000
 
@@ -31,7 +31,7 @@ def concatenate(blocks: Sequence[Rows]) -> Rows:
 def recut(blocks: Iterable[Rows], rows: int = ROWS) -> Iterator[Rows]:
     """Yield the same rows in blocks of exactly ``rows`` rows; the last block may be shorter.
 
-    The blocks, and with them all totals to the last digit, then depend on the rows and not on how they came.
+    The blocks, and with them all totals to the last digit, then depend on the rows only, not on the original blocks.
     """
     waiting: list[Rows] = []
     n = 0  # rows in them
@@ -50,17 +50,17 @@ def recut(blocks: Iterable[Rows], rows: int = ROWS) -> Iterator[Rows]:
 def grouped(sizes: Sequence[int], rows: int | None) -> list[list[int]]:
     """Return groups of neighbouring parts with at least ``rows`` rows each, by default those of a task of Dask."""
     least = max(FEWEST, -(-sum(sizes) // MOST_TASKS)) if rows is None else rows
-    group = (np.cumsum(sizes) - sizes) // least  # by the position of the first row
+    group = (np.cumsum(sizes) - sizes) // least  # assigned by the position of the first row
     return [np.flatnonzero(group == number).tolist() for number in np.unique(group)]
 
 
 def place(start: int, inside: str = "") -> Where:
-    """Return where the rows of a block are, of which ``start`` is the first: 'row 7 of a.parquet'."""
+    """Return a function that names the position of a row, as in 'row 7 of a.parquet'; ``start`` is the first row."""
     return lambda i: f"row {start + i}" + (f" of {inside}" if inside else "")
 
 
 def checked(X: Any, y: Any, weight: Any, where: Where, names: Sequence[str] | None = None) -> Rows:
-    """Return a block of what was given, or raise an error that names the place of the first wrong value."""
+    """Return the given arrays as a block, or raise an error that names the position of the first wrong value."""
     try:
         kinds = [np.float64, np.float32]
         X = check_array(X, dtype=kinds, order="C", ensure_all_finite=False, ensure_min_samples=0)

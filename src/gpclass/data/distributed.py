@@ -1,4 +1,4 @@
-"""Rows that Dask's workers hold or read: they stay where they are, and only totals come back.
+"""Rows that Dask's workers hold or read: they stay on the workers, and only totals are returned.
 
 A pass is a small graph: one task hands the job (hyperparameters and q, of the order of M² numbers) to the workers,
 one task for every few partitions adds up their rows, and a tree adds the totals. The graph depends on the data alone,
@@ -21,11 +21,11 @@ from gpclass.data.source import Source
 from gpclass.data.sources import is_dask
 
 BRANCHES = 8  # totals added by one task
-RETRIES = 3  # of a task that failed, for instance to read a file
+RETRIES = 3  # attempts to repeat a failed task, for instance when a file cannot be read
 
 
 class DaskSource(Source):
-    """Rows in several sources, each of which a worker of Dask reads; made by `on_dask` and `files_on_dask`.
+    """Rows in several sources, each read by a Dask worker; made by `on_dask` and `files_on_dask`.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ class DaskSource(Source):
     n_columns : int
     names : list of str or None
     client : distributed.Client or None
-        Whose workers compute; None is the current client, or Dask's scheduler of this process.
+        The client of the workers; None is the current client, or Dask's scheduler of this process.
     """
 
     kept: Any = None  # persisted collections, whose partitions Dask would release if nothing referred to them
@@ -49,7 +49,7 @@ class DaskSource(Source):
         self.n_rows, self.n_columns, self.names = int(self.starts[-1]), n_columns, names
 
     def blocks(self) -> Iterator[Rows]:
-        """Yield all rows; those of one task are brought here at a time."""
+        """Yield all rows; those of one task at a time are transferred to this process."""
         for start, stop in zip(self.starts, self.starts[1:], strict=False):
             yield self.take(np.arange(start, stop))
 
@@ -58,10 +58,10 @@ class DaskSource(Source):
         return distinct(compute([part.classes() for part in self.parts], self.client))
 
     def total(self, job: Job[T], n_jobs: int | None = None) -> T:
-        """Return the total of a job over all rows; the cluster says how many are worked on at a time."""
+        """Return the total of a job over all rows; the cluster determines the parallelism."""
         from dask.delayed import delayed
 
-        sent = delayed(job, traverse=False)  # a task of its own, so that it travels once to each worker
+        sent = delayed(job, traverse=False)  # a separate task, so that it is sent once to each worker
         totals = [delayed(add_rows, pure=False)(part, sent) for part in self.parts]
         while len(totals) > 1:
             few = [totals[i : i + BRANCHES] for i in range(0, len(totals), BRANCHES)]
@@ -79,7 +79,7 @@ class DaskSource(Source):
 
 
 def compute(tasks: list[Any], client: Any) -> Sequence[Any]:
-    """Return the results of tasks; when a worker dies, joins or is restarted, Dask runs again what was lost."""
+    """Return the results of tasks; when a worker dies, joins or is restarted, Dask repeats lost tasks."""
     import dask
     from dask import base
 
@@ -100,7 +100,7 @@ def add_rows(source: Source, job: Job[T]) -> T:
 
 def add_totals(totals: list[Any]) -> Any:
     """Return the sum of totals, in order."""
-    first = deepcopy(totals[0])  # what a task returned may be needed again
+    first = deepcopy(totals[0])  # the result of a task may be needed again
     for total in totals[1:]:
         first.add(total)
     return first
@@ -149,7 +149,7 @@ def on_dask(
     client : distributed.Client, optional
         The current one if not given.
     rows : int, optional
-        Least number of rows for a task. The default is a hundred thousand, and more if that would make too
+        Minimum number of rows of a task. The default is a hundred thousand, and more if that would give too
         many tasks.
     """
     from dask.delayed import delayed

@@ -146,7 +146,7 @@ def _arrow() -> Any:
 
 @contextmanager
 def _reading(path: str) -> Iterator[None]:
-    """Turn an error of pyarrow into a sentence: an OSError for a device, where it may pass, else a ValueError."""
+    """Turn an error of pyarrow into a sentence: an OSError if it may be temporary, else a ValueError."""
     try:
         yield
     except FileNotFoundError:
@@ -162,7 +162,7 @@ def _fragments(path: str) -> list[Any]:
     pa = _arrow()
     from pyarrow import dataset
 
-    # Without the buffers of a whole row group, of which a batch is a small part.
+    # Avoids buffers for a whole row group, which is much larger than a batch.
     options = dataset.ParquetFragmentScanOptions(pre_buffer=False)
     parquet = dataset.ParquetFileFormat(default_fragment_scan_options=options)
     with _reading(path):

@@ -1,4 +1,4 @@
-"""Predictions for the rows of a Dask collection, computed on its workers when they are asked for."""
+"""Predictions for the rows of a Dask collection, computed lazily on its workers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def lazily(*, labels: bool = False) -> Callable[[F], F]:
-    """Return a decorator for predictions that are computed later where X is a Dask collection."""
+    """Return a decorator for predictions that are lazy if X is a Dask collection."""
 
     def decorate(method: F) -> F:
         @wraps(method)
@@ -35,7 +35,7 @@ def lazily(*, labels: bool = False) -> Callable[[F], F]:
 def lazy_predict(
     function: Callable[[Any], Any], X: Any, *, classes: Sequence[Any] | None = None, dtype: Any = float
 ) -> Any:
-    """Return the predictions of a function as a collection to be computed.
+    """Return the predictions of a function as a lazy collection.
 
     Parameters
     ----------

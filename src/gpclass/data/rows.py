@@ -1,6 +1,6 @@
 """Rows in memory, and the contracts of a pass over rows: `Job`, `Total` and `Data`.
 
-Fitting passes over all rows many times. A pass is a job that goes to the rows, wherever they are, and returns
+Fitting passes over all rows many times. A pass is a job that runs where the rows are stored, and returns
 a total over the blocks. The blocks and their order do not change, so that the total is the same to the last digit.
 """
 
@@ -15,7 +15,7 @@ from gpclass.core.protocols import Array
 
 
 class Total(Protocol):
-    """What a job returns, and how two of them are added."""
+    """The result of a job, which can be added to another one."""
 
     def add(self, other: Any) -> None:
         """Add the numbers of another total to these."""
@@ -26,7 +26,7 @@ T_co = TypeVar("T_co", bound=Total, covariant=True)
 
 
 class Job(Protocol[T_co]):
-    """The work of a pass. It can be pickled, to travel to where the rows are."""
+    """The work of a pass. It can be pickled, so that it can be sent to the rows."""
 
     def zero(self) -> T_co:
         """Return the total over no rows."""
@@ -36,7 +36,7 @@ class Job(Protocol[T_co]):
 
 
 class Data(Protocol):
-    """Rows with labels as the likelihood takes them, wherever they are."""
+    """Rows of any source, with labels in the form that the likelihood takes."""
 
     @property
     def n_rows(self) -> int:
@@ -73,7 +73,7 @@ class Rows:
 
     @property
     def row_weight(self) -> Array | None:
-        """One weight for each row; None where all are one. Label weights, (n, C), include those of the rows."""
+        """One weight for each row; None if all are one. Label weights, (n, C), include those of the rows."""
         return self.weight if np.ndim(self.y) == 1 else self.y.sum(axis=1)
 
     def __len__(self) -> int:

@@ -1,4 +1,4 @@
-"""A source: labelled rows that can be read again and again, in the same blocks every time."""
+"""A source: labelled rows that can be read repeatedly, in the same blocks every time."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Encoder = Callable[[Any, "Array | None"], "tuple[Array, Array | None]"]  # as `g
 class Source(ABC):
     """Labelled rows; labels are as the user gave them.
 
-    Derive from it to read rows from elsewhere: set ``n_rows``, ``n_columns`` and, if the columns have names,
+    Subclass it to read rows from elsewhere: set ``n_rows``, ``n_columns`` and, if the columns have names,
     ``names``, and define `blocks`.
     """
 

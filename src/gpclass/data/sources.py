@@ -1,4 +1,4 @@
-"""Where rows come from: arrays in memory or mapped from disk, files, or anything that yields blocks."""
+"""Sources of rows: arrays in memory or mapped from disk, files, or anything that yields blocks."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["ArraySource", "BlockSource", "ParquetSource", "Rows", "Source", "as_
 
 
 def as_source(X: Any, y: Any = None, weight: Any = None, client: Any = None) -> Source | None:
-    """Return the source that X stands for, or None if X is an array or anything that becomes one.
+    """Return the source that X describes, or None if X is array-like.
 
     Parameters
     ----------
@@ -28,7 +28,7 @@ def as_source(X: Any, y: Any = None, weight: Any = None, client: Any = None) -> 
     y, weight : the labels and the weights
         Names of columns if X is a path; Dask collections, or names of columns, if X is a Dask collection.
     client : distributed.Client, optional
-        Whose workers read the files, or hold the collection.
+        The client whose workers read the files or hold the collection.
 
     Returns
     -------
@@ -86,7 +86,7 @@ def is_dask(X: Any) -> bool:
 
 
 class BlockSource(Source):
-    """Rows from anything that yields blocks (X, y) or (X, y, weight), and can be asked for them again.
+    """Rows from anything that yields blocks (X, y) or (X, y, weight) and can be iterated repeatedly.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ class BlockSource(Source):
         over more than once, such as a list. A generator is exhausted after one pass: give the function that
         makes it.
     rows : int
-        Number of rows in the blocks made of those given.
+        Number of rows in the blocks that are formed from the given ones.
 
     Examples
     --------

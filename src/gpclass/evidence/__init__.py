@@ -1,4 +1,4 @@
-"""The evidence without the error of an approximation, and how accurate an approximation is.
+"""The corrected evidence, and the accuracy of an approximation.
 
 Every method gives q(f) = prior x Gaussian sites. Importance sampling from q corrects both its evidence and
 its probabilities (`importance_evidence`, `check_approximation`); annealing works where plain importance

@@ -1,4 +1,4 @@
-"""How accurate an approximation is: its evidence and probabilities compared with importance sampling."""
+"""The accuracy of an approximation: its evidence and probabilities compared with importance sampling."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class ApproximationCheck:
     evidence : float or None
         The approximate log evidence.
     corrected : float or None
-        The log evidence by importance sampling; None where theta was sampled.
+        The log evidence by importance sampling; None if theta was sampled.
     standard_error : float or None
         Of ``corrected``.
     khat : float or None
@@ -38,16 +38,16 @@ class ApproximationCheck:
     n_samples : int
     largest_shift : float
         The largest change that the weights make to p(y=+1) at a training input, or to the probability of
-        any class where there are three or more.
+        any class if there are three or more.
     shift_error : float
         Its standard error.
     mean_shift : float
-        The mean absolute change, noise included.
+        The mean absolute change, including noise.
     verdict : str
-        The result in one sentence; a sentence before it says so if the model is no better than class frequencies.
+        The result in one sentence; another one before it if the model is no better than class frequencies.
     missing : Missing or None
-        With inducing inputs, what they miss: all numbers above are about the posterior of the inducing values, which
-        does not know it. Where that posterior is exact (Dirichlet classification), there are no numbers above.
+        With inducing inputs, what they miss: all numbers above refer to the posterior of the inducing values, which
+        do not show it. If that posterior is exact (Dirichlet classification), the numbers above are None.
     """
 
     method: str
@@ -81,7 +81,7 @@ class ApproximationCheck:
 
 
 def _text(number: float | None, error: float | None = None) -> str:
-    """Return a number with its standard error as text, nothing for None."""
+    """Return a number with its standard error as text, or an empty text for None."""
     if number is None:
         return ""
     return f"{number:.4f}" + ("" if error is None else f" ± {error:.4f}")
@@ -165,8 +165,8 @@ def check_draws(
 ) -> ApproximationCheck:
     """Compare draws, shape (draws, n) or (draws, n, C), with importance sampling from the same posterior.
 
-    ``chains`` are those the draws come from, None for independent draws; ``points`` are the data points of
-    the target that the draws belong to, where it has more of them.
+    ``chains`` produced the draws, None for independent draws; ``points`` are the data points of
+    the target that the draws belong to, if it has more of them.
     """
     found, drawn = estimate(target, n_samples, rng)
     w = drawn.weights.ravel()
@@ -178,7 +178,7 @@ def check_draws(
     if chains is not None:
         own_error = diagnose(ours.reshape(chains.n_chains, chains.n_draws, -1)).mcse
     shift, error = ours.mean(axis=0) - mean, np.hypot(error, own_error)
-    remedy = "judge the draws by chains_.diagnostics(), and take more of them"
+    remedy = "check the draws with chains_.diagnostics(), and increase their number"
     return make_report(method, evidence, found, shift, error, baseline=baseline, remedy=remedy)
 
 
@@ -210,7 +210,7 @@ def make_report(
     baseline: Baseline | None = None,
     remedy: str = "",
 ) -> ApproximationCheck:
-    """Return the report on shifts of probabilities with their errors; ``about`` is the method in the verdict."""
+    """Return the report on shifts of probabilities with their errors; the verdict names the method ``about``."""
     verdict = on_model(baseline, evidence, found)
     verdict += on_approximation(about or method, evidence, found, shift, error, remedy)
     numbers = found.value, found.standard_error, found.khat, found.ess, found.n_samples
@@ -228,7 +228,7 @@ def probability_shifts(evaluate: Callable[[Array], Array], drawn: Draws) -> tupl
     """Return E_posterior[p] - E_q[p] for the probabilities p that ``evaluate`` returns of rows d, and its error.
 
     Both averages are over the same draws, so most of their noise cancels. An antithetic pair is one
-    independent contribution, Σ over its two of w (p - mean p) - w_q (p - mean_q p).
+    independent contribution, the sum of w (p - mean p) - w_q (p - mean_q p) over the pair.
     """
     w, base = drawn.weights, drawn.base
     p = np.stack([evaluate(D).reshape(len(D), -1) for D in (drawn.D, -drawn.D)])

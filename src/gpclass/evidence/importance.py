@@ -23,7 +23,7 @@ from gpclass.posteriors.target import make_target
 from gpclass.sampling.pareto import stable_weights
 from gpclass.sampling.weigh import ImportanceEstimate
 
-DEGREES = 3.0  # of freedom of the Student distribution
+DEGREES = 3.0  # degrees of freedom of the Student distribution
 MOST_VALUES = 4000  # latent values n C of several functions: the time grows as their cube
 
 
@@ -61,7 +61,7 @@ def importance_evidence(
         Prior covariance at the data, one for all latent functions or one for each.
     y : array of shape (n,) or (n, C)
     sites : Sites or CoupledSites
-        Of any method: they define the proposal q. Better sites give a smaller error, not another value.
+        Sites of any method, which define the proposal q. Better sites reduce the error, not the expected value.
     weight : array of shape (n,), optional
         Weight k counts a data point as k copies.
     n_samples : int
@@ -107,7 +107,7 @@ def annealed_evidence(
     1: the likelihood replaces the sites gradually. Elliptical slice sampling leaves each p_b invariant; ellipses of q
     alternate with those of the prior, which reach tails that q does not have. The expectation of the weight of a
     chain, exp Σ (b' - b) r(f at b), is the evidence. A draw costs n_steps times as much as in
-    `importance_evidence`; it works where khat of that is too large.
+    `importance_evidence`; it works even if khat of the latter is too large.
 
     Parameters
     ----------
@@ -151,7 +151,7 @@ def annealed_evidence(
 
 
 def estimate(target: Any, n_samples: int, rng: np.random.Generator) -> tuple[ImportanceEstimate, Draws]:
-    """Return the log evidence and the draws it comes from, half of them from q and half from the Student distribution.
+    """Return the log evidence and its draws, half of them from q and half from the Student distribution.
 
     The target is a `gpclass.posteriors.target.Target`, or has its ``rank``, ``log_mass``, ``normals``, ``shifts`` and
     ``remainder``.
@@ -183,7 +183,7 @@ def _summarise(
 
     Columns of ``log_weights``, shape (k, S/k), are dependent draws, such as antithetic pairs: the standard error is
     that of the means of columns, which are independent. ``known`` has a number for each column whose mean is known
-    to be one, for example its weight from the proposal to q: it serves as a control variate (Owen & Zhou 2000).
+    to be one, for example its weight from the proposal to q, as a control variate (Owen & Zhou 2000).
     """
     smoothed, khat = stable_weights(log_weights.ravel())
     top = float(smoothed.max())
@@ -192,7 +192,7 @@ def _summarise(
     if known is not None and (noise := float(known.var())) > 0.0:
         slope = float(np.mean((terms - terms.mean()) * known)) / noise
         corrected = terms - slope * (known - 1.0)
-        terms = corrected if corrected.mean() > 0.0 else terms  # otherwise the draws are too few
+        terms = corrected if corrected.mean() > 0.0 else terms  # otherwise there are too few draws
     mean, error = float(terms.mean()), float(terms.std()) / len(terms) ** 0.5
     ess = float(w.sum() ** 2 / np.vdot(w, w))
     estimate = ImportanceEstimate(constant + top + float(np.log(mean)), error / mean, khat, ess, w.size)
@@ -200,7 +200,7 @@ def _summarise(
 
 
 def check_size(shape: tuple[int, ...]) -> None:
-    """Raise if latent values of shape (n, C) are too many for importance sampling."""
+    """Raise if there are too many latent values, shape (n, C), for importance sampling."""
     n_values = int(np.prod(shape))
     if len(shape) > 1 and n_values > MOST_VALUES:
         raise ValueError(

@@ -1,4 +1,4 @@
-"""The results of checks in a sentence or two."""
+"""The results of checks, summarised in one or two sentences."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from gpclass.sampling.pareto import khat_limit
 from gpclass.sampling.weigh import ImportanceEstimate
 
 SMALL_SHIFT = 0.05  # of a probability
-SMALL_GAP = 0.5  # of a log evidence: too little to choose a model by
+SMALL_GAP = 0.5  # difference of log evidences that is too small to choose a model by
 MIN_ESS = 100.0  # effective draws
 SMALL_MEAN_SHIFT = 0.02  # mean change of a probability
 SMALL_GAIN = 0.005  # nats per row
 UNSEEN = (
-    "This does not see correlations that reach beyond those rows, other hyperparameters that more inducing inputs "
+    "This does not detect correlations beyond those rows, other hyperparameters that more inducing inputs "
     "would allow, or a wrong kernel or likelihood."
 )
 
 
 def on_model(baseline: Baseline | None, evidence: float | None, found: ImportanceEstimate) -> str:
-    """Say so if the model is no better than class frequencies, by the best estimate of its evidence; else nothing."""
+    """Return a warning if the best estimate of the evidence does not exceed that of class frequencies, else ''."""
     known = found.value if found.reliable and found.ess >= MIN_ESS else evidence
     objection = "" if baseline is None or known is None else baseline.objection(known)
     if not objection:
         return ""
     return (
-        f"The model tells no more about the classes than their frequencies: {objection}; look for better columns or "
-        "another kernel before another method. "
+        f"The model is no better than predicting the class frequencies: {objection}; look for better columns or "
+        "another kernel before you try another method. "
     )
 
 
@@ -57,7 +57,7 @@ def on_approximation(
         )
     if found.ess < MIN_ESS:
         return (
-            f"The correction rests on {found.ess:.0f} effective draws only: raise n_samples before "
+            f"The correction is based on only {found.ess:.0f} effective draws: raise n_samples before "
             f"trusting it or {method}."
         )
     worst = int(np.argmax(np.abs(shifts)))
@@ -85,9 +85,9 @@ class Missing:
     Parameters
     ----------
     n_places : int
-        Rows at which they were compared.
+        Number of rows at which they were compared.
     n_rows : int
-        Rows whose latent values were correlated exactly around each of them; those of all other rows are known by
+        Number of rows around each of them that were treated exactly; all other rows are represented by
         the inducing inputs only.
     whole : bool
         Whether these were all rows, so that the comparison is with the model without inducing inputs.
@@ -130,7 +130,7 @@ class Missing:
         )
         advice = "the inducing inputs are enough" + ("" if self.whole else " there")
         if self.matters:
-            advice = "the inducing inputs miss part of the function; take more of them"
+            advice = "the inducing inputs miss part of the function; use more of them"
         return f"If {where}, {by}: {advice}." + ("" if self.whole else f" {UNSEEN}")
 
 

@@ -1,4 +1,4 @@
-"""A page in the browser where one clicks points and sees what each method predicts: `gpclass explore`.
+"""A page in the browser to place points and see the predictions of each method: `gpclass explore`.
 
 Needs Bokeh (``pip install "gpclass[explore]"``), which is imported when a server is made. Everything that is shown
 is computed by functions of records: `State` (points, kernel, method) in, `Scene` out. The package `page` draws it.

@@ -1,4 +1,4 @@
-"""Work in threads, so that the page never waits: only the latest request counts, and it can be cancelled."""
+"""Computations in threads, so that the page never waits: only the latest request runs, and it can be cancelled."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 Deliver = Callable[[Callable[[], None]], Any]  # calls a function on the thread of the page
 
-# One thread computes at a time: filters of warnings belong to the whole process, and so does the interpreter's lock.
+# One thread computes at a time, because warning filters and the interpreter's lock are global.
 _computing = threading.Lock()
 _END = object()
 

@@ -1,4 +1,4 @@
-"""What the page starts with: built-in problems, a table, or an empty canvas."""
+"""Initial states of the page: built-in problems, a table, or an empty canvas."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gpclass.datasets import problems
 from gpclass.explore.state import Points, State, make_points
 
 TABLE = "your table"
-EMPTY = {"empty line": 1, "empty plane": 2}  # and their numbers of columns
+EMPTY = {"empty line": 1, "empty plane": 2}  # numbers of columns
 WORDS = {
     "interval": "The textbook exercise: class 0 for 25 < x < 60, and class 1 elsewhere.",
     "moons": "Two half circles with noise.",
@@ -23,12 +23,12 @@ WORDS = {
 
 
 def start_names() -> list[str]:
-    """Return the names of everything to start with except a table."""
+    """Return the names of all initial states except tables."""
     return [*problems(), *EMPTY]
 
 
 def start(name: str) -> State:
-    """Return a built-in problem, or an empty canvas, to start with.
+    """Return a built-in problem, or an empty canvas, as the initial state.
 
     Examples
     --------
@@ -52,7 +52,7 @@ def start(name: str) -> State:
 
 
 def from_table(X: Any, y: Any, names: tuple[str, ...], words: str) -> State:
-    """Return a table of one or two columns to start with; ``words`` say what it is."""
+    """Return a table of one or two columns as the initial state, with a description in ``words``."""
     labels, codes = np.unique(np.asarray(y), return_inverse=True)
     points = make_points(X, codes, labels=tuple(map(str, labels)), names=tuple(names))
     return _of_variance_ten(points, TABLE, words)

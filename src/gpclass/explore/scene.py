@@ -1,4 +1,4 @@
-"""What the page shows for a state: the fitted classifier, its predictions over the view, and its evidence."""
+"""The content of the page for a state: the fitted classifier, its predictions over the view, and its evidence."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ class Picture:
     notes: list[str]  # the warnings of its fit
     sides: list[Array]  # the grid along each column
     proba: Array  # (*grid, n_classes)
-    decision: NDArray[np.intp]  # -1 where a case is left undecided
+    decision: NDArray[np.intp]  # -1 for undecided cases
     margin: Array  # (*grid, n_decisions): zero on the boundaries of decisions
     latent: Any = None  # mean, low and high of the curves of a line, each (n, n_curves)
-    interval: tuple[Array, Array] | None = None  # of the probability of the second of two classes
+    interval: tuple[Array, Array] | None = None  # credible interval of the second of two classes
     deviation: Any = None  # of f, on a plane
 
     @property
     def evidence(self) -> float | None:
-        """The log evidence; None where sampling gives none."""
+        """The log evidence; None if sampling does not estimate it."""
         value = self.clf.log_marginal_likelihood_value_
         return None if value is None else float(value)
 
@@ -65,7 +65,7 @@ class Picture:
         return self.proba[..., self.curves[0]] if len(self.curves) == 1 else None
 
     def boundaries(self) -> tuple[Array, NDArray[np.intp]]:
-        """Return where the decision changes along a line, by linear interpolation, and the decisions between."""
+        """Return the points of a line where the decision changes (interpolated), and the decisions in between."""
         x, i = self.sides[0], np.flatnonzero(np.diff(self.decision))
         own = self.decision[i]  # -1 is the last margin, too
         a, b = self.margin[i, own], self.margin[i + 1, own]
@@ -74,7 +74,7 @@ class Picture:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scene:
-    """A state with its picture and that of the second method; None for what failed, and ``error`` says why."""
+    """A state with its picture and that of the second method; None if one failed, with the reason in ``error``."""
 
     state: State
     picture: Picture | None = None
@@ -83,7 +83,7 @@ class Scene:
 
     @property
     def pictures(self) -> list[Picture]:
-        """Those that there are."""
+        """The pictures that are not None."""
         return [each for each in (self.picture, self.other) if each is not None]
 
     @property
@@ -114,7 +114,7 @@ class Scene:
 
 
 def scene(state: State) -> Scene:
-    """Compute the scene of a state; what fails is reported in its ``error``.
+    """Compute the scene of a state; a failure is reported in its ``error``.
 
     Examples
     --------
@@ -133,7 +133,7 @@ def scene(state: State) -> Scene:
 
 
 def named_place(state: State, place: Array) -> str:
-    """Return a place in words, such as "x = 2.5"."""
+    """Return a position as text, such as "x = 2.5"."""
     return ", ".join(f"{name} = {x:.3g}" for name, x in zip(state.points.names, place, strict=True))
 
 
@@ -166,7 +166,7 @@ def fit(state: State, **changed: Any) -> tuple[Any, list[str]]:
         "inference": samplers.get(state.method, state.method),
         "optimizer": None,
         "integration": state.integration,
-        # A model does not know classes without points.
+        # A model has no classes without points.
         "cost_matrix": None if cost is None else cost[np.ix_(present, present)],
         "random_state": 0,
     }
@@ -191,7 +191,7 @@ def grid(state: State) -> tuple[list[Array], Array]:
 
 
 def draw_picture(state: State) -> Picture:
-    """Return what the classifier of a state predicts over the view."""
+    """Return the predictions of the classifier of a state over the view."""
     (clf, notes), (sides, rows) = fit(state), grid(state)
     proba = all_proba(state, clf, rows)
     decision = bayes_decision(proba, state.cost_matrix, reject=state.reject)
@@ -205,6 +205,6 @@ def draw_picture(state: State) -> Picture:
     interval = None
     if (
         len(clf.classes_) == 2 and clf.base_estimator_.models[0].is_of_labels
-    ):  # of several classes it would take seconds
+    ):  # with several classes it would take seconds
         interval = clf.predict_interval(rows, LEVEL)
     return Picture(*common, proba, decision, margin, latent_band(clf, rows, LEVEL), interval)

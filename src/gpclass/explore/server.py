@@ -14,20 +14,20 @@ from gpclass.core.checks import optional
 from gpclass.explore.state import State
 
 ADDRESS = "127.0.0.1"
-FORGET = 15_000  # milliseconds after which a closed page is forgotten; a slow browser needs some to connect
+FORGET = 15_000  # milliseconds until a closed page is discarded; a slow browser needs time to connect
 
 
 def make_document(doc: Any, table: State | None = None, kept: Any = None) -> None:
-    """Put a new page into a document of Bokeh; ``kept`` gets its session, for tests."""
+    """Add a new page to a Bokeh document; its session is appended to ``kept``, for tests."""
     from gpclass.explore.page.session import Session
 
     page = weakref.ref(doc)
 
     def deliver(work: Callable[[], None]) -> None:
-        """Run a function on the thread of the page, unless the page is gone."""
+        """Run a function on the thread of the page, unless the page is closed."""
         here = page()
         if here is not None and here.session_context is not None:
-            with suppress(AttributeError):  # of a document that is destroyed at this moment
+            with suppress(AttributeError):  # the document is being destroyed
                 here.add_next_tick_callback(work)
 
     session = Session(deliver, table)
@@ -42,9 +42,9 @@ def make_document(doc: Any, table: State | None = None, kept: Any = None) -> Non
 
 
 def make_server(table: State | None = None, port: int = 0, kept: Any = None) -> Any:
-    """Return a server that has not been started; port 0 is any that is free.
+    """Return a server that has not been started; port 0 means any free port.
 
-    Each visitor gets a page of their own, which is forgotten seconds after it was closed.
+    Each user gets a separate page, which is discarded seconds after it was closed.
     """
     optional("bokeh", "gpclass explore", "explore")
     from bokeh.application import Application
@@ -80,7 +80,7 @@ def own_hosts(port: int) -> list[str]:
 
 
 def is_own(headers: Any, hosts: Sequence[str]) -> bool:
-    """Return whether a request was sent to one of the hosts, and not by a page from elsewhere.
+    """Return whether a request was sent to one of the hosts, and not by a page of another site.
 
     A foreign site whose name resolves to this machine (DNS rebinding) sends its name as Host and as Origin. A browser
     always sends the Origin of a websocket; pages and files are also requested without one.
@@ -93,7 +93,7 @@ def is_own(headers: Any, hosts: Sequence[str]) -> bool:
 
 
 def _own_requests(pages: Any, hosts: Sequence[str]) -> Any:
-    """Return a router that passes requests of this machine on to an application, and refuses all others."""
+    """Return a router that passes requests of this machine to an application, and rejects all others."""
     from tornado.routing import AnyMatches, Matcher, Rule, RuleRouter
     from tornado.web import Application, RequestHandler
 
@@ -123,9 +123,9 @@ def serve(
     Parameters
     ----------
     table : State, default=None
-        What the page starts with, from `from_table` or `start`.
+        The initial state of the page, from `from_table` or `start`.
     port : int, default=0
-        0 is any that is free.
+        0 means any free port.
     browser : bool, default=True
         Whether to open the page in a browser.
     announce : callable, default=None

@@ -17,14 +17,14 @@ ALONE = "alone"
 OPERATORS = (ALONE, "plus", "times")
 SIDE = 12  # points along each side of the view, from which kernels take their scales
 NEAR = 0.025  # distance from a marker, in widths of the figure, within which a click selects it
-HEIGHT = 5.0  # of a figure of probabilities, in the same unit
+HEIGHT = 5.0  # height of a figure of probabilities, in the same unit
 TITLES = {
     "laplace": "Laplace", "ep": "EP", "vi": "VI", "mcmc": "MCMC", "dirichlet": "Dirichlet", "rejection": "Rejection",
 }  # fmt: skip
 
 
 def title(method: str) -> str:
-    """Return the name of a method as it is written."""
+    """Return the usual spelling of the name of a method."""
     return TITLES.get(method, method)
 
 
@@ -97,7 +97,7 @@ class State:
     reject : float or None
         Cost of leaving a case undecided; None if every case is decided.
     origin, words : str
-        What the page was started with: its name, and what it is in words.
+        Name and description of the initial state of the page.
 
     Examples
     --------
@@ -162,7 +162,7 @@ def nearest(points: Points, place: Any) -> int | None:
 
 
 def click(state: State, place: ArrayLike) -> State:
-    """Select the point at a place of the figure, or add one of the class that is drawn."""
+    """Select the point at a position in the figure, or add one of the current class."""
     i = nearest(state.points, place)
     return add_point(state, place, state.drawn) if i is None else replace(state, selected=i)
 
@@ -227,7 +227,7 @@ def dials(state: State) -> list[tuple[str, float, float]]:
 def _initial_kernel(state: State) -> Any:
     """Return the kernel of a state with the scales and bounds of the middle of the view.
 
-    They do not depend on the points, so that a point can be moved while everything else is held.
+    They do not depend on the points, so that a point can be moved while everything else is fixed.
     """
     low, high = state.points.view.T
     sides = np.linspace(0.75 * low + 0.25 * high, 0.25 * low + 0.75 * high, SIDE)
@@ -236,7 +236,7 @@ def _initial_kernel(state: State) -> Any:
     if state.operator == ALONE:
         return first
     second = named_kernel(state.second, rows)
-    # The variances of two factors are not identifiable: a product has one of them.
+    # The variances of two factors are not identifiable, so a product has only one.
     return first + second if state.operator == "plus" else first * second.k2
 
 

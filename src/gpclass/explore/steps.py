@@ -1,4 +1,4 @@
-"""Computations that take long. They yield what is known so far, and can be stopped there; a float is a pause."""
+"""Long computations. They yield intermediate results, and can be stopped there; a float is a pause."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gpclass.plotting.evidence import evidences
 from gpclass.priors import NotPositiveError
 
 SIZES = (6, 18)  # points along each side of the surface of the evidence: coarse first
-SPAN = 3.0  # natural logarithms around the current hyperparameters
+SPAN = 3.0  # range around the current hyperparameters, in natural logarithms
 IDLE = 0.4  # seconds before the surface follows a change
 PAUSE = 0.12  # seconds between the steps of learning
 CHUNK = MCMC(n_chains=4, n_draws=10, n_warmup=60, thin=5)
@@ -55,7 +55,7 @@ class Surface:
 
 
 def surface(state: State) -> Iterator[Surface | float]:
-    """Yield the surface after a while, each time finer, and a place to stop at before each point."""
+    """Yield the surface after a pause, each time finer, and a point to stop at before each evaluation."""
     yield IDLE
     clf, theta = fit(state)[0], np.array(state.theta)
     low, high = state.kernel.bounds.T
@@ -96,7 +96,7 @@ def run_chains(state: State, chunks: int = CHUNKS) -> Iterator[Running]:
 
 
 def verdicts(state: State) -> Iterator[str]:
-    """Say how wrong the approximations of a state are by importance sampling, or why they cannot be checked."""
+    """Yield the errors of the approximations of a state by importance sampling, or why they cannot be checked."""
     for method in dict.fromkeys(filter(None, (state.method, state.other))):
         name = title(method)
         try:

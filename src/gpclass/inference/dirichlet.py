@@ -1,13 +1,13 @@
 """Dirichlet classification: Gaussian sites in closed form (Milios et al. 2018, section 4).
 
-Were the class probabilities of a row drawn from a Dirichlet distribution with the parameters
+If the class probabilities of a row had a Dirichlet distribution with the parameters
 alpha_c = eps + [y = c], they would be independent gamma variables divided by their sum. A log-normal variable with the
 mean and variance of the gamma variable (their eq. 5) makes each class a regression with Gaussian noise,
 
     s = log(1 + 1 / alpha),     t = log(alpha) - s / 2,     N(t | f, s),
 
-so that there is nothing to iterate. Noise and target have two values each: (t1, s1) in the class of the row, (t0, s0)
-in all others. Of a row of weight w, a label weight L_c counts as L_c copies of the first and w - L_c of the second:
+so no iteration is needed. Noise and target have two values each: (t1, s1) in the class of the row, (t0, s0)
+in all others. For a row of weight w, a label weight L_c counts as L_c copies of the first and w - L_c of the second:
 
     tau_c = L_c / s1 + (w - L_c) / s0,     nu_c = L_c (t1 - m_c) / s1 + (w - L_c) (t0 - m_c) / s0,
 
@@ -34,9 +34,9 @@ class Dirichlet(Method):
     Parameters
     ----------
     eps : float or None
-        What every class has in the Dirichlet distribution of each row, beside its label. The smaller it is, the
+        Parameter of every class in the Dirichlet distribution of each row, without its label. The smaller it is, the
         farther apart are the targets, and the more certain are the probabilities. With None the classifier chooses it
-        by the leave-one-out log score; called directly the method then takes 0.01.
+        by the leave-one-out log score; if called directly, the method then uses 0.01.
     rows : int or None
         Hyperparameters and ``eps`` are learned from at most this many rows, chosen at random, before all rows are
         used to predict. None learns them from all rows.
@@ -103,7 +103,7 @@ class Targets:
     own: float
     other: float
     high: float  # precision in the own class, 1 / s1
-    low: float  # in the others, 1 / s0
+    low: float  # precision in the other classes, 1 / s0
 
     @classmethod
     def at(cls, eps: float) -> Targets:
@@ -141,7 +141,7 @@ class Targets:
 
 
 def dirichlet_sites(labels: Array, eps: float) -> tuple[Sites, Array, float]:
-    """Return the sites of label weights (n, C), the prior means m, and log of what multiplies the sites.
+    """Return the sites of label weights (n, C), the prior means m, and the log of the factor of the sites.
 
     Π N(t | f, s)^copies = scale · exp(nu f - tau f² / 2 - ½ nu² / tau), where each of the two kinds of copies of a row
     adds -½ log(2 pi s), and together they add -½ L (w - L) (t1 - t0)² / (s1 s0 tau).

@@ -1,9 +1,9 @@
 """Expectation propagation (Minka 2001; R&W section 3.6), with powers and weights.
 
-Data point i stands for c_i copies of a factor p(y_i|f)^a_i: c copies of it when its weight is c >= 1, one
-copy of a fraction of it when the weight is less than one. Each copy's share of the site is made to give
+Data point i represents c_i copies of a factor p(y_i|f)^a_i: c full copies when its weight is c >= 1, one
+copy of a fractional power when the weight is less than one. Each copy's share of the site is chosen so that
 
-    cavity x share of the site  and  cavity x p^a    the same mean and variance.
+    cavity x share of the site  and  cavity x p^a    have the same mean and variance.
 
 With cavity N(m_c, v_c), and log Z, g = d log Z / d m_c, k = -d² log Z / d m_c² of the tilted distribution
 N(f | m_c, v_c) p^a, the matched mean is m = m_c + v_c g and the share of the site has the precision
@@ -40,13 +40,13 @@ from gpclass.inference.newton import ROUNDING, Curve, elementwise_sites
 from gpclass.inference.settings import likelihood_gradient
 from gpclass.priors.base import cavity
 
-FARTHEST = 100.0  # longest step of a cavity mean, in units of its size and of its standard deviation
+FARTHEST = 100.0  # longest step of a cavity mean, in units of its magnitude and standard deviation
 CAVITY_TOL = 1e-8  # last step of a cavity mean, relative to its size: its square is below rounding
 SMALL = (
     1e-3  # share of a cavity's standard deviation that counts as the size of its mean, if that is near zero
 )
-LEAST_SHARE = 1e-3  # of the marginal precision that a cavity keeps
-MOST = 25  # most Newton steps to a cavity mean: two or three are usual unless covariances are huge
+LEAST_SHARE = 1e-3  # smallest fraction of the marginal precision that a cavity keeps
+MOST = 25  # maximum number of Newton steps for a cavity mean; two or three are usual
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,11 +127,11 @@ class Terms:
 
     def tilted(self, mean: Array, var: Array) -> Tilted:
         """Return mass and moments of the tilted distributions of these cavities."""
-        # A power of one everywhere is the quick case.
+        # Powers that are all one are faster.
         return self.likelihood.tilted(self.y, mean, var, 1.0 if (self.power == 1.0).all() else self.power)
 
     def curve(self, variance: Array, near: Local | None = None) -> Curve:
-        """Return c h, c g and minus the site's precision as functions of the posterior mean."""
+        """Return the curves c h, their slopes c g and second derivatives, at the posterior mean."""
         last: list[tuple[Array, Array, Array]] = []  # mean, cavity mean and shrink of the last call
 
         def curve(mean: Array) -> tuple[Array, Array, Array]:
@@ -150,9 +150,9 @@ class Terms:
     def _cavity_mean(self, mean: Array, variance: Array, start: Array) -> tuple[Array, Tilted]:
         """Solve m_c + v_c g(m_c) = m by Newton's method.
 
-        The left side grows. Up to the label's sign it is convex for a log-concave likelihood, so that after one
-        step all further ones come from the same side. The last step, too small to change curvatures, is made
-        by the derivatives of log Z alone.
+        The left side is increasing. Up to the label's sign it is convex for a log-concave likelihood, so that after one
+        step all further ones come from the same side. The last step, too small to change curvatures, uses
+        the derivatives of log Z alone.
         """
         m_c, t, last = start, self.tilted(start, variance), np.inf
         for _ in range(MOST):
@@ -161,7 +161,7 @@ class Terms:
             with np.errstate(over="ignore"):
                 step = np.clip((mean - m_c - variance * t.slope) / t.shrink, -farthest, farthest)
             size = float((np.abs(step) / scale).max(initial=0.0))
-            rounding = size < ROUNDING and size > 0.5 * last  # of m_c + v_c g: steps no longer become shorter
+            rounding = size < ROUNDING and size > 0.5 * last  # steps of the size of rounding errors
             last = size
             if size <= CAVITY_TOL or rounding:
                 log_mass = t.log_mass + step * (t.slope - 0.5 * step * t.curvature)
@@ -177,7 +177,7 @@ class Terms:
     def local(self, q: Conditioned) -> Local:
         """Return the curves at the cavities of q, and the free energy.
 
-        The curve has the posterior mean as its argument. There, its slope is not c g at the cavity's mean m_c but that
+        The argument of the curve is the posterior mean. Its slope there is not c g at the cavity's mean m_c but that
         where m_c + v_c g is m; to first order alpha + (c g - alpha) / shrink.
         """
         m_c, v_c = cavity(q, self.copies)
@@ -189,7 +189,7 @@ class Terms:
         """Return EP's log evidence (R&W eq. 3.65) from the distributions tilted at the cavities of q.
 
         log Z = log ∫ prior x sites + Σ c (log ∫ cavity x p^a - log ∫ cavity x share). With the share
-        b = alpha / c the cavity mean is m - v_c b, and all squares in means come together in v_c b².
+        b = alpha / c the cavity mean is m - v_c b, and all squares of means combine to v_c b².
         """
         c = self.copies
         ratio = 1.0 - 1.0 / c + q.inverse_diagonal() / c  # v / v_c

@@ -1,4 +1,4 @@
-"""The fixed point of the methods whose local terms depend on the variances of q.
+"""The fixed-point iteration of methods whose local terms depend on the variances of q.
 
 At given variances (marginal ones, or those of the cavities) a method is a set of curves, whose maximum `find_mode`
 finds with matrix-vector products. The sites found there give new variances, for one factorisation. Means follow the
@@ -23,8 +23,8 @@ STUCK = 15  # rounds without a smaller disagreement, after which the iteration i
 FAR = 3.0  # logarithm of a ratio of variances beyond which a warm start is dropped
 INNER = 0.01  # accuracy of the mode as a share of the last disagreement
 FIRST = 0.1  # Newton decrement at which the first mode is accurate enough: its variances will still change
-LEAST_SHARE = 0.1  # of the step of the logarithms of the variances
-FOLLOW = 3.0  # disagreement above which a first-order step gains no more than a plain round
+LEAST_SHARE = 0.1  # smallest fraction of the step of the logarithms of the variances
+FOLLOW = 3.0  # disagreement above which a first-order step is no better than a plain round
 FOLLOW_STEPS = 20  # most first-order steps between two rounds
 FOLLOW_DEPTH = 8  # first-order steps that Anderson acceleration combines
 SECOND_ORDER = 0.02  # a round after first-order steps from a disagreement r leaves about 0.2 r²
@@ -40,7 +40,7 @@ class VarianceTerms(LocalTerms, Protocol):
         """Return the curves at these variances; ``near``, if given, has the derivatives at similar ones."""
 
     def variance(self, q: Conditioned, var: Array, tau: Array) -> Array:
-        """Return the variances that the curves need, for marginal ones and precisions near those of q."""
+        """Return the variances that the curves need, given marginal variances and precisions near those of q."""
 
     def local(self, q: Conditioned) -> Local:
         """Return the curves at the marginals of q."""
@@ -62,7 +62,7 @@ class Local:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FixedPoint:
-    """Where the iteration ended."""
+    """The end of the iteration."""
 
     sites: Sites
     conditioned: Conditioned
@@ -77,8 +77,8 @@ def iterate(
 ) -> FixedPoint:
     """Iterate the variances until the sites agree with them to ``tol``.
 
-    A round that doubles the disagreement halves the share of the next steps of the logarithms of the variances; others
-    restore it.
+    A round that doubles the disagreement halves the next steps of the logarithms of the variances; other rounds
+    restore them.
     """
     search, warm = _begin(prior, terms, init), init is not None
     residual, least, reached, share, steps, lost = np.inf, np.inf, 0, 1.0, 0, 0
@@ -118,7 +118,7 @@ def _damped(variance: Array, proposed: Array, share: float) -> Array:
         return proposed
     with np.errstate(invalid="ignore", divide="ignore"):
         step = np.log(proposed / variance)
-    step = np.where(np.isfinite(step), step, 0.0)  # rounding may have made a variance negative: it stays
+    step = np.where(np.isfinite(step), step, 0.0)  # a variance that rounding made negative is not changed
     return np.asarray(variance * np.exp(np.clip(share * step, -LONGEST, LONGEST)))
 
 
@@ -153,7 +153,7 @@ def _at(
 def _follow(terms: VarianceTerms, last: FixedPoint, tol: float) -> Search | None:
     """Return a search at variances that agree with the sites to first order; None if the prior has no response.
 
-    If the precisions of q change by dtau, its variances change by -(Σ∘Σ) dtau to first order, Σ being its covariance.
+    If the precisions of q change by dtau, its variances change by -(Σ∘Σ) dtau to first order; Σ is its covariance.
     The error is of second order, so the next factorisation gains about twice as many digits. Means and variances step
     together, the means by (I + T K) d = h' - alpha with the sites of q: no new factorisation is needed.
     """
@@ -186,14 +186,14 @@ def _follow(terms: VarianceTerms, last: FixedPoint, tol: float) -> Search | None
 
 @dataclass(slots=True, eq=False)
 class Anderson:
-    """Anderson acceleration: of the last few images g(x), the combination whose combined change g(x) - x is least."""
+    """Anderson acceleration: the combination of the last few g(x) that minimises the combined change g(x) - x."""
 
     depth: int
     g: list[Array] = field(default_factory=list)
     f: list[Array] = field(default_factory=list)
 
     def advance(self, g: Array, f: Array) -> Array:
-        """Return what comes after x, for its image g and the change f, in units in which all of it is comparable."""
+        """Return the next x, given its image g and the change f, in units that make all entries comparable."""
         self.g, self.f = [*self.g, g][-self.depth :], [*self.f, f][-self.depth :]
         if len(self.f) == 1:
             return g
@@ -209,9 +209,9 @@ def _first_variance(prior: Prior, terms: VarianceTerms, init: Sites | None) -> A
 
 
 def _far(proposed: Array, variance: Array) -> bool:
-    """Return whether the variances of a warm start are of another order of magnitude than those that follow.
+    """Return whether the variances of a warm start differ by orders of magnitude from those computed from it.
 
-    Variances that are far too small make the sites flat and the bound a plateau, which the iteration may not leave.
+    Variances that are far too small make the sites and the bound flat, and the iteration may stop there.
     """
     with np.errstate(invalid="ignore", divide="ignore"):
         return not bool((np.abs(np.log(proposed / variance)) <= FAR).all())

@@ -114,7 +114,7 @@ class Terms:
             return s - q.multiply_R(q.multiply_K(s))
         s = np.where(negative > 0.0, 0.0, s)  # a site at zero precision stays there
 
-        # (I + W K) u = s with the true Hessian W = T - N, T being the precision of the sites.
+        # (I + W K) u = s with the true Hessian W = T - N, where T is the precision of the sites.
         def system(u: Array) -> Array:
             r = negative * q.multiply_K(u)
             return u - (r - q.multiply_R(q.multiply_K(r)))

@@ -1,7 +1,7 @@
-"""The mean of q at given variances: one Newton search for every method.
+"""The mean of q at given variances, by a Newton search that all methods share.
 
-A method replaces log p(y_i|f_i) by a function h_i of the mean of data point i, which knows that data point's
-variance: none (Laplace), the marginal one (variational), the cavity's (expectation propagation). The mean maximises
+A method replaces log p(y_i|f_i) by a function h_i of the mean of data point i, which depends on a
+variance: zero (Laplace), the marginal one (variational), the cavity's (expectation propagation). The mean maximises
 
     Psi(alpha) = Σ_i h_i(m_i) - ½ alphaᵀ m,    m = K alpha,
 
@@ -27,22 +27,22 @@ from gpclass.core.protocols import AnySites, Array, CoupledSites, Info, Prior, S
 Curve = Callable[[Array], tuple[Array, Array, Array]]
 
 UNKNOWN = Info(False, 0, np.inf)
-COIN = -0.69  # Psi per latent value if all probabilities are one half
+COIN = -0.69  # Psi per latent value if all probabilities are ½
 ROUNDING = 1e-5  # a decrement below this that no longer falls is the rounding error of K alpha
-SHORTEST = 1e-9  # smallest share of a step that the line search tries
-TRIES, SPARE = 3, 20  # points that may be tried per step on average, and in addition
+SHORTEST = 1e-9  # smallest fraction of a step that the line search tries
+TRIES, SPARE = 3, 20  # n steps may evaluate at most TRIES n + SPARE points
 LOOSEST, TIGHTEST = (
     1e-2,
     1e-9,
-)  # relative accuracies between which a step is solved, that of the last decrement
+)  # range of the relative accuracy of a step, which is that of the last decrement
 WARM = 1e-3  # relative accuracy of the means of a warm start
-SHORTER = 0.05  # least share of a step that the line search goes on with
+SHORTER = 0.05  # smallest factor by which the line search shortens a step
 STALLED = 0.5  # ratio of successive decrements above which exact Newton steps have stalled
-STALLED_APPROXIMATE = 0.98  # the same ratio if steps do not have the exact second derivatives
+STALLED_APPROXIMATE = 0.98  # the same for steps with approximate second derivatives
 
 
 class LocalTerms(Protocol):
-    """The likelihood factors of the data as a method sees them at fixed variances."""
+    """The functions h of the data points for a method at fixed variances."""
 
     @property
     def exact_newton(self) -> bool:
@@ -74,10 +74,10 @@ def elementwise_sites(mean: Array, slope: Array, curvature: Array) -> Sites:
 def find_mode(
     prior: Prior, terms: LocalTerms, curve: Curve, start: Mode, *, tol: float, max_iter: int
 ) -> Mode:
-    """Return a point as near to the maximum of Psi as ``tol``, each step only as exact as that deserves.
+    """Return a point within ``tol`` of the maximum of Psi; steps are solved only as accurately as needed.
 
-    The mean of q for the sites at that point is the next step of Newton's, so the last one is not taken here, and where
-    it is not such a step, the last one is not evaluated.
+    The mean of q for the sites at that point is the next Newton step, so the last step is not taken here; if
+    it is not a Newton step, the last point is not evaluated.
     """
     point, last = replace(start, tried=0), np.inf
     stalled = STALLED if terms.exact_newton else STALLED_APPROXIMATE
@@ -105,7 +105,7 @@ def find_mode(
 
 
 def first_point(prior: Prior, curve: Curve, init: AnySites | None) -> Mode:
-    """Return the mean that the last sites have under this prior, or zero if that is better."""
+    """Return the mean for the last sites under this prior, or zero if that is better."""
     zero: Array = np.zeros(prior.shape)
     if init is None:
         return at(curve, zero, zero)
@@ -117,7 +117,7 @@ def first_point(prior: Prior, curve: Curve, init: AnySites | None) -> Mode:
 
 
 def at(curve: Curve, alpha: Array, mean: Array, info: Info = UNKNOWN) -> Mode:
-    """Return the point of these means."""
+    """Return the point with these means."""
     value, slope, curvature = curve(mean)
     psi = float(value.sum()) - 0.5 * float(np.vdot(alpha, mean))
     return Mode(alpha, mean, psi, slope, curvature, info)
@@ -131,7 +131,7 @@ def _stepped(point: Mode, d: Array, Kd: Array) -> Mode:
 def _most(sites: AnySites, r: Array) -> float:
     """Return a bound on the decrement that needs no solution: (rᵀ T⁻¹ r)^½, as (K⁻¹ + T)⁻¹ <= T⁻¹.
 
-    For coupled sites too, because diag(a)⁻¹ r is an inverse image of r, whose entries for a data point add up to zero.
+    It also holds for coupled sites: diag(a)⁻¹ r is an inverse image of r, whose entries for a data point sum to zero.
     """
     tau = sites.a if isinstance(sites, CoupledSites) else sites.tau
     with np.errstate(over="ignore"):
@@ -141,7 +141,7 @@ def _most(sites: AnySites, r: Array) -> float:
 def _line_search(curve: Curve, point: Mode, d: Array, Kd: Array) -> Mode | None:
     """Shorten the step until Psi does not fall; None if it falls even for the shortest step.
 
-    The next step is where the parabola through what is known is largest, half as long at most and a twentieth at least.
+    The next length maximises the parabola through known values, between a twentieth and a half of the last one.
     """
     slack, slope = 1e-13 * (1.0 + abs(point.psi)), float(np.vdot(point.slope - point.alpha, Kd))
     step, tried = 1.0, point.tried

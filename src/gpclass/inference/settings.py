@@ -1,4 +1,4 @@
-"""What the methods share: checks of settings, weights, derivatives by differences and by linear systems."""
+"""Shared parts of the methods: checks of settings, weights, derivatives by differences and linear systems."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from scipy.sparse.linalg import LinearOperator, gmres
 from gpclass.core.protocols import Array, Likelihood
 from gpclass.priors.base import NotPositiveError
 
-STEP = 1e-3  # of differences in theta, of fourth order: errors of 1e-12
-RESTART, CYCLES = 60, 20  # of GMRES: vectors kept, and restarts
+STEP = 1e-3  # step of fourth-order differences in theta: errors of 1e-12
+RESTART, CYCLES = 60, 20  # GMRES: vectors kept, and restarts
 SOLVED = 1e-6  # relative residual of a linear system that is accurate enough: rounding at huge covariances leaves more
 
 
@@ -40,7 +40,7 @@ def solved(system: Callable[[Array], Array], right: Array) -> Array:
     residual = float(np.linalg.norm(system(x) - right)) if failed else 0.0
     if residual > SOLVED * float(np.linalg.norm(right)):
         raise NotPositiveError(
-            "The evidence has no derivative that can be solved for at this covariance: scale the inputs, or tighten "
+            "The linear system for the derivative of the evidence cannot be solved: scale the inputs, or tighten "
             "the bounds of the hyperparameters."
         )
     return np.asarray(x)

@@ -6,7 +6,7 @@ exactly at prior times sites with (Opper & Archambeau 2009, eq. 10)
     tau = -w E[l''],    nu = w E[l'] + tau m,    expectations under the marginals N(m_i, v_i) of q.
 
 At fixed variances the curve of data point i is  w_i E[l(f)], f ~ N(m, v_i). With softmax q is full over the data and
-independent over the classes: the best q that is not needs E[p_c p_d] for all pairs and n C x n C matrices. Its means do
+independent over the classes: a dependent q would need E[p_c p_d] for all pairs and n C x n C matrices. Its means do
 not respond to the data independently, however, which matters where a data point is left out (`response`).
 """
 
@@ -33,7 +33,7 @@ from gpclass.inference.fixed_point import Local, iterate
 from gpclass.inference.newton import Curve, at
 from gpclass.inference.settings import likelihood_gradient, solved, weighted
 
-STEP = 0.02  # of differences of E[l''], of sixth order, in units of √(1 + v)
+STEP = 0.02  # step of sixth-order differences of E[l''], in units of √(1 + v)
 FLAT = 1e-10  # a smaller curvature is rounding
 
 
@@ -78,7 +78,7 @@ class VI(Method):
     ) -> Result:
         """Maximise the bound, which is the evidence returned."""
         terms = Terms(likelihood, y, weight)
-        start = init if isinstance(init, Sites) else None  # another method's coupled sites are of no use here
+        start = init if isinstance(init, Sites) else None  # coupled sites of another method cannot be used
         end = iterate(prior, terms, start, tol=self.tol, max_iter=self.max_iter)
         q = end.conditioned
         return Result(
@@ -97,7 +97,7 @@ def response(y: Array, slope: Array, tau: Array) -> Array:
     The means solve K⁻¹ m = Σ_i E[y_i - p_i]. Without data point i, a Newton step moves them by x with
     (K⁻¹ + W) x = -E[y_i - p_i], W the sum of E[diag(p) - p pᵀ] over the others. The sites of q have the diagonal only,
     tau_c = E[p_c (1 - p_c)]: that is right for variances, but not here. The slopes of a data point add up to zero over
-    the classes, and so does x, which has to be lost by the rivals d of class c if c gains it. Let them share it in
+    the classes, and so does x: what class c gains, the other classes d lose. Let them share the loss in
     proportion to their probabilities, x_d = -s_d x_c with s_d = E[p_d] / Σ_{e≠c} E[p_e], and E[p_c p_d] = tau_c s_d:
 
         (W x)_c = tau_c x_c - Σ_{d≠c} E[p_c p_d] x_d = tau_c (1 + Σ_{d≠c} s_d²) x_c.
@@ -138,7 +138,7 @@ class Terms:
         )
 
     def step_sites(self, residual: Array, slope: Array, curvature: Array) -> AnySites:
-        """Return the sites of an uphill step in the means."""
+        """Return the sites of an ascent step in the means."""
         return self.likelihood.ascent_sites(self.y, residual, slope, curvature)
 
     def variance(self, q: Conditioned, var: Array, tau: Array) -> Array:

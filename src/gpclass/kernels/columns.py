@@ -19,10 +19,10 @@ class Columns(Kernel):
     Parameters
     ----------
     kernel : Kernel
-        The inner kernel, whose hyperparameters this kernel has.
+        The inner kernel; its hyperparameters are those of this kernel.
     columns : int, str, slice, or sequence of int, of bool or of str
         The columns: one index or name, several, a slice, or a mask with one entry per column. Names
-        must be turned into indices by ``bind_columns`` before the kernel is called.
+        must be converted to indices by ``bind_columns`` before the kernel is called.
 
     Examples
     --------
@@ -121,7 +121,7 @@ def positions(columns: Any, n_columns: int) -> Index:
         return np.arange(n_columns)[columns]
     if _is_named(columns):
         raise ValueError(
-            f"Columns has names ({columns!r}) but X has none: turn them into indices with "
+            f"Columns has names ({columns!r}) but X has none: convert them to indices with "
             "gpclass.kernels.bind_columns(kernel, feature_names)."
         )
     index = np.atleast_1d(np.asarray(columns))

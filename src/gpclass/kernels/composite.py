@@ -15,7 +15,7 @@ from gpclass.kernels.theta import is_free
 
 
 def inner_kernels(kernel: Any) -> list[Any]:
-    """Return the kernels of which a kernel is made, directly; none if it is not made of others."""
+    """Return the direct parts of a composite kernel; none for any other kernel."""
     inside = getattr(kernel, "kernels", None) or kernel.get_params(deep=False).values()
     return [part for part in inside if isinstance(part, Kernel)]
 
@@ -36,7 +36,7 @@ def has_noise(kernel: Kernel) -> bool:
 
 
 def _number(kernel: Any, name: str, X: Any) -> Covariances:
-    """Return covariances that are all one hyperparameter."""
+    """Return covariances that are all equal to one hyperparameter."""
     value = float(getattr(kernel, name))
 
     def pull(G: Array, K: Array | None) -> Array:
@@ -57,7 +57,7 @@ def _noise(kernel: Any, X: Any, Z: Any, dtype: Any) -> Covariances:
 
 
 def _in_place(operation: np.ufunc, first: Array, second: Array) -> Array:
-    """Return an operation of two arrays, of which either may be a number, in the memory of the larger one."""
+    """Return the result of an operation on two arrays or numbers, written into the larger array."""
     out: Array = operation(first, second, out=first if first.ndim else second)
     return out
 
@@ -92,7 +92,7 @@ def _product(kernel: Any, *at: Any) -> Covariances:
 def _times(factor: Array, G: Array, pull: Callable[..., Array], *known: Array) -> Array:
     """Return the pullback of G times a factor; as pullbacks are linear, a number is multiplied afterwards.
 
-    The pullback to a number, whose known value has no dimensions, needs the sum of the products alone.
+    The pullback to a constant, whose value is 0-dimensional, needs only the sum of the products.
     """
     if not factor.ndim:
         return factor * pull(G, *known)
@@ -109,7 +109,7 @@ def _power(kernel: Any, *at: Any) -> Covariances:
         return drop_tiny(K) if K.ndim else K
 
     def adjoint(G: Array) -> Array:
-        """Return G · d K^p / dK, with 0 for the pole at K = 0: there K has underflowed, and dK as well."""
+        """Return G · d K^p / dK, with 0 for the pole at K = 0, where K and dK have underflowed."""
         K = base.values()
         slope = np.zeros_like(K)
         np.power(K, p - 1, out=slope, where=(K != 0) | (p >= 1))

@@ -15,7 +15,7 @@ from gpclass.core.protocols import Array
 class CompoundKernel(theirs.CompoundKernel):
     """A kernel for each latent function, in the order of the classes.
 
-    scikit-learn's class of that name cannot set its ``theta``, which learning has to do.
+    Learning must set ``theta``, which scikit-learn's class of the same name does not support.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
 """Covariances with their pullbacks, by the class of the kernel.
 
 For each class of kernels one function is registered. It returns the covariances of some inputs together with the
-functions that pull an adjoint back to the hyperparameters and to the inputs, so a sum or a product of kernels
+functions that pull an adjoint back to the hyperparameters and to the inputs. A sum or a product of kernels
 combines what its parts return. A kernel that is not registered is differentiated by central differences.
 """
 
@@ -29,10 +29,10 @@ class Covariances:
     ----------
     values : callable
         Returns k(x_i, z_j) without noise, of shape (n, m), or k(x_i, x_i) with noise, of shape (n,), as a new array
-        that the caller may overwrite; without dimensions if all of them are the same number.
+        that the caller may overwrite; 0-dimensional if all of them are the same number.
     pull : callable
-        Returns Σ G · ∂values/∂theta for an adjoint G, in double precision. The values are given as well, as a second
-        argument, if they are known, or else None.
+        Returns Σ G · ∂values/∂theta for an adjoint G, in double precision. The second argument is the values
+        if they are known, else None.
     pull_inputs : callable
         Returns the array of shape (n, d) with rows Σ_j G_ij ∂k(x_i, z_j)/∂x_i, where Z is fixed.
     """
@@ -110,7 +110,7 @@ _REGISTERED: dict[type, Formulas] = {}
 
 
 def register(cls: type, formulas: Formulas = by_differences) -> None:
-    """Register the formulas for a class of kernels, which model files may then hold.
+    """Register the formulas for a class of kernels, and allow the class in model files.
 
     Parameters
     ----------

@@ -1,6 +1,6 @@
 """The five functions of a kernel: its matrix, its diagonal, and their pullbacks.
 
-They check the input, cut the work into row tiles that fit into the processor's cache, and set the diagonal of
+They check the input, split the work into row tiles that fit into the processor's cache, and set the diagonal of
 symmetric matrices. The formulas are chosen by the class of the kernel.
 """
 
@@ -17,7 +17,7 @@ from gpclass.core.protocols import Array, Inputs
 from gpclass.kernels.covariances import covariances
 from gpclass.kernels.theta import count_free
 
-TILE_NUMBERS = 2**18  # of one row tile: 2 MB in double precision
+TILE_NUMBERS = 2**18  # entries of one row tile: 2 MB in double precision
 LEAST_ROWS = 16
 
 

@@ -38,7 +38,7 @@ class Linear(FormulaKernel, formulas=InnerProduct(_identity, scale="length_scale
     .. math:: k(x, z) = \sum_d \frac{(x_d - c_d)(z_d - c_d)}{l_d^2}
 
     belongs to :math:`\sum_d w_d (x_d - c_d) / l_d` with independent standard normal weights. Unlike scikit-learn's
-    ``DotProduct`` it does not depend on where the columns have their zero, and a column in small units counts as
+    ``DotProduct`` it does not depend on the origin of the columns, and a column in small units counts as
     much as one in large units if the length scales say so.
 
     Parameters
@@ -69,7 +69,7 @@ class Linear(FormulaKernel, formulas=InnerProduct(_identity, scale="length_scale
 
 
 def _pairwise_diag(kernel: Any, X: Array) -> Array:
-    """Return k(x_i, x_i) as parts of small matrices: ``kernel.diag`` takes one row at a time."""
+    """Return k(x_i, x_i) from small matrices, because ``kernel.diag`` is slow: it takes one row at a time."""
     if not isinstance(kernel.metric, str):
         return np.asarray(kernel.diag(X))
     blocks = [np.diagonal(kernel(X[start : start + 64])) for start in range(0, len(X), 64)]

@@ -1,6 +1,6 @@
 """The metric of stationary kernels: squared distances in units of the length scales, and their derivatives.
 
-|a - b|² = |a|² + |b|² - 2 a·b is one matrix product if the rows are extended by their squared norm and by a
+|a - b|² = |a|² + |b|² - 2 a·b is one matrix product if each row is extended by its squared norm and a
 one. Its rounding error is about eps · |a|², so it is used, in single or in double precision, while that is small
 enough for the result. For longer rows (tiny length scales) the differences are computed first, which is exact.
 """
@@ -18,19 +18,19 @@ from sklearn.gaussian_process.kernels import Kernel
 from gpclass.core.linalg import drop_tiny, matmul, matmul_transposed
 from gpclass.core.protocols import Array
 
-# By the precision of the result: precisions of the product, and the squared norms of rows up to which they are used.
+# For each precision of the result: possible precisions of the product, with the largest squared norm of rows for each.
 LONGEST: dict[Any, Any] = {
     np.dtype(np.float32): ((np.float32, 512.0), (np.float64, 1e8)),
     np.dtype(np.float64): ((np.float64, 1024.0),),
 }
-LAST_EXPONENT = -87.0  # below it an exponential in single precision is denormal
+LAST_EXPONENT = -87.0  # exponentials of smaller numbers are denormal in single precision
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PerColumn:
     """A parameter of the columns: one number for all of them, or one for each.
 
-    Which columns share a number is known here only: ``values`` are those of the columns, and `collect` turns
+    Only this class knows which columns share a number: ``values`` are those of the columns, and `collect` turns
     derivatives by column into derivatives by number.
     """
 
@@ -109,7 +109,7 @@ class Metric:
 def make_metric(
     factor: float, scale: PerColumn, X: Array, Z: Array, dtype: Any = float, *, exact: bool = False
 ) -> Metric:
-    """Return the metric between rows, whose distances are wanted in ``dtype``.
+    """Return the metric between rows, with distances in ``dtype``.
 
     Distances do not depend on the common centre that is subtracted, but their rounding does.
     """

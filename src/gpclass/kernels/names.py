@@ -1,4 +1,4 @@
-"""Kernels by name, with hyperparameters that start at, and are bounded by, the scales of the columns of the data."""
+"""Kernels by name, with starting values and bounds of hyperparameters from the scales of the columns."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gpclass.kernels.linear import Linear
 from gpclass.kernels.scales import Scales, column_scales
 
 VARIANCE = (1e-2, 1e4)  # bounds of the signal variance
-NAMES: dict[str, tuple[Any, dict[str, Any]]] = {  # beside those of the subclasses of FormulaKernel
+NAMES: dict[str, tuple[Any, dict[str, Any]]] = {  # in addition to the subclasses of FormulaKernel
     "exp-sine-squared": (
         ExpSineSquared,
         {"length_scale": 1.0, "length_scale_bounds": (1e-2, 1e2)},
@@ -40,7 +40,7 @@ def takes_vectors(kernel: Any) -> bool:
 def kernel_names() -> list[str]:
     """Return the names that `named_kernel` accepts, sorted.
 
-    A `FormulaKernel` of your own has one as well: ``HalfMoon`` is ``"half-moon"``.
+    User-defined subclasses of `FormulaKernel` have names too: ``HalfMoon`` is ``"half-moon"``.
 
     Returns
     -------
@@ -59,8 +59,8 @@ def named_kernel(name: str, X: Array, weight: Array | None = None) -> Any:
     """Return the kernel with a given name for data with these columns: a learned variance times the kernel.
 
     Length scales start at the standard deviation of each column times the root of the number of columns, and are
-    bounded accordingly, so columns need not be standardised. There is one for each column, where the kernel can have
-    several; ``"rbf-shared"`` has one for all columns.
+    bounded accordingly, so columns need not be standardised. There is one per column if the kernel supports
+    it; ``"rbf-shared"`` has one for all columns.
 
     Parameters
     ----------
@@ -124,7 +124,7 @@ def _build(cls: Any, scales: Scales, options: dict[str, Any]) -> Any:
     for name in names:
         if name in STARTS and name not in options and name + "_bounds" in names:
             options[name], options[name + "_bounds"] = STARTS[name](scales)
-    if cls is Linear:  # the variance before the kernel is what is learned
+    if cls is Linear:  # only the factor before the kernel is learned
         options |= {"length_scale_bounds": "fixed", "centre": scales.centre}
     return ConstantKernel(1.0, VARIANCE) * cls(**options)
 
@@ -139,7 +139,7 @@ def _weights(scales: Scales) -> tuple[Any, Any]:
 
 
 def _biases(scales: Scales) -> tuple[Any, Any]:
-    # A unit changes its sign at -bias / weight, which has to be within the data.
+    # A unit changes its sign at -bias / weight, which should be within the range of the data.
     return _around(1.0 + float(np.sum((scales.centre / scales.lengths[0]) ** 2)), 1e4)
 
 

@@ -26,7 +26,7 @@ Bounds = Any  # a pair of numbers, an array of pairs, or "fixed"
 def _unit_rows(kernel: Any, X: Array) -> tuple[Array, Array, Array]:
     """Return rows sqrt(2 Σ) x̃ / sqrt(1 + 2 x̃ᵀΣx̃), the divisors, and sqrt(2 Σ) of the columns.
 
-    The arcsine's argument is the product of two such rows, the bias the first of their entries.
+    The arcsine's argument is the product of two such rows; their first entry is the bias.
     """
     weights = per_column(kernel, "weight_variance", X.shape[1]).values
     roots = np.sqrt(2.0 * np.broadcast_to(weights, X.shape[1:]))
@@ -44,7 +44,7 @@ def _cosines(U: Array, V: Array, dtype: Any) -> Array:
 
 
 def _by_theta(kernel: Kernel, by_entry: Array) -> Array:
-    """Return derivatives by theta from those by log variance, the bias first and then each column."""
+    """Return derivatives by theta from those by log variance, first the bias and then each column."""
     weights = per_column(kernel, "weight_variance", len(by_entry) - 1)
     parts = {"bias_variance": by_entry[:1], "weight_variance": weights.collect(by_entry[1:])}
     return np.concatenate([np.empty(0), *(parts[name] for name in free_names(kernel))])
@@ -186,7 +186,7 @@ class GaussianUnits(FormulaKernel, formulas=_gaussian):
     :math:`s_s^2 = 2 s_g^2 + s_g^4 / s_u^2` and :math:`s_m^2 = 2 s_u^2 + s_g^2`: a squared exponential that
     fades away from the origin, where there are no units; centre the columns of X. It is normalised to
     :math:`k(0, 0) = 1`: the mean of the product of two units is :math:`(s_e / s_u)^d` times as large, with
-    :math:`1 / s_e^2 = 2 / s_g^2 + 1 / s_u^2`. The amplitude is left to a ``ConstantKernel``.
+    :math:`1 / s_e^2 = 2 / s_g^2 + 1 / s_u^2`. For an amplitude, multiply by a ``ConstantKernel``.
 
     Parameters
     ----------

@@ -30,10 +30,10 @@ class Profile:
     Parameters
     ----------
     value, slope : callable
-        phi and dphi/dS. For export, ``value`` must use only elementwise functions that graphs have. If both are the
-        same function, the gradient takes no exponentials of its own.
+        phi and dphi/dS. For export, ``value`` must use only elementwise functions that ONNX has. If both are the
+        same function, the gradient needs no further exponentials.
     factor : float, default=1.0
-        Multiplies the squared distances or products in their computation, which saves passes over S.
+        Factor of the squared distances or products, applied while they are computed, which saves a pass over S.
     others : mapping of str to callable
         Derivatives of phi with respect to the logarithms of the other hyperparameters.
     exact : bool, default=False

@@ -17,17 +17,17 @@ from gpclass.kernels.covariances import by_differences, formulas_of
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scales:
-    """Scales of the columns of X, from which the hyperparameters of a kernel start.
+    """Scales of the columns of X, used as starting values for the hyperparameters of a kernel.
 
     ``deviation`` and ``centre`` are the standard deviation and the mean of each column. ``distance``, the root of
-    the summed variances, is the order of the distances between rows, and ``norm`` that of the rows themselves.
+    the summed variances, is the typical distance between rows, and ``norm`` the typical norm of a row.
     """
 
-    deviation: Array  # where a column is constant, its size
+    deviation: Array  # of a constant column: its magnitude
     centre: Array
     distance: float
     norm: float
-    varies: Any  # whether each column is not constant
+    varies: Any  # True for columns that are not constant
 
     @property
     def lengths(self) -> tuple[Any, Any]:
@@ -54,16 +54,16 @@ def column_scales(X: Array, weight: Array | None = None) -> Scales:
     rows = X / size
     centre = np.average(rows, axis=0, weights=weight)
     deviation = np.sqrt(np.average((rows - centre) ** 2, axis=0, weights=weight))
-    varies = deviation > 1e-12  # less is the rounding of a constant
+    varies = deviation > 1e-12  # smaller deviations are rounding errors of a constant
     centre, deviation = centre * size, np.where(varies, deviation, 1.0) * size
     distance = float(np.hypot.reduce(deviation[varies])) if varies.any() else 1.0
     return Scales(deviation, centre, distance, float(np.hypot(distance, np.hypot.reduce(centre))), varies)
 
 
 def disparity(kernel: Kernel, scales: Scales) -> float:
-    """Return the largest ratio of the deviations of columns that a kernel has only one scale for, or 1.
+    """Return the largest ratio of deviations among columns that share one scale of the kernel, or 1.
 
-    Constant columns do not count, and neither do parts of the kernel that are not known to gpclass. A kernel with any
+    Constant columns do not count, nor do parts of the kernel that gpclass does not know. A kernel with any
     part that has a scale for each of those columns can adapt, so its ratio is 1.
 
     Examples

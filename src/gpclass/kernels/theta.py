@@ -1,7 +1,7 @@
 """The free hyperparameters of a kernel, and the kernel at other values of them.
 
-scikit-learn finds the hyperparameters of a kernel by reflection. Learning moves the kernel at every evaluation, and
-below two hundred rows that takes 10 to 20 % of its time, so the names are kept for each class here.
+scikit-learn finds the hyperparameters of a kernel by reflection. Learning changes them at every evaluation, and
+below two hundred rows reflection takes 10 to 20 % of its time, so this module caches the names for each class.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from sklearn.gaussian_process.kernels import Kernel, Product, Sum
 
 from gpclass.core.protocols import Array
 
-PREFIX = "hyperparameter_"  # of the properties by which scikit-learn finds hyperparameters
+PREFIX = "hyperparameter_"  # prefix of the properties by which scikit-learn finds hyperparameters
 
 
 def is_free(kernel: Kernel, name: str) -> bool:
@@ -27,12 +27,12 @@ def is_free(kernel: Kernel, name: str) -> bool:
 
 
 def free_names(kernel: Kernel) -> list[str]:
-    """Return the names of the free hyperparameters of a kernel that is not made of others, in the order of theta."""
+    """Return the names of the free hyperparameters of a kernel that is not composite, in the order of theta."""
     return [name for name in _names(kernel.__class__) if is_free(kernel, name)]
 
 
 def count_free(kernel: Kernel) -> int:
-    """Return the length of theta, without making it where that is possible."""
+    """Return the length of theta, if possible without computing theta."""
     if type(kernel) in (Sum, Product):
         return count_free(kernel.k1) + count_free(kernel.k2)
     if not _is_plain(kernel.__class__):
@@ -56,7 +56,7 @@ def move(kernel: Kernel, theta: Array) -> Kernel:
         split = count_free(kernel.k1)
         return type(kernel)(move(kernel.k1, theta[:split]), move(kernel.k2, theta[split:]))
     if not _is_plain(kernel.__class__) or count_free(kernel) != len(theta):
-        return kernel.clone_with_theta(theta)  # which raises for a theta of the wrong length
+        return kernel.clone_with_theta(theta)  # raises for a theta of the wrong length
     new, start = copy.copy(kernel), 0
     for name in free_names(kernel):
         size = np.size(getattr(kernel, name))

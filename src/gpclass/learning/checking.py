@@ -1,6 +1,6 @@
-"""How accurate the posterior of a fitted model is: by importance sampling, or by how well chains agree.
+"""Checks of the posterior of a fitted model: by importance sampling, or by the agreement of Markov chains.
 
-With inducing inputs the Gaussian q(u) is checked by importance sampling, and what the inducing inputs miss by the exact
+With inducing inputs the Gaussian q(u) is checked by importance sampling, and the inducing inputs by the exact
 posterior of neighbourhoods (`sparse.local_check`).
 """
 
@@ -33,7 +33,7 @@ from gpclass.sparse.objective import PassObjective
 from gpclass.sparse.rules import SiteRule
 
 INSTEAD = "check a fit of fewer rows with inducing=None instead"
-SHIFT_VALUES = 300  # probabilities that are followed over the draws
+SHIFT_VALUES = 300  # number of probabilities whose shifts are computed
 PLACES = 200  # rows around which a neighbourhood is treated exactly
 AROUND = 200  # rows of a neighbourhood
 
@@ -46,7 +46,7 @@ def check(model: FittedModel, n_samples: int, rng: np.random.Generator) -> Appro
     if not model.is_of_labels:
         raise ValueError(
             "Dirichlet classification is regression on targets made from the labels: its posterior is exact for those, "
-            "and approximates none of the labels that it could be checked against. Compare its predictions instead, "
+            "so there is no approximate posterior of the labels to check. Compare its predictions instead, "
             "by loo_log_score_ or gpclass.compare, or use inference='vi'."
         )
     name = type(model.problem.inference).__name__
@@ -79,7 +79,7 @@ def check(model: FittedModel, n_samples: int, rng: np.random.Generator) -> Appro
 
 
 def make_check_target(model: FittedModel, problem: Problem, sites: object) -> Target:
-    """Return the exact posterior beside the Gaussian of the sites on the latent functions."""
+    """Return the exact posterior together with its Gaussian approximation by the sites of the latent functions."""
     layout, kernel = problem.make_prior, problem.kernel
     if isinstance(layout, OneFunction):
         return make_target(model.likelihood, _dense(problem, kernel), problem.y, sites, problem.weight)  # type: ignore[arg-type]
@@ -99,9 +99,9 @@ def _dense(problem: Problem, kernel: object) -> Array:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class View:
-    """A fitted model with inducing inputs, as the checks see it.
+    """The parts of a fitted model with inducing inputs that the checks need.
 
-    ``rows`` are where neighbourhoods come from, with labels as the rule of ``left`` takes them.
+    Neighbourhoods are chosen from ``rows``, with labels in the form that the rule of ``left`` takes.
     """
 
     left: LeaveOut
@@ -109,15 +109,15 @@ class View:
     data: Data
     rows: Data
     method: Any
-    y: Array | None = None  # FITC only: the labels, those of ``rows`` being positions
+    y: Array | None = None  # FITC only: the labels; those of ``rows`` are positions in them
 
     def labelled(self, rows: Rows) -> Rows:
-        """Return rows with labels as the likelihood takes them."""
+        """Return rows with labels in the form that the likelihood takes."""
         return rows if self.y is None else replace(rows, y=self.y[rows.y.astype(int)])
 
 
 def view_of(model: FittedModel) -> View:
-    """Return what the checks need of a model that was fitted in passes, or by Laplace or EP with FITC's prior."""
+    """Return the view of a model that was fitted in passes, or by Laplace or EP with FITC's prior."""
     problem, objective, report = model.problem, model.objective, model.inducing
     method = problem.with_tol(TOL_NATS).inference
     if report is None:
@@ -161,7 +161,7 @@ def check_inducing(model: FittedModel, n_samples: int, rng: np.random.Generator)
         shift,
         error,
         about=f"{name} of the inducing values",
-        # A model that lacks inducing inputs may be worse than class frequencies for want of them.
+        # With too few inducing inputs a model may be worse than class frequencies for that reason alone.
         baseline=None if missing.matters else model.baseline,
         remedy=INSTEAD,
     )

@@ -12,16 +12,16 @@ method at the maximum theta*, with A = -∂² log p(y|theta) / ∂theta² there,
 
     log p(y|M)  ≈  log p(y|theta*, M) - ½ |z*|² - ½ log|I + Rᵀ A R|.
 
-It compares all models, and the largest is taken. Two things keep the search short. The likelihood does not depend on
+The model with the largest value is chosen. Two facts keep the search short. The likelihood does not depend on
 the scale, so that the gradient g and A at one scale predict the integrated evidence of all, with e = theta* - mu:
 
     b = Rᵀ (g + A e),     z = (I + Rᵀ A R)⁻¹ b,     log p(y|theta*) - gᵀ e - ½ eᵀ A e + ½ bᵀ z - ½ log|I + Rᵀ A R|,
 
-and only a scale that is predicted to be better is tried. And the last term is never positive, so that a search ends
+and only a scale that is predicted to be better is tried. The last term is never positive, so a search ends
 when even its maximum would be below the integrated evidence of another model.
 
-A is found by differences of the gradient with the sites of the approximation held: one factorisation for each
-direction, and no iterations. On further rungs the models next to the one chosen before are compared again; A is
+A is found by differences of the gradient at fixed sites of the approximation: one factorisation for each
+direction, and no iterations. On later rungs the neighbours of the chosen model are compared again; A is
 measured on the rows of the first rung there, and grows in proportion to the rows.
 """
 
@@ -40,7 +40,7 @@ from gpclass.learning.curvature import Curvature, curvature, integral
 from gpclass.learning.maximise import Compared, Learned, Report, joined, maximise
 from gpclass.learning.problem import Problem, SiteObjective
 
-SHARE = 0.1  # of the tolerance of a rung: where searches end must not decide between models
+SHARE = 0.1  # fraction of the tolerance of a rung, so that the end of a search does not affect the choice
 
 
 class Model(NamedTuple):
@@ -53,14 +53,14 @@ class Model(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Grid:
-    """The models of a problem whose kernel has all parts, or whose scale of shrinkage alone is to be chosen."""
+    """The models to choose from: parts of the kernel and scale of shrinkage, or only the scale of shrinkage."""
 
     problem: Problem
     parts: bool
     few: Problem | None = None  # the problem on fewer rows, on which curvatures are measured
 
     def at(self, model: Model, few: Problem | None = None) -> Problem:
-        """Return the problem of a model, on fewer rows if such are given."""
+        """Return the problem of a model, on fewer rows if they are given."""
         problem, prior = few or self.problem, self.problem.hyperprior
         kernel: Any = self.problem.kernel
         if self.parts:
@@ -74,7 +74,7 @@ class Grid:
         return replace(problem, kernel=kernel, hyperprior=prior.with_scale(SCALES[model.scale]))
 
     def start(self, model: Model, near: Candidate) -> Array:
-        """Return the theta of another model as one of this model."""
+        """Return the theta of another model, converted to one of this model."""
         theta, kernel = near.learned.theta, self.problem.kernel
         if model.linear > near.model.linear:
             theta = np.insert(theta, kernel.k1.n_dims, kernel.k2.theta)
@@ -102,7 +102,7 @@ class Grid:
             yield model._replace(linear=1 - model.linear)
 
     def curvature(self, found: Candidate, *, tied: bool) -> Curvature:
-        """Return A at a candidate, of all its rows; with ``tied`` along the directions that its prior leaves free."""
+        """Return A at a candidate, for all its rows; with ``tied`` only along directions that its prior leaves free."""
         problem, theta, sites, times = found.problem, found.learned.theta, found.learned.warm, 1.0
         prior = problem.hyperprior
         if self.few is not None:
@@ -112,13 +112,13 @@ class Grid:
         return curvature(problem, prior, theta, sites, tied=tied) * times
 
     def completed(self, found: Candidate) -> Candidate:
-        """Return a candidate with its curvature along all directions, where other scales are predicted from it."""
+        """Return a candidate with its curvature along all directions, if other scales are predicted from it."""
         if not self.open or found.complete:
             return found
         return replace(found, curvature=self.curvature(found, tied=False), complete=True)
 
     def describe(self, model: Model) -> str:
-        """Return the model in words."""
+        """Return a description of the model."""
         words = [["RBF", "Matérn 3/2"][model.smooth]] if self.parts else ["kernel as given"]
         if self.open:
             scale = SCALES[model.scale]
@@ -128,9 +128,9 @@ class Grid:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Candidate:
-    """A model at its best hyperparameters: the problem there, how it was reached, and its integrated evidence.
+    """A model at its best hyperparameters: the problem there, the search, and its integrated evidence.
 
-    ``slope`` and ``curvature`` are g and A; without them the search was ended, because the model cannot be the best.
+    ``slope`` and ``curvature`` are g and A; they are None if the search ended because the model cannot be the best.
     """
 
     model: Model
@@ -139,10 +139,10 @@ class Candidate:
     value: float = -np.inf
     slope: Array | None = None
     curvature: Curvature | None = None
-    complete: bool = False  # whether A is known along directions that the prior does not leave free as well
+    complete: bool = False  # whether A is also known along directions that the prior does not leave free
 
 
-Found = list[Candidate]  # every candidate that was reached, also by a search that is then interrupted
+Found = list[Candidate]  # every candidate found, also if the search is interrupted later
 
 
 def choose(
@@ -166,7 +166,7 @@ def choose(
         seen.add(other)
         start = grid.start(other, best)
         best = _better(best, _candidate(grid, other, start, best, found, tol, report, best))
-    raise ValueError("There is no start to choose a model from.")
+    raise ValueError("There is no starting point to choose a model from.")
 
 
 def _better(best: Candidate | None, other: Candidate) -> Candidate:
@@ -213,7 +213,7 @@ def _candidate(
 
 
 def _measured(grid: Grid, problem: Problem, model: Model, theta: Array) -> Candidate:
-    """Return a start with its sites and its curvature."""
+    """Return a starting point with its sites and its curvature."""
     end = SiteObjective(problem).evaluate(theta, gradient=False)
     there = Learned(theta, end.evidence, joined([]), warm=end.warm)
     found = Candidate(model, problem.at(theta), there)
@@ -237,7 +237,7 @@ def _integrated(grid: Grid, found: Candidate) -> Candidate:
 
 
 def compared(grid: Grid, found: Found) -> tuple[Compared, ...]:
-    """Return the models that were compared, in the order in which they were."""
+    """Return the models that were compared, in the order of the comparison."""
     return tuple(
         Compared(grid.describe(each.model), each.problem.n_rows, each.value, each.learned.objective)
         for each in found
@@ -247,7 +247,7 @@ def compared(grid: Grid, found: Found) -> tuple[Compared, ...]:
 def _first_inverse(problem: Problem, prior: Hyperprior, near: Candidate | None) -> Array:
     """Return the inverse Hessian to start from: that of the prior, with the curvature of another model if known.
 
-    Along the variance of a linear part that the other does not have, the curvature is taken to be zero.
+    If the other model has no linear part, the curvature along the variance of that part is assumed to be zero.
     """
     p = len(problem.theta)
     if near is None or near.curvature is None:

@@ -1,4 +1,4 @@
-"""Three classes and more out of two-class models: one model per class, or one per pair of classes."""
+"""Three classes or more by two-class models: one model per class, or one per pair of classes."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ class OneVsOne:
 
     def check_stored(self) -> None:
         """Raise unless there is a model for every pair."""
-        n = self.n_classes  # not the list of all pairs of a number that a file made up
+        n = self.n_classes  # no list of all pairs: the number may come from a damaged file
         whole = n * (n - 1) == 2 * len(self.pairs) and len(self.pairs) == len(self.models)
         if not whole or list(self.pairs) != list(combinations(range(n), 2)):
             raise ValueError("The model file does not have one model for each pair of classes.")
@@ -131,7 +131,7 @@ class OneVsOne:
         return out
 
     def loo_log_proba(self) -> None:
-        """Return None: a row takes part in some of the pairs only."""
+        """Return None, because a row belongs to some of the pairs only."""
         return
 
     def _refuse(self, *_: Any) -> Any:
@@ -203,7 +203,7 @@ def _fit_all(fit: Fit, problems: list[Problem], plan: Plan, seed: int, dense: bo
         require_memory(sizes.max(), float(((sizes / sizes.max()) ** 2).sum()) + 2.1 * workers)
     if workers == 1:
         return _fit_in_turn(fit, problems, plan, seeds)
-    # The classes are the parallel work; a progress bar cannot cross processes.
+    # Classes are fitted in parallel; a progress bar cannot be shared between processes.
     inner = replace(plan, n_jobs=None, report=None)
     models: list[FittedModel] = Parallel(n_jobs=plan.n_jobs)(
         delayed(fit)(p, inner, seed=s, number=i) for i, (p, s) in enumerate(zip(problems, seeds, strict=True))
@@ -212,13 +212,13 @@ def _fit_all(fit: Fit, problems: list[Problem], plan: Plan, seed: int, dense: bo
 
 
 def _fit_in_turn(fit: Fit, problems: list[Problem], plan: Plan, seeds: Sequence[Any]) -> list[FittedModel]:
-    """Fit one after another; after an interruption the rest take the hyperparameters reached."""
+    """Fit one after another; after an interruption the others use the best hyperparameters so far."""
     models: list[FittedModel] = []
     learned: Learned | None = None
     for i, (problem, seed) in enumerate(zip(problems, seeds, strict=True)):
         one = partial(fit, seed=seed, number=i)
         model, end = attempt(partial(one, problem, plan), learned)
-        if model is None:  # one of the models, whose end is the new one, warns of the interruption
+        if model is None:  # only one of the models warns about the interruption
             problem = replace(problem, kernel=models[-1].problem.kernel)
             model = one(problem, replace(plan, enabled=False))
             model = model if end is learned else replace(model, learned=end)

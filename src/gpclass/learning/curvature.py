@@ -1,6 +1,6 @@
 """The curvature of the log evidence, and the integral over the hyperparameters by Laplace's method.
 
-A = -∂² log p(y|theta) / ∂theta² is measured by differences of the gradient with the sites of the approximation held:
+A = -∂² log p(y|theta) / ∂theta² is measured by differences of the gradient at fixed sites of the approximation:
 one factorisation for each direction. With theta = mu + R z and z ~ N(0, I) in the prior, the integral needs
 ½ log|I + Rᵀ A R|, and the search the inverse of A + (R Rᵀ)⁻¹.
 """
@@ -16,9 +16,9 @@ from gpclass.core.hyperpriors import Hyperprior
 from gpclass.core.protocols import Array
 from gpclass.learning.problem import Problem, SiteObjective
 
-DIRECTIONS = 64  # in which the curvature is measured; with more hyperparameters, that many random ones
+DIRECTIONS = 64  # number of directions of the curvature; random ones if there are more hyperparameters
 STEP = 0.1  # change of theta for a difference of gradients: 10 % of a hyperparameter
-NEGLIGIBLE = 1e-3  # of the largest eigenvalue, below which differences of one side cannot be believed
+NEGLIGIBLE = 1e-3  # fraction of the largest eigenvalue below which one-sided differences are unreliable
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -30,7 +30,7 @@ class Curvature:
     rest: float = 0.0
 
     def __mul__(self, factor: float) -> Curvature:
-        """Return the curvature of so many times as many rows."""
+        """Return the curvature for this many times as many rows."""
         return Curvature(self.U, factor * self.values, factor * self.rest)
 
     def times(self, x: Array) -> Array:
@@ -47,14 +47,14 @@ class Curvature:
         return Vb - X.T @ (X @ b), half_logdet + float(np.log(L.diagonal()).sum())
 
     def moved(self, n_dims: int, at: int) -> Curvature:
-        """Return the curvature of theta with one more element, along which it is zero, or one less, at a position."""
+        """Return the curvature with an element of theta inserted, along which it is zero, or removed, at a position."""
         if n_dims > len(self.U):
             return replace(self, U=np.insert(self.U, at, 0.0, axis=0))
         return replace(self, U=np.delete(self.U, at, axis=0)) if n_dims < len(self.U) else self
 
 
 def integral(prior: Hyperprior, A: Curvature) -> tuple[Array, float]:
-    """Return the inverse of A + the prior's Hessian, within the reach of the prior, and ½ log|I + Rᵀ A R|."""
+    """Return the inverse of A + the prior's Hessian, in the range of R, and ½ log|I + Rᵀ A R|."""
     p = len(A.U)
     inner, log_volume = A.inside(prior, np.eye(prior.n_free(p)))
     return prior.unwhitened(prior.unwhitened(inner, p).T, p), log_volume
@@ -63,12 +63,12 @@ def integral(prior: Hyperprior, A: Curvature) -> tuple[Array, float]:
 def curvature(
     problem: Problem, prior: Hyperprior, theta: Array, sites: Any, *, tied: bool = False
 ) -> Curvature:
-    """Return A, without the directions in which the evidence is not concave: they count as flat.
+    """Return A; directions in which the evidence is not concave count as flat.
 
-    With ``tied`` it is that along the common values of groups of hyperparameters, and zero along all others.
+    With ``tied`` it is measured along the common values of groups of hyperparameters, and zero along all others.
 
     With many hyperparameters A is known along orthonormal directions Q only, those of wide priors and random ones, and
-    A ≈ A Q (Qᵀ A Q)⁻¹ Qᵀ A (Nyström). What that misses of the trace, which Q tells about as well, is spread evenly
+    A ≈ A Q (Qᵀ A Q)⁻¹ Qᵀ A (Nyström). The missing part of the trace, also estimated from Q, is distributed evenly
     over all other directions.
     """
     p = len(theta)
@@ -93,7 +93,7 @@ def curvature(
 
 
 def _differences(problem: Problem, theta: Array, sites: Any, Q: Array) -> Array:
-    """Return A Q by differences of the gradient with the sites held."""
+    """Return A Q by differences of the gradient at fixed sites."""
     objective, highest = SiteObjective(problem), problem.bounds[:, 1]
     lengths = STEP / np.abs(Q).max(axis=0)
     middle = objective.gradient_at_sites(theta, sites)
@@ -103,4 +103,4 @@ def _differences(problem: Problem, theta: Array, sites: Any, Q: Array) -> Array:
         if (theta + step > highest).any():
             step, length = -step, -length
         out[:, k] = (middle - objective.gradient_at_sites(theta + step, sites)) / length
-    return np.nan_to_num(out, posinf=0.0, neginf=0.0)  # flat where numbers leave double precision
+    return np.nan_to_num(out, posinf=0.0, neginf=0.0)  # flat where numbers overflow

@@ -22,9 +22,9 @@ from gpclass.learning.problem import Problem, pose_classes
 from gpclass.learning.sites import finished, left_out
 from gpclass.likelihoods.joint import normal_points
 
-# From labels that are noise to labels that are certain; the score changes little within a factor of three.
+# From labels that are pure noise to certain labels; the score changes little within a factor of three.
 EPSILONS = (0.3, 0.1, 0.03, DEFAULT, 0.003, 0.001, 0.0003, 0.0001)
-POINTS = 61  # a prime number; twice as many points average the softmax
+POINTS = 61  # a prime number; the softmax is averaged over twice as many points
 
 
 def fit_dirichlet(problem: Problem, labels: Array, plan: Plan, *, seed: Any = None) -> FittedModel:
@@ -37,9 +37,9 @@ def fit_dirichlet(problem: Problem, labels: Array, plan: Plan, *, seed: Any = No
 
 
 def learn_dirichlet(problem: Problem, plan: Plan, rng: np.random.Generator) -> tuple[Problem, Learned | None]:
-    """Return the problem at its best hyperparameters and eps, and how they were found.
+    """Return the problem at its best hyperparameters and eps, and the result of learning.
 
-    The first rung finds hyperparameters, with which eps is chosen on all rows, with which learning goes on.
+    Hyperparameters are learned on the first rung, then eps is chosen on all rows, then learning continues with it.
     """
     method: Any = problem.inference
     if method.eps is not None:
@@ -65,7 +65,7 @@ def rungs_with_eps(problem: Problem) -> list[Rung]:
 
 
 def choose_eps(problem: Problem) -> float:
-    """Return the eps among `EPSILONS` of best leave-one-out score at the problem's hyperparameters.
+    """Return the eps of `EPSILONS` with the best leave-one-out score at the problem's hyperparameters.
 
     The search climbs from the default, because the score has one maximum in practice.
 
@@ -92,7 +92,7 @@ def choose_eps(problem: Problem) -> float:
 def loo_score(problem: Problem, prior: Prior, eps: float) -> float:
     """Return the mean log probability of the labels of each row, from the other rows.
 
-    E[softmax] is averaged over lattice points, the same for every eps: enough to choose by.
+    E[softmax] is an average over lattice points, the same for every eps, which is accurate enough for the choice.
     """
     mean, cov = left_out(problem, Dirichlet(eps)(prior, problem.likelihood, problem.y))
     std = np.sqrt(np.einsum("icc->ic", cov))

@@ -1,4 +1,4 @@
-"""Fitting by sampling: the posterior as draws of the latent functions, and of the hyperparameters if asked for."""
+"""Fitting by sampling: the posterior as draws of the latent functions, and of the hyperparameters if requested."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from gpclass.posteriors.target import Target, make_target
 from gpclass.priors import DensePrior, NotPositiveError
 from gpclass.sampling import Rejection, posterior_by_rejection
 
-HYPER_THIN = 2  # steps for each draw: theta moves less in a step than f at a fixed theta does
-MOST_DRAWS = 1000  # that predictions of several classes average over
+HYPER_THIN = 2  # steps per draw: theta moves less in one step than f does at a fixed theta
+MOST_DRAWS = 1000  # maximum number of draws in predictions of several classes
 
 
 def fit_by_sampling(problem: Problem, plan: Plan, *, seed: Any = None) -> FittedModel:
-    """Sample f at hyperparameters that are fixed, or learned first by an approximation."""
+    """Sample f at fixed hyperparameters, or at those first learned by an approximation."""
     rng = np.random.default_rng(seed)
     settings: Any = problem.inference
     posed = _posed(problem, settings.learn_by)
@@ -45,7 +45,7 @@ def fit_by_sampling(problem: Problem, plan: Plan, *, seed: Any = None) -> Fitted
 
 
 def _posed(problem: Problem, method: Inference) -> Problem:
-    """Return the problem for an approximation: several classes as inference solves them."""
+    """Return the problem for an approximation, with several classes in the form that inference uses."""
     one = isinstance(problem.make_prior, OneFunction)
     posed = problem if one else pose_classes(problem, problem.y)
     return replace(posed, inference=method if posed.make_prior.elementwise else Laplace())
@@ -109,7 +109,7 @@ def _annealed(problem: Problem, sites: AnySites | None, rng: np.random.Generator
 
 
 def target_at(problem: Problem, theta: Array, whiten: Inference | None, init: AnySites | None) -> Target:
-    """Return the posterior at theta beside its Gaussian approximation by ``whiten``."""
+    """Return the posterior at theta together with its Gaussian approximation by ``whiten``."""
     prior = DensePrior(problem.kernel.clone_with_theta(theta), problem.X)
     try:
         target = make_target(problem.likelihood, mirrored(prior.K), problem.y, None, problem.weight)
@@ -126,7 +126,7 @@ def fit_by_sampling_theta(problem: Problem, plan: Plan, *, seed: Any = None) -> 
     array_stats()
     rng = np.random.default_rng(seed)
     settings: Any = problem.inference
-    if not isinstance(settings, MCMC):  # an approximation: what importance sampling starts from
+    if not isinstance(settings, MCMC):  # an approximation, from which importance sampling starts
         settings = MCMC(hyper_sampler=PseudoMarginal(whiten=settings), learn_by=settings)
     log_prior = density_of_theta(problem.kernel, problem.hyperprior)
     start = replace(problem, inference=settings.learn_by, hyperprior=log_prior)
@@ -148,7 +148,7 @@ def fit_by_sampling_theta(problem: Problem, plan: Plan, *, seed: Any = None) -> 
         kernel=problem.kernel.clone_with_theta(np.mean(np.asarray(chains.theta), axis=(0, 1))),
         evidence=None,
         info=Info(True, chains.n_draws, 0.0),
-        problem=replace(problem, inference=settings),  # with its kernel, the centre of the prior
+        problem=replace(problem, inference=settings),  # its kernel is the centre of the prior
         learned=None if learned is None else replace(learned, warm=None),
         draws=chains.flat(),
         chains=replace(chains, weighted=()),
@@ -156,7 +156,7 @@ def fit_by_sampling_theta(problem: Problem, plan: Plan, *, seed: Any = None) -> 
 
 
 def hyper_model(problem: Problem, log_prior: Hyperprior, theta: Array) -> HyperModel:
-    """Return the posterior of theta and f as a sampler sees it, with chains that start around theta."""
+    """Return the posterior of theta and f for a sampler, with chains that start around theta."""
     bounds = log_prior.narrow(problem.kernel.bounds)
     return HyperModel(partial(target_at, problem), partial(_value, log_prior), bounds, theta)
 
@@ -166,7 +166,7 @@ def _value(log_prior: Hyperprior, theta: Array) -> float:
 
 
 def _components(kernel: Any, draws: tuple[Weighted, ...]) -> list[Component]:
-    """Return draws as components of a mixture; those that share theta are one."""
+    """Return draws as components of a mixture; draws that share theta form one component."""
     groups: dict[bytes, list[Weighted]] = {}
     for draw in draws:
         groups.setdefault(draw.theta.tobytes(), []).append(draw)

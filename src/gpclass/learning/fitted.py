@@ -1,4 +1,4 @@
-"""A fitted model: a posterior over latent functions, and a likelihood. Every prediction follows from the two."""
+"""A fitted model: a posterior over latent functions, and a likelihood. All predictions follow from these two."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from gpclass.learning.maximise import Learned, bound_messages
 from gpclass.learning.problem import Problem, SiteObjective
 from gpclass.posteriors.process import Process, moments
 
-if TYPE_CHECKING:  # parts of fits that are seldom made
+if TYPE_CHECKING:  # rarely used parts
     from gpclass.mcmc.chains import Chains
     from gpclass.sparse.loo import LeftOut
     from gpclass.sparse.report import InducingReport
@@ -33,11 +33,11 @@ DIFFERENCE = 1e-4  # step of a gradient with respect to the inputs, relative to 
 @stored
 @dataclass(frozen=True, slots=True, eq=False)
 class FittedModel:
-    """Latent functions fitted to data, with everything that is known about the fit.
+    """Latent functions fitted to data, with all results of the fit.
 
-    What a fit did not produce is None: sites and leave-one-out probabilities with sampling, chains and draws with an
+    Missing results are None: sites and leave-one-out probabilities with sampling, chains and draws with an
     approximation, the inducing report and ``objective`` with all rows kept. ``kernel`` is a copy that a user may change
-    without harm.
+    without affecting predictions.
     """
 
     likelihood: Likelihood
@@ -57,14 +57,14 @@ class FittedModel:
     objective: Objective | None = field(default=None, metadata={"stored": False})
 
     def check_stored(self) -> None:
-        """Raise unless labels, leave-one-out probabilities and draws belong together."""
+        """Raise unless labels, leave-one-out probabilities and draws have matching shapes."""
         n_latents = self.n_latents
         if self.likelihood.n_latents(3) > 1 and n_latents is None:
-            raise ValueError("Its likelihood needs a latent function for each class.")
+            raise ValueError("The likelihood of the model needs a latent function for each class.")
         if self.loo is not None and self.loo.shape[1] != self.n_classes:
-            raise ValueError("Its leave-one-out probabilities are not those of its classes.")
+            raise ValueError("The leave-one-out probabilities do not match the number of classes.")
         if self.draws is not None and (not len(self.draws) or self.draws.shape[1] != len(self.problem.y)):
-            raise ValueError("Its labels do not belong to its draws.")
+            raise ValueError("The number of labels differs from the number of latent values in the draws.")
 
     @property
     def n_classes(self) -> int:
@@ -73,7 +73,7 @@ class FittedModel:
 
     @property
     def models(self) -> Sequence[FittedModel]:
-        """The models of this one: itself."""
+        """The two-class models it consists of: itself."""
         return (self,)
 
     @property
@@ -83,7 +83,7 @@ class FittedModel:
 
     @property
     def is_of_labels(self) -> bool:
-        """Whether evidence and posterior are those of the labels; Dirichlet classification has other targets."""
+        """Whether evidence and posterior refer to the labels; Dirichlet classification has other targets."""
         return bool(getattr(self.problem.inference, "comparable", True))
 
     @property
@@ -133,7 +133,7 @@ class FittedModel:
         return self.posterior.sample(X, n_samples, rng)
 
     def marginals(self, X: Inputs, n_samples: int, rng: np.random.Generator) -> Array:
-        """Draw f at each row by itself, (n, n_samples); every row has the same draws and normal numbers."""
+        """Draw f at each row separately, (n, n_samples); all rows use the same draws and normal numbers."""
         weight = np.concatenate(self.posterior.weights)
         chosen = rng.choice(len(weight), size=n_samples, p=weight / weight.sum()) if len(weight) > 1 else 0
         z = rng.standard_normal(n_samples)
@@ -146,7 +146,7 @@ class FittedModel:
         return out
 
     def interval(self, X: Inputs, level: float, rng: np.random.Generator) -> tuple[Array, Array]:
-        """Return credible intervals: of the second of two classes, exactly; of each of more, (n, C), by Monte Carlo."""
+        """Return credible intervals: exact for the second of two classes; by Monte Carlo, (n, C), for more classes."""
         check_numbers("(0, 1)", level=level)
         if self.n_classes == 2:
             low, high = np.empty((2, len(X)))
@@ -166,7 +166,7 @@ class FittedModel:
         return low, high
 
     def proba_gradient(self, X: Array, route: str, rng: np.random.Generator | None = None) -> Array:
-        """Return the gradient in x of the probability of the second of two classes, (n, d); of more, (n, C, d).
+        """Return the gradient in x of the probability of the second of two classes, (n, d), or of all, (n, C, d).
 
         With several latent functions it is found by differences, between averages over the same normal numbers z:
         the latent values m(x) + A(x) z are smooth in x, so that the error does not grow as the step shrinks.
@@ -198,7 +198,7 @@ class FittedModel:
 
     @property
     def baseline(self) -> Baseline | None:
-        """The log evidence of class frequencies alone, where that of this model may be compared with it."""
+        """The log evidence of class frequencies alone; None if that of this model is not comparable with it."""
         if not self.is_of_labels:
             return None
         n_learned = 0.0 if self.learned is None else float(len(self.learned.theta))
@@ -208,7 +208,7 @@ class FittedModel:
         return make_baseline(self.class_counts, round(n_learned))
 
     def evidence_at(self, theta: Array, eval_gradient: bool) -> tuple[float, Array | None]:
-        """Return the log evidence at other hyperparameters, and its gradient if asked for."""
+        """Return the log evidence at other hyperparameters, and its gradient if requested."""
         objective = self.objective
         if objective is None and self.inducing is not None:
             raise ValueError(
@@ -216,7 +216,7 @@ class FittedModel:
                 "fit it again."
             )
         if objective is None and self.draws is not None:
-            raise ValueError(f"{self.problem.inference!r} gives no evidence at other hyperparameters.")
+            raise ValueError(f"{self.problem.inference!r} has no evidence at other hyperparameters.")
         if objective is None:
             objective = SiteObjective(self.problem)
         end = objective.evaluate(theta, self.sites, gradient=eval_gradient)
@@ -233,8 +233,8 @@ class FittedModel:
         """Return log class probabilities at each data point from the other data points; None if unknown.
 
         With inducing inputs it takes a pass over the rows, which must be available (`sparse.loo`).
-        A draw counts for 1 / p(y_i|f_i), smoothed as in PSIS-LOO (Vehtari, Gelman & Gabry 2017); of a
-        data point that stands for several copies one is left out.
+        A draw has the weight 1 / p(y_i|f_i), smoothed as in PSIS-LOO (Vehtari, Gelman & Gabry 2017); of a
+        data point that represents several copies, one is left out.
         """
         if self.inducing is not None:
             found = self._left_out(keep=True)
@@ -263,7 +263,7 @@ class FittedModel:
         return None if found is None else found.score / max(found.n_rows, 1)
 
     def _left_out(self, *, keep: bool) -> LeftOut | None:
-        """Pass over the rows, with the probabilities of each row kept or their scores added up."""
+        """Pass over the rows, and keep the probabilities of each row or add up their scores."""
         objective: Any = self.objective
         if self.inducing is None or objective is None:
             return None
@@ -274,7 +274,7 @@ class FittedModel:
         return objective.engine.data.total(replace(step, keep=keep))  # type: ignore[no-any-return]
 
     def shortcomings(self, *, at_bounds: bool) -> Iterator[str]:
-        """Yield a sentence for everything in which the fit fell short."""
+        """Yield a sentence for each problem of the fit."""
         if self.learned is not None and self.learned.message:
             yield self.learned.message
         if not self.info.converged:
@@ -291,7 +291,7 @@ class FittedModel:
 
 
 def unconverged(description: str, info: Info) -> str:
-    """Return the sentence about a method that ran out of iterations."""
+    """Return the sentence about a method that reached its maximum number of iterations."""
     return (
         f"{description} did not converge in {info.n_iter} iterations (residual {info.residual:.3g}): "
         "raise its max_iter (max_iter_predict of the classifier)."

@@ -1,9 +1,9 @@
-"""Where learning starts: the kernel as given, and points that span the scales that the data can show.
+"""Starting points of learning: the kernel as given, and points that span the scales of the data.
 
 The evidence is flat where the variance is tiny, or where the length scales are far below or far above those on which
-the labels change, and no gradient leads out of there. Between the distance of nearest neighbours and the largest
-distance of two rows its hill may be anywhere, and it is narrow: so the common length scale is looked at on a
-geometric grid, and learning follows the highest peaks.
+the labels change, and gradients vanish there. Between the distance of nearest neighbours and the largest
+distance of two rows its peak may be anywhere, and it is narrow. So the evidence is evaluated on a
+geometric grid of the common length scale, and learning starts from the highest peaks.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ from gpclass.learning.problem import Problem, SiteObjective
 from gpclass.priors import NotPositiveError
 
 RATIO = (
-    2.0  # of neighbouring length scales of the grid: a hill of the evidence spans a factor of four or more
+    2.0  # ratio of adjacent length scales of the grid: a peak of the evidence spans a factor of four or more
 )
-MAX_LOOKS = 16  # length scales of the grid, for a range of up to 2^15
-STARTS = 2  # that learning follows
-VARIANCE = 4.0  # of latent values on the grid: probabilities from 0.02 to 0.98
-LARGER = (25.0, 625.0)  # multiples of it at the highest peak: labels without noise go with a large variance
-HUGE_VARIANCE = 1e8  # of a start whose latent values labels say nothing about
+MAX_LOOKS = 16  # number of length scales in the grid, for a range of up to 2^15
+STARTS = 2  # number of peaks from which learning starts
+VARIANCE = 4.0  # variance of latent values on the grid: probabilities from 0.02 to 0.98
+LARGER = (25.0, 625.0)  # multiples of it at the highest peak: noise-free labels favour a large variance
+HUGE_VARIANCE = 1e8  # labels are not informative about latent values of this variance
 
 Look = tuple[float, Array]  # objective, theta
 
 
 def starts(problem: Problem, looks: list[Look]) -> list[Array]:
-    """Return the thetas that learning should start from, the best first; ``looks`` takes up what was looked at.
+    """Return the thetas that learning should start from, the best first; evaluated points are appended to ``looks``.
 
-    Theta may have parameters of the likelihood after those of the kernel; they stay.
+    Theta may have parameters of the likelihood after those of the kernel; they are not changed.
     """
     kernel, X, theta = problem.kernel, problem.X, problem.theta
     variances, lengths = _places(kernel, "constant_value"), _places(kernel, "length_scale")
@@ -47,7 +47,7 @@ def starts(problem: Problem, looks: list[Look]) -> list[Array]:
     if not rows or not len(variances) + len(lengths):
         return [theta]
     typical = theta.copy()
-    # Labels say nothing about huge latent values: a kernel of raw inputs is scaled down.
+    # Labels are not informative about huge latent values, so a kernel of raw inputs is scaled down.
     typical[variances] = np.log(VARIANCE) + (theta[variances] - np.log(size) if size > HUGE_VARIANCE else 0.0)
     low, high = _range_of_lengths(kernel, X, typical)
     n = int(np.clip(np.ceil(float((high - low).max()) / np.log(RATIO)) + 1, 1, MAX_LOOKS))
@@ -68,7 +68,7 @@ def starts(problem: Problem, looks: list[Look]) -> list[Array]:
 
 
 def _looker(problem: Problem, looks: list[Look]) -> Callable[[Array], Look]:
-    """Return a function that looks at one point, from the sites of the last one; where inference fails it is -inf."""
+    """Return a function that evaluates one point, starting from the last sites; it is -inf if inference fails."""
     objective, support, warm = SiteObjective(problem), problem.support.T, [None]
 
     def look(theta: Array) -> Look:
@@ -95,7 +95,7 @@ def _peaks(grid: list[Look]) -> list[Look]:
 
 
 def _places(kernel: Kernel, name: str) -> Index:
-    """Return the positions in theta of all hyperparameters whose name ends so."""
+    """Return the positions in theta of all hyperparameters whose name has this ending."""
     names = [
         h.name.rsplit("__", 1)[-1] for h in kernel.hyperparameters if not h.fixed for _ in range(h.n_elements)
     ]
@@ -103,7 +103,7 @@ def _places(kernel: Kernel, name: str) -> Index:
 
 
 def _range_of_lengths(kernel: Kernel, X: Array, theta: Array) -> tuple[Array, Array]:
-    """Return theta with the shortest and with the longest length scales that the distances between rows can show.
+    """Return theta with the shortest and with the longest length scales that the rows can resolve.
 
     One length scale per column is relative to the column's deviation.
     """

@@ -1,9 +1,9 @@
-"""Learning on a ladder: rungs of more and more rows, each starting from where the last one ended.
+"""Learning on a ladder: searches (rungs) on more and more rows, each starting from the result of the last one.
 
-On the first rung starts are looked for and, if that is asked for, models are compared. Around its optimum the evidence
+On the first rung starting points are found and, if requested, models are compared. Around its optimum the evidence
 of r rows is uncertain by about p / 2 nats for p hyperparameters (Wilks), so a rung below all rows ends when Newton's
 step promises a tenth of that, and the last one at a thousandth. A rung starts from the theta of the last one, and from
-its inverse Hessian times (rows before / rows now). What a rung is may depend on the state that it starts from:
+its inverse Hessian times (rows before / rows now). A rung may depend on the state that it starts from:
 Dirichlet classification chooses eps there, FITC its inducing inputs.
 """
 
@@ -25,15 +25,15 @@ from gpclass.learning.initial import Look, starts
 from gpclass.learning.maximise import Learned, Plan, attempt, best_of, joined, maximise
 from gpclass.learning.problem import Problem, SiteObjective
 
-FIRST_ROWS = 300  # rows of the first rung: thirty times the ten hyperparameters of a usual table
+FIRST_ROWS = 300  # rows of the first rung: thirty times the ten hyperparameters of a typical table
 GROWTH = 4  # times as many rows on the next rung: an evaluation there takes 64 times as long
-EXACT_ROWS = 100  # up to which hyperparameters are learned to as many digits as scikit-learn gives
-RUNG_SHARE = 0.1  # of the sampling error, p / 2 nats, at which the search on a rung ends
-LAST_SHARE = 1e-3  # and on all rows: nobody could tell hyperparameters apart that are so close
+EXACT_ROWS = 100  # up to this number hyperparameters are learned as accurately as in scikit-learn
+RUNG_SHARE = 0.1  # a search on a rung ends at this fraction of the sampling error, p / 2 nats
+LAST_SHARE = 1e-3  # the same on all rows: such a difference is statistically irrelevant
 
 
 class Level(Protocol):
-    """What is searched on a rung: a `Problem` without inducing inputs, or the bound with them in passes over rows."""
+    """The objective of a rung: a `Problem` without inducing inputs, or the bound with them in passes over rows."""
 
     @property
     def n_rows(self) -> int:
@@ -59,21 +59,21 @@ class Level(Protocol):
         """Return the level at other hyperparameters."""
 
     def needed(self) -> Tol | None:
-        """Return the nats that a step must gain, if that does not follow from the number of rows."""
+        """Return the nats that a step must gain; None if the number of rows determines them."""
 
     def objective(self, tol: Tol) -> Objective:
-        """Return what is maximised, for a search that ends at ``tol``."""
+        """Return the objective, for a search that ends at ``tol``."""
 
     def begun(self, before: Any, learned: Learned) -> tuple[Array, Array | None, Any]:
         """Return theta, inverse Hessian and warm start from the end of learning on another level."""
 
     def judged(self, state: State) -> State:
-        """Return the state after a search on this level, without steps that are taken back."""
+        """Return the state after a search on this level, without steps that were reverted."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class State:
-    """Where learning stands: the level of a rung with what was chosen, at the best theta so far.
+    """The state of learning: the level of a rung with the choices made, at the best theta so far.
 
     ``learned`` has the curvature there and the warm start of the rung's rows.
     """
@@ -82,11 +82,11 @@ class State:
     learned: Learned
 
 
-Rung = Callable[[State], Level | None]  # what is learned on next; None if nothing is
+Rung = Callable[[State], Level | None]  # returns the next level; None if nothing is learned on it
 
 
 def rung_sizes(n_rows: int) -> list[int]:
-    """Return the numbers of rows below ``n_rows`` on which learning takes place first.
+    """Return the numbers of rows, below ``n_rows``, of the first rungs.
 
     A rung with more than two thirds of all rows would save little work.
 
@@ -118,9 +118,9 @@ def first_rung(problem: Problem) -> Problem:
 
 
 def rungs(problem: Problem, *last: Rung, most: int | None = None) -> list[Rung]:
-    """Return rungs of some rows, more rows and ``most`` rows, all if that is not given, and then the ``last``.
+    """Return rungs of increasing size up to ``most`` rows (by default all), and then the ``last``.
 
-    Each has the kernel that was chosen and the hyperparameters that were learned before.
+    Each has the kernel and the hyperparameters found on the previous one.
     """
     most = problem.n_rows if most is None else min(most, problem.n_rows)
     sizes = [*rung_sizes(most), most]
@@ -136,10 +136,10 @@ def learn(
     init: AnySites | None = None,
     first: State | None = None,
 ) -> tuple[Problem, Learned | None]:
-    """Return a problem at its best hyperparameters, and how they were found: None if there are none to learn.
+    """Return a problem at its best hyperparameters, and the result of learning: None if there are none to learn.
 
-    The ladder is that of `rungs` if no other is given. It begins on the first rung, unless ``first`` says where. An
-    interruption at any moment keeps the best so far.
+    The default ladder is that of `rungs`. Learning starts on the first rung, or at ``first`` if it is given. An
+    interruption keeps the best result so far.
     """
     if not (plan.enabled and len(problem.theta)):
         return problem, None
@@ -159,7 +159,7 @@ def learn(
 
 
 def ascend(state: State, ladder: Sequence[Rung], plan: Plan, n_rows: float) -> State:
-    """Return the state after all rungs, of which the last has ``n_rows`` rows; an interruption keeps the best."""
+    """Return the state after all rungs, the last one with ``n_rows`` rows; an interruption keeps the best."""
     for rung in ladder:
         before = state.problem
         problem, learned = attempt(partial(rung, state), state.learned)
@@ -170,7 +170,7 @@ def ascend(state: State, ladder: Sequence[Rung], plan: Plan, n_rows: float) -> S
         new = last or problem.n_rows > before.n_rows or problem.inference is not before.inference
         if new and (plan.optimizer is None or last):
             state = problem.judged(climb(problem, state, plan, last=last))
-        elif new:  # an optimizer of the user's works on all rows
+        elif new:  # a custom optimizer uses all rows
             state = State(problem, replace(state.learned, warm=None, inverse_hessian=None))
     return state
 
@@ -195,7 +195,7 @@ def climb(rung: Level, state: State, plan: Plan, *, last: bool) -> State:
 
 
 def _searched(rung: Level, theta: Array, plan: Plan, last: bool, **options: Any) -> Learned:
-    """Return the end of a search on a rung."""
+    """Return the result of a search on a rung."""
     n_dims, tol = len(theta), rung.needed()
     if tol is None:
         tol = last_tol(rung.n_rows, n_dims) if last else rung_tol(n_dims)
@@ -213,7 +213,7 @@ def measured_inverse(problem: Any, theta: Array, sites: AnySites | None) -> Arra
 
 
 def not_below(theta: Array, state: State, plan: Plan) -> State:
-    """Return the end of learning on all rows, or that of a search from theta if the objective is larger there."""
+    """Return the result of learning on all rows, or of a search from theta if the objective is larger there."""
     level, learned = state.problem, state.learned
     if plan.choose or plan.optimizer is not None or learned.interrupted:
         return state
@@ -234,9 +234,9 @@ def not_below(theta: Array, state: State, plan: Plan) -> State:
 
 
 def begin(problem: Problem, plan: Plan, rng: np.random.Generator) -> State:
-    """Find a start on the first rung, and choose kernel or shrinkage if that is asked for, there and on the second.
+    """Find a starting point on the first rung; if requested, choose kernel or shrinkage there and on the second.
 
-    All this is done with the problem's guide, whose optimum is near and which is many times faster.
+    All this uses the problem's guide, which has nearly the same optimum and is many times faster.
     """
     few, looks, found = first_rung(problem), list[Look](), Found()
     guide, tol = few.guide(), rung_tol(len(few.theta))
@@ -285,13 +285,13 @@ def _chosen(
 
 
 def _best_of(problem: Problem, thetas: list[Array], plan: Plan, rng: Any, **options: Any) -> Learned:
-    """Return the best search of those from some starts and from random ones."""
+    """Return the best of the searches from given and from random starting points."""
     options |= {"hyperprior": problem.hyperprior}
     return best_of(partial(SiteObjective, problem), thetas, problem.support, plan, rng, **options)
 
 
 def _random_starts(problem: Problem, n: int, rng: np.random.Generator) -> list[Array]:
-    """Return draws of theta from the hyperprior, about the kernel as given."""
+    """Return draws of theta from the hyperprior, centred on the kernel as given."""
     prior, p = problem.hyperprior, len(problem.theta)
     if not n:
         return []

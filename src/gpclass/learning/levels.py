@@ -1,9 +1,9 @@
 """Rungs with inducing inputs: the bound in passes over some rows and over all rows, as levels of the ladder.
 
-For the hyperparameters of the rungs before, the number of inducing inputs is doubled as long as the leave-one-out score
-gains enough for the cost, with the new ones where the residual variance costs the bound most. Then hyperparameters are
-learned as long as a step is worth its cost and the leave-one-out score does not fall. Gain and cost are compared by one
-rate of exchange (`sparse.work`).
+At the hyperparameters of earlier rungs, the number of inducing inputs is doubled as long as the leave-one-out score
+gains enough for the cost, with the new ones where the residual variance lowers the bound most. Then hyperparameters are
+learned as long as a step is worth its cost and the leave-one-out score does not fall. Gain and cost are compared at a
+fixed exchange rate (`sparse.work`).
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ from gpclass.sparse.objective import MAX_PASSES, PassObjective
 from gpclass.sparse.settings import Inducing
 from gpclass.sparse.work import EVALUATION, Work, allowed_gap, entropy_of
 
-FIRST_INPUTS = 150  # inducing inputs to begin with: their passes cost next to nothing beside the start
-SCORED_ROWS = 5000  # of leave-one-out scores: their differences have a standard error of 0.001 nats or so
+FIRST_INPUTS = 150  # initial number of inducing inputs: the cost of their passes is negligible
+SCORED_ROWS = 5000  # rows of leave-one-out scores: differences have a standard error of about 0.001 nats
 LAST_PASSES = (
-    4  # over all rows that every fit ends with: one projects the sites, three iterate q to convergence
+    4  # final passes over all rows in every fit: one projects the sites, three iterate q to convergence
 )
 
 
 def engine_of(problem: Problem, data: Data, n_latents: int, dtype: Any, **options: Any) -> Engine | Collapsed:
-    """Return what passes over the data: variational inference, or Dirichlet classification in closed form."""
+    """Return the engine that passes over the data: variational, or Dirichlet classification in closed form."""
     method = problem.inference
     if isinstance(method, Dirichlet):
         targets = Targets.at(DEFAULT if method.eps is None else method.eps)
@@ -51,10 +51,10 @@ def engine_of(problem: Problem, data: Data, n_latents: int, dtype: Any, **option
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PassLevel:
-    """The bound with the inducing inputs Z on some rows; ``q`` is where passes start."""
+    """The bound with the inducing inputs Z on some rows; passes start from ``q``."""
 
     run: Run
-    problem: Problem  # whose own rows are not used
+    problem: Problem  # its own rows are not used
     data: Data
     Z: Array
     q: Q | None = None
@@ -92,12 +92,12 @@ class PassLevel:
         return theta, H, warm
 
     def needed(self) -> Callable[[], float]:
-        """Return what a step must gain by the work that an evaluation takes."""
+        """Return the gain that a step needs to be worth the work of an evaluation."""
         work, n_rows = self.run.work, self.n_rows
         return lambda: work.needed(EVALUATION * work.of_pass(n_rows, len(self.Z)), n_rows)
 
     def judged(self, state: State) -> State:
-        """Return the state after a search: at the last step that was not taken back."""
+        """Return the state after a search: at the last step that was not reverted."""
         run, learned = self.run, state.learned
         if run.fit is None or learned.warm is run.fit or learned.interrupted:
             return state
@@ -115,7 +115,7 @@ class PassLevel:
         )
 
     def loo_scores(self, fit: Fit) -> Array:
-        """Return the log probability of the label of some rows, each from the other rows."""
+        """Return the leave-one-out log probability of the labels of some rows."""
         rows = self.run.scored_rows()
         objective = replace(self, data=rows).objective()
         step = leave_out(objective, fit.basis.kernel, self.problem.likelihood, fit.next_q, fit.offset)
@@ -129,7 +129,7 @@ class PassLevel:
         return {"max_iter": steps, "improved": Steps(self), "report": None}
 
     def objective(self, tol: Any = None) -> PassObjective:
-        """Return the bound, with q iterated as far as a pass is worth its work, or to ``tol`` nats."""
+        """Return the bound, with q iterated while a pass is worth its work, or to ``tol`` nats."""
         run, n_rows = self.run, self.n_rows
         engine = engine_of(self.problem, self.data, run.n_latents, np.dtype(run.settings.dtype).type)
         most = int(getattr(self.inference, "max_iter", MAX_PASSES))
@@ -151,17 +151,17 @@ class PassLevel:
 
 @dataclass(slots=True, eq=False)
 class Steps:
-    """Keeps the steps of one search, until one predicts rows that are left out clearly less well than an earlier one.
+    """Records the steps of one search, and ends it if a leave-one-out score is clearly worse than an earlier one.
 
-    The bound is below the evidence by what the residual variance costs, and a smoother kernel has less of it: with few
-    inducing inputs for a rough function, learning raises the bound and spoils the predictions.
+    The bound is below the evidence because of the residual variance, which is smaller for a smoother kernel: with few
+    inducing inputs for a rough function, learning raises the bound and makes predictions worse.
     """
 
     level: PassLevel
     best: tuple[PassLevel, Fit, Array] | None = None  # the step of best leave-one-out score
 
     def __call__(self, theta: Array, fit: Fit) -> None:
-        """Keep a step that raised the bound; or go back to the best one, and end the search."""
+        """Keep a step that raised the bound, or return to the best one and end the search."""
         level, run = self.level.at(theta), self.level.run
         if run.plan.optimizer is None and not run.closed:
             scores = level.loo_scores(fit)
@@ -175,7 +175,7 @@ class Steps:
 
 @dataclass(slots=True, eq=False)
 class Run:
-    """One fit in passes: its data and settings, and what it has done so far."""
+    """One fit in passes: its data and settings, and its progress so far."""
 
     problem: Problem
     data: Data
@@ -187,7 +187,7 @@ class Run:
     level: PassLevel | None = None  # the best so far
     fit: Fit | None = None  # there
     scored: Rows | None = None  # rows of leave-one-out scores
-    inverse: Array | None = None  # inverse Hessian with which learning on all rows begins
+    inverse: Array | None = None  # initial inverse Hessian of learning on all rows
     checkpoint: Checkpoint = field(default_factory=lambda: Checkpoint(None, {}))
     passes: int = 0
     missed: tuple[float, float] = (0.0, 0.0)  # nats per row and work of twice as many inducing inputs
@@ -201,7 +201,7 @@ class Run:
 
     @property
     def reached(self) -> PassLevel:
-        """The last level, whose inducing inputs an interruption keeps."""
+        """The last level; after an interruption its inducing inputs are used."""
         if self.level is None:
             raise ValueError("Inducing inputs have not been chosen yet.")
         return self.level
@@ -258,7 +258,7 @@ class Run:
         return self.scored
 
     def at(self, state: State) -> Problem:
-        """Return the problem with what was chosen and learned on rungs without inducing inputs."""
+        """Return the problem with the kernel and hyperparameters from rungs without inducing inputs."""
         problem = self.problem.like(state.problem).at(state.learned.theta)
         return self.with_eps(problem, getattr(state.problem.inference, "eps", None))
 
@@ -268,11 +268,11 @@ class Run:
         return replace(problem, inference=replace(method, eps=eps or DEFAULT)) if self.closed else problem
 
     def _grow(self, level: PassLevel) -> None:
-        """Double the inducing inputs, at the same hyperparameters, as long as that is worth what it costs.
+        """Double the inducing inputs, at the same hyperparameters, as long as that is worth its cost.
 
-        The gain is that of the leave-one-out score. From one doubling to the next it is taken to fall by the same
-        factor as it did the last time. Hyperparameters are not learned with few inducing inputs, because they
-        would become smoother than the data are, and would remain so.
+        The gain is that of the leave-one-out score. From one doubling to the next it is assumed to fall by the same
+        factor as before. Hyperparameters are not learned with few inducing inputs, because the functions
+        would become too smooth for the data, and would remain so.
         """
         rows: Any = level.data
         work, theta, fixed = self.work, level.problem.theta, self.settings.inputs is not None
@@ -311,7 +311,7 @@ class Run:
             self.watch(fit)
 
     def write(self, level: PassLevel, q: Q | None) -> None:
-        """Write a checkpoint; its inverse Hessian is that which learning on all rows begins with."""
+        """Write a checkpoint, with the initial inverse Hessian of learning on all rows."""
         eps = getattr(level.inference, "eps", None)
         kept = Kept(level.problem.theta, level.Z, q, self.inverse, eps, level.n_rows, self.work.done)
         self.checkpoint.write(kept)
@@ -319,12 +319,12 @@ class Run:
     # ------------------------------------------------------------------------------- reporting
 
     def enter(self, name: str, n_rows: int) -> None:
-        """Name what is done next, and on how many rows."""
+        """Set the name of the next stage and its number of rows."""
         self.stage = f"{name} ({n_rows:,})"
         self._report(self.stage)
 
     def heard(self, n_rows: int, size: int, bound: float) -> None:
-        """Count a pass, and report the bound per row: the one scale that few rows and all rows share."""
+        """Count a pass, and report the bound per row, which is comparable for any number of rows."""
         self.passes += 1
         self.work.done += self.work.of_pass(n_rows, size)
         self._report(f"{self.stage}: {size} inducing inputs, bound {bound / n_rows:.4f} per row")

@@ -1,4 +1,4 @@
-"""Learning hyperparameters: one search that maximises any objective.
+"""Learning hyperparameters: a search that maximises an objective.
 
 Theta is the vector of log hyperparameters, as in scikit-learn, followed by those of the likelihood if it has any. The
 value that is maximised is the log evidence plus the log density of the hyperprior: on the natural scale, exp(theta),
@@ -25,14 +25,14 @@ Report = Callable[[float | str], None]
 T = TypeVar("T")
 
 CLEARLY = 2.0  # standard errors of a difference of leave-one-out scores: it is not chance in 19 of 20 cases
-BARRIER_NATS = 1e3  # by which a point where inference fails is worse, for an optimiser of the user's
+BARRIER_NATS = 1e3  # penalty of a point where inference fails, for a custom optimiser
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Plan:
-    """How hyperparameters are found; ``enabled`` False keeps those of the kernel, ``choose`` chooses its parts too.
+    """Settings of learning; ``enabled=False`` keeps the hyperparameters, ``choose`` also chooses parts of the kernel.
 
-    ``asked`` holds parameters as the user gave them, where those of the problem depend on the data as well.
+    ``asked`` has the parameters as the user gave them, if those of the problem also depend on the data.
     """
 
     enabled: bool = True
@@ -44,7 +44,7 @@ class Plan:
     asked: Mapping[str, Any] = field(default_factory=dict)
 
     def announce(self, name: str) -> None:
-        """Report the name of what is done next."""
+        """Report the name of the next stage."""
         if self.report is not None and name:
             self.report(name)
 
@@ -65,9 +65,9 @@ class History:
 @stored
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """A model that was compared: in words, on how many rows, and its integrated evidence.
+    """A model that was compared: its description, number of rows and integrated evidence.
 
-    It is -inf for a model whose search was ended because its ``objective`` cannot exceed the best integrated evidence.
+    This is -inf if the search ended because the ``objective`` cannot exceed the best integrated evidence.
     """
 
     model: str
@@ -79,10 +79,10 @@ class Compared:
 @stored
 @dataclass(frozen=True, slots=True, eq=False)
 class Learned:
-    """Where learning stands or ended: the best theta so far, and how it got there.
+    """The state or the result of learning: the best theta so far, and the evaluations.
 
-    ``message`` says in a sentence what went wrong, and is empty if nothing did. ``warm`` is the warm start of the best
-    evaluation, ``promised`` what another step would gain, ``compared`` the models that were compared before.
+    ``message`` is a sentence about a problem, or empty if there was none. ``warm`` is the warm start of the best
+    evaluation, ``promised`` the expected gain of another step, ``compared`` the models that were compared before.
     """
 
     theta: Array
@@ -96,13 +96,13 @@ class Learned:
     promised: float | None = field(default=None, metadata={"stored": False})
 
     def stopped(self) -> Learned:
-        """Return this end as that of a fit which is interrupted after it."""
+        """Return this result, marked as that of a fit that was interrupted later."""
         message = "Learning was interrupted: the best hyperparameters so far are kept."
         return self if self.interrupted else replace(self, message=message, interrupted=True, warm=None)
 
 
 def attempt(step: Callable[[], T], learned: Learned | None) -> tuple[T | None, Learned | None]:
-    """Return what a step after learning gives, or None and an interrupted end if that was or is interrupted."""
+    """Return the result of a step after learning, or None and an interrupted end if either was interrupted."""
     try:
         if learned is None or not learned.interrupted:
             return step(), learned
@@ -114,20 +114,20 @@ def attempt(step: Callable[[], T], learned: Learned | None) -> tuple[T | None, L
 
 
 def is_clear(gains: Array) -> bool:
-    """Return whether gains of leave-one-out scores, one per row, are positive on average by more than chance."""
+    """Return whether the mean gain of leave-one-out scores, one per row, is significantly positive."""
     return bool(gains.mean() > CLEARLY * gains.std() / len(gains) ** 0.5)
 
 
 class Enough(Exception):
-    """Raised by what is called with better points: the search ends."""
+    """Raised by the callback for better points to end the search."""
 
 
 @dataclass(slots=True, eq=False)
 class Search:
     """-(evidence + log hyperprior) as a function of theta, warm-started and recorded.
 
-    An evaluation fails if covariances are beyond double precision or inference does not converge. Its value is not
-    believed: it is infinite for an optimiser that ``refuses`` such a step, and a barrier for one that does not.
+    An evaluation fails if covariances overflow or inference does not converge. Its value is not
+    used: it is infinite for an optimiser that ``refuses`` such a step, and a large penalty for one that does not.
     """
 
     objective: Objective
@@ -141,7 +141,7 @@ class Search:
     improved: Callable[[Array, Any], None] | None = None  # called with every better theta and its warm start
 
     def __call__(self, theta: Array, eval_gradient: bool = True) -> Any:
-        """Return the value, and the gradient if it is asked for."""
+        """Return the value, and the gradient if requested."""
         theta = np.array(theta, dtype=float)
         value: float = -np.inf
         gradient: Array = np.zeros(len(theta))
@@ -176,7 +176,7 @@ class Search:
         return (value, gradient) if believed else (-np.inf, gradient)
 
     def history(self) -> History:
-        """Return what was recorded, as arrays."""
+        """Return the recorded evaluations as arrays."""
         thetas, evidences, norms = zip(*self.records, strict=True) if self.records else ((), (), ())
         return History(np.array(thetas), np.array(evidences), np.array(norms))
 
@@ -198,7 +198,7 @@ def maximise(
 ) -> Learned:
     """Run one optimisation from ``start``; an interruption keeps the best theta so far.
 
-    With ``inverse_hessian`` the start is taken to be near the end. The search ends where Newton's step does not promise
+    With ``inverse_hessian`` the start should be near the optimum. The search ends when Newton's step does not promise
     to reach ``least``.
     """
     search = Search(objective, hyperprior, report, warm, refuses=optimizer is None, improved=improved)
@@ -227,13 +227,13 @@ def maximise(
             f"Learning was interrupted after {len(search.records)} evaluations: the best "
             "hyperparameters so far are kept."
         )
-    if theta is not None:  # the user's own optimiser has the last word
+    if theta is not None:  # the result of a custom optimiser is final
         search.best = None
         search(theta, eval_gradient=False)
     if search.best is None:
         raise ValueError("The optimizer returned without evaluating the objective: call it at least once.")
     value, best, warm = search.best
-    # Points that were refused do no harm to a search that converged.
+    # Rejected points do not matter if the search converged.
     hindered = bool(message) or theta is not None or search.unconverged == len(search.records)
     if search.unconverged and hindered and not interrupted:
         message = (
@@ -263,9 +263,9 @@ def best_of(
     rng: np.random.Generator,
     **options: Any,
 ) -> Learned:
-    """Return the best search of those from the starts and from ``plan.n_restarts`` random points.
+    """Return the best of the searches from the starts and from ``plan.n_restarts`` random points.
 
-    They run in parallel if that is asked for. ``objective`` makes an objective with buffers of its own. An interruption
+    They run in parallel if requested. ``objective`` makes an objective with its own buffers. An interruption
     keeps the best run so far.
     """
     from joblib import Parallel, delayed, effective_n_jobs
@@ -312,8 +312,8 @@ def _random_starts(bounds: Array, n: int, rng: np.random.Generator) -> list[Arra
 
 
 def bound_messages(kernel: Any) -> Iterator[str]:
-    """Yield a sentence, in scikit-learn's words, for each hyperparameter that ended on a bound."""
-    position, bounds, theta = 0, kernel.bounds, kernel.theta  # once: deep kernels take long to ask
+    """Yield a sentence, in scikit-learn's words, for each hyperparameter whose optimum is at a bound."""
+    position, bounds, theta = 0, kernel.bounds, kernel.theta  # read once: slow for deep kernels
     for hyper in (h for h in kernel.hyperparameters if not h.fixed):
         for dimension in range(hyper.n_elements):
             close = np.isclose(bounds[position], theta[position])

@@ -1,4 +1,4 @@
-"""Fitting in passes over the data, with inducing inputs; and taking in more rows afterwards."""
+"""Fitting in passes over the data, with inducing inputs; and updating the model with more rows."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from gpclass.sparse.report import InducingReport
 from gpclass.sparse.settings import Inducing
 from gpclass.sparse.work import EVALUATION, allowed_gap, entropy_of
 
-POOL_ROWS = 20_000  # of which the rungs without inducing inputs are taken
-EXACT_NATS = 1e-9  # per row, to which q is iterated where nothing is learned: seven digits of the bound
+POOL_ROWS = 20_000  # rows from which the rungs without inducing inputs are drawn
+EXACT_NATS = 1e-9  # accuracy of q per row if nothing is learned: seven digits of the bound
 
 
 def fit_in_passes(
     problem: Problem, data: Data, n_latents: int, plan: Plan, settings: Inducing, *, seed: Any = None
 ) -> FittedModel:
-    """Fit to rows that may be anywhere; the problem's own rows are not used."""
+    """Fit to the rows of any source; the problem's own rows are not used."""
     run = Run(problem, data, n_latents, plan, settings, np.random.default_rng(seed))
     learning = plan.enabled and len(problem.theta) > 0
     state = _begun(run, learning)
@@ -55,7 +55,7 @@ def _begun(run: Run, learning: bool) -> State:
     """Return the first state: from a checkpoint, from some rows without inducing inputs, or as given."""
     plan, problem = run.plan, run.problem
     method: Any = problem.inference
-    # A run that resumes chooses the same kernel again.
+    # A resumed run chooses the same kernel again.
     state = _on_some(run) if learning and plan.choose else None
     run.checkpoint = Checkpoint(run.settings.checkpoint, _identity(run, learning, state))
     kept = run.checkpoint.read()
@@ -74,7 +74,7 @@ def _begun(run: Run, learning: bool) -> State:
 
 
 def _identity(run: Run, learning: bool, chosen: State | None) -> dict[str, str]:
-    """Return what a checkpoint of this fit belongs to."""
+    """Return the identity of this fit, which its checkpoint must match."""
     if run.settings.checkpoint is None:
         return {}
     names = ("kernel", "likelihood", "inference", "hyperprior")
@@ -88,9 +88,9 @@ def _identity(run: Run, learning: bool, chosen: State | None) -> dict[str, str]:
 
 
 def _on_some(run: Run) -> State:
-    """Learn on some rows without inducing inputs, and choose the kernel there if that is asked for.
+    """Learn on some rows without inducing inputs, and choose the kernel there if requested.
 
-    Several classes, which take longer, have the start by Dirichlet classification only.
+    For several classes, which take longer, only Dirichlet classification is used here.
     """
     plan, rows = run.plan, run.data.sample(POOL_ROWS, np.random.default_rng(0))
     pool = replace(run.problem, X=np.asarray(rows.X, dtype=float), y=rows.y, weight=rows.weight)
@@ -165,7 +165,7 @@ def _model(run: Run, fit: Fit, learned: Learned | None) -> FittedModel:
 
 
 def _left_over(run: Run, learned: Learned) -> tuple[float | None, str]:
-    """Return the nats per row that further work would gain, and in words what it would cost."""
+    """Return the nats per row that further work would gain, and a description of its cost."""
     if learned.interrupted:
         return None, "interrupted"
     work, n_rows, (gain, more) = run.work, run.data.n_rows, run.missed
@@ -183,7 +183,7 @@ def _left_over(run: Run, learned: Learned) -> tuple[float | None, str]:
 
 
 def _on_all(run: Run, state: State, bound: float) -> Learned:
-    """Return how the hyperparameters were found on all rows."""
+    """Return the result of learning on all rows."""
     learned = replace(state.learned, warm=None)
     if not isinstance(state.problem, PassLevel) or state.problem.data is not run.data:
         learned = replace(learned, history=joined([]), objective=bound)
@@ -194,7 +194,7 @@ def _on_all(run: Run, state: State, bound: float) -> Learned:
 
 
 def inducing_process(basis: Basis, q: Q, offset: Array | None = None, *, single: bool) -> Process:
-    """Return q(u) as a process over all inputs; that of one function in single precision if asked for."""
+    """Return q(u) as a process over all inputs; for one function in single precision if requested."""
     if len(q.P) == 1:
         return process(basis, q.P[0], q.mean[:, 0], single=single)
     return process(basis, q.P, q.mean, offset)
@@ -203,7 +203,7 @@ def inducing_process(basis: Basis, q: Q, offset: Array | None = None, *, single:
 def objective_of(
     problem: Problem, data: Data, n_latents: int, kernel: Any, report: InducingReport
 ) -> PassObjective:
-    """Return the bound at other hyperparameters, inducing inputs held, in double precision."""
+    """Return the bound at other hyperparameters, with fixed inducing inputs, in double precision."""
     engine = engine_of(problem, data, n_latents, np.float64)
     return PassObjective(
         engine, kernel, report.Z, report.jitter, tol=EXACT_NATS * data.n_rows, start=report.q
@@ -211,10 +211,10 @@ def objective_of(
 
 
 def update(model: FittedModel, rows: Rows) -> FittedModel:
-    """Return the model with more rows taken in: its posterior is their prior (streaming variational Bayes)."""
+    """Return the model updated with more rows; its posterior is their prior (streaming variational Bayes)."""
     report = model.inducing
     if report is None:
-        raise ValueError("A model without inducing inputs cannot take in more rows: fit it to all of them.")
+        raise ValueError("A model without inducing inputs cannot be updated: fit it to all rows again.")
     offset = getattr(model.posterior, "offset", None)
     options = {"base": report.q} if offset is None else {"base": report.q, "offset": offset}
     engine = engine_of(

@@ -1,4 +1,4 @@
-"""From the parts of a posterior to class probabilities, intervals and gradients: every prediction, once.
+"""Class probabilities, credible intervals and gradients from the parts of a posterior.
 
 Four routes from f ~ N(mean, var) to p(class):
 
@@ -7,7 +7,7 @@ Four routes from f ~ N(mean, var) to p(class):
     mackay       p(class|kappa E f), kappa = (1 + var / s²)^-½, s the probit scale (PRML eq. 4.153)
     monte_carlo  the average of p(class|f) over draws of f
 
-A mixture over draws is averaged over its parts. With several classes each draw of the mixture adds one draw of f, so
+Predictions of a mixture are averages over its parts. With several classes each part contributes one draw of f, so
 that the average is by Monte Carlo there for every route but "map".
 """
 
@@ -24,14 +24,14 @@ from gpclass.posteriors.process import moments, symmetric_root
 
 ROUTES = ("exact", "map", "mackay", "monte_carlo")
 N_DRAWS = 4096
-GRID = 129  # points at least at which a function of the mean is known exactly, to be interpolated between
-STEP = 0.25  # between them at most, in widths of the sigmoid averaged over the latent variance
+GRID = 129  # minimum number of points for the interpolation of a function of the mean
+STEP = 0.25  # maximum distance between them, in widths of the sigmoid averaged over the latent variance
 
 
 def normals(weights: Sequence[Array], shape: tuple[int, ...], rng: np.random.Generator) -> list[Array]:
     """Return standard normal numbers for each part, the same for every row: (draws, *shape).
 
-    A row's answer then does not depend on the other rows.
+    The result of a row then does not depend on the other rows.
     """
     counts = [N_DRAWS if len(weights) == len(w) == 1 else len(w) for w in weights]
     return [rng.standard_normal((count, *shape)) for count in counts]
@@ -55,7 +55,7 @@ def gaussian_log_proba(likelihood: Any, mean: Array, cov: Array, route: str, z: 
     if route == "exact":
         return likelihood.log_predict(mean, cov)  # type: ignore[no-any-return]
     var = cov if cov.ndim == 1 else np.einsum("icc->ic", cov)
-    if route == "mackay":  # with several classes each latent value by itself
+    if route == "mackay":  # with several classes it is applied to each latent value
         return likelihood.mackay(mean, var)  # type: ignore[no-any-return]
     if route != "monte_carlo":
         raise ValueError(f"integration={route!r} is not known, expected one of {', '.join(ROUTES)}.")
@@ -141,7 +141,7 @@ def joined(parts: Sequence[Part]) -> tuple[Array, Array]:
 
 
 def class_draws(parts: Sequence[Part], noise: Sequence[Array]) -> Array:
-    """Return draws of the latent values at each row by itself, (rows, draws, C), one per draw of a mixture."""
+    """Return draws of the latent values at each row separately, (rows, draws, C), one per draw of a mixture."""
     out = [
         part.mean + np.einsum("ncd,sd->nsc", symmetric_root(part.cov), z)
         for part, z in zip(parts, noise, strict=True)
@@ -152,11 +152,11 @@ def class_draws(parts: Sequence[Part], noise: Sequence[Array]) -> Array:
 def mixture_quantile(means: Array, stds: Array, weight: Array, level: float) -> Array:
     """Return the quantile of Σ_s w_s N(means_s, stds_s²) for each row; both of shape (n, draws).
 
-    Newton's method on the distribution function, kept between bounds that close in.
+    Newton's method on the distribution function, with a shrinking bracket.
     """
     centre = means @ weight
     total = np.sqrt(((means - centre[:, None]) ** 2 + stds**2) @ weight)
-    # Steps of single draws would hide the slope; a thousandth of the total deviation shows nowhere.
+    # Very narrow parts would make the function step-like; a thousandth of the total deviation is negligible.
     stds = np.maximum(stds, 1e-3 * np.maximum(total, 1e-12)[:, None])
     reach = np.maximum(np.abs(means - centre[:, None]).max(axis=1), total) + 10.0 * stds.max(axis=1)
     low, high = centre - reach, centre + reach
@@ -181,7 +181,7 @@ def part_slopes(likelihood: Any, parts: Sequence[Part], route: str) -> list[tupl
     """Return d p / d mean and 2 d p / d var of p(y=+1) for every draw of every part, each (rows, draws).
 
     d E[link] / d mean = E[link'] and d E[link] / d var = ½ E[link'']; Monte Carlo estimates what "exact"
-    gives, so its gradient is that one. By "map" all draws have the slope at their mean.
+    gives, so it has the same gradient. With "map" the slope is that of the link at the mean of each draw.
     """
     centre = moments(parts)[0] if route == "map" else None
     out = []

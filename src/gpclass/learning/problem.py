@@ -1,4 +1,4 @@
-"""A problem is what is fixed while theta moves: the data, the model and the method.
+"""A problem is everything that is fixed while theta varies: the data, the model and the method.
 
 The likelihood decides how the data are laid out for inference: one latent value per row; one per row and class
 (softmax); or the margins of the observed class over the others (multinomial probit), a two-class problem.
@@ -35,8 +35,8 @@ from gpclass.priors import DensePrior, InducingPrior, MarginPrior
 from gpclass.priors.base import no_evidence
 from gpclass.validation import some_of_each, take
 
-SITES_SHARE = 0.1  # of the accuracy of sites at which their error in the evidence is that of the search
-# A point at which numbers leave double precision is refused by who asked for it: no need to warn as well.
+SITES_SHARE = 0.1  # accuracy of sites, relative to the error that changes the evidence by the tolerance
+# The caller rejects points at which numbers overflow, so no warning is needed.
 BEYOND: dict[str, Any] = {"over": "ignore", "invalid": "ignore", "divide": "ignore"}
 
 
@@ -50,7 +50,7 @@ class OneFunction:
 
     Z: Array | None = None
 
-    elementwise = True  # whether sites are one per value that inference sees
+    elementwise = True  # whether each latent value has its own site
     n_functions = 1
 
     def counts(self, y: Array, weight: Array | None) -> Array:
@@ -79,7 +79,7 @@ class OneFunction:
 class FunctionPerClass:
     """One latent function per class; with ``labels`` the margins of those classes over the others.
 
-    ``shared`` is for sites that one factorisation serves for all classes, see `DensePrior`.
+    ``shared`` is for sites with one factorisation for all classes, see `DensePrior`.
     """
 
     n_classes: int
@@ -88,7 +88,7 @@ class FunctionPerClass:
 
     @property
     def elementwise(self) -> bool:
-        """Whether sites are one per value that inference sees."""
+        """Whether each latent value has its own site."""
         return self.labels is not None
 
     @property
@@ -138,8 +138,8 @@ class FunctionPerClass:
 class Problem:
     """Data, kernel, likelihood and method.
 
-    ``y`` holds -1 and +1, or label weights of shape (n, C). ``predictive`` is the likelihood of predictions where that
-    is not the one that inference works with, and ``first`` the position of the first copy of each data point where
+    ``y`` has -1 and +1, or label weights of shape (n, C). ``predictive`` is the likelihood of predictions if it
+    differs from the one of inference, and ``first`` the position of the first copy of each data point if
     data points are repeated.
     """
 
@@ -170,13 +170,13 @@ class Problem:
         return self.hyperprior.narrow(self.bounds)
 
     def at(self, theta: Array) -> Problem:
-        """Return the problem with other hyperparameters; without those of the likelihood it stays as it is."""
+        """Return the problem with other hyperparameters; theta may omit those of the likelihood, which then stay."""
         split = self.kernel.n_dims if len(self.likelihood.theta) else len(theta)
         likelihood = self.likelihood.with_theta(theta[split:]) if len(theta) > split else self.likelihood
         return replace(self, kernel=move(self.kernel, theta[:split]), likelihood=likelihood)
 
     def prior(self, *, last: bool = False) -> Prior:
-        """Return the prior in buffers of its own; with ``last`` for a posterior, of which no gradient is asked."""
+        """Return the prior with its own buffers; with ``last`` for a posterior that needs no gradient."""
         return self.make_prior(self.kernel, self.X, last=last)
 
     def infer(self, prior: Prior, init: AnySites | None) -> Result:
@@ -197,10 +197,10 @@ class Problem:
         return replace(self, kernel=other.kernel, likelihood=likelihood, hyperprior=other.hyperprior)
 
     def with_tol(self, tol: float) -> Problem:
-        """Return the problem with its method iterated as far as a search to ``tol`` nats needs.
+        """Return the problem with inference as accurate as a search to ``tol`` nats needs.
 
-        The evidence is second order in the error of the sites: an error of e, in units of the posterior's own, in each
-        of n sites costs it about n e² / 2 nats.
+        The evidence is second order in the error of the sites: an error e of each of n sites, in units of its posterior
+        deviation, changes it by about n e² / 2 nats.
         """
         method: Any = self.inference
         if not isinstance(method, EP | VI):
@@ -209,9 +209,9 @@ class Problem:
         return replace(self, inference=replace(method, tol=max(method.tol, needed)))
 
     def guide(self) -> Problem:
-        """Return the problem to seek hyperparameters with first: one whose optimum is near, and which is faster.
+        """Return the guide: a faster problem with nearly the same optimum, used to find hyperparameters first.
 
-        It has Dirichlet classification for several classes, and is the problem itself otherwise.
+        It is Dirichlet classification for several classes, and the problem itself otherwise.
         """
         layout = self.make_prior
         if isinstance(layout, OneFunction) or isinstance(self.inference, Dirichlet):
@@ -224,7 +224,7 @@ class Problem:
     options: ClassVar[dict[str, Any]] = {}
 
     def needed(self) -> None:
-        """Return None: what a step must gain follows from the number of rows."""
+        """Return None: the number of rows determines the gain that a step needs."""
 
     def objective(self, tol: Any) -> SiteObjective:
         """Return the evidence, for a search that ends at ``tol`` nats."""
@@ -238,7 +238,7 @@ class Problem:
         return learned.theta, inverse, learned.warm if before.n_rows == self.n_rows else None
 
     def judged(self, state: Any) -> Any:
-        """Return the state after a search: without inducing inputs no step is taken back."""
+        """Return the state after a search: without inducing inputs no step is reverted."""
         return state
 
     @property
@@ -252,7 +252,7 @@ class Problem:
         return self.n_rows * self.make_prior.n_functions
 
     def some(self, n: int) -> Problem:
-        """Return the problem on n random rows, with some of each class; itself if it has no more."""
+        """Return the problem on n random rows, with some of each class; itself if it has at most n rows."""
         if n >= self.n_rows:
             return self
         rows = some_of_each(self.make_prior.classes(self.y), n, np.random.default_rng(0))
@@ -262,7 +262,7 @@ class Problem:
 
     @property
     def copies(self) -> Array:
-        """How many copies each data point stands for: its weight, or one if that is less."""
+        """Number of copies that each data point represents: its weight, but at least one."""
         return np.maximum(self.make_prior.counts(self.y, self.weight), 1.0)
 
 
@@ -296,9 +296,9 @@ class SiteObjective:
         return Evaluation(result.evidence, slope, result.sites, result.info)
 
     def gradient_at_sites(self, theta: Array, sites: AnySites) -> Array:
-        """Return the gradient of the evidence at theta with the sites held: one factorisation, no iterations.
+        """Return the gradient of the evidence at theta for fixed sites: one factorisation, no iterations.
 
-        It is that of a Gaussian regression, ½(alpha alphaᵀ - R) pulled back; parameters of the likelihood have none.
+        It is that of a Gaussian regression, ½(alpha alphaᵀ - R) pulled back, and zero for parameters of the likelihood.
         """
         with np.errstate(**BEYOND):
             _, prior = self._at(theta)
@@ -315,9 +315,9 @@ class SiteObjective:
         return problem, self._prior
 
     def _differences(self, theta: Array, sites: AnySites) -> Array:
-        """Return the gradient by central differences of the evidence, where EP has no exact one.
+        """Return the gradient by central differences of the evidence, if EP has no exact one.
 
-        That is so for likelihoods that are not log-concave, whose negative site precisions are set to zero.
+        This is the case if the likelihood is not log-concave: negative site precisions are set to zero.
         """
         steps = DIFFERENCE * np.eye(len(theta))
         ends = [
@@ -331,9 +331,9 @@ class SiteObjective:
 
 
 def pose_classes(problem: Problem, labels: Array) -> Problem:
-    """Return the problem as inference solves it, for label weights of shape (n, C).
+    """Return the problem in the form that inference uses, for label weights of shape (n, C).
 
-    With the multinomial probit a data point of weight k is given k times: its noise is drawn anew for each.
+    With the multinomial probit a data point of weight k appears k times, because copies have independent noise.
     """
     n_classes = labels.shape[1]
     likelihood: Any = problem.likelihood
@@ -344,7 +344,7 @@ def pose_classes(problem: Problem, labels: Array) -> Problem:
     counts = labels[rows, codes]
     if (counts != np.round(counts)).any():
         raise ValueError(
-            "The multinomial probit takes whole numbers as weights, and no soft labels: use "
+            "The multinomial probit needs whole numbers as weights and does not support soft labels: use "
             "likelihood='softmax' for others."
         )
     again = np.repeat(np.arange(len(rows)), counts.astype(int))
@@ -363,7 +363,7 @@ def pose_classes(problem: Problem, labels: Array) -> Problem:
 
 
 def _one_factorisation(problem: Problem, labels: Array) -> bool:
-    """Return whether the sites of a row have one precision in all classes but its own, and the kernel is one."""
+    """Return whether the sites of a row have one precision in all classes but its own, and all classes one kernel."""
     hard = bool((np.count_nonzero(labels, axis=1) == 1).all())
     one_kernel = not isinstance(problem.kernel, CompoundKernel)
     return isinstance(problem.inference, Dirichlet) and one_kernel and hard
@@ -379,9 +379,9 @@ def dirichlet_problem(
 ) -> Problem:
     """Return the problem of Dirichlet classification for label weights of shape (n, C).
 
-    One evaluation of its `SiteObjective` is cheap, whatever the number of classes, and its optimum is near those of
+    One evaluation of its `SiteObjective` is cheap for any number of classes, and its optimum is near those of
     the other methods: it serves as a guide to kernels and hyperparameters. Its evidence is that of transformed targets,
-    so it compares with none of another method, nor with that of another ``eps``.
+    so it is not comparable with that of another method or another ``eps``.
 
     Examples
     --------

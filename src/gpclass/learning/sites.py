@@ -1,4 +1,4 @@
-"""Fitting by Gaussian sites: learn the hyperparameters, then infer the latent functions at the best of them."""
+"""Fitting by Gaussian sites: learn the hyperparameters, then infer the latent functions at the optimum."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def fit_by_sites(
 
 
 def finished(problem: Problem, learned: Learned | None, init: AnySites | None = None) -> FittedModel:
-    """Return the model of hyperparameters that are learned; if its inference is interrupted, it is run again."""
+    """Return the model at learned hyperparameters; if its inference is interrupted, it is run again."""
     fit = partial(_inferred, problem, init if learned is None else learned.warm)
     model, learned = attempt(fit, None if learned is None else replace(learned, warm=None))
     return replace(fit() if model is None else model, learned=learned)

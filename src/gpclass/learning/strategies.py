@@ -1,4 +1,4 @@
-"""What goes with what: one table of combinations, from which dispatch, error sentences and a page of the docs follow.
+"""The table of supported combinations of options; dispatch, error messages and a page of the docs follow from it.
 
 A fit is one `Case`: method, likelihood, number of classes, where the rows are, what happens to the hyperparameters.
 `RULES` lists the cases that are not possible, each with its reason; every other case has a strategy.
@@ -28,9 +28,9 @@ SAMPLING = ("mcmc", "rejection")
 SEVERAL = ("softmax", "multiprobit")  # likelihoods with a latent function for each class
 
 COMPARED = 1500  # latent values of the rows on which methods are compared: VI takes a second or two
-MOST_CLASSES = 12  # with which VI of all classes in one model is still fast enough to be tried
-ROUGH_NATS = 0.1  # accuracy of the evidence where inference is only looked at
-LEAST = -700.0  # a log probability that is lower counts as this
+MOST_CLASSES = 12  # up to this number VI of all classes in one model is fast enough to be tried
+ROUGH_NATS = 0.1  # accuracy of the evidence while methods are compared
+LEAST = -700.0  # lower bound on log probabilities
 
 T = TypeVar("T")
 Pose = Callable[[T], "Task"]  # makes the task of one method for some rows
@@ -40,7 +40,7 @@ COMBINE: dict[str, Any] = {"one_vs_rest": fit_one_vs_rest, "one_vs_one": fit_one
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One combination of options, in the words of the table."""
+    """One combination of options; its fields are the columns of the table."""
 
     method: str  # name of the method
     likelihood: str  # "two classes" for every likelihood with one latent function, else its name
@@ -64,7 +64,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """Cases that are not possible: those whose options are among the given ones, and why."""
+    """Cases that are not possible, given by their options, with the reason."""
 
     why: str
     when: Mapping[str, tuple[str, ...]]
@@ -94,7 +94,7 @@ RULES = (
         {"method": ("ep",), "likelihood": ("softmax",)},
     ),
     Rule(
-        "Sampled hyperparameters go with inference='mcmc' or an approximation, not with rejection",
+        "Sampled hyperparameters need inference='mcmc' or an approximation, not rejection",
         {"method": ("rejection",), "hyperparameters": ("sample",)},
     ),
     Rule(
@@ -140,14 +140,14 @@ RULES = (
         {"combine": ("one_vs_rest", "one_vs_one"), "rows": ("passes",)},
     ),
     Rule(
-        "A likelihood with a latent function for each class goes with multi_class='joint'",
+        "A likelihood with a latent function for each class needs multi_class='joint'",
         {"combine": ("one_vs_rest", "one_vs_one"), "likelihood": SEVERAL},
     ),
 )
 
 
 def refusal(case: Case) -> str | None:
-    """Return why a case is not possible, or None if it is.
+    """Return why a case is not possible, or None if it is possible.
 
     Examples
     --------
@@ -190,21 +190,21 @@ class Task:
     settings: Inducing | None = None
     data: Data | None = None  # the rows of a source; None if the problem has them
     init: AnySites | None = None
-    first: State | None = None  # where learning starts, if that is known
+    first: State | None = None  # state from which learning starts, if known
 
     def like(self, model: FittedModel) -> Task:
-        """Return the task with the kernel of a fitted model to start from; none is chosen any more."""
+        """Return the task with the kernel of a fitted model as its start, so that no kernel is chosen."""
         problem, known = self.problem.like(model.problem), model.problem.inference
         same = type(known) is type(problem.inference)
         problem = replace(problem, inference=known) if same else problem
         plan = replace(self.plan, choose=False, enabled=self.plan.enabled and not model.interrupted)
         learned = model.learned or Learned(model.problem.theta, -np.inf, joined([]))
-        # Of another method the curvature is another one; sites are those of the same rows only.
+        # The curvature is specific to the method, and the sites are specific to the rows.
         learned = replace(learned, warm=model.sites) if same else replace(learned, inverse_hessian=None)
         return replace(self, problem=problem, plan=plan, first=State(model.problem, learned))
 
     def unlearned(self) -> Task:
-        """Return the task with the hyperparameters it has, inferred roughly."""
+        """Return the task with fixed hyperparameters and low accuracy of inference."""
         return replace(
             self, problem=self.problem.with_tol(ROUGH_NATS), plan=replace(self.plan, enabled=False)
         )
@@ -236,10 +236,10 @@ def fit(task: Task) -> Model:
 
 
 def fit_best(pose: Sequence[Pose[T]], *, rows: T, few: T) -> Model:
-    """Fit with one method, or with that of two which has the better leave-one-out score on a few of the rows.
+    """Fit with one method, or with the one of two that has the better leave-one-out score on a few of the rows.
 
-    The second, which is fast, is fitted first, and the first one starts where it ended. That is learned only if it is
-    not clearly behind there. On fewer than all rows it must be clearly better: what takes minutes must be worth it.
+    The second, which is fast, is fitted first, and the first starts from its result. Its hyperparameters are learned
+    only if it is not clearly worse there. On a subset of the rows it must be clearly better, because it is slower.
     """
     if len(pose) == 1:
         return fit(pose[0](rows))
@@ -253,7 +253,7 @@ def fit_best(pose: Sequence[Pose[T]], *, rows: T, few: T) -> Model:
         rival: Any = first if few is rows else fit(fast(few).like(first).unlearned())
         second: Any = fit(task.unlearned())
         if _is_better(second, rival, task.labels, -CLEARLY):
-            known = replace(second.problem, inference=task.problem.inference)  # it was inferred roughly
+            known = replace(second.problem, inference=task.problem.inference)  # restores the accuracy
             second = replace(second, problem=known, learned=replace(first.learned, inverse_hessian=None))
             second = fit(slow(few).like(second))
         better = _is_better(second, rival, task.labels, 0.0 if few is rows else CLEARLY)
@@ -267,14 +267,14 @@ def fit_best(pose: Sequence[Pose[T]], *, rows: T, few: T) -> Model:
 
 
 def _kept(model: FittedModel, task: Task) -> FittedModel:
-    """Return the model of one method, while the other one was interrupted."""
+    """Return the model of one method after the other one was interrupted."""
     message = f"Learning was interrupted while {task.case.method} was tried: the other method is kept."
     learned = model.learned or Learned(model.problem.theta, -np.inf, joined([]))
     return replace(model, learned=replace(learned, message=message, interrupted=True))
 
 
 def _is_better(one: FittedModel, other: FittedModel, labels: Array, margin: float) -> bool:
-    """Return whether label weights (n, C) are more probable from the other rows, by ``margin`` standard errors."""
+    """Return whether the leave-one-out score of label weights (n, C) is higher by ``margin`` standard errors."""
     scores = [(labels * np.maximum(np.asarray(model.loo), LEAST)).sum(axis=1) for model in (one, other)]
     gain = scores[0] - scores[1]
     return bool(gain.mean() > margin * gain.std() / len(gain) ** 0.5)
@@ -291,7 +291,7 @@ def _fit_one(
     init: AnySites | None = None,
     number: int | None = None,
 ) -> FittedModel:
-    """Fit one latent function, that of a model with this number among several if it has one."""
+    """Fit one latent function; among several two-class models, that of the model with this number."""
     if settings is not None and number is not None:
         settings = settings.numbered(number)
     if strategy == "passes over the rows":
@@ -304,7 +304,7 @@ def _fit_one(
     return fit_by_sites(problem, plan, init=init, seed=seed)
 
 
-# Imported when they are needed: most fits are of another kind.
+# Imported when needed, because most fits do not use them.
 
 
 def _fit_in_passes(

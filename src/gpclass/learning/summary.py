@@ -1,4 +1,4 @@
-"""What a fitted classifier shows of itself in a notebook: kernel, evidence, and how the fit ended."""
+"""The summary of a fitted classifier in a notebook: kernel, evidence, and how the fit ended."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def summary_html(models: Sequence[FittedModel], classes: Any) -> str:
 
 
 def facts(models: Sequence[FittedModel], classes: Any) -> Iterator[tuple[str, str]]:
-    """Yield what is known about a fit, as names and texts."""
+    """Yield the properties of a fit as names and texts."""
     first = models[0]
     method = type(first.problem.inference).__name__
     yield "classes", ", ".join(map(str, list(classes)[:12])) + (", ..." if len(classes) > 12 else "")

@@ -30,7 +30,7 @@ from gpclass.validation import take
 ALIKE = 1e-3  # largest difference of probabilities that are alike
 MAX_DISPARITY = 1e3  # ratio of standard deviations of columns
 FEWEST = 10.0  # rows whose probabilities are compared at fixed hyperparameters; learned ones need `FEW`
-ROWS = 500  # at which predictions are compared
+ROWS = 500  # number of rows at which predictions are compared
 TOO_NARROW = (
     "Credible intervals of Dirichlet classification are too narrow: its targets are made from the labels, and in "
     "simulations intervals of 95 % contained 40 to 90 % of the true probabilities. Use inference='vi' for intervals."
@@ -80,7 +80,7 @@ def doubt(models: Sequence[FittedModel], *, given: bool = False) -> str:
         return ""
     if learned and (objection := _objection(models)):
         return (
-            f"The fit tells no more about the classes than their frequencies: {objection}; try other columns, "
+            f"The fit is no better than predicting the class frequencies: {objection}; try other columns, "
             "another kernel (kernel='matern12') or further starts (n_restarts_optimizer)."
         )
     if all(_are_alike(_log_proba(model)) for model in models):
@@ -90,7 +90,7 @@ def doubt(models: Sequence[FittedModel], *, given: bool = False) -> str:
         )
     if all(model.loo is not None and _are_alike(model.loo) for model in models):
         return (
-            "On the length scales of the kernel all rows are far apart, so that no row tells anything about another: "
+            "On the length scales of the kernel all rows are far apart, so that no row is informative about another: "
             "standardise the columns (StandardScaler), or take the length scales from the columns (kernel='rbf')."
         )
     return ""
@@ -127,7 +127,7 @@ def _scales(model: FittedModel) -> Scales | None:
 
 
 def _is_cut_off(model: FittedModel) -> bool:
-    """Return whether a length scale ended on a bound, and its bounds exclude the scales of the data."""
+    """Return whether a learned length scale is at a bound, and its bounds exclude the scales of the data."""
     kernel, scales, position = model.kernel, _scales(model), 0
     if scales is None or not scales.varies.any():
         return False
@@ -147,7 +147,7 @@ def _are_alike(log_proba: Array) -> bool:
 
 
 def _log_proba(model: FittedModel) -> Array:
-    """Return log class probabilities at the mean of f, at some of the rows, or of the inducing inputs."""
+    """Return log class probabilities at the mean of f, at some of the rows or at some inducing inputs."""
     X = model.problem.X
     rows = np.unique(np.linspace(0, len(X) - 1, min(len(X), ROWS)).astype(int))
     if model.draws is not None:

@@ -1,4 +1,4 @@
-"""The base classes of likelihoods: from log p(y|f) alone follows all that inference and prediction need."""
+"""The base classes of likelihoods, which derive all that inference and prediction need from log p(y|f)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MAX_POWER = 2.0
 
 
 class Parameters:
-    """Free parameters of a likelihood, learned with those of the kernel: none unless a class overrides."""
+    """Free parameters of a likelihood, learned together with those of the kernel; by default there are none."""
 
     __slots__ = ()
 
@@ -64,19 +64,19 @@ class BinaryLikelihood(Parameters, ElementwiseSites, Part):
     """p(y|f) for labels y = -1 / +1 and one latent value per data point.
 
     A subclass needs only `log_prob`; it registers itself under its name. The link p(y=+1|f) need not be
-    symmetric, nor log p(y|f) concave. It should bend on a scale of about one and near f = 0. All else is done
-    by quadrature (`gpclass.likelihoods.quadrature`), usually to an accuracy of 1e-9; closed forms are overrides
-    that are faster. Arguments broadcast.
+    symmetric, nor log p(y|f) concave. It should vary on a scale of about one and near f = 0. All else is done
+    by quadrature (`gpclass.likelihoods.quadrature`), usually to an accuracy of 1e-9; overrides with closed forms
+    are faster. Arguments broadcast.
 
     Attributes
     ----------
     symmetric : bool
-        Whether p(y|f) depends on y f alone, so that the sign of f decides.
+        Whether p(y|f) depends on y f alone, so that the sign of f determines the more probable class.
     log_concave : bool
         Whether log p(y|f) is concave in f for each label.
     level : int
         The distance of quadrature nodes is at most 2**-level near f = 0. Singularities of log p(y|f) that are at least
-        3.5 times as far from the real axis do no harm.
+        3.5 times as far from the real axis do not affect the accuracy.
 
     Examples
     --------
@@ -115,7 +115,7 @@ class BinaryLikelihood(Parameters, ElementwiseSites, Part):
         return 1
 
     def several(self) -> ClassLikelihood | None:
-        """Return the likelihood for three classes or more that this one is a case of, if there is one."""
+        """Return the likelihood for three classes or more that generalises this one, if there is one."""
         return None if self.counterpart is None else parts("likelihood")[self.counterpart]()
 
     # ---------------------------------------------------------------- values and derivatives
@@ -159,7 +159,7 @@ class BinaryLikelihood(Parameters, ElementwiseSites, Part):
         return Tilted(*(a.reshape(shape) for a in out))
 
     def _by_label(self, rule: Callable[..., Array], out: Array, y: Array, args: list[Array]) -> Array:
-        """Fill ``out`` with the results of a rule, its second row being a derivative in the mean."""
+        """Fill ``out`` with the results of a rule; the second row is a derivative by the mean."""
         mean, *others = args
         with quiet():
             if self.symmetric:
@@ -180,7 +180,7 @@ class BinaryLikelihood(Parameters, ElementwiseSites, Part):
             return normalised(self.tilted(np.array(self.labels), mean, var).log_mass)
 
     def _log_predict_symmetric(self, mean: Array, var: Array) -> Array:
-        """Return the same from the average of the rarer class alone."""
+        """Return the log probabilities of both classes, averaging only that of the less probable one."""
         rare = self.tilted(np.array(-1.0), np.abs(mean), var).log_mass
         with quiet():
             rare = np.where(np.asarray(mean) == 0.0, np.log(0.5), np.minimum(rare, np.log(0.5)))
@@ -197,7 +197,7 @@ class BinaryLikelihood(Parameters, ElementwiseSites, Part):
 
     def link_slope(self, mean: Array, var: Array) -> tuple[Array, Array]:
         """Return E[link'] and E[link''] under N(f | mean, var): d p/d mean and 2 d p/d var."""
-        y = np.where(np.asarray(mean) <= self.median, 1.0, -1.0)  # the rarer class keeps its digits
+        y = np.where(np.asarray(mean) <= self.median, 1.0, -1.0)  # the less probable class is accurate
         t = self.tilted(y, mean, var)
         with quiet():
             mass, slope = y * np.exp(t.log_mass), np.clip(t.slope, -1e120, 1e120)
@@ -216,7 +216,7 @@ class BinaryLikelihood(Parameters, ElementwiseSites, Part):
     def mackay(self, mean: Array, var: Array) -> Array:
         """Return log class probabilities by MacKay's (1992) approximation of `log_predict`.
 
-        The link is taken at median + (mean - median) / √(1 + var / probit_scale²), exact for the probit link.
+        The link is evaluated at median + (mean - median) / √(1 + var / probit_scale²), which is exact for the probit.
         """
         centre = self.median
         with quiet():
@@ -225,7 +225,7 @@ class BinaryLikelihood(Parameters, ElementwiseSites, Part):
 
 
 def normalised(L: Array) -> Array:
-    """Return log probabilities that sum to one, those near zero with their digits, from log masses (..., C)."""
+    """Return normalised log probabilities from log masses (..., C), accurate also near zero."""
     rest = [np.logaddexp.reduce(np.delete(L, c, axis=-1), axis=-1) for c in range(L.shape[-1])]
     return np.asarray(-np.logaddexp(0.0, np.stack(rest, axis=-1) - L))
 
@@ -242,7 +242,7 @@ def _median_and_scale(likelihood: BinaryLikelihood) -> tuple[float, float]:
 
 
 class ClassLikelihood(Parameters, Part):
-    """p(y|f) for three classes or more (or two), one latent value per class, of which only the differences matter.
+    """p(y|f) for two classes or more with one latent value per class; only their differences matter.
 
     Labels are rows y of non-negative weights, one per class: one-hot rows for known labels, other rows for
     soft labels. A row counts as Σ_c y_c log p(c|f). The sites of its Hessian are coupled over the classes.
@@ -272,7 +272,7 @@ class ClassLikelihood(Parameters, Part):
         """Return the scale of the noise in MacKay's approximation, as `BinaryLikelihood.probit_scale`."""
 
     def mackay(self, mean: Array, var: Array) -> Array:
-        """Return log class probabilities by MacKay's approximation, each latent value by itself."""
+        """Return log class probabilities by MacKay's approximation, applied to each latent value."""
         return self.log_classes(mean / np.sqrt(1.0 + var / self.probit_scale**2))
 
     def log_prob(self, y: Array, f: Array) -> Array:
@@ -307,7 +307,7 @@ class ClassLikelihood(Parameters, Part):
         return ValueError(f"{type(self).__name__} has no {what}: use another method or likelihood.")
 
     def local_sites(self, mean: Array, slope: Array, curvature: Array) -> CoupledSites:
-        """Return the sites that have this slope at the mean, ``curvature`` being a."""
+        """Return the sites that have this slope at the mean; ``curvature`` is the vector a."""
         sites = CoupledSites(nu=slope, a=curvature)
         return CoupledSites(nu=slope + sites.times(mean), a=curvature)
 
@@ -316,9 +316,9 @@ class ClassLikelihood(Parameters, Part):
         return None
 
     def ascent_sites(self, y: Array, residual: Array, slope: Array, curvature: Array) -> CoupledSites:
-        """Return the sites of a step of E[l] with E[p] = (y - slope) / w in the place of p, which is uphill.
+        """Return the sites of a step of E[l], with E[p] = (y - slope) / w in place of p: an ascent step.
 
-        With three classes they have the exact second derivatives: those of a class with itself, E[p_c (1 - p_c)], are
+        With three classes the second derivatives are exact: those of a class with itself, E[p_c (1 - p_c)], are
         the sums of those with the two others, E[p_c p_k] = a_c a_k / s.
         """
         w = y.sum(axis=1, keepdims=True)

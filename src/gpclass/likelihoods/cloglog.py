@@ -9,7 +9,7 @@ import numpy as np
 from gpclass.core.protocols import Array
 from gpclass.likelihoods.base import BinaryLikelihood
 
-_LARGEST = 500.0  # exp of more, and its square, would overflow
+_LARGEST = 500.0  # larger f are clipped, so that exp(f) does not overflow
 
 
 @dataclass(frozen=True, slots=True)

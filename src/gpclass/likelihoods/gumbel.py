@@ -10,12 +10,12 @@ So E log Σ exp(f) = ∫ x F'(x) dx - γ with F' = F Σ_c r_c, r_c = h_c'/h_c, a
 
 **Standard deviations up to 14.** Everything is analytic for |Im x| < pi/2, so the trapezoidal rule of step
 h = 1/3 errs by about exp(-pi²/h). To the right the integrands fall like exp(-x), which is slow: there the
-nodes move apart, x = t + exp(t - t0). h(x) = E G(x - f), G(y) = exp(-exp(-y)), costs most. A narrow
-Gaussian takes Gauss-Hermite quadrature. For a wider one f too runs over a lattice, the same for all rows
+nodes move apart, x = t + exp(t - t0). h(x) = E G(x - f), G(y) = exp(-exp(-y)), is the main cost. A narrow
+Gaussian uses Gauss-Hermite quadrature. For a wider one f also runs over a lattice, the same for all rows
 once the largest mean is subtracted, so that h at all nodes is a matrix product; it is
-1 - h that is summed, as 1 - G decays for f far below x. Rows are grouped by how far the lattices must go.
+1 - h that is summed, as 1 - G decays for f far below x. Rows are grouped by the extent of their lattices.
 
-**Wider ones.** The nodes of x are panels that follow the narrowest class that bends there (`maximum`), a number that
+**Wider ones.** The nodes of x are panels adapted to the narrowest class that varies there (`maximum`), a number that
 does not depend on the variances. Each class is averaged over its noise, h(x) = E Phi((x - mean - g) / s).
 """
 
@@ -89,7 +89,7 @@ def _rules(mean: Array, var: Array, count: int) -> Iterator[Rule]:
     s = np.sqrt(var)
     largest = s.max(axis=1)
     m = mean - mean.max(axis=1, keepdims=True)
-    # A class lower than this is never the largest; the cut keeps what follows finite.
+    # A class with a lower mean is never the largest; the cut keeps later results finite.
     m = np.maximum(m, -60.0 - 10.0 * largest[:, None])
     n_classes = m.shape[1]
     wide = np.flatnonzero(largest > _EDGES[-1])
@@ -98,7 +98,7 @@ def _rules(mean: Array, var: Array, count: int) -> Iterator[Rule]:
     for part, x, weight in maximum_rule(low[wide], high[wide], width[wide], n_classes * count):
         i = wide[part]
         yield i, x, weight, _values(m[i], var[i], np.repeat(x, n_classes, axis=0), None, count)
-    # F vanishes where one of its factors does; rows side by side need about the same nodes.
+    # F vanishes where one of its factors does; adjacent rows need about the same nodes.
     size, start = np.searchsorted(_EDGES, largest), low.max(axis=1)
     for k, edge in enumerate(_EDGES.tolist()):
         index = np.flatnonzero(size == k)
@@ -112,7 +112,7 @@ def _rules(mean: Array, var: Array, count: int) -> Iterator[Rule]:
 
 @cache
 def _grid(edge: float) -> Grid:
-    """Lay nodes so that F is negligible before the first and 1 - F after the last."""
+    """Place nodes so that F is negligible before the first and 1 - F after the last."""
     low = -_LOW - _REACH * edge
     high = _HIGH + min(0.5 * edge**2, _REACH * edge)
     x, weight = _trapezoidal(low, high, 1.0 + 4.0 * edge)

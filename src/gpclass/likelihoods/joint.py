@@ -7,7 +7,7 @@ differences between classes by P = I - 11ᵀ/C. For each row:
 1. A class that beats the one of largest mean with probability below 1e-9 is left out and gets that probability, an
    upper bound of its own.
 2. If two classes remain, one of them has the complement of the other.
-3. Otherwise let D be the diagonal for which P D P is nearest P cov P. Of independent values of these variances, the
+3. Otherwise let D be the diagonal for which P D P is nearest to P cov P. For independent values of these variances, the
    largest has the distribution function F(x) = Π_c h_c(x). The rest, O = P (cov - D) P, is zero for three classes,
    and a few per cent in posteriors of Gaussian processes that are independent a priori; it has no diagonal. As
    ∂E/∂cov_ab = ∂²E/∂mean_a ∂mean_b, log F is a series in O; with r, kappa, tau the first derivatives of log h and
@@ -30,7 +30,7 @@ from scipy.special import log_softmax, ndtri
 
 from gpclass.core.protocols import Array, Index
 
-_ROWS = 512  # at a time: copies of their covariances are to stay small
+_ROWS = 512  # rows at a time, so that copies of their covariances stay small
 _DROP = np.log(1e-9)  # log probability below which a class is left out
 _TRUST = 5e-5  # the estimated error of the series above which points are more accurate
 
@@ -40,12 +40,12 @@ Nodes = Iterator[tuple[Index, Array, Array, Array, Array]]
 
 
 class Pieces(NamedTuple):
-    """What a likelihood provides."""
+    """The integrals that a likelihood provides."""
 
     pair: Callable[[Array, Array], Array]  # mean and variance of a difference: log P(it is positive)
     nodes: Callable[[Array, Array], Nodes]  # mean and variances of independent classes
     points: Callable[[Array, Array], Array]  # mean and covariance: probabilities, from lattice points
-    three: Callable[[Array, Array], Array] | None = None  # the same of three classes, in closed form
+    three: Callable[[Array, Array], Array] | None = None  # probabilities of three classes in closed form
 
 
 def log_average(pieces: Pieces, mean: Array, cov: Array) -> Array:
@@ -64,7 +64,7 @@ def _some_rows(pieces: Pieces, mean: Array, cov: Array) -> Array:
     bound = pieces.pair(mean, variance)
     bound[rows, best] = -np.inf
     kept = bound > _DROP
-    others = np.minimum(np.exp(bound).sum(axis=1), 0.5)  # more only by rounding, or if it is not used
+    others = np.minimum(np.exp(bound).sum(axis=1), 0.5)  # larger sums are rounding errors, or are not used
     out = bound.copy()
     out[rows, best] = np.log1p(-others)
     kept[rows, best], bound[rows, best] = True, 0.0
@@ -107,7 +107,7 @@ def _series(nodes: Nodes, O: Array) -> tuple[Array, Array]:
         p[2, i] += np.einsum("nct,nt->nc", first, F * one) + np.einsum("nct,nt->nc", second, F)
     size = np.abs(p).max(axis=2)
     error = size[2] * np.minimum(1.0, size[2] / np.maximum(size[1], 1e-300))
-    # A negative variance in D is set to zero; what that leaves on the diagonal of O is not in the series.
+    # A negative variance in D is set to zero; the series ignores the remainder on the diagonal of O.
     error += 0.05 * np.abs(np.diagonal(O, axis1=1, axis2=2)).max(axis=1)  # p'' is below 1/10
     return p.sum(axis=0), error
 
@@ -117,7 +117,7 @@ def _diagonal_and_rest(cov: Array) -> tuple[Array, Array]:
     n_classes = cov.shape[-1]
     P = np.eye(n_classes) - 1.0 / n_classes
     S = P @ cov @ P
-    # |P (cov - D) P|² is least where (P∘P) D = diag(S).
+    # |P (cov - D) P|² is smallest for (P∘P) D = diag(S).
     s = np.diagonal(S, axis1=1, axis2=2)
     total = s.sum(axis=1, keepdims=True)
     D = np.maximum((s - total / (n_classes * (n_classes - 1.0))) / (1.0 - 2.0 / n_classes), 0.0)
@@ -161,6 +161,6 @@ def uniform_points(n: int, dim: int) -> Array:
 
 @cache
 def normal_points(n: int, dim: int) -> Array:
-    """Return points whose averages are those of N(0, I), shape (dim, 2 n): n of them and their negatives."""
+    """Return points that represent N(0, I), shape (dim, 2 n): n of them and their negatives."""
     z = ndtri(np.clip(uniform_points(n, dim), 1e-12, 1.0 - 1e-12))
     return np.concatenate([z, -z], axis=1)

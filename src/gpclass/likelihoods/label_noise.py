@@ -1,4 +1,4 @@
-"""Labels that are flipped with a certain rate: p(y|f) = rate + (1 - 2 rate) p_inner(y|f)."""
+"""Labels that are flipped with a given probability: p(y|f) = rate + (1 - 2 rate) p_inner(y|f)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gpclass.likelihoods.base import BinaryLikelihood
 
 @dataclass(frozen=True, slots=True)
 class LabelNoise(BinaryLikelihood):
-    """Labels of another likelihood, some of which are wrong.
+    """Labels of another likelihood with some errors.
 
     Parameters
     ----------

@@ -17,7 +17,7 @@ class Logit(BinaryLikelihood):
     """Logistic likelihood, p(y|f) = 1 / (1 + exp(-y f)).
 
     Averages under a Gaussian have no closed form; quadrature gives them to an accuracy of 1e-9 for ``|mean|`` <= 1e3
-    and var <= 1e8, and logarithms of averages likewise, however small the average.
+    and var <= 1e8, and logarithms of averages likewise, even if the average is tiny.
 
     Examples
     --------
@@ -49,7 +49,7 @@ class Logit(BinaryLikelihood):
             return np.asarray(log_expit(z)), y * down, -down * expit(z)
 
     def third(self, y: Array, f: Array, var: Array) -> Array:
-        """Return var · l'''(f) = var · sigma'(f) tanh(f/2), whichever the label."""
+        """Return var · l'''(f) = var · sigma'(f) tanh(f/2), for both labels."""
         shape, (_, f, var) = flatten(y, f, var)
         with quiet():
             out: Array = var * (expit(f) * expit(-f) * np.tanh(0.5 * f))

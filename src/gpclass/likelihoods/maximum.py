@@ -1,4 +1,4 @@
-"""One rule for integrals over the largest of several independent variables, whatever their widths."""
+"""A quadrature rule for integrals over the largest of several independent variables of any widths."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from scipy.special import roots_legendre
 from gpclass.core.protocols import Array, Index
 from gpclass.likelihoods.quadrature import blocks
 
-_NODES, _WEIGHTS = roots_legendre(10)  # of a panel, on [-1, 1]
+_NODES, _WEIGHTS = roots_legendre(10)  # Gauss-Legendre rule of a panel, on [-1, 1]
 
 
 def maximum_rule(low: Array, high: Array, width: Array, copies: int) -> Iterator[tuple[Index, Array, Array]]:
@@ -40,7 +40,7 @@ def _intervals(low: Array, high: Array, width: Array) -> tuple[Array, Array, Ind
 
 
 def _interval_nodes(start: Array, length: Array, counts: Index) -> tuple[Array, Array]:
-    """Return nodes and weights of all panels of a row side by side, filled up with weights of zero."""
+    """Return nodes and weights of all panels of a row side by side, padded with weights of zero."""
     n = len(start)
     rows, columns = np.divmod(np.repeat(np.arange(counts.size), counts.ravel()), counts.shape[1])
     totals = counts.sum(axis=1)

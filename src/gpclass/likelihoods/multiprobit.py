@@ -69,7 +69,7 @@ class MultiProbit(ClassLikelihood):
         """Return log of p(class|f) averaged over N(f | mean, cov), shape (n, C)."""
         mean, cov = np.asarray(mean, np.float64), np.asarray(cov, np.float64)
         with quiet():
-            # Noise that is lost in the rounding of a huge covariance would leave singular matrices.
+            # If the rounding of a huge covariance absorbed the noise, matrices would be singular.
             extra = np.maximum(_ROUNDING * np.abs(cov).max(axis=(1, 2), initial=0.0) - 1.0, 0.0)
             return joint.log_average(_PIECES, mean, cov + extra[:, None, None] * np.eye(mean.shape[1]))
 
@@ -98,10 +98,10 @@ class MultiProbit(ClassLikelihood):
 
 
 def _log_all(d: Array, slopes: bool = False) -> tuple[Array, Array]:
-    """Return log E[Π_k Phi(u + d_k)], u ~ N(0, 1), for each row of d, and its gradient in d if wanted.
+    """Return log E[Π_k Phi(u + d_k)], u ~ N(0, 1), for each row of d, and its gradient in d if requested.
 
-    The integrand is log-concave, and falls at least like exp(-t²/2) at a distance t from its mode: the
-    trapezoidal rule goes 8.3 either side. With K factors its error is at most about exp(-2 pi² / h² (K + 1)).
+    The integrand is log-concave, and falls at least like exp(-t²/2) at a distance t from its mode, so the
+    trapezoidal rule covers 8.3 on either side. With K factors its error is at most about exp(-2 pi² / h² (K + 1)).
     """
     n, K = d.shape
     log_p, slope = np.empty(n), np.empty_like(d)
@@ -123,7 +123,7 @@ def _log_all(d: Array, slopes: bool = False) -> tuple[Array, Array]:
 
 
 def _mode(d: Array) -> Array:
-    """Return where phi(u) Π Phi(u + d_k) is largest: Newton from the left, where it is monotone."""
+    """Return the position of the maximum of phi(u) Π Phi(u + d_k), by monotone Newton steps from the left."""
     u: Array = np.maximum(0.0, -0.5 * d.min(axis=1))
     for _ in range(6):
         z = np.minimum(u[:, None] + d, 38.0)
@@ -141,7 +141,7 @@ def _pair(mean: Array, var: Array) -> Array:
 
 
 def _three(mean: Array, cov: Array) -> Array:
-    """Return the probabilities of three classes in closed form, which is ten times as fast as the integral."""
+    """Return the probabilities of three classes in closed form, ten times faster than the integral."""
     S, out = cov + np.eye(3), np.empty_like(mean)
     for c, a, b in ((0, 1, 2), (1, 2, 0), (2, 0, 1)):
         sa, sb = (np.sqrt(S[:, c, c] + S[:, k, k] - S[:, c, k] - S[:, k, c]) for k in (a, b))
@@ -182,7 +182,7 @@ def _nodes(mean: Array, var: Array) -> joint.Nodes:
 
 
 def _points(mean: Array, cov: Array) -> Array:
-    """Return the probabilities by Genz's (1992) separation of variables, a class at a time."""
+    """Return the probabilities by Genz's (1992) separation of variables, one class at a time."""
     n, k = mean.shape
     U = uniform_points(_POINTS, k - 2)
     U = np.concatenate([U, 1.0 - U], axis=1)
@@ -193,7 +193,7 @@ def _points(mean: Array, cov: Array) -> Array:
         d = mean[:, c, None] - mean[:, others]
         cross = S[:, c, others]
         V = S[:, c, c, None, None] + S[:, others[:, None], others] - cross[:, :, None] - cross[:, None, :]
-        # The strongest rival first: its factor is exact.
+        # The most probable other class comes first, because its factor is exact.
         order = np.argsort(d / np.sqrt(np.diagonal(V, axis1=1, axis2=2)), axis=1, kind="stable")
         rows = np.arange(n)[:, None]
         d, V = d[rows, order], V[rows[:, :, None], order[:, :, None], order[:, None, :]]

@@ -18,7 +18,7 @@ from gpclass.core.protocols import Array
 from gpclass.likelihoods.quadrature import quiet
 
 _FAR = 30.0  # beyond -30 the differences have lost ten digits, and five terms of a series in 1 / z² are exact to 2e-10
-_HUGE = 1e150  # rho is 0 long before; its product with kappa² must stay 0
+_HUGE = 1e150  # largest z: rho is 0 there, and so must rho kappa² be, without overflow
 # Asymptotic series of -kappa z, omega z² and (kappa² - omega) z⁴ in 1 / z², from that of the Mills ratio.
 _KAPPA = (1.0, -2.0, 10.0, -74.0, 706.0)
 _OMEGA = (1.0, -6.0, 50.0, -518.0, 6354.0)

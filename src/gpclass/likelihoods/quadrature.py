@@ -1,19 +1,19 @@
-"""One rule for averages of l(f) = log p(y|f) and of p(y|f) under N(f | mean, var), with one latent value.
+"""A quadrature rule for averages of l(f) = log p(y|f) and of p(y|f) under N(f | mean, var), with one latent value.
 
-The nodes f = 8 sinh(k h), k an integer, are nearly equidistant where likelihoods bend and farther and farther apart
+The nodes f = 8 sinh(k h), k an integer, are nearly equidistant where likelihoods vary and increasingly far apart
 beyond, so that a few hundred of them cover any variance. l, l' and l'' are tabulated there once for each likelihood,
-label and step. A data point then costs one exponential per node within its reach; sums over nodes are matrix products.
+label and step. A data point then costs one exponential per node in its range; sums over nodes are matrix products.
 
 With E_w for averages under w = p(y|f)^power N(f | mean, var), the moments of a tilted Gaussian are
 
     slope = power E_w[l'],    curvature = -power E_w[l''] - power² Var_w[l'],    shrink = Var_w[f] / var,
 
-and as shrink = 1 - var · curvature, each also follows from the other, where that is more accurate.
+and as shrink = 1 - var · curvature, each is computed from the other where that is more accurate.
 
-The trapezoidal rule errs by about exp(-2 pi² r²), r being the width of the integrand over the distance of the nodes
+The error of the trapezoidal rule is about exp(-2 pi² r²), with r the width of the integrand over the node distance
 (Poisson summation), and by exp(-2 pi d / distance) if l is analytic up to a height d above the real axis: 2.8 for
 log Phi, pi for log sigma. The step is halved until r is at least 4/3. A Gaussian that is too narrow for the smallest
-step has Gauss-Hermite quadrature around the mode of its integrand.
+step uses Gauss-Hermite quadrature around the mode of its integrand.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ _RATIO = 0.75  # largest distance of nodes, in deviations of the integrand: erro
 _REACH = 7.2  # deviations beyond which a Gaussian is negligible
 _DEPTH = 27.0  # exp of minus this is negligible
 _FAR = 1e4  # |f| up to which there are nodes of the finer steps
-_FARTHEST, _WIDEST = 1e18, 1e34  # means and variances beyond are cut
-_LEAST = -1e100  # log probabilities below are cut likewise
+_FARTHEST, _WIDEST = 1e18, 1e34  # larger means and variances are clipped
+_LEAST = -1e100  # smaller log probabilities are clipped
 _ORDER = 10  # nodes of Gauss-Hermite rules
 _NEWTON_STEPS = 200
 _MODE_TOL = 1e-12  # relative change of f at which its mode is found
@@ -71,7 +71,7 @@ def hermite(n: int) -> tuple[Array, Array]:
 
 
 def flatten(*args: Array | float) -> tuple[tuple[int, ...], list[Array]]:
-    """Return the broadcast shape and the arguments as float64 vectors of that many entries."""
+    """Return the broadcast shape and the arguments as flat float64 vectors of that size."""
     arrays = np.broadcast_arrays(*(np.asarray(a, dtype=np.float64) for a in args))
     return arrays[0].shape, [np.ascontiguousarray(a).ravel() for a in arrays]
 
@@ -96,13 +96,13 @@ def differences(likelihood: Any, y: Array, f: Array) -> tuple[Array, Array, Arra
     points = f[..., None] + h[..., None] * np.arange(-_HALF, _HALF + 1.0)
     values = _values(likelihood, y[..., None], points)
     middle = values[..., _HALF]
-    # Less the middle one, so that equal values give zero.
+    # The central value is subtracted, so that equal values give exactly zero.
     first, second, third = np.moveaxis((values - middle[..., None]) @ _weights(), -1, 0)
     return middle, first / h, second / h**2, third / h**3
 
 
 def _values(likelihood: Any, y: Any, f: Array) -> Array:
-    """Return log p(y|f), cut where it is not finite."""
+    """Return log p(y|f), clipped where it is not finite."""
     with np.errstate(all="ignore"):
         l = np.asarray(likelihood.log_prob(np.asarray(y), f), dtype=np.float64)
         return np.where(l > _LEAST, np.minimum(l, 0.0), _LEAST)
@@ -124,7 +124,7 @@ class Table(NamedTuple):
 @lru_cache(maxsize=32)
 def _table(likelihood: Any, y: float, level: int) -> Table:
     h = 2.0**-level / _B
-    # The coarsest step serves the widest Gaussians, and reaches as far as they do.
+    # The coarsest step is used for the widest Gaussians and covers their whole range.
     last = np.ceil(np.arcsinh((_FARTHEST if level == likelihood.level else 2.0 * _FAR) / _B) / h)
     u = h * np.arange(-last, last + 1.0)
     f, weight = _B * np.sinh(u), _B * h * np.cosh(u)
@@ -136,8 +136,8 @@ def _table(likelihood: Any, y: float, level: int) -> Table:
 
 
 def _levels(likelihood: Any, centre: Array, width: Array) -> Index:
-    """Return the level whose nodes resolve an integrand of this place and width, above _FINEST if none does."""
-    distance = np.sqrt(1.0 + np.square(centre / _B))  # of nodes at level 0
+    """Return the level whose nodes resolve an integrand of this centre and width, above _FINEST if none does."""
+    distance = np.sqrt(1.0 + np.square(centre / _B))  # distance of nodes at level 0
     halvings = np.frexp(distance / (_RATIO * np.maximum(width, 1e-200)))[1]
     level = np.clip(halvings, likelihood.level, _FINEST + 1)
     far = (np.abs(centre) > _FAR) & (level > likelihood.level)
@@ -145,11 +145,11 @@ def _levels(likelihood: Any, centre: Array, width: Array) -> Index:
 
 
 def _nodes(likelihood: Any, y: float, z: Array, reach: Array, level: Index) -> Iterator[tuple[Index, Table]]:
-    """Yield the rows of each level in blocks, with the part of the table within their reach."""
+    """Yield the rows of each level in blocks, with the part of the table in their range."""
     for k in np.unique(level[level <= _FINEST]).tolist():
         table = _table(likelihood, y, k)
         rows = np.flatnonzero(level == k)
-        # Rows side by side have about the same nodes: on the coarsest level they differ most in their reach.
+        # Adjacent rows have about the same nodes; on the coarsest level they differ mainly in their range.
         rows = rows[np.argsort((reach if k == likelihood.level else z)[rows])]
         for start in range(0, rows.size, _ROWS):
             i = rows[start : start + _ROWS]
@@ -167,7 +167,7 @@ def expected(likelihood: Any, y: float, mean: Array, var: Array) -> Array:
     s = np.sqrt(var)
     level = _levels(likelihood, z, s)
     out = np.empty((3, z.size))
-    # The variance more, as exp(±f) moves the Gaussian by so much.
+    # Add the variance, because exp(±f) shifts the Gaussian by that much.
     for i, table in _nodes(likelihood, y, z, _REACH * s + var, level):
         E = _exponents(table.f, z[i], s[i])
         out[:, i] = (_exp(E) @ table.expected).T / (_SQRT_2PI * s[i])
@@ -186,7 +186,7 @@ def _exponents(f: Array, z: Array, s: Array) -> Array:
 
 
 def _exp(E: Array) -> Array:
-    """Return exp(E) in place, but no subnormal numbers, which take a hundred times as long."""
+    """Return exp(E) in place, without subnormal numbers, which are a hundred times slower."""
     np.maximum(E, -600.0, out=E)
     return np.exp(E, out=E)
 
@@ -202,14 +202,14 @@ def tilted(likelihood: Any, y: float, mean: Array, var: Array, power: Array) -> 
     out = np.empty((4, z.size))
     for i, table in _nodes(likelihood, y, z, _REACH * s, np.where(plain, level, _FINEST + 1)):
         out[:, i] = _masses(table, z[i], s[i])
-    # As log p is at most 0, nothing farther away is larger than what is at the mean.
+    # As log p is at most 0, the integrand beyond this distance is negligible relative to that at the mean.
     base = power * l0
     reach = s * np.sqrt(2.0 * (_DEPTH - base))
     pending = np.where(plain, _FINEST + 1, level)
     while (pending <= _FINEST).any():
         for i, table in _nodes(likelihood, y, z, reach, pending):
             out[:, i] = _moments(table, z[i], s[i], power[i], base[i])
-        # The integrand may be elsewhere and narrower than the level allows for: then the next one.
+        # The integrand may be shifted and too narrow for this level; then the next level is used.
         i = np.flatnonzero(pending <= _FINEST)
         coarse = _levels(likelihood, z[i] + var[i] * out[1, i], s[i] * np.sqrt(out[3, i])) > level[i]
         level[i] += coarse
@@ -223,7 +223,7 @@ def tilted(likelihood: Any, y: float, mean: Array, var: Array, power: Array) -> 
 
 
 def _masses(table: Table, z: Array, s: Array) -> Array:
-    """Return the four from E[p] and its derivatives in the mean; p is not small."""
+    """Return the four numbers from E[p] and its derivatives by the mean, if p is not small."""
     mass, first, second = (_exp(_exponents(table.f, z, s)) @ table.masses).T
     slope = first / mass
     curvature = slope * slope - second / mass
@@ -231,10 +231,10 @@ def _masses(table: Table, z: Array, s: Array) -> Array:
 
 
 def _moments(table: Table, z: Array, s: Array, power: Array, base: Array) -> Array:
-    """Return the four from averages under the tilted Gaussian; ``base`` is power · l at the mean."""
+    """Return the four numbers from averages under the tilted Gaussian; ``base`` is power · l at the mean."""
     E = _exponents(table.f, z, s)
     E += table.l if (power == 1.0).all() else power[:, None] * table.l
-    if base.min() < -500.0:  # else the sums are normal numbers
+    if base.min() < -500.0:  # otherwise the sums do not underflow
         base = E.max(axis=1)
         E -= base[:, None]
     else:
@@ -266,7 +266,7 @@ def _around_mode(likelihood: Any, y: float, z: Array, var: Array, power: Array) 
     x, w = hermite(_ORDER)
     a, d = power[:, None], np.sqrt(var * ratio)[:, None] * x
     at = likelihood.derivatives(label, f[:, None] + d)
-    # At the mode (f - z) / var = power l', which has more digits.
+    # At the mode (f - z) / var = power l', which is more accurate.
     W = w * np.exp(np.minimum(a * (at[0] - l - first * d) + 0.5 * (1.0 - ratio[:, None]) * x * x, 100.0))
     mass = np.maximum(W.sum(axis=1), 1e-300)
     W /= mass[:, None]

@@ -98,7 +98,7 @@ def _pair(mean: Array, var: Array) -> Array:
 def _points(mean: Array, cov: Array) -> Array:
     """Return the mean probabilities over lattice points of N(mean, cov)."""
     values, V = np.linalg.eigh(cov)
-    # Longest axes first, because points are most even in their first coordinates.
+    # Longest axes first, because lattice points are most uniform in their first coordinates.
     A = (V * np.sqrt(np.maximum(values, 0.0))[:, None, :])[:, :, ::-1]
     Z = normal_points(_POINTS, cov.shape[-1])
     out = np.empty_like(mean)

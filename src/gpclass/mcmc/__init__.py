@@ -1,7 +1,7 @@
 """Markov chain Monte Carlo for the latent function: samplers, chains, diagnostics.
 
 A sampler is a frozen record of settings with pure functions: ``init(target, f)`` returns a `State`,
-``step(rng, state)`` the next one and an `Info`, ``adapt`` a better tuned one during the warm-up. `sample`
+``step(rng, state)`` the next state and an `Info`, ``adapt`` a better tuned state during the warm-up. `sample`
 runs several chains side by side. A class derived from `Sampler` registers itself.
 """
 

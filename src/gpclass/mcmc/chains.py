@@ -1,4 +1,4 @@
-"""The draws of several chains, and whether they can be trusted (diagnostics by arviz-stats)."""
+"""The draws of several chains, and their convergence diagnostics (by arviz-stats)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gpclass.core.checks import apart, optional
 from gpclass.core.protocols import Array
 from gpclass.core.registry import stored
 
-MAX_RHAT, MIN_ESS = 1.01, 100.0  # of all chains, and per chain (Vehtari et al. 2021)
+MAX_RHAT, MIN_ESS = 1.01, 100.0  # R-hat of all chains, effective sample size per chain (Vehtari et al. 2021)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -37,7 +37,7 @@ class Diagnostics:
         return (
             f"The chains have not mixed: the largest R-hat is {apart(rhat, MAX_RHAT, 3)[0]} (at most {MAX_RHAT} is "
             f"wanted) and the smallest effective sample size is {apart(ess, least, 0)[0]} (at least {least:.0f} is "
-            "wanted): take more draws, or thin more."
+            "wanted): increase the number of draws, or thin more."
         )
 
 
@@ -61,21 +61,21 @@ class Chains:
     log_likelihood : array of shape (chains, draws)
         Log p(y|f) of each draw.
     accept : array of shape (chains, draws)
-        Share of the proposals accepted since the previous draw.
+        Fraction of the proposals accepted since the previous draw.
     accept_points : array of shape (n,) or None
-        For block Metropolis, the share accepted at each data point.
+        For block Metropolis, the fraction accepted at each data point.
     sampler : object
         The settings.
     n_warmup, thin : int
     jitter : float
-        What was added to the diagonal of K for the sampler.
+        Jitter that the sampler added to the diagonal of K.
     interrupted : bool
     theta : array of shape (chains, draws, p) or None
-        Log hyperparameters, where they were sampled as well.
+        Log hyperparameters, if they were sampled as well.
     note : str
-        Why the chains use the coordinates of the prior, if the approximation asked for could not be used.
+        Why the chains use the coordinates of the prior, if the requested approximation could not be used.
     weighted : tuple of Weighted
-        Where theta was sampled, all latent vectors of some of the draws.
+        All latent vectors of some of the draws, if theta was sampled.
     """
 
     f: Array
@@ -137,12 +137,12 @@ class Chains:
 def diagnose(values: Array) -> Diagnostics:
     """Return the diagnostics of values of shape (chains, draws, ...).
 
-    A value that never moves while others do is a known constant; if no value moves, nothing is known.
+    A value that never changes while others do counts as a constant; if no value changes, R-hat is infinite.
     """
     stats = array_stats()
     flat = values.reshape(*values.shape[:2], -1)
     half = flat.shape[1] // 2
-    # A single chain is compared with itself: its two halves.
+    # A single chain is split into two halves.
     pair = flat if len(flat) > 1 else np.concatenate([flat[:, :half], flat[:, -half:]])
     moving = (np.ptp(flat, axis=1) > 0.0).any(axis=0)
     known = ~moving & (np.ptp(flat[:, 0], axis=0) == 0.0) & moving.any()

@@ -20,7 +20,7 @@ from gpclass.mcmc.sampler import Info, Sampler, State
 from gpclass.posteriors.target import Target
 
 # The angles that a bracket proposes do not depend on the target; only the one that is accepted does. So the next
-# AHEAD angles of a chain are evaluated together, as long as these are at most ROOM numbers: calls dominate then.
+# AHEAD angles of a chain are evaluated together, up to ROOM numbers, because the overhead of calls dominates.
 AHEAD, ROOM = 8, 1 << 13
 
 
@@ -32,7 +32,7 @@ class EllipticalSlice(Sampler[State]):
     ----------
     whiten : settings record of `gpclass.inference`, or None
         The approximation whose ellipses are used. With None they are those of the prior: there is no
-        approximation at all and a step costs half as much, but with many data it moves far less.
+        approximation and a step costs half as much, but with many data it moves much less.
 
     Examples
     --------

@@ -4,9 +4,9 @@ With f = c + A z the target is N(z | 0, I) exp(r(f)), and the energy H = ½|z|²
 part alone (z, p) rotates. A step changes the momentum by ε/2 ∇r, rotates by the angle ε, and changes the
 momentum again (split Hamiltonian dynamics, Shahbaba et al. 2014). The discretisation error is that of r
 alone: with q near the posterior r is nearly constant, so ε can be large in any dimension. A quarter turn
-makes z independent of where it was, so trajectories have a random length about a quarter turn.
+makes z independent of its start, so trajectories have a random length of about a quarter turn.
 
-The warm-up finds the ε with the acceptance rate asked for by stochastic approximation.
+The warm-up finds the ε with the requested acceptance rate by stochastic approximation.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from gpclass.inference import EP
 from gpclass.mcmc.sampler import Info, Sampler, State
 from gpclass.posteriors.target import Target
 
-MAX_STEP = 0.45 * np.pi  # step: a quarter turn forgets z, and longer ones come back
-MIN_STEP = 1e-3  # step: below it a trajectory takes thousands of steps, and something else is wrong
+MAX_STEP = 0.45 * np.pi  # after a quarter turn z is independent of its start; longer steps return to it
+MIN_STEP = 1e-3  # with smaller steps a trajectory would take thousands of them
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -33,7 +33,7 @@ class HMCState(State):
     z: Array
     slope: Array
     step: float
-    average: float = 0.0  # of the logarithms of the steps tried
+    average: float = 0.0  # mean of the logarithms of the steps tried
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ class HMC(Sampler[HMCState]):
         return HMCState(target, f, value, z, slope, min(self.step_size, MAX_STEP))
 
     def step(self, rng: np.random.Generator, state: HMCState) -> tuple[HMCState, Info]:
-        """Follow a trajectory of about a quarter turn from new momenta; accept or stay."""
+        """Follow a trajectory of about a quarter turn from new momenta, and accept or reject its end."""
         target = state.target
         p = rng.standard_normal(state.z.shape)
         angle = rng.uniform(0.5, 1.5) * 0.5 * np.pi

@@ -27,8 +27,8 @@ from gpclass.mcmc.sampler import Info, State
 from gpclass.posteriors.target import Target
 from gpclass.priors import NotPositiveError
 
-DEGREES = 3.0  # of freedom of the long moves: a chain in a tail must return
-LONG = 0.7  # share of long moves among all moves, once there are any
+DEGREES = 3.0  # degrees of freedom of the long moves, so that a chain can return from a tail
+LONG = 0.7  # fraction of long moves, once their distribution is known
 FIRST_SCALE = 0.3  # standard deviation of the first proposals of theta
 
 
@@ -37,7 +37,7 @@ class HyperModel:
     """The joint posterior of theta and f.
 
     ``at(theta, whiten, init)`` returns the target at theta with the Gaussian of ``whiten``, started from the sites
-    ``init``; it raises `NotPositiveError` where the covariance is beyond double precision. Chains start around
+    ``init``; it raises `NotPositiveError` if the covariance is not positive definite. Chains start around
     ``theta``.
     """
 
@@ -110,7 +110,7 @@ class PseudoMarginal(HyperSampler):
         Importance draws for each estimate of the evidence, in antithetic pairs.
     n_refine : int
         Steps of variational inference that improve the approximation first: Laplace's is centred at the
-        mode, away from the mean of a skewed posterior, and that costs more draws than two steps do.
+        mode, away from the mean of a skewed posterior, and would need more draws, which cost more than two steps.
 
     Examples
     --------
@@ -131,7 +131,7 @@ class PseudoMarginal(HyperSampler):
     def begin(
         self, model: HyperModel, n_chains: int, rng: np.random.Generator
     ) -> list[tuple[HyperState, np.random.Generator]]:
-        """Return one state per chain, at a random place around theta or, if that is impossible, at theta."""
+        """Return one state per chain, at a random point around theta or, if that is impossible, at theta."""
         theta = np.clip(model.theta, *model.bounds.T)
         proposal = Proposal(FIRST_SCALE * np.eye(len(theta)), 2.38 / np.sqrt(len(theta)))
         return [(self._start(model, theta, rng, proposal), rng) for rng in rng.spawn(n_chains)]
@@ -166,7 +166,7 @@ class PseudoMarginal(HyperSampler):
         there = self._proposed(state, theta, rng)
         probability = 0.0
         if there is not None:
-            # From where the likelihood is zero at every draw, any proposal is accepted.
+            # If the likelihood is zero at every draw, any proposal is accepted.
             gain = float(there.value - state.value) + back if np.isfinite(state.value) else 0.0
             probability = float(np.exp(min(gain, 0.0)))
             state = there if rng.uniform() < probability else state
@@ -174,20 +174,20 @@ class PseudoMarginal(HyperSampler):
         return state, Info(np.array([probability]), state.theta[None])
 
     def _proposed(self, state: HyperState, theta: Array, rng: np.random.Generator) -> HyperState | None:
-        """Return the chain at a proposal, or None where it cannot be accepted."""
+        """Return the chain at a proposal, or None if it cannot be accepted."""
         model = state.model
         low, high = model.bounds.T
         if not ((low <= theta) & (theta <= high)).all() or not np.isfinite(model.log_prior(theta)):
             return None
         try:
             return self.at(model, theta, rng, state.proposal, state.sites)
-        except NotPositiveError:  # a covariance beyond double precision is treated as impossible
+        except NotPositiveError:  # a covariance that is not numerically positive definite is rejected
             return None
 
     def _move_latent(self, rng: np.random.Generator, state: HyperState) -> HyperState:
         """Return the chain with other importance draws at its theta.
 
-        An estimate that is too high by chance would hold a chain for long. The draws behind it and an index k
+        With an estimate that is too high by chance a chain would not move for a long time. Its draws and an index k
         have the density p(theta) Π q(f_j) w(f_k), where f_k is from the posterior: it may be moved by
         any step that leaves the posterior invariant, and then all others are drawn again (Andrieu, Doucet &
         Holenstein 2010). By symmetry the mirror image of f_k moves with it.
@@ -220,7 +220,7 @@ def _make_state(
     r = target.remainder(D)
     total = float(np.logaddexp.reduce(r))
     value = np.asarray(total - np.log(len(D)) + target.log_mass + model.log_prior(theta))
-    # Where the likelihood is zero at every draw, they have equal weights.
+    # If the likelihood is zero at every draw, all draws have equal weights.
     log_weight = r - total if np.isfinite(total) else np.full(len(r), -np.log(len(r)))
     draws, k = target.mean + D, rng.choice(len(D), p=np.exp(log_weight))
     return HyperState(target, draws[k : k + 1], value, model, theta, proposal, sites, draws, log_weight)
@@ -245,7 +245,7 @@ def fitted_proposal(draws: Array, accept: float, last: Proposal, *, long: bool) 
     scale = last.scale * float(np.exp(np.clip(2.0 * (accept - 0.3), -0.7, 0.7)))
     if len(draws) < 10 * p:
         return replace(last, scale=scale)
-    if last.mean is not None or long:  # the rate of acceptance is that of both kinds of moves
+    if last.mean is not None or long:  # the acceptance rate is that of both kinds of moves
         scale = last.scale
     cov = np.cov(draws.T).reshape(p, p)
     cov += (1e-6 + 1e-3 * np.trace(cov) / p) * np.eye(p)

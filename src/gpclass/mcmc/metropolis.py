@@ -2,10 +2,10 @@
 
 Given the other values f_r, a block f_b has the prior N(M_b f_r, C_b). With a draw from it as the proposal,
 prior and proposal cancel in the Metropolis ratio, which leaves the likelihood ratio of the data points in the
-block. With Q = K⁻¹, C_b = Q_bb⁻¹ and M_b f_r = -C_b Q_br f_r: one inverse serves all blocks.
+block. With Q = K⁻¹, C_b = Q_bb⁻¹ and M_b f_r = -C_b Q_br f_r: one inverse is enough for all blocks.
 
-Small blocks hardly move, because their neighbours determine them; proposals for large blocks are hardly
-accepted. The warm-up looks for the size in between. Blocks consist of strongly correlated points, and four
+Small blocks hardly move, because their neighbours determine them; proposals for large blocks are rarely
+accepted. The warm-up finds a size in between. Blocks consist of strongly correlated points, and four
 partitions alternate at random, so that no point is always at the edge of a block. Where a kernel is so smooth
 that the neighbours determine every point, no block of any size moves far, and `Chains.complaint` says so.
 """
@@ -24,7 +24,7 @@ from gpclass.mcmc.sampler import Info, Sampler, State
 from gpclass.posteriors.target import Target
 
 MIN_ACCEPT, MAX_ACCEPT = 0.28, 0.45  # acceptance rates between which the block size is kept
-WINDOW = 20  # steps whose acceptance rate decides
+WINDOW = 20  # steps over which the acceptance rate is measured
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -38,11 +38,11 @@ class Block:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BlockState(State):
-    """A state with partitions of the data into blocks, and what others are made from."""
+    """A state with partitions of the data into blocks, and the quantities needed to form other blocks."""
 
     each: Array  # the log likelihood of every data point, shape (chains, n)
     Q: Array  # K⁻¹
-    order: Index  # of the data points, in which neighbours are close
+    order: Index  # data points sorted so that adjacent ones are close
     size: int  # of blocks
     partitions: list[list[Block]]
 
@@ -113,7 +113,7 @@ class BlockMetropolis(Sampler[BlockState]):
         return end, Info(accepted)
 
     def adapt(self, state: BlockState, infos: Sequence[Info], progress: float) -> BlockState:
-        """Return the state with other blocks if too many or too few of the last ones were accepted."""
+        """Return the state with other blocks if too many or too few of the last proposals were accepted."""
         if not self.adapt_size or len(infos) % WINDOW or progress > 0.9:
             return state
         rate, size = float(np.mean([info.accept.mean() for info in infos[-WINDOW:]])), state.size
@@ -127,7 +127,7 @@ class BlockMetropolis(Sampler[BlockState]):
 
 
 def _order(Q: Array) -> Index:
-    """Return the data points in an order in which neighbours are close, that of the leaves of a cluster tree.
+    """Return the data points in the order of the leaves of a cluster tree, so that adjacent ones are close.
 
     Closeness is the absolute partial correlation given all other values, |Q_ij| / √(Q_ii Q_jj).
     """

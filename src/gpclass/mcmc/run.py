@@ -30,8 +30,8 @@ class MCMC(Method):
     sampler : HMC, EllipticalSlice or BlockMetropolis
         For the latent function, at hyperparameters that are fixed or learned.
     n_chains, n_draws, n_warmup, thin : int
-        Chains; draws kept of each; steps before the first; steps from one to the next (twice as many
-        where theta is sampled).
+        Chains; draws kept per chain; steps before the first draw; steps between draws (twice as many
+        if theta is sampled).
     learn_by : settings record
         The method whose evidence is maximised to learn the hyperparameters, before the sampling.
     hyper_sampler : PseudoMarginal
@@ -79,7 +79,7 @@ class MCMC(Method):
 
 
 class Draw(NamedTuple):
-    """One kept draw of some chains: one row of f per chain, and what the steps that led to it did."""
+    """One kept draw of some chains: one row of f per chain, and the information of the steps before it."""
 
     f: Array
     info: Info
@@ -148,9 +148,9 @@ def sample(
     infos, kept = list[Info](), list[Draw]()
 
     def advance(n: int, thin: int) -> list[Draw]:
-        """Make n draws of all chains, in parallel where they have separate states."""
+        """Make n draws of all chains, in parallel if they have separate states."""
         jobs = [(state, rng, sampler, n, thin, len(kept), every) for state, rng in group]
-        if len(jobs) == 1:  # without the overhead of joblib, which is that of a step
+        if len(jobs) == 1:  # avoids the overhead of joblib, which is as slow as a step
             ends = [_advance(*jobs[0])]
         else:
             ends = list(Parallel(n_jobs=n_jobs)(delayed(_advance)(*job) for job in jobs))

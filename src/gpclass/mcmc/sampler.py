@@ -18,26 +18,26 @@ from gpclass.priors import NotPositiveError
 
 @dataclass(frozen=True, slots=True, eq=False)
 class State:
-    """The positions of some chains; samplers add what they have computed there or adapted."""
+    """The positions of some chains; samplers add results computed there and adapted settings."""
 
     target: Target
     f: Array  # shape (chains, n), or (chains, C n) with several latent functions
-    value: Array  # log of the posterior over the Gaussian whose coordinates the sampler uses, at f
+    value: Array  # log ratio at f of the posterior to the Gaussian whose coordinates the sampler uses
 
     @property
     def weighted(self) -> Weighted | None:
-        """The weighted latent vectors behind f, where theta is sampled."""
+        """The weighted latent vectors from which f was drawn, if theta is sampled."""
         return None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Info:
-    """What one step did."""
+    """Information about one step."""
 
     accept: (
-        Array  # share of the proposals accepted, shape (chains,), or (chains, n) if known for each data point
+        Array  # fraction of proposals accepted, shape (chains,), or (chains, n) if known for each data point
     )
-    theta: Array | None = None  # where the step ended, shape (chains, p)
+    theta: Array | None = None  # theta after the step, shape (chains, p)
 
 
 S = TypeVar("S", bound=State)
@@ -67,9 +67,9 @@ class Sampler(Part, Generic[S]):
     def begin(
         self, target: Any, n_chains: int, rng: np.random.Generator
     ) -> list[tuple[S, np.random.Generator]]:
-        """Return states that hold all chains, each with its random numbers: here one state for all.
+        """Return the states of all chains, each with its random numbers: here one state for all.
 
-        The start is overdispersed, or R-hat could not detect chains that stay where they began.
+        The start is overdispersed, so that R-hat detects chains that stay near their start.
         """
         f = target.mean + 2.0 * target.shifts(target.normals(n_chains, rng))
         return [(self.init(target, f), rng)]
@@ -91,7 +91,7 @@ def whitened(
             return target.with_sites(result.sites)
         reason = f"{name} did not converge: its residual is {result.info.residual:.2g}"
     except NotPositiveError:
-        raise  # a fault of the kernel, not of the approximation
+        raise  # an error of the kernel, not of the approximation
     except (TypeError, ValueError, np.linalg.LinAlgError) as error:
         reason = f"{name} does not apply: {str(error).rstrip('.')}"
     return replace(target, note=f"The chains use the coordinates of the prior, as {reason}.")

@@ -1,4 +1,4 @@
-"""From a fitted classifier to a graph: latent moments, probabilities, decision."""
+"""Export of a fitted classifier to a graph: latent moments, probabilities, decision."""
 
 from __future__ import annotations
 
@@ -25,25 +25,25 @@ LARGEST = 1_900_000_000  # bytes: a graph in one piece has at most 2 GB
 
 
 def to_onnx(estimator: Any, path: str | os.PathLike[str] | None = None) -> bytes:
-    """Return a fitted classifier as an ONNX graph, in double precision and of standard operators only.
+    """Return a fitted classifier as an ONNX graph, in double precision and with standard operators only.
 
     The input is ``X``, rows of float64. The outputs are ``label`` and ``probabilities``, which agree with
     `predict` and `predict_proba` to 1e-9, or to seven digits if the classifier predicts in single precision.
-    Where classes tie, both take the last of ``classes_``.
+    If classes tie, both choose the last one in ``classes_``.
 
     Parameters
     ----------
     estimator : GaussianProcessClassifier
         Fitted by an approximation. Three or more classes in one model need ``integration="mackay"`` or ``"map"``;
-        two classes, one against the rest and pairs do not. The kernel must be registered, with a value that is
-        written in functions that ONNX has.
+        two classes, one-vs-rest and one-vs-one do not. The kernel must be registered, and its value must use
+        only functions that ONNX has.
     path : str or path, default=None
-        Where to write the graph as well.
+        File to which the graph is also written.
 
     Returns
     -------
     bytes
-        The graph, to be given to a runtime.
+        The graph, for an ONNX runtime.
 
     Raises
     ------
@@ -112,7 +112,7 @@ def _labels(classes: Any) -> Any:
 
 
 def _decision(estimator: Any, P: Value) -> Value:
-    """Return the position of the class of least expected cost, the last one if several tie (`bayes_decision`)."""
+    """Return the position of the class with the least expected cost, the last one of ties (`bayes_decision`)."""
     worth, size = P, P
     if estimator.cost_matrix is not None:
         cost = check_cost(estimator.cost_matrix, estimator.n_classes_, estimator.n_classes_)
@@ -228,7 +228,7 @@ def _joint(model: FittedModel, X: Value, route: str) -> Value:
 def _moderate(
     likelihood: Any, mean: list[Value], cov: dict[tuple[int, int], Value], route: str
 ) -> list[Value]:
-    """Return the latent values whose probabilities are the answer: the means, or MacKay's moderated ones."""
+    """Return the latent values at which the probabilities are computed: the means, or MacKay's moderated ones."""
     if route == "map":
         return mean
     rate = 1.0 / likelihood.probit_scale**2

@@ -1,4 +1,4 @@
-"""Functions that ONNX runtimes lack in double precision, composed of those that they have: columns to columns."""
+"""Functions that ONNX runtimes lack in double precision, composed of available ones, on columns."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from scipy.special import erfcx
 
 from gpclass.onnx.graph import Value
 
-_K = 3.75  # of t = (x - K) / (x + K), which maps x >= 0 to [-1, 1) and makes erfcx nearly a polynomial in t
+_K = 3.75  # t = (x - K) / (x + K) maps x >= 0 to [-1, 1) and makes erfcx nearly a polynomial in t
 _DEGREE = 34
 
 

@@ -37,7 +37,7 @@ class OnnxExportError(ValueError):
 
 @dataclass(slots=True, eq=False)
 class Graph:
-    """Operators in the order in which they are to be run, and the constants that they use."""
+    """Operators in their order of execution, and the constants that they use."""
 
     nodes: list[Any] = field(default_factory=list)
     constants: list[Any] = field(default_factory=list)

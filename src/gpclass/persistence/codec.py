@@ -7,7 +7,7 @@ key is its kind, for example
 
 Records and parts are read and written by their dataclass fields (see `gpclass.persistence.schema`), and kernels
 by the parameters of their constructors, so a new class needs no code here. An array that several values share is
-stored once, views in other shapes included.
+stored once, including views in other shapes.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from gpclass.persistence.container import DTYPES, ModelFileError
 from gpclass.persistence.kernels import is_number, kernel_classes, kernel_complaint, kernel_name
 from gpclass.persistence.schema import complaint, stored_fields
 
-DEEPEST = 100  # levels of nesting; a sum of so many kernels can be grouped
+DEEPEST = 100  # levels of nesting; a sum of more kernels can be grouped
 ROOM = 1 << 22  # bytes that text arrays may take regardless of the lengths of their items
 
 
@@ -154,12 +154,12 @@ def refused(where: str, value: Any, expected: str) -> ModelFileError:
 
 @dataclass(slots=True, eq=False)
 class Decoder:
-    """Turns JSON into values again; raises ModelFileError for whatever an Encoder does not write."""
+    """Turns JSON back into values; raises ModelFileError for anything that an Encoder does not write."""
 
     tensors: dict[str, Any]
 
     def value(self, code: Any, depth: int = 0) -> Any:
-        """Return the value that JSON stands for."""
+        """Return the value that JSON represents."""
         if depth > DEEPEST + 5:
             raise ModelFileError(f"is nested more than {DEEPEST} deep.")
         if code is None or isinstance(code, bool | int | float | str):
@@ -217,7 +217,7 @@ class Decoder:
         if dtype[1:2] != "U" or not all(isinstance(item, str) for item in items):
             raise ModelFileError("has labels of an impossible type.")
         wide, longest = int(dtype[2:]), max(map(len, items), default=0)
-        # Every item takes the room of the longest: in all a few megabytes, or a small multiple of the texts.
+        # Every item takes the space of the longest: the total is limited to a few megabytes or a multiple of the texts.
         if not longest <= wide or 4 * wide * len(items) > max(ROOM, 40 * sum(map(len, items))):
             raise ModelFileError("has labels of an impossible width.")
         return np.array(items, dtype=f"=U{wide}").reshape(shape)

@@ -44,7 +44,7 @@ def _digest(text: str, tensors: Mapping[str, Any]) -> bytes:
 
 
 def write(path: str | os.PathLike[str], text: str, tensors: Mapping[str, Any]) -> None:
-    """Write an ASCII text and contiguous vectors; an error leaves what was there before."""
+    """Write an ASCII text and contiguous vectors; after an error the old file remains."""
     package = optional("safetensors.numpy", "A model file", "files")
     size = len(json.dumps(text)) + 100 * (len(tensors) + 1)
     if size > LONGEST_HEADER:
@@ -54,7 +54,7 @@ def write(path: str | os.PathLike[str], text: str, tensors: Mapping[str, Any]) -
         )
     checksum = np.frombuffer(_digest(text, tensors), dtype=np.uint8)
     # One string of metadata, because the order of several differs from call to call. The bytes are written here,
-    # because the package has errors of its own for a full disk, and permissions of its own for new files.
+    # because the package uses its own errors for a full disk, and its own permissions for new files.
     blob = package.save({**tensors, CHECKSUM: checksum}, {FORMAT: text})
     with replacing(path) as file:
         file.write(blob)
@@ -75,7 +75,7 @@ def read(path: str | os.PathLike[str]) -> tuple[str, dict[str, Any]]:
                 return text, _tensors(file, text)
         except (ModelFileError, OSError, MemoryError):
             raise
-        except Exception as error:  # the package has errors of its own
+        except Exception as error:  # the package defines its own errors
             reason = str(error).splitlines()[0]
             raise ModelFileError(
                 f"is not a model file of gpclass, or is cut off or damaged: {reason:.200}."

@@ -30,8 +30,8 @@ VERSION = 3  # of the format
 def save(estimator: Any, path: str | os.PathLike[str], *, extra: Mapping[str, Any] | None = None) -> None:
     """Write a fitted classifier to one file, in the safetensors format.
 
-    The file holds everything that the classifier knows, training data included, as numbers and names. It
-    appears when it is complete; an error leaves whatever was there before.
+    The file contains the whole fitted classifier, including the training data, as numbers and names. It
+    appears when it is complete; after an error the old file remains.
 
     Parameters
     ----------
@@ -102,7 +102,7 @@ def load(path: str | os.PathLike[str]) -> GaussianProcessClassifier:
     """Return the classifier that `save` wrote.
 
     Nothing in a file is executed. A file that is cut off, damaged, of another version or of something else is
-    refused with one sentence, and none makes `load` use more memory than a few dozen times its size.
+    rejected with one sentence, and none makes `load` use more memory than a few dozen times its size.
 
     Parameters
     ----------
@@ -111,12 +111,12 @@ def load(path: str | os.PathLike[str]) -> GaussianProcessClassifier:
     Returns
     -------
     GaussianProcessClassifier
-        Fitted. On the same machine, whatever it returns equals what the saved one returned, to the last bit.
+        Fitted. On the same machine its results equal those of the saved one to the last bit.
 
     Raises
     ------
     ModelFileError
-        A ValueError, if the file is not a complete and possible model.
+        A ValueError, if the file is not a complete and valid model.
     ImportError
         If the package safetensors is not installed.
 
@@ -206,7 +206,7 @@ def _build(params: dict[str, Any], fitted: dict[str, Any], decoder: Decoder) -> 
 
 
 def _check_whole(clf: Any) -> None:
-    """Raise unless the parts of a classifier belong together."""
+    """Raise unless the parts of a classifier are consistent."""
     n_classes, value = clf.n_classes_, clf.log_marginal_likelihood_value_
     whole = is_integer(n_classes) and clf.base_estimator_.n_classes == n_classes >= 2
     _require(whole, "the number of classes")
@@ -225,7 +225,7 @@ def _check_whole(clf: Any) -> None:
 
 
 def _check_rows(rows: TrainingRows, n_classes: int) -> None:
-    """Raise unless positions of rows, positions after copies were merged, and classes belong together."""
+    """Raise unless positions of rows, positions after copies were merged, and classes are consistent."""
     kept, home, truth = rows.kept, rows.home, rows.truth
     n = len(kept)
     _require(_is_index(kept, n) and (home is None or (_is_index(home, n) and home.max() < n)), "its rows")

@@ -2,8 +2,8 @@
 
 A file holds the constructor parameters of a kernel. A parameter ``name`` for which there is ``name_bounds`` is a
 hyperparameter: positive, one number or one per column. Other parameters are text, truth values, kernels, or numbers.
-`RULES` has the exceptions, by the names that scikit-learn and gpclass use. The rules also prevent that a hostile
-file causes endless work.
+`RULES` has the exceptions, by the names that scikit-learn and gpclass use. The rules also prevent a hostile
+file from causing endless work.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from gpclass.core.protocols import Array
 from gpclass.kernels import CompoundKernel
 from gpclass.kernels.covariances import registered
 
-LARGEST = 1e100  # a hyperparameter beyond this, or below its inverse, leaves no finite covariances
+LARGEST = 1e100  # for hyperparameters above this, or below its inverse, covariances are not finite
 TINY = float(np.finfo(float).smallest_subnormal)
 STEEPEST = 1e3  # power of a kernel, or order of a Matern kernel: the work grows with the latter
 
@@ -41,7 +41,7 @@ def kernel_name(kernel: Kernel) -> str | None:
 
 
 def kernel_complaint(name: str, params: Mapping[str, Any]) -> str:
-    """Return what is wrong with the parameters of a kernel, as the end of a sentence, or nothing."""
+    """Return a clause that says what is wrong with the parameters of a kernel; '' if they are valid."""
     cls = kernel_classes()[name]
     names = tuple(inspect.signature(cls).parameters)
     if set(params) != set(names):
@@ -65,7 +65,7 @@ def _numbers(value: Any) -> Array:
 
 
 def _between(lowest: float, highest: float, ndim: int = 0) -> Check:
-    """Return a check whether a value is a number between two others, or a vector of such numbers."""
+    """Return a function that checks whether a value is a number in a range, or a vector of such numbers."""
 
     def check(value: Any) -> bool:
         numbers = _numbers(value)

@@ -4,12 +4,12 @@ A record is a dataclass with the decorator `gpclass.core.registry.stored`, or a 
 The metadata of a field may say more than its annotation:
 
     {"stored": False}        the field is left out of files; reading uses its default, which it must have
-    {"stored": "lower"}      a lower triangular matrix; what is above the diagonal is not stored
+    {"stored": "lower"}      a lower triangular matrix; entries above the diagonal are not stored
     {"stored": "nonfinite"}  an array that may have NaN and infinities
     {"shape": "n,c"}         an array of this shape: equal letters are equal lengths within a record,
                              "n,..." gives the first length only, and "n|n,c" allows either
 
-What must hold between fields is checked by the method ``check_stored()`` of the class, if it has one, which
+Relations between fields are checked by the method ``check_stored()`` of the class, if it has one, which
 raises ValueError.
 """
 
@@ -26,7 +26,7 @@ import numpy as np
 from gpclass.core.checks import is_integer
 from gpclass.core.registry import stored_classes
 
-LARGEST = 1e60  # of the numbers that predictions multiply; their products must stay finite
+LARGEST = 1e60  # bound on the numbers that predictions multiply, so that their products are finite
 SIMPLE: dict[Any, Callable[[Any], bool]] = {
     Any: lambda value: True,
     bool: lambda value: isinstance(value, bool | np.bool_),
@@ -45,7 +45,7 @@ def stored_fields(cls: Any) -> dict[str, tuple[Field[Any], Any]]:
 
 
 def complaint(record: Any) -> str:
-    """Return what is wrong with a record, as the end of a sentence; an empty text if nothing is."""
+    """Return a clause that says what is wrong with a record; an empty text if it is valid."""
     cls: Any = type(record)
     sizes: dict[str, int] = {}
     for name, (about, hint) in stored_fields(cls).items():
@@ -66,7 +66,7 @@ def complaint(record: Any) -> str:
 
 
 def fits(value: Any, hint: Any) -> bool:
-    """Return whether a value is what a resolved annotation says."""
+    """Return whether a value matches a resolved annotation."""
     if hint in SIMPLE:
         return SIMPLE[hint](value)
     origin, args = get_origin(hint), get_args(hint)
@@ -105,7 +105,7 @@ def _is_usable(value: Any, stored: Any, hint: Any) -> bool:
 
 
 def _has_shape(value: Any, shape: str, sizes: dict[str, int]) -> bool:
-    """Return whether an array has a shape; lengths that are new go into ``sizes`` if it has."""
+    """Return whether an array has a shape; if so, new lengths are added to ``sizes``."""
     if not isinstance(value, np.ndarray):
         return False
     names = shape.removesuffix(",...").split(",")

@@ -56,7 +56,7 @@ class Display:
 
 
 def pyplot() -> Any:
-    """Return matplotlib's pyplot, or say how to install it."""
+    """Return matplotlib's pyplot, or raise an error that says how to install it."""
     return optional("matplotlib.pyplot", "A picture", "plot")
 
 
@@ -72,7 +72,7 @@ class View:
 
     @classmethod
     def over(cls, X: Any, y: Any, estimator: Any, n_columns: int, resolution: int, eps: float) -> View:
-        """Return the grid that covers X with a margin, or say that X has another number of columns."""
+        """Return the grid that covers X with a margin; raise if X has another number of columns."""
         rows = np.asarray(X, dtype=float)
         if rows.ndim != 2 or rows.shape[1] != n_columns:
             columns = {1: "one column", 2: "two columns"}[n_columns]
@@ -132,7 +132,7 @@ def hyperparameter_names(kernel: Any) -> list[str]:
 
 
 def short_names(names: list[str]) -> list[str]:
-    """Return names without their path in the kernel, where they differ without it."""
+    """Return names without their path in the kernel, if they are unique without it."""
     ends = [name.split("__")[-1].replace("_", " ") for name in names]
     return [
         end if ends.count(end) == 1 else name.replace("__", ".").replace("_", " ")

@@ -158,7 +158,7 @@ class PredictiveContourDisplay(Display):
         self.boundary_ = self._borders(axis, self.margin[:, :, 1:])
 
     def _borders(self, axis: Any, margins: Array) -> list[Any]:
-        """Draw where the margin of a class changes sign, if it does, as a dark line on a pale one."""
+        """Draw the line where the margin of a class changes sign, if there is one, dark on a pale line."""
         options = {"levels": [0.0], "colors": "black", "linewidths": 1.8, "zorder": 3}
         visible = [margin for margin in np.moveaxis(margins, 2, 0) if margin.min() < 0.0 < margin.max()]
         drawn = [axis.contour(self.x0, self.x1, margin, **options) for margin in visible]
@@ -186,7 +186,7 @@ class PredictiveContourDisplay(Display):
 def decision_margins(proba: Array, cost: Array | None, reject: float | None = None) -> Array:
     """Return the smallest expected cost of the other decisions minus that of each decision.
 
-    The decisions are on the last axis, that to leave a case undecided last, if it is possible at a cost ``reject``.
+    The decisions are on the last axis; the last one is to leave a case undecided, if ``reject`` gives its cost.
     """
     expected = proba @ (1.0 - np.eye(proba.shape[-1]) if cost is None else cost)
     if reject is not None:

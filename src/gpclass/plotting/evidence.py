@@ -17,7 +17,7 @@ from gpclass.plotting import style
 from gpclass.plotting.base import Display, hyperparameter_names, short_names
 from gpclass.priors import NotPositiveError
 
-SPAN = 2.5  # of the grid on both sides of the fitted values, in natural logarithms
+SPAN = 2.5  # range of the grid on both sides of the fitted values, in natural logarithms
 DROPS = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0)  # contours, in nats below the maximum
 
 
@@ -81,7 +81,7 @@ class EvidenceDisplay(Display):
             Positions in ``kernel_.theta``, or names as in the kernel (``"k2__length_scale"``, or
             ``"k2__length_scale[3]"`` for an element of a vector).
         grid_resolution : int, default=30
-            Number of points along each side; the latent function is inferred anew at each point.
+            Number of points along each side; the latent function is inferred at each point.
         limits : pair of (low, high) or None
             Smallest and largest values (not their logarithms). None covers the fitted value times and divided by 12,
             within the bounds of the kernel.
@@ -158,7 +158,7 @@ def _position(names: list[str], parameter: Any) -> int:
 
 def _landscape(estimator: Any, theta: Array, chosen: tuple[int, int], a: Array, b: Array) -> Any:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # far from the maximum nothing depends on it
+        warnings.simplefilter("ignore", ConvergenceWarning)  # irrelevant far from the maximum
         values = np.reshape(list(evidences(estimator, theta, chosen, a, b)), (len(b), len(a)))
     if np.isnan(values).all():
         raise ValueError("The evidence could not be computed anywhere on this grid: choose other limits.")

@@ -1,4 +1,4 @@
-"""Which columns matter: the inverse of their length scales (automatic relevance determination)."""
+"""The relevance of columns: the inverse of their length scales (automatic relevance determination)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gpclass.core.protocols import Array
 from gpclass.plotting import style
 from gpclass.plotting.base import Display, feature_names, hyperparameter_names, kernels_of, short_names
 
-NEAR = 1e-3  # of the logarithm of a length scale to its bound
+NEAR = 1e-3  # distance of the logarithm of a length scale from its bound that counts as zero
 
 
 @dataclass(eq=False, repr=False)
@@ -27,13 +27,13 @@ class RelevanceDisplay(Display):
     names : sequence of str
         Names of the columns.
     labels : sequence of str
-        Names of the kernels, where there are several.
+        Names of the kernels, if there are several.
     low, high : ndarray of shape (n_kernels, n_features) or None
-        Credible intervals, where length scales were sampled.
+        Credible intervals, if length scales were sampled.
     scaled : bool
         Whether length scales are in units of the standard deviation of their columns.
     at_bound : ndarray of bool of shape (n_kernels, n_features), or False
-        Which length scales ended at a bound of the search; they are drawn as open markers.
+        Which length scales are at a bound of the search; they are drawn as open markers.
 
     Attributes
     ----------
@@ -153,7 +153,7 @@ def _parts(label: str, kernel: Any, sampled: Array | None, n: int) -> Iterator[t
         columns = _columns(kernel, params, name, n)
         scales = np.atleast_1d(np.asarray(params[name], dtype=float))
         if len(scales) != len(columns):
-            continue  # one scale of several columns says nothing about each of them
+            continue  # one scale for several columns does not rank them
         values, at_bound, draws = np.zeros(n), np.zeros(n, dtype=bool), None
         values[columns] = 1.0 / scales
         places = [i for i, one in enumerate(names) if one == name or one.startswith(name + "[")]
@@ -167,7 +167,7 @@ def _parts(label: str, kernel: Any, sampled: Array | None, n: int) -> Iterator[t
 
 
 def _columns(kernel: Any, params: dict[str, Any], name: str, n: int) -> Any:
-    """Return the columns that a part of a kernel sees, through every `Columns` around it."""
+    """Return the columns that a part of a kernel uses, given every `Columns` around it."""
     path, columns = name.split("__"), np.arange(n)
     for part in [kernel, *(params["__".join(path[:i])] for i in range(1, len(path)))]:
         columns = np.atleast_1d(columns[getattr(part, "columns", slice(None))])

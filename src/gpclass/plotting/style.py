@@ -46,13 +46,13 @@ def scatter_classes(axis: Any, X: Array, codes: Any, classes: Any, **options: An
 
 
 def legend_above(axis: Any, n: int, **options: Any) -> Any:
-    """Put the legend in a line above the axes, where it hides nothing."""
+    """Put the legend in a line above the axes, so that it does not cover the plot."""
     place = {"loc": "lower center", "bbox_to_anchor": (0.5, 1.0), "ncols": min(n, 6), "frameon": False}
     return axis.legend(handletextpad=0.5, columnspacing=1.2, **place, **options)
 
 
 def outlined(width: float, colour: str) -> list[Any]:
-    """Return path effects that draw a line on a wider one of another colour, so that it shows everywhere."""
+    """Return path effects that draw a line on a wider one of another colour, so that it is visible everywhere."""
     from matplotlib.patheffects import Normal, Stroke
 
     return [Stroke(linewidth=width, foreground=colour), Normal()]

@@ -15,7 +15,7 @@ from gpclass.plotting import style
 from gpclass.plotting.base import Display, hyperparameter_names, kernels_of, short_names
 
 BINS = 20  # of the ranks
-MOST_LAGS = 60  # of the autocorrelation
+MOST_LAGS = 60  # maximum lag of the autocorrelation
 
 
 @dataclass(eq=False, repr=False)
@@ -84,7 +84,7 @@ class TraceDisplay(Display):
             Fitted with ``inference="mcmc"`` or ``hyperparameters="sample"``.
         rows : sequence of int, default=None
             Training rows whose latent value is drawn (that of the first class, if there are several); None
-            takes the one with the largest R-hat. Copies of a row count as one.
+            draws the one with the largest R-hat. Copies of a row count as one.
         model : int, default=0
             Which of several two-class models.
         ax : array of axes, default=None

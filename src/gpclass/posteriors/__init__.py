@@ -1,4 +1,4 @@
-"""Posteriors: latent processes over inputs, whichever method made them."""
+"""Posteriors: latent processes over inputs, for all methods."""
 
 from gpclass.posteriors.gaussian import GaussianProcess
 from gpclass.posteriors.mixture import Component, MixtureProcess

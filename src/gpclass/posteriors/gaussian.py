@@ -1,4 +1,4 @@
-"""The Gaussian posterior over any number of latent functions, whichever method made it.
+"""The Gaussian posterior over any number of latent functions, for all methods.
 
 With inputs P, k_c(x) = k_c(P, x), and one column of alpha for each latent function c,
 
@@ -56,8 +56,8 @@ class GaussianProcess(Process):
 
     There is one kernel for all functions or one for each. The prior means ``offset`` are zero if they are None.
     ``root`` and ``factors`` may be in single precision. Where ``beta`` is given, alpha = rootᵀ beta, and the moments at
-    single rows are computed in single precision: the mean as betaᵀ (root k), whose terms are small where those of
-    kᵀ alpha need not be.
+    single rows are computed in single precision: the mean as betaᵀ (root k), whose terms remain small even if those of
+    kᵀ alpha are large.
     """
 
     kernels: tuple[Kernel, ...]
@@ -82,20 +82,20 @@ class GaussianProcess(Process):
         return int(np.prod(self.latent_shape))
 
     def check_stored(self) -> None:
-        """Raise unless the parts belong together and the data reduce the variances, at a few inputs."""
+        """Raise unless the shapes of the parts agree and the data reduce the variances, at a few inputs."""
         C, n = self.n_functions, len(self.inputs)
         if len(self.kernels) not in {1, C} or len(self.factors) not in {0, C}:
-            raise ValueError("Its kernels or factors are not one for each latent function.")
+            raise ValueError("The number of kernels or factors differs from the number of latent functions.")
         wide = all(F.ndim == 2 and F.shape[1] == n and np.isfinite(F).all() for F in self.factors)
         parted = self.coupled and (self.root is None or any(len(F) != n for F in self.factors))
         if not wide or parted or (self.beta is not None and (self.root is None or self.latent_shape)):
-            raise ValueError("Its factors do not belong to its inputs.")
+            raise ValueError("The shapes of the factors do not match the number of inputs.")
         X = self.inputs[:4]
         mean, cov = self.latent(X)
         var = cov if cov.ndim == 1 else np.einsum("icc->ci", cov)
         prior = np.max([diag(kernel, X) for kernel in self.kernels], axis=0)
         if not (len(mean) and (var / np.maximum(prior, 1e-300)).max() <= 1.001):
-            raise ValueError("The variances of its posterior are larger than those of its prior.")
+            raise ValueError("The posterior variances are larger than the prior variances.")
 
     def gaussians(self) -> Iterator[GaussianProcess]:
         """Yield the process itself."""
@@ -104,7 +104,7 @@ class GaussianProcess(Process):
     # ------------------------------------------------------------------------------ moments
 
     def mean(self, X: Inputs) -> Array:
-        """Return the means alone, for which one kernel value per input is enough."""
+        """Return the means alone, which need only the kernel values and no factors."""
         out = np.empty((len(X), *self.latent_shape))
         for start in range(0, len(X), self.block_size):
             rows = slice(start, start + self.block_size)
@@ -167,7 +167,7 @@ class GaussianProcess(Process):
     def marginals(self, X: Inputs, shape: tuple[int, ...]) -> tuple[Array, Array]:
         """Return the means (n, S, *shape) and the (co)variances of the latent values at each row."""
         mean, variances, own = self.moments(X, shape, diag, by_row)
-        # The difference of two equal numbers may round below zero, never further.
+        # The difference of two equal numbers may be negative by rounding.
         var = np.maximum(np.stack(list(variances), axis=1), 0.0)
         if not shape:
             return mean, var[:, 0]

@@ -4,7 +4,7 @@ Given theta and the latent values f at the data, f(x) is Gaussian with the prior
 
     mean = k(x, P) alpha,  alpha = K_PP⁻¹ f_P        var = k(x, x) - |L⁻¹ k(P, x)|²,  K_PP = L Lᵀ
 
-where P are as many of the data as K has rank. The variance is that of all draws at one theta, so draws that
+where P is a subset of the data of the size of the rank of K. All draws at one theta have this variance, so draws that
 share theta are one component, and a prediction is the average over all of them.
 """
 
@@ -33,7 +33,7 @@ BLOCK = 1 << 21  # numbers of draws x rows at a time
 class Component:
     """Draws of f at the data, shape (draws, n) or (draws, n, C), that share a kernel.
 
-    Their weights sum to the component's share.
+    Their weights sum to the weight of the component.
     """
 
     kernel: Kernel
@@ -42,9 +42,9 @@ class Component:
     jitter: float = 0.0
 
     def check_stored(self) -> None:
-        """Raise unless weights and jitter are possible."""
+        """Raise if weights or jitter are negative."""
         if not ((self.weight >= 0.0).all() and 0.0 <= self.jitter < np.inf):
-            raise ValueError("Its weights or its jitter are negative.")
+            raise ValueError("The weights or the jitter are negative.")
 
 
 @stored
@@ -54,20 +54,20 @@ class MixtureProcess(Process):
 
     inputs: Inputs = field(metadata={"shape": "n,..."})
     components: tuple[Component, ...]
-    # One component is solved once and kept; many would be as many n x n matrices.
+    # The factor of one component is kept; for many there would be too many n x n matrices.
     _last: list[tuple[int, GaussianProcess]] = field(
         default_factory=list, repr=False, metadata={"stored": False}, compare=False
     )
 
     def check_stored(self) -> None:
-        """Raise unless the components belong to the inputs and their weights sum to one."""
+        """Raise unless the components match the inputs and their weights sum to one."""
         shapes = all(each.f.shape[1] == len(self.inputs) > 0 for each in self.components)
         total = sum(float(weight.sum()) for weight in self.weights)
         if not (self.components and shapes and abs(total - 1.0) < 1e-6):
-            raise ValueError("The draws do not belong to the inputs, or their weights do not sum to one.")
+            raise ValueError("The draws do not match the inputs, or their weights do not sum to one.")
         row = self.inputs[:1]
         if not all(np.isfinite(matrix(each.kernel, row, row)).all() for each in self.components):
-            raise ValueError("Its kernel has no finite covariances.")
+            raise ValueError("The covariances of the kernel are not finite.")
 
     @property
     def weights(self) -> tuple[Array, ...]:

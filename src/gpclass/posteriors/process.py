@@ -1,4 +1,4 @@
-"""What every posterior process predicts, from weighted Gaussian processes."""
+"""The base class of posterior processes, which predict from weighted Gaussian processes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ONE = np.ones(1)  # the weight of a single part
 
 
 class Process(ABC):
-    """A latent process: Gaussian, or a mixture of Gaussians that share theta part by part."""
+    """A latent process: Gaussian, or a mixture of Gaussians with one theta per part."""
 
     __slots__ = ()
 

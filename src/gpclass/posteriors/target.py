@@ -49,7 +49,7 @@ class Target:
     likelihood: Any
     y: Array
     weight: Array
-    shape: tuple[int, ...]  # of f as the likelihood takes it: (n,) or (n, C)
+    shape: tuple[int, ...]  # shape of f for the likelihood: (n,) or (n, C)
     prior_root: Array  # A
     pivots: Index  # the rows of A that are lower triangular
     sites: AnySites | None
@@ -58,8 +58,8 @@ class Target:
     root: Array
     chol: Array | None  # C; None where q is the prior
     log_mass: float  # -½ alphaᵀ m - ½ log|P|
-    jitter: float = 0.0  # what was added to the diagonal of K
-    note: str = ""  # why q is the prior, where an approximation was asked for
+    jitter: float = 0.0  # jitter added to the diagonal of K
+    note: str = ""  # why q is the prior, if an approximation was requested
 
     @property
     def rank(self) -> int:
@@ -72,7 +72,7 @@ class Target:
         return self.sites is None
 
     def values(self, F: Array) -> Array:
-        """Return rows of f as the likelihood takes them, shape (..., n) or (..., n, C)."""
+        """Return rows of f in the shape that the likelihood takes, (..., n) or (..., n, C)."""
         if len(self.shape) == 1:
             return F
         return F.reshape(*F.shape[:-1], *self.shape[::-1]).swapaxes(F.ndim - 1, -1)
@@ -151,7 +151,7 @@ class Target:
         return log_likelihood - log_sites, gradient
 
     def with_jitter(self, relative: float) -> Target:
-        """Return the target with q = prior and this share of the mean variance added to the diagonal of K."""
+        """Return the target with q = prior and this fraction of the mean variance added to the diagonal of K."""
         K = self.prior_root @ self.prior_root.T
         jitter = relative * float(np.trace(K)) / len(K)
         (A, pivots), zero = _full_root(K, jitter), np.zeros_like(self.mean)
@@ -204,7 +204,7 @@ def make_target(
     weight : array of shape (n,), optional
         Weight k counts a data point as k copies.
     n_latents : int, optional
-        The number C of latent functions, where neither K nor y shows it in its shape.
+        The number C of latent functions, if neither the shape of K nor that of y shows it.
     jitter : float
         Added to the diagonal of K, which is then factored without pivoting.
 

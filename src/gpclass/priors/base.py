@@ -1,4 +1,4 @@
-"""What all priors share: steps by conjugate gradients, the moments of the prior times sites, and errors of kernels."""
+"""Shared parts of all priors: steps by conjugate gradients, moments of the prior times sites, errors of kernels."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ REFINED = 1e-12  # residual of alpha, relative to its largest entry, that needs 
 
 
 class NotPositiveError(ValueError):
-    """A covariance matrix has a negative eigenvalue, by its nature or by rounding."""
+    """A covariance matrix has a negative eigenvalue, exactly or by rounding."""
 
 
 def not_positive(kernel: Any, K: Array) -> NotPositiveError:
@@ -25,7 +25,7 @@ def not_positive(kernel: Any, K: Array) -> NotPositiveError:
         f"The kernel {kernel} gave a covariance matrix with a negative eigenvalue on the "
         f"{len(K)} training inputs, expected a positive semi-definite one: either it is not a "
         f"covariance function, or its values (up to {K.diagonal().max():.2g} here) are too "
-        "large to be told apart in double precision; scale the inputs or lower the upper bounds."
+        "large to be distinguished in double precision; scale the inputs or lower the upper bounds."
     )
 
 
@@ -46,7 +46,7 @@ def not_finite(kernel: Any, where: str = "training inputs") -> ValueError:
 
 
 class BasePrior(Prior):
-    """A prior covariance at one theta; `move` replaces it by that at another theta, in its own memory."""
+    """A prior covariance at one theta; `move` replaces it by the one at another theta, in place."""
 
     @abstractmethod
     def move(self, theta: Array) -> None:
@@ -64,13 +64,13 @@ class BasePrior(Prior):
         return out
 
     def preconditioners(self, sites: AnySites) -> Iterable[tuple[Callable[[Array], Array], int]]:
-        """Return approximations of x → (I + Qᵀ K Q)⁻¹ x, with the steps after which a factorisation is cheaper."""
+        """Return approximations of x → (I + Qᵀ K Q)⁻¹ x, each with the number of steps that costs a factorisation."""
         return ()
 
     def solve(self, sites: Any, rtol: float) -> tuple[Array, Array]:
         """Return alpha = (I + W K)⁻¹ nu and the mean K alpha, to a relative accuracy of ``rtol``.
 
-        With W = Q Qᵀ, alpha = nu - Q x where (I + Qᵀ K Q) x = Qᵀ K nu. An error e of x is one of K Q e in f, whose norm
+        With W = Q Qᵀ, alpha = nu - Q x where (I + Qᵀ K Q) x = Qᵀ K nu. An error e of x causes K Q e in f, whose norm
         in the metric of the posterior, K⁻¹ + W, is at most that of the residual. It is compared with the length of the
         step in that metric, nuᵀK alpha = nuᵀK nu - (Qᵀ K nu)ᵀ x.
         """
@@ -133,8 +133,8 @@ class BaseConditioned(Conditioned):
 def cavity(q: Conditioned, copies: Array) -> tuple[Array, Array]:
     """Return mean and variance of each marginal of q without one of ``copies`` equal shares of its site.
 
-    1/v_c = 1/v - tau/c, and tau v = 1 - [B⁻¹]_ii, so v_c = v c / (c - 1 + [B⁻¹]_ii) without cancellation; of
-    alpha = nu - tau m the share alpha/c goes, so m_c = m - v_c alpha / c.
+    1/v_c = 1/v - tau/c, and tau v = 1 - [B⁻¹]_ii, so v_c = v c / (c - 1 + [B⁻¹]_ii) without cancellation; the share
+    alpha/c of alpha = nu - tau m is removed, so m_c = m - v_c alpha / c.
     """
     return remove_share(q.mean, q.var(), q.alpha, q.inverse_diagonal(), copies)
 

@@ -1,7 +1,7 @@
 """Inducing inputs: a small set of inputs Z whose values of f represent the whole function.
 
-K_uu + jitter I = L Lᵀ, and a(x) = L⁻¹ k(Z, x) are the whitened features of x: of Var f(x) = k(x, x) they
-explain ``|a|²``, and r = k(x, x) - ``|a|²`` is the residual variance. Inputs are chosen greedily where the residual
+K_uu + jitter I = L Lᵀ, and a(x) = L⁻¹ k(Z, x) are the whitened features of x. They explain ``|a|²`` of
+Var f(x) = k(x, x), and r = k(x, x) - ``|a|²`` is the residual variance. Inputs are chosen greedily where the residual
 variance is largest (pivoted Cholesky), several at a time, so that the work is in matrix products.
 """
 
@@ -26,13 +26,13 @@ from gpclass.kernels import diag, matrix, pullback, pullback_diag
 from gpclass.posteriors.gaussian import GaussianProcess
 from gpclass.priors.base import not_finite
 
-JITTER = 1e-5  # of the mean prior variance at first; tenfold as often as the factorisation fails
-BATCH = 128  # candidates looked at in a round of the greedy choice
+JITTER = 1e-5  # initial fraction of the mean prior variance; multiplied by ten while the factorisation fails
+BATCH = 128  # candidates in a round of the greedy choice
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Basis:
-    """The inducing inputs at one theta; ``T`` is L⁻¹, ``jitter`` what was added relative to the variance."""
+    """The inducing inputs at one theta; ``T`` is L⁻¹, ``jitter`` is relative to the variance."""
 
     kernel: Any
     Z: Array
@@ -51,7 +51,7 @@ class Basis:
 
 
 def make_basis(kernel: Any, Z: Array, jitter: float = JITTER) -> Basis:
-    """Factor the covariance of the inducing inputs, with as little jitter as it takes, from ``jitter`` up."""
+    """Factor the covariance of the inducing inputs with the smallest sufficient jitter, starting from ``jitter``."""
     variance = float(diag(kernel, Z).mean())
     K = matrix(kernel, Z, Z.copy())
     if not np.isfinite(K.sum()):
@@ -70,7 +70,7 @@ def make_basis(kernel: Any, Z: Array, jitter: float = JITTER) -> Basis:
         return Basis(kernel, Z, L, T, jitter)
     raise ValueError(
         f"The kernel {kernel} gave a covariance matrix of the {len(Z)} inducing inputs with a negative "
-        "eigenvalue: it is not a covariance function, or the inducing inputs are all alike."
+        "eigenvalue: it is not a covariance function, or the inducing inputs are all equal."
     )
 
 
@@ -113,9 +113,9 @@ def process(
 def _share_root(P: Array) -> Array:
     """Return the lower triangular N with Nᵀ N = I - P⁻¹ + 1e-13 I.
 
-    The eigenvalues of I - P⁻¹ are the shares of the prior variance that the data explain; those of zero may round
-    below it, and the last term, a rounding itself, is for them. With the rows and columns in reverse order N is the
-    transposed Cholesky factor. Where l is not concave, q may be wider than the prior: such shares are set to zero.
+    The eigenvalues of I - P⁻¹ are the fractions of the prior variance that the data explain. Zeros may become negative
+    by rounding, so 1e-13 I is added. With the rows and columns in reverse order N is the
+    transposed Cholesky factor. If l is not concave, q may be wider than the prior: such fractions are set to zero.
     """
     J = -inverse_of(P[::-1, ::-1])[0]
     J.ravel()[:: len(J) + 1] += 1.0 + 1e-13
@@ -145,7 +145,7 @@ def greedy(
     weight: Array | None = None,
     basis: Basis | None = None,
 ) -> tuple[Index, float]:
-    """Choose at most m rows of X with the least residual variance; return them and its share of the whole.
+    """Choose at most m rows of X that minimise the residual variance; return them and its fraction of the total.
 
     Each round draws candidates in proportion to their residual variance and keeps, by pivoted Cholesky, those at
     which it is large given the others. It ends when the residual share is below ``tol``. With ``weight`` the residual

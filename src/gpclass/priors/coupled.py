@@ -1,4 +1,4 @@
-"""Sites that couple the latent values of a data point: C matrices of n x n, never one of nC x nC.
+"""Sites that couple the latent values of a data point, with C matrices of n x n instead of one of nC x nC.
 
 The sites have the precision W_i = diag(a_i) - a_i a_iᵀ / s_i, s_i = Σ_c a_ic (`CoupledSites`). With D_c = diag(a_c)
 over the data, B_c = I + D_c^½ K_c D_c^½, E_c = D_c^½ B_c⁻¹ D_c^½ and M = Σ_c E_c,
@@ -34,10 +34,10 @@ from gpclass.core.protocols import Array, CoupledSites, Index
 from gpclass.priors.base import BaseConditioned
 from gpclass.priors.independent import diagonals, products
 
-# Below this a_i K_ii a site is practically flat, and D⁻¹ E would lose its digits: it is replaced by this. A site
-# that is not flat stays what it is where the prior's variance is small.
+# For a smaller a_i K_ii a site is practically flat, and D⁻¹ E would be inaccurate; it is raised to this. A site
+# that is not flat is not changed if the prior variance is small.
 FLATTEST = 1e-7
-ROUNDING = 1e-13  # keeps I - cov W invertible where the labels determine the latent values
+ROUNDING = 1e-13  # keeps I - cov W invertible if the labels determine the latent values
 
 
 class CoupledConditioned(BaseConditioned):
@@ -58,7 +58,7 @@ class CoupledConditioned(BaseConditioned):
             B = BForm(K, s, E)
             self.half_logdet += B.half_logdet
             B.inverse()
-            mirror(E)  # products with all of E are then plain ones
+            mirror(E)  # the full matrix allows ordinary products
             E *= s
             E *= s[:, None]
         self._diagonal = np.stack([E.diagonal() for E in self.V], axis=1)
@@ -110,7 +110,7 @@ class CoupledConditioned(BaseConditioned):
     def squares(self, kept: Sequence[Index]) -> Array:
         """Return (D⁻¹ R D⁻¹)² elementwise for some data points of each function, one function after another.
 
-        Only what is below the diagonal counts. It is in single precision, for estimates: R_cd = [c = d] E_c - V_c V_dᵀ,
+        Only entries below the diagonal are valid, in single precision, for estimates: R_cd = [c = d] E_c - V_c V_dᵀ,
         and E has to be rounded itself, because V Lᵀ in single precision is not small where the sites are flat.
         """
         if self._E is None:
@@ -138,7 +138,7 @@ class CoupledConditioned(BaseConditioned):
         n, C = self.a.shape
         blocks = np.empty((n, C, C))
         for rows in row_tiles(n, n * C):
-            # Rows of L⁻ᵀ: `potri` and `trtri` are so slow that it does not pay to have L⁻¹ whole.
+            # Rows of L⁻ᵀ are computed separately, because `potri` and `trtri` are too slow for all of L⁻¹.
             unit = np.eye(rows.stop - rows.start, n, k=rows.start)
             blas.dtrsm(1.0, self.L.T, unit.T, side=0, lower=0, trans_a=1, overwrite_b=1)
             Y = self.V[:, rows].transpose(1, 0, 2) / -self.a[rows, :, None]

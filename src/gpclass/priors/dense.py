@@ -1,7 +1,7 @@
-"""The dense prior: the covariances of one latent function, or of one per class, held whole.
+"""The dense prior: the full covariance matrices of one latent function, or of one per class.
 
 K is built and differentiated in row tiles of its lower triangle, so that it is the only large array besides the work
-space of the factors. Off the diagonal a tile is a cross-covariance; the diagonal, where a `WhiteKernel` shows, comes
+space of the factors. Off the diagonal a tile is a cross-covariance; the diagonal, which contains the noise, comes
 from `diag` and is exact.
 """
 
@@ -23,10 +23,10 @@ from gpclass.priors.independent import IndependentConditioned, diagonals, produc
 from gpclass.priors.lowrank import ORDER, LowRank, nystrom_root
 from gpclass.priors.shared import SharedConditioned
 
-LOW_RANK_STEPS = 120  # most steps with the low-rank preconditioner: more cost as much as a factorisation
+LOW_RANK_STEPS = 120  # most steps with the low-rank preconditioner: more would cost a factorisation
 # A factorisation costs about FACTOR (2 C + 1) n³ operations, the low-rank preconditioner ORDER² n + ORDER³ / 3.
 FACTOR = 0.25
-SINGLE_FROM = 8000  # rows from which a posterior is in single precision, where that is safe
+SINGLE_FROM = 8000  # rows from which a posterior is in single precision, if that is safe
 # The factorisation of A = K + D errs by about 6e-8 |A|, and |A| is hardly above the trace of K. The noise variances D
 # are above one, so that with this trace their relative error is below 0.03.
 SINGLE_TRACE = 5e5
@@ -41,11 +41,11 @@ class DensePrior(BasePrior):
         One for all latent functions, or one for each.
     X : inputs, an array of rows or a sequence of structured objects
     n_functions : int, optional
-        With None there is one latent function, and values of it have the shape (n,). Otherwise they have the shape
+        With None there is one latent function, and its values have the shape (n,). Otherwise they have the shape
         (n, n_functions), and sites may couple the values of a data point.
     shared : bool
         Whether all sites will be `Sites` in which the precisions of a row are equal in all functions but one. One
-        factorisation then serves all functions, in two n x n matrices beside K instead of n_functions + 1.
+        factorisation is then enough for all functions, in two n x n matrices besides K instead of n_functions + 1.
     single : bool
         Whether ``shared`` may be in single precision if there are many rows: for a posterior without a gradient.
 
@@ -81,14 +81,14 @@ class DensePrior(BasePrior):
         single = single and many and float(diag(kernels[0], X).sum()) < SINGLE_TRACE
         self.X, self.shape, self._shared = X, (n,) if n_functions is None else (n, n_functions), shared
         work = 2 if shared else (n_functions or 0) + 1
-        # Several functions need some memory for the adjoint and for products besides.
+        # Several functions also need memory for the adjoint and for products.
         spare = 0.1 if shared or n_functions is None else 2.0
         require_memory(n, (len(kernels) + work + spare) * (0.5 if single else 1.0))
         dtype = np.float32 if single else np.float64
         self.Ks = list(np.empty((len(kernels), n, n), dtype))
-        # One block: the allocator would not give smaller ones back.
+        # One block, because the allocator would not return smaller ones to the system.
         self._space: Array = np.zeros((work, n, n), dtype)
-        self.last: Any = None  # whose factors are in the work space
+        self.last: Any = None  # the posterior whose factors are in the work space
         self._fill(kernels)
 
     def _fill(self, kernels: list[Any]) -> None:
@@ -115,7 +115,7 @@ class DensePrior(BasePrior):
         return products(self.Ks, v)
 
     def preconditioners(self, sites: AnySites) -> Iterator[tuple[Callable[[Array], Array], int]]:
-        """Yield products with approximations of (I + Qᵀ K Q)⁻¹, with the steps that each is worth."""
+        """Yield products with approximations of (I + Qᵀ K Q)⁻¹, each with its maximum number of steps."""
         for R, steps in self.approximations(sites):
             yield R.precondition, steps
 
@@ -176,7 +176,7 @@ class DensePrior(BasePrior):
         return np.concatenate(totals)
 
     def posterior(self, conditioned: Conditioned) -> GaussianProcess:
-        """Return q as a process over all inputs; the work space becomes its roots, so the prior is used up."""
+        """Return q as a process over all inputs, in the work space of the prior, which must not be used afterwards."""
         q: Any = conditioned
         return GaussianProcess(tuple(self.kernels), self.X, q.alpha, **q.roots())
 

@@ -1,6 +1,6 @@
 """Sites that are independent over the latent values: B_c = I + S_c K_c S_c for each latent function c.
 
-A conditioned form knows the covariance matrices, of which only the lower triangles count, and the work space of its
+A conditioned form has the covariance matrices, with valid lower triangles only, and the work space of its
 prior, which the factors of other sites may take over.
 """
 
@@ -19,7 +19,7 @@ from gpclass.core.protocols import Array, Index, Sites
 from gpclass.priors.base import BaseConditioned, cavity, remove_share
 
 ROUNDING = 1e-16
-TINY = 1e-7  # below this tau_i K_ii, (1 - [B⁻¹]_ii) / tau_i has lost too many digits
+TINY = 1e-7  # for a smaller tau_i K_ii, (1 - [B⁻¹]_ii) / tau_i is inaccurate
 
 
 class IndependentConditioned(BaseConditioned):
@@ -182,5 +182,5 @@ def marginals(K: Array, s: Array, B: BForm) -> tuple[Array, Array]:
         V = s * columns(K, rows).T
         forms = np.einsum("ij,ij->i", V, blas.dsymm(1.0, B.inverse().T, V.T, lower=0).T)
         var[rows] = prior_var[rows] - forms
-    # Where a variance is below the rounding of the prior's, all that is known is that it is positive.
+    # A variance below the rounding error of the prior's is only known to be positive.
     return inverse, np.maximum(var, ROUNDING * prior_var)

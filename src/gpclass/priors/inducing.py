@@ -1,4 +1,4 @@
-"""The prior with inducing inputs whose residual variance is part of it (FITC), for Laplace and EP.
+"""The prior with inducing inputs and their residual variance (FITC), for Laplace and EP.
 
     K = A Aᵀ + diag(r),   A = K_fu L⁻ᵀ,   r_i = k(x_i, x_i) - a_iᵀ a_i
 
@@ -77,7 +77,7 @@ class InducingPrior(BasePrior):
         return row_tiles(len(self.X), len(self.Z))
 
     def move(self, theta: Array) -> None:
-        """Replace the covariance by that at theta, in its own memory."""
+        """Replace the covariance by the one at theta, in place."""
         self._fill(move(self.kernel, theta))
 
     def variances(self) -> Array:

@@ -19,11 +19,11 @@ from gpclass.core.linalg import cholesky, matvec
 from gpclass.core.protocols import AnySites, Array
 from gpclass.priors.independent import columns
 
-ORDER = 400  # of the matrix that is factored: rank times classes
+ORDER = 400  # order of the matrix that is factored: rank times classes
 
 
 def nystrom_root(K: Array, rank: int) -> Array:
-    """Return F with K ≈ F Fᵀ from the lower triangle of K, by the same rows every time."""
+    """Return F with K ≈ F Fᵀ from the lower triangle of K, always with the same rows."""
     chosen = np.random.default_rng(0).permutation(len(K))[:rank]
     cross = columns(K, chosen)
     corner = cross[chosen]

@@ -25,7 +25,7 @@ from gpclass.priors.coupled import CoupledConditioned
 from gpclass.priors.dense import DensePrior
 
 # Σ∘Σ takes (C - 1)² n³ operations in single precision, twice as fast as the (2C + 1) n³ in double of a factorisation,
-# of which it saves one to seven. It is a matrix of this order at most.
+# of which it saves one to seven. This is the largest order of the matrix.
 MOST_CLASSES, MOST_RESPONDING = 10, 8192
 
 
@@ -46,13 +46,13 @@ class MarginPrior(BasePrior):
         others[np.arange(len(X)), labels] = False
         self._other, self._own = np.flatnonzero(others), np.flatnonzero(~others)
         self.shape = self._other.shape
-        # The margins over the first class, then those over the second, ..., and the data points that have them.
+        # The margins over the first class, then those over the second, and so on, with their data points.
         self.order = np.argsort(self._other % n_classes, kind="stable")
         self.by_function = [np.flatnonzero(each) for each in others.T]
         self.responds = n_classes <= MOST_CLASSES and len(self._other) <= MOST_RESPONDING
 
     def move(self, theta: Array) -> None:
-        """Replace the covariance by that at theta, in its own memory."""
+        """Replace the covariance by the one at theta, in place."""
         self.latents = self.latents.at(theta)
 
     def variances(self) -> Array:
@@ -67,20 +67,20 @@ class MarginPrior(BasePrior):
         return out
 
     def pick(self, F: Array) -> Array:
-        """Return the values that belong to margins of those of shape (n, C): the inverse of `by_class`."""
+        """Return the values of margins from an array of shape (n, C): the inverse of `by_class`."""
         return F.ravel()[self._other]
 
     def sums(self, v: Array) -> Array:
-        """Return the sums of values of margins over those of each data point."""
+        """Return the sum of the margin values of each data point."""
         out: Array = v.reshape(len(self._own), -1).sum(axis=1)
         return out
 
     def coefficients(self, v: Array) -> Array:
-        """Return the coefficients of f in Σ v g: v_k of g_k is v_k of f_y and -v_k of f_k."""
+        """Return the coefficients of f in Σ v g: each v_k g_k adds v_k to that of f_y and -v_k to that of f_k."""
         return self.by_class(-v, own=self.sums(v))
 
     def differences(self, F: Array, v: Array) -> Array:
-        """Return f_y + e_y - f_k for f of shape (n, C) and e_y, which all margins have in common, the sum of v."""
+        """Return f_y + e_y - f_k for f of shape (n, C); e_y, common to all margins, is the sum of v."""
         own = F.ravel()[self._own] + self.sums(v)
         return np.repeat(own, F.shape[1] - 1) - self.pick(F)
 
@@ -94,7 +94,7 @@ class MarginPrior(BasePrior):
         return CoupledSites(nu=a * (b.sum(axis=1) / a.sum(axis=1))[:, None] - b, a=a)
 
     def preconditioners(self, sites: Any) -> Iterator[tuple[Callable[[Array], Array], int]]:
-        """Yield products with approximations of B⁻¹ = S⁻¹ R S⁻¹, with the steps that each is worth."""
+        """Yield products with approximations of B⁻¹ = S⁻¹ R S⁻¹, each with its maximum number of steps."""
         for approximation, steps in self.latents.approximations(self.latent_sites(sites)):
             yield self._preconditioner(approximation), steps
 
@@ -107,13 +107,13 @@ class MarginPrior(BasePrior):
         return MarginConditioned(self, sites)
 
     def pullback(self, adjoint: Adjoint) -> Array:
-        """Return Σ_ij G_ij ∂K_ij/∂theta: G for the margins is one for f by way of `coefficients`."""
+        """Return Σ_ij G_ij ∂K_ij/∂theta; `coefficients` converts G for the margins to one for f."""
         q: Any = adjoint.conditioned
         lefts, rights = ([self.coefficients(v) for v in vectors] for vectors in adjoint.factors())
         return self.latents.pull(q.latents, lefts, rights)
 
     def posterior(self, conditioned: Conditioned) -> GaussianProcess:
-        """Return q of the latent functions as a process over all inputs; the prior is used up."""
+        """Return q of the latent functions as a process over all inputs; the prior must not be used afterwards."""
         q: Any = conditioned
         return self.latents.posterior(q.latents)
 
@@ -125,7 +125,7 @@ class MarginConditioned(BaseConditioned):
         self.prior = prior
         q: Any = prior.latents.condition(prior.latent_sites(sites), keep=prior.responds)
         self.latents: CoupledConditioned = q
-        self.tau = prior.pick(q.a)  # no flatter than the factors can bear
+        self.tau = prior.pick(q.a)  # bounded below by the factors
         self.half_logdet = q.half_logdet + 0.5 * float(np.log(q.a.sum(axis=1)).sum())
         # alpha of f are the coefficients of that of the margins; e_y has the posterior mean Σ alpha.
         self.alpha = -prior.pick(q.alpha)
@@ -139,7 +139,7 @@ class MarginConditioned(BaseConditioned):
     def multiply_R(self, v: Array) -> Array:
         """Return R v.
 
-        Were u = f_y + e_y free, f_y would be one more function compared with it, at the precision a_y = 1,
+        If u = f_y + e_y were free, f_y would be one more function compared with it, at the precision a_y = 1,
         and R that of all C of them; the inverse of a Schur complement is a block of the inverse, so
         R of the margins is its part that belongs to the other classes.
         """

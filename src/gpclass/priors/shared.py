@@ -1,4 +1,4 @@
-"""One factorisation for all classes, where each row has one precision in all of them but one.
+"""One factorisation for all classes, for sites with one precision per row in all classes but one.
 
 The sites of row i have the precision b_i in every class but one, and a larger one t_i in that class, its own. With
 A = K + diag(1 / b) and U_c the columns of I of the rows whose own class is c,
@@ -12,7 +12,7 @@ so that R_c = (K + D_c)⁻¹ follows from A⁻¹ and a system of the size of the
 
 The eigenvalues of M_c are between b/t and 1. All Y_c together have n rows, and Σ_c R_c = C A⁻¹ + YᵀY: about 3 n³
 operations for any number of classes, and n³ without the gradient. A⁻¹ comes from the inverse T of the factor of A,
-which predictions need: it is kept in the upper triangle of K, of which only the lower one counts.
+which predictions need: it is kept in the upper triangle of K, because only the lower one is used.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from gpclass.priors.independent import products
 
 
 class SharedConditioned(BaseConditioned):
-    """q for one set of sites; the work space are two matrices, for A⁻¹ and Y, and the upper triangle of K is for T.
+    """q for one set of sites; the work space is two matrices, for A⁻¹ and Y, and the upper triangle of K for T.
 
     All are in the precision of K; `multiply_R` returns double. ``order`` are the rows sorted by their own classes; rows
     ``bounds[c]`` to ``bounds[c + 1]`` of Y belong to class c.
@@ -104,7 +104,7 @@ class SharedConditioned(BaseConditioned):
         return np.asarray(out, dtype=float)
 
     def reduce(self, v: Array) -> Array:
-        """Return (I + W K)⁻¹ v as R W⁻¹ v, which rounds less than v - R K v and is possible as no site is flat."""
+        """Return (I + W K)⁻¹ v as R W⁻¹ v, which is more accurate than v - R K v and exists because no site is flat."""
         return self.multiply_R(v / self.tau)
 
     def inverse_diagonal(self) -> Array:
@@ -125,7 +125,7 @@ class SharedConditioned(BaseConditioned):
     def subtract_R(self, functions: slice, rows: slice, G: Array) -> None:
         """Subtract the blocks of R of all functions from G, some rows up to the diagonal.
 
-        Their sum C A⁻¹ + YᵀY is formed once, in the lower triangle of A⁻¹, of which the upper one remains.
+        Their sum C A⁻¹ + YᵀY is formed once, in the lower triangle of A⁻¹; the upper one is not changed.
         """
         if not self._summed:
             total, C = self.inverse.T, float(self.tau.shape[1])

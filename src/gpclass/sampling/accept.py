@@ -1,7 +1,7 @@
 """Rejection sampling: keep a proposal x with probability p(x) / (bound · q(x)).
 
 The draws kept are independent and exact. The mean acceptance probability over all proposals is the mass of p
-over the bound; it is known more accurately than the share of proposals kept. For the posterior of a few data
+over the bound, and has a smaller error than the fraction of proposals kept. For the posterior of a few data
 points the prior proposes, and the bound is one because p(y|f) is a probability: the mass is the evidence.
 """
 
@@ -21,9 +21,9 @@ from gpclass.posteriors.target import make_target
 from gpclass.sampling.checks import Function, Seed, log_ratio, proposed, shown, values_of
 
 MAX_PROPOSALS = 10_000_000
-PILOT = 10_000  # proposals after which the rate is first looked at; then their number is doubled each time
+PILOT = 10_000  # proposals before the rate is first checked; then their number is doubled each time
 CHUNK = 1 << 20  # numbers proposed at a time
-SLACK = 1e-9  # by which rounding may take a ratio above its bound
+SLACK = 1e-9  # allowed excess of a ratio over its bound by rounding
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Rejection(Method):
     ----------
     n_draws : int
     max_proposals : int
-        Largest number of proposals; what would take more is refused with an error.
+        Largest number of proposals; an error is raised if more would be needed.
     learn_by : settings record
         The method whose evidence is maximised to learn the hyperparameters, before the sampling.
 
@@ -64,11 +64,11 @@ class RejectionSample:
     ----------
     draws : array of shape (size,) or (size, d); of f, (size, n) or (size, n, C)
     acceptance_rate : float
-        Share of all proposals that were accepted.
+        Fraction of all proposals that were accepted.
     n_proposals : int
     log_mass : float
-        Logarithm of the integral of the density, which is one if that is normalised; for the posterior of f
-        the log evidence.
+        Logarithm of the integral of the density, which is 0 if it is normalised; for the posterior of f
+        this is the log evidence.
     standard_error : float
         Of ``log_mass``.
     """
@@ -199,8 +199,8 @@ def posterior_by_rejection(
 ) -> RejectionSample:
     """Draw f from its posterior, exactly and independently, for very few data points.
 
-    A draw takes 1 / exp(evidence) proposals on average: about a thousand with ten data points, fewer where
-    the labels are what the prior expects. Infeasible problems are refused after the first few thousand
+    A draw takes 1 / exp(evidence) proposals on average: about a thousand with ten data points, fewer if
+    the labels are probable under the prior. Infeasible problems raise an error after the first few thousand
     proposals.
 
     Parameters
@@ -288,6 +288,6 @@ def _probabilities(x: Array, log_p: Array) -> Array:
     if log_p[i] > SLACK:
         raise ValueError(
             f"The density exceeds its bound at {shown(x[i])} by a factor of {np.exp(min(log_p[i], 700.0)):.4g}: raise "
-            "the bound to the largest ratio of density and proposal, or take a proposal with heavier tails."
+            "the bound to the largest ratio of density and proposal, or use a proposal with heavier tails."
         )
     return np.exp(log_p)

@@ -21,7 +21,7 @@ PANELS = 512  # on a finite domain, or on either side of zero
 REACH = 1e-12, 1e15  # first and last edge on an infinite domain, from its finite end or from zero
 ACCURACY = 4e-9  # variation of the density on a panel times its width, relative to the mass
 SHORTEST = 2.0**-44  # panel relative to x, at jumps and poles; shorter ones are below the resolution of x
-MAX_UNCERTAIN = 1e-6  # share of the mass on such panels
+MAX_UNCERTAIN = 1e-6  # fraction of the mass on such panels
 
 
 def inversion(
@@ -45,8 +45,8 @@ def inversion(
     pdf : callable, optional
         Density, which need not be normalised. It may jump, and grow like x^-½ at the ends of the domain.
     domain : (low, high), optional
-        Draw between these only; with ``cdf`` or ``pdf``, and infinite unless given. A density far narrower
-        than its distance from zero needs finite ends that enclose it.
+        Range of the draws, for ``cdf`` or ``pdf``; infinite by default. A density far narrower
+        than its distance from zero needs finite bounds that enclose it.
     size : int or tuple of ints
         Shape of the result.
     rng : numpy Generator or seed
@@ -115,7 +115,7 @@ def _invert_cdf(cdf: Function, x: Array, u: Array) -> Array:
         raise ValueError(
             f"cdf falls by {values[i] - values[i + 1]:.3g} from {x[i]:.6g} to {x[i + 1]:.6g}, expected it to increase."
         )
-    # Rounding must not ask for what the function does not exceed: v in (bottom, top].
+    # Rounding must not move v out of the range (bottom, top] of the function.
     v = np.clip(bottom + u * (top - bottom), np.nextafter(bottom, top), top)
     right = np.clip(np.searchsorted(np.maximum.accumulate(values), v), 1, len(x) - 1)
     low, high = x[right - 1], x[right]
@@ -208,7 +208,7 @@ def inversion_discrete(
     if bad.any():
         where = tuple(int(i) for i in np.argwhere(bad)[0])
         raise ValueError(
-            f"pmf is {P[where]:g} at {where}, expected none negative, with a positive sum in each row."
+            f"pmf is {P[where]:g} at {where}, expected no negative numbers and a positive sum in each row."
         )
     rows = np.atleast_2d(P)
     u = np.random.default_rng(rng).random((len(rows), *np.atleast_1d(size)))

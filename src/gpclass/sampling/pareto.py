@@ -1,12 +1,12 @@
-"""Pareto smoothing of importance weights, and the reliability of an estimate that follows from their tail.
+"""Pareto smoothing of importance weights, and the reliability of an estimate, judged by their tail.
 
-The largest weights determine an importance sampling estimate, and they are the least well known. Pareto
+The largest weights determine an importance sampling estimate, and they are the most uncertain. Pareto
 smoothing (Vehtari, Simpson, Gelman, Yao & Gabry 2024) fits a generalised Pareto distribution to the M =
-min(S/5, 3√S) largest of S weights and replaces them by its expected order statistics. Its shape k tells how
+min(S/5, 3√S) largest of S weights and replaces them by its expected order statistics. Its shape k shows how
 many moments the weights have: with k < ½ they have a variance, with k > 0.7 no practical number of draws is
 enough.
 
-arviz-stats has the same, but belongs to the extra ``mcmc``, and `check_approximation` must work without it.
+arviz-stats has the same function, but is an optional dependency (``mcmc``), which `check_approximation` cannot need.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def pareto_smooth(log_weights: Array) -> tuple[Array, float | None]:
     (0.3, 1.3)
     """
     log_weights = np.asarray(log_weights, dtype=float)
-    n = int((log_weights > -np.inf).sum())  # weights of zero say nothing about the tail
+    n = int((log_weights > -np.inf).sum())  # weights of zero are not informative about the tail
     n_tail = int(min(0.2 * n, 3.0 * n**0.5))
     if n_tail < MIN_TAIL:
         return log_weights, np.inf
@@ -79,7 +79,7 @@ def fit_pareto(x: Array) -> tuple[float, float]:
 
     The density is (1 + k x/σ)^(-1/k - 1) / σ. Given b = -k/σ, the likelihood is greatest at
     k(b) = mean log(1 - b x). Zhang & Stephens (2009) average b over its profile likelihood, on a grid
-    that follows a prior scaled by the first quartile. A few data say little about k, so it is shrunk
+    that follows a prior scaled by the first quartile. With few data k is uncertain, so it is shrunk
     towards ½ as by ten observations (Vehtari et al. 2024, appendix G).
     """
     n = len(x)

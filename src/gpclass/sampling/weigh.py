@@ -28,10 +28,10 @@ class ImportanceEstimate:
     ----------
     value : float, or array if h has several values
     standard_error : float or array
-        Of ``value``; it means little unless ``reliable``.
+        Standard error of ``value``; use it only if ``reliable``.
     khat : float or None
-        Shape of the tail of the weights or, where that is heavier, of their products with h. None if all are
-        equal; infinite if there are too few draws, or too few where h is not zero, to estimate it.
+        Shape of the tail of the weights or, if it is heavier, of their products with h. None if all are
+        equal; infinite if there are too few draws, or too few with nonzero h, to estimate it.
     ess : float
         Effective sample size, (Σw)² / Σw².
     n_samples : int

@@ -1,4 +1,4 @@
-"""Gaussian-process classification when n x n is out of the question: inducing inputs, passes over data."""
+"""Gaussian-process classification without n x n matrices: inducing inputs and passes over the data."""
 
 from gpclass.sparse.settings import Inducing
 

@@ -1,4 +1,4 @@
-"""The state of a long fit on disk after every step, so that a killed run continues where it was."""
+"""Checkpoints of a long fit after every step, so that an interrupted run can be resumed."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ INSTEAD = "remove the file to start again, or name another one in Inducing(check
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Kept:
-    """Where learning stands: hyperparameters, inducing inputs, q, and the inverse Hessian of the hyperparameters.
+    """The state of learning: hyperparameters, inducing inputs, q, and the inverse Hessian of the hyperparameters.
 
-    ``Z`` is None before inducing inputs are chosen. ``eps`` is the one of Dirichlet classification. q and the inverse
-    Hessian are of ``n_rows`` rows; ``work`` is that done so far.
+    ``Z`` is None before inducing inputs are chosen. ``eps`` belongs to Dirichlet classification. q and the inverse
+    Hessian are of ``n_rows`` rows; ``work`` is the work done so far.
     """
 
     theta: Array
@@ -37,7 +37,7 @@ class Kept:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Checkpoint:
-    """A file for the state of one problem, which `identity_of` tells from others.
+    """A file for the state of one problem, which `identity_of` distinguishes from others.
 
     Without a path nothing is written or found.
     """
@@ -46,7 +46,7 @@ class Checkpoint:
     identity: dict[str, str]
 
     def write(self, state: Kept) -> None:
-        """Write the state: whole or not at all."""
+        """Write the state completely or not at all."""
         if self.path is None or state.q is None or state.Z is None:
             return
         values: dict[str, Any] = {"identity": json.dumps(self.identity), "mean": state.q.mean, "P": state.q.P}
@@ -55,7 +55,7 @@ class Checkpoint:
             np.savez(file, **{name: value for name, value in values.items() if value is not None})
 
     def read(self) -> Kept | None:
-        """Return the state that was written, None if there is none; ValueError if it is of another problem."""
+        """Return the saved state, None if there is none; raise ValueError if it belongs to another problem."""
         path = self.path
         if path is None or not Path(path).exists():
             return None
@@ -70,9 +70,9 @@ class Checkpoint:
             raise ValueError(f"The checkpoint {path} cannot be read ({error}): {INSTEAD}.") from None
         others = [name for name, value in self.identity.items() if identity.get(name) != value]
         if others:
-            others = [name for name in others if name != CHOSEN] or others  # the choice follows from the rest
+            others = [name for name in others if name != CHOSEN] or others  # the choice depends on the others
             names = " and ".join([", ".join(others[:-1]), others[-1]] if others[1:] else others)
             raise ValueError(
-                f"The checkpoint {path} is of another problem, which differs from this one in its {names}: {INSTEAD}."
+                f"The checkpoint {path} belongs to another problem, which differs in its {names}: {INSTEAD}."
             )
         return state

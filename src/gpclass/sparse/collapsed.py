@@ -39,7 +39,7 @@ from gpclass.sparse.sums import Step, Sums
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Collapsed:
-    """The data and the targets, in the place of `sparse.engine.Engine`; ``report`` is called after every pass.
+    """The data and the targets, used in place of `sparse.engine.Engine`; ``report`` is called after every pass.
 
     ``base`` and ``offset`` are the posterior and the prior means of earlier rows.
     """
@@ -65,7 +65,7 @@ class Collapsed:
         others: tuple[Likelihood, ...] = (),
         before: Fit | None = None,
     ) -> Fit:
-        """Return the best q after one pass; a second one returns the gradient. There is nothing to start from."""
+        """Return the best q after one pass, and the gradient after a second one. It needs no start."""
         empty = np.zeros((basis.size, self.n_latents))
         step = Step(
             Latent(basis.kernel, basis.Z, working(basis.T, self.dtype), empty), TargetRule(self.targets)
@@ -85,7 +85,7 @@ class Collapsed:
         return Fit(basis, q, q, bound, 0.0, passes, theta, residual, sums.lost, none, sums.counts, offset)
 
     def precisions(self, fit: Fit, rows: Rows) -> Array:
-        """Return what a unit of residual variance at each row costs the bound, twice."""
+        """Return twice the loss of the bound per unit of residual variance at each row."""
         return np.asarray(self.targets.sites(rows.y, np.zeros(1)).tau.sum(axis=1))
 
     def _solve(self, sums: Sums, offset: Array) -> tuple[Q, list[Array], float]:

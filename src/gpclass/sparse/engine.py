@@ -1,6 +1,6 @@
-"""Variational inference with inducing inputs, as passes over data that may be anywhere.
+"""Variational inference with inducing inputs, in passes over data in memory, in files or on a cluster.
 
-q(u) = N(mu, P⁻¹) in whitened coordinates. A pass returns sums (`sums`), and from them come
+q(u) = N(mu, P⁻¹) in whitened coordinates. A pass returns sums (`sums`), which give
 
     bound = Σ E[l] - KL(q || prior),     the natural-gradient step,     d bound / d theta
 
@@ -35,7 +35,7 @@ from gpclass.sparse.latent import Latent, working
 from gpclass.sparse.rules import BoundRule
 from gpclass.sparse.sums import Step, Sums
 
-LEAST = 0.1  # eigenvalue of P, the prior's being one
+LEAST = 0.1  # smallest eigenvalue of P; those of the prior are one
 
 # --------------------------------------------------------------------- Gaussians over u
 
@@ -59,7 +59,7 @@ class Q:
         return solved(P, (1.0 - share) * self.linear + share * other.linear)[0]
 
     def repeated(self, times: float) -> Q:
-        """Return q for so many times as many rows of the same kind: P - I and P mu are sums over the rows."""
+        """Return q for this many times as many rows of the same kind: P - I and P mu are sums over the rows."""
         return prior_q(*self.mean.shape).mixed(self, times)
 
 
@@ -112,7 +112,7 @@ def divergence(q: Q, factors: Factors, other: Q, half_logdets: list[float]) -> f
 
 
 def latent_of(basis: Basis, q: Q, dtype: Any = np.float64, factors: Factors | None = None) -> Latent:
-    """Return q as it goes to the rows, in the precision of the work on them."""
+    """Return q in the form for passes over rows, in the precision of that work."""
     roots = (factor(q) if factors is None else factors).roots
     work = [working(M, dtype) for M in (basis.T, *roots)]
     return Latent(basis.kernel, basis.Z, work[0], q.mean, tuple(work[1:]))
@@ -123,17 +123,17 @@ def latent_of(basis: Basis, q: Q, dtype: Any = np.float64, factors: Factors | No
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fit:
-    """q after a number of passes at one theta; ``gap`` is about what one more would gain, in nats."""
+    """q after a number of passes at one theta; ``gap`` is about the gain of one more, in nats."""
 
     basis: Basis
     q: Q
-    next_q: Q  # a whole step further
+    next_q: Q  # q after another full step
     bound: float
     gap: float
     passes: int
     gradient: Array | None
     residual: float  # mean of r_i
-    lost: float  # nats that the residual variance costs the bound, to first order
+    lost: float  # loss of the bound by the residual variance in nats, to first order
     others: Array  # Σ E[l] of the other likelihoods
     counts: Array  # total weight of each class
     offset: Array | None = None  # prior means of the functions, if they are not zero
@@ -171,7 +171,7 @@ class Engine:
         if before is not None:
             q = self._projected(basis, prior, before)
         warm, q = q is not None, prior_q(basis.size, self.n_latents) if q is None else q
-        # Each class steps as if the others were fixed; together the steps are at most twice too long.
+        # Each class steps as if the others were fixed; the joint step is too long by a factor of at most two.
         longest = 1.0 if self.n_latents == 1 else 0.6
         best: Fit | None = None
         rho = longest
@@ -215,7 +215,7 @@ class Engine:
 
     @property
     def rule(self) -> BoundRule:
-        """Where the sites of rows come from."""
+        """The rule that computes the sites of rows."""
         return BoundRule(self.likelihood)
 
     def step(
@@ -245,13 +245,13 @@ class Engine:
         return natural_step(sums, prior)[0]
 
     def precisions(self, fit: Fit, rows: Rows) -> Array:
-        """Return what a unit of residual variance at each row costs the bound, twice."""
+        """Return twice the loss of the bound per unit of residual variance at each row."""
         at = latent_of(fit.basis, fit.next_q, self.dtype).at(rows.X)
         return np.asarray(np.maximum(self.rule(rows, at).h.sum(axis=1), 0.0))
 
 
 def natural_step(sums: Sums, prior: Q) -> tuple[Q, list[float]]:
-    """Return q at the end of a whole natural-gradient step, and ½ log|P| of each function."""
+    """Return q after a full natural-gradient step, and ½ log|P| of each function."""
     P = np.stack([mirrored(S) for S in sums.curvature])
     P += prior.P
     if sums.convex:
@@ -273,10 +273,10 @@ def _bounded(P: Array) -> Array:
 
 
 def balanced(q: Q) -> Q:
-    """Return q with means of the functions of several classes that add up to zero, as the best ones do.
+    """Return q with means that add up to zero over the classes, as the optimal means do.
 
-    mu_c = Σ_i g_ic a_i there, and the slopes of a data point add up to zero; steps for each class by itself would
-    only creep there.
+    mu_c = Σ_i g_ic a_i there, and the slopes of a data point add up to zero; separate steps for each class would
+    converge slowly.
     """
     return q if len(q.P) == 1 else replace(q, mean=q.mean - q.mean.mean(axis=1, keepdims=True))
 

@@ -1,4 +1,4 @@
-"""What a checkpoint belongs to: digests of the data, the model and the settings of a fit."""
+"""The identity of a checkpoint: digests of the data, the model and the settings of a fit."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gpclass.data.rows import Data
 from gpclass.sparse.settings import Inducing
 
 CHOICE = ("n", "inputs", "tol")  # the settings by which inducing inputs are chosen
-LENGTH = ("max_refine", "gain", "checkpoint")  # those that only say how long learning goes on
+LENGTH = ("max_refine", "gain", "checkpoint")  # settings that only determine how long learning continues
 
 
 @dataclass(slots=True, eq=False)
@@ -52,9 +52,9 @@ class DigestRows:
 
 
 def identity_of(data: Data, n_latents: int, model: Mapping[str, Any], settings: Inducing) -> dict[str, str]:
-    """Return a digest of each thing that a state of learning depends on, by its name in messages.
+    """Return digests of everything that a state of learning depends on, by their names in messages.
 
-    How long learning goes on may differ, so that a fit can be resumed with more steps.
+    The length of learning may differ, so that a fit can be resumed with more steps.
     """
     values = {field.name: getattr(settings, field.name) for field in fields(settings)}
     parts = {
@@ -67,12 +67,12 @@ def identity_of(data: Data, n_latents: int, model: Mapping[str, Any], settings: 
 
 
 def digest(value: Any) -> str:
-    """Return a digest of all that a value holds, the same in every process."""
+    """Return a digest of the full content of a value, the same in every process."""
     return sha256(re.sub(r" at 0x[0-9a-fA-F]+", "", repr(_plain(value))).encode()).hexdigest()
 
 
 def _plain(value: Any) -> Any:
-    """Return what a value holds: representations leave out digits, or have an address instead of what is inside."""
+    """Return the full content of a value: a repr may omit digits, or show an address instead of the content."""
     inside: Any = None
     if isinstance(value, np.ndarray | np.generic):
         return value.tolist()

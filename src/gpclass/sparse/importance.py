@@ -1,16 +1,16 @@
-"""Importance sampling in the inducing values: how far the posterior of u is from the Gaussian q(u).
+"""Importance sampling of the inducing values: how far the posterior of u is from the Gaussian q(u).
 
-Given u, the latent value of row i is N(a_iᵀ u, r_i), and a method sees the row through one term,
+Given u, the latent value of row i is N(a_iᵀ u, r_i), and the row contributes one term,
 
     t_i(u) = E[log p(y_i|f_i) | u]  for the variational bound,     log E[p(y_i|f_i) | u]  for FITC,
 
-so that what q(u) = N(mu, P⁻¹) approximates is N(u | 0, I) exp Σ t_i(u), whose integral is the best bound that these
+so that q(u) = N(mu, P⁻¹) approximates N(u | 0, I) exp Σ t_i(u). Its integral is the best bound that these
 inducing inputs allow, or FITC's evidence. With u = mu + d the log of the importance weight is
 
     Σ_i t_i(u) - ½ |u|² + ½ dᵀ P d - ½ log|P|.
 
-Σ t_i(u) for all draws is one pass over the rows. Of f given u nothing is sampled: what the inducing inputs miss is not
-in these numbers (see `sparse.local_check`).
+Σ t_i(u) for all draws is one pass over the rows. f given u is not sampled, so the error of the inducing inputs is not
+included (see `sparse.local_check`).
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from gpclass.likelihoods.quadrature import hermite
 from gpclass.sparse.engine import Q
 from gpclass.sparse.latent import Additive, Latent, Marginals
 
-NARROW, NODES = 0.3, 5  # residual variance up to which so many nodes average log p to 1e-6
-POWER_NODES = 50  # of E[p^w], w not one
+NARROW, NODES = 0.3, 5  # up to this residual variance, this many nodes average log p to 1e-6
+POWER_NODES = 50  # nodes for E[p^w] if w is not one
 
 
 def averaged_log(likelihood: Likelihood, y: Array, mean: Array, residual: Array) -> Array:
@@ -114,7 +114,7 @@ def latent_means(at: Marginals, U: Array) -> Array:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class InducingTarget:
-    """The posterior of u beside its Gaussian q, with the methods of `posteriors.target.Target` that sampling needs.
+    """The posterior of u and its Gaussian q, with the methods of `posteriors.target.Target` that sampling needs.
 
     A draw is one row of numbers, the M values of one function after those of another. ``averaged`` is for FITC, whose
     terms are log E[p].
@@ -161,7 +161,7 @@ class InducingTarget:
     def probabilities(self, X: Array, D: Array) -> Array:
         """Return p(y=+1), shape (S, n), or those of all classes, (S, n, C), of rows X given u for rows d of D.
 
-        The residual variance is averaged over by MacKay's approximation, which is exact for the probit.
+        MacKay's approximation averages over the residual variance; it is exact for the probit.
         """
         at, likelihood = self.latent.at(X), cast(Any, self.likelihood)
         f = latent_means(at, self.draws(D)).transpose(1, 0, 2)

@@ -1,4 +1,4 @@
-"""The choice of inducing inputs: rows at which the residual variance is largest, or costs the bound most."""
+"""The choice of inducing inputs: rows where the residual variance is largest, or lowers the bound most."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from gpclass.core.protocols import Array
 from gpclass.priors.basis import Basis, greedy
 from gpclass.sparse.settings import Inducing
 
-CANDIDATES = 5  # rows that the greedy choice looks at, as a multiple of the inducing inputs
-LEAST_CANDIDATES = 2000  # and at least so many
+CANDIDATES = 5  # candidate rows of the greedy choice, as a multiple of the inducing inputs
+LEAST_CANDIDATES = 2000  # minimum number of candidates
 
 
 def n_candidates(n_inducing: int) -> int:
-    """Return how many rows the greedy choice looks at."""
+    """Return the number of candidate rows of the greedy choice."""
     return max(CANDIDATES * n_inducing, LEAST_CANDIDATES)
 
 
@@ -30,10 +30,10 @@ def choose(settings: Inducing, kernel: Any, X: Array, most: int, rng: np.random.
 
 
 def grown(basis: Basis, X: Array, precision: Array, size: int, rng: np.random.Generator) -> Array:
-    """Return the inducing inputs and further ones, up to ``size``: rows where the residual variance costs most.
+    """Return the inducing inputs and further ones, up to ``size``: rows where the residual variance matters most.
 
-    A residual variance r_i costs the bound h_i r_i / 2 nats to first order, with ``precision`` h_i of the row's site:
-    little where the class is certain, whatever the inputs.
+    A residual variance r_i lowers the bound by h_i r_i / 2 nats to first order, with h_i the ``precision`` of its site:
+    little where the class is certain, for any inputs.
     """
     chosen, _ = greedy(basis.kernel, X, size - basis.size, rng, weight=precision, basis=basis)
     return np.vstack([basis.Z, X[chosen]])

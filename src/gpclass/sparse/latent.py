@@ -1,4 +1,4 @@
-"""What q(u) says of rows: features, residual variances, means and variances, in tiles of bounded size.
+"""Features, residual variances, means and variances of rows under q(u), in tiles of bounded size.
 
 With K_uu = L Lᵀ row i has the whitened features a_i = L⁻¹ k(Z, x_i) and the residual variance
 r_i = k(x_i, x_i) - a_iᵀ a_i (`priors.basis`). For q(u) = N(mu, P⁻¹) of each latent function
@@ -51,7 +51,7 @@ def working(V: Array, dtype: Any) -> Array:
 
 
 def nonzero(w: Array) -> Any:
-    """Return where w is not zero: positions, or a slice, which takes no copies, if they follow each other."""
+    """Return the positions of nonzero w, as a slice, which needs no copies, if they are consecutive."""
     found = np.flatnonzero(w)
     first, last = found[[0, -1]] if len(found) else (0, 0)
     return found if 0 < len(found) <= last - first else slice(first, last + 1)
@@ -59,7 +59,7 @@ def nonzero(w: Array) -> Any:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Latent:
-    """q(u) as it goes to the rows: ``T`` is L⁻¹, and ``roots`` are C⁻¹ with P = C Cᵀ, one for each latent function."""
+    """q(u) for passes over rows: ``T`` is L⁻¹, and ``roots`` are C⁻¹ with P = C Cᵀ, one for each latent function."""
 
     kernel: Any
     Z: Array
@@ -68,7 +68,7 @@ class Latent:
     roots: tuple[Array, ...] = ()
 
     def at(self, X: Array, space: Array | None = None) -> Marginals:
-        """Return what q says of rows X, in the memory of three arrays of at least as many rows."""
+        """Return the features and moments of rows X, in the memory of three arrays of at least as many rows."""
         K, A, work = (self.space(len(X)) if space is None else space)[:, : len(X)]
         prior_var = np.asarray(diag(self.kernel, X), dtype=float)
         scale = float(np.sqrt(prior_var.max(initial=0.0)))
@@ -78,11 +78,11 @@ class Latent:
         return Marginals(self, K, A, np.maximum(prior_var - _row_squares(A), 0.0), scale, work)
 
     def space(self, n_rows: int) -> Array:
-        """Return memory for `at`: fresh memory for every tile takes a fifth of the time of a pass."""
+        """Return memory for `at`: allocating it for every tile would take a fifth of the time of a pass."""
         return np.empty((3, n_rows, len(self.Z)), dtype=self.T.dtype)
 
     def tiles(self, rows: Rows, columns: int = 0) -> Iterator[tuple[Rows, Marginals]]:
-        """Yield some rows at a time with what q says of them, until the next; arrays of so many columns fit as well."""
+        """Yield tiles of rows with their moments, valid until the next; tiles also fit arrays of this many columns."""
         step = max(64, TILE // max(columns, len(self.Z)))
         space = self.space(min(step, len(rows)))
         for start in range(0, len(rows), step):
@@ -92,7 +92,7 @@ class Latent:
 
 @dataclass(frozen=True, eq=False)
 class Marginals:
-    """Of some rows k(x_i, Z), features a_i, residual variances, and the order of the largest feature."""
+    """k(x_i, Z), features a_i and residual variances of some rows, and the magnitude of the largest feature."""
 
     latent: Latent
     K: Array
@@ -131,9 +131,9 @@ class Marginals:
         return gram(drop_tiny(A, self.scale * float(root.max())))
 
     def left_out(self, g: Array, h: Array, copies: Array) -> tuple[Array, Array]:
-        """Return means and variances, (n, C), without one of so many copies of the site of each row."""
+        """Return means and variances, (n, C), without one of the copies of the site of each row."""
         known = _row_squares(self.A)[:, None]
-        # At a fixed point P is at least I + h a aᵀ, which bounds aᵀ P⁻¹ a; where q has not quite converged it must too.
+        # At a fixed point P is at least I + h a aᵀ, which bounds aᵀ P⁻¹ a; this is enforced before convergence too.
         forms = np.minimum(self.forms, known / (1.0 + np.maximum(h, 0.0) * known))
         mean, var = remove_share(self.mean, forms, g, 1.0 - h * forms, np.maximum(copies, 1.0)[:, None])
         return mean, self.residual[:, None] + var

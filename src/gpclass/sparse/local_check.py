@@ -1,14 +1,14 @@
-"""What the inducing inputs miss: the exact posterior of neighbourhoods, given what q says of all other rows.
+"""The error of the inducing inputs: the exact posterior of neighbourhoods, given q of all other rows.
 
 Given u the latent values of two rows are correlated, with the residual covariance k(x, z) - a(x)ᵀ a(z), which a model
-with inducing inputs sets to zero. The neighbourhood N of a row are the rows whose residual covariance with it is
+with inducing inputs sets to zero. The neighbourhood N of a row is the set of rows whose residual covariance with it is
 largest. Without the sites of N, with V = A P⁻¹ Aᵀ for the features A of N and sites of precision h and linear term nu,
 
     cov_- = V + V h^½ (I - h^½ V h^½)⁻¹ h^½ V,     m_- = m - cov_- (nu - h m),
 
 and the prior of f on N given all other rows is N(m_-, cov_- + K - A Aᵀ), residual covariances included (Snelson &
 Ghahramani 2007 have it as the partially independent conditional). The method itself then gives the posterior, and
-its leave-one-out probability of the row is compared with that of the model. If N are all rows, it is the model without
+its leave-one-out probability of the row is compared with that of the model. If N has all rows, it is the model without
 inducing inputs.
 """
 
@@ -31,7 +31,7 @@ from gpclass.priors import DensePrior
 from gpclass.sparse.latent import Latent, Marginals
 from gpclass.sparse.loo import copies
 
-ROUNDING = 1e-10  # of the share of the variance that is left without the sites of a neighbourhood
+ROUNDING = 1e-10  # rounding error of the fraction of variance without the sites of a neighbourhood
 SHIFTED = ("derivatives", "third", "expected", "tilted")  # take labels and latent values
 
 
@@ -109,9 +109,9 @@ class GivenCovariance(Kernel):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Shifted:
-    """A likelihood of f = shift + g as one of g: methods have priors of mean zero.
+    """A likelihood of f = shift + g as a function of g, because methods assume a prior mean of zero.
 
-    Labels are columns of those of the likelihood and of the shifts, so that a method may ask for some of the rows.
+    Its labels are those of the likelihood and the shifts, as columns, so that a method can select rows.
     """
 
     base: Any
@@ -146,7 +146,7 @@ def exact_left_out(
 ) -> tuple[Array, Array]:
     """Return mean (n, C) and (co)variance of each row from the others, by the method itself.
 
-    The sites are where the method starts from, or are ``fixed`` because they do not depend on q.
+    The method starts from the sites, or they are ``fixed`` because they do not depend on q.
     """
     several, n = np.ndim(rows.y) == 2, len(rows)
     mean, covs = without(at, g, h)

@@ -26,7 +26,7 @@ from gpclass.sparse.sums import Step
 
 @dataclass(slots=True, eq=False)
 class LeftOut(Additive):
-    """What the pass returns: Σ log p(label | other rows), the number of rows, and their log probabilities in order."""
+    """The result of the pass: Σ log p(label | other rows), the number of rows, and their log probabilities in order."""
 
     score: float
     n_rows: int
@@ -35,13 +35,13 @@ class LeftOut(Additive):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LeaveOut:
-    """The pass: what goes down to the rows. ``keep`` returns the probabilities of all rows of positive weight."""
+    """The pass over the rows. With ``keep`` it returns the probabilities of all rows of positive weight."""
 
     latent: Latent
     rule: Rule
     likelihood: Likelihood
     offset: Array | None = None  # prior means
-    responding: Latent | None = None  # with the P of the response of the means, if that is another
+    responding: Latent | None = None  # q with the precisions of the response of the means, if they differ
     keep: bool = True
 
     def zero(self) -> LeftOut:
@@ -49,7 +49,7 @@ class LeaveOut:
         return LeftOut(0.0, 0, [])
 
     def __call__(self, X: Array, y: Array, weight: Array | None) -> LeftOut:
-        """Return the result of a block of rows, in bounded memory beside it."""
+        """Return the result of a block of rows, in bounded additional memory."""
         total = self.zero()
         for rows, at in self.latent.tiles(Rows(X, y, weight)):
             g, h, _ = self.rule(rows, at)

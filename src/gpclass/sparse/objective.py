@@ -15,12 +15,12 @@ from gpclass.priors.basis import make_basis
 from gpclass.sparse.collapsed import Collapsed
 from gpclass.sparse.engine import Engine, Fit, Q
 
-MAX_PASSES = 50  # at one theta: five or six are usual
+MAX_PASSES = 50  # most passes at one theta; five or six are usual
 
 
 @dataclass(slots=True, eq=False)
 class PassObjective:
-    """The bound at the inducing inputs Z, q being iterated to convergence from the last one at every theta.
+    """The bound at the inducing inputs Z; at every theta q is iterated to convergence, starting from the last one.
 
     Parameters
     ----------
@@ -57,11 +57,11 @@ class PassObjective:
     def evaluate(self, theta: Array, warm: Fit | None = None, *, gradient: bool = True) -> Evaluation:
         """Return the bound at theta, starting from the q after another fit."""
         fit = self.fit_at(theta, self.start if warm is None else warm, gradient=gradient)
-        # That q may lack a few nats while theta moves is intended; the strategy judges the last fit.
+        # q may be a few nats below its optimum while theta changes; the strategy checks the last fit.
         return Evaluation(fit.bound, self._slope(fit), fit, Info(True, fit.passes, fit.gap))
 
     def fit_at(self, theta: Array, start: Q | Fit | None, *, gradient: bool) -> Fit:
-        """Return q at theta after as many passes as it takes."""
+        """Return q at theta after as many passes as needed."""
         kernel, likelihood, others = self._model(theta, gradient)
         after = self.after
         keep = None if after is None else (lambda _, q: after(theta, q))

@@ -1,4 +1,4 @@
-"""What a fitted model with inducing inputs keeps of its fit."""
+"""The report of a fit with inducing inputs, which the fitted model keeps."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from gpclass.sparse.engine import Q
 @stored
 @dataclass(frozen=True, slots=True, eq=False)
 class InducingReport:
-    """q(u) at the inducing inputs, and what the fit cost."""
+    """q(u) at the inducing inputs, and the cost of the fit."""
 
     Z: Array
     q: Q
-    next_q: Q  # one natural-gradient step further
+    next_q: Q  # q after another natural-gradient step
     n_rows: int
     n_inducing: int
     passes: int

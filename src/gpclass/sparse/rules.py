@@ -1,6 +1,6 @@
-"""Where the sites of rows come from: the one thing in which methods with inducing inputs differ.
+"""Rules for the sites of rows, the only part in which methods with inducing inputs differ.
 
-A rule takes rows and what q(u) says of them to sites on a_iᵀ u, with precisions h and g = nu - h m (`sparse.latent`).
+A rule computes sites on a_iᵀ u from the moments of rows under q(u), with precisions h and g = nu - h m.
 """
 
 from __future__ import annotations

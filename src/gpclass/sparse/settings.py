@@ -1,4 +1,4 @@
-"""How inducing inputs are chosen and hyperparameters learned with them."""
+"""Settings for inducing inputs and for learning hyperparameters with them."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from gpclass.core.checks import check_integers, check_numbers, check_option, is_
 from gpclass.core.protocols import Array
 from gpclass.core.registry import stored
 
-MOST = 2000  # inducing inputs that "auto" goes to: 32 MB for each of about ten matrices
-BY_RESIDUAL = 1000  # the same where the residual variance decides (EP, Laplace)
-GAIN = 1e-2  # of the entropy of the labels, for doubled work: one percent of what there is to learn
-EXACT_UP_TO = 6000.0  # rows times the root of the number of classes: about ten seconds an evaluation
+MOST = 2000  # inducing inputs with "auto": about ten matrices of 32 MB
+BY_RESIDUAL = 1000  # the same if the residual variance determines their number (EP, Laplace)
+GAIN = 1e-2  # fraction of the entropy of the labels that doubling the work must gain
+EXACT_UP_TO = 6000.0  # rows times the root of the number of classes: about ten seconds per evaluation
 
 
 @stored
@@ -26,25 +26,25 @@ class Inducing:
     Parameters
     ----------
     n : int or "auto"
-        How many; with "auto" twice as many as long as that is worth the work, 2,000 at most. EP and Laplace take as
-        many as ``tol`` asks for, 1,000 at most.
+        Their number. "auto" doubles it while that is worth the work, up to 2,000; with EP and Laplace
+        ``tol`` determines it, up to 1,000.
     inputs : array of shape (n, n_features), default=None
         The inducing inputs themselves, to be used as they are.
     tol : float
-        For EP and Laplace with ``n="auto"``: the share of the prior variance that may remain unexplained.
+        For EP and Laplace with ``n="auto"``: the fraction of the prior variance that may remain unexplained.
     dtype : {"float32", "float64"}
-        Precision of the work on rows x inducing inputs; what is n x n in them is always in double.
+        Precision of matrices of rows x inducing inputs; matrices of inducing inputs only are always in double.
     rows : tuple of two int
-        Rows on which hyperparameters are learned first: some without inducing inputs, then more with them.
+        Numbers of rows on which hyperparameters are learned first: without inducing inputs, then with them.
     max_refine : int
-        Steps of learning on all rows at most; 0 keeps the hyperparameters that fewer rows or a checkpoint gave. It does
-        not bound an optimizer of your own.
+        Maximum number of learning steps on all rows; 0 keeps the values from fewer rows or a checkpoint. It does
+        not apply to a custom optimizer.
     gain : float
-        Share of the entropy of the labels that doubling the work must gain. A step that costs a share s of all work so
+        Fraction of the label entropy that doubling the work must gain. A step that costs a fraction s of all work so
         far is taken if it promises ``s * gain``. Smaller numbers give better probabilities and take longer.
     checkpoint : path, default=None
-        A file that holds the state after every step on all rows. A fit that finds it goes on from there, and refuses
-        it if it is of other data or another model. Each model of one-vs-rest or one-vs-one has a file of its own, with
+        A file with the state after every step on all rows. A fit that finds it resumes there, and raises an error
+        if it belongs to other data or another model. Each one-vs-rest or one-vs-one model has a file of its own, with
         its number appended to the name.
 
     Examples
@@ -74,16 +74,16 @@ class Inducing:
         check_option("rows", self.rows, grow, "two growing numbers of rows")
 
     def most(self, by_residual: bool = True) -> int:
-        """Return the largest number of inducing inputs, where the residual variance or where the bound decides."""
+        """Return the largest number of inducing inputs; ``by_residual`` if the residual variance determines it."""
         return (BY_RESIDUAL if by_residual else MOST) if self.n == "auto" else int(self.n)
 
     def numbered(self, i: int) -> Inducing:
-        """Return the settings of model i of several, each of which has a checkpoint of its own."""
+        """Return the settings of model i of several, with a checkpoint of its own."""
         return self if self.checkpoint is None else replace(self, checkpoint=f"{self.checkpoint}.{i}")
 
     @property
     def jitter(self) -> float:
-        """What is added to the variance of inducing values, relative to it: the rounding of products."""
+        """Relative jitter added to the variance of inducing values: the rounding error of products."""
         return 1e-5 if self.dtype == "float32" else 1e-9
 
     def given(self) -> Array | None:
@@ -92,7 +92,7 @@ class Inducing:
 
 
 def inducing_of(given: Any, n_rows: int, n_classes: int) -> Inducing | None:
-    """Return what a user's ``inducing`` means for a number of rows; None for none.
+    """Return the settings that a user's ``inducing`` means for this number of rows; None for no inducing inputs.
 
     "auto" keeps all rows up to a few thousand: the exact posterior is affordable there.
     """

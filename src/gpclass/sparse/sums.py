@@ -1,4 +1,4 @@
-"""What one pass over the data adds up: the same for a row, a block, a machine.
+"""The sums of one pass over the data, which are the same for a row, a block or a machine.
 
 From the sites of the rows (`sparse.rules`) a pass returns Σ h a aᵀ and Σ (g + h m) a for each latent function: the
 natural-gradient step of the variational bound is P = I + Σ h a aᵀ, P mu = Σ (g + h m) a (Hensman et al. 2015 in the
@@ -8,7 +8,7 @@ inputs, then a is of the new basis: the sites of the rows are what two bases hav
     adjoint of k(x_i, Z):  (Σ_c g_ic mu_c + W_ic F_c a_i)ᵀ L⁻¹,     of k(x_i, x_i):  -½ Σ_c h_ic,
 
 with W = h and F = I - P⁻¹ for the bound. Where the precisions are known beforehand (Dirichlet classification,
-`sparse.collapsed`), W are the label weights, which are also what a pass adds up: Σ W a aᵀ and Σ W a. Most of them are
+`sparse.collapsed`), W are the label weights, and a pass returns Σ W a aᵀ and Σ W a. Most of them are
 zero, and rows of one class are worked on together, so that a pass costs the same for any number of classes.
 
 Sums and all that is M x M are in double precision.
@@ -34,12 +34,12 @@ from gpclass.sparse.latent import Additive, Latent, Marginals, nonzero, working
 
 @dataclass(slots=True, eq=False)
 class Sums(Additive):
-    """What comes back."""
+    """The sums that a pass returns."""
 
     counts: Array  # total weight of each class
     value: float  # Σ E[l]
     residual: float  # Σ r_i
-    lost: float  # ½ Σ h r: what the residual variance costs the bound, to first order
+    lost: float  # ½ Σ h r: loss of the bound by the residual variance, to first order
     curvature: Array  # (C, M, M): Σ W a aᵀ, lower triangles
     linear: Array  # (M, C): Σ (g + h m) a, or Σ W a
     slope: Array  # (M, C): Σ g a
@@ -50,14 +50,14 @@ class Sums(Additive):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Step:
-    """What goes down to the data. ``alpha`` and ``pull`` are there if the gradient is wanted (`with_gradient`)."""
+    """The inputs of a pass. ``alpha`` and ``pull`` are set if the gradient is needed (`with_gradient`)."""
 
     latent: Latent
     rule: Any
-    before: Latent | None = None  # q of the sites, if it is another
+    before: Latent | None = None  # q of the sites, if it is a different one
     alpha: Array | None = None  # L⁻ᵀ mu
     pull: tuple[Array, ...] = ()  # F_c L⁻¹
-    others: tuple[Likelihood, ...] = ()  # of other parameters, for the gradient with respect to them
+    others: tuple[Likelihood, ...] = ()  # with other parameters, for the gradient with respect to these
 
     def with_gradient(self, basis: Basis, F: Iterable[Array]) -> Step:
         """Return the step that also adds up the gradient, for the symmetric matrix F of each function."""
@@ -69,7 +69,7 @@ class Step:
 
     @property
     def adds(self) -> bool:
-        """Whether it adds up what q needs: with fixed precisions the gradient takes a second pass, which does not."""
+        """Whether the pass computes the sums for q; with fixed precisions the second pass (gradient) does not."""
         return self.alpha is None or not self.rule.fixed
 
     def zero(self) -> Sums:
@@ -104,7 +104,7 @@ class Step:
         return total
 
     def _add(self, total: Sums, rows: Rows, at: Marginals, seen: Marginals) -> None:
-        """Add some rows: their sites are those that ``seen`` gives them."""
+        """Add some rows, with the sites computed from ``seen``."""
         g, h, value = self.rule(rows, seen)
         fixed, W = self.rule.fixed, rows.y if self.rule.fixed else h
         total.counts += class_counts(rows.y, rows.weight)

@@ -1,9 +1,9 @@
-"""What learning in passes costs, and what it must gain: one exchange rate between work and log loss.
+"""The cost of learning in passes and the gain that it must bring: an exchange rate between work and log loss.
 
-What there is to learn is the entropy of the labels: n H nats, with H = -Σ_c p_c log p_c of the class frequencies p.
-Every doubling of the work so far must gain the share ``gain`` of that. So more work that makes it 1 + s times as much
-is worth it if it promises n H * gain * log2(1 + s) nats. A rare class has a small H, so that the few nats which there
-are count. Work is counted in pairs of inducing inputs per row, not in seconds, so that a fit gives the same answer on
+At most the entropy of the labels can be learned: n H nats, with H = -Σ_c p_c log p_c of the class frequencies p.
+Every doubling of the work so far must gain the fraction ``gain`` of that. So work that multiplies the total by 1 + s
+is worth it if it promises n H * gain * log2(1 + s) nats. With a rare class H is small, so that a few nats
+are enough. Work is counted in pairs of inducing inputs per row, not in seconds, so that a fit gives the same result on
 every machine.
 """
 
@@ -16,9 +16,9 @@ import numpy as np
 from gpclass.core.protocols import Array
 
 KERNEL = 200  # inducing inputs for which the products of a row take as long as its kernel (measured)
-EVALUATION = 2  # passes: one projects the sites on the new inducing inputs, one has the gradient
-GAP_NATS = 1e-4  # per row that another pass over q may gain at most, for q to count as converged
-START = 45  # times n³, of learning on n rows without inducing inputs: 4.5 to 5 s at 1,200 rows (measured)
+EVALUATION = 2  # passes: one projects the sites on the new inducing inputs, one computes the gradient
+GAP_NATS = 1e-4  # q counts as converged if another pass gains less than this per row
+START = 45  # learning on n rows without inducing inputs costs this times n³: 4.5 to 5 s at 1,200 rows
 
 
 def pass_work(n_rows: int, n_inducing: int, n_latents: int = 1) -> float:
@@ -34,7 +34,7 @@ def pass_work(n_rows: int, n_inducing: int, n_latents: int = 1) -> float:
 
 @dataclass(slots=True, eq=False)
 class Work:
-    """Work done so far, and the share of the entropy of the labels that doubling it must gain.
+    """Work done so far, and the fraction of the entropy of the labels that doubling it must gain.
 
     ``entropy`` is that of one label, in nats. In closed form a pass costs the same for any number of latent functions,
     and the bound is the sum of theirs.
@@ -48,15 +48,15 @@ class Work:
 
     @classmethod
     def of_start(cls, n_rows: int, gain: float, n_latents: int, closed: bool) -> Work:
-        """Return the work of learning on a few rows without inducing inputs; also where it is left out."""
+        """Return the work of learning on a few rows without inducing inputs; it counts even if it is skipped."""
         return cls(gain, n_latents, closed, START * float(n_rows) ** 3)
 
     def of_pass(self, n_rows: int, size: int) -> float:
-        """Return the work of a pass with so many inducing inputs."""
+        """Return the work of a pass with this number of inducing inputs."""
         return pass_work(n_rows, size, 1 if self.closed else self.n_latents)
 
     def needed(self, cost: float, n_rows: int) -> float:
-        """Return the nats on so many rows that work of this cost must gain."""
+        """Return the nats that work of this cost must gain on this number of rows."""
         functions = self.n_latents if self.closed else 1
         return self.gain * self.entropy * n_rows * functions * float(np.log2(1.0 + cost / self.done))
 

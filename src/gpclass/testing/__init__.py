@@ -1,7 +1,7 @@
-"""Conformance checks for whoever adds a kernel, a likelihood or a method.
+"""Conformance checks for new kernels, likelihoods and methods.
 
-Each check compares an object with a truth that it does not compute itself (differences, quadrature,
-exact regression) and raises AssertionError with the name of what differs.
+Each check compares an object with independent results (differences, quadrature,
+exact regression) and raises AssertionError with the name of the quantity that differs.
 
 Examples
 --------

@@ -1,4 +1,4 @@
-"""Gaussian noise: every average in closed form, the conjugate case in which inference is exact."""
+"""The Gaussian likelihood, for which all averages have closed forms and inference is exact."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Gaussian(Parameters, ElementwiseSites):
     def tilted(self, y: Array, mean: Array, var: Array, power: Array | float = 1.0) -> Tilted:
         """Return mass and moments of N(f | mean, var) N(y | f, noise)^power."""
         r, var, power = np.broadcast_arrays(y - mean, var, power)
-        # N(y | f, noise)^power is N(y | f, noise / power) but for a constant.
+        # N(y | f, noise)^power is N(y | f, noise / power) up to a constant.
         total = self.noise + power * var
         log_ratio = np.log(total / self.noise) + power * np.log(2.0 * np.pi * self.noise)
         slope = r * (power / total)

@@ -23,7 +23,7 @@ def check_inference(
     inference : Inference
         The method.
     likelihood, kernel : object
-        What it is checked with.
+        The likelihood and the kernel of the test problem.
     X, y : ndarray of shape (n, d) and (n,)
         Rows and labels, -1 or +1.
     rtol : float, default=1e-6

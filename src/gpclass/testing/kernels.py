@@ -48,7 +48,7 @@ def check_kernel(kernel: Any, X: Inputs, Z: Inputs | None = None, *, rtol: float
     if isinstance(X, np.ndarray) and X.ndim == 2:
         Z = np.asarray(Z) + 0.1 * rng.normal(
             size=np.shape(Z)
-        )  # off the points where a rough kernel has no derivative
+        )  # away from points where a rough kernel has no derivative
         truth = central_difference(
             lambda x: np.vdot(G, matrix(kernel, x.reshape(X.shape), Z)), X.ravel(), 1e-5
         )

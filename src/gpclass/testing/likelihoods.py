@@ -130,7 +130,7 @@ def _slope(function: Callable[[Array], Any], f: Array) -> Array:
 
 
 def _average(function: Callable[[Any, Array], Array], mean: Array, var: Array) -> Array:
-    """Average function(index of the data point, f) over N(mean, var) by the trapezoidal rule, finely."""
+    """Average function(index of the data point, f) over N(mean, var) by the trapezoidal rule on a fine grid."""
     z = np.linspace(-12.0, 12.0, 6001)
     w = np.exp(-0.5 * z * z)
     rows = [w @ function(i, m + s * z) for i, (m, s) in enumerate(zip(mean, np.sqrt(var), strict=True))]

@@ -74,7 +74,7 @@ class Canvas:
             axis.update(start=ends[0], end=ends[1])
 
     def show(self, scene: Scene) -> None:
-        """Draw what the methods of a state predict; what cannot be drawn is erased."""
+        """Draw the predictions of the methods of a state; erase what cannot be drawn."""
         comparing, line = bool(scene.state.other), scene.state.points.n_columns == 1
         for each, needed in zip(self.lines, (line, line and comparing), strict=True):
             each.visible = needed

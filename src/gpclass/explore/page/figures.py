@@ -14,10 +14,10 @@ from gpclass.plotting.style import STYLES
 
 COLOURS = tuple(colour for colour, _, _ in STYLES[:MOST_CLASSES])
 MARKERS = ("circle", "square", "triangle", "diamond", "inverted_triangle")
-DASHES = ("solid", "solid", "dashed", "dotdash", "dotted")  # the second class is alone where there are two
+DASHES = ("solid", "solid", "dashed", "dotdash", "dotted")  # with two classes only the second one is drawn
 INK = "#222222"
-GREY = (0.6, 0.6, 0.6, 0.65)  # where a case is left undecided
-STRIP = (-0.155, -0.105)  # where the decision is drawn, below the probabilities
+GREY = (0.6, 0.6, 0.6, 0.65)  # colour of undecided cases
+STRIP = (-0.155, -0.105)  # vertical range of the decision, below the probabilities
 FINER = 3  # pixels of an image for each point of the grid along a side
 IMAGE = ("image", "x", "y", "dw", "dh")  # the columns of a source of images
 DEPTH = 12.0  # nats below the maximum that the colours of the surface of the evidence span
@@ -52,7 +52,7 @@ class Panel:
             source.data = data.get(name, {column: [] for column in source.data})
 
     def label(self, x: str, y: str) -> None:
-        """Write what is along the axes."""
+        """Set the labels of the axes."""
         self.fig.xaxis.axis_label, self.fig.yaxis.axis_label = x, y
 
     def draw_points(self, points: Any) -> None:
@@ -154,7 +154,7 @@ class Landscape(Plane):
         self.fig.scatter("x", "y", source=self.here, **star)
 
     def mark(self, state: State, names: list[str], path: Any = ()) -> None:
-        """Draw where the hyperparameters are now, and the path of learning."""
+        """Draw the current hyperparameters and the path of learning."""
         (i, j), theta = state.axes, state.theta
         self.label(names[i], names[j])
         self.here.data = {"x": [theta[i] / LN10], "y": [theta[j] / LN10]}

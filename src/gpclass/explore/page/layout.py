@@ -1,4 +1,4 @@
-"""The widgets of the page: what each shows of a state, what it does to the state, and where it stands."""
+"""The widgets of the page: what each one shows of a state, how it changes the state, and its position."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ GROUPS: dict[str, list[list[str]]] = {  # rows of widgets in each part of the pa
 
 @dataclass(frozen=True, slots=True)
 class Control:
-    """A widget, what it shows of a state, as its properties, and the state after a visitor has changed it."""
+    """A widget, its properties for a state, and the state after the user has changed it."""
 
     widget: Any
     show: Callable[[State], dict[str, Any]]
@@ -66,7 +66,7 @@ class Layout:
         return self.widgets[name]
 
     def roots(self) -> list[Any]:
-        """Return what the page embeds."""
+        """Return the models that the page embeds."""
         from bokeh.layouts import column, row
 
         def line(names: list[str]) -> Any:
@@ -96,7 +96,7 @@ class Layout:
 
 
 def _set(widget: Any, **values: Any) -> None:
-    """Set what has changed, apart from rounding of the value of a slider."""
+    """Set properties that have changed, ignoring the rounding of slider values."""
     for name, new in values.items():
         old = getattr(widget, name)
         if not np.isclose(old, new, rtol=0.0, atol=1e-9) if isinstance(new, float) else old != new:

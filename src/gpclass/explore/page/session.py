@@ -1,4 +1,4 @@
-"""One open page: its state, and what happens when somebody uses its widgets."""
+"""One open page: its state, and the reactions to its widgets."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ from gpclass.explore.problems import start, start_names
 from gpclass.explore.scene import Scene, scene, sentence
 from gpclass.explore.state import State, nearest
 
-UNDO = 200  # states that are remembered
-KEPT = ("likelihood", "method", "integration", "other")  # when another problem is chosen
+UNDO = 200  # number of states that can be undone
+KEPT = ("likelihood", "method", "integration", "other")  # fields kept when another problem is chosen
 
 
 class Session:
-    """The page of one visitor; it shares nothing with another one."""
+    """The page of one user; it shares nothing with other pages."""
 
     def __init__(self, deliver: Any, table: State | None = None, *, worker: Any = Worker) -> None:
         self.table, self.state = table, table or start(start_names()[0])
         self.canvas = Canvas()
         self.layout = Layout(list(dict.fromkeys([self.state.origin, *start_names()])))
         self.painter = worker(deliver, patient=True)
-        self.worker, self.mapper = worker(deliver), worker(deliver)  # of the buttons, and of the surface
+        self.worker, self.mapper = worker(deliver), worker(deliver)  # for the buttons, for the surface
         self.past: list[State] = []
         self.shown = Scene(self.state)
         self.dragged: int | None = None
         self.painted = 0
-        self.quiet = False  # whether the page sets its widgets, and not a visitor
+        self.quiet = False  # True while the page, not the user, changes its widgets
         self._connect()
         self._show()
 
@@ -52,7 +52,7 @@ class Session:
     # --------------------------------------------------------------------------------- state
 
     def act(self, action: Callable[[State], State], *, remember: bool = True) -> None:
-        """Replace the state by what an action makes of it, and show it; an error is a sentence on the page."""
+        """Replace the state by the result of an action, and show it; an error is shown as a sentence."""
         try:
             new = action(self.state)
         except Exception as error:
@@ -84,7 +84,7 @@ class Session:
     # ------------------------------------------------------------------------------- picture
 
     def _show(self) -> None:
-        """Show the points at once, and what the model predicts as soon as it is known."""
+        """Show the points at once, and the predictions as soon as they are computed."""
         self._show_widgets()
         self.stop()
         self.mapper.cancel()
@@ -110,9 +110,9 @@ class Session:
         self.survey()
 
     def survey(self) -> None:
-        """Draw the evidence over two hyperparameters, coarse first, where there are two and a method has it."""
+        """Draw the evidence over two hyperparameters, coarse first, if there are two and the method has an evidence."""
         self.mapper.cancel()
-        self.layout.landscape.fig.title.text = "log evidence"  # until it is known for this state
+        self.layout.landscape.fig.title.text = "log evidence"  # until the surface for this state is computed
         state, picture = self.shown.state, self.shown.picture
         if picture is not None and picture.evidence is not None and state.axes[0] != state.axes[1]:
             self.mapper.submit(steps.surface(state), self.layout.landscape.show_surface)
@@ -136,7 +136,7 @@ class Session:
         self.layout.landscape.fig.on_event("tap", lambda event: self.go_to(event.x, event.y))
 
     def _choose(self, name: str, work: Callable[[Any], None], attribute: str = "value") -> None:
-        """Call ``work`` when a visitor changes a widget, not when the page does."""
+        """Call ``work`` when the user changes a widget, not when the page does."""
 
         def changed(attr: str, old: Any, new: Any) -> None:
             if not self.quiet:
@@ -171,7 +171,7 @@ class Session:
     # ------------------------------------------------------------------------------- buttons
 
     def run(self, parts: Iterable[Any], show: Callable[[Any], None], words: str) -> None:
-        """Compute something that takes long, and show its parts; the button Stop cancels it, the surface waits."""
+        """Run a long computation and show its parts; the button Stop cancels it, and the surface waits."""
         self.mapper.cancel()
         self.layout.say(words)
         self.layout["stop"].disabled = False
@@ -206,7 +206,7 @@ class Session:
         self.run(steps.learn(self.state), show, "Learning the hyperparameters.")
 
     def check(self) -> None:
-        """Say how wrong the approximation is, of both methods if two are compared."""
+        """Show the error of the approximation, for both methods if two are compared."""
         verdicts: list[str] = []
 
         def show(verdict: str) -> None:
@@ -217,7 +217,7 @@ class Session:
         self.run(steps.verdicts(self.state), show, "Comparing with importance sampling.")
 
     def chains(self) -> None:
-        """Draw functions by Markov chains, more and more of them, over the picture of the first method."""
+        """Draw functions from Markov chains over the picture of the first method, and add more as chains run."""
         picture = self.shown.picture
         if picture is None:
             return
