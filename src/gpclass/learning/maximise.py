@@ -113,9 +113,9 @@ def attempt(step: Callable[[], T], learned: Learned | None) -> tuple[T | None, L
     return None, learned
 
 
-def is_clear(gains: Array) -> bool:
-    """Return whether the mean gain of leave-one-out scores, one per row, is significantly positive."""
-    return bool(gains.mean() > CLEARLY * gains.std() / len(gains) ** 0.5)
+def is_clear(gains: Array, margin: float = CLEARLY) -> bool:
+    """Return whether the mean of gains in leave-one-out scores, one per row, exceeds ``margin`` standard errors."""
+    return bool(gains.mean() > margin * gains.std() / len(gains) ** 0.5)
 
 
 class Enough(Exception):

@@ -19,7 +19,7 @@ from gpclass.learning.combine import OneVsOne, OneVsRest, fit_one_vs_one, fit_on
 from gpclass.learning.dirichlet import fit_dirichlet
 from gpclass.learning.fitted import FittedModel
 from gpclass.learning.ladder import State
-from gpclass.learning.maximise import CLEARLY, Learned, Plan, joined
+from gpclass.learning.maximise import CLEARLY, Learned, Plan, is_clear, joined
 from gpclass.learning.problem import FunctionPerClass, Problem, pose_classes
 from gpclass.learning.sites import fit_by_sites, fit_with_residual
 from gpclass.sparse.settings import Inducing
@@ -276,8 +276,7 @@ def _kept(model: FittedModel, task: Task) -> FittedModel:
 def _is_better(one: FittedModel, other: FittedModel, labels: Array, margin: float) -> bool:
     """Return whether the leave-one-out score of label weights (n, C) is higher by ``margin`` standard errors."""
     scores = [(labels * np.maximum(np.asarray(model.loo), LEAST)).sum(axis=1) for model in (one, other)]
-    gain = scores[0] - scores[1]
-    return bool(gain.mean() > margin * gain.std() / len(gain) ** 0.5)
+    return is_clear(scores[0] - scores[1], margin)
 
 
 def _fit_one(
