@@ -43,6 +43,7 @@ from gpclass.parameters import (
     rows_to_compare,
     takes_label_weights,
     warn_without_effect,
+    warps_for,
 )
 from gpclass.training import Training, TrainingRows
 from gpclass.validation import check_inputs, check_labels, check_weights
@@ -361,7 +362,7 @@ class GaussianProcessClassifier(Predictions, ClassifierMixin, BaseEstimator):
             )
         if warn:
             warn_without_effect(self, case)
-        problem = self._problem(training, likelihood)
+        problem, warps = self._problem(training, likelihood)
         plan = Plan(
             enabled=self.optimizer is not None,
             optimizer=self.optimizer if callable(self.optimizer) else None,
@@ -369,6 +370,7 @@ class GaussianProcessClassifier(Predictions, ClassifierMixin, BaseEstimator):
             n_jobs=self.n_jobs,
             report=report,
             choose=chooses_kernel(self),
+            warps=warps,
             asked={"kernel": self.kernel, "hyperprior": self.hyperprior},
         )
         last = getattr(self, "base_estimator_", None)
@@ -377,18 +379,21 @@ class GaussianProcessClassifier(Predictions, ClassifierMixin, BaseEstimator):
             init = None
         return Task(case, problem, plan, n_classes, labels, seed, settings, training.data, init)
 
-    def _problem(self, training: Training, likelihood: Likelihood) -> Problem:
-        kernel = given_kernel(self)
+    def _problem(self, training: Training, likelihood: Likelihood) -> tuple[Problem, tuple[Any, ...]]:
+        """Return the problem, and the transforms of the columns to choose from."""
+        kernel, warps = given_kernel(self), ()
         if kernel is None:
             rows = Rows(training.X, training.codes, training.weight)
             if training.data is not None:
                 rows = training.data.sample(KERNEL_ROWS, np.random.default_rng(0))  # the same when resumed
-            kernel = kernel_for(self, np.asarray(rows.X, dtype=float), rows.row_weight)
+            X, weight = np.asarray(rows.X, dtype=float), rows.row_weight
+            kernel = kernel_for(self, X, weight, training.coding)
+            warps = warps_for(self, X, weight, training.coding)
         codes = training.codes
         y = codes if codes.ndim == 2 else np.where(codes == 1, 1.0, -1.0)
         X = training.X if training.data is None else np.empty(0)
         method, prior = inference_of(self), hyperprior_of(self, kernel)
-        return Problem(X, y, training.weight, settable(kernel), likelihood, method, prior)
+        return Problem(X, y, training.weight, settable(kernel), likelihood, method, prior), warps
 
     def _keep(self, fitted: Any, classes: Any, rows: TrainingRows | None, seed: int) -> None:
         """Store a fitted model, and warn if it did not converge or is of little use."""

@@ -15,7 +15,8 @@ from gpclass.core.checks import check_integers, check_numbers, check_option, is_
 from gpclass.core.hyperpriors import NO_PRIOR, Hyperprior, Shrinkage
 from gpclass.core.protocols import Array, Inference, Likelihood
 from gpclass.core.registry import Method, parts
-from gpclass.kernels import Kernel, bind_columns, default_kernel, kernel_names, named_kernel
+from gpclass.kernels import Kernel, bind_columns, default_kernel, kernel_names, named_kernel, warps
+from gpclass.kernels.warped import Warp
 from gpclass.labels import Encode, label_weights
 from gpclass.learning.ladder import FIRST_ROWS
 from gpclass.learning.prediction import ROUTES
@@ -27,6 +28,7 @@ from gpclass.training import Training
 LIKELIHOODS = parts("likelihood")
 INFERENCES = parts("inference")
 MULTI_CLASS = ("joint", "one_vs_rest", "one_vs_one")
+WARPED_ROWS = 10_000  # rows from which transforms of the columns are found
 AUTO = "auto"  # for ``inference``: one of the methods of `candidates`
 
 
@@ -119,16 +121,30 @@ def given_kernel(clf: Any) -> Any:
     return clf.kernel if names is None else bind_columns(clf.kernel, names)
 
 
-def kernel_for(clf: Any, X: Array, weight: Array | None) -> Any:
+def kernel_for(clf: Any, X: Array, weight: Array | None, coding: Any = None) -> Any:
     """Return the kernel that a name or None means for these rows; for None it has all parts to choose from."""
-    return default_kernel(X, weight) if chooses_kernel(clf) else named_kernel(clf.kernel or "rbf", X, weight)
+    groups = None if coding is None else coding.groups
+    if chooses_kernel(clf):
+        return default_kernel(X, weight, groups)
+    return named_kernel(clf.kernel or "rbf", X, weight, groups)
+
+
+def warps_for(clf: Any, X: Array, weight: Array | None, coding: Any = None) -> tuple[Warp, ...]:
+    """Return the transforms of the columns that the evidence chooses from, found from some of the rows."""
+    if not chooses_kernel(clf):
+        return ()
+    some = slice(None, None, 1 + len(X) // WARPED_ROWS)
+    numeric = None if coding is None else coding.numeric
+    return warps(X[some], None if weight is None else weight[some], numeric)
 
 
 def hyperprior_of(clf: Any, kernel: Any) -> Hyperprior:
     """Return the hyperpriors; length scales of an automatically chosen kernel are shrunk towards each other."""
     priors, chosen = clf.hyperprior, chooses_kernel(clf)
     if chosen and not isinstance(priors, Shrinkage):
-        shrinkage = {"length_scale": Shrinkage()} if clf.n_features_in_ > 1 else {}
+        names = [h for h in kernel.hyperparameters if h.name.endswith("length_scale") and not h.fixed]
+        several = any(h.n_elements > 1 for h in names)
+        shrinkage = {"length_scale": Shrinkage()} if several else {}
         priors = {**shrinkage, **(priors or {})}
     return NO_PRIOR if priors is None else Hyperprior(kernel, priors, wide=chosen)
 

@@ -35,6 +35,7 @@ class Training:
     data: Data | None = None  # rows that are read in passes
     rows: TrainingRows | None = None  # needed for leave-one-out predictions
     vectors: bool = True
+    coding: Any = None  # how the columns of a table are encoded; None if they are numbers
 
     def some(self, n: int) -> Training:
         """Return n random rows in memory, with some of each class if possible; itself if it has at most n rows."""
@@ -44,4 +45,6 @@ class Training:
         kept = some_of_each(classes, n, np.random.default_rng(0))
         weight = None if self.weight is None else self.weight[kept]
         X = take(self.X, kept)
-        return Training(self.classes, n, X, self.codes[kept], weight, vectors=self.vectors)
+        return Training(
+            self.classes, n, X, self.codes[kept], weight, vectors=self.vectors, coding=self.coding
+        )

@@ -34,11 +34,13 @@ from gpclass.kernels.composite import has_noise
 from gpclass.kernels.compound import CompoundKernel, settable
 from gpclass.kernels.covariances import Covariances, register
 from gpclass.kernels.functions import diag, matrix, pullback, pullback_diag, pullback_inputs
+from gpclass.kernels.inputs import Grouped
 from gpclass.kernels.linear import Linear
 from gpclass.kernels.names import default_kernel, kernel_names, named_kernel, takes_vectors
 from gpclass.kernels.networks import GaussianUnits, NeuralNetwork
 from gpclass.kernels.profiles import InnerProduct, Profile, Stationary
 from gpclass.kernels.theta import move
+from gpclass.kernels.warped import Warped, warps
 
 __all__ = [
     "RBF",
@@ -52,6 +54,7 @@ __all__ = [
     "FormulaKernel",
     "GaussianUnits",
     "GenericKernelMixin",
+    "Grouped",
     "Hyperparameter",
     "InnerProduct",
     "Kernel",
@@ -67,6 +70,7 @@ __all__ = [
     "Stationary",
     "StationaryKernelMixin",
     "Sum",
+    "Warped",
     "WhiteKernel",
     "bind_columns",
     "default_kernel",
@@ -82,4 +86,5 @@ __all__ = [
     "register",
     "settable",
     "takes_vectors",
+    "warps",
 ]

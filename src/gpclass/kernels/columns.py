@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.gaussian_process.kernels import CompoundKernel, Exponentiation, Kernel
+from sklearn.gaussian_process.kernels import CompoundKernel, Kernel
 
 from gpclass.core.protocols import Array, Index
-from gpclass.kernels.covariances import Covariances, covariances, register
+from gpclass.kernels.covariances import register
+from gpclass.kernels.inputs import OfInputs, of_inputs
 
 
-class Columns(Kernel):
+class Columns(OfInputs):
     """Apply a kernel to chosen columns of X.
 
     Parameters
@@ -39,36 +40,15 @@ class Columns(Kernel):
         self.kernel = kernel
         self.columns = columns
 
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the parameters, with those of the inner kernel as ``kernel__...`` if ``deep``."""
-        params = {"kernel": self.kernel, "columns": self.columns}
-        if deep:
-            params.update(("kernel__" + name, value) for name, value in self.kernel.get_params().items())
-        return params
+    def inputs(self, X: Array) -> Array:
+        """Return the chosen columns."""
+        return X[:, positions(self.columns, X.shape[1])]
 
-    # As for a power of a kernel, the hyperparameters are those of the inner kernel.
-    hyperparameters, theta, bounds = (
-        Exponentiation.hyperparameters,
-        Exponentiation.theta,
-        Exponentiation.bounds,
-    )
-    is_stationary = Exponentiation.is_stationary
-
-    def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, Columns)
-            and bool(self.kernel == other.kernel)
-            and np.array_equal(_comparable(self.columns), _comparable(other.columns))
-        )
-
-    def __call__(self, X: Any, Y: Any = None, eval_gradient: bool = False) -> Any:
-        """Return the inner kernel of the chosen columns, and its gradient if requested."""
-        Y = None if Y is None else _select(self, np.atleast_2d(Y))
-        return self.kernel(_select(self, np.atleast_2d(X)), Y, eval_gradient=eval_gradient)
-
-    def diag(self, X: Any) -> Array:
-        """Return k(x_i, x_i)."""
-        return np.asarray(self.kernel.diag(_select(self, np.atleast_2d(X))))
+    def pull_inputs(self, X: Array, G: Array) -> Array:
+        """Return the adjoint of X; a column that is chosen twice counts twice."""
+        result = np.zeros(X.shape)
+        np.add.at(result.T, positions(self.columns, X.shape[1]), G.T)
+        return result
 
     def __repr__(self) -> str:
         columns = self.columns.tolist() if isinstance(self.columns, np.ndarray) else self.columns
@@ -135,24 +115,4 @@ def positions(columns: Any, n_columns: int) -> Index:
     return positions
 
 
-def _select(kernel: Kernel, X: Array) -> Array:
-    return X[:, positions(kernel.columns, X.shape[1])]
-
-
-def _comparable(columns: Any) -> Any:
-    return np.asarray(str(columns) if isinstance(columns, slice) else columns)
-
-
-def _columns(kernel: Any, X: Array, Z: Array | None, dtype: Any) -> Covariances:
-    inner = covariances(kernel.kernel, _select(kernel, X), None if Z is None else _select(kernel, Z), dtype)
-
-    def pull_inputs(G: Array) -> Array:
-        result = np.zeros(X.shape)
-        # A column that is chosen twice counts twice.
-        np.add.at(result.T, positions(kernel.columns, X.shape[1]), inner.pull_inputs(G).T)
-        return result
-
-    return Covariances(inner.values, inner.pull, pull_inputs)
-
-
-register(Columns, _columns)
+register(Columns, of_inputs)

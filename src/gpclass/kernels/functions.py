@@ -15,6 +15,7 @@ from sklearn.gaussian_process.kernels import Kernel
 from gpclass.core.linalg import mirror
 from gpclass.core.protocols import Array, Inputs
 from gpclass.kernels.covariances import covariances
+from gpclass.kernels.inputs import OfInputs
 from gpclass.kernels.theta import count_free
 
 TILE_NUMBERS = 2**18  # entries of one row tile: 2 MB in double precision
@@ -46,16 +47,16 @@ def matrix(kernel: Kernel, X: Inputs, Z: Inputs | None = None, *, out: Array | N
     array([[1.5   , 0.6065],
            [0.6065, 1.5   ]])
     """
-    X = _inputs(kernel, X, "X")
-    Z, symmetric = (X, True) if Z is None else (_inputs(kernel, Z, "Z"), False)
+    inner, X = _inputs(kernel, X, "X")
+    Z, symmetric = (X, True) if Z is None else (_inputs(kernel, Z, "Z")[1], False)
     shape = len(X), len(Z)
     out = np.empty(shape, dtype=_precision(X, Z)) if out is None else _floats("out", out, shape)
     with np.errstate(under="ignore"):
         for rows in _tiles(*out.shape):
-            out[rows] = covariances(kernel, X[rows], Z, out.dtype).values()
+            out[rows] = covariances(inner, X[rows], Z, out.dtype).values()
         if symmetric:
             mirror(out)
-            np.einsum("ii->i", out)[...] = covariances(kernel, X, None, out.dtype).values()
+            np.einsum("ii->i", out)[...] = covariances(inner, X, None, out.dtype).values()
     return out
 
 
@@ -77,10 +78,10 @@ def diag(kernel: Kernel, X: Inputs) -> Array:
     >>> diag(DotProduct(sigma_0=1.0), [[1.0, 2.0], [0.0, 3.0]])
     array([ 6., 10.])
     """
-    X = _inputs(kernel, X, "X")
+    inner, X = _inputs(kernel, X, "X")
     with np.errstate(under="ignore"):
         out = np.empty(len(X), dtype=_precision(X))
-        out[:] = covariances(kernel, X, None, out.dtype).values()
+        out[:] = covariances(inner, X, None, out.dtype).values()
     return out
 
 
@@ -112,19 +113,19 @@ def pullback(kernel: Kernel, X: Inputs, Z: Inputs | None, G: Array, *, K: Array 
     >>> pullback(2.0 * RBF(1.0), [[0.0]], [[1.0]], np.ones((1, 1))).round(4)
     array([1.2131, 1.2131])
     """
-    X = _inputs(kernel, X, "X")
-    Z, symmetric = (X, True) if Z is None else (_inputs(kernel, Z, "Z"), False)
+    inner, X = _inputs(kernel, X, "X")
+    Z, symmetric = (X, True) if Z is None else (_inputs(kernel, Z, "Z")[1], False)
     G = _floats("the adjoint", G, (len(X), len(Z)))
     total = np.zeros(count_free(kernel))
     if symmetric:
-        total += pullback_diag(kernel, X, np.diagonal(G))
+        total += pullback_diag(inner, X, np.diagonal(G))
     with np.errstate(under="ignore"):
         for rows in _tiles(*G.shape):
             tile = G[rows]
             if symmetric:
                 tile = tile.copy()
                 np.fill_diagonal(tile[:, rows], 0.0)
-            total += covariances(kernel, X[rows], Z, G.dtype).pull(tile, None if K is None else K[rows])
+            total += covariances(inner, X[rows], Z, G.dtype).pull(tile, None if K is None else K[rows])
     return total
 
 
@@ -149,9 +150,9 @@ def pullback_diag(kernel: Kernel, X: Inputs, g: Array) -> Array:
     >>> pullback_diag(3.0 * RBF() + WhiteKernel(0.5), [[0.0], [1.0]], np.ones(2))
     array([6., 0., 1.])
     """
-    X = _inputs(kernel, X, "X")
+    inner, X = _inputs(kernel, X, "X")
     with np.errstate(under="ignore"):
-        return covariances(kernel, X, None).pull(_floats("the adjoint", g, (len(X),)), None)
+        return covariances(inner, X, None).pull(_floats("the adjoint", g, (len(X),)), None)
 
 
 def pullback_inputs(kernel: Kernel, X: Array, Z: Array, G: Array) -> Array:
@@ -175,7 +176,11 @@ def pullback_inputs(kernel: Kernel, X: Array, Z: Array, G: Array) -> Array:
     >>> pullback_inputs(RBF(1.0), [[0.0]], [[1.0]], np.ones((1, 1))).round(4)
     array([[0.6065]])
     """
-    X, Z = _inputs(kernel, X, "X"), _inputs(kernel, Z, "Z")
+    if isinstance(kernel, OfInputs):
+        given = _rows(kernel, X, "X")
+        there = pullback_inputs(kernel.kernel, kernel.inputs(given), kernel.inputs(_rows(kernel, Z, "Z")), G)
+        return kernel.pull_inputs(given, there)
+    X, Z = _rows(kernel, X, "X"), _rows(kernel, Z, "Z")
     G = _floats("the adjoint", G, (len(X), len(Z)))
     with np.errstate(under="ignore"):
         parts = [covariances(kernel, X[i], Z).pull_inputs(G[i]) for i in _tiles(*G.shape)]
@@ -190,7 +195,15 @@ def _tiles(n: int, m: int) -> Iterator[slice]:
 # ----------------------------------------------------------------------------- checks
 
 
-def _inputs(kernel: Kernel, X: Inputs, name: str) -> Any:
+def _inputs(kernel: Kernel, X: Inputs, name: str) -> tuple[Kernel, Any]:
+    """Return the kernel inside transforms of its inputs, and the transformed inputs."""
+    X = _rows(kernel, X, name)
+    while isinstance(kernel, OfInputs):  # once for all tiles
+        kernel, X = kernel.kernel, kernel.inputs(X)
+    return kernel, X
+
+
+def _rows(kernel: Kernel, X: Inputs, name: str) -> Any:
     """Return rows of floats, or structured inputs as they are if the kernel takes them."""
     if not kernel.requires_vector_input:
         return X

@@ -13,6 +13,7 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, ExpSineSquared
 from gpclass.core.protocols import Array
 from gpclass.kernels.base import FormulaKernel
 from gpclass.kernels.covariances import registered
+from gpclass.kernels.inputs import Grouped
 from gpclass.kernels.linear import Linear
 from gpclass.kernels.scales import Scales, column_scales
 
@@ -55,7 +56,7 @@ def kernel_names() -> list[str]:
     return sorted(_classes())
 
 
-def named_kernel(name: str, X: Array, weight: Array | None = None) -> Any:
+def named_kernel(name: str, X: Array, weight: Array | None = None, groups: Any = None) -> Any:
     """Return the kernel with a given name for data with these columns: a learned variance times the kernel.
 
     Length scales start at the standard deviation of each column times the root of the number of columns, and are
@@ -69,6 +70,8 @@ def named_kernel(name: str, X: Array, weight: Array | None = None) -> Any:
     X : array of shape (n, n_features)
     weight : array of shape (n,), default=None
         Weights of the rows.
+    groups : array of int, shape (n_features,), default=None
+        Columns of one group share a length scale.
 
     Returns
     -------
@@ -85,11 +88,15 @@ def named_kernel(name: str, X: Array, weight: Array | None = None) -> Any:
     scales = column_scales(np.asarray(X, dtype=float), weight)
     if name in SHARED:
         options = options | dict(zip(("length_scale", "length_scale_bounds"), scales.length, strict=True))
+    elif groups is not None and "length_scale" in inspect.signature(cls).parameters:
+        return Grouped(_build(cls, scales.of_groups(groups), dict(options)), groups)
     return _build(cls, scales, dict(options))
 
 
-def default_kernel(X: Array, weight: Array | None = None) -> Any:
+def default_kernel(X: Array, weight: Array | None = None, groups: Any = None) -> Any:
     """Return all parts of the kernel that the classifier chooses from: smooth, bias and linear.
+
+    Columns of X that belong to one ``group`` share a length scale.
 
     Examples
     --------
@@ -100,9 +107,10 @@ def default_kernel(X: Array, weight: Array | None = None) -> Any:
     scales = column_scales(np.asarray(X, dtype=float), weight)
     # The hyperpriors keep the values moderate; the bounds only keep them within double precision.
     signal, bias, slope = (ConstantKernel(value, (1e-6, 1e6)) for value in (4.0, 1.0, 4.0))
-    length, bounds = scales.lengths
+    length, bounds = scales.of_groups(groups).lengths
     smooth = RBF(length, np.asarray(bounds) * [1e-3, 1e3])
-    return signal * smooth + bias + slope * Linear(length, scales.centre, "fixed")
+    kernel = signal * smooth + bias + slope * Linear(length, scales.centre, "fixed")
+    return kernel if groups is None else Grouped(kernel, groups)
 
 
 def _classes() -> dict[str, tuple[Any, dict[str, Any]]]:

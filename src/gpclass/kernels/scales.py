@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,14 @@ class Scales:
     distance: float
     norm: float
     varies: Any  # True for columns that are not constant
+
+    def of_groups(self, groups: Any) -> Scales:
+        """Return the scales of groups of columns: the deviation of a group is half its mean squared distance, rooted."""
+        if groups is None:
+            return self
+        squares = np.where(self.varies, self.deviation**2, 0.0)
+        deviation, varies = np.sqrt(np.bincount(groups, squares)), np.bincount(groups, self.varies) > 0
+        return replace(self, deviation=np.where(varies, deviation, 1.0), varies=varies)
 
     @property
     def lengths(self) -> tuple[Any, Any]:

@@ -11,7 +11,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from sklearn.gaussian_process.kernels import Kernel, Product, Sum
+from sklearn.gaussian_process.kernels import Exponentiation, Kernel, Product, Sum
 
 from gpclass.core.protocols import Array
 
@@ -26,6 +26,11 @@ def is_free(kernel: Kernel, name: str) -> bool:
     return not (isinstance(bounds, str) and bounds == "fixed")
 
 
+def hyperparameter_names(kernel: Kernel) -> tuple[str, ...]:
+    """Return the names of the hyperparameters of a kernel that is not composite, in the order of theta."""
+    return _names(kernel.__class__)
+
+
 def free_names(kernel: Kernel) -> list[str]:
     """Return the names of the free hyperparameters of a kernel that is not composite, in the order of theta."""
     return [name for name in _names(kernel.__class__) if is_free(kernel, name)]
@@ -35,6 +40,8 @@ def count_free(kernel: Kernel) -> int:
     """Return the length of theta, if possible without computing theta."""
     if type(kernel) in (Sum, Product):
         return count_free(kernel.k1) + count_free(kernel.k2)
+    if _is_around(kernel.__class__):
+        return count_free(kernel.kernel)
     if not _is_plain(kernel.__class__):
         return int(kernel.n_dims)
     return sum(int(np.size(getattr(kernel, name))) for name in free_names(kernel))
@@ -55,6 +62,10 @@ def move(kernel: Kernel, theta: Array) -> Kernel:
     if type(kernel) in (Sum, Product):
         split = count_free(kernel.k1)
         return type(kernel)(move(kernel.k1, theta[:split]), move(kernel.k2, theta[split:]))
+    if _is_around(kernel.__class__):
+        new = copy.copy(kernel)
+        new.kernel = move(kernel.kernel, theta)
+        return new
     if not _is_plain(kernel.__class__) or count_free(kernel) != len(theta):
         return kernel.clone_with_theta(theta)  # raises for a theta of the wrong length
     new, start = copy.copy(kernel), 0
@@ -78,3 +89,9 @@ def _is_plain(cls: Any) -> bool:
     return all(
         getattr(cls, name) is getattr(Kernel, name) for name in ("theta", "clone_with_theta", "set_params")
     )
+
+
+@cache
+def _is_around(cls: Any) -> bool:
+    """Return whether the hyperparameters are those of the one kernel inside."""
+    return getattr(cls, "theta", None) is Exponentiation.theta

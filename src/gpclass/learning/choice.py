@@ -36,6 +36,8 @@ from sklearn.gaussian_process.kernels import Matern
 
 from gpclass.core.hyperpriors import SCALES, Hyperprior
 from gpclass.core.protocols import Array
+from gpclass.kernels import Grouped
+from gpclass.kernels.warped import Warp
 from gpclass.learning.curvature import Curvature, curvature, integral
 from gpclass.learning.maximise import Compared, Learned, Report, joined, maximise
 from gpclass.learning.problem import Problem, SiteObjective
@@ -44,11 +46,15 @@ SHARE = 0.1  # fraction of the tolerance of a rung, so that the end of a search 
 
 
 class Model(NamedTuple):
-    """Position of the smooth part in (RBF, Matérn 3/2), that of the scale in `SCALES`, and one for a linear part."""
+    """Position of the smooth part in (RBF, Matérn 3/2), that of the scale in `SCALES`, and one for a linear part.
+
+    ``transform`` is the position of the transform of the columns in (none, asinh, Yeo-Johnson).
+    """
 
     smooth: int = 0
     scale: int = 0
     linear: int = 0
+    transform: int = 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -57,6 +63,7 @@ class Grid:
 
     problem: Problem
     parts: bool
+    warps: tuple[Warp, ...] = ()  # transforms of the columns
     few: Problem | None = None  # the problem on fewer rows, on which curvatures are measured
 
     def at(self, model: Model, few: Problem | None = None) -> Problem:
@@ -64,18 +71,28 @@ class Grid:
         problem, prior = few or self.problem, self.problem.hyperprior
         kernel: Any = self.problem.kernel
         if self.parts:
-            smooth = kernel.k1.k1.k2
+            full = self.inner
+            smooth = full.k1.k1.k2
             if model.smooth:
                 smooth = Matern(smooth.length_scale, smooth.length_scale_bounds, nu=1.5)
-            simple = kernel.k1.k1.k1 * smooth + kernel.k1.k2
+            simple = full.k1.k1.k1 * smooth + full.k1.k2
             if not model.linear:
                 prior = prior.first(simple.n_dims)
-            kernel = simple + kernel.k2 if model.linear else simple
+            part = simple + full.k2 if model.linear else simple
+            kernel = part if full is kernel else Grouped(part, kernel.groups)
+        if model.transform:
+            kernel = self.warps[model.transform - 1].around(kernel)
         return replace(problem, kernel=kernel, hyperprior=prior.with_scale(SCALES[model.scale]))
+
+    @property
+    def inner(self) -> Any:
+        """All parts of the kernel, without the groups of their length scales."""
+        kernel: Any = self.problem.kernel
+        return kernel.kernel if isinstance(kernel, Grouped) else kernel
 
     def start(self, model: Model, near: Candidate) -> Array:
         """Return the theta of another model, converted to one of this model."""
-        theta, kernel = near.learned.theta, self.problem.kernel
+        theta, kernel = near.learned.theta, self.inner
         if model.linear > near.model.linear:
             theta = np.insert(theta, kernel.k1.n_dims, kernel.k2.theta)
         elif model.linear < near.model.linear:
@@ -101,6 +118,11 @@ class Grid:
             yield model._replace(smooth=1 - model.smooth)
             yield model._replace(linear=1 - model.linear)
 
+    def transformed(self, model: Model) -> Iterator[Model]:
+        """Yield the models with other transforms of the columns."""
+        for transform in range(1 + len(self.warps)):
+            yield model._replace(transform=transform)
+
     def curvature(self, found: Candidate, *, tied: bool) -> Curvature:
         """Return A at a candidate, for all its rows; with ``tied`` only along directions that its prior leaves free."""
         problem, theta, sites, times = found.problem, found.learned.theta, found.learned.warm, 1.0
@@ -123,7 +145,10 @@ class Grid:
         if self.open:
             scale = SCALES[model.scale]
             words.append(f"shrinkage {scale:g}" if scale else "length scales in proportion")
-        return ", ".join(words + ["linear part"] * model.linear)
+        words += ["linear part"] * model.linear
+        if model.transform:
+            words.append(f"{self.warps[model.transform - 1].transform} of the columns")
+        return ", ".join(words)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -159,8 +184,10 @@ def choose(
         best = _better(best, _candidate(grid, model, theta, near, found, tol, report, best))
     seen = {model}
     while best is not None:
-        best = grid.completed(best)
-        other = next((model for model in grid.promising(best) if model not in seen), None)
+        other = next((model for model in grid.transformed(best.model) if model not in seen), None)
+        if other is None:
+            best = grid.completed(best)
+            other = next((model for model in grid.promising(best) if model not in seen), None)
         if other is None:
             return best
         seen.add(other)
@@ -204,7 +231,10 @@ def _candidate(
     if learned.interrupted:
         raise KeyboardInterrupt
     if learned.objective > least:
-        found[-1] = _integrated(grid, found[-1])
+        # With the curvature of the other model at first: only a model that is better so has its own measured.
+        A = None if near is None else _expected(problem, near)
+        value = np.inf if A is None else learned.objective - integral(prior, A)[1]
+        found[-1] = _integrated(grid, found[-1]) if value > least else replace(found[-1], value=value)
     if report is not None:
         value = found[-1].value
         words = f"{value:.2f}" if np.isfinite(value) else f"below {least:.2f}"
@@ -249,11 +279,18 @@ def _first_inverse(problem: Problem, prior: Hyperprior, near: Candidate | None) 
 
     If the other model has no linear part, the curvature along the variance of that part is assumed to be zero.
     """
-    p = len(problem.theta)
-    if near is None or near.curvature is None:
+    p, A = len(problem.theta), None if near is None else _expected(problem, near)
+    if A is None:
         return prior.unwhitened(prior.unwhitened(np.eye(prior.n_free(p)), p).T, p)  # R Rᵀ
+    return integral(prior, A)[0]
+
+
+def _expected(problem: Problem, near: Candidate) -> Curvature | None:
+    """Return the curvature of a model as expected from that of another one."""
+    if near.curvature is None:
+        return None
     A = near.curvature * (problem.n_rows / near.problem.n_rows)
-    return integral(prior, A.moved(p, min(near.problem.kernel.n_dims, problem.kernel.n_dims)))[0]
+    return A.moved(len(problem.theta), min(near.problem.kernel.n_dims, problem.kernel.n_dims))
 
 
 def predicted(prior: Hyperprior, found: Candidate) -> float:

@@ -17,6 +17,7 @@ from sklearn.gaussian_process.kernels import Kernel
 
 from gpclass.core.optimisers import TOL_NATS
 from gpclass.core.protocols import Array, Index
+from gpclass.kernels.inputs import measured_inputs
 from gpclass.kernels.scales import column_scales
 from gpclass.learning.problem import Problem, SiteObjective
 from gpclass.priors import NotPositiveError
@@ -108,16 +109,16 @@ def _range_of_lengths(kernel: Kernel, X: Array, theta: Array) -> tuple[Array, Ar
     One length scale per column is relative to the column's deviation.
     """
     low, high, position = theta.copy(), theta.copy(), 0
+    X, groups = measured_inputs(kernel, X)
+    scales = column_scales(X).of_groups(groups)
     for h in kernel.hyperparameters:
         if h.fixed:
             continue
         own = slice(position, position + h.n_elements)
         position += h.n_elements
-        if h.name.rsplit("__", 1)[-1] == "length_scale" and h.n_elements in (1, X.shape[1]):
-            unit = (
-                column_scales(X).deviation if h.n_elements > 1 else np.full(1, float(np.abs(X).max()) or 1.0)
-            )
-            ends = _distances(X / unit)
+        if h.name.rsplit("__", 1)[-1] == "length_scale" and h.n_elements in (1, len(scales.deviation)):
+            unit = scales.deviation if h.n_elements > 1 else np.full(1, float(np.abs(X).max()) or 1.0)
+            ends = _distances(X / (unit if h.n_elements == 1 or groups is None else unit[groups]))
             low[own], high[own] = np.log(unit) + ends[0], np.log(unit) + ends[1]
     return low, high
 

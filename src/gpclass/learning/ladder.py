@@ -241,7 +241,7 @@ def begin(problem: Problem, plan: Plan, rng: np.random.Generator) -> State:
     few, looks, found = first_rung(problem), list[Look](), Found()
     guide, tol = few.guide(), rung_tol(len(few.theta))
     chooses = plan.choose or few.hyperprior.open
-    grid = Grid(guide.with_tol(tol), plan.choose)
+    grid = Grid(guide.with_tol(tol), plan.choose, plan.warps)
     simple = grid.at(Model()) if chooses else grid.problem
     try:
         plan.announce("looking at length scales")
@@ -279,7 +279,7 @@ def _chosen(
         more = problem.some(n_rows)
         if more.n_rows > grid.problem.n_rows:
             plan.announce(f"choosing the kernel on {more.n_rows} rows")
-            grid = Grid(more.guide().with_tol(tol), plan.choose, grid.problem)
+            grid = Grid(more.guide().with_tol(tol), plan.choose, plan.warps, grid.problem)
             best = choose(grid, best, found, tol, plan.report)
     return best.problem, best.learned
 

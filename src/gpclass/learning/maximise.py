@@ -18,6 +18,7 @@ from gpclass.core.objective import Evaluation, Objective
 from gpclass.core.optimisers import MAX_ITER, TOL_NATS, Tol, minimise
 from gpclass.core.protocols import Array
 from gpclass.core.registry import stored
+from gpclass.kernels.warped import Warp
 from gpclass.priors import NotPositiveError
 
 Optimizer = Callable[..., tuple[Array, float]]
@@ -41,6 +42,7 @@ class Plan:
     n_jobs: int | None = None
     report: Report | None = None
     choose: bool = False
+    warps: tuple[Warp, ...] = ()  # transforms of the columns to choose from
     asked: Mapping[str, Any] = field(default_factory=dict)
 
     def announce(self, name: str) -> None:

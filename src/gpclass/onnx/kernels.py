@@ -9,13 +9,15 @@ import numpy as np
 from sklearn.gaussian_process.kernels import ConstantKernel, Exponentiation, Kernel, Product, Sum, WhiteKernel
 
 from gpclass.core.protocols import Array
-from gpclass.kernels import Columns, GaussianUnits, InnerProduct, Stationary
+from gpclass.kernels import Columns, GaussianUnits, Grouped, InnerProduct, Stationary, Warped
 from gpclass.kernels.columns import positions
 from gpclass.kernels.covariances import formulas_of, registered
 from gpclass.kernels.metric import per_column, squared_norms
 from gpclass.onnx.graph import OnnxExportError, Value
 
 LONGEST = 1e4  # squared norm of a scaled row up to which distances come from products, not from differences
+
+NO_POWER = 1e-9  # instead of a power of zero, which would be a logarithm: they agree to nine digits
 
 Form = Callable[[Any, Value, int, Array | None], Any]
 
@@ -50,6 +52,25 @@ def _filled(X: Value, P: Array | None, value: float) -> Any:
 def _columns(kernel: Any, X: Value, n_columns: int, P: Array | None) -> Any:
     index = positions(kernel.columns, n_columns)
     return _express(kernel.kernel, X[index], len(index), None if P is None else P[:, index])
+
+
+def _warped(kernel: Any, X: Value, n_columns: int, P: Array | None) -> Any:
+    on = np.asarray(kernel.scale) > 0.0
+    u = (X - np.where(on, kernel.centre, 0.0)) * (1.0 / np.where(on, kernel.scale, 1.0))
+    size = np.absolute(u)
+    if kernel.power is None:
+        g = np.log(size * 2.0 + np.sqrt(size * size * 4.0 + 1.0))  # asinh(2 |u|)
+    else:
+        power = np.asarray(kernel.power) + np.where(np.isin(kernel.power, (0.0, 2.0)), NO_POWER, 0.0)
+        exponent = (u < 0.0).where(np.float64(2.0) - power, power)
+        g = (np.exp(np.log1p(size) * exponent) - 1.0) / exponent
+    g = (u < 0.0).where(np.negative(g), g)
+    there = (g * kernel.slope + kernel.offset) * on.astype(float) + X * (~on).astype(float)
+    return _express(kernel.kernel, there, n_columns, None if P is None else kernel.inputs(P))
+
+
+def _grouped(kernel: Any, *at: Any) -> Any:
+    return _express(kernel.widened()[0], *at)
 
 
 def _inner_product(kernel: Any, X: Value, n_columns: int, P: Array | None) -> Any:
@@ -97,6 +118,8 @@ FORMS: dict[type, Form] = {
     Product: lambda kernel, *at: _express(kernel.k1, *at) * _express(kernel.k2, *at),
     Exponentiation: lambda kernel, *at: _express(kernel.kernel, *at) ** float(kernel.exponent),
     Columns: _columns,
+    Grouped: _grouped,
+    Warped: _warped,
     GaussianUnits: _gaussian_units,
     InnerProduct: _inner_product,
     Stationary: _stationary,

@@ -21,6 +21,7 @@ from gpclass.core.checks import is_integer
 from gpclass.core.protocols import Array
 from gpclass.kernels import CompoundKernel
 from gpclass.kernels.covariances import registered
+from gpclass.kernels.warped import POWERS, TRANSFORMS
 
 LARGEST = 1e100  # for hyperparameters above this, or below its inverse, covariances are not finite
 TINY = float(np.finfo(float).smallest_subnormal)
@@ -113,6 +114,16 @@ def _is_columns(value: Any) -> bool:
     return listed and all(isinstance(v, str | bool) or is_integer(v) for v in np.ravel(items).tolist())
 
 
+def _are_groups(value: Any) -> bool:
+    """Return whether a value is a vector of whole numbers from zero on, each of which occurs."""
+    groups = np.asarray(value)
+    return (
+        groups.dtype.kind in "iu"
+        and groups.ndim == 1
+        and set(groups) == set(range(len(set(groups)))) != set()
+    )
+
+
 def _is_metric_options(value: Any) -> bool:
     """Return whether a value is None or has numbers only; n_jobs and the like are not part of a model."""
     return value is None or (
@@ -127,8 +138,12 @@ RULES: dict[str, Check] = {
     "centre": _are_numbers,
     "columns": _is_columns,
     "exponent": _is_power,
+    "groups": _are_groups,
     "kernels": _are_kernels,
     "metric": lambda value: isinstance(value, str) and value in PAIRWISE_KERNEL_FUNCTIONS,
     "nu": lambda value: _is_power(value) or (isinstance(value, float) and value == np.inf),
     "pairwise_kernels_kwargs": _is_metric_options,
+    "power": lambda value: value is None or _between(*POWERS, ndim=1)(value),
+    "scale": _between(0.0, np.inf, ndim=1),
+    "transform": lambda value: isinstance(value, str) and value in TRANSFORMS,
 }

@@ -1,0 +1,195 @@
+"""Monotone transforms of the columns, so that skewed columns and outliers do not dominate distances.
+
+A column x becomes offset + slope · g(u) with u = (x - centre) / scale, where centre is its median and scale its
+interquartile range, so that the units of the column do not matter, and g is one of
+
+    asinh          g(u) = asinh(2u), which is logarithmic far from the centre;
+    Yeo-Johnson    g(u) = ((1 + u)^p - 1) / p for u >= 0 and -((1 - u)^(2 - p) - 1) / (2 - p) for u < 0, with the
+                   power p of each column that makes it as close to normal as possible (maximum likelihood).
+
+Offset and slope give the transformed column the mean and the standard deviation of the column, so that
+length scales mean the same with and without a transform.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.optimize import minimize_scalar
+from scipy.special import boxcox1p
+from sklearn.gaussian_process.kernels import Kernel
+
+from gpclass.core.protocols import Array
+from gpclass.kernels.covariances import register
+from gpclass.kernels.inputs import OfInputs, of_inputs
+from gpclass.kernels.scales import column_scales
+
+TRANSFORMS = ("asinh", "yeo-johnson")
+POWERS = (-19.0, 21.0)  # range of powers, symmetric about 1: at either end a column is a step
+POWER_ERROR = 1e-2  # accuracy of a power: a change of the shape that a hundred rows cannot show
+LARGEST = 1e100  # largest transformed value: its square is finite
+TINY_SLOPE = 1e-12  # relative deviation below which a transformed column is constant up to rounding
+
+
+class Warped(OfInputs):
+    """Apply a kernel to monotone transforms of the columns.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        The inner kernel; its hyperparameters are those of this kernel.
+    transform : {"asinh", "yeo-johnson"}
+        The transform g.
+    centre, scale, offset, slope : array of shape (n_features,)
+        A column x becomes offset + slope · g((x - centre) / scale). A column of scale zero is not transformed.
+    power : array of shape (n_features,) or None, default=None
+        Powers of the Yeo-Johnson transform.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gpclass.kernels import RBF, Warped, warps
+    >>> X = np.array([[0.0], [1.0], [2.0], [1000.0]])
+    >>> asinh, power = warps(X)
+    >>> asinh.around(RBF(500.0))(X)[0].round(2)
+    array([1.  , 0.97, 0.9 , 0.09])
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        transform: str,
+        centre: Any,
+        scale: Any,
+        offset: Any,
+        slope: Any,
+        power: Any = None,
+    ) -> None:
+        self.kernel = kernel
+        self.transform = transform
+        self.centre = centre
+        self.scale = scale
+        self.offset = offset
+        self.slope = slope
+        self.power = power
+
+    def inputs(self, X: Array) -> Array:
+        """Return the transformed columns."""
+        out: Array = np.array(X, dtype=float)
+        on, u = self._units(out)
+        out[:, on] = np.asarray(self.offset)[on] + np.asarray(self.slope)[on] * _g(u, self._powers(on))
+        return out.astype(X.dtype, copy=False)
+
+    def pull_inputs(self, X: Array, G: Array) -> Array:
+        """Return the adjoint of X: that of the transformed columns times their slopes."""
+        out: Array = np.array(G, dtype=float)
+        on, u = self._units(np.asarray(X, dtype=float))
+        out[:, on] *= np.asarray(self.slope)[on] / np.asarray(self.scale)[on] * _slope(u, self._powers(on))
+        return out
+
+    def _units(self, X: Array) -> tuple[Any, Array]:
+        scale = np.asarray(self.scale)
+        if scale.shape != X.shape[1:]:
+            raise ValueError(f"The transform is of {len(scale)} columns but X has {X.shape[1]}.")
+        on = np.flatnonzero(scale)
+        return on, (X[:, on] - np.asarray(self.centre)[on]) / scale[on]
+
+    def _powers(self, on: Any) -> Array | None:
+        return None if self.power is None else np.asarray(self.power)[on]
+
+    def __repr__(self) -> str:
+        return f"Warped({self.kernel}, {self.transform!r})"
+
+
+def _g(u: Array, power: Array | None) -> Array:
+    """Return asinh(2u), or the Yeo-Johnson transform of each column."""
+    if power is None:
+        return np.arcsinh(2.0 * u)
+    size = boxcox1p(np.abs(u), np.where(u >= 0.0, power, 2.0 - power))
+    return np.asarray(np.sign(u) * np.minimum(size, LARGEST))
+
+
+def _slope(u: Array, power: Array | None) -> Array:
+    """Return the derivative of `_g`."""
+    if power is None:
+        return np.asarray(2.0 / np.hypot(1.0, 2.0 * u))
+    return np.asarray(np.exp(np.sign(u) * (power - 1.0) * np.log1p(np.abs(u))))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Warp:
+    """The parameters of a transform of the columns."""
+
+    transform: str
+    params: dict[str, Any]
+
+    def around(self, kernel: Kernel) -> Warped:
+        """Return the kernel of the transformed columns."""
+        return Warped(kernel, self.transform, **self.params)
+
+
+def warps(X: Array, weight: Array | None = None, numeric: Any = None) -> tuple[Warp, ...]:
+    """Return the transforms for the columns of X, in the order of `TRANSFORMS`; none if there is nothing to transform.
+
+    Parameters
+    ----------
+    X : array of shape (n, n_features)
+    weight : array of shape (n,), default=None
+        Weights of the rows; a row of weight k counts as k rows.
+    numeric : array of bool, shape (n_features,), default=None
+        Columns that may be transformed; all by default. Columns of one or two values are not, because
+        every transform of them is linear.
+
+    Returns
+    -------
+    tuple of Warp
+    """
+    weight = np.ones(len(X)) if weight is None else np.asarray(weight, dtype=float)
+    on = np.array([len(np.unique(column[:1000])) > 2 or len(np.unique(column)) > 2 for column in X.T])
+    if numeric is not None:
+        on &= numeric
+    low, centre, high = np.quantile(X, [0.25, 0.5, 0.75], axis=0, weights=weight, method="inverted_cdf")
+    with np.errstate(over="ignore"):
+        # Twice the mean distance from the median, as for a uniform distribution, if half of the values are equal.
+        spread = 2.0 * np.average(np.abs(X - centre), axis=0, weights=weight)
+        scale = np.where(high > low, high - low, spread)
+        u = (X - centre) / np.where(scale > 0.0, scale, 1.0)
+    on &= (scale > 0.0) & (np.abs(u).max(axis=0) < LARGEST)
+    if not on.any():
+        return ()
+    scale, u = np.where(on, scale, 0.0), np.where(on, u, 0.0)
+    power = np.array(
+        [_best_power(column, weight) if used else 1.0 for column, used in zip(u.T, on, strict=True)]
+    )
+    plain = column_scales(X, weight)
+    return tuple(
+        _warp(name, u, weight, plain, {"centre": centre, "scale": scale, "power": powers})
+        for name, powers in zip(TRANSFORMS, (None, power), strict=True)
+    )
+
+
+def _warp(name: str, u: Array, weight: Array, plain: Any, params: dict[str, Any]) -> Warp:
+    """Return the transform that preserves the means and the standard deviations of the columns."""
+    found = column_scales(_g(u, params["power"]), weight)
+    slope = plain.deviation / np.where(found.varies, found.deviation, 1.0)
+    scale = np.where(found.varies & (found.deviation > TINY_SLOPE), params["scale"], 0.0)
+    return Warp(
+        name, params | {"scale": scale, "slope": slope, "offset": plain.centre - slope * found.centre}
+    )
+
+
+def _best_power(u: Array, weight: Array) -> float:
+    """Return the power for which the transformed values are closest to normal, by maximum likelihood."""
+    total, signed = weight.sum(), float(weight @ (np.sign(u) * np.log1p(np.abs(u))))
+
+    def loss(power: float) -> float:
+        g = _g(u, np.array(power))
+        variance = np.average((g - np.average(g, weights=weight)) ** 2, weights=weight)
+        return float(0.5 * total * np.log(max(variance, 1e-300)) - (power - 1.0) * signed)
+
+    return float(minimize_scalar(loss, bounds=POWERS, method="bounded", options={"xatol": POWER_ERROR}).x)
+
+
+register(Warped, of_inputs)
