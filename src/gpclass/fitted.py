@@ -15,8 +15,8 @@ from gpclass.decision import bayes_decision, check_cost
 from gpclass.kernels import CompoundKernel
 from gpclass.learning.combine import mean_evidence, split_theta
 from gpclass.learning.usefulness import TOO_NARROW, DoubtfulFitWarning
+from gpclass.tables import read_inputs
 from gpclass.training import TrainingRows
-from gpclass.validation import check_inputs
 
 NO_LOO = (
     "There are no leave-one-out probabilities: they need the training rows, which a model with inducing inputs does "
@@ -28,6 +28,7 @@ class Predictions:
     """Predictions and attributes of a classifier with ``base_estimator_``; absent before it is fitted."""
 
     base_estimator_: Any
+    encoder_: Any
     classes_: Any
     n_classes_: int
     log_marginal_likelihood_value_: Any
@@ -390,7 +391,7 @@ class Predictions:
     def _check_fitted_inputs(self, X: Any) -> Any:
         check_is_fitted(self)
         vectors = bool(self.base_estimator_.models[0].kernel.requires_vector_input)
-        return check_inputs(self, X, vectors=vectors, fitting=False)
+        return read_inputs(self, X, vectors=vectors, fitting=False)
 
 
 def one_or_list(items: list[Any]) -> Any:
