@@ -176,7 +176,8 @@ class Predictions:
         Returns
         -------
         ndarray of shape (n, n_features) or (n, n_classes, n_features)
-            Gradient of the probability of ``classes_[1]``, or of every class for three classes or more.
+            Gradient of the probability of ``classes_[1]``, or of every class for three classes or more; for a table
+            with respect to the columns that ``encoder_`` makes.
         """
         X = self._check_fitted_inputs(X)
         return np.asarray(self.base_estimator_.proba_gradient(X, self.integration, self._rng()))
@@ -344,7 +345,7 @@ class Predictions:
 
         Returns
         -------
-        X : ndarray of shape (n, n_features)
+        X : ndarray of shape (n, n_features), coded by ``encoder_`` if there is one
         y : ndarray of shape (n,) or None
             None with soft labels and with ``multi_class="one_vs_one"``, where X has the rows of all parts.
         """

@@ -184,3 +184,24 @@ def test_row_numbers_in_a_frame_are_named():
 def test_labels_of_another_length():
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         fixed().fit(FRAME, Y[:-1])
+
+
+def test_other_parts_of_the_library_take_tables():
+    clf = fixed("rbf").fit(FRAME, Y)
+    coded = clf.encoder_.transform(FRAME)
+    assert clf.proba_gradient(FRAME).shape == coded.shape
+    result = gpclass.compare(
+        FRAME,
+        Y,
+        methods=["laplace", "logistic-regression", "gradient-boosting", "sklearn-gp"],
+        n_samples=0,
+        cv=3,
+    )
+    assert all(row.log_loss < 0.69 for row in result.rows)
+    display = pytest.importorskip("gpclass.plotting").RelevanceDisplay.from_estimator(clf, FRAME)
+    assert display.names == list(clf.encoder_.get_feature_names_out())
+    onnxruntime = pytest.importorskip("onnxruntime")
+    session = onnxruntime.InferenceSession(gpclass.to_onnx(clf))
+    np.testing.assert_allclose(
+        session.run(["probabilities"], {"X": coded})[0], clf.predict_proba(FRAME), atol=1e-9
+    )
