@@ -42,6 +42,12 @@ def interrupts(function, start, bounds):
     raise KeyboardInterrupt
 
 
+class Objects(RBF):
+    """A kernel that takes its inputs as they are."""
+
+    requires_vector_input = False
+
+
 class Breaks(RBF):
     """A kernel that raises when it is called for the third time."""
 
@@ -61,9 +67,9 @@ def yields_broken_blocks():
 
 # parameters, arguments of fit, what is raised
 FAILURES = {
-    "NaN": ({}, (with_nan(), TWO), ValueError),
+    "NaN for a kernel on objects": ({"kernel": Objects()}, (with_nan(), TWO), ValueError),
     "infinity": ({}, (np.where(WIDE > 2.0, np.inf, WIDE), TWO), ValueError),
-    "texts": ({}, (NAMED.assign(v="a"), TWO), ValueError),
+    "texts": ({}, (NAMED.assign(v=[f"id {i}" for i in range(40)]), TWO), ValueError),
     "one class": ({}, (WIDE, np.zeros(40)), ValueError),
     "regression targets": ({}, (WIDE, rng.normal(size=40)), ValueError),
     "no labels": ({}, (WIDE, None), ValueError),
@@ -248,13 +254,13 @@ def test_an_interruption_while_rows_are_taken_in_leaves_the_model(monkeypatch):
 
 
 @pytest.mark.parametrize("classes", [None, [True, False]])
-@pytest.mark.parametrize("fault", ["NaN", "one class", "weights", "optimizer"])
+@pytest.mark.parametrize("fault", ["infinity", "one class", "weights", "optimizer"])
 def test_a_first_call_that_fails_leaves_the_previous_fit(fault, classes):
     clf = previous()
     before, own = seen(clf), clf.get_params(deep=False)
     X, labels, weight, error = NAMED, TWO, None, ValueError
-    if fault == "NaN":
-        X = with_nan()
+    if fault == "infinity":
+        X = np.where(WIDE > 2.0, np.inf, WIDE)
     elif fault == "one class":
         labels = np.ones(40, dtype=bool)
         if classes is not None:

@@ -26,6 +26,7 @@ LAYERS = [
     "validation",
     "labels",
     "data",
+    "tables",
     "sparse",
     "learning",
     "training",

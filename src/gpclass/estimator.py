@@ -45,14 +45,16 @@ from gpclass.parameters import (
     warn_without_effect,
     warps_for,
 )
-from gpclass.training import Training, TrainingRows
-from gpclass.validation import check_inputs, check_labels, check_weights
+from gpclass.tables import TakesTables, coding_of, read_inputs
+from gpclass.training import Training, TrainingRows, from_source
+from gpclass.validation import check_labels, check_weights
 
 __all__ = ["GaussianProcessClassifier"]
 
 KERNEL_ROWS = 10_000  # used to choose the default kernel of a source
-# Attributes that every fit sets, and those that only a fit to numeric columns sets.
-RESULTS = {"base_estimator_", "_seed", "_rows", "classes_", "n_classes_", "log_marginal_likelihood_value_"}
+# Attributes that every fit sets, and those that only a fit to columns sets.
+RESULTS = {"base_estimator_", "encoder_", "_seed", "_rows", "classes_", "n_classes_"}
+RESULTS |= {"log_marginal_likelihood_value_"}
 FEATURES = {"n_features_in_", "feature_names_in_"}
 
 
@@ -63,7 +65,7 @@ def _in_one_model(clf: Any) -> bool:
     return True
 
 
-class GaussianProcessClassifier(Predictions, ClassifierMixin, BaseEstimator):
+class GaussianProcessClassifier(TakesTables, Predictions, ClassifierMixin, BaseEstimator):
     """Gaussian-process classifier, a drop-in replacement for scikit-learn's class of the same name.
 
     A latent function f has a Gaussian-process prior, and the likelihood turns its values into class probabilities.
@@ -129,6 +131,8 @@ class GaussianProcessClassifier(Predictions, ClassifierMixin, BaseEstimator):
         How the latent value is averaged out of the class probability; see `gpclass.learning.prediction`.
     verbose : int, default=0
         Whether to show progress: a bar on standard error or in a notebook if tqdm is installed.
+    categorical_features : "from_dtype", names, indices, mask or None, default="from_dtype"
+        Columns that are categories besides text and categorical types; see `gpclass.tables.Encoder`.
 
     Attributes
     ----------
@@ -155,8 +159,9 @@ class GaussianProcessClassifier(Predictions, ClassifierMixin, BaseEstimator):
     chains_ : Chains or list of them
         The draws of f at the training rows, of theta if it was sampled, and their diagnostics; one for
         each two-class model. Exists only after Markov chain Monte Carlo.
-    n_features_in_, feature_names_in_
-        Number and, for data frames, names of the columns.
+    encoder_ : gpclass.tables.Encoder or None
+        Codes tables with categories, dates or missing values; None if X has only numbers.
+    n_features_in_, feature_names_in_ : number and, for data frames, names of the columns
 
     Examples
     --------
@@ -194,6 +199,7 @@ class GaussianProcessClassifier(Predictions, ClassifierMixin, BaseEstimator):
         cost_matrix: Any = None,
         integration: str = "exact",
         verbose: int = 0,
+        categorical_features: Any = "from_dtype",
     ) -> None:
         self.kernel = kernel
         self.likelihood = likelihood
@@ -213,6 +219,7 @@ class GaussianProcessClassifier(Predictions, ClassifierMixin, BaseEstimator):
         self.cost_matrix = cost_matrix
         self.integration = integration
         self.verbose = verbose
+        self.categorical_features = categorical_features
 
     # ------------------------------------------------------------------------------- fit
 
@@ -221,7 +228,8 @@ class GaussianProcessClassifier(Predictions, ClassifierMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : array-like of shape (n, n_features), or a sequence of objects for kernels on objects
+        X : array-like or table of shape (n, n_features), or a sequence of objects for kernels on objects
+            It may have text, dates and missing values, and may be a table of pandas, polars or Arrow.
             Rows that are read in passes and never held in memory can be given as a Dask array or data frame, the path
             of a Parquet file or folder, a source of `gpclass.data.sources`, or a function that yields blocks (X, y).
         y : array-like of shape (n,) or (n, n_classes)
@@ -269,21 +277,19 @@ class GaussianProcessClassifier(Predictions, ClassifierMixin, BaseEstimator):
         if isinstance(model, FittedModel) and model.inducing is not None:
             return self._update(model, X, y, sample_weight)
         new = copy(self)
-        X, y = check_inputs(new, X, y, vectors=True, fitting=True)
+        X, y = read_inputs(new, X, y, vectors=True, fitting=True)
         check_labels(y)
         known = np.unique(y if classes is None else classes)
         if len(known) < 2:
-            raise ValueError(
-                "The first rows of partial_fit have one class only: give all classes with classes=[...]."
-            )
+            raise ValueError("The first rows of partial_fit have one class only: give classes=[...].")
         rows = Rows(X, *encoder(self, known)(y, check_weights(sample_weight, self.class_weight, y)))
-        new._fit(Training(known, len(X), X, np.empty(0), data=rows), seed)
+        new._fit(Training(known, len(X), X, np.empty(0), data=rows, coding=coding_of(new)), seed)
         new.base_estimator_ = replace(new.base_estimator_, objective=None)  # further rows will change it
         return self._take(new)
 
     def _update(self, model: FittedModel, X: Any, y: Any, sample_weight: Any) -> Self:
         """Update the model with more rows; the current posterior is their prior."""
-        X, y = check_inputs(self, X, vectors=True, fitting=False), np.asarray(y)
+        X, y = self._check_fitted_inputs(X), np.asarray(y)
         if y.shape != (len(X),):
             raise ValueError(f"y has shape {y.shape}, expected ({len(X)},): one label for each row of X.")
         rows = Rows(X, *encoder(self, self.classes_)(y, check_weights(sample_weight, self.class_weight, y)))
@@ -304,7 +310,7 @@ class GaussianProcessClassifier(Predictions, ClassifierMixin, BaseEstimator):
         """Return rows in memory, checked, with equal rows merged into weights."""
         vectors = takes_vectors(self.kernel)
         soft = soft_classes(y)
-        X, y = check_inputs(self, X, y, vectors=vectors, fitting=True, several=soft is not None)
+        X, y = read_inputs(self, X, y, vectors=vectors, fitting=True, several=soft is not None)
         given = (sample_weight, self.class_weight, given_kernel(self))
         if soft is None:
             data = from_labels(X, y, *given)
@@ -314,24 +320,17 @@ class GaussianProcessClassifier(Predictions, ClassifierMixin, BaseEstimator):
         rows = TrainingRows(data.kept, data.home, data.truth)
         X = np.copy(data.X) if self.copy_X_train else data.X
         vectors = vectors and isinstance(X, np.ndarray) and X.ndim == 2
-        return Training(data.classes, len(X), X, data.codes, data.weight, rows=rows, vectors=vectors)
+        coding = coding_of(self)
+        return Training(data.classes, len(X), X, data.codes, data.weight, None, rows, vectors, coding)
 
     def _open(self, source: Source) -> Training:
         """Return the rows of a source, which are read in passes and not kept in memory."""
-        if self.class_weight is not None:
-            raise ValueError(
-                "class_weight is for rows in memory: give the weights of the rows as sample_weight, or as a "
-                "column of the files."
-            )
-        classes = np.asarray(source.classes())
-        if len(classes) < 2:
-            raise ValueError(f"The labels have one class only, {classes[0]!r}: two or more are needed.")
+        self.encoder_ = None
         self.n_features_in_ = source.n_columns
         self.__dict__.pop("feature_names_in_", None)
         if source.names is not None:
             self.feature_names_in_ = np.asarray(source.names, dtype=object)
-        data = source.data(encoder(self, classes), self.n_jobs)
-        return Training(classes, source.n_rows, np.empty(0), np.empty(0), data=data)
+        return from_source(source, self.class_weight, partial(encoder, self), self.n_jobs)
 
     def _fit(self, training: Training, seed: int) -> Self:
         """Fit to rows of any kind; `fit` and `partial_fit` both call this."""

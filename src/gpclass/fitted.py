@@ -15,8 +15,8 @@ from gpclass.decision import bayes_decision, check_cost
 from gpclass.kernels import CompoundKernel
 from gpclass.learning.combine import mean_evidence, split_theta
 from gpclass.learning.usefulness import TOO_NARROW, DoubtfulFitWarning
+from gpclass.tables import read_inputs
 from gpclass.training import TrainingRows
-from gpclass.validation import check_inputs
 
 NO_LOO = (
     "There are no leave-one-out probabilities: they need the training rows, which a model with inducing inputs does "
@@ -28,6 +28,7 @@ class Predictions:
     """Predictions and attributes of a classifier with ``base_estimator_``; absent before it is fitted."""
 
     base_estimator_: Any
+    encoder_: Any
     classes_: Any
     n_classes_: int
     log_marginal_likelihood_value_: Any
@@ -175,7 +176,8 @@ class Predictions:
         Returns
         -------
         ndarray of shape (n, n_features) or (n, n_classes, n_features)
-            Gradient of the probability of ``classes_[1]``, or of every class for three classes or more.
+            Gradient of the probability of ``classes_[1]``, or of every class for three classes or more; for a table
+            with respect to the columns that ``encoder_`` makes.
         """
         X = self._check_fitted_inputs(X)
         return np.asarray(self.base_estimator_.proba_gradient(X, self.integration, self._rng()))
@@ -343,7 +345,7 @@ class Predictions:
 
         Returns
         -------
-        X : ndarray of shape (n, n_features)
+        X : ndarray of shape (n, n_features), coded by ``encoder_`` if there is one
         y : ndarray of shape (n,) or None
             None with soft labels and with ``multi_class="one_vs_one"``, where X has the rows of all parts.
         """
@@ -390,7 +392,7 @@ class Predictions:
     def _check_fitted_inputs(self, X: Any) -> Any:
         check_is_fitted(self)
         vectors = bool(self.base_estimator_.models[0].kernel.requires_vector_input)
-        return check_inputs(self, X, vectors=vectors, fitting=False)
+        return read_inputs(self, X, vectors=vectors, fitting=False)
 
 
 def one_or_list(items: list[Any]) -> Any:

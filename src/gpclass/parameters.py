@@ -117,7 +117,9 @@ def given_kernel(clf: Any) -> Any:
     """Return the kernel if it was given as an object, with its named columns bound to the columns of the data."""
     if clf.kernel is None or isinstance(clf.kernel, str):
         return None
-    names = getattr(clf, "feature_names_in_", None)
+    names, coded = getattr(clf, "feature_names_in_", None), getattr(clf, "encoder_", None)
+    if names is not None and coded is not None:  # a name stands for all coded columns of this column
+        names = [coded.group_names_[group] for group in coded.groups_]
     return clf.kernel if names is None else bind_columns(clf.kernel, names)
 
 

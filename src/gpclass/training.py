@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +11,8 @@ import numpy as np
 from gpclass.core.protocols import Array, Index
 from gpclass.core.registry import stored
 from gpclass.data.rows import Data
+from gpclass.data.source import Source
+from gpclass.labels import Encode
 from gpclass.validation import some_of_each, take
 
 
@@ -35,7 +38,7 @@ class Training:
     data: Data | None = None  # rows that are read in passes
     rows: TrainingRows | None = None  # needed for leave-one-out predictions
     vectors: bool = True
-    coding: Any = None  # how the columns of a table are encoded; None if they are numbers
+    coding: Any = None  # a `gpclass.tables.Coding` if X is a coded table
 
     def some(self, n: int) -> Training:
         """Return n random rows in memory, with some of each class if possible; itself if it has at most n rows."""
@@ -48,3 +51,19 @@ class Training:
         return Training(
             self.classes, n, X, self.codes[kept], weight, vectors=self.vectors, coding=self.coding
         )
+
+
+def from_source(
+    source: Source, class_weight: Any, encode: Callable[[Any], Encode], n_jobs: int | None
+) -> Training:
+    """Return the rows of a source, which are read in passes and not kept in memory."""
+    if class_weight is not None:
+        raise ValueError(
+            "class_weight is for rows in memory: give the weights of the rows as sample_weight, or as a "
+            "column of the files."
+        )
+    classes = np.asarray(source.classes())
+    if len(classes) < 2:
+        raise ValueError(f"The labels have one class only, {classes[0]!r}: two or more are needed.")
+    data = source.data(encode(classes), n_jobs)
+    return Training(classes, source.n_rows, np.empty(0), np.empty(0), data=data)

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import datetime
-import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -17,8 +14,6 @@ from gpclass.kernels import has_noise
 
 MERGED_UP_TO = 20_000  # rows: sorting more of them costs more than it saves
 HEAVIEST = 1e12  # with a larger weight the others would be lost in rounding
-DATES = (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64)  # with pandas' own
-DATE_TYPE = re.compile("date|time|duration|period", re.IGNORECASE)  # column types in pandas, Arrow and polars
 Where = Callable[[int], str]  # says where row i is, as in 'row 7 of a.parquet'
 
 
@@ -31,54 +26,14 @@ def check_inputs(
     """
     options: dict[str, Any] = {"ensure_2d": vectors, "dtype": np.float64 if vectors else None}
     if vectors:
-        _refuse_dates(X)
         options["ensure_all_finite"] = False  # checked below, with the position in the message
-    try:
-        if fitting:
-            X, y = validate_data(estimator, X, y, multi_output=several, **options)
-        else:
-            X = validate_data(estimator, X, reset=False, **options)
-    except (TypeError, ValueError) as error:
-        _name_text_column(X, error)
-        raise
+    if fitting:
+        X, y = validate_data(estimator, X, y, multi_output=several, **options)
+    else:
+        X = validate_data(estimator, X, reset=False, **options)
     if vectors:
         check_finite(X, getattr(estimator, "feature_names_in_", None))
     return (X, y) if fitting else X
-
-
-def _refuse_dates(X: Any) -> None:
-    """Raise an error that names the column if X has dates, times or durations.
-
-    NumPy would turn them into counts of nanoseconds or days, depending on their type.
-    """
-    if hasattr(X, "columns") and hasattr(X, "dtypes"):
-        names, kinds = list(X.columns), [str(kind) for kind in X.dtypes]
-        columns = [X.iloc[:, i] if hasattr(X, "iloc") else X[:, i] for i in range(X.shape[1])]
-    else:
-        with contextlib.suppress(TypeError, ValueError):  # scikit-learn reports rows of different lengths
-            X = np.asarray(X) if isinstance(X, list | tuple) else X
-        if not isinstance(X, np.ndarray) or X.ndim != 2 or X.dtype.kind not in "mMO":
-            return
-        names, kinds, columns = list(range(X.shape[1])), [str(X.dtype)] * X.shape[1], list(X.T)
-    for name, kind, column in zip(names, kinds, columns, strict=True):
-        dates = DATE_TYPE.match(kind) is not None
-        if dates or (kind.lower() == "object" and any(isinstance(value, DATES) for value in column)):
-            raise ValueError(
-                f"Column {name!r} of X has dates or times (its type is {kind}), expected numbers: convert it first, "
-                "for example to days since a fixed date."
-            )
-
-
-def _name_text_column(X: Any, error: Exception) -> None:
-    """Raise an error that names the column if a column of a data frame is not numeric."""
-    for name in getattr(X, "columns", ()):
-        try:
-            np.asarray(X[name], dtype=float)
-        except (TypeError, ValueError):
-            raise ValueError(
-                f"Column {name!r} of X cannot be read as numbers ({error}): encode it first, for example "
-                "with sklearn.preprocessing.OneHotEncoder."
-            ) from error
 
 
 def check_labels(y: Any) -> None:

@@ -80,10 +80,10 @@ def test_sentences_about_wrong_files(blobs, tmp_path):
     assert "cut off" in refusal(blob[:200], path)
     assert "altered or damaged" in refusal(blob[:-1] + bytes([blob[-1] ^ 1]), path)
     newer = json.loads(json.dumps(header))
-    newer["__metadata__"]["gpclass"] = newer["__metadata__"]["gpclass"].replace('"version":3', '"version":4')
+    newer["__metadata__"]["gpclass"] = newer["__metadata__"]["gpclass"].replace('"version":4', '"version":5')
     assert "update gpclass" in refusal(join(newer, numbers, seal=True), path)
     older = json.loads(json.dumps(header))
-    older["__metadata__"]["gpclass"] = older["__metadata__"]["gpclass"].replace('"version":3', '"version":2')
+    older["__metadata__"]["gpclass"] = older["__metadata__"]["gpclass"].replace('"version":4', '"version":3')
     assert "save the model again" in refusal(join(older, numbers, seal=True), path)
     first = {**header, "__metadata__": {"format": "gpclass", "version": "1", "model": "{}"}}
     assert "no description" in refusal(join(first, numbers, seal=False), path)

@@ -10,7 +10,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from gpclass.core.protocols import Array
 from gpclass.learning.prediction import joined
-from gpclass.validation import check_inputs
 
 
 def has_latents(estimator: Any) -> bool:
@@ -36,7 +35,7 @@ def is_gaussian(model: Any) -> bool:
 
 def inputs_of(estimator: Any, X: Any) -> Any:
     """Return the checked rows of X in the form that the fitted model takes."""
-    return check_inputs(estimator, X, vectors=estimator.kernel_.requires_vector_input, fitting=False)
+    return estimator._check_fitted_inputs(X)
 
 
 def gaussians_at(posterior: Any, X: Any) -> Iterator[tuple[slice, Array, Array, Array]]:

@@ -21,23 +21,29 @@ from gpclass.parameters import check_parameters
 BASELINES = ("sklearn-gp", "logistic-regression", "gradient-boosting")
 
 
-def classifiers_of(methods: Any, shared: dict[str, Any]) -> dict[str, Any]:
-    """Return an unfitted classifier for each label; repeated labels are numbered."""
+def classifiers_of(methods: Any, shared: dict[str, Any], coding: list[Any]) -> dict[str, Any]:
+    """Return an unfitted classifier for each label; repeated labels are numbered.
+
+    ``coding`` has an encoder if the rows need one; those of scikit-learn by name do not take them otherwise.
+    """
     methods = [methods] if isinstance(methods, str) else methods
     named = methods.items() if isinstance(methods, Mapping) else [(_label(one), one) for one in methods]
     out: dict[str, Any] = {}
     seen = Counter[str]()
     for label, method in named:
         seen[label] += 1
-        out[f"{label} ({seen[label]})" if seen[label] > 1 else str(label)] = _classifier(method, shared)
+        out[f"{label} ({seen[label]})" if seen[label] > 1 else str(label)] = _classifier(
+            method, shared, coding
+        )
     if not out:
         raise ValueError("methods is empty, expected at least one.")
     return out
 
 
-def _classifier(method: Any, shared: dict[str, Any]) -> Any:
+def _classifier(method: Any, shared: dict[str, Any], coding: list[Any]) -> Any:
     if isinstance(method, str) and method in BASELINES:
-        return _baseline(method, shared["kernel"], shared["random_state"])
+        steps = [*coding, *_baseline(method, shared["kernel"], shared["random_state"])]
+        return make_pipeline(*steps) if len(steps) > 1 else steps[0]
     if hasattr(method, "fit"):
         clf = method if isinstance(method, type) else clone(method)
     else:
@@ -52,15 +58,16 @@ def _classifier(method: Any, shared: dict[str, Any]) -> Any:
     return clf
 
 
-def _baseline(name: str, kernel: Any, seed: int) -> Any:
+def _baseline(name: str, kernel: Any, seed: int) -> list[Any]:
+    """Return the steps of a pipeline."""
     if name == "gradient-boosting":
-        return HistGradientBoostingClassifier(random_state=seed)
+        return [HistGradientBoostingClassifier(random_state=seed)]
     if name == "logistic-regression":
-        return make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000, random_state=seed))
+        return [StandardScaler(), LogisticRegression(max_iter=1000, random_state=seed)]
     if isinstance(kernel, Kernel):
-        return SklearnGP(kernel, random_state=seed)
+        return [SklearnGP(kernel, random_state=seed)]
     # Scikit-learn's default kernel is not learned, and one length scale needs columns of one scale.
-    return make_pipeline(StandardScaler(), SklearnGP(1.0 * RBF(1.0), random_state=seed))
+    return [StandardScaler(), SklearnGP(1.0 * RBF(1.0), random_state=seed)]
 
 
 def _label(method: Any) -> str:

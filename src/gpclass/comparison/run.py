@@ -23,6 +23,7 @@ from gpclass.core.checks import check_integers, seed_of
 from gpclass.core.progress import reporter
 from gpclass.evidence.importance import MOST_VALUES
 from gpclass.learning.usefulness import DoubtfulFitWarning
+from gpclass.tables import Encoder, needs_coding
 
 METHODS = ("laplace", "ep", "vi", "mcmc")  # the names in gpclass.parameters.INFERENCES for any number of rows
 NOTED = (ConvergenceWarning, DoubtfulFitWarning)
@@ -53,7 +54,8 @@ def compare(
     Parameters
     ----------
     X, y : array-like or data frame of shape (n, n_features), array-like of shape (n,)
-        Training rows and their labels.
+        Training rows and their labels. Tables may have categories and missing values, which classifiers of
+        scikit-learn given by name take as `gpclass.tables.Encoder` codes them.
     methods : sequence, or mapping of label to method, default=("laplace", "ep", "vi", "mcmc")
         A method is a name or a settings record as for ``GaussianProcessClassifier(inference=...)``, a pair
         (method, likelihood), or an unfitted classifier of any library that has ``predict_proba``. The names
@@ -105,10 +107,18 @@ def compare(
     if not learn:
         options["optimizer"] = None
     shared = {**options, "kernel": kernel, "likelihood": likelihood, "random_state": seed}
-    classifiers = classifiers_of(methods, shared)
+    categories = options.get("categorical_features", "from_dtype")
+    coding = [Encoder(categories)] if needs_coding(X, categories) else []
+    classifiers = classifiers_of(methods, shared, coding)
     kernels = [getattr(clf, "kernel", None) for clf in classifiers.values()]
     vectors = all(getattr(each, "requires_vector_input", True) for each in kernels)
-    task = task_of((X, y, sample_weight), (X_test, y_test), vectors=vectors, cv=cv, seed=seed)
+    settings: dict[str, Any] = {
+        "vectors": vectors,
+        "cv": cv,
+        "seed": seed,
+        "categorical_features": categories,
+    }
+    task = task_of((X, y, sample_weight), (X_test, y_test), **settings)
     rows: list[ComparisonRow] = []
     n_steps = len(classifiers) * (1 + bool(n_samples) + len(task.parts))
     with reporter(verbose, "comparing", " steps", n_steps) as report:

@@ -15,7 +15,8 @@ from gpclass.comparison.table import Comparison
 from gpclass.core.checks import check_option, is_integer
 from gpclass.core.protocols import Array
 from gpclass.estimator import GaussianProcessClassifier
-from gpclass.validation import check_inputs, check_labels, check_weights
+from gpclass.tables import read_inputs
+from gpclass.validation import check_labels, check_weights
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -34,11 +35,19 @@ class Task:
     empty: Comparison
 
 
-def task_of(data: tuple[Any, Any, Any], test: tuple[Any, Any], *, vectors: bool, cv: Any, seed: int) -> Task:
+def task_of(
+    data: tuple[Any, Any, Any],
+    test: tuple[Any, Any],
+    *,
+    vectors: bool,
+    cv: Any,
+    seed: int,
+    categorical_features: Any = "from_dtype",
+) -> Task:
     """Check the rows once, so that errors in them are not reported by every method, and split them."""
     X, y, sample_weight = data
-    checker = GaussianProcessClassifier()
-    _, y = check_inputs(checker, X, y, vectors=vectors, fitting=True)
+    checker = GaussianProcessClassifier(categorical_features=categorical_features)
+    _, y = read_inputs(checker, X, y, vectors=vectors, fitting=True)
     check_labels(y)
     weight, kept = check_weights(sample_weight, None, y), np.arange(len(y))
     if weight is not None:
@@ -51,7 +60,7 @@ def task_of(data: tuple[Any, Any, Any], test: tuple[Any, Any], *, vectors: bool,
     if (X_test is None) != (y_test is None):
         raise ValueError("Only one of X_test and y_test is given, expected both or neither.")
     if X_test is not None:
-        check_inputs(checker, X_test, vectors=vectors, fitting=False)
+        read_inputs(checker, X_test, vectors=vectors, fitting=False)
         found, rows = _test_codes(y_test, classes, len(X_test)), np.arange(len(X_test))
         empty = Comparison((), classes, found, rows, None, None, len(y), 0)
         return Task(X, y, weight, [(None, X_test)], rows, empty)

@@ -63,7 +63,7 @@ def bind_columns(kernel: Kernel, feature_names: Sequence[str]) -> Kernel:
     kernel : Kernel
         Any kernel, with ``Columns`` anywhere in it. Inside a ``Columns``, names refer to its columns.
     feature_names : sequence of str
-        Names of the columns of X, in order.
+        Names of the columns of X, in order. A name that occurs more than once stands for all columns of that name.
 
     Examples
     --------
@@ -92,7 +92,7 @@ def _by_name(columns: Any, names: list[str]) -> list[int]:
     missing = [name for name in wanted if name not in names]
     if missing:
         raise ValueError(f"Columns names {missing[0]!r}, which is not among the columns of X: {names}.")
-    return [names.index(name) for name in wanted]
+    return [i for name in wanted for i, known in enumerate(names) if known == name]
 
 
 def positions(columns: Any, n_columns: int) -> Index:

@@ -30,7 +30,7 @@ class Scales:
     varies: Any  # True for columns that are not constant
 
     def of_groups(self, groups: Any) -> Scales:
-        """Return the scales of groups of columns: the deviation of a group is half its mean squared distance, rooted."""
+        """Return the scales of groups of columns, whose variances add up."""
         if groups is None:
             return self
         squares = np.where(self.varies, self.deviation**2, 0.0)

@@ -29,7 +29,8 @@ def to_onnx(estimator: Any, path: str | os.PathLike[str] | None = None) -> bytes
 
     The input is ``X``, rows of float64. The outputs are ``label`` and ``probabilities``, which agree with
     `predict` and `predict_proba` to 1e-9, or to seven digits if the classifier predicts in single precision.
-    If classes tie, both choose the last one in ``classes_``.
+    If classes tie, both choose the last one in ``classes_``. The graph of a classifier that was fitted to a table with
+    categories or missing values takes the coded rows, ``estimator.encoder_.transform(X)``.
 
     Parameters
     ----------
@@ -81,7 +82,8 @@ def to_onnx(estimator: Any, path: str | os.PathLike[str] | None = None) -> bytes
         raise OnnxExportError(
             "An ONNX graph can hold at most 2 GB, and the model is larger: fit it to fewer rows."
         )
-    n_features, n_classes = estimator.n_features_in_, len(classes)
+    coded, n_classes = estimator.encoder_, len(classes)
+    n_features = estimator.n_features_in_ if coded is None else len(coded.groups_)
     model = helper.make_model(
         helper.make_graph(
             graph.nodes,

@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 import gpclass.learning.draws
 import gpclass.learning.passes  # noqa: F401  model files may hold the records of every kind of fit
+from gpclass import tables
 from gpclass.core.checks import is_integer
 from gpclass.estimator import FEATURES, RESULTS, GaussianProcessClassifier
 from gpclass.parameters import check_parameters
@@ -24,7 +25,7 @@ from gpclass.persistence.container import ModelFileError, located, read, write
 from gpclass.persistence.kernels import is_number
 from gpclass.training import TrainingRows
 
-VERSION = 3  # of the format
+VERSION = 4  # of the format
 
 
 def save(estimator: Any, path: str | os.PathLike[str], *, extra: Mapping[str, Any] | None = None) -> None:
@@ -75,6 +76,8 @@ def save(estimator: Any, path: str | os.PathLike[str], *, extra: Mapping[str, An
             f"The classifier has the attribute {unknown[0]!r}, which fit() does not set and a file does not "
             "hold: delete it before saving."
         )
+    if estimator.encoder_ is not None:
+        fitted["encoder_"] = estimator.encoder_.columns_
     encoder = Encoder()
     document = {
         "version": VERSION,
@@ -197,6 +200,9 @@ def _build(params: dict[str, Any], fitted: dict[str, Any], decoder: Decoder) -> 
         setattr(out, name, decoder.value(code))
     try:
         check_parameters(out)
+        if out.encoder_ is not None:
+            names = getattr(out, "feature_names_in_", None)
+            out.encoder_ = tables.Encoder.restored(out.encoder_, out.categorical_features, names)
         _check_whole(out)
     except (ModelFileError, MemoryError):
         raise
@@ -213,9 +219,14 @@ def _check_whole(clf: Any) -> None:
     _require(_is_vector(clf.classes_, n_classes), "its classes")
     _require(is_integer(clf._seed) and clf._seed >= 0, "its seed")
     _require(value is None or is_number(value), "its evidence")
+    if clf.encoder_ is not None:
+        _require(len(clf.encoder_.columns_) == clf.n_features_in_, "the columns of its table")
+    n_inputs = None if clf.encoder_ is None else len(clf.encoder_.groups_)
     for model in clf.base_estimator_.models:
         if model.kernel.requires_vector_input:
-            _require(model.posterior.inputs.shape[1:] == (clf.n_features_in_,), "the number of columns")
+            _require(
+                model.posterior.inputs.shape[1:] == (n_inputs or clf.n_features_in_,), "the number of columns"
+            )
     names = getattr(clf, "feature_names_in_", None)
     if names is not None:
         texts = _is_vector(names, clf.n_features_in_) and all(isinstance(name, str) for name in names)

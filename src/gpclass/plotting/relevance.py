@@ -84,8 +84,10 @@ class RelevanceDisplay(Display):
         RelevanceDisplay
         """
         check_numbers("(0, 1)", level=level)
-        n = estimator.n_features_in_
-        scale = np.ones(n) if X is None else np.asarray(X, dtype=float).std(axis=0)
+        coded = getattr(estimator, "encoder_", None)
+        n = estimator.n_features_in_ if coded is None else len(coded.groups_)
+        rows = None if X is None else np.asarray(X, dtype=float) if coded is None else coded.transform(X)
+        scale = np.ones(n) if rows is None else rows.std(axis=0)
         parts = [part for kernel in _kernels(estimator) for part in _parts(*kernel, n)]
         if not parts:
             raise ValueError(
@@ -99,7 +101,7 @@ class RelevanceDisplay(Display):
             low, high = np.quantile(draws, tails, axis=1) * scale
         display = cls(
             np.array(values) * scale,
-            names=feature_names(estimator, X, n),
+            names=feature_names(estimator, X, n) if coded is None else list(coded.get_feature_names_out()),
             labels=labels,
             low=low,
             high=high,

@@ -1,0 +1,17 @@
+"""Tables with numbers, categories, dates and missing values as matrices of numbers."""
+
+from gpclass.tables.encoder import Coding, Encoder, TakesTables
+from gpclass.tables.inputs import coding_of, needs_coding, read_inputs
+from gpclass.tables.kinds import ColumnError
+from gpclass.tables.records import Column
+
+__all__ = [
+    "Coding",
+    "Column",
+    "ColumnError",
+    "Encoder",
+    "TakesTables",
+    "coding_of",
+    "needs_coding",
+    "read_inputs",
+]

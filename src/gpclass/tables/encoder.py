@@ -1,0 +1,246 @@
+"""The transformer that codes a table as a matrix of numbers."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from gpclass.core.protocols import Array, Index
+from gpclass.core.registry import stored
+from gpclass.tables.kinds import check_levels, chosen_columns, kind_at_fit, warn_of_identifiers
+from gpclass.tables.reading import as_table, columns_of, is_frame, order_of
+from gpclass.tables.records import Column, finite_numbers, levels_of
+
+
+@stored
+@dataclass(frozen=True, slots=True, eq=False)
+class Coding:
+    """Which columns of a coded matrix belong together.
+
+    Parameters
+    ----------
+    groups : array of int
+        For each coded column the number of its column in the table, counted without those that are left out.
+    numeric : array of bool
+        Whether the coded column is a number, which may be transformed.
+    """
+
+    groups: Index
+    numeric: Any
+
+
+class TakesTables:
+    """An estimator that takes tables with categories and missing values."""
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()  # type: ignore[misc]
+        tags.input_tags.allow_nan = tags.input_tags.categorical = True
+        return tags
+
+
+class Encoder(TakesTables, TransformerMixin, BaseEstimator):
+    """Code a table with numbers, categories, dates and missing values as a matrix of numbers.
+
+    - A number keeps its value. Dates are days since 1970 in UTC, durations are days. If values are missing, the median
+      replaces them, and a second column is the standard deviation where a value is missing and 0 elsewhere.
+    - A category has a column for each level, with √½ where a row has this level and 0 elsewhere, so that two rows of
+      different levels are at the distance 1. Truth values are categories. Missing values are a level if there are any.
+    - Levels that were not in the training rows are zero in all columns of the category. A warning counts them.
+    - Constant columns are left out.
+
+    Parameters
+    ----------
+    categorical_features : "from_dtype", names, indices, mask or None, default="from_dtype"
+        Columns that are categories. The type of a column decides with ``"from_dtype"``: text, truth values and
+        categorical types are categories, but texts that are all plain numbers are numbers. Columns that are
+        named, by their names, positions or a mask, are categories too, whatever their type. None means that there are
+        no categories, and refuses text.
+
+    Attributes
+    ----------
+    columns_ : tuple of Column
+        How each column of the table is coded.
+    groups_ : ndarray of int
+        For each coded column the number of its column in the table, counted without those that are left out.
+    group_names_ : list of str
+        Names of the columns that are not left out.
+    numeric_ : ndarray of bool
+        Whether each coded column is a number, a date or a duration.
+    n_features_in_, feature_names_in_
+        Number and, for data frames, names of the columns.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gpclass.tables import Encoder
+    >>> rows = np.array([[1.0, "a"], [np.nan, "b"], [3.0, "a"]], dtype=object)
+    >>> encoder = Encoder().fit(rows)
+    >>> encoder.get_feature_names_out().tolist()
+    ['x0', 'x0=missing', 'x1=a', 'x1=b']
+    >>> encoder.transform(rows).round(2)
+    array([[1.  , 0.  , 0.71, 0.  ],
+           [2.  , 1.  , 0.  , 0.71],
+           [3.  , 0.  , 0.71, 0.  ]])
+    >>> encoder.groups_
+    array([0, 0, 1, 1])
+    """
+
+    def __init__(self, categorical_features: Any = "from_dtype") -> None:
+        self.categorical_features = categorical_features
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn the kinds of the columns, their levels and what replaces missing values.
+
+        Parameters
+        ----------
+        X : pandas, polars or Arrow table, or array of shape (n, n_features)
+        y : ignored
+
+        Returns
+        -------
+        self
+        """
+        X = self._checked(X, reset=True)
+        names, columns = columns_of(X)
+        chosen = chosen_columns(self.categorical_features, X, names)
+        categories = self.categorical_features is not None
+        found, counted = [], {}
+        for i, (name, column) in enumerate(zip(names, columns, strict=True)):
+            kind = kind_at_fit(name, column, chosen=i in chosen, categories=categories)
+            if kind == "category":
+                found.append(_category(name, column))
+                continue
+            values = finite_numbers(name, column, kind)
+            found.append(_number(name, kind, values))
+            if kind == "number" and not np.isnan(values).any():
+                counted[name] = values
+        if is_frame(X):
+            warn_of_identifiers(list(counted), list(counted.values()))
+        if not any(column.positions for column in found):
+            raise ValueError(
+                f"All columns of X are constant (n_samples = {X.shape[0]}): there is nothing to learn from."
+            )
+        return self._set(found)
+
+    def _set(self, columns: Any) -> Self:
+        """Place the code of each column after those before it, and derive the other attributes."""
+        placed, n = [], 0
+        for column in columns:
+            width = column.width if column.positions else 0
+            placed.append(replace(column, positions=tuple(range(n, n + width))))
+            n += width
+        kept = [column for column in placed if column.positions]
+        self.columns_ = tuple(placed)
+        self.group_names_ = [column.name for column in kept]
+        self.groups_ = np.repeat(np.arange(len(kept)), [column.width for column in kept])
+        first = np.concatenate([np.arange(column.width) == 0 for column in kept])
+        self.numeric_ = first & np.array([column.is_numeric for column in kept])[self.groups_]
+        return self
+
+    @classmethod
+    def restored(cls, columns: tuple[Column, ...], categorical_features: Any, names: Any) -> Encoder:
+        """Return a fitted encoder from its ``columns_`` and, if the columns have names, ``feature_names_in_``."""
+        encoder = cls(categorical_features)._set(columns)
+        encoder.n_features_in_ = len(columns)
+        if names is not None:
+            encoder.feature_names_in_ = names
+        return encoder
+
+    @property
+    def coding(self) -> Coding:
+        """Which coded columns belong together."""
+        return Coding(self.groups_, self.numeric_)
+
+    def transform(self, X: Any) -> Array:
+        """Return the coded rows; one warning counts values that the training rows did not have.
+
+        Parameters
+        ----------
+        X : pandas, polars or Arrow table, or array of shape (n, n_features)
+            With the columns of the training rows.
+
+        Returns
+        -------
+        ndarray of shape (n, n_coded)
+        """
+        check_is_fitted(self)
+        X = self._checked(X, reset=False)
+        out = np.zeros((X.shape[0], len(self.groups_)))
+        unknown = {}
+        for record, column in zip(self.columns_, columns_of(X)[1], strict=True):
+            if record.positions:
+                first, last = record.positions[0], record.positions[-1]
+                unknown[record.name] = record.code(column, out[:, first : last + 1])
+        _warn_of_unknown(unknown)
+        return out
+
+    def get_feature_names_out(self, input_features: Any = None) -> Any:
+        """Return the names of the coded columns, such as "age", "age=missing" and "sex=female".
+
+        Parameters
+        ----------
+        input_features : ignored
+
+        Returns
+        -------
+        ndarray of str
+        """
+        check_is_fitted(self)
+        return np.array([name for column in self.columns_ for name in column.coded_names], dtype=object)
+
+    def _checked(self, X: Any, *, reset: bool) -> Any:
+        """Return a table or a matrix with the right number and names of columns."""
+        X = as_table(X)
+        if not is_frame(X):
+            X = validate_data(self, X, reset=reset, dtype=None, ensure_all_finite=False)
+        else:
+            names = columns_of(X)[0]
+            if twice := sorted({name for name in names if names.count(name) > 1}):
+                raise ValueError(f"X has several columns called {twice[0]!r}: give them different names.")
+            validate_data(self, X, reset=reset, skip_check_array=True)
+        if X.shape[0] == 0:
+            raise ValueError("X has 0 rows, expected at least one.")
+        return X
+
+
+def _number(name: str, kind: Any, values: Array) -> Column:
+    """Return the record of a number; ``positions`` is not empty if the column is not constant."""
+    present = values[~np.isnan(values)]
+    gaps = len(present) < len(values)
+    if not len(present) or (not gaps and (present == present[0]).all()):
+        return Column(name, kind)
+    # Divided by the largest, because squares of large numbers overflow.
+    size = float(np.abs(present).max()) or 1.0
+    scale = (size * float(np.std(present / size)) or 1.0) if gaps else None
+    return Column(name, kind, fill=float(np.median(present)), scale=scale, positions=(0,))
+
+
+def _category(name: str, column: Any) -> Column:
+    """Return the record of a category; ``positions`` is not empty if it has two levels or more."""
+    _, keys = levels_of(column)
+    seen = set(keys.values())
+    order = order_of(column)
+    if order is None:
+        levels = sorted(seen - {None}, key=lambda level: (isinstance(level, str), level))
+    else:
+        levels = [keys[level] for level in order if level in keys]
+    levels += [None] * (None in seen)
+    check_levels(name, len(levels))
+    kind: Any = "category" if order is None else "ordered"
+    return Column(name, kind, tuple(levels), positions=(0,) if len(levels) > 1 else ())
+
+
+def _warn_of_unknown(unknown: Mapping[str, int]) -> None:
+    counts = [f"{n} in column {name!r}" for name, n in unknown.items() if n]
+    if counts:
+        warnings.warn(
+            f"X has levels or missing values that the training rows did not have: {', '.join(counts)}.",
+            UserWarning,
+            stacklevel=4,
+        )

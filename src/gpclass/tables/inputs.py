@@ -1,0 +1,94 @@
+"""The inputs of a classifier: arrays of numbers as they are, and tables through an encoder."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gpclass.tables.encoder import Coding, Encoder
+from gpclass.tables.kinds import warn_of_identifiers
+from gpclass.tables.reading import as_table, columns_of, is_frame, kind_of, numbers_of, type_of
+from gpclass.validation import check_inputs
+
+
+def read_inputs(
+    estimator: Any, X: Any, y: Any = None, *, vectors: bool, fitting: bool, several: bool = False
+) -> Any:
+    """Return X (and y when fitting) as rows of float64, or as they are for kernels on structured inputs.
+
+    Fitting sets ``estimator.encoder_``, which is None if X has only numbers and no gaps. ``several`` allows y to have
+    more than one column.
+    """
+    options: dict[str, Any] = {"vectors": vectors, "fitting": fitting}
+    if not fitting:
+        encoder = getattr(estimator, "encoder_", None)
+        if encoder is not None:
+            return encoder.transform(X)
+        if vectors:
+            _refuse_tables(X)
+        return check_inputs(estimator, X, **options)
+    given, estimator.encoder_ = estimator.categorical_features, None
+    if not vectors or not needs_coding(X, given):
+        X, y = check_inputs(estimator, X, y, several=several, **options)
+        if vectors and hasattr(estimator, "feature_names_in_") and X.shape[1] > 1:
+            warn_of_identifiers(list(estimator.feature_names_in_), list(X.T))
+        return X, y
+    encoder = Encoder(given)
+    X, y = check_inputs(estimator, encoder.fit_transform(X), y, several=several, **options)
+    estimator.encoder_, estimator.n_features_in_ = encoder, encoder.n_features_in_
+    if hasattr(encoder, "feature_names_in_"):
+        estimator.feature_names_in_ = encoder.feature_names_in_
+    return X, y
+
+
+def coding_of(estimator: Any) -> Coding | None:
+    """Return which columns of the inputs of an estimator belong together; None if it has no encoder."""
+    return None if estimator.encoder_ is None else estimator.encoder_.coding
+
+
+def needs_coding(X: Any, categorical_features: Any = "from_dtype") -> bool:
+    """Return whether a table has anything but numbers and truth values, or misses some of them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gpclass.tables.inputs import needs_coding
+    >>> needs_coding(np.eye(2)), needs_coding(np.array([[1.0, np.nan]])), needs_coding(np.array([["a"]]))
+    (False, True, True)
+    """
+    X = as_table(X)
+    if not _is_table(X):
+        return False
+    if categorical_features is not None and not isinstance(categorical_features, str):
+        return True
+    if not is_frame(X) and X.dtype.kind in "biuf":
+        with np.errstate(over="ignore", invalid="ignore"):
+            return bool(np.isnan(X.sum())) and bool(np.isnan(X).any())
+    return any(not _has_numbers_only(column) for column in columns_of(X)[1])
+
+
+def _is_table(X: Any) -> bool:
+    return is_frame(X) or (
+        isinstance(X, np.ndarray) and X.ndim == 2 and X.size > 0 and X.dtype.kind in "biufOUmM"
+    )
+
+
+def _has_numbers_only(column: Any) -> bool:
+    if kind_of(column) not in ("number", "truth"):
+        return False
+    return not np.isnan(numbers_of(column, "number")).any()
+
+
+def _refuse_tables(X: Any) -> None:
+    """Raise an error that names the column if X has other columns than numbers, as the training rows had."""
+    X = as_table(X)
+    if not _is_table(X):
+        return
+    for name, column in zip(*columns_of(X), strict=True):
+        kind = kind_of(column)
+        if kind not in ("number", "truth"):
+            raise ValueError(
+                f"Column {name!r} of X has the type {type_of(column)} ({kind}), and the training rows had numbers: "
+                "convert it first."
+            )

@@ -1,0 +1,156 @@
+"""The kind of each column of a table, and errors for columns that cannot be used as they are."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from gpclass.core.checks import check_option, is_integer
+from gpclass.core.protocols import Array
+from gpclass.tables.reading import is_frame, is_missing, kind_of, type_of, values_of
+
+MOST_LEVELS = 255  # of a category, as in HistGradientBoosting
+FEW_LEVELS = 20  # so many texts are categories, whatever they look like
+DISTINCT = 0.9  # fraction of different texts from which a column is an identifier
+MOSTLY = 0.8  # fraction of number-like texts from which the others are mistakes
+ROWS_OF_IDS = 50  # fewer different integers may be measurements
+DENSE_IDS = 4  # identifiers are integers in a range of at most this many times their number
+
+PLAIN = re.compile(r"\s*[-+]?(0|[1-9]\d*|(?=\.\d))(\.\d*)?([eE][-+]?\d+)?\s*")
+NUMBER_LIKE = re.compile(
+    r"\s*[-+]?[$€£]?\s?(0|[1-9]\d*|[1-9]\d{0,2}([.,'\s]\d{3})+)([.,]\d+)?([eE][-+]?\d+)?\s?[%$€£]?\s*"
+)
+DATE = re.compile(r"\s*\d{4}-\d{2}-\d{2}([T ].*)?\s*")
+CODE = re.compile(r"\s*0\d+\s*")  # digits with a leading zero, such as a postcode
+REMEDIES = {
+    "numbers": "read them as numbers, for example with pandas.read_csv(..., decimal=',') or pandas.to_numeric, or name "
+    "the column in categorical_features",
+    "dates": "convert them with pandas.to_datetime, or name the column in categorical_features",
+    "identifier": "drop the column, or name it in categorical_features",
+    "levels": f"merge the rare ones, so that at most {MOST_LEVELS} are left, or drop the column",
+    "text": "drop the column, or use categorical_features='from_dtype'",
+}
+
+
+class ColumnError(ValueError):
+    """A column that cannot be used as it is.
+
+    Parameters
+    ----------
+    name : str
+        Name of the column.
+    found : str
+        What is wrong with it, as a clause without a subject.
+    problem : {"numbers", "dates", "identifier", "levels", "text"}
+        What to do about it: a key of `REMEDIES`.
+    """
+
+    def __init__(self, name: str, found: str, problem: str) -> None:
+        self.name, self.found, self.problem = name, found, problem
+        super().__init__(name, found, problem)
+
+    def __str__(self) -> str:
+        return f"Column {self.name!r} of X {self.found}: {REMEDIES[self.problem]}."
+
+
+def chosen_columns(categorical_features: Any, X: Any, names: Sequence[str]) -> set[int]:
+    """Return the positions of the columns that the user names as categories."""
+    given = categorical_features
+    if given is None or (isinstance(given, str) and given == "from_dtype"):
+        return set()
+    chosen = np.atleast_1d(np.asarray(given))
+    mask = chosen.dtype == bool and chosen.shape == (len(names),)
+    expected = f"'from_dtype', names or indices of columns, a mask of {len(names)} truth values, or None"
+    fine = chosen.ndim == 1 and (mask or all(isinstance(c, str) or is_integer(c) for c in chosen.tolist()))
+    check_option("categorical_features", given, fine, expected)
+    if mask:
+        return set(np.flatnonzero(chosen).tolist())
+    return {_position(each, names if is_frame(X) else [], len(names)) for each in chosen.tolist()}
+
+
+def _position(chosen: Any, names: Sequence[str], n_columns: int) -> int:
+    if isinstance(chosen, str) and chosen in names:
+        return list(names).index(chosen)
+    if is_integer(chosen) and -n_columns <= chosen < n_columns:
+        return int(chosen) % n_columns
+    known = f"the columns {', '.join(map(repr, names))}" if names else f"{n_columns} columns without names"
+    raise ValueError(f"categorical_features has {chosen!r}, and X has {known}: give one of its columns.")
+
+
+def kind_at_fit(name: str, column: Any, *, chosen: bool, categories: bool) -> str:
+    """Return "number", "date", "duration" or "category"; raise if the column cannot be used.
+
+    ``chosen`` says whether the user named the column as a category, and ``categories`` whether text may be one.
+    """
+    kind = "category" if chosen else kind_of(column)
+    if kind == "other":
+        other = next(
+            type(v).__name__ for v in values_of(column) if not is_missing(v) and not isinstance(v, str)
+        )
+        raise TypeError(
+            f"Column {name!r} of X contains a {other}, but the argument must be a string, a number, a truth value or "
+            "a date: drop the column."
+        )
+    if not categories and kind in ("truth", "category"):
+        kind = "text"
+    if kind == "text":
+        kind = _kind_of_text(name, [v for v in values_of(column) if not is_missing(v)])
+        if kind == "category" and not categories:
+            raise ColumnError(name, f"has text (its type is {type_of(column)})", "text")
+    return "category" if kind == "truth" else kind
+
+
+def _kind_of_text(name: str, values: list[Any]) -> str:
+    """Return whether texts are numbers or categories; raise for numbers in another notation, dates and identifiers."""
+    texts = sorted({str(value) for value in values})
+
+    def share(pattern: re.Pattern[str]) -> float:
+        return float(np.mean([pattern.fullmatch(text) is not None for text in texts]))
+
+    if not texts or share(PLAIN) == 1.0 or {type(value) for value in values} <= {bool}:
+        return "number"
+    example = next((text for text in texts if not PLAIN.fullmatch(text)), texts[0])
+    like, many = share(NUMBER_LIKE), len(texts) > FEW_LEVELS
+    if like == 1.0 or (many and like >= MOSTLY and share(CODE) == 0.0):
+        what = "numbers as text" if like == 1.0 else "texts among its numbers"
+        raise ColumnError(name, f"has {what}, such as {example[:40]!r}", "numbers")
+    if share(DATE) == 1.0:
+        raise ColumnError(name, f"has dates as text, such as {example[:40]!r}", "dates")
+    if many and len(texts) >= DISTINCT * len(values):
+        raise ColumnError(
+            name,
+            f"has {len(texts)} different texts in {len(values)} rows, such as {example[:40]!r}, and is likely "
+            "to be an identifier",
+            "identifier",
+        )
+    return "category"
+
+
+def check_levels(name: str, n_levels: int) -> None:
+    """Raise if a category has too many levels."""
+    if n_levels > MOST_LEVELS:
+        raise ColumnError(name, f"has {n_levels} levels, and at most {MOST_LEVELS} are possible", "levels")
+
+
+def warn_of_identifiers(names: Sequence[str], columns: Sequence[Array]) -> None:
+    """Warn about columns of distinct integers that are nearly consecutive, which measurements are not."""
+    found = [name for name, values in zip(names, columns, strict=True) if _counts_rows(values)]
+    if found:
+        several = len(found) > 1
+        warnings.warn(
+            f"Column{'s' * several} {', '.join(map(repr, found))} of X {'number' if several else 'numbers'} the rows, "
+            "and may be identifiers, which do not help to predict other rows: drop such columns.",
+            UserWarning,
+            stacklevel=5,
+        )
+
+
+def _counts_rows(values: Array) -> bool:
+    n = len(values)
+    if n < ROWS_OF_IDS or values.max() - values.min() >= DENSE_IDS * n or (values != np.floor(values)).any():
+        return False
+    return len(np.unique(values)) == n

@@ -1,0 +1,133 @@
+"""How one column of a table is coded as columns of a matrix."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from gpclass.core.protocols import Array
+from gpclass.core.registry import stored
+from gpclass.tables.reading import is_missing, numbers_of, values_of
+
+HALF = math.sqrt(0.5)  # codes of different levels are at the distance one
+
+
+@stored
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column of a table, and where its code is.
+
+    Parameters
+    ----------
+    name : str
+        Name of the column.
+    kind : {"number", "date", "duration", "category", "ordered"}
+        Dates are days since 1970 in UTC, and durations are days.
+    levels : tuple
+        Levels of a category, in their order if it is ordered; the last one is None if missing values are a level.
+    fill : float or None
+        Median of a number, which replaces missing values.
+    scale : float or None
+        Standard deviation of a number, which marks missing values in a column of its own; None if there were none.
+    positions : tuple of int
+        Positions of the coded columns; empty if the column is constant, so that it is left out.
+
+    Examples
+    --------
+    >>> from gpclass.tables import Column
+    >>> Column("age", "number", fill=30.0, scale=2.0, positions=(0, 1)).coded_names
+    ['age', 'age=missing']
+    """
+
+    name: str
+    kind: Literal["number", "date", "duration", "category", "ordered"]
+    levels: tuple[Any, ...] = ()
+    fill: float | None = None
+    scale: float | None = None
+    positions: tuple[int, ...] = ()
+
+    @property
+    def is_numeric(self) -> bool:
+        """Whether the first coded column is a number."""
+        return self.kind in ("number", "date", "duration")
+
+    @property
+    def width(self) -> int:
+        """Number of coded columns if the column is not constant."""
+        return 1 + (self.scale is not None) if self.is_numeric else len(self.levels)
+
+    @property
+    def coded_names(self) -> list[str]:
+        """Names of the coded columns."""
+        if not self.positions:
+            return []
+        if self.is_numeric:
+            return [self.name, f"{self.name}=missing"][: self.width]
+        return [f"{self.name}={'missing' if level is None else level}" for level in self.levels]
+
+    def code(self, column: Any, out: Array) -> int:
+        """Write the code of a column into zeros, and return the number of values that training did not have."""
+        if self.is_numeric:
+            numbers = finite_numbers(self.name, column, self.kind)
+            gaps = np.isnan(numbers)
+            out[:, 0] = numbers
+            out[gaps, 0] = self.fill
+            if self.scale is None:
+                return int(gaps.sum())
+            out[:, 1] = self.scale * gaps
+            return 0
+        values, keys = levels_of(column)
+        place = {level: i for i, level in enumerate(self.levels)}
+        codes = {value: place.get(key, -1) for value, key in keys.items()}
+        found = np.array([codes[value] for value in values], dtype=np.intp)
+        known = np.flatnonzero(found >= 0)
+        out[known, found[known]] = HALF
+        return len(found) - len(known)
+
+    def check_stored(self) -> None:
+        """Raise ValueError for values from a file that are not possible."""
+        numbers = [number for number in (self.fill, self.scale) if number is not None]
+        texts = isinstance(self.name, str) and all(
+            isinstance(v, str | int | float | None) for v in self.levels
+        )
+        counted = not self.positions or len(self.positions) == self.width
+        filled = self.fill is not None or not (self.is_numeric and self.positions)
+        if not (texts and counted and filled and all(map(math.isfinite, numbers))):
+            raise ValueError("a column of the table has an impossible code.")
+
+
+def finite_numbers(name: str, column: Any, kind: str) -> Array:
+    """Return the numbers of a column, NaN where they are missing; raise for infinity and for anything else."""
+    try:
+        values = numbers_of(column, kind)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"Column {name!r} of X cannot be read as {kind}s, as in the training rows: {error}."
+        ) from None
+    infinite = np.isinf(values)
+    if infinite.any():
+        raise ValueError(
+            f"Input X contains infinity (inf) in row {int(np.argmax(infinite))}, column {name!r}: replace it by a "
+            "number, or by NaN."
+        )
+    return values
+
+
+def levels_of(column: Any) -> tuple[list[Any], dict[Any, Any]]:
+    """Return the values of a column, and the level of each distinct value: text, a number, or None if missing."""
+    values = values_of(column)
+    try:
+        return values, {value: _level(value) for value in set(values)}
+    except TypeError:
+        raise ValueError("X contains lists or other values that cannot be levels of a category.") from None
+
+
+def _level(value: Any) -> Any:
+    if is_missing(value):
+        return None
+    if isinstance(value, np.generic):
+        value = value.item()
+    return value if isinstance(value, str | int | float) else str(value)

@@ -1,0 +1,207 @@
+"""A classifier takes tables: numbers as before to the last bit, anything else through its encoder."""
+
+from __future__ import annotations
+
+import pickle
+import warnings
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from sklearn.model_selection import cross_val_score
+
+import gpclass
+from gpclass import GaussianProcessClassifier
+from gpclass.kernels import RBF, Columns, Matern
+from gpclass.persistence import ModelFileError
+from gpclass.tables import Encoder
+from gpclass.tables.inputs import needs_coding
+
+rng = np.random.default_rng(0)
+N = 80
+FRAME = pd.DataFrame(
+    {
+        "age": np.where(rng.random(N) < 0.2, np.nan, rng.normal(40, 10, N)),
+        "size": rng.normal(size=N),
+        "town": rng.choice(["Ulm", "Bonn", "Köln"], N),
+        "member": rng.random(N) < 0.5,
+        "since": pd.date_range("2020-01-01", periods=N),
+    }
+)
+Y = np.where(FRAME["size"] + (FRAME["town"] == "Ulm") + 0.3 * rng.normal(size=N) > 0.3, "yes", "no")
+KERNEL = 4.0 * RBF(3.0)
+
+
+def fixed(kernel=KERNEL, **options):
+    return GaussianProcessClassifier(kernel, optimizer=None, inference="laplace", random_state=0, **options)
+
+
+NUMBERS = {
+    "array": rng.normal(size=(N, 2)),
+    "single precision": rng.normal(size=(N, 2)).astype(np.float32),
+    "integers": rng.integers(0, 9, (N, 2)),
+    "truth": rng.random((N, 2)) < 0.5,
+    "list": rng.normal(size=(N, 2)).tolist(),
+    "objects": rng.normal(size=(N, 2)).astype(object),
+    "pandas": FRAME[["size", "member"]],
+    "polars": pl.from_pandas(FRAME[["size", "member"]]),
+}
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_numbers_without_gaps_have_no_encoder(name):
+    X = NUMBERS[name]
+    clf = fixed().fit(X, Y)
+    assert clf.encoder_ is None
+    same = fixed().fit(np.asarray(X, dtype=float), Y)
+    assert clf.log_marginal_likelihood_value_ == same.log_marginal_likelihood_value_
+    assert (clf.predict_proba(X) == same.predict_proba(np.asarray(X, dtype=float))).all()
+
+
+def test_what_needs_coding():
+    assert needs_coding(FRAME)
+    assert needs_coding(FRAME[["age"]])
+    assert needs_coding(NUMBERS["array"], [0])
+    assert not needs_coding(NUMBERS["array"], None)
+    assert not needs_coding([1.0, 2.0])
+    assert not needs_coding([[1.0], [2.0, 3.0]])
+
+
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.from_pandas, pa.Table.from_pandas, pd.DataFrame.to_numpy])
+def test_a_table_is_the_matrix_of_its_encoder(make):
+    X = make(FRAME)
+    clf = fixed().fit(X, Y)
+    matrix = Encoder().fit_transform(X)
+    same = fixed().fit(matrix, Y)
+    assert clf.log_marginal_likelihood_value_ == same.log_marginal_likelihood_value_
+    assert (clf.predict_proba(X) == same.predict_proba(matrix)).all()
+    assert (clf.predict_interval(X)[0] == same.predict_interval(matrix)[0]).all()
+    assert clf.n_features_in_ == 5
+    assert hasattr(clf, "feature_names_in_") == (not isinstance(X, np.ndarray))
+    assert clf.score(X, Y) > 0.8
+    assert (clf.sample_latent(X[:3], random_state=0) == same.sample_latent(matrix[:3], random_state=0)).all()
+
+
+def test_learning_and_several_classes():
+    classes = np.where(FRAME["town"] == "Bonn", "other", Y)
+    clf = GaussianProcessClassifier("rbf").fit(FRAME, classes)
+    assert clf.score(FRAME, classes) > 0.8
+    for options in (
+        {"multi_class": "one_vs_one"},
+        {"inference": "dirichlet"},
+        {"inducing": 10, "inference": "vi"},
+    ):
+        assert fixed("rbf").set_params(**options).fit(FRAME, classes).score(FRAME, classes) > 0.7
+
+
+def test_cross_validation():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        assert cross_val_score(fixed("rbf"), FRAME, Y, error_score="raise").mean() > 0.7
+
+
+def test_weights_are_copies():
+    weight = np.where(np.arange(N) % 3 == 0, 2, 1)
+    twice = np.repeat(np.arange(N), weight)
+    clf = fixed().fit(FRAME, Y, sample_weight=weight)
+    same = fixed().fit(FRAME, Y)  # the medians are those of the rows, without weights
+    copies = fixed().fit(same.encoder_.transform(FRAME.iloc[twice]), Y[twice])
+    assert np.isclose(clf.log_marginal_likelihood_value_, copies.log_marginal_likelihood_value_, rtol=1e-12)
+
+
+def test_named_categories():
+    X = rng.integers(0, 3, (N, 2))
+    clf = fixed(categorical_features=[1]).fit(X, Y)
+    assert [column.kind for column in clf.encoder_.columns_] == ["number", "category"]
+    frame = pd.DataFrame(X, columns=["a", "b"])
+    assert fixed(categorical_features=["b"]).fit(frame, Y).encoder_.columns_[1].kind == "category"
+    with pytest.raises(ValueError, match="categorical_features has 'c'"):
+        fixed(categorical_features=["c"]).fit(frame, Y)
+
+
+def test_kernels_of_named_columns():
+    kernel = Columns(RBF(10.0), ["age"]) + Columns(Matern(1.0), "town") * Columns(
+        RBF(2.0), ["size", "member"]
+    )
+    clf = fixed(kernel).fit(FRAME, Y)
+    assert [clf.kernel_.k1.columns, clf.kernel_.k2.k1.columns, clf.kernel_.k2.k2.columns] == [
+        [0, 1],
+        [3, 4, 5],
+        [2, 6, 7],
+    ]
+    with pytest.raises(ValueError, match="Columns names 'nobody'"):
+        fixed(Columns(RBF(), "nobody")).fit(FRAME, Y)
+
+
+def test_further_rows_keep_the_levels():
+    clf = GaussianProcessClassifier("rbf", inducing=10, random_state=0)
+    clf.partial_fit(FRAME[:50], Y[:50])
+    columns = clf.encoder_.columns_
+    with pytest.warns(UserWarning, match="1 in column 'town'"):
+        clf.partial_fit(FRAME[50:].assign(town=["Rom", *FRAME["town"][51:]]), Y[50:])
+    assert clf.encoder_.columns_ is columns
+    assert clf.score(FRAME, Y) > 0.7
+
+
+@pytest.mark.parametrize("names", [True, False])
+def test_files(tmp_path, names):
+    X = FRAME if names else FRAME.to_numpy()
+    clf = fixed().fit(X, Y)
+    clf.save(tmp_path / "m.gpc")
+    again = gpclass.load(tmp_path / "m.gpc")
+    assert (again.predict_proba(X) == clf.predict_proba(X)).all()
+    assert again.encoder_.columns_ == clf.encoder_.columns_
+    assert (pickle.loads(pickle.dumps(clf)).predict_proba(X) == clf.predict_proba(X)).all()
+
+
+def test_files_with_another_table_are_refused(tmp_path):
+    clf = fixed().fit(FRAME, Y)
+    for wrong in (clf.encoder_.columns_[:-1], clf.encoder_.columns_[:1] * 5):
+        broken = fixed().fit(FRAME, Y)
+        broken.encoder_.columns_ = wrong
+        broken.save(tmp_path / "m.gpc")
+        with pytest.raises(ModelFileError, match="is not consistent"):
+            gpclass.load(tmp_path / "m.gpc")
+
+
+def test_a_model_of_numbers_refuses_tables_and_gaps():
+    clf = fixed().fit(FRAME[["size"]], Y)
+    with pytest.raises(ValueError, match=r"Column 'size' of X has the type .* training rows had numbers"):
+        clf.predict(FRAME[["town"]].set_axis(["size"], axis=1))
+    with pytest.raises(ValueError, match="NaN in row"):
+        clf.predict(FRAME[["age"]].set_axis(["size"], axis=1))
+
+
+def test_row_numbers_in_a_frame_are_named():
+    with pytest.warns(UserWarning, match="'id' of X numbers the rows"):
+        fixed().fit(FRAME[["size"]].assign(id=np.arange(N)), Y)
+    with pytest.warns(UserWarning, match="'id' of X numbers the rows"):
+        fixed().fit(FRAME.assign(id=np.arange(N)), Y)
+
+
+def test_labels_of_another_length():
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        fixed().fit(FRAME, Y[:-1])
+
+
+def test_other_parts_of_the_library_take_tables():
+    clf = fixed("rbf").fit(FRAME, Y)
+    coded = clf.encoder_.transform(FRAME)
+    assert clf.proba_gradient(FRAME).shape == coded.shape
+    result = gpclass.compare(
+        FRAME,
+        Y,
+        methods=["laplace", "logistic-regression", "gradient-boosting", "sklearn-gp"],
+        n_samples=0,
+        cv=3,
+    )
+    assert all(row.log_loss < 0.69 for row in result.rows)
+    display = pytest.importorskip("gpclass.plotting").RelevanceDisplay.from_estimator(clf, FRAME)
+    assert display.names == list(clf.encoder_.get_feature_names_out())
+    onnxruntime = pytest.importorskip("onnxruntime")
+    session = onnxruntime.InferenceSession(gpclass.to_onnx(clf))
+    np.testing.assert_allclose(
+        session.run(["probabilities"], {"X": coded})[0], clf.predict_proba(FRAME), atol=1e-9
+    )

@@ -1,0 +1,165 @@
+"""Columns are numbers or categories as a user means them, and doubtful ones are refused with a remedy."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from gpclass.tables import ColumnError, Encoder
+from gpclass.tables.kinds import MOST_LEVELS, chosen_columns, warn_of_identifiers
+
+rng = np.random.default_rng(0)
+N = 200
+
+
+def kind(values, **options):
+    frame = pd.DataFrame({"a": values, "z": rng.normal(size=len(values))})
+    return Encoder(**options).fit(frame).columns_[0].kind
+
+
+@pytest.mark.parametrize(
+    "levels",
+    [
+        ["2", "3", "4", "5more"],
+        ["2", "4", "more"],
+        ["01234", "56789"],
+        ["0-2", "3-5"],
+        ["1.2.3", "1.2.4"],
+        ["yes", "no"],
+        ["<3", ">=3"],
+        ["10.0.0.1", "192.168.0.1"],
+        [f"level {i}" for i in range(100)],
+        [f"{i:05d}" for i in range(0, 99999, 1000)],
+        [1, "a"],
+    ],
+)
+def test_texts_are_categories(levels):
+    assert kind(np.resize(np.array(levels, dtype=object), N)) == "category"
+
+
+@pytest.mark.parametrize("levels", [["1", "2"], ["1.5", "-2", ".5", "1e-3", "0"], [" 1", "2 "], ["3.", None]])
+def test_texts_that_are_plain_numbers_are_numbers(levels):
+    values = np.resize(np.array(levels, dtype=object), N)
+    assert kind(values) == "number"
+    assert kind(values, categorical_features=["a"]) == "category"
+
+
+REFUSED = {
+    "decimal comma": (["1,5", "2,25"], "numbers as text, such as '1,5': read them as numbers"),
+    "thousands": (["1.234.567,5", "2"], "numbers as text, such as '1.234.567,5'"),
+    "spaces": (["12 000", "3 500"], "numbers as text"),
+    "percent": (["10%", "12.5 %"], "numbers as text, such as '10%'"),
+    "currency": (["$5", "$1,200.50"], "numbers as text"),
+    "few texts among numbers": (
+        [*map(str, range(50)), "unknown"],
+        "texts among its numbers, such as 'unknown'",
+    ),
+    "dates": (["2020-01-31", "2021-12-01 10:00"], "dates as text, such as '2020-01-31': convert them"),
+    "identifiers": (
+        [f"p{i}" for i in range(N)],
+        "200 different texts in 200 rows, .* likely to be an identifier",
+    ),
+    "levels": ([f"p{i % 300}" for i in range(900)], "300 levels, and at most 255 are possible: merge"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_columns_that_are_refused(name):
+    levels, message = REFUSED[name]
+    values = np.resize(np.array(levels, dtype=object), max(N, len(levels)))
+    with pytest.raises(ColumnError, match=rf"^Column 'a' of X has {message}") as caught:
+        kind(values)
+    assert str(caught.value).endswith(".")
+    assert "\n" not in str(caught.value)
+    if name != "levels":
+        assert kind(values, categorical_features=["a"]) == "category"
+        assert kind(pd.Categorical(values)) == "category"
+
+
+def test_few_rows_of_different_texts_are_categories():
+    assert kind([f"name {i}" for i in range(10)]) == "category"
+
+
+def test_the_largest_number_of_levels():
+    levels = [f"p{i % MOST_LEVELS}" for i in range(3 * MOST_LEVELS)]
+    assert kind(levels) == "category"
+    levels[0] = None
+    with pytest.raises(ColumnError, match="256 levels"):
+        kind(levels)
+
+
+def test_without_categories_text_is_refused_and_truth_is_a_number():
+    for values in (["a", "b"] * 10, pd.Categorical(["a", "b"] * 10)):
+        with pytest.raises(ColumnError, match=r"has text .* or use categorical_features='from_dtype'"):
+            kind(values, categorical_features=None)
+    assert kind([True, None] * 10, categorical_features=None) == "number"
+    assert kind(pd.Categorical([1, 2] * 10), categorical_features=None) == "number"
+
+
+def test_other_objects_are_refused():
+    with pytest.raises(
+        TypeError, match="'a' of X contains a dict, but the argument must be a string, a number"
+    ):
+        kind([{}] * 5)
+    with pytest.raises(ValueError, match="cannot be levels"):
+        kind([{}] * 5, categorical_features=["a"])
+
+
+FRAME = pd.DataFrame({"a": [1], "b": [2], "c": [3]})
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("from_dtype", set()),
+        (None, set()),
+        (["a", "c"], {0, 2}),
+        ("b", {1}),
+        ([0, -1], {0, 2}),
+        (np.array([1]), {1}),
+        ([True, False, True], {0, 2}),
+        ([], set()),
+    ],
+)
+def test_categorical_features(given, expected):
+    assert chosen_columns(given, FRAME, list(FRAME)) == expected
+
+
+@pytest.mark.parametrize("given", [["d"], [3], [1.5], [True], {"a": 1}, [["a"]]])
+def test_categorical_features_that_are_not_possible(given):
+    with pytest.raises(ValueError, match="categorical_features"):
+        chosen_columns(given, FRAME, list(FRAME))
+    with pytest.raises(ValueError, match="3 columns without names"):
+        chosen_columns(["a"], np.ones((1, 3)), ["x0", "x1", "x2"])
+
+
+def warns(values):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        warn_of_identifiers(["a"], [np.asarray(values, dtype=float)])
+    return bool(caught)
+
+
+def test_integers_that_number_the_rows_are_named():
+    assert warns(range(100))
+    assert warns(rng.permutation(1000)[:300] + 12345)
+    with pytest.warns(UserWarning, match="^Columns 'a', 'b' of X number the rows"):
+        warn_of_identifiers(["a", "b"], [np.arange(60.0)] * 2)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        range(49),
+        rng.integers(0, 1000, 300),
+        rng.integers(0, 10**9, 300),
+        np.arange(100) / 10,
+        np.arange(100) * 10,
+        rng.normal(size=100).round(2),
+    ],
+)
+def test_ordinary_numbers_are_not_named(values):
+    assert not warns(values)
