@@ -9,7 +9,7 @@ from gpclass.kernels import Columns, Grouped, Linear, diag, matrix, move, pullba
 from gpclass.kernels.inputs import measured_inputs
 
 RNG = np.random.default_rng(0)
-X = np.exp(RNG.normal(size=(30, 4)) * [1.0, 2.0, 0.3, 0.0]) + [0.0, 0.0, 5.0, 0.0]
+X = np.exp(RNG.normal(size=(30, 4)) * [1.0, 2.0, 0.3, 0.0])
 X[:, 3] = RNG.integers(0, 2, 30)
 Z = X[:6] + 0.1
 GROUPS = [0, 0, 1, 2]

@@ -36,10 +36,12 @@ from sklearn.gaussian_process.kernels import Matern
 
 from gpclass.core.hyperpriors import SCALES, Hyperprior
 from gpclass.core.protocols import Array
+from gpclass.inference.dirichlet import DEFAULT
 from gpclass.kernels import Grouped
 from gpclass.kernels.warped import Warp
 from gpclass.learning.curvature import Curvature, curvature, integral
-from gpclass.learning.maximise import Compared, Learned, Report, joined, maximise
+from gpclass.learning.loo import dirichlet_scores
+from gpclass.learning.maximise import Compared, Learned, Report, is_clear, joined, maximise
 from gpclass.learning.problem import Problem, SiteObjective
 
 SHARE = 0.1  # fraction of the tolerance of a rung, so that the end of a search does not affect the choice
@@ -197,7 +199,21 @@ def choose(
 
 
 def _better(best: Candidate | None, other: Candidate) -> Candidate:
-    return other if best is None or other.value > best.value else best
+    """Return the candidate with the larger integrated evidence.
+
+    The evidence of Dirichlet classification is that of targets made from the labels, and a transform of the columns that
+    suits those may not suit the labels: there a transform must be clearly better by the leave-one-out score too.
+    """
+    if best is None or not other.value > best.value:
+        return other if best is None else best
+    if other.model.transform == best.model.transform or other.problem.is_of_labels:
+        return other
+    return other if is_clear(_loo_scores(other) - _loo_scores(best)) else best
+
+
+def _loo_scores(found: Candidate) -> Array:
+    problem: Any = found.problem
+    return dirichlet_scores(problem, problem.prior(), problem.inference.eps or DEFAULT)
 
 
 def _candidate(

@@ -12,19 +12,17 @@ from typing import Any
 
 import numpy as np
 
-from gpclass.core.linalg import row_tiles
-from gpclass.core.protocols import Array, Prior
-from gpclass.inference.dirichlet import DEFAULT, Dirichlet
+from gpclass.core.protocols import Array
+from gpclass.inference.dirichlet import DEFAULT
 from gpclass.learning.fitted import FittedModel
 from gpclass.learning.ladder import Rung, State, learn, rung_sizes
+from gpclass.learning.loo import dirichlet_scores
 from gpclass.learning.maximise import Learned, Plan
 from gpclass.learning.problem import Problem, pose_classes
-from gpclass.learning.sites import finished, left_out
-from gpclass.likelihoods.joint import normal_points
+from gpclass.learning.sites import finished
 
 # From labels that are pure noise to certain labels; the score changes little within a factor of three.
 EPSILONS = (0.3, 0.1, 0.03, DEFAULT, 0.003, 0.001, 0.0003, 0.0001)
-POINTS = 61  # a prime number; the softmax is averaged over twice as many points
 
 
 def fit_dirichlet(problem: Problem, labels: Array, plan: Plan, *, seed: Any = None) -> FittedModel:
@@ -83,25 +81,7 @@ def choose_eps(problem: Problem) -> float:
     best = EPSILONS.index(DEFAULT)
     while True:
         near = range(max(best - 1, 0), min(best + 2, len(EPSILONS)))
-        scores |= {k: loo_score(problem, prior, EPSILONS[k]) for k in near if k not in scores}
+        scores |= {k: float(dirichlet_scores(problem, prior, EPSILONS[k]).sum()) for k in near if k not in scores}
         last, best = best, max(near, key=scores.__getitem__)
         if best == last:
             return EPSILONS[best]
-
-
-def loo_score(problem: Problem, prior: Prior, eps: float) -> float:
-    """Return the mean log probability of the labels of each row, from the other rows.
-
-    E[softmax] is an average over lattice points, the same for every eps, which is accurate enough for the choice.
-    """
-    mean, cov = left_out(problem, Dirichlet(eps)(prior, problem.likelihood, problem.y))
-    std = np.sqrt(np.einsum("icc->ic", cov))
-    z = normal_points(POINTS, mean.shape[1])
-    total = 0.0
-    for rows in row_tiles(len(mean), z.size):
-        f = mean[rows, :, None] + std[rows, :, None] * z
-        f -= f.max(axis=1, keepdims=True)
-        np.exp(f, out=f)
-        p = (f / f.sum(axis=1, keepdims=True)).mean(axis=2)
-        total += float((problem.y[rows] * np.log(np.maximum(p, 1e-300))).sum())
-    return total / float(problem.y.sum())

@@ -84,7 +84,7 @@ class FittedModel:
     @property
     def is_of_labels(self) -> bool:
         """Whether evidence and posterior refer to the labels; Dirichlet classification has other targets."""
-        return bool(getattr(self.problem.inference, "comparable", True))
+        return self.problem.is_of_labels
 
     @property
     def decides_by_mean(self) -> bool:

@@ -219,6 +219,11 @@ class Problem:
         labels = self.y if layout.labels is None else np.eye(layout.n_classes)[layout.labels]
         return dirichlet_problem(self.kernel, self.X, labels, hyperprior=self.hyperprior)
 
+    @property
+    def is_of_labels(self) -> bool:
+        """Whether the evidence is that of the labels, and not that of targets made from them."""
+        return bool(getattr(self.inference, "comparable", True))
+
     # --------------------------------------------------------------- a level of the ladder
 
     options: ClassVar[dict[str, Any]] = {}
@@ -238,7 +243,7 @@ class Problem:
         return learned.theta, inverse, learned.warm if before.n_rows == self.n_rows else None
 
     def judged(self, state: Any) -> Any:
-        """Return the state after a search: without inducing inputs no step is reverted."""
+        """Return the state: without inducing inputs no step is reverted."""
         return state
 
     @property

@@ -8,11 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from gpclass.core.protocols import AnySites, Array
-from gpclass.inference import VI
-from gpclass.inference.variational import response
+from gpclass.core.protocols import AnySites
 from gpclass.learning.fitted import FittedModel
 from gpclass.learning.ladder import State, learn, rungs
+from gpclass.learning.loo import left_out
 from gpclass.learning.maximise import Learned, Plan, attempt
 from gpclass.learning.problem import OneFunction, Problem
 from gpclass.sparse.inputs import choose as choose_inputs
@@ -58,15 +57,6 @@ def _inferred(problem: Problem, init: AnySites | None) -> FittedModel:
         latent_sites=prior.latent_sites(result.sites),
         loo=loo if problem.first is None else loo[problem.first],
     )
-
-
-def left_out(problem: Problem, result: Any) -> tuple[Array, Array]:
-    """Return mean and (co)variance of the latent values of each data point from the other data points."""
-    q = result.conditioned
-    softmax = isinstance(problem.inference, VI) and problem.y.ndim == 2
-    moved = [response(problem.y, q.alpha, result.sites.tau)] if softmax else []
-    mean, cov = q.left_out(problem.copies, *moved)
-    return (mean if result.offset is None else mean + result.offset), cov
 
 
 def fit_with_residual(problem: Problem, plan: Plan, settings: Inducing, *, seed: Any = None) -> FittedModel:
