@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mp_rules import integrate, march
+from scipy.optimize import brentq
 from scipy.special import ndtr
 
 from gpclass import testing
@@ -313,18 +314,40 @@ def test_against_mpmath(likelihood, log_prob, mean, var, y):
 
 
 def test_cloglog_far_out():
-    """E[exp(-exp(f))] where the Gaussian is far above: the mass moves down by hundreds of deviations."""
-    mean, var = np.array([40.0, 300.0]), np.array([1.0, 4.0])
-    found = CLogLog().tilted(np.full(2, -1.0), mean, var)
-    for i in range(2):
-        f = np.linspace(-10.0, 10.0, 200_001)
-        L = -np.exp(f) - 0.5 * (f - mean[i]) ** 2 / var[i]
-        W = np.exp(L - L.max())
-        log_mass = L.max() + np.log(W.sum() * (f[1] - f[0]) / np.sqrt(2.0 * np.pi * var[i]))
-        centre = (W @ f) / W.sum()
+    """E[exp(-exp(f))] where the Gaussian is far above: the mass moves down by up to a million deviations."""
+    mean, var = np.array([40.0, 300.0, 1e3, 1e5, 1e5]), np.array([1.0, 4.0, 1e-2, 1e4, 1e-2])
+    found = CLogLog().tilted(np.full(5, -1.0), mean, var)
+    for i in range(5):
+        mode = brentq(lambda f, m=mean[i], v=var[i]: np.exp(f) + (f - m) / v, -10.0, 30.0, xtol=1e-14)
+        x = np.linspace(-12.0, 12.0, 20_001) / np.sqrt(
+            np.exp(mode) + 1.0 / var[i]
+        )  # the integrand around its mode
+        L = -np.exp(mode) * (np.expm1(x) - x) - 0.5 * x * x / var[i]
+        W = np.exp(L)
+        top = -np.exp(mode) - 0.5 * (mode - mean[i]) ** 2 / var[i]
+        log_mass = top + np.log(W.sum() * (x[1] - x[0]) / np.sqrt(2.0 * np.pi * var[i]))
+        centre = (W @ x) / W.sum()
+        shrink = (W @ (x - centre) ** 2) / W.sum() / var[i]
         assert found.log_mass[i] == pytest.approx(log_mass, rel=1e-9)
-        assert mean[i] + var[i] * found.slope[i] == pytest.approx(centre, abs=1e-9)
-        assert var[i] * found.shrink[i] == pytest.approx((W @ (f - centre) ** 2) / W.sum(), rel=1e-8)
+        assert mean[i] + var[i] * found.slope[i] == pytest.approx(
+            mode + centre, abs=max(1e-9, 3e-12 * mean[i])
+        )
+        assert found.shrink[i] == pytest.approx(shrink, rel=1e-8)
+        assert found.curvature[i] == pytest.approx((1.0 - shrink) / var[i], rel=1e-9)
+
+
+@pytest.mark.parametrize("f", [-700.0, -50.0, -20.0, -4.6, -4.61, -1.0, 0.5, 3.0, 6.0, 200.0])
+@pytest.mark.parametrize("y", [-1.0, 1.0])
+def test_derivatives_of_cloglog(y, f):
+    likelihood, at = CLogLog(), np.array([f])
+    found = [*likelihood.derivatives(np.array([y]), at), likelihood.third(np.array([y]), at, np.ones(1))]
+    with mp.workdps(700):
+        u = mp.exp(mp.mpf(f))
+        r = u / mp.expm1(u) if u < 1e4 else mp.mpf(0)
+        first, second = r, r * (1 - u - r)
+        up = [mp.log(-mp.expm1(-u)), first, second, second * (1 - u - 2 * r) - r * u]
+        values = [float(v) for v in (up if y > 0.0 else [-u] * 4)]
+    np.testing.assert_allclose(np.concatenate(found), values, rtol=1e-9, atol=1e-300)
 
 
 # ----------------------------------------------------------------------- extremes and work

@@ -426,6 +426,17 @@ def test_expected_extremes():
     np.testing.assert_allclose(slope.sum(axis=1), 0.0, atol=1e-10)
 
 
+@pytest.mark.parametrize("n_classes", [2, 3, 6])
+@pytest.mark.parametrize("scale", [1e-2, 1.0, 1e6])
+def test_a_step_has_the_diagonal_of_the_second_derivatives_of_the_expectation(n_classes, scale):
+    mean, Y = problem(3, 12, n_classes)[0], labels(4, 12, n_classes)
+    var = scale * np.random.default_rng(5).uniform(0.05, 4.0, size=(12, n_classes))
+    e = Softmax().expected(Y, mean, var)
+    sites = Softmax().ascent_sites(Y, mean, e.slope, e.curvature)
+    for c in range(n_classes):
+        np.testing.assert_allclose(sites.block(c, c), -e.curvature[:, c], rtol=1e-6)
+
+
 def test_a_step_of_three_classes_has_the_second_derivatives_of_the_expectation():
     likelihood, mean, Y = Softmax(), problem(3, 12, 3)[0], labels(4, 12, 3)
     var = np.random.default_rng(5).uniform(0.05, 4.0, size=(12, 3))

@@ -30,7 +30,6 @@ UNKNOWN = Info(False, 0, np.inf)
 COIN = -0.69  # Psi per latent value if all probabilities are ½
 ROUNDING = 1e-5  # a decrement below this that no longer falls is the rounding error of K alpha
 SHORTEST = 1e-9  # smallest fraction of a step that the line search tries
-TRIES, SPARE = 3, 20  # n steps may evaluate at most TRIES n + SPARE points
 LOOSEST, TIGHTEST = (
     1e-2,
     1e-9,
@@ -99,8 +98,6 @@ def find_mode(
         if moved is None:
             return replace(point, info=Info(decrement < ROUNDING, n_iter, decrement))
         point, last = moved, decrement
-        if point.tried > TRIES * n_iter + SPARE:
-            break
     return replace(point, info=Info(False, n_iter, last))
 
 

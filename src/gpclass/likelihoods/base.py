@@ -16,6 +16,7 @@ from gpclass.likelihoods import quadrature
 from gpclass.likelihoods.quadrature import flatten, quiet
 
 _MAX_POWER = 2.0
+_HALVINGS = 24  # bisections of the interval from -1 to 1
 
 
 class Parameters:
@@ -316,16 +317,28 @@ class ClassLikelihood(Parameters, Part):
         return None
 
     def ascent_sites(self, y: Array, residual: Array, slope: Array, curvature: Array) -> CoupledSites:
-        """Return the sites of a step of E[l], with E[p] = (y - slope) / w in place of p: an ascent step.
+        """Return the sites of an ascent step of E[l] in the means, with the exact diagonal of its second derivatives.
 
-        With three classes the second derivatives are exact: those of a class with itself, E[p_c (1 - p_c)], are
-        the sums of those with the two others, E[p_c p_k] = a_c a_k / s.
+        With three classes all second derivatives are exact. E[p] would not do for ``a``: where variances are large,
+        E[p (1 - p)] is far smaller than E[p] (1 - E[p]), and steps would be as much too short.
         """
-        w = y.sum(axis=1, keepdims=True)
-        if y.shape[1] != 3:
-            return CoupledSites(nu=residual, a=np.maximum(y - slope, 1e-12 * w))
-        pairs = np.maximum(
-            -0.5 * curvature.sum(axis=1, keepdims=True) + curvature, 1e-14 * w
-        )  # of the two others
-        roots = np.sqrt(pairs.prod(axis=1, keepdims=True)) / pairs
-        return CoupledSites(nu=residual, a=roots * roots.sum(axis=1, keepdims=True))
+        least = 1e-14 * y.sum(axis=1, keepdims=True)
+        return CoupledSites(nu=residual, a=_coupled(np.maximum(-curvature, least)))
+
+
+def _coupled(tau: Array) -> Array:
+    """Return the vectors a for which diag(a) - a aᵀ / Σ a has the diagonal tau, shape (n, C).
+
+    With a = s x, Σ x = 1, the equations are s x (1 - x) = tau. The largest, m, gives s = 4 m / (1 - z²) with
+    z = 2 x - 1 for that class. The others have x = (1 - √(1 - u)) / 2, u = tau (1 - z²) / m. They add up to 1 - x of
+    the largest at the root of a function that grows with z, found by bisection.
+    """
+    largest = np.arange(tau.shape[1]) == tau.argmax(axis=1)[:, None]
+    m = tau.max(axis=1, keepdims=True)
+    ratio = np.where(largest, 0.0, tau / m)
+    z, step = np.zeros_like(m), 0.5
+    for _ in range(_HALVINGS):
+        sums = (ratio / (1.0 + np.sqrt(1.0 - ratio * (1.0 - z * z)))).sum(axis=1, keepdims=True)
+        z = np.where((1.0 + z) * sums < 1.0, z + step, z - step)
+        step *= 0.5
+    return np.where(largest, 2.0 * m / (1.0 - z), 2.0 * tau / (1.0 + np.sqrt(1.0 - ratio * (1.0 - z * z))))

@@ -8,8 +8,10 @@ import numpy as np
 
 from gpclass.core.protocols import Array
 from gpclass.likelihoods.base import BinaryLikelihood
+from gpclass.likelihoods.quadrature import quiet
 
-_LARGEST = 500.0  # larger f are clipped, so that exp(f) does not overflow
+_LARGEST = 230.0  # larger f are clipped, so that squares of exp(f) do not overflow
+_SERIES = 1e-2  # rates below which 1 - u - r is a series: the difference would lose digits
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +35,39 @@ class CLogLog(BinaryLikelihood):
 
     def log_prob(self, y: Array, f: Array) -> Array:
         """Return log p(y|f)."""
-        f = np.minimum(np.asarray(f, dtype=np.float64), _LARGEST)
+        f, u = _rate(f)
         with np.errstate(under="ignore", divide="ignore"):
-            rate = np.exp(f)
-            # log(1 - exp(-rate)) is f - rate/2 for small rates, which may be too small to be represented.
-            up = np.where(f < -36.0, f, np.log(-np.expm1(-np.maximum(rate, 1e-300))))
-        return np.where(np.asarray(y) > 0.0, up, -rate)
+            # log(1 - exp(-u)) is -exp(-u) for large u, and f - u/2 for small ones, which may underflow.
+            up = np.where(u > 1.0, np.log1p(-np.exp(-u)), np.log(-np.expm1(-np.maximum(u, 1e-300))))
+        return np.where(np.asarray(y) > 0.0, np.where(f < -36.0, f, up), -u)
+
+    def derivatives(self, y: Array, f: Array) -> tuple[Array, Array, Array]:
+        """Return l, l' and l'' of l(f) = log p(y|f).
+
+        With u = exp(f) and r = u / (exp(u) - 1), l' = r and l'' = r (1 - u - r) for y = +1; both are -u for y = -1.
+        """
+        up, u = np.asarray(y) > 0.0, _rate(f)[1]
+        r, rest = _ratio(u)
+        return self.log_prob(y, f), np.where(up, r, -u), np.where(up, r * rest, -u)
+
+    def third(self, y: Array, f: Array, var: Array) -> Array:
+        """Return var · l'''(f); l''' = r (t (t - r) - u) with t = 1 - u - r for y = +1, and -u for y = -1."""
+        u = _rate(f)[1]
+        r, rest = _ratio(u)
+        with quiet():
+            return np.asarray(var * np.where(np.asarray(y) > 0.0, r * (rest * (rest - r) - u), -u))
+
+
+def _rate(f: Array) -> tuple[Array, Array]:
+    """Return f, clipped, and u = exp(f)."""
+    f = np.minimum(np.asarray(f, dtype=np.float64), _LARGEST)
+    with quiet():
+        return f, np.exp(f)
+
+
+def _ratio(u: Array) -> tuple[Array, Array]:
+    """Return r = u / (exp(u) - 1) and 1 - u - r."""
+    with quiet():
+        r = np.where(u > 1e-300, u / np.expm1(np.maximum(u, 1e-300)), 1.0)
+    small = np.minimum(u, _SERIES)
+    return r, np.where(u < _SERIES, -small * (0.5 + small / 12.0 - small**3 / 720.0), 1.0 - u - r)

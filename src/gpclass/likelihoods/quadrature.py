@@ -199,6 +199,10 @@ def tilted(likelihood: Any, y: float, mean: Array, var: Array, power: Array) -> 
     plain = (power == 1.0) & (l0 > _LIKELY) & (var < _MODERATE)
     # A tilted Gaussian is narrower than a plain one.
     level = _levels(likelihood, z, np.where(plain, s, 0.75 * s))
+    near, i = z.copy(), np.flatnonzero((level > _FINEST) & ~plain)
+    if i.size:
+        near[i], width = _near_mode(likelihood, y, z[i], var[i], power[i])
+        level[i] = _levels(likelihood, near[i], 0.75 * width)
     out = np.empty((4, z.size))
     for i, table in _nodes(likelihood, y, z, _REACH * s, np.where(plain, level, _FINEST + 1)):
         out[:, i] = _masses(table, z[i], s[i])
@@ -217,7 +221,7 @@ def tilted(likelihood: Any, y: float, mean: Array, var: Array, power: Array) -> 
         pending[i[coarse]] = level[i[coarse]]
     i = np.flatnonzero(level > _FINEST)
     if i.size:
-        out[:, i] = _around_mode(likelihood, y, z[i], var[i], power[i])
+        out[:, i] = _around_mode(likelihood, y, z[i], var[i], power[i], near[i])
     out[0] = np.minimum(out[0], 0.0)
     return np.clip(out, _LEAST, -_LEAST)
 
@@ -250,9 +254,26 @@ def _moments(table: Table, z: Array, s: Array, power: Array, base: Array) -> Arr
     return np.stack([log_mass, power * first, curvature, np.where(clear, shrink, 1.0 - var * direct)])
 
 
-def _around_mode(likelihood: Any, y: float, z: Array, var: Array, power: Array) -> Array:
+def _near_mode(likelihood: Any, y: float, z: Array, var: Array, power: Array) -> tuple[Array, Array]:
+    """Return points near the modes of tilted Gaussians, and their widths there.
+
+    Where l moves the mode by more than the scale on which it varies, Newton's method may need many steps from the mean,
+    and starts from the best node of the coarsest step.
+    """
+    f = z.copy()
+    first = likelihood.derivatives(np.asarray(y), z)[1]
+    moved = np.flatnonzero(power * var * np.abs(first) > 1.0)
+    table = _table(likelihood, y, likelihood.level)
+    for b in blocks(moved.size, table.f.size):
+        i = moved[b]
+        f[i] = table.f[(_exponents(table.f, z[i], np.sqrt(var[i])) + power[i, None] * table.l).argmax(axis=1)]
+    second = likelihood.derivatives(np.asarray(y), f)[2]
+    return f, np.sqrt(var / (1.0 + power * var * np.maximum(-second, 0.0)))
+
+
+def _around_mode(likelihood: Any, y: float, z: Array, var: Array, power: Array, near: Array) -> Array:
     """Return the same by Gauss-Hermite quadrature with the width that l has at the mode."""
-    label, f, size = np.asarray(y), z, np.inf
+    label, f, size = np.asarray(y), near, np.inf
     for _ in range(_NEWTON_STEPS):
         l, first, second = likelihood.derivatives(label, f)
         ratio = 1.0 / (1.0 + power * var * np.maximum(-second, 0.0))
@@ -274,4 +295,5 @@ def _around_mode(likelihood: Any, y: float, z: Array, var: Array, power: Array) 
     shrink = ratio * (W * (x - shift[:, None]) ** 2).sum(axis=1)
     direct = -power * second - power * power * (W * (at[1] - slope[:, None]) ** 2).sum(axis=1)
     log_mass = power * l[:, 0] - 0.5 * var * (power * first[:, 0]) ** 2 + np.log(mass * np.sqrt(ratio))
-    return np.stack([log_mass, power * slope, direct, np.maximum(shrink, 1e-300)])
+    curvature = np.where(shrink < _CLEAR, (1.0 - shrink) / np.maximum(var, 1e-300), direct)
+    return np.stack([log_mass, power * slope, curvature, np.maximum(shrink, 1e-300)])
