@@ -37,13 +37,12 @@ from gpclass.parameters import (
     given_kernel,
     hyperprior_of,
     inference_of,
-    kernel_for,
+    kernels_for,
     labels_for,
     resolve,
     rows_to_compare,
     takes_label_weights,
     warn_without_effect,
-    warps_for,
 )
 from gpclass.tables import TakesTables, coding_of, read_inputs
 from gpclass.training import Training, TrainingRows, from_source
@@ -51,7 +50,6 @@ from gpclass.validation import check_labels, check_weights
 
 __all__ = ["GaussianProcessClassifier"]
 
-KERNEL_ROWS = 10_000  # used to choose the default kernel of a source
 # Attributes that every fit sets, and those that only a fit to columns sets.
 RESULTS = {"base_estimator_", "encoder_", "_seed", "_rows", "classes_", "n_classes_"}
 RESULTS |= {"log_marginal_likelihood_value_"}
@@ -382,12 +380,7 @@ class GaussianProcessClassifier(TakesTables, Predictions, ClassifierMixin, BaseE
         """Return the problem, and the transforms of the columns to choose from."""
         kernel, warps = given_kernel(self), ()
         if kernel is None:
-            rows = Rows(training.X, training.codes, training.weight)
-            if training.data is not None:
-                rows = training.data.sample(KERNEL_ROWS, np.random.default_rng(0))  # the same when resumed
-            X, weight = np.asarray(rows.X, dtype=float), rows.row_weight
-            kernel = kernel_for(self, X, weight, training.coding)
-            warps = warps_for(self, X, weight, training.coding)
+            kernel, warps = kernels_for(self, training)
         codes = training.codes
         y = codes if codes.ndim == 2 else np.where(codes == 1, 1.0, -1.0)
         X = training.X if training.data is None else np.empty(0)

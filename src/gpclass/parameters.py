@@ -15,6 +15,7 @@ from gpclass.core.checks import check_integers, check_numbers, check_option, is_
 from gpclass.core.hyperpriors import NO_PRIOR, Hyperprior, Shrinkage
 from gpclass.core.protocols import Array, Inference, Likelihood
 from gpclass.core.registry import Method, parts
+from gpclass.data.rows import Rows
 from gpclass.kernels import Kernel, bind_columns, default_kernel, kernel_names, named_kernel, warps
 from gpclass.kernels.warped import Warp
 from gpclass.labels import Encode, label_weights
@@ -28,7 +29,7 @@ from gpclass.training import Training
 LIKELIHOODS = parts("likelihood")
 INFERENCES = parts("inference")
 MULTI_CLASS = ("joint", "one_vs_rest", "one_vs_one")
-WARPED_ROWS = 10_000  # rows from which transforms of the columns are found
+KERNEL_ROWS = 10_000  # rows from which transforms of the columns, or the scales of a source, are found
 AUTO = "auto"  # for ``inference``: one of the methods of `candidates`
 
 
@@ -123,21 +124,22 @@ def given_kernel(clf: Any) -> Any:
     return clf.kernel if names is None else bind_columns(clf.kernel, names)
 
 
-def kernel_for(clf: Any, X: Array, weight: Array | None, coding: Any = None) -> Any:
-    """Return the kernel that a name or None means for these rows; for None it has all parts to choose from."""
+def kernels_for(clf: Any, training: Training) -> tuple[Any, tuple[Warp, ...]]:
+    """Return the kernel that a name or None means for these rows, and transforms of the columns to choose from.
+
+    For None the kernel has all parts to choose from, and transforms are found from some of the rows.
+    """
+    rows, coding = Rows(training.X, training.codes, training.weight), training.coding
+    if training.data is not None:
+        rows = training.data.sample(KERNEL_ROWS, np.random.default_rng(0))  # the same when resumed
+    X, weight = np.asarray(rows.X, dtype=float), rows.row_weight
     groups = None if coding is None else coding.groups
-    if chooses_kernel(clf):
-        return default_kernel(X, weight, groups)
-    return named_kernel(clf.kernel or "rbf", X, weight, groups)
-
-
-def warps_for(clf: Any, X: Array, weight: Array | None, coding: Any = None) -> tuple[Warp, ...]:
-    """Return the transforms of the columns that the evidence chooses from, found from some of the rows."""
     if not chooses_kernel(clf):
-        return ()
-    some = slice(None, None, 1 + len(X) // WARPED_ROWS)
+        return named_kernel(clf.kernel or "rbf", X, weight, groups), ()
+    some = slice(None, None, 1 + len(X) // KERNEL_ROWS)
     numeric = None if coding is None else coding.numeric
-    return warps(X[some], None if weight is None else weight[some], numeric)
+    found = warps(X[some], None if weight is None else weight[some], numeric)
+    return default_kernel(X, weight, groups), found
 
 
 def hyperprior_of(clf: Any, kernel: Any) -> Hyperprior:

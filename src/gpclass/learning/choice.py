@@ -201,8 +201,8 @@ def choose(
 def _better(best: Candidate | None, other: Candidate) -> Candidate:
     """Return the candidate with the larger integrated evidence.
 
-    The evidence of Dirichlet classification is that of targets made from the labels, and a transform of the columns that
-    suits those may not suit the labels: there a transform must be clearly better by the leave-one-out score too.
+    The evidence of Dirichlet classification is that of targets made from the labels, and a transform of the columns
+    that suits those may not suit the labels: it must be clearly better by the leave-one-out score too.
     """
     if best is None or not other.value > best.value:
         return other if best is None else best

@@ -81,7 +81,9 @@ def choose_eps(problem: Problem) -> float:
     best = EPSILONS.index(DEFAULT)
     while True:
         near = range(max(best - 1, 0), min(best + 2, len(EPSILONS)))
-        scores |= {k: float(dirichlet_scores(problem, prior, EPSILONS[k]).sum()) for k in near if k not in scores}
+        scores |= {
+            k: float(dirichlet_scores(problem, prior, EPSILONS[k]).sum()) for k in near if k not in scores
+        }
         last, best = best, max(near, key=scores.__getitem__)
         if best == last:
             return EPSILONS[best]
