@@ -1,4 +1,4 @@
-"""The table of a comparison: as text, as HTML, as a data frame and as a picture."""
+"""The table of a comparison: as text, as a data frame and as a picture."""
 
 from __future__ import annotations
 
@@ -52,15 +52,6 @@ def test_text_is_aligned_and_says_all(result):
 def test_a_blank_line_ends_a_table_without_marks():
     lines = str(compare(X, Y, methods="laplace", cv=None, **QUICK)).splitlines()
     assert lines[4:] == ["", "laplace  2**2 * RBF(length_scale=1.5)"]
-
-
-def test_page_is_escaped(result):
-    page = result._repr_html_()
-    assert "&lt;GP&gt;" in page
-    assert "<GP>" not in page
-    assert page.count("<tr>") == 4
-    best = result.best("log_loss")
-    assert f"<td>{best.log_loss:.4f} ± {best.log_loss_error:.4f}*</td>" in page
 
 
 def test_frame(result):

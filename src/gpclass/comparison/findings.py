@@ -49,7 +49,7 @@ def _is_doubtful(row: Any) -> bool:
 
 def _advice(comparison: Any, scored: Sequence[Any]) -> str:
     """Suggest a fast method among those that predict best and are not doubtful; gpclass's own come first."""
-    chance = float(entropy(np.bincount(comparison.codes, comparison.weight, len(comparison.classes))))
+    chance = float(entropy(np.bincount(comparison.codes, minlength=len(comparison.classes))))
     if comparison.best("log_loss").log_loss > chance - MIN_GAIN:
         return (
             f"No method predicts better than the class frequencies alone, whose log loss is {chance:.3f}: the "
