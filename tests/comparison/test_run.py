@@ -165,7 +165,7 @@ class Interrupted:
             raise KeyboardInterrupt
         return self.inner.step(rng, state)
 
-    def adapt(self, state, infos, progress):
+    def adapt(self, state, draws, progress):
         return state
 
 

@@ -202,9 +202,9 @@ def check_sampler(
     state = sampler.init(target, f[rng.choice(len(f), size=n_chains, p=weight)])
     sums = np.zeros((n_chains, len(K)))
     for _ in range(n_steps):
-        state, info = sampler.step(rng, state)
-        assert len(info.accept) == n_chains, f"accept has shape {info.accept.shape}"
-        assert ((info.accept >= 0.0) & (info.accept <= 1.0)).all(), "a share of proposals is not in [0, 1]"
+        state, accept = sampler.step(rng, state)
+        assert len(accept) == n_chains, f"accept has shape {accept.shape}"
+        assert ((accept >= 0.0) & (accept <= 1.0)).all(), "a share of proposals is not in [0, 1]"
         sums += state.f
     means = sums / n_steps
     error = means.std(axis=0, ddof=1) / np.sqrt(n_chains) + np.sqrt((weight**2) @ (f - exact) ** 2)
