@@ -7,6 +7,7 @@ import pytest
 from correction import ep_correction
 from draws import random_problem
 from exact import exact_evidence
+from gaussian import Gaussian
 from numpy.testing import assert_allclose
 from problems import two_moons_like
 from scipy.integrate import quad
@@ -24,7 +25,6 @@ from gpclass.likelihoods import Logit, Probit, Softmax
 from gpclass.mcmc.elliptical import slice_step
 from gpclass.posteriors.target import make_target
 from gpclass.priors import DensePrior
-from gpclass.testing.gaussian import Gaussian
 
 METHODS = [Laplace(), EP(), VI()]
 

@@ -7,6 +7,7 @@ from dataclasses import fields, is_dataclass, replace
 import numpy as np
 import pytest
 from chains import KERNEL, X3, distance, fitted
+from gaussian import Gaussian
 from numpy.testing import assert_allclose, assert_array_equal
 
 from gpclass import GaussianProcessClassifier
@@ -16,7 +17,6 @@ from gpclass.likelihoods import Logit, Softmax
 from gpclass.mcmc import HMC, MCMC, Chains, Draw, EllipticalSlice, Sampler, sample
 from gpclass.posteriors.target import make_target
 from gpclass.sampling import Rejection
-from gpclass.testing.gaussian import Gaussian
 
 pytest.importorskip("arviz_stats")
 
