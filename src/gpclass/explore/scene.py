@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpclass.core.protocols import Array
-from gpclass.decision import bayes_decision
 from gpclass.estimator import GaussianProcessClassifier
 from gpclass.explore.state import State, title
 from gpclass.mcmc import MCMC
@@ -35,8 +34,7 @@ class Picture:
     notes: list[str]  # the warnings of its fit
     sides: list[Array]  # the grid along each column
     proba: Array  # (*grid, n_classes)
-    decision: NDArray[np.intp]  # -1 for undecided cases
-    margin: Array  # (*grid, n_decisions): zero on the boundaries of decisions
+    margin: Array  # (*grid, n_classes): positive for the decision, zero on its boundaries
     latent: Any = None  # mean, low and high of the curves of a line, each (n, n_curves)
     interval: tuple[Array, Array] | None = None  # credible interval of the second of two classes
     deviation: Any = None  # of f, on a plane
@@ -66,10 +64,10 @@ class Picture:
 
     def boundaries(self) -> tuple[Array, NDArray[np.intp]]:
         """Return the points of a line where the decision changes (interpolated), and the decisions in between."""
-        x, i = self.sides[0], np.flatnonzero(np.diff(self.decision))
-        own = self.decision[i]  # -1 is the last margin, too
-        a, b = self.margin[i, own], self.margin[i + 1, own]
-        return x[i] + (x[i + 1] - x[i]) * a / (a - b), self.decision[[0, *(i + 1)]]
+        x, decision = self.sides[0], self.margin.argmax(axis=-1)
+        i = np.flatnonzero(np.diff(decision))
+        a, b = self.margin[i, decision[i]], self.margin[i + 1, decision[i]]
+        return x[i] + (x[i + 1] - x[i]) * a / (a - b), decision[[0, *(i + 1)]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -150,7 +148,7 @@ def sentence(error: BaseException) -> str:
 
 def fit(state: State, **changed: Any) -> tuple[Any, list[str]]:
     """Fit the classifier of a state at its hyperparameters; return it with its warnings, each once."""
-    points, present, cost = state.points, state.points.present, state.cost_matrix
+    points, present = state.points, state.points.present
     if len(present) < 2:
         found = f"points of class {points.labels[present[0]]} only" if present else "no points"
         raise ValueError(f"There are {found}: add points of two classes to see what a model predicts.")
@@ -166,8 +164,6 @@ def fit(state: State, **changed: Any) -> tuple[Any, list[str]]:
         "inference": samplers.get(state.method, state.method),
         "optimizer": None,
         "integration": state.integration,
-        # A model has no classes without points.
-        "cost_matrix": None if cost is None else cost[np.ix_(present, present)],
         "random_state": 0,
     }
     clf = GaussianProcessClassifier(**(settings | changed))
@@ -194,17 +190,16 @@ def draw_picture(state: State) -> Picture:
     """Return the predictions of the classifier of a state over the view."""
     (clf, notes), (sides, rows) = fit(state), grid(state)
     proba = all_proba(state, clf, rows)
-    decision = bayes_decision(proba, state.cost_matrix, reject=state.reject)
-    margin = decision_margins(proba, state.cost_matrix, state.reject)
+    margin = decision_margins(proba)
     common = (state, clf, notes, sides)
     if len(sides) == 2:
         shape = [len(side) for side in reversed(sides)]
         deviation = latent_deviation(clf, rows).reshape(shape)
         proba, margin = proba.reshape(*shape, -1), margin.reshape(*shape, -1)
-        return Picture(*common, proba, decision.reshape(shape), margin, deviation=deviation)
+        return Picture(*common, proba, margin, deviation=deviation)
     interval = None
     if (
         len(clf.classes_) == 2 and clf.base_estimator_.models[0].is_of_labels
     ):  # with several classes it would take seconds
         interval = clf.predict_interval(rows, LEVEL)
-    return Picture(*common, proba, decision, margin, latent_band(clf, rows, LEVEL), interval)
+    return Picture(*common, proba, margin, latent_band(clf, rows, LEVEL), interval)

@@ -92,10 +92,6 @@ class State:
         The class of points that are added.
     selected : int or None
         The point that was clicked last.
-    costly, cost : int, float
-        An error on this class costs this many times as much as one on the others.
-    reject : float or None
-        Cost of leaving a case undecided; None if every case is decided.
     origin, words : str
         Name and description of the initial state of the page.
 
@@ -118,9 +114,6 @@ class State:
     other: str = ""
     drawn: int = 1
     selected: int | None = None
-    costly: int = 1
-    cost: float = 1.0
-    reject: float | None = None
     origin: str = ""
     words: str = ""
 
@@ -139,15 +132,6 @@ class State:
     def kernel(self) -> Any:
         """The kernel at its hyperparameters."""
         return move(_initial_kernel(self), np.array(self.theta))
-
-    @property
-    def cost_matrix(self) -> Array | None:
-        """The cost of each decision for each true class; None if all errors cost the same."""
-        if np.isclose(self.cost, 1.0):
-            return None
-        costs = 1.0 - np.eye(self.n_classes)
-        costs[self.costly] *= self.cost
-        return costs
 
 
 # ------------------------------------------------------------------------------------ points
@@ -206,9 +190,8 @@ def set_classes(state: State, n_classes: int) -> State:
     """Change the number of classes; points of classes that no longer exist are deleted."""
     labels = (*state.points.labels, *map(str, range(state.n_classes, n_classes)))[:n_classes]
     state = _keep(state, state.points.codes < n_classes)
-    last = n_classes - 1
     points = replace(state.points, labels=labels)
-    return replace(state, points=points, drawn=min(state.drawn, last), costly=min(state.costly, last))
+    return replace(state, points=points, drawn=min(state.drawn, n_classes - 1))
 
 
 # ------------------------------------------------------------------------------------- model

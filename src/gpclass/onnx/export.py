@@ -34,8 +34,8 @@ def to_onnx(estimator: Any, path: str | os.PathLike[str] | None = None) -> bytes
     ----------
     estimator : GaussianProcessClassifier
         Fitted by an approximation. Three or more classes in one model need ``integration="mackay"`` or ``"map"``;
-        two classes and one-vs-rest do not, and one-vs-one has no ONNX form. The kernel must be registered, and its value
-        must use only functions that ONNX has.
+        two classes and one-vs-rest do not, and one-vs-one has no ONNX form. The kernel must be registered, and its
+        value must use only functions that ONNX has.
     path : str or path, default=None
         File to which the graph is also written.
 

@@ -183,14 +183,9 @@ class PredictiveContourDisplay(Display):
                 axis.text(self.x0[column], self.x1[row], str(self.classes[c]), ha="center", va="center")
 
 
-def decision_margins(proba: Array, cost: Array | None, reject: float | None = None) -> Array:
-    """Return the smallest expected cost of the other decisions minus that of each decision.
-
-    The decisions are on the last axis; the last one is to leave a case undecided, if ``reject`` gives its cost.
-    """
+def decision_margins(proba: Array, cost: Array | None = None) -> Array:
+    """Return the smallest expected cost of the other decisions minus that of each decision, on the last axis."""
     expected = proba @ (1.0 - np.eye(proba.shape[-1]) if cost is None else cost)
-    if reject is not None:
-        expected = np.concatenate([expected, np.full((*expected.shape[:-1], 1), reject)], axis=-1)
     order = np.sort(expected, axis=-1)
     best, second = order[..., :1], order[..., 1:2]
     out: Array = np.where(expected == best, second, best) - expected

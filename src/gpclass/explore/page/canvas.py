@@ -124,8 +124,7 @@ class Canvas:
         strip = {
             "left": edges[:-1],
             "right": edges[1:],
-            "pattern": ["/" if code < 0 else " " for code in decided],
-            "colour": ["#dddddd" if code < 0 else COLOURS[code] for code in decided],
+            "colour": [COLOURS[code] for code in decided],
         }
         proba.show(x, curves, bands, strip=strip, boundaries={"x": places})
         of = f" of class {points.labels[codes[0]]}" if len(codes) == 1 else ""
@@ -162,17 +161,15 @@ class Canvas:
         if state.points.n_columns == 1:
             self._show_line(0, picture, running.lines, running.proba)
         else:
-            margin = decision_margins(running.proba, state.cost_matrix, state.reject)
+            margin = decision_margins(running.proba)
             self.planes[0].sources["chains"].data = outlines(picture.sides, margin)
 
 
 def _show_proba(plane: Plane, picture: Picture) -> None:
-    """Draw the probability of the second class, or the mixed colours of several, and the undecided region."""
-    undecided = (picture.decision < 0)[..., None]
-    colours = [figures.rgba(np.where(undecided, figures.GREY, 0.0))] if undecided.any() else []
-    points, field, of = picture.state.points, None, "class probabilities"
+    """Draw the probability of the second class, or the mixed colours of several."""
+    points, field, of, colours = picture.state.points, None, "class probabilities", []
     if picture.second is None:
-        colours.insert(0, figures.blend(smooth(picture.proba)))
+        colours = [figures.blend(smooth(picture.proba))]
     else:
         of = f"p(class {points.labels[picture.curves[0]]})"
         palette = figures.diverging(*(COLOURS[code] for code in points.present))

@@ -27,7 +27,6 @@ GROUPS: dict[str, list[list[str]]] = {  # rows of widgets in each part of the pa
     "points": [["start", "classes"], ["hint"], ["drawn"], ["delete", "undo", "clear"]],
     "model": [["first", "operator"], ["second"], *([name] for name in DIALS), ["learn", "stop"]],
     "methods": [["method", "likelihood"], ["integration", "other"], ["check", "chains"]],
-    "decisions": [["costly", "cost"], ["reject"]],
     "evidence": [["across", "upwards"], ["landscape"]],
 }
 
@@ -146,22 +145,7 @@ def _controls() -> dict[str, Control]:
         "likelihood": _choice("likelihood", "Likelihood", likelihoods),
         "integration": _choice("integration", "Average over f", ROUTES),
         "other": _choice("other", "Compare with", ["", *methods]),
-        "costly": Control(
-            _select("Errors on class", ["0", "1"]),
-            lambda s: {"options": _numbered(s.points.labels), "value": str(s.costly)},
-            lambda s, value: replace(s, costly=int(value)),
-        ),
-        "cost": Control(
-            _slider("cost, times the others", start=-1.5, end=1.5),
-            lambda s: {"value": float(np.log10(s.cost))},
-            lambda s, value: replace(s, cost=10.0**value),
-        ),
-        "reject": Control(
-            _slider("A case left undecided costs (1: none is)", start=-2.0, end=0.0, step=0.02),
-            lambda s: {"value": 0.0 if s.reject is None else float(np.log10(s.reject))},
-            lambda s, value: replace(s, reject=10.0**value if value < 0.0 else None),
-        ),
-    }  # fmt: skip
+    }
 
 
 def _choice(name: str, words: str, options: Any, act: Callable[..., State] = replace) -> Control:
