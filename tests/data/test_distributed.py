@@ -28,7 +28,7 @@ from moments import (
 
 from gpclass.data.blocks import grouped
 from gpclass.data.distributed import files_on_dask, on_dask
-from gpclass.data.sources import ArraySource, ParquetSource, as_source, is_dask
+from gpclass.data.sources import BlockSource, ParquetSource, as_source, is_dask
 from gpclass.labels import Encode
 
 distributed = pytest.importorskip("distributed")
@@ -88,7 +88,7 @@ class TestPasses:
         total = data.total(MomentsJob())
         assert_same(total, moments(*rows))
         assert_same(data.total(MomentsJob()), total, rtol=0.0)
-        here = ArraySource(*rows).sample(100, np.random.default_rng(0))
+        here = BlockSource([rows]).sample(100, np.random.default_rng(0))
         there = source.sample(100, np.random.default_rng(0))
         assert np.array_equal(here.X, there.X)
         assert here.y.tolist() == there.y.tolist()
@@ -102,7 +102,7 @@ class TestPasses:
 
         X, y, w = labelled_rows(N)
         basis = make_basis(3.0 * RBF([1.0, 2.0, 3.0]), X[:20])
-        sources = ArraySource(X, y, w, rows=N), source_of("files", folder, client, 1000)
+        sources = BlockSource([(X, y, w)], rows=N), source_of("files", folder, client, 1000)
         fits = [
             Engine(source.data(TWO), Probit(), dtype=np.float64).converge(basis, tol=1e-1, gradient=True)
             for source in sources
