@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
 from contextlib import contextmanager
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -331,3 +333,25 @@ def test_dask_is_not_imported_to_find_out(monkeypatch):
     monkeypatch.delitem(sys.modules, "dask")
     assert not is_dask([1])
     assert "dask" not in sys.modules
+
+
+FIRST = """
+import dask, sys
+import dask.array as da
+import numpy as np
+from gpclass.data.distributed import on_dask
+
+X, y = da.from_array(np.eye(40), chunks=(20, 40)), da.from_array(np.arange(40) % 2, chunks=20)
+assert "distributed" not in sys.modules
+assert on_dask(X, y).classes().tolist() == [0, 1]
+assert on_dask(X, y).classes().tolist() == [0, 1]
+assert dask.config.get("distributed.comm.timeouts.connect")
+"""
+
+
+def test_the_first_import_of_distributed_keeps_its_settings():
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2] / "src")}
+    done = subprocess.run(
+        [sys.executable, "-c", FIRST], env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
