@@ -13,7 +13,7 @@ from scipy.stats import norm
 from gpclass import GaussianProcessClassifier, bayes_decision
 from gpclass.explore import problems
 from gpclass.explore.scene import all_proba, draw_picture, scene
-from gpclass.explore.state import State, make_points, set_classes
+from gpclass.explore.state import PageState, make_points, set_classes
 from gpclass.kernels import RBF, ConstantKernel
 
 
@@ -46,7 +46,7 @@ def test_classes_without_points_have_no_probability():
 
 
 def test_one_class_is_told_in_a_sentence():
-    state = State(make_points([[0.0], [1.0]], [1, 1]))
+    state = PageState(make_points([[0.0], [1.0]], [1, 1]))
     assert scene(state).error.startswith("There are points of class 1 only: add points of two classes")
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from gpclass.core.protocols import Array
 from gpclass.estimator import GaussianProcessClassifier
-from gpclass.explore.state import State, title
+from gpclass.explore.state import PageState, title
 from gpclass.mcmc import MCMC
 from gpclass.plotting.contour import decision_margins, latent_deviation
 from gpclass.plotting.latent import latent_band
@@ -29,7 +29,7 @@ class Picture:
     or one for each of several; a plane has a map of the standard deviation of f.
     """
 
-    state: State
+    state: PageState
     clf: Any  # its labels are positions of classes
     notes: list[str]  # the warnings of its fit
     sides: list[Array]  # the grid along each column
@@ -74,7 +74,7 @@ class Picture:
 class Scene:
     """A state with its picture and that of the second method; None if one failed, with the reason in ``error``."""
 
-    state: State
+    state: PageState
     picture: Picture | None = None
     other: Picture | None = None
     error: str = ""
@@ -111,13 +111,13 @@ class Scene:
         return [words, "; ".join(each.title for each in self.pictures) + ".", *code]
 
 
-def scene(state: State) -> Scene:
+def scene(state: PageState) -> Scene:
     """Compute the scene of a state; a failure is reported in its ``error``.
 
     Examples
     --------
     >>> from gpclass.explore.state import make_points
-    >>> scene(State(make_points([[0.0], [10.0]], [0, 0]))).error
+    >>> scene(PageState(make_points([[0.0], [10.0]], [0, 0]))).error
     'There are points of class 0 only: add points of two classes to see what a model predicts.'
     """
     try:
@@ -130,7 +130,7 @@ def scene(state: State) -> Scene:
     return replace(found, other=other.picture, error=other.error and f"{title(state.other)}: {other.error}")
 
 
-def named_place(state: State, place: Array) -> str:
+def named_place(state: PageState, place: Array) -> str:
     """Return a position as text, such as "x = 2.5"."""
     return ", ".join(f"{name} = {x:.3g}" for name, x in zip(state.points.names, place, strict=True))
 
@@ -146,7 +146,7 @@ def sentence(error: BaseException) -> str:
 # --------------------------------------------------------------------------------------- fit
 
 
-def fit(state: State, **changed: Any) -> tuple[Any, list[str]]:
+def fit(state: PageState, **changed: Any) -> tuple[Any, list[str]]:
     """Fit the classifier of a state at its hyperparameters; return it with its warnings, each once."""
     points, present = state.points, state.points.present
     if len(present) < 2:
@@ -172,21 +172,21 @@ def fit(state: State, **changed: Any) -> tuple[Any, list[str]]:
     return clf, list(dict.fromkeys(" ".join(str(each.message).split()) for each in caught))
 
 
-def all_proba(state: State, clf: Any, X: Array) -> Array:
+def all_proba(state: PageState, clf: Any, X: Array) -> Array:
     """Return the probabilities of all classes, (n, n_classes), zero for those without points."""
     out = np.zeros((len(X), state.n_classes))
     out[:, state.points.present] = clf.predict_proba(X)
     return out
 
 
-def grid(state: State) -> tuple[list[Array], Array]:
+def grid(state: PageState) -> tuple[list[Array], Array]:
     """Return the sides of the grid over the view, and its points as rows."""
     size = LINE if state.points.n_columns == 1 else PLANE
     sides = [np.linspace(low, high, size) for low, high in state.points.view]
     return sides, np.stack(np.meshgrid(*sides), axis=-1).reshape(-1, len(sides))
 
 
-def draw_picture(state: State) -> Picture:
+def draw_picture(state: PageState) -> Picture:
     """Return the predictions of the classifier of a state over the view."""
     (clf, notes), (sides, rows) = fit(state), grid(state)
     proba = all_proba(state, clf, rows)

@@ -11,7 +11,7 @@ from scipy.special import entr
 from gpclass.core.protocols import Array
 from gpclass.decision import check_cost
 from gpclass.plotting import style
-from gpclass.plotting.base import Display, View
+from gpclass.plotting.base import Display, PlotGrid
 
 LINES = (0.1, 0.5, 0.9)  # contours of the probability, besides the boundary
 
@@ -98,7 +98,7 @@ class PredictiveContourDisplay(Display):
         -------
         PredictiveContourDisplay
         """
-        view = View.over(X, y, estimator, 2, grid_resolution, eps)
+        view = PlotGrid.over(X, y, estimator, 2, grid_resolution, eps)
         classes, cost = estimator.classes_, getattr(estimator, "cost_matrix", None)
         n, shape = len(classes), (grid_resolution, grid_resolution)
         x0, x1 = view.sides

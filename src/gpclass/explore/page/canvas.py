@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from gpclass.explore.page import figures
-from gpclass.explore.page.figures import COLOURS, Graph, Plane, outlines, smooth
+from gpclass.explore.page.figures import COLOURS, LineChart, Plane, outlines, smooth
 from gpclass.explore.scene import Picture, Scene, grid
-from gpclass.explore.state import State, title
+from gpclass.explore.state import PageState, title
 from gpclass.explore.steps import Running
 from gpclass.plotting.contour import decision_margins
 
@@ -31,9 +31,9 @@ class Canvas:
         names = ("x", "y", "marker", "colour", "ring")
         self.points = ColumnDataSource({name: [] for name in names}, name="points-data")
         self.ranges = Range1d(0.0, 1.0), Range1d(0.0, 1.0)
-        self.latents = [Graph(230, (-1.0, 1.0), self.ranges[0]) for _ in range(2)]
-        self.probas = [Graph(290, (-0.19, 1.09), self.ranges[0]) for _ in range(2)]
-        self.apart = Graph(190, (-1.0, 1.0), self.ranges[0])
+        self.latents = [LineChart(230, (-1.0, 1.0), self.ranges[0]) for _ in range(2)]
+        self.probas = [LineChart(290, (-0.19, 1.09), self.ranges[0]) for _ in range(2)]
+        self.apart = LineChart(190, (-1.0, 1.0), self.ranges[0])
         self.planes = [Plane(420, self.ranges) for _ in range(3)]
         for graph in self.probas:
             graph.fig.yaxis.ticker = [0.0, 0.25, 0.5, 0.75, 1.0]
@@ -64,7 +64,7 @@ class Canvas:
             for kind in EVENTS:
                 panel.fig.on_event(kind, tell)
 
-    def show_points(self, state: State) -> None:
+    def show_points(self, state: PageState) -> None:
         """Draw the points; this needs no model."""
         points, (x, y) = state.points, state.points.markers.T
         ring = np.where(np.arange(len(points)) == state.selected, 20.0, 0.0)

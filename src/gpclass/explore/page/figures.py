@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpclass.core.protocols import Array
-from gpclass.explore.state import MOST_CLASSES, State
+from gpclass.explore.state import MOST_CLASSES, PageState
 from gpclass.explore.steps import Surface
 from gpclass.plotting.style import STYLES
 
@@ -65,7 +65,7 @@ class Panel:
 # ------------------------------------------------------------------------------------- graph
 
 
-class Graph(Panel):
+class LineChart(Panel):
     """Curves with bands over one column, and rectangles below them for the decision."""
 
     def __init__(self, height: int, ends: tuple[float, float], x_range: Any) -> None:
@@ -80,8 +80,8 @@ class Graph(Panel):
         fig.patches("xs", "ys", source=get["bands"], fill_color="colour", fill_alpha=0.17, line_color=None)
         looks = {f"line_{name}": name for name in ("dash", "width", "alpha")}
         fig.multi_line("xs", "ys", source=get["curves"], line_color="colour", **looks)
-        ends = {"left": "left", "right": "right", "bottom": STRIP[0], "top": STRIP[1]}
-        fig.quad(**ends, source=get["strip"], fill_color="colour", line_color=None)
+        box = {"left": "left", "right": "right", "bottom": STRIP[0], "top": STRIP[1]}
+        fig.quad(**box, source=get["strip"], fill_color="colour", line_color=None)
         fig.vspan("x", source=get["boundaries"], color=INK, line_width=1.5, line_dash="dotted")
 
     def show(self, x: Array, curves: Any, bands: Any = (), **data: Any) -> None:
@@ -150,7 +150,7 @@ class Landscape(Plane):
         star = {"marker": "star", "color": "white", "line_color": INK, "size": 22, "line_width": 2}
         self.fig.scatter("x", "y", source=self.here, **star)
 
-    def mark(self, state: State, names: list[str], path: Any = ()) -> None:
+    def mark(self, state: PageState, names: list[str], path: Any = ()) -> None:
         """Draw the current hyperparameters and the path of learning."""
         (i, j), theta = state.axes, state.theta
         self.label(names[i], names[j])
