@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gpclass.comparison.findings import excessive_khat, findings
+from gpclass.comparison.findings import findings
 from gpclass.comparison.scores import Bins, Codes, calibration_bins, row_scores
 from gpclass.core.checks import check_option, optional
 from gpclass.core.protocols import Array
@@ -269,7 +269,8 @@ class Comparison:
         """
         metrics = NEGLIGIBLE if len(self.rows) > 1 else ()
         best = {(label, metric): BEST for metric in metrics for label in self.tied(metric)}
-        return best | {(row.label, "khat"): DOUBT for row in self.rows if excessive_khat(row)}
+        checked = [row for row in self.rows if row.check is not None]
+        return best | {(row.label, "khat"): DOUBT for row in checked if not row.check.reliable}
 
     def _cells(self) -> list[list[str]]:
         """Return the table with its headings; a column with marks has a place for them in every cell."""

@@ -10,10 +10,11 @@ import numpy as np
 from gpclass.core.frequencies import Baseline, class_counts, make_baseline
 from gpclass.core.protocols import Array, Index
 from gpclass.evidence.importance import Draws, estimate
-from gpclass.evidence.verdicts import Missing, on_approximation, on_model
+from gpclass.evidence.verdicts import SMALL_SHIFT, Missing, on_approximation, on_model
 from gpclass.mcmc.chains import Chains, diagnose
 from gpclass.posteriors.target import Target
 from gpclass.sampling.checks import Seed
+from gpclass.sampling.pareto import khat_limit
 from gpclass.sampling.weigh import ImportanceEstimate
 
 
@@ -62,6 +63,17 @@ class ApproximationCheck:
     mean_shift: float | None
     verdict: str
     missing: Missing | None = None
+
+    @property
+    def reliable(self) -> bool:
+        """Whether the correction can be trusted: khat is below its limit, or there is none."""
+        return self.khat is None or self.khat < khat_limit(self.n_samples)
+
+    @property
+    def doubtful(self) -> bool:
+        """Whether the approximation was found inaccurate, or could not be confirmed."""
+        shift, error = self.largest_shift or 0.0, self.shift_error or 0.0
+        return not self.reliable or shift > max(SMALL_SHIFT, 3.0 * error)
 
     def __str__(self) -> str:
         missing = self.missing
