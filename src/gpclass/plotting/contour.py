@@ -6,7 +6,6 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
-from scipy.special import entr
 
 from gpclass.core.protocols import Array
 from gpclass.decision import check_cost
@@ -167,18 +166,13 @@ class PredictiveContourDisplay(Display):
         return drawn
 
     def _many_classes(self, axis: Any) -> None:
-        from matplotlib.colors import to_rgb
-
-        p, n, margin = self.proba, self.proba.shape[2], self.margin
-        mixed = p @ np.array([to_rgb(style.style(c)[0]) for c in range(n)])
-        entropy = entr(p).sum(axis=2, keepdims=True) / np.log(n)
-        mixed = mixed + 0.8 * entropy * (1.0 - mixed)  # paler where it is less certain
+        margin = self.margin
         ends = [(x[0] - 0.5 * (x[1] - x[0]), x[-1] + 0.5 * (x[1] - x[0])) for x in (self.x0, self.x1)]
         box = {"extent": (*ends[0], *ends[1]), "origin": "lower", "aspect": "auto"}
-        axis.imshow(np.clip(mixed, 0.0, 1.0), interpolation="bilinear", **box)
+        axis.imshow(style.mixed_colours(self.proba), interpolation="bilinear", **box)
         self.boundary_ = self._borders(axis, margin)
-        for c in range(n):  # without markers the regions need names
-            row, column = np.unravel_index(int(margin[:, :, c].argmax()), p.shape[:2])
+        for c in range(margin.shape[2]):  # without markers the regions need names
+            row, column = np.unravel_index(int(margin[:, :, c].argmax()), margin.shape[:2])
             if self.X is None and margin[row, column, c] > 0.0:
                 axis.text(self.x0[column], self.x1[row], str(self.classes[c]), ha="center", va="center")
 

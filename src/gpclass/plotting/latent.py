@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 from scipy.special import ndtri
 
-from gpclass.active.latents import gaussians_at
+from gpclass.active.scores import gaussians_at
 from gpclass.core.checks import check_numbers
 from gpclass.core.protocols import Array
 from gpclass.learning.prediction import mixture_quantile

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from gpclass.core.protocols import Array
 from gpclass.explore.state import MOST_CLASSES, PageState
 from gpclass.explore.steps import Surface
-from gpclass.plotting.style import STYLES
+from gpclass.plotting.style import STYLES, mixed_colours
 
 COLOURS = tuple(colour for colour, _, _ in STYLES[:MOST_CLASSES])
 MARKERS = ("circle", "square", "triangle", "diamond", "inverted_triangle")
@@ -182,13 +182,10 @@ def diverging(low: str, high: str) -> Any:
 
 
 def blend(proba: Array) -> NDArray[np.uint32]:
-    """Return an image of the colours of the classes, mixed by probability and paler where it is less certain."""
-    n = proba.shape[-1]
-    colours = np.array([[int(colour[i : i + 2], 16) / 255.0 for i in (1, 3, 5)] for colour in COLOURS[:n]])
-    certainty = (proba.max(axis=-1, keepdims=True) - 1.0 / n) / (1.0 - 1.0 / n)
-    mixed = 1.0 + (0.15 + 0.65 * certainty) * (proba @ colours - 1.0)
+    """Return an image of the mixed colours of the classes."""
+    mixed = mixed_colours(proba)
     opaque = np.concatenate([mixed, np.ones((*mixed.shape[:-1], 1))], axis=-1)
-    image: NDArray[np.uint8] = np.ascontiguousarray(np.clip(255.0 * opaque, 0, 255).astype(np.uint8))
+    image: NDArray[np.uint8] = np.ascontiguousarray((255.0 * opaque).astype(np.uint8))
     return image.view(np.uint32)[..., 0]  # Bokeh's format
 
 
