@@ -38,7 +38,7 @@ def mixed_colours(proba: Array) -> Array:
     n = proba.shape[-1]
     mixed = proba @ [[int(style(c)[0][i : i + 2], 16) / 255.0 for i in (1, 3, 5)] for c in range(n)]
     entropy = entr(proba).sum(axis=-1, keepdims=True) / np.log(n)
-    return np.clip(mixed + 0.8 * entropy * (1.0 - mixed), 0.0, 1.0)
+    return np.asarray(np.clip(mixed + 0.8 * entropy * (1.0 - mixed), 0.0, 1.0))
 
 
 def bare(axis: Any) -> None:
