@@ -104,9 +104,7 @@ def verdicts(state: PageState) -> Iterator[str]:
         except ValueError as error:
             yield f"{name}: {error}"
             continue
-        if check.corrected is None:
-            yield f"{name}: {check.verdict}"
-            continue
-        known = "" if check.evidence is None else f"log evidence {check.evidence:.2f}, "
-        corrected = f"corrected {check.corrected:.2f} ± {check.standard_error:.2f}"
-        yield f"{name}: {known}{corrected}. {check.verdict}"
+        corrected = ""
+        if check.corrected is not None:
+            corrected = f"corrected log evidence {check.corrected:.2f} ± {check.standard_error:.2f}. "
+        yield f"{name}: {corrected}{check.verdict}"
