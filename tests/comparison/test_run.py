@@ -20,6 +20,7 @@ from gpclass.datasets import interval
 from gpclass.inference import EP
 from gpclass.kernels import RBF
 from gpclass.mcmc import MCMC, EllipticalSlice, Sampler
+from gpclass.plotting import ComparisonDisplay
 
 X, Y = two_moons_like(60)
 SPLIT = interval()
@@ -190,7 +191,7 @@ class TestSampling:
         assert result.best("evidence").label == "ep"
         import matplotlib.pyplot as plt
 
-        axes = result.plot().axes_
+        axes = ComparisonDisplay(result).plot().axes_
         drawn = [float(container[0].get_xdata()[0]) for container in axes[1].containers]
         assert drawn == [ep.corrected_evidence, mcmc.corrected_evidence]
         plt.close("all")

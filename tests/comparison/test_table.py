@@ -13,6 +13,7 @@ from sklearn.linear_model import LogisticRegression
 from gpclass.comparison import compare
 from gpclass.inference import EP
 from gpclass.kernels import RBF
+from gpclass.plotting import ComparisonDisplay
 
 X, Y = two_moons_like(60)
 QUICK = {"kernel": 4.0 * RBF(1.5), "learn": False, "n_samples": 0, "random_state": 0}
@@ -67,7 +68,7 @@ def test_picture(result):
     mpl.use("Agg")
     import matplotlib.pyplot as plt
 
-    axes = result.plot().axes_
+    axes = ComparisonDisplay(result).plot().axes_
     assert len(axes) == 3
     assert [tick.get_text() for tick in axes[0].get_yticklabels()] == ["<GP>", "hasty", "line"]
     dots = [container[0].get_xdata()[0] for container in axes[0].containers]
@@ -75,7 +76,7 @@ def test_picture(result):
     evidences = sorted(float(line.get_xdata()[0]) for line in axes[1].lines)
     assert evidences == sorted(row.evidence for row in result.rows[:2])
     _, own = plt.subplots(1, 3)
-    assert result.plot(own).axes_ is own
+    assert ComparisonDisplay(result).plot(own).axes_ is own
     plt.close("all")
 
 

@@ -234,22 +234,6 @@ class Comparison:
         frame = pd.DataFrame(records, index=pd.Index([row.label for row in self.rows], name="method"))
         return frame.astype(dict.fromkeys(NUMBERS, "Float64")).rename(columns={"kernel_text": "kernel"})
 
-    def plot(self, axes: Any = None) -> Any:
-        """Draw log losses, evidences and calibration curves.
-
-        Parameters
-        ----------
-        axes : sequence of three axes, default=None
-            Where to draw; None makes a new figure.
-
-        Returns
-        -------
-        gpclass.plotting.ComparisonDisplay
-        """
-        from gpclass.plotting.comparison import ComparisonDisplay
-
-        return ComparisonDisplay(self).plot(axes)
-
     @property
     def title(self) -> str:
         """Likelihoods, rows and how they were scored, in one line."""
