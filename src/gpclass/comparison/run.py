@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 import warnings
 from collections.abc import Callable
@@ -116,22 +117,27 @@ def compare(
     return replace(task.empty, rows=tuple(rows), n_methods=len(classifiers))
 
 
-class Notes(dict[type, str]):
-    """Errors and warnings about one method, the first of each class."""
+class Notes(dict[str, str]):
+    """Errors and warnings about one method; messages that differ in numbers only are kept once."""
+
+    def add(self, message: str, step: str) -> None:
+        """Record a message, with its step unless that is the fit to all training rows."""
+        kind = re.sub(r"[-+]?\d[\d.]*(e[-+]?\d+)?", "#", message)
+        self.setdefault(kind, f"{message} [{step}]" if step else message)
 
     def attempt(self, step: str, action: Callable[[], Any]) -> Any:
         """Return the result of an action, None if it fails; note errors and warnings."""
-        value, place = None, f" [{step}]" if step else ""
+        value = None
         with warnings.catch_warnings(record=True) as caught:
             for category in NOTED:
                 warnings.simplefilter("always", category)
             try:
                 value = action()
             except Exception as error:
-                self.setdefault(type(error), f"failed with {type(error).__name__}: {error}{place}")
+                self.add(f"failed with {type(error).__name__}: {error}", step)
         for warning in caught:
             if issubclass(warning.category, NOTED):
-                self.setdefault(warning.category, f"{warning.message}{place}")
+                self.add(str(warning.message), step)
             else:
                 warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
         return value
