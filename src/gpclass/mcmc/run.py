@@ -151,7 +151,8 @@ def sample(
 
     def steps() -> Iterator[str]:
         while len(warmup) < n_warmup:
-            warmup.extend(advance(min(sampler.piece, n_warmup - len(warmup)), 1))
+            new = advance(min(sampler.piece, n_warmup - len(warmup)), 1)
+            warmup.extend(draw._replace(weighted=()) for draw in new)
             group[:] = [(sampler.adapt(state, warmup, len(warmup) / n_warmup), rng) for state, rng in group]
             yield f"warming up, step {len(warmup)} of {n_warmup}"
         while len(kept) < n_draws:
