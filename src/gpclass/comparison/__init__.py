@@ -8,11 +8,10 @@ method. It prints as text, summarises its findings and converts to a data frame;
 from gpclass.comparison.methods import BASELINES
 from gpclass.comparison.run import METHODS, compare
 from gpclass.comparison.scores import Bins, score
-from gpclass.comparison.table import LEGEND, METRICS, Comparison, ComparisonRow
+from gpclass.comparison.table import METRICS, Comparison, ComparisonRow
 
 __all__ = [
     "BASELINES",
-    "LEGEND",
     "METHODS",
     "METRICS",
     "Bins",
