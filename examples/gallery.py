@@ -15,7 +15,6 @@ from gpclass.datasets import interval
 from gpclass.kernels import RBF, ConstantKernel
 from gpclass.mcmc import MCMC
 from gpclass.plotting import (
-    CalibrationDisplay,
     ComparisonDisplay,
     EvidenceDisplay,
     LatentDisplay,
@@ -86,18 +85,7 @@ def relevance() -> Any:
     return RelevanceDisplay.from_estimator(clf, wine.data)
 
 
-def calibration() -> Any:
-    X, y = make_moons(40, noise=0.35, random_state=3)
-    Z, z = make_moons(1000, noise=0.35, random_state=4)
-    axis = None
-    for name, route in {"variance averaged over": "exact", "variance ignored": "map"}.items():
-        clf = GaussianProcessClassifier(4.0 * RBF(1.0), integration=route).fit(X, y)
-        display = CalibrationDisplay.from_estimator(clf, Z, z, name=name, n_bins=8, ax=axis)
-        axis = display.ax_
-    return display
-
-
-DISPLAYS = (contour, contour_multiclass, latent, trace, comparison, evidence, relevance, calibration)
+DISPLAYS = (contour, contour_multiclass, latent, trace, comparison, evidence, relevance)
 
 
 def main(chosen: list[str]) -> None:

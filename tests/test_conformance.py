@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import part_checks
 import pytest
+from gaussian import Gaussian
 from problems import margin_covariance, three_classes, two_moons_like
 from scipy.linalg import block_diag
 
@@ -40,7 +41,6 @@ from gpclass.mcmc import HMC, BlockMetropolis, EllipticalSlice
 from gpclass.posteriors import Component, GaussianProcess, MixtureProcess
 from gpclass.priors import DensePrior, InducingPrior, MarginPrior
 from gpclass.priors.basis import make_basis, process
-from gpclass.testing.gaussian import Gaussian
 from gpclass.testing.likelihoods import BINARY, check_terms
 
 KERNELS = [
@@ -197,7 +197,7 @@ def test_a_prior_that_is_not_stationary():
 @pytest.mark.parametrize(("method", "likelihood"), METHODS, ids=repr)
 def test_methods(method, likelihood):
     inputs, y = two_moons_like(12)
-    testing.check_inference(method, likelihood, 2.0 * RBF([0.7, 2.0]), inputs, y)
+    part_checks.check_inference(method, likelihood, 2.0 * RBF([0.7, 2.0]), inputs, y)
 
 
 @pytest.mark.parametrize("name", POSTERIORS)

@@ -9,6 +9,7 @@ import matplotlib.pyplot as plt
 from sklearn.datasets import make_moons
 
 from gpclass import compare
+from gpclass.plotting import ComparisonDisplay
 
 X, y = make_moons(100, noise=0.3, random_state=1)
 X_test, y_test = make_moons(1000, noise=0.3, random_state=2)
@@ -25,5 +26,5 @@ result
 # %%
 # And the figure: log loss, log evidence where there is one, and calibration.
 
-result.plot()
+ComparisonDisplay(result).plot()
 plt.show()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 from numpy.testing import assert_allclose
 from problems import two_moons_like
 from sklearn.linear_model import LogisticRegression
@@ -76,7 +75,6 @@ def test_labels_name_what_was_changed():
 
 def test_baselines_by_name():
     X, y = two_moons_like(60)
-    weight = np.where(np.arange(60) < 50, 1.0, 2.0)
     kernel = 4.0 * RBF(1.5)
     options = {"kernel": kernel, "cv": 3, "n_samples": 0, "learn": False, "random_state": 0}
     result = compare(X, y, methods=("laplace", *BASELINES), **options)
@@ -88,8 +86,5 @@ def test_baselines_by_name():
     ]
     assert all(one.log_loss is not None and not one.note for one in result.rows)
     assert [one.is_gpclass for one in result.rows] == [True, False, False, False]
-    weighted = compare(X, y, methods=BASELINES, sample_weight=weight, **options)
-    assert "sample_weight" in weighted["sklearn-gp"].note, "it has no weights, and says so"
-    assert weighted["logistic-regression"].log_loss is not None
     chosen = compare(X, y, methods="sklearn-gp", cv=2, n_samples=0).rows[0].estimator
     assert chosen[-1].kernel_.k1.constant_value != 1.0, "the default kernel is learned"

@@ -1,4 +1,4 @@
-"""The rows of a comparison: folds, weights, other splits and bad input."""
+"""The rows of a comparison: folds, other splits and bad input."""
 
 from __future__ import annotations
 
@@ -32,13 +32,6 @@ def test_all_methods_get_the_same_folds():
     assert_array_equal(seen[0], X)
 
 
-def test_weights_count_in_scores_and_zero_leaves_a_row_out():
-    w = np.where(np.arange(60) < 10, 0.0, np.linspace(0.5, 2.0, 60))
-    result = compare(X, Y, methods="laplace", sample_weight=w, **QUICK)
-    assert_array_equal(result.index, np.arange(10, 60))
-    assert_allclose(result.rows[0].log_loss, log_loss(Y[10:], result.rows[0].proba, sample_weight=w[10:]))
-
-
 def test_other_splits():
     result = compare(X, Y, methods="laplace", cv=ShuffleSplit(3, test_size=10, random_state=0), **QUICK)
     assert len(result.index) == 30
@@ -62,8 +55,7 @@ def test_other_splits():
     ({"X_test": X, "y_test": Y[:3]}, "y_test has shape"),
     ({"X_test": X, "y_test": Y + 1}, "which does not occur in y"),
     ({"X_test": X[:, :1], "y_test": Y}, "features"),
-    ({"sample_weight": -Y}, "weight of row"),
-    ({"sample_weight": Y > 0}, "only the class"),
+    ({"y": np.ones(60)}, "only the class"),
     ({"X": np.full((60, 2), np.nan)}, "All columns of X are constant"),
 ])  # fmt: skip
 def test_bad_input_is_named_at_once(change, message):

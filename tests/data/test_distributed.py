@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
 from contextlib import contextmanager
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -28,7 +30,7 @@ from moments import (
 
 from gpclass.data.blocks import grouped
 from gpclass.data.distributed import files_on_dask, on_dask
-from gpclass.data.sources import ArraySource, ParquetSource, as_source, is_dask
+from gpclass.data.sources import BlockSource, ParquetSource, as_source, is_dask
 from gpclass.labels import Encode
 
 distributed = pytest.importorskip("distributed")
@@ -88,7 +90,7 @@ class TestPasses:
         total = data.total(MomentsJob())
         assert_same(total, moments(*rows))
         assert_same(data.total(MomentsJob()), total, rtol=0.0)
-        here = ArraySource(*rows).sample(100, np.random.default_rng(0))
+        here = BlockSource([rows]).sample(100, np.random.default_rng(0))
         there = source.sample(100, np.random.default_rng(0))
         assert np.array_equal(here.X, there.X)
         assert here.y.tolist() == there.y.tolist()
@@ -102,7 +104,7 @@ class TestPasses:
 
         X, y, w = labelled_rows(N)
         basis = make_basis(3.0 * RBF([1.0, 2.0, 3.0]), X[:20])
-        sources = ArraySource(X, y, w, rows=N), source_of("files", folder, client, 1000)
+        sources = BlockSource([(X, y, w)], rows=N), source_of("files", folder, client, 1000)
         fits = [
             Engine(source.data(TWO), Probit(), dtype=np.float64).converge(basis, tol=1e-1, gradient=True)
             for source in sources
@@ -331,3 +333,25 @@ def test_dask_is_not_imported_to_find_out(monkeypatch):
     monkeypatch.delitem(sys.modules, "dask")
     assert not is_dask([1])
     assert "dask" not in sys.modules
+
+
+FIRST = """
+import dask, sys
+import dask.array as da
+import numpy as np
+from gpclass.data.distributed import on_dask
+
+X, y = da.from_array(np.eye(40), chunks=(20, 40)), da.from_array(np.arange(40) % 2, chunks=20)
+assert "distributed" not in sys.modules
+assert on_dask(X, y).classes().tolist() == [0, 1]
+assert on_dask(X, y).classes().tolist() == [0, 1]
+assert dask.config.get("distributed.comm.timeouts.connect")
+"""
+
+
+def test_the_first_import_of_distributed_keeps_its_settings():
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2] / "src")}
+    done = subprocess.run(
+        [sys.executable, "-c", FIRST], env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr

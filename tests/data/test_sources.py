@@ -12,7 +12,7 @@ from moments import MomentsJob, assert_same, labelled_rows, moments, write_files
 
 from gpclass.data.blocks import recut
 from gpclass.data.rows import Rows
-from gpclass.data.sources import ArraySource, BlockSource, ParquetSource, as_source
+from gpclass.data.sources import BlockSource, ParquetSource, as_source
 from gpclass.labels import Encode
 
 
@@ -28,8 +28,8 @@ def sources(tmp_path):
         (tmp_path / kind).mkdir()
         write_files(tmp_path / kind, X, y, w, cuts, kind=kind)
     return {
-        "arrays": ArraySource(X, y, w, rows=333),
-        "mapped": ArraySource(mapped, y, w, rows=333),
+        "arrays": BlockSource([(X, y, w)], rows=333),
+        "mapped": BlockSource([(mapped, y, w)], rows=333),
         "blocks": BlockSource([tuple(np.split(a, cuts)[i] for a in (X, y, w)) for i in range(5)], rows=333),
         "parquet": ParquetSource(tmp_path / "parquet", **options),
         "feather": ParquetSource([tmp_path / "feather"], **options),
@@ -75,11 +75,11 @@ class TestSources:
 
     def test_blocks_of_arrays_are_views(self):
         X, y, _ = labelled_rows()
-        assert all(np.shares_memory(b.X, X) for b in ArraySource(X, y, rows=100).blocks())
-        assert all(b.X.dtype == np.float32 for b in ArraySource(X.astype(np.float32), y).blocks())
-        fortran = next(ArraySource(np.asfortranarray(X), y).blocks())
+        assert all(np.shares_memory(b.X, X) for b in BlockSource([(X, y)], rows=100).blocks())
+        assert all(b.X.dtype == np.float32 for b in BlockSource([(X.astype(np.float32), y)]).blocks())
+        fortran = next(BlockSource([(np.asfortranarray(X), y)]).blocks())
         assert fortran.X.flags.c_contiguous
-        assert next(ArraySource(np.eye(3, dtype=int), [0, 1, 1]).blocks()).X.dtype == float
+        assert next(BlockSource([(np.eye(3, dtype=int), [0, 1, 1])]).blocks()).X.dtype == float
 
     @given(st.lists(st.integers(0, 30), max_size=12), st.integers(1, 25))
     @settings(max_examples=60, deadline=None)
@@ -99,7 +99,7 @@ class TestOneEntry:
         for source in (
             as_source(tmp_path, "label", "w"),
             as_source(lambda: [(X, y, w)]),
-            as_source(ArraySource(X, y, w)),
+            as_source(BlockSource([(X, y, w)])),
         ):
             total = source.data(Encode(source.classes())).total(MomentsJob())
             assert_same(total, moments(X, y, w))
@@ -109,8 +109,8 @@ class TestOneEntry:
         X, y, _ = labelled_rows(10)
         with pytest.raises(ValueError, match=r"X is the path 'a.parquet': give the name of the column"):
             as_source("a.parquet", y)
-        with pytest.raises(ValueError, match="X is a ArraySource, which has labels and weights of its own"):
-            as_source(ArraySource(X, y), y)
+        with pytest.raises(ValueError, match="X is a BlockSource, which has labels and weights of its own"):
+            as_source(BlockSource([(X, y)]), y)
         with pytest.raises(ValueError, match="client is for Dask collections and files, and X is a ndarray"):
             as_source(X, y, client=object())
         with pytest.raises(ValueError, match="BlockSource is read in this process: leave client out"):
@@ -120,20 +120,22 @@ class TestOneEntry:
 class TestErrors:
     def test_of_arrays(self):
         X, y, w = labelled_rows(10)
-        with pytest.raises(ValueError, match=r"shapes \(10, 3\), \(9,\), expected the same number of rows"):
-            ArraySource(X, y[:9])
+        with pytest.raises(
+            ValueError, match=r"X of shape \(10, 3\) and y of shape \(9,\), expected one for each row"
+        ):
+            BlockSource([(X, y[:9])])
         with pytest.raises(ValueError, match="Expected 2D array, got 1D array"):
-            ArraySource(X[:, 0], y)
+            BlockSource([(X[:, 0], y)])
         w[7] = -1.0
         with pytest.raises(ValueError, match=r"weight of row 7 is -1.0"):
-            ArraySource(X, y, w, rows=4)
+            BlockSource([(X, y, w)], rows=4)
         X[8, 2] = np.inf
         with pytest.raises(ValueError, match=r"infinity \(inf\) in row 8, column 2"):
-            ArraySource(X, y, rows=3)
+            BlockSource([(X, y)], rows=3)
         with pytest.raises(ValueError, match="label of row 1 is missing"):
-            ArraySource(np.eye(2), np.array(["a", None], dtype=object))
+            BlockSource([(np.eye(2), np.array(["a", None], dtype=object))])
         with pytest.raises(ValueError, match="more than 10000 distinct values"):
-            ArraySource(np.zeros((20000, 1)), np.arange(20000))
+            BlockSource([(np.zeros((20000, 1)), np.arange(20000))])
 
     def test_of_blocks(self):
         X, y, _ = labelled_rows(10)
@@ -160,8 +162,9 @@ def test_memory_stays_flat(tmp_path):
 
     X = np.lib.format.open_memmap(tmp_path / "X.npy", "w+", np.float64, (500_000, 10))
     X[:] = np.arange(10.0)
-    source = ArraySource(X, np.zeros(len(X), dtype=np.int8), rows=3_000)
-    again = BlockSource(lambda: ((b.X.copy(), b.y) for b in source.blocks()), rows=2_000)
+    y = np.zeros(len(X), dtype=np.int8)
+    slices = [slice(start, start + 3_000) for start in range(0, len(X), 3_000)]
+    again = BlockSource(lambda: ((X[rows].copy(), y[rows]) for rows in slices), rows=2_000)
     tracemalloc.start()
     n = sum(len(block) for block in again.blocks())
     peak = tracemalloc.get_traced_memory()[1]

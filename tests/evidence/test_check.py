@@ -12,6 +12,7 @@ from gpclass.evidence import check_approximation
 from gpclass.inference import EP, VI, Laplace
 from gpclass.kernels import RBF, WhiteKernel, matrix
 from gpclass.likelihoods import Logit, Probit
+from gpclass.posteriors.target import make_target
 from gpclass.priors import DensePrior
 
 LIKELIHOODS = [Logit(), Probit()]
@@ -36,9 +37,8 @@ def test_the_shift_is_that_to_the_exact_probabilities(likelihood):
     var = np.array([result.conditioned.var()])[0]
     approximate = np.exp(likelihood.log_predict(result.conditioned.mean, var))[:, 1]
     shift = np.abs(exact_probabilities(likelihood, K, y) - approximate)
-    check = check_approximation(
-        likelihood, K, y, result.sites, evidence=result.evidence, method="Laplace", n_samples=40_000, rng=0
-    )
+    target = make_target(likelihood, K, y, result.sites)
+    check = check_approximation(target, evidence=result.evidence, method="Laplace", n_samples=40_000, rng=0)
     assert abs(check.largest_shift - shift.max()) < 4.0 * check.shift_error
     assert abs(check.mean_shift - shift.mean()) < 4.0 * check.shift_error
     assert check.shift_error < 0.01
@@ -50,7 +50,8 @@ def check_of(kernel, X, y, method, likelihood=None, weight=None, **options):
     likelihood = Probit() if likelihood is None else likelihood
     result = method(DensePrior(kernel, X), likelihood, y, weight=weight)
     options = {"evidence": result.evidence, "method": type(method).__name__, "rng": 0} | options
-    return check_approximation(likelihood, matrix(kernel, X), y, result.sites, weight=weight, **options)
+    target = make_target(likelihood, matrix(kernel, X), y, result.sites, weight)
+    return check_approximation(target, **options)
 
 
 def test_a_model_with_noise_and_weights_is_checked():

@@ -7,6 +7,7 @@ import pytest
 from correction import ep_correction
 from draws import random_problem
 from exact import exact_evidence
+from gaussian import Gaussian
 from numpy.testing import assert_allclose
 from problems import two_moons_like
 from scipy.integrate import quad
@@ -24,7 +25,6 @@ from gpclass.likelihoods import Logit, Probit, Softmax
 from gpclass.mcmc.elliptical import slice_step
 from gpclass.posteriors.target import make_target
 from gpclass.priors import DensePrior
-from gpclass.testing.gaussian import Gaussian
 
 METHODS = [Laplace(), EP(), VI()]
 
@@ -58,10 +58,14 @@ def test_a_gaussian_likelihood_leaves_nothing_to_chance():
     result = EP()(DensePrior(kernel, X), Gaussian(noise=0.3), targets)
     C = matrix(kernel, X) + 0.3 * np.eye(30)
     truth = -0.5 * targets @ np.linalg.solve(C, targets) - 0.5 * np.linalg.slogdet(2.0 * np.pi * C)[1]
-    estimate = importance_evidence(Gaussian(0.3), matrix(kernel, X), targets, result.sites, rng=0)
+    estimate = importance_evidence(
+        make_target(Gaussian(0.3), matrix(kernel, X), targets, result.sites), rng=0
+    )
     assert_allclose(estimate.value, truth, atol=1e-6)
     assert estimate.standard_error < 1e-6
-    annealed = annealed_evidence(Gaussian(0.3), matrix(kernel, X), targets, result.sites, n_steps=3, rng=0)
+    annealed = annealed_evidence(
+        make_target(Gaussian(0.3), matrix(kernel, X), targets, result.sites), n_steps=3, rng=0
+    )
     assert_allclose(annealed.value, truth, atol=1e-6)
 
 
@@ -73,7 +77,7 @@ def sampled_against_exact(likelihood, n_max, n_problems, seed):
         exact = exact_evidence(likelihood, K, y)
         for i, method in enumerate(METHODS):
             result = method(DensePrior(kernel, X), likelihood, y)
-            e = importance_evidence(likelihood, K, y, result.sites, rng=rng)
+            e = importance_evidence(make_target(likelihood, K, y, result.sites), rng=rng)
             khat = -np.inf if e.khat is None else e.khat
             rows.append((i, result.evidence - exact, e.value - exact, e.standard_error, khat))
     return np.array(rows).T
@@ -102,7 +106,7 @@ def test_the_standard_error_is_the_scatter_of_estimates():
     X, y = two_moons_like(5, seed=1)
     K = matrix(30.0 * RBF(1.0), X)
     sites = EP()(DensePrior(30.0 * RBF(1.0), X), Probit(), y).sites
-    runs = [importance_evidence(Probit(), K, y, sites, rng=seed) for seed in range(200)]
+    runs = [importance_evidence(make_target(Probit(), K, y, sites), rng=seed) for seed in range(200)]
     scatter = np.std([run.value for run in runs])
     assert 0.8 < scatter / np.mean([run.standard_error for run in runs]) < 1.15
 
@@ -110,13 +114,13 @@ def test_the_standard_error_is_the_scatter_of_estimates():
 def test_wrong_arguments_are_refused():
     K, y, sites = np.eye(2), np.ones(2), Sites(nu=np.zeros(2), tau=np.ones(2))
     with pytest.raises(ValueError, match="n_samples=1"):
-        importance_evidence(Probit(), K, y, sites, n_samples=1)
+        importance_evidence(make_target(Probit(), K, y, sites), n_samples=1)
     with pytest.raises(ValueError, match="one latent value per data point"):
-        importance_evidence(Probit(), K, y, Sites(nu=np.zeros((2, 3)), tau=np.ones((2, 3))))
+        make_target(Probit(), K, y, Sites(nu=np.zeros((2, 3)), tau=np.ones((2, 3))))
     with pytest.raises(ValueError, match="n_chains=1"):
-        annealed_evidence(Probit(), K, y, sites, n_chains=1)
+        annealed_evidence(make_target(Probit(), K, y, sites), n_chains=1)
     with pytest.raises(ValueError, match="n_steps=0 is not possible"):
-        annealed_evidence(Probit(), K, y, sites, n_steps=0)
+        annealed_evidence(make_target(Probit(), K, y, sites), n_steps=0)
     with pytest.raises(ValueError, match="Softmax has no tilted moments"):
         ep_correction(Softmax(), K, y, sites)
 
@@ -124,9 +128,11 @@ def test_wrong_arguments_are_refused():
 def test_flat_priors_and_flat_sites_are_fine():
     zero, y = np.zeros((3, 3)), np.array([1.0, -1.0, 1.0])
     flat = Sites(nu=np.zeros(3), tau=np.zeros(3))
-    assert_allclose(importance_evidence(Logit(), zero, y, flat, rng=0).value, 3 * np.log(0.5))
+    assert_allclose(importance_evidence(make_target(Logit(), zero, y, flat), rng=0).value, 3 * np.log(0.5))
     K = matrix(1.0 * RBF(1.0), np.array([[0.0], [1.0], [2.0]]))
-    estimate = importance_evidence(Logit(), K, y, flat, n_samples=20_000, rng=0)  # draws from the prior
+    estimate = importance_evidence(
+        make_target(Logit(), K, y, flat), n_samples=20_000, rng=0
+    )  # draws from the prior
     assert abs(estimate.value - exact_evidence(Logit(), K, y)) < 4.0 * estimate.standard_error
 
 
@@ -163,7 +169,7 @@ def test_the_annealed_evidence_is_the_exact_one(likelihood):
     for _ in range(6):
         kernel, X, K, y = random_problem(rng, likelihood, 3)
         sites = EP()(DensePrior(kernel, X), likelihood, y).sites
-        e = annealed_evidence(likelihood, K, y, sites, n_chains=200, n_steps=40, rng=rng)
+        e = annealed_evidence(make_target(likelihood, K, y, sites), n_chains=200, n_steps=40, rng=rng)
         assert abs(e.value - exact_evidence(likelihood, K, y)) < 4.0 * e.standard_error + 1e-5
 
 
@@ -173,10 +179,10 @@ def test_annealing_works_where_weighting_fails():
     kernel = 20.0 * RBF(0.7)
     K = matrix(kernel, X)
     laplace, ep = (method(DensePrior(kernel, X), Probit(), y) for method in (Laplace(), EP()))
-    weighted = importance_evidence(Probit(), K, y, laplace.sites, rng=0)
+    weighted = importance_evidence(make_target(Probit(), K, y, laplace.sites), rng=0)
     assert not weighted.reliable
-    truth = importance_evidence(Probit(), K, y, ep.sites, rng=0, n_samples=10_000)
+    truth = importance_evidence(make_target(Probit(), K, y, ep.sites), rng=0, n_samples=10_000)
     assert truth.reliable
-    annealed = annealed_evidence(Probit(), K, y, laplace.sites, n_steps=200, rng=0)
+    annealed = annealed_evidence(make_target(Probit(), K, y, laplace.sites), n_steps=200, rng=0)
     assert abs(annealed.value - truth.value) < 4.0 * (annealed.standard_error + truth.standard_error)
     assert abs(annealed.value - truth.value) < abs(laplace.evidence - truth.value)

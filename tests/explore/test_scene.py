@@ -13,7 +13,7 @@ from scipy.stats import norm
 from gpclass import GaussianProcessClassifier, bayes_decision
 from gpclass.explore import problems
 from gpclass.explore.scene import all_proba, draw_picture, scene
-from gpclass.explore.state import State, make_points, set_classes
+from gpclass.explore.state import PageState, make_points, set_classes
 from gpclass.kernels import RBF, ConstantKernel
 
 
@@ -46,7 +46,7 @@ def test_classes_without_points_have_no_probability():
 
 
 def test_one_class_is_told_in_a_sentence():
-    state = State(make_points([[0.0], [1.0]], [1, 1]))
+    state = PageState(make_points([[0.0], [1.0]], [1, 1]))
     assert scene(state).error.startswith("There are points of class 1 only: add points of two classes")
 
 
@@ -57,25 +57,20 @@ def test_a_map_has_a_row_for_each_value_of_the_second_column(state):
     np.testing.assert_allclose(maps.proba[-4, 3], all_proba(state, maps.clf, at)[0], atol=1e-10)
 
 
-def test_the_boundary_is_where_expected_costs_are_equal():
-    """If an error on class 1 costs four times as much, p(class 1) is 1/5 on the boundary."""
-    state = replace(problems.start("interval"), cost=4.0, costly=1)
+def test_the_boundary_is_where_both_classes_are_equally_probable():
+    state = problems.start("interval")
     curves = draw_picture(state)
     places, decided = curves.boundaries()
     assert decided.tolist() == [1, 0, 1]
     p = all_proba(state, curves.clf, places[:, None])[:, 1]
-    np.testing.assert_allclose(p, 0.2, atol=5e-3)  # between points of the grid
-    proba = all_proba(state, curves.clf, curves.sides[0][:, None])
-    np.testing.assert_array_equal(curves.decision, bayes_decision(proba, [[0.0, 1.0], [4.0, 0.0]]))
+    np.testing.assert_allclose(p, 0.5, atol=5e-3)  # between points of the grid
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_margins_agree_with_the_decision_and_its_reject_option(n_classes):
-    state = replace(plane(n_classes), cost=3.0, costly=1, reject=0.4)
-    maps = draw_picture(state)
-    best = maps.margin.argmax(axis=-1)
-    np.testing.assert_array_equal(np.where(best == n_classes, -1, best), maps.decision)
-    assert (maps.decision == -1).any()
+def test_margins_agree_with_the_decision(n_classes):
+    maps = draw_picture(plane(n_classes))
+    best = bayes_decision(maps.proba.reshape(-1, n_classes))
+    np.testing.assert_array_equal(maps.margin.argmax(axis=-1).ravel(), best)
     assert ((maps.margin > 0).sum(axis=-1) == 1).all()
 
 

@@ -110,15 +110,6 @@ def test_errors_are_sentences_and_the_page_goes_on(page):
     assert "ZeroDivisionError" in status(page)
 
 
-def test_costs_move_the_boundary(page):
-    before = page.shown.picture.boundaries()[0]
-    page.layout["cost"].value = 1.0
-    assert page.state.cost == pytest.approx(10.0)
-    assert page.shown.picture.boundaries()[0].tolist() != before.tolist()
-    page.layout["reject"].value = -0.7
-    assert (page.shown.picture.decision == -1).any()
-
-
 def test_markup_in_a_table_is_shown_as_it_is():
     X = np.random.default_rng(0).normal(size=(12, 2))
     begun = from_table(X, ["<b>"] * 6 + ["ok"] * 6, ("<i>a</i>", "b"), "<script>alert(1)</script>.csv")
@@ -149,7 +140,6 @@ def random_action(page, rng):
         "likelihood",
         "integration",
         "other",
-        "costly",
         "classes",
     ]
     selects += ["start", "across", "upwards"]
@@ -181,7 +171,7 @@ def random_action(page, rng):
         options = [each for each in options if each not in ("moons", "circles", "clouds")] or options
         widget.value = str(rng.choice(options))
     elif kind == "slider":
-        widgets = [page.layout[name] for name in (*DIALS, "cost", "reject") if page.layout[name].visible]
+        widgets = [page.layout[name] for name in DIALS if page.layout[name].visible]
         widget = widgets[int(rng.integers(len(widgets)))]
         widget.value = float(rng.uniform(widget.start, widget.end))
     elif kind == "button":

@@ -7,7 +7,7 @@ import pytest
 from explore_states import line, plane
 
 from gpclass.explore.state import (
-    State,
+    PageState,
     add_point,
     click,
     delete_point,
@@ -49,7 +49,7 @@ def test_fewer_classes_take_their_points_along():
 def test_every_kernel_is_set_by_its_dials(name, operator):
     view = np.array([[0.0, 4.0], [10.0, 12.0]])
     points = make_points(np.empty((0, 2)), [], view=view, names=("a", "b"))
-    state = State(points, name, operator, "rbf")
+    state = PageState(points, name, operator, "rbf")
     found = dials(state)
     assert len(found) == len(state.theta)
     assert len({name for name, _, _ in found}) == len(found)

@@ -51,9 +51,8 @@ def test_chains_approach_the_posterior():
 def test_the_verdict_has_an_error_bar():
     state = line()
     (found,) = steps.verdicts(state)
-    numbers = re.match(r"EP: log evidence (-\d+\.\d+), corrected (-\d+\.\d+) ± (\d+\.\d+)\. \w", found)
-    evidence, corrected, error = map(float, numbers.groups())
-    assert evidence == pytest.approx(fit(state)[0].log_marginal_likelihood_value_, abs=0.005)
-    assert abs(corrected - evidence) < 0.1
+    numbers = re.match(r"EP: corrected log evidence (-\d+\.\d+) ± (\d+\.\d+)\. \w", found)
+    corrected, error = map(float, numbers.groups())
+    assert abs(corrected - fit(state)[0].log_marginal_likelihood_value_) < 0.1
     assert 0.0 <= error < 0.1
     assert "Dirichlet" in next(steps.verdicts(replace(state, method="dirichlet")))

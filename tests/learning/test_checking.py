@@ -15,6 +15,7 @@ from gpclass.inference import Dirichlet
 from gpclass.kernels import RBF
 from gpclass.learning.checking import find_missing, view_of
 from gpclass.likelihoods import Logit, Probit, Softmax
+from gpclass.posteriors.target import make_target
 from gpclass.priors.basis import make_basis
 from gpclass.sparse import Inducing
 from gpclass.sparse.engine import latent_of, prior_q
@@ -69,9 +70,8 @@ def test_with_all_inputs_inducing_it_is_that_of_annealing_all_rows():
     clf = fitted(X, y, at(X), likelihood="softmax")
     check = clf.check_approximation(20_000, random_state=0)
     dense = fitted(X, y, None, likelihood="softmax").base_estimator_
-    exact = annealed_evidence(
-        Softmax(), KERNEL(X), np.eye(3)[y], dense.sites, n_chains=200, n_steps=150, rng=0
-    )
+    target = make_target(Softmax(), KERNEL(X), np.eye(3)[y], dense.sites)
+    exact = annealed_evidence(target, n_chains=200, n_steps=150, rng=0)
     assert abs(check.corrected - exact.value) < 4.0 * np.hypot(check.standard_error, exact.standard_error)
 
 

@@ -7,6 +7,7 @@ from importlib import import_module
 
 import numpy as np
 import pytest
+from gaussian import Gaussian
 from numpy.testing import assert_allclose
 from scipy import stats
 from scipy.special import logsumexp
@@ -21,7 +22,6 @@ from gpclass.learning.choice import Grid, Model
 from gpclass.learning.maximise import maximise
 from gpclass.learning.problem import Problem, SiteObjective
 from gpclass.likelihoods import Probit
-from gpclass.testing.gaussian import Gaussian
 
 EXACT = 1e-8  # tolerance in nats of searches that are to find the maximum itself
 

@@ -9,6 +9,7 @@ import warnings
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from part_checks import check_inference
 from problems import two_moons_like
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
@@ -93,7 +94,7 @@ class TestLikelihood:
     def test_it_conforms(self, user):
         assert parts("likelihood")["loglog"] is user.LogLog
         testing.check_likelihood(user.LogLog())
-        testing.check_inference(Laplace(tol=1e-12), user.LogLog(), KERNEL, X[:8], y[:8])
+        check_inference(Laplace(tol=1e-12), user.LogLog(), KERNEL, X[:8], y[:8])
 
     @pytest.mark.parametrize("inference", ["laplace", "ep", "vi"])
     def test_it_is_complementary_log_log_with_exchanged_labels(self, user, inference):
@@ -147,9 +148,7 @@ class TestLikelihood:
 class TestMethod:
     def test_by_name_and_as_an_object(self, user):
         assert parts("inference")["halfpower"] is user.HalfPower
-        testing.check_inference(
-            user.HalfPower(), parts("likelihood")["probit"](), KERNEL, X[:8], y[:8], rtol=1e-4
-        )
+        check_inference(user.HalfPower(), parts("likelihood")["probit"](), KERNEL, X[:8], y[:8], rtol=1e-4)
         named = fitted(inference="halfpower", likelihood="probit")
         given = fitted(inference=user.HalfPower(), likelihood="probit")
         assert named.log_marginal_likelihood_value_ == given.log_marginal_likelihood_value_

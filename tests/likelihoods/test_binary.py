@@ -6,6 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
+from gaussian import Gaussian
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import norm
@@ -13,7 +14,6 @@ from scipy.stats import norm
 from gpclass.likelihoods import Logit, Probit
 from gpclass.likelihoods.normal import tail
 from gpclass.likelihoods.quadrature import blocks, flatten, hermite
-from gpclass.testing.gaussian import Gaussian
 
 CLASSES = [Logit(), Probit()]
 binary = pytest.mark.parametrize("likelihood", CLASSES, ids=lambda v: type(v).__name__)

@@ -7,6 +7,7 @@ import warnings
 import mpmath as mp
 import numpy as np
 import pytest
+from gaussian import Gaussian
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mp_rules import integrate, march
@@ -14,7 +15,6 @@ from scipy.stats import norm
 
 from gpclass.core.protocols import Tilted
 from gpclass.likelihoods import BinaryLikelihood, Logit, Probit
-from gpclass.testing.gaussian import Gaussian
 
 NAMES = ("log_mass", "slope", "curvature", "shrink")
 RTOL, ATOL = 1e-9, 1e-10

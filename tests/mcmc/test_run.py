@@ -65,8 +65,8 @@ def test_states_carry_what_belongs_to_their_f(name: str) -> None:
     state = sampler.init(fitted(Logit(), X3, 25.0 * RBF(1.0), y, sampler.whiten), np.zeros((100, 3)))
     rng, accepted = np.random.default_rng(0), []
     for _ in range(20):
-        state, info = sampler.step(rng, state)
-        accepted.append(info.accept.mean())
+        state, accept = sampler.step(rng, state)
+        accepted.append(accept.mean())
     assert isinstance(sampler, EllipticalSlice) or np.mean(accepted) < 0.95
     fresh = sampler.init(state.target, state.f)
     for field in ("value", "each", "z", "slope"):

@@ -7,16 +7,16 @@ from dataclasses import fields, is_dataclass, replace
 import numpy as np
 import pytest
 from chains import KERNEL, X3, distance, fitted
+from gaussian import Gaussian
 from numpy.testing import assert_allclose, assert_array_equal
 
 from gpclass import GaussianProcessClassifier
 from gpclass.core.registry import parts, stored_classes
 from gpclass.inference import EP, Laplace
 from gpclass.likelihoods import Logit, Softmax
-from gpclass.mcmc import HMC, MCMC, Chains, EllipticalSlice, Sampler, sample
+from gpclass.mcmc import HMC, MCMC, Chains, Draw, EllipticalSlice, Sampler, sample
 from gpclass.posteriors.target import make_target
 from gpclass.sampling import Rejection
-from gpclass.testing.gaussian import Gaussian
 
 pytest.importorskip("arviz_stats")
 
@@ -47,16 +47,16 @@ def test_init_step_and_adapt_on_a_gaussian_posterior(name: str) -> None:
     y, rng = np.array([1.0, 0.3, -1.2]), np.random.default_rng(0)
     target = fitted(Gaussian(noise), X3, KERNEL, y, sampler.whiten)
     state = sampler.init(target, np.zeros((400, 3)))
-    infos, kept = [], []
+    draws, kept = [], []
     for k in range(80):
         before = state.f.copy()
-        state, info = sampler.step(rng, state)
+        state, accept = sampler.step(rng, state)
         assert_array_equal(before.shape, state.f.shape)
-        assert info.accept.shape[0] == 400
+        assert accept.shape[0] == 400
         assert state.value.shape == (400,)
-        assert ((info.accept >= 0.0) & (info.accept <= 1.0)).all()
-        infos.append(info)
-        state = sampler.adapt(state, infos, (k + 1) / 80)
+        assert ((accept >= 0.0) & (accept <= 1.0)).all()
+        draws.append(Draw(state.f, accept))
+        state = sampler.adapt(state, draws, (k + 1) / 80)
     for _ in range(60):
         state, _ = sampler.step(rng, state)
         kept.append(state.f)

@@ -1,26 +1,12 @@
-"""Markov chains: autocorrelations and ranks of known series, and the chains of fitted classifiers."""
+"""Markov chains: the traces of fitted classifiers and their diagnostics."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy.signal import lfilter
 
 from gpclass.plotting import TraceDisplay
-
-
-def test_autocorrelation_by_law_and_flat_or_separate_ranks():
-    rng = np.random.default_rng(0)
-    noise = rng.standard_normal((3, 20_000))
-    series = lfilter([1.0], [1.0, -0.8], noise, axis=1)
-    display = TraceDisplay(
-        {"x": series, "apart": np.sort(noise.ravel()).reshape(3, -1)}, np.ones((3, 20_000))
-    )
-    assert_allclose(display.autocorrelation["x"].mean(axis=0)[:6], 0.8 ** np.arange(6), atol=0.03)
-    assert_array_equal(display.ranks["x"].sum(axis=1), 20_000)
-    assert (np.abs(display.ranks["x"] - 1000) < 250).all()
-    assert ((display.ranks["apart"] > 0).sum(axis=0) <= 2).all()
 
 
 def test_chains_of_an_estimator(sampled_f):
@@ -28,9 +14,9 @@ def test_chains_of_an_estimator(sampled_f):
     display = TraceDisplay.from_estimator(sampled_f, rows=[2, 5])
     assert list(display.values) == ["log likelihood", "f[2]", "f[5]"]
     assert_array_equal(display.values["f[5]"], chains.f[:, :, 5])
-    assert_array_equal(display.axes_[3].lines[1].get_ydata(), chains.f[1, :, 2])
+    assert_array_equal(display.axes_[1].lines[1].get_ydata(), chains.f[1, :, 2])
     assert_allclose(display.diagnostics["f[2]"].rhat, chains.diagnostics().rhat[2])
-    assert len(display.axes_) == 9
+    assert len(display.axes_) == 3
     assert [text.get_text() for text in display.axes_[2].get_legend().get_texts()] == [
         f"chain {i + 1}: {mean:.2f} accepted" for i, mean in enumerate(chains.accept.mean(axis=1))
     ]
@@ -43,7 +29,7 @@ def test_sampled_hyperparameters_have_their_names(sampled_theta):
     names = ["constant value", "length scale[0]", "length scale[1]"]
     assert list(display.values)[:3] == names
     assert_allclose(display.values[names[2]], np.exp(sampled_theta.chains_.theta[:, :, 2]))
-    assert display.axes_[3].get_yscale() == "log"
+    assert display.axes_[0].get_yscale() == "log"
 
 
 def test_no_chains(moons_clf):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from draws import MANY, same
+from gaussian import Gaussian
 from numpy.testing import assert_allclose
 from problems import exact_logit_evidence, exact_probit_evidence
 from scipy import stats
@@ -13,7 +14,6 @@ from scipy.special import expit, log_softmax
 from gpclass.kernels import RBF, matrix
 from gpclass.likelihoods import Logit, Probit
 from gpclass.sampling import generalised_rejection, importance, posterior_by_rejection, rejection
-from gpclass.testing.gaussian import Gaussian
 
 
 def test_rejection_of_a_bounded_density():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from gaussian import Gaussian
 from numpy.testing import assert_allclose
 from problems import inputs_and_labels, many_rows
 
@@ -14,7 +15,6 @@ from gpclass.likelihoods import Logit, Probit, Softmax
 from gpclass.priors import DensePrior
 from gpclass.priors.basis import make_basis, process
 from gpclass.sparse.engine import Engine, Q
-from gpclass.testing.gaussian import Gaussian
 
 KERNELS = {
     "rbf": 3.0 * RBF([0.8, 1.0, 2.0]),

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import entr
+from sklearn.utils.validation import check_is_fitted
 
 from gpclass.active.information import expected_entropy, greedy, reduction, reduction_by_draws
-from gpclass.active.latents import gaussians_at, has_latents, inputs_of, is_gaussian, model_of
 from gpclass.core.checks import check_integers, check_option, is_integer, seed_of
 from gpclass.core.linalg import row_tiles
 from gpclass.core.protocols import Array
+from gpclass.learning.prediction import joined
 from gpclass.likelihoods.joint import normal_points
 from gpclass.posteriors.process import symmetric_root
 
@@ -79,7 +80,7 @@ def bald(estimator: Any, X: Any) -> Array:
     >>> active.bald(clf, [[10.0], [26.0], [200.0]]).round(2)
     array([0.06, 0.12, 0.37])
     """
-    model, X = model_of(estimator), inputs_of(estimator, X)
+    model, X = _model_of(estimator), _inputs_of(estimator, X)
     likelihood, out = model.likelihood, np.empty(len(X))
     if model.n_latents is None:
         for rows, mean, std, weight in gaussians_at(model.posterior, X):
@@ -88,7 +89,7 @@ def bald(estimator: Any, X: Any) -> Array:
         return np.maximum(out, 0.0)
     points, rng = normal_points(POINTS, model.n_latents), np.random.default_rng(0)
     for rows in row_tiles(len(X), 4 * POINTS):
-        if is_gaussian(model):
+        if _is_gaussian(model):
             mean, cov = model.covariance(X[rows])
             f = mean + np.einsum("ncd,ds->snc", symmetric_root(cov), points)
             p = np.exp(likelihood.log_classes(f))
@@ -134,9 +135,9 @@ def expected_log_loss_reduction(
     array([0.0014, 0.0021, 0.    ])
     """
     check_integers(n_draws=n_draws)
-    model, X = model_of(estimator), inputs_of(estimator, X)
-    Z = X if X_target is None else inputs_of(estimator, X_target)
-    if model.n_latents is not None or not is_gaussian(model):
+    model, X = _model_of(estimator), _inputs_of(estimator, X)
+    Z = X if X_target is None else _inputs_of(estimator, X_target)
+    if model.n_latents is not None or not _is_gaussian(model):
         p = _at_draws(model, _joined(X, Z), n_draws, np.random.default_rng(seed_of(random_state)))
         return reduction_by_draws(p[:, : len(X)], p[:, len(X) :], np.full(n_draws, 1.0 / n_draws))
     out, step = np.empty(len(X)), max(64, len(Z))
@@ -193,12 +194,12 @@ def query(
     reduces = score == "expected_log_loss_reduction"
     options = {"X_target": X_target, "n_draws": n_draws, "random_state": random_state} if reduces else {}
     scores = SCORES[score](estimator, X, **options)
-    if n == 1 or not has_latents(estimator):
+    if n == 1 or not _has_latents(estimator):
         return np.argsort(-scores, kind="stable")[:n]
-    rng, rows = np.random.default_rng(seed_of(random_state)), inputs_of(estimator, X)
+    rng, rows = np.random.default_rng(seed_of(random_state)), _inputs_of(estimator, X)
     if reduces:
-        rows = _joined(rows, rows if X_target is None else inputs_of(estimator, X_target))
-    p = _at_draws(model_of(estimator), rows, n_draws, rng)
+        rows = _joined(rows, rows if X_target is None else _inputs_of(estimator, X_target))
+    p = _at_draws(_model_of(estimator), rows, n_draws, rng)
     return greedy(p[:, : len(X)], p[:, len(X) :], n, score, scores, rng)
 
 
@@ -217,3 +218,42 @@ def _at_draws(model: Any, X: Any, size: int, rng: np.random.Generator) -> Array:
 
 def _joined(X: Any, Z: Any) -> Any:
     return np.concatenate([X, Z]) if isinstance(X, np.ndarray) else [*X, *Z]
+
+
+# --------------------------------------------------------------------- the fitted model
+
+
+def _has_latents(estimator: Any) -> bool:
+    """Whether a fitted classifier has one model of all its classes, whose latent functions can be drawn jointly."""
+    check_is_fitted(estimator)
+    return len(getattr(getattr(estimator, "base_estimator_", None), "models", ())) == 1
+
+
+def _model_of(estimator: Any) -> Any:
+    """Return the model of all classes of a fitted classifier, or raise if it has none."""
+    if not _has_latents(estimator):
+        raise ValueError(
+            f"{estimator!r} has no joint model of its classes: use score 'entropy', or a "
+            "GaussianProcessClassifier with multi_class='joint'."
+        )
+    return estimator.base_estimator_
+
+
+def _is_gaussian(model: Any) -> bool:
+    """Whether the posterior is one Gaussian process, and not a mixture over draws."""
+    return sum(map(len, model.posterior.weights)) == 1
+
+
+def _inputs_of(estimator: Any, X: Any) -> Any:
+    """Return the checked rows of X in the form that the fitted model takes."""
+    return estimator._check_fitted_inputs(X)
+
+
+def gaussians_at(posterior: Any, X: Any) -> Iterator[tuple[slice, Array, Array, Array]]:
+    """Yield rows of X with means (rows, S), standard deviations (rows, S) and weights (S,).
+
+    At each row one latent function is a mixture of S Gaussians; S is 1 unless it was sampled.
+    """
+    weight = np.concatenate(posterior.weights)
+    for rows, parts in posterior.blocks(X):
+        yield rows, *joined(parts), weight

@@ -11,7 +11,7 @@ import numpy as np
 from gpclass.cli import output
 from gpclass.cli.data import Problem, read_problem
 from gpclass.cli.files import InputError
-from gpclass.explore import MOST_CLASSES, State, from_table, serve, start
+from gpclass.explore import MOST_CLASSES, PageState, from_table, serve, start
 
 ROWS = 200  # number of rows shown of a longer table
 
@@ -34,7 +34,7 @@ def run(given: Mapping[str, Any]) -> None:
     serve(begun, port=given["port"], browser=not given["no_browser"], announce=announce)
 
 
-def read_start(given: Mapping[str, Any]) -> State:
+def read_start(given: Mapping[str, Any]) -> PageState:
     """Return the initial state of the page for a table: one or two of its columns, or two principal components."""
     problem = read_problem(given)
     classes = np.unique(problem.y)

@@ -1,18 +1,17 @@
 """Compare methods on one data set: evidence, predictions for rows not fitted, calibration and time.
 
 `compare` fits every method to the same rows and returns a `Comparison`: a table with one `ComparisonRow` per
-method. It prints as text or HTML, summarises its findings, converts to a data frame and draws itself.
-`score` computes the scores of given probabilities.
+method. It prints as text, summarises its findings and converts to a data frame;
+`gpclass.plotting.ComparisonDisplay` draws it. `score` computes the scores of given probabilities.
 """
 
 from gpclass.comparison.methods import BASELINES
 from gpclass.comparison.run import METHODS, compare
 from gpclass.comparison.scores import Bins, score
-from gpclass.comparison.table import LEGEND, METRICS, Comparison, ComparisonRow
+from gpclass.comparison.table import METRICS, Comparison, ComparisonRow
 
 __all__ = [
     "BASELINES",
-    "LEGEND",
     "METHODS",
     "METRICS",
     "Bins",

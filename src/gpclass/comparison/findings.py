@@ -8,9 +8,6 @@ from typing import Any
 import numpy as np
 from scipy.stats import entropy
 
-from gpclass.evidence.verdicts import SMALL_SHIFT
-from gpclass.sampling.pareto import khat_limit
-
 MIN_GAIN = 0.01  # nats by which a prediction must be better than class frequencies
 SLOWER = 3.0  # a method counts as fast up to this multiple of the shortest time of a fit
 
@@ -34,22 +31,9 @@ def findings(comparison: Any) -> Iterator[str]:
             yield f"{row.label}: {row.check.verdict}"
 
 
-def excessive_khat(row: Any) -> bool:
-    """Return whether the k-hat of a row is too large for its correction to be trusted."""
-    check = row.check
-    return check is not None and check.khat is not None and check.khat >= khat_limit(check.n_samples)
-
-
-def _is_doubtful(row: Any) -> bool:
-    """Return whether the check of an approximation found it inaccurate, or could not confirm it."""
-    if row.check is None or row.evidence is None:  # draws of MCMC are not an approximation of that kind
-        return False
-    return excessive_khat(row) or row.check.largest_shift > max(SMALL_SHIFT, 3.0 * row.check.shift_error)
-
-
 def _advice(comparison: Any, scored: Sequence[Any]) -> str:
     """Suggest a fast method among those that predict best and are not doubtful; gpclass's own come first."""
-    chance = float(entropy(np.bincount(comparison.codes, comparison.weight, len(comparison.classes))))
+    chance = float(entropy(np.bincount(comparison.codes, minlength=len(comparison.classes))))
     if comparison.best("log_loss").log_loss > chance - MIN_GAIN:
         return (
             f"No method predicts better than the class frequencies alone, whose log loss is {chance:.3f}: the "
@@ -57,7 +41,8 @@ def _advice(comparison: Any, scored: Sequence[Any]) -> str:
         )
     tied = [row for row in scored if row.label in comparison.tied("log_loss")]
     good = [row for row in tied if row.is_gpclass] or tied
-    sound = [row for row in good if not _is_doubtful(row)]
+    # Draws of MCMC, which have no evidence of their own, are not an approximation.
+    sound = [row for row in good if row.check is None or row.evidence is None or not row.check.doubtful]
     if not sound:
         return (
             f"No method predicts better than {_names(row.label for row in good)}, but the approximation should be "

@@ -12,13 +12,12 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing as rows_of
 
 from gpclass.comparison.methods import classifiers_of
 from gpclass.comparison.scores import Codes, score
 from gpclass.comparison.table import Comparison, ComparisonRow
-from gpclass.comparison.task import Task, task_of
+from gpclass.comparison.task import ComparisonTask, make_task
 from gpclass.core.checks import check_integers, seed_of
 from gpclass.core.progress import reporter
 from gpclass.evidence.importance import MOST_VALUES
@@ -40,7 +39,6 @@ def compare(
     cv: Any = 5,
     X_test: Any = None,
     y_test: Any = None,
-    sample_weight: Any = None,
     n_samples: int = 1000,
     random_state: Any = None,
     verbose: int = 0,
@@ -72,8 +70,6 @@ def compare(
         stratified, shuffled folds. None scores no predictions.
     X_test, y_test : array-like, default=None
         Test rows, instead of cross-validation.
-    sample_weight : array-like of shape (n,), default=None
-        Weights of the training rows, used for fitting and for the scores of cross-validation.
     n_samples : int, default=1000
         Draws for the corrected evidence; 0 omits it.
     random_state : int, RandomState or None, default=None
@@ -118,7 +114,7 @@ def compare(
         "seed": seed,
         "categorical_features": categories,
     }
-    task = task_of((X, y, sample_weight), (X_test, y_test), **settings)
+    task = make_task(X, y, X_test, y_test, **settings)
     rows: list[ComparisonRow] = []
     n_steps = len(classifiers) * (1 + bool(n_samples) + len(task.parts))
     with reporter(verbose, "comparing", " steps", n_steps) as report:
@@ -157,7 +153,7 @@ class Notes(dict[str, str]):
         return value
 
 
-def _row(label: str, clf: Any, task: Task, n_samples: int, seed: int, report: Any) -> ComparisonRow:
+def _row(label: str, clf: Any, task: ComparisonTask, n_samples: int, seed: int, report: Any) -> ComparisonRow:
     def tell(step: str) -> None:
         if report is not None:
             report(f"{label}: {step}")
@@ -183,13 +179,10 @@ def _row(label: str, clf: Any, task: Task, n_samples: int, seed: int, report: An
     return ComparisonRow(label, likelihood, **known, **_evidence(fitted, check), **scores)
 
 
-def _fit(clf: Any, task: Task, rows: Codes | None = None) -> Any:
+def _fit(clf: Any, task: ComparisonTask, rows: Codes | None = None) -> Any:
     """Fit a copy of a classifier to all training rows, or to some of them."""
-    X, y, weight = task.X, task.y, task.weight
-    if rows is not None:
-        X, y, weight = rows_of(X, rows), y[rows], None if weight is None else weight[rows]
-    name = f"{clf.steps[-1][0]}__sample_weight" if isinstance(clf, Pipeline) else "sample_weight"
-    fitted = clone(clf).fit(X, y, **({} if weight is None else {name: weight}))
+    X, y = (task.X, task.y) if rows is None else (rows_of(task.X, rows), task.y[rows])
+    fitted = clone(clf).fit(X, y)
     # An interrupted fit keeps its best result so far; here the interruption ends the comparison.
     for model in _models_of(fitted):
         if any(end is not None and end.interrupted for end in (model.learned, model.chains)):
@@ -201,7 +194,7 @@ def _models_of(fitted: Any) -> Any:
     return getattr(getattr(fitted, "base_estimator_", None), "models", ())
 
 
-def _check(fitted: Any, task: Task, n_samples: int, seed: int) -> Any:
+def _check(fitted: Any, task: ComparisonTask, n_samples: int, seed: int) -> Any:
     """Return the result of ``check_approximation``, or None if it does not apply.
 
     Several two-class models have no common evidence of the labels; joint models may be too large. For Dirichlet
@@ -228,7 +221,7 @@ def _evidence(fitted: Any, check: Any) -> dict[str, Any]:
     }
 
 
-def _predictions(clf: Any, fitted: Any, task: Task, tell: Callable[[str], None]) -> dict[str, Any]:
+def _predictions(clf: Any, fitted: Any, task: ComparisonTask, tell: Callable[[str], None]) -> dict[str, Any]:
     """Predict the test rows, or those of each fold from the other folds, and score them together."""
     found, seconds, scored = [], 0.0, task.empty
     for k, (rows, X) in enumerate(task.parts, start=1):
@@ -243,5 +236,5 @@ def _predictions(clf: Any, fitted: Any, task: Task, tell: Callable[[str], None])
             found.append(np.log(np.maximum(model.predict_proba(X), np.finfo(float).tiny)))
         seconds += time.perf_counter() - start
     log_proba, cost = np.concatenate(found)[task.order], getattr(clf, "cost_matrix", None)
-    scores = score(log_proba, scored.codes, weight=scored.weight, fold=scored.fold, cost=cost)
+    scores = score(log_proba, scored.codes, fold=scored.fold, cost=cost)
     return {**scores, "proba": np.exp(log_proba), "predict_seconds": seconds}

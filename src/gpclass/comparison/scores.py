@@ -25,9 +25,7 @@ class Bins:
     share: Array
 
 
-def score(
-    log_proba: Array, codes: Codes, *, weight: Array | None = None, fold: Any = None, cost: Any = None
-) -> dict[str, float | None]:
+def score(log_proba: Array, codes: Codes, *, fold: Any = None, cost: Any = None) -> dict[str, float | None]:
     """Return scores of predicted class probabilities, averaged over the rows; smaller is better.
 
     Parameters
@@ -36,7 +34,6 @@ def score(
         Log class probabilities.
     codes : ndarray of int of shape (n,)
         Positions of the true classes.
-    weight : ndarray of shape (n,), optional
     fold : ndarray of int of shape (n,), optional
         The fold of each row.
     cost : array of shape (n_classes, n_classes), optional
@@ -61,14 +58,12 @@ def score(
     {'log_loss': 0.646, 'error': 0.3333, 'brier': 0.23, 'log_loss_error': 0.2911, 'ece': 0.4333}
     """
     each = row_scores(log_proba, codes, cost)
-    means = {name: float(np.average(values, weights=weight)) for name, values in each.items()}
+    means = {name: float(values.mean()) for name, values in each.items()}
     losses = each["log_loss"]
     if fold is not None:
-        weight = np.ones(len(codes)) if weight is None else weight
-        groups = [fold == k for k in np.unique(fold)]
-        losses = np.array([np.average(losses[group], weights=weight[group]) for group in groups])
+        losses = np.array([losses[fold == k].mean() for k in np.unique(fold)])
     error = float(sem(losses)) if len(losses) > 1 else None
-    bins = calibration_bins(np.exp(log_proba), codes, weight)
+    bins = calibration_bins(np.exp(log_proba), codes)
     ece = float(bins.share @ np.abs(bins.frequency - bins.probability))
     return {**means, "log_loss_error": error, "ece": ece}
 
@@ -84,13 +79,13 @@ def row_scores(log_proba: Array, codes: Codes, cost: Any = None) -> dict[str, Ar
     }
 
 
-def calibration_bins(proba: Array, codes: Codes, weight: Array | None = None) -> Bins:
+def calibration_bins(proba: Array, codes: Codes) -> Bins:
     """Return the bins of the expected calibration error, as `score` defines it."""
     p, hit = proba.max(axis=1), proba.argmax(axis=1) == codes
     if proba.shape[1] == 2:
         p, hit = proba[:, 1], codes == 1
     p = np.minimum(p, 1.0)  # a sum of rounded numbers may exceed one
-    weight = np.ones(len(codes)) if weight is None else weight
-    sums = np.stack([np.histogram(p, N_BINS, (0.0, 1.0), weights=weight * of)[0] for of in (1.0, p, hit)])
+    ones = np.ones(len(codes))
+    sums = np.stack([np.histogram(p, N_BINS, (0.0, 1.0), weights=of)[0] for of in (ones, p, ones * hit)])
     mass, probability, frequency = sums[:, sums[0] > 0.0]
     return Bins(probability / mass, frequency / mass, mass / mass.sum())

@@ -1,15 +1,14 @@
-"""The result of a comparison: a table that prints as text or HTML, and converts to a data frame."""
+"""The result of a comparison: a table that prints as text and converts to a data frame."""
 
 from __future__ import annotations
 
 import textwrap
 from dataclasses import dataclass, field, fields
-from html import escape
 from typing import Any
 
 import numpy as np
 
-from gpclass.comparison.findings import excessive_khat, findings
+from gpclass.comparison.findings import findings
 from gpclass.comparison.scores import Bins, Codes, calibration_bins, row_scores
 from gpclass.core.checks import check_option, optional
 from gpclass.core.protocols import Array
@@ -131,8 +130,6 @@ class Comparison:
         Which rows of X, or of X_test, were scored.
     fold : ndarray of shape (n_scored,) or None
         The fold that each row was in; None for test rows.
-    weight : ndarray of shape (n_scored,) or None
-        Weights of the scored rows.
     n_train, n_methods : int
         Numbers of training rows and of requested methods: more than ``rows`` after an interruption.
     """
@@ -142,7 +139,6 @@ class Comparison:
     codes: Codes
     index: Codes
     fold: Codes | None
-    weight: Array | None
     n_train: int
     n_methods: int
 
@@ -197,16 +193,10 @@ class Comparison:
                 values[row.label] = row_scores(log_proba, self.codes, cost)[metric]
         if not values:
             return ()
-        share = np.ones(len(self.codes)) if self.weight is None else self.weight
-        share = share / share.sum()
-        best, tied = values[self.best(metric).label], []
-        for label, each in values.items():
-            difference = each - best
-            mean = share @ difference
-            error = np.linalg.norm(share * (difference - mean))
-            if mean <= max(NEGLIGIBLE[metric], 2.0 * error):
-                tied.append(label)
-        return tuple(tied)
+        best, n = values[self.best(metric).label], len(self.codes)
+        worse = {label: each - best for label, each in values.items()}
+        limits = {label: max(NEGLIGIBLE[metric], 2.0 * d.std() / n**0.5) for label, d in worse.items()}
+        return tuple(label for label, d in worse.items() if d.mean() <= limits[label])
 
     @property
     def findings(self) -> tuple[str, ...]:
@@ -227,7 +217,7 @@ class Comparison:
             None if no rows were scored.
         """
         proba = self[label].proba
-        return None if proba is None else calibration_bins(proba, self.codes, self.weight)
+        return None if proba is None else calibration_bins(proba, self.codes)
 
     def to_frame(self) -> Any:
         """Return the table as a pandas data frame, one row per method; missing results are NA.
@@ -243,22 +233,6 @@ class Comparison:
         records = [{name: getattr(row, name) for name in names} for row in self.rows]
         frame = pd.DataFrame(records, index=pd.Index([row.label for row in self.rows], name="method"))
         return frame.astype(dict.fromkeys(NUMBERS, "Float64")).rename(columns={"kernel_text": "kernel"})
-
-    def plot(self, axes: Any = None) -> Any:
-        """Draw log losses, evidences and calibration curves.
-
-        Parameters
-        ----------
-        axes : sequence of three axes, default=None
-            Where to draw; None makes a new figure.
-
-        Returns
-        -------
-        gpclass.plotting.ComparisonDisplay
-        """
-        from gpclass.plotting.comparison import ComparisonDisplay
-
-        return ComparisonDisplay(self).plot(axes)
 
     @property
     def title(self) -> str:
@@ -279,7 +253,8 @@ class Comparison:
         """
         metrics = NEGLIGIBLE if len(self.rows) > 1 else ()
         best = {(label, metric): BEST for metric in metrics for label in self.tied(metric)}
-        return best | {(row.label, "khat"): DOUBT for row in self.rows if excessive_khat(row)}
+        checked = [row for row in self.rows if row.check is not None]
+        return best | {(row.label, "khat"): DOUBT for row in checked if not row.check.reliable}
 
     def _cells(self) -> list[list[str]]:
         """Return the table with its headings; a column with marks has a place for them in every cell."""
@@ -314,16 +289,3 @@ class Comparison:
         return "\n".join(lines)
 
     __repr__ = __str__  # so that a session shows the table
-
-    def _repr_html_(self) -> str:
-        head, *body = self._cells()
-        lines = [f"<table><caption>{escape(self.title)}</caption>", _html_row("th", head)]
-        lines += [*(_html_row("td", line) for line in body), "</table>"]
-        for paragraph in filter(None, self._paragraphs()):
-            items = "".join(f"<li>{escape(f'{label} {text}'.strip())}</li>" for label, text in paragraph)
-            lines.append(f"<ul>{items}</ul>")
-        return "\n".join(lines)
-
-
-def _html_row(tag: str, cells: list[str]) -> str:
-    return f"<tr>{''.join(f'<{tag}>{escape(cell)}</{tag}>' for cell in cells)}</tr>"

@@ -13,14 +13,13 @@ from sklearn.utils import _safe_indexing as rows_of
 from gpclass.comparison.scores import Codes
 from gpclass.comparison.table import Comparison
 from gpclass.core.checks import check_option, is_integer
-from gpclass.core.protocols import Array
 from gpclass.estimator import GaussianProcessClassifier
 from gpclass.tables import read_inputs
-from gpclass.validation import check_labels, check_weights
+from gpclass.validation import check_labels
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Task:
+class ComparisonTask:
     """The training rows, the predictions to make, and the comparison that collects the results.
 
     Each of ``parts`` has the rows to fit (None: all) and the inputs to predict; ``order`` is the permutation of all
@@ -29,50 +28,44 @@ class Task:
 
     X: Any
     y: Any
-    weight: Array | None
     parts: Sequence[tuple[Codes | None, Any]]
     order: Codes
     empty: Comparison
 
 
-def task_of(
-    data: tuple[Any, Any, Any],
-    test: tuple[Any, Any],
+def make_task(
+    X: Any,
+    y: Any,
+    X_test: Any,
+    y_test: Any,
     *,
     vectors: bool,
     cv: Any,
     seed: int,
     categorical_features: Any = "from_dtype",
-) -> Task:
+) -> ComparisonTask:
     """Check the rows once, so that errors in them are not reported by every method, and split them."""
-    X, y, sample_weight = data
     checker = GaussianProcessClassifier(categorical_features=categorical_features)
     _, y = read_inputs(checker, X, y, vectors=vectors, fitting=True)
     check_labels(y)
-    weight, kept = check_weights(sample_weight, None, y), np.arange(len(y))
-    if weight is not None:
-        kept = np.flatnonzero(weight)
-        X, y, weight = rows_of(X, kept), y[kept], weight[kept]
     classes, codes = np.unique(y, return_inverse=True)
     if len(classes) < 2:
-        raise ValueError(f"y has only the class {classes} with positive weight, expected two or more.")
-    X_test, y_test = test
+        raise ValueError(f"y has only the class {classes}, expected two or more.")
     if (X_test is None) != (y_test is None):
         raise ValueError("Only one of X_test and y_test is given, expected both or neither.")
     if X_test is not None:
         read_inputs(checker, X_test, vectors=vectors, fitting=False)
         found, rows = _test_codes(y_test, classes, len(X_test)), np.arange(len(X_test))
-        empty = Comparison((), classes, found, rows, None, None, len(y), 0)
-        return Task(X, y, weight, [(None, X_test)], rows, empty)
+        empty = Comparison((), classes, found, rows, None, len(y), 0)
+        return ComparisonTask(X, y, [(None, X_test)], rows, empty)
     splits = _splits(cv, X, codes, seed)
     parts = [(train, rows_of(X, test)) for train, test in splits]
     rows = np.concatenate([test for _, test in splits] or [np.empty(0, dtype=np.intp)])
     fold = np.repeat(np.arange(len(splits)), [len(test) for _, test in splits])
     order = np.argsort(rows, kind="stable")
     rows, fold = rows[order], fold[order]
-    scored_weight = None if weight is None else weight[rows]
-    empty = Comparison((), classes, codes[rows], kept[rows], fold, scored_weight, len(y), 0)
-    return Task(X, y, weight, parts, order, empty)
+    empty = Comparison((), classes, codes[rows], rows, fold, len(y), 0)
+    return ComparisonTask(X, y, parts, order, empty)
 
 
 def _test_codes(y_test: Any, classes: Any, n: int) -> Codes:

@@ -1,1 +1,1 @@
-"""Sources of rows: arrays, files, iterables of blocks, Dask collections."""
+"""Sources of rows: files, iterables of blocks, Dask collections."""

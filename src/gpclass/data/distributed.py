@@ -9,6 +9,7 @@ scheduler can run it again, elsewhere, when a worker dies.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from copy import deepcopy
 from typing import Any
 
@@ -83,6 +84,8 @@ def compute(tasks: list[Any], client: Any) -> Sequence[Any]:
     import dask
     from dask import base
 
+    with suppress(ImportError):
+        import distributed  # noqa: F401  (its first import inside config.set would leave Dask without its defaults)
     run: Any = base.compute
     # The job is in the graph, and Dask need not warn about its size.
     with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TB"}):

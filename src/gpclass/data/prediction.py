@@ -35,31 +35,9 @@ def lazily(*, labels: bool = False) -> Callable[[F], F]:
 def lazy_predict(
     function: Callable[[Any], Any], X: Any, *, classes: Sequence[Any] | None = None, dtype: Any = float
 ) -> Any:
-    """Return the predictions of a function as a lazy collection.
+    """Return the predictions of a function as a lazy collection: an array, or a series or frame with the index of X.
 
-    Parameters
-    ----------
-    function : callable
-        Takes rows, as an array or a pandas frame, and returns one value per row, or one per row and class.
-    X : dask array or dask dataframe
-    classes : sequence, optional
-        If given, the function returns one value per class, and predictions for a frame have them as columns.
-    dtype : dtype
-        Type of the values.
-
-    Returns
-    -------
-    dask array of shape (n,) or (n, n_classes), or dask series or frame with the index of X
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import dask.array as da
-    >>> from gpclass.data.prediction import lazy_predict
-    >>> X = da.from_array(np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]), chunks=(2, 2))
-    >>> total = lazy_predict(lambda rows: rows.sum(axis=1), X)
-    >>> total.shape, total.compute().tolist()
-    ((3,), [3.0, 7.0, 11.0])
+    The function takes rows, as an array or a pandas frame, and returns one value per row, or one per row and class.
     """
     work = partial(predicted, function, classes, np.dtype(dtype))
     if hasattr(X, "columns"):

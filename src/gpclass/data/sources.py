@@ -1,4 +1,4 @@
-"""Sources of rows: arrays in memory or mapped from disk, files, or anything that yields blocks."""
+"""Sources of rows: files, or anything that yields blocks."""
 
 from __future__ import annotations
 
@@ -7,15 +7,12 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-import numpy as np
-
-from gpclass.core.protocols import Index
 from gpclass.data.blocks import ROWS, checked, distinct, place, recut
 from gpclass.data.parquet import ParquetSource
 from gpclass.data.rows import Rows
 from gpclass.data.source import Source
 
-__all__ = ["ArraySource", "BlockSource", "ParquetSource", "Rows", "Source", "as_source"]
+__all__ = ["BlockSource", "ParquetSource", "Rows", "Source", "as_source"]
 
 
 def as_source(X: Any, y: Any = None, weight: Any = None, client: Any = None) -> Source | None:
@@ -88,6 +85,8 @@ def is_dask(X: Any) -> bool:
 class BlockSource(Source):
     """Rows from anything that yields blocks (X, y) or (X, y, weight) and can be iterated repeatedly.
 
+    Blocks may be slices of an array that is mapped from disk.
+
     Parameters
     ----------
     factory : callable or iterable
@@ -159,42 +158,3 @@ class BlockSource(Source):
                 )
             yield block
             n += len(block)
-
-
-class ArraySource(BlockSource):
-    """Rows of arrays, or of arrays mapped from disk (`numpy.memmap`), whose blocks are views.
-
-    Parameters
-    ----------
-    X : array of shape (n, d)
-    y : array of n labels
-    weight : array of n weights, optional
-    rows : int
-        Number of rows in a block.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gpclass.data.sources import ArraySource
-    >>> source = ArraySource(np.arange(10.0).reshape(5, 2), ["a", "b", "a", "a", "b"], rows=2)
-    >>> [len(block) for block in source.blocks()], source.classes().tolist()
-    ([2, 2, 1], ['a', 'b'])
-    >>> len(source.sample(3, np.random.default_rng(0)))
-    3
-    """
-
-    def __init__(self, X: Any, y: Any, weight: Any = None, *, rows: int = ROWS) -> None:
-        self.arrays = [np.asarray(given) for given in (X, y, weight) if given is not None]
-        if len({len(given) for given in self.arrays}) > 1:
-            shapes = ", ".join(str(given.shape) for given in self.arrays)
-            raise ValueError(f"X, y and weight have the shapes {shapes}, expected the same number of rows.")
-        super().__init__(self._slices, rows=rows)
-
-    def _slices(self) -> Iterator[tuple[Any, ...]]:
-        for start in range(0, len(self.arrays[0]), self.rows):
-            yield tuple(given[start : start + self.rows] for given in self.arrays)
-
-    def take(self, positions: Index) -> Rows:
-        """Return the rows at these positions, reading no others."""
-        X, y, *weight = (given[positions] for given in self.arrays)
-        return checked(X, y, weight[0] if weight else None, lambda i: f"row {positions[i]}")

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from gpclass.core.frequencies import Baseline, class_counts, make_baseline
-from gpclass.core.protocols import AnySites, Array, Index
+from gpclass.core.protocols import Array, Index
 from gpclass.evidence.importance import Draws, estimate
-from gpclass.evidence.verdicts import Missing, on_approximation, on_model
+from gpclass.evidence.verdicts import SMALL_SHIFT, Missing, on_approximation, on_model
 from gpclass.mcmc.chains import Chains, diagnose
-from gpclass.posteriors.target import Target, make_target
+from gpclass.posteriors.target import Target
+from gpclass.sampling.checks import Seed
+from gpclass.sampling.pareto import khat_limit
 from gpclass.sampling.weigh import ImportanceEstimate
 
 
@@ -63,6 +64,17 @@ class ApproximationCheck:
     verdict: str
     missing: Missing | None = None
 
+    @property
+    def reliable(self) -> bool:
+        """Whether the correction can be trusted: khat is below its limit, or there is none."""
+        return self.khat is None or self.khat < khat_limit(self.n_samples)
+
+    @property
+    def doubtful(self) -> bool:
+        """Whether the approximation was found inaccurate, or could not be confirmed."""
+        shift, error = self.largest_shift or 0.0, self.shift_error or 0.0
+        return not self.reliable or shift > max(SMALL_SHIFT, 3.0 * error)
+
     def __str__(self) -> str:
         missing = self.missing
         rows = [
@@ -88,29 +100,28 @@ def _text(number: float | None, error: float | None = None) -> str:
 
 
 def check_approximation(
-    likelihood: Any,
-    K: Array,
-    y: Array,
-    sites: AnySites,
+    target: Target,
     *,
-    weight: Array | None = None,
     evidence: float | None = None,
     method: str = "approximate",
     n_samples: int = 2000,
-    rng: np.random.Generator | int | None = None,
+    rng: Seed = None,
+    baseline: Baseline | None = None,
 ) -> ApproximationCheck:
     """Correct an approximation by importance sampling and report how much that changes.
 
     Parameters
     ----------
-    likelihood, K, y, sites, weight
-        As for `importance_evidence`.
+    target : Target
+        The posterior, with the sites of the method: see `gpclass.posteriors.target.make_target`.
     evidence : float, optional
         The approximate log evidence.
     method : str
         Its name in the report.
     n_samples : int
     rng : numpy Generator or seed
+    baseline : Baseline, optional
+        The evidence that the model should exceed, by default that of its class frequencies.
 
     Returns
     -------
@@ -122,32 +133,18 @@ def check_approximation(
     >>> from gpclass.inference import EP
     >>> from gpclass.kernels import RBF
     >>> from gpclass.likelihoods import Probit
+    >>> from gpclass.posteriors.target import make_target
     >>> from gpclass.priors import DensePrior
     >>> X, y = np.array([[0.0], [1.0], [3.0]]), np.array([1.0, 1.0, -1.0])
     >>> kernel = 4.0 * RBF(1.0)
     >>> ep = EP()(DensePrior(kernel, X), Probit(), y)
-    >>> check_approximation(
-    ...     Probit(), kernel(X), y, ep.sites, evidence=ep.evidence, method="EP", rng=0
-    ... ).verdict
+    >>> target = make_target(Probit(), kernel(X), y, ep.sites)
+    >>> check_approximation(target, evidence=ep.evidence, method="EP", rng=0).verdict
     'EP is accurate for this kernel: no probability moves by more than ..., and its log evidence by 0.0...'
     """
-    target = make_target(likelihood, K, y, sites, weight)
-    baseline = make_baseline(class_counts(y, weight))
-    return check_target(target, evidence, method, n_samples, np.random.default_rng(rng), baseline=baseline)
-
-
-def check_target(
-    target: Target,
-    evidence: float | None,
-    method: str,
-    n_samples: int,
-    rng: np.random.Generator,
-    *,
-    baseline: Baseline | None = None,
-) -> ApproximationCheck:
-    """Compare the Gaussian approximation of a target with importance sampling, and the model with its baseline."""
-    found, drawn = estimate(target, n_samples, rng)
+    found, drawn = estimate(target, n_samples, np.random.default_rng(rng))
     shift, error = probability_shifts(lambda D: _at_shifts(target, D), drawn)
+    baseline = baseline or make_baseline(class_counts(target.y, target.weight))
     return make_report(method, evidence, found, shift, error, baseline=baseline)
 
 

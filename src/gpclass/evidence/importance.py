@@ -17,9 +17,10 @@ import numpy as np
 from scipy.special import gammaln
 
 from gpclass.core.checks import check_integers
-from gpclass.core.protocols import AnySites, Array
+from gpclass.core.protocols import Array
 from gpclass.mcmc.elliptical import slice_step
-from gpclass.posteriors.target import make_target
+from gpclass.posteriors.target import Target
+from gpclass.sampling.checks import Seed
 from gpclass.sampling.pareto import stable_weights
 from gpclass.sampling.weigh import ImportanceEstimate
 
@@ -40,30 +41,16 @@ class Draws:
     weights: Array
 
 
-def importance_evidence(
-    likelihood: Any,
-    K: Array,
-    y: Array,
-    sites: AnySites,
-    *,
-    weight: Array | None = None,
-    n_samples: int = 2000,
-    rng: np.random.Generator | int | None = None,
-) -> ImportanceEstimate:
+def importance_evidence(target: Any, n_samples: int = 2000, rng: Seed = None) -> ImportanceEstimate:
     """Return the log evidence by importance sampling, with Pareto-smoothed weights.
 
     Draws come in antithetic pairs m ± d, because the error of a Gaussian approximation is mostly skewness.
 
     Parameters
     ----------
-    likelihood : Likelihood
-    K : array of shape (n, n) or (C, n, n)
-        Prior covariance at the data, one for all latent functions or one for each.
-    y : array of shape (n,) or (n, C)
-    sites : Sites or CoupledSites
-        Sites of any method, which define the proposal q. Better sites reduce the error, not the expected value.
-    weight : array of shape (n,), optional
-        Weight k counts a data point as k copies.
+    target : Target
+        The posterior, with the sites of any method, which define the proposal q: see
+        `gpclass.posteriors.target.make_target`. Better sites reduce the error, not the expected value.
     n_samples : int
     rng : numpy Generator or seed
 
@@ -77,29 +64,22 @@ def importance_evidence(
     >>> from gpclass.inference import Laplace
     >>> from gpclass.kernels import RBF
     >>> from gpclass.likelihoods import Probit
+    >>> from gpclass.posteriors.target import make_target
     >>> from gpclass.priors import DensePrior
     >>> X, y = np.array([[0.0], [1.0]]), np.array([1.0, 1.0])
     >>> kernel = 4.0 * RBF(1.0)
     >>> laplace = Laplace()(DensePrior(kernel, X), Probit(), y)
-    >>> estimate = importance_evidence(Probit(), kernel(X), y, laplace.sites, n_samples=20_000, rng=0)
+    >>> target = make_target(Probit(), kernel(X), y, laplace.sites)
+    >>> estimate = importance_evidence(target, n_samples=20_000, rng=0)
     >>> exact = np.log(0.25 + np.arcsin(kernel(X)[0, 1] / 5.0) / (2.0 * np.pi))
     >>> round(laplace.evidence, 2), round(estimate.value, 2), round(float(exact), 2)
     (-1.18, -1.11, -1.11)
     """
-    target = make_target(likelihood, K, y, sites, weight)
     return estimate(target, n_samples, np.random.default_rng(rng))[0]
 
 
 def annealed_evidence(
-    likelihood: Any,
-    K: Array,
-    y: Array,
-    sites: AnySites,
-    *,
-    weight: Array | None = None,
-    n_chains: int = 100,
-    n_steps: int = 100,
-    rng: np.random.Generator | int | None = None,
+    target: Target, n_chains: int = 100, n_steps: int = 100, rng: Seed = None
 ) -> ImportanceEstimate:
     """Return the log evidence by annealed importance sampling (Neal 2001) from q to the posterior.
 
@@ -111,7 +91,7 @@ def annealed_evidence(
 
     Parameters
     ----------
-    likelihood, K, y, sites, weight
+    target : Target
         As for `importance_evidence`.
     n_chains : int
         Independent chains; the standard error decreases with their square root.
@@ -130,16 +110,17 @@ def annealed_evidence(
     >>> from gpclass.inference import Laplace
     >>> from gpclass.kernels import RBF
     >>> from gpclass.likelihoods import Probit
+    >>> from gpclass.posteriors.target import make_target
     >>> from gpclass.priors import DensePrior
     >>> X, y = np.array([[0.0], [1.0], [3.0]]), np.array([1.0, 1.0, -1.0])
     >>> kernel = 4.0 * RBF(1.0)
     >>> laplace = Laplace()(DensePrior(kernel, X), Probit(), y)
-    >>> round(annealed_evidence(Probit(), kernel(X), y, laplace.sites, rng=0).value, 1)
+    >>> target = make_target(Probit(), kernel(X), y, laplace.sites)
+    >>> round(annealed_evidence(target, rng=0).value, 1)
     -1.9
     """
     check_integers(2, n_chains=n_chains)
     check_integers(n_steps=n_steps)
-    target = make_target(likelihood, K, y, sites, weight)
     rng = np.random.default_rng(rng)
     D = target.shifts(target.normals(n_chains, rng))
     r = target.remainder(D)

@@ -1,11 +1,11 @@
 """A page in the browser to place points and see the predictions of each method: `gpclass explore`.
 
 Needs Bokeh (``pip install "gpclass[explore]"``), which is imported when a server is made. Everything that is shown
-is computed by functions of records: `State` (points, kernel, method) in, `Scene` out. The package `page` draws it.
+is computed by functions of records: `PageState` (points, kernel, method) in, `Scene` out. The package `page` draws it.
 """
 
 from gpclass.explore.problems import from_table, start
 from gpclass.explore.server import make_server, serve
-from gpclass.explore.state import MOST_CLASSES, State
+from gpclass.explore.state import MOST_CLASSES, PageState
 
-__all__ = ["MOST_CLASSES", "State", "from_table", "make_server", "serve", "start"]
+__all__ = ["MOST_CLASSES", "PageState", "from_table", "make_server", "serve", "start"]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gpclass.datasets import problems
-from gpclass.explore.state import Points, State, make_points
+from gpclass.explore.state import PageState, Points, make_points
 
 TABLE = "your table"
 EMPTY = {"empty line": 1, "empty plane": 2}  # numbers of columns
@@ -27,7 +27,7 @@ def start_names() -> list[str]:
     return [*problems(), *EMPTY]
 
 
-def start(name: str) -> State:
+def start(name: str) -> PageState:
     """Return a built-in problem, or an empty canvas, as the initial state.
 
     Examples
@@ -38,7 +38,7 @@ def start(name: str) -> State:
     if name in EMPTY:
         d = EMPTY[name]
         points = make_points(np.empty((0, d)), [], view=[[0.0, 10.0]] * d)
-        return State(points, origin=name, words=WORDS[name])
+        return PageState(points, origin=name, words=WORDS[name])
     if name not in problems():
         raise ValueError(f"There is no problem {name!r}: choose one of {', '.join(start_names())}.")
     split = problems()[name]()
@@ -48,16 +48,16 @@ def start(name: str) -> State:
         return _of_variance_ten(points, name, words)
     # The kernel of the exercise, with a variance at which the methods differ.
     points = replace(points, view=np.array([[-3.0, 102.0]]))
-    return State(points, theta=(float(np.log(30.0)), float(np.log(10.0))), origin=name, words=words)
+    return PageState(points, theta=(float(np.log(30.0)), float(np.log(10.0))), origin=name, words=words)
 
 
-def from_table(X: Any, y: Any, names: tuple[str, ...], words: str) -> State:
+def from_table(X: Any, y: Any, names: tuple[str, ...], words: str) -> PageState:
     """Return a table of one or two columns as the initial state, with a description in ``words``."""
     labels, codes = np.unique(np.asarray(y), return_inverse=True)
     points = make_points(X, codes, labels=tuple(map(str, labels)), names=tuple(names))
     return _of_variance_ten(points, TABLE, words)
 
 
-def _of_variance_ten(points: Points, origin: str, words: str) -> State:
-    state = State(points, origin=origin, words=words)
+def _of_variance_ten(points: Points, origin: str, words: str) -> PageState:
+    state = PageState(points, origin=origin, words=words)
     return replace(state, theta=(float(np.log(10.0)), *state.theta[1:]))

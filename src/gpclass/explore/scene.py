@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpclass.core.protocols import Array
-from gpclass.decision import bayes_decision
 from gpclass.estimator import GaussianProcessClassifier
-from gpclass.explore.state import State, title
+from gpclass.explore.state import PageState, title
 from gpclass.mcmc import MCMC
 from gpclass.plotting.contour import decision_margins, latent_deviation
 from gpclass.plotting.latent import latent_band
@@ -30,13 +29,12 @@ class Picture:
     or one for each of several; a plane has a map of the standard deviation of f.
     """
 
-    state: State
+    state: PageState
     clf: Any  # its labels are positions of classes
     notes: list[str]  # the warnings of its fit
     sides: list[Array]  # the grid along each column
     proba: Array  # (*grid, n_classes)
-    decision: NDArray[np.intp]  # -1 for undecided cases
-    margin: Array  # (*grid, n_decisions): zero on the boundaries of decisions
+    margin: Array  # (*grid, n_classes): positive for the decision, zero on its boundaries
     latent: Any = None  # mean, low and high of the curves of a line, each (n, n_curves)
     interval: tuple[Array, Array] | None = None  # credible interval of the second of two classes
     deviation: Any = None  # of f, on a plane
@@ -66,17 +64,17 @@ class Picture:
 
     def boundaries(self) -> tuple[Array, NDArray[np.intp]]:
         """Return the points of a line where the decision changes (interpolated), and the decisions in between."""
-        x, i = self.sides[0], np.flatnonzero(np.diff(self.decision))
-        own = self.decision[i]  # -1 is the last margin, too
-        a, b = self.margin[i, own], self.margin[i + 1, own]
-        return x[i] + (x[i + 1] - x[i]) * a / (a - b), self.decision[[0, *(i + 1)]]
+        x, decision = self.sides[0], self.margin.argmax(axis=-1)
+        i = np.flatnonzero(np.diff(decision))
+        a, b = self.margin[i, decision[i]], self.margin[i + 1, decision[i]]
+        return x[i] + (x[i + 1] - x[i]) * a / (a - b), decision[[0, *(i + 1)]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scene:
     """A state with its picture and that of the second method; None if one failed, with the reason in ``error``."""
 
-    state: State
+    state: PageState
     picture: Picture | None = None
     other: Picture | None = None
     error: str = ""
@@ -113,13 +111,13 @@ class Scene:
         return [words, "; ".join(each.title for each in self.pictures) + ".", *code]
 
 
-def scene(state: State) -> Scene:
+def scene(state: PageState) -> Scene:
     """Compute the scene of a state; a failure is reported in its ``error``.
 
     Examples
     --------
     >>> from gpclass.explore.state import make_points
-    >>> scene(State(make_points([[0.0], [10.0]], [0, 0]))).error
+    >>> scene(PageState(make_points([[0.0], [10.0]], [0, 0]))).error
     'There are points of class 0 only: add points of two classes to see what a model predicts.'
     """
     try:
@@ -132,7 +130,7 @@ def scene(state: State) -> Scene:
     return replace(found, other=other.picture, error=other.error and f"{title(state.other)}: {other.error}")
 
 
-def named_place(state: State, place: Array) -> str:
+def named_place(state: PageState, place: Array) -> str:
     """Return a position as text, such as "x = 2.5"."""
     return ", ".join(f"{name} = {x:.3g}" for name, x in zip(state.points.names, place, strict=True))
 
@@ -148,9 +146,9 @@ def sentence(error: BaseException) -> str:
 # --------------------------------------------------------------------------------------- fit
 
 
-def fit(state: State, **changed: Any) -> tuple[Any, list[str]]:
+def fit(state: PageState, **changed: Any) -> tuple[Any, list[str]]:
     """Fit the classifier of a state at its hyperparameters; return it with its warnings, each once."""
-    points, present, cost = state.points, state.points.present, state.cost_matrix
+    points, present = state.points, state.points.present
     if len(present) < 2:
         found = f"points of class {points.labels[present[0]]} only" if present else "no points"
         raise ValueError(f"There are {found}: add points of two classes to see what a model predicts.")
@@ -166,8 +164,6 @@ def fit(state: State, **changed: Any) -> tuple[Any, list[str]]:
         "inference": samplers.get(state.method, state.method),
         "optimizer": None,
         "integration": state.integration,
-        # A model has no classes without points.
-        "cost_matrix": None if cost is None else cost[np.ix_(present, present)],
         "random_state": 0,
     }
     clf = GaussianProcessClassifier(**(settings | changed))
@@ -176,35 +172,34 @@ def fit(state: State, **changed: Any) -> tuple[Any, list[str]]:
     return clf, list(dict.fromkeys(" ".join(str(each.message).split()) for each in caught))
 
 
-def all_proba(state: State, clf: Any, X: Array) -> Array:
+def all_proba(state: PageState, clf: Any, X: Array) -> Array:
     """Return the probabilities of all classes, (n, n_classes), zero for those without points."""
     out = np.zeros((len(X), state.n_classes))
     out[:, state.points.present] = clf.predict_proba(X)
     return out
 
 
-def grid(state: State) -> tuple[list[Array], Array]:
+def grid(state: PageState) -> tuple[list[Array], Array]:
     """Return the sides of the grid over the view, and its points as rows."""
     size = LINE if state.points.n_columns == 1 else PLANE
     sides = [np.linspace(low, high, size) for low, high in state.points.view]
     return sides, np.stack(np.meshgrid(*sides), axis=-1).reshape(-1, len(sides))
 
 
-def draw_picture(state: State) -> Picture:
+def draw_picture(state: PageState) -> Picture:
     """Return the predictions of the classifier of a state over the view."""
     (clf, notes), (sides, rows) = fit(state), grid(state)
     proba = all_proba(state, clf, rows)
-    decision = bayes_decision(proba, state.cost_matrix, reject=state.reject)
-    margin = decision_margins(proba, state.cost_matrix, state.reject)
+    margin = decision_margins(proba)
     common = (state, clf, notes, sides)
     if len(sides) == 2:
         shape = [len(side) for side in reversed(sides)]
         deviation = latent_deviation(clf, rows).reshape(shape)
         proba, margin = proba.reshape(*shape, -1), margin.reshape(*shape, -1)
-        return Picture(*common, proba, decision.reshape(shape), margin, deviation=deviation)
+        return Picture(*common, proba, margin, deviation=deviation)
     interval = None
     if (
         len(clf.classes_) == 2 and clf.base_estimator_.models[0].is_of_labels
     ):  # with several classes it would take seconds
         interval = clf.predict_interval(rows, LEVEL)
-    return Picture(*common, proba, decision, margin, latent_band(clf, rows, LEVEL), interval)
+    return Picture(*common, proba, margin, latent_band(clf, rows, LEVEL), interval)

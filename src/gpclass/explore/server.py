@@ -11,13 +11,13 @@ from importlib.resources import files
 from typing import Any
 
 from gpclass.core.checks import optional
-from gpclass.explore.state import State
+from gpclass.explore.state import PageState
 
 ADDRESS = "127.0.0.1"
 FORGET = 15_000  # milliseconds until a closed page is discarded; a slow browser needs time to connect
 
 
-def make_document(doc: Any, table: State | None = None, kept: Any = None) -> None:
+def make_document(doc: Any, table: PageState | None = None, kept: Any = None) -> None:
     """Add a new page to a Bokeh document; its session is appended to ``kept``, for tests."""
     from gpclass.explore.page.session import Session
 
@@ -41,7 +41,7 @@ def make_document(doc: Any, table: State | None = None, kept: Any = None) -> Non
         kept.add(session)
 
 
-def make_server(table: State | None = None, port: int = 0, kept: Any = None) -> Any:
+def make_server(table: PageState | None = None, port: int = 0, kept: Any = None) -> Any:
     """Return a server that has not been started; port 0 means any free port.
 
     Each user gets a separate page, which is discarded seconds after it was closed.
@@ -112,7 +112,7 @@ def _own_requests(pages: Any, hosts: Sequence[str]) -> Any:
 
 
 def serve(
-    table: State | None = None,
+    table: PageState | None = None,
     *,
     port: int = 0,
     browser: bool = True,
@@ -122,7 +122,7 @@ def serve(
 
     Parameters
     ----------
-    table : State, default=None
+    table : PageState, default=None
         The initial state of the page, from `from_table` or `start`.
     port : int, default=0
         0 means any free port.

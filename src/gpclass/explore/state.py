@@ -72,7 +72,7 @@ def make_points(X: ArrayLike, codes: ArrayLike, *, view: Any = None, **names: tu
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class State:
+class PageState:
     """Everything that the page shows follows from this record.
 
     Parameters
@@ -92,16 +92,12 @@ class State:
         The class of points that are added.
     selected : int or None
         The point that was clicked last.
-    costly, cost : int, float
-        An error on this class costs this many times as much as one on the others.
-    reject : float or None
-        Cost of leaving a case undecided; None if every case is decided.
     origin, words : str
         Name and description of the initial state of the page.
 
     Examples
     --------
-    >>> state = State(make_points([[0.0], [10.0]], [0, 1]))
+    >>> state = PageState(make_points([[0.0], [10.0]], [0, 1]))
     >>> click(state, [5.0, 0.5]).points.X.ravel(), click(state, [10.1, 0.98]).selected
     (array([ 0., 10.,  5.]), 1)
     """
@@ -118,9 +114,6 @@ class State:
     other: str = ""
     drawn: int = 1
     selected: int | None = None
-    costly: int = 1
-    cost: float = 1.0
-    reject: float | None = None
     origin: str = ""
     words: str = ""
 
@@ -140,15 +133,6 @@ class State:
         """The kernel at its hyperparameters."""
         return move(_initial_kernel(self), np.array(self.theta))
 
-    @property
-    def cost_matrix(self) -> Array | None:
-        """The cost of each decision for each true class; None if all errors cost the same."""
-        if np.isclose(self.cost, 1.0):
-            return None
-        costs = 1.0 - np.eye(self.n_classes)
-        costs[self.costly] *= self.cost
-        return costs
-
 
 # ------------------------------------------------------------------------------------ points
 
@@ -161,20 +145,20 @@ def nearest(points: Points, place: Any) -> int | None:
     return int(distances.argmin()) if (distances <= NEAR).any() else None
 
 
-def click(state: State, place: ArrayLike) -> State:
+def click(state: PageState, place: ArrayLike) -> PageState:
     """Select the point at a position in the figure, or add one of the current class."""
     i = nearest(state.points, place)
     return add_point(state, place, state.drawn) if i is None else replace(state, selected=i)
 
 
-def add_point(state: State, x: ArrayLike, code: int) -> State:
+def add_point(state: PageState, x: ArrayLike, code: int) -> PageState:
     """Add a point and select it."""
     points = state.points
     X, codes = np.concatenate([points.X, _inside(points, x)[None]]), np.append(points.codes, code)
     return replace(state, points=replace(points, X=X, codes=codes), selected=len(points))
 
 
-def move_point(state: State, i: int, x: ArrayLike) -> State:
+def move_point(state: PageState, i: int, x: ArrayLike) -> PageState:
     """Move a point within the view and select it."""
     X = state.points.X.copy()
     X[i] = _inside(state.points, x)
@@ -187,34 +171,33 @@ def _inside(points: Points, x: ArrayLike) -> Array:
     return np.asarray(np.clip(np.asarray(x, dtype=float)[: points.n_columns], low, high))
 
 
-def delete_point(state: State) -> State:
+def delete_point(state: PageState) -> PageState:
     """Delete the selected point, if there is one."""
     return state if state.selected is None else _keep(state, np.arange(len(state.points)) != state.selected)
 
 
-def clear_points(state: State) -> State:
+def clear_points(state: PageState) -> PageState:
     """Delete all points."""
     return _keep(state, np.zeros(len(state.points), dtype=bool))
 
 
-def _keep(state: State, kept: NDArray[np.bool_]) -> State:
+def _keep(state: PageState, kept: NDArray[np.bool_]) -> PageState:
     points = replace(state.points, X=state.points.X[kept], codes=state.points.codes[kept])
     return replace(state, points=points, selected=None)
 
 
-def set_classes(state: State, n_classes: int) -> State:
+def set_classes(state: PageState, n_classes: int) -> PageState:
     """Change the number of classes; points of classes that no longer exist are deleted."""
     labels = (*state.points.labels, *map(str, range(state.n_classes, n_classes)))[:n_classes]
     state = _keep(state, state.points.codes < n_classes)
-    last = n_classes - 1
     points = replace(state.points, labels=labels)
-    return replace(state, points=points, drawn=min(state.drawn, last), costly=min(state.costly, last))
+    return replace(state, points=points, drawn=min(state.drawn, n_classes - 1))
 
 
 # ------------------------------------------------------------------------------------- model
 
 
-def dials(state: State) -> list[tuple[str, float, float]]:
+def dials(state: PageState) -> list[tuple[str, float, float]]:
     """Return the name of each hyperparameter and the range of its natural logarithm, in the order of theta."""
     kernel = _initial_kernel(state)
     names = short_names(hyperparameter_names(kernel))
@@ -224,7 +207,7 @@ def dials(state: State) -> list[tuple[str, float, float]]:
     return [(name, low, high) for name, (low, high) in zip(names, kernel.bounds.tolist(), strict=True)]
 
 
-def _initial_kernel(state: State) -> Any:
+def _initial_kernel(state: PageState) -> Any:
     """Return the kernel of a state with the scales and bounds of the middle of the view.
 
     They do not depend on the points, so that a point can be moved while everything else is fixed.
@@ -240,12 +223,12 @@ def _initial_kernel(state: State) -> Any:
     return first + second if state.operator == "plus" else first * second.k2
 
 
-def set_kernel(state: State, **names: str) -> State:
+def set_kernel(state: PageState, **names: str) -> PageState:
     """Choose another kernel, with its initial hyperparameters."""
     return replace(state, **names, theta=(), axes=(0, 1))  # type: ignore[arg-type]
 
 
-def set_theta(state: State, theta: ArrayLike) -> State:
+def set_theta(state: PageState, theta: ArrayLike) -> PageState:
     """Set all hyperparameters, within their bounds."""
     low, high = _initial_kernel(state).bounds.T
     return replace(state, theta=tuple(np.clip(np.asarray(theta, dtype=float), low, high).tolist()))

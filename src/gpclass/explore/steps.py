@@ -10,7 +10,7 @@ import numpy as np
 from gpclass.core.optimisers import minimise
 from gpclass.core.protocols import Array
 from gpclass.explore.scene import Scene, all_proba, fit, grid, scene
-from gpclass.explore.state import State, set_theta, title
+from gpclass.explore.state import PageState, set_theta, title
 from gpclass.mcmc import MCMC
 from gpclass.plotting.evidence import evidences
 from gpclass.priors import NotPositiveError
@@ -23,7 +23,7 @@ CHUNK = MCMC(n_chains=4, n_draws=10, n_warmup=60, thin=5)
 CHUNKS, LINES = 30, 4  # rounds of chains, and functions that are drawn in each
 
 
-def learn(state: State) -> Iterator[tuple[Scene, str] | float]:
+def learn(state: PageState) -> Iterator[tuple[Scene, str] | float]:
     """Maximise the evidence from the hyperparameters of a state; yield the scene of each improvement, with words."""
     clf, path = fit(state)[0], list[tuple[Array, float]]()
 
@@ -54,7 +54,7 @@ class Surface:
     evidence: Array
 
 
-def surface(state: State) -> Iterator[Surface | float]:
+def surface(state: PageState) -> Iterator[Surface | float]:
     """Yield the surface after a pause, each time finer, and a point to stop at before each evaluation."""
     yield IDLE
     clf, theta = fit(state)[0], np.array(state.theta)
@@ -79,7 +79,7 @@ class Running:
     proba: Array  # (n, n_classes)
 
 
-def run_chains(state: State, chunks: int = CHUNKS) -> Iterator[Running]:
+def run_chains(state: PageState, chunks: int = CHUNKS) -> Iterator[Running]:
     """Yield the posterior by Markov chains, after each round of new chains.
 
     Every round starts new chains, so the rounds are independent and their probabilities are averaged.
@@ -95,7 +95,7 @@ def run_chains(state: State, chunks: int = CHUNKS) -> Iterator[Running]:
         yield Running((k + 1) * CHUNK.n_chains * CHUNK.n_draws, list(lines), total / (k + 1))
 
 
-def verdicts(state: State) -> Iterator[str]:
+def verdicts(state: PageState) -> Iterator[str]:
     """Yield the errors of the approximations of a state by importance sampling, or why they cannot be checked."""
     for method in dict.fromkeys(filter(None, (state.method, state.other))):
         name = title(method)
@@ -104,9 +104,7 @@ def verdicts(state: State) -> Iterator[str]:
         except ValueError as error:
             yield f"{name}: {error}"
             continue
-        if check.corrected is None:
-            yield f"{name}: {check.verdict}"
-            continue
-        known = "" if check.evidence is None else f"log evidence {check.evidence:.2f}, "
-        corrected = f"corrected {check.corrected:.2f} ± {check.standard_error:.2f}"
-        yield f"{name}: {known}{corrected}. {check.verdict}"
+        corrected = ""
+        if check.corrected is not None:
+            corrected = f"corrected log evidence {check.corrected:.2f} ± {check.standard_error:.2f}. "
+        yield f"{name}: {corrected}{check.verdict}"

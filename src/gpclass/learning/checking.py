@@ -16,7 +16,13 @@ from gpclass.core.optimisers import TOL_NATS
 from gpclass.core.protocols import Array
 from gpclass.data.rows import Data, Rows
 from gpclass.evidence import ApproximationCheck
-from gpclass.evidence.check import check_chains, check_draws, check_target, make_report, probability_shifts
+from gpclass.evidence.check import (
+    check_approximation,
+    check_chains,
+    check_draws,
+    make_report,
+    probability_shifts,
+)
 from gpclass.evidence.importance import check_size, estimate
 from gpclass.evidence.verdicts import Missing, make_missing
 from gpclass.inference import EP, Laplace
@@ -52,7 +58,8 @@ def check(model: FittedModel, n_samples: int, rng: np.random.Generator) -> Appro
     name = type(model.problem.inference).__name__
     if model.draws is None:
         target = make_check_target(model, model.problem, model.latent_sites)
-        return check_target(target, model.evidence, name, n_samples, rng, baseline=model.baseline)
+        known = {"evidence": model.evidence, "baseline": model.baseline}
+        return check_approximation(target, method=name, n_samples=n_samples, rng=rng, **known)  # type: ignore[arg-type]
     if model.chains is not None and model.chains.theta is not None:
         return check_chains(model.chains, np.exp(model.likelihood.log_classes(model.chains.f)[..., 1]))
     # Draws are compared with importance sampling from an approximation of the same posterior.

@@ -101,11 +101,8 @@ def _annealed(problem: Problem, sites: AnySites | None, rng: np.random.Generator
     if sites is None:
         by = replace(problem, inference=settings.learn_by)
         sites = by.infer(by.prior(), None).sites
-    estimate = annealed_evidence(
-        problem.likelihood, _covariance(problem), problem.y, sites,
-        weight=problem.weight, n_chains=max(2, settings.annealing), rng=rng,
-    )  # fmt: skip
-    return float(estimate.value)
+    target = make_target(problem.likelihood, _covariance(problem), problem.y, sites, problem.weight)
+    return float(annealed_evidence(target, n_chains=max(2, settings.annealing), rng=rng).value)
 
 
 def target_at(problem: Problem, theta: Array, whiten: Inference | None, init: AnySites | None) -> Target:

@@ -16,7 +16,7 @@ import numpy as np
 
 from gpclass.core.protocols import Array, Inference
 from gpclass.inference import EP
-from gpclass.mcmc.sampler import Info, Sampler, State
+from gpclass.mcmc.sampler import ChainState, Sampler
 from gpclass.posteriors.target import Target
 
 # The angles that a bracket proposes do not depend on the target; only the one that is accepted does. So the next
@@ -25,7 +25,7 @@ AHEAD, ROOM = 8, 1 << 13
 
 
 @dataclass(frozen=True, slots=True)
-class EllipticalSlice(Sampler[State]):
+class EllipticalSlice(Sampler[ChainState]):
     """Elliptical slice sampling of the latent function.
 
     Parameters
@@ -45,22 +45,22 @@ class EllipticalSlice(Sampler[State]):
     >>> target = make_target(Logit(), (4.0 * RBF(1.0))(X), y)
     >>> sampler, rng = EllipticalSlice(whiten=None), np.random.default_rng(0)
     >>> state = sampler.init(target, np.zeros((2, 3)))
-    >>> state, info = sampler.step(rng, state)
+    >>> state, accept = sampler.step(rng, state)
     >>> state.f.shape
     (2, 3)
     """
 
     whiten: Inference | None = EP()  # noqa: RUF009
 
-    def init(self, target: Target, f: Array) -> State:
+    def init(self, target: Target, f: Array) -> ChainState:
         """Return the state of chains at the rows of f."""
-        return State(target, f, target.remainder(f - target.mean))
+        return ChainState(target, f, target.remainder(f - target.mean))
 
-    def step(self, rng: np.random.Generator, state: State) -> tuple[State, Info]:
+    def step(self, rng: np.random.Generator, state: ChainState) -> tuple[ChainState, Array]:
         """Move every chain along an ellipse of q, and then along one of the prior if that is not q."""
         target = state.target
         D, value = slice_both(target, state.f - target.mean, state.value, rng)
-        return State(target, D + target.mean, value), Info(np.ones(len(D)))
+        return ChainState(target, D + target.mean, value), np.ones(len(D))
 
 
 def slice_both(target: Target, D: Array, r: Array, rng: np.random.Generator) -> tuple[Array, Array]:

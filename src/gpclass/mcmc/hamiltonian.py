@@ -19,7 +19,7 @@ import numpy as np
 from gpclass.core.checks import check_numbers
 from gpclass.core.protocols import Array, Inference
 from gpclass.inference import EP
-from gpclass.mcmc.sampler import Info, Sampler, State
+from gpclass.mcmc.sampler import ChainState, Draw, Sampler
 from gpclass.posteriors.target import Target
 
 MAX_STEP = 0.45 * np.pi  # after a quarter turn z is independent of its start; longer steps return to it
@@ -27,7 +27,7 @@ MIN_STEP = 1e-3  # with smaller steps a trajectory would take thousands of them
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class HMCState(State):
+class HMCState(ChainState):
     """A state with its coordinates z and the gradient of ``value`` with respect to them."""
 
     z: Array
@@ -77,7 +77,7 @@ class HMC(Sampler[HMCState]):
         value, slope, _ = _factor(target, z)
         return HMCState(target, f, value, z, slope, min(self.step_size, MAX_STEP))
 
-    def step(self, rng: np.random.Generator, state: HMCState) -> tuple[HMCState, Info]:
+    def step(self, rng: np.random.Generator, state: HMCState) -> tuple[HMCState, Array]:
         """Follow a trajectory of about a quarter turn from new momenta, and accept or reject its end."""
         target = state.target
         p = rng.standard_normal(state.z.shape)
@@ -103,15 +103,15 @@ class HMC(Sampler[HMCState]):
             z=np.where(wide, z, state.z),
             slope=np.where(wide, slope, state.slope),
         )
-        return end, Info(probability)
+        return end, probability
 
-    def adapt(self, state: HMCState, infos: Sequence[Info], progress: float) -> HMCState:
+    def adapt(self, state: HMCState, draws: Sequence[Draw], progress: float) -> HMCState:
         """Return the state with an adapted step; the last one is the average of the steps tried.
 
         Steps follow Robbins & Monro (1951), with the later ones weighted more in the average.
         """
-        count = len(infos)
-        log_step = np.log(state.step) + (float(infos[-1].accept.mean()) - self.accept) / count**0.5
+        count = len(draws)
+        log_step = np.log(state.step) + (float(draws[-1].accept.mean()) - self.accept) / count**0.5
         log_step = float(np.clip(log_step, np.log(MIN_STEP), np.log(MAX_STEP)))
         average = state.average + (log_step - state.average) * min(1.0, 4.0 / count)
         return replace(state, step=float(np.exp(average if progress >= 1.0 else log_step)), average=average)

@@ -23,7 +23,7 @@ from gpclass.core.registry import Part
 from gpclass.inference import Laplace
 from gpclass.mcmc.chains import Weighted
 from gpclass.mcmc.elliptical import slice_both
-from gpclass.mcmc.sampler import Info, State
+from gpclass.mcmc.sampler import ChainState, Draw
 from gpclass.posteriors.target import Target
 from gpclass.priors import NotPositiveError
 
@@ -70,7 +70,7 @@ class Proposal:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class HyperState(State):
+class HyperState(ChainState):
     """The position of one chain.
 
     ``draws`` are importance draws of f at theta, one per row, with weights exp(log_weight) that sum to one. ``f`` is
@@ -160,7 +160,7 @@ class PseudoMarginal(HyperSampler):
         D = target.shifts(target.normals((self.n_importance + 1) // 2, rng))
         return _make_state(target, model, theta, proposal, found.sites, D, rng)
 
-    def step(self, rng: np.random.Generator, state: HyperState) -> tuple[HyperState, Info]:
+    def step(self, rng: np.random.Generator, state: HyperState) -> tuple[HyperState, Array]:
         """Propose theta once, then move f."""
         theta, back = state.proposal.draw(state.theta, rng)
         there = self._proposed(state, theta, rng)
@@ -170,8 +170,7 @@ class PseudoMarginal(HyperSampler):
             gain = float(there.value - state.value) + back if np.isfinite(state.value) else 0.0
             probability = float(np.exp(min(gain, 0.0)))
             state = there if rng.uniform() < probability else state
-        state = self._move_latent(rng, state)
-        return state, Info(np.array([probability]), state.theta[None])
+        return self._move_latent(rng, state), np.array([probability])
 
     def _proposed(self, state: HyperState, theta: Array, rng: np.random.Generator) -> HyperState | None:
         """Return the chain at a proposal, or None if it cannot be accepted."""
@@ -199,10 +198,10 @@ class PseudoMarginal(HyperSampler):
         D = np.concatenate([D, others])
         return _make_state(target, state.model, state.theta, state.proposal, state.sites, D, rng)
 
-    def adapt(self, state: HyperState, infos: Sequence[Info], progress: float) -> HyperState:
+    def adapt(self, state: HyperState, draws: Sequence[Draw], progress: float) -> HyperState:
         """Return the state with a proposal fitted to the later half of the draws of all chains."""
-        theta = np.concatenate([np.asarray(info.theta) for info in infos[len(infos) // 2 :]])
-        accept = float(np.mean([info.accept.mean() for info in infos[-self.piece :]]))
+        theta = np.concatenate([np.asarray(draw.theta) for draw in draws[len(draws) // 2 :]])
+        accept = float(np.mean([draw.accept.mean() for draw in draws[-self.piece :]]))
         return replace(state, proposal=fitted_proposal(theta, accept, state.proposal, long=progress >= 0.5))
 
 

@@ -20,7 +20,7 @@ from scipy.linalg import cho_solve, solve_triangular
 
 from gpclass.core.checks import check_integers, check_numbers
 from gpclass.core.protocols import Array, Index
-from gpclass.mcmc.sampler import Info, Sampler, State
+from gpclass.mcmc.sampler import ChainState, Draw, Sampler
 from gpclass.posteriors.target import Target
 
 MIN_ACCEPT, MAX_ACCEPT = 0.28, 0.45  # acceptance rates between which the block size is kept
@@ -37,7 +37,7 @@ class Block:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class BlockState(State):
+class BlockState(ChainState):
     """A state with partitions of the data into blocks, and the quantities needed to form other blocks."""
 
     each: Array  # the log likelihood of every data point, shape (chains, n)
@@ -93,7 +93,7 @@ class BlockMetropolis(Sampler[BlockState]):
         order, size, each = _order(Q), min(self.block_size, len(target.y)), target.pointwise(f)
         return BlockState(target, f, each @ target.weight, each, Q, order, size, _partitions(Q, order, size))
 
-    def step(self, rng: np.random.Generator, state: BlockState) -> tuple[BlockState, Info]:
+    def step(self, rng: np.random.Generator, state: BlockState) -> tuple[BlockState, Array]:
         """Propose every block of one partition in turn, for all latent functions together."""
         target, blocks = state.target, state.partitions[rng.integers(len(state.partitions))]
         f = state.f.reshape(len(state.f), -1, len(target.y)).copy()  # chains, functions, data points
@@ -110,13 +110,13 @@ class BlockMetropolis(Sampler[BlockState]):
             each[:, index] = np.where(take, value, each[:, index])
             accepted[:, index] = take
         end = replace(state, f=f.reshape(state.f.shape), value=each @ target.weight, each=each)
-        return end, Info(accepted)
+        return end, accepted
 
-    def adapt(self, state: BlockState, infos: Sequence[Info], progress: float) -> BlockState:
+    def adapt(self, state: BlockState, draws: Sequence[Draw], progress: float) -> BlockState:
         """Return the state with other blocks if too many or too few of the last proposals were accepted."""
-        if not self.adapt_size or len(infos) % WINDOW or progress > 0.9:
+        if not self.adapt_size or len(draws) % WINDOW or progress > 0.9:
             return state
-        rate, size = float(np.mean([info.accept.mean() for info in infos[-WINDOW:]])), state.size
+        rate, size = float(np.mean([draw.accept.mean() for draw in draws[-WINDOW:]])), state.size
         if rate > MAX_ACCEPT:
             size = min(len(state.Q), max(size + 1, int(1.5 * size)))
         elif rate < MIN_ACCEPT:

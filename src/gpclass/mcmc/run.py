@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
 
 from gpclass.core.checks import check_integers
-from gpclass.core.protocols import Array, Inference
+from gpclass.core.protocols import Inference
 from gpclass.core.registry import Method
 from gpclass.inference import EP
-from gpclass.mcmc.chains import Chains, Weighted
+from gpclass.mcmc.chains import Chains
 from gpclass.mcmc.hamiltonian import HMC
 from gpclass.mcmc.hyper import PseudoMarginal
-from gpclass.mcmc.sampler import Info, Sampler
+from gpclass.mcmc.sampler import Draw, Sampler
 
 MIN_DRAWS = 4  # draws of each chain that are kept after an interruption
 
@@ -78,14 +78,6 @@ class MCMC(Method):
         return {name: getattr(self, name) for name in ("n_chains", "n_draws", "n_warmup", "thin")}
 
 
-class Draw(NamedTuple):
-    """One kept draw of some chains: one row of f per chain, and the information of the steps before it."""
-
-    f: Array
-    info: Info
-    weighted: tuple[Weighted, ...]
-
-
 def sample(
     target: Any,
     sampler: Sampler[Any] | PseudoMarginal,
@@ -145,7 +137,7 @@ def sample(
     check_integers(0, n_warmup=n_warmup)
     every = -(-n_chains * n_draws // n_thetas)
     group = sampler.begin(target, n_chains, np.random.default_rng(rng))
-    infos, kept = list[Info](), list[Draw]()
+    warmup, kept = list[Draw](), list[Draw]()
 
     def advance(n: int, thin: int) -> list[Draw]:
         """Make n draws of all chains, in parallel if they have separate states."""
@@ -158,10 +150,11 @@ def sample(
         return [_joined(draws) for draws in zip(*(draws for _, _, draws in ends), strict=True)]
 
     def steps() -> Iterator[str]:
-        while len(infos) < n_warmup:
-            infos.extend(draw.info for draw in advance(min(sampler.piece, n_warmup - len(infos)), 1))
-            group[:] = [(sampler.adapt(state, infos, len(infos) / n_warmup), rng) for state, rng in group]
-            yield f"warming up, step {len(infos)} of {n_warmup}"
+        while len(warmup) < n_warmup:
+            new = advance(min(sampler.piece, n_warmup - len(warmup)), 1)
+            warmup.extend(draw._replace(weighted=()) for draw in new)
+            group[:] = [(sampler.adapt(state, warmup, len(warmup) / n_warmup), rng) for state, rng in group]
+            yield f"warming up, step {len(warmup)} of {n_warmup}"
         while len(kept) < n_draws:
             kept.extend(advance(min(sampler.piece, n_draws - len(kept)), thin))
             yield f"draw {len(kept)} of {n_draws}"
@@ -187,21 +180,24 @@ def _advance(
     """Make n draws, numbered from ``first``; each multiple of ``every`` keeps all its weighted latent vectors."""
     draws = []
     for k in range(first, first + n):
-        accept = []
+        rates = []
         for _ in range(thin):
-            state, info = sampler.step(rng, state)
-            accept.append(info.accept)
-        weighted = (state.weighted,) if k % every == 0 and state.weighted is not None else ()
-        draws.append(Draw(state.f, Info(np.mean(accept, axis=0), info.theta), weighted))
+            state, accept = sampler.step(rng, state)
+            rates.append(accept)
+        found = state.weighted
+        theta = None if found is None else found.theta[None]
+        kept = (found,) if found is not None and k % every == 0 else ()
+        draws.append(Draw(state.f, np.mean(rates, axis=0), theta, kept))
     return state, rng, draws
 
 
 def _joined(draws: Sequence[Draw]) -> Draw:
     """Return the same draw of several groups of chains, one chain after another."""
-    theta = [draw.info.theta for draw in draws if draw.info.theta is not None]
+    theta = [draw.theta for draw in draws if draw.theta is not None]
     return Draw(
         np.concatenate([draw.f for draw in draws]),
-        Info(np.concatenate([draw.info.accept for draw in draws]), np.concatenate(theta) if theta else None),
+        np.concatenate([draw.accept for draw in draws]),
+        np.concatenate(theta) if theta else None,
         sum((draw.weighted for draw in draws), ()),
     )
 
@@ -209,8 +205,8 @@ def _joined(draws: Sequence[Draw]) -> Draw:
 def _chains(targets: list[Any], kept: list[Draw], sampler: Any, n_warmup: int, thin: int) -> Chains:
     """Return the draws of all chains as arrays."""
     target, f = targets[0], np.stack([draw.f for draw in kept], axis=1)
-    accept = np.stack([draw.info.accept for draw in kept], axis=1)
-    theta = [draw.info.theta for draw in kept if draw.info.theta is not None]
+    accept = np.stack([draw.accept for draw in kept], axis=1)
+    theta = [draw.theta for draw in kept if draw.theta is not None]
     each_point = accept.ndim > 2
     return Chains(
         f=target.values(f),

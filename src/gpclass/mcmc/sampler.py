@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from gpclass.priors import NotPositiveError
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class State:
+class ChainState:
     """The positions of some chains; samplers add results computed there and adapted settings."""
 
     target: Target
@@ -30,17 +30,16 @@ class State:
         return None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Info:
-    """Information about one step."""
+class Draw(NamedTuple):
+    """One draw of some chains, and the fraction of proposals accepted in the steps before it."""
 
-    accept: (
-        Array  # fraction of proposals accepted, shape (chains,), or (chains, n) if known for each data point
-    )
-    theta: Array | None = None  # theta after the step, shape (chains, p)
+    f: Array  # shape (chains, n)
+    accept: Array  # shape (chains,), or (chains, n) if it is known for each data point
+    theta: Array | None = None  # shape (chains, p), if theta is sampled
+    weighted: tuple[Weighted, ...] = ()
 
 
-S = TypeVar("S", bound=State)
+S = TypeVar("S", bound=ChainState)
 
 
 class Sampler(Part, Generic[S]):
@@ -57,11 +56,11 @@ class Sampler(Part, Generic[S]):
         """Return the state of chains at the rows of f."""
 
     @abstractmethod
-    def step(self, rng: np.random.Generator, state: S) -> tuple[S, Info]:
-        """Move every chain once."""
+    def step(self, rng: np.random.Generator, state: S) -> tuple[S, Array]:
+        """Move every chain once; also return the fraction of proposals accepted, as in `Draw`."""
 
-    def adapt(self, state: S, infos: Sequence[Info], progress: float) -> S:
-        """Return a better tuned state during the warm-up, in which ``progress`` goes from 0 to 1."""
+    def adapt(self, state: S, draws: Sequence[Draw], progress: float) -> S:
+        """Return a state tuned to the draws of the warm-up, in which ``progress`` goes from 0 to 1."""
         return state
 
     def begin(

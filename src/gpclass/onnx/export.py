@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -36,8 +35,8 @@ def to_onnx(estimator: Any, path: str | os.PathLike[str] | None = None) -> bytes
     ----------
     estimator : GaussianProcessClassifier
         Fitted by an approximation. Three or more classes in one model need ``integration="mackay"`` or ``"map"``;
-        two classes, one-vs-rest and one-vs-one do not. The kernel must be registered, and its value must use
-        only functions that ONNX has.
+        two classes and one-vs-rest do not, and one-vs-one has no ONNX form. The kernel must be registered, and its
+        value must use only functions that ONNX has.
     path : str or path, default=None
         File to which the graph is also written.
 
@@ -128,9 +127,9 @@ def _probabilities(estimator: Any, X: Value) -> Value:
     base, route = estimator.base_estimator_, estimator.integration
     if route == "monte_carlo":
         raise OnnxExportError("integration='monte_carlo' has no ONNX form: use 'exact', 'mackay' or 'map'.")
-    second = [_second_class(model, X, route) for model in base.models if model.n_classes == 2]
     if isinstance(base, OneVsOne):
-        return _couple(second, estimator.n_classes_)
+        raise OnnxExportError("multi_class='one_vs_one' has no ONNX form: use 'one_vs_rest'.")
+    second = [_second_class(model, X, route) for model in base.models if model.n_classes == 2]
     if isinstance(base, OneVsRest):
         return _shares(join(second).maximum(1e-300))
     return join([1.0 - second[0], second[0]]) if second else _joint(base, X, route)
@@ -172,43 +171,6 @@ def _no_form(model: FittedModel) -> OnnxExportError:
 def _shares(P: Value) -> Value:
     out: Value = P / P.sum()
     return out
-
-
-def _couple(second: list[Value], n_classes: int) -> Value:
-    """Return the coupled probabilities: the minimum of pᵀ Q p with Σ p = 1 (`combine.couple`).
-
-    With p = e_last + Z y, where Z does not change the sum, it is A y = -Zᵀ Q e_last with a positive definite
-    A = Zᵀ Q Z, solved by A = L D Lᵀ.
-    """
-    r = {}
-    for (i, j), p in zip(combinations(range(n_classes), 2), second, strict=True):
-        r[i, j], r[j, i] = (1.0 - p).maximum(1e-12), p.maximum(1e-12)
-    last, others = n_classes - 1, range(n_classes - 1)
-    Q = {(i, j): -(r[j, i] * r[i, j]) for i, j in r}
-    for i in range(n_classes):
-        squares = [r[j, i] * r[j, i] for j in range(n_classes) if j != i]
-        Q[i, i] = sum(squares[1:], start=squares[0])
-    A = {(i, j): Q[i, j] - Q[i, last] - Q[last, j] + Q[last, last] for i in others for j in range(i + 1)}
-    y = _solve(A, [Q[last, last] - Q[i, last] for i in others])
-    return _shares(join([*y, 1.0 - sum(y[1:], start=y[0])]).maximum(1e-300))
-
-
-def _solve(A: dict[tuple[int, int], Value], b: list[Value]) -> list[Value]:
-    """Return A⁻¹ b for a positive definite A given by its lower triangle, entry by entry."""
-    n = len(b)
-    L: dict[tuple[int, int], Value] = {}
-    A, x = dict(A), list(b)
-    for k in range(n):
-        for i in range(k + 1, n):
-            L[i, k] = A[i, k] / A[k, k]
-            for j in range(k + 1, i + 1):
-                A[i, j] = A[i, j] - L[i, k] * A[j, k]
-            x[i] = x[i] - L[i, k] * x[k]
-    x = [x[k] / A[k, k] for k in range(n)]
-    for k in range(n - 1, -1, -1):
-        for i in range(k + 1, n):
-            x[k] = x[k] - L[i, k] * x[i]
-    return x
 
 
 # --------------------------------------------------------------------------------- all classes

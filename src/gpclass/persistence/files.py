@@ -231,7 +231,7 @@ def _check_whole(clf: Any) -> None:
     if names is not None:
         texts = _is_vector(names, clf.n_features_in_) and all(isinstance(name, str) for name in names)
         _require(texts, "the names of its columns")
-    if clf._rows is not None:  # a model in passes does not keep its rows
+    if clf._rows is not None:  # a model that was fitted in passes does not keep its rows
         _check_rows(clf._rows, n_classes)
 
 

@@ -4,13 +4,13 @@
     LatentDisplay             latent function and class probability over one column
     EvidenceDisplay           evidence over two hyperparameters, with the path of learning
     RelevanceDisplay          inverse length scale of each column
-    CalibrationDisplay        calibration curve with credible intervals
     TraceDisplay              Markov chains and their diagnostics
     ComparisonDisplay         the result of `gpclass.compare`
 
 The arrays that are drawn are attributes of the display, and ``display.plot(ax=...)`` draws them on other
 axes. Colours suit people with colour blindness, and marker or line style differ wherever colours do.
-matplotlib is imported when the first picture is drawn.
+matplotlib is imported when the first picture is drawn. For calibration curves use
+`sklearn.calibration.CalibrationDisplay`, which takes any classifier.
 
 These parameters of ``from_estimator`` mean the same in every display:
 
@@ -30,7 +30,6 @@ ax
 Every display that was drawn has the attributes ``figure_``, ``axes_`` (all panels) and ``ax_`` (the first).
 """
 
-from gpclass.plotting.calibration import CalibrationDisplay
 from gpclass.plotting.comparison import ComparisonDisplay
 from gpclass.plotting.contour import PredictiveContourDisplay
 from gpclass.plotting.evidence import EvidenceDisplay
@@ -39,7 +38,6 @@ from gpclass.plotting.relevance import RelevanceDisplay
 from gpclass.plotting.trace import TraceDisplay
 
 __all__ = [
-    "CalibrationDisplay",
     "ComparisonDisplay",
     "EvidenceDisplay",
     "LatentDisplay",

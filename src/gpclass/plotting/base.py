@@ -61,7 +61,7 @@ def pyplot() -> Any:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class View:
+class PlotGrid:
     """A grid over the range of some rows, and the rows to draw (None without labels)."""
 
     sides: list[Array]  # the points along each column
@@ -71,7 +71,7 @@ class View:
     codes: Any  # positions of the labels among the classes
 
     @classmethod
-    def over(cls, X: Any, y: Any, estimator: Any, n_columns: int, resolution: int, eps: float) -> View:
+    def over(cls, X: Any, y: Any, estimator: Any, n_columns: int, resolution: int, eps: float) -> PlotGrid:
         """Return the grid that covers X with a margin; raise if X has another number of columns."""
         rows = np.asarray(X, dtype=float)
         if rows.ndim != 2 or rows.shape[1] != n_columns:

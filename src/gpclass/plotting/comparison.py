@@ -20,7 +20,7 @@ class ComparisonDisplay(Display):
     Parameters
     ----------
     comparison : gpclass.comparison.Comparison
-        The result of `gpclass.compare`; ``comparison.plot()`` makes this display too.
+        The result of `gpclass.compare`.
 
     Examples
     --------

@@ -6,12 +6,11 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
-from scipy.special import entr
 
 from gpclass.core.protocols import Array
 from gpclass.decision import check_cost
 from gpclass.plotting import style
-from gpclass.plotting.base import Display, View
+from gpclass.plotting.base import Display, PlotGrid
 
 LINES = (0.1, 0.5, 0.9)  # contours of the probability, besides the boundary
 
@@ -98,7 +97,7 @@ class PredictiveContourDisplay(Display):
         -------
         PredictiveContourDisplay
         """
-        view = View.over(X, y, estimator, 2, grid_resolution, eps)
+        view = PlotGrid.over(X, y, estimator, 2, grid_resolution, eps)
         classes, cost = estimator.classes_, getattr(estimator, "cost_matrix", None)
         n, shape = len(classes), (grid_resolution, grid_resolution)
         x0, x1 = view.sides
@@ -167,30 +166,20 @@ class PredictiveContourDisplay(Display):
         return drawn
 
     def _many_classes(self, axis: Any) -> None:
-        from matplotlib.colors import to_rgb
-
-        p, n, margin = self.proba, self.proba.shape[2], self.margin
-        mixed = p @ np.array([to_rgb(style.style(c)[0]) for c in range(n)])
-        entropy = entr(p).sum(axis=2, keepdims=True) / np.log(n)
-        mixed = mixed + 0.8 * entropy * (1.0 - mixed)  # paler where it is less certain
+        margin = self.margin
         ends = [(x[0] - 0.5 * (x[1] - x[0]), x[-1] + 0.5 * (x[1] - x[0])) for x in (self.x0, self.x1)]
         box = {"extent": (*ends[0], *ends[1]), "origin": "lower", "aspect": "auto"}
-        axis.imshow(np.clip(mixed, 0.0, 1.0), interpolation="bilinear", **box)
+        axis.imshow(style.mixed_colours(self.proba), interpolation="bilinear", **box)
         self.boundary_ = self._borders(axis, margin)
-        for c in range(n):  # without markers the regions need names
-            row, column = np.unravel_index(int(margin[:, :, c].argmax()), p.shape[:2])
+        for c in range(margin.shape[2]):  # without markers the regions need names
+            row, column = np.unravel_index(int(margin[:, :, c].argmax()), margin.shape[:2])
             if self.X is None and margin[row, column, c] > 0.0:
                 axis.text(self.x0[column], self.x1[row], str(self.classes[c]), ha="center", va="center")
 
 
-def decision_margins(proba: Array, cost: Array | None, reject: float | None = None) -> Array:
-    """Return the smallest expected cost of the other decisions minus that of each decision.
-
-    The decisions are on the last axis; the last one is to leave a case undecided, if ``reject`` gives its cost.
-    """
+def decision_margins(proba: Array, cost: Array | None = None) -> Array:
+    """Return the smallest expected cost of the other decisions minus that of each decision, on the last axis."""
     expected = proba @ (1.0 - np.eye(proba.shape[-1]) if cost is None else cost)
-    if reject is not None:
-        expected = np.concatenate([expected, np.full((*expected.shape[:-1], 1), reject)], axis=-1)
     order = np.sort(expected, axis=-1)
     best, second = order[..., :1], order[..., 1:2]
     out: Array = np.where(expected == best, second, best) - expected

@@ -8,12 +8,12 @@ from typing import Any, Self
 import numpy as np
 from scipy.special import ndtri
 
-from gpclass.active.latents import gaussians_at
+from gpclass.active.scores import gaussians_at
 from gpclass.core.checks import check_numbers
 from gpclass.core.protocols import Array
 from gpclass.learning.prediction import mixture_quantile
 from gpclass.plotting import style
-from gpclass.plotting.base import Display, View
+from gpclass.plotting.base import Display, PlotGrid
 
 
 @dataclass(eq=False, repr=False)
@@ -98,7 +98,7 @@ class LatentDisplay(Display):
         LatentDisplay
         """
         check_numbers("(0, 1)", level=level)
-        view = View.over(X, y, estimator, 1, grid_resolution, eps)
+        view = PlotGrid.over(X, y, estimator, 1, grid_resolution, eps)
         mean, low, high = latent_band(estimator, view.grid, level)
         proba_low, proba_high = estimator.predict_interval(view.grid, level=level)
         proba = np.asarray(estimator.predict_proba(view.grid))

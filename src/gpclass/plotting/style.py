@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+from scipy.special import entr
+
 from gpclass.core.protocols import Array
 
 # Okabe and Ito's colours, then Paul Tol's, which suit people with colour blindness; markers and lines differ too.
@@ -28,6 +31,14 @@ DARK, GREY = "0.15", "0.45"
 def style(i: int) -> Any:
     """Return colour, marker and line style of the i-th item drawn."""
     return STYLES[i % len(STYLES)]
+
+
+def mixed_colours(proba: Array) -> Array:
+    """Return the colours of the classes mixed by probability, (..., 3), paler where the class is less certain."""
+    n = proba.shape[-1]
+    mixed = proba @ [[int(style(c)[0][i : i + 2], 16) / 255.0 for i in (1, 3, 5)] for c in range(n)]
+    entropy = entr(proba).sum(axis=-1, keepdims=True) / np.log(n)
+    return np.asarray(np.clip(mixed + 0.8 * entropy * (1.0 - mixed), 0.0, 1.0))
 
 
 def bare(axis: Any) -> None:

@@ -1,7 +1,7 @@
-"""Conformance checks for new kernels, likelihoods and methods.
+"""Conformance checks for new kernels and likelihoods.
 
-Each check compares an object with independent results (differences, quadrature,
-exact regression) and raises AssertionError with the name of the quantity that differs.
+Each check compares an object with independent results (differences, quadrature) and raises AssertionError with the
+name of the quantity that differs.
 
 Examples
 --------
@@ -14,13 +14,11 @@ Examples
 from __future__ import annotations
 
 from gpclass.testing.differences import central_difference
-from gpclass.testing.inference import check_inference
 from gpclass.testing.kernels import check_kernel
 from gpclass.testing.likelihoods import check_likelihood
 
 __all__ = [
     "central_difference",
-    "check_inference",
     "check_kernel",
     "check_likelihood",
 ]

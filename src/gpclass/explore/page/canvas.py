@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from gpclass.explore.page import figures
-from gpclass.explore.page.figures import COLOURS, Graph, Plane, outlines, smooth
+from gpclass.explore.page.figures import COLOURS, LineChart, Plane, outlines, smooth
 from gpclass.explore.scene import Picture, Scene, grid
-from gpclass.explore.state import State, title
+from gpclass.explore.state import PageState, title
 from gpclass.explore.steps import Running
 from gpclass.plotting.contour import decision_margins
 
@@ -31,9 +31,9 @@ class Canvas:
         names = ("x", "y", "marker", "colour", "ring")
         self.points = ColumnDataSource({name: [] for name in names}, name="points-data")
         self.ranges = Range1d(0.0, 1.0), Range1d(0.0, 1.0)
-        self.latents = [Graph(230, (-1.0, 1.0), self.ranges[0]) for _ in range(2)]
-        self.probas = [Graph(290, (-0.19, 1.09), self.ranges[0]) for _ in range(2)]
-        self.apart = Graph(190, (-1.0, 1.0), self.ranges[0])
+        self.latents = [LineChart(230, (-1.0, 1.0), self.ranges[0]) for _ in range(2)]
+        self.probas = [LineChart(290, (-0.19, 1.09), self.ranges[0]) for _ in range(2)]
+        self.apart = LineChart(190, (-1.0, 1.0), self.ranges[0])
         self.planes = [Plane(420, self.ranges) for _ in range(3)]
         for graph in self.probas:
             graph.fig.yaxis.ticker = [0.0, 0.25, 0.5, 0.75, 1.0]
@@ -64,7 +64,7 @@ class Canvas:
             for kind in EVENTS:
                 panel.fig.on_event(kind, tell)
 
-    def show_points(self, state: State) -> None:
+    def show_points(self, state: PageState) -> None:
         """Draw the points; this needs no model."""
         points, (x, y) = state.points, state.points.markers.T
         ring = np.where(np.arange(len(points)) == state.selected, 20.0, 0.0)
@@ -124,8 +124,7 @@ class Canvas:
         strip = {
             "left": edges[:-1],
             "right": edges[1:],
-            "pattern": ["/" if code < 0 else " " for code in decided],
-            "colour": ["#dddddd" if code < 0 else COLOURS[code] for code in decided],
+            "colour": [COLOURS[code] for code in decided],
         }
         proba.show(x, curves, bands, strip=strip, boundaries={"x": places})
         of = f" of class {points.labels[codes[0]]}" if len(codes) == 1 else ""
@@ -162,17 +161,15 @@ class Canvas:
         if state.points.n_columns == 1:
             self._show_line(0, picture, running.lines, running.proba)
         else:
-            margin = decision_margins(running.proba, state.cost_matrix, state.reject)
+            margin = decision_margins(running.proba)
             self.planes[0].sources["chains"].data = outlines(picture.sides, margin)
 
 
 def _show_proba(plane: Plane, picture: Picture) -> None:
-    """Draw the probability of the second class, or the mixed colours of several, and the undecided region."""
-    undecided = (picture.decision < 0)[..., None]
-    colours = [figures.rgba(np.where(undecided, figures.GREY, 0.0))] if undecided.any() else []
-    points, field, of = picture.state.points, None, "class probabilities"
+    """Draw the probability of the second class, or the mixed colours of several."""
+    points, field, of, colours = picture.state.points, None, "class probabilities", []
     if picture.second is None:
-        colours.insert(0, figures.blend(smooth(picture.proba)))
+        colours = [figures.blend(smooth(picture.proba))]
     else:
         of = f"p(class {points.labels[picture.curves[0]]})"
         palette = figures.diverging(*(COLOURS[code] for code in points.present))

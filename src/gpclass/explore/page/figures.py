@@ -8,15 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpclass.core.protocols import Array
-from gpclass.explore.state import MOST_CLASSES, State
+from gpclass.explore.state import MOST_CLASSES, PageState
 from gpclass.explore.steps import Surface
-from gpclass.plotting.style import STYLES
+from gpclass.plotting.style import STYLES, mixed_colours
 
 COLOURS = tuple(colour for colour, _, _ in STYLES[:MOST_CLASSES])
 MARKERS = ("circle", "square", "triangle", "diamond", "inverted_triangle")
 DASHES = ("solid", "solid", "dashed", "dotdash", "dotted")  # with two classes only the second one is drawn
 INK = "#222222"
-GREY = (0.6, 0.6, 0.6, 0.65)  # colour of undecided cases
 STRIP = (-0.155, -0.105)  # vertical range of the decision, below the probabilities
 FINER = 3  # pixels of an image for each point of the grid along a side
 IMAGE = ("image", "x", "y", "dw", "dh")  # the columns of a source of images
@@ -66,7 +65,7 @@ class Panel:
 # ------------------------------------------------------------------------------------- graph
 
 
-class Graph(Panel):
+class LineChart(Panel):
     """Curves with bands over one column, and rectangles below them for the decision."""
 
     def __init__(self, height: int, ends: tuple[float, float], x_range: Any) -> None:
@@ -74,17 +73,15 @@ class Graph(Panel):
 
         sources = {
             "bands": ("xs", "ys", "colour"), "curves": ("xs", "ys", *CURVE),
-            "strip": ("left", "right", "colour", "pattern"), "boundaries": ("x",),
+            "strip": ("left", "right", "colour"), "boundaries": ("x",),
         }  # fmt: skip
         super().__init__(sources, height, x_range=x_range, y_range=Range1d(*ends))
         fig, get = self.fig, self.sources
         fig.patches("xs", "ys", source=get["bands"], fill_color="colour", fill_alpha=0.17, line_color=None)
         looks = {f"line_{name}": name for name in ("dash", "width", "alpha")}
         fig.multi_line("xs", "ys", source=get["curves"], line_color="colour", **looks)
-        fig.quad(
-            left="left", right="right", bottom=STRIP[0], top=STRIP[1], source=get["strip"], fill_color="colour",
-            line_color=None, hatch_pattern="pattern", hatch_color=INK, hatch_alpha=0.5,
-        )  # fmt: skip
+        box = {"left": "left", "right": "right", "bottom": STRIP[0], "top": STRIP[1]}
+        fig.quad(**box, source=get["strip"], fill_color="colour", line_color=None)
         fig.vspan("x", source=get["boundaries"], color=INK, line_width=1.5, line_dash="dotted")
 
     def show(self, x: Array, curves: Any, bands: Any = (), **data: Any) -> None:
@@ -153,7 +150,7 @@ class Landscape(Plane):
         star = {"marker": "star", "color": "white", "line_color": INK, "size": 22, "line_width": 2}
         self.fig.scatter("x", "y", source=self.here, **star)
 
-    def mark(self, state: State, names: list[str], path: Any = ()) -> None:
+    def mark(self, state: PageState, names: list[str], path: Any = ()) -> None:
         """Draw the current hyperparameters and the path of learning."""
         (i, j), theta = state.axes, state.theta
         self.label(names[i], names[j])
@@ -185,18 +182,11 @@ def diverging(low: str, high: str) -> Any:
 
 
 def blend(proba: Array) -> NDArray[np.uint32]:
-    """Return an image of the colours of the classes, mixed by probability and paler where it is less certain."""
-    n = proba.shape[-1]
-    colours = np.array([[int(colour[i : i + 2], 16) / 255.0 for i in (1, 3, 5)] for colour in COLOURS[:n]])
-    certainty = (proba.max(axis=-1, keepdims=True) - 1.0 / n) / (1.0 - 1.0 / n)
-    mixed = 1.0 + (0.15 + 0.65 * certainty) * (proba @ colours - 1.0)
-    return rgba(np.concatenate([mixed, np.ones((*mixed.shape[:-1], 1))], axis=-1))
-
-
-def rgba(values: Array) -> NDArray[np.uint32]:
-    """Return colours with their opacity, (..., 4) between 0 and 1, in the format of Bokeh's images."""
-    image: NDArray[np.uint8] = np.ascontiguousarray(np.clip(255.0 * values, 0, 255).astype(np.uint8))
-    return image.view(np.uint32)[..., 0]
+    """Return an image of the mixed colours of the classes."""
+    mixed = mixed_colours(proba)
+    opaque = np.concatenate([mixed, np.ones((*mixed.shape[:-1], 1))], axis=-1)
+    image: NDArray[np.uint8] = np.ascontiguousarray((255.0 * opaque).astype(np.uint8))
+    return image.view(np.uint32)[..., 0]  # Bokeh's format
 
 
 def smooth(field: Array) -> Array:

@@ -11,7 +11,7 @@ import numpy as np
 
 from gpclass.explore import state as actions
 from gpclass.explore.page.figures import COLOURS, LN10, SHOWN, Landscape
-from gpclass.explore.state import ALONE, MOST_CLASSES, OPERATORS, TITLES, State, dials, title
+from gpclass.explore.state import ALONE, MOST_CLASSES, OPERATORS, TITLES, PageState, dials, title
 from gpclass.kernels import kernel_names
 from gpclass.learning.prediction import ROUTES
 from gpclass.parameters import INFERENCES, LIKELIHOODS
@@ -27,7 +27,6 @@ GROUPS: dict[str, list[list[str]]] = {  # rows of widgets in each part of the pa
     "points": [["start", "classes"], ["hint"], ["drawn"], ["delete", "undo", "clear"]],
     "model": [["first", "operator"], ["second"], *([name] for name in DIALS), ["learn", "stop"]],
     "methods": [["method", "likelihood"], ["integration", "other"], ["check", "chains"]],
-    "decisions": [["costly", "cost"], ["reject"]],
     "evidence": [["across", "upwards"], ["landscape"]],
 }
 
@@ -37,8 +36,8 @@ class Control:
     """A widget, its properties for a state, and the state after the user has changed it."""
 
     widget: Any
-    show: Callable[[State], dict[str, Any]]
-    act: Callable[[State, Any], State]
+    show: Callable[[PageState], dict[str, Any]]
+    act: Callable[[PageState, Any], PageState]
     attribute: str = "value"
 
 
@@ -78,7 +77,7 @@ class Layout:
         ]
         return [self["status"], self["words"], *groups]
 
-    def show(self, state: State, path: Any = ()) -> None:
+    def show(self, state: PageState, path: Any = ()) -> None:
         """Set all widgets to a state; those that do not apply are hidden. ``path`` is that of learning."""
         _set(self["start"], value=state.origin)
         for control in self.controls.values():
@@ -146,39 +145,24 @@ def _controls() -> dict[str, Control]:
         "likelihood": _choice("likelihood", "Likelihood", likelihoods),
         "integration": _choice("integration", "Average over f", ROUTES),
         "other": _choice("other", "Compare with", ["", *methods]),
-        "costly": Control(
-            _select("Errors on class", ["0", "1"]),
-            lambda s: {"options": _numbered(s.points.labels), "value": str(s.costly)},
-            lambda s, value: replace(s, costly=int(value)),
-        ),
-        "cost": Control(
-            _slider("cost, times the others", start=-1.5, end=1.5),
-            lambda s: {"value": float(np.log10(s.cost))},
-            lambda s, value: replace(s, cost=10.0**value),
-        ),
-        "reject": Control(
-            _slider("A case left undecided costs (1: none is)", start=-2.0, end=0.0, step=0.02),
-            lambda s: {"value": 0.0 if s.reject is None else float(np.log10(s.reject))},
-            lambda s, value: replace(s, reject=10.0**value if value < 0.0 else None),
-        ),
-    }  # fmt: skip
+    }
 
 
-def _choice(name: str, words: str, options: Any, act: Callable[..., State] = replace) -> Control:
+def _choice(name: str, words: str, options: Any, act: Callable[..., PageState] = replace) -> Control:
     """Return a control of one field of the state."""
     widget = _select(words, options)
     return Control(widget, lambda s: {"value": getattr(s, name)}, lambda s, value: act(s, **{name: value}))
 
 
 def _dial(k: int) -> Control:
-    def show(s: State) -> dict[str, Any]:
+    def show(s: PageState) -> dict[str, Any]:
         if k >= len(s.theta):
             return {"visible": False}
         name, low, high = dials(s)[k]
         values = {"start": low / LN10, "end": high / LN10, "value": s.theta[k] / LN10}
         return {"visible": True, "title": name, **values}
 
-    def act(s: State, value: float) -> State:
+    def act(s: PageState, value: float) -> PageState:
         return actions.set_theta(s, [*s.theta[:k], value * LN10, *s.theta[k + 1 :]])
 
     return Control(_slider(""), show, act)
@@ -203,7 +187,7 @@ def _slider(words: str, **options: Any) -> Any:
     return Slider(title=words, format=CustomJSTickFormatter(code=SHOWN), **given)
 
 
-def _labels(state: State) -> list[str]:
+def _labels(state: PageState) -> list[str]:
     return [f"{sign} {label}" for sign, label in zip(SIGNS, state.points.labels, strict=False)]
 
 

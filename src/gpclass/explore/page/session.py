@@ -17,7 +17,7 @@ from gpclass.explore.page.figures import LN10
 from gpclass.explore.page.layout import Layout
 from gpclass.explore.problems import start, start_names
 from gpclass.explore.scene import Scene, scene, sentence
-from gpclass.explore.state import State, nearest
+from gpclass.explore.state import PageState, nearest
 
 UNDO = 200  # number of states that can be undone
 KEPT = ("likelihood", "method", "integration", "other")  # fields kept when another problem is chosen
@@ -26,13 +26,13 @@ KEPT = ("likelihood", "method", "integration", "other")  # fields kept when anot
 class Session:
     """The page of one user; it shares nothing with other pages."""
 
-    def __init__(self, deliver: Any, table: State | None = None, *, worker: Any = Worker) -> None:
+    def __init__(self, deliver: Any, table: PageState | None = None, *, worker: Any = Worker) -> None:
         self.table, self.state = table, table or start(start_names()[0])
         self.canvas = Canvas()
         self.layout = Layout(list(dict.fromkeys([self.state.origin, *start_names()])))
         self.painter = worker(deliver, patient=True)
         self.worker, self.mapper = worker(deliver), worker(deliver)  # for the buttons, for the surface
-        self.past: list[State] = []
+        self.past: list[PageState] = []
         self.shown = Scene(self.state)
         self.dragged: int | None = None
         self.painted = 0
@@ -51,7 +51,7 @@ class Session:
 
     # --------------------------------------------------------------------------------- state
 
-    def act(self, action: Callable[[State], State], *, remember: bool = True) -> None:
+    def act(self, action: Callable[[PageState], PageState], *, remember: bool = True) -> None:
         """Replace the state by the result of an action, and show it; an error is shown as a sentence."""
         try:
             new = action(self.state)
@@ -144,7 +144,7 @@ class Session:
 
         self.layout[name].on_change(attribute, changed)
 
-    def _change(self, act: Callable[[State, Any], State], value: Any) -> None:
+    def _change(self, act: Callable[[PageState, Any], PageState], value: Any) -> None:
         self.act(lambda state: act(state, value))
 
     def on_canvas(self, kind: str, place: Any) -> None:
