@@ -130,7 +130,8 @@ def hyperprior_of(clf: Any, kernel: Any) -> Hyperprior:
     """Return the hyperpriors; length scales of an automatically chosen kernel are shrunk towards each other."""
     priors, chosen = clf.hyperprior, chooses_kernel(clf)
     if chosen and not isinstance(priors, Shrinkage):
-        shrinkage = {"length_scale": Shrinkage()} if clf.n_features_in_ > 1 else {}
+        n_columns = clf.n_features_in_ if clf.encoder_ is None else len(clf.encoder_.groups_)
+        shrinkage = {"length_scale": Shrinkage()} if n_columns > 1 else {}
         priors = {**shrinkage, **(priors or {})}
     return NO_PRIOR if priors is None else Hyperprior(kernel, priors, wide=chosen)
 

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from gpclass.core.protocols import Array, Index
 from gpclass.core.registry import stored
-from gpclass.tables.kinds import check_levels, chosen_columns, kind_at_fit, warn_of_identifiers
+from gpclass.tables.kinds import TableWarning, check_levels, chosen_columns, kind_at_fit, warn_of_identifiers
 from gpclass.tables.reading import as_table, columns_of, is_frame, order_of
 from gpclass.tables.records import Column, finite_numbers, levels_of
 
@@ -241,6 +241,6 @@ def _warn_of_unknown(unknown: Mapping[str, int]) -> None:
     if counts:
         warnings.warn(
             f"X has levels or missing values that the training rows did not have: {', '.join(counts)}.",
-            UserWarning,
+            TableWarning,
             stacklevel=4,
         )

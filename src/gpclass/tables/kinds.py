@@ -36,6 +36,10 @@ REMEDIES = {
 }
 
 
+class TableWarning(UserWarning):
+    """A column of a table that is doubtful, or values that the training rows did not have."""
+
+
 class ColumnError(ValueError):
     """A column that cannot be used as it is.
 
@@ -115,7 +119,8 @@ def _kind_of_text(name: str, values: list[Any]) -> str:
         return "number"
     example = next((text for text in texts if not PLAIN.fullmatch(text)), texts[0])
     like, many = share(NUMBER_LIKE), len(texts) > FEW_LEVELS
-    if like == 1.0 or (many and like >= MOSTLY and share(CODE) == 0.0):
+    varied = many or len(texts) > 0.5 * len(values)
+    if like == 1.0 or (varied and like >= MOSTLY and share(CODE) == 0.0):
         what = "numbers as text" if like == 1.0 else "texts among its numbers"
         raise ColumnError(name, f"has {what}, such as {example[:40]!r}", "numbers")
     if share(DATE) == 1.0:
@@ -144,7 +149,7 @@ def warn_of_identifiers(names: Sequence[str], columns: Sequence[Array]) -> None:
         warnings.warn(
             f"Column{'s' * several} {', '.join(map(repr, found))} of X {'number' if several else 'numbers'} the rows, "
             "and may be identifiers, which do not help to predict other rows: drop such columns.",
-            UserWarning,
+            TableWarning,
             stacklevel=5,
         )
 
