@@ -32,7 +32,7 @@ WRITERS = {
     "t.csv.gz": lambda path: MESSY.to_csv(path, index=False),
     "t.zip": lambda path: MESSY.to_csv(path, index=False),
     "t.tsv": lambda path: MESSY.to_csv(path, index=False, sep="\t"),
-    "semicolons.csv": lambda path: MESSY.to_csv(path, index=False, sep=";", decimal=","),
+    "semicolons.csv": lambda path: german(MESSY).to_csv(path, index=False, sep=";", decimal=","),
     "bom.csv": lambda path: MESSY.to_csv(path, index=False, encoding="utf-8-sig"),
     "latin.csv": lambda path: MESSY.to_csv(path, index=False, encoding="latin-1"),
     "t.jsonl": lambda path: MESSY.to_json(path, orient="records", lines=True, date_format="iso"),
@@ -46,6 +46,10 @@ OPTIONS = {
     "latin.csv": ("--encoding", "latin-1"),
     "t.xlsx": ("--sheet", "data"),
 }
+
+
+def german(frame):
+    return frame.assign(since=frame["since"].dt.strftime("%d.%m.%Y"))
 
 
 def without_zone(frame):

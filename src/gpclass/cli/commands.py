@@ -12,7 +12,7 @@ from typing import Any
 from gpclass.cli.options import parameters
 
 SCORING = ("cv", "test_fraction")
-READING = ("separator", "decimal", "encoding", "sheet")
+READING = ("separator", "decimal", "thousands", "encoding", "sheet")
 TABLE = ("columns", "drop", "categorical", "rows", *READING)
 
 GPCLASS = """

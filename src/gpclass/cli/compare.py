@@ -11,7 +11,7 @@ from typing import Any
 from scipy.stats import lognorm
 
 from gpclass.cli import output
-from gpclass.cli.data import folds, held_out, read_problem
+from gpclass.cli.data import held_out, read_problem
 from gpclass.cli.files import InputError, check_output
 from gpclass.comparison import BASELINES, METHODS, METRICS, compare
 from gpclass.datasets import problems
@@ -95,7 +95,7 @@ def _from_data(given: Mapping[str, Any]) -> tuple[str, Any, Any, dict[str, Any]]
     X, y = problem.frame, problem.y
     options: dict[str, Any] = {"kernel": given["kernel"], "categorical_features": problem.categorical}
     if given["test_fraction"] is None:
-        options["cv"] = folds(y, given["cv"] or 5, given["seed"])
+        options["cv"] = given["cv"] or 5
     else:
         rows, test = held_out(y, given["test_fraction"], given["seed"])
         options |= {"X_test": X.iloc[test], "y_test": y[test]}

@@ -42,6 +42,8 @@ def _about_data() -> dict[str, tuple[str, str, dict[str, Any]]]:
         "separator": ("--separator", "Separator of the values in a CSV file, such as ';' or tab.  [default: the most "
                       "frequent one in the header]", {"metavar": "CHAR"}),
         "decimal": ("--decimal", "Decimal mark of the numbers in a CSV file.  [default: .]", {"metavar": "CHAR"}),
+        "thousands": ("--thousands", "Mark between the thousands of numbers in a CSV file.  [default: none]",
+                      {"metavar": "CHAR"}),
         "encoding": ("--encoding", "Encoding of a CSV file, such as latin-1.  [default: utf-8]", {"metavar": "NAME"}),
         "sheet": ("--sheet", "Sheet of an Excel file.  [default: the first]", {"metavar": "NAME"}),
         "cv": ("--cv", "Score predictions by cross-validation with K folds.", {"type": IntRange(2), "metavar": "K"}),

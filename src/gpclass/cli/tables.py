@@ -22,13 +22,14 @@ from gpclass.core import files, memory
 
 SEPARATORS = ",;\t|"  # of CSV, the most likely one first
 DATE = re.compile(r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}.*)?")
+GERMAN = re.compile(r"\d{1,2}\.\d{1,2}\.\d{4}")
 ZONE = re.compile(r".*\d{2}:\d{2}.*(Z|[-+]\d{2}:?\d{2})")
 
 
 def read_table(path: str, given: Mapping[str, Any] | None = None, target: str | None = None) -> Any:
     """Return the table in a file, by its ending; ``-`` is CSV from standard input.
 
-    ``given`` may have the options ``separator``, ``decimal``, ``encoding`` and ``sheet``. The labels in the column
+    ``given`` may have the options ``separator``, ``decimal``, ``thousands``, ``encoding`` and ``sheet``. The labels in the column
     ``target`` of a CSV file stay text.
     """
     import pandas as pd
@@ -74,6 +75,7 @@ def _csv(path: str, source: Any, given: Mapping[str, Any], target: str | None) -
     settings = {
         "sep": separator,
         "decimal": given.get("decimal") or ".",
+        "thousands": given.get("thousands"),
         "low_memory": False,
         "na_values": ["?"],
     }
@@ -99,6 +101,8 @@ def _typed(column: Any, path: str) -> Any:
         return column
     texts = column.str.strip()
     present = texts.dropna()
+    if len(present) and present.str.fullmatch(GERMAN).all():
+        return pd.to_datetime(texts, format="%d.%m.%Y", errors="coerce")
     if not present.str.fullmatch(DATE).all():
         return texts
     with_zone = bool(present.str.fullmatch(ZONE).any())

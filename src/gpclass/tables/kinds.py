@@ -24,7 +24,7 @@ PLAIN = re.compile(r"\s*[-+]?(0|[1-9]\d*|(?=\.\d))(\.\d*)?([eE][-+]?\d+)?\s*")
 NUMBER_LIKE = re.compile(
     r"\s*[-+]?[$€£]?\s?(0|[1-9]\d*|[1-9]\d{0,2}([.,'\s]\d{3})+)([.,]\d+)?([eE][-+]?\d+)?\s?[%$€£]?\s*"
 )
-DATE = re.compile(r"\s*\d{4}-\d{2}-\d{2}([T ].*)?\s*")
+DATE = re.compile(r"\s*(\d{4}-\d{2}-\d{2}([T ].*)?|\d{1,2}[./-]\d{1,2}[./-]\d{4})\s*")
 CODE = re.compile(r"\s*0\d+\s*")  # digits with a leading zero, such as a postcode
 REMEDIES = {
     "numbers": "read them as numbers, for example with pandas.read_csv(..., decimal=',') or pandas.to_numeric, or name "
