@@ -324,12 +324,13 @@ class GaussianProcessClassifier(TakesTables, Predictions, ClassifierMixin, BaseE
 
     def _open(self, source: Source) -> Training:
         """Return the rows of a source, which are read in passes and not kept in memory."""
-        self.encoder_ = None
         self.n_features_in_ = source.n_columns
         self.__dict__.pop("feature_names_in_", None)
         if source.names is not None:
             self.feature_names_in_ = np.asarray(source.names, dtype=object)
-        return from_source(source, self.class_weight, partial(encoder, self), self.n_jobs)
+        given = (self.class_weight, self.categorical_features)
+        training, self.encoder_ = from_source(source, *given, partial(encoder, self), self.n_jobs)
+        return training
 
     def _fit(self, training: Training, seed: int) -> Self:
         """Fit to rows of any kind; `fit` and `partial_fit` both call this."""

@@ -29,8 +29,8 @@ ZONE = re.compile(r".*\d{2}:\d{2}.*(Z|[-+]\d{2}:?\d{2})")
 def read_table(path: str, given: Mapping[str, Any] | None = None, target: str | None = None) -> Any:
     """Return the table in a file, by its ending; ``-`` is CSV from standard input.
 
-    ``given`` may have the options ``separator``, ``decimal``, ``thousands``, ``encoding`` and ``sheet``. The labels in the column
-    ``target`` of a CSV file stay text.
+    ``given`` may have the options ``separator``, ``decimal``, ``thousands``, ``encoding`` and ``sheet``. The labels in
+    the column ``target`` of a CSV file stay text.
     """
     import pandas as pd
 

@@ -15,7 +15,7 @@ from gpclass.core.protocols import Array, Index
 from gpclass.core.registry import stored
 from gpclass.tables.kinds import TableWarning, check_levels, chosen_columns, kind_at_fit, warn_of_identifiers
 from gpclass.tables.reading import as_table, columns_of, is_frame, order_of
-from gpclass.tables.records import Column, finite_numbers, levels_of
+from gpclass.tables.records import Column, finite_numbers, level_of, levels_of
 
 
 @stored
@@ -114,10 +114,10 @@ class Encoder(TakesTables, TransformerMixin, BaseEstimator):
         for i, (name, column) in enumerate(zip(names, columns, strict=True)):
             kind = kind_at_fit(name, column, chosen=i in chosen, categories=categories)
             if kind == "category":
-                found.append(_category(name, column))
+                found.append(category(name, set(levels_of(column)[1].values()), order_of(column)))
                 continue
             values = finite_numbers(name, column, kind)
-            found.append(_number(name, kind, values))
+            found.append(number(name, kind, values))
             if kind == "number" and not np.isnan(values).any():
                 counted[name] = values
         if is_frame(X):
@@ -209,8 +209,9 @@ class Encoder(TakesTables, TransformerMixin, BaseEstimator):
         return X
 
 
-def _number(name: str, kind: Any, values: Array) -> Column:
+def number(name: str, kind: Any, values: Any) -> Column:
     """Return the record of a number; ``positions`` is not empty if the column is not constant."""
+    values = np.asarray(values, dtype=float)
     present = values[~np.isnan(values)]
     gaps = len(present) < len(values)
     if not len(present) or (not gaps and (present == present[0]).all()):
@@ -221,15 +222,12 @@ def _number(name: str, kind: Any, values: Array) -> Column:
     return Column(name, kind, fill=float(np.median(present)), scale=scale, positions=(0,))
 
 
-def _category(name: str, column: Any) -> Column:
+def category(name: str, seen: set[Any], order: list[Any] | None) -> Column:
     """Return the record of a category; ``positions`` is not empty if it has two levels or more."""
-    _, keys = levels_of(column)
-    seen = set(keys.values())
-    order = order_of(column)
     if order is None:
         levels = sorted(seen - {None}, key=lambda level: (isinstance(level, str), level))
     else:
-        levels = [keys[level] for level in order if level in keys]
+        levels = [level for level in map(level_of, order) if level in seen]
     levels += [None] * (None in seen)
     check_levels(name, len(levels))
     kind: Any = "category" if order is None else "ordered"

@@ -120,12 +120,13 @@ def levels_of(column: Any) -> tuple[list[Any], dict[Any, Any]]:
     """Return the values of a column, and the level of each distinct value: text, a number, or None if missing."""
     values = values_of(column)
     try:
-        return values, {value: _level(value) for value in set(values)}
+        return values, {value: level_of(value) for value in set(values)}
     except TypeError:
         raise ValueError("X contains lists or other values that cannot be levels of a category.") from None
 
 
-def _level(value: Any) -> Any:
+def level_of(value: Any) -> Any:
+    """Return a value as a level: text, a number, or None if it is missing."""
     if is_missing(value):
         return None
     if isinstance(value, np.generic):
