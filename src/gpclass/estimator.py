@@ -276,7 +276,7 @@ class GaussianProcessClassifier(TakesTables, Predictions, ClassifierMixin, BaseE
         if isinstance(model, FittedModel) and model.inducing is not None:
             return self._update(model, X, y, sample_weight)
         new = copy(self)
-        X, y = read_inputs(new, X, y, vectors=True, fitting=True)
+        X, y = read_inputs(new, X, y, sample_weight, vectors=True, fitting=True)
         check_labels(y)
         known = np.unique(y if classes is None else classes)
         if len(known) < 2:
@@ -309,7 +309,7 @@ class GaussianProcessClassifier(TakesTables, Predictions, ClassifierMixin, BaseE
         """Return rows in memory, checked, with equal rows merged into weights."""
         vectors = takes_vectors(self.kernel)
         soft = soft_classes(y)
-        X, y = read_inputs(self, X, y, vectors=vectors, fitting=True, several=soft is not None)
+        X, y = read_inputs(self, X, y, sample_weight, vectors=vectors, fitting=True, several=soft is not None)
         given = (sample_weight, self.class_weight, given_kernel(self))
         if soft is None:
             data = from_labels(X, y, *given)

@@ -59,8 +59,9 @@ def read_start(given: Mapping[str, Any]) -> State:
 
 def _components(path: str, X: Any) -> tuple[Any, list[str], str]:
     from sklearn.decomposition import PCA
+    from sklearn.preprocessing import StandardScaler
 
-    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    X = StandardScaler().fit_transform(X)
     pca = PCA(2).fit(X)
     shares = pca.explained_variance_ratio_
     words = (

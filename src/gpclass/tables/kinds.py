@@ -61,10 +61,16 @@ class ColumnError(ValueError):
         return f"Column {self.name!r} of X {self.found}: {REMEDIES[self.problem]}."
 
 
+def names_columns(categorical_features: Any) -> bool:
+    """Return whether the user names columns as categories, even if they are none."""
+    given = categorical_features
+    return given is not None and not (isinstance(given, str) and given == "from_dtype")
+
+
 def chosen_columns(categorical_features: Any, X: Any, names: Sequence[str]) -> set[int]:
     """Return the positions of the columns that the user names as categories."""
     given = categorical_features
-    if given is None or (isinstance(given, str) and given == "from_dtype"):
+    if not names_columns(given):
         return set()
     chosen = np.atleast_1d(np.asarray(given))
     mask = chosen.dtype == bool and chosen.shape == (len(names),)

@@ -11,7 +11,7 @@ import numpy as np
 
 from gpclass.data.source import Source
 from gpclass.tables.encoder import Encoder, category, number
-from gpclass.tables.kinds import check_levels, chosen_columns, kind_at_fit
+from gpclass.tables.kinds import check_levels, chosen_columns, kind_at_fit, names_columns
 from gpclass.tables.reading import columns_of, order_of
 from gpclass.tables.records import finite_numbers, levels_of
 from gpclass.validation import MissingValueError
@@ -34,8 +34,7 @@ class Found:
 
 def encode_source(source: Source, categorical_features: Any) -> tuple[Any, Encoder | None]:
     """Return the distinct labels of a source, and the encoder of its columns; None if they are numbers without gaps."""
-    listed = categorical_features is not None and not isinstance(categorical_features, str)
-    if source.is_numeric and not listed:
+    if source.is_numeric and not names_columns(categorical_features):
         try:
             return source.classes(), None
         except MissingValueError:
