@@ -26,7 +26,7 @@ class Problem:
 def read_problem(given: Mapping[str, Any]) -> Problem:
     """Read a file and return the problem."""
     path, target, n = given["data"], given["target"], given["rows"]
-    frame = read_table(path, given, target)
+    frame = read_table(path, given, text=[target])
     features = _features(path, frame, given)
     y = labels_of(path, frame, target)
     frame = frame[features]

@@ -37,9 +37,11 @@ def run(given: Mapping[str, Any]) -> None:
     if level is not None and model.clf.n_classes_ > 2 and model.clf.multi_class == "one_vs_one":
         output.warn("a model of pairs of classes has no credible intervals; they are left out.")
         level = None
-    table = read_table(given["data"], given)
+    names = model.names or []
+    table = read_table(given["data"], given, text=[name for name in given["keep"] if name not in names])
     check_columns(given["data"], table, given["keep"])
-    kept, X = table[list(given["keep"])], inputs_of(model, table, given["data"])
+    kept = table[list(given["keep"])].apply(lambda column: column.astype(str).where(column.notna()))
+    X = inputs_of(model, table, given["data"])
 
     def result(rows: Any) -> Any:
         frame = predictions(model.clf, rows, level)

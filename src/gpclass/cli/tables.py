@@ -12,7 +12,7 @@ import sys
 import warnings
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -26,11 +26,11 @@ GERMAN = re.compile(r"\d{1,2}\.\d{1,2}\.\d{4}")
 ZONE = re.compile(r".*\d{2}:\d{2}.*(Z|[-+]\d{2}:?\d{2})")
 
 
-def read_table(path: str, given: Mapping[str, Any] | None = None, target: str | None = None) -> Any:
+def read_table(path: str, given: Mapping[str, Any] | None = None, text: Iterable[str] = ()) -> Any:
     """Return the table in a file, by its ending; ``-`` is CSV from standard input.
 
-    ``given`` may have the options ``separator``, ``decimal``, ``thousands``, ``encoding`` and ``sheet``. The labels in
-    the column ``target`` of a CSV file stay text.
+    ``given`` may have the options ``separator``, ``decimal``, ``thousands``, ``encoding`` and ``sheet``. The columns
+    ``text`` of a CSV file stay as they are in the file.
     """
     import pandas as pd
 
@@ -50,14 +50,14 @@ def read_table(path: str, given: Mapping[str, Any] | None = None, target: str | 
             _check_names(path, pd.read_excel(source, header=None, nrows=1, **sheet).iloc[0].tolist())
             frame = pd.read_excel(source, **sheet)
         else:
-            frame = _csv(path, source, options, target)
+            frame = _csv(path, source, options, text)
     if frame.empty:
         raise InputError(f"{path} has a header but no rows: there is nothing to learn from or to predict.")
     frame = frame.reset_index(drop=True).rename(columns=str)
-    return frame.apply(lambda column: column if column.name == target else _typed(column, path))
+    return frame.apply(lambda column: column if column.name in text else _typed(column, path))
 
 
-def _csv(path: str, source: Any, given: Mapping[str, Any], target: str | None) -> Any:
+def _csv(path: str, source: Any, given: Mapping[str, Any], text: Iterable[str]) -> Any:
     import pandas as pd
 
     def read(**settings: Any) -> Any:
@@ -83,7 +83,7 @@ def _csv(path: str, source: Any, given: Mapping[str, Any], target: str | None) -
         warnings.simplefilter(
             "error", pd.errors.ParserWarning
         )  # rows with more values than the header has names
-        return read(dtype={target: str}, index_col=False, **settings).set_axis(names, axis=1)
+        return read(dtype=dict.fromkeys(text, str), index_col=False, **settings).set_axis(names, axis=1)
 
 
 def _typed(column: Any, path: str) -> Any:
