@@ -60,6 +60,7 @@ OPTIONAL = {
     "mpl_toolkits",
     "onnx",
     "onnxruntime",
+    "openpyxl",
     "pandas",
     "polars",
     "psutil",

@@ -275,7 +275,7 @@ class GaussianProcessClassifier(TakesTables, Predictions, ClassifierMixin, BaseE
         if isinstance(model, FittedModel) and model.inducing is not None:
             return self._update(model, X, y, sample_weight)
         new = copy(self)
-        X, y = read_inputs(new, X, y, vectors=True, fitting=True)
+        X, y = read_inputs(new, X, y, sample_weight, vectors=True, fitting=True)
         check_labels(y)
         known = np.unique(y if classes is None else classes)
         if len(known) < 2:
@@ -308,7 +308,7 @@ class GaussianProcessClassifier(TakesTables, Predictions, ClassifierMixin, BaseE
         """Return rows in memory, checked, with equal rows merged into weights."""
         vectors = takes_vectors(self.kernel)
         soft = soft_classes(y)
-        X, y = read_inputs(self, X, y, vectors=vectors, fitting=True, several=soft is not None)
+        X, y = read_inputs(self, X, y, sample_weight, vectors=vectors, fitting=True, several=soft is not None)
         given = (sample_weight, self.class_weight, given_kernel(self))
         if soft is None:
             data = from_labels(X, y, *given)
@@ -323,12 +323,13 @@ class GaussianProcessClassifier(TakesTables, Predictions, ClassifierMixin, BaseE
 
     def _open(self, source: Source) -> Training:
         """Return the rows of a source, which are read in passes and not kept in memory."""
-        self.encoder_ = None
         self.n_features_in_ = source.n_columns
         self.__dict__.pop("feature_names_in_", None)
         if source.names is not None:
             self.feature_names_in_ = np.asarray(source.names, dtype=object)
-        return from_source(source, self.class_weight, partial(encoder, self), self.n_jobs)
+        given = (self.class_weight, self.categorical_features)
+        training, self.encoder_ = from_source(source, *given, partial(encoder, self), self.n_jobs)
+        return training
 
     def _fit(self, training: Training, seed: int) -> Self:
         """Fit to rows of any kind; `fit` and `partial_fit` both call this."""

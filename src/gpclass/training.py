@@ -13,6 +13,8 @@ from gpclass.core.registry import stored
 from gpclass.data.rows import Data
 from gpclass.data.source import Source
 from gpclass.labels import Encode
+from gpclass.tables import Encoder
+from gpclass.tables.passes import encode_source
 from gpclass.validation import some_of_each, take
 
 
@@ -54,16 +56,22 @@ class Training:
 
 
 def from_source(
-    source: Source, class_weight: Any, encode: Callable[[Any], Encode], n_jobs: int | None
-) -> Training:
-    """Return the rows of a source, which are read in passes and not kept in memory."""
+    source: Source,
+    class_weight: Any,
+    categorical_features: Any,
+    encode: Callable[[Any], Encode],
+    n_jobs: int | None,
+) -> tuple[Training, Encoder | None]:
+    """Return the rows of a source, which are read in passes and not kept in memory, and the encoder of its columns."""
     if class_weight is not None:
         raise ValueError(
             "class_weight is for rows in memory: give the weights of the rows as sample_weight, or as a "
             "column of the files."
         )
-    classes = np.asarray(source.classes())
+    labels, encoder = encode_source(source, categorical_features)
+    classes = np.asarray(labels)
     if len(classes) < 2:
         raise ValueError(f"The labels have one class only, {classes[0]!r}: two or more are needed.")
-    data = source.data(encode(classes), n_jobs)
-    return Training(classes, source.n_rows, np.empty(0), np.empty(0), data=data)
+    rows = source if encoder is None else source.coded(encoder)
+    data, coding = rows.data(encode(classes), n_jobs), None if encoder is None else encoder.coding
+    return Training(classes, source.n_rows, np.empty(0), np.empty(0), data=data, coding=coding), encoder

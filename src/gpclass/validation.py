@@ -50,6 +50,10 @@ def check_labels(y: Any) -> None:
         raise ValueError(f"y has labels of the kinds {', '.join(kinds)}, expected one kind.") from None
 
 
+class MissingValueError(ValueError):
+    """NaN where a number is needed."""
+
+
 def check_finite(X: Array, names: Sequence[str] | None = None, where: Where = "row {}".format) -> None:
     """Raise if X has NaN or infinity, and name the position of the first."""
     # If the sum is finite, all entries are; unlike isfinite this needs no extra array.
@@ -58,9 +62,10 @@ def check_finite(X: Array, names: Sequence[str] | None = None, where: Where = "r
     if np.isfinite(total) or np.isfinite(X).all():
         return
     row, column = np.argwhere(~np.isfinite(X))[0]
-    what = "NaN" if np.isnan(X[row, column]) else "infinity (inf)"
+    missing = bool(np.isnan(X[row, column]))
+    what, kind = ("NaN", MissingValueError) if missing else ("infinity (inf)", ValueError)
     name = column if names is None else repr(str(names[column]))
-    raise ValueError(
+    raise kind(
         f"Input X contains {what} in {where(int(row))}, column {name}: drop or impute such rows first, for "
         "example with sklearn.impute.SimpleImputer."
     )

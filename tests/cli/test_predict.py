@@ -91,6 +91,14 @@ def test_a_kept_column_does_not_disappear_behind_one_of_the_result(folder, mixed
         assert all(row[name] == f"mine {i}" for i, row in enumerate(found) for name in kept.split(","))
 
 
+def test_kept_columns_are_as_in_the_file(folder, mixed, tmp_path):
+    rows = [[*row, "007", "1234567.25", "31.12.2020"] for row in zip(*mixed.values(), strict=True)]
+    table = write(tmp_path / "t.csv", [*mixed, "id", "account", "day"], rows)
+    found = rows_of(run("predict", folder / "mixed.gpc", table, "--keep", "id,account,day,age,smoker").stdout)
+    assert {(row["id"], row["account"], row["day"]) for row in found} == {("007", "1234567.25", "31.12.2020")}
+    assert [float(row["age"]) for row in found] == mixed["age"].tolist()
+
+
 def test_intervals_that_are_too_narrow_are_said_to_be_so_once(tmp_path):
     X, y = make_moons(40, noise=0.2, random_state=0)
     GaussianProcessClassifier(inference="dirichlet").fit(X, y).save(tmp_path / "m.gpc")

@@ -138,6 +138,25 @@ def test_types_may_change_between_training_and_prediction():
         encoder.transform(frame.assign(b=["x"] * 4))
 
 
+@pytest.mark.parametrize(
+    ("levels", "values"),
+    [
+        (["2", "4", "more"], [2, 4, 2]),
+        (["2", "4", "more"], [2.0, 4.0, 2.0]),
+        (["1.5", "2", "x"], [1.5, 2.0, 1.5]),
+        (["true", "false", "unknown"], [True, False, True]),
+        ([1, 2, 3], ["1", "2", "1"]),
+        ([1.5, 2.0, 3.0], ["1.5", "2", "1.5"]),
+    ],
+)
+def test_levels_are_found_when_a_file_has_another_type(levels, values):
+    encoder = Encoder([0]).fit(np.array([levels], dtype=object).T)
+    wanted = encoder.transform(np.array([[levels[0]], [levels[1]], [levels[0]]], dtype=object))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        np.testing.assert_array_equal(encoder.transform(pd.DataFrame({"x0": values}).to_numpy()), wanted)
+
+
 def test_gaps_of_a_number_that_is_otherwise_constant():
     encoder = Encoder().fit(np.array([[1.0, 5.0], [2.0, np.nan]]))
     assert encoder.transform([[1.0, np.nan]]).tolist() == [[1.0, 5.0, 1.0]]

@@ -102,13 +102,14 @@ def test_cross_validation():
         assert cross_val_score(fixed("rbf"), FRAME, Y, error_score="raise").mean() > 0.7
 
 
-def test_weights_are_copies():
-    weight = np.where(np.arange(N) % 3 == 0, 2, 1)
-    twice = np.repeat(np.arange(N), weight)
-    clf = fixed().fit(FRAME, Y, sample_weight=weight)
-    same = fixed().fit(FRAME, Y)  # the medians are those of the rows, without weights
-    copies = fixed().fit(same.encoder_.transform(FRAME.iloc[twice]), Y[twice])
-    assert np.isclose(clf.log_marginal_likelihood_value_, copies.log_marginal_likelihood_value_, rtol=1e-12)
+def test_weights_are_copies_and_rows_of_weight_zero_do_not_count():
+    weight = np.arange(N) % 3
+    copies = np.repeat(np.arange(N), weight)
+    frame = FRAME.assign(town=np.where(np.arange(N) == 3, "Rom", FRAME["town"]))
+    clf = fixed().fit(frame, Y, sample_weight=weight)
+    same = fixed().fit(frame.iloc[copies], Y[copies])
+    assert clf.encoder_.columns_ == same.encoder_.columns_
+    assert clf.log_marginal_likelihood_value_ == same.log_marginal_likelihood_value_
 
 
 def test_named_categories():
@@ -117,8 +118,9 @@ def test_named_categories():
     assert [column.kind for column in clf.encoder_.columns_] == ["number", "category"]
     frame = pd.DataFrame(X, columns=["a", "b"])
     assert fixed(categorical_features=["b"]).fit(frame, Y).encoder_.columns_[1].kind == "category"
-    with pytest.raises(ValueError, match="categorical_features has 'c'"):
-        fixed(categorical_features=["c"]).fit(frame, Y)
+    for wrong in (["c"], "c"):
+        with pytest.raises(ValueError, match="categorical_features has 'c'"):
+            fixed(categorical_features=wrong).fit(frame, Y)
 
 
 def test_kernels_of_named_columns():
@@ -181,7 +183,11 @@ def test_row_numbers_in_a_frame_are_named():
         fixed().fit(FRAME.assign(id=np.arange(N)), Y)
 
 
-def test_labels_of_another_length():
+def test_labels_and_weights_of_another_length():
+    with pytest.raises(ValueError, match="sample_weight"):
+        fixed().fit(FRAME, Y, sample_weight=np.ones(3))
+    with pytest.raises(ValueError, match="sample_weight"):
+        fixed().fit(FRAME, Y, sample_weight=["heavy"] * N)
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         fixed().fit(FRAME, Y[:-1])
 

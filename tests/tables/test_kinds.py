@@ -58,6 +58,7 @@ REFUSED = {
         "texts among its numbers, such as 'unknown'",
     ),
     "dates": (["2020-01-31", "2021-12-01 10:00"], "dates as text, such as '2020-01-31': convert them"),
+    "other dates": (["31.12.2020", "1.1.2021"], "dates as text, such as '1.1.2021': convert them"),
     "identifiers": (
         [f"p{i}" for i in range(N)],
         "200 different texts in 200 rows, .* likely to be an identifier",

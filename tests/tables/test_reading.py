@@ -11,7 +11,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from gpclass.tables.reading import columns_of, is_missing, kind_of, numbers_of, order_of, values_of
+from gpclass.tables.reading import as_table, columns_of, is_missing, kind_of, numbers_of, order_of, values_of
 
 DAYS = [datetime.date(2020, 1, 1), None, datetime.date(2020, 3, 1)]
 MOMENTS = [datetime.datetime(2020, 1, 1, 12), None, datetime.datetime(2020, 3, 1)]
@@ -90,6 +90,11 @@ def test_levels_of_ordered_categories_keep_their_order():
 )
 def test_kinds_of_objects(values, kind):
     assert kind_of(np.array([*values, None], dtype=object)) == kind
+
+
+def test_lazy_frames_are_refused():
+    with pytest.raises(ValueError, match=r"give X\.collect\(\)"):
+        as_table(pl.LazyFrame({"a": [1]}))
 
 
 def test_what_is_missing():

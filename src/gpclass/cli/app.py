@@ -13,8 +13,16 @@ from gpclass import __version__
 from gpclass.cli import output
 from gpclass.cli.commands import GPCLASS, make_commands
 
+SHOWN = ("ConvergenceWarning", "DoubtfulFitWarning", "TableWarning")  # warnings, by name
 INTERRUPTED = 130  # 128 + the number of the signal, as in shells
 # Which extra installs a package; all others come with "cli".
+# What to do about a column that cannot be used as it is.
+REMEDIES = {
+    "numbers": "give --decimal , or --thousands . if they need it, correct them, or leave them out with --drop {}",
+    "dates": "write them as 2026-01-31, or leave them out with --drop {}",
+    "identifier": "leave it out with --drop {0}, or treat it as categories with --categorical {0}",
+    "levels": "leave it out with --drop {}, or merge rare levels",
+}
 EXTRAS = {"bokeh": "explore", "matplotlib": "plot"}
 
 
@@ -57,7 +65,10 @@ def _show_warnings() -> None:
 
     def show(message: Any, category: type[Warning], *args: Any, **extra: Any) -> None:
         # By name, because importing the classes would import all of scikit-learn.
-        if category.__name__ in ("ConvergenceWarning", "DoubtfulFitWarning") and str(message) not in shown:
+        if (
+            category.__name__ in ("ConvergenceWarning", "DoubtfulFitWarning", "TableWarning")
+            and str(message) not in shown
+        ):
             shown.add(str(message))
             output.warn(str(message))
 
@@ -89,6 +100,10 @@ def report(error: BaseException, *, debug: bool) -> int:
 def sentence(error: BaseException) -> str:
     """Return the message of an error in one line."""
     words = " ".join(str(error).split())
+    if (
+        type(error).__name__ == "ColumnError"
+    ):  # by name, because importing the class would import scikit-learn
+        return f"The column {error.name!r} {error.found}: {REMEDIES[error.problem].format(error.name)}."  # type: ignore[attr-defined]
     if isinstance(error, MemoryError):
         return f"{words or 'Out of memory.'} The option --rows 2000 fits a sample of the rows."
     if isinstance(error, ModuleNotFoundError):

@@ -12,7 +12,8 @@ from typing import Any
 from gpclass.cli.options import parameters
 
 SCORING = ("cv", "test_fraction")
-TABLE = ("columns", "drop", "categorical", "impute", "rows", "separator")
+READING = ("separator", "decimal", "thousands", "encoding", "sheet")
+TABLE = ("columns", "drop", "categorical", "rows", *READING)
 
 GPCLASS = """
 Classify the rows of a table with Gaussian processes. Probabilities come with credible intervals.
@@ -25,9 +26,9 @@ gpclass check model.gpc                  can the approximation be trusted?
 gpclass compare                          try it on a small built-in problem
 gpclass explore                          place points in a page in the browser
 
-DATA is a CSV file with a header (it may end in .gz), or a Parquet or Feather file. An output file appears when it is
-complete. It replaces an existing file with an ending of its kind, any other file only with --force, and never an
-input.
+DATA is a CSV, JSON, Excel (.xlsx), Parquet or Feather file, possibly compressed (.gz, .zip); - is CSV from standard
+input. Columns may have numbers, text, truth values, dates and gaps. An output file appears when it is complete. It
+replaces an existing file with an ending of its kind, any other file only with --force, and never an input.
 Every command has its own --help with examples. Exit codes: 0 success, 1 bad input, 2 wrong usage, 130 interrupted.
 """
 
@@ -51,8 +52,8 @@ Examples:
 FIT = """
 Fit a model to a table and save it.
 
-Columns of numbers are standardised; categories and truth values become columns of 0 and 1. The model file contains
-this encoding, so that predict accepts tables as they are.
+Text and truth values are categories. Missing values need no preparation. The model file contains the coding of the
+columns, so that predict, and gpclass.load in Python, accept tables as they are.
 
 Nothing is scored unless you ask for it. With --cv the saved model is fitted to all rows, and the scores come from
 further models that are fitted to parts of them. With --test-fraction some rows are held out, and the saved model is
@@ -64,7 +65,8 @@ Examples:
   gpclass fit data.csv --target species
   gpclass fit data.csv.gz --target y --cv 5 -o model.gpc
   gpclass fit data.csv -t ill --inference ep --test-fraction 0.2
-  gpclass fit data.parquet -t y --drop name,id --categorical ward --impute
+  gpclass fit data.parquet -t y --drop name,id --categorical ward
+  gpclass fit data.csv -t y --separator ';' --decimal , --encoding latin-1
 """
 
 PREDICT = """
@@ -113,7 +115,7 @@ Examples:
 """
 
 INFO = """
-Show what a model file contains: data, classes, kernel, evidence, scores and the encoding of the columns.
+Show what a model file contains: data, classes, kernel, evidence, scores and the columns.
 
 \b
 Examples:
@@ -146,7 +148,7 @@ RUNNING = (*SCORING, *TABLE, "seed", "jobs", "verbose")
 COMMANDS: dict[str, tuple[str, tuple[str, ...], str]] = {
     "compare": (COMPARE, (*FILES, "method", "baselines", "likelihood*", "kernel", *RUNNING), "compare:run"),
     "fit": (FIT, ("data", "target", "model file", "force", *MODEL, *RUNNING), "fit:run"),
-    "predict": (PREDICT, ("model", "data", *RESULT, "separator"), "predict:run"),
+    "predict": (PREDICT, ("model", "data", *RESULT, *READING), "predict:run"),
     "check": (CHECK, ("model", "draws", "seed"), "show:check"),
     "plot": (PLOT, ("model", "figure", "force", "kind", "top"), "figures:plot"),
     "info": (INFO, ("model",), "show:info"),

@@ -11,7 +11,7 @@ from typing import Any
 from scipy.stats import lognorm
 
 from gpclass.cli import output
-from gpclass.cli.data import folds, held_out, read_problem
+from gpclass.cli.data import held_out, read_problem
 from gpclass.cli.files import InputError, check_output
 from gpclass.comparison import BASELINES, METHODS, METRICS, compare
 from gpclass.datasets import problems
@@ -91,15 +91,15 @@ def _built_in(given: Mapping[str, Any]) -> tuple[str, Any, Any, dict[str, Any]]:
 
 def _from_data(given: Mapping[str, Any]) -> tuple[str, Any, Any, dict[str, Any]]:
     """Return a title, the rows and further arguments of `compare`."""
-    problem, rows = read_problem(given), None
-    if given["test_fraction"] is not None:
-        rows, test = held_out(problem.y, given["test_fraction"], given["seed"])
-    encoder, X, y = problem.encode(rows)
-    options: dict[str, Any] = {"kernel": given["kernel"]}
-    if rows is None:
-        options["cv"] = folds(y, given["cv"] or 5, given["seed"])
+    problem = read_problem(given)
+    X, y = problem.frame, problem.y
+    options: dict[str, Any] = {"kernel": given["kernel"], "categorical_features": problem.categorical}
+    if given["test_fraction"] is None:
+        options["cv"] = given["cv"] or 5
     else:
-        options |= {"X_test": problem.inputs(encoder, test), "y_test": problem.y[test]}
+        rows, test = held_out(y, given["test_fraction"], given["seed"])
+        options |= {"X_test": X.iloc[test], "y_test": y[test]}
+        X, y = X.iloc[rows], y[rows]
     return f"{given['target']} in {given['data']}", X, y, options
 
 

@@ -2,57 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from gpclass.cli.encoding import FEW, TableEncoder
 from gpclass.cli.files import InputError, named
-from gpclass.cli.tables import Table, numbers, read_table
+from gpclass.cli.tables import read_table
+
+FEW = 20  # number of classes that is accepted for any number of rows
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Problem:
-    """The input columns of a table, the labels, and the options of the command by name."""
+    """The input columns of a table, the labels, and the columns that the user names as categories."""
 
-    table: Table
+    frame: Any
     y: Any
-    given: Mapping[str, Any]
-
-    def encode(self, rows: Any = None) -> tuple[TableEncoder, Any, Any]:
-        """Return the encoder learned from all rows, or from some of them, and their inputs and labels."""
-        encoder = TableEncoder(self.given["categorical"], self.given["impute"]).fit(self.table, rows)
-        return encoder, self.inputs(encoder, rows), self.y if rows is None else self.y[rows]
-
-    def inputs(self, encoder: TableEncoder, rows: Any = None) -> Any:
-        """Return all rows, or some of them, as the inputs of a model."""
-        return encoder.transform(self.table if rows is None else self.table.take(rows))
+    categorical: list[str]
 
 
 def read_problem(given: Mapping[str, Any]) -> Problem:
     """Read a file and return the problem."""
-    table, n = read_table(given["data"], given["separator"]), given["rows"]
-    features = _features(table, given)
-    y = labels_of(table, given["target"])
-    table = Table(table.path, table.frame[features])
-    if n is not None and n < len(table):
+    path, target, n = given["data"], given["target"], given["rows"]
+    frame = read_table(path, given, text=[target])
+    features = _features(path, frame, given)
+    y = labels_of(path, frame, target)
+    frame = frame[features]
+    if n is not None and n < len(frame):
         chosen, _ = _split(y, f"--rows {n}", given["seed"], train_size=n)
-        table, y = table.take(chosen), y[chosen]
-    return Problem(table, y, given)
+        frame, y = frame.iloc[chosen], y[chosen]
+    return Problem(frame, y, list(given["categorical"]))
 
 
-def _features(table: Table, given: Mapping[str, Any]) -> list[str]:
+def check_columns(path: str, frame: Any, names: Iterable[str]) -> None:
+    """Raise unless a table has columns of these names."""
+    if missing := [name for name in names if name not in frame]:
+        noun = "column" if len(missing) == 1 else "columns"
+        raise InputError(f"{path} has no {noun} {named(missing)}: its columns are {named(frame, 12)}.")
+
+
+def _features(path: str, frame: Any, given: Mapping[str, Any]) -> list[str]:
     target, columns, drop, categorical = (given[k] for k in ("target", "columns", "drop", "categorical"))
-    for name in (target, *columns, *drop, *categorical):
-        table[name]  # raises if there is no such column
+    check_columns(path, frame, (target, *columns, *drop, *categorical))
     if target in columns:
         raise InputError(f"The target {target!r} is among --columns: it cannot predict itself.")
-    chosen = dict.fromkeys(columns) or [name for name in table.frame if name != target]
+    chosen = dict.fromkeys(columns) or [name for name in frame if name != target]
     features = [name for name in chosen if name not in drop]
     if not features:
-        raise InputError(f"{table.path} has no column to learn from besides the target {target!r}.")
+        raise InputError(f"{path} has no column to learn from besides the target {target!r}.")
     if unused := [name for name in categorical if name not in features]:
         raise InputError(
             f"--categorical names {named(unused)}, which is not among the columns that are used."
@@ -60,26 +59,29 @@ def _features(table: Table, given: Mapping[str, Any]) -> list[str]:
     return features
 
 
-def labels_of(table: Table, target: str) -> Any:
+def labels_of(path: str, frame: Any, target: str) -> Any:
     """Return the labels in a column: integers if all are whole numbers, otherwise texts."""
-    column = table[target]
+    import pandas as pd
+
+    column = frame[target]
     gaps = column.isna()
     if gaps.any():
         raise InputError(
-            f"{table.path} has no label in row {int(gaps.idxmax()) + 1}, column {target!r}: drop such rows."
+            f"{path} has no label in row {int(gaps.idxmax()) + 1}, column {target!r}: drop such rows."
         )
-    values = numbers(column).to_numpy()
+    texts = column.astype(str).str.strip()
+    values = pd.to_numeric(texts, errors="coerce").to_numpy(dtype=float)
     whole = bool(np.all((np.abs(values) < 2**53) & (values == np.floor(values))))
-    y = values.astype(np.int64) if whole else column.to_numpy(dtype=str)
+    y = values.astype(np.int64) if whole else texts.to_numpy(dtype=str)
     classes = np.unique(y)
     if len(classes) == 1:
         raise InputError(
-            f"{table.path} has only the class {str(classes[0])!r} in column {target!r}, expected two or more."
+            f"{path} has only the class {str(classes[0])!r} in column {target!r}, expected two or more."
         )
     fractions = not whole and not np.isnan(values).any()
     if len(classes) > max(FEW, len(y) // 5) or (len(classes) > 2 and fractions):
         raise InputError(
-            f"{table.path} has {len(classes)} different values in {len(y)} rows of the target {target!r}, "
+            f"{path} has {len(classes)} different values in {len(y)} rows of the target {target!r}, "
             "which looks like a measurement rather than a class: name another column."
         )
     return y

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from gpclass.cli import output
-from gpclass.cli.data import Problem, read_problem
+from gpclass.cli.data import read_problem
 from gpclass.cli.files import InputError
 from gpclass.explore import MOST_CLASSES, PageState, from_table, serve, start
+from gpclass.tables import Encoder
 
 ROWS = 200  # number of rows shown of a longer table
 
@@ -40,28 +41,31 @@ def read_start(given: Mapping[str, Any]) -> PageState:
     classes = np.unique(problem.y)
     if len(classes) > MOST_CLASSES:
         raise InputError(
-            f"{problem.table.path} has {len(classes)} classes in column {given['target']!r}, and the page draws "
+            f"{given['data']} has {len(classes)} classes in column {given['target']!r}, and the page draws "
             f"{MOST_CLASSES} at most: leave some of them out."
         )
-    encoder, X, y = problem.encode()
-    if X.shape[1] <= 2:
-        rows, names = encoder.in_units(X), encoder.get_feature_names_out()
-        words = f"{problem.table.path}: {' and '.join(names)}."
+    encoder, y = Encoder(problem.categorical), problem.y
+    rows = encoder.fit_transform(problem.frame)
+    if rows.shape[1] <= 2:
+        names = encoder.get_feature_names_out()
+        words = f"{given['data']}: {' and '.join(names)}."
     else:
-        rows, names, words = _components(problem, X)
+        rows, names, words = _components(given["data"], rows)
     chosen = _some(y, given["seed"])
     if len(chosen) < len(y):
         words += f" {len(chosen)} of {len(y)} rows are shown, drawn at random."
     return from_table(rows[chosen], y[chosen], tuple(names), words)
 
 
-def _components(problem: Problem, X: Any) -> tuple[Any, list[str], str]:
+def _components(path: str, X: Any) -> tuple[Any, list[str], str]:
     from sklearn.decomposition import PCA
+    from sklearn.preprocessing import StandardScaler
 
+    X = StandardScaler().fit_transform(X)
     pca = PCA(2).fit(X)
     shares = pca.explained_variance_ratio_
     words = (
-        f"{problem.table.path}: the first two principal components of its {X.shape[1]} columns, which explain "
+        f"{path}: the first two principal components of its {X.shape[1]} columns, which explain "
         f"{shares.sum():.0%} of their variance. Choose one or two columns with --columns."
     )
     return pca.transform(X), [f"component {i + 1} ({share:.0%})" for i, share in enumerate(shares)], words

@@ -7,8 +7,6 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
 from gpclass import plotting
 from gpclass.cli import output
 from gpclass.cli.files import ENDINGS, InputError, access, check_output
@@ -51,12 +49,13 @@ def save_display(display: Any, path: str) -> None:
 
 def model_display(model: Model, kind: str, n_top: int | None = None) -> Any:
     """Return a display of a model; the kind "auto" is chosen by its columns."""
-    clf, columns = model.clf, model.encoder.columns_
+    clf, coded = model.clf, model.clf.encoder_
     pairs = clf.n_classes_ > 2 and clf.multi_class == "one_vs_one"  # no latent function of a class
+    # The rows of the model are those of the table if each column is a number that is never missing.
+    plain = coded is None or (coded.numeric_.all() and len(coded.numeric_) == clf.n_features_in_)
+    n_columns = clf.n_features_in_ if plain else 0
     if kind == "auto":
-        numbers = all(column.kind == "number" for column in columns)
-        by_columns = {1: "relevance" if pairs else "latent", 2: "contour"}
-        kind = by_columns.get(len(columns) if numbers else 0, "relevance")
+        kind = {1: "relevance" if pairs else "latent", 2: "contour"}.get(n_columns, "relevance")
     if kind == "trace":
         if getattr(clf, "chains_", None) is None:
             raise InputError("--kind trace is for models with Markov chains: fit with --inference mcmc.")
@@ -64,37 +63,22 @@ def model_display(model: Model, kind: str, n_top: int | None = None) -> Any:
     if kind == "relevance":
         return _relevance(model, n_top)
     needed = {"latent": 1, "contour": 2}[kind]
-    if clf.n_features_in_ != needed:
+    if n_columns != needed:
         raise InputError(
-            f"--kind {kind} is for {needed} column{'s' * (needed > 1)} and the model has "
-            f"{clf.n_features_in_}: use --kind relevance."
+            f"--kind {kind} is for {needed} column{'s' * (needed > 1)} of numbers without gaps, and the model has "
+            f"{clf.n_features_in_} columns{'' if plain else ' of other kinds'}: use --kind relevance."
         )
     X, y = clf.training_rows()
     if kind == "latent":
-        return _in_units(plotting.LatentDisplay.from_estimator(clf, X, y), model, ("x",))
-    contour = plotting.PredictiveContourDisplay.from_estimator(clf, X, y, latent_std=not pairs)
-    return _in_units(contour, model, ("x0", "x1"))
-
-
-def _in_units(display: Any, model: Model, grids: tuple[str, ...]) -> Any:
-    """Draw a display again, in the units and with the names of the table; ``grids`` are its axes."""
-    axes = model.encoder.in_units(np.column_stack([getattr(display, name) for name in grids]))
-    for name, values in zip(grids, axes.T, strict=True):
-        setattr(display, name, values)
-    if display.X is not None:
-        display.X = model.encoder.in_units(display.X.reshape(-1, len(grids))).reshape(display.X.shape)
-    display.names = model.encoder.get_feature_names_out()
-    display.name = display.names[0]
-    return display.plot()
+        return plotting.LatentDisplay.from_estimator(clf, X, y)
+    return plotting.PredictiveContourDisplay.from_estimator(clf, X, y, latent_std=not pairs)
 
 
 def _relevance(model: Model, n_top: int | None) -> Any:
     try:
-        display = plotting.RelevanceDisplay.from_estimator(model.clf)
+        return plotting.RelevanceDisplay.from_estimator(model.clf, n_top=n_top)
     except ValueError:
         raise InputError(
             "The model has too many columns to draw and no length scale per column: fit it with "
             "--kernel rbf, matern12, matern32 or matern52."
         ) from None
-    display.names = model.encoder.get_feature_names_out()
-    return display.plot(n_top=n_top)

@@ -7,9 +7,10 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 
 INPUTS = ("model", "data", "cost")  # options and arguments that can name files
+ARROW = (".parquet", ".feather", ".arrow")
 ENDINGS = {
     "model": (".gpc",),
-    "table": (".csv", ".tsv", ".json", ".parquet", ".feather", ".arrow"),
+    "table": (".csv", ".tsv", ".json", *ARROW),
     "figure": (".png", ".pdf", ".svg", ".jpg"),
 }
 
@@ -39,8 +40,9 @@ def access(path: str, verb: str) -> Iterator[None]:
 
 
 def ending(path: str) -> str:
-    """Return the ending of a path in lower case, without ``.gz``."""
-    return os.path.splitext(path.lower().removesuffix(".gz"))[1]
+    """Return the ending of a path in lower case, without that of its compression."""
+    stem, last = os.path.splitext(path.lower())
+    return os.path.splitext(stem)[1] if last in (".gz", ".zip", ".bz2", ".xz", ".zst") else last
 
 
 def check_output(given: Mapping[str, object], kind: str, path: str) -> None:

@@ -40,7 +40,7 @@ def run(given: Mapping[str, Any]) -> None:
     model = fit_rows(problem, given, train)
     seconds = time.perf_counter() - start
     about = {
-        "data": problem.table.path,
+        "data": given["data"],
         "training_rows": len(problem.y) if train is None else len(train),
         "gpclass": __version__,
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -54,17 +54,17 @@ def run(given: Mapping[str, Any]) -> None:
 
 
 def fit_rows(problem: Problem, given: Mapping[str, Any], rows: Any = None) -> Model:
-    """Return the encoder and the classifier fitted to all rows, or to some of them."""
-    encoder, X, y = problem.encode(rows)
+    """Return the model fitted to all rows, or to some of them."""
+    X, y = (problem.frame, problem.y) if rows is None else (problem.frame.iloc[rows], problem.y[rows])
     names = {name: name for name in SAME} | OTHER
     chosen = {name: given[option] for option, name in names.items() if given[option] is not None}
     if given["balanced"]:
         chosen["class_weight"] = "balanced"
-    clf = GaussianProcessClassifier(**chosen).fit(X, y)
+    clf = GaussianProcessClassifier(**chosen, categorical_features=problem.categorical).fit(X, y)
     for model in clf.base_estimator_.models:  # an interrupted fit returns its best result, which is not saved
         if any(end is not None and end.interrupted for end in (model.learned, model.chains)):
             raise KeyboardInterrupt
-    return Model(clf, encoder, given["target"])
+    return Model(clf, given["target"])
 
 
 def _score(problem: Problem, given: Mapping[str, Any], parts: list[Any], fitted: Model | None) -> Any:
@@ -74,7 +74,7 @@ def _score(problem: Problem, given: Mapping[str, Any], parts: list[Any], fitted:
     found = []
     for train, test in output.track(parts, "predicting held-out rows" if fitted else "cross-validation"):
         model = fitted or fit_rows(problem, {**given, "verbose": 0}, train)
-        found.append(model.clf.predict_log_proba(problem.inputs(model.encoder, test)))
+        found.append(model.clf.predict_log_proba(problem.frame.iloc[test]))
     rows = np.concatenate([test for _, test in parts])
     codes = np.unique(problem.y, return_inverse=True)[1][rows]
     fold = np.repeat(np.arange(len(parts)), [len(test) for _, test in parts])

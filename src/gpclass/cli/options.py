@@ -35,15 +35,17 @@ def _about_data() -> dict[str, tuple[str, str, dict[str, Any]]]:
         "target?": ("--target -t", "Column of DATA with the labels.", label),
         "columns": ("--columns", "Input columns.  [default: all but the target]", columns),
         "drop": ("--drop", "Columns to leave out, such as identifiers.", columns),
-        "categorical": ("--categorical", "Columns of numbers to treat as categories.", columns),
+        "categorical": ("--categorical", "Columns to treat as categories, whatever they contain.", columns),
         "keep": ("--keep", "Columns of DATA to copy to the result.", columns),
-        "impute": ("--impute", "Replace missing values by the median or the most frequent value.  "
-                   "[default: missing values are an error]",
-                   {"is_flag": True}),
         "rows": ("--rows", "Use a random sample of N rows, stratified by class.",
                  {"type": IntRange(2), "metavar": "N"}),
-        "separator": ("--separator", "Separator of the values in a CSV file, such as ';' or tab.  [default: ,]",
+        "separator": ("--separator", "Separator of the values in a CSV file, such as ';' or tab.  [default: the most "
+                      "frequent one in the header]", {"metavar": "CHAR"}),
+        "decimal": ("--decimal", "Decimal mark of the numbers in a CSV file.  [default: .]", {"metavar": "CHAR"}),
+        "thousands": ("--thousands", "Mark between the thousands of numbers in a CSV file.  [default: none]",
                       {"metavar": "CHAR"}),
+        "encoding": ("--encoding", "Encoding of a CSV file, such as latin-1.  [default: utf-8]", {"metavar": "NAME"}),
+        "sheet": ("--sheet", "Sheet of an Excel file.  [default: the first]", {"metavar": "NAME"}),
         "cv": ("--cv", "Score predictions by cross-validation with K folds.", {"type": IntRange(2), "metavar": "K"}),
         "test_fraction": ("--test-fraction", "Fraction of the rows to hold out and score on.", share),
     }

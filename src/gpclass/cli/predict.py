@@ -5,14 +5,17 @@ from __future__ import annotations
 import json
 import os
 import sys
+import warnings
 from collections.abc import Mapping
 from typing import Any
 
 from gpclass.cli import output
+from gpclass.cli.data import check_columns
 from gpclass.cli.files import InputError, access, check_output, named
 from gpclass.cli.modelfile import Model, read_model
-from gpclass.cli.tables import Table, read_table, to_text, write_frame
+from gpclass.cli.tables import read_table, to_text, write_frame
 from gpclass.decision import bayes_decision, check_cost
+from gpclass.tables import TableWarning
 
 BLOCK = 1000  # rows predicted at a time
 UNDECIDED = "undecided"
@@ -34,9 +37,11 @@ def run(given: Mapping[str, Any]) -> None:
     if level is not None and model.clf.n_classes_ > 2 and model.clf.multi_class == "one_vs_one":
         output.warn("a model of pairs of classes has no credible intervals; they are left out.")
         level = None
-    table = read_table(given["data"], given["separator"])
-    kept = pd.DataFrame({name: table[name].to_numpy() for name in given["keep"]})
-    X = inputs_of(model, table)
+    names = model.names or []
+    table = read_table(given["data"], given, text=[name for name in given["keep"] if name not in names])
+    check_columns(given["data"], table, given["keep"])
+    kept = table[list(given["keep"])].apply(lambda column: column.astype(str).where(column.notna()))
+    X = inputs_of(model, table, given["data"])
 
     def result(rows: Any) -> Any:
         frame = predictions(model.clf, rows, level)
@@ -51,7 +56,7 @@ def run(given: Mapping[str, Any]) -> None:
             f"--keep names {named(both)}, and the result has a column of that name: rename it in DATA, or do "
             "not keep it."
         )
-    _warn_of_others(model, table, given["keep"])
+    _warn_of_others(model, table, given)
     blocks = output.track([X[start : start + BLOCK] for start in range(0, len(X), BLOCK)], "predicting")
     found = pd.concat([result(block) for block in blocks], ignore_index=True)
     _write(pd.concat([kept, found], axis=1), path, given["as_json"])
@@ -68,25 +73,31 @@ def _write(frame: Any, path: str | None, as_json: bool) -> None:
         output.remark(f"Wrote {len(frame)} predictions to {path}.")
 
 
-def inputs_of(model: Model, table: Table) -> Any:
-    """Return the rows of a table as inputs of the model."""
-    if model.by_position:
-        names, n = [column.name for column in model.encoder.columns_], len(table.frame.columns)
-        if n != len(names):
-            raise InputError(
-                f"{table.path} has {n} columns, and the model, which has no column names, has {len(names)}: leave out "
-                "the others."
-            )
-        table = Table(table.path, table.frame.set_axis(names, axis=1))
-    return model.encoder.transform(table)
+def inputs_of(model: Model, table: Any, path: str) -> Any:
+    """Return the rows of a table as inputs of the model; one warning counts values that training did not have."""
+    n = model.clf.n_features_in_
+    if model.names is not None:
+        check_columns(path, table, model.names)
+        X = table[model.names]
+    elif len(table.columns) == n:
+        X = table.to_numpy()
+    else:
+        raise InputError(
+            f"{path} has {len(table.columns)} columns, and the model, which has no column names, has {n}: leave out "
+            "the others."
+        )
+    if model.clf.encoder_ is not None:
+        model.clf.encoder_.transform(X)
+        warnings.simplefilter("ignore", TableWarning)  # in the blocks of these rows
+    return X
 
 
-def _warn_of_others(model: Model, table: Table, kept: tuple[str, ...]) -> None:
+def _warn_of_others(model: Model, table: Any, given: Mapping[str, Any]) -> None:
     """Warn about columns that are neither used by the model nor kept."""
-    known = {model.target, *kept, *(column.name for column in model.encoder.columns_)}
-    if not model.by_position and (others := [name for name in table.frame if name not in known]):
+    known = {model.target, *given["keep"], *(model.names or table)}
+    if others := [name for name in table if name not in known]:
         words = "column {} of {} is" if len(others) == 1 else "columns {} of {} are"
-        output.warn(f"the {words.format(named(others), table.path)} not used by the model.")
+        output.warn(f"the {words.format(named(others), given['data'])} not used by the model.")
 
 
 def predictions(clf: Any, X: Any, level: float | None) -> Any:
@@ -137,8 +148,8 @@ def _read(given: str, classes: list[str]) -> Any:
     elif not given.lstrip().startswith(("[", "{")):
         if not os.path.exists(given):
             raise InputError(f"--cost {given} is not a file, and not JSON such as {EXAMPLE}.")
-        frame = read_table(given).frame
-        return frame.set_index(frame.columns[0])
+        frame = read_table(given)
+        return frame.set_index(frame.columns[0]).rename(index=str)
     try:
         document = json.loads(text)
         if isinstance(document, dict):

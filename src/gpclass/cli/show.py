@@ -35,12 +35,23 @@ def info(given: Mapping[str, Any]) -> None:
         return
     show_facts(document)
     output.line()
-    rows = [(each.name, each.kind, str(each), each.fill or "") for each in model.encoder.columns_]
-    output.show_table(("column", "kind", "encoding", "missing value"), rows)
+    rows = [(each["name"], each["kind"], *_coded(each)) for each in model.columns]
+    output.show_table(("column", "kind", "levels", "missing value"), rows)
     if compared := document["compared_models"]:
         output.line()
         models = [(each["model"], str(each["n_rows"]), _integrated(each["value"])) for each in compared]
         output.show_table(("compared model", "rows", "integrated evidence"), models)
+
+
+def _coded(column: Mapping[str, Any]) -> tuple[str, str]:
+    """Return the levels of a column, and what a missing value becomes."""
+    levels, fill = column["levels"], column["fill"]
+    known = ", ".join(str(level) for level in levels if level is not None)
+    if not column["positions"]:
+        return f"{known} (constant, not used)".strip(), ""
+    if levels:
+        return known, "a level" if None in levels else "unknown level"
+    return "", "" if fill is None else f"{fill:g}" + ", marked" * (column["scale"] is not None)
 
 
 def _integrated(value: float) -> str:
@@ -65,7 +76,8 @@ def describe(path: str, model: Model) -> dict[str, Any]:
         "log_evidence": None if evidence is None else float(evidence),
         "leave_one_out_log_loss": None if loo is None else -float(loo),
         "compared_models": [asdict(each) for part in compared for each in part],
-        **model.encoding,
+        "target": model.target,
+        "columns": model.columns,
     }
 
 

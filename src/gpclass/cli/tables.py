@@ -1,159 +1,160 @@
-"""Tables in CSV, Parquet and Feather files, all read as data frames of texts.
-
-A column stays text until its use is known: a label 1 and a category 1 are not the number 1.
-"""
+"""Tables in files, read and written with pandas: CSV, JSON, Excel, Parquet and Feather."""
 
 from __future__ import annotations
 
+import contextlib
+import csv
 import gzip
+import io
 import os
+import re
+import sys
+import warnings
+import zipfile
 import zlib
-from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from gpclass.cli.files import InputError, access, ending, named
+import numpy as np
+
+from gpclass.cli.files import ARROW, InputError, access, ending, named
 from gpclass.core import files, memory
-from gpclass.data import parquet
 
-MISSING = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "?")
-ARROW = (".parquet", ".feather", ".arrow")
-ROWS = 2_000  # number of rows read at a time
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Table:
-    """A data frame of texts, None where a value is missing, and the file it came from."""
-
-    path: str
-    frame: Any
-
-    def __getitem__(self, name: str) -> Any:
-        """Return the column of that name."""
-        if name not in self.frame:
-            raise InputError(f"{self.path} has no column {name!r}: its columns are {named(self.frame, 12)}.")
-        return self.frame[name]
-
-    def __len__(self) -> int:
-        return len(self.frame)
-
-    def take(self, rows: Any) -> Table:
-        """Return some rows; they keep their numbers, which error messages show."""
-        return Table(self.path, self.frame.iloc[rows])
+SEPARATORS = ",;\t|"  # of CSV, the most likely one first
+DATE = re.compile(r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}.*)?")
+GERMAN = re.compile(r"\d{1,2}\.\d{1,2}\.\d{4}")
+ZONE = re.compile(r".*\d{2}:\d{2}.*(Z|[-+]\d{2}:?\d{2})")
 
 
-def numbers(column: Any) -> Any:
-    """Return a column of texts as floats, NaN where a text is missing or not a number."""
-    import pandas as pd
+def read_table(path: str, given: Mapping[str, Any] | None = None, text: Iterable[str] = ()) -> Any:
+    """Return the table in a file, by its ending; ``-`` is CSV from standard input.
 
-    return pd.to_numeric(column, errors="coerce").astype(float)
-
-
-def read_table(path: str, separator: str | None = None) -> Table:
-    """Return the table in a file: Parquet or Feather by its ending, otherwise CSV, plain or compressed.
-
-    The default separator of a CSV file is a comma, and a tab in a ``.tsv`` file.
+    ``given`` may have the options ``separator``, ``decimal``, ``thousands``, ``encoding`` and ``sheet``. The columns
+    ``text`` of a CSV file stay as they are in the file.
     """
     import pandas as pd
 
+    options, kind = given or {}, ending(path)
     if os.path.isdir(path):
-        raise InputError(f"{path} is a directory, expected a CSV, Parquet or Feather file.")
-    kind = ending(path)
-    default = "\t" if kind == ".tsv" else ","
-    mark = {"tab": "\t", "\\t": "\t"}.get(separator or default, separator or default)
-    parts = _arrow(path, kind) if kind in ARROW else _csv(path, mark)
-    with access(path, "read"), open(path, "rb"):
-        frame = pd.concat(_within_memory(path, parts), ignore_index=True)
+        raise InputError(f"{path} is a directory, expected the file of a table.")
+    with access(path, "read"), _one_sentence(path):
+        source: Any = io.BytesIO(sys.stdin.buffer.read()) if path == "-" else path
+        if path != "-":
+            _check_size(path)
+        if kind in ARROW:
+            frame = (pd.read_parquet if kind == ".parquet" else pd.read_feather)(source)
+        elif kind in (".json", ".jsonl", ".ndjson"):
+            frame = pd.read_json(source, lines=kind != ".json", dtype=False)
+        elif kind == ".xlsx":
+            sheet = {"sheet_name": options.get("sheet") or 0}
+            _check_names(path, pd.read_excel(source, header=None, nrows=1, **sheet).iloc[0].tolist())
+            frame = pd.read_excel(source, **sheet)
+        else:
+            frame = _csv(path, source, options, text)
     if frame.empty:
         raise InputError(f"{path} has a header but no rows: there is nothing to learn from or to predict.")
-    frame = frame.apply(lambda column: column.str.strip())
-    return Table(path, frame.where(frame.notna() & ~frame.isin(MISSING), None))
+    frame = frame.reset_index(drop=True).rename(columns=str)
+    return frame.apply(lambda column: column if column.name in text else _typed(column, path))
 
 
-def _within_memory(path: str, parts: Iterator[Any]) -> Iterator[Any]:
-    """Yield the parts of a table; raise if there is not enough memory for it."""
-    need = 0
-    for part in parts:
-        need += int(part.memory_usage(deep=True).sum())
-        have = memory.available_memory()
-        if have is not None and need > have:
-            raise InputError(
-                f"{path} needs more than {need / 1e9:.2g} GB of memory as a table, and {have / 1e9:.2g} GB is "
-                "available: give a file with fewer rows or columns."
-            )
-        yield part
-
-
-def _check_names(path: str, names: list[str]) -> None:
+def _csv(path: str, source: Any, given: Mapping[str, Any], text: Iterable[str]) -> Any:
     import pandas as pd
 
-    if "" in names:
-        raise InputError(f"{path} has no name for column {names.index('') + 1} in its header: add one.")
-    if twice := sorted(name for name, n in Counter(names).items() if n > 1):
-        raise InputError(f"{path} has more than one column called {named(twice)}: give them different names.")
-    if len(names) > 1 and numbers(pd.Series(names, dtype=object)).notna().all():
-        raise InputError(f"{path} starts with numbers ({named(names, 3)}), expected a header with names.")
+    def read(**settings: Any) -> Any:
+        if path == "-":
+            source.seek(0)
+        encoding = given.get("encoding") or "utf-8-sig"
+        return pd.read_csv(source, encoding=encoding, skipinitialspace=True, **settings)
+
+    first: dict[str, Any] = {"header": None, "nrows": 1, "dtype": str, "na_filter": False}
+    line = read(sep="\x01", quoting=csv.QUOTE_NONE, **first).iloc[0, 0]
+    separator = given.get("separator") or max(SEPARATORS, key=line.count)
+    separator = {"tab": "\t", "\\t": "\t"}.get(separator, separator)
+    names = [name.strip() for name in read(sep=separator, **first).iloc[0]]
+    _check_names(path, names)
+    settings = {
+        "sep": separator,
+        "decimal": given.get("decimal") or ".",
+        "thousands": given.get("thousands"),
+        "low_memory": False,
+        "na_values": ["?"],
+    }
+    with warnings.catch_warnings():
+        warnings.simplefilter(
+            "error", pd.errors.ParserWarning
+        )  # rows with more values than the header has names
+        return read(dtype=dict.fromkeys(text, str), index_col=False, **settings).set_axis(names, axis=1)
 
 
-def _check_separator(path: str, names: list[str]) -> None:
-    other = max(",;\t|", key=names[0].count)
-    if len(names) == 1 and other in names[0]:
+def _typed(column: Any, path: str) -> Any:
+    """Return texts without spaces around them, as dates if all are; raise if a number is infinite."""
+    import pandas as pd
+
+    if pd.api.types.is_float_dtype(column) and np.isinf(column).any():
+        row = int(np.isinf(column).argmax())
         raise InputError(
-            f"{path} has only the column {names[0][:60]!r}: its values seem to be separated by {other!r}, so give "
-            f"--separator {other!r}."
+            f"{path} has {column[row]} in row {row + 1}, column {column.name!r}, expected a finite number."
+        )
+    if pd.api.types.infer_dtype(column, skipna=True) != "string" or isinstance(
+        column.dtype, pd.CategoricalDtype
+    ):
+        return column
+    texts = column.str.strip()
+    present = texts.dropna()
+    if len(present) and present.str.fullmatch(GERMAN).all():
+        return pd.to_datetime(texts, format="%d.%m.%Y", errors="coerce")
+    if not present.str.fullmatch(DATE).all():
+        return texts
+    with_zone = bool(present.str.fullmatch(ZONE).any())
+    return pd.to_datetime(texts, format="ISO8601", utc=with_zone, errors="coerce")
+
+
+def _check_size(path: str) -> None:
+    with open(path, "rb") as file:  # reports a file that cannot be read
+        size, have = os.fstat(file.fileno()).st_size, memory.available_memory()
+    if have is not None and size > have:
+        raise InputError(
+            f"{path} has {size / 1e9:.2g} GB, and {have / 1e9:.2g} GB of memory is available: "
+            "give a file with fewer rows or columns."
         )
 
 
-def _csv(path: str, separator: str) -> Iterator[Any]:
-    """Yield the rows of a CSV file as frames of texts."""
+def _check_names(path: str, names: list[Any]) -> None:
     import pandas as pd
 
-    names: list[str] = []
+    texts = ["" if pd.isna(name) else str(name) for name in names]
+    if "" in texts:
+        raise InputError(f"{path} has no name for column {texts.index('') + 1} in its header: add one.")
+    if twice := sorted({name for name in texts if texts.count(name) > 1}):
+        raise InputError(f"{path} has more than one column called {named(twice)}: give them different names.")
+    if len(texts) > 1 and pd.to_numeric(pd.Series(texts), errors="coerce").notna().all():
+        raise InputError(f"{path} starts with numbers ({named(texts, 3)}), expected a header with names.")
+
+
+@contextlib.contextmanager
+def _one_sentence(path: str) -> Iterator[None]:
+    """Turn the errors of reading a table into one sentence each."""
+    import pandas as pd
+
     try:
-        options: dict[str, Any] = {
-            "header": None,
-            "dtype": object,
-            "na_filter": False,
-            "encoding": "utf-8-sig",
-        }
-        with pd.read_csv(path, sep=separator, chunksize=ROWS, **options) as parts:
-            for part in parts:
-                if not names:
-                    names = [str(name).strip() for name in part.iloc[0]]
-                    _check_names(path, names)
-                    _check_separator(path, names)
-                yield part.set_axis(names, axis=1).drop(index=0, errors="ignore")
+        yield
+    except (InputError, ModuleNotFoundError, FileNotFoundError, PermissionError):
+        raise
     except pd.errors.EmptyDataError:
         raise InputError(f"{path} is empty, expected a header and rows of values.") from None
-    except pd.errors.ParserError as error:
+    except (pd.errors.ParserError, pd.errors.ParserWarning) as error:
         words = str(error).split("C error: ")[-1].strip().rstrip(".")
         raise InputError(f"{path} cannot be split into rows ({words}): check its quotes.") from None
     except UnicodeDecodeError as error:
-        wrong = error.object[error.start]
         raise InputError(
-            f"{path} is not CSV in UTF-8: it has the byte {wrong:#04x}; save it as UTF-8."
+            f"{path} is not text in {error.encoding}, as it has the byte {error.object[error.start]:#04x}: give its "
+            "encoding, such as --encoding latin-1."
         ) from None
-    except (gzip.BadGzipFile, EOFError, zlib.error):
-        raise InputError(f"{path} is not a gzip file, or is damaged: compress it again.") from None
-
-
-def _arrow(path: str, kind: str) -> Iterator[Any]:
-    """Yield the rows of a Parquet or Feather file as frames of texts; whole numbers have no decimal point."""
-    import pyarrow as pa
-    from pyarrow import dataset
-
-    try:
-        data = dataset.dataset(path, format="parquet" if kind == ".parquet" else "feather")
-        names = [name for name in data.schema.names if name not in parquet.index_columns(data.schema)]
-        _check_names(path, names)
-        texts = pa.schema([(name, pa.string()) for name in names])
-        yield texts.empty_table().to_pandas().astype(object)
-        for batch in data.to_batches(columns=names, batch_size=ROWS, batch_readahead=1, use_threads=False):
-            yield pa.Table.from_batches([batch]).cast(texts).to_pandas().astype(object)
-    except (pa.ArrowException, OSError) as error:
-        words = str(error).split("\n")[0].split("?: ")[-1].split(". ")[0].rstrip(".")
-        raise InputError(f"{path} is not a {kind} file, or is damaged: {words[:150]}.") from None
+    except (ValueError, LookupError, OSError, EOFError, zlib.error, zipfile.BadZipFile) as error:
+        words = " ".join(str(error).split()).rstrip(".")[:150]
+        raise InputError(
+            f"{path} is not a table of the kind that its ending says, or is damaged: {words}."
+        ) from None
 
 
 def to_text(frame: Any, *, as_json: bool) -> str:

@@ -58,6 +58,22 @@ class DaskSource(Source):
         """Return the distinct labels, sorted."""
         return distinct(compute([part.classes() for part in self.parts], self.client))
 
+    def head(self) -> Any:
+        """Return the first block of inputs as it is."""
+        return compute([self.parts[0].head()], self.client)[0]
+
+    def each(self, function: Any) -> list[Any]:
+        """Return the results of a function for the parts, which the workers compute."""
+        from dask.delayed import delayed
+
+        return list(compute([delayed(function, pure=False)(part) for part in self.parts], self.client))
+
+    def coded(self, encoder: Any) -> DaskSource:
+        """Return the same rows, whose inputs an encoder turns into numbers."""
+        out: DaskSource = super().coded(encoder)
+        out.parts = [part.coded(encoder) for part in self.parts]
+        return out
+
     def total(self, job: Job[T], n_jobs: int | None = None) -> T:
         """Return the total of a job over all rows; the cluster determines the parallelism."""
         from dask.delayed import delayed
@@ -85,7 +101,7 @@ def compute(tasks: list[Any], client: Any) -> Sequence[Any]:
     from dask import base
 
     with suppress(ImportError):
-        import distributed  # noqa: F401  (its first import inside config.set would leave Dask without its defaults)
+        import distributed  # noqa: F401  (its defaults must be set before the setting below, which would remove them)
     run: Any = base.compute
     # The job is in the graph, and Dask need not warn about its size.
     with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TB"}):
@@ -115,7 +131,9 @@ def files_on_dask(source: Source, client: Any = None, rows: int | None = None) -
 
     some = source.split(rows)
     parts = [delayed(part, pure=False, traverse=False) for part in some]
-    return DaskSource(parts, [part.n_rows for part in some], source.n_columns, source.names, client)
+    out = DaskSource(parts, [part.n_rows for part in some], source.n_columns, source.names, client)
+    out.is_numeric = source.is_numeric
+    return out
 
 
 # --------------------------------------------------------------------------------- collections
@@ -134,8 +152,14 @@ class Partitions(Source):
         """Yield the rows of the partitions."""
         return recut(self._checked(i, *part) for i, part in enumerate(self.parts, self.first))
 
+    def tables(self) -> Iterator[Any]:
+        """Yield the inputs of the partitions as they are, not coded."""
+        return (part[0] for part in self.parts if len(part[0]))
+
     def _checked(self, number: int, X: Any, y: Any, weight: Any) -> Rows:
-        return checked(X, y, weight, place(0, f"partition {number}"), self.names)
+        if self.encoder is not None and len(X):
+            X = self.encoder.transform(X)
+        return checked(X, y, weight, place(0, f"partition {number}"), None if self.encoder else self.names)
 
 
 def on_dask(
@@ -171,6 +195,7 @@ def on_dask(
     some = [delayed(Partitions, pure=False)(few[0], names, [parts[i] for i in few]) for few in groups]
     source = DaskSource(some, [sum(sizes[i] for i in few) for few in groups], int(X.shape[1]), names, client)
     source.kept = kept
+    source.is_numeric = _is_array(X) or all(dtype.kind in "fiub" for dtype in X.dtypes)
     return source
 
 
@@ -192,9 +217,6 @@ def _names(X: Any) -> list[str] | None:
         )
     if _is_array(X):
         return None
-    for name, dtype in X.dtypes.items():
-        if dtype.kind not in "fiub":
-            raise ValueError(f"Column {name!r} of X has type {dtype}, expected numbers: encode it first.")
     return [str(name) for name in X.columns]
 
 

@@ -81,9 +81,10 @@ class ParquetSource(Source):
         self._check(fragments[0].path, schema)
 
     def _check(self, path: str, schema: Any) -> None:
-        """Raise unless a file has the columns, with numbers in all but that of the labels."""
+        """Raise unless a file has the columns, with numbers, text or dates in all but that of the labels."""
         types = _arrow().types
         numeric = (types.is_floating, types.is_integer, types.is_boolean, types.is_decimal)
+        coded = (types.is_string, types.is_large_string, types.is_dictionary, types.is_temporal)
         if not self.names or {self.target, self.weight}.intersection(self.names):
             raise ValueError(
                 f"The columns of X are {self.names}, expected some, without the target and the weights."
@@ -94,9 +95,12 @@ class ParquetSource(Source):
                 few = ", ".join(map(repr, schema.names[:12]))
                 raise ValueError(f"{path} has {n or 'no'} columns {name!r}, expected one; it has {few}.")
             kind = schema.field(name).type
-            if name != self.target and not any(test(kind) for test in numeric):
+            if name == self.target or any(test(kind) for test in numeric):
+                continue
+            self.is_numeric = False
+            if name == self.weight or not any(test(kind) for test in coded):
                 raise ValueError(
-                    f"Column {name!r} of {path} has type {kind}, expected numbers: encode it first, or name "
+                    f"Column {name!r} of {path} has type {kind}, expected numbers: convert it first, or name "
                     "the columns to use."
                 )
 
@@ -114,20 +118,32 @@ class ParquetSource(Source):
         """Yield all rows in blocks."""
         return recut((block for piece in self.pieces for block in self._read(piece)), self.rows)
 
+    def tables(self) -> Iterator[Any]:
+        """Yield the inputs of all rows in blocks as they are, not coded."""
+        return (batch for piece in self.pieces for batch, _ in self._batches(piece, self.names))
+
     def _read(self, piece: Piece) -> Iterator[Rows]:
+        path, given = piece.fragment.path, [] if self.weight is None else [self.weight]
+        for batch, start in self._batches(piece, [*self.names, self.target, *given]):
+            yield checked(
+                self._inputs(batch.select(self.names)),
+                np.asarray(batch.column(self.target).to_pylist()),
+                None if self.weight is None else _numbers(batch.column(self.weight)),
+                place(start, path),
+                None if self.encoder else self.names,
+            )
+
+    def _inputs(self, batch: Any) -> Any:
+        if self.encoder is not None:
+            return self.encoder.transform(_arrow().Table.from_batches([batch]))
+        return np.column_stack([_numbers(column) for column in batch.columns])
+
+    def _batches(self, piece: Piece, columns: list[str]) -> Iterator[tuple[Any, int]]:
+        """Yield blocks of columns as Arrow has them, each with the position of its first row in the file."""
         path, start = piece.fragment.path, piece.start
-        columns = [self.target, *self.names, *([] if self.weight is None else [self.weight])]
         with _reading(path):
             for batch in piece.fragment.to_batches(columns=columns, batch_size=self.rows, batch_readahead=1):
-                y, *numbers = batch.columns
-                values = [_numbers(column) for column in numbers]
-                yield checked(
-                    np.column_stack(values[: self.n_columns]),
-                    np.asarray(y.to_pylist()),
-                    None if self.weight is None else values[-1],
-                    place(start, path),
-                    self.names,
-                )
+                yield batch, start
                 start += batch.num_rows
         if start != piece.start + piece.rows:
             raise ValueError(f"{path} has changed since its rows were counted: fit again.")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
+from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,8 +25,10 @@ class Source(ABC):
     """
 
     n_rows: int
-    n_columns: int
+    n_columns: int  # of X, as coded
     names: list[str] | None = None  # of the columns
+    encoder: Any = None  # codes the columns of tables, as `gpclass.tables.Encoder`; None if they are numbers
+    is_numeric: bool = True  # by the types of the columns, which may have gaps
 
     @abstractmethod
     def blocks(self) -> Iterator[Rows]:
@@ -39,6 +42,24 @@ class Source(ABC):
     def classes(self) -> Any:
         """Return the distinct labels, sorted."""
         return distinct(block.y for block in self.blocks())
+
+    def tables(self) -> Iterator[Any]:
+        """Yield the inputs of all rows in blocks as they are, not coded."""
+        return (block.X for block in self.blocks())
+
+    def head(self) -> Any:
+        """Return the first block of inputs as it is."""
+        return next(self.tables())
+
+    def each(self, function: Callable[[Source], Any]) -> list[Any]:
+        """Return the results of a function for the parts of the source, which may be on other machines."""
+        return [function(self)]
+
+    def coded(self, encoder: Any) -> Any:
+        """Return the same rows, whose inputs an encoder turns into numbers."""
+        out = copy(self)
+        out.encoder, out.n_columns = encoder, len(encoder.groups_)
+        return out
 
     def total(self, job: Job[T], n_jobs: int | None = None) -> T:
         """Return the total of a job over all rows, added block by block in their order.

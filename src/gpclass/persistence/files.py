@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import platform
-import warnings
 from collections.abc import Mapping
 from typing import Any
 
@@ -133,14 +132,7 @@ def load(path: str | os.PathLike[str]) -> GaussianProcessClassifier:
         ...
     gpclass.persistence.container.ModelFileError: '...' is not a model file of gpclass, or is cut off or damaged: ...
     """
-    clf, extra = load_with_extra(path)
-    if isinstance(extra, Mapping) and "encoding" in extra:
-        warnings.warn(
-            f"{path} was written by the command line: its model takes columns as encoded there, not those of "
-            "the table; predict with `gpclass predict`, or fit in Python.",
-            stacklevel=2,
-        )
-    return clf
+    return load_with_extra(path)[0]
 
 
 def load_with_extra(path: str | os.PathLike[str]) -> tuple[GaussianProcessClassifier, dict[str, Any] | None]:

@@ -2,7 +2,7 @@
 
 from gpclass.tables.encoder import Coding, Encoder, TakesTables
 from gpclass.tables.inputs import coding_of, needs_coding, read_inputs
-from gpclass.tables.kinds import ColumnError
+from gpclass.tables.kinds import ColumnError, TableWarning
 from gpclass.tables.records import Column
 
 __all__ = [
@@ -10,6 +10,7 @@ __all__ = [
     "Column",
     "ColumnError",
     "Encoder",
+    "TableWarning",
     "TakesTables",
     "coding_of",
     "needs_coding",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -13,9 +12,10 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from gpclass.core.protocols import Array, Index
 from gpclass.core.registry import stored
-from gpclass.tables.kinds import check_levels, chosen_columns, kind_at_fit, warn_of_identifiers
+from gpclass.tables.kinds import TableWarning, check_levels, chosen_columns, kind_at_fit, warn_of_identifiers
 from gpclass.tables.reading import as_table, columns_of, is_frame, order_of
-from gpclass.tables.records import Column, finite_numbers, levels_of
+from gpclass.tables.records import Column, finite_numbers, level_of, levels_of
+from gpclass.validation import check_weights
 
 
 @stored
@@ -94,19 +94,22 @@ class Encoder(TakesTables, TransformerMixin, BaseEstimator):
     def __init__(self, categorical_features: Any = "from_dtype") -> None:
         self.categorical_features = categorical_features
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn the kinds of the columns, their levels and what replaces missing values.
 
         Parameters
         ----------
         X : pandas, polars or Arrow table, or array of shape (n, n_features)
         y : ignored
+        sample_weight : array-like of shape (n,), default=None
+            Weights of the rows in medians and standard deviations; rows of weight zero do not count.
 
         Returns
         -------
         self
         """
         X = self._checked(X, reset=True)
+        weight = check_weights(sample_weight, None, range(X.shape[0]))
         names, columns = columns_of(X)
         chosen = chosen_columns(self.categorical_features, X, names)
         categories = self.categorical_features is not None
@@ -114,10 +117,10 @@ class Encoder(TakesTables, TransformerMixin, BaseEstimator):
         for i, (name, column) in enumerate(zip(names, columns, strict=True)):
             kind = kind_at_fit(name, column, chosen=i in chosen, categories=categories)
             if kind == "category":
-                found.append(_category(name, column))
+                found.append(category(name, _seen(column, weight), order_of(column)))
                 continue
             values = finite_numbers(name, column, kind)
-            found.append(_number(name, kind, values))
+            found.append(number(name, kind, values, weight))
             if kind == "number" and not np.isnan(values).any():
                 counted[name] = values
         if is_frame(X):
@@ -169,6 +172,18 @@ class Encoder(TakesTables, TransformerMixin, BaseEstimator):
         -------
         ndarray of shape (n, n_coded)
         """
+        out, unknown = self.code(X)
+        counts = [f"{n} in column {name!r}" for name, n in unknown.items() if n]
+        if counts:
+            warnings.warn(
+                f"X has levels or missing values that the training rows did not have: {', '.join(counts)}.",
+                TableWarning,
+                stacklevel=3,
+            )
+        return out
+
+    def code(self, X: Any) -> tuple[Array, dict[str, int]]:
+        """Return the coded rows, and for each column the number of values that the training rows did not have."""
         check_is_fitted(self)
         X = self._checked(X, reset=False)
         out = np.zeros((X.shape[0], len(self.groups_)))
@@ -177,8 +192,7 @@ class Encoder(TakesTables, TransformerMixin, BaseEstimator):
             if record.positions:
                 first, last = record.positions[0], record.positions[-1]
                 unknown[record.name] = record.code(column, out[:, first : last + 1])
-        _warn_of_unknown(unknown)
-        return out
+        return out, unknown
 
     def get_feature_names_out(self, input_features: Any = None) -> Any:
         """Return the names of the coded columns, such as "age", "age=missing" and "sex=female".
@@ -209,38 +223,46 @@ class Encoder(TakesTables, TransformerMixin, BaseEstimator):
         return X
 
 
-def _number(name: str, kind: Any, values: Array) -> Column:
+def number(name: str, kind: Any, values: Any, weight: Array | None = None) -> Column:
     """Return the record of a number; ``positions`` is not empty if the column is not constant."""
-    present = values[~np.isnan(values)]
-    gaps = len(present) < len(values)
-    if not len(present) or (not gaps and (present == present[0]).all()):
+    values = np.asarray(values, dtype=float)
+    weight = np.ones(len(values)) if weight is None else weight
+    missing, used = np.isnan(values), weight > 0.0
+    gaps = bool((missing & used).any())
+    # Sums over distinct values make a weight of k the same as k copies, to the last bit.
+    known, place = np.unique(values[used & ~missing], return_inverse=True)
+    if len(known) == 0 or (len(known) == 1 and not gaps):
         return Column(name, kind)
-    # Divided by the largest, because squares of large numbers overflow.
-    size = float(np.abs(present).max()) or 1.0
-    scale = (size * float(np.std(present / size)) or 1.0) if gaps else None
-    return Column(name, kind, fill=float(np.median(present)), scale=scale, positions=(0,))
+    total = np.bincount(place, weight[used & ~missing])
+    below = np.cumsum(total)
+    middle = [known[np.searchsorted(below, 0.5 * below[-1], side)] for side in ("left", "right")]
+    size = float(np.abs(known).max()) or 1.0  # divided out, because squares of large numbers overflow
+    centred = known / size - np.average(known / size, weights=total)
+    scale = size * float(np.sqrt(np.average(centred**2, weights=total)))
+    return Column(
+        name,
+        kind,
+        fill=float(0.5 * middle[0] + 0.5 * middle[1]),
+        scale=(scale or 1.0) if gaps else None,
+        positions=(0,),
+    )
 
 
-def _category(name: str, column: Any) -> Column:
+def _seen(column: Any, weight: Array | None) -> set[Any]:
+    """Return the levels in rows of positive weight."""
+    values, levels = levels_of(column)
+    if weight is None:
+        return set(levels.values())
+    return {levels[value] for value, one in zip(values, weight, strict=True) if one > 0.0}
+
+
+def category(name: str, seen: set[Any], order: list[Any] | None) -> Column:
     """Return the record of a category; ``positions`` is not empty if it has two levels or more."""
-    _, keys = levels_of(column)
-    seen = set(keys.values())
-    order = order_of(column)
     if order is None:
         levels = sorted(seen - {None}, key=lambda level: (isinstance(level, str), level))
     else:
-        levels = [keys[level] for level in order if level in keys]
+        levels = [level for level in map(level_of, order) if level in seen]
     levels += [None] * (None in seen)
     check_levels(name, len(levels))
     kind: Any = "category" if order is None else "ordered"
     return Column(name, kind, tuple(levels), positions=(0,) if len(levels) > 1 else ())
-
-
-def _warn_of_unknown(unknown: Mapping[str, int]) -> None:
-    counts = [f"{n} in column {name!r}" for name, n in unknown.items() if n]
-    if counts:
-        warnings.warn(
-            f"X has levels or missing values that the training rows did not have: {', '.join(counts)}.",
-            UserWarning,
-            stacklevel=4,
-        )

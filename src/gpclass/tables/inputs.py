@@ -7,18 +7,25 @@ from typing import Any
 import numpy as np
 
 from gpclass.tables.encoder import Coding, Encoder
-from gpclass.tables.kinds import warn_of_identifiers
+from gpclass.tables.kinds import names_columns, warn_of_identifiers
 from gpclass.tables.reading import as_table, columns_of, is_frame, kind_of, numbers_of, type_of
 from gpclass.validation import check_inputs
 
 
 def read_inputs(
-    estimator: Any, X: Any, y: Any = None, *, vectors: bool, fitting: bool, several: bool = False
+    estimator: Any,
+    X: Any,
+    y: Any = None,
+    weight: Any = None,
+    *,
+    vectors: bool,
+    fitting: bool,
+    several: bool = False,
 ) -> Any:
     """Return X (and y when fitting) as rows of float64, or as they are for kernels on structured inputs.
 
-    Fitting sets ``estimator.encoder_``, which is None if X has only numbers and no gaps. ``several`` allows y to have
-    more than one column.
+    Fitting sets ``estimator.encoder_``, which is None if X has only numbers and no gaps. ``weight`` has the weights of
+    the rows, and ``several`` allows y to have more than one column.
     """
     options: dict[str, Any] = {"vectors": vectors, "fitting": fitting}
     if not fitting:
@@ -34,8 +41,8 @@ def read_inputs(
         if vectors and hasattr(estimator, "feature_names_in_") and X.shape[1] > 1:
             warn_of_identifiers(list(estimator.feature_names_in_), list(X.T))
         return X, y
-    encoder = Encoder(given)
-    X, y = check_inputs(estimator, encoder.fit_transform(X), y, several=several, **options)
+    encoder = Encoder(given).fit(X, sample_weight=weight)
+    X, y = check_inputs(estimator, encoder.code(X)[0], y, several=several, **options)
     estimator.encoder_, estimator.n_features_in_ = encoder, encoder.n_features_in_
     if hasattr(encoder, "feature_names_in_"):
         estimator.feature_names_in_ = encoder.feature_names_in_
@@ -60,9 +67,9 @@ def needs_coding(X: Any, categorical_features: Any = "from_dtype") -> bool:
     X = as_table(X)
     if not _is_table(X):
         return False
-    if categorical_features is not None and not isinstance(categorical_features, str):
+    if names_columns(categorical_features):
         return True
-    if not is_frame(X) and X.dtype.kind in "biuf":
+    if _is_matrix(X):
         with np.errstate(over="ignore", invalid="ignore"):
             return bool(np.isnan(X.sum())) and bool(np.isnan(X).any())
     return any(not _has_numbers_only(column) for column in columns_of(X)[1])
@@ -74,6 +81,10 @@ def _is_table(X: Any) -> bool:
     )
 
 
+def _is_matrix(X: Any) -> bool:
+    return not is_frame(X) and X.dtype.kind in "biuf"
+
+
 def _has_numbers_only(column: Any) -> bool:
     if kind_of(column) not in ("number", "truth"):
         return False
@@ -83,7 +94,7 @@ def _has_numbers_only(column: Any) -> bool:
 def _refuse_tables(X: Any) -> None:
     """Raise an error that names the column if X has other columns than numbers, as the training rows had."""
     X = as_table(X)
-    if not _is_table(X):
+    if not _is_table(X) or _is_matrix(X):
         return
     for name, column in zip(*columns_of(X), strict=True):
         kind = kind_of(column)

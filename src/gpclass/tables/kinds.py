@@ -24,7 +24,7 @@ PLAIN = re.compile(r"\s*[-+]?(0|[1-9]\d*|(?=\.\d))(\.\d*)?([eE][-+]?\d+)?\s*")
 NUMBER_LIKE = re.compile(
     r"\s*[-+]?[$€£]?\s?(0|[1-9]\d*|[1-9]\d{0,2}([.,'\s]\d{3})+)([.,]\d+)?([eE][-+]?\d+)?\s?[%$€£]?\s*"
 )
-DATE = re.compile(r"\s*\d{4}-\d{2}-\d{2}([T ].*)?\s*")
+DATE = re.compile(r"\s*(\d{4}-\d{2}-\d{2}([T ].*)?|\d{1,2}[./-]\d{1,2}[./-]\d{4})\s*")
 CODE = re.compile(r"\s*0\d+\s*")  # digits with a leading zero, such as a postcode
 REMEDIES = {
     "numbers": "read them as numbers, for example with pandas.read_csv(..., decimal=',') or pandas.to_numeric, or name "
@@ -34,6 +34,10 @@ REMEDIES = {
     "levels": f"merge the rare ones, so that at most {MOST_LEVELS} are left, or drop the column",
     "text": "drop the column, or use categorical_features='from_dtype'",
 }
+
+
+class TableWarning(UserWarning):
+    """A column of a table that is doubtful, or values that the training rows did not have."""
 
 
 class ColumnError(ValueError):
@@ -57,10 +61,16 @@ class ColumnError(ValueError):
         return f"Column {self.name!r} of X {self.found}: {REMEDIES[self.problem]}."
 
 
+def names_columns(categorical_features: Any) -> bool:
+    """Return whether the user names columns as categories, even if they are none."""
+    given = categorical_features
+    return given is not None and not (isinstance(given, str) and given == "from_dtype")
+
+
 def chosen_columns(categorical_features: Any, X: Any, names: Sequence[str]) -> set[int]:
     """Return the positions of the columns that the user names as categories."""
     given = categorical_features
-    if given is None or (isinstance(given, str) and given == "from_dtype"):
+    if not names_columns(given):
         return set()
     chosen = np.atleast_1d(np.asarray(given))
     mask = chosen.dtype == bool and chosen.shape == (len(names),)
@@ -115,7 +125,8 @@ def _kind_of_text(name: str, values: list[Any]) -> str:
         return "number"
     example = next((text for text in texts if not PLAIN.fullmatch(text)), texts[0])
     like, many = share(NUMBER_LIKE), len(texts) > FEW_LEVELS
-    if like == 1.0 or (many and like >= MOSTLY and share(CODE) == 0.0):
+    varied = many or len(texts) > 0.5 * len(values)
+    if like == 1.0 or (varied and like >= MOSTLY and share(CODE) == 0.0):
         what = "numbers as text" if like == 1.0 else "texts among its numbers"
         raise ColumnError(name, f"has {what}, such as {example[:40]!r}", "numbers")
     if share(DATE) == 1.0:
@@ -144,7 +155,7 @@ def warn_of_identifiers(names: Sequence[str], columns: Sequence[Array]) -> None:
         warnings.warn(
             f"Column{'s' * several} {', '.join(map(repr, found))} of X {'number' if several else 'numbers'} the rows, "
             "and may be identifiers, which do not help to predict other rows: drop such columns.",
-            UserWarning,
+            TableWarning,
             stacklevel=5,
         )
 

@@ -33,6 +33,8 @@ def is_frame(X: Any) -> bool:
 
 def as_table(X: Any) -> Any:
     """Return lists of rows as an array, of objects if they contain text, and anything else as it is."""
+    if type(X).__name__ == "LazyFrame":
+        raise ValueError("X is a LazyFrame of polars, which has no rows yet: give X.collect().")
     if not isinstance(X, list | tuple):
         return X
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -81,7 +82,7 @@ class Column:
             return 0
         values, keys = levels_of(column)
         place = {level: i for i, level in enumerate(self.levels)}
-        codes = {value: place.get(key, -1) for value, key in keys.items()}
+        codes = {value: _place(key, place) for value, key in keys.items()}
         found = np.array([codes[value] for value in values], dtype=np.intp)
         known = np.flatnonzero(found >= 0)
         out[known, found[known]] = HALF
@@ -97,6 +98,25 @@ class Column:
         filled = self.fill is not None or not (self.is_numeric and self.positions)
         if not (texts and counted and filled and all(map(math.isfinite, numbers))):
             raise ValueError("a column of the table has an impossible code.")
+
+
+def _place(level: Any, known: Mapping[Any, int]) -> int:
+    """Return the position of a level, -1 if it is not known.
+
+    A file in which all values of a column happen to be numbers or truth values has another type than one in which some
+    are text, so the same level may be 2, 2.0 or "2", and True or "true".
+    """
+    if level is None or level in known:
+        return known.get(level, -1)
+    others: list[Any] = [str(level), str(level).lower()]
+    try:
+        number = float(level)
+        others += (
+            [number, str(int(number))] if number.is_integer() and not isinstance(level, bool) else [number]
+        )
+    except ValueError:
+        pass
+    return next((known[other] for other in others if other in known), -1)
 
 
 def finite_numbers(name: str, column: Any, kind: str) -> Array:
@@ -120,12 +140,13 @@ def levels_of(column: Any) -> tuple[list[Any], dict[Any, Any]]:
     """Return the values of a column, and the level of each distinct value: text, a number, or None if missing."""
     values = values_of(column)
     try:
-        return values, {value: _level(value) for value in set(values)}
+        return values, {value: level_of(value) for value in set(values)}
     except TypeError:
         raise ValueError("X contains lists or other values that cannot be levels of a category.") from None
 
 
-def _level(value: Any) -> Any:
+def level_of(value: Any) -> Any:
+    """Return a value as a level: text, a number, or None if it is missing."""
     if is_missing(value):
         return None
     if isinstance(value, np.generic):
