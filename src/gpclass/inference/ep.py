@@ -168,7 +168,9 @@ class Terms:
                 return m_c + step, Tilted(log_mass, t.slope - step * t.curvature, t.curvature, t.shrink)
             m_c = m_c + step
             t = self.tilted(m_c, variance)
-        return m_c, t
+        # No cavity in double precision has this posterior mean: the search for the mode must shorten its step.
+        found = np.abs(step) <= CAVITY_TOL * scale
+        return m_c, replace(t, log_mass=np.where(found, t.log_mass, -np.inf))
 
     def variance(self, q: Conditioned, var: Array, tau: Array) -> Array:
         """Return the cavities' variances, 1 / (1 / v - tau / c)."""
