@@ -96,8 +96,7 @@ class EP(Method):
         w = np.ones(prior.shape) if weight is None else weight
         power = self.power * np.minimum(w, 1.0)
         terms = Terms(likelihood, y, power, w / power)
-        start = init if isinstance(init, Sites) else None
-        end = iterate(prior, terms, start, tol=self.tol, max_iter=self.max_iter)
+        end = iterate(prior, terms, init, tol=self.tol, max_iter=self.max_iter)
         q = end.conditioned
         return Result(
             end.sites,

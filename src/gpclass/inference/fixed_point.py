@@ -9,7 +9,7 @@ sites (`_follow`), the next round starts from a step of Newton's type in both.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -70,14 +70,13 @@ class FixedPoint:
     local: Local
 
 
-def iterate(
-    prior: Prior, terms: VarianceTerms, init: Sites | None, *, tol: float, max_iter: int
-) -> FixedPoint:
+def iterate(prior: Prior, terms: VarianceTerms, init: Any, *, tol: float, max_iter: int) -> FixedPoint:
     """Iterate the variances until the sites agree with them to ``tol``.
 
     A round that doubles the disagreement halves the next steps of the logarithms of the variances; other rounds
-    restore them.
+    restore them. Coupled sites of another method are not used as a start.
     """
+    init = None if init is None or init.coupled else init
     search, warm = _begin(prior, terms, init), init is not None
     residual, least, reached, share = np.inf, np.inf, 0, 1.0
     for n_iter in range(1, max_iter + 1):

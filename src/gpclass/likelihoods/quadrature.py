@@ -199,10 +199,10 @@ def tilted(likelihood: Any, y: float, mean: Array, var: Array, power: Array) -> 
     plain = (power == 1.0) & (l0 > _LIKELY) & (var < _MODERATE)
     # A tilted Gaussian is narrower than a plain one.
     level = _levels(likelihood, z, np.where(plain, s, 0.75 * s))
-    near, i = z.copy(), np.flatnonzero((level > _FINEST) & ~plain)
-    if i.size:
-        near[i], width = _near_mode(likelihood, y, z[i], var[i], power[i])
-        level[i] = _levels(likelihood, near[i], 0.75 * width)
+    near, fine = z.copy(), np.flatnonzero((level > _FINEST) & ~plain)
+    if fine.size:
+        near[fine], width = _near_mode(likelihood, y, z[fine], var[fine], power[fine])
+        level[fine] = _levels(likelihood, near[fine], 0.75 * width)
     out = np.empty((4, z.size))
     for i, table in _nodes(likelihood, y, z, _REACH * s, np.where(plain, level, _FINEST + 1)):
         out[:, i] = _masses(table, z[i], s[i])
