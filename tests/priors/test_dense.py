@@ -127,3 +127,17 @@ class TestSeveralFunctions:
         theta = np.concatenate([k.theta for k in kernels])
         got = prior.pullback(Adjoint(alpha=q.alpha, conditioned=q))
         assert_allclose(got, central_difference(log_mass, theta, 1e-3), rtol=1e-6, atol=1e-8)
+
+
+def test_the_mean_is_accurate_at_precise_and_at_flat_sites():
+    """With precisions from 0 to 1e24: alpha = (I + T K)⁻¹ nu in 60 digits."""
+    X, kernel = np.linspace(0.0, 5.0, 6)[:, None], 100.0 * RBF(1.0)
+    tau = np.array([1e24, 0.5, 0.0, 1e20, 1e-12, 3.0])
+    nu = np.array([-1e24, 1.0, -2.0, 1e20, 0.5, -1.0])
+    q = DensePrior(kernel, X).condition(Sites(nu, tau))
+    with mp.workdps(60):
+        K = mp.matrix(matrix(kernel, X).tolist())
+        alpha = mp.lu_solve(mp.eye(6) + mp.diag(tau.tolist()) * K, mp.matrix(nu.tolist()))
+        mean = K * alpha
+    np.testing.assert_allclose(q.alpha, np.array(alpha.tolist(), dtype=float)[:, 0], rtol=1e-9)
+    np.testing.assert_allclose(q.mean, np.array(mean.tolist(), dtype=float)[:, 0], rtol=1e-9)

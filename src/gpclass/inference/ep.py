@@ -96,8 +96,7 @@ class EP(Method):
         w = np.ones(prior.shape) if weight is None else weight
         power = self.power * np.minimum(w, 1.0)
         terms = Terms(likelihood, y, power, w / power)
-        start = init if isinstance(init, Sites) else None
-        end = iterate(prior, terms, start, tol=self.tol, max_iter=self.max_iter)
+        end = iterate(prior, terms, init, tol=self.tol, max_iter=self.max_iter)
         q = end.conditioned
         return Result(
             end.sites,
@@ -168,7 +167,9 @@ class Terms:
                 return m_c + step, Tilted(log_mass, t.slope - step * t.curvature, t.curvature, t.shrink)
             m_c = m_c + step
             t = self.tilted(m_c, variance)
-        return m_c, t
+        # No cavity in double precision has this posterior mean: the search for the mode must shorten its step.
+        found = np.abs(step) <= CAVITY_TOL * scale
+        return m_c, replace(t, log_mass=np.where(found, t.log_mass, -np.inf))
 
     def variance(self, q: Conditioned, var: Array, tau: Array) -> Array:
         """Return the cavities' variances, 1 / (1 / v - tau / c)."""

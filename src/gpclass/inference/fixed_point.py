@@ -9,7 +9,7 @@ sites (`_follow`), the next round starts from a step of Newton's type in both.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -17,8 +17,6 @@ from gpclass.core.protocols import Array, Conditioned, Info, Prior, Sites
 from gpclass.inference.newton import Curve, LocalTerms, Mode, at, elementwise_sites, find_mode, first_point
 
 MODE_STEPS = 100  # most Newton steps in one round
-AVERAGE_STEPS = 6  # most Newton steps per allowed round, which bounds the time at huge covariances
-LOST = 3  # consecutive rounds without a mode, after which the iteration is given up
 STUCK = 15  # rounds without a smaller disagreement, after which the iteration is given up
 FAR = 3.0  # logarithm of a ratio of variances beyond which a warm start is dropped
 INNER = 0.01  # accuracy of the mode as a share of the last disagreement
@@ -72,16 +70,15 @@ class FixedPoint:
     local: Local
 
 
-def iterate(
-    prior: Prior, terms: VarianceTerms, init: Sites | None, *, tol: float, max_iter: int
-) -> FixedPoint:
+def iterate(prior: Prior, terms: VarianceTerms, init: Any, *, tol: float, max_iter: int) -> FixedPoint:
     """Iterate the variances until the sites agree with them to ``tol``.
 
     A round that doubles the disagreement halves the next steps of the logarithms of the variances; other rounds
-    restore them.
+    restore them. Coupled sites of another method are not used as a start.
     """
+    init = None if init is None or init.coupled else init
     search, warm = _begin(prior, terms, init), init is not None
-    residual, least, reached, share, steps, lost = np.inf, np.inf, 0, 1.0, 0, 0
+    residual, least, reached, share = np.inf, np.inf, 0, 1.0
     for n_iter in range(1, max_iter + 1):
         last, inner = residual, max(1e-10, min(FIRST, INNER * residual))
         mode = find_mode(prior, terms, search.curve, search.start, tol=inner, max_iter=MODE_STEPS)
@@ -93,10 +90,7 @@ def iterate(
         concave = not (mode.curvature > CUT_OFF / var).any()
         ended = FixedPoint(replace(sites, variance=search.variance), q, local.evidence, info, concave, local)
         least, reached = (residual, n_iter) if residual < least else (least, reached)
-        steps += max(mode.info.n_iter, mode.tried)
-        lost = 0 if mode.info.converged else lost + 1
-        hopeless = n_iter >= reached + STUCK or steps > AVERAGE_STEPS * max_iter or lost >= LOST
-        if residual <= tol or hopeless:
+        if residual <= tol or n_iter >= reached + STUCK:
             return ended
         if warm and n_iter == 1 and _far(local.variance, search.variance):
             search, residual = _begin(prior, terms, None), np.inf

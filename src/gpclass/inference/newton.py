@@ -21,7 +21,7 @@ from typing import Protocol
 
 import numpy as np
 
-from gpclass.core.protocols import AnySites, Array, CoupledSites, Info, Prior, Sites
+from gpclass.core.protocols import AnySites, Array, Info, Prior, Sites
 
 # Means -> values, slopes and curvatures of the n functions h, weights included.
 Curve = Callable[[Array], tuple[Array, Array, Array]]
@@ -53,7 +53,7 @@ class LocalTerms(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Mode:
-    """A point of the search, with the value and the derivatives of the curve there; ``tried`` points led to it."""
+    """A point of the search, with the value and the derivatives of the curve there."""
 
     alpha: Array
     mean: Array
@@ -61,7 +61,6 @@ class Mode:
     slope: Array
     curvature: Array
     info: Info = UNKNOWN
-    tried: int = 0
 
 
 def elementwise_sites(mean: Array, slope: Array, curvature: Array) -> Sites:
@@ -78,7 +77,7 @@ def find_mode(
     The mean of q for the sites at that point is the next Newton step, so the last step is not taken here; if
     it is not a Newton step, the last point is not evaluated.
     """
-    point, last = replace(start, tried=0), np.inf
+    point, last = start, np.inf
     stalled = STALLED if terms.exact_newton else STALLED_APPROXIMATE
     for n_iter in range(1, max_iter + 1):
         r = point.slope - point.alpha
@@ -130,9 +129,8 @@ def _most(sites: AnySites, r: Array) -> float:
 
     It also holds for coupled sites: diag(a)⁻¹ r is an inverse image of r, whose entries for a data point sum to zero.
     """
-    tau = sites.a if isinstance(sites, CoupledSites) else sites.tau
     with np.errstate(over="ignore"):
-        return float(np.sqrt(np.vdot(r, r / np.maximum(tau, 1e-300))))
+        return float(np.sqrt(np.vdot(r, r / np.maximum(sites.a, 1e-300))))
 
 
 def _line_search(curve: Curve, point: Mode, d: Array, Kd: Array) -> Mode | None:
@@ -141,11 +139,11 @@ def _line_search(curve: Curve, point: Mode, d: Array, Kd: Array) -> Mode | None:
     The next length maximises the parabola through known values, between a twentieth and a half of the last one.
     """
     slack, slope = 1e-13 * (1.0 + abs(point.psi)), float(np.vdot(point.slope - point.alpha, Kd))
-    step, tried = 1.0, point.tried
+    step = 1.0
     while step > SHORTEST:
-        moved, tried = at(curve, point.alpha + step * d, point.mean + step * Kd), tried + 1
+        moved = at(curve, point.alpha + step * d, point.mean + step * Kd)
         if np.isfinite(moved.psi) and moved.psi >= point.psi - slack:
-            return replace(moved, tried=tried)
+            return moved
         promised = max(slope * step, 0.0)
         best = 0.5 * promised / (promised + point.psi - moved.psi)
         step *= float(np.clip(best, SHORTER, 0.5)) if np.isfinite(best) else 0.5

@@ -26,7 +26,6 @@ from gpclass.core.protocols import (
     Likelihood,
     Prior,
     Result,
-    Sites,
 )
 from gpclass.core.registry import Method
 from gpclass.inference.fixed_point import Local, iterate
@@ -78,8 +77,7 @@ class VI(Method):
     ) -> Result:
         """Maximise the bound, which is the evidence returned."""
         terms = Terms(likelihood, y, weight)
-        start = init if isinstance(init, Sites) else None  # coupled sites of another method cannot be used
-        end = iterate(prior, terms, start, tol=self.tol, max_iter=self.max_iter)
+        end = iterate(prior, terms, init, tol=self.tol, max_iter=self.max_iter)
         q = end.conditioned
         return Result(
             end.sites,

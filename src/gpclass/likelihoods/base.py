@@ -341,4 +341,5 @@ def _coupled(tau: Array) -> Array:
         sums = (ratio / (1.0 + np.sqrt(1.0 - ratio * (1.0 - z * z)))).sum(axis=1, keepdims=True)
         z = np.where((1.0 + z) * sums < 1.0, z + step, z - step)
         step *= 0.5
-    return np.where(largest, 2.0 * m / (1.0 - z), 2.0 * tau / (1.0 + np.sqrt(1.0 - ratio * (1.0 - z * z))))
+    others = 2.0 * tau / (1.0 + np.sqrt(1.0 - ratio * (1.0 - z * z)))
+    return np.asarray(np.where(largest, 2.0 * m / (1.0 - z), others))

@@ -199,10 +199,10 @@ def tilted(likelihood: Any, y: float, mean: Array, var: Array, power: Array) -> 
     plain = (power == 1.0) & (l0 > _LIKELY) & (var < _MODERATE)
     # A tilted Gaussian is narrower than a plain one.
     level = _levels(likelihood, z, np.where(plain, s, 0.75 * s))
-    near, i = z.copy(), np.flatnonzero((level > _FINEST) & ~plain)
-    if i.size:
-        near[i], width = _near_mode(likelihood, y, z[i], var[i], power[i])
-        level[i] = _levels(likelihood, near[i], 0.75 * width)
+    near, fine = z.copy(), np.flatnonzero((level > _FINEST) & ~plain)
+    if fine.size:
+        near[fine], width = _near_mode(likelihood, y, z[fine], var[fine], power[fine])
+        level[fine] = _levels(likelihood, near[fine], 0.75 * width)
     out = np.empty((4, z.size))
     for i, table in _nodes(likelihood, y, z, _REACH * s, np.where(plain, level, _FINEST + 1)):
         out[:, i] = _masses(table, z[i], s[i])
@@ -212,7 +212,7 @@ def tilted(likelihood: Any, y: float, mean: Array, var: Array, power: Array) -> 
     pending = np.where(plain, _FINEST + 1, level)
     while (pending <= _FINEST).any():
         for i, table in _nodes(likelihood, y, z, reach, pending):
-            out[:, i] = _moments(table, z[i], s[i], power[i], base[i])
+            out[:, i] = _moments(table, z[i], s[i], power[i], base[i], near[i])
         # The integrand may be shifted and too narrow for this level; then the next level is used.
         i = np.flatnonzero(pending <= _FINEST)
         coarse = _levels(likelihood, z[i] + var[i] * out[1, i], s[i] * np.sqrt(out[3, i])) > level[i]
@@ -234,9 +234,14 @@ def _masses(table: Table, z: Array, s: Array) -> Array:
     return np.stack([np.log(mass / (_SQRT_2PI * s)), slope, curvature, 1.0 - s * s * curvature])
 
 
-def _moments(table: Table, z: Array, s: Array, power: Array, base: Array) -> Array:
-    """Return the four numbers from averages under the tilted Gaussian; ``base`` is power · l at the mean."""
-    E = _exponents(table.f, z, s)
+def _moments(table: Table, z: Array, s: Array, power: Array, base: Array, near: Array) -> Array:
+    """Return the four numbers from averages under the tilted Gaussian; ``base`` is power · l at the mean.
+
+    Exponents are relative to that of the Gaussian at ``near``, which is large if the mode is many deviations away.
+    """
+    E, shift = _exponents(table.f, near, s), (near - z) / s
+    if shift.any():
+        E -= (table.f - near[:, None]) * (shift / s)[:, None]
     E += table.l if (power == 1.0).all() else power[:, None] * table.l
     if base.min() < -500.0:  # otherwise the sums do not underflow
         base = E.max(axis=1)
@@ -250,7 +255,7 @@ def _moments(table: Table, z: Array, s: Array, power: Array, base: Array) -> Arr
     shrink = np.maximum((second_moment - mean * mean) / var, 1e-300)
     clear = shrink < _CLEAR
     curvature = np.where(clear, (1.0 - shrink) / var, direct)
-    log_mass = base + np.log(mass / (_SQRT_2PI * s))
+    log_mass = base - 0.5 * shift**2 + np.log(mass / (_SQRT_2PI * s))
     return np.stack([log_mass, power * first, curvature, np.where(clear, shrink, 1.0 - var * direct)])
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from gpclass.core.linalg import conjugate_gradient
 from gpclass.core.protocols import AnySites, Array, Conditioned, Prior
 
+CANCELLED = 1e-12  # ratio of energies below which their difference is rounding
 REFINED = 1e-12  # residual of alpha, relative to its largest entry, that needs no further refinement
 
 
@@ -72,21 +73,25 @@ class BasePrior(Prior):
 
         With W = Q Qᵀ, alpha = nu - Q x where (I + Qᵀ K Q) x = Qᵀ K nu. An error e of x causes K Q e in f, whose norm
         in the metric of the posterior, K⁻¹ + W, is at most that of the residual. It is compared with the length of the
-        step in that metric, nuᵀK alpha = nuᵀK nu - (Qᵀ K nu)ᵀ x.
+        step in that metric, nuᵀK alpha = nuᵀK nu - (Qᵀ K nu)ᵀ x. Where this difference is rounding, only a
+        factorisation is accurate.
         """
         nu, K_nu = sites.nu, self.multiply(sites.nu)
+        energy = float(np.vdot(nu, K_nu))
         for precondition, steps in self.preconditioners(sites):
             x = conjugate_gradient(
                 lambda x: x + sites.root_transposed(self.multiply(sites.root(x))),
                 sites.root_transposed(K_nu),
                 precondition,
-                energy=float(np.vdot(nu, K_nu)),
+                energy=energy,
                 rtol=rtol,
                 max_iter=steps,
             )
             if x is not None:
                 alpha = nu - sites.root(x)
-                return alpha, self.multiply(alpha)
+                mean = self.multiply(alpha)
+                if float(np.vdot(nu, mean)) >= CANCELLED * energy:
+                    return alpha, mean
         q = self.condition(sites)
         return q.alpha, q.mean
 

@@ -44,6 +44,16 @@ class IndependentConditioned(BaseConditioned):
         """Return K v."""
         return products(self.Ks, v)
 
+    def reduce(self, v: Array) -> Array:
+        """Return (I + T K)⁻¹ v as u + R (T⁻¹ (v - u) - K u), where u is v at flat sites and zero at precise ones.
+
+        At precise sites v - R K v would cancel, and at flat sites T⁻¹ does not exist.
+        """
+        tau = self.scale**2
+        flat = tau * diagonals(self.Ks, tau.shape) < 1.0
+        u = np.where(flat, v, 0.0)
+        return u + self.multiply_R((v - u) / np.where(flat, 1.0, tau) - self.multiply_K(u))
+
     def precondition(self, x: Array) -> Array:
         """Return B⁻¹ x."""
         return self._joined([B.solve(v) for B, v in zip(self.Bs, by_function(x), strict=True)])

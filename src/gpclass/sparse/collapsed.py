@@ -67,9 +67,7 @@ class Collapsed:
     ) -> Fit:
         """Return the best q after one pass, and the gradient after a second one. It needs no start."""
         empty = np.zeros((basis.size, self.n_latents))
-        step = Step(
-            Latent(basis.kernel, basis.Z, working(basis.T, self.dtype), empty), TargetRule(self.targets)
-        )
+        step = Step(Latent(basis.kernel, basis.Z, working(basis.T, self.dtype), empty), self.rule())
         sums = self.data.total(step)
         offset = self.targets.offset(sums.counts) if self.offset is None else self.offset
         q, inverses, bound = self._solve(sums, offset)
@@ -83,6 +81,10 @@ class Collapsed:
         residual = sums.residual / max(self.data.n_rows, 1)
         none = np.zeros(0)
         return Fit(basis, q, q, bound, 0.0, passes, theta, residual, sums.lost, none, sums.counts, offset)
+
+    def rule(self, offset: Array | None = None) -> TargetRule:
+        """Return the rule that computes the sites of rows, relative to the prior means ``offset``."""
+        return TargetRule(self.targets, offset)
 
     def precisions(self, fit: Fit, rows: Rows) -> Array:
         """Return twice the loss of the bound per unit of residual variance at each row."""
@@ -119,7 +121,7 @@ class Collapsed:
         total, one = sum(inverses), np.eye(basis.size)
         E = matmul(q.mean.copy(), np.ascontiguousarray(q.mean.T)) + q.P.sum(axis=0) - 2.0 * C * one + total
         common = (C * t.low + extra) * one - t.low * total
-        step = replace(step, latent=replace(step.latent, mean=q.mean), rule=TargetRule(t, offset))
+        step = replace(step, latent=replace(step.latent, mean=q.mean), rule=self.rule(offset))
         step = step.with_gradient(basis, (common - extra * inverse for inverse in inverses))
         return pull_basis(basis, E) + self.data.total(step).theta
 

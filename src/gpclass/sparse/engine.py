@@ -213,9 +213,8 @@ class Engine:
             best = replace(end, passes=max_passes + 1)
         return best
 
-    @property
-    def rule(self) -> BoundRule:
-        """The rule that computes the sites of rows."""
+    def rule(self, offset: Array | None = None) -> BoundRule:
+        """Return the rule that computes the sites of rows."""
         return BoundRule(self.likelihood)
 
     def step(
@@ -228,7 +227,7 @@ class Engine:
         others: tuple[Likelihood, ...] = (),
     ) -> Step:
         """Return the job of a pass at q."""
-        step = Step(latent_of(basis, q, self.dtype, factors), self.rule)
+        step = Step(latent_of(basis, q, self.dtype, factors), self.rule())
         if not gradient:
             return step
         J = (np.eye(basis.size) - inverse for inverse in factors.inverses)
@@ -239,7 +238,7 @@ class Engine:
         old = latent_of(before.basis, before.next_q, self.dtype)
         empty = np.zeros((basis.size, self.n_latents))
         new = Latent(basis.kernel, basis.Z, working(basis.T, self.dtype), empty)
-        sums = self.data.total(Step(new, self.rule, old))
+        sums = self.data.total(Step(new, self.rule(), old))
         if self.report is not None:
             self.report(before.bound)
         return natural_step(sums, prior)[0]
@@ -247,7 +246,7 @@ class Engine:
     def precisions(self, fit: Fit, rows: Rows) -> Array:
         """Return twice the loss of the bound per unit of residual variance at each row."""
         at = latent_of(fit.basis, fit.next_q, self.dtype).at(rows.X)
-        return np.asarray(np.maximum(self.rule(rows, at).h.sum(axis=1), 0.0))
+        return np.asarray(np.maximum(self.rule()(rows, at).h.sum(axis=1), 0.0))
 
 
 def natural_step(sums: Sums, prior: Q) -> tuple[Q, list[float]]:

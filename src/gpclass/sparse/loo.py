@@ -17,10 +17,10 @@ from gpclass.core.protocols import Array, Likelihood
 from gpclass.data.rows import Rows
 from gpclass.inference.variational import response
 from gpclass.priors.basis import make_basis
-from gpclass.sparse.engine import Engine, Q, latent_of
+from gpclass.sparse.engine import Q, latent_of
 from gpclass.sparse.latent import Additive, Latent, Marginals
 from gpclass.sparse.objective import PassObjective
-from gpclass.sparse.rules import BoundRule, Rule, TargetRule
+from gpclass.sparse.rules import BoundRule, Rule
 from gpclass.sparse.sums import Step
 
 
@@ -96,7 +96,7 @@ def leave_out(
 ) -> LeaveOut:
     """Return the pass for q at the inducing inputs of an objective, in double precision."""
     engine, basis = objective.engine, make_basis(kernel, objective.Z, objective.jitter)
-    rule = BoundRule(likelihood) if isinstance(engine, Engine) else TargetRule(engine.targets, offset)
+    rule = replace(engine, likelihood=likelihood).rule(offset)
     step = LeaveOut(latent_of(basis, q), rule, likelihood, offset)
     if q.mean.shape[1] == 1 or rule.fixed:
         return step
