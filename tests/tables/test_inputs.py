@@ -10,6 +10,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from sklearn import config_context
 from sklearn.model_selection import cross_val_score
 
 import gpclass
@@ -110,6 +111,13 @@ def test_weights_are_copies_and_rows_of_weight_zero_do_not_count():
     same = fixed().fit(frame.iloc[copies], Y[copies])
     assert clf.encoder_.columns_ == same.encoder_.columns_
     assert clf.log_marginal_likelihood_value_ == same.log_marginal_likelihood_value_
+
+
+def test_outputs_of_transformers_as_frames_do_not_matter():
+    with config_context(transform_output="pandas"):
+        clf = fixed().fit(FRAME, Y)
+        assert (clf.predict_proba(FRAME) == fixed().fit(FRAME, Y).predict_proba(FRAME)).all()
+        assert list(Encoder().fit_transform(FRAME)) == list(clf.encoder_.get_feature_names_out())
 
 
 def test_named_categories():

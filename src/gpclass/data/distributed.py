@@ -158,7 +158,7 @@ class Partitions(Source):
 
     def _checked(self, number: int, X: Any, y: Any, weight: Any) -> Rows:
         if self.encoder is not None and len(X):
-            X = self.encoder.transform(X)
+            X = self.encoder.code(X)
         return checked(X, y, weight, place(0, f"partition {number}"), None if self.encoder else self.names)
 
 
