@@ -130,8 +130,9 @@ def hyperprior_of(clf: Any, kernel: Any) -> Hyperprior:
     """Return the hyperpriors; length scales of an automatically chosen kernel are shrunk towards each other."""
     priors, chosen = clf.hyperprior, chooses_kernel(clf)
     if chosen and not isinstance(priors, Shrinkage):
-        n_columns = clf.n_features_in_ if clf.encoder_ is None else len(clf.encoder_.groups_)
-        shrinkage = {"length_scale": Shrinkage()} if n_columns > 1 else {}
+        names = [h for h in kernel.hyperparameters if h.name.endswith("length_scale") and not h.fixed]
+        several = any(h.n_elements > 1 for h in names)
+        shrinkage = {"length_scale": Shrinkage()} if several else {}
         priors = {**shrinkage, **(priors or {})}
     return NO_PRIOR if priors is None else Hyperprior(kernel, priors, wide=chosen)
 

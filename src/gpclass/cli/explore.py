@@ -12,7 +12,6 @@ from gpclass.cli import output
 from gpclass.cli.data import read_problem
 from gpclass.cli.files import InputError
 from gpclass.explore import MOST_CLASSES, State, from_table, serve, start
-from gpclass.tables import Encoder
 
 ROWS = 200  # number of rows shown of a longer table
 
@@ -37,6 +36,8 @@ def run(given: Mapping[str, Any]) -> None:
 
 def read_start(given: Mapping[str, Any]) -> State:
     """Return the initial state of the page for a table: one or two of its columns, or two principal components."""
+    from gpclass.tables import Encoder
+
     problem = read_problem(given)
     classes = np.unique(problem.y)
     if len(classes) > MOST_CLASSES:
