@@ -36,8 +36,6 @@ def run(given: Mapping[str, Any]) -> None:
 
 def read_start(given: Mapping[str, Any]) -> State:
     """Return the initial state of the page for a table: one or two of its columns, or two principal components."""
-    from gpclass.tables import Encoder
-
     problem = read_problem(given)
     classes = np.unique(problem.y)
     if len(classes) > MOST_CLASSES:
@@ -45,6 +43,8 @@ def read_start(given: Mapping[str, Any]) -> State:
             f"{given['data']} has {len(classes)} classes in column {given['target']!r}, and the page draws "
             f"{MOST_CLASSES} at most: leave some of them out."
         )
+    from gpclass.tables import Encoder
+
     encoder, y = Encoder(problem.categorical), problem.y
     rows = encoder.fit_transform(problem.frame)
     if rows.shape[1] <= 2:
