@@ -12,6 +12,7 @@ from gpclass.cli import output
 from gpclass.cli.data import read_problem
 from gpclass.cli.files import InputError
 from gpclass.explore import MOST_CLASSES, State, from_table, serve, start
+from gpclass.tables import Encoder
 
 ROWS = 200  # number of rows shown of a longer table
 
@@ -43,8 +44,6 @@ def read_start(given: Mapping[str, Any]) -> State:
             f"{given['data']} has {len(classes)} classes in column {given['target']!r}, and the page draws "
             f"{MOST_CLASSES} at most: leave some of them out."
         )
-    from gpclass.tables import Encoder
-
     encoder, y = Encoder(problem.categorical), problem.y
     rows = encoder.fit_transform(problem.frame)
     if rows.shape[1] <= 2:
