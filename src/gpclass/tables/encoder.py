@@ -12,7 +12,14 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from gpclass.core.protocols import Array, Index
 from gpclass.core.registry import stored
-from gpclass.tables.kinds import TableWarning, check_levels, chosen_columns, kind_at_fit, warn_of_identifiers
+from gpclass.tables.kinds import (
+    TableWarning,
+    check_levels,
+    chosen_columns,
+    kind_at_fit,
+    order_of_ranges,
+    warn_of_identifiers,
+)
 from gpclass.tables.reading import as_table, columns_of, is_frame, order_of
 from gpclass.tables.records import Column, finite_numbers, level_of, levels_of
 from gpclass.validation import check_weights
@@ -257,9 +264,9 @@ def _seen(column: Any, weight: Array | None) -> set[Any]:
 
 def category(name: str, seen: set[Any], order: list[Any] | None) -> Column:
     """Return the record of a category; ``positions`` is not empty if it has two levels or more."""
-    if order is None:
-        levels = sorted(seen - {None}, key=lambda level: (isinstance(level, str), level))
-    else:
+    levels = sorted(seen - {None}, key=lambda level: (isinstance(level, str), level))
+    order = order_of_ranges(levels) if order is None else order
+    if order is not None:
         levels = [level for level in map(level_of, order) if level in seen]
     levels += [None] * (None in seen)
     check_levels(name, len(levels))
