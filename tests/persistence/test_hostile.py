@@ -39,6 +39,7 @@ def blobs(tmp_path_factory):
         "joint chains": (3, {"inference": tiny}),
         "inducing": (2, {"inducing": Inducing(n=4)}),
         "inducing joint": (3, {"inducing": Inducing(n=4), "likelihood": "softmax"}),
+        "table": (2, {"kernel": "rbf", "categorical_features": [1], "inference": "laplace"}),
         "sampled": (2, {"inference": tiny, "hyperparameters": "sample", "hyperprior": prior}),
     }
     with warnings.catch_warnings():
@@ -46,7 +47,8 @@ def blobs(tmp_path_factory):
         for name, (n_classes, settings) in kinds.items():
             X, y = data(9, n_classes)
             kernel = 1.0 * RBF([1.0, 2.0]) + Columns(Matern(nu=1.5), [0])
-            clf = GaussianProcessClassifier(kernel, random_state=0, optimizer=None, **settings)
+            given = {"kernel": kernel, "random_state": 0, "optimizer": None, **settings}
+            clf = GaussianProcessClassifier(**given)
             save(clf.fit(X, np.array(["a", "b", "c"])[y]), path / name)
             out[name] = (path / name).read_bytes(), clf.predict_proba(GRID)
     return out
@@ -147,6 +149,7 @@ def test_swollen_headers_take_no_more_memory_than_they_are_long(swollen, blobs, 
     tracemalloc.stop()
 
 
+@pytest.mark.filterwarnings("ignore::gpclass.tables.TableWarning")
 def test_a_file_runs_nothing(tmp_path, blobs, monkeypatch):
     def never(*args, **kwargs):
         raise AssertionError("code from a file was run")

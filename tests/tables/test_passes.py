@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from gpclass import GaussianProcessClassifier
-from gpclass.data.sources import ArraySource, ParquetSource
+from gpclass.data.sources import BlockSource, ParquetSource
 from gpclass.tables import ColumnError, Encoder
 from gpclass.tables.passes import encode_source, fit_in_passes
 
@@ -67,7 +67,7 @@ def test_files_are_fitted_as_they_are(path):
     assert clf.n_features_in_ == 7
     assert clf.score(FRAME, Y) > 0.85
     coded = clf.encoder_.transform(FRAME)
-    rows = fitted(ArraySource(coded, Y))
+    rows = GaussianProcessClassifier(clf.kernel_, **OPTIONS).fit(BlockSource([(coded, Y)]))
     np.testing.assert_allclose(clf.predict_proba(FRAME), rows.predict_proba(coded), rtol=1e-9)
 
 

@@ -101,7 +101,7 @@ def compute(tasks: list[Any], client: Any) -> Sequence[Any]:
     from dask import base
 
     with suppress(ImportError):
-        import distributed  # noqa: F401  (its defaults must be set before the setting below, which would remove them)
+        import distributed  # noqa: F401  (its first import inside config.set would leave Dask without its defaults)
     run: Any = base.compute
     # The job is in the graph, and Dask need not warn about its size.
     with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TB"}):
@@ -158,7 +158,7 @@ class Partitions(Source):
 
     def _checked(self, number: int, X: Any, y: Any, weight: Any) -> Rows:
         if self.encoder is not None and len(X):
-            X = self.encoder.transform(X)
+            X = self.encoder.code(X)
         return checked(X, y, weight, place(0, f"partition {number}"), None if self.encoder else self.names)
 
 

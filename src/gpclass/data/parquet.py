@@ -135,7 +135,7 @@ class ParquetSource(Source):
 
     def _inputs(self, batch: Any) -> Any:
         if self.encoder is not None:
-            return self.encoder.transform(_arrow().Table.from_batches([batch]))
+            return self.encoder.code(_arrow().Table.from_batches([batch]))
         return np.column_stack([_numbers(column) for column in batch.columns])
 
     def _batches(self, piece: Piece, columns: list[str]) -> Iterator[tuple[Any, int]]:

@@ -84,11 +84,11 @@ class RelevanceDisplay(Display):
         RelevanceDisplay
         """
         check_numbers("(0, 1)", level=level)
-        coded = getattr(estimator, "encoder_", None)
-        n = estimator.n_features_in_ if coded is None else len(coded.groups_)
-        rows = None if X is None else np.asarray(X, dtype=float) if coded is None else coded.transform(X)
-        scale = np.ones(n) if rows is None else rows.std(axis=0)
-        parts = [part for kernel in _kernels(estimator) for part in _parts(*kernel, n)]
+        possible = [
+            (_all_parts(estimator, len(names)), names, scale) for names, scale in _columns_of(estimator, X)
+        ]
+        parts, names, scale = next((found for found in possible if found[0]), possible[-1])
+        n = len(names)
         if not parts:
             raise ValueError(
                 f"The kernel {estimator.kernel_} has no length scale for each column: give a vector, for "
@@ -101,7 +101,7 @@ class RelevanceDisplay(Display):
             low, high = np.quantile(draws, tails, axis=1) * scale
         display = cls(
             np.array(values) * scale,
-            names=feature_names(estimator, X, n) if coded is None else list(coded.get_feature_names_out()),
+            names=names,
             labels=labels,
             low=low,
             high=high,
@@ -134,6 +134,27 @@ class RelevanceDisplay(Display):
         axis.set_xlim(0.0, None)
         if kernels > 1 or at_bound.any():
             axis.legend(loc="lower right", frameon=False)
+
+
+def _columns_of(estimator: Any, X: Any) -> Iterator[tuple[list[str], Array]]:
+    """Yield names and standard deviations of what may have a length scale each: columns of a table, or its code."""
+    coded = getattr(estimator, "encoder_", None)
+    if coded is None:
+        n = estimator.n_features_in_
+        yield (
+            feature_names(estimator, X, n),
+            np.ones(n) if X is None else np.asarray(X, dtype=float).std(axis=0),
+        )
+        return
+    n, groups = len(coded.groups_), coded.groups_
+    var = np.ones(n) if X is None else np.asarray(coded.code(X)).var(axis=0)
+    in_groups = np.ones(groups[-1] + 1) if X is None else np.bincount(groups, var)
+    yield list(coded.group_names_), np.sqrt(in_groups)
+    yield list(coded.get_feature_names_out()), np.sqrt(var)
+
+
+def _all_parts(estimator: Any, n: int) -> list[tuple[str, Array, Any, Any]]:
+    return [part for kernel in _kernels(estimator) for part in _parts(*kernel, n)]
 
 
 def _kernels(estimator: Any) -> Iterator[tuple[str, Any, Any]]:

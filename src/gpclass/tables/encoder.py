@@ -12,7 +12,14 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from gpclass.core.protocols import Array, Index
 from gpclass.core.registry import stored
-from gpclass.tables.kinds import TableWarning, check_levels, chosen_columns, kind_at_fit, warn_of_identifiers
+from gpclass.tables.kinds import (
+    TableWarning,
+    check_levels,
+    chosen_columns,
+    kind_at_fit,
+    order_of_ranges,
+    warn_of_identifiers,
+)
 from gpclass.tables.reading import as_table, columns_of, is_frame, order_of
 from gpclass.tables.records import Column, finite_numbers, level_of, levels_of
 from gpclass.validation import check_weights
@@ -172,27 +179,26 @@ class Encoder(TakesTables, TransformerMixin, BaseEstimator):
         -------
         ndarray of shape (n, n_coded)
         """
-        out, unknown = self.code(X)
-        counts = [f"{n} in column {name!r}" for name, n in unknown.items() if n]
-        if counts:
-            warnings.warn(
-                f"X has levels or missing values that the training rows did not have: {', '.join(counts)}.",
-                TableWarning,
-                stacklevel=3,
-            )
-        return out
+        return self.code(X)
 
-    def code(self, X: Any) -> tuple[Array, dict[str, int]]:
-        """Return the coded rows, and for each column the number of values that the training rows did not have."""
+    def code(self, X: Any, *, warn: bool = True) -> Array:
+        """Return what `transform` does, as an array regardless of ``set_output``; ``warn`` allows the warning."""
         check_is_fitted(self)
         X = self._checked(X, reset=False)
         out = np.zeros((X.shape[0], len(self.groups_)))
-        unknown = {}
+        unknown = []
         for record, column in zip(self.columns_, columns_of(X)[1], strict=True):
             if record.positions:
                 first, last = record.positions[0], record.positions[-1]
-                unknown[record.name] = record.code(column, out[:, first : last + 1])
-        return out, unknown
+                n = record.code(column, out[:, first : last + 1])
+                unknown += [f"{n} in column {record.name!r}"] if n else []
+        if unknown and warn:
+            warnings.warn(
+                f"X has levels or missing values that the training rows did not have: {', '.join(unknown)}.",
+                TableWarning,
+                stacklevel=6,
+            )
+        return out
 
     def get_feature_names_out(self, input_features: Any = None) -> Any:
         """Return the names of the coded columns, such as "age", "age=missing" and "sex=female".
@@ -258,9 +264,9 @@ def _seen(column: Any, weight: Array | None) -> set[Any]:
 
 def category(name: str, seen: set[Any], order: list[Any] | None) -> Column:
     """Return the record of a category; ``positions`` is not empty if it has two levels or more."""
-    if order is None:
-        levels = sorted(seen - {None}, key=lambda level: (isinstance(level, str), level))
-    else:
+    levels = sorted(seen - {None}, key=lambda level: (isinstance(level, str), level))
+    order = order_of_ranges(levels) if order is None else order
+    if order is not None:
         levels = [level for level in map(level_of, order) if level in seen]
     levels += [None] * (None in seen)
     check_levels(name, len(levels))

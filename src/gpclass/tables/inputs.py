@@ -31,7 +31,7 @@ def read_inputs(
     if not fitting:
         encoder = getattr(estimator, "encoder_", None)
         if encoder is not None:
-            return encoder.transform(X)
+            return encoder.code(X)
         if vectors:
             _refuse_tables(X)
         return check_inputs(estimator, X, **options)
@@ -42,7 +42,7 @@ def read_inputs(
             warn_of_identifiers(list(estimator.feature_names_in_), list(X.T))
         return X, y
     encoder = Encoder(given).fit(X, sample_weight=weight)
-    X, y = check_inputs(estimator, encoder.code(X)[0], y, several=several, **options)
+    X, y = check_inputs(estimator, encoder.code(X, warn=False), y, several=several, **options)
     estimator.encoder_, estimator.n_features_in_ = encoder, encoder.n_features_in_
     if hasattr(encoder, "feature_names_in_"):
         estimator.feature_names_in_ = encoder.feature_names_in_
