@@ -126,7 +126,9 @@ class Search:
 
 
 def _begin(prior: Prior, terms: VarianceTerms, init: Sites | None) -> Search:
-    variance = _first_variance(prior, terms, init)
+    variance = prior.variances() if init is None else init.variance
+    if variance is None:
+        variance = terms.local(prior.condition(init)).variance
     curve = terms.curve(variance)
     return Search(variance, curve, first_point(prior, curve, init))
 
@@ -194,12 +196,6 @@ class Anderson:
         weights, *_ = np.linalg.lstsq(np.diff(self.f, axis=0).T, f, rcond=CUT_OFF)
         out: Array = g - weights @ np.diff(self.g, axis=0)
         return out
-
-
-def _first_variance(prior: Prior, terms: VarianceTerms, init: Sites | None) -> Array:
-    if init is None:
-        return prior.variances()
-    return terms.local(prior.condition(init)).variance if init.variance is None else init.variance
 
 
 def _far(proposed: Array, variance: Array) -> bool:

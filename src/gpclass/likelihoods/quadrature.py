@@ -43,7 +43,6 @@ _NEWTON_STEPS = 200
 _MODE_TOL = 1e-12  # relative change of f at which its mode is found
 _ROUNDED = 1e-6  # relative change of f that rounding may cause
 _HALF, _STEP = 6, 0.04  # points either side of differences, and the distance between them
-_LIKELY, _MODERATE = -7.0, 100.0  # log p above which, and variance below which, p is averaged as it is
 _CLEAR = 0.9  # shrink below which 1 - shrink has lost no digits
 _SQRT_HALF, _SQRT_2PI = np.sqrt(0.5), np.sqrt(2.0 * np.pi)
 
@@ -117,7 +116,6 @@ class Table(NamedTuple):
     f: Array
     l: Array
     expected: Array  # l, l', l''
-    masses: Array  # p, p', p''
     moments: Array  # 1, l', l'', l'², f, f²
 
 
@@ -131,8 +129,7 @@ def _table(likelihood: Any, y: float, level: int) -> Table:
     l, first, second = (np.clip(a, _LEAST, -_LEAST) for a in likelihood.derivatives(np.asarray(y), f))
     moments = np.stack([np.ones_like(f), first, second, first * first, f, f * f], axis=1)
     expected = np.stack([l, first, second], axis=1)
-    masses = np.exp(l)[:, None] * np.stack([np.ones_like(f), first, second + first * first], axis=1)
-    return Table(f, l, *(weight[:, None] * columns for columns in (expected, masses, moments)))
+    return Table(f, l, weight[:, None] * expected, weight[:, None] * moments)
 
 
 def _levels(likelihood: Any, centre: Array, width: Array) -> Index:
@@ -195,21 +192,16 @@ def tilted(likelihood: Any, y: float, mean: Array, var: Array, power: Array) -> 
     """Return log mass, slope, curvature and shrink of N(f | mean, var) p(y|f)^power, shape (4, n)."""
     z, var = np.clip(mean, -_FARTHEST, _FARTHEST), np.minimum(var, _WIDEST)
     s = np.sqrt(var)
-    l0 = _values(likelihood, y, z)
-    plain = (power == 1.0) & (l0 > _LIKELY) & (var < _MODERATE)
     # A tilted Gaussian is narrower than a plain one.
-    level = _levels(likelihood, z, np.where(plain, s, 0.75 * s))
-    near, fine = z.copy(), np.flatnonzero((level > _FINEST) & ~plain)
+    level = _levels(likelihood, z, 0.75 * s)
+    near, fine = z.copy(), np.flatnonzero(level > _FINEST)
     if fine.size:
         near[fine], width = _near_mode(likelihood, y, z[fine], var[fine], power[fine])
         level[fine] = _levels(likelihood, near[fine], 0.75 * width)
-    out = np.empty((4, z.size))
-    for i, table in _nodes(likelihood, y, z, _REACH * s, np.where(plain, level, _FINEST + 1)):
-        out[:, i] = _masses(table, z[i], s[i])
     # As log p is at most 0, the integrand beyond this distance is negligible relative to that at the mean.
-    base = power * l0
+    base = power * _values(likelihood, y, z)
     reach = s * np.sqrt(2.0 * (_DEPTH - base))
-    pending = np.where(plain, _FINEST + 1, level)
+    out, pending = np.empty((4, z.size)), level.copy()
     while (pending <= _FINEST).any():
         for i, table in _nodes(likelihood, y, z, reach, pending):
             out[:, i] = _moments(table, z[i], s[i], power[i], base[i], near[i])
@@ -224,14 +216,6 @@ def tilted(likelihood: Any, y: float, mean: Array, var: Array, power: Array) -> 
         out[:, i] = _around_mode(likelihood, y, z[i], var[i], power[i], near[i])
     out[0] = np.minimum(out[0], 0.0)
     return np.clip(out, _LEAST, -_LEAST)
-
-
-def _masses(table: Table, z: Array, s: Array) -> Array:
-    """Return the four numbers from E[p] and its derivatives by the mean, if p is not small."""
-    mass, first, second = (_exp(_exponents(table.f, z, s)) @ table.masses).T
-    slope = first / mass
-    curvature = slope * slope - second / mass
-    return np.stack([np.log(mass / (_SQRT_2PI * s)), slope, curvature, 1.0 - s * s * curvature])
 
 
 def _moments(table: Table, z: Array, s: Array, power: Array, base: Array, near: Array) -> Array:
