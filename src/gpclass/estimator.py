@@ -379,9 +379,8 @@ class GaussianProcessClassifier(TakesTables, Predictions, ClassifierMixin, BaseE
 
     def _problem(self, training: Training, likelihood: Likelihood) -> tuple[Problem, tuple[Any, ...]]:
         """Return the problem, and the transforms of the columns to choose from."""
-        kernel, warps = given_kernel(self), ()
-        if kernel is None:
-            kernel, warps = kernels_for(self, training)
+        kernel = given_kernel(self)
+        kernel, warps = kernels_for(self, training) if kernel is None else (kernel, ())
         codes = training.codes
         y = codes if codes.ndim == 2 else np.where(codes == 1, 1.0, -1.0)
         X = training.X if training.data is None else np.empty(0)

@@ -31,7 +31,7 @@ class Around(Kernel):
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters, with those of the inner kernel as ``kernel__...`` if ``deep``."""
-        params = super().get_params(deep=False)
+        params: dict[str, Any] = super().get_params(deep=False)
         if deep:
             params.update(("kernel__" + name, value) for name, value in self.kernel.get_params().items())
         return params
@@ -107,9 +107,9 @@ class Grouped(Around):
         if not eval_gradient:
             return wide(X, Y)
         K, slopes = wide(X, Y, eval_gradient=True)
-        out = np.zeros((*K.shape, count_free(self.kernel)))
-        np.add.at(out, (..., places), slopes)
-        return K, out
+        out = np.zeros((count_free(self.kernel), *K.shape))
+        np.add.at(out, places, np.moveaxis(slopes, -1, 0))
+        return K, np.moveaxis(out, 0, -1)
 
     def diag(self, X: Any) -> Array:
         """Return k(x_i, x_i)."""
@@ -134,12 +134,13 @@ def _widened(kernel: Any, groups: Index) -> tuple[Any, Index]:
     shared = [name for name in hyperparameter_names(kernel) if np.size(getattr(kernel, name)) == n_groups > 1]
     for name in shared:
         setattr(wide, name, np.asarray(getattr(kernel, name))[groups])
-    places, start = [np.empty(0, dtype=int)], 0
+    found: list[Index] = [np.empty(0, dtype=np.intp)]
+    start = 0
     for name in free_names(kernel):
         size = np.size(getattr(kernel, name))
-        places.append(start + (groups if name in shared else np.arange(size)))
+        found.append(start + (groups if name in shared else np.arange(size)))
         start += size
-    return wide, np.concatenate(places)
+    return wide, np.concatenate(found)
 
 
 def _grouped(kernel: Any, X: Array, Z: Array | None, dtype: Any) -> Covariances:
@@ -147,7 +148,7 @@ def _grouped(kernel: Any, X: Array, Z: Array | None, dtype: Any) -> Covariances:
     inner, n_dims = covariances(wide, X, Z, dtype), count_free(kernel)
 
     def pull(G: Array, K: Array | None) -> Array:
-        return np.bincount(places, inner.pull(G, K), minlength=n_dims)
+        return np.bincount(places, inner.pull(G, K), minlength=n_dims).astype(float)
 
     return Covariances(inner.values, pull, inner.pull_inputs)
 

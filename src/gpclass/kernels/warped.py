@@ -106,7 +106,7 @@ class Warped(OfInputs):
 def _g(u: Array, power: Array | None) -> Array:
     """Return asinh(2u), or the Yeo-Johnson transform of each column."""
     if power is None:
-        return np.arcsinh(2.0 * u)
+        return np.asarray(np.arcsinh(2.0 * u))
     size = boxcox1p(np.abs(u), np.where(u >= 0.0, power, 2.0 - power))
     return np.asarray(np.sign(u) * np.minimum(size, LARGEST))
 
