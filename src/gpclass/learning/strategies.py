@@ -257,6 +257,10 @@ def fit_best(pose: Sequence[Pose[T]], *, rows: T, few: T) -> Model:
             second = replace(second, problem=known, learned=replace(first.learned, inverse_hessian=None))
             second = fit(slow(few).like(second))
         better = _is_better(second, rival, task.labels, 0.0 if few is rows else CLEARLY)
+        means = [_scores(model, task.labels).mean() for model in (second, rival)]
+        names = task.case.method, str(first.problem.inference.name)
+        words = ", ".join(f"{name} {mean:.4f}" for name, mean in zip(names, means, strict=True))
+        task.plan.announce(f"leave-one-out score per row: {words}; {names[0] if better else names[1]} is kept")
         if better and few is not rows:
             second = fit(slow(rows).like(second))
     except KeyboardInterrupt:
@@ -275,8 +279,13 @@ def _kept(model: FittedModel, task: Task) -> FittedModel:
 
 def _is_better(one: FittedModel, other: FittedModel, labels: Array, margin: float) -> bool:
     """Return whether the leave-one-out score of label weights (n, C) is higher by ``margin`` standard errors."""
-    scores = [(labels * np.maximum(np.asarray(model.loo), LEAST)).sum(axis=1) for model in (one, other)]
-    return is_clear(scores[0] - scores[1], margin)
+    return is_clear(_scores(one, labels) - _scores(other, labels), margin)
+
+
+def _scores(model: FittedModel, labels: Array) -> Array:
+    """Return the leave-one-out score of each row."""
+    out: Array = (labels * np.maximum(np.asarray(model.loo), LEAST)).sum(axis=1)
+    return out
 
 
 def _fit_one(
