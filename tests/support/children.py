@@ -10,6 +10,8 @@ import traceback
 import warnings
 from dataclasses import dataclass
 
+from threadpoolctl import threadpool_limits
+
 
 @dataclass(frozen=True)
 class Ended:
@@ -28,6 +30,7 @@ def fork(work, take_streams):
     if child:
         return child
     code = 1
+    threadpool_limits(1, user_api="openmp")  # threads of OpenMP do not survive a fork
     try:
         take_streams()
         sys.stdin, sys.stdout, sys.stderr = (
