@@ -87,6 +87,7 @@ BAD = {
     "verbose": ["x", None, -1, 0.5],
     "max_iter_predict": ["3", 0, 2.5, True, None],
     "n_restarts_optimizer": [1.5, "1", -1, True, None],
+    "categorical_features": ["auto", True, 3, 1.5, {}],
     "class_weight": ["balancedd", 3, [1.0, 2.0], True, {0: "a"}, {0: -1.0}, {0: np.nan}],
     "warm_start": ["yes", 1, None],
     "copy_X_train": ["yes", 1, None],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -249,4 +250,5 @@ def test_a_users_optimizer_gets_the_kernel_that_was_chosen_and_all_rows():
     chosen = GaussianProcessClassifier(**options).fit(X, y).kernel_
     assert len(seen) == 1
     assert len(seen[0]) == chosen.n_dims
-    assert [type(part) for part in (clf.kernel_.k1, clf.kernel_.k2)] == [type(chosen.k1), type(chosen.k2)]
+    ours, theirs = re.split(r"[^A-Za-z]+", str(clf.kernel_)), re.split(r"[^A-Za-z]+", str(chosen))
+    assert ours == theirs  # the same classes of kernels

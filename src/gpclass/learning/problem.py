@@ -40,9 +40,6 @@ SITES_SHARE = 0.1  # accuracy of sites, relative to the error that changes the e
 BEYOND: dict[str, Any] = {"over": "ignore", "invalid": "ignore", "divide": "ignore"}
 
 
-# ------------------------------------------------------------------- priors of a problem
-
-
 @stored
 @dataclass(frozen=True, slots=True, eq=False)
 class OneFunction:
