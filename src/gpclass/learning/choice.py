@@ -1,24 +1,25 @@
 """The choice of a model by its integrated evidence.
 
 The kernel that the classifier chooses has a bias, a smooth part with one length scale per column, and perhaps a linear
-part:
+part, of the columns as they are or of monotone transforms of them:
 
     k(x, z) = b + v · s(x, z) + w · Σ_j (x_j - c_j)(z_j - c_j) / l_j0²,      s: RBF or Matérn 3/2.
 
 Every hyperparameter has a proper prior: variances and the common length scale wide log-normal ones, the deviations of
 the length scales of the columns from each other log l_j = log l_j0 + a + e_j, e_j ~ N(0, scale²) (`Shrinkage`). A model
-is a choice of smooth part, scale and linear part. Let theta = mu + R z with z ~ N(0, I) in the prior. By Laplace's
+is a choice of transform, smooth part, scale and linear part. Let theta = mu + R z with z ~ N(0, I) in the prior. By Laplace's
 method at the maximum theta*, with A = -∂² log p(y|theta) / ∂theta² there,
 
     log p(y|M)  ≈  log p(y|theta*, M) - ½ |z*|² - ½ log|I + Rᵀ A R|.
 
-The model with the largest value is chosen. Two facts keep the search short. The likelihood does not depend on
+The model with the largest value is chosen. Three facts keep the search short. The likelihood does not depend on
 the scale, so that the gradient g and A at one scale predict the integrated evidence of all, with e = theta* - mu:
 
     b = Rᵀ (g + A e),     z = (I + Rᵀ A R)⁻¹ b,     log p(y|theta*) - gᵀ e - ½ eᵀ A e + ½ bᵀ z - ½ log|I + Rᵀ A R|,
 
 and only a scale that is predicted to be better is tried. The last term is never positive, so a search ends
-when even its maximum would be below the integrated evidence of another model.
+when even its maximum would be below the integrated evidence of another model. And neighbouring models have nearly the same
+A, so it is measured for those only that are better with the A of their neighbour.
 
 A is found by differences of the gradient at fixed sites of the approximation: one factorisation for each
 direction, and no iterations. On later rungs the neighbours of the chosen model are compared again; A is
@@ -186,7 +187,8 @@ def choose(
         best = _better(best, _candidate(grid, model, theta, near, found, tol, report, best))
     seen = {model}
     while best is not None:
-        other = next((model for model in grid.transformed(best.model) if model not in seen), None)
+        tried = {model.transform for model in seen}  # once each, with the simplest model
+        other = next((model for model in grid.transformed(best.model) if model.transform not in tried), None)
         if other is None:
             best = grid.completed(best)
             other = next((model for model in grid.promising(best) if model not in seen), None)
