@@ -12,11 +12,12 @@ from numpy.testing import assert_allclose
 from scipy import stats
 from scipy.special import logsumexp
 from sklearn.datasets import load_iris
+from sklearn.metrics import log_loss
 
 from gpclass import GaussianProcessClassifier, load
 from gpclass.core.hyperpriors import SCALES, WIDE, Hyperprior, Shrinkage
 from gpclass.inference import EP, VI, Laplace
-from gpclass.kernels import RBF, ConstantKernel, Linear, default_kernel
+from gpclass.kernels import RBF, ConstantKernel, Linear, Warped, default_kernel
 from gpclass.learning import choice, curvature
 from gpclass.learning.choice import Grid, Model
 from gpclass.learning.maximise import maximise
@@ -418,3 +419,57 @@ def test_restarts_of_a_chosen_kernel_and_of_several_classes_are_run(kernel, wher
         numbers.append(0)
         GaussianProcessClassifier(kernel, n_restarts_optimizer=n, random_state=0).fit(X, y)
     assert numbers[1] == numbers[0] + 2
+
+
+# ------------------------------------------------------------------------ transforms of the columns
+
+
+def logarithmic(n, seed=0):
+    """Rows of two log-normal columns, and labels that depend on their logarithms."""
+    f = np.random.default_rng(seed).normal(size=(n, 2))
+    return np.exp(f), f[:, 0] + np.sin(2.0 * f[:, 1]) > 0.0
+
+
+def test_a_transform_is_chosen_where_the_labels_depend_on_logarithms():
+    (X, y), (A, a) = logarithmic(200), logarithmic(1000, seed=1)
+    clf = GaussianProcessClassifier(random_state=0).fit(X, y)
+    known = GaussianProcessClassifier(random_state=0).fit(np.log(X), y)
+    plain = GaussianProcessClassifier("rbf", random_state=0).fit(X, y)
+    losses = [
+        log_loss(a, each.predict_proba(rows)) for each, rows in ((clf, A), (known, np.log(A)), (plain, A))
+    ]
+    assert clf.kernel_.transform == "yeo-johnson"
+    assert losses[0] < losses[1] + 0.03
+    assert losses[0] < losses[2] - 0.05
+    assert any("yeo-johnson" in each.model for each in clf.compared_)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("size", [1e6, -1e12])
+def test_an_outlier_does_no_harm(n_classes, size):
+    rng = np.random.default_rng(0)
+    X, A = rng.normal(size=(150, 2)), rng.normal(size=(1000, 2))
+    y, a = (np.digitize(rows[:, 0] + rows[:, 1] ** 2, [0.5, 1.5][: n_classes - 1]) for rows in (X, A))
+    without = GaussianProcessClassifier(random_state=0).fit(X, y)
+    X[3, 0] = size
+    clf = GaussianProcessClassifier(random_state=0).fit(X, y)
+    losses = [log_loss(a, each.predict_proba(A)) for each in (without, clf)]
+    assert losses[1] < losses[0] + 0.03
+
+
+def test_a_transform_must_be_better_for_the_labels_too():
+    X, y = load_iris(return_X_y=True)
+    clf = GaussianProcessClassifier(random_state=0).fit(X, y)
+    values = {each.model: each.value for each in clf.compared_}
+    first = "RBF, length scales in proportion"
+    assert (
+        values[first + ", asinh of the columns"] > values[first]
+    )  # by the evidence of Dirichlet classification
+    assert not isinstance(clf.kernel_, Warped)
+
+
+def test_only_numbers_are_transformed():
+    X, y = logarithmic(100)
+    rows = np.column_stack([X, X[:, 0] > 1.0])
+    clf = GaussianProcessClassifier(random_state=0).fit(rows, y)
+    np.testing.assert_array_equal(clf.kernel_.inputs(rows)[:, 2], rows[:, 2])

@@ -7,8 +7,8 @@ part, of the columns as they are or of monotone transforms of them:
 
 Every hyperparameter has a proper prior: variances and the common length scale wide log-normal ones, the deviations of
 the length scales of the columns from each other log l_j = log l_j0 + a + e_j, e_j ~ N(0, scale²) (`Shrinkage`). A model
-is a choice of transform, smooth part, scale and linear part. Let theta = mu + R z with z ~ N(0, I) in the prior. By Laplace's
-method at the maximum theta*, with A = -∂² log p(y|theta) / ∂theta² there,
+is a choice of transform, smooth part, scale and linear part. Let theta = mu + R z with z ~ N(0, I) in the prior. By
+Laplace's method at the maximum theta*, with A = -∂² log p(y|theta) / ∂theta² there,
 
     log p(y|M)  ≈  log p(y|theta*, M) - ½ |z*|² - ½ log|I + Rᵀ A R|.
 
@@ -18,8 +18,8 @@ the scale, so that the gradient g and A at one scale predict the integrated evid
     b = Rᵀ (g + A e),     z = (I + Rᵀ A R)⁻¹ b,     log p(y|theta*) - gᵀ e - ½ eᵀ A e + ½ bᵀ z - ½ log|I + Rᵀ A R|,
 
 and only a scale that is predicted to be better is tried. The last term is never positive, so a search ends
-when even its maximum would be below the integrated evidence of another model. And neighbouring models have nearly the same
-A, so it is measured for those only that are better with the A of their neighbour.
+when even its maximum would be below the integrated evidence of another model. And neighbouring models have nearly
+the same A, so it is measured for those only that are better with the A of their neighbour.
 
 A is found by differences of the gradient at fixed sites of the approximation: one factorisation for each
 direction, and no iterations. On later rungs the neighbours of the chosen model are compared again; A is
