@@ -18,7 +18,11 @@ INTERRUPTED = 130  # 128 + the number of the signal, as in shells
 # Which extra installs a package; all others come with "cli".
 # What to do about a column that cannot be used as it is.
 REMEDIES = {
-    "numbers": "give --decimal , or --thousands . if they need it, correct them, or leave them out with --drop {}",
+    "numbers": "give --decimal or --thousands with the mark that they use, such as --decimal , --thousands ., correct "
+    "them, or leave them out with --drop {}",
+    "conversion": "correct it, or give --decimal or --thousands if its numbers need them",
+    "texts": "leave such cells empty, or leave the column out with --drop {}",
+    "signs": "remove what is not part of the number, or leave the column out with --drop {}",
     "dates": "write them as 2026-01-31, or leave them out with --drop {}",
     "identifier": "leave it out with --drop {0}, or treat it as categories with --categorical {0}",
     "levels": "leave it out with --drop {}, or merge rare levels",

@@ -86,7 +86,8 @@ def disparity(kernel: Kernel, scales: Scales) -> float:
     shared, own = 1.0, 1.0
     for columns, one in _parts(kernel, np.arange(len(scales.deviation))):
         sizes = scales.deviation[columns][scales.varies[columns]]
-        ratio = float(sizes.max() / sizes.min()) if len(sizes) else 1.0
+        with np.errstate(over="ignore"):
+            ratio = float(sizes.max() / sizes.min()) if len(sizes) else 1.0
         shared, own = (max(shared, ratio), own) if one else (shared, max(own, ratio))
     return shared if shared > own else 1.0
 
