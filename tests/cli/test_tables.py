@@ -169,12 +169,29 @@ def test_garbage_of_other_kinds(ending, tmp_path):
 
 def test_an_encoding_and_a_sheet_that_do_not_exist(messy, tmp_path):
     arguments = ("predict", messy / "m.gpc")
-    assert "unknown encoding" in one_sentence(
-        run(*arguments, messy / "t.csv", "--encoding", "klingon", code=1)
-    )
+    done = run(*arguments, messy / "t.csv", "--encoding", "klingon", code=1)
+    assert "There is no encoding 'klingon'" in one_sentence(done)
+    MESSY.to_csv(tmp_path / "wide.csv", index=False, encoding="utf-16")
+    assert "--encoding utf-16" in one_sentence(run(*arguments, tmp_path / "wide.csv", code=1))
+    assert read_table(str(tmp_path / "wide.csv"), {"encoding": "utf-16"})["count"].equals(MESSY["count"])
     pytest.importorskip("openpyxl")
     WRITERS["t.xlsx"](tmp_path / "t.xlsx")
-    assert "'other'" in one_sentence(run(*arguments, tmp_path / "t.xlsx", "--sheet", "other", code=1))
+    done = run(*arguments, tmp_path / "t.xlsx", "--sheet", "other", code=1)
+    assert "has no sheet 'other': its sheets are 'data'." in one_sentence(done)
+
+
+def test_durations_as_pandas_writes_them(tmp_path):
+    spans = pd.Series(pd.to_timedelta([36.0, -0.5, np.nan, 24.0], unit="h"))
+    pd.DataFrame({"span": spans, "n": range(4)}).to_csv(tmp_path / "t.csv", index=False)
+    found = read_table(str(tmp_path / "t.csv"))["span"]
+    np.testing.assert_array_equal(found.dt.total_seconds(), spans.dt.total_seconds())
+
+
+def test_decimal_commas_of_new_rows_are_refused_with_the_option(messy, tmp_path):
+    german(MESSY).to_csv(tmp_path / "t.csv", index=False, sep=";", decimal=",")
+    said = one_sentence(run("predict", messy / "m.gpc", tmp_path / "t.csv", code=1))
+    assert "'größe' cannot be read as numbers" in said
+    assert "give --decimal or --thousands" in said
 
 
 def test_a_table_that_does_not_fit_in_memory_is_not_read(tmp_path, monkeypatch):
@@ -201,7 +218,7 @@ def test_tables_that_do_not_go_with_the_model(messy, tmp_path):
     assert "has no columns 'größe', 'member', 'since', 'seen'" in words
     MESSY.assign(count="many").to_csv(tmp_path / "t.csv", index=False)
     words = one_sentence(run("predict", messy / "m.gpc", tmp_path / "t.csv", code=1))
-    assert "Column 'count' of X cannot be read as numbers" in words
+    assert "The column 'count' cannot be read as numbers" in words
 
 
 def test_columns_may_be_in_any_order_and_more_than_needed(messy, tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import csv
 import gzip
@@ -23,6 +24,7 @@ from gpclass.core import files, memory
 SEPARATORS = ",;\t|"  # of CSV, the most likely one first
 DATE = re.compile(r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}.*)?")
 GERMAN = re.compile(r"\d{1,2}\.\d{1,2}\.\d{4}")
+SPAN = re.compile(r"-?\d+ days?( [-+]?\d{2}:\d{2}:\d{2}(\.\d+)?)?")  # a duration, as pandas writes it
 ZONE = re.compile(r".*\d{2}:\d{2}.*(Z|[-+]\d{2}:?\d{2})")
 
 
@@ -46,7 +48,7 @@ def read_table(path: str, given: Mapping[str, Any] | None = None, text: Iterable
         elif kind in (".json", ".jsonl", ".ndjson"):
             frame = pd.read_json(source, lines=kind != ".json", dtype=False)
         elif kind == ".xlsx":
-            sheet = {"sheet_name": options.get("sheet") or 0}
+            sheet = {"sheet_name": _sheet(path, options.get("sheet"))}
             _check_names(path, pd.read_excel(source, header=None, nrows=1, **sheet).iloc[0].tolist())
             frame = pd.read_excel(source, **sheet)
         else:
@@ -57,13 +59,33 @@ def read_table(path: str, given: Mapping[str, Any] | None = None, text: Iterable
     return frame.apply(lambda column: column if column.name in text else _typed(column, path))
 
 
+def _sheet(path: str, given: str | None) -> Any:
+    """Return the name of a sheet of an Excel file, or 0 for the first; raise if there is none of this name."""
+    import pandas as pd
+
+    if given is None:
+        return 0
+    with pd.ExcelFile(path) as book:
+        sheets = book.sheet_names
+    if given not in sheets:
+        raise InputError(f"{path} has no sheet {given!r}: its sheets are {named(sheets, 12)}.")
+    return given
+
+
 def _csv(path: str, source: Any, given: Mapping[str, Any], text: Iterable[str]) -> Any:
     import pandas as pd
+
+    encoding = given.get("encoding") or "utf-8-sig"
+    try:
+        codecs.lookup(encoding)
+    except LookupError:
+        raise InputError(
+            f"There is no encoding {encoding!r}: give one that Python knows, such as --encoding latin-1."
+        ) from None
 
     def read(**settings: Any) -> Any:
         if path == "-":
             source.seek(0)
-        encoding = given.get("encoding") or "utf-8-sig"
         return pd.read_csv(source, encoding=encoding, skipinitialspace=True, **settings)
 
     first: dict[str, Any] = {"header": None, "nrows": 1, "dtype": str, "na_filter": False}
@@ -87,7 +109,7 @@ def _csv(path: str, source: Any, given: Mapping[str, Any], text: Iterable[str]) 
 
 
 def _typed(column: Any, path: str) -> Any:
-    """Return texts without spaces around them, as dates if all are; raise if a number is infinite."""
+    """Return texts without spaces around them, as dates or durations if all are; raise if a number is infinite."""
     import pandas as pd
 
     if pd.api.types.is_float_dtype(column) and np.isinf(column).any():
@@ -103,6 +125,8 @@ def _typed(column: Any, path: str) -> Any:
     present = texts.dropna()
     if len(present) and present.str.fullmatch(GERMAN).all():
         return pd.to_datetime(texts, format="%d.%m.%Y", errors="coerce")
+    if len(present) and present.str.fullmatch(SPAN).all():
+        return pd.to_timedelta(texts)
     if not present.str.fullmatch(DATE).all():
         return texts
     with_zone = bool(present.str.fullmatch(ZONE).any())
@@ -146,9 +170,11 @@ def _one_sentence(path: str) -> Iterator[None]:
         words = str(error).split("C error: ")[-1].strip().rstrip(".")
         raise InputError(f"{path} cannot be split into rows ({words}): check its quotes.") from None
     except UnicodeDecodeError as error:
+        byte = error.object[error.start]
+        likely = "utf-16" if error.start == 0 and byte in codecs.BOM_UTF16 else "latin-1"
         raise InputError(
-            f"{path} is not text in {error.encoding}, as it has the byte {error.object[error.start]:#04x}: give its "
-            "encoding, such as --encoding latin-1."
+            f"{path} is not text in {error.encoding}, as it has the byte {byte:#04x}: give its encoding, such as "
+            f"--encoding {likely}."
         ) from None
     except (ValueError, LookupError, OSError, EOFError, zlib.error, zipfile.BadZipFile) as error:
         words = " ".join(str(error).split()).rstrip(".")[:150]
