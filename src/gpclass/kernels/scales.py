@@ -33,8 +33,9 @@ class Scales:
         """Return the scales of groups of columns, whose variances add up."""
         if groups is None:
             return self
-        squares = np.where(self.varies, self.deviation**2, 0.0)
-        deviation, varies = np.sqrt(np.bincount(groups, squares)), np.bincount(groups, self.varies) > 0
+        varies = np.bincount(groups, self.varies) > 0
+        deviation = np.zeros(len(varies))
+        np.hypot.at(deviation, groups, np.where(self.varies, self.deviation, 0.0))  # squares would overflow
         return replace(self, deviation=np.where(varies, deviation, 1.0), varies=varies)
 
     @property
