@@ -130,7 +130,7 @@ BROKEN = {
     "no inputs": ("y\n0\n1\n", "besides the target"),
     "short": ("a,y\n1,0\n2\n", "no label in row 2"),
     "long": ("a,y\n1,0\n2,1,3\n", "Expected 2 fields in line 3, saw 3"),
-    "all long": ("a,y\n1,0,3\n2,1,3\n", "Length of header or names does not match"),
+    "all long": ("a,y\n1,0,3\n2,1,3\n", "rows with more values than its first line has names"),
     "no header": ("1,2\n3,4\n", "starts with numbers"),
     "no name": ("a,,y\n1,2,0\n", "column 2"),
     "quotes": ('a,y\n"1,0\n2,1\n', "quotes"),
@@ -229,3 +229,28 @@ def test_columns_may_be_in_any_order_and_more_than_needed(messy, tmp_path):
         result.stderr
         == f"gpclass: warning: the column 'other' of {tmp_path / 't.csv'} is not used by the model.\n"
     )
+
+
+@pytest.mark.parametrize("dates", [["2026-02-30", "2026-01-31"], ["30.2.2026", "31.1.2026"]])
+def test_dates_that_do_not_exist_are_not_missing_values(dates, tmp_path):
+    pd.DataFrame({"day": dates, "y": ["a", "b"]}).to_csv(tmp_path / "t.csv", index=False)
+    with pytest.raises(
+        InputError, match=r"30' in row 1, column 'day', which is not a date|'30.2.2026' in row 1"
+    ):
+        read_table(str(tmp_path / "t.csv"))
+
+
+def test_files_and_options_that_are_refused(messy, tmp_path):
+    (tmp_path / "t.ods").write_bytes(b"PK")
+    assert "save it as .xlsx or .csv" in one_sentence(run("fit", tmp_path / "t.ods", "-t", "y", code=1))
+    done = run("fit", messy / "t.csv", "-t", "y", "--decimal", "abc", code=1)
+    assert "--decimal is 'abc', expected one character." in one_sentence(done)
+    MESSY.assign(tags=[[1, 2]] * N).to_json(
+        tmp_path / "t.jsonl", orient="records", lines=True, date_format="iso"
+    )
+    said = one_sentence(run("fit", tmp_path / "t.jsonl", "-t", "y", "-o", tmp_path / "m.gpc", code=1))
+    assert "The column 'tags' contains values of the type list" in said
+    assert "--drop tags" in said
+    pytest.importorskip("openpyxl")
+    MESSY[["count", "y"]].to_excel(tmp_path / "t.xlsx", index=False, startrow=2)
+    assert "empty first row" in one_sentence(run("fit", tmp_path / "t.xlsx", "-t", "y", code=1))

@@ -84,6 +84,12 @@ REFUSED = {
     "telephone numbers": ([f"{i} 123" for i in range(1000, 1000 + N)], "200 different texts"),
     "dates": (["2020-01-31", "2021-12-01 10:00"], "dates as text, such as '2020-01-31': convert them"),
     "other dates": (["31.12.2020", "1.1.2021"], "dates as text, such as '1.1.2021': convert them"),
+    "short dates": (["31.12.20", "1.1.21"], "dates as text"),
+    "texts among dates": (
+        [*(f"2020-01-{day}" for day in range(10, 31)), "soon"],
+        "texts among its dates, such as 'soon'",
+    ),
+    "other minus signs": (["−1.5", "2.5"], "numbers as text, such as '−1.5'"),
     "identifiers": (
         [f"p{i}" for i in range(N)],
         "200 different texts in 200 rows, .* likely to be an identifier",
