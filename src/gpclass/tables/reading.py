@@ -39,7 +39,10 @@ def as_table(X: Any) -> Any:
     if type(X).__name__ == "LazyFrame":
         raise ValueError("X is a LazyFrame of polars, which has no rows yet: give X.collect().")
     if type(X) is dict or (isinstance(X, list | tuple) and any(type(row) is dict for row in X)):
-        raise ValueError("X has dictionaries, expected a table or an array: give pandas.DataFrame(X).")
+        raise ValueError(
+            "X has dictionaries, expected a table or an array: give pandas.DataFrame(X), or pandas.DataFrame([X]) for "
+            "one row."
+        )
     if len(getattr(X, "shape", (0, 0))) == 1 and hasattr(X, "to_frame"):
         raise ValueError(
             "Expected a 2-dimensional container, but X is one column or row (a Series): give X.to_frame() "
