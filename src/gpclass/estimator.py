@@ -44,7 +44,7 @@ from gpclass.parameters import (
     takes_label_weights,
     warn_without_effect,
 )
-from gpclass.tables import TakesTables, coding_of, read_inputs
+from gpclass.tables import TakesTables, coding_of, plain_labels, read_inputs
 from gpclass.training import Training, TrainingRows, from_source
 from gpclass.validation import check_labels, check_weights
 
@@ -287,7 +287,7 @@ class GaussianProcessClassifier(TakesTables, Predictions, ClassifierMixin, BaseE
 
     def _update(self, model: FittedModel, X: Any, y: Any, sample_weight: Any) -> Self:
         """Update the model with more rows; the current posterior is their prior."""
-        X, y = self._check_fitted_inputs(X), np.asarray(y)
+        X, y = self._check_fitted_inputs(X), np.asarray(plain_labels(y))
         if y.shape != (len(X),):
             raise ValueError(f"y has shape {y.shape}, expected ({len(X)},): one label for each row of X.")
         rows = Rows(X, *encoder(self, self.classes_)(y, check_weights(sample_weight, self.class_weight, y)))

@@ -351,8 +351,8 @@ class Predictions:
         """
         problems = [model.problem for model in self._fitted_models()]
         rows = self._rows
-        if rows is None:
-            raise ValueError("The training rows are not kept by a model fitted in passes over them.")
+        if rows is None or any(model.inducing is not None for model in self._fitted_models()):
+            raise ValueError("The training rows are not kept by a model with inducing inputs.")
         if len(problems[0].X) != len(problems[-1].X) or rows.home is None or rows.truth.ndim > 1:
             return np.concatenate([np.asarray(problem.X) for problem in problems]), None
         first = problems[0].first

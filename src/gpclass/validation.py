@@ -40,12 +40,18 @@ def check_labels(y: Any) -> None:
     """Raise unless y are class labels of one kind."""
     try:
         check_classification_targets(y)
-    except TypeError:
+    except (TypeError, ValueError):
         kinds = sorted({type(label).__name__ for label in y})
         if kinds in (["bytes"], ["bytes_"]):
             raise ValueError(
                 "y has labels of bytes, expected text or integers: decode them first, for example with "
                 "numpy.char.decode."
+            ) from None
+        if len(kinds) == 1 and y.dtype != object:
+            raise
+        if len(kinds) == 1:
+            raise ValueError(
+                f"y has labels of the kind {kinds[0]}, expected text, integers or truth values: convert them first."
             ) from None
         raise ValueError(f"y has labels of the kinds {', '.join(kinds)}, expected one kind.") from None
 

@@ -130,7 +130,7 @@ BROKEN = {
     "no inputs": ("y\n0\n1\n", "besides the target"),
     "short": ("a,y\n1,0\n2\n", "no label in row 2"),
     "long": ("a,y\n1,0\n2,1,3\n", "Expected 2 fields in line 3, saw 3"),
-    "all long": ("a,y\n1,0,3\n2,1,3\n", "Length of header or names does not match"),
+    "all long": ("a,y\n1,0,3\n2,1,3\n", "rows with more values than its first line has names"),
     "no header": ("1,2\n3,4\n", "starts with numbers"),
     "no name": ("a,,y\n1,2,0\n", "column 2"),
     "quotes": ('a,y\n"1,0\n2,1\n', "quotes"),
@@ -169,12 +169,29 @@ def test_garbage_of_other_kinds(ending, tmp_path):
 
 def test_an_encoding_and_a_sheet_that_do_not_exist(messy, tmp_path):
     arguments = ("predict", messy / "m.gpc")
-    assert "unknown encoding" in one_sentence(
-        run(*arguments, messy / "t.csv", "--encoding", "klingon", code=1)
-    )
+    done = run(*arguments, messy / "t.csv", "--encoding", "klingon", code=1)
+    assert "There is no encoding 'klingon'" in one_sentence(done)
+    MESSY.to_csv(tmp_path / "wide.csv", index=False, encoding="utf-16")
+    assert "--encoding utf-16" in one_sentence(run(*arguments, tmp_path / "wide.csv", code=1))
+    assert read_table(str(tmp_path / "wide.csv"), {"encoding": "utf-16"})["count"].equals(MESSY["count"])
     pytest.importorskip("openpyxl")
     WRITERS["t.xlsx"](tmp_path / "t.xlsx")
-    assert "'other'" in one_sentence(run(*arguments, tmp_path / "t.xlsx", "--sheet", "other", code=1))
+    done = run(*arguments, tmp_path / "t.xlsx", "--sheet", "other", code=1)
+    assert "has no sheet 'other': its sheets are 'data'." in one_sentence(done)
+
+
+def test_durations_as_pandas_writes_them(tmp_path):
+    spans = pd.Series(pd.to_timedelta([36.0, -0.5, np.nan, 24.0], unit="h"))
+    pd.DataFrame({"span": spans, "n": range(4)}).to_csv(tmp_path / "t.csv", index=False)
+    found = read_table(str(tmp_path / "t.csv"))["span"]
+    np.testing.assert_array_equal(found.dt.total_seconds(), spans.dt.total_seconds())
+
+
+def test_decimal_commas_of_new_rows_are_refused_with_the_option(messy, tmp_path):
+    german(MESSY).to_csv(tmp_path / "t.csv", index=False, sep=";", decimal=",")
+    said = one_sentence(run("predict", messy / "m.gpc", tmp_path / "t.csv", code=1))
+    assert "'größe' cannot be read as numbers" in said
+    assert "give --decimal or --thousands" in said
 
 
 def test_a_table_that_does_not_fit_in_memory_is_not_read(tmp_path, monkeypatch):
@@ -201,7 +218,7 @@ def test_tables_that_do_not_go_with_the_model(messy, tmp_path):
     assert "has no columns 'größe', 'member', 'since', 'seen'" in words
     MESSY.assign(count="many").to_csv(tmp_path / "t.csv", index=False)
     words = one_sentence(run("predict", messy / "m.gpc", tmp_path / "t.csv", code=1))
-    assert "Column 'count' of X cannot be read as numbers" in words
+    assert "The column 'count' cannot be read as numbers" in words
 
 
 def test_columns_may_be_in_any_order_and_more_than_needed(messy, tmp_path):
@@ -212,3 +229,28 @@ def test_columns_may_be_in_any_order_and_more_than_needed(messy, tmp_path):
         result.stderr
         == f"gpclass: warning: the column 'other' of {tmp_path / 't.csv'} is not used by the model.\n"
     )
+
+
+@pytest.mark.parametrize("dates", [["2026-02-30", "2026-01-31"], ["30.2.2026", "31.1.2026"]])
+def test_dates_that_do_not_exist_are_not_missing_values(dates, tmp_path):
+    pd.DataFrame({"day": dates, "y": ["a", "b"]}).to_csv(tmp_path / "t.csv", index=False)
+    with pytest.raises(
+        InputError, match=r"30' in row 1, column 'day', which is not a date|'30.2.2026' in row 1"
+    ):
+        read_table(str(tmp_path / "t.csv"))
+
+
+def test_files_and_options_that_are_refused(messy, tmp_path):
+    (tmp_path / "t.ods").write_bytes(b"PK")
+    assert "save it as .xlsx or .csv" in one_sentence(run("fit", tmp_path / "t.ods", "-t", "y", code=1))
+    done = run("fit", messy / "t.csv", "-t", "y", "--decimal", "abc", code=1)
+    assert "--decimal is 'abc', expected one character." in one_sentence(done)
+    MESSY.assign(tags=[[1, 2]] * N).to_json(
+        tmp_path / "t.jsonl", orient="records", lines=True, date_format="iso"
+    )
+    said = one_sentence(run("fit", tmp_path / "t.jsonl", "-t", "y", "-o", tmp_path / "m.gpc", code=1))
+    assert "The column 'tags' contains values of the type list" in said
+    assert "--drop tags" in said
+    pytest.importorskip("openpyxl")
+    MESSY[["count", "y"]].to_excel(tmp_path / "t.xlsx", index=False, startrow=2)
+    assert "empty first row" in one_sentence(run("fit", tmp_path / "t.xlsx", "-t", "y", code=1))

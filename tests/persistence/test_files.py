@@ -367,3 +367,11 @@ def test_a_failed_write_leaves_what_was_there(tmp_path, monkeypatch):
                 save(clf, tmp_path / "model")
         assert os.listdir(tmp_path) == ["model"]
         assert (tmp_path / "model").read_bytes() == before
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e-200, 1e200, 1e300])
+def test_columns_of_any_magnitude(scale, tmp_path):
+    X = scale * np.random.default_rng(0).normal(size=(40, 2))
+    clf = GaussianProcessClassifier("rbf", optimizer=None).fit(X, X[:, 0] > 0.0)
+    clf.save(tmp_path / "m.gpc")
+    np.testing.assert_array_equal(load(tmp_path / "m.gpc").predict_proba(X), clf.predict_proba(X))

@@ -27,6 +27,7 @@ from gpclass.persistence.kernels import kernel_complaint, kernel_name
 FINE = [
     RBF([1.0, 2.0], "fixed"),
     RBF(1e99, [(0.1, 1.0)]),
+    RBF([1e-300, 1e300]),
     Matern(nu=np.inf),
     Matern(nu=1000.0),
     ConstantKernel(0.0) + WhiteKernel(0.0) * DotProduct(0.0) ** 0.5,

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from gpclass import plotting
+import numpy as np
+import pandas as pd
+import pytest
+
+from gpclass import GaussianProcessClassifier, plotting
 from gpclass.plotting.base import codes_of, short_names
 
 
@@ -21,3 +25,26 @@ def test_labels_and_names():
     assert codes_of(None, ["a"]) is None
     names = ["k1__k1__constant_value", "k1__k2__length_scale", "k2__length_scale"]
     assert short_names(names) == ["constant value", "k1.k2.length scale", "k2.length scale"]
+
+
+def test_tables_are_drawn_over_numbers_with_or_without_gaps_and_nothing_else():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {"a": rng.normal(size=40), "b": rng.normal(size=40), "c": rng.choice(["u", "v"], 40)}
+    )
+    y = frame["a"] > 0.0
+    frame.loc[::7, "a"] = np.nan
+    displays = {1: plotting.LatentDisplay, 2: plotting.PredictiveContourDisplay}
+
+    def draw(*names):
+        clf = GaussianProcessClassifier("rbf", optimizer=None).fit(frame[list(names)], y)
+        return displays[len(names)].from_estimator(clf, frame[list(names)], y, grid_resolution=5), clf
+
+    display, clf = draw("a")
+    np.testing.assert_allclose(display.proba[:, 0], clf.predict_proba(pd.DataFrame({"a": display.x}))[:, 1])
+    assert np.isfinite(draw("a", "b")[0].proba).all()
+    for names in (("c",), ("a", "c")):
+        with pytest.raises(
+            ValueError, match=r"Column 'c' of X has the type .* draws numbers only: use Relev"
+        ):
+            draw(*names)

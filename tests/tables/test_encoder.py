@@ -138,6 +138,21 @@ def test_types_may_change_between_training_and_prediction():
         encoder.transform(frame.assign(b=["x"] * 4))
 
 
+def test_numbers_are_not_read_as_dates_or_durations_nor_these_as_numbers():
+    days = pd.date_range("2020-01-01", periods=3)
+    frame = pd.DataFrame({"number": [1.0, 2.0, 4.0], "date": days, "duration": days - days[0]})
+    encoder = Encoder().fit(frame)
+    for name in frame:
+        for other in set(frame) - {name}:
+            found = rf"Column '{name}' of X has the type .* \({other}\), and the training rows had {name}s: convert"
+            with pytest.raises(ValueError, match=found):
+                encoder.transform(frame.assign(**{name: frame[other]}))
+        with pytest.raises(ValueError, match=f"Column '{name}' of X has the type .*other"):
+            encoder.transform(frame.assign(**{name: [[1]] * 3}))
+        with pytest.warns(UserWarning, match=f"3 in column '{name}'"):
+            encoder.transform(frame.assign(**{name: np.full(3, np.nan)}))
+
+
 @pytest.mark.parametrize(
     ("levels", "values"),
     [

@@ -221,3 +221,60 @@ def test_other_parts_of_the_library_take_tables():
     np.testing.assert_allclose(
         session.run(["probabilities"], {"X": coded})[0], clf.predict_proba(FRAME), atol=1e-9
     )
+
+
+def test_columns_of_one_name_are_refused():
+    for values in (FRAME[["size", "size"]], FRAME[["town", "town"]]):
+        with pytest.raises(
+            ValueError, match=r"^X has several columns called '(size|town)': give them different"
+        ):
+            fixed().fit(values, Y)
+
+
+def test_masked_arrays_are_as_arrays_with_gaps():
+    X = np.column_stack([FRAME["age"], FRAME["size"]])
+    masked = np.ma.masked_invalid(X)
+    masked.data[masked.mask] = -999.0
+    expected = fixed().fit(X, Y).predict_proba(X)
+    np.testing.assert_array_equal(fixed().fit(masked, Y).predict_proba(masked), expected)
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        pd.Series(Y == "yes", dtype="boolean"),
+        pd.Series(Y == "yes", dtype=object),
+        np.array(list(Y == "yes"), dtype=object),
+        pl.Series(Y == "yes"),
+    ],
+)
+def test_truth_values_are_classes_whatever_their_column(labels):
+    clf = fixed().fit(FRAME, labels)
+    assert clf.classes_.tolist() == [False, True]
+    assert clf.classes_.dtype == bool
+    assert clf.predict(FRAME).dtype == bool
+    assert fixed().fit(FRAME, pd.Series(Y == "yes").astype("Int64")).classes_.dtype == np.int64
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        (pd.Series(np.where(Y == "yes", "a", None), dtype="string"), "y contains NaN or None in row"),
+        (pd.Series(pd.Categorical(np.where(Y == "yes", "a", None))), "y contains NaN or None in row"),
+        (np.where(Y == "yes", "a", None), "y contains NaN or None in row"),
+        (np.where(Y == "yes", 1, Y.astype(object)), "y has labels of the kinds int, str, expected one kind"),
+        (
+            pd.cut(FRAME["size"], 2),
+            "y has labels of the kind Interval, expected text, integers or truth values",
+        ),
+    ],
+)
+def test_labels_that_are_refused(labels, message):
+    with pytest.raises(ValueError, match=message):
+        fixed().fit(FRAME, labels)
+
+
+def test_the_rows_of_a_model_with_inducing_inputs_are_not_kept():
+    clf = fixed(inducing=10).set_params(inference="vi").fit(FRAME, Y)
+    with pytest.raises(ValueError, match="training rows are not kept by a model with inducing inputs"):
+        clf.training_rows()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import warnings
 
 import numpy as np
@@ -71,14 +72,24 @@ REFUSED = {
     "decimal comma": (["1,5", "2,25"], "numbers as text, such as '1,5': read them as numbers"),
     "thousands": (["1.234.567,5", "2"], "numbers as text, such as '1.234.567,5'"),
     "spaces": (["12 000", "3 500"], "numbers as text"),
-    "percent": (["10%", "12.5 %"], "numbers as text, such as '10%'"),
-    "currency": (["$5", "$1,200.50"], "numbers as text"),
+    "percent": (["10%", "12.5 %"], "numbers as text, such as '10%': remove what is not part of the number"),
+    "currency": (["$5", "$1,200.50"], "numbers as text, such as .*: remove what is not"),
+    "sign after the currency": ([f"$-{i},500" for i in range(N)], "numbers as text, such as .*: remove what"),
+    "units": ([f"{i}.5 kg" for i in range(N)], "numbers as text, such as '0.5 kg': remove what is not"),
     "few texts among numbers": (
         [*map(str, range(50)), "unknown"],
-        "texts among its numbers, such as 'unknown'",
+        "texts among its numbers, such as 'unknown': replace them by numbers or missing values",
     ),
+    "blanks among numbers": ([*map(str, range(50)), ""], "texts among its numbers, such as ''"),
+    "telephone numbers": ([f"{i} 123" for i in range(1000, 1000 + N)], "200 different texts"),
     "dates": (["2020-01-31", "2021-12-01 10:00"], "dates as text, such as '2020-01-31': convert them"),
     "other dates": (["31.12.2020", "1.1.2021"], "dates as text, such as '1.1.2021': convert them"),
+    "short dates": (["31.12.20", "1.1.21"], "dates as text"),
+    "texts among dates": (
+        [*(f"2020-01-{day}" for day in range(10, 31)), "soon"],
+        "texts among its dates, such as 'soon'",
+    ),
+    "other minus signs": (["−1.5", "2.5"], "numbers as text, such as '−1.5'"),
     "identifiers": (
         [f"p{i}" for i in range(N)],
         "200 different texts in 200 rows, .* likely to be an identifier",
@@ -121,11 +132,14 @@ def test_without_categories_text_is_refused_and_truth_is_a_number():
 
 
 def test_other_objects_are_refused():
-    with pytest.raises(
-        TypeError, match="'a' of X contains a dict, but the argument must be a string, a number"
+    for values, types in (
+        ([{}] * 5, "type dict"),
+        ([1.5, datetime.date(2020, 1, 1)], "types date, float"),
     ):
-        kind([{}] * 5)
-    with pytest.raises(ValueError, match="cannot be levels"):
+        found = rf"'a' of X contains values of the {types}, but the argument must be a string, a number"
+        with pytest.raises(TypeError, match=found):
+            kind(values)
+    with pytest.raises(ValueError, match="'a' of X has lists or other values that cannot be levels"):
         kind([{}] * 5, categorical_features=["a"])
 
 

@@ -104,3 +104,20 @@ def test_what_is_missing():
     assert not any(
         map(is_missing, ["", "nan", 0, False, np.array([1.0]), pd.Timestamp(0), decimal.Decimal(1)])
     )
+
+
+def test_tables_that_need_another_form_say_which():
+    series = pd.Series(["a", "b"])
+    for X, remedy in (
+        ({"a": [1.0]}, r"give pandas.DataFrame\(X\)"),
+        ([{"a": 1.0}], r"give pandas.DataFrame\(X\)"),
+        (series, r"give X.to_frame\(\)"),
+        (pl.Series(["a", "b"]), r"give X.to_frame\(\)"),
+    ):
+        with pytest.raises(ValueError, match=remedy):
+            as_table(X)
+
+
+def test_masked_values_are_missing():
+    X = np.ma.masked_equal(np.array([[1, -999], [2, 3]]), -999)
+    np.testing.assert_array_equal(as_table(X), [[1.0, np.nan], [2.0, 3.0]])

@@ -18,8 +18,13 @@ INTERRUPTED = 130  # 128 + the number of the signal, as in shells
 # Which extra installs a package; all others come with "cli".
 # What to do about a column that cannot be used as it is.
 REMEDIES = {
-    "numbers": "give --decimal , or --thousands . if they need it, correct them, or leave them out with --drop {}",
-    "dates": "write them as 2026-01-31, or leave them out with --drop {}",
+    "numbers": "give --decimal or --thousands with the mark that they use, such as --decimal , --thousands ., correct "
+    "them, or leave them out with --drop {}",
+    "conversion": "correct it, or give --decimal or --thousands if its numbers need them",
+    "texts": "leave such cells empty, or leave the column out with --drop {}",
+    "signs": "remove what is not part of the number, or leave the column out with --drop {}",
+    "other": "leave it out with --drop {}",
+    "dates": "write them as 2026-01-31, leave cells without a date empty, or leave them out with --drop {}",
     "identifier": "leave it out with --drop {0}, or treat it as categories with --categorical {0}",
     "levels": "leave it out with --drop {}, or merge rare levels",
 }
@@ -100,10 +105,9 @@ def report(error: BaseException, *, debug: bool) -> int:
 def sentence(error: BaseException) -> str:
     """Return the message of an error in one line."""
     words = " ".join(str(error).split())
-    if (
-        type(error).__name__ == "ColumnError"
-    ):  # by name, because importing the class would import scikit-learn
-        return f"The column {error.name!r} {error.found}: {REMEDIES[error.problem].format(error.name)}."  # type: ignore[attr-defined]
+    # By its attribute, because importing the class ColumnError would import scikit-learn.
+    if remedy := REMEDIES.get(getattr(error, "problem", "")):
+        return f"The column {error.name!r} {error.found}: {remedy.format(error.name)}."  # type: ignore[attr-defined]
     if isinstance(error, MemoryError):
         return f"{words or 'Out of memory.'} The option --rows 2000 fits a sample of the rows."
     if isinstance(error, ModuleNotFoundError):

@@ -68,7 +68,8 @@ def model_display(model: Model, kind: str, n_top: int | None = None) -> Any:
             f"--kind {kind} is for {needed} column{'s' * (needed > 1)} of numbers without gaps, and the model has "
             f"{clf.n_features_in_} columns{'' if plain else ' of other kinds'}: use --kind relevance."
         )
-    X, y = clf.training_rows()
+    sparse = clf.base_estimator_.models[0].inducing is not None  # its inducing inputs cover the training rows
+    X, y = (clf.base_estimator_.models[0].problem.X, None) if sparse else clf.training_rows()
     if kind == "latent":
         return plotting.LatentDisplay.from_estimator(clf, X, y)
     return plotting.PredictiveContourDisplay.from_estimator(clf, X, y, latent_std=not pairs)

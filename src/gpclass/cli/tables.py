@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import csv
 import gzip
@@ -20,9 +21,11 @@ import numpy as np
 from gpclass.cli.files import ARROW, InputError, access, ending, named
 from gpclass.core import files, memory
 
+UNKNOWN = (".xls", ".xlsb", ".ods", ".sav", ".dta", ".rds", ".rda")  # tables, but no text
 SEPARATORS = ",;\t|"  # of CSV, the most likely one first
 DATE = re.compile(r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}.*)?")
 GERMAN = re.compile(r"\d{1,2}\.\d{1,2}\.\d{4}")
+SPAN = re.compile(r"-?\d+ days?( [-+]?\d{2}:\d{2}:\d{2}(\.\d+)?)?")  # a duration, as pandas writes it
 ZONE = re.compile(r".*\d{2}:\d{2}.*(Z|[-+]\d{2}:?\d{2})")
 
 
@@ -35,6 +38,8 @@ def read_table(path: str, given: Mapping[str, Any] | None = None, text: Iterable
     import pandas as pd
 
     options, kind = given or {}, ending(path)
+    if kind in UNKNOWN:
+        raise InputError(f"{path} is a table of a kind that is not read: save it as .xlsx or .csv.")
     if os.path.isdir(path):
         raise InputError(f"{path} is a directory, expected the file of a table.")
     with access(path, "read"), _one_sentence(path):
@@ -46,8 +51,13 @@ def read_table(path: str, given: Mapping[str, Any] | None = None, text: Iterable
         elif kind in (".json", ".jsonl", ".ndjson"):
             frame = pd.read_json(source, lines=kind != ".json", dtype=False)
         elif kind == ".xlsx":
-            sheet = {"sheet_name": options.get("sheet") or 0}
-            _check_names(path, pd.read_excel(source, header=None, nrows=1, **sheet).iloc[0].tolist())
+            sheet = {"sheet_name": _sheet(path, options.get("sheet"))}
+            first = pd.read_excel(source, header=None, nrows=1, **sheet)
+            if first.empty:
+                raise InputError(
+                    f"{path} has an empty first row, expected the names of the columns: remove rows above them."
+                )
+            _check_names(path, first.iloc[0].tolist())
             frame = pd.read_excel(source, **sheet)
         else:
             frame = _csv(path, source, options, text)
@@ -57,19 +67,42 @@ def read_table(path: str, given: Mapping[str, Any] | None = None, text: Iterable
     return frame.apply(lambda column: column if column.name in text else _typed(column, path))
 
 
+def _sheet(path: str, given: str | None) -> Any:
+    """Return the name of a sheet of an Excel file, or 0 for the first; raise if there is none of this name."""
+    import pandas as pd
+
+    if given is None:
+        return 0
+    with pd.ExcelFile(path) as book:
+        sheets = book.sheet_names
+    if given not in sheets:
+        raise InputError(f"{path} has no sheet {given!r}: its sheets are {named(sheets, 12)}.")
+    return given
+
+
 def _csv(path: str, source: Any, given: Mapping[str, Any], text: Iterable[str]) -> Any:
     import pandas as pd
+
+    encoding = given.get("encoding") or "utf-8-sig"
+    try:
+        codecs.lookup(encoding)
+    except LookupError:
+        raise InputError(
+            f"There is no encoding {encoding!r}: give one that Python knows, such as --encoding latin-1."
+        ) from None
 
     def read(**settings: Any) -> Any:
         if path == "-":
             source.seek(0)
-        encoding = given.get("encoding") or "utf-8-sig"
         return pd.read_csv(source, encoding=encoding, skipinitialspace=True, **settings)
 
     first: dict[str, Any] = {"header": None, "nrows": 1, "dtype": str, "na_filter": False}
     line = read(sep="\x01", quoting=csv.QUOTE_NONE, **first).iloc[0, 0]
     separator = given.get("separator") or max(SEPARATORS, key=line.count)
     separator = {"tab": "\t", "\\t": "\t"}.get(separator, separator)
+    for option, mark in {**given, "separator": separator}.items():
+        if option in ("separator", "decimal", "thousands") and mark and len(mark) > 1:
+            raise InputError(f"--{option} is {mark!r}, expected one character.")
     names = [name.strip() for name in read(sep=separator, **first).iloc[0]]
     _check_names(path, names)
     settings = {
@@ -87,7 +120,7 @@ def _csv(path: str, source: Any, given: Mapping[str, Any], text: Iterable[str]) 
 
 
 def _typed(column: Any, path: str) -> Any:
-    """Return texts without spaces around them, as dates if all are; raise if a number is infinite."""
+    """Return texts without spaces around them, as dates or durations if all are; raise if a number is infinite."""
     import pandas as pd
 
     if pd.api.types.is_float_dtype(column) and np.isinf(column).any():
@@ -102,11 +135,28 @@ def _typed(column: Any, path: str) -> Any:
     texts = column.str.strip()
     present = texts.dropna()
     if len(present) and present.str.fullmatch(GERMAN).all():
-        return pd.to_datetime(texts, format="%d.%m.%Y", errors="coerce")
+        return _dates(texts, path, format="%d.%m.%Y")
+    if len(present) and present.str.fullmatch(SPAN).all():
+        return pd.to_timedelta(texts)
     if not present.str.fullmatch(DATE).all():
         return texts
     with_zone = bool(present.str.fullmatch(ZONE).any())
-    return pd.to_datetime(texts, format="ISO8601", utc=with_zone, errors="coerce")
+    return _dates(texts, path, format="ISO8601", utc=with_zone)
+
+
+def _dates(texts: Any, path: str, **options: Any) -> Any:
+    """Return texts as dates; raise if one of them, such as 2026-02-30, is none."""
+    import pandas as pd
+
+    dates = pd.to_datetime(texts, errors="coerce", **options)
+    wrong = dates.isna() & texts.notna()
+    if wrong.any():
+        row = int(wrong.argmax())
+        raise InputError(
+            f"{path} has {texts[row]!r} in row {row + 1}, column {texts.name!r}, which is not a date as in the other "
+            "rows: correct it, or leave it empty."
+        )
+    return dates
 
 
 def _check_size(path: str) -> None:
@@ -142,13 +192,20 @@ def _one_sentence(path: str) -> Iterator[None]:
         raise
     except pd.errors.EmptyDataError:
         raise InputError(f"{path} is empty, expected a header and rows of values.") from None
-    except (pd.errors.ParserError, pd.errors.ParserWarning) as error:
+    except pd.errors.ParserWarning:
+        raise InputError(
+            f"{path} has rows with more values than its first line has names: remove lines above the header, or check "
+            "its separators and quotes."
+        ) from None
+    except pd.errors.ParserError as error:
         words = str(error).split("C error: ")[-1].strip().rstrip(".")
         raise InputError(f"{path} cannot be split into rows ({words}): check its quotes.") from None
     except UnicodeDecodeError as error:
+        byte = error.object[error.start]
+        likely = "utf-16" if error.start == 0 and byte in codecs.BOM_UTF16 else "latin-1"
         raise InputError(
-            f"{path} is not text in {error.encoding}, as it has the byte {error.object[error.start]:#04x}: give its "
-            "encoding, such as --encoding latin-1."
+            f"{path} is not text in {error.encoding}, as it has the byte {byte:#04x}: give its encoding, such as "
+            f"--encoding {likely}."
         ) from None
     except (ValueError, LookupError, OSError, EOFError, zlib.error, zipfile.BadZipFile) as error:
         words = " ".join(str(error).split()).rstrip(".")[:150]

@@ -91,7 +91,8 @@ def _by_name(columns: Any, names: list[str]) -> list[int]:
     wanted = [columns] if isinstance(columns, str) else list(columns)
     missing = [name for name in wanted if name not in names]
     if missing:
-        raise ValueError(f"Columns names {missing[0]!r}, which is not among the columns of X: {names}.")
+        known = ", ".join(map(repr, dict.fromkeys(names)))
+        raise ValueError(f"Columns names {missing[0]!r}, which is not among the columns of X: {known}.")
     return [i for name in wanted for i, known in enumerate(names) if known == name]
 
 

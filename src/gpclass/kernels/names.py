@@ -31,6 +31,8 @@ NAMES: dict[str, tuple[Any, dict[str, Any]]] = {  # in addition to the subclasse
     "rbf-shared": (RBF, {}),
 }
 SHARED = {"rbf-shared", "rational-quadratic"}  # one length scale for all columns
+SQUARED = {"center_scale", "weight_variance"}  # in units of squared columns
+LARGEST = 1e100  # standard deviation of a column, if it is squared
 
 
 def takes_vectors(kernel: Any) -> bool:
@@ -129,6 +131,12 @@ def _has_defaults(cls: Any) -> bool:
 
 def _build(cls: Any, scales: Scales, options: dict[str, Any]) -> Any:
     names = inspect.signature(cls).parameters
+    extreme = (scales.deviation < 1.0 / LARGEST) | (scales.deviation > LARGEST)
+    if extreme.any() and not SQUARED.isdisjoint(names):
+        raise ValueError(
+            f"X has columns with standard deviations below {1.0 / LARGEST:.0e} or above {LARGEST:.0e}, whose squares "
+            "in this kernel would overflow: rescale them, for example with StandardScaler."
+        )
     for name in names:
         if name in STARTS and name not in options and name + "_bounds" in names:
             options[name], options[name + "_bounds"] = STARTS[name](scales)

@@ -33,8 +33,9 @@ class Scales:
         """Return the scales of groups of columns, whose variances add up."""
         if groups is None:
             return self
-        squares = np.where(self.varies, self.deviation**2, 0.0)
-        deviation, varies = np.sqrt(np.bincount(groups, squares)), np.bincount(groups, self.varies) > 0
+        varies = np.bincount(groups, self.varies) > 0
+        deviation = np.zeros(len(varies))
+        np.hypot.at(deviation, groups, np.where(self.varies, self.deviation, 0.0))  # squares would overflow
         return replace(self, deviation=np.where(varies, deviation, 1.0), varies=varies)
 
     @property
@@ -86,7 +87,8 @@ def disparity(kernel: Kernel, scales: Scales) -> float:
     shared, own = 1.0, 1.0
     for columns, one in _parts(kernel, np.arange(len(scales.deviation))):
         sizes = scales.deviation[columns][scales.varies[columns]]
-        ratio = float(sizes.max() / sizes.min()) if len(sizes) else 1.0
+        with np.errstate(over="ignore"):
+            ratio = float(sizes.max() / sizes.min()) if len(sizes) else 1.0
         shared, own = (max(shared, ratio), own) if one else (shared, max(own, ratio))
     return shared if shared > own else 1.0
 

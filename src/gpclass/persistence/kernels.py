@@ -140,6 +140,7 @@ RULES: dict[str, Check] = {
     "exponent": _is_power,
     "groups": _are_groups,
     "kernels": _are_kernels,
+    "length_scale": _between(TINY, np.inf, ndim=1),  # in units of the columns, which may be of any magnitude
     "metric": lambda value: isinstance(value, str) and value in PAIRWISE_KERNEL_FUNCTIONS,
     "nu": lambda value: _is_power(value) or (isinstance(value, float) and value == np.inf),
     "pairwise_kernels_kwargs": _is_metric_options,

@@ -10,6 +10,7 @@ import numpy as np
 
 from gpclass.core.checks import optional
 from gpclass.core.protocols import Array
+from gpclass.tables.reading import as_table, columns_of, kind_of, numbers_of, type_of
 
 
 class Display:
@@ -72,19 +73,35 @@ class PlotGrid:
 
     @classmethod
     def over(cls, X: Any, y: Any, estimator: Any, n_columns: int, resolution: int, eps: float) -> PlotGrid:
-        """Return the grid that covers X with a margin; raise if X has another number of columns."""
-        rows = np.asarray(X, dtype=float)
-        if rows.ndim != 2 or rows.shape[1] != n_columns:
+        """Return the grid that covers X with a margin; raise if X has another number of columns, or text or dates.
+
+        Missing values do not count, and rows with them are not drawn.
+        """
+        shape = np.shape(X)
+        if len(shape) != 2 or shape[1] != n_columns:
             columns = {1: "one column", 2: "two columns"}[n_columns]
-            raise ValueError(
-                f"X has shape {rows.shape}, expected {columns}: this display draws nothing else."
-            )
-        low, high = rows.min(axis=0), rows.max(axis=0)
+            raise ValueError(f"X has shape {shape}, expected {columns}: this display draws nothing else.")
+        rows = _numbers(X)
+        low, high = np.nanmin(rows, axis=0), np.nanmax(rows, axis=0)
         edge = eps * np.where(high > low, high - low, 1.0)
         sides = [np.linspace(a, b, resolution) for a, b in zip(low - edge, high + edge, strict=True)]
         grid = _like_fitted(estimator, np.stack(np.meshgrid(*sides), axis=-1).reshape(-1, n_columns))
         names, codes = feature_names(estimator, X, n_columns), codes_of(y, estimator.classes_)
         return cls(sides, grid, names, None if y is None else rows, codes)
+
+
+def _numbers(X: Any) -> Array:
+    """Return a table as a matrix; raise if it has other columns than numbers."""
+    columns = []
+    for name, column in zip(*columns_of(as_table(X)), strict=True):
+        kind = kind_of(column)
+        if kind not in ("number", "truth"):
+            raise ValueError(
+                f"Column {name!r} of X has the type {type_of(column)} ({kind}), and this display draws numbers only: "
+                "use RelevanceDisplay."
+            )
+        columns.append(numbers_of(column, "number"))
+    return np.column_stack(columns)
 
 
 def _like_fitted(estimator: Any, rows: Array) -> Any:

@@ -1,7 +1,7 @@
 """Tables with numbers, categories, dates and missing values as matrices of numbers."""
 
 from gpclass.tables.encoder import Coding, Encoder, TakesTables
-from gpclass.tables.inputs import coding_of, needs_coding, read_inputs
+from gpclass.tables.inputs import coding_of, needs_coding, plain_labels, read_inputs
 from gpclass.tables.kinds import ColumnError, TableWarning
 from gpclass.tables.records import Column
 
@@ -14,5 +14,6 @@ __all__ = [
     "TakesTables",
     "coding_of",
     "needs_coding",
+    "plain_labels",
     "read_inputs",
 ]

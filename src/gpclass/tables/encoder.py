@@ -20,7 +20,7 @@ from gpclass.tables.kinds import (
     order_of_ranges,
     warn_of_identifiers,
 )
-from gpclass.tables.reading import as_table, columns_of, is_frame, order_of
+from gpclass.tables.reading import as_table, check_names, columns_of, is_frame, order_of
 from gpclass.tables.records import Column, finite_numbers, level_of, levels_of
 from gpclass.validation import check_weights
 
@@ -124,7 +124,7 @@ class Encoder(TakesTables, TransformerMixin, BaseEstimator):
         for i, (name, column) in enumerate(zip(names, columns, strict=True)):
             kind = kind_at_fit(name, column, chosen=i in chosen, categories=categories)
             if kind == "category":
-                found.append(category(name, _seen(column, weight), order_of(column)))
+                found.append(category(name, _seen(name, column, weight), order_of(column)))
                 continue
             values = finite_numbers(name, column, kind)
             found.append(number(name, kind, values, weight))
@@ -220,9 +220,7 @@ class Encoder(TakesTables, TransformerMixin, BaseEstimator):
         if not is_frame(X):
             X = validate_data(self, X, reset=reset, dtype=None, ensure_all_finite=False)
         else:
-            names = columns_of(X)[0]
-            if twice := sorted({name for name in names if names.count(name) > 1}):
-                raise ValueError(f"X has several columns called {twice[0]!r}: give them different names.")
+            check_names(X)
             validate_data(self, X, reset=reset, skip_check_array=True)
         if X.shape[0] == 0:
             raise ValueError("X has 0 rows, expected at least one.")
@@ -254,9 +252,9 @@ def number(name: str, kind: Any, values: Any, weight: Array | None = None) -> Co
     )
 
 
-def _seen(column: Any, weight: Array | None) -> set[Any]:
+def _seen(name: str, column: Any, weight: Array | None) -> set[Any]:
     """Return the levels in rows of positive weight."""
-    values, levels = levels_of(column)
+    values, levels = levels_of(name, column)
     if weight is None:
         return set(levels.values())
     return {levels[value] for value, one in zip(values, weight, strict=True) if one > 0.0}

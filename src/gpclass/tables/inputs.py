@@ -8,7 +8,17 @@ import numpy as np
 
 from gpclass.tables.encoder import Coding, Encoder
 from gpclass.tables.kinds import names_columns, warn_of_identifiers
-from gpclass.tables.reading import as_table, columns_of, is_frame, kind_of, numbers_of, type_of
+from gpclass.tables.reading import (
+    as_table,
+    check_names,
+    columns_of,
+    is_frame,
+    is_missing,
+    kind_of,
+    numbers_of,
+    type_of,
+    values_of,
+)
 from gpclass.validation import check_inputs
 
 
@@ -28,6 +38,10 @@ def read_inputs(
     the rows, and ``several`` allows y to have more than one column.
     """
     options: dict[str, Any] = {"vectors": vectors, "fitting": fitting}
+    if vectors:
+        X = as_table(X)
+        if is_frame(X):
+            check_names(X)
     if not fitting:
         encoder = getattr(estimator, "encoder_", None)
         if encoder is not None:
@@ -35,7 +49,7 @@ def read_inputs(
         if vectors:
             _refuse_tables(X)
         return check_inputs(estimator, X, **options)
-    given, estimator.encoder_ = estimator.categorical_features, None
+    given, estimator.encoder_, y = estimator.categorical_features, None, plain_labels(y)
     if not vectors or not needs_coding(X, given):
         X, y = check_inputs(estimator, X, y, several=several, **options)
         if vectors and hasattr(estimator, "feature_names_in_") and X.shape[1] > 1:
@@ -47,6 +61,27 @@ def read_inputs(
     if hasattr(encoder, "feature_names_in_"):
         estimator.feature_names_in_ = encoder.feature_names_in_
     return X, y
+
+
+def plain_labels(y: Any) -> Any:
+    """Return truth values and integers in columns of objects or of pandas' types as arrays; raise if one is missing.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from gpclass.tables.inputs import plain_labels
+    >>> plain_labels(pd.Series([True, False], dtype="boolean"))
+    array([ True, False])
+    """
+    dtype = getattr(y, "dtype", None)
+    is_plain = dtype is None or (isinstance(dtype, np.dtype) and dtype.kind != "O")
+    if is_plain or len(y.shape) != 1:
+        return y
+    labels = values_of(y)
+    if missing := [i for i, label in enumerate(labels) if is_missing(label)]:
+        raise ValueError(f"Input y contains NaN or None in row {missing[0]}: drop the rows without a label.")
+    one_kind = len({type(label) for label in labels}) == 1
+    return np.asarray(labels) if one_kind and isinstance(labels[0], int | np.bool_ | np.integer) else y
 
 
 def coding_of(estimator: Any) -> Coding | None:
@@ -93,7 +128,6 @@ def _has_numbers_only(column: Any) -> bool:
 
 def _refuse_tables(X: Any) -> None:
     """Raise an error that names the column if X has other columns than numbers, as the training rows had."""
-    X = as_table(X)
     if not _is_table(X) or _is_matrix(X):
         return
     for name, column in zip(*columns_of(X), strict=True):

@@ -22,9 +22,11 @@ DENSE_IDS = 4  # identifiers are integers in a range of at most this many times 
 
 PLAIN = re.compile(r"\s*[-+]?(0|[1-9]\d*|(?=\.\d))(\.\d*)?([eE][-+]?\d+)?\s*")
 NUMBER_LIKE = re.compile(
-    r"\s*[-+]?[$€£]?\s?(0|[1-9]\d*|[1-9]\d{0,2}([.,'\s]\d{3})+)([.,]\d+)?([eE][-+]?\d+)?\s?[%$€£]?\s*"
+    r"\s*[-+−]?[$€£]?\s?(0|[1-9]\d*|[1-9]\d{0,2}([.,'\s]\d{3})+)([.,]\d+)?([eE][-+]?\d+)?\s?[%$€£]?\s*"
 )
-DATE = re.compile(r"\s*(\d{4}-\d{2}-\d{2}([T ].*)?|\d{1,2}[./-]\d{1,2}[./-]\d{4})\s*")
+SIGN = re.compile(r".*[%$€£].*")
+WITH_UNIT = re.compile(r"\s*([$€£]?)\s?[-+]?\d[\d.,'\s]*?\s?([^\W\d]{0,4}|[%°$€£])\s*")  # such as 1,200 kg
+DATE = re.compile(r"\s*(\d{4}-\d{2}-\d{2}([T ].*)?|\d{1,2}[./-]\d{1,2}[./-](\d{4}|\d{2}))\s*")
 CODE = re.compile(r"\s*0\d+\s*")  # digits with a leading zero, such as a postcode
 RANGE = re.compile(
     r"[<>]?=?\s*(0|[1-9]\d*)(\.\d+)?\s*((-|–|to|bis)\s*\d+(\.\d+)?|\+|more)?"
@@ -32,9 +34,15 @@ RANGE = re.compile(
 REMEDIES = {
     "numbers": "read them as numbers, for example with pandas.read_csv(..., decimal=',') or pandas.to_numeric, or name "
     "the column in categorical_features",
+    "texts": "replace them by numbers or missing values, for example with pandas.to_numeric(..., errors='coerce'), or "
+    "name the column in categorical_features",
+    "conversion": "convert it first",
+    "signs": "remove what is not part of the number, for example with Series.str.strip(' %$€£'), and convert the rest "
+    "with pandas.to_numeric, or name the column in categorical_features",
     "dates": "convert them with pandas.to_datetime, or name the column in categorical_features",
     "identifier": "drop the column, or name it in categorical_features",
     "levels": f"merge the rare ones, so that at most {MOST_LEVELS} are left, or drop the column",
+    "other": "convert or drop the column",
     "text": "drop the column, or use categorical_features='from_dtype'",
 }
 
@@ -52,7 +60,7 @@ class ColumnError(ValueError):
         Name of the column.
     found : str
         What is wrong with it, as a clause without a subject.
-    problem : {"numbers", "dates", "identifier", "levels", "text"}
+    problem : {"numbers", "texts", "signs", "conversion", "dates", "identifier", "levels", "other", "text"}
         What to do about it: a key of `REMEDIES`.
     """
 
@@ -62,6 +70,10 @@ class ColumnError(ValueError):
 
     def __str__(self) -> str:
         return f"Column {self.name!r} of X {self.found}: {REMEDIES[self.problem]}."
+
+
+class ColumnTypeError(ColumnError, TypeError):
+    """A column of values that are neither numbers, text, truth values nor dates."""
 
 
 def names_columns(categorical_features: Any) -> bool:
@@ -101,12 +113,12 @@ def kind_at_fit(name: str, column: Any, *, chosen: bool, categories: bool) -> st
     """
     kind = "category" if chosen else kind_of(column)
     if kind == "other":
-        other = next(
-            type(v).__name__ for v in values_of(column) if not is_missing(v) and not isinstance(v, str)
-        )
-        raise TypeError(
-            f"Column {name!r} of X contains a {other}, but the argument must be a string, a number, a truth value or "
-            "a date: drop the column."
+        types = sorted({type(v).__name__ for v in values_of(column) if not is_missing(v)})
+        raise ColumnTypeError(
+            name,
+            f"contains values of the type{'s' * (len(types) > 1)} {', '.join(types)}, but the argument must be a "
+            "string, a number, a truth value or a date, of one kind in all rows",
+            "other",
         )
     if not categories and kind in ("truth", "category"):
         kind = "text"
@@ -130,10 +142,20 @@ def _kind_of_text(name: str, values: list[Any]) -> str:
     like, many = share(NUMBER_LIKE), len(texts) > FEW_LEVELS
     varied = many or len(texts) > 0.5 * len(values)
     if like == 1.0 or (varied and like >= MOSTLY and share(CODE) == 0.0):
-        what = "numbers as text" if like == 1.0 else "texts among its numbers"
-        raise ColumnError(name, f"has {what}, such as {example[:40]!r}", "numbers")
-    if share(DATE) == 1.0:
+        if like < 1.0:
+            other = next(text for text in texts if not NUMBER_LIKE.fullmatch(text))
+            raise ColumnError(name, f"has texts among its numbers, such as {other[:40]!r}", "texts")
+        problem = "numbers" if share(SIGN) == 0.0 else "signs"
+        raise ColumnError(name, f"has numbers as text, such as {example[:40]!r}", problem)
+    dates = share(DATE)
+    if dates == 1.0:
         raise ColumnError(name, f"has dates as text, such as {example[:40]!r}", "dates")
+    if varied and dates >= MOSTLY:
+        other = next(text for text in texts if not DATE.fullmatch(text))
+        raise ColumnError(name, f"has texts among its dates, such as {other[:40]!r}", "dates")
+    units = {match and (match[1], match[2]) for match in map(WITH_UNIT.fullmatch, texts)}
+    if many and len(units) == 1 and units.isdisjoint({None, ("", "")}):
+        raise ColumnError(name, f"has numbers as text, such as {example[:40]!r}", "signs")
     if many and len(texts) >= DISTINCT * len(values):
         raise ColumnError(
             name,

@@ -76,7 +76,7 @@ def survey(source: Source, names: Sequence[str], kinds: Sequence[str], step: int
     for table in source.tables():
         for one, name, kind, column in zip(found, names, kinds, columns_of(table)[1], strict=True):
             if kind == "category":
-                one.levels.update(levels_of(column)[1].values())
+                one.levels.update(levels_of(name, column)[1].values())
                 check_levels(name, len(one.levels))
                 continue
             values = finite_numbers(name, column, kind)

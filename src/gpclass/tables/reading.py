@@ -32,9 +32,24 @@ def is_frame(X: Any) -> bool:
 
 
 def as_table(X: Any) -> Any:
-    """Return lists of rows as an array, of objects if they contain text, and anything else as it is."""
+    """Return lists of rows as an array, of objects if they contain text, and other tables as they are.
+
+    Masked values of an array of numbers are missing.
+    """
     if type(X).__name__ == "LazyFrame":
         raise ValueError("X is a LazyFrame of polars, which has no rows yet: give X.collect().")
+    if type(X) is dict or (isinstance(X, list | tuple) and any(type(row) is dict for row in X)):
+        raise ValueError(
+            "X has dictionaries, expected a table or an array: give pandas.DataFrame(X), or pandas.DataFrame([X]) for "
+            "one row."
+        )
+    if len(getattr(X, "shape", (0, 0))) == 1 and hasattr(X, "to_frame"):
+        raise ValueError(
+            "Expected a 2-dimensional container, but X is one column or row (a Series): give X.to_frame() "
+            "for a column, or X.to_frame().T for a row."
+        )
+    if isinstance(X, np.ma.MaskedArray) and X.dtype.kind in "biuf":
+        return np.ma.filled(X.astype(float), np.nan)
     if not isinstance(X, list | tuple):
         return X
     try:
@@ -57,6 +72,14 @@ def columns_of(X: Any) -> tuple[list[str], list[Any]]:
     if not all(isinstance(name, str) for name in names) or not names:
         names = [f"x{i}" for i in range(len(columns))]
     return names, columns
+
+
+def check_names(X: Any) -> None:
+    """Raise if columns of a frame have the same name."""
+    names = list(X.column_names if hasattr(X, "column_names") else X.columns)
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"X has several columns called {twice!r}: give them different names.")
 
 
 def type_of(column: Any) -> str:

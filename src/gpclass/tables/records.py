@@ -11,9 +11,16 @@ import numpy as np
 
 from gpclass.core.protocols import Array
 from gpclass.core.registry import stored
-from gpclass.tables.reading import is_missing, numbers_of, values_of
+from gpclass.tables.kinds import ColumnError
+from gpclass.tables.reading import is_missing, kind_of, numbers_of, type_of, values_of
 
 HALF = math.sqrt(0.5)  # codes of different levels are at the distance one
+# Kinds of columns that can be read as those of the training rows; a file may have one column as text.
+READABLE = {
+    "number": ("number", "truth", "text", "category"),
+    "date": ("date", "text", "category"),
+    "duration": ("duration",),
+}
 
 
 @stored
@@ -80,7 +87,7 @@ class Column:
                 return int(gaps.sum())
             out[:, 1] = self.scale * gaps
             return 0
-        values, keys = levels_of(column)
+        values, keys = levels_of(self.name, column)
         place = {level: i for i, level in enumerate(self.levels)}
         codes = {value: _place(key, place) for value, key in keys.items()}
         found = np.array([codes[value] for value in values], dtype=np.intp)
@@ -121,12 +128,15 @@ def _place(level: Any, known: Mapping[Any, int]) -> int:
 
 def finite_numbers(name: str, column: Any, kind: str) -> Array:
     """Return the numbers of a column, NaN where they are missing; raise for infinity and for anything else."""
+    found = kind_of(column)
+    if found not in READABLE[kind] and not all(map(is_missing, values_of(column))):
+        what = f"has the type {type_of(column)} ({found}), and the training rows had {kind}s"
+        raise ColumnError(name, what, "conversion")
     try:
         values = numbers_of(column, kind)
     except (TypeError, ValueError) as error:
-        raise ValueError(
-            f"Column {name!r} of X cannot be read as {kind}s, as in the training rows: {error}."
-        ) from None
+        what = f"cannot be read as {kind}s, as in the training rows ({error})"
+        raise ColumnError(name, what, "conversion") from None
     infinite = np.isinf(values)
     if infinite.any():
         raise ValueError(
@@ -136,13 +146,15 @@ def finite_numbers(name: str, column: Any, kind: str) -> Array:
     return values
 
 
-def levels_of(column: Any) -> tuple[list[Any], dict[Any, Any]]:
+def levels_of(name: str, column: Any) -> tuple[list[Any], dict[Any, Any]]:
     """Return the values of a column, and the level of each distinct value: text, a number, or None if missing."""
     values = values_of(column)
     try:
         return values, {value: level_of(value) for value in set(values)}
     except TypeError:
-        raise ValueError("X contains lists or other values that cannot be levels of a category.") from None
+        raise ValueError(
+            f"Column {name!r} of X has lists or other values that cannot be levels of a category: drop or convert it."
+        ) from None
 
 
 def level_of(value: Any) -> Any:
