@@ -178,8 +178,8 @@ class FittedModel:
                 out[rows] = self.posterior.input_gradient(X[rows], slopes)
             return out
         gradient, noise = np.empty((len(X), self.n_latents, X.shape[1])), self._noise(rng)
-        scales = np.asarray(self.problem.X).std(axis=0)
-        for j, scale in enumerate(np.where(scales > 0.0, scales, 1.0)):
+        low, high = np.quantile(np.asarray(self.problem.X), [0.1, 0.9], axis=0)  # not affected by outliers
+        for j, scale in enumerate(np.where(high > low, 0.5 * (high - low), 1.0)):
             step = np.zeros(X.shape[1])
             step[j] = DIFFERENCE * scale
             up, down = (np.exp(self._log_proba(X + sign * step, route, noise)) for sign in (1.0, -1.0))
