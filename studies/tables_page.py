@@ -21,9 +21,9 @@ settings are the defaults of each package.
 How it was measured:
 
 - {folds} stratified folds, the same for all methods. A fold has at most {train:,} training rows and {test:,} test rows,
-  random subsets with the class frequencies of the fold.{fewer}
-- For the log loss the probability of the true class is clipped at {clip:g} for every method; a class that a method has
-  not seen has probability zero.
+  random subsets with the class frequencies of the fold.
+{gaps}- For the log loss the probability of the true class is clipped at {clip:g} for every method; a class that a method
+  has not seen has probability zero.
 - Seconds are of processor, on one thread, per fold, for fit and prediction. Other programs were running at the same
   time: only large differences mean anything.
 - All methods get the table as `pandas.read_csv` reads it: text is a category, everything else is a number. Missing text
@@ -46,20 +46,30 @@ def common(records: Sequence[Record]) -> list[Record]:
     return [r for r in records if r["fold"] in folds[r["set"]]]
 
 
-def fewer(records: Sequence[Record], sets: Sequence[str], folds: int) -> str:
-    """Return a sentence about the tables of which not all folds were measured."""
-    counts = {s: len({r["fold"] for r in records if r["set"] == s}) for s in sets}
-    found = [f"{n} of {s}" for s, n in counts.items() if n < folds]
-    return (
-        f"Of some tables, where a method is slow, only the first folds were used: {', '.join(found)}."
-        if found
-        else ""
-    )
+def gaps(small: Sequence[Record], part: Comparison, folds: int) -> str:
+    """Return lines about the folds and tables that were not measured with every method."""
+    lines = []
+    whole = collect(small, folds)
+    for name in part.sets:
+        used = len({r["fold"] for r in common(small) if r["set"] == name})
+        if used < folds:
+            others = [f"{m} {whole[name, m]['loss']:.4f}" for m in part.methods if (name, m) in whole]
+            lines.append(
+                f"- Folds of {name} that every method was measured on, and that count below: {used} of {folds}. "
+                f"Log loss over all folds: {', '.join(others)}.\n"
+            )
+    absent = [f"{m} on {s}" for s in part.sets for m in part.methods if (s, m) not in part.found]
+    if absent:
+        lines.append(
+            f"- No result: {', '.join(absent)}. Means, ranks and counts are over the other tables, "
+            "which every method has a result for.\n"
+        )
+    return "".join(lines)
 
 
 def versions(records: Sequence[Record]) -> str:
     """Return a sentence with the commit of gpclass and the versions of the other packages."""
-    commits = sorted({r["commit"][:10] for r in records if "commit" in r})
+    commits = [r["commit"][:10] for r in records if "commit" in r][-1:]  # all have the same sources
     others = {r["method"]: r["version"] for r in records if "version" in r}
     named = {"CatBoost": "CatBoost", "LightGBM": "LightGBM", "boosting": "scikit-learn"}
     parts = [f"commit {c} of gpclass" for c in commits]
@@ -69,21 +79,24 @@ def versions(records: Sequence[Record]) -> str:
 
 def places(part: Comparison) -> str:
     """Return a paragraph on where gpclass is best, and where and by how much it is not."""
-    loss, excess = part.values("loss", part.full), part.excess()
-    mine = excess[:, part.methods.index(OURS)]
-    lost = [i for i in np.argsort(-mine) if mine[i] > 0.0]
-    means = dict(zip(part.methods, loss.mean(axis=0), strict=True))
+    ours = part.methods.index(OURS)
+    full = part.values("loss", part.full)
+    means = dict(zip(part.methods, full.mean(axis=0), strict=True))
     second = min((m for m in part.methods if m != OURS), key=means.__getitem__)
-    text = f"gpclass has the lowest log loss in {len(part.full) - len(lost)} of {len(part.full)} tables, "
-    text += f"and {means[OURS]:.4f} on average; "
+    wins = int((full[:, ours] == full.min(axis=1)).sum())
+    text = (
+        f"gpclass has the lowest log loss in {wins} of {len(full)} tables, and {means[OURS]:.4f} on average; "
+    )
     text += f"the best average of the other methods is {means[second]:.4f} ({second})."
+    loss = part.values("loss", part.sets)  # a method may have no result for some of them
+    behind = loss[:, ours] - np.nanmin(loss, axis=1)
+    lost = [
+        f"{part.sets[i]} ({loss[i, ours]:.4f}, {part.methods[np.nanargmin(loss[i])]} {np.nanmin(loss[i]):.4f})"
+        for i in np.argsort(-behind)
+        if behind[i] > 0.0
+    ]
     if lost:
-        each = [
-            f"{part.full[i]} ({loss[i, part.methods.index(OURS)]:.4f}, {part.methods[excess[i].argmin()]} "
-            f"{loss[i].min():.4f})"
-            for i in lost
-        ]
-        text += f" Where it is not the best, from the largest difference to the smallest: {', '.join(each)}."
+        text += f" Where it is not the best, from the largest difference to the smallest: {', '.join(lost)}."
     return text + "\n"
 
 
@@ -118,11 +131,11 @@ def write(
         print("No table has been measured with all methods yet: neither page nor picture is written.")
         return
     head = HEAD.format(
-        sets=len(part.full),
+        sets=len(part.sets),
         folds=folds,
         train=train,
         test=test,
-        fewer=fewer(records, part.full, folds),
+        gaps=gaps(small, part, folds),
         clip=CLIP,
         versions=versions(records),
     )
