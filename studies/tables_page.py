@@ -22,8 +22,8 @@ How it was measured:
 
 - {folds} stratified folds, the same for all methods. A fold has at most {train:,} training rows and {test:,} test rows,
   random subsets with the class frequencies of the fold.
-{gaps}- For the log loss the probability of the true class is clipped at {clip:g} for every method; a class that a method
-  has not seen has probability zero.
+{gaps}- For the log loss the probability of the true class is clipped at {clip:g} for every method; a class that a
+  method has not seen has probability zero.
 - Seconds are of processor, on one thread, per fold, for fit and prediction. Other programs were running at the same
   time: only large differences mean anything.
 - All methods get the table as `pandas.read_csv` reads it: text is a category, everything else is a number. Missing text
