@@ -28,6 +28,7 @@ from sklearn.compose import make_column_selector, make_column_transformer
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegressionCV
+from sklearn.model_selection import StratifiedKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from tables_page import write
@@ -102,7 +103,8 @@ def boosting(A: pd.DataFrame) -> Any:
 
 
 def logistic(A: pd.DataFrame) -> Any:
-    return one_hot(LogisticRegressionCV(scoring="neg_log_loss", max_iter=1000, random_state=0))
+    inner = StratifiedKFold(5, shuffle=True, random_state=0)  # the rows of some tables are sorted
+    return one_hot(LogisticRegressionCV(cv=inner, scoring="neg_log_loss", max_iter=1000, random_state=0))
 
 
 def forest(A: pd.DataFrame) -> Any:

@@ -14,9 +14,9 @@ HEAD = """\
 
 `GaussianProcessClassifier().fit(frame, y)` of gpclass on {sets} real [tables](tables.md) with categories and missing
 values, without any preparation, beside CatBoost with its categorical features; LightGBM and scikit-learn's
-`HistGradientBoostingClassifier` (*boosting*) with pandas categories; `LogisticRegressionCV`, chosen by log loss, and
-`RandomForestClassifier` with 500 trees, both behind scikit-learn's `SimpleImputer` and `OneHotEncoder`. All other
-settings are the defaults of each package.
+`HistGradientBoostingClassifier` (*boosting*) with pandas categories; `LogisticRegressionCV`, chosen by log loss in
+five shuffled folds, and `RandomForestClassifier` with 500 trees, both behind scikit-learn's `SimpleImputer` and
+`OneHotEncoder`. All other settings are the defaults of each package.
 
 How it was measured:
 
