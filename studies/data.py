@@ -44,6 +44,11 @@ def names(folder: Path, keep: Callable[[np.ndarray], bool] = two_classes) -> lis
     return [name for name in found if keep(labels(folder, name))]
 
 
+def cost(y: np.ndarray, train: int) -> float:
+    """Return a number that grows with the time of a fit to at most ``train`` rows."""
+    return min(len(y), train) ** 2 * len(np.unique(y))
+
+
 def subset(y: np.ndarray, most: int, seed: int = 0) -> np.ndarray:
     """Return the positions of at most ``most`` rows, a random subset with the class frequencies of all rows.
 

@@ -87,11 +87,6 @@ def run(key: runs.Key, folder: Path, code: runs.Record) -> runs.Record:
     return record | (code if method == OURS else {"sklearn": sklearn.__version__})
 
 
-def cost(y: np.ndarray) -> float:
-    """Return a number that grows with the time of one fold: small data sets come first."""
-    return min(len(y), TRAIN) ** 2 * len(np.unique(y))
-
-
 def main() -> None:
     parser = runs.parser(__doc__ or "")
     parser.add_argument("--methods", nargs="*", default=list(METHODS), choices=METHODS)
@@ -102,7 +97,7 @@ def main() -> None:
     sizes = {}
     if not args.page_only:
         names = args.sets or data.names(args.data, lambda y: len(y) <= MOST)
-        sizes = {name: cost(data.labels(args.data, name)) for name in names}
+        sizes = {name: data.cost(data.labels(args.data, name), TRAIN) for name in names}
     keys = [
         (name, method, index, scaling)
         for name in sorted(sizes, key=sizes.__getitem__)

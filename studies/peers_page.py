@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -48,12 +48,12 @@ How it was measured:
 """
 
 
-def collect(records: Sequence[Record], folds: int) -> dict[tuple[str, str, str], Record]:
-    """Return the means over the folds by (scaling, set, method), for those of which all folds were measured."""
-    grouped: dict[tuple[str, str, str], list[Record]] = defaultdict(list)
+def collect(records: Iterable[Record], folds: int) -> dict[tuple[str, str], Record]:
+    """Return the means over the folds by (set, method), for those of which so many folds were measured."""
+    grouped: dict[tuple[str, str], list[Record]] = defaultdict(list)
     for record in records:
-        grouped[record["scaling"], record["set"], record["method"]].append(record)
-    return {key: _mean(group) for key, group in grouped.items() if len(group) == folds}
+        grouped[record["set"], record["method"]].append(record)
+    return {key: _mean(group) for key, group in grouped.items() if len(group) >= folds}
 
 
 def _mean(group: list[Record]) -> Record:
@@ -71,16 +71,18 @@ def _mean(group: list[Record]) -> Record:
 
 
 class Comparison:
-    """The results of one scaling: sets by methods."""
+    """The means over the folds, sets by methods."""
 
-    def __init__(
-        self, found: dict[tuple[str, str, str], Record], scaling: str, methods: Sequence[str]
-    ) -> None:
-        here = {key[1:]: record for key, record in found.items() if key[0] == scaling}
-        self.methods = [m for m in methods if any(key[1] == m for key in here)]
-        self.found = here
-        self.sets = sorted({key[0] for key in here}, key=lambda s: (self.first(s)["classes"] > 2, s))
-        self.full = [s for s in self.sets if all((s, m) in here for m in self.methods)]
+    def __init__(self, found: dict[tuple[str, str], Record], methods: Sequence[str]) -> None:
+        self.methods = [m for m in methods if any(key[1] == m for key in found)]
+        self.found = found
+        self.sets = sorted({key[0] for key in found}, key=lambda s: (self.first(s)["classes"] > 2, s))
+        self.full = [s for s in self.sets if all((s, m) in found for m in self.methods)]
+
+    def excess(self) -> np.ndarray:
+        """Return the log loss minus that of the best method, for the sets that all methods have."""
+        loss = self.values("loss", self.full)
+        return loss - np.nanmin(loss, axis=1, keepdims=True)
 
     def first(self, name: str) -> Record:
         return next(record for key, record in self.found.items() if key[0] == name)
@@ -112,7 +114,7 @@ class Comparison:
         ranks = (ranked[:, :, None] > ranked[:, None, :]).sum(axis=2) + 1
         whole = ~np.isnan(loss).any(axis=1)
         seconds = self.values("seconds", self.full)
-        excess = loss - np.nanmin(loss, axis=1, keepdims=True)
+        excess = self.excess()
         rows = []
         for j, method in enumerate(self.methods):
             means = [
@@ -150,8 +152,9 @@ def write(
     records: Sequence[Record], methods: Sequence[str], scalings: Sequence[str], folds: int, sizes: Any
 ) -> None:
     """Write the page and the picture: to docs/, or to build/ as long as gpclass has no results."""
-    found = collect(records, folds)
-    parts = {s: Comparison(found, s, methods) for s in scalings}
+    parts = {
+        s: Comparison(collect((r for r in records if r["scaling"] == s), folds), methods) for s in scalings
+    }
     parts = {s: part for s, part in parts.items() if part.full}
     if not parts:
         print("No data set has been measured with all methods yet: neither page nor picture is written.")
@@ -175,13 +178,17 @@ def write(
     for name in ("guide", "images"):
         (docs / name).mkdir(parents=True, exist_ok=True)
     (docs / "guide" / "peers.md").write_text("".join(text), "utf-8")
-    picture(parts, docs / "images" / "peers.png")
+    titles = {f"{len(part.full)} data sets, inputs {s}": part for s, part in parts.items()}
+    picture(titles, docs / "images" / "peers.png")
     for scaling, part in parts.items():
         print(f"\n{scaling}, {len(part.full)} sets\n{part.summary()}")
 
 
 def picture(parts: dict[str, Comparison], path: Path) -> None:
-    """Draw for each method its log loss minus that of the best, one dot per data set, and the median."""
+    """Draw for each method its log loss minus that of the best, one dot per data set, and the median.
+
+    There is a panel for each part, below its title.
+    """
     import matplotlib
 
     matplotlib.use("Agg")
@@ -191,11 +198,9 @@ def picture(parts: dict[str, Comparison], path: Path) -> None:
     figure, axes = plt.subplots(
         len(parts), 1, figsize=(6.4, 1.0 + 3.1 * len(parts)), sharex=True, squeeze=False, layout="constrained"
     )
-    for ax, (scaling, part) in zip(axes[:, 0], parts.items(), strict=True):
-        loss = part.values("loss", part.full)
-        excess = loss - np.nanmin(loss, axis=1, keepdims=True)
-        _panel(ax, excess, part.methods)
-        ax.set_title(f"{len(part.full)} data sets, inputs {scaling}", fontsize=13, loc="left")
+    for ax, (title, part) in zip(axes[:, 0], parts.items(), strict=True):
+        _panel(ax, part.excess(), part.methods)
+        ax.set_title(title, fontsize=13, loc="left")
     axes[-1, 0].set_xlabel("log loss minus that of the best method, in nats\n(dot: data set; bar: median)")
     figure.savefig(path, dpi=150)
     plt.close(figure)

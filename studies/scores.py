@@ -13,20 +13,27 @@ from sklearn.preprocessing import StandardScaler
 CLIP = 1e-6  # least probability of the true class, for every method
 
 
-def fold(
-    X: np.ndarray, y: np.ndarray, index: int, *, folds: int, train: int, test: int, standardise: bool
-) -> Any:
-    """Return training inputs and labels, then test inputs and labels, of one stratified fold.
+def rows(y: np.ndarray, index: int, *, folds: int, train: int, test: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the positions of the training rows and of the test rows of one stratified fold.
 
-    At most ``train`` and ``test`` rows are used, random subsets with the class frequencies of the fold. Inputs are
-    standardised by the mean and standard deviation of the training rows that are used.
+    At most ``train`` and ``test`` rows are used, random subsets with the class frequencies of the fold.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # a class of fewer rows than folds
-        splits = list(StratifiedKFold(folds, shuffle=True, random_state=0).split(X, y))
+        splits = list(StratifiedKFold(folds, shuffle=True, random_state=0).split(y, y))
     inside, outside = splits[index]
     inside = inside[data.subset(y[inside], train, seed=index)]
-    outside = outside[data.subset(y[outside], test, seed=index)]
+    return inside, outside[data.subset(y[outside], test, seed=index)]
+
+
+def fold(
+    X: np.ndarray, y: np.ndarray, index: int, *, folds: int, train: int, test: int, standardise: bool
+) -> Any:
+    """Return training inputs and labels, then test inputs and labels, of one of the folds of `rows`.
+
+    Inputs are standardised by the mean and standard deviation of the training rows that are used.
+    """
+    inside, outside = rows(y, index, folds=folds, train=train, test=test)
     A, B = X[inside], X[outside]
     if standardise:
         scaler = StandardScaler().fit(A)
@@ -46,10 +53,9 @@ def score(p: np.ndarray, classes: np.ndarray, y: np.ndarray) -> dict[str, Any]:
     n_classes = int(max(classes.max(), y.max())) + 1
     full = np.zeros((len(y), n_classes))
     full[:, classes] = p
-    rows = np.arange(len(y))
     correct = full.argmax(axis=1) == y
     return {
-        "loss": float(-np.log(np.maximum(full[rows, y], CLIP)).mean()),
+        "loss": float(-np.log(np.maximum(full[np.arange(len(y)), y], CLIP)).mean()),
         "brier": float(((full - np.eye(n_classes)[y]) ** 2).sum(axis=1).mean()),
         "error": float(1.0 - correct.mean()),
         "confidence": [round(float(c), 4) for c in full.max(axis=1)],
