@@ -54,7 +54,7 @@ KERNELS = [
     Matern(1.2, nu=0.9),
     RationalQuadratic(0.8, 1.5),
     Columns(ExpSineSquared(1.3, 2.0), [0]),  # a covariance on the line only
-    Grouped(RBF(0.7) * Linear([1.0, 2.0], "fixed"), [0, 1]),
+    Grouped(RBF(0.7) * Linear([1.0, 2.0]), [0, 1]),
     Warped(RBF([0.7, 2.0]), "asinh", [0.1, 0.2], [0.5, 0.0], [0.0, 0.0], [1.0, 1.0]),
     Warped(RBF([0.7, 2.0]), "yeo-johnson", [0.1, 0.2], [0.5, 0.7], [0.0, 0.0], [1.0, 1.0], [0.5, 3.0]),
     WhiteKernel(0.5),

@@ -88,7 +88,7 @@ def chosen_columns(categorical_features: Any, X: Any, names: Sequence[str]) -> s
     if not names_columns(given):
         return set()
     chosen = np.atleast_1d(np.asarray(given))
-    mask = chosen.dtype == bool and chosen.shape == (len(names),)
+    mask = chosen.dtype == bool and np.shape(given) == (len(names),)
     expected = f"'from_dtype', names or indices of columns, a mask of {len(names)} truth values, or None"
     fine = chosen.ndim == 1 and (mask or all(isinstance(c, str) or is_integer(c) for c in chosen.tolist()))
     check_option("categorical_features", given, fine, expected)
