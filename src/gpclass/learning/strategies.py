@@ -260,7 +260,9 @@ def fit_best(pose: Sequence[Pose[T]], *, rows: T, few: T) -> Model:
         means = [_scores(model, task.labels).mean() for model in (second, rival)]
         names = task.case.method, str(first.problem.inference.name)
         words = ", ".join(f"{name} {mean:.4f}" for name, mean in zip(names, means, strict=True))
-        task.plan.announce(f"leave-one-out score per row: {words}; {names[0] if better else names[1]} is kept")
+        task.plan.announce(
+            f"leave-one-out score per row: {words}; {names[0] if better else names[1]} is kept"
+        )
         if better and few is not rows:
             second = fit(slow(rows).like(second))
     except KeyboardInterrupt:
