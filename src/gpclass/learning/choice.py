@@ -231,7 +231,7 @@ def _candidate(
     """Maximise the objective of a model and integrate over its hyperparameters, unless it cannot be the ``best``."""
     problem = grid.at(model)
     prior = problem.hyperprior
-    least = -np.inf if best is None else best.value
+    least, neighbour = -np.inf if best is None else best.value, near
     if near is None:
         near = _measured(grid, problem, model, prior.tied(start))
     learned = maximise(
@@ -249,8 +249,8 @@ def _candidate(
     if learned.interrupted:
         raise KeyboardInterrupt
     if learned.objective > least:
-        # With the curvature of the other model at first: only a model that is better so has its own measured.
-        A = None if near is None else _expected(problem, near)
+        # With the curvature of the neighbour at first: only a model that is better so has its own measured.
+        A = None if neighbour is None else _expected(problem, neighbour)
         value = np.inf if A is None else learned.objective - integral(prior, A)[1]
         found[-1] = _integrated(grid, found[-1]) if value > least else replace(found[-1], value=value)
     if report is not None:
