@@ -74,11 +74,11 @@ class GaussianProcessClassifier(TakesTables, Predictions, ClassifierMixin, BaseE
     ----------
     kernel : kernel, name or None, default=None
         None chooses by the evidence: a smooth part (RBF or Matérn) with one length scale per column, shrunk towards
-        each other, a bias, and a linear part where it improves the evidence. Otherwise any kernel of scikit-learn or
-        `gpclass.kernels`, or a name of `gpclass.kernels.kernel_names` (``"rbf"``, ``"rbf-shared"``, ``"matern32"``,
-        ``"linear"``, ...): a learned variance times the kernel, with length scales that start from the standard
-        deviations of the columns. A `CompoundKernel` has one kernel for each of three classes or more, in the order
-        of ``classes_``.
+        each other, a bias, and a linear part and a transform of the columns where they improve the evidence.
+        Otherwise any kernel of scikit-learn or `gpclass.kernels`, or a name of `gpclass.kernels.kernel_names`
+        (``"rbf"``, ``"rbf-shared"``, ``"matern32"``, ...): a learned variance times the kernel, with length scales
+        that start from the standard deviations of the columns. A `CompoundKernel` has one kernel for each of three
+        classes or more, in the order of ``classes_``.
     likelihood : {"probit", "logit", "cloglog", "label_noise", "multiprobit", "softmax"} or object, default="probit"
         p(y|f), as a name or as an object of `gpclass.likelihoods`. With three classes or more in one
         model the probit is the multinomial probit, and the logit is softmax; with "dirichlet" both are softmax.

@@ -136,7 +136,7 @@ def kernels_for(clf: Any, training: Training) -> tuple[Any, tuple[Warp, ...]]:
     groups = None if coding is None else coding.groups
     if not chooses_kernel(clf):
         return named_kernel(clf.kernel or "rbf", X, weight, groups), ()
-    some = slice(None, None, 1 + len(X) // KERNEL_ROWS)
+    some = slice(None, None, 1 + (len(X) - 1) // KERNEL_ROWS)
     numeric = None if coding is None else coding.numeric
     found = warps(X[some], None if weight is None else weight[some], numeric)
     return default_kernel(X, weight, groups), found

@@ -473,3 +473,13 @@ def test_only_numbers_are_transformed():
     rows = np.column_stack([X, X[:, 0] > 1.0])
     clf = GaussianProcessClassifier(random_state=0).fit(rows, y)
     np.testing.assert_array_equal(clf.kernel_.inputs(rows)[:, 2], rows[:, 2])
+
+
+def test_a_pattern_of_two_columns_is_found_among_noise():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(size=(800, 8))
+    y = np.floor(3.0 * X[:, :2]).sum(axis=1) % 2 == 1
+    lengths = [0.13, 0.13, *(100.0,) * 6]
+    known = GaussianProcessClassifier(9.0 * RBF(lengths), optimizer=None).fit(X, y)
+    clf = GaussianProcessClassifier(random_state=0).fit(X, y)
+    assert clf.log_marginal_likelihood_value_ > known.log_marginal_likelihood_value_

@@ -6,6 +6,7 @@ Each has the hyperparameters of the kernel inside it.
 from __future__ import annotations
 
 import copy
+from abc import abstractmethod
 from typing import Any
 
 import numpy as np
@@ -47,13 +48,13 @@ class Around(Kernel):
 class OfInputs(Around):
     """k(x, z) = inner(t(x), t(z)) for some transform t of the inputs, which a subclass defines."""
 
+    @abstractmethod
     def inputs(self, X: Array) -> Array:
         """Return t(x) for each row."""
-        raise NotImplementedError
 
+    @abstractmethod
     def pull_inputs(self, X: Array, G: Array) -> Array:
         """Return the adjoint of X from the adjoint G of t(X)."""
-        raise NotImplementedError
 
     def __call__(self, X: Any, Y: Any = None, eval_gradient: bool = False) -> Any:
         """Return the covariances, and their gradient with respect to theta if requested."""

@@ -30,7 +30,6 @@ TRANSFORMS = ("asinh", "yeo-johnson")
 POWERS = (-19.0, 21.0)  # range of powers, symmetric about 1: at either end a column is a step
 POWER_ERROR = 1e-2  # accuracy of a power: a change of the shape that a hundred rows cannot show
 LARGEST = 1e100  # largest transformed value: its square is finite
-TINY_SLOPE = 1e-12  # relative deviation below which a transformed column is constant up to rounding
 
 
 class Warped(OfInputs):
@@ -147,7 +146,8 @@ def warps(X: Array, weight: Array | None = None, numeric: Any = None) -> tuple[W
     tuple of Warp
     """
     weight = np.ones(len(X)) if weight is None else np.asarray(weight, dtype=float)
-    on = np.array([len(np.unique(column[:1000])) > 2 or len(np.unique(column)) > 2 for column in X.T])
+    least, most = X.min(axis=0), X.max(axis=0)
+    on = ((least < X) & (most > X)).any(axis=0)  # more than two values
     if numeric is not None:
         on &= numeric
     low, centre, high = np.quantile(X, [0.25, 0.5, 0.75], axis=0, weights=weight, method="inverted_cdf")
@@ -174,7 +174,7 @@ def _warp(name: str, u: Array, weight: Array, plain: Any, params: dict[str, Any]
     """Return the transform that preserves the means and the standard deviations of the columns."""
     found = column_scales(_g(u, params["power"]), weight)
     slope = plain.deviation / np.where(found.varies, found.deviation, 1.0)
-    scale = np.where(found.varies & (found.deviation > TINY_SLOPE), params["scale"], 0.0)
+    scale = np.where(found.varies, params["scale"], 0.0)
     return Warp(
         name, params | {"scale": scale, "slope": slope, "offset": plain.centre - slope * found.centre}
     )
