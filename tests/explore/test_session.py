@@ -22,7 +22,7 @@ from gpclass.learning import prediction
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
-    monkeypatch.setattr(steps, "SIZES", (3,))
+    monkeypatch.setattr(steps, "SIZE", 3)
     monkeypatch.setattr(prediction, "N_DRAWS", 64)  # for integration="monte_carlo"
     for known in registry._PARTS.values():  # what other tests in this process have defined is not on the page
         for name in [name for name, part in known.items() if not part.__module__.startswith("gpclass.")]:
@@ -88,7 +88,7 @@ def test_learning_moves_the_sliders_and_draws_its_path(page):
     page.learn()
     assert page.shown.picture.evidence > before
     assert "Learned in" in status(page)
-    assert len(page.layout.landscape.sources["boundary"].data["xs"][0]) > 3
+    assert len(page.layout.landscape.sources["lines"].data["xs"][0]) > 3
     assert page.layout["dial0"].value == pytest.approx(page.state.theta[0] / np.log(10.0))
 
 
@@ -210,14 +210,12 @@ def unexpected(sentences):
 
 
 @pytest.mark.slow
-def test_random_actions_end_in_sentences_at_most(page, monkeypatch):
-    monkeypatch.setattr(steps, "SIZES", ())  # without the surface, which takes most of the time
+def test_random_actions_end_in_sentences_at_most(page):
     assert unexpected(act_at_random(page, 60)) == []
 
 
 @pytest.mark.slow
-def test_a_thousand_random_actions_end_in_sentences_at_most(page, monkeypatch):
-    monkeypatch.setattr(steps, "SIZES", ())
+def test_a_thousand_random_actions_end_in_sentences_at_most(page):
     assert unexpected(act_at_random(page, 1000, seed=1)) == []
 
 
@@ -250,7 +248,7 @@ def test_work_is_cancelled_and_errors_are_reported():
         try:
             while True:
                 started.set()
-                yield 0.0
+                yield None
         finally:
             ended.set()
 

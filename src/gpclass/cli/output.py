@@ -10,9 +10,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
+import rich  # noqa: F401  (its parts are imported when used, because they take long)
 
 WIDEST_LINE = 110  # width of text on a terminal
 WIDEST_TABLE = 10**9  # in a pipe, where nothing is folded
@@ -20,6 +18,8 @@ WIDEST_TABLE = 10**9  # in a pipe, where nothing is folded
 
 def paragraph(text: Any, stream: Any = None) -> None:
     """Write a text as lines of the result; on a terminal each is wrapped to its width."""
+    from rich.console import Console
+
     console = Console(file=stream or sys.stdout, highlight=False, markup=False, emoji=False)
     width = min(console.width, WIDEST_LINE) if console.is_terminal else None
     console.print(text, width=width, soft_wrap=width is None)
@@ -27,6 +27,8 @@ def paragraph(text: Any, stream: Any = None) -> None:
 
 def remark(sentence: str, title: str = "", style: str = "") -> None:
     """Write a note to standard error, after a styled title if one is given."""
+    from rich.text import Text
+
     paragraph(Text.assemble((title, style), sentence), sys.stderr)
 
 
@@ -39,6 +41,10 @@ def show_json(value: Any) -> None:
 
 def show_table(headings: Sequence[str], rows: Iterable[Sequence[str]], *, right: bool = False) -> None:
     """Write a table; ``right`` aligns all columns but the first. On a terminal cells are folded to its width."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
     look: dict[str, Any] = {"box": None, "pad_edge": False, "padding": (0, 2, 0, 0), "header_style": "bold"}
     table = Table(**look, show_header=any(headings))
     for i, heading in enumerate(headings):

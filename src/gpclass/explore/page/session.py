@@ -13,8 +13,7 @@ from gpclass.explore import state as actions
 from gpclass.explore import steps
 from gpclass.explore.jobs import Worker
 from gpclass.explore.page.canvas import Canvas
-from gpclass.explore.page.figures import LN10
-from gpclass.explore.page.layout import Layout
+from gpclass.explore.page.layout import LN10, Layout
 from gpclass.explore.problems import start, start_names
 from gpclass.explore.scene import Scene, scene, sentence
 from gpclass.explore.state import PageState, nearest
@@ -106,16 +105,17 @@ class Session:
         self.canvas.root.tags = [self.painted]  # tells a browser that the picture is new
         notes = " ".join(dict.fromkeys(note for each in found.pictures for note in each.notes))
         self.layout.say(found.error or notes, error=bool(found.error))
-        self.layout.write("words", found.state.words, *found.words)
+        code = [f"In Python: {picture.clf!r}" for picture in found.pictures]
+        self.layout.write(found.state.words, *code)
         self.survey()
 
     def survey(self) -> None:
-        """Draw the evidence over two hyperparameters, coarse first, if there are two and the method has an evidence."""
+        """Draw the evidence over two hyperparameters, if there are two and the method has an evidence."""
         self.mapper.cancel()
         self.layout.landscape.fig.title.text = "log evidence"  # until the surface for this state is computed
         state, picture = self.shown.state, self.shown.picture
         if picture is not None and picture.evidence is not None and state.axes[0] != state.axes[1]:
-            self.mapper.submit(steps.surface(state), self.layout.landscape.show_surface)
+            self.mapper.submit(steps.surface(state), self.layout.show_surface)
         else:
             self.layout.landscape.put()
 
@@ -129,7 +129,7 @@ class Session:
         buttons: dict[str, Callable[[], None]] = {
             "undo": self.undo, "delete": partial(self.act, actions.delete_point),
             "clear": partial(self.act, actions.clear_points), "learn": self.learn, "stop": self.stop,
-            "check": self.check, "chains": self.chains,
+            "check": self.check,
         }  # fmt: skip
         for name, work in buttons.items():
             self.layout[name].on_click(work)
@@ -211,19 +211,7 @@ class Session:
 
         def show(verdict: str) -> None:
             verdicts.append(verdict)
-            self.layout.write("words", self.state.words, *verdicts)
+            self.layout.write(self.state.words, *verdicts)
             self.layout.say("")
 
         self.run(steps.verdicts(self.state), show, "Comparing with importance sampling.")
-
-    def chains(self) -> None:
-        """Draw functions from Markov chains over the picture of the first method, and add more as chains run."""
-        picture = self.shown.picture
-        if picture is None:
-            return
-
-        def show(running: steps.Running) -> None:
-            self.canvas.show_running(picture, running)
-            self.layout.say(f"MCMC (dashed): {running.n_draws} draws.")
-
-        self.run(steps.run_chains(picture.state), show, "Starting Markov chains.")
