@@ -41,7 +41,7 @@ def learn(state: PageState) -> Iterator[tuple[Scene, str]]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Surface:
-    """Log evidence over two hyperparameters, (rows, columns); NaN where it cannot be computed."""
+    """Log evidence over the first two hyperparameters, (rows, columns); NaN where it cannot be computed."""
 
     first: Array  # natural logarithms, of the columns
     second: Array
@@ -53,9 +53,9 @@ def surface(state: PageState) -> Iterator[Surface | None]:
     clf, theta = fit(state)[0], np.array(state.theta)
     low, high = state.kernel.bounds.T
     around = np.linspace(np.maximum(theta - SPAN, low), np.minimum(theta + SPAN, high), SIZE)
-    a, b = around[:, list(state.axes)].T
+    a, b = around[:, :2].T
     values = list[float]()
-    for value in evidences(clf, theta, state.axes, a, b):
+    for value in evidences(clf, theta, (0, 1), a, b):
         values.append(value)
         yield None
     if np.isfinite(values).any():

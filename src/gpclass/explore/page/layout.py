@@ -11,7 +11,7 @@ import numpy as np
 
 from gpclass.explore import state as actions
 from gpclass.explore.page.figures import COLOURS, Map
-from gpclass.explore.state import ALONE, MOST_CLASSES, OPERATORS, TITLES, PageState, dials, title
+from gpclass.explore.state import MOST_CLASSES, TITLES, PageState, dials, title
 from gpclass.explore.steps import Surface
 from gpclass.kernels import kernel_names
 from gpclass.learning.prediction import ROUTES
@@ -22,17 +22,14 @@ LN10 = float(np.log(10.0))
 SHOWN = "return Number(Math.pow(10, tick).toPrecision(3)).toString()"
 DEPTH = 12.0  # nats below the maximum that the colours of the surface of the evidence span
 SIGNS = ("●", "■", "▲", "◆", "▼")
-DIALS = [f"dial{k}" for k in range(8)]  # sliders of hyperparameters; no kernel has more
+DIALS = [f"dial{k}" for k in range(4)]  # sliders of hyperparameters; no kernel has more
 WIDE: dict[str, Any] = {"sizing_mode": "stretch_width", "margin": (3, 4, 3, 4)}
-BUTTONS = {
-    "delete": "Delete point", "undo": "Undo", "clear": "Clear",
-    "learn": "Learn", "stop": "Stop", "check": "How wrong is it?",
-}  # fmt: skip
+BUTTONS = {"delete": "Delete point", "learn": "Learn", "stop": "Stop", "check": "How wrong is it?"}
 GROUPS: dict[str, list[list[str]]] = {  # rows of widgets in each part of the page
-    "points": [["start", "classes"], ["hint"], ["drawn"], ["delete", "undo", "clear"]],
-    "model": [["first", "operator"], ["second"], *([name] for name in DIALS), ["learn", "stop"]],
+    "points": [["start", "classes"], ["hint"], ["drawn"], ["delete"]],
+    "model": [["family"], *([name] for name in DIALS), ["learn", "stop"]],
     "methods": [["method", "likelihood"], ["integration", "other"], ["check"]],
-    "evidence": [["across", "upwards"], ["landscape"]],
+    "evidence": [["landscape"]],
 }
 
 
@@ -86,11 +83,11 @@ class Layout:
         _set(self["start"], value=state.origin)
         for control in self.controls.values():
             _set(control.widget, **control.show(state))
-        (i, j), names = state.axes, [name for name, _, _ in dials(state)]
-        self.landscape.label(names[i], names[j])
-        theta, passed = np.array(state.theta) / LN10, np.reshape(path, (-1, len(state.theta))) / LN10
-        self.landscape.sources["star"].data = {"x": theta[[i]], "y": theta[[j]]}
-        self.landscape.sources["lines"].data = {"xs": [passed[:, i]], "ys": [passed[:, j]]}
+        if len(state.theta) > 1:
+            self.landscape.label(*[name for name, _, _ in dials(state)][:2])
+            x, y = np.array([theta[:2] for theta in (*path, state.theta)]).T / LN10
+            self.landscape.sources["star"].data = {"x": x[-1:], "y": y[-1:]}
+            self.landscape.sources["lines"].data = {"xs": [x], "ys": [y]}
 
     def show_surface(self, found: Surface) -> None:
         """Draw the surface of the evidence relative to its maximum."""
@@ -134,16 +131,12 @@ def _controls() -> dict[str, Control]:
             lambda s: {"value": str(s.n_classes)},
             lambda s, value: actions.set_classes(s, int(value)),
         ),
-        "first": _choice("first", "Kernel", kernel_names(), actions.set_kernel),
-        "operator": _choice("operator", "Second kernel", OPERATORS, actions.set_kernel),
-        "second": Control(
-            _select("which is", kernel_names()),
-            lambda s: {"value": s.second, "visible": s.operator != ALONE},
-            lambda s, value: actions.set_kernel(s, second=value),
+        "family": Control(
+            _select("Kernel", kernel_names()),
+            lambda s: {"value": s.family},
+            lambda s, value: replace(s, family=value, theta=()),
         ),
         **{name: _dial(k) for k, name in enumerate(DIALS)},
-        "across": _axis(0, "Across"),
-        "upwards": _axis(1, "Upwards"),
         "method": _choice("method", "Method", methods),
         "likelihood": _choice("likelihood", "Likelihood", likelihoods),
         "integration": _choice("integration", "Average over f", ROUTES),
@@ -158,25 +151,13 @@ def _select(words: str, options: Any) -> Any:
     return Select(title=words, options=named, value=named[0][0], **WIDE)
 
 
-def _choice(name: str, words: str, options: Any, act: Callable[..., PageState] = replace) -> Control:
+def _choice(name: str, words: str, options: Any) -> Control:
     """Return a control of one field of the state."""
-    widget = _select(words, options)
-    return Control(widget, lambda s: {"value": getattr(s, name)}, lambda s, value: act(s, **{name: value}))
-
-
-def _axis(k: int, words: str) -> Control:
-    """Return a control of a hyperparameter of the surface of the evidence."""
-
-    def show(s: PageState) -> dict[str, Any]:
-        return {
-            "options": [(str(i), name) for i, (name, _, _) in enumerate(dials(s))],
-            "value": str(s.axes[k]),
-        }
-
-    def act(s: PageState, value: str) -> PageState:
-        return replace(s, axes=(int(value), s.axes[1]) if k == 0 else (s.axes[0], int(value)))
-
-    return Control(_select(words, ["0"]), show, act)
+    return Control(
+        _select(words, options),
+        lambda s: {"value": getattr(s, name)},
+        lambda s, value: replace(s, **{name: value}),
+    )
 
 
 def _dial(k: int) -> Control:
