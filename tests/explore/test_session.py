@@ -66,7 +66,7 @@ def test_a_drag_moves_a_point(page):
 
 
 def test_sliders_show_values_and_set_them(page):
-    assert page.layout["dial1"].value == pytest.approx(1.0)  # a length scale of ten
+    assert page.layout["dial1"].value == pytest.approx(page.state.theta[1] / np.log(10.0))
     page.layout["dial1"].value = 0.5
     assert page.state.theta[1] == pytest.approx(np.log(10.0**0.5))
     assert page.layout["dial0"].title == "variance"

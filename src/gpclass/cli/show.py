@@ -51,23 +51,19 @@ def info(model: str, as_json: bool) -> None:
         return
     show_facts(known)
     click.echo()
-    rows = [(each["name"], each["kind"], *_coded(each)) for each in known["columns"]]
-    output.show_table(("column", "kind", "levels", "missing value"), rows)
+    rows = [(each["name"], each["kind"], _coded(each)) for each in known["columns"]]
+    output.show_table(("column", "kind", "levels, or the median"), rows)
     if compared := known["compared_models"]:
         click.echo()
         models = [(each["model"], str(each["n_rows"]), f"{each['value']:.2f}") for each in compared]
         output.show_table(("compared model", "rows", "integrated evidence"), models)
 
 
-def _coded(column: Mapping[str, Any]) -> tuple[str, str]:
-    """Return the levels of a column, and what a missing value becomes."""
-    levels, fill = column["levels"], column["fill"]
-    known = ", ".join(str(level) for level in levels if level is not None)
+def _coded(column: Mapping[str, Any]) -> str:
     if not column["positions"]:
-        return f"{known} (constant, not used)".strip(), ""
-    if levels:
-        return known, "a level" if None in levels else "unknown level"
-    return "", "" if fill is None else f"{fill:g}" + ", marked" * (column["scale"] is not None)
+        return "constant, not used"
+    known = ", ".join(str(level) for level in column["levels"] if level is not None)
+    return known or ("" if column["fill"] is None else f"{column['fill']:g}")
 
 
 def describe(path: str, clf: Any, about: Mapping[str, Any]) -> dict[str, Any]:

@@ -74,21 +74,27 @@ class Canvas:
         self.lines[0].visible, self.lines[1].visible = line, line and bool(scene.state.other)
         for panel in self.maps:
             panel.fig.visible = not line
-            panel.label(*scene.state.points.names[:2], *[""] * line)
-            panel.put()
+            panel.label(*scene.state.points.names, *[""] * line)
         for k, picture in enumerate((scene.picture, scene.other)):
-            self.latents[k].put()
-            self.probas[k].put()
-            if picture is not None and line:
+            if picture is None:
+                for each in (self.latents[k], self.probas[k], self.maps[k]):
+                    each.put()
+            elif line:
                 self._show_line(k, picture)
-            elif picture is not None:
+            else:
                 _show_proba(self.maps[k], picture)
         if line and scene.pictures:  # both latent functions on the same scale, so that they can be compared
             bands = np.concatenate([np.ravel(picture.latent[1:]) for picture in scene.pictures])
+            edge = 0.05 * float(np.ptp(bands))
             for graph in self.latents:
-                graph.fig.y_range.update(start=float(bands.min()), end=float(bands.max()))
+                graph.fig.y_range.update(start=float(bands.min()) - edge, end=float(bands.max()) + edge)
         elif scene.picture is not None and not scene.state.other:
-            _show_deviation(self.maps[1], scene.picture)
+            found = scene.picture
+            scale, lines = (
+                ("Cividis256", 0.0, float(found.deviation.max())),
+                outlines(found.sides, found.margin),
+            )
+            self.maps[1].show("standard deviation of f", found.sides, found.deviation, scale, lines=lines)
 
     def _show_line(self, k: int, picture: Picture) -> None:
         """Draw the latent functions above the probabilities."""
@@ -120,9 +126,3 @@ def _show_proba(panel: Map, picture: Picture) -> None:
     scale = (diverging(*(COLOURS[code] for code in points.present)), 0.0, 1.0)
     words = f"p(class {points.labels[codes[0]]}) by {by}"
     panel.show(words, picture.sides, picture.proba[..., codes[0]], scale, lines=lines)
-
-
-def _show_deviation(panel: Map, picture: Picture) -> None:
-    scale = ("Cividis256", 0.0, float(picture.deviation.max()))
-    lines = outlines(picture.sides, picture.margin)
-    panel.show("standard deviation of f", picture.sides, picture.deviation, scale, lines=lines)

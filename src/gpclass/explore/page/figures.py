@@ -134,15 +134,10 @@ def blend(proba: Array) -> NDArray[np.uint32]:
 
 def image(sides: list[Array], pixels: Any) -> dict[str, Any]:
     """Return the data of an image whose pixels have their centres at the points of a grid."""
-    (x, y), (dx, dy) = ([side[0] for side in sides], [side[1] - side[0] for side in sides])
-    n, m = (len(side) for side in sides)
-    return {
-        "image": [pixels],
-        "x": [x - 0.5 * dx],
-        "y": [y - 0.5 * dy],
-        "dw": [n * dx],
-        "dh": [m * dy],
-    }
+    steps = [side[1] - side[0] for side in sides]
+    x, y = (side[0] - 0.5 * step for side, step in zip(sides, steps, strict=True))
+    width, height = (len(side) * step for side, step in zip(sides, steps, strict=True))
+    return {"image": [pixels], "x": [x], "y": [y], "dw": [width], "dh": [height]}
 
 
 def outlines(sides: list[Array], margin: Array) -> dict[str, Any]:
