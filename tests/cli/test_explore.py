@@ -9,14 +9,12 @@ from sklearn.datasets import load_iris
 
 pytest.importorskip("bokeh", reason="Bokeh is not installed")
 
-from gpclass.cli import explore
-
 
 @pytest.fixture
 def begun(monkeypatch):
     """Give a function that runs the command and returns what it would serve."""
     served = []
-    monkeypatch.setattr(explore, "serve", lambda begun, **options: served.append((begun, options)))
+    monkeypatch.setattr("gpclass.explore.serve", lambda begun, **options: served.append((begun, options)))
 
     def start(*arguments):
         run("explore", *arguments)

@@ -40,8 +40,7 @@ def test_costs_decide(folder):
     [
         ("[[0, 1]]", "shape"),
         ("[[0, 1", "JSON"),
-        ("nowhere.json", "nowhere.json"),
-        ("nowhere", "not a file"),
+        ("nowhere", "nowhere cannot be read"),
         ('{"yes": {"a": 1}}', "classes"),
         ('{"yes": {"a": 1}, "no": {"b": 1}}', "same decisions"),
         ('[[0, 1], ["x", 0]]', "numbers"),
@@ -60,7 +59,7 @@ def test_a_model_saved_in_python_can_be_used(tmp_path):
     rows = rows_of(run("predict", tmp_path / "m.gpc", table).stdout)
     np.testing.assert_allclose(column(rows, "p_1"), clf.predict_proba(X)[:, 1], rtol=1e-5)
     wide = write(tmp_path / "w.csv", ["u", "v", "w"], np.ones((2, 3)).tolist())
-    assert "3 columns" in one_sentence(run("predict", tmp_path / "m.gpc", wide, code=1))
+    assert "3 features" in one_sentence(run("predict", tmp_path / "m.gpc", wide, code=1))
 
 
 def test_json_has_all_digits_and_csv_six(folder, tmp_path):

@@ -1,4 +1,4 @@
-"""What a model file contains: facts, the check, and files that are not models."""
+"""What a model file contains: facts, the check, and files that are not models; figures."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 
 import numpy as np
 import pytest
-from cli_runner import one_sentence, run
+from cli_runner import one_sentence, run, write
 from sklearn.datasets import load_iris
 
 from gpclass import GaussianProcessClassifier, persistence
@@ -59,3 +59,30 @@ def test_files_that_are_no_models(folder, tmp_path):
         assert "model file" in one_sentence(run(*command, folder / "mixed.csv", code=1))
         one_sentence(run(*command, cut, code=1))
         assert "No such file" in one_sentence(run(*command, tmp_path / "none", code=1))
+
+
+def test_pictures(folder, tmp_path):
+    pytest.importorskip("matplotlib")
+    one = tmp_path / "one.gpc"
+    run("fit", folder / "moons.csv.gz", "-t", "y", "--columns", "a", "--inference", "laplace", "-o", one)
+    for model in (one, folder / "moons.gpc"):
+        figure = tmp_path / f"{model.stem}.png"
+        run("plot", model, "-o", figure)
+        assert figure.read_bytes().startswith(b"\x89PNG")
+    assert "4 columns of several" in one_sentence(run("plot", folder / "mixed.gpc", code=1))
+    assert "1 column" in one_sentence(run("plot", one, "--kind", "contour", code=1))
+    assert "chains" in one_sentence(run("plot", one, "--kind", "trace", code=1))
+    assert ".txt" in one_sentence(run("plot", one, "-o", tmp_path / "a.txt", code=1))
+
+
+def test_units_of_pictures_are_those_of_the_table(tmp_path):
+    pytest.importorskip("matplotlib")
+    from gpclass.cli.show import display_of
+
+    x = np.linspace(1000.0, 2000.0, 30)
+    table = write(tmp_path / "t.csv", ["metres", "y"], zip(x, x > 1500, strict=True))
+    run("fit", table, "-t", "y", "-o", tmp_path / "m.gpc", "--inference", "laplace")
+    figure = display_of(persistence.load(tmp_path / "m.gpc"), "auto").figure_
+    low, high = figure.axes[1].get_xlim()
+    assert (low, high) == pytest.approx((900.0, 2100.0))
+    assert figure.axes[1].get_xlabel() == "metres"

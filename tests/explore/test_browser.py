@@ -59,24 +59,17 @@ def test_points_are_added_moved_and_deleted(page):
     page.until("() => Math.abs(Bokeh.documents[0].get_model_by_name('points-data').data.x.at(-1) - 48) < 0.5")
     page.press("Delete point")
     page.until_points(n)
-    page.press("Undo")
-    page.until_points(n + 1)
-    assert page.points()[-1] == pytest.approx(48.0, abs=0.5)
 
 
 @pytest.mark.slow
 def test_methods_and_kernels_are_switched(page):
     page.select("Method", "Laplace")
     page.until_title("Laplace")
-    page.select("Kernel", "matern32")
-    page.select("Second kernel", "plus")
-    page.until(
-        "() => Bokeh.documents[0].get_model_by_name('dial2').visible"
-    )  # the variance of the second kernel
-    assert page.value("second", "visible")
+    page.select("Kernel", "exp-sine-squared")
+    page.until("() => Bokeh.documents[0].get_model_by_name('dial2').visible")  # its period
     page.select("Compare with", "VI")
     page.until(
-        "() => Bokeh.documents[0].get_model_by_name('words').text.includes('Laplace and VI differ by at most')"
+        "() => (Bokeh.documents[0].get_model_by_name('words').text.match(/In Python/g) ?? []).length == 2"
     )
     page.select("Method", "Rejection")  # twenty points are too many for it
     page.until("() => Bokeh.documents[0].get_model_by_name('status').text.includes('error')")
@@ -92,9 +85,7 @@ def test_learning_is_shown_step_by_step_and_can_be_stopped(page):
     page.until("() => Bokeh.documents[0].get_model_by_name('status').text.includes('Learned in')")
     assert page.painted() - first > 3
     assert page.value("dial0") != before
-    with page.new_picture():
-        page.press("Undo")
-    assert page.value("dial0") == pytest.approx(before)
+    page.begin()
     page.press("Learn")
     page.until("() => Bokeh.documents[0].get_model_by_name('status').text.includes('Learning')")
     page.press("Stop")

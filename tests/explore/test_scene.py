@@ -74,13 +74,22 @@ def test_margins_agree_with_the_decision(n_classes):
     assert ((maps.margin > 0).sum(axis=-1) == 1).all()
 
 
-def test_two_methods_are_compared():
+def test_two_methods_are_side_by_side():
     state = replace(problems.start("interval"), method="laplace", other="ep")
     found = scene(state)
     assert found.error == ""
-    assert found.words[0].startswith("Laplace and EP differ by at most 0.1")
-    p, q = (each.proba[:, 1] for each in found.pictures)
-    np.testing.assert_allclose(found.difference, p - q)
+    assert [each.title.partition(",")[0] for each in found.pictures] == ["Laplace", "EP"]
+    np.testing.assert_array_equal(found.other.proba, draw_picture(replace(state, method="ep")).proba)
+
+
+def test_functions_are_drawn_from_the_chains():
+    state = replace(line(), method="mcmc")
+    curves = draw_picture(state)
+    _, low, high = (each[:, 0] for each in curves.latent)
+    assert np.shape(curves.draws) == (12, 201)
+    assert np.mean((low < curves.draws) & (curves.draws < high)) > 0.8
+    exact = draw_picture(replace(state, method="ep")).proba
+    assert np.abs(curves.proba - exact).max() < 0.06
 
 
 def test_an_impossible_second_method_leaves_the_first_one():

@@ -45,11 +45,10 @@ def test_fewer_classes_take_their_points_along():
 
 
 @pytest.mark.parametrize("name", kernel_names())
-@pytest.mark.parametrize("operator", ["alone", "plus", "times"])
-def test_every_kernel_is_set_by_its_dials(name, operator):
+def test_every_kernel_is_set_by_its_dials(name):
     view = np.array([[0.0, 4.0], [10.0, 12.0]])
     points = make_points(np.empty((0, 2)), [], view=view, names=("a", "b"))
-    state = PageState(points, name, operator, "rbf")
+    state = PageState(points, name)
     found = dials(state)
     assert len(found) == len(state.theta)
     assert len({name for name, _, _ in found}) == len(found)

@@ -13,12 +13,12 @@ pytest.importorskip("click")
 pytest.importorskip("rich")
 from click.testing import CliRunner
 
-from gpclass.cli.app import make_group
+from gpclass.cli.app import gpclass
 
 
 def run(*arguments, code=0):
     """Return the outcome of a command that is to end with an exit code."""
-    result = CliRunner().invoke(make_group(), [str(argument) for argument in arguments])
+    result = CliRunner().invoke(gpclass, [str(argument) for argument in arguments])
     assert result.exit_code == code, result.output
     return result
 

@@ -16,7 +16,7 @@ class Inline:
         try:
             with warnings.catch_warnings(action="ignore"):
                 for part in parts:
-                    if not isinstance(part, float):
+                    if part is not None:
                         on_part(part)
         except Exception as caught:
             error = caught

@@ -14,7 +14,9 @@ from dataclasses import dataclass
 import pandas as pd  # noqa: F401  (imported here once, and not in every fork)
 from children import fork
 
-from gpclass.cli import compare, fit, main, predict, show  # noqa: F401
+import gpclass.comparison
+import gpclass.persistence  # noqa: F401
+from gpclass.cli import app, main, tables  # noqa: F401
 
 COLUMNS = 80
 ESCAPES = re.compile(r"\x1b(?:\[[0-9;?]*[A-Za-z]|[()][A-Z0-9]|[=>78])")

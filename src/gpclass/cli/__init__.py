@@ -1,4 +1,4 @@
-"""The command line ``gpclass``: compare, fit, predict, check, plot and info, for tables in files.
+"""The command line ``gpclass``: compare, fit, predict, check, plot, info and explore, for tables in files.
 
 It uses only public names of the library. A command imports what it needs when it runs, so that help is fast.
 """
@@ -14,10 +14,9 @@ __all__ = ["main"]
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit: 0 success, 1 bad input, 2 wrong usage, 130 interrupted."""
     try:
-        from gpclass.cli.app import make_group
-
-        group = make_group()
+        from gpclass.cli.app import gpclass
     except ModuleNotFoundError as error:
-        sys.stderr.write(f'The command line needs {error.name}: pip install "gpclass[cli]".\n')
+        name = str(error.name).partition(".")[0]
+        sys.stderr.write(f'The command line needs {name}: pip install "gpclass[cli]".\n')
         sys.exit(1)
-    group(args=None if arguments is None else list(arguments))
+    gpclass(args=arguments)

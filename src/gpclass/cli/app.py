@@ -3,65 +3,90 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
 import traceback
 import warnings
 from typing import Any
 
+import click
+
 from gpclass import __version__
 from gpclass.cli import output
-from gpclass.cli.commands import GPCLASS, make_commands
+from gpclass.cli.compare import compare
+from gpclass.cli.explore import explore
+from gpclass.cli.fit import fit
+from gpclass.cli.predict import predict
+from gpclass.cli.show import check, info, plot
 
 SHOWN = ("ConvergenceWarning", "DoubtfulFitWarning", "TableWarning")  # warnings, by name
-INTERRUPTED = 130  # 128 + the number of the signal, as in shells
-# Which extra installs a package; all others come with "cli".
+EXTRAS = {
+    "bokeh": "explore",
+    "matplotlib": "plot",
+}  # which extra installs a package; all others come with "cli"
 # What to do about a column that cannot be used as it is.
 REMEDIES = {
     "numbers": "give --decimal or --thousands with the mark that they use, such as --decimal , --thousands ., correct "
     "them, or leave them out with --drop {}",
     "conversion": "correct it, or give --decimal or --thousands if its numbers need them",
-    "texts": "leave such cells empty, or leave the column out with --drop {}",
-    "signs": "remove what is not part of the number, or leave the column out with --drop {}",
-    "other": "leave it out with --drop {}",
-    "dates": "write them as 2026-01-31, leave cells without a date empty, or leave them out with --drop {}",
     "identifier": "leave it out with --drop {0}, or treat it as categories with --categorical {0}",
-    "levels": "leave it out with --drop {}, or merge rare levels",
+    "dates": "write them as 2026-01-31, leave cells without a date empty, or leave them out with --drop {}",
 }
-EXTRAS = {"bokeh": "explore", "matplotlib": "plot"}
+USES = """\b
+gpclass compare data.csv --target y      find out which method suits the data
+gpclass fit data.csv --target y          fit a model and save it to model.gpc
+gpclass predict model.gpc new.csv        predict new rows
+gpclass check model.gpc                  can the approximation be trusted?
+gpclass compare                          try it on a small built-in problem
+gpclass explore                          place points in a page in the browser
+"""
 
 
-def make_group() -> Any:
-    """Return the command ``gpclass`` with all subcommands."""
-    import click
-    import rich  # noqa: F401  (a missing package is reported at once, not in the middle of a command)
+class Group(click.Group):
+    """A group that reports every error in one sentence and exits with the matching code."""
 
-    class Group(click.Group):
-        """A group that reports every error in one sentence and exits with the matching code."""
+    def invoke(self, context: Any) -> Any:
+        """Run a command."""
+        with warnings.catch_warnings():
+            _show_warnings()
+            try:
+                super().invoke(context)
+                sys.stdout.flush()
+            except (click.ClickException, click.exceptions.Exit, BrokenPipeError):
+                raise
+            except (KeyboardInterrupt, click.Abort):
+                output.remark("gpclass: interrupted; unfinished results were not written.")
+                context.exit(130)  # 128 + the number of the signal, as in shells
+            except Exception as error:
+                _discard_output()
+                if context.meta.get("debug"):
+                    traceback.print_exception(error)
+                output.remark(sentence(error), "gpclass: error: ", "bold red")
+                context.exit(1)
 
-        def main(self, *args: Any, **extra: Any) -> Any:
-            state = extra.setdefault("obj", {"debug": False})
-            code = 0
-            with warnings.catch_warnings():
-                _show_warnings()
-                try:
-                    super().main(*args, **{**extra, "standalone_mode": False})
-                    sys.stdout.flush()
-                except click.exceptions.Exit as error:
-                    code = error.exit_code
-                except click.ClickException as error:
-                    error.show()
-                    code = error.exit_code
-                except click.Abort:
-                    code = report(KeyboardInterrupt(), debug=False)
-                except BaseException as error:
-                    code = report(error, debug=state["debug"])
-            sys.exit(code)
 
-    colours = False if os.environ.get("NO_COLOR") else None  # None: on a terminal
-    settings = {"help_option_names": ["-h", "--help"], "max_content_width": 100, "color": colours}
-    group = Group("gpclass", commands=make_commands(), help=GPCLASS, context_settings=settings)
-    return click.version_option(__version__, prog_name="gpclass")(group)
+@click.group(
+    cls=Group,
+    epilog=USES,
+    context_settings={
+        "help_option_names": ["-h", "--help"],
+        "max_content_width": 100,
+        "color": False if os.environ.get("NO_COLOR") else None,  # None: on a terminal
+    },
+)
+@click.version_option(__version__, prog_name="gpclass")
+def gpclass() -> None:
+    """Classify the rows of a table with Gaussian processes. Probabilities come with credible intervals.
+
+    DATA is a CSV, JSON, Excel (.xlsx), Parquet or Feather file, possibly compressed (.gz, .zip); - is CSV from
+    standard input. Columns may have numbers, text, truth values, dates and gaps. An output file appears when it is
+    complete. It replaces an existing file with an ending of its kind, any other file only with --force, and never an
+    input. Every command has its own --help with examples. Exit codes: 0 success, 1 bad input, 2 wrong usage,
+    130 interrupted.
+    """
+
+
+for command in (compare, fit, predict, check, plot, info, explore):
+    gpclass.add_command(command)
 
 
 def _show_warnings() -> None:
@@ -70,43 +95,28 @@ def _show_warnings() -> None:
 
     def show(message: Any, category: type[Warning], *args: Any, **extra: Any) -> None:
         # By name, because importing the classes would import all of scikit-learn.
-        if (
-            category.__name__ in ("ConvergenceWarning", "DoubtfulFitWarning", "TableWarning")
-            and str(message) not in shown
-        ):
+        if category.__name__ in SHOWN and str(message) not in shown:
             shown.add(str(message))
-            output.warn(str(message))
+            output.remark(str(message), "gpclass: warning: ", "bold yellow")
 
     warnings.simplefilter("always")
     warnings.showwarning = show
 
 
-def report(error: BaseException, *, debug: bool) -> int:
-    """Report an error in one sentence and return the exit code."""
-    if isinstance(error, OSError):
-        try:
-            sys.stdout.flush()
-        except OSError:
-            # Python would try to flush at exit and complain once more.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    if isinstance(error, BrokenPipeError):  # the reader has closed the pipe
-        return 128 + getattr(signal, "SIGPIPE", 13)
-    if isinstance(error, SystemExit):
-        raise error
-    if debug:
-        traceback.print_exception(error)
-    if isinstance(error, KeyboardInterrupt):
-        output.remark("gpclass: interrupted; unfinished results were not written.")
-        return INTERRUPTED
-    output.remark(sentence(error), "gpclass: error: ", "bold red")
-    return 1
+def _discard_output() -> None:
+    """Discard what cannot be written to standard output, as Python would try it again at exit and complain."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def sentence(error: BaseException) -> str:
+def sentence(error: Exception) -> str:
     """Return the message of an error in one line."""
     words = " ".join(str(error).split())
     # By its attribute, because importing the class ColumnError would import scikit-learn.
-    if remedy := REMEDIES.get(getattr(error, "problem", "")):
+    if problem := getattr(error, "problem", ""):
+        remedy = REMEDIES.get(problem, "correct it, or leave it out with --drop {}")
         return f"The column {error.name!r} {error.found}: {remedy.format(error.name)}."  # type: ignore[attr-defined]
     if isinstance(error, MemoryError):
         return f"{words or 'Out of memory.'} The option --rows 2000 fits a sample of the rows."

@@ -5,110 +5,94 @@ from __future__ import annotations
 import json
 import shutil
 import sys
-from collections.abc import Mapping
 from typing import Any
 
-from scipy.stats import lognorm
+import click
 
-from gpclass.cli import output
-from gpclass.cli.data import held_out, read_problem
-from gpclass.cli.files import InputError, check_output
-from gpclass.comparison import BASELINES, METHODS, METRICS, compare
-from gpclass.datasets import problems
-from gpclass.kernels import RBF, ConstantKernel
-from gpclass.mcmc import MCMC
-from gpclass.parameters import INFERENCES
+from gpclass.cli import options, output
+from gpclass.cli.files import check_output
 
-DRAWS = 2000  # MCMC draws for the built-in problems
 BRIEF = ("evidence", "khat", "log_loss", "error", "fit_seconds")  # columns that fit on a narrow terminal
+EXAMPLES = (
+    "compare data.csv --target species",
+    "compare data.csv --target species --baselines",
+    "compare data.csv --target ill -m vi -m mcmc -m gradient-boosting",
+    "compare --problem moons -o figure.png",
+)
 
 
-def run(given: Mapping[str, Any]) -> None:
-    """Compare, show the table, and write the figure; ``given`` are the options by name."""
-    built_in, figure = given["data"] is None, given["output"]
-    if figure is not None:
-        from gpclass.cli.figures import check_ending
+@click.command(epilog=options.examples(*EXAMPLES))
+@options.data_or_problem
+@options.figure
+@options.force
+@click.option(
+    "--method", "-m", "methods", multiple=True, metavar="NAME",
+    help="Method to compare: laplace, ep, vi, mcmc, dirichlet, sklearn-gp, logistic-regression or gradient-boosting. "
+    "Repeat it for several.  [default: laplace, ep, vi; without DATA also mcmc]",
+)  # fmt: skip
+@click.option("--baselines", is_flag=True, help="Also compare the three classifiers of scikit-learn.")
+@click.option("--cv", default=5, show_default=True, metavar="K", help="Number of folds of DATA.")
+@options.likelihood
+@options.kernel
+@options.table
+@options.running
+@options.common
+def compare(
+    data: str | None,
+    target: str,
+    problem: str,
+    path: str | None,
+    force: bool,
+    methods: list[str],
+    baselines: bool,
+    cv: int,
+    table: dict[str, Any],
+    as_json: bool,
+    **shared: Any,
+) -> None:
+    """Compare methods on a table, and say which to use.
 
-        check_ending(figure)
-        check_output(given, "figure", figure)
-    title, X, y, options = _built_in(given) if built_in else _from_data(given)
-    result = compare(
-        X,
-        y,
-        methods=_methods(given, built_in=built_in),
-        random_state=given["seed"],
-        n_jobs=given["jobs"],
-        verbose=int(bool(given["verbose"]) or sys.stderr.isatty()),
-        **options,
-    )
-    if given["as_json"]:
-        output.show_json(to_json(result, title))
+    Every method is fitted to the same rows, learns its own hyperparameters, and predicts rows that it has not seen, by
+    cross-validation. The result is a table of scores and a few sentences: which methods predict best, which agree, and
+    which approximations cannot be trusted. Without DATA a built-in problem with test rows of its own is used.
+    """
+    from gpclass import comparison
+    from gpclass.cli.tables import read_problem
+    from gpclass.datasets import problems
+
+    options.check_target(data, target)
+    if path is not None:
+        check_output(path, "figure", [data], force=force)
+    if data is None:
+        X, y, X_test, y_test = problems()[problem]()
+        shared |= {"X_test": X_test, "y_test": y_test}
+        methods = methods or list(comparison.METHODS)
     else:
-        show(result)
-    if figure is not None:
-        from gpclass.cli.figures import save_display
+        X, y = read_problem(data, target, **table)
+        shared |= {"cv": cv, "categorical_features": table["categorical"]}
+        methods = methods or list(comparison.METHODS[:-1])  # MCMC is much slower than the others
+    methods = [*methods, *(comparison.BASELINES if baselines else ())]
+    result = comparison.compare(X, y, methods=methods, random_state=table["seed"], **shared)
+    if as_json:
+        output.show_json(_to_json(result))
+    else:
+        _show(result)
+    if path is not None:
+        from gpclass.cli.show import save_display
         from gpclass.plotting import ComparisonDisplay
 
-        save_display(ComparisonDisplay(result).plot(), figure)
-        output.remark(f"Wrote the figure to {figure}.")
+        save_display(ComparisonDisplay(result).plot(), path)
     if len(result.rows) < result.n_methods:
         raise KeyboardInterrupt
 
 
-def compared() -> list[str]:
-    """Return the names of the methods that can be compared: our own, and classifiers of scikit-learn."""
-    return [*INFERENCES, *BASELINES]
-
-
-def _methods(given: Mapping[str, Any], *, built_in: bool) -> dict[str, Any]:
-    # MCMC is much slower than the others, so for a table of the user it runs only if requested.
-    named = given["method"] or (METHODS if built_in else METHODS[:-1])
-    names = [name for name in named if name not in BASELINES]
-    others = BASELINES if given["baselines"] else [name for name in named if name in BASELINES]
-    likelihoods = given["likelihood"] or (("probit", "logit") if built_in else ("probit",))
-    record = {"mcmc": MCMC(n_draws=DRAWS)} if built_in else {}
-    chosen: dict[str, Any] = {
-        f"{name}/{likelihood}" if len(likelihoods) > 1 else name: (record.get(name, name), likelihood)
-        for likelihood in likelihoods
-        for name in names
-    }
-    return chosen | {name: name for name in others}
-
-
-def _built_in(given: Mapping[str, Any]) -> tuple[str, Any, Any, dict[str, Any]]:
-    """Return a title, the rows and further arguments of `compare`."""
-    name, kernel = given["problem"], given["kernel"]
-    if given["cv"] is not None or given["test_fraction"] is not None:
-        raise InputError("The built-in problems have test rows: --cv and --test-fraction need DATA.")
-    split = problems()[name]()
-    options: dict[str, Any] = {"kernel": kernel, "X_test": split.X_test, "y_test": split.y_test}
-    if kernel is None and name == "interval":
-        # The classes are separable, so the evidence hardly bounds the signal variance.
-        options["kernel"] = ConstantKernel(1.0, (1e-3, 1e6)) * RBF(10.0, (1e-1, 1e3))
-        options["hyperprior"] = {"constant_value": lognorm(1.0, scale=10.0)}
-    return f"The {name} problem", split.X, split.y, options
-
-
-def _from_data(given: Mapping[str, Any]) -> tuple[str, Any, Any, dict[str, Any]]:
-    """Return a title, the rows and further arguments of `compare`."""
-    problem = read_problem(given)
-    X, y = problem.frame, problem.y
-    options: dict[str, Any] = {"kernel": given["kernel"], "categorical_features": problem.categorical}
-    if given["test_fraction"] is None:
-        options["cv"] = given["cv"] or 5
-    else:
-        rows, test = held_out(y, given["test_fraction"], given["seed"])
-        options |= {"X_test": X.iloc[test], "y_test": y[test]}
-        X, y = X.iloc[rows], y[rows]
-    return f"{given['target']} in {given['data']}", X, y, options
-
-
-def show(result: Any) -> None:
+def _show(result: Any) -> None:
     """Write the comparison as text; on a narrow terminal some columns of the table are left out."""
+    from gpclass.comparison import METRICS
+
     text = str(result)
-    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-    if width is None or max(map(len, text.splitlines())) <= width:
-        output.line(text)
+    if not sys.stdout.isatty() or max(map(len, text.splitlines())) <= shutil.get_terminal_size().columns:
+        click.echo(text)
         return
     output.paragraph(f"{result.title}\n")
     headings = ["method", *(METRICS[name]["heading"] for name in BRIEF)]
@@ -119,10 +103,8 @@ def show(result: Any) -> None:
     output.show_table(("method", "kernel", "note"), kernels)
 
 
-def to_json(result: Any, title: str) -> dict[str, Any]:
-    """Return a comparison as plain data."""
+def _to_json(result: Any) -> dict[str, Any]:
     return {
-        "problem": title,
         "title": result.title,
         "classes": result.classes,
         "training_rows": result.n_train,

@@ -2,80 +2,93 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
+import click
 
-from gpclass.cli import output
-from gpclass.cli.data import read_problem
+from gpclass.cli import options, output
 from gpclass.cli.files import InputError
-from gpclass.explore import MOST_CLASSES, PageState, from_table, serve, start
-from gpclass.tables import Encoder
 
+EXAMPLES = (
+    "explore",
+    "explore --problem moons --port 5010 --no-browser",
+    "explore data.csv --target species --columns width,length",
+)
 ROWS = 200  # number of rows shown of a longer table
 
 
-def run(given: Mapping[str, Any]) -> None:
-    """Serve the page until it is interrupted; ``given`` are the options by name."""
+@click.command(epilog=options.examples(*EXAMPLES))
+@options.data_or_problem
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=0, metavar="N",
+    help="Port of the server.  [default: any that is free]",
+)  # fmt: skip
+@click.option("--no-browser", is_flag=True, help="Do not open the page, only print its address.")
+@options.table
+@options.common
+def explore(
+    data: str, target: str, problem: str, port: int, no_browser: bool, table: dict[str, Any], as_json: bool
+) -> None:
+    """Open a page in the browser to place and drag points.
+
+    The page shows the result of each method: probabilities, uncertainty, the evidence and the error of the
+    approximation. It starts with a built-in problem, or with one or two columns of DATA; for a table with more columns
+    it shows the first two principal components. The server listens on this machine only and stops with Ctrl+C. It needs
+    Bokeh: pip install "gpclass[explore]".
+    """
     import bokeh  # noqa: F401  (a missing package is reported before a table is read)
 
-    begun = start(given["problem"]) if given["data"] is None else read_start(given)
-    if given["data"] is not None:
+    from gpclass.explore import serve, start
+
+    options.check_target(data, target)
+    begun = start(problem) if data is None else read_start(data, target, table)
+    if data is not None:
         output.remark(begun.words)
 
     def announce(address: str) -> None:
-        if given["as_json"]:
+        if as_json:
             output.show_json({"address": address})
         else:
-            output.line(f"gpclass explore is at {address} (interrupt with Ctrl+C).")
-        sys.stdout.flush()  # before a long computation
+            click.echo(f"gpclass explore is at {address} (interrupt with Ctrl+C).")
 
-    serve(begun, port=given["port"], browser=not given["no_browser"], announce=announce)
+    serve(begun, port=port, browser=not no_browser, announce=announce)
 
 
-def read_start(given: Mapping[str, Any]) -> PageState:
+def read_start(data: str, target: str, table: dict[str, Any]) -> Any:
     """Return the initial state of the page for a table: one or two of its columns, or two principal components."""
-    problem = read_problem(given)
-    classes = np.unique(problem.y)
-    if len(classes) > MOST_CLASSES:
-        raise InputError(
-            f"{given['data']} has {len(classes)} classes in column {given['target']!r}, and the page draws "
-            f"{MOST_CLASSES} at most: leave some of them out."
-        )
-    encoder, y = Encoder(problem.categorical), problem.y
-    rows = encoder.fit_transform(problem.frame)
-    if rows.shape[1] <= 2:
-        names = encoder.get_feature_names_out()
-        words = f"{given['data']}: {' and '.join(names)}."
-    else:
-        rows, names, words = _components(given["data"], rows)
-    chosen = _some(y, given["seed"])
-    if len(chosen) < len(y):
-        words += f" {len(chosen)} of {len(y)} rows are shown, drawn at random."
-    return from_table(rows[chosen], y[chosen], tuple(names), words)
-
-
-def _components(path: str, X: Any) -> tuple[Any, list[str], str]:
+    import numpy as np
     from sklearn.decomposition import PCA
     from sklearn.preprocessing import StandardScaler
 
-    X = StandardScaler().fit_transform(X)
-    pca = PCA(2).fit(X)
-    shares = pca.explained_variance_ratio_
-    words = (
-        f"{path}: the first two principal components of its {X.shape[1]} columns, which explain "
-        f"{shares.sum():.0%} of their variance. Choose one or two columns with --columns."
-    )
-    return pca.transform(X), [f"component {i + 1} ({share:.0%})" for i, share in enumerate(shares)], words
+    from gpclass.cli.tables import read_problem
+    from gpclass.explore import MOST_CLASSES, from_table
+    from gpclass.tables import Encoder
 
-
-def _some(y: Any, seed: int) -> Any:
-    """Return the positions of at most `ROWS` rows, with some of every class."""
-    if len(y) <= ROWS:
-        return np.arange(len(y))
-    rng = np.random.default_rng(seed)
-    firsts = [rng.choice(np.flatnonzero(y == label)) for label in np.unique(y)]
-    others = rng.permutation(np.setdiff1d(np.arange(len(y)), firsts))[: ROWS - len(firsts)]
-    return np.sort(np.concatenate([firsts, others]))
+    frame, y = read_problem(data, target, **table)
+    classes, first = np.unique(y, return_index=True)
+    if len(classes) > MOST_CLASSES:
+        raise InputError(
+            f"{data} has {len(classes)} classes in column {target!r}, and the page draws {MOST_CLASSES} at most: leave "
+            "some of them out."
+        )
+    encoder = Encoder(table["categorical"])
+    rows = encoder.fit_transform(frame)
+    names = list(encoder.get_feature_names_out())
+    words = f"{data}: {' and '.join(names)}."
+    if rows.shape[1] > 2:
+        pca = PCA(2)
+        rows = pca.fit_transform(StandardScaler().fit_transform(rows))
+        shares = pca.explained_variance_ratio_
+        words = (
+            f"{data}: the first two principal components of its {len(names)} columns, which explain {shares.sum():.0%} "
+            "of their variance. Choose one or two columns with --columns."
+        )
+        names = [f"component {i + 1} ({share:.0%})" for i, share in enumerate(shares)]
+    if len(y) > ROWS:  # with a row of every class
+        others = np.setdiff1d(
+            np.random.default_rng(table["seed"]).permutation(len(y)), first, assume_unique=True
+        )
+        chosen = [*first, *others[: ROWS - len(first)]]
+        words += f" {ROWS} of {len(y)} rows are shown, drawn at random."
+        rows, y = rows[chosen], y[chosen]
+    return from_table(rows, y, tuple(names), words)

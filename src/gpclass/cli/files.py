@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
+from typing import Any
 
-INPUTS = ("model", "data", "cost")  # options and arguments that can name files
 ARROW = (".parquet", ".feather", ".arrow")
 ENDINGS = {
     "model": (".gpc",),
-    "table": (".csv", ".tsv", ".json", *ARROW),
+    "table": (".csv", ".tsv", ".json", ".parquet"),
     "figure": (".png", ".pdf", ".svg", ".jpg"),
 }
 
@@ -45,7 +45,7 @@ def ending(path: str) -> str:
     return os.path.splitext(stem)[1] if last in (".gz", ".zip", ".bz2", ".xz", ".zst") else last
 
 
-def check_output(given: Mapping[str, object], kind: str, path: str) -> None:
+def check_output(path: str, kind: str, inputs: Iterable[str | None], *, force: bool) -> None:
     """Raise unless a file can be written; called before anything is computed.
 
     An input is never replaced. An existing file is replaced if it has an ending of this kind of output, otherwise with
@@ -56,13 +56,27 @@ def check_output(given: Mapping[str, object], kind: str, path: str) -> None:
         raise InputError(f"{path} cannot be written: there is no directory {directory}.")
     if os.path.isdir(path):
         raise InputError(f"{path} cannot be written: it is a directory, expected the name of a file.")
+    expected = ", ".join(ENDINGS[kind])
+    if kind == "figure" and ending(path) not in ENDINGS[kind]:
+        raise InputError(f"{path} ends in {ending(path)!r}, expected a figure in {expected}.")
     if not os.path.isfile(path):  # a new file, a pipe or a device
         return
-    for other in (str(given[name]) for name in INPUTS if given.get(name)):
+    for other in filter(None, inputs):
         if os.path.exists(other) and os.path.samefile(path, other):
             raise InputError(f"{path} is an input of this command, and would be lost: give another output.")
-    if ending(path) not in ENDINGS[kind] and os.path.getsize(path) and not given["force"]:
+    if ending(path) not in ENDINGS[kind] and os.path.getsize(path) and not force:
         raise InputError(
-            f"{path} exists, and a {kind} is expected to end in {', '.join(ENDINGS[kind])}: give another output, "
-            "or --force to replace it."
+            f"{path} exists, and a {kind} is expected to end in {expected}: give another output, or --force to "
+            "replace it."
         )
+
+
+def read_model(path: str) -> tuple[Any, dict[str, Any]]:
+    """Return the classifier in a file, and what `gpclass fit` recorded about it; nothing if it was saved in Python."""
+    from gpclass.persistence import load_with_extra
+
+    with access(path, "read"):
+        clf, about = load_with_extra(path)
+    if getattr(clf, "n_features_in_", None) is None:
+        raise InputError(f"{path} contains a model of structured inputs, not of a table: use it in Python.")
+    return clf, about or {}

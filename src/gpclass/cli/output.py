@@ -1,6 +1,6 @@
 """What a command writes: results to standard output, everything else to standard error.
 
-Coloured tables and progress bars appear only on a terminal; a pipe gets plain lines.
+Lines are wrapped, and coloured, only on a terminal.
 """
 
 from __future__ import annotations
@@ -10,45 +10,33 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import rich  # noqa: F401  (its parts are imported when used, because they take long)
+
 WIDEST_LINE = 110  # width of text on a terminal
 WIDEST_TABLE = 10**9  # in a pipe, where nothing is folded
 
 
-def line(text: str = "") -> None:
-    """Write a line of the result."""
-    sys.stdout.write(f"{text}\n")
-
-
-def paragraph(text: str) -> None:
+def paragraph(text: Any, stream: Any = None) -> None:
     """Write a text as lines of the result; on a terminal each is wrapped to its width."""
-    _write(text, sys.stdout)
+    from rich.console import Console
 
-
-def warn(sentence: str) -> None:
-    """Write a warning to standard error."""
-    remark(sentence, "gpclass: warning: ", "bold yellow")
+    console = Console(file=stream or sys.stdout, highlight=False, markup=False, emoji=False)
+    width = min(console.width, WIDEST_LINE) if console.is_terminal else None
+    console.print(text, width=width, soft_wrap=width is None)
 
 
 def remark(sentence: str, title: str = "", style: str = "") -> None:
     """Write a note to standard error, after a styled title if one is given."""
     from rich.text import Text
 
-    _write(Text.assemble((title, style), sentence), sys.stderr)
-
-
-def _write(text: Any, stream: Any) -> None:
-    from rich.console import Console
-
-    console = Console(file=stream, highlight=False, markup=False, emoji=False)
-    width = min(console.width, WIDEST_LINE) if stream.isatty() else None
-    console.print(text, width=width, soft_wrap=width is None)
+    paragraph(Text.assemble((title, style), sentence), sys.stderr)
 
 
 def show_json(value: Any) -> None:
     """Write a result as JSON; a value that does not exist is null."""
     text = json.dumps(value, default=lambda array: array.tolist())
     finite = json.loads(text, parse_constant=lambda name: None)
-    line(json.dumps(finite, indent=2, ensure_ascii=False))
+    sys.stdout.write(json.dumps(finite, indent=2, ensure_ascii=False) + "\n")
 
 
 def show_table(headings: Sequence[str], rows: Iterable[Sequence[str]], *, right: bool = False) -> None:
@@ -57,9 +45,8 @@ def show_table(headings: Sequence[str], rows: Iterable[Sequence[str]], *, right:
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(
-        box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold", show_header=any(headings)
-    )
+    look: dict[str, Any] = {"box": None, "pad_edge": False, "padding": (0, 2, 0, 0), "header_style": "bold"}
+    table = Table(**look, show_header=any(headings))
     for i, heading in enumerate(headings):
         table.add_column(heading, justify="right" if right and i else "left", overflow="fold")
     for row in rows:
@@ -67,14 +54,4 @@ def show_table(headings: Sequence[str], rows: Iterable[Sequence[str]], *, right:
     console = Console(file=sys.stdout, highlight=False, width=None if sys.stdout.isatty() else WIDEST_TABLE)
     with console.capture() as captured:
         console.print(table)
-    for text in captured.get().splitlines():
-        line(text.rstrip())
-
-
-def track(items: Sequence[Any], doing: str) -> Iterable[Any]:
-    """Yield items, with a bar on a terminal."""
-    from rich.console import Console
-    from rich.progress import track
-
-    hidden = not sys.stderr.isatty()
-    return track(items, doing, console=Console(stderr=True), transient=True, disable=hidden)
+    sys.stdout.writelines(f"{line.rstrip()}\n" for line in captured.get().splitlines())

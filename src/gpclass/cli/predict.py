@@ -2,105 +2,90 @@
 
 from __future__ import annotations
 
+import gzip
 import json
-import os
-import sys
-import warnings
-from collections.abc import Mapping
 from typing import Any
 
-from gpclass.cli import output
-from gpclass.cli.data import check_columns
-from gpclass.cli.files import InputError, access, check_output, named
-from gpclass.cli.modelfile import Model, read_model
-from gpclass.cli.tables import read_table, to_text, write_frame
-from gpclass.decision import bayes_decision, check_cost
-from gpclass.tables import TableWarning
+import click
 
-BLOCK = 1000  # rows predicted at a time
-UNDECIDED = "undecided"
-EXAMPLE = "[[0, 1], [5, 0]]"  # example of costs
+from gpclass.cli import options, output
+from gpclass.cli.files import InputError, access, check_output, ending, named, read_model
+
+EXAMPLES = (
+    "predict model.gpc new.csv",
+    "predict model.gpc new.csv -o out.csv --keep id --level 0.9",
+    "predict model.gpc new.csv --cost '[[0, 1], [5, 0]]' --reject 0.5",
+    "predict model.gpc new.csv --cost costs.csv",
+)
 
 
-def run(given: Mapping[str, Any]) -> None:
-    """Predict and write the predictions; ``given`` are the options by name."""
+@click.command(epilog=options.examples(*EXAMPLES))
+@click.argument("model")
+@click.argument("data")
+@options.text(
+    "--output", "-o", "path", metavar="FILE", help="File to write: .csv, .csv.gz, .json or .parquet."
+)
+@options.force
+@click.option("--level", default=0.95, show_default=True, help="Probability that a credible interval covers.")
+@click.option("--no-intervals", is_flag=True, help="Do not compute credible intervals, which saves time.")
+@options.text("--cost", metavar="JSON|FILE", help="Cost of each decision, for each true class.")
+@click.option(
+    "--reject", type=float, metavar="COST",
+    help='Cost of not deciding; rows whose best decision costs more are "undecided".',
+)  # fmt: skip
+@options.columns("--keep", "Columns of DATA to copy to the result.")
+@options.reading
+@options.common
+def predict(
+    model: str,
+    data: str,
+    path: str | None,
+    force: bool,
+    level: float,
+    no_intervals: bool,
+    cost: str | None,
+    reject: float | None,
+    keep: list[str],
+    as_json: bool,
+    **reading: Any,
+) -> None:
+    """Predict class probabilities for the rows of a table.
+
+    The result has one row for each row of DATA: the most probable class, the probability of every class (p_...), and
+    the credible interval of that probability (low_..., high_...), which is wide where there are few training rows. The
+    columns of DATA may be in any order.
+
+    With --cost the result also has the decision that is cheapest on average. Costs are JSON with one row per true class
+    and one column per decision, in the order of the classes or by name, or a CSV file with the decisions in its header
+    and the true classes in its first column. With --reject a row can also be left undecided, at the cost given.
+    """
     import pandas as pd
 
-    path = given["output"]
+    from gpclass.cli.tables import check_columns, read_table
+    from gpclass.decision import bayes_decision
+
     if path is not None:
-        check_output(given, "table", path)
-    model = read_model(given["model"])
-    costs, decisions = None, [str(label) for label in model.clf.classes_]
-    if given["cost"]:
-        costs, decisions = read_costs(given["cost"], decisions)
-    level = None if given["no_intervals"] else given["level"]
-    if level is not None and model.clf.n_classes_ > 2 and model.clf.multi_class == "one_vs_one":
-        output.warn("a model of pairs of classes has no credible intervals; they are left out.")
-        level = None
-    names = model.names or []
-    table = read_table(given["data"], given, text=[name for name in given["keep"] if name not in names])
-    check_columns(given["data"], table, given["keep"])
-    kept = table[list(given["keep"])].apply(lambda column: column.astype(str).where(column.notna()))
-    X = inputs_of(model, table, given["data"])
-
-    def result(rows: Any) -> Any:
-        frame = predictions(model.clf, rows, level)
-        if given["cost"] or given["reject"] is not None:
-            P = frame[[f"p_{label}" for label in model.clf.classes_]].to_numpy()
-            chosen = bayes_decision(P, costs, reject=given["reject"])
-            frame.insert(1, "decision", [UNDECIDED if i < 0 else decisions[i] for i in chosen])
-        return frame
-
-    if both := list(kept.columns.intersection(result(X[:1]).columns)):
+        check_output(path, "table", [model, data, cost], force=force)
+    clf, _ = read_model(model)
+    costs, decisions = _read_costs(cost, [str(label) for label in clf.classes_])
+    names = [str(name) for name in getattr(clf, "feature_names_in_", ())]
+    table = read_table(data, [name for name in keep if name not in names], **reading)
+    check_columns(data, table, [*keep, *names])
+    kept = table[keep].apply(lambda column: column.astype(str).where(column.notna()))
+    found = _predictions(clf, table[names] if names else table.to_numpy(), None if no_intervals else level)
+    if cost or reject is not None:
+        P = found[[f"p_{label}" for label in clf.classes_]].to_numpy()
+        chosen = bayes_decision(P, costs, reject=reject)
+        found.insert(1, "decision", ["undecided" if i < 0 else decisions[i] for i in chosen])
+    if both := list(kept.columns.intersection(found.columns)):
         raise InputError(
-            f"--keep names {named(both)}, and the result has a column of that name: rename it in DATA, or do "
-            "not keep it."
+            f"--keep names {named(both)}, and the result has a column of that name: rename it in DATA, or do not keep "
+            "it."
         )
-    _warn_of_others(model, table, given)
-    blocks = output.track([X[start : start + BLOCK] for start in range(0, len(X), BLOCK)], "predicting")
-    found = pd.concat([result(block) for block in blocks], ignore_index=True)
-    _write(pd.concat([kept, found], axis=1), path, given["as_json"])
+    _write(pd.concat([kept, found], axis=1), path, as_json)
 
 
-def _write(frame: Any, path: str | None, as_json: bool) -> None:
-    if path is None:
-        sys.stdout.write(to_text(frame, as_json=as_json))
-        return
-    write_frame(frame, path)
-    if as_json:
-        output.show_json({"predictions": path, "rows": len(frame), "columns": list(frame)})
-    else:
-        output.remark(f"Wrote {len(frame)} predictions to {path}.")
-
-
-def inputs_of(model: Model, table: Any, path: str) -> Any:
-    """Return the rows of a table as inputs of the model; one warning counts values that training did not have."""
-    n = model.clf.n_features_in_
-    if model.names is not None:
-        check_columns(path, table, model.names)
-        X = table[model.names]
-    elif len(table.columns) == n:
-        X = table.to_numpy()
-    else:
-        raise InputError(
-            f"{path} has {len(table.columns)} columns, and the model, which has no column names, has {n}: leave out "
-            "the others."
-        )
-    if model.clf.encoder_ is not None:
-        model.clf.encoder_.transform(X)
-        warnings.simplefilter("ignore", TableWarning)  # in the blocks of these rows
-    return X
-
-
-def _warn_of_others(model: Model, table: Any, given: Mapping[str, Any]) -> None:
-    """Warn about columns that are neither used by the model nor kept."""
-    known = {model.target, *given["keep"], *(model.names or table)}
-    if others := [name for name in table if name not in known]:
-        words = "column {} of {} is" if len(others) == 1 else "columns {} of {} are"
-        output.warn(f"the {words.format(named(others), given['data'])} not used by the model.")
-
-
-def predictions(clf: Any, X: Any, level: float | None) -> Any:
+def _predictions(clf: Any, X: Any, level: float | None) -> Any:
     """Return a frame of the most probable class, all class probabilities, and the bounds of their intervals."""
     import pandas as pd
 
@@ -116,44 +101,56 @@ def predictions(clf: Any, X: Any, level: float | None) -> Any:
     return pd.DataFrame(columns)
 
 
-def read_costs(given: str, classes: list[str]) -> tuple[Any, list[str]]:
+def _write(frame: Any, path: str | None, as_json: bool) -> None:
+    """Write a frame: CSV with six digits, JSON or Parquet with all of them."""
+    from gpclass.core import files
+
+    if as_json or (path is not None and ending(path) == ".json"):
+        text = frame.to_json(orient="records", indent=1, double_precision=15, force_ascii=False) + "\n"
+    else:
+        text = frame.to_csv(index=False, float_format="%.6g", lineterminator="\n")
+    if path is None:
+        click.echo(text, nl=False)
+        return
+    with access(path, "written"), files.replacing(path) as file:
+        if ending(path) == ".parquet":
+            frame.to_parquet(file)
+        else:
+            raw = text.encode("utf-8")
+            file.write(gzip.compress(raw) if path.lower().endswith(".gz") else raw)
+    output.remark(f"Wrote {len(frame)} predictions to {path}.")
+
+
+def _read_costs(given: str | None, classes: list[str]) -> tuple[Any, list[str]]:
     """Return the costs, with a row per true class and a column per decision, and the names of the decisions.
 
-    They are in a file, or in the text itself if it is JSON. JSON is a list of rows in the order of the classes, or
-    an object of objects by name. CSV has the decisions in its header and true classes in its first column.
-    Decisions need not be classes.
+    JSON is a list of rows in the order of the classes, or an object of objects by name. Decisions need not be classes.
     """
-    frame = _read(given, classes)
-    if set(frame.index) != set(classes):
-        raise InputError(
-            f"--cost names the classes {named(frame.index)}, expected those of the model: {named(classes)}."
-        )
-    if frame.isna().any(axis=None):
-        raise InputError("--cost must name the same decisions for every class, each with its cost.")
-    # Decisions that are the classes are put in their order, so that ties are broken as without costs.
-    actions = classes if set(frame) == set(classes) else list(frame)
-    try:
-        return check_cost(frame.loc[classes, actions].to_numpy(), len(classes)), actions
-    except ValueError as error:
-        raise InputError(f"--cost: {error}") from None
-
-
-def _read(given: str, classes: list[str]) -> Any:
     import pandas as pd
 
-    text: str | bytes = given
-    if given.lower().endswith(".json"):
-        with access(given, "read"), open(given, "rb") as file:
-            text = file.read()
-    elif not given.lstrip().startswith(("[", "{")):
-        if not os.path.exists(given):
-            raise InputError(f"--cost {given} is not a file, and not JSON such as {EXAMPLE}.")
+    from gpclass.cli.tables import read_table
+    from gpclass.decision import check_cost
+
+    if given is None:
+        return None, classes
+    if given.lstrip().startswith(("[", "{")):
+        try:
+            document = json.loads(given)
+            if isinstance(document, list):
+                return check_cost(document, len(classes)), classes
+            frame = pd.DataFrame.from_dict(document, orient="index")
+        except (AttributeError, ValueError) as error:
+            raise InputError(
+                f"--cost cannot be read ({error}), expected JSON such as [[0, 1], [5, 0]]."
+            ) from None
+    else:
         frame = read_table(given)
-        return frame.set_index(frame.columns[0]).rename(index=str)
-    try:
-        document = json.loads(text)
-        if isinstance(document, dict):
-            return pd.DataFrame.from_dict(document, orient="index")
-        return pd.DataFrame(check_cost(document, len(classes)), index=classes, columns=classes)
-    except (AttributeError, ValueError, RecursionError) as error:
-        raise InputError(f"--cost cannot be read ({error}), expected JSON such as {EXAMPLE}.") from None
+        frame = frame.set_index(frame.columns[0]).rename(index=str)
+    if set(frame.index) != set(classes) or frame.isna().any(axis=None):
+        raise InputError(
+            f"--cost names the classes {named(frame.index)}, expected those of the model, {named(classes)}, with the "
+            "same decisions for each."
+        )
+    # Decisions that are the classes are put in their order, so that ties are broken as without costs.
+    actions = classes if set(frame) == set(classes) else list(frame)
+    return check_cost(frame.loc[classes, actions].to_numpy(), len(classes)), actions

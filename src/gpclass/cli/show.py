@@ -1,95 +1,182 @@
-"""``gpclass check`` and ``info``: what a model file contains, and whether it can be trusted."""
+"""``gpclass check``, ``info`` and ``plot``: whether a model can be trusted, what its file contains, and figures."""
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Mapping
 from dataclasses import asdict
-from math import isfinite
 from typing import Any
 
-from gpclass.cli import output
-from gpclass.cli.modelfile import Model, read_model
-from gpclass.kernels import CompoundKernel
+import click
+
+from gpclass.cli import options, output
+from gpclass.cli.files import InputError, access, check_output, read_model
 
 
-def check(given: Mapping[str, Any]) -> None:
-    """Measure the error of the approximation and report it."""
-    model = read_model(given["model"])
-    found = model.clf.check_approximation(n_samples=given["draws"], random_state=given["seed"])
-    several = isinstance(found, list)
-    if given["as_json"]:
-        output.show_json([asdict(one) for one in found] if several else asdict(found))
-    elif several:
+@click.command(epilog=options.examples("check model.gpc", "check model.gpc --draws 10000 --json"))
+@click.argument("model")
+@click.option(
+    "--draws", type=click.IntRange(10), default=2000, show_default=True, metavar="N",
+    help="Number of draws from the approximate posterior.",
+)  # fmt: skip
+@options.seed
+@options.common
+def check(model: str, draws: int, seed: int, as_json: bool) -> None:
+    """Check whether the approximation in a model can be trusted.
+
+    Draws from the approximate posterior are weighted so that they follow the exact one (importance sampling). This
+    corrects the evidence and shows how far the probabilities of the training rows are off. The last line is the
+    verdict.
+    """
+    clf, _ = read_model(model)
+    found = clf.check_approximation(n_samples=draws, random_state=seed)
+    if as_json:
+        output.show_json([asdict(one) for one in found] if isinstance(found, list) else asdict(found))
+    elif isinstance(found, list):
         output.paragraph("\n\n".join(f"model {i}\n{one}" for i, one in enumerate(found, start=1)))
     else:
         output.paragraph(str(found))
 
 
-def info(given: Mapping[str, Any]) -> None:
-    """Show what the model contains."""
-    model = read_model(given["model"])
-    document = describe(given["model"], model)
-    if given["as_json"]:
-        output.show_json(document)
+@click.command(epilog=options.examples("info model.gpc", "info model.gpc --json"))
+@click.argument("model")
+@options.common
+def info(model: str, as_json: bool) -> None:
+    """Show what a model file contains: data, classes, kernel, evidence and columns."""
+    clf, about = read_model(model)
+    known = describe(model, clf, about)
+    if as_json:
+        output.show_json(known)
         return
-    show_facts(document)
-    output.line()
-    rows = [(each["name"], each["kind"], *_coded(each)) for each in model.columns]
-    output.show_table(("column", "kind", "levels", "missing value"), rows)
-    if compared := document["compared_models"]:
-        output.line()
-        models = [(each["model"], str(each["n_rows"]), _integrated(each["value"])) for each in compared]
+    show_facts(known)
+    click.echo()
+    rows = [(each["name"], each["kind"], _coded(each)) for each in known["columns"]]
+    output.show_table(("column", "kind", "levels, or the median"), rows)
+    if compared := known["compared_models"]:
+        click.echo()
+        models = [(each["model"], str(each["n_rows"]), f"{each['value']:.2f}") for each in compared]
         output.show_table(("compared model", "rows", "integrated evidence"), models)
 
 
-def _coded(column: Mapping[str, Any]) -> tuple[str, str]:
-    """Return the levels of a column, and what a missing value becomes."""
-    levels, fill = column["levels"], column["fill"]
-    known = ", ".join(str(level) for level in levels if level is not None)
+def _coded(column: Mapping[str, Any]) -> str:
     if not column["positions"]:
-        return f"{known} (constant, not used)".strip(), ""
-    if levels:
-        return known, "a level" if None in levels else "unknown level"
-    return "", "" if fill is None else f"{fill:g}" + ", marked" * (column["scale"] is not None)
+        return "constant, not used"
+    known = ", ".join(str(level) for level in column["levels"] if level is not None)
+    return known or ("" if column["fill"] is None else f"{column['fill']:g}")
 
 
-def _integrated(value: float) -> str:
-    return f"{value:.2f}" if isfinite(value) else "cannot be the largest"
+def describe(path: str, clf: Any, about: Mapping[str, Any]) -> dict[str, Any]:
+    """Return all information about a model as plain data."""
+    from gpclass.kernels import CompoundKernel
 
-
-def describe(path: str, model: Model) -> dict[str, Any]:
-    """Return all information about a model."""
-    clf, kernel = model.clf, model.clf.kernel_
-    evidence, loo = clf.log_marginal_likelihood_value_, getattr(clf, "loo_log_score_", None)
-    kernels = kernel.kernels if isinstance(kernel, CompoundKernel) else [kernel]
+    kernel, evidence = clf.kernel_, clf.log_marginal_likelihood_value_
+    loo = getattr(clf, "loo_log_score_", None)
     compared = clf.compared_ if isinstance(clf.compared_, list) else [clf.compared_]
     return {
         "model": path,
         "kilobytes": round(os.path.getsize(path) / 1e3),
-        **model.about,
+        **about,
         "classes": clf.classes_.tolist(),
         "inference": repr(clf.inference_),
         "likelihood": repr(getattr(clf.base_estimator_, "likelihood", clf.likelihood)),
         "multi_class": clf.multi_class if clf.n_classes_ > 2 else None,
-        "kernel": " | ".join(map(str, kernels)),
+        "kernel": " | ".join(map(str, kernel.kernels if isinstance(kernel, CompoundKernel) else [kernel])),
         "log_evidence": None if evidence is None else float(evidence),
         "leave_one_out_log_loss": None if loo is None else -float(loo),
         "compared_models": [asdict(each) for part in compared for each in part],
-        "target": model.target,
-        "columns": model.columns,
+        "columns": _columns(clf),
     }
+
+
+def _columns(clf: Any) -> list[dict[str, Any]]:
+    """Return the columns of the table and how they are coded; plain numbers have no coding."""
+    from gpclass.tables import Column
+
+    if clf.encoder_ is not None:
+        return [asdict(column) for column in clf.encoder_.columns_]
+    names = getattr(clf, "feature_names_in_", [f"x{i}" for i in range(clf.n_features_in_)])
+    return [asdict(Column(str(name), "number", positions=(i,))) for i, name in enumerate(names)]
 
 
 def show_facts(known: Mapping[str, Any]) -> None:
     """Write what `describe` returned, one line per fact; a value that does not exist is left out."""
-    facts = {**known, "columns": len(known["columns"]), **(known.get("scores") or {}), "scores": None}
-    facts["compared_models"] = len(known["compared_models"]) or None
-    shown = {name.replace("_", " "): value for name, value in facts.items() if value not in (None, "")}
-    output.show_table(("", ""), [(name, _text(value)) for name, value in shown.items()])
+    counts = {name: len(known[name]) or None for name in ("columns", "compared_models")}
+    facts = {name.replace("_", " "): value for name, value in {**known, **counts}.items()}
+    output.show_table(("", ""), [(name, _text(value)) for name, value in facts.items() if value is not None])
 
 
 def _text(value: Any) -> str:
     if isinstance(value, list):
         return ", ".join(map(str, value))
     return f"{value:.4f}" if isinstance(value, float) else str(value)
+
+
+# ------------------------------------------------------------------------------------- figures
+
+
+@click.command(
+    epilog=options.examples("plot model.gpc", "plot model.gpc -o figure.pdf", "plot model.gpc --kind trace")
+)
+@click.argument("model")
+@options.figure
+@options.force
+@click.option(
+    "--kind",
+    type=click.Choice(["auto", "latent", "contour", "trace"]),
+    default="auto",
+    show_default=True,
+    help="Kind of figure.",
+)
+@options.common
+def plot(model: str, path: str | None, force: bool, kind: str, as_json: bool) -> None:
+    """Draw a figure of a model.
+
+    A model of one column is drawn as the latent function and the probability below it, and a model of two columns as
+    contours over the plane. --kind trace shows the chains of MCMC. Unless --output is given, the figure is saved beside
+    the model, with the ending .png.
+    """
+    path = path or f"{os.path.splitext(model)[0]}.png"
+    check_output(path, "figure", [model], force=force)
+    save_display(display_of(read_model(model)[0], kind), path)
+    if as_json:
+        output.show_json({"figure": path})
+
+
+def save_display(display: Any, path: str) -> None:
+    """Write the figure of a display in the format that the ending of the path names."""
+    from gpclass.core import files
+
+    image = io.BytesIO()  # Pillow reports no error if the disk is full
+    display.figure_.savefig(image, format=os.path.splitext(path)[1][1:].lower(), dpi=160)
+    with access(path, "written"), files.replacing(path) as file:
+        file.write(image.getvalue())
+    output.remark(f"Wrote the figure to {path}.")
+
+
+def display_of(clf: Any, kind: str) -> Any:
+    """Return a display of a model; the kind "auto" is chosen by its columns."""
+    import matplotlib as mpl
+
+    from gpclass import plotting
+
+    mpl.use("Agg")
+    if kind == "trace":
+        if getattr(clf, "chains_", None) is None:
+            raise InputError("--kind trace is for models with Markov chains: fit with --inference mcmc.")
+        return plotting.TraceDisplay.from_estimator(clf)
+    # The rows of the model are those of the table if each column is a number that is never missing.
+    coded = clf.encoder_
+    plain = coded is None or (coded.numeric_.all() and len(coded.numeric_) == clf.n_features_in_)
+    found = {1: "latent", 2: "contour"}.get(clf.n_features_in_) if plain else None
+    if found is None or kind not in ("auto", found):
+        raise InputError(
+            f"The model has {clf.n_features_in_} columns{'' if plain else ' of several kinds'}, expected one (latent) "
+            "or two (contour) of numbers without gaps: fit a model to such --columns."
+        )
+    sparse = clf.base_estimator_.models[0].inducing is not None  # its inducing inputs cover the training rows
+    X, y = (clf.base_estimator_.models[0].problem.X, None) if sparse else clf.training_rows()
+    if found == "latent":
+        return plotting.LatentDisplay.from_estimator(clf, X, y)
+    pairs = clf.n_classes_ > 2 and clf.multi_class == "one_vs_one"  # no latent function of a class
+    return plotting.PredictiveContourDisplay.from_estimator(clf, X, y, latent_std=not pairs)

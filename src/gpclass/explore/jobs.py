@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 import warnings
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -17,10 +16,10 @@ _END = object()
 
 
 class Worker:
-    """Computes the parts of a result in a thread, and hands each to the page.
+    """Computes the parts of a result in a thread, and hands each to the page; a part that is None shows nothing.
 
-    A part that is a float is a pause of that many seconds. A new request replaces the last one; a ``patient`` worker
-    still shows the part that it was computing. All methods are called on the thread of the page.
+    A new request replaces the last one; a ``patient`` worker still shows the part that it was computing. All methods
+    are called on the thread of the page.
     """
 
     def __init__(self, deliver: Deliver, *, patient: bool = False) -> None:
@@ -41,19 +40,15 @@ class Worker:
                 on_end(error)
 
         def work() -> None:
-            error, left = None, iter(parts)
+            error, part, left = None, None, iter(parts)
             try:
-                while True:
+                while part is not _END:
+                    if part is not None:
+                        self._deliver(partial(show, part))
                     with _computing, warnings.catch_warnings(action="ignore"):
                         if request is not self._latest:
                             return
                         part = next(left, _END)
-                    if part is _END:
-                        break
-                    if isinstance(part, float):
-                        time.sleep(part)
-                    else:
-                        self._deliver(partial(show, part))
             except Exception as caught:
                 error = caught
             self._deliver(partial(end, error))

@@ -12,14 +12,6 @@ from gpclass.explore.state import PageState, Points, make_points
 
 TABLE = "your table"
 EMPTY = {"empty line": 1, "empty plane": 2}  # numbers of columns
-WORDS = {
-    "interval": "The textbook exercise: class 0 for 25 < x < 60, and class 1 elsewhere.",
-    "moons": "Two half circles with noise.",
-    "circles": "A circle inside another, with noise.",
-    "clouds": "Three overlapping clouds, one for each class.",
-    "empty line": "An empty line: click to add points of two classes or more.",
-    "empty plane": "An empty plane: click to add points of two classes or more.",
-}
 
 
 def start_names() -> list[str]:
@@ -38,17 +30,12 @@ def start(name: str) -> PageState:
     if name in EMPTY:
         d = EMPTY[name]
         points = make_points(np.empty((0, d)), [], view=[[0.0, 10.0]] * d)
-        return PageState(points, origin=name, words=WORDS[name])
+        return PageState(points, origin=name, words=f"An {name}: click to add points of two classes or more.")
     if name not in problems():
         raise ValueError(f"There is no problem {name!r}: choose one of {', '.join(start_names())}.")
     split = problems()[name]()
     points = make_points(split.X, split.y, labels=tuple(map(str, np.unique(split.y_test))))
-    words = WORDS.get(name, name)
-    if name != "interval":
-        return _of_variance_ten(points, name, words)
-    # The kernel of the exercise, with a variance at which the methods differ.
-    points = replace(points, view=np.array([[-3.0, 102.0]]))
-    return PageState(points, theta=(float(np.log(30.0)), float(np.log(10.0))), origin=name, words=words)
+    return _of_variance_ten(points, name, f"The problem {name} of gpclass.datasets.")
 
 
 def from_table(X: Any, y: Any, names: tuple[str, ...], words: str) -> PageState:
@@ -59,5 +46,6 @@ def from_table(X: Any, y: Any, names: tuple[str, ...], words: str) -> PageState:
 
 
 def _of_variance_ten(points: Points, origin: str, words: str) -> PageState:
+    """Return a state of a variance at which the methods differ."""
     state = PageState(points, origin=origin, words=words)
     return replace(state, theta=(float(np.log(10.0)), *state.theta[1:]))

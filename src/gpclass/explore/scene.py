@@ -18,7 +18,8 @@ from gpclass.plotting.latent import latent_band
 from gpclass.sampling import Rejection
 
 LEVEL = 0.95  # of credible bands
-LINE, PLANE = 201, 48  # points along a side of the grid
+LINE, PLANE = 201, 64  # points along a side of the grid
+N_DRAWS = 12  # functions drawn from the posterior of a method that samples
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -37,6 +38,7 @@ class Picture:
     margin: Array  # (*grid, n_classes): positive for the decision, zero on its boundaries
     latent: Any = None  # mean, low and high of the curves of a line, each (n, n_curves)
     interval: tuple[Array, Array] | None = None  # credible interval of the second of two classes
+    draws: Any = ()  # functions drawn by sampling, of a line with two classes
     deviation: Any = None  # of f, on a plane
 
     @property
@@ -56,11 +58,6 @@ class Picture:
         """Classes of the curves: the second of two, or each of several."""
         present = self.state.points.present
         return present[1:] if len(present) == 2 else present
-
-    @property
-    def second(self) -> Array | None:
-        """The probability of the second of two classes; None if there are more."""
-        return self.proba[..., self.curves[0]] if len(self.curves) == 1 else None
 
     def boundaries(self) -> tuple[Array, NDArray[np.intp]]:
         """Return the points of a line where the decision changes (interpolated), and the decisions in between."""
@@ -84,32 +81,6 @@ class Scene:
         """The pictures that are not None."""
         return [each for each in (self.picture, self.other) if each is not None]
 
-    @property
-    def difference(self) -> Array | None:
-        """The probability of the second class by the first method minus that by the other.
-
-        With three classes or more it is the total variation distance; without a second method it is None.
-        """
-        if len(self.pictures) < 2:
-            return None
-        one, two = self.pictures
-        if one.second is None or two.second is None:
-            return np.asarray(0.5 * np.abs(one.proba - two.proba).sum(axis=-1))
-        return one.second - two.second
-
-    @property
-    def words(self) -> list[str]:
-        """Where two methods differ most, and their evidence, in sentences; and the model in Python."""
-        code = [f"In Python: {picture.clf!r}" for picture in self.pictures[:1]]
-        values = self.difference
-        if values is None:
-            return code
-        at = int(np.abs(values).argmax())
-        place, most = named_place(self.state, grid(self.state)[1][at]), abs(values.ravel()[at])
-        names = " and ".join(title(each.state.method) for each in self.pictures)
-        words = f"{names} differ by at most {most:.2g} in probability, at {place}."
-        return [words, "; ".join(each.title for each in self.pictures) + ".", *code]
-
 
 def scene(state: PageState) -> Scene:
     """Compute the scene of a state; a failure is reported in its ``error``.
@@ -130,11 +101,6 @@ def scene(state: PageState) -> Scene:
     return replace(found, other=other.picture, error=other.error and f"{title(state.other)}: {other.error}")
 
 
-def named_place(state: PageState, place: Array) -> str:
-    """Return a position as text, such as "x = 2.5"."""
-    return ", ".join(f"{name} = {x:.3g}" for name, x in zip(state.points.names, place, strict=True))
-
-
 def sentence(error: BaseException) -> str:
     """Return the message of an error as one sentence."""
     words = " ".join(str(error).split())
@@ -143,10 +109,7 @@ def sentence(error: BaseException) -> str:
     return f"{type(error).__name__}: {words or 'no message'}."
 
 
-# --------------------------------------------------------------------------------------- fit
-
-
-def fit(state: PageState, **changed: Any) -> tuple[Any, list[str]]:
+def fit(state: PageState) -> tuple[Any, list[str]]:
     """Fit the classifier of a state at its hyperparameters; return it with its warnings, each once."""
     points, present = state.points, state.points.present
     if len(present) < 2:
@@ -158,15 +121,14 @@ def fit(state: PageState, **changed: Any) -> tuple[Any, list[str]]:
         "mcmc": MCMC(n_draws=draws, n_warmup=200, thin=thin),
         "rejection": Rejection(n_draws=500, max_proposals=200_000),
     }
-    settings = {
-        "kernel": state.kernel,
-        "likelihood": state.likelihood,
-        "inference": samplers.get(state.method, state.method),
-        "optimizer": None,
-        "integration": state.integration,
-        "random_state": 0,
-    }
-    clf = GaussianProcessClassifier(**(settings | changed))
+    clf = GaussianProcessClassifier(
+        state.kernel,
+        likelihood=state.likelihood,
+        inference=samplers.get(state.method, state.method),
+        optimizer=None,
+        integration=state.integration,
+        random_state=0,
+    )
     with warnings.catch_warnings(record=True, action="always") as caught:
         clf.fit(points.X, points.codes)
     return clf, list(dict.fromkeys(" ".join(str(each.message).split()) for each in caught))
@@ -179,27 +141,18 @@ def all_proba(state: PageState, clf: Any, X: Array) -> Array:
     return out
 
 
-def grid(state: PageState) -> tuple[list[Array], Array]:
-    """Return the sides of the grid over the view, and its points as rows."""
-    size = LINE if state.points.n_columns == 1 else PLANE
-    sides = [np.linspace(low, high, size) for low, high in state.points.view]
-    return sides, np.stack(np.meshgrid(*sides), axis=-1).reshape(-1, len(sides))
-
-
 def draw_picture(state: PageState) -> Picture:
     """Return the predictions of the classifier of a state over the view."""
-    (clf, notes), (sides, rows) = fit(state), grid(state)
-    proba = all_proba(state, clf, rows)
-    margin = decision_margins(proba)
-    common = (state, clf, notes, sides)
+    clf, notes = fit(state)
+    view = state.points.view
+    sides = [np.linspace(low, high, LINE if len(view) == 1 else PLANE) for low, high in view]
+    rows = np.stack(np.meshgrid(*sides), axis=-1).reshape(-1, len(sides))
+    proba = all_proba(state, clf, rows).reshape(*map(len, reversed(sides)), -1)
+    picture = Picture(state, clf, notes, sides, proba, decision_margins(proba))
     if len(sides) == 2:
-        shape = [len(side) for side in reversed(sides)]
-        deviation = latent_deviation(clf, rows).reshape(shape)
-        proba, margin = proba.reshape(*shape, -1), margin.reshape(*shape, -1)
-        return Picture(*common, proba, margin, deviation=deviation)
-    interval = None
-    if (
-        len(clf.classes_) == 2 and clf.base_estimator_.models[0].is_of_labels
-    ):  # with several classes it would take seconds
-        interval = clf.predict_interval(rows, LEVEL)
-    return Picture(*common, proba, margin, latent_band(clf, rows, LEVEL), interval)
+        return replace(picture, deviation=latent_deviation(clf, rows).reshape(proba.shape[:2]))
+    picture = replace(picture, latent=latent_band(clf, rows, LEVEL))
+    if len(clf.classes_) > 2 or not clf.base_estimator_.models[0].is_of_labels:  # it would take seconds
+        return picture
+    draws = clf.sample_latent(rows, N_DRAWS, random_state=0).T if picture.evidence is None else ()
+    return replace(picture, interval=clf.predict_interval(rows, LEVEL), draws=draws)

@@ -54,6 +54,7 @@ def make_server(table: PageState | None = None, port: int = 0, kept: Any = None)
     from tornado.httpserver import HTTPServer
     from tornado.ioloop import IOLoop
     from tornado.netutil import bind_sockets
+    from tornado.web import ErrorHandler
 
     try:
         sockets = bind_sockets(port, ADDRESS)
@@ -61,14 +62,23 @@ def make_server(table: PageState | None = None, port: int = 0, kept: Any = None)
         words = error.strerror or error
         raise ValueError(f"Port {port} cannot be used ({words}): give another one, or none.") from None
     hosts = own_hosts(sockets[0].getsockname()[1])
-    pages = BokehTornado(
+
+    class Pages(BokehTornado):
+        """The pages, for requests of this machine only."""
+
+        def find_handler(self, request: Any, **extra: Any) -> Any:
+            if is_own(request.headers, hosts):
+                return super().find_handler(request, **extra)
+            return self.get_handler_delegate(request, ErrorHandler, {"status_code": 403})
+
+    pages = Pages(
         {"/": Application(FunctionHandler(lambda doc: make_document(doc, table, kept)))},
         absolute_url=f"http://{hosts[0]}",
         extra_websocket_origins=hosts,
         check_unused_sessions_milliseconds=FORGET // 3,
         unused_session_lifetime_milliseconds=FORGET,
     )
-    http = HTTPServer(_own_requests(pages, hosts))
+    http = HTTPServer(pages)
     http.add_sockets(sockets)
     return BaseServer(IOLoop.current(), pages, http)
 
@@ -90,25 +100,6 @@ def is_own(headers: Any, hosts: Sequence[str]) -> bool:
     sent_here = to in [[host] for host in hosts]
     sent_by_us = origins in [[f"http://{host}"] for host in hosts]
     return sent_here and (sent_by_us or not (origins or "Upgrade" in headers))
-
-
-def _own_requests(pages: Any, hosts: Sequence[str]) -> Any:
-    """Return a router that passes requests of this machine to an application, and rejects all others."""
-    from tornado.routing import AnyMatches, Matcher, Rule, RuleRouter
-    from tornado.web import Application, RequestHandler
-
-    class Own(Matcher):
-        def match(self, request: Any) -> dict[str, Any] | None:
-            return {} if is_own(request.headers, hosts) else None
-
-    class Refuse(RequestHandler):
-        def prepare(self) -> None:
-            self.set_status(403)
-            self.set_header("Content-Type", "text/plain; charset=utf-8")
-            self.finish(f"This page is for a browser on the same machine: open http://{hosts[0]}/.")
-
-    refused = Application(default_handler_class=Refuse)
-    return RuleRouter([Rule(Own(), pages), Rule(AnyMatches(), refused)])
 
 
 def serve(

@@ -13,8 +13,6 @@ from gpclass.kernels import move, named_kernel
 from gpclass.plotting.base import hyperparameter_names, short_names
 
 MOST_CLASSES = 5
-ALONE = "alone"
-OPERATORS = (ALONE, "plus", "times")
 SIDE = 12  # points along each side of the view, from which kernels take their scales
 NEAR = 0.025  # distance from a marker, in widths of the figure, within which a click selects it
 HEIGHT = 5.0  # height of a figure of probabilities, in the same unit
@@ -78,12 +76,10 @@ class PageState:
     Parameters
     ----------
     points : Points
-    first, operator, second : str
-        The name of a kernel, and how another one is combined with it: "alone", "plus" or "times".
+    family : str
+        The name of a kernel.
     theta : tuple of float
         Natural logarithms of the hyperparameters; empty for the initial ones of the kernel.
-    axes : tuple of two int
-        The hyperparameters over which the evidence is drawn.
     likelihood, method, integration : str
         The arguments ``likelihood``, ``inference`` and ``integration`` of `GaussianProcessClassifier`.
     other : str
@@ -103,11 +99,8 @@ class PageState:
     """
 
     points: Points
-    first: str = "rbf"
-    operator: str = ALONE
-    second: str = "linear"
+    family: str = "rbf"
     theta: tuple[float, ...] = ()
-    axes: tuple[int, int] = (0, 1)
     likelihood: str = "probit"
     method: str = "ep"
     integration: str = "exact"
@@ -120,8 +113,6 @@ class PageState:
     def __post_init__(self) -> None:
         if not self.theta:
             object.__setattr__(self, "theta", tuple(_initial_kernel(self).theta.tolist()))
-        last = len(self.theta) - 1
-        object.__setattr__(self, "axes", tuple(min(k, last) for k in self.axes))
 
     @property
     def n_classes(self) -> int:
@@ -176,11 +167,6 @@ def delete_point(state: PageState) -> PageState:
     return state if state.selected is None else _keep(state, np.arange(len(state.points)) != state.selected)
 
 
-def clear_points(state: PageState) -> PageState:
-    """Delete all points."""
-    return _keep(state, np.zeros(len(state.points), dtype=bool))
-
-
 def _keep(state: PageState, kept: NDArray[np.bool_]) -> PageState:
     points = replace(state.points, X=state.points.X[kept], codes=state.points.codes[kept])
     return replace(state, points=points, selected=None)
@@ -215,17 +201,7 @@ def _initial_kernel(state: PageState) -> Any:
     low, high = state.points.view.T
     sides = np.linspace(0.75 * low + 0.25 * high, 0.25 * low + 0.75 * high, SIDE)
     rows = np.stack(np.meshgrid(*sides.T), axis=-1).reshape(-1, len(low))
-    first = named_kernel(state.first, rows)
-    if state.operator == ALONE:
-        return first
-    second = named_kernel(state.second, rows)
-    # The variances of two factors are not identifiable, so a product has only one.
-    return first + second if state.operator == "plus" else first * second.k2
-
-
-def set_kernel(state: PageState, **names: str) -> PageState:
-    """Choose another kernel, with its initial hyperparameters."""
-    return replace(state, **names, theta=(), axes=(0, 1))  # type: ignore[arg-type]
+    return named_kernel(state.family, rows)
 
 
 def set_theta(state: PageState, theta: ArrayLike) -> PageState:

@@ -1,4 +1,4 @@
-"""Long computations. They yield intermediate results, and can be stopped there; a float is a pause."""
+"""Long computations. They yield intermediate results, or None, and can be stopped there."""
 
 from __future__ import annotations
 
@@ -9,21 +9,16 @@ import numpy as np
 
 from gpclass.core.optimisers import minimise
 from gpclass.core.protocols import Array
-from gpclass.explore.scene import Scene, all_proba, fit, grid, scene
+from gpclass.explore.scene import Scene, fit, scene
 from gpclass.explore.state import PageState, set_theta, title
-from gpclass.mcmc import MCMC
 from gpclass.plotting.evidence import evidences
 from gpclass.priors import NotPositiveError
 
-SIZES = (6, 18)  # points along each side of the surface of the evidence: coarse first
+SIZE = 15  # points along each side of the surface of the evidence
 SPAN = 3.0  # range around the current hyperparameters, in natural logarithms
-IDLE = 0.4  # seconds before the surface follows a change
-PAUSE = 0.12  # seconds between the steps of learning
-CHUNK = MCMC(n_chains=4, n_draws=10, n_warmup=60, thin=5)
-CHUNKS, LINES = 30, 4  # rounds of chains, and functions that are drawn in each
 
 
-def learn(state: PageState) -> Iterator[tuple[Scene, str] | float]:
+def learn(state: PageState) -> Iterator[tuple[Scene, str]]:
     """Maximise the evidence from the hyperparameters of a state; yield the scene of each improvement, with words."""
     clf, path = fit(state)[0], list[tuple[Array, float]]()
 
@@ -42,57 +37,29 @@ def learn(state: PageState) -> Iterator[tuple[Scene, str] | float]:
         if k == len(path):
             words = f"Learned in {k} steps: log evidence {evidence:.3f}. {message}"
         yield scene(set_theta(state, theta)), words
-        yield PAUSE
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Surface:
-    """Log evidence over two hyperparameters, (rows, columns); NaN where it cannot be computed."""
+    """Log evidence over the first two hyperparameters, (rows, columns); NaN where it cannot be computed."""
 
     first: Array  # natural logarithms, of the columns
     second: Array
     evidence: Array
 
 
-def surface(state: PageState) -> Iterator[Surface | float]:
-    """Yield the surface after a pause, each time finer, and a point to stop at before each evaluation."""
-    yield IDLE
+def surface(state: PageState) -> Iterator[Surface | None]:
+    """Yield None before each evaluation, and the surface at the end if the evidence exists anywhere."""
     clf, theta = fit(state)[0], np.array(state.theta)
     low, high = state.kernel.bounds.T
-    for size in SIZES:
-        around = np.linspace(np.maximum(theta - SPAN, low), np.minimum(theta + SPAN, high), size)
-        a, b = around[:, list(state.axes)].T
-        values = list[float]()
-        for value in evidences(clf, theta, state.axes, a, b):
-            values.append(value)
-            yield 0.0
-        if np.isfinite(values).any():
-            yield Surface(a, b, np.reshape(values, (size, size)))
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Running:
-    """Draws of the latent function so far, as lines over the grid, and the average of their probabilities."""
-
-    n_draws: int
-    lines: list[Array]  # none on a plane
-    proba: Array  # (n, n_classes)
-
-
-def run_chains(state: PageState, chunks: int = CHUNKS) -> Iterator[Running]:
-    """Yield the posterior by Markov chains, after each round of new chains.
-
-    Every round starts new chains, so the rounds are independent and their probabilities are averaged.
-    """
-    _, rows = grid(state)
-    total, lines = np.zeros((len(rows), state.n_classes)), list[Array]()
-    for k in range(chunks):
-        clf, _ = fit(state, inference=CHUNK, random_state=k)  # ten draws are too few for a diagnosis
-        total += all_proba(state, clf, rows)
-        if state.points.n_columns == 1 and len(clf.classes_) == 2:
-            draws = clf.sample_latent(rows, LINES, random_state=k)
-            lines.extend(draws.T if draws.ndim == 2 else [])
-        yield Running((k + 1) * CHUNK.n_chains * CHUNK.n_draws, list(lines), total / (k + 1))
+    around = np.linspace(np.maximum(theta - SPAN, low), np.minimum(theta + SPAN, high), SIZE)
+    a, b = around[:, :2].T
+    values = list[float]()
+    for value in evidences(clf, theta, (0, 1), a, b):
+        values.append(value)
+        yield None
+    if np.isfinite(values).any():
+        yield Surface(a, b, np.reshape(values, (SIZE, SIZE)))
 
 
 def verdicts(state: PageState) -> Iterator[str]:

@@ -10,24 +10,26 @@ from typing import Any
 import numpy as np
 
 from gpclass.explore import state as actions
-from gpclass.explore.page.figures import COLOURS, LN10, SHOWN, Landscape
-from gpclass.explore.state import ALONE, MOST_CLASSES, OPERATORS, TITLES, PageState, dials, title
+from gpclass.explore.page.figures import COLOURS, Map
+from gpclass.explore.state import MOST_CLASSES, TITLES, PageState, dials, title
+from gpclass.explore.steps import Surface
 from gpclass.kernels import kernel_names
 from gpclass.learning.prediction import ROUTES
 from gpclass.parameters import INFERENCES, LIKELIHOODS
 
+LN10 = float(np.log(10.0))
+# Sliders and axes of hyperparameters are decimal logarithms, and show the value.
+SHOWN = "return Number(Math.pow(10, tick).toPrecision(3)).toString()"
+DEPTH = 12.0  # nats below the maximum that the colours of the surface of the evidence span
 SIGNS = ("●", "■", "▲", "◆", "▼")
-DIALS = [f"dial{k}" for k in range(8)]  # sliders of hyperparameters; no kernel has more
+DIALS = [f"dial{k}" for k in range(4)]  # sliders of hyperparameters; no kernel has more
 WIDE: dict[str, Any] = {"sizing_mode": "stretch_width", "margin": (3, 4, 3, 4)}
-BUTTONS = {
-    "delete": "Delete point", "undo": "Undo", "clear": "Clear",
-    "learn": "Learn", "stop": "Stop", "check": "How wrong is it?", "chains": "Run MCMC",
-}  # fmt: skip
+BUTTONS = {"delete": "Delete point", "learn": "Learn", "stop": "Stop", "check": "How wrong is it?"}
 GROUPS: dict[str, list[list[str]]] = {  # rows of widgets in each part of the page
-    "points": [["start", "classes"], ["hint"], ["drawn"], ["delete", "undo", "clear"]],
-    "model": [["first", "operator"], ["second"], *([name] for name in DIALS), ["learn", "stop"]],
-    "methods": [["method", "likelihood"], ["integration", "other"], ["check", "chains"]],
-    "evidence": [["across", "upwards"], ["landscape"]],
+    "points": [["start", "classes"], ["hint"], ["drawn"], ["delete"]],
+    "model": [["family"], *([name] for name in DIALS), ["learn", "stop"]],
+    "methods": [["method", "likelihood"], ["integration", "other"], ["check"]],
+    "evidence": [["landscape"]],
 }
 
 
@@ -45,9 +47,11 @@ class Layout:
     """All widgets by name, and the map of the evidence."""
 
     def __init__(self, starts: list[str]) -> None:
-        from bokeh.models import Button, Div
+        from bokeh.models import Button, CustomJSTickFormatter, Div, Range1d
 
-        self.landscape, self.controls = Landscape(), _controls()
+        self.landscape, self.controls = Map(320, Range1d(-1.0, 1.0), Range1d(-1.0, 1.0)), _controls()
+        self.landscape.fig.axis.formatter = CustomJSTickFormatter(code=SHOWN)
+        self.landscape.fig.axis.ticker.desired_num_ticks = 5
         self.widgets = {
             "landscape": self.landscape.fig,
             "start": _select("Start with", starts),
@@ -68,30 +72,42 @@ class Layout:
         """Return the models that the page embeds."""
         from bokeh.layouts import column, row
 
-        def line(names: list[str]) -> Any:
-            found = [self[name] for name in names]
-            return row(*found, sizing_mode="stretch_width") if len(found) > 1 else found[0]
-
-        groups = [
-            column(*map(line, rows), name=name, sizing_mode="stretch_width") for name, rows in GROUPS.items()
-        ]
-        return [self["status"], self["words"], *groups]
+        parts = [self["status"], self["words"]]
+        for name, lines in GROUPS.items():
+            rows = [row(*map(self.__getitem__, line), sizing_mode="stretch_width") for line in lines]
+            parts.append(column(*rows, name=name, sizing_mode="stretch_width"))
+        return parts
 
     def show(self, state: PageState, path: Any = ()) -> None:
         """Set all widgets to a state; those that do not apply are hidden. ``path`` is that of learning."""
         _set(self["start"], value=state.origin)
         for control in self.controls.values():
             _set(control.widget, **control.show(state))
-        self.landscape.mark(state, [name for name, _, _ in dials(state)], path)
+        if len(state.theta) > 1:
+            self.landscape.label(*[name for name, _, _ in dials(state)][:2])
+            x, y = np.array([theta[:2] for theta in (*path, state.theta)]).T / LN10
+            self.landscape.sources["star"].data = {"x": x[-1:], "y": y[-1:]}
+            self.landscape.sources["lines"].data = {"xs": [x], "ys": [y]}
+
+    def show_surface(self, found: Surface) -> None:
+        """Draw the surface of the evidence relative to its maximum."""
+        top, known = float(np.nanmax(found.evidence)), np.isfinite(found.evidence)
+        below = np.where(known, found.evidence - top, -1e6)
+        scale = ("Cividis256", min(-0.1, max(-DEPTH, float(below[known].min()))), 0.0)
+        sides = [found.first / LN10, found.second / LN10]
+        kept = {name: dict(self.landscape.sources[name].data) for name in ("lines", "star")}
+        self.landscape.show(f"below the maximum, {top:.2f}", sides, below, scale, **kept)
+        for axis, side in zip((self.landscape.fig.x_range, self.landscape.fig.y_range), sides, strict=True):
+            axis.update(start=float(side[0]), end=float(side[-1]))
 
     def say(self, words: str, *, error: bool = False) -> None:
         """Show a sentence in the line of messages; an empty one removes the last."""
         kind, mark = ("error", "⚠ ") if error else ("note", "")
         self["status"].text = f'<span class="{kind}">{mark}{escape(words)}</span>' if words else ""
 
-    def write(self, name: str, *sentences: str) -> None:
-        """Show sentences as paragraphs."""
-        self[name].text = "".join(f"<p>{escape(each)}</p>" for each in sentences if each)
+    def write(self, *sentences: str) -> None:
+        """Show sentences as paragraphs below the pictures."""
+        self["words"].text = "".join(f"<p>{escape(each)}</p>" for each in sentences if each)
 
 
 def _set(widget: Any, **values: Any) -> None:
@@ -106,41 +122,21 @@ def _set(widget: Any, **values: Any) -> None:
 
 
 def _controls() -> dict[str, Control]:
-    from bokeh.models import RadioButtonGroup
-
     methods = sorted(INFERENCES, key=[*TITLES, *INFERENCES].index)
     likelihoods = sorted(LIKELIHOODS, key=lambda name: (name != "probit", name))
-    classes = [str(n) for n in range(2, MOST_CLASSES + 1)]
     return {
-        "drawn": Control(
-            RadioButtonGroup(labels=["0", "1"], active=1, stylesheets=[_class_colours()], **WIDE),
-            lambda s: {"labels": _labels(s), "active": s.drawn},
-            lambda s, value: replace(s, drawn=value),
-            "active",
-        ),
+        "drawn": _classes(),
         "classes": Control(
-            _select("Classes", classes),
+            _select("Classes", [str(n) for n in range(2, MOST_CLASSES + 1)]),
             lambda s: {"value": str(s.n_classes)},
             lambda s, value: actions.set_classes(s, int(value)),
         ),
-        "first": _choice("first", "Kernel", kernel_names(), actions.set_kernel),
-        "operator": _choice("operator", "Second kernel", OPERATORS, actions.set_kernel),
-        "second": Control(
-            _select("which is", kernel_names()),
-            lambda s: {"value": s.second, "visible": s.operator != ALONE},
-            lambda s, value: actions.set_kernel(s, second=value),
+        "family": Control(
+            _select("Kernel", kernel_names()),
+            lambda s: {"value": s.family},
+            lambda s, value: replace(s, family=value, theta=()),
         ),
         **{name: _dial(k) for k, name in enumerate(DIALS)},
-        "across": Control(
-            _select("Across", ["0"]),
-            lambda s: {"options": _numbered(dials(s)), "value": str(s.axes[0])},
-            lambda s, value: replace(s, axes=(int(value), s.axes[1])),
-        ),
-        "upwards": Control(
-            _select("Upwards", ["0"]),
-            lambda s: {"options": _numbered(dials(s)), "value": str(s.axes[1])},
-            lambda s, value: replace(s, axes=(s.axes[0], int(value))),
-        ),
         "method": _choice("method", "Method", methods),
         "likelihood": _choice("likelihood", "Likelihood", likelihoods),
         "integration": _choice("integration", "Average over f", ROUTES),
@@ -148,13 +144,26 @@ def _controls() -> dict[str, Control]:
     }
 
 
-def _choice(name: str, words: str, options: Any, act: Callable[..., PageState] = replace) -> Control:
+def _select(words: str, options: Any) -> Any:
+    from bokeh.models import Select
+
+    named = [(value, title(value) or "no other method") for value in options]
+    return Select(title=words, options=named, value=named[0][0], **WIDE)
+
+
+def _choice(name: str, words: str, options: Any) -> Control:
     """Return a control of one field of the state."""
-    widget = _select(words, options)
-    return Control(widget, lambda s: {"value": getattr(s, name)}, lambda s, value: act(s, **{name: value}))
+    return Control(
+        _select(words, options),
+        lambda s: {"value": getattr(s, name)},
+        lambda s, value: replace(s, **{name: value}),
+    )
 
 
 def _dial(k: int) -> Control:
+    """Return a slider of a hyperparameter."""
+    from bokeh.models import CustomJSTickFormatter, Slider
+
     def show(s: PageState) -> dict[str, Any]:
         if k >= len(s.theta):
             return {"visible": False}
@@ -165,37 +174,23 @@ def _dial(k: int) -> Control:
     def act(s: PageState, value: float) -> PageState:
         return actions.set_theta(s, [*s.theta[:k], value * LN10, *s.theta[k + 1 :]])
 
-    return Control(_slider(""), show, act)
+    shown = CustomJSTickFormatter(code=SHOWN)
+    return Control(Slider(start=-1.0, end=1.0, value=0.0, step=0.01, format=shown, **WIDE), show, act)
 
 
-def _numbered(items: Any) -> list[tuple[str, str]]:
-    """Return options of a select: positions, and names of classes or of hyperparameters."""
-    return [(str(i), item if isinstance(item, str) else item[0]) for i, item in enumerate(items)]
+def _classes() -> Control:
+    """Return the buttons of the class of new points, each in the colour of its class."""
+    from bokeh.models import RadioButtonGroup
 
-
-def _select(words: str, options: Any) -> Any:
-    from bokeh.models import Select
-
-    named = [(value, title(value) or "no other method") for value in options]
-    return Select(title=words, options=named, value=named[0][0], **WIDE)
-
-
-def _slider(words: str, **options: Any) -> Any:
-    from bokeh.models import CustomJSTickFormatter, Slider
-
-    given = {"start": -1.0, "end": 1.0, "value": 0.0, "step": 0.01, **WIDE, **options}
-    return Slider(title=words, format=CustomJSTickFormatter(code=SHOWN), **given)
-
-
-def _labels(state: PageState) -> list[str]:
-    return [f"{sign} {label}" for sign, label in zip(SIGNS, state.points.labels, strict=False)]
-
-
-def _class_colours() -> str:
-    """Return a style sheet that gives each button the colour of its class."""
-    rules = [
-        f".bk-btn:nth-child({i + 1}) {{ color: {colour}; font-weight: 600; }} "
-        f".bk-btn:nth-child({i + 1}).bk-active {{ color: white; background: {colour}; }}"
-        for i, colour in enumerate(COLOURS)
+    colours = [
+        f".bk-btn:nth-child({i}) {{ color: {colour}; font-weight: 600; }} "
+        f".bk-btn:nth-child({i}).bk-active {{ color: white; background: {colour}; }}"
+        for i, colour in enumerate(COLOURS, 1)
     ]
-    return " ".join(rules)
+
+    def show(s: PageState) -> dict[str, Any]:
+        named = zip(SIGNS, s.points.labels, strict=False)
+        return {"labels": [f"{sign} {label}" for sign, label in named], "active": s.drawn}
+
+    widget = RadioButtonGroup(labels=["0", "1"], active=1, stylesheets=[" ".join(colours)], **WIDE)
+    return Control(widget, show, lambda s, value: replace(s, drawn=value), "active")

@@ -7,19 +7,15 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-import numpy as np
-
 from gpclass.explore import state as actions
 from gpclass.explore import steps
 from gpclass.explore.jobs import Worker
 from gpclass.explore.page.canvas import Canvas
-from gpclass.explore.page.figures import LN10
-from gpclass.explore.page.layout import Layout
+from gpclass.explore.page.layout import LN10, Layout
 from gpclass.explore.problems import start, start_names
 from gpclass.explore.scene import Scene, scene, sentence
 from gpclass.explore.state import PageState, nearest
 
-UNDO = 200  # number of states that can be undone
 KEPT = ("likelihood", "method", "integration", "other")  # fields kept when another problem is chosen
 
 
@@ -32,13 +28,12 @@ class Session:
         self.layout = Layout(list(dict.fromkeys([self.state.origin, *start_names()])))
         self.painter = worker(deliver, patient=True)
         self.worker, self.mapper = worker(deliver), worker(deliver)  # for the buttons, for the surface
-        self.past: list[PageState] = []
         self.shown = Scene(self.state)
         self.dragged: int | None = None
         self.painted = 0
         self.quiet = False  # True while the page, not the user, changes its widgets
         self._connect()
-        self._show()
+        self.act(lambda state: state)
 
     def roots(self) -> list[Any]:
         """Return the models that the page embeds."""
@@ -49,46 +44,60 @@ class Session:
         for worker in (self.painter, self.worker, self.mapper):
             worker.cancel()
 
+    def _connect(self) -> None:
+        """Call the methods below when the user clicks, drags or changes a widget."""
+        self.canvas.listen(self.on_canvas)
+        self.layout.landscape.fig.on_event("tap", lambda event: self.go_to(event.x, event.y))
+        for name, control in self.layout.controls.items():
+            self._choose(name, partial(self._change, control.act), control.attribute)
+        self._choose("start", self.begin)
+        self.layout["delete"].on_click(partial(self.act, actions.delete_point))
+        for name in ("learn", "stop", "check"):
+            self.layout[name].on_click(getattr(self, name))
+
+    def _choose(self, name: str, work: Callable[[Any], None], attribute: str = "value") -> None:
+        def changed(attr: str, old: Any, new: Any) -> None:
+            if not self.quiet:
+                work(new)
+
+        self.layout[name].on_change(attribute, changed)
+
+    def _change(self, act: Callable[[PageState, Any], PageState], value: Any) -> None:
+        self.act(lambda state: act(state, value))
+
     # --------------------------------------------------------------------------------- state
 
-    def act(self, action: Callable[[PageState], PageState], *, remember: bool = True) -> None:
-        """Replace the state by the result of an action, and show it; an error is shown as a sentence."""
-        try:
-            new = action(self.state)
-        except Exception as error:
-            self.layout.say(sentence(error), error=True)
-            self._show_widgets()
-            return
-        if new is self.state:
-            return
-        if remember:
-            self.remember()
-        self.state = new
-        self._show()
-
-    def remember(self) -> None:
-        """Remember the state for the button Undo."""
-        self.past = [*self.past[-UNDO:], self.state]
+    def act(self, action: Callable[[PageState], PageState]) -> None:
+        """Replace the state by the result of an action; show its points at once, and its predictions when computed."""
+        self.state = action(self.state)
+        self._show_widgets()
+        self.stop()
+        self.mapper.cancel()
+        self.painter.submit(map(scene, [self.state]), self.paint)
 
     def begin(self, name: str) -> None:
         """Start with another problem, and keep method and likelihood."""
         own = self.table if self.table is not None and name == self.table.origin else None
         self.act(lambda old: replace(own or start(name), **{field: getattr(old, field) for field in KEPT}))
 
-    def undo(self) -> None:
-        """Return to the last state."""
-        if self.past:
-            *self.past, self.state = self.past
-            self._show()
+    def on_canvas(self, kind: str, place: Any) -> None:
+        """Add, select or drag a point."""
+        if kind == "tap":
+            self.act(lambda state: actions.click(state, place))
+        elif kind == "panstart":
+            self.dragged = nearest(self.state.points, place)
+        elif self.dragged is not None:
+            i = self.dragged
+            self.act(lambda state: actions.move_point(state, i, place))
+            self.dragged = None if kind == "panend" else i
+
+    def go_to(self, x: float | None, y: float | None) -> None:
+        """Go to the hyperparameters that were clicked on the surface."""
+        if x is not None and y is not None and len(self.state.theta) > 1:
+            theta = (x * LN10, y * LN10, *self.state.theta[2:])
+            self.act(lambda state: actions.set_theta(state, theta))
 
     # ------------------------------------------------------------------------------- picture
-
-    def _show(self) -> None:
-        """Show the points at once, and the predictions as soon as they are computed."""
-        self._show_widgets()
-        self.stop()
-        self.mapper.cancel()
-        self.painter.submit(map(scene, [self.state]), self.paint)
 
     def _show_widgets(self, path: Any = ()) -> None:
         self.quiet = True
@@ -106,67 +115,19 @@ class Session:
         self.canvas.root.tags = [self.painted]  # tells a browser that the picture is new
         notes = " ".join(dict.fromkeys(note for each in found.pictures for note in each.notes))
         self.layout.say(found.error or notes, error=bool(found.error))
-        self.layout.write("words", found.state.words, *found.words)
+        code = [f"In Python: {picture.clf!r}" for picture in found.pictures]
+        self.layout.write(found.state.words, *code)
         self.survey()
 
     def survey(self) -> None:
-        """Draw the evidence over two hyperparameters, coarse first, if there are two and the method has an evidence."""
+        """Draw the evidence over two hyperparameters, if there are two and the method has an evidence."""
         self.mapper.cancel()
         self.layout.landscape.fig.title.text = "log evidence"  # until the surface for this state is computed
         state, picture = self.shown.state, self.shown.picture
-        if picture is not None and picture.evidence is not None and state.axes[0] != state.axes[1]:
-            self.mapper.submit(steps.surface(state), self.layout.landscape.show_surface)
+        if picture is not None and picture.evidence is not None and len(state.theta) > 1:
+            self.mapper.submit(steps.surface(state), self.layout.show_surface)
         else:
             self.layout.landscape.put()
-
-    # -------------------------------------------------------------------------------- events
-
-    def _connect(self) -> None:
-        self.canvas.listen(self.on_canvas)
-        for name, control in self.layout.controls.items():
-            self._choose(name, partial(self._change, control.act), control.attribute)
-        self._choose("start", self.begin)
-        buttons: dict[str, Callable[[], None]] = {
-            "undo": self.undo, "delete": partial(self.act, actions.delete_point),
-            "clear": partial(self.act, actions.clear_points), "learn": self.learn, "stop": self.stop,
-            "check": self.check, "chains": self.chains,
-        }  # fmt: skip
-        for name, work in buttons.items():
-            self.layout[name].on_click(work)
-        self.layout.landscape.fig.on_event("tap", lambda event: self.go_to(event.x, event.y))
-
-    def _choose(self, name: str, work: Callable[[Any], None], attribute: str = "value") -> None:
-        """Call ``work`` when the user changes a widget, not when the page does."""
-
-        def changed(attr: str, old: Any, new: Any) -> None:
-            if not self.quiet:
-                work(new)
-
-        self.layout[name].on_change(attribute, changed)
-
-    def _change(self, act: Callable[[PageState, Any], PageState], value: Any) -> None:
-        self.act(lambda state: act(state, value))
-
-    def on_canvas(self, kind: str, place: Any) -> None:
-        """Add, select or drag a point."""
-        if kind == "tap":
-            self.act(lambda state: actions.click(state, place))
-        elif kind == "panstart":
-            self.dragged = nearest(self.state.points, place)
-            if self.dragged is not None:
-                self.remember()
-        elif self.dragged is not None:
-            i = self.dragged
-            self.act(lambda state: actions.move_point(state, i, place), remember=False)
-            self.dragged = None if kind == "panend" else i
-
-    def go_to(self, x: float | None, y: float | None) -> None:
-        """Go to the hyperparameters that were clicked on the surface."""
-        if x is None or y is None or len(self.state.theta) < 2:
-            return
-        theta = np.array(self.state.theta)
-        theta[list(self.state.axes)] = x * LN10, y * LN10
-        self.act(lambda state: actions.set_theta(state, theta))
 
     # ------------------------------------------------------------------------------- buttons
 
@@ -192,7 +153,6 @@ class Session:
 
     def learn(self) -> None:
         """Learn the hyperparameters, and show each step of it."""
-        self.remember()
         path: list[Any] = []
 
         def show(part: tuple[Scene, str]) -> None:
@@ -211,19 +171,7 @@ class Session:
 
         def show(verdict: str) -> None:
             verdicts.append(verdict)
-            self.layout.write("words", self.state.words, *verdicts)
+            self.layout.write(self.state.words, *verdicts)
             self.layout.say("")
 
         self.run(steps.verdicts(self.state), show, "Comparing with importance sampling.")
-
-    def chains(self) -> None:
-        """Draw functions from Markov chains over the picture of the first method, and add more as chains run."""
-        picture = self.shown.picture
-        if picture is None:
-            return
-
-        def show(running: steps.Running) -> None:
-            self.canvas.show_running(picture, running)
-            self.layout.say(f"MCMC (dashed): {running.n_draws} draws.")
-
-        self.run(steps.run_chains(picture.state), show, "Starting Markov chains.")
