@@ -37,7 +37,7 @@ WRITERS = {
     "json": ("predict", "mixed.gpc", "mixed.csv", "-o", "x.json"),
     "parquet": ("predict", "mixed.gpc", "mixed.csv", "-o", "x.parquet"),
     "feather": ("predict", "mixed.gpc", "mixed.csv", "-o", "x.feather"),
-    **{f"{end}": ("plot", "mixed.gpc", "-o", f"x.{end}") for end in ("png", "pdf", "svg", "jpg")},
+    **{f"{end}": ("plot", "moons.gpc", "-o", f"x.{end}") for end in ("png", "pdf", "svg", "jpg")},
     "figure": (*COMPARE, "-o", "x.png"),
 }
 

@@ -105,13 +105,13 @@ PLOT = """
 Draw a figure of a model.
 
 A model of one column is drawn as the latent function and the probability below it, a model of two columns as contours
-over the plane, and a model of more columns as the relevance of each column. --kind trace shows the chains of MCMC.
+over the plane. --kind trace shows the chains of MCMC, for any number of columns.
 Unless --output is given, the figure is saved beside the model, with the ending .png.
 
 \b
 Examples:
   gpclass plot model.gpc
-  gpclass plot model.gpc -o figure.pdf --kind relevance --top 10
+  gpclass plot model.gpc -o figure.pdf --kind trace
 """
 
 INFO = """
@@ -150,7 +150,7 @@ COMMANDS: dict[str, tuple[str, tuple[str, ...], str]] = {
     "fit": (FIT, ("data", "target", "model file", "force", *MODEL, *RUNNING), "fit:run"),
     "predict": (PREDICT, ("model", "data", *RESULT, *READING), "predict:run"),
     "check": (CHECK, ("model", "draws", "seed"), "show:check"),
-    "plot": (PLOT, ("model", "figure", "force", "kind", "top"), "figures:plot"),
+    "plot": (PLOT, ("model", "figure", "force", "kind"), "figures:plot"),
     "info": (INFO, ("model",), "show:info"),
     "explore": (EXPLORE, ("data?", "target?", *PAGE, *TABLE, "seed"), "explore:run"),
 }

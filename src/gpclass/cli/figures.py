@@ -19,7 +19,7 @@ def plot(given: Mapping[str, Any]) -> None:
     path = given["output"] or f"{os.path.splitext(given['model'])[0]}.png"
     check_ending(path)
     check_output(given, "figure", path)
-    save_display(model_display(read_model(given["model"]), given["kind"], given["top"]), path)
+    save_display(model_display(read_model(given["model"]), given["kind"]), path)
     if given["as_json"]:
         output.show_json({"figure": path})
     else:
@@ -47,7 +47,7 @@ def save_display(display: Any, path: str) -> None:
         file.write(image.getvalue())
 
 
-def model_display(model: Model, kind: str, n_top: int | None = None) -> Any:
+def model_display(model: Model, kind: str) -> Any:
     """Return a display of a model; the kind "auto" is chosen by its columns."""
     clf, coded = model.clf, model.clf.encoder_
     pairs = clf.n_classes_ > 2 and clf.multi_class == "one_vs_one"  # no latent function of a class
@@ -55,31 +55,19 @@ def model_display(model: Model, kind: str, n_top: int | None = None) -> Any:
     plain = coded is None or (coded.numeric_.all() and len(coded.numeric_) == clf.n_features_in_)
     n_columns = clf.n_features_in_ if plain else 0
     if kind == "auto":
-        kind = {1: "relevance" if pairs else "latent", 2: "contour"}.get(n_columns, "relevance")
+        kind = "latent" if n_columns == 1 and not pairs else "contour"
     if kind == "trace":
         if getattr(clf, "chains_", None) is None:
             raise InputError("--kind trace is for models with Markov chains: fit with --inference mcmc.")
         return plotting.TraceDisplay.from_estimator(clf)
-    if kind == "relevance":
-        return _relevance(model, n_top)
     needed = {"latent": 1, "contour": 2}[kind]
     if n_columns != needed:
         raise InputError(
             f"--kind {kind} is for {needed} column{'s' * (needed > 1)} of numbers without gaps, and the model has "
-            f"{clf.n_features_in_} columns{'' if plain else ' of other kinds'}: use --kind relevance."
+            f"{clf.n_features_in_} columns{'' if plain else ' of other kinds'}."
         )
     sparse = clf.base_estimator_.models[0].inducing is not None  # its inducing inputs cover the training rows
     X, y = (clf.base_estimator_.models[0].problem.X, None) if sparse else clf.training_rows()
     if kind == "latent":
         return plotting.LatentDisplay.from_estimator(clf, X, y)
     return plotting.PredictiveContourDisplay.from_estimator(clf, X, y, latent_std=not pairs)
-
-
-def _relevance(model: Model, n_top: int | None) -> Any:
-    try:
-        return plotting.RelevanceDisplay.from_estimator(model.clf, n_top=n_top)
-    except ValueError:
-        raise InputError(
-            "The model has too many columns to draw and no length scale per column: fit it with "
-            "--kernel rbf, matern12, matern32 or matern52."
-        ) from None

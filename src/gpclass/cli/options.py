@@ -88,7 +88,7 @@ def _about_results() -> dict[str, tuple[str, str, dict[str, Any]]]:
     from click import Choice, FloatRange, IntRange
 
     file, flag, shown = {"metavar": "FILE"}, {"is_flag": True}, {"show_default": True}
-    kinds = Choice(["auto", "latent", "contour", "relevance", "trace"])
+    kinds = Choice(["auto", "latent", "contour", "trace"])
     level, seed = FloatRange(0.0, 1.0, min_open=True, max_open=True), IntRange(0, 2**31 - 1)
     return {
         "model file": ("--output -o", "Model file to write.", file | shown | {"default": "model.gpc"}),
@@ -103,7 +103,6 @@ def _about_results() -> dict[str, tuple[str, str, dict[str, Any]]]:
         "draws": ("--draws", "Number of draws from the approximate posterior.",
                   {"type": IntRange(10), "default": 2000, **shown}),
         "kind": ("--kind", "Kind of figure.", {"type": kinds, "default": "auto", **shown}),
-        "top": ("--top", "Draw only the N most relevant columns.", {"type": IntRange(1), "metavar": "N"}),
         "port": ("--port", "Port of the server.  [default: any that is free]",
                  {"type": IntRange(0, 65535), "default": 0, "metavar": "N"}),
         "no_browser": ("--no-browser", "Do not open the page, only print its address.", flag),
