@@ -111,7 +111,7 @@ def show(result: Any) -> None:
         output.line(text)
         return
     output.paragraph(f"{result.title}\n")
-    headings = ["method", *(METRICS[name]["heading"] for name in BRIEF)]
+    headings = ["method", *(METRICS[name][0] for name in BRIEF)]
     rows = [[row.label, *(row.text(name) for name in BRIEF)] for row in result.rows]
     output.show_table(headings, rows, right=True)
     output.paragraph("A wider terminal shows more columns.\n\n" + " ".join(result.findings) + "\n")
@@ -128,6 +128,6 @@ def to_json(result: Any, title: str) -> dict[str, Any]:
         "training_rows": result.n_train,
         "scored_rows": len(result.index),
         "findings": list(result.findings),
-        "tied": {metric: list(result.tied(metric)) for metric in ("log_loss", "error", "brier")},
+        "tied": {"log_loss": list(result.tied())},
         "methods": json.loads(result.to_frame().reset_index().to_json(orient="records", double_precision=15)),
     }

@@ -14,8 +14,8 @@ class ComparisonDisplay(Display):
     """The result of `gpclass.compare` in three panels.
 
     Log losses with their standard errors; log evidence by the method itself (open markers) and corrected by
-    importance sampling (filled); calibration curves, whose markers are larger in bins with more rows. Each method has
-    the same colour and marker in all panels.
+    importance sampling (filled); calibration curves of ten bins of equally many rows. Each method has the same colour
+    and marker in all panels.
 
     Parameters
     ----------
@@ -68,12 +68,8 @@ class ComparisonDisplay(Display):
         own, corrected = row.evidence, row.corrected_evidence
         if row.log_loss is not None:
             losses.errorbar(row.log_loss, i, xerr=row.log_loss_error, **kinds)
-            bins = self.comparison.calibration(row.label)
-            points, size = (bins.probability, bins.frequency), 10.0 + 200.0 * bins.share
-            calibration.plot(*points, color=colour, linestyle=line, linewidth=1.2)
-            calibration.scatter(
-                *points, size, color=colour, marker=marker, alpha=0.7, clip_on=False, label=row.label
-            )
+            curve = {"color": colour, "marker": marker, "linestyle": line, "linewidth": 1.2, "clip_on": False}
+            calibration.plot(*self.comparison.calibration(row.label), label=row.label, **curve)
         if corrected is not None:
             evidences.errorbar(corrected, i, xerr=row.standard_error, **kinds)
         if own is not None and corrected is not None:
