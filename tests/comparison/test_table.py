@@ -38,7 +38,7 @@ def test_best(result):
         result.best("khat")
     with pytest.raises(ValueError, match="metric='loss' is not possible"):
         result.best("loss")
-    with pytest.raises(KeyError, match="No method is called 'ep'"):
+    with pytest.raises(KeyError, match="ep"):
         result["ep"]
 
 

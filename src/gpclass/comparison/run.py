@@ -18,10 +18,11 @@ from sklearn.utils import _safe_indexing as rows_of
 from gpclass.comparison.methods import classifiers_of
 from gpclass.comparison.scores import Codes, score
 from gpclass.comparison.table import Comparison, ComparisonRow
-from gpclass.core.checks import check_integers, check_option, is_integer, seed_of
+from gpclass.core.checks import check_integers, is_integer, seed_of
 from gpclass.core.progress import reporter
 from gpclass.estimator import GaussianProcessClassifier
 from gpclass.evidence.importance import MOST_VALUES
+from gpclass.kernels.names import takes_vectors
 from gpclass.learning.usefulness import DoubtfulFitWarning
 from gpclass.tables import Encoder, needs_coding, read_inputs
 from gpclass.validation import check_labels
@@ -61,8 +62,7 @@ def compare(
         Parameters of `GaussianProcessClassifier`, the same for every method. "sklearn-gp" has the kernel too, if
         it is a kernel object; otherwise it learns ``1.0 * RBF(1.0)`` on standardised columns.
     learn : bool, default=True
-        Whether each method learns the hyperparameters by maximising its own evidence; False keeps those of
-        the kernel.
+        Whether each method learns the hyperparameters by its own evidence; False keeps those of the kernel.
     cv : int, splitter, iterable of (train, test) or None, default=5
         Cross-validation, the same for every method, unless X_test is given. An integer is the number of
         stratified, shuffled folds. None scores no predictions.
@@ -91,10 +91,6 @@ def compare(
     >>> result = compare(X, y, kernel=9.0 * RBF(15.0), learn=False, random_state=0, **held_out)
     >>> [(row.label, round(row.log_loss, 2)) for row in result.rows]
     [('laplace', 0.21), ('ep', 0.15), ('vi', 0.15), ('mcmc', 0.15)]
-    >>> [row.label for row in result.rows if row.evidence is None]
-    ['mcmc']
-    >>> round(result["mcmc"].corrected_evidence, 1)
-    -7.0
     """
     check_integers(0, n_samples=n_samples)
     seed = seed_of(random_state)
@@ -104,8 +100,7 @@ def compare(
     categories = options.get("categorical_features", "from_dtype")
     coding = [Encoder(categories)] if needs_coding(X, categories) else []
     classifiers = classifiers_of(methods, shared, coding)
-    kernels = [getattr(clf, "kernel", None) for clf in classifiers.values()]
-    vectors = all(getattr(each, "requires_vector_input", True) for each in kernels)
+    vectors = takes_vectors(kernel)
     # The rows are checked once, so that not every method reports errors in them.
     checker = GaussianProcessClassifier(categorical_features=categories)
     _, y = read_inputs(checker, X, y, vectors=vectors, fitting=True)
@@ -148,9 +143,18 @@ def _task(X: Any, y: Any, X_test: Any, y_test: Any, cv: Any, seed: int) -> _Task
     if (X_test is None) != (y_test is None):
         raise ValueError("Only one of X_test and y_test is given, expected both or neither.")
     if X_test is not None:
-        found, rows = _test_codes(y_test, classes, len(X_test)), np.arange(len(X_test))
-        return _Task(X, y, [(None, X_test, rows)], Comparison((), classes, found, rows, None, len(y), 0))
-    splits = _splits(cv, X, codes, seed)
+        y_test, rows = np.asarray(y_test), np.arange(len(X_test))
+        if y_test.shape != rows.shape:
+            raise ValueError(
+                f"y_test has shape {y_test.shape}, expected {rows.shape}, as X_test has so many rows."
+            )
+        if len(unknown := np.setdiff1d(y_test, classes)):
+            raise ValueError(f"y_test has the label {unknown[0]!r}, which does not occur in y: leave it out.")
+        scored = Comparison((), classes, np.searchsorted(classes, y_test), rows, None, len(y), 0)
+        return _Task(X, y, [(None, X_test, rows)], scored)
+    if is_integer(cv):
+        cv = StratifiedKFold(cv, shuffle=True, random_state=seed)
+    splits = [] if cv is None else list(check_cv(cv, codes, classifier=True).split(X, codes))
     rows = np.concatenate([np.empty(0, dtype=np.intp), *(test for _, test in splits)])
     fold = np.repeat(np.arange(len(splits)), [len(test) for _, test in splits])
     order = np.argsort(rows, kind="stable")
@@ -158,31 +162,6 @@ def _task(X: Any, y: Any, X_test: Any, y_test: Any, cv: Any, seed: int) -> _Task
     parts = [(train, rows_of(X, test), places[fold == k]) for k, (train, test) in enumerate(splits)]
     rows, fold = rows[order], fold[order]
     return _Task(X, y, parts, Comparison((), classes, codes[rows], rows, fold, len(y), 0))
-
-
-def _test_codes(y_test: Any, classes: Any, n: int) -> Codes:
-    y_test = np.asarray(y_test)
-    if y_test.shape != (n,):
-        raise ValueError(f"y_test has shape {y_test.shape}, expected ({n},): a label for each row of X_test.")
-    if len(unknown := np.setdiff1d(y_test, classes)):
-        raise ValueError(f"y_test has the label {unknown[0]!r}, which does not occur in y: leave it out.")
-    codes: Codes = np.searchsorted(classes, y_test)
-    return codes
-
-
-def _splits(cv: Any, X: Any, codes: Codes, seed: int) -> list[tuple[Codes, Codes]]:
-    if cv is None:
-        return []
-    check_option("cv", cv, not isinstance(cv, bool | float | str), "a number of folds, a splitter or None")
-    if is_integer(cv):
-        least = int(np.bincount(codes).min())
-        if not 2 <= cv <= least:
-            raise ValueError(
-                f"cv={cv} is not possible, expected from 2 to {least} folds, as the smallest class has {least} rows: "
-                "give fewer folds, or X_test and y_test."
-            )
-        cv = StratifiedKFold(int(cv), shuffle=True, random_state=seed)
-    return list(check_cv(cv, codes, classifier=True).split(X, codes))
 
 
 # ------------------------------------------------------------------------------------ one method
@@ -207,7 +186,10 @@ def _row(label: str, clf: Any, task: _Task, n_samples: int, seed: int, report: A
             known["check"] = _attempt(notes, "checking", lambda: _check(fitted, task, n_samples, seed))
         if task.parts:
             known |= _attempt(notes, "predicting", lambda: _predictions(clf, fitted, task, tell)) or {}
-        known |= _evidence(fitted, known.get("check"))
+        if all(model.is_of_labels for model in _models_of(fitted)):  # other evidences are not comparable
+            check, own = known.get("check"), getattr(fitted, "log_marginal_likelihood_value_", None)
+            known |= {"evidence": own, "corrected_evidence": getattr(check, "corrected", None)}
+            known |= {name: getattr(check, name, None) for name in ("standard_error", "khat")}
     row = ComparisonRow(label, **known)
     verdict = [row.check.verdict] if row.doubtful else []
     return replace(row, note=" ".join([*notes.values(), *verdict]))
@@ -261,18 +243,6 @@ def _check(fitted: Any, task: _Task, n_samples: int, seed: int) -> Any:
     if len(models) > 1 or not hasattr(fitted, "check_approximation"):
         return None
     return fitted.check_approximation(n_samples=n_samples, random_state=seed)
-
-
-def _evidence(fitted: Any, check: Any) -> dict[str, Any]:
-    """Return the evidence of the labels, own and corrected; that of Dirichlet classification is not comparable."""
-    if not all(model.is_of_labels for model in _models_of(fitted)):
-        return {}
-    return {
-        "evidence": getattr(fitted, "log_marginal_likelihood_value_", None),
-        "corrected_evidence": getattr(check, "corrected", None),
-        "standard_error": getattr(check, "standard_error", None),
-        "khat": getattr(check, "khat", None),
-    }
 
 
 def _predictions(clf: Any, fitted: Any, task: _Task, tell: Callable[[str], None]) -> dict[str, Any]:

@@ -144,10 +144,7 @@ class Comparison:
 
     def __getitem__(self, label: str) -> ComparisonRow:
         """Return the row of a method by its label."""
-        for row in self.rows:
-            if row.label == label:
-                return row
-        raise KeyError(f"No method is called {label!r}, expected one of {[row.label for row in self.rows]}.")
+        return {row.label: row for row in self.rows}[label]
 
     def best(self, metric: str = "log_loss") -> ComparisonRow:
         """Return the row that is best in one number (the first of equals) among those that have it.
@@ -156,10 +153,6 @@ class Comparison:
         ----------
         metric : str, default="log_loss"
             A column of the table: "log_loss", "error", "brier", "evidence", ...
-
-        Returns
-        -------
-        ComparisonRow
         """
         check_option("metric", metric, metric in METRICS, f"one of {tuple(METRICS)}")
         rows = [row for row in self.rows if getattr(row, metric) is not None]
@@ -172,11 +165,6 @@ class Comparison:
 
         All methods predict the same rows, so that the standard error of a difference is smaller than those of the two
         means. A row ties with the best one if the mean difference is at most two of its standard errors, or 0.01.
-
-        Returns
-        -------
-        tuple of str
-            Empty if no rows were scored.
         """
         truth = np.arange(len(self.codes)), self.codes
         tiny = np.finfo(float).tiny
@@ -196,14 +184,14 @@ class Comparison:
         if scored:
             best = self.best("log_loss")
             others = [label for label in tied if label != best.label]
-            also = f", statistically indistinguishable from {_names(others)}" if others else ""
+            also = f", statistically indistinguishable from {', '.join(others)}" if others else ""
             out.append(f"{best.label} has the lowest log loss, {best.log_loss:.3f}{also}.")
             out.append(self._advice([row for row in scored if row.label in tied]))
         if doubtful := [row.label for row in rows if row.doubtful]:
-            out.append(f"The approximation of {_names(doubtful)} is doubtful; the notes say why.")
+            out.append(f"The approximation of {', '.join(doubtful)} is doubtful; the notes say why.")
         finished = scored if len(self.codes) else [row for row in rows if row.estimator is not None]
         if failed := [row.label for row in rows if row not in finished]:
-            out.append(f"{_names(failed)} failed; the notes say why.")
+            out.append(f"{', '.join(failed)} failed; the notes say why.")
         return tuple(out)
 
     def _advice(self, tied: Sequence[ComparisonRow]) -> str:
@@ -217,7 +205,7 @@ class Comparison:
         good = [row for row in tied if row.is_gpclass] or tied
         sound = [row for row in good if not row.doubtful]
         if not sound:
-            return f"Compare {_names([row.label for row in good])} with MCMC before you rely on its probabilities."
+            return f"Compare {', '.join(row.label for row in good)} with MCMC before you rely on its probabilities."
         seconds = np.array([row.fit_seconds for row in sound])
         fast = [row for row, time in zip(sound, seconds, strict=True) if time <= SLOWER * seconds.min()]
         return f"Use {min(fast, key=lambda row: row.log_loss or 0.0).label}: no method predicts significantly better."
@@ -226,17 +214,7 @@ class Comparison:
         """Return mean probabilities and observed frequencies of a method in ten bins of equally many rows.
 
         For two classes the probability is that of the second class; for more it is that of the most probable class, and
-        the frequency is how often that class was the true one.
-
-        Parameters
-        ----------
-        label : str
-            The method.
-
-        Returns
-        -------
-        tuple of two ndarrays, or None
-            None if no rows were scored.
+        the frequency is how often that class was the true one. None if no rows were scored.
         """
         proba = self[label].proba
         if proba is None:
@@ -249,13 +227,7 @@ class Comparison:
         return probability, frequency
 
     def to_frame(self) -> Any:
-        """Return the table as a pandas data frame, one row per method; missing results are NA.
-
-        Returns
-        -------
-        pandas.DataFrame
-            The index has the labels of the methods.
-        """
+        """Return the table as a pandas data frame, with the labels as index; missing results are NA."""
         pd = optional("pandas", "to_frame()", "cli")
         numbers = [name for metric, (*_, error) in METRICS.items() for name in (metric, error) if name]
         names = ("likelihood", *numbers, "kernel_text", "note")
@@ -296,8 +268,3 @@ class Comparison:
         return "\n".join(lines)
 
     __repr__ = __str__  # so that a session shows the table
-
-
-def _names(names: Sequence[str]) -> str:
-    *first, last = names
-    return f"{', '.join(first)} and {last}" if first else last

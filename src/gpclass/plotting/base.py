@@ -33,10 +33,6 @@ class Display:
         **options
             ``legend`` (default True): whether a `PredictiveContourDisplay` or a `LatentDisplay` has a legend above its
             panels. ``color``: the colour of the first curve of a `LatentDisplay`, for displays side by side.
-
-        Returns
-        -------
-        self
         """
         self._draw(ax, **options)
         return self

@@ -92,10 +92,6 @@ class PredictiveContourDisplay(Display):
             Whether to add a panel with the standard deviation of f.
         grid_resolution, eps, ax, **options
             See `gpclass.plotting`.
-
-        Returns
-        -------
-        PredictiveContourDisplay
         """
         (x0, x1), grid, drawn = grid_over(estimator, X, y, 2, grid_resolution, eps)
         classes, cost = estimator.classes_, getattr(estimator, "cost_matrix", None)
@@ -113,10 +109,7 @@ class PredictiveContourDisplay(Display):
 
     @property
     def margin(self) -> Array:
-        """Smallest expected cost of the other classes minus that of the class, (rows, columns, n_classes).
-
-        The decision is the class whose margin is positive.
-        """
+        """Decision margins of shape (rows, columns, n_classes): positive for the class that `predict` chooses."""
         return decision_margins(self.proba, self.cost)
 
     def _draw(self, ax: Any, *, legend: bool = True) -> None:

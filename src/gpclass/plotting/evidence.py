@@ -87,10 +87,6 @@ class EvidenceDisplay(Display):
             within the bounds of the kernel.
         ax
             See `gpclass.plotting`.
-
-        Returns
-        -------
-        EvidenceDisplay
         """
         kernel = estimator.kernel_
         names = hyperparameter_names(kernel)

@@ -89,10 +89,6 @@ class LatentDisplay(Display):
             Rows whose range is covered, and their labels; without y no rows are drawn.
         grid_resolution, eps, level, ax, **options
             See `gpclass.plotting`.
-
-        Returns
-        -------
-        LatentDisplay
         """
         check_numbers("(0, 1)", level=level)
         (x,), grid, drawn = grid_over(estimator, X, y, 1, grid_resolution, eps)

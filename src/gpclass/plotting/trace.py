@@ -72,10 +72,6 @@ class TraceDisplay(Display):
             Which of several two-class models.
         ax : array of axes, default=None
             One for each quantity.
-
-        Returns
-        -------
-        TraceDisplay
         """
         chains, kernel = estimator.chains_, estimator.kernel_
         if isinstance(chains, list):
