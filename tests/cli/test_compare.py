@@ -1,4 +1,4 @@
-"""Comparing methods: table, JSON, figure and interruption."""
+"""Comparing methods: table, JSON and figure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from cli_runner import one_sentence, run
 from sklearn.datasets import make_moons
 from sklearn.preprocessing import StandardScaler
 
-from gpclass import GaussianProcessClassifier, compare
+from gpclass import compare
 
 
 class TestCompare:
@@ -43,20 +43,6 @@ class TestCompare:
         X = StandardScaler().fit_transform(X)
         wanted = compare(X, y, methods=["laplace"], cv=None, n_samples=0)["laplace"].evidence
         assert out["methods"][0]["evidence"] == pytest.approx(wanted, rel=1e-6)
-
-    def test_an_interruption_keeps_what_was_finished(self, monkeypatch):
-        fit, calls = GaussianProcessClassifier.fit, []
-
-        def second_is_cut(self, X, y, sample_weight=None):
-            calls.append(1)
-            if len(calls) == 2:
-                raise KeyboardInterrupt
-            return fit(self, X, y)
-
-        monkeypatch.setattr(GaussianProcessClassifier, "fit", second_is_cut)
-        result = run("compare", "-m", "laplace", "-m", "ep", "-l", "probit", code=130)
-        assert "interrupted after 1 of 2 methods" in result.stdout
-        assert result.stderr.strip().startswith("gpclass: interrupted")
 
     def test_usage(self, folder):
         assert "--target" in run("compare", folder / "iris.csv", code=2).stderr

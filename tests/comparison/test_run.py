@@ -220,8 +220,8 @@ class TestSampling:
     def test_interruption_while_sampling_ends_all_too(self):
         stopped = MCMC(Interrupted(at=60), n_warmup=10, n_draws=200)
         methods = {"one": "laplace", "two": stopped, "three": "vi"}
-        result = compare(X, Y, methods=methods, cv=None, **QUICK)
-        assert [row.label for row in result.rows] == ["one"]
+        with pytest.raises(KeyboardInterrupt):
+            compare(X, Y, methods=methods, cv=None, **QUICK)
 
 
 class TestFailures:
@@ -258,14 +258,6 @@ class TestFailures:
             result = compare(X, Y, methods={"loud": Loud()}, cv=None)
         assert result.rows[0].note == ""
 
-    def test_interruption_keeps_what_is_finished(self):
-        methods = {"one": "laplace", "two": Prior(fail=KeyboardInterrupt()), "three": "vi"}
-        result = compare(X, Y, methods=methods, **QUICK)
-        assert [row.label for row in result.rows] == ["one"]
-        assert "interrupted after 1 of 3 methods" in str(result)
-        with pytest.raises(KeyboardInterrupt):
-            compare(X, Y, methods={"two": Prior(fail=KeyboardInterrupt())})
-
     def test_interruption_while_learning_ends_all_too(self):
         calls = []
 
@@ -276,8 +268,8 @@ class TestFailures:
                 raise KeyboardInterrupt
             return theta, 0.0
 
-        result = compare(X, Y, cv=None, kernel=KERNEL, optimizer=optimizer, n_samples=0)
-        assert [row.label for row in result.rows] == ["laplace"]
+        with pytest.raises(KeyboardInterrupt):
+            compare(X, Y, cv=None, kernel=KERNEL, optimizer=optimizer, n_samples=0)
 
 
 def test_inducing_inputs_are_compared_and_checked():
@@ -332,7 +324,6 @@ def test_other_splits():
 @pytest.mark.parametrize(("change", "message"), [
     ({"methods": ()}, "methods is empty"),
     ({"methods": "expectation"}, "inference='expectation' is not possible"),
-    ({"methods": [("ep", "logit", "x")]}, "expected a pair"),
     ({"methods": [EP]}, "inference is the class EP"),
     ({"methods": {"svm": object}}, "is the class object"),
     ({"likelihood": "cauchit"}, "likelihood='cauchit' is not possible"),

@@ -55,7 +55,7 @@ def test_text_is_aligned_and_says_all(result):
     assert repr(result) == str(result)
 
 
-def test_a_blank_line_ends_a_table_without_marks():
+def test_a_blank_line_ends_the_table():
     lines = str(compare(X, Y, methods="laplace", cv=None, **QUICK)).splitlines()
     assert lines[4:] == ["", "laplace  2**2 * RBF(length_scale=1.5)"]
 
@@ -129,7 +129,7 @@ def row(label, p, check=None, *, ours=True, seconds=1.0):
 
 
 def comparison(*rows):
-    return Comparison(rows, np.array([0, 1]), CODES, np.arange(N), None, N, len(rows))
+    return Comparison(rows, np.array([0, 1]), CODES, np.arange(N), None, N)
 
 
 def text(*rows):
@@ -146,14 +146,6 @@ def test_ties_are_those_of_a_paired_test():
         gap = np.mean(np.log(base) - np.log(p))
         assert (label in result.tied()) == (t <= 2.0 or gap <= 0.01)
     assert "steady" not in result.tied()
-
-
-def test_the_lowest_log_losses_are_marked():
-    result = comparison(row("good", np.full(N, 0.9)), row("bad", np.full(N, 0.6)))
-    lines = str(result).splitlines()
-    assert "0.1054 ± 0.0000*" in lines[3]
-    assert "*" not in lines[4]
-    assert lines[5].startswith("*  the lowest log loss")
 
 
 def test_calibration_in_bins_of_equally_many_rows():

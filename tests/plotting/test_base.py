@@ -43,7 +43,5 @@ def test_tables_are_drawn_over_numbers_with_or_without_gaps_and_nothing_else():
     np.testing.assert_allclose(display.proba[:, 0], clf.predict_proba(pd.DataFrame({"a": display.x}))[:, 1])
     assert np.isfinite(draw("a", "b")[0].proba).all()
     for names in (("c",), ("a", "c")):
-        with pytest.raises(
-            ValueError, match="Column 'c' of X is a text, and this display draws numbers only"
-        ):
+        with pytest.raises(ValueError, match="Column 'c' of X is a text, expected numbers to draw"):
             draw(*names)

@@ -51,10 +51,8 @@ def _classifier(method: Any, shared: dict[str, Any], coding: list[Any]) -> Any:
     if hasattr(method, "fit"):
         clf = method if isinstance(method, type) else clone(method)
     else:
-        pair = method if isinstance(method, tuple) else (method, shared["likelihood"])
-        if len(pair) != 2:
-            raise ValueError(f"{method!r} is not possible as a method, expected a pair (method, likelihood).")
-        clf = GaussianProcessClassifier(**{**shared, "inference": pair[0], "likelihood": pair[1]})
+        inference, likelihood = method if isinstance(method, tuple) else (method, shared["likelihood"])
+        clf = GaussianProcessClassifier(**{**shared, "inference": inference, "likelihood": likelihood})
     if isinstance(clf, GaussianProcessClassifier):
         check_parameters(clf)
     elif isinstance(clf, type) or not hasattr(clf, "predict_proba"):

@@ -79,7 +79,7 @@ def compare(
     -------
     Comparison
         One row per method, and its ``findings`` in sentences. Failures, convergence warnings and doubtful
-        approximations are in the ``note`` of the row. After an interruption the finished rows are returned.
+        approximations are in the ``note`` of the row.
 
     Examples
     --------
@@ -107,16 +107,10 @@ def compare(
     if X_test is not None:
         read_inputs(checker, X_test, vectors=vectors, fitting=False)
     task = _task(X, y, X_test, y_test, cv, seed)
-    rows: list[ComparisonRow] = []
     n_steps = len(classifiers) * (1 + bool(n_samples) + len(task.parts))
     with reporter(verbose, "comparing", " steps", n_steps) as report:
-        try:
-            for label, clf in classifiers.items():
-                rows.append(_row(label, clf, task, n_samples, seed, report))
-        except KeyboardInterrupt:
-            if not rows:
-                raise
-    return replace(task.scored, rows=tuple(rows), n_methods=len(classifiers))
+        rows = [_row(label, clf, task, n_samples, seed, report) for label, clf in classifiers.items()]
+    return replace(task.scored, rows=tuple(rows))
 
 
 # ------------------------------------------------------------------------------------ the rows
@@ -124,14 +118,13 @@ def compare(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Task:
-    """Training rows, parts to predict, and the comparison without results.
-
-    Each part has the rows to fit (None: all), the inputs to predict, and their places among all scored rows.
-    """
+    """The training rows, what to predict, and the comparison without results."""
 
     X: Any
     y: Any
-    parts: Sequence[tuple[Codes | None, Any, Codes]]
+    parts: Sequence[
+        tuple[Codes | None, Any, Codes]
+    ]  # rows to fit (None: all), inputs, their places in `scored`
     scored: Comparison
 
 
@@ -150,7 +143,7 @@ def _task(X: Any, y: Any, X_test: Any, y_test: Any, cv: Any, seed: int) -> _Task
             )
         if len(unknown := np.setdiff1d(y_test, classes)):
             raise ValueError(f"y_test has the label {unknown[0]!r}, which does not occur in y: leave it out.")
-        scored = Comparison((), classes, np.searchsorted(classes, y_test), rows, None, len(y), 0)
+        scored = Comparison((), classes, np.searchsorted(classes, y_test), rows, None, len(y))
         return _Task(X, y, [(None, X_test, rows)], scored)
     if is_integer(cv):
         cv = StratifiedKFold(cv, shuffle=True, random_state=seed)
@@ -161,7 +154,7 @@ def _task(X: Any, y: Any, X_test: Any, y_test: Any, cv: Any, seed: int) -> _Task
     places = np.argsort(order)
     parts = [(train, rows_of(X, test), places[fold == k]) for k, (train, test) in enumerate(splits)]
     rows, fold = rows[order], fold[order]
-    return _Task(X, y, parts, Comparison((), classes, codes[rows], rows, fold, len(y), 0))
+    return _Task(X, y, parts, Comparison((), classes, codes[rows], rows, fold, len(y)))
 
 
 # ------------------------------------------------------------------------------------ one method
@@ -231,15 +224,13 @@ def _models_of(fitted: Any) -> Any:
 
 
 def _check(fitted: Any, task: _Task, n_samples: int, seed: int) -> Any:
-    """Return the result of ``check_approximation``, or None if it does not apply.
-
-    Several two-class models have no common evidence of the labels; joint models may be too large. For Dirichlet
-    classification only inducing inputs can be checked.
-    """
+    """Return the result of ``check_approximation``, or None if it does not apply."""
     models, n_classes = _models_of(fitted), len(task.scored.classes)
     large = n_classes > 2 and len(task.y) * n_classes > MOST_VALUES
+    # Of Dirichlet classification only inducing inputs can be checked.
     if any(model.inducing is None and (large or not model.is_of_labels) for model in models):
         return None
+    # Several two-class models have no common evidence of the labels.
     if len(models) > 1 or not hasattr(fitted, "check_approximation"):
         return None
     return fitted.check_approximation(n_samples=n_samples, random_state=seed)

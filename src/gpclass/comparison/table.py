@@ -30,9 +30,6 @@ WIDTH = 110
 N_BINS = 10  # of the calibration curve
 NEGLIGIBLE = 0.01  # difference of log losses that is too small to matter
 SLOWER = 3.0  # a method counts as fast up to this multiple of the shortest time of a fit
-LEGEND = (
-    "*  the lowest log loss, and those that differ from it by less than two standard errors of the difference"
-)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -84,11 +81,6 @@ class ComparisonRow:
     check: Any = None
 
     @property
-    def is_gpclass(self) -> bool:
-        """Whether the classifier is one of gpclass, and not of another library."""
-        return hasattr(self.estimator, "posterior_")
-
-    @property
     def doubtful(self) -> bool:
         """Whether the check found the approximation, or the inducing inputs, inaccurate or could not confirm it."""
         if self.check is None:
@@ -130,8 +122,8 @@ class Comparison:
         Which rows of X, or of X_test, were scored.
     fold : ndarray of shape (n_scored,) or None
         The fold that each row was in; None for test rows.
-    n_train, n_methods : int
-        Numbers of training rows and of requested methods: more than ``rows`` after an interruption.
+    n_train : int
+        Number of training rows.
     """
 
     rows: tuple[ComparisonRow, ...]
@@ -140,7 +132,6 @@ class Comparison:
     index: Codes
     fold: Codes | None
     n_train: int
-    n_methods: int
 
     def __getitem__(self, label: str) -> ComparisonRow:
         """Return the row of a method by its label."""
@@ -202,7 +193,7 @@ class Comparison:
                 f"No method predicts better than the class frequencies alone, whose log loss is {chance:.3f}: the "
                 "columns are hardly informative about the classes, or there are too few rows."
             )
-        good = [row for row in tied if row.is_gpclass] or tied
+        good = [row for row in tied if hasattr(row.estimator, "posterior_")] or tied
         sound = [row for row in good if not row.doubtful]
         if not sound:
             return f"Compare {', '.join(row.label for row in good)} with MCMC before you rely on its probabilities."
@@ -241,24 +232,16 @@ class Comparison:
         likelihoods = ", ".join(sorted({row.likelihood for row in self.rows if row.likelihood}))
         how = "held out" if self.fold is None else f"by {len(np.unique(self.fold))}-fold cross-validation"
         scored = f"scored on {len(self.codes)} rows {how}" if len(self.codes) else "no rows scored"
-        done, asked = len(self.rows), self.n_methods
-        stopped = "" if done == asked else f"; interrupted after {done} of {asked} methods"
-        return f"{likelihoods} likelihood; {self.n_train} training rows; {scored}{stopped}"
+        return f"{likelihoods} likelihood; {self.n_train} training rows; {scored}"
 
     def __str__(self) -> str:
-        tied = self.tied() if len(self.rows) > 1 else ()
         table = [["method", *(heading for heading, *_ in METRICS.values())]]
         table += [[row.label, *(row.text(name) for name in METRICS)] for row in self.rows]
-        if tied:  # a place for the marks behind every log loss
-            column = 1 + list(METRICS).index("log_loss")
-            for cells in table:
-                cells[column] += "*" if cells[0] in tied else " "
         widths = [max(map(len, column)) for column in zip(*table, strict=True)]
         lines = [self.title, ""]
         for name, *numbers in table:
             aligned = [f"{text:>{width}}" for text, width in zip(numbers, widths[1:], strict=True)]
             lines.append("  ".join([f"{name:<{widths[0]}}", *aligned]).rstrip())
-        lines += [LEGEND] if tied else []
         kernels = [f"{row.label:<{widths[0]}}  {row.kernel_text}" for row in self.rows if row.kernel_text]
         notes = [f"{row.label:<{widths[0]}}  {row.note}" for row in self.rows if row.note]
         for paragraph, indent in ((self.findings, 0), (kernels, widths[0] + 2), (notes, widths[0] + 2)):

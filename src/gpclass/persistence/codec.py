@@ -1,7 +1,6 @@
 """Turn values into JSON and tensors, and back: only data, and only classes that are registered.
 
-None, booleans, text, integers, finite floats and lists are themselves. Anything else is an object that names its kind,
-for example
+None, booleans, text, integers, finite floats and lists are themselves. Anything else is an object like
 
     {"class": "Sites", "fields": {"nu": {"array": "0", "shape": [3], "order": "C", "width": 0}, ...}}
 

@@ -23,7 +23,6 @@ FLOATS, INTEGERS = ("float64", "float32"), ("int64", "int32", "int16", "int8")
 DTYPES = (*FLOATS, *INTEGERS, *(f"u{name}" for name in INTEGERS), "bool")
 FORMAT = "gpclass"  # the name of the text in the header
 CHECKSUM = "sha256"  # the name of the tensor that holds the checksum
-LONGEST_HEADER = 1 << 25  # bytes; the package reads somewhat more
 
 
 class ModelFileError(ValueError):
@@ -46,8 +45,6 @@ def write(path: str | os.PathLike[str], text: str, tensors: Mapping[str, Any]) -
     # One string of metadata, because the order of several differs from call to call. The bytes are written here,
     # because the package uses its own errors for a full disk, and its own permissions for new files.
     blob = package.save({**tensors, CHECKSUM: checksum}, {FORMAT: text})
-    if int.from_bytes(blob[:8], "little") > LONGEST_HEADER:
-        raise ModelFileError("The model has too many parts, or too many texts, for one file.")
     with replacing(path) as file:
         file.write(blob)
 

@@ -22,10 +22,10 @@ VERSION = 5  # of the format
 
 
 def save(estimator: Any, path: str | os.PathLike[str], *, extra: Mapping[str, Any] | None = None) -> None:
-    """Write a fitted classifier to one file, in the safetensors format.
+    """Write a fitted classifier, including its training data, to one file in the safetensors format.
 
-    The file contains the whole fitted classifier, including the training data, as numbers and names. It
-    appears when it is complete; after an error the old file remains.
+    The file appears when it is complete; after an error the old file remains. A `ModelFileError`, a ValueError, names
+    the parts of a classifier that a file cannot hold.
 
     Parameters
     ----------
@@ -35,13 +35,6 @@ def save(estimator: Any, path: str | os.PathLike[str], *, extra: Mapping[str, An
         The usual ending is ``".safetensors"``.
     extra : mapping, default=None
         Anything that JSON can hold, stored with the model; `load_with_extra` returns it.
-
-    Raises
-    ------
-    ModelFileError
-        A ValueError, for a classifier with parts that a file cannot hold; it names them.
-    ImportError
-        If the package safetensors is not installed.
 
     Examples
     --------
@@ -89,7 +82,7 @@ def load(path: str | os.PathLike[str]) -> GaussianProcessClassifier:
     """Return the classifier that `save` wrote.
 
     Nothing in a file is executed. A file that is cut off, damaged, of another version or of something else is
-    rejected with one sentence, and none makes `load` use more memory than a few dozen times its size.
+    rejected with a `ModelFileError`, and none makes `load` use more memory than a few dozen times its size.
 
     Parameters
     ----------
@@ -99,41 +92,12 @@ def load(path: str | os.PathLike[str]) -> GaussianProcessClassifier:
     -------
     GaussianProcessClassifier
         Fitted. On the same machine its results equal those of the saved one to the last bit.
-
-    Raises
-    ------
-    ModelFileError
-        A ValueError, if the file is not a complete and valid model.
-    ImportError
-        If the package safetensors is not installed.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from gpclass.persistence import load
-    >>> with tempfile.NamedTemporaryFile() as file:
-    ...     load(file.name)
-    Traceback (most recent call last):
-        ...
-    gpclass.persistence.container.ModelFileError: '...' is not a model file of gpclass, or is cut off or damaged: ...
     """
     return load_with_extra(path)[0]
 
 
 def load_with_extra(path: str | os.PathLike[str]) -> tuple[GaussianProcessClassifier, dict[str, Any] | None]:
-    """Return the classifier that `save` wrote, and the ``extra`` it was given, or None.
-
-    Parameters and errors are those of `load`.
-
-    Parameters
-    ----------
-    path : str or path
-
-    Returns
-    -------
-    classifier : GaussianProcessClassifier
-    extra : object or None
-    """
+    """Return the classifier that `save` wrote, as `load` does, and the ``extra`` it was given, or None."""
     with reading(path) as (text, tensors):
         document = json.loads(text)
         version = document["version"]
@@ -151,6 +115,7 @@ def load_with_extra(path: str | os.PathLike[str]) -> tuple[GaussianProcessClassi
         clf = GaussianProcessClassifier(**params)
         clf.__dict__ |= fitted
         check_parameters(clf)
+        np.random.default_rng(clf._seed)  # raises unless it is a seed
         if clf.encoder_ is not None:
             names = getattr(clf, "feature_names_in_", None)
             clf.encoder_ = tables.Encoder.restored(clf.encoder_, clf.categorical_features, names)

@@ -7,16 +7,11 @@
     ComparisonDisplay         the result of `gpclass.compare`
 
 The arrays that are drawn are attributes of the display, and ``display.plot(ax=...)`` draws them on other
-axes. Colours suit people with colour blindness, and marker or line style differ wherever colours do.
-matplotlib is imported when the first picture is drawn. For calibration curves use
-`sklearn.calibration.CalibrationDisplay`, which takes any classifier.
+axes. Colours suit people with colour blindness, and marker or line style differ wherever colours do. For calibration
+curves use `sklearn.calibration.CalibrationDisplay`, which takes any classifier.
 
 These parameters of ``from_estimator`` mean the same in every display:
 
-estimator
-    A fitted `GaussianProcessClassifier`, unless the display says otherwise.
-X, y
-    Rows to draw and their labels. Without y only the range of X is used.
 grid_resolution, eps
     Number of points along each side of the grid, and its margin around X as a fraction of the range of X.
 level

@@ -57,9 +57,7 @@ def grid_over(
 ) -> tuple[list[Array], Any, dict[str, Any]]:
     """Return the points along each column of a grid that covers X, all combinations of them, and what to draw.
 
-    The combinations are a frame if the estimator was fitted to one. What to draw are the names of the columns and, if
-    there are labels, the rows X and the positions ``codes`` of their labels among the classes. Missing values do
-    not count, and rows with them are not drawn.
+    The last is the names of the columns and, if there are labels, the rows X and the positions ``codes`` of the labels.
     """
     if np.ndim(X) != 2 or np.shape(X)[1] != n_columns:
         wanted = {1: "one column", 2: "two columns"}[n_columns]
@@ -67,9 +65,7 @@ def grid_over(
     names, columns = columns_of(as_table(X))
     for name, column in zip(names, columns, strict=True):
         if kind_of(column) not in ("number", "truth"):
-            raise ValueError(
-                f"Column {name!r} of X is a {kind_of(column)}, and this display draws numbers only."
-            )
+            raise ValueError(f"Column {name!r} of X is a {kind_of(column)}, expected numbers to draw.")
     rows = np.column_stack([numbers_of(column, "number") for column in columns])
     low, high = np.nanmin(rows, axis=0), np.nanmax(rows, axis=0)
     edge = eps * np.where(high > low, high - low, 1.0)

@@ -25,9 +25,6 @@ DROPS = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0)  # contours, in 
 class EvidenceDisplay(Display):
     """Log evidence over two hyperparameters, the others fixed, and the path of learning.
 
-    It shows Occam's razor: functions that vary too much distribute their probability over too many
-    labellings, those that vary too little cannot fit these labels, and the evidence is largest in between.
-
     Parameters
     ----------
     first, second : ndarray of shape (columns,) and (rows,)

@@ -9,7 +9,6 @@ import numpy as np
 from scipy.special import ndtri
 
 from gpclass.active.scores import gaussians_at
-from gpclass.core.checks import check_numbers
 from gpclass.core.protocols import Array
 from gpclass.learning.prediction import mixture_quantile
 from gpclass.plotting import style
@@ -90,10 +89,9 @@ class LatentDisplay(Display):
         grid_resolution, eps, level, ax, **options
             See `gpclass.plotting`.
         """
-        check_numbers("(0, 1)", level=level)
         (x,), grid, drawn = grid_over(estimator, X, y, 1, grid_resolution, eps)
-        mean, low, high = latent_band(estimator, grid, level)
         proba_low, proba_high = estimator.predict_interval(grid, level=level)
+        mean, low, high = latent_band(estimator, grid, level)
         proba = np.asarray(estimator.predict_proba(grid))
         display = cls(
             x,
