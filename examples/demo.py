@@ -89,7 +89,7 @@ def legend(axis: Any, drawn: Any) -> None:
 def draw(axis: Any, split: Split, row: ComparisonRow, colour: str) -> None:
     """Draw the probability of class 1, with its credible band where the method has one."""
     grid = np.linspace(-5.0, 104.0, 300)[:, None]
-    if row.is_gpclass:
+    if hasattr(row.estimator, "predict_interval"):
         low, high = row.estimator.predict_interval(grid)
         axis.fill_between(
             grid[:, 0], low, high, color=colour, alpha=0.2, linewidth=0, label="95 % credible band"

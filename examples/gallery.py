@@ -19,7 +19,6 @@ from gpclass.plotting import (
     EvidenceDisplay,
     LatentDisplay,
     PredictiveContourDisplay,
-    RelevanceDisplay,
     TraceDisplay,
 )
 
@@ -77,15 +76,7 @@ def evidence() -> Any:
     return EvidenceDisplay.from_estimator(clf, limits=((0.1, 1000.0), (0.05, 12.0)), grid_resolution=25)
 
 
-def relevance() -> Any:
-    wine = load_wine(as_frame=True)
-    clf = GaussianProcessClassifier("rbf").fit(
-        wine.data, wine.target == 1
-    )  # length scales that are not shrunk
-    return RelevanceDisplay.from_estimator(clf, wine.data)
-
-
-DISPLAYS = (contour, contour_multiclass, latent, trace, comparison, evidence, relevance)
+DISPLAYS = (contour, contour_multiclass, latent, trace, comparison, evidence)
 
 
 def main(chosen: list[str]) -> None:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from sklearn.metrics import brier_score_loss, log_loss, zero_one_loss
 
-from gpclass.comparison.scores import calibration_bins, score
+from gpclass.comparison import score
 
 
 def draws(n_classes: int, seed: int, n: int = 40):
@@ -27,26 +27,6 @@ def test_scores_are_those_of_scikit_learn(n_classes, seed):
     assert_allclose(s["error"], zero_one_loss(codes, p.argmax(axis=1)), atol=1e-12)
     each = [brier_score_loss(codes == c, p[:, c]) for c in range(n_classes)]
     assert_allclose(s["brier"], each[1] if n_classes == 2 else sum(each), rtol=1e-12)
-
-
-def test_calibration_error_of_two_classes_by_hand():
-    p1 = np.array([0.05, 0.15, 0.19, 0.5, 0.58, 1.0])
-    codes = np.array([0, 1, 0, 1, 0, 1])
-    # bins: {0.05: none of 1}, {0.15, 0.19: one of 2}, {0.5, 0.58: one of 2}, {1.0: one of 1}
-    by_hand = (1 * 0.05 + 2 * (0.5 - 0.17) + 2 * (0.54 - 0.5) + 1 * 0.0) / 6
-    assert_allclose(score(np.log(np.c_[1 - p1 + 1e-300, p1]), codes)["ece"], by_hand, rtol=1e-12)
-    bins = calibration_bins(np.c_[1 - p1, p1], codes)
-    assert_allclose(bins.probability, [0.05, 0.17, 0.54, 1.0])
-    assert_allclose(bins.frequency, [0.0, 0.5, 0.5, 1.0])
-    assert_allclose(bins.share, np.array([1, 2, 2, 1]) / 6)
-
-
-def test_calibration_error_of_three_classes_by_hand():
-    p = np.array([[0.5, 0.3, 0.2], [0.2, 0.55, 0.25], [0.1, 0.1, 0.8], [0.85, 0.1, 0.05]])
-    codes = np.array([0, 2, 2, 0])
-    # the most probable class: {0.5 right, 0.55 wrong}, {0.8 right, 0.85 right}
-    by_hand = 0.5 * abs(0.5 - 0.525) + 0.5 * abs(1.0 - 0.825)
-    assert_allclose(score(np.log(p), codes)["ece"], by_hand, rtol=1e-12)
 
 
 def test_standard_error_of_folds_by_hand():

@@ -22,7 +22,6 @@ def test_every_display_can_be_drawn_again(moons, moons_clf):
 def test_labels_and_names():
     assert codes_of(["b", "a", "z"], ["a", "b"]).tolist() == [1, 0, -1]
     assert codes_of([[0.2, 0.8], [0.9, 0.1]], ["a", "b"]).tolist() == [1, 0]
-    assert codes_of(None, ["a"]) is None
     names = ["k1__k1__constant_value", "k1__k2__length_scale", "k2__length_scale"]
     assert short_names(names) == ["constant value", "k1.k2.length scale", "k2.length scale"]
 
@@ -44,7 +43,5 @@ def test_tables_are_drawn_over_numbers_with_or_without_gaps_and_nothing_else():
     np.testing.assert_allclose(display.proba[:, 0], clf.predict_proba(pd.DataFrame({"a": display.x}))[:, 1])
     assert np.isfinite(draw("a", "b")[0].proba).all()
     for names in (("c",), ("a", "c")):
-        with pytest.raises(
-            ValueError, match=r"Column 'c' of X has the type .* draws numbers only: use Relev"
-        ):
+        with pytest.raises(ValueError, match="Column 'c' of X is a text, expected numbers to draw"):
             draw(*names)

@@ -21,9 +21,8 @@ def test_panels_show_the_table(moons):
     dots = [container[0].get_xdata()[0] for container in axes[0].containers]
     assert dots == [row.log_loss for row in result.rows]
     assert [tick.get_text() for tick in axes[0].get_yticklabels()] == ["laplace", "ep"]
-    bins = result.calibration("ep")
     curve = axes[2].lines[2]  # after the diagonal and that of Laplace
     assert [text.get_text() for text in axes[2].get_legend().get_texts()] == ["laplace", "ep"]
-    assert_allclose(curve.get_xydata(), np.column_stack([bins.probability, bins.frequency]))
+    assert_allclose(curve.get_xydata(), np.column_stack(result.calibration("ep")))
     open_markers = [line.get_xdata()[0] for line in axes[1].lines if line.get_markerfacecolor() == "white"]
     assert open_markers == [row.evidence for row in result.rows]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from numpy.testing import assert_allclose
 from scipy.special import ndtr
 
@@ -52,14 +51,3 @@ def test_two_classes_with_a_function_each_have_the_curve_of_their_difference(fit
     ours, theirs = (LatentDisplay.from_estimator(clf, split.X, grid_resolution=20) for clf in (two, one))
     for name in ("mean", "low", "high", "proba", "proba_low", "proba_high"):
         assert_allclose(getattr(ours, name), getattr(theirs, name), atol=1e-6, err_msg=name)
-
-
-@pytest.mark.parametrize("n_classes", [2, 3])
-@pytest.mark.filterwarnings("ignore:Credible intervals of Dirichlet")
-def test_bands_that_are_too_narrow_are_labelled(fit, iris, n_classes):
-    X, y = iris
-    rows = np.isin(y, np.unique(y)[:n_classes])
-    clf = fit(X[rows, :1], y[rows], inference="dirichlet")
-    display = LatentDisplay.from_estimator(clf, X[rows, :1], grid_resolution=20)
-    legend = [text.get_text() for text in display.ax_.get_legend().get_texts()]
-    assert legend.count("95 % band, too narrow") == 1

@@ -9,18 +9,28 @@ from typing import Any
 
 import numpy as np
 
-DTYPES = {"F64": "<f8", "I64": "<i8", "U64": "<u8", "F32": "<f4", "I32": "<i4", "U8": "|u1", "BOOL": "|b1"}
+DTYPES = {
+    "F64": "<f8",
+    "I64": "<i8",
+    "U64": "<u8",
+    "F32": "<f4",
+    "I32": "<i4",
+    "U32": "<u4",
+    "U8": "|u1",
+    "BOOL": "|b1",
+}
 JUNK: list[Any] = [
     None, True, False, 0, 1, -1, 2, 3, 7, 2**31, 2**40, 2**63, 2**64, -(2**70), 10**300, 1e308, -0.5, 1e-320,
     "", "0", "1", "C", "F", "fixed", "Posterior", "os.system", "__class__", "Sum", "nan", "\ud800", "a" * 300,
     [], [0], [2**40, 2**40], [-1], [[]], {}, {"tuple": []}, {"float": "inf"}, {"float": "nan"},
-    {"array": "0", "shape": [1], "order": "C"}, {"record": "Sites", "fields": {}}, {"class": "DensePrior"},
-    {"record": "Probit", "fields": {}}, {"record": "DensePrior", "fields": {}}, {"class": "EP"},
-    {"part": ["likelihood", "logit"], "fields": {}}, {"part": ["method", "ep"], "fields": {}},
-    {"kernel": "RBF", "params": {"length_scale": 1.0, "length_scale_bounds": "fixed"}},
-    {"kernel": "sum", "params": {}}, {"dict": [[1, 2]]}, {"slice": [0, 1, 0]}, {"lower": "0", "size": 2},
-    {"labels": ["x"], "shape": [1], "dtype": "<U999999999"}, {"scalar": "float64", "value": 1.0},
-    {"distribution": "norm", "args": [1, 2, 3, 4], "kwds": {"dict": []}},
+    {"array": "0", "shape": [1], "order": "C", "width": 0}, {"class": "Sites", "fields": {}}, {"class": "DensePrior"},
+    {"class": "likelihood probit", "fields": {}}, {"class": "DensePrior", "fields": {}}, {"class": "EP"},
+    {"class": "likelihood logit", "fields": {}}, {"class": "inference ep", "fields": {}},
+    {"class": "kernel RBF", "fields": {"length_scale": 1.0, "length_scale_bounds": "fixed"}},
+    {"class": "kernel RBF", "fields": {"length_scale": 1e-200, "length_scale_bounds": "fixed"}},
+    {"class": "kernel sum", "fields": {}}, {"dict": [[1, 2]]}, {"slice": [0, 1, 0]}, {"lower": "0", "size": 2},
+    {"array": "0", "shape": [1], "order": "C", "width": 999999999}, {"objects": ["x", 1.0], "shape": [2]},
+    {"distribution": "norm", "parameters": [[1, 2, 3, 4], {"dict": []}]},
 ]  # fmt: skip
 NUMBERS = [np.nan, np.inf, -np.inf, 1e308, -1e308, 1e200, -1.0, 0.0, 1e-310, 1e16]
 

@@ -82,8 +82,6 @@ def compare(
         from gpclass.plotting import ComparisonDisplay
 
         save_display(ComparisonDisplay(result).plot(), path)
-    if len(result.rows) < result.n_methods:
-        raise KeyboardInterrupt
 
 
 def _show(result: Any) -> None:
@@ -95,7 +93,7 @@ def _show(result: Any) -> None:
         click.echo(text)
         return
     output.paragraph(f"{result.title}\n")
-    headings = ["method", *(METRICS[name]["heading"] for name in BRIEF)]
+    headings = ["method", *(METRICS[name][0] for name in BRIEF)]
     rows = [[row.label, *(row.text(name) for name in BRIEF)] for row in result.rows]
     output.show_table(headings, rows, right=True)
     output.paragraph("A wider terminal shows more columns.\n\n" + " ".join(result.findings) + "\n")

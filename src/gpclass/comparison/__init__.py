@@ -7,14 +7,13 @@ method. It prints as text, summarises its findings and converts to a data frame;
 
 from gpclass.comparison.methods import BASELINES
 from gpclass.comparison.run import METHODS, compare
-from gpclass.comparison.scores import Bins, score
+from gpclass.comparison.scores import score
 from gpclass.comparison.table import METRICS, Comparison, ComparisonRow
 
 __all__ = [
     "BASELINES",
     "METHODS",
     "METRICS",
-    "Bins",
     "Comparison",
     "ComparisonRow",
     "compare",

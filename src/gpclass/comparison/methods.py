@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
 from typing import Any
 
 from sklearn.base import clone
@@ -32,12 +31,17 @@ def classifiers_of(methods: Any, shared: dict[str, Any], coding: list[Any]) -> d
     seen = Counter[str]()
     for label, method in named:
         seen[label] += 1
-        out[f"{label} ({seen[label]})" if seen[label] > 1 else str(label)] = _classifier(
-            method, shared, coding
-        )
+        unique = f"{label} ({seen[label]})" if seen[label] > 1 else str(label)
+        out[unique] = _classifier(method, shared, coding)
     if not out:
         raise ValueError("methods is empty, expected at least one.")
     return out
+
+
+def _label(method: Any) -> str:
+    if isinstance(method, tuple):
+        return "/".join(_label(part) for part in method)
+    return method if isinstance(method, str) else type(method).__name__
 
 
 def _classifier(method: Any, shared: dict[str, Any], coding: list[Any]) -> Any:
@@ -47,10 +51,8 @@ def _classifier(method: Any, shared: dict[str, Any], coding: list[Any]) -> Any:
     if hasattr(method, "fit"):
         clf = method if isinstance(method, type) else clone(method)
     else:
-        pair = method if isinstance(method, tuple) else (method, shared["likelihood"])
-        if len(pair) != 2:
-            raise ValueError(f"{method!r} is not possible as a method, expected a pair (method, likelihood).")
-        clf = GaussianProcessClassifier(**{**shared, "inference": pair[0], "likelihood": pair[1]})
+        inference, likelihood = method if isinstance(method, tuple) else (method, shared["likelihood"])
+        clf = GaussianProcessClassifier(**{**shared, "inference": inference, "likelihood": likelihood})
     if isinstance(clf, GaussianProcessClassifier):
         check_parameters(clf)
     elif isinstance(clf, type) or not hasattr(clf, "predict_proba"):
@@ -68,18 +70,3 @@ def _baseline(name: str, kernel: Any, seed: int) -> list[Any]:
         return [SklearnGP(kernel, random_state=seed)]
     # Scikit-learn's default kernel is not learned, and one length scale needs columns of one scale.
     return [StandardScaler(), SklearnGP(1.0 * RBF(1.0), random_state=seed)]
-
-
-def _label(method: Any) -> str:
-    """Return a short name; that of a settings record has the settings that are not at their defaults."""
-    if isinstance(method, str):
-        return method
-    if isinstance(method, tuple):
-        return "/".join(_label(part) for part in method)
-    name = type(method).__name__
-    if hasattr(method, "fit") or not is_dataclass(method):
-        return name
-    values = {each: getattr(method, each.name) for each in fields(method)}
-    changed = {each.name: value for each, value in values.items() if value != each.default}
-    texts = [f"{key}={(_label if is_dataclass(value) else repr)(value)}" for key, value in changed.items()]
-    return f"{name}({', '.join(texts)})"

@@ -5,24 +5,27 @@ from __future__ import annotations
 import re
 import time
 import warnings
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import StratifiedKFold, check_cv
 from sklearn.utils import _safe_indexing as rows_of
 
 from gpclass.comparison.methods import classifiers_of
 from gpclass.comparison.scores import Codes, score
 from gpclass.comparison.table import Comparison, ComparisonRow
-from gpclass.comparison.task import ComparisonTask, make_task
-from gpclass.core.checks import check_integers, seed_of
+from gpclass.core.checks import check_integers, is_integer, seed_of
 from gpclass.core.progress import reporter
+from gpclass.estimator import GaussianProcessClassifier
 from gpclass.evidence.importance import MOST_VALUES
+from gpclass.kernels.names import takes_vectors
 from gpclass.learning.usefulness import DoubtfulFitWarning
-from gpclass.tables import Encoder, needs_coding
+from gpclass.tables import Encoder, needs_coding, read_inputs
+from gpclass.validation import check_labels
 
 METHODS = ("laplace", "ep", "vi", "mcmc")  # the names in gpclass.parameters.INFERENCES for any number of rows
 NOTED = (ConvergenceWarning, DoubtfulFitWarning)
@@ -46,9 +49,6 @@ def compare(
 ) -> Comparison:
     """Fit several methods to the same rows and compare their evidence, predictions and time.
 
-    The result includes ``findings`` in sentences: which method to use, how the others differ, and how accurate
-    each approximation is.
-
     Parameters
     ----------
     X, y : array-like or data frame of shape (n, n_features), array-like of shape (n,)
@@ -60,11 +60,9 @@ def compare(
         "sklearn-gp", "logistic-regression" and "gradient-boosting" are classifiers of scikit-learn to compare with.
     kernel, likelihood, **options
         Parameters of `GaussianProcessClassifier`, the same for every method. "sklearn-gp" has the kernel too, if
-        it is a kernel object; otherwise it learns ``1.0 * RBF(1.0)`` on standardised columns. With
-        ``inducing=...`` the findings say whether the inducing inputs miss part of the function. MCMC has none.
+        it is a kernel object; otherwise it learns ``1.0 * RBF(1.0)`` on standardised columns.
     learn : bool, default=True
-        Whether each method learns the hyperparameters by maximising its own evidence; False keeps those of
-        the kernel.
+        Whether each method learns the hyperparameters by its own evidence; False keeps those of the kernel.
     cv : int, splitter, iterable of (train, test) or None, default=5
         Cross-validation, the same for every method, unless X_test is given. An integer is the number of
         stratified, shuffled folds. None scores no predictions.
@@ -80,8 +78,8 @@ def compare(
     Returns
     -------
     Comparison
-        One row per method. Failures and convergence warnings are in the ``note`` of the row. After an
-        interruption the finished rows are returned.
+        One row per method, and its ``findings`` in sentences. Failures, convergence warnings and doubtful
+        approximations are in the ``note`` of the row.
 
     Examples
     --------
@@ -93,10 +91,6 @@ def compare(
     >>> result = compare(X, y, kernel=9.0 * RBF(15.0), learn=False, random_state=0, **held_out)
     >>> [(row.label, round(row.log_loss, 2)) for row in result.rows]
     [('laplace', 0.21), ('ep', 0.15), ('vi', 0.15), ('mcmc', 0.15)]
-    >>> [row.label for row in result.rows if row.evidence is None]
-    ['mcmc']
-    >>> round(result["mcmc"].corrected_evidence, 1)
-    -7.0
     """
     check_integers(0, n_samples=n_samples)
     seed = seed_of(random_state)
@@ -106,82 +100,117 @@ def compare(
     categories = options.get("categorical_features", "from_dtype")
     coding = [Encoder(categories)] if needs_coding(X, categories) else []
     classifiers = classifiers_of(methods, shared, coding)
-    kernels = [getattr(clf, "kernel", None) for clf in classifiers.values()]
-    vectors = all(getattr(each, "requires_vector_input", True) for each in kernels)
-    settings: dict[str, Any] = {
-        "vectors": vectors,
-        "cv": cv,
-        "seed": seed,
-        "categorical_features": categories,
-    }
-    task = make_task(X, y, X_test, y_test, **settings)
-    rows: list[ComparisonRow] = []
+    vectors = takes_vectors(kernel)
+    # The rows are checked once, so that not every method reports errors in them.
+    checker = GaussianProcessClassifier(categorical_features=categories)
+    _, y = read_inputs(checker, X, y, vectors=vectors, fitting=True)
+    if X_test is not None:
+        read_inputs(checker, X_test, vectors=vectors, fitting=False)
+    task = _task(X, y, X_test, y_test, cv, seed)
     n_steps = len(classifiers) * (1 + bool(n_samples) + len(task.parts))
     with reporter(verbose, "comparing", " steps", n_steps) as report:
-        try:
-            for label, clf in classifiers.items():
-                rows.append(_row(label, clf, task, n_samples, seed, report))
-        except KeyboardInterrupt:
-            if not rows:
-                raise
-    return replace(task.empty, rows=tuple(rows), n_methods=len(classifiers))
+        rows = [_row(label, clf, task, n_samples, seed, report) for label, clf in classifiers.items()]
+    return replace(task.scored, rows=tuple(rows))
 
 
-class Notes(dict[str, str]):
-    """Errors and warnings about one method; messages that differ in numbers only are kept once."""
-
-    def add(self, message: str, step: str) -> None:
-        """Record a message, with its step unless that is the fit to all training rows."""
-        kind = re.sub(r"[-+]?\d[\d.]*(e[-+]?\d+)?", "#", message)
-        self.setdefault(kind, f"{message} [{step}]" if step else message)
-
-    def attempt(self, step: str, action: Callable[[], Any]) -> Any:
-        """Return the result of an action, None if it fails; note errors and warnings."""
-        value = None
-        with warnings.catch_warnings(record=True) as caught:
-            for category in NOTED:
-                warnings.simplefilter("always", category)
-            try:
-                value = action()
-            except Exception as error:
-                self.add(f"failed with {type(error).__name__}: {error}", step)
-        for warning in caught:
-            if issubclass(warning.category, NOTED):
-                self.add(str(warning.message), step)
-            else:
-                warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
-        return value
+# ------------------------------------------------------------------------------------ the rows
 
 
-def _row(label: str, clf: Any, task: ComparisonTask, n_samples: int, seed: int, report: Any) -> ComparisonRow:
+@dataclass(frozen=True, slots=True, eq=False)
+class _Task:
+    """The training rows, what to predict, and the comparison without results."""
+
+    X: Any
+    y: Any
+    parts: Sequence[
+        tuple[Codes | None, Any, Codes]
+    ]  # rows to fit (None: all), inputs, their places in `scored`
+    scored: Comparison
+
+
+def _task(X: Any, y: Any, X_test: Any, y_test: Any, cv: Any, seed: int) -> _Task:
+    check_labels(y)
+    classes, codes = np.unique(y, return_inverse=True)
+    if len(classes) < 2:
+        raise ValueError(f"y has only the class {classes}, expected two or more.")
+    if (X_test is None) != (y_test is None):
+        raise ValueError("Only one of X_test and y_test is given, expected both or neither.")
+    if X_test is not None:
+        y_test, rows = np.asarray(y_test), np.arange(len(X_test))
+        if y_test.shape != rows.shape:
+            raise ValueError(
+                f"y_test has shape {y_test.shape}, expected {rows.shape}, as X_test has so many rows."
+            )
+        if len(unknown := np.setdiff1d(y_test, classes)):
+            raise ValueError(f"y_test has the label {unknown[0]!r}, which does not occur in y: leave it out.")
+        scored = Comparison((), classes, np.searchsorted(classes, y_test), rows, None, len(y))
+        return _Task(X, y, [(None, X_test, rows)], scored)
+    if is_integer(cv):
+        cv = StratifiedKFold(cv, shuffle=True, random_state=seed)
+    splits = [] if cv is None else list(check_cv(cv, codes, classifier=True).split(X, codes))
+    rows = np.concatenate([np.empty(0, dtype=np.intp), *(test for _, test in splits)])
+    fold = np.repeat(np.arange(len(splits)), [len(test) for _, test in splits])
+    order = np.argsort(rows, kind="stable")
+    places = np.argsort(order)
+    parts = [(train, rows_of(X, test), places[fold == k]) for k, (train, test) in enumerate(splits)]
+    rows, fold = rows[order], fold[order]
+    return _Task(X, y, parts, Comparison((), classes, codes[rows], rows, fold, len(y)))
+
+
+# ------------------------------------------------------------------------------------ one method
+
+
+def _row(label: str, clf: Any, task: _Task, n_samples: int, seed: int, report: Any) -> ComparisonRow:
     def tell(step: str) -> None:
         if report is not None:
             report(f"{label}: {step}")
 
-    notes = Notes()
+    notes: dict[str, str] = {}
     likelihood = getattr(clf, "likelihood", None)
-    likelihood = getattr(likelihood, "name", likelihood)
+    known: dict[str, Any] = {"likelihood": getattr(likelihood, "name", likelihood)}
     tell(f"fitting {len(task.y)} rows")
     start = time.perf_counter()
-    fitted = notes.attempt("", lambda: _fit(clf, task))
-    seconds = time.perf_counter() - start
-    if fitted is None:
-        return ComparisonRow(label, likelihood, note=" ".join(notes.values()))
-    check: Any = None
-    scores: dict[str, Any] = {}
-    if n_samples:
-        tell("checking the approximation")
-        check = notes.attempt("checking", lambda: _check(fitted, task, n_samples, seed))
-    if task.parts:
-        scores = notes.attempt("predicting", lambda: _predictions(clf, fitted, task, tell)) or {}
-    kernel, note = getattr(fitted, "kernel_", None), " ".join(notes.values())
-    known = {"estimator": fitted, "kernel": kernel, "fit_seconds": seconds, "check": check, "note": note}
-    return ComparisonRow(label, likelihood, **known, **_evidence(fitted, check), **scores)
+    fitted = _attempt(notes, "", lambda: _fit(clf, task.X, task.y))
+    if fitted is not None:
+        known["fit_seconds"] = time.perf_counter() - start
+        known |= {"estimator": fitted, "kernel": getattr(fitted, "kernel_", None)}
+        if n_samples:
+            tell("checking the approximation")
+            known["check"] = _attempt(notes, "checking", lambda: _check(fitted, task, n_samples, seed))
+        if task.parts:
+            known |= _attempt(notes, "predicting", lambda: _predictions(clf, fitted, task, tell)) or {}
+        if all(model.is_of_labels for model in _models_of(fitted)):  # other evidences are not comparable
+            check, own = known.get("check"), getattr(fitted, "log_marginal_likelihood_value_", None)
+            known |= {"evidence": own, "corrected_evidence": getattr(check, "corrected", None)}
+            known |= {name: getattr(check, name, None) for name in ("standard_error", "khat")}
+    row = ComparisonRow(label, **known)
+    verdict = [row.check.verdict] if row.doubtful else []
+    return replace(row, note=" ".join([*notes.values(), *verdict]))
 
 
-def _fit(clf: Any, task: ComparisonTask, rows: Codes | None = None) -> Any:
-    """Fit a copy of a classifier to all training rows, or to some of them."""
-    X, y = (task.X, task.y) if rows is None else (rows_of(task.X, rows), task.y[rows])
+def _attempt(notes: dict[str, str], step: str, action: Callable[[], Any]) -> Any:
+    """Return the result of an action, None if it fails; note errors and warnings."""
+    value, messages = None, []
+    with warnings.catch_warnings(record=True) as caught:
+        for category in NOTED:
+            warnings.simplefilter("always", category)
+        try:
+            value = action()
+        except Exception as error:
+            messages.append(f"failed with {type(error).__name__}: {error}")
+    for warning in caught:
+        if issubclass(warning.category, NOTED):
+            messages.append(str(warning.message))
+        else:
+            warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
+    for message in messages:  # those of several folds differ in numbers only, and the first is kept
+        kind = re.sub(r"[-+]?\d[\d.]*(e[-+]?\d+)?", "#", message)
+        notes.setdefault(kind, f"{message} [{step}]" if step else message)
+    return value
+
+
+def _fit(clf: Any, X: Any, y: Any) -> Any:
+    """Fit a copy of a classifier."""
     fitted = clone(clf).fit(X, y)
     # An interrupted fit keeps its best result so far; here the interruption ends the comparison.
     for model in _models_of(fitted):
@@ -194,47 +223,33 @@ def _models_of(fitted: Any) -> Any:
     return getattr(getattr(fitted, "base_estimator_", None), "models", ())
 
 
-def _check(fitted: Any, task: ComparisonTask, n_samples: int, seed: int) -> Any:
-    """Return the result of ``check_approximation``, or None if it does not apply.
-
-    Several two-class models have no common evidence of the labels; joint models may be too large. For Dirichlet
-    classification only inducing inputs can be checked.
-    """
-    models, n_classes = _models_of(fitted), len(task.empty.classes)
+def _check(fitted: Any, task: _Task, n_samples: int, seed: int) -> Any:
+    """Return the result of ``check_approximation``, or None if it does not apply."""
+    models, n_classes = _models_of(fitted), len(task.scored.classes)
     large = n_classes > 2 and len(task.y) * n_classes > MOST_VALUES
+    # Of Dirichlet classification only inducing inputs can be checked.
     if any(model.inducing is None and (large or not model.is_of_labels) for model in models):
         return None
+    # Several two-class models have no common evidence of the labels.
     if len(models) > 1 or not hasattr(fitted, "check_approximation"):
         return None
     return fitted.check_approximation(n_samples=n_samples, random_state=seed)
 
 
-def _evidence(fitted: Any, check: Any) -> dict[str, Any]:
-    """Return the evidence of the labels, own and corrected; that of Dirichlet classification is not comparable."""
-    if not all(model.is_of_labels for model in _models_of(fitted)):
-        return {}
-    return {
-        "evidence": getattr(fitted, "log_marginal_likelihood_value_", None),
-        "corrected_evidence": getattr(check, "corrected", None),
-        "standard_error": getattr(check, "standard_error", None),
-        "khat": getattr(check, "khat", None),
-    }
-
-
-def _predictions(clf: Any, fitted: Any, task: ComparisonTask, tell: Callable[[str], None]) -> dict[str, Any]:
+def _predictions(clf: Any, fitted: Any, task: _Task, tell: Callable[[str], None]) -> dict[str, Any]:
     """Predict the test rows, or those of each fold from the other folds, and score them together."""
-    found, seconds, scored = [], 0.0, task.empty
-    for k, (rows, X) in enumerate(task.parts, start=1):
+    scored, seconds = task.scored, 0.0
+    log_proba = np.empty((len(scored.codes), len(scored.classes)))
+    for k, (rows, X, places) in enumerate(task.parts, start=1):
         tell(f"predicting {len(X)} rows" if rows is None else f"fold {k} of {len(task.parts)}")
-        model = fitted if rows is None else _fit(clf, task, rows)
+        model = fitted if rows is None else _fit(clf, rows_of(task.X, rows), task.y[rows])
         if not np.array_equal(model.classes_, scored.classes):
             raise ValueError(f"only the classes {model.classes_} were among its training rows.")
         start = time.perf_counter()
         if hasattr(model, "posterior_"):
-            found.append(model.predict_log_proba(X))
+            log_proba[places] = model.predict_log_proba(X)
         else:  # logarithms of zero are possible elsewhere
-            found.append(np.log(np.maximum(model.predict_proba(X), np.finfo(float).tiny)))
+            log_proba[places] = np.log(np.maximum(model.predict_proba(X), np.finfo(float).tiny))
         seconds += time.perf_counter() - start
-    log_proba, cost = np.concatenate(found)[task.order], getattr(clf, "cost_matrix", None)
-    scores = score(log_proba, scored.codes, fold=scored.fold, cost=cost)
+    scores = score(log_proba, scored.codes, fold=scored.fold, cost=getattr(clf, "cost_matrix", None))
     return {**scores, "proba": np.exp(log_proba), "predict_seconds": seconds}

@@ -3,31 +3,33 @@
 from __future__ import annotations
 
 import textwrap
-from dataclasses import dataclass, field, fields
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.stats import entropy
+from sklearn.calibration import calibration_curve
 
-from gpclass.comparison.findings import findings
-from gpclass.comparison.scores import Bins, Codes, calibration_bins, row_scores
+from gpclass.comparison.scores import Codes
 from gpclass.core.checks import check_option, optional
 from gpclass.core.protocols import Array
 
-DASH = "–"  # no such result; zero would be a value
-WIDTH = 110
-# Scores whose best values are marked, with differences that are too small to matter. Evidences of different methods
-# approximate different numbers, and calibration errors of few rows are mostly noise: neither is marked.
-NEGLIGIBLE = {"log_loss": 0.01, "error": 0.0, "brier": 0.002}
-BEST, DOUBT = "*", "!"  # marks in the table
-LEGEND = {
-    BEST: "the best value, and values that differ from it by less than two standard errors of the difference",
-    DOUBT: "k-hat is above its limit: the approximation could not be checked, and the correction is not reliable",
+# The columns of the table: heading, format, and the field of the standard error.
+METRICS: dict[str, tuple[str, str, str | None]] = {
+    "evidence": ("log evidence", ".3f", None),
+    "corrected_evidence": ("corrected", ".3f", "standard_error"),
+    "khat": ("k-hat", ".2f", None),
+    "log_loss": ("log loss", ".4f", "log_loss_error"),
+    "error": ("error", ".3f", None),
+    "brier": ("Brier", ".4f", None),
+    "fit_seconds": ("fit s", ".3f", None),
+    "predict_seconds": ("predict s", ".4f", None),
 }
-
-
-def _number(heading: str = "", form: str = "", best: Any = min, error: str = "") -> Any:
-    """Return a dataclass field with a column heading, a format, a direction and the field of its standard error."""
-    return field(default=None, metadata={"heading": heading, "form": form, "best": best, "error": error})
+WIDTH = 110
+N_BINS = 10  # of the calibration curve
+NEGLIGIBLE = 0.01  # difference of log losses that is too small to matter
+SLOWER = 3.0  # a method counts as fast up to this multiple of the shortest time of a fit
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -44,14 +46,14 @@ class ComparisonRow:
     corrected_evidence, standard_error, khat : float
         Log evidence by importance sampling from the method's posterior (for MCMC from EP's), its standard
         error, and the Pareto k of the weights (reliable below 0.7), from ``check_approximation``.
-    log_loss, log_loss_error, error, brier, ece : float
+    log_loss, log_loss_error, error, brier : float
         As in `gpclass.comparison.score`.
     fit_seconds, predict_seconds : float
         Time to fit all training rows, including learning; time to predict all scored rows.
     kernel : kernel
         The kernel with its hyperparameters, fitted to all training rows.
     note : str
-        Errors and warnings about the fit; empty if there were none.
+        Errors and warnings about the fit, and the result of a doubtful check; empty if there were none.
     proba : ndarray of shape (n_scored, n_classes)
         The probabilities that were scored.
     estimator : object
@@ -62,17 +64,16 @@ class ComparisonRow:
 
     label: str
     likelihood: str | None = None
-    evidence: float | None = _number("log evidence", ".3f", max)
-    corrected_evidence: float | None = _number("corrected", ".3f", max, "standard_error")
-    standard_error: float | None = _number()
-    khat: float | None = _number("k-hat", ".2f")
-    log_loss: float | None = _number("log loss", ".4f", error="log_loss_error")
-    log_loss_error: float | None = _number()
-    error: float | None = _number("error", ".3f")
-    brier: float | None = _number("Brier", ".4f")
-    ece: float | None = _number("ECE", ".4f")
-    fit_seconds: float | None = _number("fit s", ".3f")
-    predict_seconds: float | None = _number("predict s", ".4f")
+    evidence: float | None = None
+    corrected_evidence: float | None = None
+    standard_error: float | None = None
+    khat: float | None = None
+    log_loss: float | None = None
+    log_loss_error: float | None = None
+    error: float | None = None
+    brier: float | None = None
+    fit_seconds: float | None = None
+    predict_seconds: float | None = None
     kernel: Any = None
     note: str = ""
     proba: Array | None = None
@@ -80,9 +81,15 @@ class ComparisonRow:
     check: Any = None
 
     @property
-    def is_gpclass(self) -> bool:
-        """Whether the classifier is one of gpclass, and not of another library."""
-        return hasattr(self.estimator, "posterior_")
+    def doubtful(self) -> bool:
+        """Whether the check found the approximation, or the inducing inputs, inaccurate or could not confirm it."""
+        if self.check is None:
+            return False
+        missing = self.check.missing
+        # Draws of MCMC, which have no evidence of their own, are not an approximation.
+        return (missing is not None and missing.matters) or (
+            self.evidence is not None and self.check.doubtful
+        )
 
     @property
     def kernel_text(self) -> str | None:
@@ -91,27 +98,12 @@ class ComparisonRow:
         return None if self.kernel is None else " | ".join(str(part) for part in parts)
 
     def text(self, name: str) -> str:
-        """Return a number as the table shows it, with its standard error if it has one.
-
-        Parameters
-        ----------
-        name : str
-            A column of the table.
-
-        Returns
-        -------
-        str
-            A dash if there is no such result.
-        """
-        value, form, error = getattr(self, name), METRICS[name]["form"], METRICS[name]["error"]
+        """Return a number as the table shows it, with its standard error; a dash if there is no such result."""
+        _, form, error = METRICS[name]
+        value, deviation = getattr(self, name), getattr(self, error) if error else None
         if value is None:
-            return DASH
-        deviation = getattr(self, error) if error else None
+            return "–"
         return f"{value:{form}}" + ("" if deviation is None else f" ± {deviation:{form}}")
-
-
-NUMBERS = {each.name: each.metadata for each in fields(ComparisonRow) if each.metadata}
-METRICS = {name: metadata for name, metadata in NUMBERS.items() if metadata["heading"]}
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -130,8 +122,8 @@ class Comparison:
         Which rows of X, or of X_test, were scored.
     fold : ndarray of shape (n_scored,) or None
         The fold that each row was in; None for test rows.
-    n_train, n_methods : int
-        Numbers of training rows and of requested methods: more than ``rows`` after an interruption.
+    n_train : int
+        Number of training rows.
     """
 
     rows: tuple[ComparisonRow, ...]
@@ -140,14 +132,10 @@ class Comparison:
     index: Codes
     fold: Codes | None
     n_train: int
-    n_methods: int
 
     def __getitem__(self, label: str) -> ComparisonRow:
         """Return the row of a method by its label."""
-        for row in self.rows:
-            if row.label == label:
-                return row
-        raise KeyError(f"No method is called {label!r}, expected one of {[row.label for row in self.rows]}.")
+        return {row.label: row for row in self.rows}[label]
 
     def best(self, metric: str = "log_loss") -> ComparisonRow:
         """Return the row that is best in one number (the first of equals) among those that have it.
@@ -155,84 +143,88 @@ class Comparison:
         Parameters
         ----------
         metric : str, default="log_loss"
-            A column of the table: "log_loss", "error", "brier", "ece", "evidence", ...
-
-        Returns
-        -------
-        ComparisonRow
+            A column of the table: "log_loss", "error", "brier", "evidence", ...
         """
         check_option("metric", metric, metric in METRICS, f"one of {tuple(METRICS)}")
         rows = [row for row in self.rows if getattr(row, metric) is not None]
         if not rows:
             raise ValueError(f"No method has a value of {metric}.")
-        best: ComparisonRow = METRICS[metric]["best"](rows, key=lambda row: getattr(row, metric))
-        return best
+        return (max if "evidence" in metric else min)(rows, key=lambda row: getattr(row, metric))
 
-    def tied(self, metric: str = "log_loss") -> tuple[str, ...]:
-        """Return the labels of the best row and of those that are statistically indistinguishable from it.
+    def tied(self) -> tuple[str, ...]:
+        """Return the labels of the lowest log loss and of those that are statistically indistinguishable from it.
 
         All methods predict the same rows, so that the standard error of a difference is smaller than those of the two
-        means. A row ties with the best one if the mean difference is at most two of its standard errors, or 0.01 for
-        the log loss and 0.002 for the Brier score.
-
-        Parameters
-        ----------
-        metric : {"log_loss", "error", "brier"}, default="log_loss"
-
-        Returns
-        -------
-        tuple of str
-            Empty if no rows were scored.
+        means. A row ties with the best one if the mean difference is at most two of its standard errors, or 0.01.
         """
-        check_option("metric", metric, metric in NEGLIGIBLE, f"one of {tuple(NEGLIGIBLE)}")
-        values: dict[str, Array] = {}
-        for row in self.rows:
-            if row.proba is not None:
-                log_proba = np.log(np.maximum(row.proba, np.finfo(float).tiny))
-                cost = getattr(row.estimator, "cost_matrix", None)
-                values[row.label] = row_scores(log_proba, self.codes, cost)[metric]
-        if not values:
+        truth = np.arange(len(self.codes)), self.codes
+        tiny = np.finfo(float).tiny
+        scored = {row.label: row.proba[truth] for row in self.rows if row.proba is not None}
+        loss = {label: -np.log(np.maximum(p, tiny)) for label, p in scored.items()}
+        if not loss:
             return ()
-        best, n = values[self.best(metric).label], len(self.codes)
-        worse = {label: each - best for label, each in values.items()}
-        limits = {label: max(NEGLIGIBLE[metric], 2.0 * d.std() / n**0.5) for label, d in worse.items()}
+        worse = {label: each - loss[self.best().label] for label, each in loss.items()}
+        limits = {label: max(NEGLIGIBLE, 2.0 * d.std() / len(d) ** 0.5) for label, d in worse.items()}
         return tuple(label for label, d in worse.items() if d.mean() <= limits[label])
 
     @property
     def findings(self) -> tuple[str, ...]:
-        """The findings as sentences: which method to use, how the methods differ, and which ones are doubtful."""
-        return tuple(findings(self))
+        """At most four sentences: who predicts best, which method to use, which are doubtful and which failed."""
+        rows, tied, out = self.rows, self.tied(), []
+        scored = [row for row in rows if row.log_loss is not None]
+        if scored:
+            best = self.best("log_loss")
+            others = [label for label in tied if label != best.label]
+            also = f", statistically indistinguishable from {', '.join(others)}" if others else ""
+            out.append(f"{best.label} has the lowest log loss, {best.log_loss:.3f}{also}.")
+            out.append(self._advice([row for row in scored if row.label in tied]))
+        if doubtful := [row.label for row in rows if row.doubtful]:
+            out.append(f"The approximation of {', '.join(doubtful)} is doubtful; the notes say why.")
+        finished = scored if len(self.codes) else [row for row in rows if row.estimator is not None]
+        if failed := [row.label for row in rows if row not in finished]:
+            out.append(f"{', '.join(failed)} failed; the notes say why.")
+        return tuple(out)
 
-    def calibration(self, label: str) -> Bins | None:
-        """Return the calibration curve of a method: the bins of its expected calibration error.
+    def _advice(self, tied: Sequence[ComparisonRow]) -> str:
+        """Suggest a fast method among those that predict best and are not doubtful; gpclass's own come first."""
+        chance = float(entropy(np.bincount(self.codes, minlength=len(self.classes))))
+        if (self.best("log_loss").log_loss or 0.0) > chance - NEGLIGIBLE:
+            return (
+                f"No method predicts better than the class frequencies alone, whose log loss is {chance:.3f}: the "
+                "columns are hardly informative about the classes, or there are too few rows."
+            )
+        good = [row for row in tied if hasattr(row.estimator, "posterior_")] or tied
+        sound = [row for row in good if not row.doubtful]
+        if not sound:
+            return f"Compare {', '.join(row.label for row in good)} with MCMC before you rely on its probabilities."
+        seconds = np.array([row.fit_seconds for row in sound])
+        fast = [row for row, time in zip(sound, seconds, strict=True) if time <= SLOWER * seconds.min()]
+        return f"Use {min(fast, key=lambda row: row.log_loss or 0.0).label}: no method predicts significantly better."
 
-        Parameters
-        ----------
-        label : str
-            The method.
+    def calibration(self, label: str) -> tuple[Array, Array] | None:
+        """Return mean probabilities and observed frequencies of a method in ten bins of equally many rows.
 
-        Returns
-        -------
-        Bins or None
-            None if no rows were scored.
+        For two classes the probability is that of the second class; for more it is that of the most probable class, and
+        the frequency is how often that class was the true one. None if no rows were scored.
         """
         proba = self[label].proba
-        return None if proba is None else calibration_bins(proba, self.codes)
+        if proba is None:
+            return None
+        p, hit = proba.max(axis=1), proba.argmax(axis=1) == self.codes
+        if proba.shape[1] == 2:
+            p, hit = proba[:, 1], self.codes == 1
+        p = np.minimum(p, 1.0)  # a sum of rounded numbers may exceed one
+        frequency, probability = calibration_curve(hit, p, n_bins=N_BINS, strategy="quantile")
+        return probability, frequency
 
     def to_frame(self) -> Any:
-        """Return the table as a pandas data frame, one row per method; missing results are NA.
-
-        Returns
-        -------
-        pandas.DataFrame
-            The index has the labels of the methods.
-        """
+        """Return the table as a pandas data frame, with the labels as index; missing results are NA."""
         pd = optional("pandas", "to_frame()", "cli")
-
-        names = ("likelihood", *NUMBERS, "kernel_text", "note")
+        numbers = [name for metric, (*_, error) in METRICS.items() for name in (metric, error) if name]
+        names = ("likelihood", *numbers, "kernel_text", "note")
         records = [{name: getattr(row, name) for name in names} for row in self.rows]
         frame = pd.DataFrame(records, index=pd.Index([row.label for row in self.rows], name="method"))
-        return frame.astype(dict.fromkeys(NUMBERS, "Float64")).rename(columns={"kernel_text": "kernel"})
+        return frame.astype(dict.fromkeys(numbers, "Float64")).rename(columns={"kernel_text": "kernel"})
 
     @property
     def title(self) -> str:
@@ -240,52 +232,22 @@ class Comparison:
         likelihoods = ", ".join(sorted({row.likelihood for row in self.rows if row.likelihood}))
         how = "held out" if self.fold is None else f"by {len(np.unique(self.fold))}-fold cross-validation"
         scored = f"scored on {len(self.codes)} rows {how}" if len(self.codes) else "no rows scored"
-        done, asked = len(self.rows), self.n_methods
-        stopped = "" if done == asked else f"; interrupted after {done} of {asked} methods"
-        return f"{likelihoods} likelihood; {self.n_train} training rows; {scored}{stopped}"
-
-    def marks(self) -> dict[tuple[str, str], str]:
-        """Return the marks of the table by label and metric: best or tied with the best, and an excessive k-hat.
-
-        Returns
-        -------
-        dict of (label, metric) to mark
-        """
-        metrics = NEGLIGIBLE if len(self.rows) > 1 else ()
-        best = {(label, metric): BEST for metric in metrics for label in self.tied(metric)}
-        checked = [row for row in self.rows if row.check is not None]
-        return best | {(row.label, "khat"): DOUBT for row in checked if not row.check.reliable}
-
-    def _cells(self) -> list[list[str]]:
-        """Return the table with its headings; a column with marks has a place for them in every cell."""
-        marks = self.marks()
-        blank = {name: " " * any(metric == name for _, metric in marks) for name in METRICS}
-        table = [["method", *(about["heading"] + blank[name] for name, about in METRICS.items())]]
-        for row in self.rows:
-            cells = [row.text(name) + marks.get((row.label, name), blank[name]) for name in METRICS]
-            table.append([row.label, *cells])
-        return table
-
-    def _paragraphs(self) -> list[list[tuple[str, str]]]:
-        """Return the text below the table: legend, findings, kernels and notes, each as a label and a text."""
-        legend = [(mark, LEGEND[mark]) for mark in dict.fromkeys(self.marks().values())]
-        kernels = [(row.label, row.kernel_text) for row in self.rows if row.kernel_text]
-        notes = [(row.label, row.note) for row in self.rows if row.note]
-        return [legend, [("", sentence) for sentence in self.findings], kernels, notes]
+        return f"{likelihoods} likelihood; {self.n_train} training rows; {scored}"
 
     def __str__(self) -> str:
-        cells = self._cells()
-        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+        table = [["method", *(heading for heading, *_ in METRICS.values())]]
+        table += [[row.label, *(row.text(name) for name in METRICS)] for row in self.rows]
+        widths = [max(map(len, column)) for column in zip(*table, strict=True)]
         lines = [self.title, ""]
-        for name, *numbers in cells:
+        for name, *numbers in table:
             aligned = [f"{text:>{width}}" for text, width in zip(numbers, widths[1:], strict=True)]
             lines.append("  ".join([f"{name:<{widths[0]}}", *aligned]).rstrip())
-        for i, paragraph in enumerate(self._paragraphs()):
-            lines += [""] * (i > 0 and len(paragraph) > 0)  # the legend follows the table directly
-            width = max((len(label) for label, _ in paragraph), default=0)
-            for label, text in paragraph:
-                first = f"{label:<{width}}  " if label else ""
-                lines += textwrap.wrap(text, WIDTH, initial_indent=first, subsequent_indent=" " * len(first))
+        kernels = [f"{row.label:<{widths[0]}}  {row.kernel_text}" for row in self.rows if row.kernel_text]
+        notes = [f"{row.label:<{widths[0]}}  {row.note}" for row in self.rows if row.note]
+        for paragraph, indent in ((self.findings, 0), (kernels, widths[0] + 2), (notes, widths[0] + 2)):
+            lines += [""] * (len(paragraph) > 0)
+            for text in paragraph:
+                lines += textwrap.wrap(text, WIDTH, subsequent_indent=" " * indent)
         return "\n".join(lines)
 
     __repr__ = __str__  # so that a session shows the table

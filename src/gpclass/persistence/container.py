@@ -11,7 +11,6 @@ import contextlib
 import hashlib
 import json
 import os
-import stat
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -24,7 +23,6 @@ FLOATS, INTEGERS = ("float64", "float32"), ("int64", "int32", "int16", "int8")
 DTYPES = (*FLOATS, *INTEGERS, *(f"u{name}" for name in INTEGERS), "bool")
 FORMAT = "gpclass"  # the name of the text in the header
 CHECKSUM = "sha256"  # the name of the tensor that holds the checksum
-LONGEST_HEADER = 1 << 25  # bytes of the header that `write` accepts
 
 
 class ModelFileError(ValueError):
@@ -36,22 +34,13 @@ def _digest(text: str, tensors: Mapping[str, Any]) -> bytes:
     out = hashlib.sha256(f"{len(text)} {text}".encode())
     for name, tensor in sorted(tensors.items()):
         out.update(json.dumps([name, tensor.dtype.name, tensor.size]).encode())
-        out.update(tensor.astype(tensor.dtype.newbyteorder("<"), copy=False).view(np.uint8))
+        out.update(tensor.view(np.uint8))
     return out.digest()
-
-
-# -------------------------------------------------------------------------------- writing
 
 
 def write(path: str | os.PathLike[str], text: str, tensors: Mapping[str, Any]) -> None:
     """Write an ASCII text and contiguous vectors; after an error the old file remains."""
     package = optional("safetensors.numpy", "A model file", "files")
-    size = len(json.dumps(text)) + 100 * (len(tensors) + 1)
-    if size > LONGEST_HEADER:
-        raise ModelFileError(
-            f"The description of the model takes about {size} bytes, and a model file has room for "
-            f"{LONGEST_HEADER}: the model has too many parts for one file."
-        )
     checksum = np.frombuffer(_digest(text, tensors), dtype=np.uint8)
     # One string of metadata, because the order of several differs from call to call. The bytes are written here,
     # because the package uses its own errors for a full disk, and its own permissions for new files.
@@ -60,52 +49,31 @@ def write(path: str | os.PathLike[str], text: str, tensors: Mapping[str, Any]) -
         file.write(blob)
 
 
-# -------------------------------------------------------------------------------- reading
-
-
-def read(path: str | os.PathLike[str]) -> tuple[str, dict[str, Any]]:
-    """Return the text and the tensors of a file that `write` wrote; raise ModelFileError for any other."""
-    with located(path):
-        package = optional("safetensors", "A model file", "files")
-        if not stat.S_ISREG(os.stat(path).st_mode):
-            raise ModelFileError("is not a regular file, expected a model file.")
-        try:
-            with package.safe_open(os.fspath(path), framework="np") as file:
-                text = _text(file.metadata() or {})
-                return text, _tensors(file, text)
-        except (ModelFileError, OSError, MemoryError):
-            raise
-        except Exception as error:  # the package defines its own errors
-            reason = str(error).splitlines()[0]
-            raise ModelFileError(
-                f"is not a model file of gpclass, or is cut off or damaged: {reason:.200}."
-            ) from None
-
-
 @contextlib.contextmanager
-def located(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Put the name of the file before the message of an error."""
+def reading(path: str | os.PathLike[str]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Give the text and the tensors of a file that `write` wrote.
+
+    Any error while they are read or used becomes a ModelFileError of one sentence that begins with the path.
+    """
+    package = optional("safetensors", "A model file", "files")
     try:
-        yield
+        with package.safe_open(os.fspath(path), framework="np") as file:
+            text = (file.metadata() or {}).get(FORMAT)
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dictionary)
+        if text is None:
+            raise ModelFileError("is not a model file of gpclass: it has no description of a model.")
+        for name, tensor in tensors.items():
+            if tensor.dtype.name not in DTYPES or tensor.ndim != 1:
+                raise ModelFileError(f"has a tensor {name[:40]!r} of an unknown type or shape.")
+        if tensors.pop(CHECKSUM, np.empty(0)).tobytes() != _digest(text, tensors):
+            raise ModelFileError("was altered or damaged after it was saved: its checksum does not agree.")
+        yield text, tensors
     except ModelFileError as error:
         raise ModelFileError(f"{os.fspath(path)!r} {error}") from None
-
-
-def _text(metadata: Mapping[str, str]) -> str:
-    """Return the description of the model."""
-    if set(metadata) != {FORMAT}:
-        raise ModelFileError("is not a model file of gpclass: it has no description of a model.")
-    return metadata[FORMAT]
-
-
-def _tensors(file: Any, text: str) -> dict[str, Any]:
-    """Return all tensors but the checksum; raise if it does not agree."""
-    tensors = {}
-    for name in file.keys():  # noqa: SIM118 (not a dictionary)
-        tensors[name] = file.get_tensor(name)
-        if tensors[name].dtype.name not in DTYPES or tensors[name].ndim != 1:
-            raise ModelFileError(f"has a tensor {name[:40]!r} of an unknown type or shape.")
-    checksum = tensors.pop(CHECKSUM, np.empty(0))
-    if checksum.tobytes() != _digest(text, tensors):
-        raise ModelFileError("was altered or damaged after it was saved: its checksum does not agree.")
-    return tensors
+    except (OSError, MemoryError):
+        raise
+    except Exception as error:  # the package has its own errors, and classes raise any for impossible values
+        reason = str(error).partition("\n")[0].removesuffix(".")
+        raise ModelFileError(
+            f"{os.fspath(path)!r} is not a model file of gpclass, or is cut off or damaged: {reason:.200}."
+        ) from None

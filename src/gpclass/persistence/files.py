@@ -4,34 +4,28 @@ from __future__ import annotations
 
 import json
 import os
-import platform
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import scipy
-import sklearn
 from sklearn.utils.validation import check_is_fitted
 
 import gpclass.learning.draws
 import gpclass.learning.passes  # noqa: F401  model files may hold the records of every kind of fit
 from gpclass import tables
-from gpclass.core.checks import is_integer
 from gpclass.estimator import FEATURES, RESULTS, GaussianProcessClassifier
 from gpclass.parameters import check_parameters
 from gpclass.persistence.codec import Decoder, Encoder
-from gpclass.persistence.container import ModelFileError, located, read, write
-from gpclass.persistence.kernels import is_number
-from gpclass.training import TrainingRows
+from gpclass.persistence.container import ModelFileError, reading, write
 
-VERSION = 4  # of the format
+VERSION = 5  # of the format
 
 
 def save(estimator: Any, path: str | os.PathLike[str], *, extra: Mapping[str, Any] | None = None) -> None:
-    """Write a fitted classifier to one file, in the safetensors format.
+    """Write a fitted classifier, including its training data, to one file in the safetensors format.
 
-    The file contains the whole fitted classifier, including the training data, as numbers and names. It
-    appears when it is complete; after an error the old file remains.
+    The file appears when it is complete; after an error the old file remains. A `ModelFileError`, a ValueError, names
+    the parts of a classifier that a file cannot hold.
 
     Parameters
     ----------
@@ -41,13 +35,6 @@ def save(estimator: Any, path: str | os.PathLike[str], *, extra: Mapping[str, An
         The usual ending is ``".safetensors"``.
     extra : mapping, default=None
         Anything that JSON can hold, stored with the model; `load_with_extra` returns it.
-
-    Raises
-    ------
-    ModelFileError
-        A ValueError, for a classifier with parts that a file cannot hold; it names them.
-    ImportError
-        If the package safetensors is not installed.
 
     Examples
     --------
@@ -82,7 +69,6 @@ def save(estimator: Any, path: str | os.PathLike[str], *, extra: Mapping[str, An
         "version": VERSION,
         "params": {name: encoder.value(value, name) for name, value in params.items()},
         "fitted": {name: encoder.value(value, name) for name, value in fitted.items()},
-        "packages": _packages(),
         "extra": extra,
     }
     try:
@@ -92,19 +78,11 @@ def save(estimator: Any, path: str | os.PathLike[str], *, extra: Mapping[str, An
     write(path, text, encoder.tensors)
 
 
-def _packages() -> dict[str, str]:
-    """Return the versions of the packages that made a model, as information for later readers."""
-    from gpclass import __version__
-
-    versions = {"numpy": np.__version__, "scipy": scipy.__version__, "scikit-learn": sklearn.__version__}
-    return {"gpclass": __version__, **versions, "python": platform.python_version()}
-
-
 def load(path: str | os.PathLike[str]) -> GaussianProcessClassifier:
     """Return the classifier that `save` wrote.
 
     Nothing in a file is executed. A file that is cut off, damaged, of another version or of something else is
-    rejected with one sentence, and none makes `load` use more memory than a few dozen times its size.
+    rejected with a `ModelFileError`, and none makes `load` use more memory than a few dozen times its size.
 
     Parameters
     ----------
@@ -114,136 +92,44 @@ def load(path: str | os.PathLike[str]) -> GaussianProcessClassifier:
     -------
     GaussianProcessClassifier
         Fitted. On the same machine its results equal those of the saved one to the last bit.
-
-    Raises
-    ------
-    ModelFileError
-        A ValueError, if the file is not a complete and valid model.
-    ImportError
-        If the package safetensors is not installed.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from gpclass.persistence import load
-    >>> with tempfile.NamedTemporaryFile() as file:
-    ...     load(file.name)
-    Traceback (most recent call last):
-        ...
-    gpclass.persistence.container.ModelFileError: '...' is not a model file of gpclass, or is cut off or damaged: ...
     """
     return load_with_extra(path)[0]
 
 
 def load_with_extra(path: str | os.PathLike[str]) -> tuple[GaussianProcessClassifier, dict[str, Any] | None]:
-    """Return the classifier that `save` wrote, and the ``extra`` it was given, or None.
-
-    Parameters and errors are those of `load`.
-
-    Parameters
-    ----------
-    path : str or path
-
-    Returns
-    -------
-    classifier : GaussianProcessClassifier
-    extra : object or None
-
-    Examples
-    --------
-    >>> import tempfile, os
-    >>> from gpclass import GaussianProcessClassifier
-    >>> from gpclass.datasets import interval
-    >>> X, y, _, _ = interval()
-    >>> clf = GaussianProcessClassifier(optimizer=None).fit(X, y)
-    >>> with tempfile.TemporaryDirectory() as directory:
-    ...     path = os.path.join(directory, "interval.safetensors")
-    ...     save(clf, path, extra={"unit": "hours"})
-    ...     again, extra = load_with_extra(path)
-    >>> extra
-    {'unit': 'hours'}
-    """
-    text, tensors = read(path)
-    with located(path):
-        try:
-            document = json.loads(text)
-        except (ValueError, RecursionError):
-            raise ModelFileError("is damaged: its description is not JSON.") from None
-        if not isinstance(document, dict) or not is_integer(document.get("version")):
-            raise ModelFileError("has no description of a model.")
-        if document["version"] != VERSION:
-            advice = "update gpclass" if document["version"] > VERSION else "fit and save the model again"
+    """Return the classifier that `save` wrote, as `load` does, and the ``extra`` it was given, or None."""
+    with reading(path) as (text, tensors):
+        document = json.loads(text)
+        version = document["version"]
+        if version != VERSION:
+            advice = "update gpclass" if version > VERSION else "fit and save the model again"
             raise ModelFileError(
-                f"has version {document['version']!s:.20} of the format, and this gpclass reads version "
-                f"{VERSION}: {advice}."
+                f"has version {version!s:.20} of the format, and this gpclass reads version {VERSION}: {advice}."
             )
-        parts = {name: document.get(name) or {} for name in ("params", "fitted", "extra")}
-        if not all(isinstance(part, dict) for part in parts.values()):
-            raise ModelFileError("has no description of a model.")
-        return _build(parts["params"], parts["fitted"], Decoder(tensors)), document.get("extra")
-
-
-def _build(params: dict[str, Any], fitted: dict[str, Any], decoder: Decoder) -> GaussianProcessClassifier:
-    known = set(GaussianProcessClassifier().get_params(deep=False))
-    if set(params) != known or not RESULTS <= set(fitted) <= RESULTS | FEATURES:
-        raise ModelFileError("has other parameters or attributes than a classifier of this version.")
-    out = GaussianProcessClassifier(**{name: decoder.value(code) for name, code in params.items()})
-    for name, code in fitted.items():
-        setattr(out, name, decoder.value(code))
-    try:
-        check_parameters(out)
-        if out.encoder_ is not None:
-            names = getattr(out, "feature_names_in_", None)
-            out.encoder_ = tables.Encoder.restored(out.encoder_, out.categorical_features, names)
-        _check_whole(out)
-    except (ModelFileError, MemoryError):
-        raise
-    except Exception as error:  # any check of any part may have failed
-        raise ModelFileError(f"is not consistent: {error!s:.200}") from None
-    return out
+        decoder = Decoder(tensors)
+        params, fitted = (
+            {k: decoder.value(v) for k, v in document[of].items()} for of in ("params", "fitted")
+        )
+        if not RESULTS <= set(fitted) <= RESULTS | FEATURES:
+            raise ModelFileError("has other attributes than a classifier of this version.")
+        clf = GaussianProcessClassifier(**params)
+        clf.__dict__ |= fitted
+        check_parameters(clf)
+        np.random.default_rng(clf._seed)  # raises unless it is a seed
+        if clf.encoder_ is not None:
+            names = getattr(clf, "feature_names_in_", None)
+            clf.encoder_ = tables.Encoder.restored(clf.encoder_, clf.categorical_features, names)
+        _check_whole(clf)
+        return clf, document["extra"]
 
 
 def _check_whole(clf: Any) -> None:
-    """Raise unless the parts of a classifier are consistent."""
-    n_classes, value = clf.n_classes_, clf.log_marginal_likelihood_value_
-    whole = is_integer(n_classes) and clf.base_estimator_.n_classes == n_classes >= 2
-    _require(whole, "the number of classes")
-    _require(_is_vector(clf.classes_, n_classes), "its classes")
-    _require(is_integer(clf._seed) and clf._seed >= 0, "its seed")
-    _require(value is None or is_number(value), "its evidence")
+    """Raise unless classes and columns are those of the models."""
+    n_classes, n_inputs = clf.base_estimator_.n_classes, getattr(clf, "n_features_in_", None)
+    if clf.n_classes_ != n_classes or np.shape(clf.classes_) != (n_classes,) or n_classes < 2:
+        raise ModelFileError("is not consistent: the number of classes cannot be right.")
     if clf.encoder_ is not None:
-        _require(len(clf.encoder_.columns_) == clf.n_features_in_, "the columns of its table")
-    n_inputs = None if clf.encoder_ is None else len(clf.encoder_.groups_)
+        n_inputs = len(clf.encoder_.groups_) if len(clf.encoder_.columns_) == n_inputs else None
     for model in clf.base_estimator_.models:
-        if model.kernel.requires_vector_input:
-            _require(
-                model.posterior.inputs.shape[1:] == (n_inputs or clf.n_features_in_,), "the number of columns"
-            )
-    names = getattr(clf, "feature_names_in_", None)
-    if names is not None:
-        texts = _is_vector(names, clf.n_features_in_) and all(isinstance(name, str) for name in names)
-        _require(texts, "the names of its columns")
-    if clf._rows is not None:  # a model that was fitted in passes does not keep its rows
-        _check_rows(clf._rows, n_classes)
-
-
-def _check_rows(rows: TrainingRows, n_classes: int) -> None:
-    """Raise unless positions of rows, positions after copies were merged, and classes are consistent."""
-    kept, home, truth = rows.kept, rows.home, rows.truth
-    n = len(kept)
-    _require(_is_index(kept, n) and (home is None or (_is_index(home, n) and home.max() < n)), "its rows")
-    soft = truth.shape == (n, n_classes) and truth.dtype.kind == "f" and bool(np.isfinite(truth).all())
-    _require(soft or (_is_index(truth, n) and truth.max() < n_classes), "the classes of its rows")
-
-
-def _is_vector(value: Any, length: int) -> bool:
-    return isinstance(value, np.ndarray) and value.shape == (length,)
-
-
-def _is_index(value: Any, length: int) -> bool:
-    return _is_vector(value, length) and value.dtype.kind in "iu" and bool(value.min() >= 0)
-
-
-def _require(fine: bool, what: str) -> None:
-    if not fine:
-        raise ModelFileError(f"is not consistent: {what} cannot be right.")
+        if model.kernel.requires_vector_input and model.posterior.inputs.shape[1:] != (n_inputs,):
+            raise ModelFileError("is not consistent: the number of columns cannot be right.")

@@ -1,7 +1,7 @@
-"""Check records of model files against the annotations of their fields.
+"""Check the records and kernels of model files.
 
-A record is a dataclass with the decorator `gpclass.core.registry.stored`, or a `gpclass.core.registry.Part`.
-The metadata of a field may say more than its annotation:
+A record is a dataclass with the decorator `gpclass.core.registry.stored`, or a `gpclass.core.registry.Part`; its fields
+are checked against their annotations. The metadata of a field may say more:
 
     {"stored": False}        the field is left out of files; reading uses its default, which it must have
     {"stored": "lower"}      a lower triangular matrix; entries above the diagonal are not stored
@@ -10,7 +10,7 @@ The metadata of a field may say more than its annotation:
                              "n,..." gives the first length only, and "n|n,c" allows either
 
 Relations between fields are checked by the method ``check_stored()`` of the class, if it has one, which
-raises ValueError.
+raises ValueError; that of a posterior evaluates it, so that kernels which cannot be evaluated are found.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from functools import cache
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
+from sklearn.gaussian_process.kernels import Kernel
 
 from gpclass.core.checks import is_integer
 from gpclass.core.registry import stored_classes
@@ -45,23 +46,44 @@ def stored_fields(cls: Any) -> dict[str, tuple[Field[Any], Any]]:
 
 
 def complaint(record: Any) -> str:
-    """Return a clause that says what is wrong with a record; an empty text if it is valid."""
+    """Return a clause that says what is wrong with a record or a kernel; an empty text if it is valid."""
+    if isinstance(record, Kernel):
+        return _kernel_complaint(record)
     cls: Any = type(record)
     sizes: dict[str, int] = {}
     for name, (about, hint) in stored_fields(cls).items():
-        value, where = getattr(record, name), f"{cls.__name__}.{name}"
+        value, where, stored = getattr(record, name), f"{cls.__name__}.{name}", about.metadata.get("stored")
         if not fits(value, hint):
             return f"{where} is not of the type {about.type}"
         shape = about.metadata.get("shape")
         if shape and value is not None and not any(_has_shape(value, s, sizes) for s in shape.split("|")):
             return f"{where} is not an array of the shape ({shape})"
-        if isinstance(value, np.ndarray) and not _is_usable(value, about.metadata.get("stored"), hint):
-            return f"{where} has numbers that are not finite or too large"
+        if isinstance(value, np.ndarray) and value.dtype.kind == "f" and stored != "nonfinite":
+            numbers = value[np.tri(len(value), dtype=bool)] if stored == "lower" else value
+            # Training rows may have any finite value. Comparisons with NaN are false.
+            largest = np.finfo(value.dtype).max if hint is Any else LARGEST
+            if numbers.size and not (-largest <= numbers.min() and numbers.max() <= largest):
+                return f"{where} has numbers that are not finite or too large"
     try:
         if check := getattr(record, "check_stored", None):
             check()
     except ValueError as error:
         return str(error).removesuffix(".")
+    return ""
+
+
+def _kernel_complaint(kernel: Kernel) -> str:
+    """Require hyperparameters, which are those with bounds, to be finite and not negative, and all others not NaN."""
+    params = kernel.get_params(deep=False)
+    for name, value in params.items():
+        numbers = np.asarray(value)
+        real = numbers.dtype.kind in "fiu"
+        if f"{name}_bounds" in params:
+            fine = real and numbers.ndim <= 1 and bool((np.isfinite(numbers) & (numbers >= 0.0)).all())
+        else:
+            fine = not real or not np.isnan(numbers).any()
+        if not fine:
+            return f"{name} of the kernel {type(kernel).__name__} is {value!r:.80}, which is not possible"
     return ""
 
 
@@ -76,14 +98,10 @@ def fits(value: Any, hint: Any) -> bool:
         return value in args
     if origin is np.ndarray:
         scalar = get_args(args[1])[0]
-        known = scalar is Any or (
-            isinstance(value, np.ndarray) and np.issubdtype(value.dtype, get_origin(scalar) or scalar)
-        )
-        return isinstance(value, np.ndarray) and known
+        known = get_origin(scalar) or scalar
+        return isinstance(value, np.ndarray) and (known is Any or np.issubdtype(value.dtype, known))
     if isinstance(origin, type) and issubclass(origin, Mapping):
-        return isinstance(value, dict) and all(
-            fits(k, args[0]) and fits(v, args[1]) for k, v in value.items()
-        )
+        return isinstance(value, dict) and all(all(map(fits, pair, args)) for pair in value.items())
     if isinstance(origin, type) and issubclass(origin, Sequence):
         if not isinstance(value, list | tuple):
             return False
@@ -94,26 +112,14 @@ def fits(value: Any, hint: Any) -> bool:
     return isinstance(value, origin or hint)
 
 
-def _is_usable(value: Any, stored: Any, hint: Any) -> bool:
-    """Return whether the numbers of an array can be used in predictions."""
-    if stored == "nonfinite" or value.dtype.kind != "f":
-        return True
-    numbers = value[np.tri(len(value), dtype=bool)] if stored == "lower" else value
-    largest = np.finfo(value.dtype).max if hint is Any else LARGEST  # training rows may have any finite value
-    # Comparisons with NaN are false, and the extremes are NaN if any number is.
-    return numbers.size == 0 or bool(-largest <= float(numbers.min()) and float(numbers.max()) <= largest)
-
-
 def _has_shape(value: Any, shape: str, sizes: dict[str, int]) -> bool:
     """Return whether an array has a shape; if so, new lengths are added to ``sizes``."""
     if not isinstance(value, np.ndarray):
         return False
     names = shape.removesuffix(",...").split(",")
     found = value.shape[: len(names)] if shape.endswith(",...") else value.shape
-    lengths = dict(sizes)
-    if len(found) != len(names) or any(
-        length != lengths.setdefault(name, length) for name, length in zip(names, found, strict=True)
-    ):
+    lengths = dict(zip(names, found, strict=False))
+    if found != tuple(sizes.get(name, lengths.get(name)) for name in names):
         return False
     sizes.update(lengths)
     return True

@@ -3,29 +3,21 @@
     PredictiveContourDisplay  class probabilities and decision boundary over two columns
     LatentDisplay             latent function and class probability over one column
     EvidenceDisplay           evidence over two hyperparameters, with the path of learning
-    RelevanceDisplay          inverse length scale of each column
     TraceDisplay              Markov chains and their diagnostics
     ComparisonDisplay         the result of `gpclass.compare`
 
 The arrays that are drawn are attributes of the display, and ``display.plot(ax=...)`` draws them on other
-axes. Colours suit people with colour blindness, and marker or line style differ wherever colours do.
-matplotlib is imported when the first picture is drawn. For calibration curves use
-`sklearn.calibration.CalibrationDisplay`, which takes any classifier.
+axes. Colours suit people with colour blindness, and marker or line style differ wherever colours do. For calibration
+curves use `sklearn.calibration.CalibrationDisplay`, which takes any classifier.
 
 These parameters of ``from_estimator`` mean the same in every display:
 
-estimator
-    A fitted `GaussianProcessClassifier`, unless the display says otherwise.
-X, y
-    Rows to draw and their labels. Without y only the range of X is used.
 grid_resolution, eps
     Number of points along each side of the grid, and its margin around X as a fraction of the range of X.
 level
-    Credible level of bands and intervals.
-ax
-    Axes to draw on, as many as there are panels; None makes a new figure.
-``**options``
-    Options of ``plot``: ``legend``, ``color`` or ``n_top``, as `gpclass.plotting.base.Display.plot` has them.
+    Credible level of bands.
+ax, ``**options``
+    Axes to draw on and options of ``plot``, as `gpclass.plotting.base.Display.plot` has them.
 
 Every display that was drawn has the attributes ``figure_``, ``axes_`` (all panels) and ``ax_`` (the first).
 """
@@ -34,7 +26,6 @@ from gpclass.plotting.comparison import ComparisonDisplay
 from gpclass.plotting.contour import PredictiveContourDisplay
 from gpclass.plotting.evidence import EvidenceDisplay
 from gpclass.plotting.latent import LatentDisplay
-from gpclass.plotting.relevance import RelevanceDisplay
 from gpclass.plotting.trace import TraceDisplay
 
 __all__ = [
@@ -42,6 +33,5 @@ __all__ = [
     "EvidenceDisplay",
     "LatentDisplay",
     "PredictiveContourDisplay",
-    "RelevanceDisplay",
     "TraceDisplay",
 ]

@@ -1,16 +1,15 @@
-"""The base class of the displays, and the grids, labels and names that they compute from an estimator."""
+"""The base class of the displays, and the grids, labels and names that they share."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 
 from gpclass.core.checks import optional
 from gpclass.core.protocols import Array
-from gpclass.tables.reading import as_table, columns_of, kind_of, numbers_of, type_of
+from gpclass.tables.reading import as_table, columns_of, kind_of, numbers_of
 
 
 class Display:
@@ -34,108 +33,63 @@ class Display:
         **options
             ``legend`` (default True): whether a `PredictiveContourDisplay` or a `LatentDisplay` has a legend above its
             panels. ``color``: the colour of the first curve of a `LatentDisplay`, for displays side by side.
-            ``n_top``: how many of the most relevant columns a `RelevanceDisplay` draws; all by default.
-
-        Returns
-        -------
-        self
         """
         self._draw(ax, **options)
         return self
 
     def _panels(self, ax: Any, shape: tuple[int, int], size: tuple[float, float], **options: Any) -> Any:
         """Return the axes to draw on: those given, or a new grid of them in a figure of that size in inches."""
-        n = shape[0] * shape[1]
         if ax is None:
-            _, ax = pyplot().subplots(*shape, figsize=size, layout="constrained", **options)
+            plt = optional("matplotlib.pyplot", "A picture", "plot")
+            _, ax = plt.subplots(*shape, figsize=size, layout="constrained", **options)
         axes = np.atleast_1d(np.asarray(ax, dtype=object))
         axes = axes if axes.ndim == 1 else axes.ravel()
-        if len(axes) != n:
-            raise ValueError(f"{len(axes)} axes were given, expected {n}: one for each panel.")
+        if len(axes) != shape[0] * shape[1]:
+            raise ValueError(
+                f"{len(axes)} axes were given, expected {shape[0] * shape[1]}: one for each panel."
+            )
         self.figure_, self.axes_, self.ax_ = axes[0].figure, axes, axes[0]
         return axes
 
 
-def pyplot() -> Any:
-    """Return matplotlib's pyplot, or raise an error that says how to install it."""
-    return optional("matplotlib.pyplot", "A picture", "plot")
+def grid_over(
+    estimator: Any, X: Any, y: Any, n_columns: int, resolution: int, eps: float
+) -> tuple[list[Array], Any, dict[str, Any]]:
+    """Return the points along each column of a grid that covers X, all combinations of them, and what to draw.
 
-
-@dataclass(frozen=True, slots=True, eq=False)
-class PlotGrid:
-    """A grid over the range of some rows, and the rows to draw (None without labels)."""
-
-    sides: list[Array]  # the points along each column
-    grid: Any  # all combinations of them: a frame if the estimator was fitted to one
-    names: list[str]
-    X: Array | None
-    codes: Any  # positions of the labels among the classes
-
-    @classmethod
-    def over(cls, X: Any, y: Any, estimator: Any, n_columns: int, resolution: int, eps: float) -> PlotGrid:
-        """Return the grid that covers X with a margin; raise if X has another number of columns, or text or dates.
-
-        Missing values do not count, and rows with them are not drawn.
-        """
-        shape = np.shape(X)
-        if len(shape) != 2 or shape[1] != n_columns:
-            columns = {1: "one column", 2: "two columns"}[n_columns]
-            raise ValueError(f"X has shape {shape}, expected {columns}: this display draws nothing else.")
-        rows = _numbers(X)
-        low, high = np.nanmin(rows, axis=0), np.nanmax(rows, axis=0)
-        edge = eps * np.where(high > low, high - low, 1.0)
-        sides = [np.linspace(a, b, resolution) for a, b in zip(low - edge, high + edge, strict=True)]
-        grid = _like_fitted(estimator, np.stack(np.meshgrid(*sides), axis=-1).reshape(-1, n_columns))
-        names, codes = feature_names(estimator, X, n_columns), codes_of(y, estimator.classes_)
-        return cls(sides, grid, names, None if y is None else rows, codes)
-
-
-def _numbers(X: Any) -> Array:
-    """Return a table as a matrix; raise if it has other columns than numbers."""
-    columns = []
-    for name, column in zip(*columns_of(as_table(X)), strict=True):
-        kind = kind_of(column)
-        if kind not in ("number", "truth"):
-            raise ValueError(
-                f"Column {name!r} of X has the type {type_of(column)} ({kind}), and this display draws numbers only: "
-                "use RelevanceDisplay."
-            )
-        columns.append(numbers_of(column, "number"))
-    return np.column_stack(columns)
-
-
-def _like_fitted(estimator: Any, rows: Array) -> Any:
-    names = getattr(estimator, "feature_names_in_", None)
-    try:
-        import pandas as pd
-    except ImportError:
-        return rows
-    return rows if names is None else pd.DataFrame(rows, columns=names)
-
-
-def feature_names(estimator: Any, X: Any, n: int) -> list[str]:
-    """Return the names of the columns: of the frame, of the estimator, or x₁, x₂, ..."""
-    for names in (getattr(X, "columns", None), getattr(estimator, "feature_names_in_", None)):
-        if names is not None and len(names) == n:
-            return [str(name) for name in names]
-    return ["$x$"] if n == 1 else [f"$x_{{{i + 1}}}$" for i in range(n)]
+    The last is the names of the columns and, if there are labels, the rows X and the positions ``codes`` of the labels.
+    """
+    if np.ndim(X) != 2 or np.shape(X)[1] != n_columns:
+        wanted = {1: "one column", 2: "two columns"}[n_columns]
+        raise ValueError(f"X has shape {np.shape(X)}, expected {wanted}: this display draws nothing else.")
+    names, columns = columns_of(as_table(X))
+    for name, column in zip(names, columns, strict=True):
+        if kind_of(column) not in ("number", "truth"):
+            raise ValueError(f"Column {name!r} of X is a {kind_of(column)}, expected numbers to draw.")
+    rows = np.column_stack([numbers_of(column, "number") for column in columns])
+    low, high = np.nanmin(rows, axis=0), np.nanmax(rows, axis=0)
+    edge = eps * np.where(high > low, high - low, 1.0)
+    sides = [np.linspace(a, b, resolution) for a, b in zip(low - edge, high + edge, strict=True)]
+    grid: Any = np.stack(np.meshgrid(*sides), axis=-1).reshape(-1, n_columns)
+    fitted = getattr(estimator, "feature_names_in_", None)
+    if fitted is not None:
+        grid = optional("pandas", "A picture of a data frame", "cli").DataFrame(grid, columns=fitted)
+    plain = ["$x$"] if n_columns == 1 else ["$x_{1}$", "$x_{2}$"]
+    if not hasattr(X, "columns"):
+        names = plain if fitted is None else list(fitted)
+    drawn: dict[str, Any] = {"names": names}
+    if y is not None:
+        drawn |= {"X": rows, "codes": codes_of(y, estimator.classes_)}
+    return sides, grid, drawn
 
 
 def codes_of(y: Any, classes: Any) -> Any:
-    """Return the positions of the labels in ``classes``, -1 for other labels; None without labels."""
-    if y is None:
-        return None
-    y, classes = np.asarray(y), np.asarray(classes)
+    """Return the positions of the labels in ``classes``, -1 for other labels."""
+    y = np.asarray(y)
     if y.ndim == 2:  # soft labels
         return y.argmax(axis=1)
-    found = y[:, None] == classes
+    found = y[:, None] == np.asarray(classes)
     return np.where(found.any(axis=1), found.argmax(axis=1), -1)
-
-
-def kernels_of(estimator: Any) -> list[Any]:
-    """Return the kernels of a fitted classifier: one, or one for each class or pair of classes."""
-    kernel = estimator.kernel_
-    return list(getattr(kernel, "kernels", [kernel]))
 
 
 def hyperparameter_names(kernel: Any) -> list[str]:

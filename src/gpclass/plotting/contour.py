@@ -10,7 +10,7 @@ import numpy as np
 from gpclass.core.protocols import Array
 from gpclass.decision import check_cost
 from gpclass.plotting import style
-from gpclass.plotting.base import Display, PlotGrid
+from gpclass.plotting.base import Display, grid_over
 
 LINES = (0.1, 0.5, 0.9)  # contours of the probability, besides the boundary
 
@@ -92,46 +92,36 @@ class PredictiveContourDisplay(Display):
             Whether to add a panel with the standard deviation of f.
         grid_resolution, eps, ax, **options
             See `gpclass.plotting`.
-
-        Returns
-        -------
-        PredictiveContourDisplay
         """
-        view = PlotGrid.over(X, y, estimator, 2, grid_resolution, eps)
+        (x0, x1), grid, drawn = grid_over(estimator, X, y, 2, grid_resolution, eps)
         classes, cost = estimator.classes_, getattr(estimator, "cost_matrix", None)
         n, shape = len(classes), (grid_resolution, grid_resolution)
-        x0, x1 = view.sides
         display = cls(
             x0,
             x1,
-            np.asarray(estimator.predict_proba(view.grid)).reshape(*shape, n),
+            np.asarray(estimator.predict_proba(grid)).reshape(*shape, n),
             classes=classes,
             cost=None if cost is None else check_cost(cost, n, n),
-            latent_std=latent_deviation(estimator, view.grid).reshape(shape) if latent_std else None,
-            X=view.X,
-            codes=view.codes,
-            names=view.names,
+            latent_std=latent_deviation(estimator, grid).reshape(shape) if latent_std else None,
+            **drawn,
         )
         return display.plot(ax=ax, **options)
 
     @property
     def margin(self) -> Array:
-        """Smallest expected cost of the other classes minus that of the class, (rows, columns, n_classes).
-
-        The decision is the class whose margin is positive.
-        """
+        """Decision margins of shape (rows, columns, n_classes): positive for the class that `predict` chooses."""
         return decision_margins(self.proba, self.cost)
 
     def _draw(self, ax: Any, *, legend: bool = True) -> None:
         n = 1 if self.latent_std is None else 2
         self._panels(ax, (1, n), (5.2 * n, 4.4), sharex=True, sharey=True)
         two = self.proba.shape[2] == 2
-        (self._two_classes if two else self._many_classes)(self.ax_)
+        (self._fill_two if two else self._fill_many)(self.ax_)
+        self.boundary_ = self._boundaries(self.ax_, self.margin[:, :, 1:] if two else self.margin)
         if self.latent_std is not None:
-            std = {"levels": 14, "cmap": style.SEQUENTIAL}
-            shown = self.axes_[1].contourf(self.x0, self.x1, self.latent_std, **std)
-            of = "$f$" if two else "the $f_c$"
-            self.figure_.colorbar(shown, ax=self.axes_[1], label=f"standard deviation of {of}")
+            std = self.axes_[1].contourf(self.x0, self.x1, self.latent_std, levels=14, cmap=style.SEQUENTIAL)
+            label = f"standard deviation of {'$f$' if two else 'the $f_c$'}"
+            self.figure_.colorbar(std, ax=self.axes_[1], label=label)
         for axis in self.axes_:
             if self.X is not None:
                 style.scatter_classes(axis, self.X, self.codes, self.classes)
@@ -141,22 +131,30 @@ class PredictiveContourDisplay(Display):
             self.ax_.plot([], [], color="black", linewidth=1.8, label="decision boundary")
             style.legend_above(self.ax_, 1 + len(self.classes), fontsize="small")
 
-    def _two_classes(self, axis: Any) -> None:
-        p = self.proba[:, :, 1]
-        levels = np.linspace(0.0, 1.0, 21)
+    def _fill_two(self, axis: Any) -> None:
+        """Draw the probability of the second class, with contours at `LINES`."""
+        p, levels = self.proba[:, :, 1], np.linspace(0.0, 1.0, 21)
         filled = axis.contourf(self.x0, self.x1, p, levels=levels, cmap=style.SEQUENTIAL)
         label = f"predicted p(y = {self.classes[1]})"  # a label need not be valid in a formula
         bar = self.figure_.colorbar(filled, ax=axis, label=label, ticks=np.linspace(0.0, 1.0, 6))
-        options = {
-            "linewidths": 0.9,
-            "colors": ["white", "white", style.DARK],
-            "linestyles": ["--", ":", "--"],
-        }
         if any(p.min() < level < p.max() for level in LINES):
-            bar.add_lines(axis.contour(self.x0, self.x1, p, levels=LINES, **options), erase=False)
-        self.boundary_ = self._borders(axis, self.margin[:, :, 1:])
+            lines = {"colors": ["white", "white", "0.15"], "linestyles": ["--", ":", "--"], "linewidths": 0.9}
+            bar.add_lines(axis.contour(self.x0, self.x1, p, levels=LINES, **lines), erase=False)
 
-    def _borders(self, axis: Any, margins: Array) -> list[Any]:
+    def _fill_many(self, axis: Any) -> None:
+        """Draw the mixed colours of the classes; without markers the regions need names."""
+        half = [
+            0.5 * (x[1] - x[0]) for x in (self.x0, self.x1)
+        ]  # pixels are centred at the points of the grid
+        ends = [(x[0] - h, x[-1] + h) for x, h in zip((self.x0, self.x1), half, strict=True)]
+        box = {"extent": (*ends[0], *ends[1]), "origin": "lower", "aspect": "auto"}
+        axis.imshow(style.mixed_colours(self.proba), interpolation="bilinear", **box)
+        for label, margin in zip(self.classes, np.moveaxis(self.margin, 2, 0), strict=True):
+            row, column = np.unravel_index(int(margin.argmax()), margin.shape)
+            if self.X is None and margin[row, column] > 0.0:
+                axis.text(self.x0[column], self.x1[row], str(label), ha="center", va="center")
+
+    def _boundaries(self, axis: Any, margins: Array) -> list[Any]:
         """Draw the line where the margin of a class changes sign, if there is one, dark on a pale line."""
         options = {"levels": [0.0], "colors": "black", "linewidths": 1.8, "zorder": 3}
         visible = [margin for margin in np.moveaxis(margins, 2, 0) if margin.min() < 0.0 < margin.max()]
@@ -164,17 +162,6 @@ class PredictiveContourDisplay(Display):
         for lines in drawn:
             lines.set(path_effects=style.outlined(3.4, "white"))
         return drawn
-
-    def _many_classes(self, axis: Any) -> None:
-        margin = self.margin
-        ends = [(x[0] - 0.5 * (x[1] - x[0]), x[-1] + 0.5 * (x[1] - x[0])) for x in (self.x0, self.x1)]
-        box = {"extent": (*ends[0], *ends[1]), "origin": "lower", "aspect": "auto"}
-        axis.imshow(style.mixed_colours(self.proba), interpolation="bilinear", **box)
-        self.boundary_ = self._borders(axis, margin)
-        for c in range(margin.shape[2]):  # without markers the regions need names
-            row, column = np.unravel_index(int(margin[:, :, c].argmax()), margin.shape[:2])
-            if self.X is None and margin[row, column, c] > 0.0:
-                axis.text(self.x0[column], self.x1[row], str(self.classes[c]), ha="center", va="center")
 
 
 def decision_margins(proba: Array, cost: Array | None = None) -> Array:

@@ -25,9 +25,6 @@ DROPS = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0)  # contours, in 
 class EvidenceDisplay(Display):
     """Log evidence over two hyperparameters, the others fixed, and the path of learning.
 
-    It shows Occam's razor: functions that vary too much distribute their probability over too many
-    labellings, those that vary too little cannot fit these labels, and the evidence is largest in between.
-
     Parameters
     ----------
     first, second : ndarray of shape (columns,) and (rows,)
@@ -87,10 +84,6 @@ class EvidenceDisplay(Display):
             within the bounds of the kernel.
         ax
             See `gpclass.plotting`.
-
-        Returns
-        -------
-        EvidenceDisplay
         """
         kernel = estimator.kernel_
         names = hyperparameter_names(kernel)
@@ -98,16 +91,21 @@ class EvidenceDisplay(Display):
         if i == j:
             raise ValueError(f"Both parameters are {names[i]!r}: choose two different ones of {names}.")
         theta = np.array(kernel.theta, dtype=float)
-        inside = [np.clip((theta[k] - SPAN, theta[k] + SPAN), *kernel.bounds[k]) for k in (i, j)]
-        ends = [near if given is None else np.log(given) for near, given in zip(inside, limits, strict=True)]
+        near = [np.clip((theta[k] - SPAN, theta[k] + SPAN), *kernel.bounds[k]) for k in (i, j)]
+        ends = [ends if given is None else np.log(given) for ends, given in zip(near, limits, strict=True)]
         a, b = (np.linspace(low, high, grid_resolution) for low, high in ends)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # irrelevant far from the maximum
+            values = np.reshape(list(evidences(estimator, theta, (i, j), a, b)), (len(b), len(a)))
+        if np.isnan(values).all():
+            raise ValueError("The evidence could not be computed anywhere on this grid: choose other limits.")
         path = getattr(estimator.history_, "theta", None)
         if path is not None and path.shape[1] != len(theta):  # parameters of the likelihood were learned too
             path = None
         display = cls(
             np.exp(a),
             np.exp(b),
-            _landscape(estimator, theta, (i, j), a, b),
+            np.ma.masked_invalid(values),
             names=[short_names(names)[k] for k in (i, j)],
             best=np.exp(theta[[i, j]]),
             path=None if path is None else np.exp(path[:, [i, j]]),
@@ -132,11 +130,6 @@ class EvidenceDisplay(Display):
         label = f"log evidence minus its maximum, {top:.4g}"
         bar = self.figure_.colorbar(filled, ax=axis, label=label, spacing="uniform")
         bar.set_ticks(inner, labels=[f"{level:.3g}" for level in inner])
-        self._learning(axis)
-        axis.set(xlabel=self.names[0], xlim=self.first[[0, -1]])
-        axis.set(ylabel=self.names[1], ylim=self.second[[0, -1]])
-
-    def _learning(self, axis: Any) -> None:
         dots = {"color": "white", "markeredgecolor": "black", "linestyle": "", "zorder": 4}
         if self.path is not None and len(self.path):
             path_effects = style.outlined(3.0, "black")
@@ -145,6 +138,8 @@ class EvidenceDisplay(Display):
             axis.plot(*self.path[:1].T, "s", markersize=7, label="start", **dots)
         axis.plot(*self.best, "*", markersize=14, label="fitted", **dots)
         style.legend_above(axis, 3, fontsize=8)
+        axis.set(xlabel=self.names[0], xlim=self.first[[0, -1]])
+        axis.set(ylabel=self.names[1], ylim=self.second[[0, -1]])
 
 
 def _position(names: list[str], parameter: Any) -> int:
@@ -154,15 +149,6 @@ def _position(names: list[str], parameter: Any) -> int:
         how = "several" if found else "none"
         raise ValueError(f"{parameter!r} fits {how} of the hyperparameters, expected one of {names}.")
     return found[0]
-
-
-def _landscape(estimator: Any, theta: Array, chosen: tuple[int, int], a: Array, b: Array) -> Any:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # irrelevant far from the maximum
-        values = np.reshape(list(evidences(estimator, theta, chosen, a, b)), (len(b), len(a)))
-    if np.isnan(values).all():
-        raise ValueError("The evidence could not be computed anywhere on this grid: choose other limits.")
-    return np.ma.array(values, mask=np.isnan(values))
 
 
 def evidences(estimator: Any, theta: Any, chosen: tuple[int, int], a: Array, b: Array) -> Iterator[float]:

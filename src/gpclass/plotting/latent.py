@@ -9,11 +9,10 @@ import numpy as np
 from scipy.special import ndtri
 
 from gpclass.active.scores import gaussians_at
-from gpclass.core.checks import check_numbers
 from gpclass.core.protocols import Array
 from gpclass.learning.prediction import mixture_quantile
 from gpclass.plotting import style
-from gpclass.plotting.base import Display, PlotGrid
+from gpclass.plotting.base import Display, grid_over
 
 
 @dataclass(eq=False, repr=False)
@@ -34,12 +33,10 @@ class LatentDisplay(Display):
     classes : ndarray of shape (n_classes,)
     level : float
         Credible level of both bands.
-    X, codes : ndarray of shape (n_rows,), or None
+    X, codes : ndarray of shape (n_rows, 1) and (n_rows,), or None
         Rows to draw, and the positions of their labels in ``classes``.
-    name : str
+    names : sequence of one str
         Name of the column.
-    too_narrow : bool
-        Whether the legend says that the bands are too narrow for their level, as those of Dirichlet classification are.
 
     Examples
     --------
@@ -66,8 +63,7 @@ class LatentDisplay(Display):
     level: float
     X: Array | None = None
     codes: Any = None
-    name: str = "$x$"
-    too_narrow: bool = False
+    names: Any = ("$x$",)
 
     @classmethod
     def from_estimator(
@@ -92,18 +88,13 @@ class LatentDisplay(Display):
             Rows whose range is covered, and their labels; without y no rows are drawn.
         grid_resolution, eps, level, ax, **options
             See `gpclass.plotting`.
-
-        Returns
-        -------
-        LatentDisplay
         """
-        check_numbers("(0, 1)", level=level)
-        view = PlotGrid.over(X, y, estimator, 1, grid_resolution, eps)
-        mean, low, high = latent_band(estimator, view.grid, level)
-        proba_low, proba_high = estimator.predict_interval(view.grid, level=level)
-        proba = np.asarray(estimator.predict_proba(view.grid))
+        (x,), grid, drawn = grid_over(estimator, X, y, 1, grid_resolution, eps)
+        proba_low, proba_high = estimator.predict_interval(grid, level=level)
+        mean, low, high = latent_band(estimator, grid, level)
+        proba = np.asarray(estimator.predict_proba(grid))
         display = cls(
-            view.sides[0],
+            x,
             mean=mean,
             low=low,
             high=high,
@@ -112,52 +103,42 @@ class LatentDisplay(Display):
             proba_high=proba_high.reshape(mean.shape),
             classes=estimator.classes_,
             level=level,
-            X=None if view.X is None else view.X[:, 0],
-            codes=view.codes,
-            name=view.names[0],
-            too_narrow=not estimator.base_estimator_.models[0].is_of_labels,
+            **drawn,
         )
         return display.plot(ax=ax, **options)
 
     def _draw(self, ax: Any, *, legend: bool = True, color: Any = None) -> None:
         top, bottom = self._panels(ax, (2, 1), (5.6, 4.8), sharex=True)
-        for axis, level in ((top, 0.0), (bottom, 0.5)):
-            style.reference(axis, level)
-            style.bare(axis)
-        for i in range(self.mean.shape[1]):
-            self._curve(top, i, color, self.mean, self.low, self.high)
-            self._curve(bottom, i, color, self.proba, self.proba_low, self.proba_high)
-        self._rows(bottom)
-        top.set_ylabel("latent function $f(x)$")
         two = self.mean.shape[1] == 1
+        bands = (self.mean, self.low, self.high), (self.proba, self.proba_low, self.proba_high)
+        for axis, level, band in zip((top, bottom), (0.0, 0.5), bands, strict=True):
+            axis.axhline(level, color="0.45", linewidth=0.7, linestyle=(0, (4, 3)), zorder=1)
+            style.bare(axis)
+            for i, (middle, low, high) in enumerate(zip(*(each.T for each in band), strict=True)):
+                self._curve(axis, i, color if i == 0 else None, middle, low, high)
+        if self.X is not None:  # at 0 and 1; those of three classes or more at the top
+            heights = np.clip(self.codes, 0, 1) if two else np.full(len(self.X), 1.04)
+            points = np.column_stack([self.X, heights])
+            style.scatter_classes(bottom, points, self.codes, self.classes, s=20, clip_on=False)
+        top.set_ylabel("latent function $f(x)$")
         bottom.set_ylabel(f"p(y = {self.classes[1]} | x)" if two else "class probability")
-        bottom.set(xlabel=self.name, xlim=self.x[[0, -1]], ylim=(-0.08, 1.08), yticks=[0.0, 0.5, 1.0])
+        bottom.set(xlabel=self.names[0], xlim=self.x[[0, -1]], ylim=(-0.08, 1.08), yticks=[0.0, 0.5, 1.0])
         if legend:
             handles, labels = bottom.get_legend_handles_labels()
-            n = 4 if two else self.mean.shape[1]
-            style.legend_above(top, n, handles=handles, labels=labels, fontsize=8)
+            style.legend_above(
+                top, 4 if two else len(self.classes), handles=handles, labels=labels, fontsize=8
+            )
 
-    def _curve(self, axis: Any, i: int, first: Any, middle: Array, low: Array, high: Array) -> None:
-        colour, _, line = style.style(i)
-        colour = first if i == 0 and first is not None else colour
-        name, band = str(self.classes[i]), None
-        if middle.shape[1] == 1:
-            name, band = "mean", f"{100 * self.level:.3g} % credible band"
-        if self.too_narrow and i == 0:
-            band = f"{100 * self.level:.3g} % band, too narrow"
-        axis.fill_between(self.x, low[:, i], high[:, i], color=colour, alpha=0.2, linewidth=0, label=band)
+    def _curve(self, axis: Any, i: int, color: Any, middle: Array, low: Array, high: Array) -> None:
+        usual, _, line = style.style(i)
+        color = color or usual
+        label, band = str(self.classes[i]), None
+        if self.mean.shape[1] == 1:
+            label, band = "mean", f"{100 * self.level:.3g} % credible band"
+        axis.fill_between(self.x, low, high, color=color, alpha=0.2, linewidth=0, label=band)
         for end in (low, high):
-            axis.plot(self.x, end[:, i], color=colour, alpha=0.7, linewidth=0.6, linestyle=line)
-        axis.plot(self.x, middle[:, i], color=colour, linewidth=1.8, linestyle=line, label=name)
-
-    def _rows(self, axis: Any) -> None:
-        """Draw the rows at 0 and 1; those of three classes or more at the top."""
-        if self.X is None:
-            return
-        two = self.mean.shape[1] == 1
-        heights = np.clip(self.codes, 0, 1) if two else np.full(len(self.X), 1.04)
-        points = np.column_stack([self.X, heights])
-        style.scatter_classes(axis, points, self.codes, self.classes, s=20, clip_on=False)
+            axis.plot(self.x, end, color=color, alpha=0.7, linewidth=0.6, linestyle=line)
+        axis.plot(self.x, middle, color=color, linewidth=1.8, linestyle=line, label=label)
 
 
 def latent_band(estimator: Any, grid: Any, level: float) -> tuple[Array, Array, Array]:

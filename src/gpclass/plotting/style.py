@@ -25,7 +25,6 @@ STYLES = (
     ("#661100", "h", (0, (8, 1, 2, 1))),
 )
 SEQUENTIAL = "cividis"  # its lightness increases evenly, so it can be printed in grey
-DARK, GREY = "0.15", "0.45"
 
 
 def style(i: int) -> Any:
@@ -49,17 +48,17 @@ def bare(axis: Any) -> None:
 def scatter_classes(axis: Any, X: Array, codes: Any, classes: Any, **options: Any) -> None:
     """Draw the rows of two columns with one marker per class; two classes are white and black."""
     for i, label in enumerate(classes):
-        chosen, two = X[codes == i], len(classes) == 2
-        fill = ("white", "black")[i] if two else style(i)[0]
+        colour, marker, _ = style(i)
+        fill = ("white", "black")[i] if len(classes) == 2 else colour
         edge = "black" if fill == "white" else "white"
-        kinds = {"s": 30, "marker": style(i)[1], "color": fill, "edgecolors": edge, "linewidths": 0.8}
-        axis.scatter(chosen[:, 0], chosen[:, 1], label=str(label), **{"zorder": 4, **kinds, **options})
+        kinds = {"s": 30, "marker": marker, "color": fill, "edgecolors": edge, "linewidths": 0.8, "zorder": 4}
+        axis.scatter(*X[codes == i].T, label=str(label), **{**kinds, **options})
 
 
-def legend_above(axis: Any, n: int, **options: Any) -> Any:
-    """Put the legend in a line above the axes, so that it does not cover the plot."""
+def legend_above(axis: Any, n: int, **options: Any) -> None:
+    """Put the legend in lines of n entries above the axes, so that it does not cover the plot."""
     place = {"loc": "lower center", "bbox_to_anchor": (0.5, 1.0), "ncols": min(n, 6), "frameon": False}
-    return axis.legend(handletextpad=0.5, columnspacing=1.2, **place, **options)
+    axis.legend(handletextpad=0.5, columnspacing=1.2, **place, **options)
 
 
 def outlined(width: float, colour: str) -> list[Any]:
@@ -67,23 +66,3 @@ def outlined(width: float, colour: str) -> list[Any]:
     from matplotlib.patheffects import Normal, Stroke
 
     return [Stroke(linewidth=width, foreground=colour), Normal()]
-
-
-def reference(axis: Any, level: float) -> None:
-    """Draw a thin dashed horizontal line."""
-    axis.axhline(level, color=GREY, linewidth=0.7, linestyle=(0, (4, 3)), zorder=1)
-
-
-def intervals(axis: Any, at: Array, low: Array, high: Array, colour: str, *, along: str = "y") -> None:
-    """Draw intervals with caps, along the y axis at the given x or the other way round."""
-    places = {"x": at, "y": at, along: 0.5 * (low + high), f"{along}err": 0.5 * (high - low)}
-    axis.errorbar(**places, fmt="none", ecolor=colour, elinewidth=1.0, capsize=3)
-
-
-def named_rows(axis: Any, names: list[str], label: str) -> None:
-    """Give each of the rows 0, 1, ... from the top a name, and label the x axis."""
-    axis.set_yticks(range(len(names)), names)
-    axis.set(ylim=(len(names) - 0.5, -0.5), xlabel=label)
-    axis.grid(axis="x", color="0.9", linewidth=0.8)
-    axis.set_axisbelow(True)
-    bare(axis)

@@ -11,7 +11,7 @@ import numpy as np
 from gpclass.core.protocols import Array
 from gpclass.mcmc.chains import diagnose
 from gpclass.plotting import style
-from gpclass.plotting.base import Display, hyperparameter_names, kernels_of, short_names
+from gpclass.plotting.base import Display, hyperparameter_names, short_names
 
 
 @dataclass(eq=False, repr=False)
@@ -72,16 +72,13 @@ class TraceDisplay(Display):
             Which of several two-class models.
         ax : array of axes, default=None
             One for each quantity.
-
-        Returns
-        -------
-        TraceDisplay
         """
-        chains = estimator.chains_
-        chains = chains[model] if isinstance(chains, list) else chains
+        chains, kernel = estimator.chains_, estimator.kernel_
+        if isinstance(chains, list):
+            chains, kernel = chains[model], kernel.kernels[model]
         values: dict[str, Array] = {}
         if chains.theta is not None:
-            names = short_names(hyperparameter_names(kernels_of(estimator)[model]))
+            names = short_names(hyperparameter_names(kernel))
             values = {name: np.exp(chains.theta[:, :, i]) for i, name in enumerate(names)}
         positive = set(values)
         values["log likelihood"] = chains.log_likelihood
@@ -106,6 +103,5 @@ class TraceDisplay(Display):
             axis.margins(x=0.0)
             style.bare(axis)
         axes[-1].set_xlabel("draw")
-        handles = axes[-1].legend(loc="upper right", fontsize=7, frameon=False).get_lines()
-        for line in handles:
+        for line in axes[-1].legend(loc="upper right", fontsize=7, frameon=False).get_lines():
             line.set_linewidth(2.0)
