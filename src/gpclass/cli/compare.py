@@ -82,6 +82,8 @@ def compare(
         from gpclass.plotting import ComparisonDisplay
 
         save_display(ComparisonDisplay(result).plot(), path)
+    if len(result.rows) < result.n_methods:
+        raise KeyboardInterrupt
 
 
 def _show(result: Any) -> None:

@@ -108,9 +108,15 @@ def compare(
         read_inputs(checker, X_test, vectors=vectors, fitting=False)
     task = _task(X, y, X_test, y_test, cv, seed)
     n_steps = len(classifiers) * (1 + bool(n_samples) + len(task.parts))
+    rows: list[ComparisonRow] = []
     with reporter(verbose, "comparing", " steps", n_steps) as report:
-        rows = [_row(label, clf, task, n_samples, seed, report) for label, clf in classifiers.items()]
-    return replace(task.scored, rows=tuple(rows))
+        try:
+            for label, clf in classifiers.items():
+                rows.append(_row(label, clf, task, n_samples, seed, report))
+        except KeyboardInterrupt:
+            if not rows:
+                raise
+    return replace(task.scored, rows=tuple(rows), n_methods=len(classifiers))
 
 
 # ------------------------------------------------------------------------------------ the rows

@@ -124,6 +124,8 @@ class Comparison:
         The fold that each row was in; None for test rows.
     n_train : int
         Number of training rows.
+    n_methods : int
+        Number of methods requested; after an interruption there are fewer rows.
     """
 
     rows: tuple[ComparisonRow, ...]
@@ -132,6 +134,7 @@ class Comparison:
     index: Codes
     fold: Codes | None
     n_train: int
+    n_methods: int = 0
 
     def __getitem__(self, label: str) -> ComparisonRow:
         """Return the row of a method by its label."""
@@ -232,7 +235,9 @@ class Comparison:
         likelihoods = ", ".join(sorted({row.likelihood for row in self.rows if row.likelihood}))
         how = "held out" if self.fold is None else f"by {len(np.unique(self.fold))}-fold cross-validation"
         scored = f"scored on {len(self.codes)} rows {how}" if len(self.codes) else "no rows scored"
-        return f"{likelihoods} likelihood; {self.n_train} training rows; {scored}"
+        done = len(self.rows)
+        stopped = f"; interrupted after {done} of {self.n_methods} methods" if done < self.n_methods else ""
+        return f"{likelihoods} likelihood; {self.n_train} training rows; {scored}{stopped}"
 
     def __str__(self) -> str:
         table = [["method", *(heading for heading, *_ in METRICS.values())]]
