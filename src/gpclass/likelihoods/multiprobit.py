@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import log_ndtr, ndtr, ndtri, owens_t
+from scipy.special import log_ndtr, ndtr, owens_t
 
 from gpclass.core.protocols import Array
-from gpclass.likelihoods import joint
+from gpclass.likelihoods import largest
 from gpclass.likelihoods.base import ClassLikelihood
-from gpclass.likelihoods.joint import uniform_points
-from gpclass.likelihoods.maximum import maximum_rule
-from gpclass.likelihoods.normal import density, hazard
+from gpclass.likelihoods.normal import hazard
 from gpclass.likelihoods.probit import Probit
 from gpclass.likelihoods.quadrature import blocks, quiet
 
 _REACH = 8.3  # deviations beyond which a Gaussian is negligible
 _PANEL = 2.2  # width of a panel, in deviations: errors of 1e-10
 _ROUNDING = 1e-11  # relative error of a covariance
-_POINTS = 127  # a prime number: lattice points for strongly correlated classes
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +69,7 @@ class MultiProbit(ClassLikelihood):
         with quiet():
             # If the rounding of a huge covariance absorbed the noise, matrices would be singular.
             extra = np.maximum(_ROUNDING * np.abs(cov).max(axis=(1, 2), initial=0.0) - 1.0, 0.0)
-            return joint.log_average(_PIECES, mean, cov + extra[:, None, None] * np.eye(mean.shape[1]))
+            return largest.log_average(_NORMAL, mean, cov + extra[:, None, None] * np.eye(mean.shape[1]))
 
     def _labelled(self, y: Array, f: Array, slopes: bool) -> tuple[Array, Array]:
         f = np.asarray(f, dtype=np.float64)
@@ -167,52 +165,22 @@ def bivariate(h: Array, k: Array, r: Array) -> Array:
     return np.clip(out, 0.0, 1.0)
 
 
-def _nodes(mean: Array, var: Array) -> joint.Nodes:
-    """Yield F = Π_k Phi((x - mean_k) / s_k), s_k² = 1 + var_k, times weights, and derivatives of log Phi."""
+def _rules(mean: Array, var: Array) -> Iterator[largest.Rule]:
+    """Yield blocks of rows with nodes and h_k = Phi((x - mean_k) / s_k), s_k² = 1 + var_k."""
     s = np.sqrt(1.0 + var)
-    for i, x, weight in maximum_rule(mean - _REACH * s, mean + _REACH * s, _PANEL * s, 4 * mean.shape[1]):
-        si = s[i, :, None]
-        z = (x[:, None, :] - mean[i, :, None]) / si
-        Phi = np.maximum(ndtr(z), 1e-30)
-        r = density(z) / Phi / si
-        z /= si
-        kappa = -r * (z + r)
-        tau = -kappa * (z + r) - r * (1.0 / si**2 + kappa)
-        yield i, weight * Phi.prod(axis=1), r, kappa, tau
+    rules = largest.panels(mean - _REACH * s, mean + _REACH * s, _PANEL * s, 4 * mean.shape[1])
+    for i, x, weight in rules:
+        h, *derivatives = largest.normal_cdf(x[:, None, :] - mean[i, :, None], s[i, :, None], 4)
+        yield i, x, weight, [np.maximum(h, 1e-30), *derivatives]
 
 
-def _points(mean: Array, cov: Array) -> Array:
-    """Return the probabilities by Genz's (1992) separation of variables, one class at a time."""
-    n, k = mean.shape
-    U = uniform_points(_POINTS, k - 2)
-    U = np.concatenate([U, 1.0 - U], axis=1)
-    S = cov + np.eye(k)
-    out = np.empty_like(mean)
-    for c in range(k):
-        others = np.delete(np.arange(k), c)
-        d = mean[:, c, None] - mean[:, others]
-        cross = S[:, c, others]
-        V = S[:, c, c, None, None] + S[:, others[:, None], others] - cross[:, :, None] - cross[:, None, :]
-        # The most probable other class comes first, because its factor is exact.
-        order = np.argsort(d / np.sqrt(np.diagonal(V, axis1=1, axis2=2)), axis=1, kind="stable")
-        rows = np.arange(n)[:, None]
-        d, V = d[rows, order], V[rows[:, :, None], order[:, :, None], order[:, None, :]]
-        for b in blocks(n, U.size):
-            out[b, c] = _all_positive(d[b], np.linalg.cholesky(V[b]), U)
-    return out
+def _given(f: Array, noise: Array) -> Array:
+    """Return the mean probabilities over latent values of shape (rows, C, points) and the noise of the largest."""
+    columns = [
+        ndtr(f[:, c, None] + noise - np.delete(f, c, axis=1)).prod(axis=1).mean(axis=1)
+        for c in range(f.shape[1])
+    ]
+    return np.stack(columns, axis=1)
 
 
-def _all_positive(d: Array, L: Array, U: Array) -> Array:
-    """Return P(d + L z > 0), z ~ N(0, I), from points U of the unit cube."""
-    z = np.zeros((*d.shape, U.shape[1]))
-    p = np.ones((len(d), U.shape[1]))
-    for j in range(d.shape[1]):
-        bound = (d[:, j, None] + (L[:, None, j, :j] @ z[:, :j])[:, 0]) / L[:, j, j, None]
-        share = ndtr(bound)
-        p *= share
-        if j < len(U):
-            z[:, j] = -ndtri(np.maximum(U[j] * share, 1e-300))  # above -bound
-    return np.asarray(p.mean(axis=1))
-
-
-_PIECES = joint.Pieces(_pair, _nodes, _points, _three)
+_NORMAL = largest.Noise(_pair, _rules, _given, _three)
