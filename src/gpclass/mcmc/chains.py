@@ -106,16 +106,7 @@ class Chains:
         return self.f.reshape(-1, *self.f.shape[2:])
 
     def diagnostics(self, what: str = "f") -> Diagnostics:
-        """Return R-hat, effective sample sizes and standard errors.
-
-        Parameters
-        ----------
-        what : {"f", "theta", "log_likelihood"}
-
-        Returns
-        -------
-        Diagnostics
-        """
+        """Return R-hat, effective sample sizes and standard errors of "f", "theta" or "log_likelihood"."""
         values = {"f": self.f, "theta": self.theta, "log_likelihood": self.log_likelihood}[what]
         if values is None:
             raise ValueError("These chains have no theta: the hyperparameters were not sampled.")

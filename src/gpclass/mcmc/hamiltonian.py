@@ -48,19 +48,6 @@ class HMC(Sampler[HMCState]):
         The first step size, an angle; adapted while warming up.
     accept : float
         The mean acceptance probability that the step size is adapted to.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gpclass.kernels import RBF
-    >>> from gpclass.likelihoods import Logit
-    >>> from gpclass.mcmc import HMC, sample
-    >>> from gpclass.posteriors.target import make_target
-    >>> X, y = np.array([[0.0], [1.0], [3.0]]), np.array([1.0, 1.0, -1.0])
-    >>> target = make_target(Logit(), (4.0 * RBF(1.0))(X), y)
-    >>> chains = sample(target, HMC(whiten=None), n_draws=500, n_warmup=200, rng=0)
-    >>> bool(0.6 < chains.accept.mean() < 0.98)
-    True
     """
 
     whiten: Inference | None = EP()  # noqa: RUF009

@@ -60,19 +60,6 @@ class BlockMetropolis(Sampler[BlockState]):
     jitter : float
         Added to the diagonal of K, relative to its mean, because the conditionals need its inverse. It is
         part of the model that is sampled, and too small to matter.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gpclass.kernels import RBF
-    >>> from gpclass.likelihoods import Logit
-    >>> from gpclass.mcmc import BlockMetropolis, sample
-    >>> from gpclass.posteriors.target import make_target
-    >>> X, y = np.arange(6.0)[:, None], np.array([1.0, 1.0, -1.0, -1.0, 1.0, 1.0])
-    >>> target = make_target(Logit(), (4.0 * RBF(1.0))(X), y)
-    >>> chains = sample(target, BlockMetropolis(block_size=2), n_draws=500, n_warmup=200, rng=0)
-    >>> chains.accept_points.shape
-    (6,)
     """
 
     block_size: int = 4

@@ -6,7 +6,7 @@ min(S/5, 3√S) largest of S weights and replaces them by its expected order sta
 many moments the weights have: with k < ½ they have a variance, with k > 0.7 no practical number of draws is
 enough.
 
-arviz-stats has the same function, but is an optional dependency (``mcmc``), which `check_approximation` cannot need.
+arviz-stats has the same function, but is an optional dependency.
 """
 
 from __future__ import annotations
