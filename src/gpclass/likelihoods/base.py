@@ -76,6 +76,7 @@ class BinaryLikelihood(LikelihoodBase):
     """
 
     __slots__ = ()
+    kind = "likelihood"
     log_concave = False
     exact_ascent = True
     level = 3
@@ -232,6 +233,7 @@ class ClassLikelihood(LikelihoodBase):
     """
 
     __slots__ = ()
+    kind = "likelihood"
     exact_ascent = False
 
     @abstractmethod
