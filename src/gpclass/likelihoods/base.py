@@ -80,7 +80,9 @@ class BinaryLikelihood(LikelihoodBase):
     log_concave = False
     exact_ascent = True
     level = 3
-    counterpart: ClassVar[str | None] = None  # name of the likelihood that extends this one to several classes
+    counterpart: ClassVar[str | None] = (
+        None  # name of the likelihood that extends this one to several classes
+    )
 
     @property
     def labels(self) -> tuple[float, ...]:

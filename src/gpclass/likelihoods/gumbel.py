@@ -120,7 +120,9 @@ def _values(m: Array, v: Array, x: Array, lattice: tuple[Array, Array] | None, c
     for b in blocks(narrow.size, x.shape[1] * _ORDER):
         i = narrow[b]
         z, w = hermite(_ORDER)
-        e = np.exp(np.minimum(m[i, None] - x[i], 200.0))[:, :, None] * np.exp(np.sqrt(v[i])[:, None, None] * z)
+        e = np.exp(np.minimum(m[i, None] - x[i], 200.0))[:, :, None] * np.exp(
+            np.sqrt(v[i])[:, None, None] * z
+        )
         out[:, i] = [values @ w for values in _gumbel(e, count)]
     if lattice is not None and others.size:
         out[:, others] = _by_lattice(m[others], v[others], *lattice)

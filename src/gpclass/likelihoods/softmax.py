@@ -96,8 +96,7 @@ def _given(f: Array, _: Array) -> Array:
     """Return the mean probabilities over latent values of shape (rows, C, points)."""
     f -= f.max(axis=1, keepdims=True)
     np.exp(f, out=f)
-    out: Array = (f @ (1.0 / f.sum(axis=1))[:, :, None])[:, :, 0]
-    return out / f.shape[2]
+    return np.asarray((f @ (1.0 / f.sum(axis=1))[:, :, None])[:, :, 0] / f.shape[2])
 
 
 _GUMBEL = largest.Noise(_pair, gumbel.rules, _given)

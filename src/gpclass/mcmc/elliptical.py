@@ -25,7 +25,7 @@ AHEAD, ROOM = 8, 1 << 13
 
 
 @dataclass(frozen=True, slots=True)
-class EllipticalSlice(Sampler[ChainState]):
+class EllipticalSlice(Sampler):
     """Elliptical slice sampling of the latent function.
 
     Parameters

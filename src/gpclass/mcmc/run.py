@@ -57,7 +57,7 @@ class MCMC(Method):
     (4, 1000, 20)
     """
 
-    sampler: Sampler[Any] = HMC()  # noqa: RUF009
+    sampler: Sampler = HMC()  # noqa: RUF009
     n_chains: int = 4
     n_draws: int = 1000
     n_warmup: int = 500
@@ -80,7 +80,7 @@ class MCMC(Method):
 
 def sample(
     target: Any,
-    sampler: Sampler[Any] | PseudoMarginal,
+    sampler: Sampler | PseudoMarginal,
     *,
     n_chains: int = 4,
     n_draws: int = 1000,

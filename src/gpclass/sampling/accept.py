@@ -85,8 +85,6 @@ def rejection(
     interval: tuple[float, float],
     size: int,
     rng: Seed = None,
-    *,
-    max_proposals: int = MAX_PROPOSALS,
 ) -> RejectionSample:
     """Draw from a density on an interval, given an upper bound.
 
@@ -101,8 +99,6 @@ def rejection(
     size : int
         Number of draws.
     rng : numpy Generator or seed
-    max_proposals : int
-        Largest number of proposals; an error is raised early if more would be needed.
 
     Returns
     -------
@@ -129,7 +125,7 @@ def rejection(
 
     log_bound = float(np.log(bound) + np.log(high - low))
     proposal = uniform(low, high - low)
-    return generalised_rejection(log_density, proposal, log_bound, size, rng, max_proposals=max_proposals)
+    return generalised_rejection(log_density, proposal, log_bound, size, rng)
 
 
 def generalised_rejection(
@@ -138,8 +134,6 @@ def generalised_rejection(
     log_bound: float,
     size: int,
     rng: Seed = None,
-    *,
-    max_proposals: int = MAX_PROPOSALS,
 ) -> RejectionSample:
     """Draw from a density in any dimension, using a proposal distribution that covers it.
 
@@ -151,7 +145,7 @@ def generalised_rejection(
         Or another object with ``rvs(size, random_state)`` and ``logpdf(x)``.
     log_bound : float
         An upper bound of log_density less the log density of the proposal.
-    size, rng, max_proposals
+    size, rng
         As for `rejection`.
 
     Returns
@@ -173,7 +167,7 @@ def generalised_rejection(
     return _accept(
         lambda n, rng: proposed(proposal, n, rng),
         lambda x: log_ratio(log_density, proposal, x) - log_bound,
-        log_bound, size, rng, max_proposals,
+        log_bound, size, rng, MAX_PROPOSALS,
         "a proposal or an interval closer to the density, or importance sampling",
     )  # fmt: skip
 

@@ -40,7 +40,7 @@ def proposed(proposal: Any, n: int, rng: np.random.Generator) -> Array:
 
 def log_ratio(log_density: Function, proposal: Any, x: Array) -> Array:
     """Return log_density(x) less that of the proposal, for draws x of the proposal."""
-    return values_of(log_density, x, "log_density") - np.atleast_1d(proposal.logpdf(x))
+    return np.asarray(values_of(log_density, x, "log_density") - np.atleast_1d(proposal.logpdf(x)))
 
 
 def shown(x: Array) -> str:

@@ -42,8 +42,8 @@ def inversion(
     pdf : callable, optional
         Density, which need not be normalised. It may jump, and grow like x^-½ at the ends of the domain.
     domain : (low, high), optional
-        Range of the draws, for ``cdf`` or ``pdf``; infinite by default. A density far narrower than its distance from zero needs finite
-        bounds that enclose it. An infinite domain ends at 1e15.
+        Range of the draws, for ``cdf`` or ``pdf``; by default up to ±1e15. A density far narrower than its distance
+        from zero needs finite bounds that enclose it.
     size : int or tuple of ints
         Shape of the result.
     rng : numpy Generator or seed
@@ -96,7 +96,9 @@ def _invert_cdf(cdf: Function, x: Array, u: Array) -> Array:
         values = values_of(cdf, x, "cdf")
     bottom, top = values[[0, -1]]
     if not bottom < top or np.diff(values).min() < -1e-9:
-        raise ValueError(f"cdf does not increase from {x[0]:g} to {x[-1]:g}, as a distribution function does.")
+        raise ValueError(
+            f"cdf does not increase from {x[0]:g} to {x[-1]:g}, as a distribution function does."
+        )
     # Rounding must not move v out of the range (bottom, top] of the function.
     v = np.clip(bottom + u * (top - bottom), np.nextafter(bottom, top), top)
     right = np.clip(np.searchsorted(np.maximum.accumulate(values), v), 1, len(x) - 1)
@@ -132,7 +134,7 @@ def _invert_pdf(pdf: Function, edges: Array, u: Array) -> Array:
     left, mass = (np.concatenate(arrays) for arrays in zip(*done, strict=True))
     order = np.argsort(left)
     cumulative = np.append(0.0, np.cumsum(mass[order]))
-    return np.interp(u * cumulative[-1], cumulative, np.append(left[order], edges[-1]))
+    return np.asarray(np.interp(u * cumulative[-1], cumulative, np.append(left[order], edges[-1])))
 
 
 def inversion_discrete(
@@ -173,7 +175,9 @@ def inversion_discrete(
             "of them."
         )
     if not (np.isfinite(P).all() and (P >= 0.0).all() and (P.max(axis=-1) > 0.0).all()):
-        raise ValueError("pmf is not a distribution, expected no negative numbers and a positive sum in each row.")
+        raise ValueError(
+            "pmf is not a distribution, expected no negative numbers and a positive sum in each row."
+        )
     rows = np.atleast_2d(P)
     u = np.random.default_rng(rng).random((len(rows), *np.atleast_1d(size)))
     cumulative = np.cumsum(rows / rows.max(axis=1, keepdims=True), axis=1)  # the division prevents overflow
