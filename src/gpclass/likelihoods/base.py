@@ -15,7 +15,6 @@ from gpclass.core.registry import Part, parts
 from gpclass.likelihoods import quadrature
 from gpclass.likelihoods.quadrature import flatten, quiet
 
-_MAX_POWER = 2.0
 _HALVINGS = 24  # bisections of the interval from -1 to 1
 
 
@@ -44,12 +43,11 @@ class LikelihoodBase(Part):
 
 
 class BinaryLikelihood(LikelihoodBase):
-    """p(y|f) for labels y = -1 / +1 and one latent value per data point.
+    """p(y|f) for labels y = -1 / +1, or those of ``labels``, and one latent value per data point.
 
     A subclass needs only `log_prob`; it registers itself under its name. The link p(y=+1|f) need not be
-    symmetric, nor log p(y|f) concave. It should vary on a scale of about one and near f = 0. All else is done
-    by quadrature (`gpclass.likelihoods.quadrature`), usually to an accuracy of 1e-9; overrides with closed forms
-    are faster. Arguments broadcast.
+    symmetric, nor log p(y|f) concave. It should vary on a scale of about one and near f = 0. All else is done by
+    quadrature, usually to an accuracy of 1e-9; overrides with closed forms are faster. Arguments broadcast.
 
     Attributes
     ----------
@@ -141,9 +139,6 @@ class BinaryLikelihood(LikelihoodBase):
 
     def tilted(self, y: Array, mean: Array, var: Array, power: Array | float = 1.0) -> Tilted:
         """Return mass and moments of N(f | mean, var) p(y|f)^power, power from 0 to 2."""
-        power = np.asarray(power, dtype=np.float64)
-        if not ((power >= 0.0) & (power <= _MAX_POWER)).all():
-            raise ValueError(f"power is {power}: give numbers from 0 to {_MAX_POWER:g}.")
         log_mass, slope, curvature, shrink = self._by_label(quadrature.tilted, 4, y, mean, var, power)
         if self.log_concave:
             curvature, shrink = np.maximum(curvature, 0.0), np.minimum(shrink, 1.0)

@@ -8,12 +8,10 @@ So E log Σ exp(f) = ∫ x F'(x) dx - γ with F' = F Σ_c r_c, r_c = h_c'/h_c, a
 
     E[p_c] = ∫ F r_c dx,       E[p_c (1 - p_c)] = ∫ F r_c Σ_{k≠c} r_k dx     (all terms are positive).
 
-**Standard deviations up to 14.** Everything is analytic for |Im x| < pi/2, so the trapezoidal rule of step
-h = 1/3 errs by about exp(-pi²/h). To the right the integrands fall like exp(-x), which is slow: there the
-nodes move apart, x = t + exp(t - t0). h(x) = E G(x - f), G(y) = exp(-exp(-y)), is the main cost. A narrow
-Gaussian uses Gauss-Hermite quadrature. For a wider one f also runs over a lattice, the same for all rows
-once the largest mean is subtracted, so that h at all nodes is a matrix product; it is
-1 - h that is summed, as 1 - G decays for f far below x. Rows are grouped by the extent of their lattices.
+**Standard deviations up to 14.** Everything is analytic for |Im x| < pi/2, so the trapezoidal rule of step h = 1/3
+errs by about exp(-pi²/h). To the right, where the integrands fall like exp(-x) only, the nodes move apart. A narrow
+Gaussian uses Gauss-Hermite quadrature. For a wider one f also runs over a lattice, the same for all rows once the
+largest mean is subtracted: h at all nodes is a matrix product. Rows are grouped by the extent of their lattices.
 
 **Wider ones.** The nodes of x are panels adapted to the narrowest class that varies there (`largest.panels`), a number
 that does not depend on the variances. Each class is averaged over its noise, h(x) = E Phi((x - mean - g) / s).

@@ -33,13 +33,9 @@ FIRST_SCALE = 0.3  # standard deviation of the first proposals of theta
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HyperModel:
-    """The joint posterior of theta and f.
+    """The joint posterior of theta and f; chains start around ``theta``."""
 
-    ``at(theta, whiten, init)`` returns the target at theta with the Gaussian of ``whiten``, started from the sites
-    ``init``; it raises `NotPositiveError` if the covariance is not positive definite. Chains start around
-    ``theta``.
-    """
-
+    # The target at theta with the Gaussian of a method, started from sites, or NotPositiveError if K is not positive.
     at: Callable[[Array, Inference, AnySites | None], Target]
     log_prior: Callable[[Array], float]
     bounds: Array

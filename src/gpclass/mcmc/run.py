@@ -41,20 +41,6 @@ class MCMC(Method):
     annealing : int or None
         Chains of annealed importance sampling for the log evidence; with None it is not computed, because
         it costs more than the posterior.
-
-    Examples
-    --------
-    >>> from gpclass import GaussianProcessClassifier
-    >>> from gpclass.datasets import interval
-    >>> from gpclass.kernels import RBF
-    >>> from gpclass.mcmc import MCMC, EllipticalSlice
-    >>> X, y, X_test, y_test = interval()
-    >>> inference = MCMC(EllipticalSlice(), n_draws=1000)
-    >>> clf = GaussianProcessClassifier(9.0 * RBF(10.0), inference=inference, optimizer=None, random_state=0)
-    >>> clf.fit(X, y).score(X_test, y_test) > 0.9
-    True
-    >>> clf.chains_.f.shape
-    (4, 1000, 20)
     """
 
     sampler: Sampler = HMC()  # noqa: RUF009
@@ -98,14 +84,8 @@ def sample(
     target : Target, or HyperModel for `PseudoMarginal`
         From `gpclass.posteriors.target.make_target`.
     sampler : HMC, EllipticalSlice, BlockMetropolis or PseudoMarginal
-    n_chains : int
-        Number of chains. Without theta their steps are one matrix product, so a few more cost little.
-    n_draws : int
-        Draws kept of each chain.
-    n_warmup : int
-        Steps before the first of them, in which the sampler adapts.
-    thin : int
-        Steps from one kept draw to the next.
+    n_chains, n_draws, n_warmup, thin : int
+        As in `MCMC`. Without theta the steps of all chains are one matrix product, so a few more cost little.
     rng : numpy Generator or seed
     n_jobs : int, optional
         Processes for the chains of theta.

@@ -64,12 +64,9 @@ class RejectionSample:
     ----------
     draws : array of shape (size,) or (size, d); of f, (size, n) or (size, n, C)
     acceptance_rate : float
-        Fraction of all proposals that were accepted.
     n_proposals : int
-    log_mass : float
+    log_mass, standard_error : float
         Logarithm of the integral of the density; for the posterior of f this is the log evidence.
-    standard_error : float
-        Of ``log_mass``.
     """
 
     draws: Array

@@ -26,18 +26,15 @@ class ImportanceEstimate:
 
     Parameters
     ----------
-    value : float, or array if h has several values
-    standard_error : float or array
-        Standard error of ``value``; use it only if ``reliable``.
+    value, standard_error : float, or array if h has several values
     khat : float or None
         Shape of the tail of the weights or, if it is heavier, of their products with h. None if all are
         equal; infinite if there are too few draws, or too few with nonzero h, to estimate it.
     ess : float
         Effective sample size, (Σw)² / Σw².
     n_samples : int
-    weights : array of shape (n_samples,), optional
-        Such that ``value`` is their product with the values of h.
-    draws : array of shape (n_samples,) or (n_samples, d), optional
+    weights, draws : arrays of n_samples, optional
+        ``value`` is the product of the weights with the values of h.
     """
 
     value: Any
