@@ -97,9 +97,10 @@ def _series(rules: Iterator[Rule], O: Array) -> tuple[Array, Array]:
     """Return the probabilities to order 2 in O, and an estimate of what order 3 would add."""
     p = np.empty((3, *O.shape[:2]))
     for i, _, weight, (h, h1, h2, h3) in rules:
-        F, r = weight * h.prod(axis=1), h1 / h
-        kappa = h2 / h - r * r
-        tau = h3 / h - r * (3.0 * kappa + r * r)
+        F, inverse = weight * h.prod(axis=1), 1.0 / h
+        r = h1 * inverse
+        kappa = h2 * inverse - r * r
+        tau = h3 * inverse - r * (3.0 * kappa + r * r)
         far = (F < 1e-12)[:, None, :]
         r, kappa, tau = (np.where(far, 0.0, a) for a in (r, kappa, tau))
         g, Qk = O[i] @ r, (O[i] * O[i]) @ kappa
@@ -167,7 +168,10 @@ def normal_cdf(x: Array, s: Array, count: int) -> list[Array]:
     """Return Phi(x / s) and its first derivatives in x, ``count`` in all."""
     z = x / s
     N = density(z) / s
-    return [ndtr(z), N, -z * N / s, (z * z - 1.0) * N / s**2] if count > 2 else [ndtr(z), N]
+    if count == 2:
+        return [ndtr(z), N]
+    u = z / s
+    return [ndtr(z), N, -u * N, (u * u - 1.0 / s**2) * N]
 
 
 # --------------------------------------------------------------------------------- lattice points
