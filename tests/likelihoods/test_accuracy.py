@@ -230,7 +230,7 @@ def test_probit_pointwise(y: float) -> None:
     assert_close(y * Probit().third(ys, y * f, np.full(f.size, 2.0)), [2 * t for t in third], F)
     assert_close(Probit().link(f), [t[5] for t in truth], F)
     assert_close(Probit().log_classes(f)[:, 1], [t[0] for t in truth], F)
-    assert_close(tail(f).omega, [t[3] for t in truth], F)
+    assert_close(tail(f)[2], [t[3] for t in truth], F)
 
 
 @pytest.mark.parametrize("y", [1.0, -1.0])

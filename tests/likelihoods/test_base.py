@@ -340,13 +340,13 @@ def test_cloglog_far_out():
 @pytest.mark.parametrize("y", [-1.0, 1.0])
 def test_derivatives_of_cloglog(y, f):
     likelihood, at = CLogLog(), np.array([f])
-    found = [*likelihood.derivatives(np.array([y]), at), likelihood.third(np.array([y]), at, np.ones(1))]
+    found = likelihood.derivatives(np.array([y]), at)
     with mp.workdps(700):
         u = mp.exp(mp.mpf(f))
         r = u / mp.expm1(u) if u < 1e4 else mp.mpf(0)
         first, second = r, r * (1 - u - r)
-        up = [mp.log(-mp.expm1(-u)), first, second, second * (1 - u - 2 * r) - r * u]
-        values = [float(v) for v in (up if y > 0.0 else [-u] * 4)]
+        up = [mp.log(-mp.expm1(-u)), first, second]
+        values = [float(v) for v in (up if y > 0.0 else [-u] * 3)]
     np.testing.assert_allclose(np.concatenate(found), values, rtol=1e-9, atol=1e-300)
 
 

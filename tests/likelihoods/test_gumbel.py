@@ -8,7 +8,7 @@ from scipy.special import softmax
 
 from gpclass.likelihoods import Logit, MultiProbit, Softmax
 from gpclass.likelihoods.gumbel import log_sum
-from gpclass.likelihoods.maximum import maximum_rule
+from gpclass.likelihoods.largest import panels
 
 SCALES = [150.0, 250.0, 1e4, 1e8, 1e16]
 
@@ -85,7 +85,7 @@ def test_work_is_bounded(n_classes, scale):
     mean, var = mixed(10, n_classes, scale, seed=6)
     assert all(np.isfinite(a).all() for a in log_sum(mean, var))
     s = np.sqrt(var)
-    rule = maximum_rule(mean - 8.0 * s - 4.0, mean + 8.0 * s + 38.0, 1.6 * np.sqrt(var + 1.6), n_classes)
+    rule = panels(mean - 8.0 * s - 4.0, mean + 8.0 * s + 38.0, 1.6 * np.sqrt(var + 1.6), n_classes)
     assert max(np.count_nonzero(weight, axis=1).max() for _, _, weight in rule) < 500 * n_classes
 
 

@@ -258,10 +258,3 @@ def test_shapes_broadcast(likelihood) -> None:
     y, mean, var = np.array([1.0, -1.0, 1.0]), np.array([[0.3], [2.0]]), np.float64(0.7)
     assert all(a.shape == (2, 3) for a in four(likelihood.tilted(y, mean, var, np.array([0.5, 1.0, 0.2]))))
     assert all(a.size == 0 for a in four(likelihood.tilted(*[np.empty(0)] * 4)))
-
-
-@binary
-@pytest.mark.parametrize("power", [-0.1, 2.5, np.nan])
-def test_refuses_powers(likelihood, power) -> None:
-    with pytest.raises(ValueError, match="numbers from 0 to 2"):
-        likelihood.tilted(*arrays(1.0, 0.0, 1.0), power)

@@ -168,7 +168,7 @@ def _check_posterior_gradient(posterior: Process, X: Array) -> None:
 
 
 def check_sampler(
-    sampler: Sampler[Any],
+    sampler: Sampler,
     likelihood: Any,
     K: Array,
     y: Array,

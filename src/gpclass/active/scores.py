@@ -15,7 +15,7 @@ from gpclass.core.checks import check_integers, check_option, is_integer, seed_o
 from gpclass.core.linalg import row_tiles
 from gpclass.core.protocols import Array
 from gpclass.learning.prediction import joined
-from gpclass.likelihoods.joint import normal_points
+from gpclass.likelihoods.largest import normal_points
 from gpclass.posteriors.process import symmetric_root
 
 POINTS = 509  # pairs of latent values per row for three classes or more: a lattice needs a prime number

@@ -11,7 +11,7 @@ from gpclass.core.protocols import Array, Prior
 from gpclass.inference import VI, Dirichlet
 from gpclass.inference.variational import response
 from gpclass.learning.problem import Problem
-from gpclass.likelihoods.joint import normal_points
+from gpclass.likelihoods.largest import normal_points
 
 POINTS = 61  # a prime number; the softmax is averaged over twice as many points
 

@@ -15,14 +15,15 @@ from gpclass.core.registry import Part, parts
 from gpclass.likelihoods import quadrature
 from gpclass.likelihoods.quadrature import flatten, quiet
 
-_MAX_POWER = 2.0
 _HALVINGS = 24  # bisections of the interval from -1 to 1
 
 
-class Parameters:
-    """Free parameters of a likelihood, learned together with those of the kernel; by default there are none."""
+class LikelihoodBase(Part):
+    """What all likelihoods share: free parameters, learned together with those of the kernel, by default none."""
 
     __slots__ = ()
+    kind = "likelihood"
+    symmetric = False
 
     @property
     def theta(self) -> Array:
@@ -41,33 +42,12 @@ class Parameters:
         return self
 
 
-class ElementwiseSites:
-    """How derivatives become Gaussian sites with one latent value: tau = -l'', zero where l is not concave."""
-
-    __slots__ = ()
-    exact_ascent = True
-
-    def local_sites(self, mean: Array, slope: Array, curvature: Array) -> Sites:
-        """Return the sites that have this slope and curvature at the mean."""
-        tau = np.maximum(-curvature, 0.0)
-        return Sites(nu=slope + tau * mean, tau=tau)
-
-    def negative_curvature(self, curvature: Array) -> Array | None:
-        """Return the positive part of l''; None if it is nowhere positive."""
-        return np.maximum(curvature, 0.0) if (curvature > 0.0).any() else None
-
-    def ascent_sites(self, y: Array, residual: Array, slope: Array, curvature: Array) -> Sites:
-        """Return the sites of a Newton step of E[l] in the means."""
-        return Sites(nu=residual, tau=np.maximum(-curvature, 0.0))
-
-
-class BinaryLikelihood(Parameters, ElementwiseSites, Part):
-    """p(y|f) for labels y = -1 / +1 and one latent value per data point.
+class BinaryLikelihood(LikelihoodBase):
+    """p(y|f) for labels y = -1 / +1, or those of ``labels``, and one latent value per data point.
 
     A subclass needs only `log_prob`; it registers itself under its name. The link p(y=+1|f) need not be
-    symmetric, nor log p(y|f) concave. It should vary on a scale of about one and near f = 0. All else is done
-    by quadrature (`gpclass.likelihoods.quadrature`), usually to an accuracy of 1e-9; overrides with closed forms
-    are faster. Arguments broadcast.
+    symmetric, nor log p(y|f) concave. It should vary on a scale of about one and near f = 0. All else is done by
+    quadrature, usually to an accuracy of 1e-9; overrides with closed forms are faster. Arguments broadcast.
 
     Attributes
     ----------
@@ -95,11 +75,11 @@ class BinaryLikelihood(Parameters, ElementwiseSites, Part):
 
     __slots__ = ()
     kind = "likelihood"
-    symmetric = False
     log_concave = False
+    exact_ascent = True
     level = 3
     counterpart: ClassVar[str | None] = (
-        None  # name of the likelihood for several classes that extends this one
+        None  # name of the likelihood that extends this one to several classes
     )
 
     @property
@@ -137,57 +117,57 @@ class BinaryLikelihood(Parameters, ElementwiseSites, Part):
         with quiet():
             return np.asarray(np.asarray(var, dtype=np.float64) * quadrature.differences(self, y, f)[3])
 
+    def local_sites(self, mean: Array, slope: Array, curvature: Array) -> Sites:
+        """Return the sites that have this slope and curvature at the mean; tau is zero where l is not concave."""
+        tau = np.maximum(-curvature, 0.0)
+        return Sites(nu=slope + tau * mean, tau=tau)
+
+    def negative_curvature(self, curvature: Array) -> Array | None:
+        """Return the positive part of l''; None if it is nowhere positive."""
+        return np.maximum(curvature, 0.0) if (curvature > 0.0).any() else None
+
+    def ascent_sites(self, y: Array, residual: Array, slope: Array, curvature: Array) -> Sites:
+        """Return the sites of a Newton step of E[l] in the means."""
+        return Sites(nu=residual, tau=np.maximum(-curvature, 0.0))
+
     # ----------------------------------------------------------------------- averages
 
     def expected(self, y: Array, mean: Array, var: Array) -> Expected:
         """Return E[l], E[l'], E[l''] under N(f | mean, var)."""
-        shape, (y, *args) = flatten(y, mean, var)
-        out = self._by_label(quadrature.expected, np.empty((3, y.size)), y, args)
-        if self.log_concave:
-            np.minimum(out[2], 0.0, out=out[2])
-        return Expected(*(a.reshape(shape) for a in out))
+        out = self._by_label(quadrature.expected, 3, y, mean, var)
+        return Expected(out[0], out[1], np.minimum(out[2], 0.0) if self.log_concave else out[2])
 
     def tilted(self, y: Array, mean: Array, var: Array, power: Array | float = 1.0) -> Tilted:
         """Return mass and moments of N(f | mean, var) p(y|f)^power, power from 0 to 2."""
-        shape, (y, *args) = flatten(y, mean, var, power)
-        wrong = ~((args[2] >= 0.0) & (args[2] <= _MAX_POWER))
-        if wrong.any():
-            raise ValueError(f"power is {args[2][wrong][0]}: give numbers from 0 to {_MAX_POWER:g}.")
-        out = self._by_label(quadrature.tilted, np.empty((4, y.size)), y, args)
+        log_mass, slope, curvature, shrink = self._by_label(quadrature.tilted, 4, y, mean, var, power)
         if self.log_concave:
-            np.maximum(out[2], 0.0, out=out[2])
-            np.minimum(out[3], 1.0, out=out[3])
-        return Tilted(*(a.reshape(shape) for a in out))
+            curvature, shrink = np.maximum(curvature, 0.0), np.minimum(shrink, 1.0)
+        return Tilted(log_mass, slope, curvature, shrink)
 
-    def _by_label(self, rule: Callable[..., Array], out: Array, y: Array, args: list[Array]) -> Array:
-        """Fill ``out`` with the results of a rule; the second row is a derivative by the mean."""
-        mean, *others = args
+    def _by_label(self, rule: Callable[..., Array], n_results: int, *args: Array | float) -> Array:
+        """Return the results of a rule, the second of which is a derivative by the mean, for any labels."""
+        shape, (y, mean, *others) = flatten(*args)
+        out = np.empty((n_results, y.size))
         with quiet():
             if self.symmetric:
                 out[:] = rule(self, 1.0, y * mean, *others)
                 out[1] *= y
-                return out
-            for label in np.unique(y).tolist():
+            for label in () if self.symmetric else np.unique(y).tolist():
                 i = np.flatnonzero(y == label)
-                out[:, i] = rule(self, label, *(a[i] for a in args))
-        return out
+                out[:, i] = rule(self, label, mean[i], *(a[i] for a in others))
+        return out.reshape(n_results, *shape)
 
     def log_predict(self, mean: Array, var: Array) -> Array:
         """Return log of p(class|f) averaged over N(f | mean, var), one column for each of the labels."""
-        if self.symmetric:
-            return self._log_predict_symmetric(mean, var)
         mean, var = np.asarray(mean)[..., None], np.asarray(var)[..., None]
         with quiet():
-            return normalised(self.tilted(np.array(self.labels), mean, var).log_mass)
-
-    def _log_predict_symmetric(self, mean: Array, var: Array) -> Array:
-        """Return the log probabilities of both classes, averaging only that of the less probable one."""
-        rare = self.tilted(np.array(-1.0), np.abs(mean), var).log_mass
-        with quiet():
-            rare = np.where(np.asarray(mean) == 0.0, np.log(0.5), np.minimum(rare, np.log(0.5)))
-            common = np.log1p(-np.exp(rare))
-        up = np.asarray(mean) > 0.0
-        return np.stack([np.where(up, rare, common), np.where(up, common, rare)], axis=-1)
+            if not self.symmetric:
+                return normalised(self.tilted(np.array(self.labels), mean, var).log_mass)
+            # Averaging the less probable class alone is faster.
+            rare = self.tilted(np.array(-1.0), np.abs(mean), var).log_mass
+            rare = np.where(mean == 0.0, np.log(0.5), np.minimum(rare, np.log(0.5)))
+            both = np.concatenate([rare, np.log1p(-np.exp(rare))], axis=-1)
+        return np.where(mean > 0.0, both, both[..., ::-1])
 
     # ----------------------------------------------------------------------- the link
 
@@ -242,7 +222,7 @@ def _median_and_scale(likelihood: BinaryLikelihood) -> tuple[float, float]:
     return median, float(1.0 / (np.sqrt(2.0 * np.pi) * max(float(np.exp(value) * slope), 1e-10)))
 
 
-class ClassLikelihood(Parameters, Part):
+class ClassLikelihood(LikelihoodBase):
     """p(y|f) for two classes or more with one latent value per class; only their differences matter.
 
     Labels are rows y of non-negative weights, one per class: one-hot rows for known labels, other rows for
@@ -251,7 +231,6 @@ class ClassLikelihood(Parameters, Part):
 
     __slots__ = ()
     kind = "likelihood"
-    symmetric = False
     exact_ascent = False
 
     @abstractmethod

@@ -50,13 +50,6 @@ class CLogLog(BinaryLikelihood):
         r, rest = _ratio(u)
         return self.log_prob(y, f), np.where(up, r, -u), np.where(up, r * rest, -u)
 
-    def third(self, y: Array, f: Array, var: Array) -> Array:
-        """Return var · l'''(f); l''' = r (t (t - r) - u) with t = 1 - u - r for y = +1, and -u for y = -1."""
-        u = _rate(f)[1]
-        r, rest = _ratio(u)
-        with quiet():
-            return np.asarray(var * np.where(np.asarray(y) > 0.0, r * (rest * (rest - r) - u), -u))
-
 
 def _rate(f: Array) -> tuple[Array, Array]:
     """Return f, clipped, and u = exp(f)."""

@@ -8,65 +8,44 @@ So E log Σ exp(f) = ∫ x F'(x) dx - γ with F' = F Σ_c r_c, r_c = h_c'/h_c, a
 
     E[p_c] = ∫ F r_c dx,       E[p_c (1 - p_c)] = ∫ F r_c Σ_{k≠c} r_k dx     (all terms are positive).
 
-**Standard deviations up to 14.** Everything is analytic for |Im x| < pi/2, so the trapezoidal rule of step
-h = 1/3 errs by about exp(-pi²/h). To the right the integrands fall like exp(-x), which is slow: there the
-nodes move apart, x = t + exp(t - t0). h(x) = E G(x - f), G(y) = exp(-exp(-y)), is the main cost. A narrow
-Gaussian uses Gauss-Hermite quadrature. For a wider one f also runs over a lattice, the same for all rows
-once the largest mean is subtracted, so that h at all nodes is a matrix product; it is
-1 - h that is summed, as 1 - G decays for f far below x. Rows are grouped by the extent of their lattices.
+**Standard deviations up to 14.** Everything is analytic for |Im x| < pi/2, so the trapezoidal rule of step h = 1/3
+errs by about exp(-pi²/h). To the right, where the integrands fall like exp(-x) only, the nodes move apart. A narrow
+Gaussian uses Gauss-Hermite quadrature. For a wider one f also runs over a lattice, the same for all rows once the
+largest mean is subtracted: h at all nodes is a matrix product. Rows are grouped by the extent of their lattices.
 
-**Wider ones.** The nodes of x are panels adapted to the narrowest class that varies there (`maximum`), a number that
-does not depend on the variances. Each class is averaged over its noise, h(x) = E Phi((x - mean - g) / s).
+**Wider ones.** The nodes of x are panels adapted to the narrowest class that varies there (`largest.panels`), a number
+that does not depend on the variances. Each class is averaged over its noise, h(x) = E Phi((x - mean - g) / s).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cache
-from typing import NamedTuple
 
 import numpy as np
-from scipy.special import ndtr
 
-from gpclass.core.protocols import Array, Index
-from gpclass.likelihoods.maximum import maximum_rule
-from gpclass.likelihoods.normal import density
+from gpclass.core.protocols import Array
+from gpclass.likelihoods.largest import Rule, normal_cdf, panels
 from gpclass.likelihoods.quadrature import blocks, hermite
 
 _STEP = 1.0 / 3.0
 _NARROW = 0.13  # variance below which Gauss-Hermite is used, as exp(-2 pi² var / step²) is 1e-10 there
 _ORDER = 16  # nodes of Gauss-Hermite, which then err by less than 1e-10
-_BROAD = 16.0  # variance from which the nodes of the noise may move apart
 _EDGES = np.array([0.5, 1.0, 1.5, 2.25, 3.5, 5.0, 7.0, 10.0, 14.0])  # deviations that have lattices
 _REACH = 8.0  # deviations beyond which a Gaussian is negligible
 _LOW, _HIGH = 3.7, 38.0  # beyond -_LOW and _HIGH the Gumbel distribution is negligible
 _TINY = 1e-100  # smaller entries of a table are set to zero: products with denormal numbers are slow
 _PANEL = 1.6  # width of a panel, in deviations of value plus noise
 _NOISE_VARIANCE = np.pi**2 / 6.0
-
-
-class Grid(NamedTuple):
-    """Nodes x with weights for the maximum, and the lattice f of the latent values."""
-
-    x: Array
-    weight: Array
-    f: Array
-    tables: Array  # 1 - G and three derivatives of G at x - f: shape (4, len(f), len(x))
-
-    def beyond(self, low: float) -> Grid:
-        """Return the grid without the nodes x below ``low``."""
-        k = int(np.searchsorted(self.x, low))
-        return Grid(self.x[k:], self.weight[k:], self.f, self.tables[:, :, k:])
-
-
-# Some rows, nodes x with weights, shape (nodes,) or (rows, nodes), and h with its derivatives, (rows, C, nodes) each.
-Rule = tuple[Index, Array, Array, list[Array]]
+_NOISE = np.arange(-_LOW, 28.0, _STEP)  # nodes of the trapezoidal rule for averages over the noise
+_DENSITY = np.exp(-_NOISE - np.exp(-_NOISE))
+_DENSITY /= _DENSITY.sum()
 
 
 def log_sum(mean: Array, var: Array) -> tuple[Array, Array, Array]:
     """Return E[log Σ exp(f)] less the largest mean, E[p_c] and E[p_c (1 - p_c)], errors below 1e-9."""
     value, first, second = np.empty(len(mean)), np.empty_like(mean), np.empty_like(mean)
-    for i, x, weight, (h, h1) in _rules(mean, var, 2):
+    for i, x, weight, (h, h1) in rules(mean, var, 2):
         r = h1 / h
         total = r.sum(axis=1)
         F = weight * h.prod(axis=1)
@@ -76,26 +55,17 @@ def log_sum(mean: Array, var: Array) -> tuple[Array, Array, Array]:
     return value, first, second
 
 
-def nodes(mean: Array, var: Array) -> Iterator[tuple[Index, Array, Array, Array, Array]]:
-    """Yield blocks of rows, F times the weights of a rule, and three derivatives of log h_c at its nodes."""
-    for i, _, weight, (h, h1, h2, h3) in _rules(mean, var, 4):
-        r = h1 / h
-        kappa = h2 / h - r * r
-        yield i, weight * h.prod(axis=1), r, kappa, h3 / h - r * (3.0 * kappa + r * r)
-
-
-def _rules(mean: Array, var: Array, count: int) -> Iterator[Rule]:
-    """Yield blocks of rows with h and its first derivatives, ``count`` in all, at the nodes of their rule."""
-    s = np.sqrt(var)
+def rules(mean: Array, var: Array, count: int = 4) -> Iterator[Rule]:
+    """Yield blocks of rows with nodes x, less the largest mean, and h with its derivatives, ``count`` in all."""
+    s, n_classes = np.sqrt(var), mean.shape[1]
     largest = s.max(axis=1)
     m = mean - mean.max(axis=1, keepdims=True)
     # A class with a lower mean is never the largest; the cut keeps later results finite.
     m = np.maximum(m, -60.0 - 10.0 * largest[:, None])
-    n_classes = m.shape[1]
     wide = np.flatnonzero(largest > _EDGES[-1])
     low, high = m - _REACH * s - _LOW, m + _HIGH + np.minimum(0.5 * var, _REACH * s)
     width = _PANEL * np.sqrt(var + _NOISE_VARIANCE)
-    for part, x, weight in maximum_rule(low[wide], high[wide], width[wide], n_classes * count):
+    for part, x, weight in panels(low[wide], high[wide], width[wide], n_classes * count):
         i = wide[part]
         yield i, x, weight, _values(m[i], var[i], np.repeat(x, n_classes, axis=0), None, count)
     # F vanishes where one of its factors does; adjacent rows need about the same nodes.
@@ -103,31 +73,31 @@ def _rules(mean: Array, var: Array, count: int) -> Iterator[Rule]:
     for k, edge in enumerate(_EDGES.tolist()):
         index = np.flatnonzero(size == k)
         index = index[np.argsort(start[index])]
-        for b in blocks(index.size, n_classes * max(_grid(edge).tables.shape[1:])):
+        x, weight, f, tables = _grid(edge) if index.size else (np.empty(0),) * 4
+        for b in blocks(index.size, n_classes * max(x.size, f.size, 1)):
             i = index[b]
-            g = _grid(edge).beyond(float(start[i[0]]))
-            x = np.broadcast_to(g.x, (i.size * n_classes, g.x.size))
-            yield i, g.x, g.weight, _values(m[i], var[i], x, g, count)
+            keep = slice(int(np.searchsorted(x, start[i[0]])), None)
+            at = np.broadcast_to(x[keep], (i.size * n_classes, x[keep].size))
+            lattice = f, tables[:count, :, keep]
+            yield i, x[keep], weight[keep], _values(m[i], var[i], at, lattice, count)
 
 
 @cache
-def _grid(edge: float) -> Grid:
-    """Place nodes so that F is negligible before the first and 1 - F after the last."""
+def _grid(edge: float) -> tuple[Array, Array, Array, Array]:
+    """Return nodes x and weights for the maximum, a lattice f, and 1 - G and three derivatives of G at x - f.
+
+    F is negligible before the first node and 1 - F after the last.
+    """
     low = -_LOW - _REACH * edge
     high = _HIGH + min(0.5 * edge**2, _REACH * edge)
-    x, weight = _trapezoidal(low, high, 1.0 + 4.0 * edge)
+    t = np.arange(low, high + _STEP, _STEP)
+    apart = np.exp(np.minimum(t - 1.0 - 4.0 * edge, 10.0))
+    keep = slice(int(np.searchsorted(t + apart, high)) + 1)
+    x, weight = (t + apart)[keep], (_STEP * (1.0 + apart))[keep]
     f = np.arange(low - _HIGH, 1.0 + _REACH * edge, _STEP)
     G, *derivatives = _gumbel(np.exp(np.clip(f[:, None] - x, -700.0, 230.0)), 4)
     tables = np.stack([1.0 - G, *derivatives])
-    return Grid(x, weight, f, np.where(np.abs(tables) < _TINY, 0.0, tables))
-
-
-def _trapezoidal(low: float, high: float, start: float) -> tuple[Array, Array]:
-    """Return nodes x = t + exp(t - start) and their weights, t a lattice; they move apart from t = start."""
-    t = np.arange(low, high + _STEP, _STEP)
-    apart = np.exp(np.minimum(t - start, 10.0))
-    keep = slice(int(np.searchsorted(t + apart, high)) + 1)
-    return (t + apart)[keep], (_STEP * (1.0 + apart))[keep]
+    return x, weight, f, np.where(np.abs(tables) < _TINY, 0.0, tables)
 
 
 def _gumbel(e: Array, count: int) -> list[Array]:
@@ -140,56 +110,36 @@ def _gumbel(e: Array, count: int) -> list[Array]:
 # ------------------------------------------------------------------- averages over one class
 
 
-def _values(m: Array, v: Array, x: Array, grid: Grid | None, count: int) -> list[Array]:
+def _values(m: Array, v: Array, x: Array, lattice: tuple[Array, Array] | None, count: int) -> list[Array]:
     """Return h, bounded below, and its first derivatives at nodes x of shape (rows · C, nodes)."""
     shape, m, v = m.shape, m.ravel(), v.ravel()
     out = np.empty((count, *x.shape))
-    narrow = np.flatnonzero(v < _NARROW)
+    narrow, others = np.flatnonzero(v < _NARROW), np.flatnonzero(v >= _NARROW)
     for b in blocks(narrow.size, x.shape[1] * _ORDER):
         i = narrow[b]
-        out[:, i] = _by_hermite(m[i, None], v[i], x[i], count)
-    others = np.flatnonzero(v >= _NARROW)
-    if grid is not None and others.size:
-        out[:, others] = _by_lattice(m[others], v[others], grid, count)
-    for broad in (False, True) if grid is None else ():
-        g, w = _noise(broad)
-        index = others[(v[others] >= _BROAD) == broad]
-        for b in blocks(index.size, x.shape[1] * g.size):
-            i = index[b]
-            out[:, i] = _by_noise(x[i] - m[i, None], np.sqrt(v[i])[:, None], g, w, count)
+        z, w = hermite(_ORDER)
+        e = np.exp(np.minimum(m[i, None] - x[i], 200.0))[:, :, None] * np.exp(
+            np.sqrt(v[i])[:, None, None] * z
+        )
+        out[:, i] = [values @ w for values in _gumbel(e, count)]
+    if lattice is not None and others.size:
+        out[:, others] = _by_lattice(m[others], v[others], *lattice)
+    for b in blocks(others.size, x.shape[1] * _NOISE.size) if lattice is None else ():
+        i = others[b]
+        z = (x[i] - m[i, None])[:, :, None] - _NOISE
+        out[:, i] = [values @ _DENSITY for values in normal_cdf(z, np.sqrt(v[i])[:, None, None], count)]
     np.maximum(out[0], 1e-30, out=out[0])
     return [a.reshape(*shape, -1) for a in out]
 
 
-def _by_hermite(m: Array, v: Array, x: Array, count: int) -> list[Array]:
-    z, w = hermite(_ORDER)
-    e = np.exp(np.minimum(m - x, 200.0))[:, :, None] * np.exp(np.sqrt(v)[:, None] * z)[:, None, :]
-    return [values @ w for values in _gumbel(e, count)]
-
-
-def _by_lattice(m: Array, v: Array, grid: Grid, count: int) -> Array:
+def _by_lattice(m: Array, v: Array, f: Array, tables: Array) -> Array:
     reach = _REACH * float(v.max()) ** 0.5
-    part = slice(*np.searchsorted(grid.f, [m.min() - reach, m.max() + reach]))
-    N = grid.f[part] - m[:, None]
+    part = slice(*np.searchsorted(f, [m.min() - reach, m.max() + reach]))
+    N = f[part] - m[:, None]
     np.square(N, out=N)
     N *= (-0.5 / v)[:, None]
     np.exp(np.maximum(N, -60.0, out=N), out=N)
     N *= (_STEP / np.sqrt(2.0 * np.pi * v))[:, None]
-    out: Array = N @ grid.tables[:count, part]
+    out: Array = N @ tables[:, part]
     out[0] = 1.0 - out[0]
     return out
-
-
-def _by_noise(x: Array, s: Array, g: Array, w: Array, count: int) -> list[Array]:
-    z = (x / s)[:, :, None] - (g / s)[:, None, :]
-    N = density(z)
-    out = [ndtr(z) @ w, N @ w / s]
-    return out if count == 2 else [*out, (-z * N) @ w / s**2, ((z * z - 1.0) * N) @ w / s**3]
-
-
-@cache
-def _noise(broad: bool) -> tuple[Array, Array]:
-    """Return the trapezoidal rule for averages over Gumbel noise, its density analytic for |Im g| < pi/2."""
-    g, weight = _trapezoidal(-_LOW, _HIGH, 0.0 if broad else _HIGH)
-    w = weight * np.exp(-g - np.exp(-g))
-    return g, w / w.sum()

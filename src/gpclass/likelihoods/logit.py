@@ -16,17 +16,13 @@ from gpclass.likelihoods.quadrature import flatten, quiet
 class Logit(BinaryLikelihood):
     """Logistic likelihood, p(y|f) = 1 / (1 + exp(-y f)).
 
-    Averages under a Gaussian have no closed form; quadrature gives them to an accuracy of 1e-9 for ``|mean|`` <= 1e3
-    and var <= 1e8, and logarithms of averages likewise, even if the average is tiny.
+    Averages under a Gaussian are quadratures, accurate to 1e-9 for ``|mean|`` <= 1e3 and var <= 1e8.
 
     Examples
     --------
     >>> import numpy as np
     >>> from gpclass.likelihoods import Logit
-    >>> likelihood = Logit()
-    >>> np.exp(likelihood.log_predict(np.array([0.0]), np.array([4.0]))).round(12)
-    array([[0.5, 0.5]])
-    >>> likelihood.log_predict(np.array([-900.0]), np.array([1.0])).round(9)  # log E[sigma] ≈ mean + var/2
+    >>> Logit().log_predict(np.array([-900.0]), np.array([1.0])).round(9)  # log E[sigma] ≈ mean + var/2
     array([[  -0. , -899.5]])
     """
 
@@ -52,5 +48,4 @@ class Logit(BinaryLikelihood):
         """Return var · l'''(f) = var · sigma'(f) tanh(f/2), for both labels."""
         shape, (_, f, var) = flatten(y, f, var)
         with quiet():
-            out: Array = var * (expit(f) * expit(-f) * np.tanh(0.5 * f))
-        return out.reshape(shape)
+            return np.asarray(var * (expit(f) * expit(-f) * np.tanh(0.5 * f))).reshape(shape)

@@ -8,8 +8,6 @@ of u > 0 under N(z, 1)),
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 from numpy.polynomial.polynomial import polyval
 from scipy.special import erfcx
@@ -25,23 +23,14 @@ _OMEGA = (1.0, -6.0, 50.0, -518.0, 6354.0)
 _SKEW = (2.0, -26.0, 330.0, -4546.0, 69154.0)
 
 
-class Tail(NamedTuple):
-    """rho, kappa, omega and kappa² - omega at each z."""
-
-    rho: Array
-    kappa: Array
-    omega: Array
-    skew: Array
-
-
-def tail(z: Array) -> Tail:
+def tail(z: Array) -> tuple[Array, Array, Array, Array]:
     """Return rho = phi/Phi, kappa = z + rho, omega = 1 - rho kappa and kappa² - omega."""
     with quiet():
         near = np.clip(z, -_FAR, _HUGE)
         rho = hazard(near)
         kappa = near + rho
         omega = 1.0 - rho * kappa
-        out = Tail(rho, kappa, omega, kappa * kappa - omega)
+        out = rho, kappa, omega, kappa * kappa - omega
         far = z < -_FAR
         if far.any():
             x = -z[far]
@@ -56,12 +45,10 @@ def tail(z: Array) -> Tail:
 
 def hazard(z: Array) -> Array:
     """Return phi(z) / Phi(z)."""
-    out: Array = np.sqrt(2.0 / np.pi) / erfcx(-np.sqrt(0.5) * z)
-    return out
+    return np.asarray(np.sqrt(2.0 / np.pi) / erfcx(-np.sqrt(0.5) * z))
 
 
 def density(z: Array) -> Array:
     """Return phi(z)."""
     with quiet():
-        out: Array = np.exp(-0.5 * z * z) / np.sqrt(2.0 * np.pi)
-    return out
+        return np.asarray(np.exp(-0.5 * z * z) / np.sqrt(2.0 * np.pi))

@@ -58,17 +58,14 @@ class Chains:
     Parameters
     ----------
     f : array of shape (chains, draws, n), or (chains, draws, n, C)
-    log_likelihood : array of shape (chains, draws)
-        Log p(y|f) of each draw.
-    accept : array of shape (chains, draws)
-        Fraction of the proposals accepted since the previous draw.
+    log_likelihood, accept : arrays of shape (chains, draws)
+        Log p(y|f) of each draw, and the fraction of the proposals accepted since the previous one.
     accept_points : array of shape (n,) or None
         For block Metropolis, the fraction accepted at each data point.
-    sampler : object
-        The settings.
+    sampler : settings record
     n_warmup, thin : int
     jitter : float
-        Jitter that the sampler added to the diagonal of K.
+        Added to the diagonal of K by the sampler.
     interrupted : bool
     theta : array of shape (chains, draws, p) or None
         Log hyperparameters, if they were sampled as well.
@@ -106,16 +103,7 @@ class Chains:
         return self.f.reshape(-1, *self.f.shape[2:])
 
     def diagnostics(self, what: str = "f") -> Diagnostics:
-        """Return R-hat, effective sample sizes and standard errors.
-
-        Parameters
-        ----------
-        what : {"f", "theta", "log_likelihood"}
-
-        Returns
-        -------
-        Diagnostics
-        """
+        """Return R-hat, effective sample sizes and standard errors of "f", "theta" or "log_likelihood"."""
         values = {"f": self.f, "theta": self.theta, "log_likelihood": self.log_likelihood}[what]
         if values is None:
             raise ValueError("These chains have no theta: the hyperparameters were not sampled.")

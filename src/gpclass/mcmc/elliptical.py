@@ -25,7 +25,7 @@ AHEAD, ROOM = 8, 1 << 13
 
 
 @dataclass(frozen=True, slots=True)
-class EllipticalSlice(Sampler[ChainState]):
+class EllipticalSlice(Sampler):
     """Elliptical slice sampling of the latent function.
 
     Parameters
@@ -33,21 +33,6 @@ class EllipticalSlice(Sampler[ChainState]):
     whiten : settings record of `gpclass.inference`, or None
         The approximation whose ellipses are used. With None they are those of the prior: there is no
         approximation and a step costs half as much, but with many data it moves much less.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gpclass.kernels import RBF
-    >>> from gpclass.likelihoods import Logit
-    >>> from gpclass.mcmc import EllipticalSlice
-    >>> from gpclass.posteriors.target import make_target
-    >>> X, y = np.array([[0.0], [1.0], [3.0]]), np.array([1.0, 1.0, -1.0])
-    >>> target = make_target(Logit(), (4.0 * RBF(1.0))(X), y)
-    >>> sampler, rng = EllipticalSlice(whiten=None), np.random.default_rng(0)
-    >>> state = sampler.init(target, np.zeros((2, 3)))
-    >>> state, accept = sampler.step(rng, state)
-    >>> state.f.shape
-    (2, 3)
     """
 
     whiten: Inference | None = EP()  # noqa: RUF009

@@ -12,7 +12,6 @@ warm-up, from a Student distribution fitted to them, which makes long moves.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -34,13 +33,9 @@ FIRST_SCALE = 0.3  # standard deviation of the first proposals of theta
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HyperModel:
-    """The joint posterior of theta and f.
+    """The joint posterior of theta and f; chains start around ``theta``."""
 
-    ``at(theta, whiten, init)`` returns the target at theta with the Gaussian of ``whiten``, started from the sites
-    ``init``; it raises `NotPositiveError` if the covariance is not positive definite. Chains start around
-    ``theta``.
-    """
-
+    # The target at theta with the Gaussian of a method, started from sites, or NotPositiveError if K is not positive.
     at: Callable[[Array, Inference, AnySites | None], Target]
     log_prior: Callable[[Array], float]
     bounds: Array
@@ -62,11 +57,9 @@ class Proposal:
             return theta + self.scale * (self.root @ z), 0.0
         z *= np.sqrt(DEGREES / rng.chisquare(DEGREES))
         new = self.mean + self.root @ z
-        return new, self._log_density(theta - self.mean) - self._log_density(new - self.mean)
-
-    def _log_density(self, shift: Array) -> float:
-        z = np.linalg.solve(self.root, shift)
-        return -0.5 * (DEGREES + len(z)) * float(np.log1p(z @ z / DEGREES))
+        back = np.linalg.solve(self.root, theta - self.mean)
+        ratio = np.log1p(z @ z / DEGREES) - np.log1p(back @ back / DEGREES)
+        return new, 0.5 * (DEGREES + len(z)) * float(ratio)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -111,11 +104,6 @@ class PseudoMarginal(HyperSampler):
     n_refine : int
         Steps of variational inference that improve the approximation first: Laplace's is centred at the
         mode, away from the mean of a skewed posterior, and would need more draws, which cost more than two steps.
-
-    Examples
-    --------
-    >>> from gpclass.inference import VI
-    >>> sampler = PseudoMarginal(VI(), n_importance=16, n_refine=0)
     """
 
     whiten: Inference = Laplace()  # noqa: RUF009
@@ -134,17 +122,16 @@ class PseudoMarginal(HyperSampler):
         """Return one state per chain, at a random point around theta or, if that is impossible, at theta."""
         theta = np.clip(model.theta, *model.bounds.T)
         proposal = Proposal(FIRST_SCALE * np.eye(len(theta)), 2.38 / np.sqrt(len(theta)))
-        return [(self._start(model, theta, rng, proposal), rng) for rng in rng.spawn(n_chains)]
-
-    def _start(
-        self, model: HyperModel, theta: Array, rng: np.random.Generator, proposal: Proposal
-    ) -> HyperState:
-        away = theta + 2.0 * proposal.root @ rng.standard_normal(len(theta))
-        with suppress(ValueError):
-            state = self.at(model, np.clip(away, *model.bounds.T), rng, proposal)
-            if np.isfinite(state.value):
-                return state
-        return self.at(model, theta, rng, proposal)
+        chains = []
+        for own in rng.spawn(n_chains):
+            away = np.clip(theta + 2.0 * proposal.root @ own.standard_normal(len(theta)), *model.bounds.T)
+            try:
+                state = self.at(model, away, own, proposal)
+                usable = bool(np.isfinite(state.value))
+            except ValueError:
+                usable = False
+            chains.append((state if usable else self.at(model, theta, own, proposal), own))
+        return chains
 
     def at(
         self,
@@ -156,32 +143,25 @@ class PseudoMarginal(HyperSampler):
     ) -> HyperState:
         """Return a chain at theta with importance draws from a refined approximation, started from sites."""
         found = model.at(theta, self.whiten, sites)
-        target = refined(found, self.n_refine)
-        D = target.shifts(target.normals((self.n_importance + 1) // 2, rng))
-        return _make_state(target, model, theta, proposal, found.sites, D, rng)
+        target, none = refined(found, self.n_refine), np.empty(0)
+        state = HyperState(target, none, none, model, theta, proposal, found.sites, none, none)
+        return _with_draws(state, target.shifts(target.normals((self.n_importance + 1) // 2, rng)), rng)
 
     def step(self, rng: np.random.Generator, state: HyperState) -> tuple[HyperState, Array]:
         """Propose theta once, then move f."""
-        theta, back = state.proposal.draw(state.theta, rng)
-        there = self._proposed(state, theta, rng)
-        probability = 0.0
-        if there is not None:
-            # If the likelihood is zero at every draw, any proposal is accepted.
-            gain = float(there.value - state.value) + back if np.isfinite(state.value) else 0.0
-            probability = float(np.exp(min(gain, 0.0)))
-            state = there if rng.uniform() < probability else state
-        return self._move_latent(rng, state), np.array([probability])
-
-    def _proposed(self, state: HyperState, theta: Array, rng: np.random.Generator) -> HyperState | None:
-        """Return the chain at a proposal, or None if it cannot be accepted."""
         model = state.model
-        low, high = model.bounds.T
-        if not ((low <= theta) & (theta <= high)).all() or not np.isfinite(model.log_prior(theta)):
-            return None
-        try:
-            return self.at(model, theta, rng, state.proposal, state.sites)
-        except NotPositiveError:  # a covariance that is not numerically positive definite is rejected
-            return None
+        theta, back = state.proposal.draw(state.theta, rng)
+        probability = 0.0
+        if ((theta >= model.bounds[:, 0]) & (theta <= model.bounds[:, 1])).all():
+            try:
+                there = self.at(model, theta, rng, state.proposal, state.sites)
+                # If the likelihood is zero at every draw, any proposal is accepted.
+                gain = float(there.value - state.value) + back if np.isfinite(state.value) else 0.0
+                probability = float(np.exp(min(gain, 0.0)))
+                state = there if rng.uniform() < probability else state
+            except NotPositiveError:  # a covariance that is not numerically positive definite is rejected
+                pass
+        return self._move_latent(rng, state), np.array([probability])
 
     def _move_latent(self, rng: np.random.Generator, state: HyperState) -> HyperState:
         """Return the chain with other importance draws at its theta.
@@ -195,8 +175,7 @@ class PseudoMarginal(HyperSampler):
         D: Array = state.f - target.mean
         D, _ = slice_both(target, D, target.remainder(D), rng)
         others = target.shifts(target.normals((self.n_importance + 1) // 2 - 1, rng))
-        D = np.concatenate([D, others])
-        return _make_state(target, state.model, state.theta, state.proposal, state.sites, D, rng)
+        return _with_draws(state, np.concatenate([D, others]), rng)
 
     def adapt(self, state: HyperState, draws: Sequence[Draw], progress: float) -> HyperState:
         """Return the state with a proposal fitted to the later half of the draws of all chains."""
@@ -205,24 +184,16 @@ class PseudoMarginal(HyperSampler):
         return replace(state, proposal=fitted_proposal(theta, accept, state.proposal, long=progress >= 0.5))
 
 
-def _make_state(
-    target: Target,
-    model: HyperModel,
-    theta: Array,
-    proposal: Proposal,
-    sites: AnySites | None,
-    D: Array,
-    rng: np.random.Generator,
-) -> HyperState:
+def _with_draws(state: HyperState, D: Array, rng: np.random.Generator) -> HyperState:
     """Return the state with the draws mean ± D, the evidence estimated by them, and one of them as f."""
-    D = np.concatenate([D, -D])
+    target, D = state.target, np.concatenate([D, -D])
     r = target.remainder(D)
     total = float(np.logaddexp.reduce(r))
-    value = np.asarray(total - np.log(len(D)) + target.log_mass + model.log_prior(theta))
+    value = np.asarray(total - np.log(len(D)) + target.log_mass + state.model.log_prior(state.theta))
     # If the likelihood is zero at every draw, all draws have equal weights.
     log_weight = r - total if np.isfinite(total) else np.full(len(r), -np.log(len(r)))
     draws, k = target.mean + D, rng.choice(len(D), p=np.exp(log_weight))
-    return HyperState(target, draws[k : k + 1], value, model, theta, proposal, sites, draws, log_weight)
+    return replace(state, f=draws[k : k + 1], value=value, draws=draws, log_weight=log_weight)
 
 
 def refined(target: Target, n_steps: int) -> Target:

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.linalg import cho_solve, solve_triangular
+from scipy.linalg import cho_solve
 
 from gpclass.core.checks import check_integers, check_numbers
 from gpclass.core.protocols import Array, Index
@@ -27,13 +27,8 @@ MIN_ACCEPT, MAX_ACCEPT = 0.28, 0.45  # acceptance rates between which the block 
 WINDOW = 20  # steps over which the acceptance rate is measured
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Block:
-    """The values ``index`` with their conditional prior N(f M, root rootᵀ); M is zero in their own rows."""
-
-    index: Index
-    M: Array
-    root: Array
+# A block of values: their index, and their conditional prior N(f M, root rootᵀ); M is zero in their own rows.
+Block = tuple[Index, Array, Array]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,7 +43,7 @@ class BlockState(ChainState):
 
 
 @dataclass(frozen=True, slots=True)
-class BlockMetropolis(Sampler[BlockState]):
+class BlockMetropolis(Sampler):
     """Block Metropolis sampling with the conditional prior as the proposal.
 
     Parameters
@@ -60,19 +55,6 @@ class BlockMetropolis(Sampler[BlockState]):
     jitter : float
         Added to the diagonal of K, relative to its mean, because the conditionals need its inverse. It is
         part of the model that is sampled, and too small to matter.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gpclass.kernels import RBF
-    >>> from gpclass.likelihoods import Logit
-    >>> from gpclass.mcmc import BlockMetropolis, sample
-    >>> from gpclass.posteriors.target import make_target
-    >>> X, y = np.arange(6.0)[:, None], np.array([1.0, 1.0, -1.0, -1.0, 1.0, 1.0])
-    >>> target = make_target(Logit(), (4.0 * RBF(1.0))(X), y)
-    >>> chains = sample(target, BlockMetropolis(block_size=2), n_draws=500, n_warmup=200, rng=0)
-    >>> chains.accept_points.shape
-    (6,)
     """
 
     block_size: int = 4
@@ -99,9 +81,8 @@ class BlockMetropolis(Sampler[BlockState]):
         f = state.f.reshape(len(state.f), -1, len(target.y)).copy()  # chains, functions, data points
         each, accepted = state.each.copy(), np.empty(state.each.shape)
         normals = rng.standard_normal(f.shape)
-        for block in blocks:
-            index = block.index
-            proposed = f @ block.M + normals[..., index] @ block.root.T
+        for index, M, root in blocks:
+            proposed = f @ M + normals[..., index] @ root.T
             seen = proposed.swapaxes(1, 2).reshape(len(f), len(index), *target.shape[1:])
             value = np.asarray(target.likelihood.log_prob(target.y[index], seen))
             gain = (value - each[:, index]) @ target.weight[index]
@@ -117,12 +98,10 @@ class BlockMetropolis(Sampler[BlockState]):
         if not self.adapt_size or len(draws) % WINDOW or progress > 0.9:
             return state
         rate, size = float(np.mean([draw.accept.mean() for draw in draws[-WINDOW:]])), state.size
-        if rate > MAX_ACCEPT:
-            size = min(len(state.Q), max(size + 1, int(1.5 * size)))
-        elif rate < MIN_ACCEPT:
-            size = max(1, min(size - 1, int(size / 1.5)))
-        if size == state.size:
+        if MIN_ACCEPT <= rate <= MAX_ACCEPT:
             return state
+        size = max(size + 1, int(1.5 * size)) if rate > MAX_ACCEPT else min(size - 1, int(size / 1.5))
+        size = min(max(size, 1), len(state.Q))
         return replace(state, size=size, partitions=_partitions(state.Q, state.order, size))
 
 
@@ -150,8 +129,7 @@ def _partitions(Q: Array, order: Index, size: int) -> list[list[Block]]:
 
 def _block(Q: Array, index: Index) -> Block:
     """Return the conditional prior of a block given the rest."""
-    L = np.linalg.cholesky(Q[np.ix_(index, index)])
-    inverse = solve_triangular(L, np.eye(len(L)), lower=True, check_finite=False)
-    M = -(Q[:, index] @ (inverse.T @ inverse))
+    C = np.linalg.inv(Q[np.ix_(index, index)])
+    M = -(Q[:, index] @ C)
     M[index] = 0.0
-    return Block(index, M, inverse.T)
+    return index, M, np.linalg.cholesky(C)

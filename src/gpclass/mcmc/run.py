@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -41,23 +41,9 @@ class MCMC(Method):
     annealing : int or None
         Chains of annealed importance sampling for the log evidence; with None it is not computed, because
         it costs more than the posterior.
-
-    Examples
-    --------
-    >>> from gpclass import GaussianProcessClassifier
-    >>> from gpclass.datasets import interval
-    >>> from gpclass.kernels import RBF
-    >>> from gpclass.mcmc import MCMC, EllipticalSlice
-    >>> X, y, X_test, y_test = interval()
-    >>> inference = MCMC(EllipticalSlice(), n_draws=1000)
-    >>> clf = GaussianProcessClassifier(9.0 * RBF(10.0), inference=inference, optimizer=None, random_state=0)
-    >>> clf.fit(X, y).score(X_test, y_test) > 0.9
-    True
-    >>> clf.chains_.f.shape
-    (4, 1000, 20)
     """
 
-    sampler: Sampler[Any] = HMC()  # noqa: RUF009
+    sampler: Sampler = HMC()  # noqa: RUF009
     n_chains: int = 4
     n_draws: int = 1000
     n_warmup: int = 500
@@ -80,7 +66,7 @@ class MCMC(Method):
 
 def sample(
     target: Any,
-    sampler: Sampler[Any] | PseudoMarginal,
+    sampler: Sampler | PseudoMarginal,
     *,
     n_chains: int = 4,
     n_draws: int = 1000,
@@ -98,16 +84,9 @@ def sample(
     target : Target, or HyperModel for `PseudoMarginal`
         From `gpclass.posteriors.target.make_target`.
     sampler : HMC, EllipticalSlice, BlockMetropolis or PseudoMarginal
-    n_chains : int
-        Number of chains. Without theta their steps are one matrix product, so a few more cost little.
-    n_draws : int
-        Draws kept of each chain.
-    n_warmup : int
-        Steps before the first of them, in which the sampler adapts.
-    thin : int
-        Steps from one kept draw to the next.
+    n_chains, n_draws, n_warmup, thin : int
+        As in `MCMC`. Without theta the steps of all chains are one matrix product, so a few more cost little.
     rng : numpy Generator or seed
-        The source of all random numbers.
     n_jobs : int, optional
         Processes for the chains of theta.
     n_thetas : int
@@ -136,46 +115,37 @@ def sample(
     check_integers(n_chains=n_chains, n_draws=n_draws, thin=thin, n_thetas=n_thetas)
     check_integers(0, n_warmup=n_warmup)
     every = -(-n_chains * n_draws // n_thetas)
-    group = sampler.begin(target, n_chains, np.random.default_rng(rng))
+    groups = sampler.begin(target, n_chains, np.random.default_rng(rng))
     warmup, kept = list[Draw](), list[Draw]()
-
-    def advance(n: int, thin: int) -> list[Draw]:
-        """Make n draws of all chains, in parallel if they have separate states."""
-        jobs = [(state, rng, sampler, n, thin, len(kept), every) for state, rng in group]
-        if len(jobs) == 1:  # avoids the overhead of joblib, which is as slow as a step
-            ends = [_advance(*jobs[0])]
-        else:
-            ends = list(Parallel(n_jobs=n_jobs)(delayed(_advance)(*job) for job in jobs))
-        group[:] = [(state, rng) for state, rng, _ in ends]
-        return [_joined(draws) for draws in zip(*(draws for _, _, draws in ends), strict=True)]
-
-    def steps() -> Iterator[str]:
-        while len(warmup) < n_warmup:
-            new = advance(min(sampler.piece, n_warmup - len(warmup)), 1)
-            warmup.extend(draw._replace(weighted=()) for draw in new)
-            group[:] = [(sampler.adapt(state, warmup, len(warmup) / n_warmup), rng) for state, rng in group]
-            yield f"warming up, step {len(warmup)} of {n_warmup}"
-        while len(kept) < n_draws:
-            kept.extend(advance(min(sampler.piece, n_draws - len(kept)), thin))
-            yield f"draw {len(kept)} of {n_draws}"
-
     interrupted = False
     try:
-        for words in steps():
+        while len(kept) < n_draws:
+            warming = len(warmup) < n_warmup
+            draws, wanted = (warmup, n_warmup) if warming else (kept, n_draws)
+            n = min(sampler.piece, wanted - len(draws))
+            jobs = [(sampler, *group, n, 1 if warming else thin, len(kept), every) for group in groups]
+            if len(jobs) == 1:  # avoids the overhead of joblib, which is as slow as a step
+                ends = [_advance(*jobs[0])]
+            else:
+                ends = list(Parallel(n_jobs=n_jobs)(delayed(_advance)(*job) for job in jobs))
+            groups = [(state, rng) for state, rng, _ in ends]
+            draws.extend(map(_joined, zip(*(found for _, _, found in ends), strict=True)))
+            if warming:
+                progress = len(warmup) / n_warmup
+                groups = [(sampler.adapt(state, warmup, progress), rng) for state, rng in groups]
             if report is not None:
-                report(words)
+                report(f"{'warming up, step' if warming else 'draw'} {len(draws)} of {wanted}")
     except KeyboardInterrupt:
         if len(kept) < MIN_DRAWS:
-            raise KeyboardInterrupt(
-                f"Sampling was interrupted with {len(kept)} draws, too few to keep."
-            ) from None
+            few = f"Sampling was interrupted with {len(kept)} draws, too few to keep."
+            raise KeyboardInterrupt(few) from None
         interrupted = True
-    chains = _chains([state.target for state, _ in group], kept, sampler, n_warmup, thin)
-    return replace(chains, interrupted=interrupted)
+    states = [state for state, _ in groups]
+    return _chains(states, kept, sampler=sampler, n_warmup=n_warmup, thin=thin, interrupted=interrupted)
 
 
 def _advance(
-    state: Any, rng: np.random.Generator, sampler: Any, n: int, thin: int, first: int, every: int
+    sampler: Any, state: Any, rng: np.random.Generator, n: int, thin: int, first: int, every: int
 ) -> tuple[Any, np.random.Generator, list[Draw]]:
     """Make n draws, numbered from ``first``; each multiple of ``every`` keeps all its weighted latent vectors."""
     draws = []
@@ -191,33 +161,26 @@ def _advance(
     return state, rng, draws
 
 
-def _joined(draws: Sequence[Draw]) -> Draw:
+def _joined(draws: tuple[Draw, ...]) -> Draw:
     """Return the same draw of several groups of chains, one chain after another."""
-    theta = [draw.theta for draw in draws if draw.theta is not None]
-    return Draw(
-        np.concatenate([draw.f for draw in draws]),
-        np.concatenate([draw.accept for draw in draws]),
-        np.concatenate(theta) if theta else None,
-        sum((draw.weighted for draw in draws), ()),
-    )
+    f, accept, theta, weighted = zip(*draws, strict=True)
+    thetas = None if theta[0] is None else np.concatenate(theta)
+    return Draw(np.concatenate(f), np.concatenate(accept), thetas, sum(weighted, ()))
 
 
-def _chains(targets: list[Any], kept: list[Draw], sampler: Any, n_warmup: int, thin: int) -> Chains:
+def _chains(states: list[Any], kept: list[Draw], **settings: Any) -> Chains:
     """Return the draws of all chains as arrays."""
-    target, f = targets[0], np.stack([draw.f for draw in kept], axis=1)
-    accept = np.stack([draw.accept for draw in kept], axis=1)
-    theta = [draw.theta for draw in kept if draw.theta is not None]
-    each_point = accept.ndim > 2
+    f, accept, theta, weighted = zip(*kept, strict=True)
+    target, rows, rates = states[0].target, np.stack(f, axis=1), np.stack(accept, axis=1)
+    each_point = rates.ndim > 2
     return Chains(
-        f=target.values(f),
-        log_likelihood=np.stack([target.log_likelihood(chain) for chain in f]),
-        accept=accept.mean(axis=2) if each_point else accept,
-        accept_points=accept.mean(axis=(0, 1)) if each_point else None,
-        sampler=sampler,
-        n_warmup=n_warmup,
-        thin=thin,
+        f=target.values(rows),
+        log_likelihood=np.stack([target.log_likelihood(chain) for chain in rows]),
+        accept=rates.mean(axis=2) if each_point else rates,
+        accept_points=rates.mean(axis=(0, 1)) if each_point else None,
         jitter=target.jitter,
-        theta=np.stack(theta, axis=1) if theta else None,
-        note=next((each.note for each in targets if each.note), ""),
-        weighted=sum((draw.weighted for draw in kept), ()),
+        theta=None if theta[0] is None else np.stack(theta, axis=1),
+        note=next((state.target.note for state in states if state.target.note), ""),
+        weighted=sum(weighted, ()),
+        **settings,
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -39,10 +39,7 @@ class Draw(NamedTuple):
     weighted: tuple[Weighted, ...] = ()
 
 
-S = TypeVar("S", bound=ChainState)
-
-
-class Sampler(Part, Generic[S]):
+class Sampler(Part):
     """Base class of the samplers of f; a subclass is registered under its name in lower case."""
 
     __slots__ = ()
@@ -52,20 +49,18 @@ class Sampler(Part, Generic[S]):
     piece: int = 1  # steps between two adaptations
 
     @abstractmethod
-    def init(self, target: Target, f: Array) -> S:
+    def init(self, target: Target, f: Array) -> Any:
         """Return the state of chains at the rows of f."""
 
     @abstractmethod
-    def step(self, rng: np.random.Generator, state: S) -> tuple[S, Array]:
+    def step(self, rng: np.random.Generator, state: Any) -> tuple[Any, Array]:
         """Move every chain once; also return the fraction of proposals accepted, as in `Draw`."""
 
-    def adapt(self, state: S, draws: Sequence[Draw], progress: float) -> S:
+    def adapt(self, state: Any, draws: Sequence[Draw], progress: float) -> Any:
         """Return a state tuned to the draws of the warm-up, in which ``progress`` goes from 0 to 1."""
         return state
 
-    def begin(
-        self, target: Any, n_chains: int, rng: np.random.Generator
-    ) -> list[tuple[S, np.random.Generator]]:
+    def begin(self, target: Target, n_chains: int, rng: np.random.Generator) -> list[Any]:
         """Return the states of all chains, each with its random numbers: here one state for all.
 
         The start is overdispersed, so that R-hat detects chains that stay near their start.

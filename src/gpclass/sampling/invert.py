@@ -1,9 +1,8 @@
 """Draws by inversion: x = F⁻¹(u), with u uniform on (0, 1) and F a distribution function.
 
-For finitely many values F⁻¹(u) is the first one whose cumulative probability exceeds u. A distribution
-function is inverted by bisection, which only needs it to increase: at a jump, all u inside it give the same x. A
-density is integrated on panels first, which are halved until it is nearly constant on each, so that F is linear
-between their edges. The panels cover the whole domain from the start: separated modes are found, which SciPy's
+A distribution function is inverted by bisection, which only needs it to increase: at a jump, all u inside it give the
+same x. A density is integrated on panels first, which are halved until it is nearly constant on each, so that F is
+linear between their edges. The panels cover the whole domain from the start: separated modes are found, which SciPy's
 NumericalInversePolynomial misses.
 """
 
@@ -21,7 +20,6 @@ PANELS = 512  # on a finite domain, or on either side of zero
 REACH = 1e-12, 1e15  # first and last edge on an infinite domain, from its finite end or from zero
 ACCURACY = 4e-9  # variation of the density on a panel times its width, relative to the mass
 SHORTEST = 2.0**-44  # panel relative to x, at jumps and poles; shorter ones are below the resolution of x
-MAX_UNCERTAIN = 1e-6  # fraction of the mass on such panels
 
 
 def inversion(
@@ -40,13 +38,12 @@ def inversion(
     ppf : callable, optional
         Quantile function: the inverse of the distribution function.
     cdf : callable, optional
-        Distribution function. Only its increase over the domain counts, so it need not run from 0 to 1. It
-        may jump and be flat.
+        Distribution function. Only its increase over the domain counts; it may jump and be flat.
     pdf : callable, optional
         Density, which need not be normalised. It may jump, and grow like x^-½ at the ends of the domain.
     domain : (low, high), optional
-        Range of the draws, for ``cdf`` or ``pdf``; infinite by default. A density far narrower
-        than its distance from zero needs finite bounds that enclose it.
+        Range of the draws, for ``cdf`` or ``pdf``; by default up to ±1e15. A density far narrower than its distance
+        from zero needs finite bounds that enclose it.
     size : int or tuple of ints
         Shape of the result.
     rng : numpy Generator or seed
@@ -55,11 +52,6 @@ def inversion(
     -------
     array of shape ``size``
 
-    Notes
-    -----
-    Functions are called with one-dimensional arrays and return arrays of the same shape. The distribution
-    function of draws from a density is accurate to about 1e-8. An infinite domain ends at 1e15.
-
     Examples
     --------
     >>> import numpy as np
@@ -67,24 +59,21 @@ def inversion(
     >>> x = inversion(ppf=lambda u: -np.log1p(-u), size=100_000, rng=0)  # exponential
     >>> round(float(x.mean()), 2)
     1.0
-    >>> x = inversion(cdf=lambda x: 1 / (1 + np.exp(-x)), domain=(0, 2), size=100_000, rng=0)
-    >>> bool(0 < x.min() and x.max() < 2)
-    True
     >>> x = inversion(pdf=lambda x: np.exp(-(x**2 - 4)**2), size=100_000, rng=0)  # modes at -2 and 2
     >>> round(float(np.mean(x > 0)), 2), round(float(np.mean(np.abs(x))), 2)
     (0.5, 1.97)
     """
-    given = [f for f in (ppf, cdf, pdf) if f is not None]
-    if len(given) != 1:
-        raise ValueError(f"{len(given)} of ppf, cdf and pdf are given, expected exactly one.")
+    n_given = sum(function is not None for function in (ppf, cdf, pdf))
+    if n_given != 1:
+        raise ValueError(f"{n_given} of ppf, cdf and pdf are given, expected exactly one.")
     # rng.random() may be 0, where quantiles can be infinite; it is never 1.
     u = np.maximum(np.random.default_rng(rng).random(size), 2.0**-54)
     if ppf is not None:
-        if domain is not None:
-            raise ValueError("A domain cannot be imposed on a quantile function: give cdf or pdf with it.")
-        return values_of(ppf, u.ravel(), "ppf").reshape(u.shape)
-    edges = _edges(*((-np.inf, np.inf) if domain is None else domain))
-    x = _invert_cdf(cdf, edges, u.ravel()) if pdf is None else _invert_pdf(pdf, edges, u.ravel())  # type: ignore[arg-type]
+        x = values_of(ppf, u.ravel(), "ppf")
+    elif cdf is not None:
+        x = _invert_cdf(cdf, _edges(*(domain or (-np.inf, np.inf))), u.ravel())
+    elif pdf is not None:
+        x = _invert_pdf(pdf, _edges(*(domain or (-np.inf, np.inf))), u.ravel())
     return x.reshape(u.shape)
 
 
@@ -106,14 +95,9 @@ def _invert_cdf(cdf: Function, x: Array, u: Array) -> Array:
     with np.errstate(all="ignore"):
         values = values_of(cdf, x, "cdf")
     bottom, top = values[[0, -1]]
-    if not bottom < top:
+    if not bottom < top or np.diff(values).min() < -1e-9:
         raise ValueError(
-            f"cdf is {bottom:.6g} at {x[0]:g} and {top:.6g} at {x[-1]:g}, expected it to increase between them."
-        )
-    i = int(np.argmin(np.diff(values)))
-    if values[i + 1] < values[i] - 1e-9:
-        raise ValueError(
-            f"cdf falls by {values[i] - values[i + 1]:.3g} from {x[i]:.6g} to {x[i + 1]:.6g}, expected it to increase."
+            f"cdf does not increase from {x[0]:g} to {x[-1]:g}, as a distribution function does."
         )
     # Rounding must not move v out of the range (bottom, top] of the function.
     v = np.clip(bottom + u * (top - bottom), np.nextafter(bottom, top), top)
@@ -127,39 +111,30 @@ def _invert_cdf(cdf: Function, x: Array, u: Array) -> Array:
 
 def _invert_pdf(pdf: Function, edges: Array, u: Array) -> Array:
     nodes, weights = np.polynomial.legendre.leggauss(4)
-    left, right = edges[:-1], edges[1:]
-    done: list[tuple[Array, Array, Array]] = []
-    uncertain = mass_done = 0.0
+    left, right, mass_done = edges[:-1], edges[1:], 0.0
+    done: list[tuple[Array, Array]] = []
     while len(left):
         width = right - left
         x = np.clip(left[:, None] + 0.5 * width[:, None] * (nodes + 1.0), edges[0], edges[-1])
         density = values_of(pdf, x.ravel(), "pdf", low=0.0).reshape(x.shape)
-        mass, variation = 0.5 * width * (density @ weights), width * np.ptp(density, axis=1)
+        mass = 0.5 * width * (density @ weights)
         total = mass_done + float(mass.sum())
         if not total > 0.0:
             raise ValueError(
                 f"pdf is zero wherever it was tried between {edges[0]:g} and {edges[-1]:g}: give a domain that "
                 "encloses its mass more closely."
             )
-        constant = variation <= ACCURACY * total
-        short = width < SHORTEST * np.maximum(np.abs(left), np.abs(right))
-        fine = constant | short
-        done.append((left[fine], right[fine], mass[fine]))
+        constant = width * np.ptp(density, axis=1) <= ACCURACY * total
+        fine = constant | (width < SHORTEST * np.maximum(np.abs(left), np.abs(right)))
+        done.append((left[fine], mass[fine]))
         mass_done += float(mass[fine].sum())
-        uncertain += float(variation[short & ~constant].sum())
         left, right = left[~fine], right[~fine]
         middle = 0.5 * (left + right)
         left, right = np.concatenate([left, middle]), np.concatenate([middle, right])
-    if uncertain > MAX_UNCERTAIN * mass_done:
-        raise ValueError(
-            f"pdf has too strong a pole between {edges[0]:g} and {edges[-1]:g}, which leaves "
-            f"{uncertain / mass_done:.2g} of its mass uncertain: give the cdf, or transform the variable."
-        )
-    left, right, mass = (np.concatenate(arrays) for arrays in zip(*done, strict=True))
+    left, mass = (np.concatenate(arrays) for arrays in zip(*done, strict=True))
     order = np.argsort(left)
     cumulative = np.append(0.0, np.cumsum(mass[order]))
-    x = np.append(left[order], edges[-1])
-    return np.asarray(np.interp(u * cumulative[-1], cumulative, x))
+    return np.asarray(np.interp(u * cumulative[-1], cumulative, np.append(left[order], edges[-1])))
 
 
 def inversion_discrete(
@@ -188,12 +163,7 @@ def inversion_discrete(
 
     Examples
     --------
-    >>> import numpy as np
     >>> from gpclass.sampling import inversion_discrete
-    >>> x = inversion_discrete([3, 0, 1], ["a", "b", "c"], size=100_000, rng=0)
-    >>> names, counts = np.unique(x, return_counts=True)
-    >>> names.tolist(), (counts / 100_000).round(2).tolist()
-    (['a', 'c'], [0.75, 0.25])
     >>> inversion_discrete([[0.2, 0.8], [1.0, 0.0]], size=100_000, rng=0).mean(axis=1).round(2)
     array([0.8, 0. ])
     """
@@ -204,16 +174,12 @@ def inversion_discrete(
             f"pmf has the shape {P.shape} and values {support.shape}, expected a probability for each value, or rows "
             "of them."
         )
-    bad = ~np.isfinite(P) | (P < 0.0) | (P == 0.0).all(axis=-1, keepdims=True)
-    if bad.any():
-        where = tuple(int(i) for i in np.argwhere(bad)[0])
+    if not (np.isfinite(P).all() and (P >= 0.0).all() and (P.max(axis=-1) > 0.0).all()):
         raise ValueError(
-            f"pmf is {P[where]:g} at {where}, expected no negative numbers and a positive sum in each row."
+            "pmf is not a distribution, expected no negative numbers and a positive sum in each row."
         )
     rows = np.atleast_2d(P)
     u = np.random.default_rng(rng).random((len(rows), *np.atleast_1d(size)))
-    cumulative = np.cumsum(
-        rows / rows.max(axis=1, keepdims=True), axis=1
-    )  # relative to the largest: no overflow
+    cumulative = np.cumsum(rows / rows.max(axis=1, keepdims=True), axis=1)  # the division prevents overflow
     draws = [np.searchsorted(c, v * c[-1], side="right") for c, v in zip(cumulative, u, strict=True)]
     return np.asarray(support[draws[0] if P.ndim == 1 else np.stack(draws)])

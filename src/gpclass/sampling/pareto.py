@@ -1,12 +1,8 @@
 """Pareto smoothing of importance weights, and the reliability of an estimate, judged by their tail.
 
-The largest weights determine an importance sampling estimate, and they are the most uncertain. Pareto
-smoothing (Vehtari, Simpson, Gelman, Yao & Gabry 2024) fits a generalised Pareto distribution to the M =
-min(S/5, 3√S) largest of S weights and replaces them by its expected order statistics. Its shape k shows how
-many moments the weights have: with k < ½ they have a variance, with k > 0.7 no practical number of draws is
-enough.
-
-arviz-stats has the same function, but is an optional dependency (``mcmc``), which `check_approximation` cannot need.
+A generalised Pareto distribution is fitted to the M = min(S/5, 3√S) largest of S weights, which are replaced by its
+expected order statistics (Vehtari, Simpson, Gelman, Yao & Gabry 2024). Its shape k shows how many moments the weights
+have: with k < ½ they have a variance, with k > 0.7 no practical number of draws is enough.
 """
 
 from __future__ import annotations
@@ -45,14 +41,6 @@ def pareto_smooth(log_weights: Array) -> tuple[Array, float | None]:
     khat : float or None
         None if the largest weights are all equal; infinite if there are too few draws for a fit, or if one
         of them dominates all others.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> rng = np.random.default_rng(0)
-    >>> light, heavy = rng.standard_exponential((2, 100_000)) * [[0.3], [1.2]]
-    >>> round(pareto_smooth(light)[1], 1), round(pareto_smooth(heavy)[1], 1)
-    (0.3, 1.3)
     """
     log_weights = np.asarray(log_weights, dtype=float)
     n = int((log_weights > -np.inf).sum())  # weights of zero are not informative about the tail
