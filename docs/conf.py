@@ -72,7 +72,7 @@ INTERNAL = {
     "gpclass.kernels": {
         "Covariances", "FormulaKernel", "InnerProduct", "Profile", "Stationary", "bind_columns", "default_kernel",
         "diag",
-        "has_noise", "matrix", "move", "pullback", "pullback_diag", "pullback_inputs", "register", "settable",
+        "has_noise", "matrix", "move", "pullback", "pullback_diag", "register", "settable",
         "takes_vectors",
     },
     "gpclass.likelihoods": {"BinaryLikelihood", "ClassLikelihood"},

@@ -23,7 +23,6 @@ from gpclass.kernels import (
     matrix,
     pullback,
     pullback_diag,
-    pullback_inputs,
 )
 
 D = 4
@@ -148,19 +147,6 @@ def test_pullback_diag_is_the_central_difference(kernel):
     g = np.random.default_rng(2).standard_normal(len(X))
     expected = differences(kernel, lambda k: g @ k.diag(X))
     np.testing.assert_allclose(pullback_diag(kernel, X, g), expected, rtol=1e-6, atol=1e-8)
-
-
-@pytest.mark.parametrize("kernel", ALL, ids=ids)
-def test_pullback_inputs_is_the_central_difference(kernel):
-    X, Z, G = data(7, 9)
-    Z[:3] += 0.1  # not at the kink of the rough kernels
-    expected = np.empty(X.shape)
-    for i, d in np.ndindex(X.shape):
-        up, down = X.copy(), X.copy()
-        up[i, d] += STEP
-        down[i, d] -= STEP
-        expected[i, d] = np.sum(G * (kernel(up, Z) - kernel(down, Z))) / (2 * STEP)
-    np.testing.assert_allclose(pullback_inputs(kernel, X, Z, G), expected, rtol=1e-6, atol=1e-7)
 
 
 @pytest.mark.parametrize("kernel", ALL, ids=ids)
@@ -307,7 +293,6 @@ def test_rough_kernel_has_no_pole():
     kernel = Matern(ARD[0] * np.ones(5), nu=0.5)
     with np.errstate(all="raise"):
         np.testing.assert_array_equal(pullback(kernel, X, X, np.ones((3, 3))), np.zeros(5))
-        np.testing.assert_array_equal(pullback_inputs(kernel, X, X, np.ones((3, 3))), np.zeros((3, 5)))
 
 
 @pytest.mark.parametrize("kernel", ALL, ids=ids)
@@ -341,7 +326,6 @@ def test_no_rows(kernel):
     assert matrix(kernel, X, none).shape == (len(X), 0)
     assert matrix(kernel, none, X).shape == (0, len(X))
     np.testing.assert_array_equal(pullback(kernel, X, none, np.empty((len(X), 0))), np.zeros(kernel.n_dims))
-    np.testing.assert_array_equal(pullback_inputs(kernel, X, none, np.empty((len(X), 0))), np.zeros(X.shape))
 
 
 def test_large_matrices_are_tiled():

@@ -44,12 +44,6 @@ class Columns(OfInputs):
         """Return the chosen columns."""
         return X[:, positions(self.columns, X.shape[1])]
 
-    def pull_inputs(self, X: Array, G: Array) -> Array:
-        """Return the adjoint of X; a column that is chosen twice counts twice."""
-        result = np.zeros(X.shape)
-        np.add.at(result.T, positions(self.columns, X.shape[1]), G.T)
-        return result
-
     def __repr__(self) -> str:
         columns = self.columns.tolist() if isinstance(self.columns, np.ndarray) else self.columns
         return f"Columns({self.kernel}, {columns!r})"

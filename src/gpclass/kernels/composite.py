@@ -42,7 +42,7 @@ def _number(kernel: Any, name: str, X: Any) -> Covariances:
     def pull(G: Array, K: Array | None) -> Array:
         return np.array([value * G.sum(dtype=float)] if is_free(kernel, name) else [], dtype=float)
 
-    return Covariances(lambda: np.array(value), pull, lambda G: np.zeros(np.shape(X)))
+    return Covariances(lambda: np.array(value), pull)
 
 
 def _constant(kernel: Any, X: Any, Z: Any, dtype: Any) -> Covariances:
@@ -53,7 +53,7 @@ def _noise(kernel: Any, X: Any, Z: Any, dtype: Any) -> Covariances:
     noise = _number(kernel, "noise_level", X)
     if Z is None:
         return noise
-    return Covariances(lambda: np.zeros(()), lambda G, K: noise.pull(np.zeros(1), None), noise.pull_inputs)
+    return Covariances(lambda: np.zeros(()), lambda G, K: noise.pull(np.zeros(1), None))
 
 
 def _in_place(operation: np.ufunc, first: Array, second: Array) -> Array:
@@ -67,7 +67,6 @@ def _sum(kernel: Any, *at: Any) -> Covariances:
     return Covariances(
         lambda: _in_place(np.add, first.values(), second.values()),
         lambda G, K: np.concatenate([first.pull(G, None), second.pull(G, None)]),
-        lambda G: first.pull_inputs(G) + second.pull_inputs(G),
     )
 
 
@@ -83,10 +82,7 @@ def _product(kernel: Any, *at: Any) -> Covariances:
         K2 = second.values() if K is None or K1.ndim or not K1 else np.asarray(K / K1)
         return np.concatenate([_times(K2, G, first.pull, K1), _times(K1, G, second.pull, K2)])
 
-    def pull_inputs(G: Array) -> Array:
-        return _times(second.values(), G, first.pull_inputs) + _times(first.values(), G, second.pull_inputs)
-
-    return Covariances(values, pull, pull_inputs)
+    return Covariances(values, pull)
 
 
 def _times(factor: Array, G: Array, pull: Callable[..., Array], *known: Array) -> Array:
@@ -115,9 +111,7 @@ def _power(kernel: Any, *at: Any) -> Covariances:
         np.power(K, p - 1, out=slope, where=(K != 0) | (p >= 1))
         return np.asarray(p * slope * G)
 
-    return Covariances(
-        values, lambda G, K: base.pull(adjoint(G), None), lambda G: base.pull_inputs(adjoint(G))
-    )
+    return Covariances(values, lambda G, K: base.pull(adjoint(G), None))
 
 
 register(ConstantKernel, _constant)

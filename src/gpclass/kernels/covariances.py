@@ -1,7 +1,7 @@
 """Covariances with their pullbacks, by the class of the kernel.
 
 For each class of kernels one function is registered. It returns the covariances of some inputs together with the
-functions that pull an adjoint back to the hyperparameters and to the inputs. A sum or a product of kernels
+function that pulls an adjoint back to the hyperparameters. A sum or a product of kernels
 combines what its parts return. A kernel that is not registered is differentiated by central differences.
 """
 
@@ -33,13 +33,10 @@ class Covariances:
     pull : callable
         Returns Σ G · ∂values/∂theta for an adjoint G, in double precision. The second argument is the values
         if they are known, else None.
-    pull_inputs : callable
-        Returns the array of shape (n, d) with rows Σ_j G_ij ∂k(x_i, z_j)/∂x_i, where Z is fixed.
     """
 
     values: Callable[[], Array]
     pull: Callable[[Array, Array | None], Array]
-    pull_inputs: Callable[[Array], Array]
 
 
 # Called with a kernel, X, Z (None for the variances of X) and the floating-point type of the values.
@@ -59,26 +56,11 @@ def by_differences(
     """
     X, Z = _in_double(X), _in_double(Z)
 
-    def evaluate(other: Any, rows: Inputs = X) -> Array:
-        return np.asarray(diag(other, rows) if Z is None else other(rows, Z), dtype=float)
+    def evaluate(other: Any) -> Array:
+        return np.asarray(diag(other, X) if Z is None else other(X, Z), dtype=float)
 
     def pull(G: Array, K: Array | None) -> Array:
         return np.array([np.vdot(G, slope) for slope in differences(kernel, evaluate)], dtype=float)
-
-    def pull_inputs(G: Array) -> Array:
-        if not (isinstance(X, np.ndarray) and X.dtype.kind == "f"):
-            raise TypeError(
-                f"inputs of {type(kernel).__name__} are {type(X).__name__}, not rows of numbers: "
-                "derivatives with respect to inputs exist for numeric inputs only."
-            )
-        width = np.maximum(X.std(axis=0), Z.std(axis=0))
-        steps = STEP * np.where(width > 0, width, 1 + np.abs(X).max(axis=0, initial=0))
-        result = np.empty(X.shape)
-        for k, step in enumerate(np.diag(steps)):
-            up, down = X + step, X - step
-            difference = (evaluate(kernel, up) - evaluate(kernel, down)) / (up - down)[:, k, None]
-            result[:, k] = np.einsum("ij,ij->i", G, difference)
-        return result
 
     def values() -> Array:
         K, shape = evaluate(kernel), (len(X),) if Z is None else (len(X), len(Z))
@@ -89,7 +71,7 @@ def by_differences(
             )
         return drop_tiny(K.astype(dtype))
 
-    return Covariances(values, pull, pull_inputs)
+    return Covariances(values, pull)
 
 
 def differences(kernel: Kernel, values: Callable[[Kernel], Array]) -> Iterator[Array]:

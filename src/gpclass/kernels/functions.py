@@ -1,4 +1,4 @@
-"""The five functions of a kernel: its matrix, its diagonal, and their pullbacks.
+"""The four functions of a kernel: its matrix, its diagonal, and their pullbacks.
 
 They check the input, split the work into row tiles that fit into the processor's cache, and set the diagonal of
 symmetric matrices. The formulas are chosen by the class of the kernel.
@@ -153,38 +153,6 @@ def pullback_diag(kernel: Kernel, X: Inputs, g: Array) -> Array:
     inner, X = _inputs(kernel, X, "X")
     with np.errstate(under="ignore"):
         return covariances(inner, X, None).pull(_floats("the adjoint", g, (len(X),)), None)
-
-
-def pullback_inputs(kernel: Kernel, X: Array, Z: Array, G: Array) -> Array:
-    """Return the (n, d) array with rows Σ_j G_ij ∂k(x_i, z_j) / ∂x_i; ``Z`` is fixed.
-
-    Parameters
-    ----------
-    kernel : kernel
-    X, Z : ndarray of shape (n, d) and (m, d)
-    G : ndarray of shape (n, m)
-        Adjoint of k(X, Z).
-
-    Returns
-    -------
-    ndarray of shape (n, d)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gpclass.kernels import RBF, pullback_inputs
-    >>> pullback_inputs(RBF(1.0), [[0.0]], [[1.0]], np.ones((1, 1))).round(4)
-    array([[0.6065]])
-    """
-    if isinstance(kernel, OfInputs):
-        given = _rows(kernel, X, "X")
-        there = pullback_inputs(kernel.kernel, kernel.inputs(given), kernel.inputs(_rows(kernel, Z, "Z")), G)
-        return kernel.pull_inputs(given, there)
-    X, Z = _rows(kernel, X, "X"), _rows(kernel, Z, "Z")
-    G = _floats("the adjoint", G, (len(X), len(Z)))
-    with np.errstate(under="ignore"):
-        parts = [covariances(kernel, X[i], Z).pull_inputs(G[i]) for i in _tiles(*G.shape)]
-    return np.concatenate(parts) if parts else np.zeros(X.shape)
 
 
 def _tiles(n: int, m: int) -> Iterator[slice]:

@@ -52,10 +52,6 @@ class OfInputs(Around):
     def inputs(self, X: Array) -> Array:
         """Return t(x) for each row."""
 
-    @abstractmethod
-    def pull_inputs(self, X: Array, G: Array) -> Array:
-        """Return the adjoint of X from the adjoint G of t(X)."""
-
     def __call__(self, X: Any, Y: Any = None, eval_gradient: bool = False) -> Any:
         """Return the covariances, and their gradient with respect to theta if requested."""
         Y = None if Y is None else self.inputs(np.atleast_2d(Y))
@@ -68,8 +64,7 @@ class OfInputs(Around):
 
 def of_inputs(kernel: Any, X: Array, Z: Array | None, dtype: Any) -> Covariances:
     """Return the covariances of the inner kernel at the transformed inputs."""
-    inner = covariances(kernel.kernel, kernel.inputs(X), None if Z is None else kernel.inputs(Z), dtype)
-    return Covariances(inner.values, inner.pull, lambda G: kernel.pull_inputs(X, inner.pull_inputs(G)))
+    return covariances(kernel.kernel, kernel.inputs(X), None if Z is None else kernel.inputs(Z), dtype)
 
 
 class Grouped(Around):
@@ -151,7 +146,7 @@ def _grouped(kernel: Any, X: Array, Z: Array | None, dtype: Any) -> Covariances:
     def pull(G: Array, K: Array | None) -> Array:
         return np.bincount(places, inner.pull(G, K), minlength=n_dims).astype(float)
 
-    return Covariances(inner.values, pull, inner.pull_inputs)
+    return Covariances(inner.values, pull)
 
 
 def _comparable(value: Any) -> Any:

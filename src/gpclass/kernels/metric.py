@@ -93,11 +93,6 @@ class Metric:
             squares -= 2.0 * np.einsum("id,id->d", self.A, matmul(W, self.B))
         return -2.0 * self.factor * self.scale.collect(squares)
 
-    def pull_inputs(self, W: Array) -> Array:
-        """Return Σ_j W_ij ∂S_ij / ∂x_i for every row i."""
-        differences = W.sum(axis=1)[:, None] * self.A - matmul(W, self.B)
-        return np.asarray(2.0 * self.factor / self.scale.values * differences)
-
     def _squares(self) -> Iterator[Array]:
         """Yield (a_id - b_jd)² for every column, each in the same memory."""
         D = np.empty((len(self.A), len(self.B)))

@@ -23,8 +23,8 @@ Bounds = Any  # a pair of numbers, an array of pairs, or "fixed"
 # ------------------------------------------------------------------------------- sigmoidal units
 
 
-def _unit_rows(kernel: Any, X: Array) -> tuple[Array, Array, Array]:
-    """Return rows sqrt(2 Σ) x̃ / sqrt(1 + 2 x̃ᵀΣx̃), the divisors, and sqrt(2 Σ) of the columns.
+def _unit_rows(kernel: Any, X: Array) -> tuple[Array, Array]:
+    """Return rows sqrt(2 Σ) x̃ / sqrt(1 + 2 x̃ᵀΣx̃), and the divisors.
 
     The arcsine's argument is the product of two such rows; their first entry is the bias.
     """
@@ -35,7 +35,7 @@ def _unit_rows(kernel: Any, X: Array) -> tuple[Array, Array, Array]:
     np.multiply(X, roots, out=rows[:, 1:])
     divisors = np.sqrt(1.0 + squared_norms(rows))
     rows /= divisors[:, None]
-    return rows, divisors, roots
+    return rows, divisors
 
 
 def _cosines(U: Array, V: Array, dtype: Any) -> Array:
@@ -55,46 +55,35 @@ def _sigmoidal(kernel: Any, X: Array, Z: Array | None, dtype: Any) -> Covariance
     # variance of entry d is u_d v_d - ½ t (u_d² + v_d²): that of the numerator and of the two divisors.
     if Z is None:
         return _sigmoidal_variances(kernel, X, dtype)
-    U, divisors, roots = _unit_rows(kernel, X)
-    V = _unit_rows(kernel, Z)[0]
+    (U, _), (V, _) = _unit_rows(kernel, X), _unit_rows(kernel, Z)
 
     def values() -> Array:
         K = np.arcsin(_cosines(U, V, dtype))
         K *= K.dtype.type(2.0 / np.pi)
         return K
 
-    def weights(G: Array) -> tuple[Array, Array]:
+    def pull(G: Array, K: Array | None) -> Array:
         T = _cosines(U, V, float)
         # Bounded where t has rounded to ±1.
         slope = np.sqrt(np.maximum((1.0 - T) * (1.0 + T), np.finfo(float).eps))
-        return G * (2.0 / np.pi) / slope, T
-
-    def pull(G: Array, K: Array | None) -> Array:
-        P, T = weights(G)
+        P = G * (2.0 / np.pi) / slope
         product = np.einsum("id,id->d", U, matmul(P, V))
         P *= T
         shrink = P.sum(axis=1) @ (U * U) + P.sum(axis=0) @ (V * V)
         return _by_theta(kernel, product - 0.5 * shrink)
 
-    def pull_inputs(G: Array) -> Array:
-        # ∂t/∂x_d = sqrt(2 Σ_d) / divisor · (v_d - t u_d)
-        P, T = weights(G)
-        by_row = matmul(P, V) - (P * T).sum(axis=1)[:, None] * U
-        return np.asarray(by_row[:, 1:] * roots / divisors[:, None])
-
-    return Covariances(values, pull, pull_inputs)
+    return Covariances(values, pull)
 
 
 def _sigmoidal_variances(kernel: Any, X: Array, dtype: Any) -> Covariances:
     # With s = 2 x̃ᵀΣx̃, asin(s / (1 + s)) = atan(s / sqrt(1 + 2 s)), which keeps its digits when s is large, has the
     # slope 1 / ((1 + s) sqrt(1 + 2 s)), and the log variance of entry d changes s by u_d² (1 + s).
-    U, divisors, _ = _unit_rows(kernel, X)
+    U, divisors = _unit_rows(kernel, X)
     s = squared_norms(U) * divisors**2
     root = np.sqrt(1.0 + 2.0 * s)
     return Covariances(
         lambda: np.asarray(2.0 / np.pi * np.arctan2(s, root), dtype=dtype),
         lambda g, K: _by_theta(kernel, (2.0 / np.pi * g / root) @ (U * U)),
-        lambda g: np.zeros(X.shape),
     )
 
 
@@ -159,21 +148,13 @@ def _gaussian(kernel: Any, X: Array, Z: Array | None, dtype: Any) -> Covariances
         exponent = np.asarray(fading + metric.distances() if metric else fading, dtype=dtype)
         return drop_tiny(np.exp(exponent), 1.0)
 
-    def weights(G: Array, K: Array | None = None) -> Array:
-        return np.multiply(G, values() if K is None else K, dtype=float)
-
     def pull(G: Array, K: Array | None) -> Array:
-        H = weights(G, K)
+        H = np.multiply(G, values() if K is None else K, dtype=float)
         by_rates = np.vdot(H, fading), -0.5 * metric.pull(H)[0] if metric else 0.0
         slopes = kernel.log_rate_slopes()
         return np.array([slopes[name] @ by_rates for name in free_names(kernel)], dtype=float)
 
-    def pull_inputs(G: Array) -> Array:
-        H = weights(G)
-        by_metric = metric.pull_inputs(H) if metric else 0.0
-        return np.asarray(by_metric - fade * H.sum(axis=1)[:, None] * X)
-
-    return Covariances(values, pull, pull_inputs)
+    return Covariances(values, pull)
 
 
 class GaussianUnits(FormulaKernel, formulas=_gaussian):

@@ -51,9 +51,7 @@ class Profile:
 class Stationary:
     """Formulas for k(x, z) = phi(S), S = factor · Σ_d (x_d - z_d)² / scale_d², with phi(0) = 1.
 
-    With S_d the terms of the sum,
-
-        ∂k/∂log scale_d = -2 phi'(S) S_d,        ∂k/∂x_d = 2 factor phi'(S) (x_d - z_d) / scale_d².
+    With S_d the terms of the sum, ∂k/∂log scale_d = -2 phi'(S) S_d.
 
     Parameters
     ----------
@@ -71,11 +69,11 @@ class Stationary:
         """Return the covariances, or variances of one."""
         if Z is None:
             no_slope = np.zeros(count_free(kernel))
-            return Covariances(lambda: np.ones(()), lambda G, K: no_slope, lambda G: np.zeros(X.shape))
+            return Covariances(lambda: np.ones(()), lambda G, K: no_slope)
         profile, scale = self.profile(kernel), per_column(kernel, self.scale, X.shape[1])
         metric = make_metric(profile.factor, scale, X, Z, dtype, exact=profile.exact)
 
-        def weights(G: Array, K: Array | None = None) -> Array:
+        def weights(G: Array, K: Array | None) -> Array:
             if K is None or profile.slope is not profile.value:
                 K = profile.slope(metric.distances())
             return np.multiply(G, K, dtype=float)
@@ -92,7 +90,6 @@ class Stationary:
         return Covariances(
             lambda: drop_tiny(profile.value(metric.distances()), 1.0),
             pull,
-            lambda G: metric.pull_inputs(weights(G)),
         )
 
 
@@ -145,7 +142,7 @@ class InnerProduct:
                     parts.append(_contract(G, profile.others[name](products())))
             return np.concatenate(parts)
 
-        return Covariances(lambda: profile.value(products(dtype)), pull, lambda G: sums(G) / scale.values)
+        return Covariances(lambda: profile.value(products(dtype)), pull)
 
 
 def _contract(G: Array, slope: Array) -> Array:

@@ -81,13 +81,6 @@ class Warped(OfInputs):
         out[:, on] = np.asarray(self.offset)[on] + np.asarray(self.slope)[on] * _g(u, self._powers(on))
         return out.astype(X.dtype, copy=False)
 
-    def pull_inputs(self, X: Array, G: Array) -> Array:
-        """Return the adjoint of X: that of the transformed columns times their slopes."""
-        out: Array = np.array(G, dtype=float)
-        on, u = self._units(np.asarray(X, dtype=float))
-        out[:, on] *= np.asarray(self.slope)[on] / np.asarray(self.scale)[on] * _slope(u, self._powers(on))
-        return out
-
     def _units(self, X: Array) -> tuple[Any, Array]:
         scale = np.asarray(self.scale)
         if scale.shape != X.shape[1:]:
@@ -108,13 +101,6 @@ def _g(u: Array, power: Array | None) -> Array:
         return np.asarray(np.arcsinh(2.0 * u))
     size = boxcox1p(np.abs(u), np.where(u >= 0.0, power, 2.0 - power))
     return np.asarray(np.sign(u) * np.minimum(size, LARGEST))
-
-
-def _slope(u: Array, power: Array | None) -> Array:
-    """Return the derivative of `_g`."""
-    if power is None:
-        return np.asarray(2.0 / np.hypot(1.0, 2.0 * u))
-    return np.asarray(np.exp(np.sign(u) * (power - 1.0) * np.log1p(np.abs(u))))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
