@@ -27,7 +27,6 @@ from sklearn.gaussian_process.kernels import (
     WhiteKernel,
 )
 
-from gpclass.kernels import stationary  # noqa: F401  (it registers its kernels)
 from gpclass.kernels.base import FormulaKernel
 from gpclass.kernels.columns import Columns, bind_columns
 from gpclass.kernels.composite import has_noise
@@ -38,7 +37,7 @@ from gpclass.kernels.inputs import Grouped
 from gpclass.kernels.linear import Linear
 from gpclass.kernels.names import default_kernel, kernel_names, named_kernel, takes_vectors
 from gpclass.kernels.networks import GaussianUnits, NeuralNetwork
-from gpclass.kernels.profiles import InnerProduct, Profile, Stationary
+from gpclass.kernels.stationary import Profile, Stationary
 from gpclass.kernels.theta import move
 from gpclass.kernels.warped import Warped, warps
 
@@ -56,7 +55,6 @@ __all__ = [
     "GenericKernelMixin",
     "Grouped",
     "Hyperparameter",
-    "InnerProduct",
     "Kernel",
     "KernelOperator",
     "Linear",

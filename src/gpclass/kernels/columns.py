@@ -10,11 +10,10 @@ from sklearn.base import clone
 from sklearn.gaussian_process.kernels import CompoundKernel, Kernel
 
 from gpclass.core.protocols import Array, Index
-from gpclass.kernels.covariances import register
-from gpclass.kernels.inputs import OfInputs, of_inputs
+from gpclass.kernels.inputs import Around, of_inputs
 
 
-class Columns(OfInputs):
+class Columns(Around, formulas=of_inputs):
     """Apply a kernel to chosen columns of X.
 
     Parameters
@@ -108,6 +107,3 @@ def positions(columns: Any, n_columns: int) -> Index:
         raise ValueError(f"Columns asks for columns {index.tolist()} but X has only {n_columns}.")
     positions: Index = np.arange(n_columns)[index]
     return positions
-
-
-register(Columns, of_inputs)

@@ -35,25 +35,21 @@ def has_noise(kernel: Kernel) -> bool:
     return isinstance(kernel, WhiteKernel) or formulas_of(kernel) is by_differences
 
 
-def _number(kernel: Any, name: str, X: Any) -> Covariances:
-    """Return covariances that are all equal to one hyperparameter."""
-    value = float(getattr(kernel, name))
+def _number(kernel: Any, name: str, value: float) -> Covariances:
+    """Return covariances that are all equal to the value of one hyperparameter, or to zero."""
 
     def pull(G: Array, K: Array | None) -> Array:
         return np.array([value * G.sum(dtype=float)] if is_free(kernel, name) else [], dtype=float)
 
-    return Covariances(lambda: np.array(value), pull)
+    return Covariances(lambda: np.array(value, dtype=float), pull)
 
 
 def _constant(kernel: Any, X: Any, Z: Any, dtype: Any) -> Covariances:
-    return _number(kernel, "constant_value", X)
+    return _number(kernel, "constant_value", kernel.constant_value)
 
 
 def _noise(kernel: Any, X: Any, Z: Any, dtype: Any) -> Covariances:
-    noise = _number(kernel, "noise_level", X)
-    if Z is None:
-        return noise
-    return Covariances(lambda: np.zeros(()), lambda G, K: noise.pull(np.zeros(1), None))
+    return _number(kernel, "noise_level", kernel.noise_level if Z is None else 0.0)
 
 
 def _in_place(operation: np.ufunc, first: Array, second: Array) -> Array:

@@ -1,8 +1,8 @@
 """Covariances with their pullbacks, by the class of the kernel.
 
 For each class of kernels one function is registered. It returns the covariances of some inputs together with the
-function that pulls an adjoint back to the hyperparameters. A sum or a product of kernels
-combines what its parts return. A kernel that is not registered is differentiated by central differences.
+function that pulls an adjoint back to the hyperparameters. A sum or a product of kernels combines what its parts
+return. A kernel that is not registered is differentiated by central differences.
 """
 
 from __future__ import annotations
@@ -59,9 +59,6 @@ def by_differences(
     def evaluate(other: Any) -> Array:
         return np.asarray(diag(other, X) if Z is None else other(X, Z), dtype=float)
 
-    def pull(G: Array, K: Array | None) -> Array:
-        return np.array([np.vdot(G, slope) for slope in differences(kernel, evaluate)], dtype=float)
-
     def values() -> Array:
         K, shape = evaluate(kernel), (len(X),) if Z is None else (len(X), len(Z))
         if K.shape != shape:
@@ -71,7 +68,14 @@ def by_differences(
             )
         return drop_tiny(K.astype(dtype))
 
+    def pull(G: Array, K: Array | None) -> Array:
+        return np.array([np.vdot(G, slope) for slope in differences(kernel, evaluate)], dtype=float)
+
     return Covariances(values, pull)
+
+
+def _in_double(X: Any) -> Any:
+    return X.astype(float) if getattr(X, "dtype", None) == np.float32 else X
 
 
 def differences(kernel: Kernel, values: Callable[[Kernel], Array]) -> Iterator[Array]:
@@ -80,10 +84,6 @@ def differences(kernel: Kernel, values: Callable[[Kernel], Array]) -> Iterator[A
     for step in STEP * np.eye(len(theta)):
         up, down = (values(kernel.clone_with_theta(at)) for at in (theta + step, theta - step))
         yield (up - down) / (2.0 * STEP)
-
-
-def _in_double(X: Any) -> Any:
-    return X.astype(float) if getattr(X, "dtype", None) == np.float32 else X
 
 
 # ------------------------------------------------------------------------------------------- registry
@@ -99,8 +99,8 @@ def register(cls: type, formulas: Formulas = by_differences) -> None:
     cls : type
         A subclass of scikit-learn's ``Kernel``. Its constructor parameters are what a model file stores.
     formulas : callable, default=by_differences
-        `Stationary` or `InnerProduct` with a `Profile`, or a function of a kernel, X, Z and a floating-point type
-        that returns `Covariances`.
+        `Stationary` with a `Profile`, or a function of a kernel, X, Z and a floating-point type that returns
+        `Covariances`.
 
     Examples
     --------

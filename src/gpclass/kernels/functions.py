@@ -15,7 +15,7 @@ from sklearn.gaussian_process.kernels import Kernel
 from gpclass.core.linalg import mirror
 from gpclass.core.protocols import Array, Inputs
 from gpclass.kernels.covariances import covariances
-from gpclass.kernels.inputs import OfInputs
+from gpclass.kernels.inputs import unwrapped
 from gpclass.kernels.theta import count_free
 
 TILE_NUMBERS = 2**18  # entries of one row tile: 2 MB in double precision
@@ -163,18 +163,13 @@ def _tiles(n: int, m: int) -> Iterator[slice]:
 # ----------------------------------------------------------------------------- checks
 
 
-def _inputs(kernel: Kernel, X: Inputs, name: str) -> tuple[Kernel, Any]:
-    """Return the kernel inside transforms of its inputs, and the transformed inputs."""
-    X = _rows(kernel, X, name)
-    while isinstance(kernel, OfInputs):  # once for all tiles
-        kernel, X = kernel.kernel, kernel.inputs(X)
-    return kernel, X
+def _inputs(kernel: Kernel, X: Inputs, name: str) -> tuple[Any, Any]:
+    """Return rows of floats, or structured inputs as they are if the kernel takes them.
 
-
-def _rows(kernel: Kernel, X: Inputs, name: str) -> Any:
-    """Return rows of floats, or structured inputs as they are if the kernel takes them."""
+    Transforms of the inputs are applied here, once for all tiles; the kernel inside them is returned first.
+    """
     if not kernel.requires_vector_input:
-        return X
+        return kernel, X
     try:
         rows = np.asarray(X)
         if rows.dtype not in (np.float32, np.float64):
@@ -186,7 +181,7 @@ def _rows(kernel: Kernel, X: Inputs, name: str) -> Any:
         ) from error
     if rows.ndim != 2:
         raise ValueError(f"{name} has {rows.ndim} dimension(s), expected 2: one row for each input.")
-    return rows
+    return unwrapped(kernel, rows)
 
 
 def _precision(*inputs: Inputs) -> Any:
