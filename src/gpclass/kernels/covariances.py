@@ -7,9 +7,8 @@ return. A kernel that is not registered is differentiated by central differences
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -101,18 +100,6 @@ def register(cls: type, formulas: Formulas = by_differences) -> None:
     formulas : callable, default=by_differences
         `Stationary` with a `Profile`, or a function of a kernel, X, Z and a floating-point type that returns
         `Covariances`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gpclass.kernels import RBF, Profile, Stationary, pullback, register
-    >>> class Rational(RBF):
-    ...     def __call__(self, X, Y=None):
-    ...         return 1 / (1 + np.sum(((X[:, None] - (X if Y is None else Y)) / self.length_scale) ** 2, -1))
-    >>> profile = Profile(value=lambda S: 1 / (1 + S), slope=lambda S: -((1 + S) ** -2))
-    >>> register(Rational, Stationary(lambda kernel: profile))
-    >>> pullback(Rational(), [[0.0]], [[1.0]], np.ones((1, 1)))
-    array([0.5])
     """
     name = cls.__name__
     if any(other.__name__ == name and other.__module__ != cls.__module__ for other in _REGISTERED):
@@ -120,9 +107,9 @@ def register(cls: type, formulas: Formulas = by_differences) -> None:
     _REGISTERED[cls] = formulas
 
 
-def registered() -> Mapping[type, Formulas]:
-    """Return all registered classes of kernels with their formulas."""
-    return MappingProxyType(_REGISTERED)
+def registered() -> tuple[type, ...]:
+    """Return all registered classes of kernels."""
+    return tuple(_REGISTERED)
 
 
 def formulas_of(kernel: Kernel) -> Formulas:
