@@ -21,14 +21,7 @@ def inner_kernels(kernel: Any) -> list[Any]:
 
 
 def has_noise(kernel: Kernel) -> bool:
-    """Return whether the kernel gives each row its own noise, so that it distinguishes copies of a row.
-
-    Examples
-    --------
-    >>> from gpclass.kernels import RBF, WhiteKernel, has_noise
-    >>> has_noise(2.0 * RBF() + WhiteKernel()), has_noise(RBF())
-    (True, False)
-    """
+    """Return whether the kernel gives each row its own noise, so that it distinguishes copies of a row."""
     if parts := inner_kernels(kernel):
         return any(has_noise(part) for part in parts)
     # A kernel that is not registered may have noise.

@@ -68,10 +68,6 @@ def diag(kernel: Kernel, X: Inputs) -> Array:
     kernel : kernel
     X : array-like of shape (n, d), or sequence of objects
 
-    Returns
-    -------
-    ndarray of shape (n,)
-
     Examples
     --------
     >>> from gpclass.kernels import DotProduct, diag
@@ -135,13 +131,9 @@ def pullback_diag(kernel: Kernel, X: Inputs, g: Array) -> Array:
     Parameters
     ----------
     kernel : kernel
-    X : array-like of shape (n, d)
+    X : array-like of shape (n, d), or sequence of objects
     g : ndarray of shape (n,)
         Adjoint of the diagonal.
-
-    Returns
-    -------
-    ndarray of shape (n_dims,)
 
     Examples
     --------

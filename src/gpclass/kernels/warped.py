@@ -120,10 +120,6 @@ def warps(X: Array, weight: Array | None = None, numeric: Any = None) -> tuple[W
     numeric : array of bool, shape (n_features,), default=None
         Columns that may be transformed; all by default. Columns of one or two values are not, because
         every transform of them is linear.
-
-    Returns
-    -------
-    tuple of Warp
     """
     weight = np.ones(len(X)) if weight is None else np.asarray(weight, dtype=float)
     least, most = X.min(axis=0), X.max(axis=0)

@@ -19,7 +19,7 @@ from gpclass.tables.kinds import (
     kind_at_fit,
     warn_of_identifiers,
 )
-from gpclass.tables.reading import as_table, check_names, columns_of, is_frame, order_of
+from gpclass.tables.reading import as_table, columns_of, is_frame, order_of
 from gpclass.tables.records import Column, finite_numbers, level_of, levels_of
 from gpclass.validation import check_weights
 
@@ -191,11 +191,10 @@ class Encoder(TakesTables, TransformerMixin, BaseEstimator):
     def _checked(self, X: Any, *, reset: bool) -> Any:
         """Return a table or a matrix with the right number and names of columns."""
         X = as_table(X)
-        if not is_frame(X):
-            X = validate_data(self, X, reset=reset, dtype=None, ensure_all_finite=False)
-        else:
-            check_names(X)
+        if is_frame(X):
             validate_data(self, X, reset=reset, skip_check_array=True)
+        else:
+            X = validate_data(self, X, reset=reset, dtype=None, ensure_all_finite=False)
         if X.shape[0] == 0:
             raise ValueError("X has 0 rows, expected at least one.")
         return X

@@ -10,7 +10,6 @@ from gpclass.tables.encoder import Encoder
 from gpclass.tables.kinds import names_columns, warn_of_identifiers
 from gpclass.tables.reading import (
     as_table,
-    check_names,
     columns_of,
     is_frame,
     is_missing,
@@ -42,8 +41,6 @@ def read_inputs(
     options: dict[str, Any] = {"vectors": vectors, "fitting": fitting}
     if vectors:
         X = as_table(X)
-        if is_frame(X):
-            check_names(X)
     if not fitting:
         encoder = getattr(estimator, "encoder_", None)
         if encoder is not None:

@@ -32,10 +32,16 @@ def is_frame(X: Any) -> bool:
 def as_table(X: Any) -> Any:
     """Return lists of rows as an array, of objects if they contain text, and other tables as they are.
 
-    Masked values of an array of numbers are missing.
+    Masked values of an array of numbers are missing. Columns of the same name are refused.
     """
     if type(X).__name__ == "LazyFrame":
         raise ValueError("X is a LazyFrame of polars, which has no rows yet: give X.collect().")
+    if is_frame(X):
+        names = list(X.column_names if hasattr(X, "column_names") else X.columns)
+        if len(set(names)) < len(names):
+            twice = next(name for name in names if names.count(name) > 1)
+            raise ValueError(f"X has several columns called {twice!r}: give them different names.")
+        return X
     if type(X) is dict or (isinstance(X, list | tuple) and any(type(row) is dict for row in X)):
         raise ValueError(
             "X has dictionaries, expected a table or an array: give pandas.DataFrame(X), or pandas.DataFrame([X]) for "
@@ -72,14 +78,6 @@ def columns_of(X: Any) -> tuple[list[str], list[Any]]:
     return names, columns
 
 
-def check_names(X: Any) -> None:
-    """Raise if columns of a frame have the same name."""
-    names = list(X.column_names if hasattr(X, "column_names") else X.columns)
-    if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"X has several columns called {twice!r}: give them different names.")
-
-
 def type_of(column: Any) -> str:
     """Return the name of the type of a column."""
     return str(column.type if hasattr(column, "type") else column.dtype)
@@ -92,7 +90,7 @@ def kind_of(column: Any) -> str:
     """
     if type_of(column).lower().startswith(CATEGORIES):
         return "category"
-    if kind := KINDS.get(np.asarray(column).dtype.kind):
+    if kind := KINDS.get(_array(column).dtype.kind):
         return kind
     types = {type(value) for value in values_of(column) if not is_missing(value)}
     for kind, known in (
@@ -105,6 +103,11 @@ def kind_of(column: Any) -> str:
         if types and all(issubclass(each, known) for each in types):
             return kind
     return "other" if types else "number"
+
+
+def _array(column: Any) -> Any:
+    """Return a column as NumPy converts it; periods of pandas are their first moments."""
+    return np.asarray(column.dt.to_timestamp() if type_of(column).startswith("period") else column)
 
 
 def values_of(column: Any) -> list[Any]:
@@ -126,7 +129,7 @@ def is_missing(value: Any) -> bool:
 
 def numbers_of(column: Any, kind: str) -> Array:
     """Return a column as floats, NaN where a value is missing; dates and durations are in days, dates in UTC."""
-    values: Any = np.asarray(column)
+    values: Any = _array(column)
     if values.dtype.kind not in "biufmM":
         values = [_plain(value) for value in values_of(column)]
     if kind == "number":
