@@ -28,12 +28,10 @@ from sklearn.gaussian_process.kernels import (
 )
 
 from gpclass.kernels.base import FormulaKernel
-from gpclass.kernels.columns import Columns, bind_columns
-from gpclass.kernels.composite import has_noise
-from gpclass.kernels.compound import CompoundKernel, settable
+from gpclass.kernels.composite import CompoundKernel, has_noise, settable
 from gpclass.kernels.covariances import Covariances, register
 from gpclass.kernels.functions import diag, matrix, pullback, pullback_diag
-from gpclass.kernels.inputs import Grouped
+from gpclass.kernels.inputs import Columns, Grouped, bind_columns
 from gpclass.kernels.linear import Linear
 from gpclass.kernels.names import default_kernel, kernel_names, named_kernel, takes_vectors
 from gpclass.kernels.networks import GaussianUnits, NeuralNetwork

@@ -10,9 +10,9 @@ import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 
 from gpclass.core.protocols import Array, Index
-from gpclass.kernels.columns import Columns, positions
 from gpclass.kernels.composite import inner_kernels
 from gpclass.kernels.covariances import by_differences, formulas_of
+from gpclass.kernels.inputs import Columns, positions
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -10,8 +10,8 @@ from sklearn.gaussian_process.kernels import ConstantKernel, DotProduct, Kernel,
 
 from gpclass.core.protocols import Array
 from gpclass.kernels import Columns, Grouped, Linear, Stationary, Warped
-from gpclass.kernels.columns import positions
 from gpclass.kernels.covariances import formulas_of
+from gpclass.kernels.inputs import positions
 from gpclass.kernels.metric import per_column, squared_norms
 from gpclass.onnx.graph import OnnxExportError, Value
 
