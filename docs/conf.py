@@ -70,9 +70,9 @@ html_title = f"gpclass {release}"
 # Names on a user's page that belong to pages under "Extending".
 INTERNAL = {
     "gpclass.kernels": {
-        "Covariances", "FormulaKernel", "InnerProduct", "Profile", "Stationary", "bind_columns", "default_kernel",
+        "Covariances", "FormulaKernel", "Profile", "Stationary", "bind_columns", "default_kernel",
         "diag",
-        "has_noise", "matrix", "move", "pullback", "pullback_diag", "pullback_inputs", "register", "settable",
+        "has_noise", "matrix", "move", "pullback", "pullback_diag", "register", "settable",
         "takes_vectors",
     },
     "gpclass.likelihoods": {"BinaryLikelihood", "ClassLikelihood"},

@@ -40,7 +40,7 @@ from gpclass.kernels import (
 )
 from gpclass.likelihoods import CLogLog, LabelNoise, Logit, MultiProbit, Probit, Softmax
 from gpclass.mcmc import HMC, BlockMetropolis, EllipticalSlice
-from gpclass.posteriors import Component, GaussianProcess, MixtureProcess
+from gpclass.posteriors import Component, MixtureProcess
 from gpclass.priors import DensePrior, InducingPrior, MarginPrior
 from gpclass.priors.basis import make_basis, process
 from gpclass.testing.likelihoods import BINARY, check_terms
@@ -256,7 +256,6 @@ def test_nothing_public_is_left_out():
 
 def test_the_checks_can_fail(monkeypatch):
     few, _ = two_moons_like(6)
-    at = two_moons_like(3, seed=2)[0]
     cases = [
         (testing.kernels, "matrix", gpclass.kernels.matrix, lambda: testing.check_kernel(RBF(0.7), few)),
         (testing.kernels, "pullback", gpclass.kernels.pullback, lambda: testing.check_kernel(RBF(0.7), few)),
@@ -273,12 +272,6 @@ def test_the_checks_can_fail(monkeypatch):
             "pullback",
             DensePrior.pullback,
             lambda: part_checks.check_prior(DensePrior, RBF(0.7), few),
-        ),
-        (
-            GaussianProcess,
-            "input_gradient",
-            GaussianProcess.input_gradient,
-            lambda: part_checks.check_posterior(gaussian_process(), at),
         ),
     ]
     for owner, name, right, check in cases:

@@ -121,18 +121,6 @@ def test_the_three_forms_of_the_latent_agree():
         clf.predict_latent(Z, return_std=True, return_cov=True)
 
 
-@pytest.mark.parametrize("integration", ["exact", "map", "mackay"])
-@pytest.mark.parametrize("multi", [False, True])
-def test_the_gradient_of_the_probability(integration, multi):
-    labels = np.digitize(X[:, 0], [-0.5, 0.5]) if multi else y
-    clf = fixed(integration=integration).fit(X, labels)
-    h = 1e-5
-    truth = np.stack(
-        [(clf.predict_proba(Z + e) - clf.predict_proba(Z - e)) / (2 * h) for e in h * np.eye(2)], axis=-1
-    )
-    assert_allclose(clf.proba_gradient(Z), truth if multi else truth[:, 1], atol=1e-8)
-
-
 def test_weight_k_is_k_copies():
     rng = np.random.default_rng(0)
     counts = rng.integers(0, 4, size=len(X))

@@ -44,7 +44,7 @@ from gpclass.parameters import (
     takes_label_weights,
     warn_without_effect,
 )
-from gpclass.tables import TakesTables, coding_of, plain_labels, read_inputs
+from gpclass.tables import TakesTables, plain_labels, read_inputs
 from gpclass.training import Training, TrainingRows, from_source
 from gpclass.validation import check_labels, check_weights
 
@@ -281,7 +281,7 @@ class GaussianProcessClassifier(TakesTables, Predictions, ClassifierMixin, BaseE
         if len(known) < 2:
             raise ValueError("The first rows of partial_fit have one class only: give classes=[...].")
         rows = Rows(X, *encoder(self, known)(y, check_weights(sample_weight, self.class_weight, y)))
-        new._fit(Training(known, len(X), X, np.empty(0), data=rows, coding=coding_of(new)), seed)
+        new._fit(Training(known, len(X), X, np.empty(0), data=rows, coding=new.encoder_), seed)
         new.base_estimator_ = replace(new.base_estimator_, objective=None)  # further rows will change it
         return self._take(new)
 
@@ -318,8 +318,7 @@ class GaussianProcessClassifier(TakesTables, Predictions, ClassifierMixin, BaseE
         rows = TrainingRows(data.kept, data.home, data.truth)
         X = np.copy(data.X) if self.copy_X_train else data.X
         vectors = vectors and isinstance(X, np.ndarray) and X.ndim == 2
-        coding = coding_of(self)
-        return Training(data.classes, len(X), X, data.codes, data.weight, None, rows, vectors, coding)
+        return Training(data.classes, len(X), X, data.codes, data.weight, None, rows, vectors, self.encoder_)
 
     def _open(self, source: Source) -> Training:
         """Return the rows of a source, which are read in passes and not kept in memory."""

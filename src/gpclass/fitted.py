@@ -165,23 +165,6 @@ class Predictions:
         rng = np.random.default_rng(seed_of(random_state))
         return np.asarray(self.base_estimator_.sample(X, n_samples, rng))
 
-    def proba_gradient(self, X: Any) -> Array:
-        """Return the gradient of the predicted probability with respect to the inputs.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, n_features)
-            Rows with the columns of the training rows.
-
-        Returns
-        -------
-        ndarray of shape (n, n_features) or (n, n_classes, n_features)
-            Gradient of the probability of ``classes_[1]``, or of every class for three classes or more; for a table
-            with respect to the columns that ``encoder_`` makes.
-        """
-        X = self._check_fitted_inputs(X)
-        return np.asarray(self.base_estimator_.proba_gradient(X, self.integration, self._rng()))
-
     def latent_mean_and_variance(self, X: Any) -> tuple[Array, Array]:
         """Return mean and variance of f at each row, for two classes only (scikit-learn's method).
 

@@ -133,11 +133,11 @@ def kernels_for(clf: Any, training: Training) -> tuple[Any, tuple[Warp, ...]]:
     if training.data is not None:
         rows = training.data.sample(KERNEL_ROWS, np.random.default_rng(0))  # the same when resumed
     X, weight = np.asarray(rows.X, dtype=float), rows.row_weight
-    groups = None if coding is None else coding.groups
+    groups = None if coding is None else coding.groups_
     if not chooses_kernel(clf):
         return named_kernel(clf.kernel or "rbf", X, weight, groups), ()
     some = slice(None, None, 1 + (len(X) - 1) // KERNEL_ROWS)
-    numeric = None if coding is None else coding.numeric
+    numeric = None if coding is None else coding.numeric_
     found = warps(X[some], None if weight is None else weight[some], numeric)
     return default_kernel(X, weight, groups), found
 

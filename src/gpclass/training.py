@@ -40,7 +40,7 @@ class Training:
     data: Data | None = None  # rows that are read in passes
     rows: TrainingRows | None = None  # needed for leave-one-out predictions
     vectors: bool = True
-    coding: Any = None  # a `gpclass.tables.Coding` if X is a coded table
+    coding: Any = None  # the encoder if X is a coded table
 
     def some(self, n: int) -> Training:
         """Return n random rows in memory, with some of each class if possible; itself if it has at most n rows."""
@@ -73,5 +73,5 @@ def from_source(
     if len(classes) < 2:
         raise ValueError(f"The labels have one class only, {classes[0]!r}: two or more are needed.")
     rows = source if encoder is None else source.coded(encoder)
-    data, coding = rows.data(encode(classes), n_jobs), None if encoder is None else encoder.coding
-    return Training(classes, source.n_rows, np.empty(0), np.empty(0), data=data, coding=coding), encoder
+    data = rows.data(encode(classes), n_jobs)
+    return Training(classes, source.n_rows, np.empty(0), np.empty(0), data=data, coding=encoder), encoder

@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern, WhiteKernel
 
-from gpclass.kernels import Columns, Grouped, Linear, diag, matrix, move, pullback, pullback_inputs, warps
+from gpclass.kernels import Columns, Grouped, Linear, diag, matrix, move, pullback, warps
 from gpclass.kernels.inputs import measured_inputs
 
 RNG = np.random.default_rng(0)
@@ -49,17 +49,6 @@ def test_pullbacks_agree_with_differences(kernel):
     np.testing.assert_allclose(pullback(kernel, X, None, G), expected, rtol=1e-6, atol=1e-6)
     _, slopes = kernel(X, eval_gradient=True)
     np.testing.assert_allclose(np.einsum("ij,ijk->k", G, slopes), expected, rtol=1e-4, atol=1e-4)
-
-
-@pytest.mark.parametrize("kernel", KERNELS, ids=str)
-def test_pullbacks_to_inputs_agree_with_differences(kernel):
-    G = RNG.normal(size=(30, 6))
-    for column in range(4):
-        step = 1e-6 * np.eye(4)[column]
-        expected = (G * (matrix(kernel, X + step, Z) - matrix(kernel, X - step, Z))).sum(axis=1) / 2e-6
-        np.testing.assert_allclose(
-            pullback_inputs(kernel, X, Z, G)[:, column], expected, rtol=1e-4, atol=1e-6
-        )
 
 
 def test_columns_of_a_group_share_a_length_scale():

@@ -18,15 +18,11 @@ from gpclass.data.sources import BlockSource
 from gpclass.kernels import (
     RBF,
     ConstantKernel,
-    FormulaKernel,
     GaussianUnits,
     Linear,
     Matern,
     NeuralNetwork,
-    Profile,
     RationalQuadratic,
-    Stationary,
-    covariances,
     kernel_names,
     matrix,
     named_kernel,
@@ -228,24 +224,3 @@ def test_three_classes_and_a_model_file(multi_class, tmp_path):
 def test_comparisons_take_names():
     result = compare(RAW, y, methods=["laplace"], kernel="rbf-shared", cv=2)
     assert np.ndim(result["laplace"].kernel.k2.length_scale) == 0
-
-
-def test_a_new_kernel_has_a_name_at_once():
-    before = dict(covariances._REGISTERED)
-
-    class HalfMoon(
-        FormulaKernel,
-        formulas=Stationary(lambda kernel: Profile(lambda S: 1 / (1 + S), lambda S: -((1 + S) ** -2))),
-    ):
-        def __init__(self, length_scale=1.0, length_scale_bounds=(1e-5, 1e5)):
-            self.length_scale = length_scale
-            self.length_scale_bounds = length_scale_bounds
-
-    try:
-        kernel = named_kernel("half-moon", RAW)
-        assert type(kernel.k2) is HalfMoon
-        assert_allclose(kernel.k2.length_scale, RAW.std(axis=0) * np.sqrt(2.0))
-        assert GaussianProcessClassifier("half-moon", **FAST).fit(RAW, y).score(RAW, y) > 0.8
-    finally:
-        covariances._REGISTERED.clear()
-        covariances._REGISTERED.update(before)

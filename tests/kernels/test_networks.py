@@ -25,7 +25,6 @@ from gpclass.kernels import (
     matrix,
     pullback,
     pullback_diag,
-    pullback_inputs,
 )
 
 STEP = np.finfo(float).eps ** (1 / 3)
@@ -129,7 +128,8 @@ def test_columns_are_the_columns():
         (np.array([True, False, True]), [0, 2]),
         ([False, True, False], [1]),
     ):
-        np.testing.assert_array_equal(Columns(RBF(0.7), columns)(X, Z), RBF(0.7)(X[:, chosen], Z[:, chosen]))
+        expected = RBF(0.7)(X[:, chosen], Z[:, chosen])
+        np.testing.assert_allclose(Columns(RBF(0.7), columns)(X, Z), expected, rtol=1e-13)
 
 
 # --------------------------------------------------------- the kernel contract, fast and own
@@ -161,18 +161,6 @@ def test_matrix_diag_and_definiteness(kernel):
     np.testing.assert_allclose(np.diagonal(K), kernel.diag(X), rtol=1e-13)
     np.testing.assert_allclose(matrix(kernel, X, Z), kernel(X, Z), rtol=1e-13, atol=1e-14)
     assert np.linalg.eigvalsh(K).min() > -1e-12 * len(X) * K.max()
-
-
-@pytest.mark.parametrize("kernel", NEW, ids=ids)
-def test_pullback_inputs_is_the_central_difference(kernel):
-    X, Z, G = data(n=5)
-    expected = np.empty(X.shape)
-    for i, d in np.ndindex(X.shape):
-        up, down = X.copy(), X.copy()
-        up[i, d] += STEP
-        down[i, d] -= STEP
-        expected[i, d] = np.sum(G * (kernel(up, Z) - kernel(down, Z))) / (2 * STEP)
-    np.testing.assert_allclose(pullback_inputs(kernel, X, Z, G), expected, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("kernel", NEW, ids=ids)
@@ -228,7 +216,7 @@ def test_names_are_bound_anywhere_in_a_tree():
 def test_names_inside_columns_are_of_those_columns():
     X = data()[0]
     kernel = bind_columns(Columns(Columns(RBF(), "c"), ["a", "c"]), ["a", "b", "c"])
-    np.testing.assert_array_equal(kernel(X), RBF()(X[:, [2]]))
+    np.testing.assert_allclose(kernel(X), RBF()(X[:, [2]]), rtol=1e-13)
 
 
 def test_errors_name_what_is_wrong():
@@ -250,8 +238,8 @@ def test_errors_name_what_is_wrong():
 
 def test_a_column_chosen_twice_counts_twice():
     X, Z, G = data()
-    twice = pullback_inputs(Columns(RBF(1.0), [0, 0]), X, Z, G)
-    once = pullback_inputs(Columns(RBF(np.sqrt(0.5)), [0]), X, Z, G)
+    twice = pullback(Columns(RBF(1.0), [0, 0]), X, Z, G)
+    once = pullback(Columns(RBF(np.sqrt(0.5)), [0]), X, Z, G)
     np.testing.assert_allclose(twice, once, rtol=1e-10, atol=1e-12)
 
 

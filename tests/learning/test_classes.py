@@ -7,7 +7,7 @@ import warnings
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_allclose
 from problems import dense_precision, exact_probit_evidence, margin_covariance, three_classes
 from scipy.linalg import block_diag
 from scipy.special import expit
@@ -440,15 +440,6 @@ class TestClassifier:
         away = draws - draws.mean(axis=2, keepdims=True)
         assert_allclose(np.einsum("ics,ids->icd", away, away) / 20_000, cov, atol=0.15)
 
-    def test_gradient_with_respect_to_the_inputs(self, clf):
-        gradient = clf.proba_gradient(self.Z)
-        assert gradient.shape == (9, 3, 2)
-        for j, e in enumerate(1e-3 * np.eye(2)):
-            at = [clf.predict_proba(self.Z + k * e) for k in (-2, -1, 1, 2)]
-            difference = (at[0] - 8.0 * at[1] + 8.0 * at[2] - at[3]) / 12e-3
-            assert_allclose(gradient[:, :, j], difference, atol=1e-4)
-        assert_allclose(gradient.sum(axis=1), 0.0, atol=1e-6)
-
     def test_pickle_and_clone(self, clf):
         again = pickle.loads(pickle.dumps(clf))
         assert (again.predict_proba(self.Z) == clf.predict_proba(self.Z)).all()
@@ -510,101 +501,6 @@ class TestClassifier:
         assert np.isfinite(clf.loo_proba_).all()
 
 
-class TestProbabilityGradients:
-    """Gradients of joint probabilities, which are differences, against formulas."""
-
-    X, y = three_classes(15, seed=6)
-    Z = three_classes(7, seed=7)[0]
-
-    def test_two_classes_of_softmax_are_logit_with_twice_the_kernel(self):
-        y = np.minimum(self.y, 1)
-        two = fitted(self.X, y, "laplace", "softmax", 2.0 * RBF(1.3)).proba_gradient(self.Z)
-        one = fitted(self.X, y, "laplace", "logit", 4.0 * RBF(1.3)).proba_gradient(self.Z)
-        assert_allclose(two, one, atol=1e-6)
-
-    @pytest.mark.parametrize("inference", ["laplace", "vi"])
-    def test_softmax_of_the_means_by_the_chain_rule(self, inference):
-        clf = fitted(self.X, self.y, inference, "softmax", 2.0 * RBF(1.3), integration="map")
-        alpha = clf.posterior_.alpha
-        K = (2.0 * RBF(1.3))(self.Z, self.X)
-        # d k(z, x) / d z = -(z - x) / l² k(z, x)
-        slope = -(self.Z[:, None] - self.X) / 1.3**2 * K[:, :, None]
-        by_mean = np.einsum("nij,ic->ncj", slope, alpha)
-        p = clf.predict_proba(self.Z)
-        assert_allclose(p, np.exp(Softmax().log_classes(K @ alpha)), rtol=1e-9)
-        truth = p[:, :, None] * (by_mean - np.einsum("nc,ncj->nj", p, by_mean)[:, None])
-        assert_allclose(clf.proba_gradient(self.Z), truth, atol=1e-6)
-
-    # The derivative along one draw of f has a standard deviation below 1 here, and there are 4,096 draws.
-    STANDARD_ERROR = 1.0 / 64.0
-
-    @pytest.mark.parametrize(
-        ("inference", "likelihood"),
-        [
-            ("laplace", "softmax"),
-            ("vi", "softmax"),
-            ("laplace", "multiprobit"),
-            (Dirichlet(eps=0.1), "softmax"),
-        ],
-        ids=str,
-    )
-    @pytest.mark.parametrize("n_classes", [2, 3])
-    def test_monte_carlo_estimates_the_exact_gradient(self, inference, likelihood, n_classes):
-        rng = np.random.default_rng(n_classes)
-        X = rng.normal(size=(40, 2))
-        y = np.arange(40) % n_classes
-        X += 1.5 * np.stack(
-            [np.cos(2.0 * np.pi * y / n_classes), np.sin(2.0 * np.pi * y / n_classes)], axis=1
-        )
-        options = {"integration": "monte_carlo", "random_state": 0}
-        sampled = fitted(X, y, inference, likelihood, 2.0 * RBF(0.8), **options)
-        gradient = sampled.proba_gradient(self.Z[:3])
-        assert_array_equal(sampled.proba_gradient(self.Z[:3]), gradient)
-        exact = fitted(X, y, inference, likelihood, 2.0 * RBF(0.8)).proba_gradient(self.Z[:3])
-        assert np.abs(gradient - exact).max() < 4.0 * self.STANDARD_ERROR
-        assert np.abs(gradient - exact).mean() < self.STANDARD_ERROR
-
-    @pytest.mark.parametrize("inference", ["laplace", "vi", Dirichlet(eps=0.1)], ids=str)
-    def test_monte_carlo_is_the_gradient_of_what_is_predicted(self, inference):
-        clf = fitted(
-            self.X, self.y, inference, "softmax", 2.0 * RBF(0.8), integration="monte_carlo", random_state=3
-        )
-        gradient = clf.proba_gradient(self.Z[:3])
-        for j, e in enumerate(1e-3 * np.eye(2)):
-            at = [clf.predict_proba(self.Z[:3] + k * e) for k in (-2, -1, 1, 2)]
-            assert_allclose(gradient[:, :, j], (at[0] - 8.0 * at[1] + 8.0 * at[2] - at[3]) / 12e-3, atol=1e-5)
-
-    def test_monte_carlo_of_one_class_against_the_rest(self):
-        options = {"multi_class": "one_vs_rest", "random_state": 0}
-        sampled = fitted(self.X, self.y, "ep", "probit", 2.0 * RBF(0.8), integration="monte_carlo", **options)
-        gradient = sampled.proba_gradient(self.Z)
-        assert_array_equal(sampled.proba_gradient(self.Z), gradient)
-        exact = fitted(self.X, self.y, "ep", "probit", 2.0 * RBF(0.8), **options).proba_gradient(self.Z)
-        assert np.abs(gradient - exact).max() < 4.0 * self.STANDARD_ERROR
-
-    @pytest.mark.parametrize("route", ["exact", "monte_carlo"])
-    def test_mixtures_of_several_functions(self, route):
-        X, y, kernel, Z = TestTruth.X, TestTruth.y, TestTruth.kernel, np.array([[0.7], [2.5]])
-        clf = fitted(X, y, Rejection(n_draws=1000), "softmax", kernel, integration=route)
-        gradient = clf.proba_gradient(Z)
-        assert_array_equal(clf.proba_gradient(Z), gradient)
-        # The latent values of every draw are Gaussian given those at the data; here they are averaged exactly.
-        A = np.linalg.solve(kernel(X), clf.base_estimator_.draws.transpose(1, 0, 2).reshape(5, -1))
-
-        def proba(x):
-            k = kernel(x[None], X)
-            means, var = (
-                (k @ A).reshape(-1, 3),
-                kernel.diag(x[None])[0] - (k @ np.linalg.solve(kernel(X), k.T)).item(),
-            )
-            return np.exp(Softmax().log_predict(means, np.tile(var * np.eye(3), (len(means), 1, 1)))).mean(
-                axis=0
-            )
-
-        truth = [(proba(z + 1e-3) - proba(z - 1e-3)) / 2e-3 for z in Z]
-        assert np.abs(gradient[:, :, 0] - truth).max() < 4.0 / np.sqrt(1000)
-
-
 class TestTheDifference:
     """Two classes with a latent function each have the answers of one function, the difference of the two."""
 
@@ -644,7 +540,6 @@ class TestTheDifference:
         low, high = clf.predict_interval(self.Z, level=0.8)
         for end, level in ((low, 0.1), (high, 0.9)):
             assert_allclose(end, expit(np.quantile(d, level, axis=1)), atol=0.01)
-        assert clf.proba_gradient(self.Z).shape == self.Z.shape
         assert clf.predict_latent(self.Z).shape == (6, 2)
 
 

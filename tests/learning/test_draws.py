@@ -160,15 +160,6 @@ def test_samples_have_the_moments_predicted():
 # --------------------------------------------------------------------------- the estimator
 
 
-@pytest.mark.parametrize("route", [pytest.param("exact", marks=pytest.mark.slow), "map", "mackay"])
-def test_gradient_of_the_probability(route):
-    for clf in (fixed("HMC"), sampled("short")):
-        clf = pickle.loads(pickle.dumps(clf)).set_params(integration=route)
-        h = 1e-4
-        slope = (clf.predict_proba(X_TEST + h) - clf.predict_proba(X_TEST - h))[:, 1] / (2.0 * h)
-        assert_allclose(clf.proba_gradient(X_TEST)[:, 0], slope, rtol=2e-4, atol=2e-6)
-
-
 def skewed_classifier():
     """Return a classifier whose mean of f is negative where the mean probability is above one half."""
     clf = classifier(
@@ -396,9 +387,6 @@ def test_three_classes(how, inference):
     assert_allclose(low, apart, atol=1e-9)
     assert clf.sample_latent(X_TEST, 3).shape == (5, 3, 3)
     assert clf.loo_proba_.shape == (6, 3)
-    h = 1e-4
-    slope = (clf.predict_proba(X_TEST + h) - clf.predict_proba(X_TEST - h)) / (2.0 * h)
-    assert_allclose(clf.proba_gradient(X_TEST)[:, :, 0], slope, rtol=2e-4, atol=2e-6)
     assert len(clf.check_approximation(500)) == 3
 
 

@@ -9,7 +9,7 @@ from scipy import integrate, optimize, stats
 from scipy.special import ndtr
 
 from gpclass.core.protocols import Part
-from gpclass.learning.prediction import gaussian_log_proba, log_proba, mixture_quantile, route_slopes
+from gpclass.learning.prediction import gaussian_log_proba, log_proba, mixture_quantile
 from gpclass.likelihoods import CLogLog, LabelNoise, Logit, Probit
 
 
@@ -76,18 +76,3 @@ def test_routes_of_an_asymmetric_link(likelihood):
     z = np.random.default_rng(0).standard_normal(4096)
     drawn = np.exp(gaussian_log_proba(likelihood, mean, var, "monte_carlo", z))[:, 1]
     assert_allclose(drawn, truth, atol=0.03)
-
-
-@pytest.mark.parametrize("likelihood", ASYMMETRIC, ids=repr)
-@pytest.mark.parametrize("route", ["exact", "map", "mackay"])
-def test_slopes_of_the_routes(likelihood, route):
-    mean, var, h = np.array([-3.0, -0.4, 0.3, 2.0]), np.array([0.5, 4.0, 1.0, 9.0]), 1e-4
-
-    def p(mean, var):
-        if route == "map":
-            return likelihood.link(mean)
-        return np.exp(gaussian_log_proba(likelihood, mean, var, route, np.zeros(1)))[:, 1]
-
-    first, second = route_slopes(likelihood, mean, var, route)
-    assert_allclose(first, (p(mean + h, var) - p(mean - h, var)) / (2 * h), atol=1e-7)
-    assert_allclose(second, (p(mean, var + h) - p(mean, var - h)) / h, atol=1e-7)

@@ -159,12 +159,6 @@ def test_logit_log_predict(logit: LogitTruth) -> None:
     assert_close(found[:, 1], logit.truth["log_up"], logit.where)
 
 
-def test_logit_link_slope(logit: LogitTruth) -> None:
-    first, second = Logit().link_slope(*columns(logit.where))
-    assert_close(first, logit.truth["first"], logit.where)
-    assert_close(second, logit.truth["second"], logit.where, scale=logit.truth["first"])
-
-
 @pytest.mark.parametrize("y", [1.0, -1.0])
 def test_probit_expected(probit: ProbitTruth, y: float) -> None:
     mean, var = columns(probit.where)
@@ -187,14 +181,13 @@ def normal_tail(z: mp.mpf) -> tuple[mp.mpf, ...]:
 def test_probit_tilted_and_prediction_in_closed_form() -> None:
     mean, var = columns(PROBIT)
     tilted = Probit().tilted(np.ones(mean.size), mean, var)
-    rows, densities = [], []
+    rows = []
     with mp.workdps(60):
         for m, v in PROBIT:
             q = 1 / mp.sqrt(1 + mp.mpf(v))
-            log_Phi, rho, kappa, _, _, Phi = normal_tail(m * q)
-            rows.append((log_Phi, q * rho, q**2 * rho * kappa, 1 - v * q**2 * rho * kappa, q * rho * Phi))
-            densities.append(-m * q**2 * rows[-1][-1])
-    log_mass, slope, curvature, shrink, first = (list(c) for c in zip(*rows, strict=True))
+            log_Phi, rho, kappa, *_ = normal_tail(m * q)
+            rows.append((log_Phi, q * rho, q**2 * rho * kappa, 1 - v * q**2 * rho * kappa))
+    log_mass, slope, curvature, shrink = (list(c) for c in zip(*rows, strict=True))
     for name, truth in {
         "log_mass": log_mass,
         "slope": slope,
@@ -204,9 +197,6 @@ def test_probit_tilted_and_prediction_in_closed_form() -> None:
         assert_close(getattr(tilted, name), truth, PROBIT)
     assert_close(Probit().log_predict(mean, var)[:, 1], log_mass, PROBIT)
     assert_close(Probit().log_predict(-mean, var)[:, 0], log_mass, PROBIT)
-    found_first, found_second = Probit().link_slope(mean, var)
-    assert_close(found_first, first, PROBIT)
-    assert_close(found_second, densities, PROBIT)
 
 
 F = [s * f for f in (1e-9, 0.01, 0.7, 2.0, 3.9, 4.1, 9.0, 25.0, 37.0, 200.0, 1e3) for s in (-1.0, 1.0)]

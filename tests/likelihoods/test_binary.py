@@ -41,7 +41,7 @@ def everything(likelihood, y, mean, var):
     out = [likelihood.log_prob(y, mean), *likelihood.derivatives(y, mean), likelihood.third(y, mean, var)]
     out += [*expected(likelihood, y, mean, var), *tilted(likelihood, y, mean, var)]
     out += [likelihood.log_classes(mean), likelihood.log_predict(mean, var), likelihood.link(mean)]
-    return [*out, *likelihood.link_slope(mean, var)]
+    return out
 
 
 # --------------------------------------------------------------------------------- identities
@@ -57,7 +57,6 @@ def test_symmetry_of_the_labels(likelihood, y, mean, var):
         zip(signs, likelihood.derivatives(y, mean), likelihood.derivatives(-y, -mean), strict=True),
         zip(signs, expected(likelihood, y, mean, var), expected(likelihood, -y, -mean, var), strict=True),
         zip((1, -1, 1, 1), tilted(likelihood, y, mean, var), tilted(likelihood, -y, -mean, var), strict=True),
-        zip((1, -1), likelihood.link_slope(mean, var), likelihood.link_slope(-mean, var), strict=True),
         [(-1, likelihood.third(y, mean, var), likelihood.third(-y, -mean, var))],
         [(1, likelihood.log_predict(mean, var), likelihood.log_predict(-mean, var)[:, ::-1])],
     ):
@@ -151,13 +150,12 @@ def test_zero_variance_is_the_point_itself(likelihood):
 
 
 def test_probit_is_the_limit_of_both_links_at_large_variance():
-    """E[sigma] -> Phi(mean/s), E[sigma'] -> N(0 | mean, var) as var -> infinity."""
+    """E[sigma] -> Phi(mean/s) as var -> infinity."""
     mean, var = np.array([-2e4, 0.0, 1e3, 4e4]), np.full(4, 1e8)
     for likelihood in CLASSES:
         np.testing.assert_allclose(
             np.exp(likelihood.log_predict(mean, var)[:, 1]), norm.cdf(mean / 1e4), rtol=1e-6
         )
-        np.testing.assert_allclose(likelihood.link_slope(mean, var)[0], norm.pdf(mean, scale=1e4), rtol=1e-6)
 
 
 # ----------------------------------------------------------------------------- Gaussian anchor
@@ -240,7 +238,6 @@ def test_shapes_broadcast(likelihood):
     assert all(a.shape == (2, 3) for a in likelihood.derivatives(y, mean))
     assert likelihood.log_predict(mean, var).shape == (2, 1, 2)
     assert likelihood.log_classes(mean).shape == (2, 1, 2)
-    assert all(a.shape == (2, 1) for a in likelihood.link_slope(mean, var))
 
 
 @binary

@@ -58,7 +58,6 @@ def answers(clf, X):
         "std": lambda: clf.predict_latent(X, return_std=True),
         "cov": lambda: clf.predict_latent(X, return_cov=True),
         "sample": lambda: clf.sample_latent(X, 3, random_state=1),
-        "gradient": lambda: clf.proba_gradient(X),
         "loo": lambda: clf.loo_proba_,
         "score": lambda: clf.loo_log_score_,
         "evidence": lambda: clf.log_marginal_likelihood_value_,

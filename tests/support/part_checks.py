@@ -145,26 +145,6 @@ def check_posterior(posterior: Process, X: Array, *, rtol: float = 1e-7) -> None
     assert_allclose(
         np.cov(flat), full, atol=0.06 * max(float(full.max()), 1e-12), err_msg="covariance of draws"
     )
-    if len(shape) == 1:
-        _check_posterior_gradient(posterior, X)
-
-
-def _check_posterior_gradient(posterior: Process, X: Array) -> None:
-    """Check Σ w (first d mean/dx + ½ second d var/dx) with random factors for every part and draw."""
-    rng = np.random.default_rng(1)
-    adjoints = [
-        (rng.normal(size=(len(X), len(w))), rng.normal(size=(len(X), len(w)))) for w in posterior.weights
-    ]
-
-    def total(x: Array) -> float:
-        (_, parts), *_ = posterior.blocks(x.reshape(X.shape))
-        return sum(
-            float(((first * part.mean + 0.5 * second * part.cov[:, None]) @ part.weight).sum())
-            for part, (first, second) in zip(parts, adjoints, strict=True)
-        )
-
-    truth = central_difference(total, X.ravel(), 1e-4).reshape(X.shape)
-    close(posterior.input_gradient(X, adjoints), truth, 1e-5, "input_gradient")
 
 
 def check_sampler(

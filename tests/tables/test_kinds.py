@@ -41,26 +41,6 @@ def test_texts_are_categories(levels):
     assert kind(np.resize(np.array(levels, dtype=object), N)) in ("category", "ordered")
 
 
-@pytest.mark.parametrize(
-    ("levels", "order"),
-    [
-        (["10-19", "0-9", "100-109"], ["0-9", "10-19", "100-109"]),
-        (["5more", "2", "4", "3"], ["2", "3", "4", "5more"]),
-        (["<18", "18 to 65", "66+"], None),
-        (["0-2", "12+", "3-11"], ["0-2", "3-11", "12+"]),
-        (["0-2", "3-5"], None),
-        (["<3", ">=3", "5-6"], None),
-        (["01", "02", "10-1"], None),
-        (["a-b", "0-1", "2-3"], None),
-    ],
-)
-def test_ranges_have_an_order(levels, order):
-    frame = pd.DataFrame({"a": np.resize(np.array(levels, dtype=object), N)})
-    column = Encoder().fit(frame).columns_[0]
-    assert column.kind == ("category" if order is None else "ordered")
-    assert list(column.levels) == (sorted(levels) if order is None else order)
-
-
 @pytest.mark.parametrize("levels", [["1", "2"], ["1.5", "-2", ".5", "1e-3", "0"], [" 1", "2 "], ["3.", None]])
 def test_texts_that_are_plain_numbers_are_numbers(levels):
     values = np.resize(np.array(levels, dtype=object), N)

@@ -1,8 +1,8 @@
 """Covariance functions: those of scikit-learn, four more, and fast operations on all of them.
 
-``matrix``, ``diag``, ``pullback``, ``pullback_diag`` and ``pullback_inputs`` work for every scikit-learn
-kernel: by fast formulas for the registered ones, through its own methods for any other. A new kernel is a
-subclass of `FormulaKernel` in a file of its own, which has to be imported; see there for an example.
+``matrix``, ``diag``, ``pullback`` and ``pullback_diag`` work for every scikit-learn kernel: by fast formulas for
+the registered ones, through its own methods for any other. A new kernel is a subclass of `FormulaKernel` in a file
+of its own, which has to be imported; see there for an example.
 """
 
 from __future__ import annotations
@@ -27,18 +27,15 @@ from sklearn.gaussian_process.kernels import (
     WhiteKernel,
 )
 
-from gpclass.kernels import stationary  # noqa: F401  (it registers its kernels)
 from gpclass.kernels.base import FormulaKernel
-from gpclass.kernels.columns import Columns, bind_columns
-from gpclass.kernels.composite import has_noise
-from gpclass.kernels.compound import CompoundKernel, settable
+from gpclass.kernels.composite import CompoundKernel, has_noise, settable
 from gpclass.kernels.covariances import Covariances, register
-from gpclass.kernels.functions import diag, matrix, pullback, pullback_diag, pullback_inputs
-from gpclass.kernels.inputs import Grouped
+from gpclass.kernels.functions import diag, matrix, pullback, pullback_diag
+from gpclass.kernels.inputs import Columns, Grouped, bind_columns
 from gpclass.kernels.linear import Linear
 from gpclass.kernels.names import default_kernel, kernel_names, named_kernel, takes_vectors
 from gpclass.kernels.networks import GaussianUnits, NeuralNetwork
-from gpclass.kernels.profiles import InnerProduct, Profile, Stationary
+from gpclass.kernels.stationary import Profile, Stationary
 from gpclass.kernels.theta import move
 from gpclass.kernels.warped import Warped, warps
 
@@ -56,7 +53,6 @@ __all__ = [
     "GenericKernelMixin",
     "Grouped",
     "Hyperparameter",
-    "InnerProduct",
     "Kernel",
     "KernelOperator",
     "Linear",
@@ -82,7 +78,6 @@ __all__ = [
     "named_kernel",
     "pullback",
     "pullback_diag",
-    "pullback_inputs",
     "register",
     "settable",
     "takes_vectors",

@@ -24,7 +24,7 @@ class FormulaKernel(Kernel):
     Parameters
     ----------
     formulas : callable
-        A class argument: `Stationary` or `InnerProduct` with a profile, or a function as in `register`.
+        A class argument: `Stationary` with a profile, or a function as in `register`.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Constants, noise, sums, products and powers of kernels, and the kernels inside a kernel."""
+"""Constants, noise, sums, products and powers of kernels, and one kernel for each class."""
 
 from __future__ import annotations
 
@@ -6,7 +6,17 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from sklearn.gaussian_process.kernels import ConstantKernel, Exponentiation, Kernel, Product, Sum, WhiteKernel
+from sklearn.base import clone
+from sklearn.gaussian_process import kernels as theirs
+from sklearn.gaussian_process.kernels import (
+    ConstantKernel,
+    Exponentiation,
+    Hyperparameter,
+    Kernel,
+    Product,
+    Sum,
+    WhiteKernel,
+)
 
 from gpclass.core.linalg import drop_tiny
 from gpclass.core.protocols import Array
@@ -21,39 +31,28 @@ def inner_kernels(kernel: Any) -> list[Any]:
 
 
 def has_noise(kernel: Kernel) -> bool:
-    """Return whether the kernel gives each row its own noise, so that it distinguishes copies of a row.
-
-    Examples
-    --------
-    >>> from gpclass.kernels import RBF, WhiteKernel, has_noise
-    >>> has_noise(2.0 * RBF() + WhiteKernel()), has_noise(RBF())
-    (True, False)
-    """
+    """Return whether the kernel gives each row its own noise, so that it distinguishes copies of a row."""
     if parts := inner_kernels(kernel):
         return any(has_noise(part) for part in parts)
     # A kernel that is not registered may have noise.
     return isinstance(kernel, WhiteKernel) or formulas_of(kernel) is by_differences
 
 
-def _number(kernel: Any, name: str, X: Any) -> Covariances:
-    """Return covariances that are all equal to one hyperparameter."""
-    value = float(getattr(kernel, name))
+def _number(kernel: Any, name: str, value: float) -> Covariances:
+    """Return covariances that are all equal to the value of one hyperparameter, or to zero."""
 
     def pull(G: Array, K: Array | None) -> Array:
         return np.array([value * G.sum(dtype=float)] if is_free(kernel, name) else [], dtype=float)
 
-    return Covariances(lambda: np.array(value), pull, lambda G: np.zeros(np.shape(X)))
+    return Covariances(lambda: np.array(value, dtype=float), pull)
 
 
 def _constant(kernel: Any, X: Any, Z: Any, dtype: Any) -> Covariances:
-    return _number(kernel, "constant_value", X)
+    return _number(kernel, "constant_value", kernel.constant_value)
 
 
 def _noise(kernel: Any, X: Any, Z: Any, dtype: Any) -> Covariances:
-    noise = _number(kernel, "noise_level", X)
-    if Z is None:
-        return noise
-    return Covariances(lambda: np.zeros(()), lambda G, K: noise.pull(np.zeros(1), None), noise.pull_inputs)
+    return _number(kernel, "noise_level", kernel.noise_level if Z is None else 0.0)
 
 
 def _in_place(operation: np.ufunc, first: Array, second: Array) -> Array:
@@ -67,7 +66,6 @@ def _sum(kernel: Any, *at: Any) -> Covariances:
     return Covariances(
         lambda: _in_place(np.add, first.values(), second.values()),
         lambda G, K: np.concatenate([first.pull(G, None), second.pull(G, None)]),
-        lambda G: first.pull_inputs(G) + second.pull_inputs(G),
     )
 
 
@@ -83,10 +81,7 @@ def _product(kernel: Any, *at: Any) -> Covariances:
         K2 = second.values() if K is None or K1.ndim or not K1 else np.asarray(K / K1)
         return np.concatenate([_times(K2, G, first.pull, K1), _times(K1, G, second.pull, K2)])
 
-    def pull_inputs(G: Array) -> Array:
-        return _times(second.values(), G, first.pull_inputs) + _times(first.values(), G, second.pull_inputs)
-
-    return Covariances(values, pull, pull_inputs)
+    return Covariances(values, pull)
 
 
 def _times(factor: Array, G: Array, pull: Callable[..., Array], *known: Array) -> Array:
@@ -115,9 +110,7 @@ def _power(kernel: Any, *at: Any) -> Covariances:
         np.power(K, p - 1, out=slope, where=(K != 0) | (p >= 1))
         return np.asarray(p * slope * G)
 
-    return Covariances(
-        values, lambda G, K: base.pull(adjoint(G), None), lambda G: base.pull_inputs(adjoint(G))
-    )
+    return Covariances(values, lambda G, K: base.pull(adjoint(G), None))
 
 
 register(ConstantKernel, _constant)
@@ -125,3 +118,60 @@ register(WhiteKernel, _noise)
 register(Sum, _sum)
 register(Product, _product)
 register(Exponentiation, _power)
+
+# ------------------------------------------------------------------- a kernel for each class
+
+
+class CompoundKernel(theirs.CompoundKernel):
+    """A kernel for each latent function, in the order of the classes.
+
+    Learning must set ``theta``, which scikit-learn's class of the same name does not support.
+
+    Parameters
+    ----------
+    kernels : list of kernels
+
+    Examples
+    --------
+    >>> from gpclass.kernels import RBF, CompoundKernel
+    >>> kernel = CompoundKernel([RBF(1.0), 2.0 * RBF(3.0)])
+    >>> [h.name for h in kernel.hyperparameters]
+    ['kernels__0__length_scale', 'kernels__1__k1__constant_value', 'kernels__1__k2__length_scale']
+    >>> kernel.clone_with_theta(kernel.theta + 1.0).kernels[0]
+    RBF(length_scale=2.72)
+    """
+
+    @property
+    def theta(self) -> Array:
+        """The logarithms of all free hyperparameters, one kernel after another."""
+        return np.concatenate([kernel.theta for kernel in self.kernels])
+
+    @theta.setter
+    def theta(self, theta: Array) -> None:
+        ends = np.cumsum([kernel.n_dims for kernel in self.kernels])[:-1]
+        for kernel, part in zip(self.kernels, np.split(np.asarray(theta), ends), strict=True):
+            kernel.theta = part
+
+    @property
+    def hyperparameters(self) -> list[Hyperparameter]:
+        """The hyperparameters of all kernels; their names begin with the position of the kernel."""
+        return [
+            Hyperparameter(f"kernels__{i}__{h.name}", h.value_type, h.bounds, h.n_elements)
+            for i, kernel in enumerate(self.kernels)
+            for h in kernel.hyperparameters
+        ]
+
+    @property
+    def bounds(self) -> Array:
+        """The bounds on ``theta``."""
+        return np.vstack([kernel.bounds for kernel in self.kernels if kernel.n_dims] or [np.empty((0, 2))])
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}([{', '.join(map(repr, self.kernels))}])"
+
+
+def settable(kernel: Any) -> Any:
+    """Return a clone of a kernel whose ``theta`` can be set, which scikit-learn's `CompoundKernel` does not allow."""
+    if isinstance(kernel, theirs.CompoundKernel):
+        return CompoundKernel([clone(part) for part in kernel.kernels])
+    return clone(kernel)

@@ -1,15 +1,14 @@
 """Covariances with their pullbacks, by the class of the kernel.
 
 For each class of kernels one function is registered. It returns the covariances of some inputs together with the
-functions that pull an adjoint back to the hyperparameters and to the inputs. A sum or a product of kernels
-combines what its parts return. A kernel that is not registered is differentiated by central differences.
+function that pulls an adjoint back to the hyperparameters. A sum or a product of kernels combines what its parts
+return. A kernel that is not registered is differentiated by central differences.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -33,13 +32,10 @@ class Covariances:
     pull : callable
         Returns Σ G · ∂values/∂theta for an adjoint G, in double precision. The second argument is the values
         if they are known, else None.
-    pull_inputs : callable
-        Returns the array of shape (n, d) with rows Σ_j G_ij ∂k(x_i, z_j)/∂x_i, where Z is fixed.
     """
 
     values: Callable[[], Array]
     pull: Callable[[Array, Array | None], Array]
-    pull_inputs: Callable[[Array], Array]
 
 
 # Called with a kernel, X, Z (None for the variances of X) and the floating-point type of the values.
@@ -59,26 +55,8 @@ def by_differences(
     """
     X, Z = _in_double(X), _in_double(Z)
 
-    def evaluate(other: Any, rows: Inputs = X) -> Array:
-        return np.asarray(diag(other, rows) if Z is None else other(rows, Z), dtype=float)
-
-    def pull(G: Array, K: Array | None) -> Array:
-        return np.array([np.vdot(G, slope) for slope in differences(kernel, evaluate)], dtype=float)
-
-    def pull_inputs(G: Array) -> Array:
-        if not (isinstance(X, np.ndarray) and X.dtype.kind == "f"):
-            raise TypeError(
-                f"inputs of {type(kernel).__name__} are {type(X).__name__}, not rows of numbers: "
-                "derivatives with respect to inputs exist for numeric inputs only."
-            )
-        width = np.maximum(X.std(axis=0), Z.std(axis=0))
-        steps = STEP * np.where(width > 0, width, 1 + np.abs(X).max(axis=0, initial=0))
-        result = np.empty(X.shape)
-        for k, step in enumerate(np.diag(steps)):
-            up, down = X + step, X - step
-            difference = (evaluate(kernel, up) - evaluate(kernel, down)) / (up - down)[:, k, None]
-            result[:, k] = np.einsum("ij,ij->i", G, difference)
-        return result
+    def evaluate(other: Any) -> Array:
+        return np.asarray(diag(other, X) if Z is None else other(X, Z), dtype=float)
 
     def values() -> Array:
         K, shape = evaluate(kernel), (len(X),) if Z is None else (len(X), len(Z))
@@ -89,7 +67,14 @@ def by_differences(
             )
         return drop_tiny(K.astype(dtype))
 
-    return Covariances(values, pull, pull_inputs)
+    def pull(G: Array, K: Array | None) -> Array:
+        return np.array([np.vdot(G, slope) for slope in differences(kernel, evaluate)], dtype=float)
+
+    return Covariances(values, pull)
+
+
+def _in_double(X: Any) -> Any:
+    return X.astype(float) if getattr(X, "dtype", None) == np.float32 else X
 
 
 def differences(kernel: Kernel, values: Callable[[Kernel], Array]) -> Iterator[Array]:
@@ -98,10 +83,6 @@ def differences(kernel: Kernel, values: Callable[[Kernel], Array]) -> Iterator[A
     for step in STEP * np.eye(len(theta)):
         up, down = (values(kernel.clone_with_theta(at)) for at in (theta + step, theta - step))
         yield (up - down) / (2.0 * STEP)
-
-
-def _in_double(X: Any) -> Any:
-    return X.astype(float) if getattr(X, "dtype", None) == np.float32 else X
 
 
 # ------------------------------------------------------------------------------------------- registry
@@ -117,20 +98,8 @@ def register(cls: type, formulas: Formulas = by_differences) -> None:
     cls : type
         A subclass of scikit-learn's ``Kernel``. Its constructor parameters are what a model file stores.
     formulas : callable, default=by_differences
-        `Stationary` or `InnerProduct` with a `Profile`, or a function of a kernel, X, Z and a floating-point type
-        that returns `Covariances`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gpclass.kernels import RBF, Profile, Stationary, pullback, register
-    >>> class Rational(RBF):
-    ...     def __call__(self, X, Y=None):
-    ...         return 1 / (1 + np.sum(((X[:, None] - (X if Y is None else Y)) / self.length_scale) ** 2, -1))
-    >>> profile = Profile(value=lambda S: 1 / (1 + S), slope=lambda S: -((1 + S) ** -2))
-    >>> register(Rational, Stationary(lambda kernel: profile))
-    >>> pullback(Rational(), [[0.0]], [[1.0]], np.ones((1, 1)))
-    array([0.5])
+        `Stationary` with a `Profile`, or a function of a kernel, X, Z and a floating-point type that returns
+        `Covariances`.
     """
     name = cls.__name__
     if any(other.__name__ == name and other.__module__ != cls.__module__ for other in _REGISTERED):
@@ -138,9 +107,9 @@ def register(cls: type, formulas: Formulas = by_differences) -> None:
     _REGISTERED[cls] = formulas
 
 
-def registered() -> Mapping[type, Formulas]:
-    """Return all registered classes of kernels with their formulas."""
-    return MappingProxyType(_REGISTERED)
+def registered() -> tuple[type, ...]:
+    """Return all registered classes of kernels."""
+    return tuple(_REGISTERED)
 
 
 def formulas_of(kernel: Kernel) -> Formulas:

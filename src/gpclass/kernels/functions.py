@@ -1,4 +1,4 @@
-"""The five functions of a kernel: its matrix, its diagonal, and their pullbacks.
+"""The four functions of a kernel: its matrix, its diagonal, and their pullbacks.
 
 They check the input, split the work into row tiles that fit into the processor's cache, and set the diagonal of
 symmetric matrices. The formulas are chosen by the class of the kernel.
@@ -15,7 +15,7 @@ from sklearn.gaussian_process.kernels import Kernel
 from gpclass.core.linalg import mirror
 from gpclass.core.protocols import Array, Inputs
 from gpclass.kernels.covariances import covariances
-from gpclass.kernels.inputs import OfInputs
+from gpclass.kernels.inputs import unwrapped
 from gpclass.kernels.theta import count_free
 
 TILE_NUMBERS = 2**18  # entries of one row tile: 2 MB in double precision
@@ -67,10 +67,6 @@ def diag(kernel: Kernel, X: Inputs) -> Array:
     ----------
     kernel : kernel
     X : array-like of shape (n, d), or sequence of objects
-
-    Returns
-    -------
-    ndarray of shape (n,)
 
     Examples
     --------
@@ -135,13 +131,9 @@ def pullback_diag(kernel: Kernel, X: Inputs, g: Array) -> Array:
     Parameters
     ----------
     kernel : kernel
-    X : array-like of shape (n, d)
+    X : array-like of shape (n, d), or sequence of objects
     g : ndarray of shape (n,)
         Adjoint of the diagonal.
-
-    Returns
-    -------
-    ndarray of shape (n_dims,)
 
     Examples
     --------
@@ -155,38 +147,6 @@ def pullback_diag(kernel: Kernel, X: Inputs, g: Array) -> Array:
         return covariances(inner, X, None).pull(_floats("the adjoint", g, (len(X),)), None)
 
 
-def pullback_inputs(kernel: Kernel, X: Array, Z: Array, G: Array) -> Array:
-    """Return the (n, d) array with rows Σ_j G_ij ∂k(x_i, z_j) / ∂x_i; ``Z`` is fixed.
-
-    Parameters
-    ----------
-    kernel : kernel
-    X, Z : ndarray of shape (n, d) and (m, d)
-    G : ndarray of shape (n, m)
-        Adjoint of k(X, Z).
-
-    Returns
-    -------
-    ndarray of shape (n, d)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gpclass.kernels import RBF, pullback_inputs
-    >>> pullback_inputs(RBF(1.0), [[0.0]], [[1.0]], np.ones((1, 1))).round(4)
-    array([[0.6065]])
-    """
-    if isinstance(kernel, OfInputs):
-        given = _rows(kernel, X, "X")
-        there = pullback_inputs(kernel.kernel, kernel.inputs(given), kernel.inputs(_rows(kernel, Z, "Z")), G)
-        return kernel.pull_inputs(given, there)
-    X, Z = _rows(kernel, X, "X"), _rows(kernel, Z, "Z")
-    G = _floats("the adjoint", G, (len(X), len(Z)))
-    with np.errstate(under="ignore"):
-        parts = [covariances(kernel, X[i], Z).pull_inputs(G[i]) for i in _tiles(*G.shape)]
-    return np.concatenate(parts) if parts else np.zeros(X.shape)
-
-
 def _tiles(n: int, m: int) -> Iterator[slice]:
     size = max(LEAST_ROWS, TILE_NUMBERS // max(m, 1))
     return (slice(start, min(start + size, n)) for start in range(0, n if m else 0, size))
@@ -195,18 +155,13 @@ def _tiles(n: int, m: int) -> Iterator[slice]:
 # ----------------------------------------------------------------------------- checks
 
 
-def _inputs(kernel: Kernel, X: Inputs, name: str) -> tuple[Kernel, Any]:
-    """Return the kernel inside transforms of its inputs, and the transformed inputs."""
-    X = _rows(kernel, X, name)
-    while isinstance(kernel, OfInputs):  # once for all tiles
-        kernel, X = kernel.kernel, kernel.inputs(X)
-    return kernel, X
+def _inputs(kernel: Kernel, X: Inputs, name: str) -> tuple[Any, Any]:
+    """Return rows of floats, or structured inputs as they are if the kernel takes them.
 
-
-def _rows(kernel: Kernel, X: Inputs, name: str) -> Any:
-    """Return rows of floats, or structured inputs as they are if the kernel takes them."""
+    Transforms of the inputs are applied here, once for all tiles; the kernel inside them is returned first.
+    """
     if not kernel.requires_vector_input:
-        return X
+        return kernel, X
     try:
         rows = np.asarray(X)
         if rows.dtype not in (np.float32, np.float64):
@@ -218,7 +173,7 @@ def _rows(kernel: Kernel, X: Inputs, name: str) -> Any:
         ) from error
     if rows.ndim != 2:
         raise ValueError(f"{name} has {rows.ndim} dimension(s), expected 2: one row for each input.")
-    return rows
+    return unwrapped(kernel, rows)
 
 
 def _precision(*inputs: Inputs) -> Any:

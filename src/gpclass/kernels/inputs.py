@@ -1,4 +1,4 @@
-"""Kernels of transformed inputs, and kernels whose length scales are shared by groups of columns.
+"""Kernels with one kernel inside: at some columns, or with length scales shared by groups of columns.
 
 Each has the hyperparameters of the kernel inside it.
 """
@@ -6,18 +6,20 @@ Each has the hyperparameters of the kernel inside it.
 from __future__ import annotations
 
 import copy
-from abc import abstractmethod
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from sklearn.gaussian_process.kernels import Exponentiation, Kernel, Product, Sum
+from sklearn.base import clone
+from sklearn.gaussian_process.kernels import CompoundKernel, Exponentiation, Kernel, Product, Sum
 
 from gpclass.core.protocols import Array, Index
-from gpclass.kernels.covariances import Covariances, covariances, register
+from gpclass.kernels.base import FormulaKernel
+from gpclass.kernels.covariances import Covariances, covariances
 from gpclass.kernels.theta import count_free, free_names, hyperparameter_names
 
 
-class Around(Kernel):
+class Around(FormulaKernel):
     """A kernel with one kernel inside it, ``kernel``, and the hyperparameters of that."""
 
     kernel: Kernel
@@ -41,38 +43,44 @@ class Around(Kernel):
         if type(self) is not type(other):
             return False
         mine, theirs = self.get_params(deep=False), other.get_params(deep=False)
-        same = (np.array_equal(_comparable(mine[name]), _comparable(theirs[name])) for name in mine)
-        return all(same)
+        return all(_same(mine[name], theirs[name]) for name in mine)
 
 
-class OfInputs(Around):
-    """k(x, z) = inner(t(x), t(z)) for some transform t of the inputs, which a subclass defines."""
-
-    @abstractmethod
-    def inputs(self, X: Array) -> Array:
-        """Return t(x) for each row."""
-
-    @abstractmethod
-    def pull_inputs(self, X: Array, G: Array) -> Array:
-        """Return the adjoint of X from the adjoint G of t(X)."""
-
-    def __call__(self, X: Any, Y: Any = None, eval_gradient: bool = False) -> Any:
-        """Return the covariances, and their gradient with respect to theta if requested."""
-        Y = None if Y is None else self.inputs(np.atleast_2d(Y))
-        return self.kernel(self.inputs(np.atleast_2d(X)), Y, eval_gradient=eval_gradient)
-
-    def diag(self, X: Any) -> Array:
-        """Return k(x_i, x_i)."""
-        return np.asarray(self.kernel.diag(self.inputs(np.atleast_2d(X))))
+def _same(first: Any, second: Any) -> bool:
+    if isinstance(first, Kernel | slice):
+        return bool(first == second)
+    return np.array_equal(first, second)
 
 
 def of_inputs(kernel: Any, X: Array, Z: Array | None, dtype: Any) -> Covariances:
     """Return the covariances of the inner kernel at the transformed inputs."""
-    inner = covariances(kernel.kernel, kernel.inputs(X), None if Z is None else kernel.inputs(Z), dtype)
-    return Covariances(inner.values, inner.pull, lambda G: kernel.pull_inputs(X, inner.pull_inputs(G)))
+    return covariances(kernel.kernel, kernel.inputs(X), None if Z is None else kernel.inputs(Z), dtype)
 
 
-class Grouped(Around):
+def unwrapped(kernel: Any, X: Any) -> tuple[Any, Any]:
+    """Return the kernel inside all transforms of its inputs, and the transformed inputs."""
+    while hasattr(kernel, "inputs"):
+        kernel, X = kernel.kernel, kernel.inputs(X)
+    return kernel, X
+
+
+def measured_inputs(kernel: Kernel, X: Array) -> tuple[Array, Index | None]:
+    """Return the inputs that the length scales of a kernel measure, and the groups of columns that share one."""
+    kernel, X = unwrapped(kernel, X)
+    return X, np.asarray(kernel.groups) if hasattr(kernel, "groups") else None
+
+
+def _grouped(kernel: Any, X: Array, Z: Array | None, dtype: Any) -> Covariances:
+    wide, places = kernel.widened()
+    inner, n_dims = covariances(wide, X, Z, dtype), count_free(kernel)
+
+    def pull(G: Array, K: Array | None) -> Array:
+        return np.bincount(places, inner.pull(G, K), minlength=n_dims).astype(float)
+
+    return Covariances(inner.values, pull)
+
+
+class Grouped(Around, formulas=_grouped):
     """Share each length scale among the columns of a group, such as the columns that encode one category.
 
     Parameters
@@ -102,64 +110,122 @@ class Grouped(Around):
         """Return the inner kernel with one value per column, and the position in theta of each of its own."""
         return _widened(self.kernel, np.asarray(self.groups, dtype=int))
 
-    def __call__(self, X: Any, Y: Any = None, eval_gradient: bool = False) -> Any:
-        """Return the covariances, and their gradient with respect to theta if requested."""
-        wide, places = self.widened()
-        if not eval_gradient:
-            return wide(X, Y)
-        K, slopes = wide(X, Y, eval_gradient=True)
-        out = np.zeros((count_free(self.kernel), *K.shape))
-        np.add.at(out, places, np.moveaxis(slopes, -1, 0))
-        return K, np.moveaxis(out, 0, -1)
-
-    def diag(self, X: Any) -> Array:
-        """Return k(x_i, x_i)."""
-        return np.asarray(self.widened()[0].diag(X))
-
     def __repr__(self) -> str:
         return f"Grouped({self.kernel}, {np.asarray(self.groups).tolist()})"
-
-
-def measured_inputs(kernel: Kernel, X: Array) -> tuple[Array, Index | None]:
-    """Return the inputs that the length scales of a kernel measure, and the groups of columns that share one."""
-    if isinstance(kernel, OfInputs):
-        return measured_inputs(kernel.kernel, kernel.inputs(X))
-    return X, np.asarray(kernel.groups) if isinstance(kernel, Grouped) else None
 
 
 def _widened(kernel: Any, groups: Index) -> tuple[Any, Index]:
     if type(kernel) in (Sum, Product):
         (first, places), (second, others) = _widened(kernel.k1, groups), _widened(kernel.k2, groups)
         return type(kernel)(first, second), np.concatenate([places, count_free(kernel.k1) + others])
-    n_groups, wide = int(groups.max()) + 1, copy.copy(kernel)
-    shared = [name for name in hyperparameter_names(kernel) if np.size(getattr(kernel, name)) == n_groups > 1]
-    for name in shared:
-        setattr(wide, name, np.asarray(getattr(kernel, name))[groups])
+    n_groups, wide, start = int(groups.max()) + 1, copy.copy(kernel), 0
+    free = free_names(kernel)
     found: list[Index] = [np.empty(0, dtype=np.intp)]
-    start = 0
-    for name in free_names(kernel):
-        size = np.size(getattr(kernel, name))
-        found.append(start + (groups if name in shared else np.arange(size)))
-        start += size
+    for name in hyperparameter_names(kernel.__class__):
+        value = np.asarray(getattr(kernel, name))
+        place = groups if value.size == n_groups > 1 else np.arange(value.size)
+        if place is groups:
+            setattr(wide, name, value[groups])
+        if name in free:
+            found.append(start + place)
+            start += value.size
     return wide, np.concatenate(found)
 
 
-def _grouped(kernel: Any, X: Array, Z: Array | None, dtype: Any) -> Covariances:
-    wide, places = kernel.widened()
-    inner, n_dims = covariances(wide, X, Z, dtype), count_free(kernel)
-
-    def pull(G: Array, K: Array | None) -> Array:
-        return np.bincount(places, inner.pull(G, K), minlength=n_dims).astype(float)
-
-    return Covariances(inner.values, pull, inner.pull_inputs)
+# ------------------------------------------------------------------------------------------- columns
 
 
-def _comparable(value: Any) -> Any:
-    if isinstance(value, Kernel):  # an array of one object, because kernels may look like sequences
-        one = np.empty((), dtype=object)
-        one[()] = value
-        return one
-    return np.asarray(str(value) if isinstance(value, slice) else value)
+class Columns(Around, formulas=of_inputs):
+    """Apply a kernel to chosen columns of X.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        The inner kernel; its hyperparameters are those of this kernel.
+    columns : int, str, slice, or sequence of int, of bool or of str
+        The columns: one index or name, several, a slice, or a mask with one entry per column. Names
+        must be converted to indices by ``bind_columns`` before the kernel is called.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gpclass.kernels import RBF, Columns, Matern
+    >>> kernel = Columns(RBF(2.0), [0, 2]) * Columns(Matern(), 1)
+    >>> kernel(np.eye(3)).round(3)
+    array([[1.   , 0.427, 0.779],
+           [0.427, 1.   , 0.427],
+           [0.779, 0.427, 1.   ]])
+    """
+
+    def __init__(self, kernel: Kernel, columns: Any) -> None:
+        self.kernel = kernel
+        self.columns = columns
+
+    def inputs(self, X: Array) -> Array:
+        """Return the chosen columns."""
+        return X[:, positions(self.columns, X.shape[1])]
+
+    def __repr__(self) -> str:
+        columns = self.columns.tolist() if isinstance(self.columns, np.ndarray) else self.columns
+        return f"Columns({self.kernel}, {columns!r})"
 
 
-register(Grouped, _grouped)
+def bind_columns(kernel: Kernel, feature_names: Sequence[str]) -> Kernel:
+    """Return a clone of ``kernel`` in which every ``Columns`` that names columns has their indices.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        Any kernel, with ``Columns`` anywhere in it. Inside a ``Columns``, names refer to its columns.
+    feature_names : sequence of str
+        Names of the columns of X, in order. A name that occurs more than once stands for all columns of that name.
+
+    Examples
+    --------
+    >>> from gpclass.kernels import RBF, Columns, bind_columns
+    >>> bind_columns(2.0 * Columns(RBF(), ["height", "age"]), ["age", "weight", "height"])
+    1.41**2 * Columns(RBF(length_scale=1), [2, 0])
+    """
+    if isinstance(kernel, Columns):
+        names = list(feature_names)
+        columns = _by_name(kernel.columns, names) if _is_named(kernel.columns) else kernel.columns
+        inner = bind_columns(kernel.kernel, [names[i] for i in positions(columns, len(names))])
+        return clone(kernel).set_params(kernel=inner, columns=columns)
+    if isinstance(kernel, CompoundKernel):
+        return type(kernel)([bind_columns(part, feature_names) for part in kernel.kernels])
+    params = kernel.get_params(deep=False).items()
+    inside = {name: bind_columns(part, feature_names) for name, part in params if isinstance(part, Kernel)}
+    return clone(kernel).set_params(**inside)
+
+
+def _is_named(columns: Any) -> bool:
+    return not isinstance(columns, slice) and any(isinstance(c, str) for c in np.ravel(np.asarray(columns)))
+
+
+def _by_name(columns: Any, names: list[str]) -> list[int]:
+    wanted = [columns] if isinstance(columns, str) else list(columns)
+    missing = [name for name in wanted if name not in names]
+    if missing:
+        known = ", ".join(map(repr, dict.fromkeys(names)))
+        raise ValueError(f"Columns names {missing[0]!r}, which is not among the columns of X: {known}.")
+    return [i for name in wanted for i, known in enumerate(names) if known == name]
+
+
+def positions(columns: Any, n_columns: int) -> Index:
+    """Return the positions of the chosen columns in an array that has ``n_columns`` of them."""
+    if isinstance(columns, slice):
+        return np.arange(n_columns)[columns]
+    if _is_named(columns):
+        raise ValueError(
+            f"Columns has names ({columns!r}) but X has none: convert them to indices with "
+            "gpclass.kernels.bind_columns(kernel, feature_names)."
+        )
+    index = np.atleast_1d(np.asarray(columns))
+    if index.dtype == bool and index.shape != (n_columns,):
+        raise ValueError(f"the mask of Columns has {index.size} entries but X has {n_columns} columns.")
+    if index.dtype.kind not in "biu" or index.ndim != 1 or not index.size:
+        raise ValueError(f"columns is {columns!r}, expected indices, a mask, a slice or names of columns.")
+    if index.dtype != bool and (index.min() < -n_columns or index.max() >= n_columns):
+        raise ValueError(f"Columns asks for columns {index.tolist()} but X has only {n_columns}.")
+    positions: Index = np.arange(n_columns)[index]
+    return positions

@@ -7,32 +7,48 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.gaussian_process.kernels import DotProduct, Kernel, PairwiseKernel
+from sklearn.gaussian_process.kernels import DotProduct, PairwiseKernel
 
+from gpclass.core.linalg import drop_tiny, matmul, matmul_transposed
 from gpclass.core.protocols import Array
 from gpclass.kernels.base import FormulaKernel
-from gpclass.kernels.covariances import by_differences, register
-from gpclass.kernels.profiles import InnerProduct, Profile
+from gpclass.kernels.covariances import Covariances, by_differences, register
+from gpclass.kernels.metric import collect, per_column, squared_norms
+from gpclass.kernels.theta import is_free
 
 
-def _biased(kernel: Kernel) -> Profile:
+def _products(U: Array, V: Array | None, dtype: Any) -> Array:
+    """Return u_i · v_j, or |u_i|² if V is None."""
+    if V is None:
+        return squared_norms(U).astype(dtype, copy=False)
+    return matmul_transposed(*(drop_tiny(rows.astype(dtype)) for rows in (U, V)))
+
+
+def _dot_product(kernel: Any, X: Array, Z: Array | None, dtype: Any) -> Covariances:
     variance = float(kernel.sigma_0) ** 2
 
-    def value(S: Any) -> Any:
-        S += variance
-        return S
+    def pull(G: Array, K: Array | None) -> Array:
+        return np.array([2.0 * variance * G.sum(dtype=float)] if is_free(kernel, "sigma_0") else [])
 
-    def by_bias(S: Array) -> Array:
-        return np.full_like(S, 2.0 * variance)
-
-    return Profile(value, np.ones_like, others={"sigma_0": by_bias})
+    return Covariances(lambda: _products(X, Z, dtype) + variance, pull)
 
 
-def _identity(kernel: Kernel) -> Profile:
-    return Profile(value=lambda S: S, slope=np.ones_like)
+def _linear(kernel: Any, X: Array, Z: Array | None, dtype: Any) -> Covariances:
+    scale, centre = (per_column(kernel, name, X.shape[1]) for name in ("length_scale", "centre"))
+    U = np.subtract(X, centre, dtype=float) / scale
+    V = None if Z is None else np.subtract(Z, centre, dtype=float) / scale
+
+    def pull(G: Array, K: Array | None) -> Array:
+        if not is_free(kernel, "length_scale"):
+            return np.empty(0)
+        G = np.array(G, dtype=float)
+        sums = G[:, None] * U if V is None else matmul(G, V)
+        return -2.0 * collect(scale, np.einsum("id,id->d", U, sums))
+
+    return Covariances(lambda: _products(U, V, dtype), pull)
 
 
-class Linear(FormulaKernel, formulas=InnerProduct(_identity, scale="length_scale", centre="centre")):
+class Linear(FormulaKernel, formulas=_linear):
     r"""Covariance of linear functions of the columns, each column centred and in units of its own.
 
     .. math:: k(x, z) = \sum_d \frac{(x_d - c_d)(z_d - c_d)}{l_d^2}
@@ -76,5 +92,5 @@ def _pairwise_diag(kernel: Any, X: Array) -> Array:
     return np.concatenate([np.empty(0), *blocks])
 
 
-register(DotProduct, InnerProduct(_biased))
+register(DotProduct, _dot_product)
 register(PairwiseKernel, partial(by_differences, diag=_pairwise_diag))

@@ -7,7 +7,6 @@ enough for the result. For longer rows (tiny length scales) the differences are 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,30 +25,20 @@ LONGEST: dict[Any, Any] = {
 LAST_EXPONENT = -87.0  # exponentials of smaller numbers are denormal in single precision
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class PerColumn:
-    """A parameter of the columns: one number for all of them, or one for each.
-
-    Only this class knows which columns share a number: ``values`` are those of the columns, and `collect` turns
-    derivatives by column into derivatives by number.
-    """
-
-    values: Array  # 0-d, or one for each column
-
-    def collect(self, by_column: Array) -> Array:
-        """Return derivatives by the numbers, from those by column (last axis)."""
-        return by_column if self.values.ndim else by_column.sum(axis=-1, keepdims=True)
-
-
-def per_column(kernel: Kernel, name: str, n_columns: int) -> PerColumn:
-    """Return a parameter of a kernel that applies to the columns of X."""
+def per_column(kernel: Kernel, name: str, n_columns: int) -> Array:
+    """Return a parameter of a kernel that applies to the columns of X: 0-d, or one number for each column."""
     values = np.squeeze(np.asarray(getattr(kernel, name), dtype=float))
     if values.ndim and values.shape != (n_columns,):
         raise ValueError(
             f"{name} of {type(kernel).__name__} has shape {values.shape} but X has {n_columns} columns: "
             "give one number, or one for each column."
         )
-    return PerColumn(values)
+    return values
+
+
+def collect(values: Array, by_column: Array) -> Array:
+    """Return derivatives by the numbers of a parameter, from those by column: their sum if it has one number."""
+    return by_column if values.ndim else by_column.sum(keepdims=True)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -57,7 +46,7 @@ class Metric:
     """S_ij = factor · |a_i - b_j|² between rows of X and Z, which are centred and in units of the scales."""
 
     factor: float
-    scale: PerColumn
+    scale: Array
     A: Array
     B: Array
     dtype: np.dtype[Any]  # of S
@@ -87,37 +76,25 @@ class Metric:
     def pull(self, W: Array) -> Array:
         """Return Σ_ij W_ij ∂S_ij / ∂log scale."""
         if self.product is None:
-            squares = np.array([np.vdot(W, D) for D in self._squares()])
+            D = (np.subtract.outer(a, b) for a, b in zip(self.A.T, self.B.T, strict=True))
+            squares = np.array([np.vdot(W, np.square(d, out=d)) for d in D])
         else:  # Σ_ij W_ij (a_id - b_jd)², multiplied out
             squares = W.sum(axis=1) @ (self.A * self.A) + W.sum(axis=0) @ (self.B * self.B)
             squares -= 2.0 * np.einsum("id,id->d", self.A, matmul(W, self.B))
-        return -2.0 * self.factor * self.scale.collect(squares)
-
-    def pull_inputs(self, W: Array) -> Array:
-        """Return Σ_j W_ij ∂S_ij / ∂x_i for every row i."""
-        differences = W.sum(axis=1)[:, None] * self.A - matmul(W, self.B)
-        return np.asarray(2.0 * self.factor / self.scale.values * differences)
-
-    def _squares(self) -> Iterator[Array]:
-        """Yield (a_id - b_jd)² for every column, each in the same memory."""
-        D = np.empty((len(self.A), len(self.B)))
-        for a, b in zip(self.A.T, self.B.T, strict=True):
-            np.subtract.outer(a, b, out=D)
-            yield np.multiply(D, D, out=D)
+        return -2.0 * self.factor * collect(self.scale, squares)
 
 
 def make_metric(
-    factor: float, scale: PerColumn, X: Array, Z: Array, dtype: Any = float, *, exact: bool = False
+    factor: float, scale: Array, X: Array, Z: Array, dtype: Any = float, *, exact: bool = False
 ) -> Metric:
     """Return the metric between rows, with distances in ``dtype``.
 
     Distances do not depend on the common centre that is subtracted, but their rounding does.
     """
     centre = Z.mean(axis=0, dtype=float)
-    inverse = 1.0 / scale.values
     A, B = np.subtract(X, centre, dtype=float), np.subtract(Z, centre, dtype=float)
-    A *= inverse
-    B *= inverse
+    A *= 1.0 / scale
+    B *= 1.0 / scale
     longest = max(squared_norms(A).max(initial=0.0), squared_norms(B).max(initial=0.0))
     wanted = np.dtype(dtype)
     fine = [product for product, limit in LONGEST[wanted] if longest <= limit and not exact]

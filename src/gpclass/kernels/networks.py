@@ -9,93 +9,58 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.gaussian_process.kernels import Kernel
 
 from gpclass.core.linalg import drop_tiny, matmul, matmul_transposed
 from gpclass.core.protocols import Array
 from gpclass.kernels.base import FormulaKernel
 from gpclass.kernels.covariances import Covariances
-from gpclass.kernels.metric import PerColumn, make_metric, per_column, squared_norms
+from gpclass.kernels.metric import collect, make_metric, per_column, squared_norms
 from gpclass.kernels.theta import free_names
-
-Bounds = Any  # a pair of numbers, an array of pairs, or "fixed"
 
 # ------------------------------------------------------------------------------- sigmoidal units
 
 
-def _unit_rows(kernel: Any, X: Array) -> tuple[Array, Array, Array]:
-    """Return rows sqrt(2 Σ) x̃ / sqrt(1 + 2 x̃ᵀΣx̃), the divisors, and sqrt(2 Σ) of the columns.
-
-    The arcsine's argument is the product of two such rows; their first entry is the bias.
-    """
-    weights = per_column(kernel, "weight_variance", X.shape[1]).values
-    roots = np.sqrt(2.0 * np.broadcast_to(weights, X.shape[1:]))
+def _unit_rows(kernel: Any, X: Array) -> Array:
+    """Return rows sqrt(2 Σ) x̃ / sqrt(1 + 2 x̃ᵀΣx̃): products of two are the arguments of the arcsine."""
     rows = np.empty((len(X), X.shape[1] + 1))
     rows[:, 0] = np.sqrt(2.0 * kernel.bias_variance)
-    np.multiply(X, roots, out=rows[:, 1:])
-    divisors = np.sqrt(1.0 + squared_norms(rows))
-    rows /= divisors[:, None]
-    return rows, divisors, roots
-
-
-def _cosines(U: Array, V: Array, dtype: Any) -> Array:
-    T = matmul_transposed(*(drop_tiny(rows.astype(dtype)) for rows in (U, V)))
-    return np.clip(T, -1.0, 1.0, out=T)
-
-
-def _by_theta(kernel: Kernel, by_entry: Array) -> Array:
-    """Return derivatives by theta from those by log variance, first the bias and then each column."""
-    weights = per_column(kernel, "weight_variance", len(by_entry) - 1)
-    parts = {"bias_variance": by_entry[:1], "weight_variance": weights.collect(by_entry[1:])}
-    return np.concatenate([np.empty(0), *(parts[name] for name in free_names(kernel))])
+    np.multiply(X, np.sqrt(2.0 * per_column(kernel, "weight_variance", X.shape[1])), out=rows[:, 1:])
+    rows /= np.sqrt(1.0 + squared_norms(rows))[:, None]
+    return rows
 
 
 def _sigmoidal(kernel: Any, X: Array, Z: Array | None, dtype: Any) -> Covariances:
     # With unit rows u, v, t = u·v and P = G ∘ (2/pi) / sqrt(1 - t²), the derivative of t by the log of the
     # variance of entry d is u_d v_d - ½ t (u_d² + v_d²): that of the numerator and of the two divisors.
-    if Z is None:
-        return _sigmoidal_variances(kernel, X, dtype)
-    U, divisors, roots = _unit_rows(kernel, X)
-    V = _unit_rows(kernel, Z)[0]
+    U = _unit_rows(kernel, X)
+    V = U if Z is None else _unit_rows(kernel, Z)
+
+    def cosines(dtype: Any) -> Array:
+        if Z is None:
+            return squared_norms(U).astype(dtype)
+        T = matmul_transposed(*(drop_tiny(rows.astype(dtype)) for rows in (U, V)))
+        return np.clip(T, -1.0, 1.0, out=T)
 
     def values() -> Array:
-        K = np.arcsin(_cosines(U, V, dtype))
+        K = np.arcsin(cosines(dtype))
         K *= K.dtype.type(2.0 / np.pi)
         return K
 
-    def weights(G: Array) -> tuple[Array, Array]:
-        T = _cosines(U, V, float)
-        # Bounded where t has rounded to ±1.
-        slope = np.sqrt(np.maximum((1.0 - T) * (1.0 + T), np.finfo(float).eps))
-        return G * (2.0 / np.pi) / slope, T
-
     def pull(G: Array, K: Array | None) -> Array:
-        P, T = weights(G)
-        product = np.einsum("id,id->d", U, matmul(P, V))
-        P *= T
-        shrink = P.sum(axis=1) @ (U * U) + P.sum(axis=0) @ (V * V)
-        return _by_theta(kernel, product - 0.5 * shrink)
+        T = cosines(float)
+        # Bounded where t has rounded to ±1.
+        P = G * (2.0 / np.pi) / np.sqrt(np.maximum((1.0 - T) * (1.0 + T), np.finfo(float).eps))
+        if Z is None:
+            by_entry = (P * (1.0 - T)) @ (U * U)
+        else:
+            by_entry = np.einsum("id,id->d", U, matmul(P, V))
+            P *= T
+            by_entry -= 0.5 * (P.sum(axis=1) @ (U * U) + P.sum(axis=0) @ (V * V))
+        weights = collect(per_column(kernel, "weight_variance", X.shape[1]), by_entry[1:])
+        parts = {"bias_variance": by_entry[:1], "weight_variance": weights}
+        return np.concatenate([np.empty(0), *(parts[name] for name in free_names(kernel))])
 
-    def pull_inputs(G: Array) -> Array:
-        # ∂t/∂x_d = sqrt(2 Σ_d) / divisor · (v_d - t u_d)
-        P, T = weights(G)
-        by_row = matmul(P, V) - (P * T).sum(axis=1)[:, None] * U
-        return np.asarray(by_row[:, 1:] * roots / divisors[:, None])
-
-    return Covariances(values, pull, pull_inputs)
-
-
-def _sigmoidal_variances(kernel: Any, X: Array, dtype: Any) -> Covariances:
-    # With s = 2 x̃ᵀΣx̃, asin(s / (1 + s)) = atan(s / sqrt(1 + 2 s)), which keeps its digits when s is large, has the
-    # slope 1 / ((1 + s) sqrt(1 + 2 s)), and the log variance of entry d changes s by u_d² (1 + s).
-    U, divisors, _ = _unit_rows(kernel, X)
-    s = squared_norms(U) * divisors**2
-    root = np.sqrt(1.0 + 2.0 * s)
-    return Covariances(
-        lambda: np.asarray(2.0 / np.pi * np.arctan2(s, root), dtype=dtype),
-        lambda g, K: _by_theta(kernel, (2.0 / np.pi * g / root) @ (U * U)),
-        lambda g: np.zeros(X.shape),
-    )
+    return Covariances(values, pull)
 
 
 class NeuralNetwork(FormulaKernel, formulas=_sigmoidal):
@@ -133,8 +98,8 @@ class NeuralNetwork(FormulaKernel, formulas=_sigmoidal):
         self,
         bias_variance: float = 1.0,
         weight_variance: ArrayLike = 1.0,
-        bias_variance_bounds: Bounds = (1e-5, 1e5),
-        weight_variance_bounds: Bounds = (1e-5, 1e5),
+        bias_variance_bounds: Any = (1e-5, 1e5),
+        weight_variance_bounds: Any = (1e-5, 1e5),
     ) -> None:
         self.bias_variance = bias_variance
         self.weight_variance = weight_variance
@@ -146,34 +111,31 @@ class NeuralNetwork(FormulaKernel, formulas=_sigmoidal):
 
 
 def _gaussian(kernel: Any, X: Array, Z: Array | None, dtype: Any) -> Covariances:
-    # k = exp(S - ½ fade (|x|² + |z|²)), where S = -½ decay |x - z|² is a metric.
-    fade, decay = kernel.rates()
+    # k = exp(-½ fade (|x|² + |z|²) - ½ decay |x - z|²), with fade = 1 / s_m² and decay = 1 / s_s².
+    g2, u2 = float(kernel.unit_width) ** 2, float(kernel.center_scale) ** 2
+    ratio = g2 * (g2 / u2)
+    fade, decay = 1.0 / (2.0 * u2 + g2), 1.0 / (2.0 * g2 + ratio)
     norms = squared_norms(X.astype(float))
     if Z is None:
         fading, metric = -fade * norms, None
     else:
         fading = -0.5 * fade * np.add.outer(norms, squared_norms(Z.astype(float)))
-        metric = make_metric(-0.5, PerColumn(np.array(decay**-0.5)), X, Z, dtype)
+        metric = make_metric(-0.5, np.array(decay**-0.5), X, Z, dtype)
 
     def values() -> Array:
         exponent = np.asarray(fading + metric.distances() if metric else fading, dtype=dtype)
         return drop_tiny(np.exp(exponent), 1.0)
 
-    def weights(G: Array, K: Array | None = None) -> Array:
-        return np.multiply(G, values() if K is None else K, dtype=float)
-
     def pull(G: Array, K: Array | None) -> Array:
-        H = weights(G, K)
-        by_rates = np.vdot(H, fading), -0.5 * metric.pull(H)[0] if metric else 0.0
-        slopes = kernel.log_rate_slopes()
-        return np.array([slopes[name] @ by_rates for name in free_names(kernel)], dtype=float)
+        H = np.multiply(G, values() if K is None else K, dtype=float)
+        by_fade, by_decay = np.vdot(H, fading), -0.5 * metric.pull(H)[0] if metric else 0.0
+        by_name = {
+            "center_scale": -4.0 * u2 * fade * by_fade + 2.0 * ratio * decay * by_decay,
+            "unit_width": -2.0 * g2 * fade * by_fade - 4.0 * (g2 + ratio) * decay * by_decay,
+        }
+        return np.array([by_name[name] for name in free_names(kernel)], dtype=float)
 
-    def pull_inputs(G: Array) -> Array:
-        H = weights(G)
-        by_metric = metric.pull_inputs(H) if metric else 0.0
-        return np.asarray(by_metric - fade * H.sum(axis=1)[:, None] * X)
-
-    return Covariances(values, pull, pull_inputs)
+    return Covariances(values, pull)
 
 
 class GaussianUnits(FormulaKernel, formulas=_gaussian):
@@ -210,25 +172,10 @@ class GaussianUnits(FormulaKernel, formulas=_gaussian):
         self,
         unit_width: float = 1.0,
         center_scale: float = 1.0,
-        unit_width_bounds: Bounds = (1e-5, 1e5),
-        center_scale_bounds: Bounds = (1e-5, 1e5),
+        unit_width_bounds: Any = (1e-5, 1e5),
+        center_scale_bounds: Any = (1e-5, 1e5),
     ) -> None:
         self.unit_width = unit_width
         self.center_scale = center_scale
         self.unit_width_bounds = unit_width_bounds
         self.center_scale_bounds = center_scale_bounds
-
-    def rates(self) -> tuple[float, float]:
-        """Return 1 / s_m² and 1 / s_s²."""
-        g2, u2 = float(self.unit_width) ** 2, float(self.center_scale) ** 2
-        return 1.0 / (2.0 * u2 + g2), 1.0 / (2.0 * g2 + g2 * (g2 / u2))
-
-    def log_rate_slopes(self) -> dict[str, Array]:
-        """Return the derivatives of log 1 / s_m² and log 1 / s_s² by the logarithms of the hyperparameters."""
-        g2, u2 = float(self.unit_width) ** 2, float(self.center_scale) ** 2
-        fade, decay = self.rates()
-        ratio = g2 * (g2 / u2)
-        return {
-            "center_scale": np.array([-4.0 * u2 * fade, 2.0 * ratio * decay]),
-            "unit_width": np.array([-2.0 * g2 * fade, -4.0 * (g2 + ratio) * decay]),
-        }

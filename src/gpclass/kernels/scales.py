@@ -10,9 +10,9 @@ import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 
 from gpclass.core.protocols import Array, Index
-from gpclass.kernels.columns import Columns, positions
 from gpclass.kernels.composite import inner_kernels
 from gpclass.kernels.covariances import by_differences, formulas_of
+from gpclass.kernels.inputs import Columns, positions
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -74,15 +74,6 @@ def disparity(kernel: Kernel, scales: Scales) -> float:
 
     Constant columns do not count, nor do parts of the kernel that gpclass does not know. A kernel with any
     part that has a scale for each of those columns can adapt, so its ratio is 1.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gpclass.kernels import RBF, DotProduct
-    >>> from gpclass.kernels.scales import column_scales, disparity
-    >>> scales = column_scales(np.array([[0.0, 0.0], [1.0, 500.0]]))
-    >>> disparity(2.0 * RBF(1.0) + DotProduct(), scales), disparity(2.0 * RBF([1.0, 1.0]), scales)
-    (500.0, 1.0)
     """
     shared, own = 1.0, 1.0
     for columns, one in _parts(kernel, np.arange(len(scales.deviation))):

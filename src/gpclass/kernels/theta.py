@@ -11,11 +11,12 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from sklearn.gaussian_process.kernels import Exponentiation, Kernel, Product, Sum
+from sklearn.gaussian_process.kernels import Exponentiation, Kernel, KernelOperator
 
 from gpclass.core.protocols import Array
 
 PREFIX = "hyperparameter_"  # prefix of the properties by which scikit-learn finds hyperparameters
+PARTS = {KernelOperator.theta: ("k1", "k2"), Exponentiation.theta: ("kernel",)}
 
 
 def is_free(kernel: Kernel, name: str) -> bool:
@@ -26,22 +27,21 @@ def is_free(kernel: Kernel, name: str) -> bool:
     return not (isinstance(bounds, str) and bounds == "fixed")
 
 
-def hyperparameter_names(kernel: Kernel) -> tuple[str, ...]:
-    """Return the names of the hyperparameters of a kernel that is not composite, in the order of theta."""
-    return _names(kernel.__class__)
+@cache
+def hyperparameter_names(cls: Any) -> tuple[str, ...]:
+    """Return the names of the hyperparameters of a class that is not composite, in the order of theta."""
+    return tuple(name.removeprefix(PREFIX) for name in sorted(dir(cls)) if name.startswith(PREFIX))
 
 
 def free_names(kernel: Kernel) -> list[str]:
     """Return the names of the free hyperparameters of a kernel that is not composite, in the order of theta."""
-    return [name for name in _names(kernel.__class__) if is_free(kernel, name)]
+    return [name for name in hyperparameter_names(kernel.__class__) if is_free(kernel, name)]
 
 
 def count_free(kernel: Kernel) -> int:
     """Return the length of theta, if possible without computing theta."""
-    if type(kernel) in (Sum, Product):
-        return count_free(kernel.k1) + count_free(kernel.k2)
-    if _is_around(kernel.__class__):
-        return count_free(kernel.kernel)
+    if parts := PARTS.get(kernel.__class__.theta):
+        return sum(count_free(getattr(kernel, part)) for part in parts)
     if not _is_plain(kernel.__class__):
         return int(kernel.n_dims)
     return sum(int(np.size(getattr(kernel, name))) for name in free_names(kernel))
@@ -59,16 +59,16 @@ def move(kernel: Kernel, theta: Array) -> Kernel:
     >>> move(2.0 * RBF([1.0, 3.0]), np.log([4.0, 5.0, 6.0]))
     2**2 * RBF(length_scale=[5, 6])
     """
-    if type(kernel) in (Sum, Product):
-        split = count_free(kernel.k1)
-        return type(kernel)(move(kernel.k1, theta[:split]), move(kernel.k2, theta[split:]))
-    if _is_around(kernel.__class__):
-        new = copy.copy(kernel)
-        new.kernel = move(kernel.kernel, theta)
+    new, start = copy.copy(kernel), 0
+    if parts := PARTS.get(kernel.__class__.theta):
+        for part in parts:
+            inner = getattr(kernel, part)
+            end = start + count_free(inner) if part != parts[-1] else len(theta)
+            setattr(new, part, move(inner, theta[start:end]))
+            start = end
         return new
     if not _is_plain(kernel.__class__) or count_free(kernel) != len(theta):
         return kernel.clone_with_theta(theta)  # raises for a theta of the wrong length
-    new, start = copy.copy(kernel), 0
     for name in free_names(kernel):
         size = np.size(getattr(kernel, name))
         values = np.exp(theta[start : start + size])
@@ -78,20 +78,8 @@ def move(kernel: Kernel, theta: Array) -> Kernel:
 
 
 @cache
-def _names(cls: Any) -> tuple[str, ...]:
-    """Return the names of the hyperparameters of a class in the order of theta."""
-    return tuple(name.removeprefix(PREFIX) for name in sorted(dir(cls)) if name.startswith(PREFIX))
-
-
-@cache
 def _is_plain(cls: Any) -> bool:
     """Return whether theta is that of scikit-learn's base class: logarithms of attributes."""
     return all(
         getattr(cls, name) is getattr(Kernel, name) for name in ("theta", "clone_with_theta", "set_params")
     )
-
-
-@cache
-def _is_around(cls: Any) -> bool:
-    """Return whether the hyperparameters are those of the one kernel inside."""
-    return getattr(cls, "theta", None) is Exponentiation.theta

@@ -22,8 +22,7 @@ from scipy.special import boxcox1p
 from sklearn.gaussian_process.kernels import Kernel
 
 from gpclass.core.protocols import Array
-from gpclass.kernels.covariances import register
-from gpclass.kernels.inputs import OfInputs, of_inputs
+from gpclass.kernels.inputs import Around, of_inputs
 from gpclass.kernels.scales import column_scales
 
 TRANSFORMS = ("asinh", "yeo-johnson")
@@ -32,7 +31,7 @@ POWER_ERROR = 1e-2  # accuracy of a power: a change of the shape that a hundred 
 LARGEST = 1e100  # largest transformed value: its square is finite
 
 
-class Warped(OfInputs):
+class Warped(Around, formulas=of_inputs):
     """Apply a kernel to monotone transforms of the columns.
 
     Parameters
@@ -76,27 +75,15 @@ class Warped(OfInputs):
 
     def inputs(self, X: Array) -> Array:
         """Return the transformed columns."""
+        on = np.flatnonzero(self.scale)
+        if np.shape(self.scale) != X.shape[1:]:
+            raise ValueError(f"The transform is of {len(self.scale)} columns but X has {X.shape[1]}.")
+        given = (self.centre, self.scale, self.offset, self.slope)
+        centre, scale, offset, slope = (np.asarray(each)[on] for each in given)
+        power = None if self.power is None else np.asarray(self.power)[on]
         out: Array = np.array(X, dtype=float)
-        on, u = self._units(out)
-        out[:, on] = np.asarray(self.offset)[on] + np.asarray(self.slope)[on] * _g(u, self._powers(on))
+        out[:, on] = offset + slope * _g((out[:, on] - centre) / scale, power)
         return out.astype(X.dtype, copy=False)
-
-    def pull_inputs(self, X: Array, G: Array) -> Array:
-        """Return the adjoint of X: that of the transformed columns times their slopes."""
-        out: Array = np.array(G, dtype=float)
-        on, u = self._units(np.asarray(X, dtype=float))
-        out[:, on] *= np.asarray(self.slope)[on] / np.asarray(self.scale)[on] * _slope(u, self._powers(on))
-        return out
-
-    def _units(self, X: Array) -> tuple[Any, Array]:
-        scale = np.asarray(self.scale)
-        if scale.shape != X.shape[1:]:
-            raise ValueError(f"The transform is of {len(scale)} columns but X has {X.shape[1]}.")
-        on = np.flatnonzero(scale)
-        return on, (X[:, on] - np.asarray(self.centre)[on]) / scale[on]
-
-    def _powers(self, on: Any) -> Array | None:
-        return None if self.power is None else np.asarray(self.power)[on]
 
     def __repr__(self) -> str:
         return f"Warped({self.kernel}, {self.transform!r})"
@@ -108,13 +95,6 @@ def _g(u: Array, power: Array | None) -> Array:
         return np.asarray(np.arcsinh(2.0 * u))
     size = boxcox1p(np.abs(u), np.where(u >= 0.0, power, 2.0 - power))
     return np.asarray(np.sign(u) * np.minimum(size, LARGEST))
-
-
-def _slope(u: Array, power: Array | None) -> Array:
-    """Return the derivative of `_g`."""
-    if power is None:
-        return np.asarray(2.0 / np.hypot(1.0, 2.0 * u))
-    return np.asarray(np.exp(np.sign(u) * (power - 1.0) * np.log1p(np.abs(u))))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -140,10 +120,6 @@ def warps(X: Array, weight: Array | None = None, numeric: Any = None) -> tuple[W
     numeric : array of bool, shape (n_features,), default=None
         Columns that may be transformed; all by default. Columns of one or two values are not, because
         every transform of them is linear.
-
-    Returns
-    -------
-    tuple of Warp
     """
     weight = np.ones(len(X)) if weight is None else np.asarray(weight, dtype=float)
     least, most = X.min(axis=0), X.max(axis=0)
@@ -190,6 +166,3 @@ def _best_power(u: Array, weight: Array) -> float:
         return float(0.5 * total * np.log(max(variance, 1e-300)) - (power - 1.0) * signed)
 
     return float(minimize_scalar(loss, bounds=POWERS, method="bounded", options={"xatol": POWER_ERROR}).x)
-
-
-register(Warped, of_inputs)

@@ -47,15 +47,6 @@ class OneVsRest:
         each = [loo for model in self.models if (loo := model.loo_log_proba()) is not None]
         return _normalise(each) if len(each) == len(self.models) else None
 
-    def proba_gradient(self, X: Array, route: str, rng: np.random.Generator | None = None) -> Array:
-        """Return the gradients of the class probabilities, shape (n, n_classes, d)."""
-        raw = np.exp(np.column_stack([model.log_proba(X, route, rng)[:, 1] for model in self.models]))
-        slopes = np.stack([model.proba_gradient(X, route, rng) for model in self.models], axis=1)
-        total = raw.sum(axis=1)[:, None, None]
-        share = raw[:, :, None] / total
-        out: Array = (slopes - share * slopes.sum(axis=1, keepdims=True)) / total
-        return out
-
     def latent(self, X: Inputs) -> tuple[Array, Array]:
         """Return means and variances of the latent functions, each (n, n_classes)."""
         means, variances = zip(*(model.latent(X) for model in self.models), strict=True)
@@ -137,7 +128,7 @@ class OneVsOne:
     def _refuse(self, *_: Any) -> Any:
         raise ValueError("multi_class='one_vs_one' has no latent function for each class: use 'one_vs_rest'.")
 
-    latent = mean = covariance = sample = interval = proba_gradient = _refuse
+    latent = mean = covariance = sample = interval = _refuse
 
 
 def couple(pairwise: Array) -> Array:

@@ -27,8 +27,6 @@ if TYPE_CHECKING:  # rarely used parts
     from gpclass.sparse.loo import LeftOut
     from gpclass.sparse.report import InducingReport
 
-DIFFERENCE = 1e-4  # step of a gradient with respect to the inputs, relative to the deviation of each column
-
 
 @stored
 @dataclass(frozen=True, slots=True, eq=False)
@@ -164,27 +162,6 @@ class FittedModel:
                 p = np.exp(self.likelihood.log_classes(prediction.class_draws(one, noise)[0]))
                 low[rows.start + i], high[rows.start + i] = np.quantile(p, tails, axis=0)
         return low, high
-
-    def proba_gradient(self, X: Array, route: str, rng: np.random.Generator | None = None) -> Array:
-        """Return the gradient in x of the probability of the second of two classes, (n, d), or of all, (n, C, d).
-
-        With several latent functions it is found by differences, between averages over the same normal numbers z:
-        the latent values m(x) + A(x) z are smooth in x, so that the error does not grow as the step shrinks.
-        """
-        if self.n_latents is None:
-            out = np.empty(X.shape)
-            for rows, parts in self.posterior.blocks(X):
-                slopes = prediction.part_slopes(self.likelihood, parts, route)
-                out[rows] = self.posterior.input_gradient(X[rows], slopes)
-            return out
-        gradient, noise = np.empty((len(X), self.n_latents, X.shape[1])), self._noise(rng)
-        low, high = np.quantile(np.asarray(self.problem.X), [0.1, 0.9], axis=0)  # not affected by outliers
-        for j, scale in enumerate(np.where(high > low, 0.5 * (high - low), 1.0)):
-            step = np.zeros(X.shape[1])
-            step[j] = DIFFERENCE * scale
-            up, down = (np.exp(self._log_proba(X + sign * step, route, noise)) for sign in (1.0, -1.0))
-            gradient[:, :, j] = (up - down) / (2.0 * step[j])
-        return gradient[:, 1] if self.n_classes == 2 else gradient
 
     # ------------------------------------------------------------------ evidence and training rows
 

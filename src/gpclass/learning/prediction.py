@@ -1,4 +1,4 @@
-"""Class probabilities, credible intervals and gradients from the parts of a posterior.
+"""Class probabilities and credible intervals from the parts of a posterior.
 
 Four routes from f ~ N(mean, var) to p(class):
 
@@ -172,35 +172,3 @@ def mixture_quantile(means: Array, stds: Array, weight: Array, level: float) -> 
         q = np.where((low < step) & (step < high), step, 0.5 * (low + high))
     out: Array = q
     return out
-
-
-# ------------------------------------------------------------------------------ gradients
-
-
-def part_slopes(likelihood: Any, parts: Sequence[Part], route: str) -> list[tuple[Array, Array]]:
-    """Return d p / d mean and 2 d p / d var of p(y=+1) for every draw of every part, each (rows, draws).
-
-    d E[link] / d mean = E[link'] and d E[link] / d var = ½ E[link'']; Monte Carlo estimates what "exact"
-    gives, so it has the same gradient. With "map" the slope is that of the link at the mean of each draw.
-    """
-    centre = moments(parts)[0] if route == "map" else None
-    out = []
-    for part in parts:
-        mean = part.mean if centre is None else np.broadcast_to(centre[:, None], part.mean.shape)
-        out.append(route_slopes(likelihood, mean, np.broadcast_to(part.cov[:, None], mean.shape), route))
-    return out
-
-
-def route_slopes(likelihood: Any, mean: Array, var: Array, route: str) -> tuple[Array, Array]:
-    """Return d p / d mean and 2 d p / d var of p(y=+1) by one of the routes, elementwise."""
-    if route == "map":
-        first, _ = likelihood.link_slope(mean, np.zeros(mean.shape))
-        return first, np.zeros(mean.shape)
-    if route == "mackay":
-        scale, away = likelihood.probit_scale, mean - likelihood.median
-        ratio = 1.0 / (scale**2 + var)
-        kappa = np.sqrt(scale**2 * ratio)
-        first, _ = likelihood.link_slope(likelihood.median + kappa * away, np.zeros(mean.shape))
-        return kappa * first, -kappa * away * ratio * first
-    first, second = likelihood.link_slope(mean, var)
-    return first, second

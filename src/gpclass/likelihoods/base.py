@@ -176,14 +176,6 @@ class BinaryLikelihood(LikelihoodBase):
         with quiet():
             return np.asarray(np.exp(self.log_classes(f)[..., 1]))
 
-    def link_slope(self, mean: Array, var: Array) -> tuple[Array, Array]:
-        """Return E[link'] and E[link''] under N(f | mean, var): d p/d mean and 2 d p/d var."""
-        y = np.where(np.asarray(mean) <= self.median, 1.0, -1.0)  # the less probable class is accurate
-        t = self.tilted(y, mean, var)
-        with quiet():
-            mass, slope = y * np.exp(t.log_mass), np.clip(t.slope, -1e120, 1e120)
-            return mass * slope, mass * (slope * slope - t.curvature)
-
     @property
     def median(self) -> float:
         """Return the f at which both classes are equally probable."""

@@ -13,12 +13,11 @@ from gpclass.core.checks import optional
 from gpclass.core.files import replacing
 from gpclass.decision import TIE, check_cost
 from gpclass.estimator import GaussianProcessClassifier
-from gpclass.learning.combine import OneVsOne, OneVsRest
-from gpclass.learning.fitted import FittedModel
 from gpclass.likelihoods import Logit, MultiProbit, Probit, Softmax
 from gpclass.onnx.functions import logistic, normal
 from gpclass.onnx.graph import IR_VERSION, OPSET, Graph, OnnxExportError, Value, join
-from gpclass.onnx.latent import moments
+from gpclass.onnx.kernels import covariances
+from gpclass.posteriors import GaussianProcess
 
 LARGEST = 1_900_000_000  # bytes: a graph in one piece has at most 2 GB
 
@@ -34,9 +33,9 @@ def to_onnx(estimator: Any, path: str | os.PathLike[str] | None = None) -> bytes
     Parameters
     ----------
     estimator : GaussianProcessClassifier
-        Fitted by an approximation. Three or more classes in one model need ``integration="mackay"`` or ``"map"``;
-        two classes and one-vs-rest do not, and one-vs-one has no ONNX form. The kernel must be registered, and its
-        value must use only functions that ONNX has.
+        Fitted by an approximation, with one model of all classes. Three or more classes need
+        ``integration="mackay"`` or ``"map"``. The kernel may have stationary and linear kernels, constants, sums,
+        products and ``Columns``.
     path : str or path, default=None
         File to which the graph is also written.
 
@@ -71,26 +70,29 @@ def to_onnx(estimator: Any, path: str | os.PathLike[str] | None = None) -> bytes
     from onnx import TensorProto, checker, helper
 
     graph = Graph()
-    P = _probabilities(estimator, graph.input("X"))
-    P = graph.apply("Identity", P, output="probabilities")
-    classes = _labels(estimator.classes_)
-    best = _decision(estimator, P)
-    graph.apply("Gather", classes, best, output="label", axis=0)
-    kind = helper.np_dtype_to_tensor_dtype(classes.dtype) if classes.dtype != object else TensorProto.STRING
+    P = graph.apply("Identity", _probabilities(estimator, Value(graph, "X")), output="probabilities")
+    classes = estimator.classes_
+    if classes.dtype.kind in "UO":
+        classes, kind = np.array([str(c) for c in classes], dtype=object), TensorProto.STRING
+    else:
+        classes = classes if classes.dtype.kind in "fb" else classes.astype(np.int64)
+        kind = helper.np_dtype_to_tensor_dtype(classes.dtype)
+    graph.apply("Gather", classes, _decision(estimator, P), output="label", axis=0)
     if sum(len(constant.raw_data) for constant in graph.constants) > LARGEST:
         raise OnnxExportError(
             "An ONNX graph can hold at most 2 GB, and the model is larger: fit it to fewer rows."
         )
-    coded, n_classes = estimator.encoder_, len(classes)
+    coded = estimator.encoder_
     n_features = estimator.n_features_in_ if coded is None else len(coded.groups_)
+    describe = helper.make_tensor_value_info
     model = helper.make_model(
         helper.make_graph(
             graph.nodes,
             "gpclass",
-            [helper.make_tensor_value_info("X", TensorProto.DOUBLE, ["n", n_features])],
+            [describe("X", TensorProto.DOUBLE, ["n", n_features])],
             [
-                helper.make_tensor_value_info("label", kind, ["n"]),
-                helper.make_tensor_value_info("probabilities", TensorProto.DOUBLE, ["n", n_classes]),
+                describe("label", kind, ["n"]),
+                describe("probabilities", TensorProto.DOUBLE, ["n", len(classes)]),
             ],
             graph.constants,
         ),
@@ -106,12 +108,6 @@ def to_onnx(estimator: Any, path: str | os.PathLike[str] | None = None) -> bytes
     return out
 
 
-def _labels(classes: Any) -> Any:
-    if classes.dtype.kind in "UO":
-        return np.array([str(c) for c in classes], dtype=object)
-    return classes if classes.dtype.kind in "fb" else classes.astype(np.int64)
-
-
 def _decision(estimator: Any, P: Value) -> Value:
     """Return the position of the class with the least expected cost, the last one of ties (`bayes_decision`)."""
     worth, size = P, P
@@ -124,79 +120,88 @@ def _decision(estimator: Any, P: Value) -> Value:
 
 
 def _probabilities(estimator: Any, X: Value) -> Value:
-    base, route = estimator.base_estimator_, estimator.integration
+    """Return the class probabilities, one column for each class."""
+    model, route = estimator.base_estimator_, estimator.integration
+    if len(model.models) > 1:
+        raise OnnxExportError(
+            f"multi_class={estimator.multi_class!r} has no ONNX form: fit with multi_class='joint'."
+        )
     if route == "monte_carlo":
         raise OnnxExportError("integration='monte_carlo' has no ONNX form: use 'exact', 'mackay' or 'map'.")
-    if isinstance(base, OneVsOne):
-        raise OnnxExportError("multi_class='one_vs_one' has no ONNX form: use 'one_vs_rest'.")
-    second = [_second_class(model, X, route) for model in base.models if model.n_classes == 2]
-    if isinstance(base, OneVsRest):
-        return _shares(join(second).maximum(1e-300))
-    return join([1.0 - second[0], second[0]]) if second else _joint(base, X, route)
-
-
-# ------------------------------------------------------------------------------ two classes
-
-
-def _second_class(model: FittedModel, X: Value, route: str) -> Value:
-    """Return the probability of the second of two classes, as a column.
-
-    Two latent functions of a model of all classes are one, their difference, with a link that is wider.
-    """
     kind = type(model.likelihood)
     if kind not in (Logit, Probit, MultiProbit, Softmax):
-        raise _no_form(model)
-    mean, cov = moments(model, X, variances=route != "map")
-    if len(mean) == 2 and route != "exact":
-        return _at_values(kind, _moderate(model.likelihood, mean, cov, route))[[1]]
-    noise = 1.0  # variance of a probit link
-    f = mean[0]
-    if len(mean) == 2:
-        f, noise = mean[1] - mean[0], 2.0
-        cov = {(0, 0): (cov[0, 0] + cov[1, 1] - cov[0, 1] * 2.0).maximum(0.0)}
-    elif route == "mackay":
-        [f] = _moderate(model.likelihood, mean, cov, route)
-    if kind in (Logit, Softmax):
-        return logistic(f, cov[0, 0]) if route == "exact" else 1.0 / (np.exp(-f) + 1.0)
-    return normal(f / np.sqrt(cov[0, 0] + noise) if route == "exact" else f)
-
-
-def _no_form(model: FittedModel) -> OnnxExportError:
-    return OnnxExportError(
-        f"The likelihood {model.likelihood!r} has no ONNX form: use 'probit' or 'logit' for two classes, "
-        "'multiprobit' or 'softmax' for more."
-    )
-
-
-def _shares(P: Value) -> Value:
-    out: Value = P / P.sum()
-    return out
-
-
-# --------------------------------------------------------------------------------- all classes
-
-
-def _joint(model: FittedModel, X: Value, route: str) -> Value:
-    kind = type(model.likelihood)
-    if kind not in (MultiProbit, Softmax):
-        raise _no_form(model)
-    mean, cov = moments(model, X, variances=route != "map")
-    if route == "exact":
+        raise OnnxExportError(
+            f"The likelihood {model.likelihood!r} has no ONNX form: use 'probit' or 'logit' for two classes, "
+            "'multiprobit' or 'softmax' for more."
+        )
+    if route == "exact" and model.n_classes > 2:
         raise OnnxExportError(
             f"The exact probabilities of {model.n_classes} classes in one model have no ONNX form: export after "
-            "set_params(integration='mackay'), or fit with multi_class='one_vs_rest'."
+            "set_params(integration='mackay')."
         )
-    return _at_values(kind, _moderate(model.likelihood, mean, cov, route))
+    mean, cov = _moments(model.posterior, X, variances=route != "map")
+    if route == "exact":
+        return _second_class(kind, mean, cov)
+    if route == "mackay":
+        rate = 1.0 / model.likelihood.probit_scale**2
+        mean = [m / np.sqrt(cov[c, c] * rate + 1.0) for c, m in enumerate(mean)]
+    if len(mean) == 1:
+        p: Value = normal(mean[0]) if kind is Probit else 1.0 / (np.exp(-mean[0]) + 1.0)
+        return join([1.0 - p, p])
+    return _at_values(kind, mean)
 
 
-def _moderate(
-    likelihood: Any, mean: list[Value], cov: dict[tuple[int, int], Value], route: str
-) -> list[Value]:
-    """Return the latent values at which the probabilities are computed: the means, or MacKay's moderated ones."""
-    if route == "map":
-        return mean
-    rate = 1.0 / likelihood.probit_scale**2
-    return [m / np.sqrt(cov[c, c] * rate + 1.0) for c, m in enumerate(mean)]
+def _moments(q: Any, X: Value, variances: bool) -> tuple[list[Value], dict[tuple[int, int], Value]]:
+    """Return means and, if requested, covariances of the latent values f_c, as columns.
+
+    With the row k_c of covariances with the inputs, the factors F_c and the root T of the posterior,
+
+        mean_c(x) = offset_c + k_c alpha_c
+        cov_cd(x) = [c = d] (k_c(x, x) - |k_c Tᵀ|² - |k_c F_cᵀ|²)                       if they are independent
+        cov_cd(x) = [c = d] (k_c(x, x) - (k_c F_cᵀ)·(k_c T)) + (k_c F_cᵀ)·(k_d F_dᵀ)    if they are coupled
+    """
+    if not isinstance(q, GaussianProcess):
+        raise OnnxExportError(
+            f"A model that was sampled ({type(q).__name__}) is an average over many draws, which "
+            "has no ONNX form: fit with inference='vi', 'ep' or 'laplace' and hyperparameters='learn'."
+        )
+    alpha, width = q.alpha.reshape(len(q.alpha), -1), q.inputs.shape[1] if np.ndim(q.inputs) == 2 else 0
+    functions = range(alpha.shape[1])
+    own = [c % len(q.kernels) for c in functions]  # one kernel for all functions, or one for each
+    Ks = [covariances(kernel, X, width, q.inputs) for kernel in q.kernels]
+    offset = np.zeros(len(functions)) if q.offset is None else q.offset
+    mean = [Ks[own[c]] @ alpha[:, c : c + 1] + float(offset[c]) for c in functions]
+    cov: dict[tuple[int, int], Any] = {}
+    if not variances:
+        return mean, cov
+    priors = [covariances(kernel, X, width) for kernel in q.kernels]
+    root = None if q.root is None else np.tril(q.root).astype(float)
+    if root is not None and not q.coupled:
+        whitened = [K @ root.T for K in Ks]
+        priors = [prior - (T * T).sum() for prior, T in zip(priors, whitened, strict=True)]
+    # A class without rows has a factor without rows.
+    Y = [Ks[own[c]] @ F.T.astype(float) if len(F) else Ks[own[c]] * 0.0 for c, F in enumerate(q.factors)]
+    for c in functions:
+        for d in range(c + 1):
+            cov[c, d] = cov[d, c] = (Y[c] * Y[d]).sum() if q.coupled else priors[own[c]] * 0.0
+        reduced = priors[own[c]]
+        if q.factors:
+            reduced = reduced - (Y[c] * (Ks[own[c]] @ root if q.coupled else Y[c])).sum()
+        cov[c, c] = cov[c, c] + np.maximum(reduced, 0.0)
+    return mean, cov
+
+
+def _second_class(kind: type, mean: list[Value], cov: dict[tuple[int, int], Value]) -> Value:
+    """Return the exact probabilities of two classes.
+
+    Two latent functions are one, their difference, with a link that is wider.
+    """
+    f, var, noise = mean[0], cov[0, 0], 1.0  # the last is the variance of a probit link
+    if len(mean) == 2:
+        f, noise = mean[1] - mean[0], 2.0
+        var = np.maximum(cov[0, 0] + cov[1, 1] - cov[0, 1] * 2.0, 0.0)
+    p: Value = logistic(f, var) if kind in (Logit, Softmax) else normal(f / np.sqrt(var + noise))
+    return join([1.0 - p, p])
 
 
 def _at_values(kind: type, f: list[Value]) -> Value:
@@ -214,4 +219,6 @@ def _at_values(kind: type, f: list[Value]) -> Value:
     for mine in f:
         factors = [normal(mine - other + u[None, :]) for other in f if other is not mine]
         columns.append(math.prod(factors[1:], start=factors[0]) @ weight[:, None])
-    return _shares(join(columns))
+    P = join(columns)
+    out: Value = P / P.sum()
+    return out

@@ -10,24 +10,13 @@ import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
 OPSET, IR_VERSION = 17, 8  # old enough for every runtime in use, new enough for all operators used
-OPERATORS = {  # those that runtimes have in double precision
-    "absolute": "Abs",
-    "add": "Add",
-    "divide": "Div",
-    "exp": "Exp",
+# Elementwise functions that runtimes have in double precision, whose operators are called by their first letters.
+SHORT = "absolute add divide exp log maximum minimum multiply negative power sin subtract"
+# Runtimes merge MatMul and a factor after it into one operator in single precision, but not Gemm.
+OPERATORS = {name: name[:3].title() for name in SHORT.split()} | {
     "less": "Less",
-    "log": "Log",
-    "matmul": "Gemm",  # runtimes merge MatMul and a factor after it into one operator, in single precision
-    "maximum": "Max",
-    "minimum": "Min",
-    "multiply": "Mul",
-    "negative": "Neg",
-    "power": "Pow",
-    "reciprocal": "Reciprocal",
-    "sin": "Sin",
+    "matmul": "Gemm",
     "sqrt": "Sqrt",
-    "subtract": "Sub",
-    "tanh": "Tanh",
 }
 
 
@@ -42,10 +31,6 @@ class Graph:
     nodes: list[Any] = field(default_factory=list)
     constants: list[Any] = field(default_factory=list)
     _known: dict[Any, Value] = field(default_factory=dict)
-
-    def input(self, name: str) -> Value:
-        """Return the input of this name."""
-        return Value(self, name)
 
     def constant(self, array: Any) -> Value:
         """Return an array as a value; equal arrays are stored once."""
@@ -83,20 +68,14 @@ class Value(NDArrayOperatorsMixin):
         if ufunc is np.square:
             return inputs[0] * inputs[0]  # type: ignore[no-any-return]
         if method != "__call__" or ufunc.__name__ not in OPERATORS:
-            raise OnnxExportError(f"there is no ONNX operator for the function {ufunc.__name__}")
+            raise OnnxExportError(
+                f"The kernel has no ONNX form: no operator is the function {ufunc.__name__}."
+            )
         numbers = (np.float64(i) if isinstance(i, float | int) else i for i in inputs)
         return self.graph.apply(OPERATORS[ufunc.__name__], *numbers)
 
     def __getitem__(self, columns: Any) -> Value:
         return self.graph.apply("Gather", self, np.asarray(columns, dtype=np.int64), axis=1)
-
-    def maximum(self, other: Any) -> Value:
-        """Return the larger of the two."""
-        return self.graph.apply("Max", self, other)
-
-    def minimum(self, other: Any) -> Value:
-        """Return the smaller of the two."""
-        return self.graph.apply("Min", self, other)
 
     def where(self, yes: Any, no: Any) -> Value:
         """Return ``yes`` where this is true, else ``no``."""

@@ -33,8 +33,8 @@ from gpclass.core.linalg import (
 from gpclass.core.memory import require_memory
 from gpclass.core.protocols import Array, Inputs
 from gpclass.core.registry import stored
-from gpclass.kernels import diag, matrix, pullback_inputs
-from gpclass.posteriors.process import Process, diag_gradient
+from gpclass.kernels import diag, matrix
+from gpclass.posteriors.process import Process
 
 Product = Callable[[Array, Array], Array]
 
@@ -194,25 +194,6 @@ class GaussianProcess(Process):
         for c, block in enumerate(blocks):
             cov[:, c, :, c] += block
         return mean, iter([cov])
-
-    # ---------------------------------------------------------------------------- gradients
-
-    def pull(self, X: Array, first: Array, second: Array) -> Array:
-        """Return Σ_c first_c d mean_c / d x + ½ second d variance / d x, where all functions have one variance.
-
-        ``first`` has one column per function, ``second`` one column. The means are linear in alpha, so their columns
-        are summed before the kernel is differentiated.
-        """
-        root: Any = self.root
-        out, alpha, kernel = np.empty(X.shape), self.alpha.reshape(len(self.alpha), -1), self.kernels[0]
-        for start in range(0, len(X), self.block_size):
-            rows = slice(start, start + self.block_size)
-            K, half = matrix(kernel, X[rows], self.inputs), 0.5 * second[rows]
-            # d/dx (-|T k|²) = -2 (Tᵀ T k) · dk/dx
-            G = first[rows] @ alpha.T - 2.0 * half * (self.whiten(K) @ np.tril(root))
-            out[rows] = pullback_inputs(kernel, X[rows], self.inputs, G)
-            out[rows] += half * diag_gradient(kernel, X[rows])
-        return out
 
 
 def _times(K: Array, F: Array) -> Array:

@@ -10,7 +10,6 @@ import numpy as np
 
 from gpclass.core.memory import require_memory
 from gpclass.core.protocols import Array, Inputs, Part
-from gpclass.kernels import pullback_inputs
 
 ONE = np.ones(1)  # the weight of a single part
 
@@ -108,15 +107,6 @@ class Process(ABC):
             out[..., mine] += np.stack(noise, axis=1).reshape(shape)
         return out
 
-    def input_gradient(self, X: Array, adjoints: Sequence[tuple[Array, Array]]) -> Array:
-        """Return Σ_parts Σ_s w_s (first_s d mean_s/dx + ½ second_s d var/dx) at each row, shape (n, d)."""
-        if self.latent_shape:
-            raise ValueError("The gradient of the latent moments exists for one latent function only.")
-        out = np.zeros(X.shape)
-        for gaussian, weight, (first, second) in zip(self.gaussians(), self.weights, adjoints, strict=True):
-            out += gaussian.pull(X, first * weight, (second @ weight)[:, None])
-        return out
-
 
 def moments(parts: Sequence[Part]) -> tuple[Array, Array]:
     """Return mean and (co)variance of the mixture of all parts, at each row."""
@@ -138,15 +128,4 @@ def symmetric_root(cov: Array) -> Array:
     """
     values, vectors = np.linalg.eigh(cov)
     out: Array = (vectors * np.sqrt(np.maximum(values, 0.0))[..., None, :]) @ vectors.swapaxes(-1, -2)
-    return out
-
-
-def diag_gradient(kernel: Any, X: Array) -> Array:
-    """Return d k(x, x) / d x = 2 ∂₁k(x, z) at z = x, in small squares of rows."""
-    if kernel.is_stationary():
-        return np.zeros(X.shape)
-    out = np.empty(X.shape)
-    for start in range(0, len(X), 32):
-        rows = slice(start, start + 32)
-        out[rows] = 2.0 * pullback_inputs(kernel, X[rows], X[rows], np.eye(len(X[rows])))
     return out

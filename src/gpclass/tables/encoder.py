@@ -3,43 +3,25 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from itertools import compress
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from gpclass.core.protocols import Array, Index
-from gpclass.core.registry import stored
+from gpclass.core.protocols import Array
 from gpclass.tables.kinds import (
     TableWarning,
     check_levels,
     chosen_columns,
     kind_at_fit,
-    order_of_ranges,
     warn_of_identifiers,
 )
-from gpclass.tables.reading import as_table, check_names, columns_of, is_frame, order_of
+from gpclass.tables.reading import as_table, columns_of, is_frame, order_of
 from gpclass.tables.records import Column, finite_numbers, level_of, levels_of
 from gpclass.validation import check_weights
-
-
-@stored
-@dataclass(frozen=True, slots=True, eq=False)
-class Coding:
-    """Which columns of a coded matrix belong together.
-
-    Parameters
-    ----------
-    groups : array of int
-        For each coded column the number of its column in the table, counted without those that are left out.
-    numeric : array of bool
-        Whether the coded column is a number, which may be transformed.
-    """
-
-    groups: Index
-    numeric: Any
 
 
 class TakesTables:
@@ -110,28 +92,26 @@ class Encoder(TakesTables, TransformerMixin, BaseEstimator):
         y : ignored
         sample_weight : array-like of shape (n,), default=None
             Weights of the rows in medians and standard deviations; rows of weight zero do not count.
-
-        Returns
-        -------
-        self
         """
         X = self._checked(X, reset=True)
         weight = check_weights(sample_weight, None, range(X.shape[0]))
         names, columns = columns_of(X)
         chosen = chosen_columns(self.categorical_features, X, names)
         categories = self.categorical_features is not None
-        found, counted = [], {}
+        found, numbers = [], {}
         for i, (name, column) in enumerate(zip(names, columns, strict=True)):
             kind = kind_at_fit(name, column, chosen=i in chosen, categories=categories)
             if kind == "category":
-                found.append(category(name, _seen(name, column, weight), order_of(column)))
+                levels, keys = levels_of(name, column)
+                kept = levels if weight is None else compress(levels, weight > 0.0)
+                found.append(category(name, {keys[level] for level in kept}, order_of(column)))
                 continue
             values = finite_numbers(name, column, kind)
             found.append(number(name, kind, values, weight))
             if kind == "number" and not np.isnan(values).any():
-                counted[name] = values
+                numbers[name] = values
         if is_frame(X):
-            warn_of_identifiers(list(counted), list(counted.values()))
+            warn_of_identifiers(list(numbers), list(numbers.values()))
         if not any(column.positions for column in found):
             raise ValueError(
                 f"All columns of X are constant (n_samples = {X.shape[0]}): there is nothing to learn from."
@@ -162,18 +142,12 @@ class Encoder(TakesTables, TransformerMixin, BaseEstimator):
             encoder.feature_names_in_ = names
         return encoder
 
-    @property
-    def coding(self) -> Coding:
-        """Which coded columns belong together."""
-        return Coding(self.groups_, self.numeric_)
-
     def transform(self, X: Any) -> Array:
         """Return the coded rows; one warning counts values that the training rows did not have.
 
         Parameters
         ----------
-        X : pandas, polars or Arrow table, or array of shape (n, n_features)
-            With the columns of the training rows.
+        X : table or array with the columns of the training rows
 
         Returns
         -------
@@ -217,11 +191,10 @@ class Encoder(TakesTables, TransformerMixin, BaseEstimator):
     def _checked(self, X: Any, *, reset: bool) -> Any:
         """Return a table or a matrix with the right number and names of columns."""
         X = as_table(X)
-        if not is_frame(X):
-            X = validate_data(self, X, reset=reset, dtype=None, ensure_all_finite=False)
-        else:
-            check_names(X)
+        if is_frame(X):
             validate_data(self, X, reset=reset, skip_check_array=True)
+        else:
+            X = validate_data(self, X, reset=reset, dtype=None, ensure_all_finite=False)
         if X.shape[0] == 0:
             raise ValueError("X has 0 rows, expected at least one.")
         return X
@@ -231,13 +204,14 @@ def number(name: str, kind: Any, values: Any, weight: Array | None = None) -> Co
     """Return the record of a number; ``positions`` is not empty if the column is not constant."""
     values = np.asarray(values, dtype=float)
     weight = np.ones(len(values)) if weight is None else weight
-    missing, used = np.isnan(values), weight > 0.0
-    gaps = bool((missing & used).any())
+    values, weight = values[weight > 0.0], weight[weight > 0.0]
+    missing = np.isnan(values)
+    gaps = bool(missing.any())
     # Sums over distinct values make a weight of k the same as k copies, to the last bit.
-    known, place = np.unique(values[used & ~missing], return_inverse=True)
+    known, place = np.unique(values[~missing], return_inverse=True)
     if len(known) == 0 or (len(known) == 1 and not gaps):
         return Column(name, kind)
-    total = np.bincount(place, weight[used & ~missing])
+    total = np.bincount(place, weight[~missing])
     below = np.cumsum(total)
     middle = [known[np.searchsorted(below, 0.5 * below[-1], side)] for side in ("left", "right")]
     size = float(np.abs(known).max()) or 1.0  # divided out, because squares of large numbers overflow
@@ -252,19 +226,11 @@ def number(name: str, kind: Any, values: Any, weight: Array | None = None) -> Co
     )
 
 
-def _seen(name: str, column: Any, weight: Array | None) -> set[Any]:
-    """Return the levels in rows of positive weight."""
-    values, levels = levels_of(name, column)
-    if weight is None:
-        return set(levels.values())
-    return {levels[value] for value, one in zip(values, weight, strict=True) if one > 0.0}
-
-
 def category(name: str, seen: set[Any], order: list[Any] | None) -> Column:
     """Return the record of a category; ``positions`` is not empty if it has two levels or more."""
-    levels = sorted(seen - {None}, key=lambda level: (isinstance(level, str), level))
-    order = order_of_ranges(levels) if order is None else order
-    if order is not None:
+    if order is None:
+        levels = sorted(seen - {None}, key=lambda level: (isinstance(level, str), level))
+    else:
         levels = [level for level in map(level_of, order) if level in seen]
     levels += [None] * (None in seen)
     check_levels(name, len(levels))

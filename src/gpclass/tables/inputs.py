@@ -6,11 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from gpclass.tables.encoder import Coding, Encoder
+from gpclass.tables.encoder import Encoder
 from gpclass.tables.kinds import names_columns, warn_of_identifiers
 from gpclass.tables.reading import (
     as_table,
-    check_names,
     columns_of,
     is_frame,
     is_missing,
@@ -20,6 +19,8 @@ from gpclass.tables.reading import (
     values_of,
 )
 from gpclass.validation import check_inputs
+
+NUMERIC = ("number", "truth")  # kinds of columns that need no code
 
 
 def read_inputs(
@@ -40,8 +41,6 @@ def read_inputs(
     options: dict[str, Any] = {"vectors": vectors, "fitting": fitting}
     if vectors:
         X = as_table(X)
-        if is_frame(X):
-            check_names(X)
     if not fitting:
         encoder = getattr(estimator, "encoder_", None)
         if encoder is not None:
@@ -64,15 +63,7 @@ def read_inputs(
 
 
 def plain_labels(y: Any) -> Any:
-    """Return truth values and integers in columns of objects or of pandas' types as arrays; raise if one is missing.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from gpclass.tables.inputs import plain_labels
-    >>> plain_labels(pd.Series([True, False], dtype="boolean"))
-    array([ True, False])
-    """
+    """Return truth values and integers in columns of objects or of pandas' types as arrays; raise if one is missing."""
     dtype = getattr(y, "dtype", None)
     is_plain = dtype is None or (isinstance(dtype, np.dtype) and dtype.kind != "O")
     if is_plain or len(y.shape) != 1:
@@ -82,11 +73,6 @@ def plain_labels(y: Any) -> Any:
         raise ValueError(f"Input y contains NaN or None in row {missing[0]}: drop the rows without a label.")
     one_kind = len({type(label) for label in labels}) == 1
     return np.asarray(labels) if one_kind and isinstance(labels[0], int | np.bool_ | np.integer) else y
-
-
-def coding_of(estimator: Any) -> Coding | None:
-    """Return which columns of the inputs of an estimator belong together; None if it has no encoder."""
-    return None if estimator.encoder_ is None else estimator.encoder_.coding
 
 
 def needs_coding(X: Any, categorical_features: Any = "from_dtype") -> bool:
@@ -104,35 +90,24 @@ def needs_coding(X: Any, categorical_features: Any = "from_dtype") -> bool:
         return False
     if names_columns(categorical_features):
         return True
-    if _is_matrix(X):
-        with np.errstate(over="ignore", invalid="ignore"):
-            return bool(np.isnan(X.sum())) and bool(np.isnan(X).any())
-    return any(not _has_numbers_only(column) for column in columns_of(X)[1])
-
-
-def _is_table(X: Any) -> bool:
-    return is_frame(X) or (
-        isinstance(X, np.ndarray) and X.ndim == 2 and X.size > 0 and X.dtype.kind in "biufOUmM"
+    if not is_frame(X) and X.dtype.kind in "biuf":
+        return bool(np.isnan(X).any())
+    return any(
+        kind_of(column) not in NUMERIC or np.isnan(numbers_of(column, "number")).any()
+        for column in columns_of(X)[1]
     )
 
 
-def _is_matrix(X: Any) -> bool:
-    return not is_frame(X) and X.dtype.kind in "biuf"
-
-
-def _has_numbers_only(column: Any) -> bool:
-    if kind_of(column) not in ("number", "truth"):
-        return False
-    return not np.isnan(numbers_of(column, "number")).any()
+def _is_table(X: Any) -> bool:
+    matrix = isinstance(X, np.ndarray) and X.ndim == 2 and X.size > 0
+    return is_frame(X) or (matrix and X.dtype.kind in "biufOUmM")
 
 
 def _refuse_tables(X: Any) -> None:
     """Raise an error that names the column if X has other columns than numbers, as the training rows had."""
-    if not _is_table(X) or _is_matrix(X):
-        return
-    for name, column in zip(*columns_of(X), strict=True):
+    for name, column in zip(*columns_of(X), strict=True) if _is_table(X) else ():
         kind = kind_of(column)
-        if kind not in ("number", "truth"):
+        if kind not in NUMERIC:
             raise ValueError(
                 f"Column {name!r} of X has the type {type_of(column)} ({kind}), and the training rows had numbers: "
                 "convert it first."

@@ -28,9 +28,6 @@ SIGN = re.compile(r".*[%$€£].*")
 WITH_UNIT = re.compile(r"\s*([$€£]?)\s?[-+]?\d[\d.,'\s]*?\s?([^\W\d]{0,4}|[%°$€£])\s*")  # such as 1,200 kg
 DATE = re.compile(r"\s*(\d{4}-\d{2}-\d{2}([T ].*)?|\d{1,2}[./-]\d{1,2}[./-](\d{4}|\d{2}))\s*")
 CODE = re.compile(r"\s*0\d+\s*")  # digits with a leading zero, such as a postcode
-RANGE = re.compile(
-    r"[<>]?=?\s*(0|[1-9]\d*)(\.\d+)?\s*((-|–|to|bis)\s*\d+(\.\d+)?|\+|more)?"
-)  # such as 30-39, 5+
 REMEDIES = {
     "numbers": "read them as numbers, for example with pandas.read_csv(..., decimal=',') or pandas.to_numeric, or name "
     "the column in categorical_features",
@@ -164,15 +161,6 @@ def _kind_of_text(name: str, values: list[Any]) -> str:
             "identifier",
         )
     return "category"
-
-
-def order_of_ranges(levels: Sequence[Any]) -> list[Any] | None:
-    """Return levels such as "0-9", "10-19" and "20+" in the order of their numbers; None if they are not all ranges."""
-    found = [RANGE.fullmatch(level) if isinstance(level, str) else None for level in levels]
-    starts = [float(match[1] + (match[2] or "")) for match in found if match]
-    if len(set(starts)) < max(len(levels), 3):
-        return None
-    return [levels[i] for i in np.argsort(starts)]
 
 
 def check_levels(name: str, n_levels: int) -> None:

@@ -9,20 +9,18 @@ from __future__ import annotations
 import datetime
 import decimal
 import numbers
-import re
 from typing import Any
 
 import numpy as np
 
 from gpclass.core.protocols import Array
 
-# Beginnings of the names of types in NumPy, pandas, polars and Arrow.
-TYPES = re.compile(
-    "(?P<number>u?int(?!erval)|float|double|half|decimal|sparse)|(?P<truth>bool)|(?P<category>categ|enum|dictionary)"
-    "|(?P<text>str|large_str|utf8|[<>=|]?u)|(?P<date>date|timestamp|period)|(?P<duration>time|duration)",
-    re.IGNORECASE,
-)
+# Kinds of NumPy's types. Columns of objects have the kind of their values.
+KINDS = {"b": "truth", "M": "date", "m": "duration"}
+KINDS |= dict.fromkeys("fiu", "number") | dict.fromkeys("TU", "text")
+CATEGORIES = ("categ", "enum", "dictionary")  # beginnings of the names of categorical types
 DATES, DURATIONS = (datetime.date, np.datetime64), (datetime.timedelta, np.timedelta64, datetime.time)
+NUMBERS = (numbers.Real, decimal.Decimal, np.bool_)
 DAY = np.timedelta64(1, "D")
 
 
@@ -34,10 +32,16 @@ def is_frame(X: Any) -> bool:
 def as_table(X: Any) -> Any:
     """Return lists of rows as an array, of objects if they contain text, and other tables as they are.
 
-    Masked values of an array of numbers are missing.
+    Masked values of an array of numbers are missing. Columns of the same name are refused.
     """
     if type(X).__name__ == "LazyFrame":
         raise ValueError("X is a LazyFrame of polars, which has no rows yet: give X.collect().")
+    if is_frame(X):
+        names = list(X.column_names if hasattr(X, "column_names") else X.columns)
+        if len(set(names)) < len(names):
+            twice = next(name for name in names if names.count(name) > 1)
+            raise ValueError(f"X has several columns called {twice!r}: give them different names.")
+        return X
     if type(X) is dict or (isinstance(X, list | tuple) and any(type(row) is dict for row in X)):
         raise ValueError(
             "X has dictionaries, expected a table or an array: give pandas.DataFrame(X), or pandas.DataFrame([X]) for "
@@ -74,14 +78,6 @@ def columns_of(X: Any) -> tuple[list[str], list[Any]]:
     return names, columns
 
 
-def check_names(X: Any) -> None:
-    """Raise if columns of a frame have the same name."""
-    names = list(X.column_names if hasattr(X, "column_names") else X.columns)
-    if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"X has several columns called {twice!r}: give them different names.")
-
-
 def type_of(column: Any) -> str:
     """Return the name of the type of a column."""
     return str(column.type if hasattr(column, "type") else column.dtype)
@@ -90,29 +86,28 @@ def type_of(column: Any) -> str:
 def kind_of(column: Any) -> str:
     """Return "number", "truth", "category", "text", "date", "duration" or "other".
 
-    The type of a column decides, and the values of objects. A time of day is a duration.
+    Texts and numbers together are text, missing values have no kind, and a time of day is a duration.
     """
-    found = TYPES.match(type_of(column))
-    return found.lastgroup or "" if found else kind_of_values(values_of(column))
-
-
-def kind_of_values(values: list[Any]) -> str:
-    """Return the kind of Python objects; texts and numbers together are text, and missing values have no kind."""
-    types = {type(value) for value in values if not is_missing(value)}
-
-    def all_are(*known: Any) -> bool:
-        return all(issubclass(each, known) for each in types)
-
+    if type_of(column).lower().startswith(CATEGORIES):
+        return "category"
+    if kind := KINDS.get(_array(column).dtype.kind):
+        return kind
+    types = {type(value) for value in values_of(column) if not is_missing(value)}
     for kind, known in (
         ("truth", (bool, np.bool_)),
         ("date", DATES),
         ("duration", DURATIONS),  # before numbers, because numpy.timedelta64 is one of NumPy's integers
-        ("number", (numbers.Real, decimal.Decimal, np.bool_)),
-        ("text", (str, numbers.Real, decimal.Decimal, np.bool_)),
+        ("number", NUMBERS),
+        ("text", (str, *NUMBERS)),
     ):
-        if types and all_are(*known):
+        if types and all(issubclass(each, known) for each in types):
             return kind
     return "other" if types else "number"
+
+
+def _array(column: Any) -> Any:
+    """Return a column as NumPy converts it; periods of pandas are their first moments."""
+    return np.asarray(column.dt.to_timestamp() if type_of(column).startswith("period") else column)
 
 
 def values_of(column: Any) -> list[Any]:
@@ -134,32 +129,25 @@ def is_missing(value: Any) -> bool:
 
 def numbers_of(column: Any, kind: str) -> Array:
     """Return a column as floats, NaN where a value is missing; dates and durations are in days, dates in UTC."""
-    found = TYPES.match(type_of(column))
-    known = found is not None and found.lastgroup not in ("text", "category")
+    values: Any = _array(column)
+    if values.dtype.kind not in "biufmM":
+        values = [_plain(value) for value in values_of(column)]
     if kind == "number":
-        return np.asarray(column if known else _plain(column), dtype=float)
-    unit = "datetime64[us]" if kind == "date" else "timedelta64[us]"
-    try:
-        values = np.asarray(column if known else _plain(column), dtype=unit)
-    except (TypeError, ValueError):  # dates and times of days in Arrow's columns of pandas
-        values = np.asarray(_plain(column), dtype=unit)
-    days = (values - np.datetime64(0, "us") if kind == "date" else values) / DAY
-    return np.asarray(days, dtype=float)
+        return np.asarray(values, dtype=float)
+    if kind == "date":
+        values = np.asarray(values, dtype="datetime64[us]") - np.datetime64(0, "us")
+    return np.asarray(np.asarray(values, dtype="timedelta64[us]") / DAY, dtype=float)
 
 
-def _plain(column: Any) -> list[Any]:
-    """Return values as NumPy converts them: None if missing, dates in UTC without time zone, durations for times."""
-
-    def plain(value: Any) -> Any:
-        if is_missing(value):
-            return None
-        if isinstance(value, datetime.time):
-            return datetime.datetime.combine(datetime.date.min, value) - datetime.datetime.min
-        if getattr(value, "tzinfo", None) is not None:
-            return value.astimezone(datetime.UTC).replace(tzinfo=None)
-        return value
-
-    return [plain(value) for value in values_of(column)]
+def _plain(value: Any) -> Any:
+    """Return a value as NumPy converts it: None if missing, dates in UTC without time zone, durations for times."""
+    if is_missing(value):
+        return None
+    if isinstance(value, datetime.time):
+        return datetime.datetime.combine(datetime.date.min, value) - datetime.datetime.min
+    if getattr(value, "tzinfo", None) is not None:
+        return value.astimezone(datetime.UTC).replace(tzinfo=None)
+    return value
 
 
 def order_of(column: Any) -> list[Any] | None:
