@@ -21,8 +21,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from gpclass.core.checks import check_integers, check_numbers
-from gpclass.core.protocols import Adjoint, AnySites, Array, Info, Likelihood, Prior, Result, Sites
+from gpclass.core.protocols import Adjoint, AnySites, Array, Info, Likelihood, Result, Sites
 from gpclass.core.registry import Method
+from gpclass.priors.base import Prior
 
 DEFAULT = 0.01  # eps where it is not chosen: in the middle of those that are tried
 

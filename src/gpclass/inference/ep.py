@@ -23,22 +23,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from gpclass.core.checks import check_integers, check_numbers
-from gpclass.core.protocols import (
-    Adjoint,
-    AnySites,
-    Array,
-    Conditioned,
-    Likelihood,
-    Prior,
-    Result,
-    Sites,
-    Tilted,
-)
+from gpclass.core.protocols import Adjoint, AnySites, Array, Likelihood, Result, Sites, Tilted
 from gpclass.core.registry import Method
 from gpclass.inference.fixed_point import Local, iterate
 from gpclass.inference.newton import ROUNDING, Curve, elementwise_sites
 from gpclass.inference.settings import likelihood_gradient
-from gpclass.priors.base import cavity
+from gpclass.priors.base import Conditioned, Prior, cavity
 
 FARTHEST = 100.0  # longest step of a cavity mean, in units of its magnitude and standard deviation
 CAVITY_TOL = 1e-8  # last step of a cavity mean, relative to its size: its square is below rounding

@@ -13,8 +13,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from gpclass.core.protocols import Array, Conditioned, Info, Prior, Sites
+from gpclass.core.protocols import Array, Info, Sites
 from gpclass.inference.newton import Curve, LocalTerms, Mode, at, elementwise_sites, find_mode, first_point
+from gpclass.priors.base import Conditioned, Prior
 
 MODE_STEPS = 100  # most Newton steps in one round
 STUCK = 15  # rounds without a smaller disagreement, after which the iteration is given up
@@ -154,7 +155,7 @@ def _follow(terms: VarianceTerms, last: FixedPoint, tol: float) -> Search | None
     together, the means by (I + T K) d = h' - alpha with the sites of q: no new factorisation is needed.
     """
     q, tau, var, local = last.conditioned, last.sites.tau, last.conditioned.var(), last.local
-    if q.respond(np.zeros_like(tau)) is None:
+    if not q.responds:
         return None
     target = max(FOLLOW_TOL * tol, SECOND_ORDER * last.info.residual**2)
     alpha, mean, variance, point = q.alpha, q.mean, local.variance, local.mode
@@ -166,8 +167,6 @@ def _follow(terms: VarianceTerms, last: FixedPoint, tol: float) -> Search | None
         d = r - q.multiply_R(q.multiply_K(r))
         Kd, new_tau = q.multiply_K(d), np.maximum(-search.start.curvature, 0.0)
         response = q.respond(new_tau - tau)
-        if response is None:
-            break
         # With one data point this is exact: 1 / v grows by dtau.
         moved = terms.variance(q, var / (1.0 - np.clip(response / var, -2.0, 0.5)), new_tau)
         change = np.concatenate([Kd / root, np.log(moved / variance)])

@@ -12,10 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from gpclass.core.checks import check_integers, check_numbers
-from gpclass.core.protocols import Adjoint, AnySites, Array, Conditioned, Likelihood, Prior, Result
+from gpclass.core.protocols import Adjoint, AnySites, Array, Likelihood, Result
 from gpclass.core.registry import Method
 from gpclass.inference.newton import find_mode, first_point
 from gpclass.inference.settings import likelihood_gradient, solved, weighted
+from gpclass.priors.base import Conditioned, Prior
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,8 @@ from typing import Protocol
 
 import numpy as np
 
-from gpclass.core.protocols import AnySites, Array, Info, Prior, Sites
+from gpclass.core.protocols import AnySites, Array, Info, Sites
+from gpclass.priors.base import Prior
 
 # Means -> values, slopes and curvatures of the n functions h, weights included.
 Curve = Callable[[Array], tuple[Array, Array, Array]]

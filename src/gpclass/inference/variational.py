@@ -18,19 +18,12 @@ from typing import Any
 import numpy as np
 
 from gpclass.core.checks import check_integers, check_numbers
-from gpclass.core.protocols import (
-    Adjoint,
-    AnySites,
-    Array,
-    Conditioned,
-    Likelihood,
-    Prior,
-    Result,
-)
+from gpclass.core.protocols import Adjoint, AnySites, Array, Likelihood, Result
 from gpclass.core.registry import Method
 from gpclass.inference.fixed_point import Local, iterate
 from gpclass.inference.newton import Curve, at
 from gpclass.inference.settings import likelihood_gradient, solved, weighted
+from gpclass.priors.base import Conditioned, Prior
 
 STEP = 0.02  # step of sixth-order differences of E[l''], in units of √(1 + v)
 FLAT = 1e-10  # a smaller curvature is rounding

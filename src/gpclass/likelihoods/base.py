@@ -11,7 +11,7 @@ import numpy as np
 from scipy.optimize import brentq
 
 from gpclass.core.protocols import Array, CoupledSites, Expected, Sites, Tilted
-from gpclass.core.registry import Part, parts
+from gpclass.core.registry import Likelihood, parts
 from gpclass.likelihoods import quadrature
 from gpclass.likelihoods.quadrature import flatten, quiet
 
@@ -61,7 +61,7 @@ class ElementwiseSites:
         return Sites(nu=residual, tau=np.maximum(-curvature, 0.0))
 
 
-class BinaryLikelihood(Parameters, ElementwiseSites, Part):
+class BinaryLikelihood(Parameters, ElementwiseSites, Likelihood):
     """p(y|f) for labels y = -1 / +1 and one latent value per data point.
 
     A subclass needs only `log_prob`; it registers itself under its name. The link p(y=+1|f) need not be
@@ -242,7 +242,7 @@ def _median_and_scale(likelihood: BinaryLikelihood) -> tuple[float, float]:
     return median, float(1.0 / (np.sqrt(2.0 * np.pi) * max(float(np.exp(value) * slope), 1e-10)))
 
 
-class ClassLikelihood(Parameters, Part):
+class ClassLikelihood(Parameters, Likelihood):
     """p(y|f) for two classes or more with one latent value per class; only their differences matter.
 
     Labels are rows y of non-negative weights, one per class: one-hot rows for known labels, other rows for

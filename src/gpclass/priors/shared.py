@@ -21,14 +21,13 @@ from typing import Any
 
 import numpy as np
 
-from gpclass.core.linalg import cholesky, drop_tiny, mirror
-from gpclass.core.precision import blas_of, lapack_of
+from gpclass.core.linalg import blas_of, cholesky, drop_tiny, lapack_of, mirror
 from gpclass.core.protocols import Array, Sites
-from gpclass.priors.base import BaseConditioned, cavity
+from gpclass.priors.base import Conditioned, cavity
 from gpclass.priors.independent import products
 
 
-class SharedConditioned(BaseConditioned):
+class SharedConditioned(Conditioned):
     """q for one set of sites; the work space is two matrices, for A⁻¹ and Y, and the upper triangle of K for T.
 
     All are in the precision of K; `multiply_R` returns double. ``order`` are the rows sorted by their own classes; rows
