@@ -45,20 +45,17 @@ def row_tiles(n: int, columns: int | None = None) -> Iterator[slice]:
 def matmul(A: Array, B: Array, out: Array | None = None) -> Array:
     """Return A B by SciPy's BLAS, in the memory of ``out`` if it is given; rows must be contiguous."""
     memory = {} if out is None else {"c": out.T, "overwrite_c": 1}
-    product: Array = blas_of("gemm", A)(1.0, B.T, A.T, **memory).T
-    return product
+    return blas_of("gemm", A)(1.0, B.T, A.T, **memory).T
 
 
 def matmul_transposed(A: Array, B: Array) -> Array:
     """Return A Bᵀ by SciPy's BLAS; rows must be contiguous."""
-    out: Array = blas_of("gemm", A)(1.0, B.T, A.T, trans_a=1).T
-    return out
+    return blas_of("gemm", A)(1.0, B.T, A.T, trans_a=1).T
 
 
 def times_lower_transposed(A: Array, T: Array) -> Array:
     """Return A Tᵀ for lower triangular T, in the memory of A; rows must be contiguous."""
-    out: Array = blas_of("trmm", A)(1.0, T.T, A.T, side=0, lower=0, trans_a=1, overwrite_b=1).T
-    return out
+    return blas_of("trmm", A)(1.0, T.T, A.T, side=0, lower=0, trans_a=1, overwrite_b=1).T
 
 
 def gram(A: Array) -> Array:
@@ -95,8 +92,7 @@ def single(A: Array) -> Array:
 
 def matvec(A: Array, v: Array) -> Array:
     """Return A v by SciPy's BLAS; rows must be contiguous."""
-    out: Array = blas.dgemv(1.0, A.T, v, trans=1)
-    return out
+    return blas.dgemv(1.0, A.T, v, trans=1)
 
 
 def clear_upper(A: Array, *, diagonal: bool = False) -> None:
@@ -128,8 +124,7 @@ def mirrored(K: Array) -> Array:
 
 def multiply(K: Array, v: Array) -> Array:
     """Return K v for the symmetric K whose lower triangle is given."""
-    out: Array = blas_of("symv", K)(1.0, K.T, v, lower=0)
-    return out
+    return blas_of("symv", K)(1.0, K.T, v, lower=0)
 
 
 def cholesky(B: Array, block: int = 4096) -> None:

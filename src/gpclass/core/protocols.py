@@ -79,27 +79,24 @@ class CoupledSites:
     def times(self, v: Array) -> Array:
         """Return W v for v of shape (n, C)."""
         a = self.a
-        out: Array = a * (v - (a * v).sum(axis=-1, keepdims=True) / a.sum(axis=-1, keepdims=True))
-        return out
+        return a * (v - (a * v).sum(axis=-1, keepdims=True) / a.sum(axis=-1, keepdims=True))
 
-    def _project(self, v: Array) -> Array:
+    def project(self, v: Array) -> Array:
         """Return (I - p pᵀ) v with the unit vectors p = (a / Σ a)^½."""
         p = np.sqrt(self.a / self.a.sum(axis=1, keepdims=True))
-        out: Array = v - p * (p * v).sum(axis=1, keepdims=True)
-        return out
+        return v - p * (p * v).sum(axis=1, keepdims=True)
 
     def root(self, v: Array) -> Array:
         """Return Q v, where Q = diag(a)^½ (I - p pᵀ) and Q Qᵀ = W."""
-        return np.sqrt(self.a) * self._project(v)
+        return np.sqrt(self.a) * self.project(v)
 
     def root_transposed(self, v: Array) -> Array:
         """Return Qᵀ v."""
-        return self._project(np.sqrt(self.a) * v)
+        return self.project(np.sqrt(self.a) * v)
 
     def block(self, c: int, d: int) -> Array:
         """Return the precision between the latent values c and d of each data point."""
-        out: Array = self.a[:, c] * (float(c == d) - self.a[:, d] / self.a.sum(axis=1))
-        return out
+        return self.a[:, c] * (float(c == d) - self.a[:, d] / self.a.sum(axis=1))
 
 
 AnySites = Sites | CoupledSites

@@ -118,8 +118,7 @@ class Targets:
         """Return the prior means m_c for the weights of all rows of each class."""
         rest = counts.sum() - counts
         linear = counts * (self.own * self.high) + rest * (self.other * self.low)
-        out: Array = linear / (counts * self.high + rest * self.low)
-        return out
+        return linear / (counts * self.high + rest * self.low)
 
     def sites(self, labels: Array, offset: Array) -> Sites:
         """Return the sites of label weights (n, C), relative to the prior means."""

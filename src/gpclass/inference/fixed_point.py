@@ -193,8 +193,7 @@ class Anderson:
         if len(self.f) == 1:
             return g
         weights, *_ = np.linalg.lstsq(np.diff(self.f, axis=0).T, f, rcond=CUT_OFF)
-        out: Array = g - weights @ np.diff(self.g, axis=0)
-        return out
+        return g - weights @ np.diff(self.g, axis=0)
 
 
 def _far(proposed: Array, variance: Array) -> bool:

@@ -99,8 +99,7 @@ def response(y: Array, slope: Array, tau: Array) -> Array:
     p = np.maximum(y - slope, least)
     squares = p * p
     rest = np.maximum(p.sum(axis=1, keepdims=True) - p, least)  # the difference may be rounded to zero
-    out: Array = tau * (1.0 + (squares.sum(axis=1, keepdims=True) - squares) / rest**2)
-    return out
+    return tau * (1.0 + (squares.sum(axis=1, keepdims=True) - squares) / rest**2)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -178,8 +177,7 @@ class Terms:
             along, through = cov @ ab[:n], np.where(free, squares @ ab[n:], 0.0)
             by_mean = bent * along + third * through
             by_var = 0.5 * (third * along + fourth * through)
-            out: Array = ab - np.concatenate([by_mean, by_var])
-            return out
+            return ab - np.concatenate([by_mean, by_var])
 
         ab = solved(transposed, np.concatenate([np.zeros(n), 0.5 * bent]))
         return ab[:n], ab[n:]

@@ -125,8 +125,7 @@ class Target:
         """Return log q - log prior, up to a constant, for each row d of D: alphaᵀ d - ½ dᵀ W d."""
         if self.sites is None:
             return np.zeros(len(D))
-        out: Array = matvec(D, self.alpha) - 0.5 * np.einsum("ij,ij->i", D, self._times(self.sites, D))
-        return out
+        return matvec(D, self.alpha) - 0.5 * np.einsum("ij,ij->i", D, self._times(self.sites, D))
 
     def remainder(self, D: Array) -> Array:
         """Return log w - log_mass for each row d of D."""

@@ -70,8 +70,7 @@ class Prior(ABC):
 
     def latent_sites(self, sites: Any) -> AnySites:
         """Return the sites as factors of the latent functions that predictions use: the sites themselves."""
-        out: AnySites = sites
-        return out
+        return sites
 
     def preconditioner(self, sites: AnySites) -> tuple[Callable[[Array], Array], int] | None:
         """Return x → (I + Qᵀ K Q)⁻¹ x, approximately, and how many products with it cost a factorisation."""

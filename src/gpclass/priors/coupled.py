@@ -37,6 +37,8 @@ class CoupledConditioned(Conditioned):
     single precision, for `squares`.
     """
 
+    coupled = True
+
     def __init__(self, Ks: Sequence[Array], sites: CoupledSites, space: Array, *, keep: bool = False) -> None:
         floor = FLATTEST / np.maximum(diagonals(Ks, sites.a.shape), 1.0)
         self.sites = CoupledSites(sites.nu, np.maximum(sites.a, floor))
@@ -72,10 +74,18 @@ class CoupledConditioned(Conditioned):
         w -= matvec(self._stacked, z).reshape(w.shape[::-1]).T
         return w
 
+    def precondition(self, x: Array) -> Array:
+        """Return (I + Qᵀ K Q)⁻¹ x with Q Qᵀ = W, for x of shape (n, C).
+
+        R = Q (I + Qᵀ K Q)⁻¹ Qᵀ, and Q = diag(a)^½ P with the projections P = I - p pᵀ of `CoupledSites`: where P x
+        is, the inverse is diag(a)^-½ R diag(a)^-½, and where p is, it is one.
+        """
+        root, inside = np.sqrt(self.a), self.sites.project(x)
+        return x - inside + self.multiply_R(inside / root) / root
+
     def inverse_diagonal(self) -> Array:
         """Return the diagonal of D^-½ R D^-½, which is that of B⁻¹ for the margins of `MarginPrior`."""
-        out: Array = (self._diagonal - np.einsum("cij,cij->ic", self.V, self.V)) / self.a
-        return out
+        return (self._diagonal - np.einsum("cij,cij->ic", self.V, self.V)) / self.a
 
     def squares(self, kept: Sequence[Index]) -> Array:
         """Return (D⁻¹ R D⁻¹)² elementwise for some data points of each function, one function after another.

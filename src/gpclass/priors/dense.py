@@ -89,7 +89,7 @@ class DensePrior(Prior):
         self.Ks = list(np.empty((len(kernels), n, n), dtype))
         # One block, because the allocator would not return smaller ones to the system.
         self._space: Array = np.zeros((work, n, n), dtype)
-        self._last: Any = None  # the posterior of one function whose factors are in the work space
+        self._last: Any = None  # the posterior whose factors are in the work space
         self._fill(kernels)
 
     def _fill(self, kernels: list[Any]) -> None:
@@ -117,15 +117,15 @@ class DensePrior(Prior):
         return products(self.Ks, v)
 
     def preconditioner(self, sites: AnySites) -> tuple[Callable[[Array], Array], int] | None:
-        """Return the older factors of one function, or an approximation of low rank for several."""
+        """Return an approximation of low rank for several functions of many values, and older factors otherwise."""
         n, C = self.shape[0], sum(self.shape[1:])
-        if self._last is not None:
-            return self._last.solve_B, min(60, max(8, n // 64))
-        if not C or FACTOR * (2 * C + 1) * n**3 <= ORDER**2 * n + ORDER**3 / 3:
-            return None
-        if not self._roots:
-            self._roots = [nystrom_root(K, max(16, ORDER // C)) for K in self.Ks]
-        return low_rank_preconditioner(self._roots, sites), LOW_RANK_STEPS
+        if C and not self._shared and FACTOR * (2 * C + 1) * n**3 > ORDER**2 * n + ORDER**3 / 3:
+            if not self._roots:
+                self._roots = [nystrom_root(K, max(16, ORDER // C)) for K in self.Ks]
+            return low_rank_preconditioner(self._roots, sites), LOW_RANK_STEPS
+        if self._last is not None and self._last.coupled == sites.coupled:
+            return self._last.precondition, min(60, max(8, n // 64))
+        return None
 
     def condition(self, sites: Any, *, keep: bool = False) -> Any:
         """Return q(f) for the sites, by a fresh factorisation; earlier ones must not be used again.
@@ -137,8 +137,9 @@ class DensePrior(Prior):
             if self._shared:
                 return SharedConditioned(self.K, sites, self._space)
             if sites.coupled:
-                return CoupledConditioned(self.Ks, sites, self._space, keep=keep)
-            q = IndependentConditioned(self.Ks, sites, self._space)
+                self._last = CoupledConditioned(self.Ks, sites, self._space, keep=keep)
+            else:
+                self._last = IndependentConditioned(self.Ks, sites, self._space)
         except np.linalg.LinAlgError:
             raise NotPositiveError(
                 f"The kernel {self.kernels[0]} gave a covariance matrix with a negative eigenvalue on the "
@@ -146,8 +147,7 @@ class DensePrior(Prior):
                 f"covariance function, or its values (up to {self.K.diagonal().max():.2g} here) are too large "
                 "to be distinguished in double precision; scale the inputs or lower the upper bounds."
             ) from None
-        self._last = q if len(self.shape) == 1 else None
-        return q
+        return self._last
 
     def pullback(self, adjoint: Adjoint) -> Array:
         """Return Σ_ij G_ij ∂K_ij/∂theta for 2 G = Σ left rightᵀ - R, summed over the functions of each kernel.

@@ -132,6 +132,8 @@ class Factored:
 class IndependentConditioned(Conditioned):
     """q(f) for one site per latent value; ``Ks`` holds one matrix for all functions or one for each."""
 
+    coupled = False
+
     def __init__(self, Ks: Sequence[Array], sites: Sites, space: Array) -> None:
         self.Ks, self.tau, self.scale = Ks, sites.tau, np.sqrt(sites.tau)
         self.responds = self.tau.ndim == 1
@@ -156,13 +158,13 @@ class IndependentConditioned(Conditioned):
         u = np.where(flat, v, 0.0)
         return u + self.multiply_R((v - u) / np.where(flat, 1.0, self.tau) - self.multiply_K(u))
 
-    def solve_B(self, x: Array) -> Array:
+    def precondition(self, x: Array) -> Array:
         """Return B⁻¹ x."""
         return self._joined([B.solve(v) for B, v in zip(self.Bs, by_function(x), strict=True)])
 
     def multiply_R(self, v: Array) -> Array:
         """Return S B⁻¹ S v."""
-        return self.scale * self.solve_B(self.scale * v)
+        return self.scale * self.precondition(self.scale * v)
 
     def inverse_diagonal(self) -> Array:
         """Return the diagonal of B⁻¹."""
@@ -239,8 +241,7 @@ def products(Ks: Sequence[Array], v: Array) -> Array:
     if v.ndim == 1:
         return multiply(Ks[0], v)
     if len(Ks) == 1:
-        out: Array = blas.dsymm(1.0, Ks[0].T, np.asfortranarray(v), lower=0)
-        return out
+        return blas.dsymm(1.0, Ks[0].T, np.asfortranarray(v), lower=0)
     return np.stack([multiply(K, v[:, c]) for c, K in enumerate(Ks)], axis=1)
 
 
@@ -264,5 +265,4 @@ def diagonals(Ks: Sequence[Array], shape: tuple[int, ...]) -> Array:
 def columns(K: Array, chosen: Index) -> Array:
     """Return some columns of the symmetric K whose lower triangle is given."""
     rows = np.arange(len(K))[:, None]
-    out: Array = K[np.maximum(rows, chosen), np.minimum(rows, chosen)]
-    return out
+    return K[np.maximum(rows, chosen), np.minimum(rows, chosen)]

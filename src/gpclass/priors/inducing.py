@@ -85,13 +85,11 @@ class InducingPrior(Prior):
 
     def variances(self) -> Array:
         """Return the variances of the latent values."""
-        out: Array = self.residual + np.einsum("ij,ij->i", self.A, self.A)
-        return out
+        return self.residual + np.einsum("ij,ij->i", self.A, self.A)
 
     def multiply(self, v: Array) -> Array:
         """Return K v."""
-        out: Array = matvec(self.A, self.times_A(v)) + self.residual * v
-        return out
+        return matvec(self.A, self.times_A(v)) + self.residual * v
 
     def times_A(self, v: Array) -> Array:
         """Return Aᵀ v."""
@@ -153,8 +151,7 @@ class InducingConditioned(Conditioned):
 
     def _inside(self, v: Array) -> Array:
         """Return v - diag(w) A P⁻¹ Aᵀ v."""
-        out: Array = v - self.w * matvec(self.prior.A, self.inverse @ self.prior.times_A(v))
-        return out
+        return v - self.w * matvec(self.prior.A, self.inverse @ self.prior.times_A(v))
 
     @cached_property
     def forms(self) -> Array:
@@ -167,10 +164,8 @@ class InducingConditioned(Conditioned):
 
     def var(self) -> Array:
         """Return the marginal variances."""
-        out: Array = self.prior.residual / self.stretch + self.forms / self.stretch**2
-        return out
+        return self.prior.residual / self.stretch + self.forms / self.stretch**2
 
     def inverse_diagonal(self) -> Array:
         """Return the diagonal of B⁻¹: that of (1 - w aᵀ P⁻¹ a / lambda) / lambda."""
-        out: Array = (1.0 - self.w * self.forms) / self.stretch
-        return out
+        return (1.0 - self.w * self.forms) / self.stretch

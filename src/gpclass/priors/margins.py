@@ -74,8 +74,7 @@ class MarginPrior(Prior):
 
     def sums(self, v: Array) -> Array:
         """Return the sum of the margin values of each data point."""
-        out: Array = v.reshape(len(self._own), -1).sum(axis=1)
-        return out
+        return v.reshape(len(self._own), -1).sum(axis=1)
 
     def coefficients(self, v: Array) -> Array:
         """Return the coefficients of f in Σ v g: each v_k g_k adds v_k to that of f_y and -v_k to that of f_k."""
@@ -155,8 +154,7 @@ class MarginConditioned(Conditioned):
 
     def var(self) -> Array:
         """Return the marginal variances of the margins."""
-        out: Array = (1.0 - self.inverse_diagonal()) / self.tau
-        return out
+        return (1.0 - self.inverse_diagonal()) / self.tau
 
     @cached_property
     def _squares(self) -> Array:

@@ -83,8 +83,7 @@ class SharedConditioned(Conditioned):
 
     def of_class(self, c: int) -> Array:
         """Return Y_c."""
-        rows: Array = self.Y[self.bounds[c] : self.bounds[c + 1]]
-        return rows
+        return self.Y[self.bounds[c] : self.bounds[c + 1]]
 
     def multiply_K(self, v: Array) -> Array:
         """Return K v."""
@@ -109,8 +108,7 @@ class SharedConditioned(Conditioned):
     def inverse_diagonal(self) -> Array:
         """Return the diagonal of B⁻¹, [R_c]_ii / tau."""
         parts = [np.einsum("ij,ij->j", Y, Y) for Y in map(self.of_class, range(self.tau.shape[1]))]
-        out: Array = (self._diagonal[:, None] + np.stack(parts, axis=1)) / self.tau
-        return out
+        return (self._diagonal[:, None] + np.stack(parts, axis=1)) / self.tau
 
     def var(self) -> Array:
         """Return the marginal variances, shape (n, C)."""
