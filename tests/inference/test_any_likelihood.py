@@ -10,7 +10,8 @@ from numpy.testing import assert_allclose
 from problems import exact_evidence_on_a_grid, two_moons_like
 
 from gpclass.data.rows import Rows
-from gpclass.inference import EP, VI, Laplace, settings
+from gpclass.inference import EP, VI, Laplace
+from gpclass.inference.newton import solved
 from gpclass.kernels import RBF, matrix
 from gpclass.learning.problem import OneFunction, Problem, SiteObjective
 from gpclass.likelihoods import CLogLog, LabelNoise, Probit
@@ -127,4 +128,4 @@ def test_exchanged_labels_of_an_asymmetric_link_are_another_model():
 
 def test_a_singular_system_is_said():
     with pytest.raises(ValueError, match="cannot be solved"):
-        settings.solved(lambda u: np.array([u[0] - u[1], u[1] - u[0]]), np.array([1.0, 1.0]))
+        solved(lambda u: np.array([u[0] - u[1], u[1] - u[0]]), np.array([1.0, 1.0]))

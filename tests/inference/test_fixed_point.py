@@ -11,7 +11,7 @@ from problems import exact_logit_evidence, exact_probit_evidence, hard, two_moon
 
 from gpclass.core.protocols import Sites
 from gpclass.inference import EP, VI, Laplace
-from gpclass.inference.fixed_point import Anderson
+from gpclass.inference.fixed_point import anderson
 from gpclass.inference.newton import at, find_mode
 from gpclass.inference.variational import Terms as VariationalTerms
 from gpclass.kernels import RBF, WhiteKernel, matrix
@@ -179,10 +179,10 @@ def test_anderson_finds_the_fixed_point_of_a_linear_map_in_a_few_rounds():
     A = rng.normal(size=(5, 5))
     A *= 0.9 / np.abs(np.linalg.eigvals(A)).max()
     b = rng.normal(size=5)
-    x, anderson = np.zeros(5), Anderson(7)
+    x, advance = np.zeros(5), anderson(7)
     for _ in range(9):
         g = A @ x + b
-        x = anderson.advance(g, g - x)
+        x = advance(g, g - x)
     assert_allclose(x, np.linalg.solve(np.eye(5) - A, b), atol=1e-6)
 
 

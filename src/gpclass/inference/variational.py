@@ -18,11 +18,10 @@ from typing import Any
 import numpy as np
 
 from gpclass.core.checks import check_integers, check_numbers
-from gpclass.core.protocols import Adjoint, AnySites, Array, Likelihood, Result
+from gpclass.core.protocols import Adjoint, AnySites, Array, Result
 from gpclass.core.registry import Method
-from gpclass.inference.fixed_point import Local, iterate
-from gpclass.inference.newton import Curve, at
-from gpclass.inference.settings import likelihood_gradient, solved, weighted
+from gpclass.inference.fixed_point import Local, VarianceTerms, iterate
+from gpclass.inference.newton import Curve, at, solved
 from gpclass.priors.base import Conditioned, Prior
 
 STEP = 0.02  # step of sixth-order differences of E[l''], in units of √(1 + v)
@@ -60,26 +59,13 @@ class VI(Method):
         check_integers(max_iter=self.max_iter)
 
     def __call__(
-        self,
-        prior: Prior,
-        likelihood: Likelihood,
-        y: Array,
-        *,
-        weight: Array | None = None,
-        init: AnySites | None = None,
+        self, prior: Prior, likelihood: Any, y: Array, *, weight: Array | None = None, init: Any = None
     ) -> Result:
         """Maximise the bound, which is the evidence returned."""
-        terms = Terms(likelihood, y, weight)
-        end = iterate(prior, terms, init, tol=self.tol, max_iter=self.max_iter)
-        q = end.conditioned
-        return Result(
-            end.sites,
-            q,
-            end.evidence,
-            lambda: terms.adjoint(q, end.local.curvature),
-            end.info,
-            lambda: terms.likelihood_gradient(q, end.local.curvature),
-        )
+        result = iterate(prior, Terms(likelihood, y, weight), init, tol=self.tol, max_iter=self.max_iter)
+        return replace(
+            result, exact_gradient=True
+        )  # `Terms.adjoint` holds where a precision is held at zero, too
 
 
 def response(y: Array, slope: Array, tau: Array) -> Array:
@@ -103,35 +89,28 @@ def response(y: Array, slope: Array, tau: Array) -> Array:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Terms:
+class Terms(VarianceTerms):
     """Expected log likelihoods; the variances are the marginal ones of q."""
-
-    likelihood: Likelihood
-    y: Array
-    weight: Array | None
 
     @property
     def exact_newton(self) -> bool:
         """Whether a step has the exact second derivatives of the curve."""
         return self.likelihood.exact_ascent
 
-    def curve(self, variance: Array, near: Local | None = None) -> Curve:
+    def curve(self, variance: Array, slope: Array | None = None) -> Curve:
         """Return w E[l], w E[l'], w E[l''] as functions of the mean."""
-        return lambda mean: self._expected(mean, variance)
+        return lambda mean: self.expected(mean, variance)
 
-    def _expected(self, mean: Array, var: Array) -> tuple[Array, Array, Array]:
+    def expected(self, mean: Array, var: Array) -> tuple[Array, ...]:
+        """Return w E[l], w E[l'] and w E[l'']."""
         e = self.likelihood.expected(self.y, mean, var)
-        return (
-            weighted(self.weight, e.value),
-            weighted(self.weight, e.slope),
-            weighted(self.weight, e.curvature),
-        )
+        return self.weighted(e.value, e.slope, e.curvature)
 
     def step_sites(self, residual: Array, slope: Array, curvature: Array) -> AnySites:
         """Return the sites of an ascent step in the means."""
         return self.likelihood.ascent_sites(self.y, residual, slope, curvature)
 
-    def variance(self, q: Conditioned, var: Array, tau: Array) -> Array:
+    def variance(self, var: Array, tau: Array) -> Array:
         """Return the marginal variances themselves."""
         return var
 
@@ -185,7 +164,7 @@ class Terms:
     def _higher(self, mean: Array, var: Array) -> tuple[Array, Array]:
         """Return w E[l'''] and w E[l'''']: differences of E[l''], smooth on the scale sqrt(1 + v)."""
         h = STEP * np.sqrt(1.0 + var)
-        E2 = np.array([self._expected(mean + k * h, var)[2] for k in range(-3, 4)])
+        E2 = np.array([self.expected(mean + k * h, var)[2] for k in range(-3, 4)])
         first = np.array([-1, 9, -45, 0, 45, -9, 1]) / 60.0
         second = np.array([2, -27, 270, -490, 270, -27, 2]) / 180.0
         return first @ E2 / h, second @ E2 / h**2
@@ -200,8 +179,8 @@ class Terms:
             cov = q.covariance()
             by_slope, by_curvature = cov @ moved[0], np.where(curvature <= 0.0, (cov * cov) @ moved[1], 0.0)
 
-        def local(likelihood: Likelihood) -> float:
-            value, slope, second = replace(self, likelihood=likelihood)._expected(q.mean, var)
+        def local(terms: Terms) -> float:
+            value, slope, second = terms.expected(q.mean, var)
             return float((value + by_slope * slope + by_curvature * second).sum())
 
-        return likelihood_gradient(self.likelihood, local)
+        return self.differences(local)

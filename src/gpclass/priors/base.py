@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Self
 
 import numpy as np
@@ -72,9 +72,9 @@ class Prior(ABC):
         """Return the sites as factors of the latent functions that predictions use: the sites themselves."""
         return sites
 
-    def preconditioner(self, sites: AnySites) -> tuple[Callable[[Array], Array], int] | None:
-        """Return x → (I + Qᵀ K Q)⁻¹ x, approximately, and how many products with it cost a factorisation."""
-        return None
+    def preconditioners(self, sites: AnySites) -> Iterable[tuple[Callable[[Array], Array], int]]:
+        """Return approximations of x → (I + Qᵀ K Q)⁻¹ x, each with the number of steps that costs a factorisation."""
+        return ()
 
     def solve(self, sites: Any, rtol: float) -> tuple[Array, Array]:
         """Return alpha = (I + W K)⁻¹ nu and the mean K alpha, to a relative accuracy of ``rtol``.
@@ -84,17 +84,14 @@ class Prior(ABC):
         step in that metric, nuᵀK alpha = nuᵀK nu - (Qᵀ K nu)ᵀ x. Where this difference is rounding, only a
         factorisation is accurate.
         """
-        found = self.preconditioner(sites)
-        if found is not None:
-            nu, K_nu = sites.nu, self.multiply(sites.nu)
-            energy = float(np.vdot(nu, K_nu))
-            x = conjugate_gradient(
-                lambda x: x + sites.root_transposed(self.multiply(sites.root(x))),
-                sites.root_transposed(K_nu),
-                *found,
-                energy=energy,
-                rtol=rtol,
-            )
+        nu, K_nu = sites.nu, self.multiply(sites.nu)
+        energy, right = float(np.vdot(nu, K_nu)), sites.root_transposed(K_nu)
+
+        def apply(x: Array) -> Array:
+            return x + sites.root_transposed(self.multiply(sites.root(x)))
+
+        for precondition, steps in self.preconditioners(sites):
+            x = conjugate_gradient(apply, right, precondition, steps, energy=energy, rtol=rtol)
             if x is not None:
                 alpha = nu - sites.root(x)
                 mean = self.multiply(alpha)

@@ -7,7 +7,7 @@ from `diag` and is exact.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from typing import Any, Self
 
@@ -116,16 +116,15 @@ class DensePrior(Prior):
         """Return K v."""
         return products(self.Ks, v)
 
-    def preconditioner(self, sites: AnySites) -> tuple[Callable[[Array], Array], int] | None:
-        """Return an approximation of low rank for several functions of many values, and older factors otherwise."""
+    def preconditioners(self, sites: AnySites) -> Iterator[tuple[Callable[[Array], Array], int]]:
+        """Yield older factors, and then an approximation of low rank for several functions."""
         n, C = self.shape[0], sum(self.shape[1:])
+        if self._last is not None and self._last.coupled == sites.coupled:
+            yield self._last.precondition, min(60, max(8, n // 64))
         if C and not self._shared and FACTOR * (2 * C + 1) * n**3 > ORDER**2 * n + ORDER**3 / 3:
             if not self._roots:
                 self._roots = [nystrom_root(K, max(16, ORDER // C)) for K in self.Ks]
-            return low_rank_preconditioner(self._roots, sites), LOW_RANK_STEPS
-        if self._last is not None and self._last.coupled == sites.coupled:
-            return self._last.precondition, min(60, max(8, n // 64))
-        return None
+            yield low_rank_preconditioner(self._roots, sites), LOW_RANK_STEPS
 
     def condition(self, sites: Any, *, keep: bool = False) -> Any:
         """Return q(f) for the sites, by a fresh factorisation; earlier ones must not be used again.
