@@ -196,7 +196,7 @@ def check_sampler(
         Number of standard errors that a mean may be off.
     """
     rng = np.random.default_rng(0)
-    target = make_target(likelihood, K, y, jitter=1e-8 * float(np.mean(K.diagonal())))
+    target = make_target(likelihood, K, y).with_jitter(1e-8)
     f = rng.multivariate_normal(np.zeros(len(K)), K, size=20_000, method="eigh")
     log_w = likelihood.log_prob(y, f).sum(axis=1)
     weight = np.exp(log_w - log_w.max())

@@ -133,16 +133,14 @@ class Adjoint:
     """d log evidence / d K, not formed as a matrix: ½(alpha alphaᵀ - R) + ½ Σ (u wᵀ + w uᵀ).
 
     R = S B⁻¹ S stays with the `gpclass.priors.base.Conditioned` that made it; ``pairs`` holds the (u, w).
-    ``variance`` is the adjoint b of the posterior's marginal variances; it adds Mᵀ diag(b) M with M = I - K R.
     """
 
     alpha: Array
     conditioned: Any
     pairs: tuple[tuple[Array, Array], ...] = ()
-    variance: Array | None = None
 
     def factors(self) -> tuple[list[Array], list[Array]]:
-        """Return the vectors l and r of 2 G + R = Σ l rᵀ (without the term of the variances)."""
+        """Return the vectors l and r of 2 G + R = Σ l rᵀ."""
         flat = [u for pair in self.pairs for u in pair]
         swapped = [u for pair in self.pairs for u in pair[::-1]]
         return [self.alpha, *flat], [self.alpha, *swapped]
@@ -163,8 +161,8 @@ class Result:
     """The result of inference at one theta.
 
     ``adjoint`` and ``likelihood_gradient`` (with respect to the likelihood's own theta) are functions, because a
-    caller that only needs the evidence should not compute the gradient. ``exact_gradient`` is False if EP
-    set a negative precision to zero, because log p(y|f) is not concave: it is then not stationary in its sites.
+    caller that only needs the evidence should not compute the gradient. ``exact_gradient`` is False if a
+    negative precision was set to zero, because log p(y|f) is not concave: the adjoint is then incomplete.
     ``offset`` are prior means of the latent functions, to be added to the means of q; None for zero.
     """
 

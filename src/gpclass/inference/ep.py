@@ -162,7 +162,7 @@ class Terms(VarianceTerms):
         local = c * (tilted.log_mass + 0.5 * v_c * (q.alpha / c) ** 2 - 0.5 * np.log(ratio))
         return float(local.sum()) - 0.5 * float(q.alpha @ q.mean) - q.half_logdet
 
-    def likelihood_gradient(self, q: Any, curvature: Array) -> Array:
+    def likelihood_gradient(self, q: Any) -> Array:
         """Return d free energy / d theta of the likelihood: it is stationary in the sites, only the masses change."""
         at = cavity(q, self.copies)
         return self.differences(lambda terms: float(self.copies @ terms.tilted(*at).log_mass))

@@ -64,12 +64,8 @@ class VarianceTerms(Terms, ABC):
         """Return the curves at the marginals of q."""
 
     @abstractmethod
-    def likelihood_gradient(self, q: Any, curvature: Array) -> Array:
+    def likelihood_gradient(self, q: Any) -> Array:
         """Return d evidence / d theta of the likelihood."""
-
-    def adjoint(self, q: Any, curvature: Array) -> Adjoint:
-        """Return d evidence / d K, for an evidence that is stationary in the sites."""
-        return Adjoint(alpha=q.alpha, conditioned=q)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -119,9 +115,9 @@ def iterate(prior: Prior, terms: VarianceTerms, init: Any, *, tol: float, max_it
         replace(sites, variance=search.variance),
         q,
         local.evidence,
-        lambda: terms.adjoint(q, local.curvature),
+        lambda: Adjoint(q.alpha, q),
         Info(residual <= tol, n_iter, residual),
-        lambda: terms.likelihood_gradient(q, local.curvature),
+        lambda: terms.likelihood_gradient(q),
         exact_gradient=not (mode.curvature > CUT_OFF / var).any(),
     )
 

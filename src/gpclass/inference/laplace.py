@@ -16,7 +16,7 @@ from gpclass.core.checks import check_integers, check_numbers
 from gpclass.core.protocols import Adjoint, Array, Info, Result
 from gpclass.core.registry import Method
 from gpclass.inference import newton
-from gpclass.inference.newton import find_mode, first_point, solved
+from gpclass.inference.newton import find_mode, first_point
 from gpclass.priors.base import Conditioned, Prior
 
 
@@ -60,15 +60,16 @@ class Laplace(Method):
         mode = find_mode(prior, terms, terms.curve, start, tol=self.tol, max_iter=self.max_iter)
         sites = likelihood.local_sites(mode.mean, mode.slope, mode.curvature)
         q = prior.condition(sites)
-        value, _, curvature = terms.curve(q.mean)
+        value = terms.curve(q.mean)[0]
         evidence = float(value.sum()) - 0.5 * float(np.vdot(q.alpha, q.mean)) - q.half_logdet
         return Result(
             sites,
             q,
             evidence,
-            lambda: Adjoint(q.alpha, q, pairs=((terms.mode_adjoint(q, curvature), q.alpha),)),
+            lambda: Adjoint(q.alpha, q, pairs=((terms.mode_adjoint(q), q.alpha),)),
             mode.info or Info(False, 0, np.inf),
-            lambda: terms.likelihood_gradient(q, curvature),
+            lambda: terms.likelihood_gradient(q),
+            exact_gradient=sites.coupled or not (mode.curvature > 0.0).any(),
         )
 
 
@@ -80,7 +81,7 @@ class Terms(newton.Terms):
         """Return w l, w l' and w l''."""
         return self.weighted(*self.likelihood.derivatives(self.y, f))
 
-    def mode_adjoint(self, q: Conditioned, curvature: Array) -> Array:
+    def mode_adjoint(self, q: Conditioned) -> Array:
         """Return u, with which d evidence = ... + uᵀ dK alpha through the movement of the mode.
 
         Explicitly, at fixed mode, d evidence / dK is ½(alpha alphaᵀ - R). The mode moves with K as
@@ -89,31 +90,19 @@ class Terms(newton.Terms):
         """
         (third,) = self.weighted(self.likelihood.third(self.y, q.mean, q.var()))
         s = 0.5 * third
-        negative = self.likelihood.negative_curvature(curvature)
-        if negative is None:
-            return s - q.multiply_R(q.multiply_K(s))
-        s = np.where(negative > 0.0, 0.0, s)  # a site at zero precision stays there
+        return s - q.multiply_R(q.multiply_K(s))
 
-        # (I + W K) u = s with the true Hessian W = T - N, where T is the precision of the sites.
-        def system(u: Array) -> Array:
-            r = negative * q.multiply_K(u)
-            return u - (r - q.multiply_R(q.multiply_K(r)))
-
-        return solved(system, s - q.multiply_R(q.multiply_K(s)))
-
-    def likelihood_gradient(self, q: Conditioned, curvature: Array) -> Array:
+    def likelihood_gradient(self, q: Conditioned) -> Array:
         """Return d evidence / d theta of the likelihood: through l, through W, and through the mode.
 
         -½ log|B| changes by ½ Σ v d(l''), and the mode by (I + K W)⁻¹ K d(l').
         """
         if not len(self.likelihood.theta):
             return np.zeros(0)
-        var, by_slope = q.var(), q.multiply_K(self.mode_adjoint(q, curvature))
-        clipped = curvature > 0.0
+        var, by_slope = q.var(), q.multiply_K(self.mode_adjoint(q))
 
         def local(terms: Terms) -> float:
             value, slope, second = terms.curve(q.mean)
-            bent = np.where(clipped, 0.0, second)
-            return float(value.sum()) + 0.5 * float(var @ bent) + float(by_slope @ slope)
+            return float(value.sum()) + 0.5 * float(var @ second) + float(by_slope @ slope)
 
         return self.differences(local)

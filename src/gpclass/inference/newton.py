@@ -20,10 +20,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy.sparse.linalg import LinearOperator, gmres
 
 from gpclass.core.protocols import AnySites, Array, Info, Sites
-from gpclass.priors.base import NotPositiveError, Prior
+from gpclass.priors.base import Prior
 
 # Means -> values, slopes and curvatures of the n functions h, weights included.
 Curve = Callable[[Array], tuple[Array, ...]]
@@ -39,8 +38,6 @@ WARM = 1e-3  # relative accuracy of the means of a warm start
 STALLED = 0.5  # ratio of successive decrements above which exact Newton steps have stalled
 STALLED_APPROXIMATE = 0.98  # the same for steps with approximate second derivatives
 DIFFERENCE = 1e-3  # step of fourth-order differences in the likelihood's theta: errors of 1e-12
-RESTART, CYCLES = 60, 20  # GMRES: vectors kept, and restarts
-SOLVED = 1e-6  # relative residual of a linear system that is accurate enough: rounding at huge covariances leaves more
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -150,15 +147,3 @@ def _line_search(curve: Curve, point: Mode, d: Array, Kd: Array) -> Mode | None:
         best = 0.5 * promised / (promised + point.psi - moved.psi)
         step *= float(np.clip(best, SHORTER, 0.5)) if np.isfinite(best) else 0.5
     return None
-
-
-def solved(system: Callable[[Array], Array], right: Array) -> Array:
-    """Return x with system(x) = right, for a linear function, by GMRES."""
-    operator = LinearOperator((len(right), len(right)), matvec=system)
-    x, failed = gmres(operator, right, rtol=1e-12, atol=1e-14, restart=RESTART, maxiter=CYCLES)
-    if failed and np.linalg.norm(system(x) - right) > SOLVED * np.linalg.norm(right):
-        raise NotPositiveError(
-            "The linear system for the derivative of the evidence cannot be solved: scale the inputs, or tighten "
-            "the bounds of the hyperparameters."
-        )
-    return np.asarray(x)

@@ -312,7 +312,7 @@ class SiteObjective:
         if self._prior is None:
             self._prior = problem.prior()
         else:
-            self._prior = self._prior.at(theta[: len(theta) - len(problem.likelihood.theta)])
+            self._prior = self._prior.at(problem.kernel.theta)
         return problem, self._prior
 
     def _differences(self, theta: Array, sites: AnySites) -> Array:

@@ -190,13 +190,6 @@ class Conditioned(ABC):
         """Return mean and (co)variance of the latent values of each data point without one copy of its site."""
         return cavity(self, copies)
 
-    def covariance(self) -> Array:
-        """Return the covariance of q at the data, which variational inference needs if log p(y|f) is not concave."""
-        raise ValueError(
-            "Variational inference with a likelihood that is not log-concave needs two classes and no inducing "
-            "inputs in the prior: use EP() or Laplace()."
-        )
-
 
 def cavity(q: Conditioned, copies: Array) -> tuple[Array, Array]:
     """Return mean and variance of each marginal of q without one of ``copies`` equal shares of its site.

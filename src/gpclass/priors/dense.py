@@ -154,9 +154,6 @@ class DensePrior(Prior):
         G is symmetric: its diagonal counts once, and its strictly lower triangle twice.
         """
         q, (lefts, rights) = adjoint.conditioned, adjoint.factors()
-        if adjoint.variance is not None:  # 2 Mᵀ diag(b) M, one column for each row of M
-            M = q.M()
-            lefts, rights = [*lefts, (2.0 * adjoint.variance[:, None] * M).T], [*rights, M.T]
         n, one, totals = len(self.X), len(self.Ks) == 1, []
         for c, (kernel, K) in enumerate(zip(self.kernels, self.Ks, strict=True)):
             left, right = (np.column_stack([v if one else v[:, c] for v in each]) for each in (lefts, rights))

@@ -19,7 +19,6 @@ from gpclass.core.linalg import (
     invert_factor,
     matmul,
     matvec,
-    mirrored,
     multiply,
     row_tiles,
 )
@@ -206,15 +205,6 @@ class IndependentConditioned(Conditioned):
             inverse, wide = (np.stack(each, axis=1) for each in zip(*moved, strict=True))
             mean, _ = remove_share(self.mean, wide, self.alpha, inverse, copies[:, None])
         return mean, var[:, :, None] * np.eye(var.shape[1])
-
-    def M(self) -> Array:
-        """Return M = I - K R, of one function."""
-        R = mirrored(self.Bs[0].inverse()) * self.scale * self.scale[:, None]
-        return np.eye(len(R)) - matmul(mirrored(self.Ks[0]), R)
-
-    def covariance(self) -> Array:
-        """Return the covariance of q, M K, of one function."""
-        return matmul(self.M(), mirrored(self.Ks[0])) if self.tau.ndim == 1 else super().covariance()
 
     def subtract_R(self, functions: slice, rows: slice, G: Array) -> None:
         """Subtract the blocks of R of some functions from G, some rows up to the diagonal."""
