@@ -14,7 +14,7 @@ from gpclass.core.protocols import Sites
 from gpclass.datasets import interval
 from gpclass.inference import EP, Laplace
 from gpclass.kernels import RBF
-from gpclass.likelihoods import Logit
+from gpclass.likelihoods import Logit, Softmax
 from gpclass.mcmc import HMC, BlockMetropolis, EllipticalSlice, sample
 from gpclass.mcmc.chains import diagnose
 from gpclass.posteriors.target import Target, make_target
@@ -171,7 +171,7 @@ def test_bad_targets(target: Target) -> None:
     with pytest.raises(ValueError, match=r"sites have the shape \(2,\)"):
         make_target(Logit(), K, y, Sites(np.ones(2), np.ones(2)))
     with pytest.raises(ValueError, match=r"shape \(3,\), expected \(3, 2\): 2 latent values per data point"):
-        make_target(Logit(), K, y, Sites(np.ones(3), np.ones(3)), n_latents=2)
+        make_target(Softmax(), K, np.eye(2)[[0, 1, 1]], Sites(np.ones(3), np.ones(3)))
     with pytest.raises(ValueError, match="negative eigenvalue"):
         make_target(Logit(), -K, y)
     chains = sample(target, HMC(), n_draws=5, n_warmup=5, rng=0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from itertools import product
 from typing import Any
@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 from chains import KERNEL, X3, distance, fitted
 from problems import two_moons_like
-from scipy.special import expit, log_expit, log_softmax, softmax
+from scipy.special import expit, log_expit
 from scipy.stats import chi2
 
 from gpclass.core.protocols import Sites
 from gpclass.inference import EP, Laplace
 from gpclass.kernels import RBF, Matern
-from gpclass.likelihoods import Logit, Probit
+from gpclass.likelihoods import Logit, Probit, Softmax
 from gpclass.mcmc import HMC, BlockMetropolis, EllipticalSlice, sample
 from gpclass.mcmc.chains import diagnose
 from gpclass.posteriors.target import Target, make_target
@@ -221,20 +221,6 @@ def test_samplers_agree_on_a_hundred_points() -> None:
 
 # --- Several latent functions -------------------------------------------------------------------------------
 
-
-@dataclass(frozen=True)
-class Softmax:
-    """p(y|f) = softmax(f)_y, y = 0, 1, ...; what the samplers need of it."""
-
-    def log_prob(self, y: np.ndarray, f: np.ndarray) -> np.ndarray:
-        index = np.broadcast_to(y.astype(int)[:, None], (*f.shape[:-1], 1))
-        return np.take_along_axis(log_softmax(f, axis=-1), index, axis=-1)[..., 0]
-
-    def derivatives(self, y: np.ndarray, f: np.ndarray) -> tuple[np.ndarray, np.ndarray, None]:
-        hot = np.arange(f.shape[-1]) == y[:, None]
-        return self.log_prob(y, f), hot - softmax(f, axis=-1), None
-
-
 PRIOR_ONLY = {
     "metropolis": BlockMetropolis(block_size=2),
     "slice": EllipticalSlice(whiten=None),
@@ -246,7 +232,7 @@ PRIOR_ONLY = {
 def test_two_classes_are_one_difference(name: str) -> None:
     # f₁ - f₀ has the prior 2K and a logit likelihood; f₁ + f₀ has the prior 2K and no data, independently.
     K, y, weight = KERNEL(X3), np.array([1.0, 0.0, 1.0]), np.array([1.0, 2.0, 0.5])
-    target = make_target(Softmax(), K, y, weight=weight, n_latents=2)
+    target = make_target(Softmax(), K, np.eye(2)[y.astype(int)], weight=weight)
     chains = sample(target, PRIOR_ONLY[name], n_chains=50, n_draws=250, n_warmup=120, rng=2)
     assert chains.f.shape == (50, 250, 3, 2)
     mean, second = posterior_moments(Logit(), 2.0 * K, 2.0 * y - 1.0, weight)
@@ -261,11 +247,11 @@ def test_two_classes_are_one_difference(name: str) -> None:
 def test_three_classes_against_importance_sampling(name: str) -> None:
     K, y = KERNEL(X3)[:2, :2], np.array([2.0, 0.0])
     draws = np.random.default_rng(0).standard_normal((100_000, 3, 2)) @ np.linalg.cholesky(K).T
-    w = np.exp(Softmax().log_prob(y, draws.swapaxes(-1, -2)).sum(axis=-1))
+    w = np.exp(Softmax().log_prob(np.eye(3)[y.astype(int)], draws.swapaxes(-1, -2)).sum(axis=-1))
     w /= w.sum()
     truth = np.tensordot(w, draws, axes=(0, 0)).T
     error = np.sqrt(np.tensordot(w**2, (draws.swapaxes(-1, -2) - truth) ** 2, axes=(0, 0)))
-    target = make_target(Softmax(), K, y, n_latents=3)
+    target = make_target(Softmax(), K, np.eye(3)[y.astype(int)])
     chains = sample(target, PRIOR_ONLY[name], n_chains=50, n_draws=250, n_warmup=120, rng=3)
     d = chains.diagnostics()
     assert d.rhat.shape == (2, 3)

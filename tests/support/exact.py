@@ -59,7 +59,7 @@ def exact_evidence(likelihood: Any, K: Array, y: Array, weight: Array | None = N
     >>> round(exact_evidence(Logit(), K, y), 6)
     -1.215435
     """
-    K, y, w, _ = checked(K, y, weight)
+    K, y, w = checked(K, y, weight)
     copies = np.rint(w).astype(int)
     if isinstance(likelihood, Probit) and (copies == w).all():
         if copies.sum() <= MOST_ORTHANT:

@@ -9,12 +9,13 @@ import numpy as np
 from gaussian import Gaussian
 from numpy.testing import assert_allclose
 
-from gpclass.core.protocols import Adjoint, Array, CoupledSites, Inference, Inputs, Prior, Sites
+from gpclass.core.protocols import Adjoint, Array, CoupledSites, Inference, Inputs, Sites
 from gpclass.kernels import matrix
 from gpclass.mcmc.sampler import Sampler
 from gpclass.posteriors.process import Process
 from gpclass.posteriors.target import make_target
 from gpclass.priors import DensePrior
+from gpclass.priors.base import Prior
 from gpclass.testing.differences import central_difference, close
 
 
@@ -175,7 +176,7 @@ def check_sampler(
         Number of standard errors that a mean may be off.
     """
     rng = np.random.default_rng(0)
-    target = make_target(likelihood, K, y, jitter=1e-8 * float(np.mean(K.diagonal())))
+    target = make_target(likelihood, K, y).with_jitter(1e-8)
     f = rng.multivariate_normal(np.zeros(len(K)), K, size=20_000, method="eigh")
     log_w = likelihood.log_prob(y, f).sum(axis=1)
     weight = np.exp(log_w - log_w.max())

@@ -29,8 +29,6 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     try:
         with open(part, "xb") as file:
             if old is not None:
-                with contextlib.suppress(OSError, AttributeError):
-                    os.chown(part, old.st_uid, old.st_gid)
                 os.chmod(part, stat.S_IMODE(old.st_mode))
             yield file
             file.flush()
@@ -40,12 +38,6 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         with contextlib.suppress(OSError):
             os.unlink(part)
         raise
-    with contextlib.suppress(OSError, AttributeError):  # so that the new name survives a power failure
-        directory = os.open(os.path.dirname(path), os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(directory)
-        finally:
-            os.close(directory)
 
 
 def _is_stream(status: os.stat_result) -> bool:

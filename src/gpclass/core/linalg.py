@@ -1,4 +1,4 @@
-"""Dense linear algebra: products, factors and inverses in place, B = I + S K S, and conjugate gradients.
+"""Dense linear algebra: products, factors and inverses, in place and in single or double precision.
 
 A symmetric matrix is a C-contiguous n x n array with a valid lower triangle only. LAPACK reads columns, so
 it gets the transposed view, whose *upper* triangle is that memory: nothing is copied.
@@ -6,20 +6,29 @@ it gets the transposed view, whose *upper* triangle is that memory: nothing is c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from enum import IntEnum
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 from scipy.linalg import blas, lapack
 
 from gpclass.core.memory import require_memory
-from gpclass.core.precision import blas_of, lapack_of
 from gpclass.core.protocols import Array, Index
 
 TILE = 1 << 17  # numbers in a tile: 1 MB, so that a few tiles stay in the cache of one core
 MIRROR = 64  # rows of a block when a matrix is transposed
 LARGE_TRIANGLE = 512  # rows from which LAPACK inverts a whole triangle as fast as in halves
 NEGLIGIBLE = 2.0**-33  # see `drop_tiny`
+
+
+def blas_of(name: str, A: Array) -> Any:
+    """Return BLAS's function of this name for the precision of A, single or double."""
+    return getattr(blas, ("s" if A.dtype == np.float32 else "d") + name)
+
+
+def lapack_of(name: str, A: Array) -> Any:
+    """Return LAPACK's function of this name for the precision of A, single or double."""
+    return getattr(lapack, ("s" if A.dtype == np.float32 else "d") + name)
 
 
 def row_tiles(n: int, columns: int | None = None) -> Iterator[slice]:
@@ -36,20 +45,17 @@ def row_tiles(n: int, columns: int | None = None) -> Iterator[slice]:
 def matmul(A: Array, B: Array, out: Array | None = None) -> Array:
     """Return A B by SciPy's BLAS, in the memory of ``out`` if it is given; rows must be contiguous."""
     memory = {} if out is None else {"c": out.T, "overwrite_c": 1}
-    product: Array = blas_of("gemm", A)(1.0, B.T, A.T, **memory).T
-    return product
+    return blas_of("gemm", A)(1.0, B.T, A.T, **memory).T
 
 
 def matmul_transposed(A: Array, B: Array) -> Array:
     """Return A Bᵀ by SciPy's BLAS; rows must be contiguous."""
-    out: Array = blas_of("gemm", A)(1.0, B.T, A.T, trans_a=1).T
-    return out
+    return blas_of("gemm", A)(1.0, B.T, A.T, trans_a=1).T
 
 
 def times_lower_transposed(A: Array, T: Array) -> Array:
     """Return A Tᵀ for lower triangular T, in the memory of A; rows must be contiguous."""
-    out: Array = blas_of("trmm", A)(1.0, T.T, A.T, side=0, lower=0, trans_a=1, overwrite_b=1).T
-    return out
+    return blas_of("trmm", A)(1.0, T.T, A.T, side=0, lower=0, trans_a=1, overwrite_b=1).T
 
 
 def gram(A: Array) -> Array:
@@ -86,8 +92,7 @@ def single(A: Array) -> Array:
 
 def matvec(A: Array, v: Array) -> Array:
     """Return A v by SciPy's BLAS; rows must be contiguous."""
-    out: Array = blas.dgemv(1.0, A.T, v, trans=1)
-    return out
+    return blas.dgemv(1.0, A.T, v, trans=1)
 
 
 def clear_upper(A: Array, *, diagonal: bool = False) -> None:
@@ -119,8 +124,7 @@ def mirrored(K: Array) -> Array:
 
 def multiply(K: Array, v: Array) -> Array:
     """Return K v for the symmetric K whose lower triangle is given."""
-    out: Array = blas_of("symv", K)(1.0, K.T, v, lower=0)
-    return out
+    return blas_of("symv", K)(1.0, K.T, v, lower=0)
 
 
 def cholesky(B: Array, block: int = 4096) -> None:
@@ -174,18 +178,13 @@ def invert_factor(L: Array, block: int = 64) -> None:
     L[bottom, top] = blas.dtrmm(1.0, C.T, X, side=1, lower=0, overwrite_b=1).T
 
 
-def invert_positive(L: Array) -> None:
-    """Turn the factor L of B = L Lᵀ into B⁻¹, in place, lower triangle only."""
-    invert_factor(L)
-    lapack.dlauum(L.T, lower=0, overwrite_c=1)
-
-
 def inverse_of(P: Array) -> tuple[Array, float]:
     """Return the lower triangle of P⁻¹, and ½ log|P|, for a positive definite P whose lower triangle is given."""
     C = P.copy(order="C")
     cholesky(C)
     half_logdet = float(np.log(C.diagonal()).sum())
-    invert_positive(C)
+    invert_factor(C)
+    lapack.dlauum(C.T, lower=0, overwrite_c=1)
     return C, half_logdet
 
 
@@ -211,127 +210,3 @@ def pivoted_root(K: Array) -> tuple[Array, Index]:
     if not np.abs(left).max(initial=0.0) <= 1e-6 * K.max(initial=0.0):
         raise ValueError("K is not a covariance matrix: it has a negative eigenvalue or is not symmetric.")
     return A, pivots[:rank] - 1
-
-
-class Stage(IntEnum):
-    """Which matrix the memory of a `BForm` holds."""
-
-    FACTOR = 0  # L with B = L Lᵀ
-    INVERSE_FACTOR = 1  # L⁻¹
-    INVERSE = 2  # B⁻¹
-
-
-class BForm:
-    """B = I + S K S in the memory of ``matrix``, factored and inverted only as far as needed.
-
-    The eigenvalues of B are at least one, so its factorisation is safe for any K. The stages cost n³/3 operations
-    each: the factor gives solves and the determinant, the inverse factor the diagonal of B⁻¹, the inverse the gradient.
-    """
-
-    __slots__ = ("_stage", "half_logdet", "matrix")
-
-    def __init__(self, K: Array, scale: Array, matrix: Array) -> None:
-        self.matrix = matrix
-        self.factor(K, scale)
-
-    def factor(self, K: Array, scale: Array) -> None:
-        """Factor I + diag(scale) K diag(scale); K is read in its lower triangle only."""
-        B, self._stage = self.matrix, Stage.FACTOR
-        for rows in row_tiles(len(K)):
-            tile = B[rows, : rows.stop]
-            np.multiply(K[rows, : rows.stop], scale[: rows.stop], out=tile)
-            tile *= scale[rows, None]
-        B.ravel()[:: len(K) + 1] += 1.0
-        cholesky(B)
-        self.half_logdet = float(np.log(B.diagonal()).sum())
-
-    def _advance(self, stage: Stage) -> Array:
-        if self._stage == Stage.FACTOR < stage:
-            invert_factor(self.matrix)
-            self._stage = Stage.INVERSE_FACTOR
-        if self._stage == Stage.INVERSE_FACTOR < stage:
-            lapack.dlauum(self.matrix.T, lower=0, overwrite_c=1)
-            self._stage = Stage.INVERSE
-        return self.matrix
-
-    def inverse(self) -> Array:
-        """Return the lower triangle of B⁻¹."""
-        return self._advance(Stage.INVERSE)
-
-    def inverse_factor(self, K: Array, scale: Array) -> Array:
-        """Return L⁻¹ with zeros above the diagonal, for the K and the scale that were factored."""
-        if self._stage == Stage.INVERSE:
-            self.factor(K, scale)
-        clear_upper(self._advance(Stage.INVERSE_FACTOR))
-        return self.matrix
-
-    def solve(self, b: Array) -> Array:
-        """Return B⁻¹ b."""
-        U = self.matrix.T
-        if self._stage == Stage.INVERSE:
-            x: Array = blas.dsymv(1.0, U, b, lower=0)
-        elif self._stage == Stage.INVERSE_FACTOR:
-            x = blas.dtrmv(U, blas.dtrmv(U, b, lower=0, trans=1), lower=0)
-        else:
-            x = blas.dtrsv(U, blas.dtrsv(U, b, lower=0, trans=1), lower=0)
-        return x
-
-    def multiply_squares(self, v: Array) -> Array:
-        """Return (B⁻¹∘B⁻¹) v, where ∘ is the elementwise product."""
-        inverse, out = self.inverse(), np.zeros(len(v))
-        for rows in row_tiles(len(v)):
-            out[rows] += multiply(np.square(inverse[rows, rows]), v[rows])
-            if rows.start:
-                left = np.square(inverse[rows, : rows.start])
-                out[rows] += matvec(left, v[: rows.start])
-                out[: rows.start] += blas.dgemv(1.0, left.T, v[rows])
-        return out
-
-    def inverse_diagonal(self) -> Array:
-        """Return the diagonal of B⁻¹ = L⁻ᵀ L⁻¹."""
-        if self._stage == Stage.INVERSE:
-            return self.matrix.diagonal().copy()
-        T, total = self._advance(Stage.INVERSE_FACTOR), np.zeros(len(self.matrix))
-        clear_upper(T)
-        for rows in row_tiles(len(T)):
-            tile = T[rows, : rows.stop]
-            total[: rows.stop] += np.einsum("ij,ij->j", tile, tile)
-        return total
-
-
-def conjugate_gradient(
-    apply: Callable[[Array], Array],
-    b: Array,
-    precondition: Callable[[Array], Array],
-    *,
-    energy: float,
-    rtol: float,
-    max_iter: int,
-) -> Array | None:
-    """Solve A x = b from x = 0 for symmetric positive definite A; None if ``max_iter`` is not enough.
-
-    Stops when |b - A x|² <= rtol² (energy - bᵀx), where ``energy`` is at least bᵀA⁻¹b, and returns None as
-    soon as convergence is too slow to finish in time.
-    """
-    x, r, p, rz = np.zeros_like(b), b.copy(), b, 0.0
-    errors, target = [float(np.vdot(r, r)) / energy if energy > 0.0 else 0.0], rtol * rtol
-    for k in range(1, max_iter + 1):
-        if errors[-1] <= target:
-            return x
-        z = precondition(r)
-        rz, last = float(np.vdot(r, z)), rz
-        p = z if k == 1 else z + (rz / last) * p
-        Ap = apply(p)
-        curvature = float(np.vdot(p, Ap))
-        if not curvature > 0.0:
-            return None
-        step = rz / curvature
-        x += step * p
-        r -= step * Ap
-        left = energy - float(np.vdot(b, x))
-        if not left > 0.0:
-            return None
-        errors.append(float(np.vdot(r, r)) / left)
-        if k == 8 and 8.0 * np.log(target / errors[0]) < max_iter * np.log(errors[-1] / errors[0]):
-            return None
-    return x if errors[-1] <= target else None

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 CGROUP = Path("/sys/fs/cgroup")
-GROUPS = (  # versions 2 and 1: folder, limit, use, and the entry of memory.stat for the reclaimable page cache
-    (".", "memory.max", "memory.current", "inactive_file"),
-    ("memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
-)
 
 
-def available_memory() -> float | None:
+def available_memory(group: Path = CGROUP) -> float | None:
     """Return the bytes that can still be allocated, or None if the system does not report them."""
-    known = [bytes_left for bytes_left in (_of_machine(), _of_container()) if bytes_left is not None]
-    return min(known, default=None)
+    known = (_of_machine(), _of_container(group))
+    return min((left for left in known if left is not None), default=None)
 
 
 def _of_machine() -> float | None:
@@ -24,36 +19,28 @@ def _of_machine() -> float | None:
 
         return float(psutil.virtual_memory().available)
     except ImportError:
-        pass
-    # MemAvailable includes the reclaimable page cache, unlike SC_AVPHYS_PAGES.
+        kilobytes = _entry(Path("/proc/meminfo"), "MemAvailable:")
+        return None if kilobytes is None else 1024.0 * kilobytes
+
+
+def _of_container(group: Path) -> float | None:
+    """Return the remaining memory of the control group, which psutil ignores; its page cache is reclaimable."""
     try:
-        for line in Path("/proc/meminfo").read_text("ascii").splitlines():
-            if line.startswith("MemAvailable:"):
-                return 1024.0 * int(line.split()[1])
-        return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_AVPHYS_PAGES"))
-    except (AttributeError, ValueError, OSError):
+        limit = float((group / "memory.max").read_text("ascii"))
+        used = float((group / "memory.current").read_text("ascii"))
+    except (ValueError, OSError):  # no such group, or a limit of "max"
         return None
+    cache = _entry(group / "memory.stat", "inactive_file") or 0.0
+    return max(limit - max(used - cache, 0.0), 0.0)
 
 
-def _of_container() -> float | None:
-    """Return the remaining memory of the control group, which psutil ignores."""
-    for folder, limit, use, cache in GROUPS:
-        group = CGROUP / folder
-        try:
-            left = float((group / limit).read_text("ascii"))
-            used = float((group / use).read_text("ascii"))
-        except (ValueError, OSError):  # no such group, or a limit of "max"
-            continue
-        return max(left - max(used - _statistic(group, cache), 0.0), 0.0)
-    return None
-
-
-def _statistic(group: Path, name: str) -> float:
+def _entry(path: Path, name: str) -> float | None:
+    """Return the number that follows a name in a file of the kernel."""
     try:
-        lines = (group / "memory.stat").read_text("ascii").splitlines()
-        return float(dict(line.split() for line in lines)[name])
+        lines = path.read_text("ascii").splitlines()
+        return float(dict(line.split()[:2] for line in lines)[name])
     except (KeyError, ValueError, OSError):
-        return 0.0
+        return None
 
 
 def require_memory(n: int, matrices: float, *, joint: bool = False) -> None:
@@ -66,15 +53,14 @@ def require_memory(n: int, matrices: float, *, joint: bool = False) -> None:
         return
     fits = int((have / (8.0 * matrices)) ** 0.5)
     most = f"{fits // 1000 * 1000 or fits:,}"
-    what = (
-        f"The joint distribution of {n:,} latent values"
-        if joint
-        else f"An exact Gaussian process on {n:,} rows"
-    )
-    instead = f"ask for at most {most} of them at a time, or for variances only."
-    if not joint:
-        instead = (
+    what, instead = (
+        f"An exact Gaussian process on {n:,} rows",
+        (
             f"use inducing inputs (inducing='auto'), or fit a subset of at most {most} rows, for example "
             "sklearn.utils.resample(X, y, replace=False, n_samples=..., stratify=y)."
-        )
+        ),
+    )
+    if joint:
+        what = f"The joint distribution of {n:,} latent values"
+        instead = f"ask for at most {most} of them at a time, or for variances only."
     raise MemoryError(f"{what} needs {need / 1e9:,.1f} GB and {have / 1e9:,.1f} GB is available: {instead}")

@@ -6,7 +6,6 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
 
 
 @contextmanager
@@ -25,27 +24,19 @@ def reporter(
             warnings.simplefilter("ignore")  # without widgets a notebook shows a text bar
             from tqdm.auto import tqdm
     except ImportError:
-        yield partial(_line, task)
-        sys.stderr.write("\n")
+        yield lambda what: print(f"\r{task}: {_words(what):<60}", end="", file=sys.stderr, flush=True)  # noqa: T201
+        print(file=sys.stderr)  # noqa: T201
         return
     with tqdm(desc=task, unit=unit, total=total, file=sys.stderr) as bar:
-        begun = 0
 
         def report(what: float | str) -> None:
-            nonlocal begun
-            begun += 1
-            if total is None or begun > 1:
+            if total is None or bar.postfix is not None:
                 bar.update()
             bar.set_postfix_str(_words(what), refresh=True)
 
         yield report
         if total is not None:
             bar.update(total - bar.n)
-
-
-def _line(task: str, what: float | str) -> None:
-    sys.stderr.write(f"\r{task}: {_words(what):<60}")
-    sys.stderr.flush()
 
 
 def _words(what: float | str) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from types import MappingProxyType
-from typing import Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 C = TypeVar("C", bound=type)
 
@@ -66,6 +66,17 @@ class Method(Part):
     __slots__ = ()
     kind = "inference"
     comparable: ClassVar[bool] = True
+
+
+class Likelihood(Part):
+    """Base class of likelihoods p(y|f); their methods are documented in `gpclass.likelihoods.base`."""
+
+    __slots__ = ()
+    kind = "likelihood"
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any: ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,12 +17,14 @@ with the prior mean m_c of function c the mean of its targets, weighted by their
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from gpclass.core.checks import check_integers, check_numbers
-from gpclass.core.protocols import Adjoint, AnySites, Array, Info, Likelihood, Prior, Result, Sites
+from gpclass.core.protocols import Adjoint, Array, Info, Result, Sites
 from gpclass.core.registry import Method
+from gpclass.priors.base import Prior
 
 DEFAULT = 0.01  # eps where it is not chosen: in the middle of those that are tried
 
@@ -67,13 +69,7 @@ class Dirichlet(Method):
             check_integers(2, rows=self.rows)
 
     def __call__(
-        self,
-        prior: Prior,
-        likelihood: Likelihood,
-        y: Array,
-        *,
-        weight: Array | None = None,
-        init: AnySites | None = None,
+        self, prior: Prior, likelihood: Any, y: Array, *, weight: Array | None = None, init: Any = None
     ) -> Result:
         """Condition on the sites; the evidence is that of the transformed targets."""
         y = np.asarray(y, dtype=float)
@@ -117,8 +113,7 @@ class Targets:
         """Return the prior means m_c for the weights of all rows of each class."""
         rest = counts.sum() - counts
         linear = counts * (self.own * self.high) + rest * (self.other * self.low)
-        out: Array = linear / (counts * self.high + rest * self.low)
-        return out
+        return linear / (counts * self.high + rest * self.low)
 
     def sites(self, labels: Array, offset: Array) -> Sites:
         """Return the sites of label weights (n, C), relative to the prior means."""

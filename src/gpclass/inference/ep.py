@@ -19,32 +19,20 @@ the v_c those of the posterior found (see `cavity`).
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from gpclass.core.checks import check_integers, check_numbers
-from gpclass.core.protocols import (
-    Adjoint,
-    AnySites,
-    Array,
-    Conditioned,
-    Likelihood,
-    Prior,
-    Result,
-    Sites,
-    Tilted,
-)
+from gpclass.core.protocols import Array, Result, Tilted
 from gpclass.core.registry import Method
-from gpclass.inference.fixed_point import Local, iterate
-from gpclass.inference.newton import ROUNDING, Curve, elementwise_sites
-from gpclass.inference.settings import likelihood_gradient
-from gpclass.priors.base import cavity
+from gpclass.inference.fixed_point import Local, VarianceTerms, iterate
+from gpclass.inference.newton import ROUNDING, Curve
+from gpclass.priors.base import Conditioned, Prior, cavity
 
 FARTHEST = 100.0  # longest step of a cavity mean, in units of its magnitude and standard deviation
 CAVITY_TOL = 1e-8  # last step of a cavity mean, relative to its size: its square is below rounding
-SMALL = (
-    1e-3  # share of a cavity's standard deviation that counts as the size of its mean, if that is near zero
-)
+SMALL = 1e-3  # share of a cavity's standard deviation that counts as the size of a mean near zero
 LEAST_SHARE = 1e-3  # smallest fraction of the marginal precision that a cavity keeps
 MOST = 25  # maximum number of Newton steps for a cavity mean; two or three are usual
 
@@ -84,52 +72,29 @@ class EP(Method):
         check_numbers("(0, 1]", power=self.power)
 
     def __call__(
-        self,
-        prior: Prior,
-        likelihood: Likelihood,
-        y: Array,
-        *,
-        weight: Array | None = None,
-        init: AnySites | None = None,
+        self, prior: Prior, likelihood: Any, y: Array, *, weight: Array | None = None, init: Any = None
     ) -> Result:
         """Find the fixed point; the evidence is EP's free energy, stationary there."""
         w = np.ones(prior.shape) if weight is None else weight
         power = self.power * np.minimum(w, 1.0)
-        terms = Terms(likelihood, y, power, w / power)
-        end = iterate(prior, terms, init, tol=self.tol, max_iter=self.max_iter)
-        q = end.conditioned
-        return Result(
-            end.sites,
-            q,
-            end.evidence,
-            lambda: Adjoint(alpha=q.alpha, conditioned=q),
-            end.info,
-            lambda: terms.likelihood_gradient(q),
-            end.stationary,
+        return iterate(
+            prior, Terms(likelihood, y, power, w / power), init, tol=self.tol, max_iter=self.max_iter
         )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Terms:
-    """Tilted distributions; the variances are those of the cavities."""
+class Terms(VarianceTerms):
+    """Tilted distributions; ``weight`` are the powers of the factors, and the variances those of the cavities."""
 
-    likelihood: Likelihood
-    y: Array
-    power: Array
+    weight: Array
     copies: Array
-
-    exact_newton = True
-
-    def step_sites(self, residual: Array, slope: Array, curvature: Array) -> Sites:
-        """Return the sites of a Newton step."""
-        return elementwise_sites(np.zeros_like(residual), residual, curvature)
 
     def tilted(self, mean: Array, var: Array) -> Tilted:
         """Return mass and moments of the tilted distributions of these cavities."""
         # Powers that are all one are faster.
-        return self.likelihood.tilted(self.y, mean, var, 1.0 if (self.power == 1.0).all() else self.power)
+        return self.likelihood.tilted(self.y, mean, var, 1.0 if (self.weight == 1.0).all() else self.weight)
 
-    def curve(self, variance: Array, near: Local | None = None) -> Curve:
+    def curve(self, variance: Array, slope: Array | None = None) -> Curve:
         """Return the curves c h, their slopes c g and second derivatives, at the posterior mean."""
         last: list[tuple[Array, Array, Array]] = []  # mean, cavity mean and shrink of the last call
 
@@ -138,7 +103,7 @@ class Terms:
                 before, m_c, shrink = last[-1]
                 m_c = m_c + (mean - before) / shrink
             else:
-                m_c = mean if near is None else mean - variance * near.slope / self.copies
+                m_c = mean if slope is None else mean - variance * slope / self.copies
             m_c, t = self._cavity_mean(mean, variance, m_c)
             last[:] = [(mean, m_c, t.shrink)]
             value = t.log_mass + 0.5 * variance * t.slope**2
@@ -171,7 +136,7 @@ class Terms:
         found = np.abs(step) <= CAVITY_TOL * scale
         return m_c, replace(t, log_mass=np.where(found, t.log_mass, -np.inf))
 
-    def variance(self, q: Conditioned, var: Array, tau: Array) -> Array:
+    def variance(self, var: Array, tau: Array) -> Array:
         """Return the cavities' variances, 1 / (1 / v - tau / c)."""
         return var / np.maximum(1.0 - tau * var / self.copies, LEAST_SHARE)
 
@@ -197,11 +162,7 @@ class Terms:
         local = c * (tilted.log_mass + 0.5 * v_c * (q.alpha / c) ** 2 - 0.5 * np.log(ratio))
         return float(local.sum()) - 0.5 * float(q.alpha @ q.mean) - q.half_logdet
 
-    def likelihood_gradient(self, q: Conditioned) -> Array:
+    def likelihood_gradient(self, q: Any) -> Array:
         """Return d free energy / d theta of the likelihood: it is stationary in the sites, only the masses change."""
-        m_c, v_c = cavity(q, self.copies)
-
-        def local(likelihood: Likelihood) -> float:
-            return float(self.copies @ replace(self, likelihood=likelihood).tilted(m_c, v_c).log_mass)
-
-        return likelihood_gradient(self.likelihood, local)
+        at = cavity(q, self.copies)
+        return self.differences(lambda terms: float(self.copies @ terms.tilted(*at).log_mass))

@@ -8,14 +8,16 @@ not concave, a negative tau is set to zero.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from gpclass.core.checks import check_integers, check_numbers
-from gpclass.core.protocols import Adjoint, AnySites, Array, Conditioned, Likelihood, Prior, Result
+from gpclass.core.protocols import Adjoint, Array, Info, Result
 from gpclass.core.registry import Method
+from gpclass.inference import newton
 from gpclass.inference.newton import find_mode, first_point
-from gpclass.inference.settings import likelihood_gradient, solved, weighted
+from gpclass.priors.base import Conditioned, Prior
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,90 +52,57 @@ class Laplace(Method):
         check_integers(max_iter=self.max_iter)
 
     def __call__(
-        self,
-        prior: Prior,
-        likelihood: Likelihood,
-        y: Array,
-        *,
-        weight: Array | None = None,
-        init: AnySites | None = None,
+        self, prior: Prior, likelihood: Any, y: Array, *, weight: Array | None = None, init: Any = None
     ) -> Result:
         """Find the mode; evidence and adjoint follow R&W eq. 3.32 and algorithm 5.1."""
         terms = Terms(likelihood, y, weight)
         start = first_point(prior, terms.curve, init)
         mode = find_mode(prior, terms, terms.curve, start, tol=self.tol, max_iter=self.max_iter)
-        sites = terms.sites(mode.mean, mode.slope, mode.curvature)
+        sites = likelihood.local_sites(mode.mean, mode.slope, mode.curvature)
         q = prior.condition(sites)
-        value, _, curvature = terms.curve(q.mean)
+        value = terms.curve(q.mean)[0]
         evidence = float(value.sum()) - 0.5 * float(np.vdot(q.alpha, q.mean)) - q.half_logdet
         return Result(
             sites,
             q,
             evidence,
-            lambda: Adjoint(
-                alpha=q.alpha, conditioned=q, pairs=((terms.mode_adjoint(q, curvature), q.alpha),)
-            ),
-            mode.info,
-            lambda: terms.likelihood_gradient(q, curvature),
+            lambda: Adjoint(q.alpha, q, pairs=((terms.mode_adjoint(q), q.alpha),)),
+            mode.info or Info(False, 0, np.inf),
+            lambda: terms.likelihood_gradient(q),
+            exact_gradient=sites.coupled or not (mode.curvature > 0.0).any(),
         )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Terms:
+class Terms(newton.Terms):
     """Weighted log likelihoods of the data points as functions of their latent values."""
 
-    likelihood: Likelihood
-    y: Array
-    weight: Array | None
-
-    exact_newton = True
-
-    def curve(self, f: Array) -> tuple[Array, Array, Array]:
+    def curve(self, f: Array) -> tuple[Array, ...]:
         """Return w l, w l' and w l''."""
-        value, slope, curvature = self.likelihood.derivatives(self.y, f)
-        return weighted(self.weight, value), weighted(self.weight, slope), weighted(self.weight, curvature)
+        return self.weighted(*self.likelihood.derivatives(self.y, f))
 
-    def step_sites(self, residual: Array, slope: Array, curvature: Array) -> AnySites:
-        """Return the sites of a Newton step."""
-        return self.likelihood.local_sites(np.zeros_like(residual), residual, curvature)
-
-    def sites(self, mean: Array, slope: Array, curvature: Array) -> AnySites:
-        """Return the sites at the mode."""
-        return self.likelihood.local_sites(mean, slope, curvature)
-
-    def mode_adjoint(self, q: Conditioned, curvature: Array) -> Array:
+    def mode_adjoint(self, q: Conditioned) -> Array:
         """Return u, with which d evidence = ... + uᵀ dK alpha through the movement of the mode.
 
         Explicitly, at fixed mode, d evidence / dK is ½(alpha alphaᵀ - R). The mode moves with K as
         df = (I + K W)⁻¹ dK alpha, and the evidence moves with the mode through W alone, by
         s = d evidence / d f = ½ v l''' (R&W eq. 5.23); hence u = (I + W K)⁻¹ s = s - R K s.
         """
-        s = 0.5 * weighted(self.weight, self.likelihood.third(self.y, q.mean, q.var()))
-        negative = self.likelihood.negative_curvature(curvature)
-        if negative is None:
-            return s - q.multiply_R(q.multiply_K(s))
-        s = np.where(negative > 0.0, 0.0, s)  # a site at zero precision stays there
+        (third,) = self.weighted(self.likelihood.third(self.y, q.mean, q.var()))
+        s = 0.5 * third
+        return s - q.multiply_R(q.multiply_K(s))
 
-        # (I + W K) u = s with the true Hessian W = T - N, where T is the precision of the sites.
-        def system(u: Array) -> Array:
-            r = negative * q.multiply_K(u)
-            return u - (r - q.multiply_R(q.multiply_K(r)))
-
-        return solved(system, s - q.multiply_R(q.multiply_K(s)))
-
-    def likelihood_gradient(self, q: Conditioned, curvature: Array) -> Array:
+    def likelihood_gradient(self, q: Conditioned) -> Array:
         """Return d evidence / d theta of the likelihood: through l, through W, and through the mode.
 
         -½ log|B| changes by ½ Σ v d(l''), and the mode by (I + K W)⁻¹ K d(l').
         """
         if not len(self.likelihood.theta):
             return np.zeros(0)
-        var, by_slope = q.var(), q.multiply_K(self.mode_adjoint(q, curvature))
-        clipped = curvature > 0.0
+        var, by_slope = q.var(), q.multiply_K(self.mode_adjoint(q))
 
-        def local(likelihood: Likelihood) -> float:
-            value, slope, second = Terms(likelihood, self.y, self.weight).curve(q.mean)
-            bent = np.where(clipped, 0.0, second)
-            return float(value.sum()) + 0.5 * float(var @ bent) + float(by_slope @ slope)
+        def local(terms: Terms) -> float:
+            value, slope, second = terms.curve(q.mean)
+            return float(value.sum()) + 0.5 * float(var @ second) + float(by_slope @ slope)
 
-        return likelihood_gradient(self.likelihood, local)
+        return self.differences(local)

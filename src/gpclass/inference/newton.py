@@ -17,38 +17,59 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Any
 
 import numpy as np
 
-from gpclass.core.protocols import AnySites, Array, Info, Prior, Sites
+from gpclass.core.protocols import AnySites, Array, Info, Sites
+from gpclass.priors.base import Prior
 
 # Means -> values, slopes and curvatures of the n functions h, weights included.
-Curve = Callable[[Array], tuple[Array, Array, Array]]
+Curve = Callable[[Array], tuple[Array, ...]]
 
-UNKNOWN = Info(False, 0, np.inf)
-COIN = -0.69  # Psi per latent value if all probabilities are ½
 ROUNDING = 1e-5  # a decrement below this that no longer falls is the rounding error of K alpha
 SHORTEST = 1e-9  # smallest fraction of a step that the line search tries
+SHORTER = 0.05  # smallest factor by which the line search shortens a step
 LOOSEST, TIGHTEST = (
     1e-2,
     1e-9,
-)  # range of the relative accuracy of a step, which is that of the last decrement
+)  # bounds of the relative accuracy of a step, which is that of the last decrement
 WARM = 1e-3  # relative accuracy of the means of a warm start
-SHORTER = 0.05  # smallest factor by which the line search shortens a step
 STALLED = 0.5  # ratio of successive decrements above which exact Newton steps have stalled
 STALLED_APPROXIMATE = 0.98  # the same for steps with approximate second derivatives
+DIFFERENCE = 1e-3  # step of fourth-order differences in the likelihood's theta: errors of 1e-12
 
 
-class LocalTerms(Protocol):
-    """The functions h of the data points for a method at fixed variances."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Terms:
+    """The local terms of a method on one set of data; each data point counts ``weight`` times, once if it is None."""
+
+    likelihood: Any
+    y: Array
+    weight: Array | None
 
     @property
     def exact_newton(self) -> bool:
-        """Whether `step_sites` has the exact second derivatives of the curve."""
+        """Whether `step_sites` has the exact second derivatives of the curves."""
+        return True
+
+    def weighted(self, *values: Array) -> tuple[Array, ...]:
+        """Return the values of each data point times its weight."""
+        return values if self.weight is None else tuple(self.weight * each for each in values)
 
     def step_sites(self, residual: Array, slope: Array, curvature: Array) -> AnySites:
         """Return the sites whose precision is that of a Newton step, with the residual as nu."""
+        return self.likelihood.local_sites(np.zeros_like(residual), residual, curvature)
+
+    def differences(self, value: Callable[[Any], float]) -> Array:
+        """Return d value / d theta of the likelihood's own parameters, by central differences of fourth order."""
+        theta, h = self.likelihood.theta, DIFFERENCE
+
+        def at(step: Array) -> float:
+            return value(replace(self, likelihood=self.likelihood.with_theta(theta + step)))
+
+        steps = h * np.eye(len(theta))
+        return np.array([8.0 * (at(e) - at(-e)) - (at(2.0 * e) - at(-2.0 * e)) for e in steps]) / (12.0 * h)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,7 +81,13 @@ class Mode:
     psi: float
     slope: Array
     curvature: Array
-    info: Info = UNKNOWN
+    info: Info | None = None
+
+
+def at(curve: Curve, alpha: Array, mean: Array) -> Mode:
+    """Return the point with these means."""
+    value, slope, curvature = curve(mean)
+    return Mode(alpha, mean, float(value.sum()) - 0.5 * float(np.vdot(alpha, mean)), slope, curvature)
 
 
 def elementwise_sites(mean: Array, slope: Array, curvature: Array) -> Sites:
@@ -69,68 +96,40 @@ def elementwise_sites(mean: Array, slope: Array, curvature: Array) -> Sites:
     return Sites(nu=slope + tau * mean, tau=tau)
 
 
-def find_mode(
-    prior: Prior, terms: LocalTerms, curve: Curve, start: Mode, *, tol: float, max_iter: int
-) -> Mode:
+def first_point(prior: Prior, curve: Curve, init: AnySites | None) -> Mode:
+    """Return the mean for the last sites under this prior, or zero if that has no finite value."""
+    warm = None if init is None else at(curve, *prior.solve(init, rtol=WARM))
+    zero: Array = np.zeros(prior.shape)
+    return at(curve, zero, zero) if warm is None or not np.isfinite(warm.psi) else warm
+
+
+def find_mode(prior: Prior, terms: Terms, curve: Curve, start: Mode, *, tol: float, max_iter: int) -> Mode:
     """Return a point within ``tol`` of the maximum of Psi; steps are solved only as accurately as needed.
 
-    The mean of q for the sites at that point is the next Newton step, so the last step is not taken here; if
-    it is not a Newton step, the last point is not evaluated.
+    The mean of q for the sites at that point is the next Newton step, so the last step is not taken here.
     """
     point, last = start, np.inf
     stalled = STALLED if terms.exact_newton else STALLED_APPROXIMATE
     for n_iter in range(1, max_iter + 1):
         r = point.slope - point.alpha
         sites = terms.step_sites(r, point.slope, point.curvature)
-        if terms.exact_newton and _most(sites, r) <= tol:
-            return replace(point, info=Info(True, n_iter, _most(sites, r)))
+        if terms.exact_newton:
+            # The decrement is at most (rᵀ T⁻¹ r)^½, as (K⁻¹ + T)⁻¹ <= T⁻¹. This holds for coupled sites too:
+            # diag(a)⁻¹ r is an inverse image of r, whose entries for a data point sum to zero.
+            with np.errstate(over="ignore"):
+                most = float(np.sqrt(np.vdot(r, r / np.maximum(sites.a, 1e-300))))
+            if most <= tol:
+                return replace(point, info=Info(True, n_iter, most))
         d, Kd = prior.solve(sites, rtol=min(LOOSEST, max(TIGHTEST, last)))
         decrement = float(np.maximum(np.vdot(r, Kd), 0.0)) ** 0.5
-        if not np.isfinite(decrement):
-            return replace(point, info=Info(False, n_iter, decrement))
-        if decrement <= tol:
-            point = replace(point, info=Info(True, n_iter, decrement))
-            return point if terms.exact_newton else _stepped(point, d, Kd)
-        if decrement < ROUNDING and decrement > stalled * last:
+        rounding = decrement < ROUNDING
+        if decrement <= tol or (rounding and decrement > stalled * last):
             return replace(point, info=Info(True, n_iter, decrement))
-        moved = _line_search(curve, point, d, Kd)
+        moved = _line_search(curve, point, d, Kd) if np.isfinite(decrement) else None
         if moved is None:
-            return replace(point, info=Info(decrement < ROUNDING, n_iter, decrement))
+            return replace(point, info=Info(rounding, n_iter, decrement))
         point, last = moved, decrement
     return replace(point, info=Info(False, n_iter, last))
-
-
-def first_point(prior: Prior, curve: Curve, init: AnySites | None) -> Mode:
-    """Return the mean for the last sites under this prior, or zero if that is better."""
-    zero: Array = np.zeros(prior.shape)
-    if init is None:
-        return at(curve, zero, zero)
-    warm = at(curve, *prior.solve(init, rtol=WARM))
-    if warm.psi >= COIN * zero.size:
-        return warm
-    cold = at(curve, zero, zero)
-    return warm if warm.psi >= cold.psi else cold
-
-
-def at(curve: Curve, alpha: Array, mean: Array, info: Info = UNKNOWN) -> Mode:
-    """Return the point with these means."""
-    value, slope, curvature = curve(mean)
-    psi = float(value.sum()) - 0.5 * float(np.vdot(alpha, mean))
-    return Mode(alpha, mean, psi, slope, curvature, info)
-
-
-def _stepped(point: Mode, d: Array, Kd: Array) -> Mode:
-    """Return the point after a last, small step: (I + T K) d = h' - alpha, so that h' - T K d is the new alpha."""
-    return replace(point, alpha=point.alpha + d, mean=point.mean + Kd, slope=point.alpha + d)
-
-
-def _most(sites: AnySites, r: Array) -> float:
-    """Return a bound on the decrement that needs no solution: (rᵀ T⁻¹ r)^½, as (K⁻¹ + T)⁻¹ <= T⁻¹.
-
-    It also holds for coupled sites: diag(a)⁻¹ r is an inverse image of r, whose entries for a data point sum to zero.
-    """
-    with np.errstate(over="ignore"):
-        return float(np.sqrt(np.vdot(r, r / np.maximum(sites.a, 1e-300))))
 
 
 def _line_search(curve: Curve, point: Mode, d: Array, Kd: Array) -> Mode | None:

@@ -12,28 +12,17 @@ not respond to the data independently, however, which matters where a data point
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from gpclass.core.checks import check_integers, check_numbers
-from gpclass.core.protocols import (
-    Adjoint,
-    AnySites,
-    Array,
-    Conditioned,
-    Likelihood,
-    Prior,
-    Result,
-)
+from gpclass.core.protocols import AnySites, Array, Result
 from gpclass.core.registry import Method
-from gpclass.inference.fixed_point import Local, iterate
+from gpclass.inference.fixed_point import Local, VarianceTerms, iterate
 from gpclass.inference.newton import Curve, at
-from gpclass.inference.settings import likelihood_gradient, solved, weighted
-
-STEP = 0.02  # step of sixth-order differences of E[l''], in units of √(1 + v)
-FLAT = 1e-10  # a smaller curvature is rounding
+from gpclass.priors.base import Conditioned, Prior
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,26 +56,10 @@ class VI(Method):
         check_integers(max_iter=self.max_iter)
 
     def __call__(
-        self,
-        prior: Prior,
-        likelihood: Likelihood,
-        y: Array,
-        *,
-        weight: Array | None = None,
-        init: AnySites | None = None,
+        self, prior: Prior, likelihood: Any, y: Array, *, weight: Array | None = None, init: Any = None
     ) -> Result:
         """Maximise the bound, which is the evidence returned."""
-        terms = Terms(likelihood, y, weight)
-        end = iterate(prior, terms, init, tol=self.tol, max_iter=self.max_iter)
-        q = end.conditioned
-        return Result(
-            end.sites,
-            q,
-            end.evidence,
-            lambda: terms.adjoint(q, end.local.curvature),
-            end.info,
-            lambda: terms.likelihood_gradient(q, end.local.curvature),
-        )
+        return iterate(prior, Terms(likelihood, y, weight), init, tol=self.tol, max_iter=self.max_iter)
 
 
 def response(y: Array, slope: Array, tau: Array) -> Array:
@@ -106,40 +79,32 @@ def response(y: Array, slope: Array, tau: Array) -> Array:
     p = np.maximum(y - slope, least)
     squares = p * p
     rest = np.maximum(p.sum(axis=1, keepdims=True) - p, least)  # the difference may be rounded to zero
-    out: Array = tau * (1.0 + (squares.sum(axis=1, keepdims=True) - squares) / rest**2)
-    return out
+    return tau * (1.0 + (squares.sum(axis=1, keepdims=True) - squares) / rest**2)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Terms:
+class Terms(VarianceTerms):
     """Expected log likelihoods; the variances are the marginal ones of q."""
-
-    likelihood: Likelihood
-    y: Array
-    weight: Array | None
 
     @property
     def exact_newton(self) -> bool:
         """Whether a step has the exact second derivatives of the curve."""
         return self.likelihood.exact_ascent
 
-    def curve(self, variance: Array, near: Local | None = None) -> Curve:
+    def curve(self, variance: Array, slope: Array | None = None) -> Curve:
         """Return w E[l], w E[l'], w E[l''] as functions of the mean."""
-        return lambda mean: self._expected(mean, variance)
+        return lambda mean: self.expected(mean, variance)
 
-    def _expected(self, mean: Array, var: Array) -> tuple[Array, Array, Array]:
+    def expected(self, mean: Array, var: Array) -> tuple[Array, ...]:
+        """Return w E[l], w E[l'] and w E[l'']."""
         e = self.likelihood.expected(self.y, mean, var)
-        return (
-            weighted(self.weight, e.value),
-            weighted(self.weight, e.slope),
-            weighted(self.weight, e.curvature),
-        )
+        return self.weighted(e.value, e.slope, e.curvature)
 
     def step_sites(self, residual: Array, slope: Array, curvature: Array) -> AnySites:
         """Return the sites of an ascent step in the means."""
         return self.likelihood.ascent_sites(self.y, residual, slope, curvature)
 
-    def variance(self, q: Conditioned, var: Array, tau: Array) -> Array:
+    def variance(self, var: Array, tau: Array) -> Array:
         """Return the marginal variances themselves."""
         return var
 
@@ -153,64 +118,6 @@ class Terms:
         bound = mode.psi - 0.5 * (float(inverse.sum()) - inverse.size) - q.half_logdet
         return Local(var, mode.slope, mode.curvature, bound, mode)
 
-    def adjoint(self, q: Any, curvature: Array) -> Adjoint:
-        """Return d bound / d K: q is stationary, unless a site's precision is held at zero."""
-        moved = self._moved(q, curvature)
-        if moved is None:
-            return Adjoint(alpha=q.alpha, conditioned=q)
-        a, b = moved
-        u = a - q.multiply_R(q.multiply_K(a))
-        return Adjoint(alpha=q.alpha, conditioned=q, pairs=((u, q.alpha),), variance=b)
-
-    def _moved(self, q: Any, curvature: Array) -> tuple[Array, Array] | None:
-        """Return (a, b) with d bound = ½ (alphaᵀ dK alpha - tr R dK) + aᵀ M dK alpha + bᵀ diag(M dK Mᵀ), M = I - K R.
-
-        They are None if q is stationary. Where E2 = w E[l''] > 0 the precision of a site is held at zero, and
-        d bound / d v = ½ E2. The marginals move with K as
-
-            dm = M dK alpha + Σ (dnu - m dtau)      dv = diag(M dK Mᵀ) - (Σ∘Σ) dtau,
-
-        where dtau = 0 and dnu = E2 dm + ½ E3 dv for the sites that are held, dtau = -E3 dm - ½ E4 dv and
-        dnu = ½ E3 dv + m dtau for the others, with E3, E4 = w E[l'''], w E[l'''']. The transposed system gives (a, b).
-        """
-        bent, n = np.maximum(curvature, 0.0), len(self.y)
-        if bent.max(initial=0.0) <= FLAT:
-            return None
-        third, fourth = self._higher(q.mean, q.var())
-        free = curvature <= 0.0
-        cov = q.covariance()
-        squares = cov * cov
-
-        def transposed(ab: Array) -> Array:
-            along, through = cov @ ab[:n], np.where(free, squares @ ab[n:], 0.0)
-            by_mean = bent * along + third * through
-            by_var = 0.5 * (third * along + fourth * through)
-            out: Array = ab - np.concatenate([by_mean, by_var])
-            return out
-
-        ab = solved(transposed, np.concatenate([np.zeros(n), 0.5 * bent]))
-        return ab[:n], ab[n:]
-
-    def _higher(self, mean: Array, var: Array) -> tuple[Array, Array]:
-        """Return w E[l'''] and w E[l'''']: differences of E[l''], smooth on the scale sqrt(1 + v)."""
-        h = STEP * np.sqrt(1.0 + var)
-        E2 = np.array([self._expected(mean + k * h, var)[2] for k in range(-3, 4)])
-        first = np.array([-1, 9, -45, 0, 45, -9, 1]) / 60.0
-        second = np.array([2, -27, 270, -490, 270, -27, 2]) / 180.0
-        return first @ E2 / h, second @ E2 / h**2
-
-    def likelihood_gradient(self, q: Any, curvature: Array) -> Array:
-        """Return d bound / d theta of the likelihood: only E[l] changes, unless q is not stationary."""
-        if not len(self.likelihood.theta):
-            return np.zeros(0)
-        var, moved = q.var(), self._moved(q, curvature)
-        by_slope = by_curvature = np.zeros_like(var)
-        if moved is not None:
-            cov = q.covariance()
-            by_slope, by_curvature = cov @ moved[0], np.where(curvature <= 0.0, (cov * cov) @ moved[1], 0.0)
-
-        def local(likelihood: Likelihood) -> float:
-            value, slope, second = replace(self, likelihood=likelihood)._expected(q.mean, var)
-            return float((value + by_slope * slope + by_curvature * second).sum())
-
-        return likelihood_gradient(self.likelihood, local)
+    def likelihood_gradient(self, q: Any) -> Array:
+        """Return d bound / d theta of the likelihood: the bound is stationary in q, only E[l] changes."""
+        return self.differences(lambda terms: float(terms.expected(q.mean, q.var())[0].sum()))

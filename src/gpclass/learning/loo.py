@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 
 from gpclass.core.linalg import row_tiles
-from gpclass.core.protocols import Array, Prior
+from gpclass.core.protocols import Array
 from gpclass.inference import VI, Dirichlet
 from gpclass.inference.variational import response
 from gpclass.learning.problem import Problem
 from gpclass.likelihoods.largest import normal_points
+from gpclass.priors.base import Prior
 
 POINTS = 61  # a prime number; the softmax is averaged over twice as many points
 

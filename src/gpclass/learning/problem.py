@@ -23,7 +23,6 @@ from gpclass.core.protocols import (
     Inference,
     Inputs,
     Likelihood,
-    Prior,
     Result,
 )
 from gpclass.core.registry import stored
@@ -32,7 +31,7 @@ from gpclass.inference.dirichlet import DEFAULT
 from gpclass.kernels import CompoundKernel, move
 from gpclass.likelihoods import MultiProbit, Probit, Softmax
 from gpclass.priors import DensePrior, InducingPrior, MarginPrior
-from gpclass.priors.base import no_evidence
+from gpclass.priors.base import Prior, no_evidence
 from gpclass.validation import some_of_each, take
 
 SITES_SHARE = 0.1  # accuracy of sites, relative to the error that changes the evidence by the tolerance
@@ -313,7 +312,7 @@ class SiteObjective:
         if self._prior is None:
             self._prior = problem.prior()
         else:
-            self._prior = self._prior.at(theta[: len(theta) - len(problem.likelihood.theta)])
+            self._prior = self._prior.at(problem.kernel.theta)
         return problem, self._prior
 
     def _differences(self, theta: Array, sites: AnySites) -> Array:

@@ -11,14 +11,14 @@ import numpy as np
 from scipy.optimize import brentq
 
 from gpclass.core.protocols import Array, CoupledSites, Expected, Sites, Tilted
-from gpclass.core.registry import Part, parts
+from gpclass.core.registry import Likelihood, parts
 from gpclass.likelihoods import quadrature
 from gpclass.likelihoods.quadrature import flatten, quiet
 
 _HALVINGS = 24  # bisections of the interval from -1 to 1
 
 
-class LikelihoodBase(Part):
+class LikelihoodBase(Likelihood):
     """What all likelihoods share: free parameters, learned together with those of the kernel, by default none."""
 
     __slots__ = ()
@@ -121,10 +121,6 @@ class BinaryLikelihood(LikelihoodBase):
         """Return the sites that have this slope and curvature at the mean; tau is zero where l is not concave."""
         tau = np.maximum(-curvature, 0.0)
         return Sites(nu=slope + tau * mean, tau=tau)
-
-    def negative_curvature(self, curvature: Array) -> Array | None:
-        """Return the positive part of l''; None if it is nowhere positive."""
-        return np.maximum(curvature, 0.0) if (curvature > 0.0).any() else None
 
     def ascent_sites(self, y: Array, residual: Array, slope: Array, curvature: Array) -> Sites:
         """Return the sites of a Newton step of E[l] in the means."""
@@ -282,10 +278,6 @@ class ClassLikelihood(LikelihoodBase):
         """Return the sites that have this slope at the mean; ``curvature`` is the vector a."""
         sites = CoupledSites(nu=slope, a=curvature)
         return CoupledSites(nu=slope + sites.times(mean), a=curvature)
-
-    def negative_curvature(self, curvature: Array) -> Array | None:
-        """Return None: log-concave in f."""
-        return None
 
     def ascent_sites(self, y: Array, residual: Array, slope: Array, curvature: Array) -> CoupledSites:
         """Return the sites of an ascent step of E[l] in the means, with the exact diagonal of its second derivatives.

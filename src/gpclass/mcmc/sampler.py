@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpclass.core.protocols import AnySites, Array, Inference, Prior
+from gpclass.core.protocols import AnySites, Array, Inference
 from gpclass.core.registry import Part
 from gpclass.mcmc.chains import Weighted
 from gpclass.posteriors.target import Target
-from gpclass.priors import NotPositiveError
+from gpclass.priors import NotPositiveError, Prior
 
 
 @dataclass(frozen=True, slots=True, eq=False)

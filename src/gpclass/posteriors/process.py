@@ -127,5 +127,4 @@ def symmetric_root(cov: Array) -> Array:
     Unlike the eigenvectors, which may swap or change their signs, it is a smooth function of the covariance.
     """
     values, vectors = np.linalg.eigh(cov)
-    out: Array = (vectors * np.sqrt(np.maximum(values, 0.0))[..., None, :]) @ vectors.swapaxes(-1, -2)
-    return out
+    return (vectors * np.sqrt(np.maximum(values, 0.0))[..., None, :]) @ vectors.swapaxes(-1, -2)

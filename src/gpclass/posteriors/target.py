@@ -25,7 +25,6 @@ from typing import Any
 import numpy as np
 from scipy.linalg import block_diag, solve_triangular
 
-from gpclass.core.checks import check_integers
 from gpclass.core.linalg import (
     cholesky,
     clear_upper,
@@ -125,38 +124,38 @@ class Target:
         """Return log q - log prior, up to a constant, for each row d of D: alphaᵀ d - ½ dᵀ W d."""
         if self.sites is None:
             return np.zeros(len(D))
-        out: Array = matvec(D, self.alpha) - 0.5 * np.einsum("ij,ij->i", D, self._times(self.sites, D))
-        return out
+        return matvec(D, self.alpha) - 0.5 * np.einsum("ij,ij->i", D, self._times(self.sites, D))
 
     def remainder(self, D: Array) -> Array:
         """Return log w - log_mass for each row d of D."""
-        if self.is_prior:
-            return self.log_likelihood(D)
-        out = np.empty(len(D))
-        for rows in row_tiles(len(D), D.shape[1]):
-            out[rows] = self.log_likelihood(self.mean + D[rows]) - self.log_sites(D[rows])
-        return out
+        return self.log_likelihood(self.mean + D) - self.log_sites(D)
 
     def remainder_slope(self, D: Array) -> tuple[Array, Array]:
         """Return the remainder and its gradient with respect to f, for each row d of D."""
         value, slope, _ = self.likelihood.derivatives(self.y, self.values(self.mean + D))
         log_likelihood, gradient = matvec(value, self.weight), self.rows(slope)
         gradient = (gradient.reshape(len(D), -1, len(self.weight)) * self.weight).reshape(D.shape)
-        if self.sites is None:
-            return log_likelihood, gradient
-        times = self._times(self.sites, D)
-        gradient += times
-        gradient -= self.alpha
-        log_sites = matvec(D, self.alpha) - 0.5 * np.einsum("ij,ij->i", D, times)
-        return log_likelihood - log_sites, gradient
+        if self.sites is not None:
+            gradient += self._times(self.sites, D) - self.alpha
+        return log_likelihood - self.log_sites(D), gradient
 
     def with_jitter(self, relative: float) -> Target:
-        """Return the target with q = prior and this fraction of the mean variance added to the diagonal of K."""
-        K = self.prior_root @ self.prior_root.T
-        jitter = relative * float(np.trace(K)) / len(K)
-        (A, pivots), zero = _full_root(K, jitter), np.zeros_like(self.mean)
+        """Return the target with q = prior and this fraction of the mean variance added to the diagonal of K.
+
+        K is then factored without pivoting: the factor is a smooth function of it.
+        """
+        A, zero = self.prior_root @ self.prior_root.T, np.zeros_like(self.mean)
+        jitter = relative * float(np.trace(A)) / len(A)
+        A[np.diag_indices_from(A)] += jitter
+        try:
+            cholesky(A)
+        except np.linalg.LinAlgError:
+            raise ValueError(
+                f"K has a negative eigenvalue below the jitter of {jitter:.2g}: raise the jitter."
+            ) from None
+        clear_upper(A)
         return replace(
-            self, prior_root=A, pivots=pivots, sites=None, mean=zero, alpha=zero, root=A, chol=None,
+            self, prior_root=A, pivots=np.arange(len(A)), sites=None, mean=zero, alpha=zero, root=A, chol=None,
             log_mass=0.0, jitter=jitter,
         )  # fmt: skip
 
@@ -187,9 +186,6 @@ def make_target(
     y: Array,
     sites: AnySites | None = None,
     weight: Array | None = None,
-    *,
-    n_latents: int | None = None,
-    jitter: float = 0.0,
 ) -> Target:
     """Return the posterior and its Gaussian approximation.
 
@@ -203,10 +199,6 @@ def make_target(
         Of shape (n,) or (n, C). Without them q is the prior.
     weight : array of shape (n,), optional
         Weight k counts a data point as k copies.
-    n_latents : int, optional
-        The number C of latent functions, if neither the shape of K nor that of y shows it.
-    jitter : float
-        Added to the diagonal of K, which is then factored without pivoting.
 
     Examples
     --------
@@ -219,54 +211,32 @@ def make_target(
     >>> target.rank, target.remainder(np.zeros((1, 3))).round(3)
     (3, array([-1.099]))
     """
-    K, y, w, shape = checked(K, y, weight, n_latents)
+    K, y, w = checked(K, y, weight)
+    shape = (len(y), *(y.shape[1:] or K.shape[:-2]))
     if sites is not None and np.shape(sites.nu) != shape:
         raise ValueError(
             f"The sites have the shape {np.shape(sites.nu)}, expected {shape}: "
             f"{'one latent value' if len(shape) == 1 else f'{shape[1]} latent values'} per data point."
         )
-    pairs = [_full_root(k, jitter) if jitter else pivoted_root(k) for k in (K if K.ndim == 3 else K[None])]
-    starts = len(y) * np.arange(len(pairs))
+    pairs = [pivoted_root(k) for k in (K if K.ndim == 3 else K[None])]
     A = pairs[0][0] if len(pairs) == 1 else block_diag(*(root for root, _ in pairs))
-    pivots = np.concatenate([start + pivots for start, (_, pivots) in zip(starts, pairs, strict=True)])
+    pivots = np.concatenate([c * len(y) + pivots for c, (_, pivots) in enumerate(pairs)])
     zero = np.zeros(int(np.prod(shape)))
-    target = Target(likelihood, y, w, shape, A, pivots, None, zero, zero, A, None, 0.0, jitter)
+    target = Target(likelihood, y, w, shape, A, pivots, None, zero, zero, A, None, 0.0)
     return target if sites is None else target.with_sites(sites)
 
 
-def checked(
-    K: Array | Sequence[Array], y: Array, weight: Array | None, n_latents: int | None = None
-) -> tuple[Array, Array, Array, tuple[int, ...]]:
-    """Return covariance, labels and weights as arrays whose shapes agree, and the shape of f."""
+def checked(K: Array | Sequence[Array], y: Array, weight: Array | None) -> tuple[Array, Array, Array]:
+    """Return covariance, labels and weights as arrays whose shapes agree."""
     K, y = np.asarray(K, dtype=float), np.asarray(y, dtype=float)
-    n = len(y) if y.ndim else 0
+    n = len(y) if y.ndim in (1, 2) else 0
     w = np.ones(n) if weight is None else np.asarray(weight, dtype=float)
-    if y.ndim not in (1, 2) or n == 0 or K.shape[-2:] != (n, n) or K.ndim not in (2, 3) or w.shape != (n,):
+    classes = {*K.shape[:-2], *y.shape[1:]}  # the numbers of latent values per data point, which must be one
+    if n == 0 or K.shape[-2:] != (n, n) or K.ndim not in (2, 3) or w.shape != (n,) or len(classes) > 1:
         raise ValueError(
             f"K, y and weight have the shapes {K.shape}, {y.shape} and {w.shape}, expected (n, n) or "
             "(C, n, n), (n,) or (n, C), and (n,)."
         )
-    if n_latents is not None:
-        check_integers(n_latents=n_latents)
-    stated = {*K.shape[:-2], *y.shape[1:]} | (set() if n_latents is None else {n_latents})
-    if len(stated) > 1:
-        raise ValueError(
-            f"K of shape {K.shape}, y of shape {y.shape} and n_latents={n_latents} do not agree on the "
-            "number of latent values per data point."
-        )
     if not (np.isfinite(K).all() and np.isfinite(w).all() and (w >= 0.0).all()):
         raise ValueError("K or weight has NaN, infinity or a negative weight, expected finite numbers.")
-    return K, y, w, (n, *stated)
-
-
-def _full_root(K: Array, jitter: float) -> tuple[Array, Index]:
-    """Return the Cholesky factor of K + jitter I, without pivoting: it is a smooth function of K."""
-    L = K + jitter * np.eye(len(K))
-    try:
-        cholesky(L)
-        clear_upper(L)
-        return L, np.arange(len(K))
-    except np.linalg.LinAlgError:
-        raise ValueError(
-            f"K has a negative eigenvalue below the jitter of {jitter:.2g}: raise the jitter."
-        ) from None
+    return K, y, w

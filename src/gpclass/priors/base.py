@@ -1,33 +1,23 @@
-"""Shared parts of all priors: steps by conjugate gradients, moments of the prior times sites, errors of kernels."""
+"""The base classes of priors and of priors times sites, conjugate gradients, and errors of kernels."""
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
-from copy import copy
 from typing import Any, Self
 
 import numpy as np
 
-from gpclass.core.linalg import conjugate_gradient
-from gpclass.core.protocols import AnySites, Array, Conditioned, Prior
+from gpclass.core.protocols import Adjoint, AnySites, Array
+from gpclass.posteriors.gaussian import GaussianProcess
 
 CANCELLED = 1e-12  # ratio of energies below which their difference is rounding
 REFINED = 1e-12  # residual of alpha, relative to its largest entry, that needs no further refinement
+EARLY = 8  # steps of conjugate gradients after which slow convergence ends them
 
 
 class NotPositiveError(ValueError):
     """A covariance matrix has a negative eigenvalue, exactly or by rounding."""
-
-
-def not_positive(kernel: Any, K: Array) -> NotPositiveError:
-    """Return the error of a kernel whose matrix B could not be factored."""
-    return NotPositiveError(
-        f"The kernel {kernel} gave a covariance matrix with a negative eigenvalue on the "
-        f"{len(K)} training inputs, expected a positive semi-definite one: either it is not a "
-        f"covariance function, or its values (up to {K.diagonal().max():.2g} here) are too "
-        "large to be distinguished in double precision; scale the inputs or lower the upper bounds."
-    )
 
 
 def no_evidence(method: Any, kernel: Any, variance: float) -> NotPositiveError:
@@ -46,23 +36,41 @@ def not_finite(kernel: Any, where: str = "training inputs") -> ValueError:
     )
 
 
-class BasePrior(Prior):
-    """A prior covariance at one theta; `move` replaces it by the one at another theta, in place."""
+class Prior(ABC):
+    """N(f | 0, K) at the data and at one theta; ``shape`` is that of the latent values, (n,) or (n, C).
+
+    A prior and those made from it by `at` share buffers: once a later one is used, earlier ones are invalid.
+    """
+
+    shape: tuple[int, ...]
 
     @abstractmethod
-    def move(self, theta: Array) -> None:
-        """Replace the covariance by that at theta."""
-
     def at(self, theta: Array) -> Self:
-        """Return the prior at theta, in the buffers of this one, which must not be used again."""
-        moved = copy(self)
-        moved.move(theta)
-        return moved
+        """Return the prior at other hyperparameters."""
+
+    @abstractmethod
+    def variances(self) -> Array:
+        """Return the variances of the latent values."""
+
+    @abstractmethod
+    def multiply(self, v: Array) -> Array:
+        """Return K v."""
+
+    @abstractmethod
+    def condition(self, sites: Any) -> Any:
+        """Return the prior times the sites, a `Conditioned`."""
+
+    @abstractmethod
+    def pullback(self, adjoint: Adjoint) -> Array:
+        """Return Σ_ij G_ij ∂K_ij/∂theta for G = d evidence / d K."""
+
+    @abstractmethod
+    def posterior(self, conditioned: Any) -> GaussianProcess:
+        """Return q as a process over all inputs; the prior must not be used afterwards."""
 
     def latent_sites(self, sites: Any) -> AnySites:
         """Return the sites as factors of the latent functions that predictions use: the sites themselves."""
-        out: AnySites = sites
-        return out
+        return sites
 
     def preconditioners(self, sites: AnySites) -> Iterable[tuple[Callable[[Array], Array], int]]:
         """Return approximations of x → (I + Qᵀ K Q)⁻¹ x, each with the number of steps that costs a factorisation."""
@@ -77,16 +85,13 @@ class BasePrior(Prior):
         factorisation is accurate.
         """
         nu, K_nu = sites.nu, self.multiply(sites.nu)
-        energy = float(np.vdot(nu, K_nu))
+        energy, right = float(np.vdot(nu, K_nu)), sites.root_transposed(K_nu)
+
+        def apply(x: Array) -> Array:
+            return x + sites.root_transposed(self.multiply(sites.root(x)))
+
         for precondition, steps in self.preconditioners(sites):
-            x = conjugate_gradient(
-                lambda x: x + sites.root_transposed(self.multiply(sites.root(x))),
-                sites.root_transposed(K_nu),
-                precondition,
-                energy=energy,
-                rtol=rtol,
-                max_iter=steps,
-            )
+            x = conjugate_gradient(apply, right, precondition, steps, energy=energy, rtol=rtol)
             if x is not None:
                 alpha = nu - sites.root(x)
                 mean = self.multiply(alpha)
@@ -96,8 +101,66 @@ class BasePrior(Prior):
         return q.alpha, q.mean
 
 
-class BaseConditioned(Conditioned):
+def conjugate_gradient(
+    apply: Callable[[Array], Array],
+    b: Array,
+    precondition: Callable[[Array], Array],
+    max_iter: int,
+    *,
+    energy: float,
+    rtol: float,
+) -> Array | None:
+    """Solve A x = b from x = 0 for symmetric positive definite A; None if ``max_iter`` steps are not enough.
+
+    Stops when |b - A x|² <= rtol² (energy - bᵀx), where ``energy`` is at least bᵀA⁻¹b, and returns None as
+    soon as convergence is too slow to finish in time.
+    """
+    x, r, p, rz = np.zeros_like(b), b.copy(), b, 0.0
+    first = error = float(np.vdot(r, r)) / energy if energy > 0.0 else 0.0
+    for k in range(1, max_iter + 1):
+        if error <= rtol**2:
+            return x
+        z = precondition(r)
+        rz, last = float(np.vdot(r, z)), rz
+        p = z if k == 1 else z + (rz / last) * p
+        Ap = apply(p)
+        curvature = float(np.vdot(p, Ap))
+        if not curvature > 0.0:
+            return None
+        x += (rz / curvature) * p
+        r -= (rz / curvature) * Ap
+        left = energy - float(np.vdot(b, x))
+        if not left > 0.0:
+            return None
+        error = float(np.vdot(r, r)) / left
+        if k == EARLY and EARLY * np.log(rtol**2 / first) < max_iter * np.log(error / first):
+            return None
+    return x if error <= rtol**2 else None
+
+
+class Conditioned(ABC):
     """q(f) ∝ prior x sites; a subclass factors B in its constructor, and then finds the mean."""
+
+    alpha: Array  # K⁻¹ mean = nu - R K nu
+    mean: Array  # of q at the data
+    half_logdet: float  # ½ log|B|
+    responds = False  # whether `respond` is cheap
+
+    @abstractmethod
+    def multiply_K(self, v: Array) -> Array:
+        """Return K v."""
+
+    @abstractmethod
+    def multiply_R(self, v: Array) -> Array:
+        """Return R v, R = S B⁻¹ S."""
+
+    @abstractmethod
+    def inverse_diagonal(self) -> Array:
+        """Return the diagonal of B⁻¹, which is 1 - tau v."""
+
+    @abstractmethod
+    def var(self) -> Array:
+        """Return the marginal variances of q at the data, or the C x C covariances of coupled latent values."""
 
     def reduce(self, v: Array) -> Array:
         """Return (I + W K)⁻¹ v = v - R K v."""
@@ -119,20 +182,13 @@ class BaseConditioned(Conditioned):
             self.alpha = self.alpha + self.reduce(residual)
         self.mean = self.multiply_K(self.alpha)
 
-    def respond(self, dtau: Array) -> Array | None:
-        """Return the first-order change of the variances with the precisions, -(Σ∘Σ) dtau, if it is cheap."""
-        return None
+    def respond(self, dtau: Array) -> Array:
+        """Return the first-order change of the variances with the precisions, -(Σ∘Σ) dtau."""
+        raise NotImplementedError
 
     def left_out(self, copies: Array) -> tuple[Array, Array]:
-        """Return mean and variance of each latent value without one copy of its data point."""
+        """Return mean and (co)variance of the latent values of each data point without one copy of its site."""
         return cavity(self, copies)
-
-    def covariance(self) -> Array:
-        """Return the covariance of q at the data, which variational inference needs if log p(y|f) is not concave."""
-        raise ValueError(
-            "Variational inference with a likelihood that is not log-concave needs two classes and no inducing "
-            "inputs in the prior: use EP() or Laplace()."
-        )
 
 
 def cavity(q: Conditioned, copies: Array) -> tuple[Array, Array]:

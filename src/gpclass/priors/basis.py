@@ -131,8 +131,7 @@ def _share_root(P: Array) -> Array:
 
 def times_lower(A: Array, T: Array) -> Array:
     """Return A T for lower triangular T."""
-    out: Array = blas.dtrmm(1.0, T.T, A.T, side=0, lower=0).T
-    return out
+    return blas.dtrmm(1.0, T.T, A.T, side=0, lower=0).T
 
 
 def greedy(

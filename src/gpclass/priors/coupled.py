@@ -14,25 +14,15 @@ where 1 adds up the functions. This is R&W's algebra for softmax (section 3.5, a
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
-from itertools import cycle
 from typing import Any
 
 import numpy as np
 from scipy.linalg import blas
 
-from gpclass.core.linalg import (
-    BForm,
-    cholesky,
-    clear_upper,
-    matmul_transposed,
-    matvec,
-    mirror,
-    row_tiles,
-)
+from gpclass.core.linalg import cholesky, clear_upper, matmul_transposed, matvec, mirror, row_tiles
 from gpclass.core.protocols import Array, CoupledSites, Index
-from gpclass.priors.base import BaseConditioned
-from gpclass.priors.independent import diagonals, products
+from gpclass.priors.base import Conditioned
+from gpclass.priors.independent import Factored, diagonals, products
 
 # For a smaller a_i K_ii a site is practically flat, and D⁻¹ E would be inaccurate; it is raised to this. A site
 # that is not flat is not changed if the prior variance is small.
@@ -40,7 +30,7 @@ FLATTEST = 1e-7
 ROUNDING = 1e-13  # keeps I - cov W invertible if the labels determine the latent values
 
 
-class CoupledConditioned(BaseConditioned):
+class CoupledConditioned(Conditioned):
     """q(f) for coupled sites; ``Ks`` holds one matrix for all functions or one for each.
 
     The V_c are the first matrices of the work space and L is the last one. With ``keep`` the E_c are kept too, in
@@ -54,27 +44,23 @@ class CoupledConditioned(BaseConditioned):
         self.sites = CoupledSites(sites.nu, np.maximum(sites.a, floor))
         self.Ks, self.a, self.V, self.L = Ks, self.sites.a, space[:-1], space[-1]
         self.half_logdet = -0.5 * float(np.log(self.a.sum(axis=1)).sum())
-        for K, s, E in zip(cycle(Ks), np.sqrt(self.a.T), self.V, strict=False):
-            B = BForm(K, s, E)
+        for c, (s, E) in enumerate(zip(np.sqrt(self.a.T), self.V, strict=True)):
+            B = Factored(Ks[c % len(Ks)], s, E)
             self.half_logdet += B.half_logdet
             B.inverse()
             mirror(E)  # the full matrix allows ordinary products
             E *= s
             E *= s[:, None]
         self._diagonal = np.stack([E.diagonal() for E in self.V], axis=1)
-        self._E = self.V.astype(np.float32) if keep else None
+        self._E = self.V.astype(np.float32) if keep else self.V[:0]
         np.add.reduce(self.V, axis=0, out=self.L)
         cholesky(self.L)
         clear_upper(self.L)
         self.half_logdet += float(np.log(self.L.diagonal()).sum())
         # All classes at once: V Lᵀ = E is Lᵀ-solved from the right.
+        self._stacked = self.V.reshape(-1, self.V.shape[-1])
         blas.dtrsm(1.0, self.L.T, self._stacked.T, side=0, lower=0, trans_a=1, overwrite_b=1)
         self.find_mean(self.sites)
-
-    @property
-    def _stacked(self) -> Array:
-        """V as one matrix of C n rows."""
-        return self.V.reshape(-1, self.V.shape[-1])
 
     def multiply_K(self, v: Array) -> Array:
         """Return K v."""
@@ -95,17 +81,11 @@ class CoupledConditioned(BaseConditioned):
         is, the inverse is diag(a)^-½ R diag(a)^-½, and where p is, it is one.
         """
         root, inside = np.sqrt(self.a), self.sites.project(x)
-        out: Array = x - inside + self.multiply_R(inside / root) / root
-        return out
+        return x - inside + self.multiply_R(inside / root) / root
 
     def inverse_diagonal(self) -> Array:
         """Return the diagonal of D^-½ R D^-½, which is that of B⁻¹ for the margins of `MarginPrior`."""
-        return self._inverse_diagonal
-
-    @cached_property
-    def _inverse_diagonal(self) -> Array:
-        out: Array = (self._diagonal - np.einsum("cij,cij->ic", self.V, self.V)) / self.a
-        return out
+        return (self._diagonal - np.einsum("cij,cij->ic", self.V, self.V)) / self.a
 
     def squares(self, kept: Sequence[Index]) -> Array:
         """Return (D⁻¹ R D⁻¹)² elementwise for some data points of each function, one function after another.
@@ -113,8 +93,6 @@ class CoupledConditioned(BaseConditioned):
         Only entries below the diagonal are valid, in single precision, for estimates: R_cd = [c = d] E_c - V_c V_dᵀ,
         and E has to be rounded itself, because V Lᵀ in single precision is not small where the sites are flat.
         """
-        if self._E is None:
-            raise RuntimeError("squares() needs factors that were made with keep=True.")
         inverse = [1.0 / self.a[rows, c] for c, rows in enumerate(kept)]
         U = np.concatenate([
             (self.V[c][rows] * inverse[c][:, None]).astype(np.float32) for c, rows in enumerate(kept)

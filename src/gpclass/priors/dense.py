@@ -8,19 +8,20 @@ from `diag` and is exact.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from copy import copy
+from typing import Any, Self
 
 import numpy as np
 
 from gpclass.core.linalg import clear_upper, matmul_transposed, multiply, row_tiles
 from gpclass.core.memory import require_memory
-from gpclass.core.protocols import Adjoint, AnySites, Array, Conditioned, Inputs
+from gpclass.core.protocols import Adjoint, AnySites, Array, Inputs
 from gpclass.kernels import diag, matrix, move, pullback, pullback_diag
 from gpclass.posteriors.gaussian import GaussianProcess
-from gpclass.priors.base import BasePrior, NotPositiveError, not_finite, not_positive
+from gpclass.priors.base import NotPositiveError, Prior, not_finite
 from gpclass.priors.coupled import CoupledConditioned
 from gpclass.priors.independent import IndependentConditioned, diagonals, products
-from gpclass.priors.lowrank import ORDER, LowRank, nystrom_root
+from gpclass.priors.lowrank import ORDER, low_rank_preconditioner, nystrom_root
 from gpclass.priors.shared import SharedConditioned
 
 LOW_RANK_STEPS = 120  # most steps with the low-rank preconditioner: more would cost a factorisation
@@ -32,7 +33,7 @@ SINGLE_FROM = 8000  # rows from which a posterior is in single precision, if tha
 SINGLE_TRACE = 5e5
 
 
-class DensePrior(BasePrior):
+class DensePrior(Prior):
     """N(f | 0, K) with K = k(X, X) in memory. No jitter is added, because K is never factored.
 
     Parameters
@@ -88,7 +89,7 @@ class DensePrior(BasePrior):
         self.Ks = list(np.empty((len(kernels), n, n), dtype))
         # One block, because the allocator would not return smaller ones to the system.
         self._space: Array = np.zeros((work, n, n), dtype)
-        self.last: Any = None  # the posterior whose factors are in the work space
+        self._last: Any = None  # the posterior whose factors are in the work space
         self._fill(kernels)
 
     def _fill(self, kernels: list[Any]) -> None:
@@ -96,10 +97,11 @@ class DensePrior(BasePrior):
         for kernel, K in zip(kernels, self.Ks, strict=True):
             fill_lower(kernel, self.X, K)
 
-    def move(self, theta: Array) -> None:
-        """Replace the covariances by those at theta; the factors at the last theta stay as preconditioners."""
-        sizes = np.cumsum([kernel.n_dims for kernel in self.kernels])[:-1]
-        self._fill([move(k, t) for k, t in zip(self.kernels, np.split(theta, sizes), strict=True)])
+    def at(self, theta: Array) -> Self:
+        """Return the prior at theta; the factors at the last theta stay as a preconditioner."""
+        moved, sizes = copy(self), np.cumsum([kernel.n_dims for kernel in self.kernels])[:-1]
+        moved._fill([move(k, t) for k, t in zip(self.kernels, np.split(theta, sizes), strict=True)])
+        return moved
 
     @property
     def K(self) -> Array:
@@ -115,53 +117,43 @@ class DensePrior(BasePrior):
         return products(self.Ks, v)
 
     def preconditioners(self, sites: AnySites) -> Iterator[tuple[Callable[[Array], Array], int]]:
-        """Yield products with approximations of (I + Qᵀ K Q)⁻¹, each with its maximum number of steps."""
-        for R, steps in self.approximations(sites):
-            yield R.precondition, steps
-
-    def approximations(self, sites: AnySites) -> Iterator[tuple[Any, int]]:
-        """Yield approximations of R for these sites: older factors, then one of low rank for several functions."""
-        n, C = len(self.X), len(self._space) - 1
-        if self._shared:
-            return
-        if self.last is not None and self.last.coupled == sites.coupled:
-            yield self.last, min(60, max(8, n // 64))
-        if C and FACTOR * (2 * C + 1) * n**3 > ORDER**2 * n + ORDER**3 / 3:
+        """Yield older factors, and then an approximation of low rank for several functions."""
+        n, C = self.shape[0], sum(self.shape[1:])
+        if self._last is not None and self._last.coupled == sites.coupled:
+            yield self._last.precondition, min(60, max(8, n // 64))
+        if C and not self._shared and FACTOR * (2 * C + 1) * n**3 > ORDER**2 * n + ORDER**3 / 3:
             if not self._roots:
                 self._roots = [nystrom_root(K, max(16, ORDER // C)) for K in self.Ks]
-            yield LowRank(self._roots, sites), LOW_RANK_STEPS
+            yield low_rank_preconditioner(self._roots, sites), LOW_RANK_STEPS
 
     def condition(self, sites: Any, *, keep: bool = False) -> Any:
         """Return q(f) for the sites, by a fresh factorisation; earlier ones must not be used again.
 
         With ``keep`` coupled sites are prepared for `CoupledConditioned.squares`.
         """
-        self.last = None
+        self._last = None
         try:
             if self._shared:
-                self.last = SharedConditioned(self.K, sites, self._space)
-            elif sites.coupled:
-                self.last = CoupledConditioned(self.Ks, sites, self._space, keep=keep)
+                return SharedConditioned(self.K, sites, self._space)
+            if sites.coupled:
+                self._last = CoupledConditioned(self.Ks, sites, self._space, keep=keep)
             else:
-                self.last = IndependentConditioned(self.Ks, sites, self._space)
+                self._last = IndependentConditioned(self.Ks, sites, self._space)
         except np.linalg.LinAlgError:
-            raise not_positive(self.kernels[0], self.K) from None
-        return self.last
+            raise NotPositiveError(
+                f"The kernel {self.kernels[0]} gave a covariance matrix with a negative eigenvalue on the "
+                f"{len(self.X)} training inputs, expected a positive semi-definite one: either it is not a "
+                f"covariance function, or its values (up to {self.K.diagonal().max():.2g} here) are too large "
+                "to be distinguished in double precision; scale the inputs or lower the upper bounds."
+            ) from None
+        return self._last
 
     def pullback(self, adjoint: Adjoint) -> Array:
-        """Return Σ_ij G_ij ∂K_ij/∂theta."""
-        q: Any = adjoint.conditioned
-        lefts, rights = adjoint.factors()
-        if adjoint.variance is not None:  # 2 Mᵀ diag(b) M, one column for each row of M
-            M = q.M()
-            lefts, rights = [*lefts, (2.0 * adjoint.variance[:, None] * M).T], [*rights, M.T]
-        return self.pull(q, lefts, rights)
-
-    def pull(self, q: Any, lefts: list[Array], rights: list[Array]) -> Array:
         """Return Σ_ij G_ij ∂K_ij/∂theta for 2 G = Σ left rightᵀ - R, summed over the functions of each kernel.
 
         G is symmetric: its diagonal counts once, and its strictly lower triangle twice.
         """
+        q, (lefts, rights) = adjoint.conditioned, adjoint.factors()
         n, one, totals = len(self.X), len(self.Ks) == 1, []
         for c, (kernel, K) in enumerate(zip(self.kernels, self.Ks, strict=True)):
             left, right = (np.column_stack([v if one else v[:, c] for v in each]) for each in (lefts, rights))
@@ -175,10 +167,9 @@ class DensePrior(BasePrior):
             totals.append(total + pullback_diag(kernel, self.X, diagonal))
         return np.concatenate(totals)
 
-    def posterior(self, conditioned: Conditioned) -> GaussianProcess:
+    def posterior(self, conditioned: Any) -> GaussianProcess:
         """Return q as a process over all inputs, in the work space of the prior, which must not be used afterwards."""
-        q: Any = conditioned
-        return GaussianProcess(tuple(self.kernels), self.X, q.alpha, **q.roots())
+        return GaussianProcess(tuple(self.kernels), self.X, conditioned.alpha, **conditioned.roots())
 
 
 def fill_lower(kernel: Any, X: Inputs, K: Array) -> None:

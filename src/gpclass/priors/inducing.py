@@ -14,23 +14,24 @@ so everything costs n M². The gradient needs d evidence / dA = 2 (G - diag(G)) 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from copy import copy
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from gpclass.core.linalg import inverse_of, matmul, matvec, mirrored, row_tiles
 from gpclass.core.memory import available_memory
-from gpclass.core.protocols import Adjoint, Array, Conditioned, Sites
+from gpclass.core.protocols import Adjoint, Array, Sites
 from gpclass.kernels import diag, matrix, move, pullback, pullback_diag
 from gpclass.posteriors.gaussian import GaussianProcess
-from gpclass.priors.base import BaseConditioned, BasePrior, not_finite
+from gpclass.priors.base import Conditioned, Prior, not_finite
 from gpclass.priors.basis import Basis, make_basis, process, pull_basis
 
 JITTER = 1e-10  # everything here is in double precision
 
 
-class InducingPrior(BasePrior):
+class InducingPrior(Prior):
     """N(f | 0, A Aᵀ + diag(r)) at the data.
 
     Parameters
@@ -76,19 +77,19 @@ class InducingPrior(BasePrior):
         """Yield slices that cover the rows of A."""
         return row_tiles(len(self.X), len(self.Z))
 
-    def move(self, theta: Array) -> None:
-        """Replace the covariance by the one at theta, in place."""
-        self._fill(move(self.kernel, theta))
+    def at(self, theta: Array) -> Self:
+        """Return the prior at theta."""
+        moved = copy(self)
+        moved._fill(move(self.kernel, theta))
+        return moved
 
     def variances(self) -> Array:
         """Return the variances of the latent values."""
-        out: Array = self.residual + np.einsum("ij,ij->i", self.A, self.A)
-        return out
+        return self.residual + np.einsum("ij,ij->i", self.A, self.A)
 
     def multiply(self, v: Array) -> Array:
         """Return K v."""
-        out: Array = matvec(self.A, self.times_A(v)) + self.residual * v
-        return out
+        return matvec(self.A, self.times_A(v)) + self.residual * v
 
     def times_A(self, v: Array) -> Array:
         """Return Aᵀ v."""
@@ -100,7 +101,7 @@ class InducingPrior(BasePrior):
 
     def pullback(self, adjoint: Adjoint) -> Array:
         """Return Σ_ij G_ij ∂K_ij/∂theta, by way of K_fu, K_uu and the diagonal."""
-        q: Any = adjoint.conditioned
+        q = adjoint.conditioned
         left, right = (np.column_stack(vectors) for vectors in adjoint.factors())
         diagonal = 0.5 * (np.einsum("ij,ij->i", left, right) - q.w + q.w**2 * q.forms)
         total = pullback_diag(self.kernel, self.X, diagonal)
@@ -115,13 +116,12 @@ class InducingPrior(BasePrior):
             total += pullback(self.kernel, self.X[rows], self.Z, matmul(bar, self.basis.T))
         return total + pull_basis(self.basis, E)
 
-    def posterior(self, conditioned: Conditioned) -> GaussianProcess:
+    def posterior(self, conditioned: Any) -> GaussianProcess:
         """Return q as a process: that of u, and the prior given u."""
-        q: Any = conditioned
-        return process(self.basis, q.P, self.times_A(q.alpha))
+        return process(self.basis, conditioned.P, self.times_A(conditioned.alpha))
 
 
-class InducingConditioned(BaseConditioned):
+class InducingConditioned(Conditioned):
     """q(f) ∝ N(f | 0, A Aᵀ + diag(r)) Π sites; ``stretch`` is lambda, ``inverse`` P⁻¹, ``forms`` are a_iᵀ P⁻¹ a_i."""
 
     def __init__(self, prior: InducingPrior, sites: Sites) -> None:
@@ -151,8 +151,7 @@ class InducingConditioned(BaseConditioned):
 
     def _inside(self, v: Array) -> Array:
         """Return v - diag(w) A P⁻¹ Aᵀ v."""
-        out: Array = v - self.w * matvec(self.prior.A, self.inverse @ self.prior.times_A(v))
-        return out
+        return v - self.w * matvec(self.prior.A, self.inverse @ self.prior.times_A(v))
 
     @cached_property
     def forms(self) -> Array:
@@ -165,10 +164,8 @@ class InducingConditioned(BaseConditioned):
 
     def var(self) -> Array:
         """Return the marginal variances."""
-        out: Array = self.prior.residual / self.stretch + self.forms / self.stretch**2
-        return out
+        return self.prior.residual / self.stretch + self.forms / self.stretch**2
 
     def inverse_diagonal(self) -> Array:
         """Return the diagonal of B⁻¹: that of (1 - w aᵀ P⁻¹ a / lambda) / lambda."""
-        out: Array = (1.0 - self.w * self.forms) / self.stretch
-        return out
+        return (1.0 - self.w * self.forms) / self.stretch

@@ -12,16 +12,16 @@ coupled site with a_k = t_k, a_y = 1 on f: q of the margins follows from q of f.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any
+from copy import copy
+from functools import cached_property
+from typing import Any, Self
 
 import numpy as np
 from scipy.linalg import blas
 
-from gpclass.core.protocols import Adjoint, Array, Conditioned, CoupledSites, Index, Inputs, Sites
+from gpclass.core.protocols import Adjoint, Array, CoupledSites, Index, Inputs, Sites
 from gpclass.posteriors.gaussian import GaussianProcess
-from gpclass.priors.base import BaseConditioned, BasePrior
-from gpclass.priors.coupled import CoupledConditioned
+from gpclass.priors.base import Conditioned, Prior
 from gpclass.priors.dense import DensePrior
 
 # Σ∘Σ takes (C - 1)² n³ operations in single precision, twice as fast as the (2C + 1) n³ in double of a factorisation,
@@ -29,7 +29,7 @@ from gpclass.priors.dense import DensePrior
 MOST_CLASSES, MOST_RESPONDING = 10, 8192
 
 
-class MarginPrior(BasePrior):
+class MarginPrior(Prior):
     """The prior of the margins of the observed class over the others, flattened to n (C - 1) values.
 
     Parameters
@@ -51,9 +51,11 @@ class MarginPrior(BasePrior):
         self.by_function = [np.flatnonzero(each) for each in others.T]
         self.responds = n_classes <= MOST_CLASSES and len(self._other) <= MOST_RESPONDING
 
-    def move(self, theta: Array) -> None:
-        """Replace the covariance by the one at theta, in place."""
-        self.latents = self.latents.at(theta)
+    def at(self, theta: Array) -> Self:
+        """Return the prior at theta."""
+        moved = copy(self)
+        moved.latents = self.latents.at(theta)
+        return moved
 
     def variances(self) -> Array:
         """Return the variances of the margins."""
@@ -72,8 +74,7 @@ class MarginPrior(BasePrior):
 
     def sums(self, v: Array) -> Array:
         """Return the sum of the margin values of each data point."""
-        out: Array = v.reshape(len(self._own), -1).sum(axis=1)
-        return out
+        return v.reshape(len(self._own), -1).sum(axis=1)
 
     def coefficients(self, v: Array) -> Array:
         """Return the coefficients of f in Σ v g: each v_k g_k adds v_k to that of f_y and -v_k to that of f_k."""
@@ -93,14 +94,17 @@ class MarginPrior(BasePrior):
         a, b = self.by_class(sites.tau, own=1.0), self.by_class(sites.nu)
         return CoupledSites(nu=a * (b.sum(axis=1) / a.sum(axis=1))[:, None] - b, a=a)
 
-    def preconditioners(self, sites: Any) -> Iterator[tuple[Callable[[Array], Array], int]]:
-        """Yield products with approximations of B⁻¹ = S⁻¹ R S⁻¹, each with its maximum number of steps."""
-        for approximation, steps in self.latents.approximations(self.latent_sites(sites)):
-            yield self._preconditioner(approximation), steps
+    def on_margins(self, alpha: Array, mean: Array) -> tuple[Array, Array]:
+        """Return alpha and mean of the margins from those of f.
 
-    def _preconditioner(self, approximation: Any) -> Callable[[Array], Array]:
-        root = np.sqrt(np.maximum(self.pick(approximation.a), 1e-14))
-        return lambda x: self.pick(approximation.multiply_R(self.by_class(x / root))) / root
+        alpha of f are the coefficients of that of the margins, and e_y has the posterior mean Σ alpha.
+        """
+        own = -self.pick(alpha)
+        return own, self.differences(mean, own)
+
+    def solve(self, sites: Sites, rtol: float) -> tuple[Array, Array]:
+        """Return alpha and mean of the prior times the sites, approximately."""
+        return self.on_margins(*self.latents.solve(self.latent_sites(sites), rtol))
 
     def condition(self, sites: Sites) -> MarginConditioned:
         """Return q for sites on the margins."""
@@ -108,29 +112,24 @@ class MarginPrior(BasePrior):
 
     def pullback(self, adjoint: Adjoint) -> Array:
         """Return Σ_ij G_ij ∂K_ij/∂theta; `coefficients` converts G for the margins to one for f."""
-        q: Any = adjoint.conditioned
-        lefts, rights = ([self.coefficients(v) for v in vectors] for vectors in adjoint.factors())
-        return self.latents.pull(q.latents, lefts, rights)
+        pairs = tuple((self.coefficients(u), self.coefficients(w)) for u, w in adjoint.pairs)
+        latents = adjoint.conditioned.latents
+        return self.latents.pullback(Adjoint(self.coefficients(adjoint.alpha), latents, pairs))
 
-    def posterior(self, conditioned: Conditioned) -> GaussianProcess:
+    def posterior(self, conditioned: Any) -> GaussianProcess:
         """Return q of the latent functions as a process over all inputs; the prior must not be used afterwards."""
-        q: Any = conditioned
-        return self.latents.posterior(q.latents)
+        return self.latents.posterior(conditioned.latents)
 
 
-class MarginConditioned(BaseConditioned):
+class MarginConditioned(Conditioned):
     """q over the margins; ``latents`` is q over f."""
 
     def __init__(self, prior: MarginPrior, sites: Sites) -> None:
-        self.prior = prior
-        q: Any = prior.latents.condition(prior.latent_sites(sites), keep=prior.responds)
-        self.latents: CoupledConditioned = q
+        self.prior, self.responds = prior, prior.responds
+        self.latents = q = prior.latents.condition(prior.latent_sites(sites), keep=prior.responds)
         self.tau = prior.pick(q.a)  # bounded below by the factors
         self.half_logdet = q.half_logdet + 0.5 * float(np.log(q.a.sum(axis=1)).sum())
-        # alpha of f are the coefficients of that of the margins; e_y has the posterior mean Σ alpha.
-        self.alpha = -prior.pick(q.alpha)
-        self.mean = prior.differences(q.mean, self.alpha)
-        self._squares: Array | None = None
+        self.alpha, self.mean = prior.on_margins(q.alpha, q.mean)
 
     def multiply_K(self, v: Array) -> Array:
         """Return K v."""
@@ -147,25 +146,26 @@ class MarginConditioned(BaseConditioned):
 
     def inverse_diagonal(self) -> Array:
         """Return the diagonal of B⁻¹."""
+        return self._inverse_diagonal
+
+    @cached_property
+    def _inverse_diagonal(self) -> Array:
         return self.prior.pick(self.latents.inverse_diagonal())
 
     def var(self) -> Array:
         """Return the marginal variances of the margins."""
-        out: Array = (1.0 - self.inverse_diagonal()) / self.tau
+        return (1.0 - self.inverse_diagonal()) / self.tau
+
+    @cached_property
+    def _squares(self) -> Array:
+        """The lower triangle of Σ∘Σ, in single precision; off the diagonal Σ is -T⁻¹ R T⁻¹."""
+        out: Array = self.latents.squares(self.prior.by_function)
+        out.ravel()[:: len(out) + 1] = self.var()[self.prior.order] ** 2
         return out
 
-    def respond(self, dtau: Array) -> Array | None:
-        """Return the first-order change of the variances, -(Σ∘Σ) dtau; None if it costs more than it saves.
-
-        Off the diagonal Σ is -T⁻¹ R T⁻¹.
-        """
-        if not self.prior.responds:
-            return None
-        order = self.prior.order
-        if self._squares is None:
-            self._squares = self.latents.squares(self.prior.by_function)
-            self._squares.ravel()[:: len(order) + 1] = self.var()[order] ** 2
-        out = np.empty(len(order))
+    def respond(self, dtau: Array) -> Array:
+        """Return the first-order change of the variances, -(Σ∘Σ) dtau."""
+        order, out = self.prior.order, np.empty(len(dtau))
         out[order] = -blas.ssymv(1.0, self._squares.T, dtau[order].astype(np.float32), lower=0)
         return out
 

@@ -21,14 +21,13 @@ from typing import Any
 
 import numpy as np
 
-from gpclass.core.linalg import cholesky, drop_tiny, mirror
-from gpclass.core.precision import blas_of, lapack_of
+from gpclass.core.linalg import blas_of, cholesky, drop_tiny, lapack_of, mirror
 from gpclass.core.protocols import Array, Sites
-from gpclass.priors.base import BaseConditioned, cavity
+from gpclass.priors.base import Conditioned, cavity
 from gpclass.priors.independent import products
 
 
-class SharedConditioned(BaseConditioned):
+class SharedConditioned(Conditioned):
     """q for one set of sites; the work space is two matrices, for A⁻¹ and Y, and the upper triangle of K for T.
 
     All are in the precision of K; `multiply_R` returns double. ``order`` are the rows sorted by their own classes; rows
@@ -84,8 +83,7 @@ class SharedConditioned(BaseConditioned):
 
     def of_class(self, c: int) -> Array:
         """Return Y_c."""
-        rows: Array = self.Y[self.bounds[c] : self.bounds[c + 1]]
-        return rows
+        return self.Y[self.bounds[c] : self.bounds[c + 1]]
 
     def multiply_K(self, v: Array) -> Array:
         """Return K v."""
@@ -110,8 +108,7 @@ class SharedConditioned(BaseConditioned):
     def inverse_diagonal(self) -> Array:
         """Return the diagonal of B⁻¹, [R_c]_ii / tau."""
         parts = [np.einsum("ij,ij->j", Y, Y) for Y in map(self.of_class, range(self.tau.shape[1]))]
-        out: Array = (self._diagonal[:, None] + np.stack(parts, axis=1)) / self.tau
-        return out
+        return (self._diagonal[:, None] + np.stack(parts, axis=1)) / self.tau
 
     def var(self) -> Array:
         """Return the marginal variances, shape (n, C)."""

@@ -23,8 +23,7 @@ from typing import Any
 import numpy as np
 
 from gpclass.core.frequencies import class_counts
-from gpclass.core.linalg import drop_tiny, matmul
-from gpclass.core.precision import blas_of
+from gpclass.core.linalg import blas_of, drop_tiny, matmul
 from gpclass.core.protocols import Array, Likelihood
 from gpclass.data.rows import Rows
 from gpclass.kernels import pullback, pullback_diag
