@@ -40,7 +40,7 @@ LAST_PASSES = (
 )
 
 
-def engine_of(problem: Problem, data: Data, n_latents: int, dtype: Any, **options: Any) -> Engine | Collapsed:
+def engine_of(problem: Problem, data: Data, n_latents: int, dtype: Any, **options: Any) -> Engine:
     """Return the engine that passes over the data: variational, or Dirichlet classification in closed form."""
     method = problem.inference
     if isinstance(method, Dirichlet):

@@ -19,9 +19,8 @@ from gpclass.learning.maximise import Learned, Plan, joined
 from gpclass.learning.problem import Problem, pose_classes
 from gpclass.posteriors.process import Process
 from gpclass.priors.basis import Basis, make_basis, process
-from gpclass.sparse.checkpoint import CHOSEN, Checkpoint
+from gpclass.sparse.checkpoint import CHOSEN, Checkpoint, digest, identity_of
 from gpclass.sparse.engine import Fit, Q
-from gpclass.sparse.identity import digest, identity_of
 from gpclass.sparse.objective import PassObjective
 from gpclass.sparse.report import InducingReport
 from gpclass.sparse.settings import Inducing

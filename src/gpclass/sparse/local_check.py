@@ -23,8 +23,7 @@ from sklearn.gaussian_process.kernels import Kernel
 
 from gpclass.core.linalg import matmul_transposed, mirrored
 from gpclass.core.protocols import Array, Likelihood, Sites
-from gpclass.data.blocks import concatenate
-from gpclass.data.rows import Rows
+from gpclass.data.rows import Rows, concatenate
 from gpclass.inference.variational import response
 from gpclass.kernels import matrix
 from gpclass.priors import DensePrior
@@ -68,14 +67,10 @@ class NearestStep:
     centres: Array
     size: int
 
-    def zero(self) -> Nearest:
-        """Return the result of no rows."""
-        return Nearest(self.size, [])
-
-    def __call__(self, X: Array, y: Array, weight: Array | None) -> Nearest:
+    def __call__(self, block: Rows) -> Nearest:
         """Return the best rows of a block."""
-        total, around = self.zero(), self.latent.at(self.centres).A
-        for rows, at in self.latent.tiles(Rows(X, y, weight), len(self.centres)):
+        total, around = Nearest(self.size, []), self.latent.at(self.centres).A
+        for rows, at in self.latent.tiles(block, len(self.centres)):
             R = np.abs(matrix(self.latent.kernel, rows.X, self.centres) - matmul_transposed(at.A, around))
             for c, centre in enumerate(self.centres):
                 R[(centre == rows.X).all(axis=1), c] = np.inf

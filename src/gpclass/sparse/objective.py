@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,6 @@ from gpclass.core.objective import DIFFERENCE, Evaluation
 from gpclass.core.optimisers import TOL_NATS, Tol
 from gpclass.core.protocols import Array, Info, Likelihood
 from gpclass.priors.basis import make_basis
-from gpclass.sparse.collapsed import Collapsed
 from gpclass.sparse.engine import Engine, Fit, Q
 
 MAX_PASSES = 50  # most passes at one theta; five or six are usual
@@ -40,7 +40,7 @@ class PassObjective:
         Called with theta and the next q after every pass.
     """
 
-    engine: Engine | Collapsed
+    engine: Engine
     kernel: Any
     Z: Array
     jitter: float
@@ -63,13 +63,11 @@ class PassObjective:
     def fit_at(self, theta: Array, start: Q | Fit | None, *, gradient: bool) -> Fit:
         """Return q at theta after as many passes as needed."""
         kernel, likelihood, others = self._model(theta, gradient)
-        after = self.after
-        keep = None if after is None else (lambda _, q: after(theta, q))
+        keep = None if self.after is None else partial(self.after, theta)
         engine = replace(self.engine, likelihood=likelihood, after=keep)
         return engine.converge(
             make_basis(kernel, self.Z, self.jitter),
-            start if isinstance(start, Q) else None,
-            before=start if isinstance(start, Fit) else None,
+            start,
             tol=self.tol() if callable(self.tol) else self.tol,
             max_passes=self.max_passes,
             gradient=gradient,

@@ -6,7 +6,7 @@ A rule computes sites on a_iᵀ u from the moments of rows under q(u), with prec
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -20,20 +20,16 @@ ROUNDING = 1e-10  # a curvature E[l''] of this size has no sign
 
 
 class RowSites(NamedTuple):
-    """The sites of some rows, g and h of shape (n, C), and their part of the bound."""
+    """The sites of some rows, g and h of shape (n, C), and their part of the bound.
+
+    A pass adds up Σ W a aᵀ and Σ linear a for these weights, (n, C).
+    """
 
     g: Any
     h: Array
+    W: Array
+    linear: Array
     value: float = 0.0
-
-
-class Rule(Protocol):
-    """The contract: ``fixed`` says that the precisions do not depend on q."""
-
-    fixed: ClassVar[bool]
-
-    def __call__(self, rows: Rows, at: Marginals) -> RowSites:
-        """Return the sites of rows."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,7 +42,7 @@ class BoundRule:
 
     likelihood: Likelihood
     responding: bool = False
-    fixed: ClassVar[bool] = False
+    fixed: ClassVar[bool] = False  # whether the precisions do not depend on q
 
     def __call__(self, rows: Rows, at: Marginals) -> RowSites:
         """Return the sites of rows."""
@@ -57,12 +53,16 @@ class BoundRule:
         g, h = ((w * part).reshape(at.mean.shape) for part in (e.slope, -e.curvature))
         h = np.where(h > -ROUNDING, np.maximum(h, 0.0), h)
         h = response(rows.y, g, h) if self.responding else h
-        return RowSites(g, h, float(np.sum(w * e.value)))
+        return RowSites(g, h, h, g + h * at.mean, float(np.sum(w * e.value)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TargetRule:
-    """Dirichlet classification: its targets, relative to the prior means ``offset``; g needs these."""
+    """Dirichlet classification: its targets, relative to the prior means ``offset``; g needs these.
+
+    W are the label weights. Most of them are zero, and with the rows sorted by class a pass costs the same for any
+    number of classes.
+    """
 
     targets: Targets
     offset: Array | None = None
@@ -71,7 +71,8 @@ class TargetRule:
     def __call__(self, rows: Rows, at: Marginals) -> RowSites:
         """Return the sites of rows."""
         sites = self.targets.sites(rows.y, np.zeros(1) if self.offset is None else self.offset)
-        return RowSites(None if self.offset is None else sites.nu - sites.tau * at.mean, sites.tau)
+        g = None if self.offset is None else sites.nu - sites.tau * at.mean
+        return RowSites(g, sites.tau, rows.y, rows.y)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -90,4 +91,4 @@ class SiteRule:
         i = rows.y.astype(int)
         nu, tau = self.sites.nu[i, None], self.sites.tau[i, None]
         c = 1.0 + tau * self.residual[i, None]
-        return RowSites(nu / c - tau / c * at.mean, tau / c)
+        return RowSites(nu / c - tau / c * at.mean, tau / c, tau / c, nu / c)

@@ -7,11 +7,7 @@ inputs, then a is of the new basis: the sites of the rows are what two bases hav
 
     adjoint of k(x_i, Z):  (Σ_c g_ic mu_c + W_ic F_c a_i)ᵀ L⁻¹,     of k(x_i, x_i):  -½ Σ_c h_ic,
 
-with W = h and F = I - P⁻¹ for the bound. Where the precisions are known beforehand (Dirichlet classification,
-`sparse.collapsed`), W are the label weights, and a pass returns Σ W a aᵀ and Σ W a. Most of them are
-zero, and rows of one class are worked on together, so that a pass costs the same for any number of classes.
-
-Sums and all that is M x M are in double precision.
+with W = h and F = I - P⁻¹ for the bound. Sums and all that is M x M are in double precision.
 """
 
 from __future__ import annotations
@@ -26,10 +22,10 @@ from gpclass.core.frequencies import class_counts
 from gpclass.core.linalg import drop_tiny, matmul
 from gpclass.core.precision import blas_of
 from gpclass.core.protocols import Array, Likelihood
-from gpclass.data.rows import Rows
+from gpclass.data.rows import Additive, Rows
 from gpclass.kernels import pullback, pullback_diag
 from gpclass.priors.basis import Basis
-from gpclass.sparse.latent import Additive, Latent, Marginals, nonzero, working
+from gpclass.sparse.latent import Latent, Marginals, nonzero, working
 
 
 @dataclass(slots=True, eq=False)
@@ -50,7 +46,7 @@ class Sums(Additive):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Step:
-    """The inputs of a pass. ``alpha`` and ``pull`` are set if the gradient is needed (`with_gradient`)."""
+    """The job of a pass. ``alpha`` and ``pull`` are set if the gradient is needed (`with_gradient`)."""
 
     latent: Latent
     rule: Any
@@ -58,6 +54,7 @@ class Step:
     alpha: Array | None = None  # L⁻ᵀ mu
     pull: tuple[Array, ...] = ()  # F_c L⁻¹
     others: tuple[Likelihood, ...] = ()  # with other parameters, for the gradient with respect to these
+    adds: bool = True  # whether the sums for q are computed
 
     def with_gradient(self, basis: Basis, F: Iterable[Array]) -> Step:
         """Return the step that also adds up the gradient, for the symmetric matrix F of each function."""
@@ -67,46 +64,27 @@ class Step:
         pull = tuple(drop_tiny(trmm(1.0, T.T, each.T, side=0, lower=0, overwrite_b=1).T) for each in work)
         return replace(self, alpha=alpha, pull=pull)
 
-    @property
-    def adds(self) -> bool:
-        """Whether the pass computes the sums for q; with fixed precisions the second pass (gradient) does not."""
-        return self.alpha is None or not self.rule.fixed
-
-    def zero(self) -> Sums:
-        """Return the sums over no data."""
+    def __call__(self, rows: Rows) -> Sums:
+        """Return the sums over a block of data of any size, in bounded memory."""
         M, C = self.latent.mean.shape
         M = M if self.adds else 0
-        return Sums(
-            counts=np.zeros(max(C, 2)),
-            value=0.0,
-            residual=0.0,
-            lost=0.0,
-            curvature=np.zeros((C, M, M)),
-            linear=np.zeros((M, C)),
-            slope=np.zeros((M, C)),
-            theta=np.zeros(self.latent.kernel.n_dims),
-            others=np.zeros(len(self.others)),
-            convex=0,
-        )
-
-    def __call__(self, X: Array, y: Array, weight: Array | None) -> Sums:
-        """Return the sums over a block of data of any size, in bounded memory."""
-        total, rows = self.zero(), Rows(X, y, weight)
-        if y.ndim == 2:
-            rows = rows.take(np.argsort(y.argmax(axis=1), kind="stable"))
+        square, table, theta = np.zeros((C, M, M)), np.zeros((M, C)), np.zeros(self.latent.kernel.n_dims)
+        others = np.zeros(len(self.others))
+        total = Sums(np.zeros(max(C, 2)), 0.0, 0.0, 0.0, square, table, table.copy(), theta, others, 0)
+        if rows.y.ndim == 2:
+            rows = rows.take(np.argsort(rows.y.argmax(axis=1), kind="stable"))
         before, space = self.before, None
         for part, at in self.latent.tiles(rows, 0 if before is None else len(before.Z)):
-            if before is None:
-                self._add(total, part, at, at)
-            else:
+            seen = at
+            if before is not None:
                 space = before.space(len(part)) if space is None else space
-                self._add(total, part, at, before.at(part.X, space))
+                seen = before.at(part.X, space)
+            self._add(total, part, at, seen)
         return total
 
     def _add(self, total: Sums, rows: Rows, at: Marginals, seen: Marginals) -> None:
         """Add some rows, with the sites computed from ``seen``."""
-        g, h, value = self.rule(rows, seen)
-        fixed, W = self.rule.fixed, rows.y if self.rule.fixed else h
+        g, h, W, linear, value = self.rule(rows, seen)
         total.counts += class_counts(rows.y, rows.weight)
         total.value += value
         total.residual += float(at.residual.sum())
@@ -115,10 +93,10 @@ class Step:
         for i, likelihood in enumerate(self.others):
             total.others[i] += replace(self.rule, likelihood=likelihood)(rows, seen).value
         if self.adds:
-            V = W if fixed else np.hstack([g + h * seen.mean, g])
+            V = linear if g is None else np.hstack([linear, g])
             sums = matmul(working(V.T, at.A.dtype), at.A).T
             total.linear += sums[:, : h.shape[1]]
-            total.slope += 0.0 if fixed else sums[:, h.shape[1] :]
+            total.slope += 0.0 if g is None else sums[:, h.shape[1] :]
             for c in np.flatnonzero(W.any(axis=0)):
                 total.curvature[c] += at.gram(W[:, c])
         if self.alpha is not None:
