@@ -17,7 +17,6 @@ from gpclass.inference import VI
 from gpclass.kernels import RBF, Matern
 from gpclass.likelihoods import LabelNoise
 from gpclass.sparse import Inducing
-from gpclass.sparse.checkpoint import digest
 from gpclass.sparse.engine import Engine
 
 
@@ -191,29 +190,6 @@ class TestSeveralModels:
         )
         for model in (found, again):
             assert_allclose(model.predict_proba(X), calm.predict_proba(X), atol=1e-4)
-
-
-class Holder:
-    """An object that is not a dataclass, with the representation that Python gives it."""
-
-    def __init__(self, value):
-        self.value = value
-
-
-def test_digests_see_what_objects_hold():
-    different = [
-        Holder(0.5),
-        Holder(0.25),
-        Holder(np.ones(2000)),
-        Holder(np.arange(2000.0)),
-        Holder,
-        None,
-        "0.5",
-        0.5,
-    ]
-    assert len({digest(value) for value in different}) == len(different)
-    assert digest(Holder([RBF(1.0), stats.gamma(2.0)])) == digest(Holder([RBF(1.0), stats.gamma(2.0)]))
-    assert digest(RBF(np.float64(1.0))) == digest(RBF(1.0))
 
 
 class TestNoStepsOnAllRows:

@@ -25,19 +25,9 @@ RETRIES = 3  # attempts to repeat a failed task, for instance when a file cannot
 
 
 class DaskSource(Source):
-    """Rows in several sources, each read by a Dask worker; made by `on_dask` and `files_on_dask`.
+    """Rows in several delayed sources, those of one task each; made by `on_dask` and `files_on_dask`.
 
-    Parameters
-    ----------
-    parts : list of delayed Source
-        The rows of one task each.
-    sizes : list of int
-        Their numbers of rows.
-    n_columns : int
-    names : list of str or None
-    is_numeric : bool
-    client : distributed.Client or None
-        The client of the workers; None is the current client, or Dask's scheduler of this process.
+    The client None is the current one, or Dask's scheduler of this process.
     """
 
     kept: Any = None  # persisted collections, whose partitions Dask would release if nothing referred to them
@@ -137,10 +127,7 @@ def files_on_dask(source: Any, client: Any = None, rows: int | None = None) -> D
 
 
 class Partitions(Source):
-    """The rows of partitions of Dask collections: X, y and weights (or None) of each.
-
-    ``first`` is the number of the first partition.
-    """
+    """The rows of partitions of Dask collections, numbered from ``first``: X, y and weights (or None) of each."""
 
     def __init__(self, first: int, parts: list[list[Any]]) -> None:
         self.first, self.parts = first, parts
@@ -156,19 +143,10 @@ class Partitions(Source):
 def on_dask(
     X: Any, y: Any = None, weight: Any = None, *, client: Any = None, rows: int | None = None
 ) -> DaskSource:
-    """Return the rows of Dask collections as a source.
+    """Return the rows of Dask collections as a source; y and weights may be names of columns of X.
 
-    Parameters
-    ----------
-    X : dask array or dask dataframe
-        Its partitions are computed in every pass, unless it is persisted (``X.persist()``).
-    y, weight : dask array or series, or the name of a column of X, optional
-        In the same partitions as X.
-    client : distributed.Client, optional
-        The current one if not given.
-    rows : int, optional
-        Minimum number of rows of a task. The default is a hundred thousand, and more if that would give too
-        many tasks.
+    Partitions are computed in every pass, unless they are persisted (``X.persist()``). A task has at least ``rows``
+    rows, by default a hundred thousand, and more if that would give too many tasks.
     """
     from dask.delayed import delayed
 

@@ -16,7 +16,7 @@ from gpclass.data.source import ROWS, Source, grouped
 
 
 class Piece(NamedTuple):
-    """Part of a file: a fragment of `pyarrow.dataset`, the number of rows before it in the file, and its own."""
+    """Part of a file; ``start`` is the number of rows before it."""
 
     fragment: Any
     start: int
@@ -78,10 +78,9 @@ class ParquetSource(Source):
         self._check(fragments[0].path, schema)
 
     def _check(self, path: str, schema: Any) -> None:
-        """Raise unless a file has the columns, with numbers, text or dates in all but that of the labels."""
+        """Raise unless a file has the columns, with numbers as weights; find out whether all inputs are numbers."""
         types = _arrow().types
         numeric = (types.is_floating, types.is_integer, types.is_boolean, types.is_decimal)
-        coded = (types.is_string, types.is_large_string, types.is_dictionary, types.is_temporal)
         if not self.names or {self.target, self.weight}.intersection(self.names):
             raise ValueError(
                 f"The columns of X are {self.names}, expected some, without the target and the weights."
@@ -92,14 +91,10 @@ class ParquetSource(Source):
                 few = ", ".join(map(repr, schema.names[:12]))
                 raise ValueError(f"{path} has {n or 'no'} columns {name!r}, expected one; it has {few}.")
             kind = schema.field(name).type
-            if name == self.target or any(test(kind) for test in numeric):
-                continue
-            self.is_numeric = False
-            if name == self.weight or not any(test(kind) for test in coded):
-                raise ValueError(
-                    f"Column {name!r} of {path} has type {kind}, expected numbers: convert it first, or name "
-                    "the columns to use."
-                )
+            if name != self.target and not any(test(kind) for test in numeric):
+                self.is_numeric = False
+                if name == self.weight:
+                    raise ValueError(f"Column {name!r} of {path} has type {kind}, expected numbers.")
 
     def split(self, rows: int | None = None) -> list[ParquetSource]:
         """Return sources of some of the pieces each; a Parquet file is cut into its row groups."""

@@ -14,15 +14,7 @@ import numpy as np
 
 from gpclass.core.protocols import Array
 
-
-class Total(Protocol):
-    """The result of a job."""
-
-    def add(self, other: Any) -> None:
-        """Add the numbers of other rows to these."""
-
-
-T = TypeVar("T", bound=Total)
+T = TypeVar("T")  # a total has a method ``add``, for the total of other rows
 Job = Callable[["Rows"], T]
 
 

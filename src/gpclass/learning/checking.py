@@ -28,7 +28,7 @@ from gpclass.sparse.engine import Q, latent_of
 from gpclass.sparse.local_check import NearestStep, exact_left_out
 from gpclass.sparse.loo import LeaveOut, leave_out, log_scores
 from gpclass.sparse.objective import PassObjective
-from gpclass.sparse.rules import SiteRule
+from gpclass.sparse.sums import SiteRule
 
 PLACES = 200  # rows around which a neighbourhood is treated exactly
 AROUND = 200  # rows of a neighbourhood

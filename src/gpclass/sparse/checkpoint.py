@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -103,25 +104,14 @@ def identity_of(data: Data, n_latents: int, model: Mapping[str, Any], settings: 
 
 
 def digest(value: Any) -> str:
-    """Return a digest of the full content of a value, the same in every process."""
-    return sha256(re.sub(r" at 0x[0-9a-fA-F]+", "", repr(_plain(value))).encode()).hexdigest()
-
-
-def _plain(value: Any) -> Any:
-    """Return the full content of a value: a repr may omit digits, or show an address instead of the content."""
-    if isinstance(value, np.ndarray | np.generic):
-        return value.tolist()
-    if isinstance(value, list | tuple):
-        return [_plain(each) for each in value]
-    if isinstance(value, dict):
-        return {name: _plain(each) for name, each in value.items()}
-    inside: Any = None
+    """Return a digest of a value, the same in every process."""
     if isinstance(value, Kernel):
-        inside = value.get_params(deep=False)
-    elif isinstance(value, rv_frozen):
-        inside = {"name": value.dist.name, "args": value.args, "kwds": value.kwds}
-    elif is_dataclass(value) and not isinstance(value, type):
-        inside = {field.name: getattr(value, field.name) for field in fields(value)}
-    elif " at 0x" in repr(value):
-        inside = getattr(value, "__dict__", None)
-    return (type(value).__qualname__, _plain(inside)) if inside else value
+        value = type(value).__name__, value.get_params()
+    elif isinstance(value, dict):  # of hyperpriors
+        value = {
+            name: (p.dist.name, p.args, p.kwds) if isinstance(p, rv_frozen) else p
+            for name, p in value.items()
+        }
+    with np.printoptions(precision=17, threshold=sys.maxsize):
+        text = repr(value)
+    return sha256(re.sub(r" at 0x[0-9a-fA-F]+", "", text).encode()).hexdigest()

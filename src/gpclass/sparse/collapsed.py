@@ -31,8 +31,7 @@ from gpclass.inference.dirichlet import Targets
 from gpclass.priors.basis import Basis, pull_basis
 from gpclass.sparse.engine import Engine, Fit, Inverses, Q, natural_step
 from gpclass.sparse.latent import Latent, working
-from gpclass.sparse.rules import TargetRule
-from gpclass.sparse.sums import Step
+from gpclass.sparse.sums import Step, TargetRule
 
 
 @dataclass(frozen=True, slots=True, eq=False)

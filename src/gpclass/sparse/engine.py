@@ -31,8 +31,7 @@ from gpclass.core.registry import stored
 from gpclass.data.rows import Data, Rows
 from gpclass.priors.basis import Basis, pull_basis
 from gpclass.sparse.latent import Latent, working
-from gpclass.sparse.rules import BoundRule
-from gpclass.sparse.sums import Step, Sums
+from gpclass.sparse.sums import BoundRule, Step, Sums
 
 LEAST = 0.1  # smallest eigenvalue of P; those of the prior are one
 
@@ -126,6 +125,24 @@ class Fit:
     others: Array  # Σ E[l] of the other likelihoods
     counts: Array  # total weight of each class
     offset: Array | None = None  # prior means of the functions, if they are not zero
+
+
+@stored
+@dataclass(frozen=True, slots=True, eq=False)
+class InducingReport:
+    """q(u) at the inducing inputs, and the cost of the fit, which the fitted model keeps."""
+
+    Z: Array
+    q: Q
+    n_rows: int
+    n_inducing: int
+    passes: int
+    seconds: float
+    residual: float  # mean prior variance that the inducing inputs do not explain
+    jitter: float
+    counts: Array  # total weight of each class
+    promised: float | None = None  # nats per row that the next step would gain; None if nothing was learned
+    stopped: str = ""  # why learning ended
 
 
 @dataclass(frozen=True, slots=True, eq=False)

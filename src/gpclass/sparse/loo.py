@@ -3,7 +3,7 @@
 Without the site of a row its latent value is normal with known mean and variance (`sparse.latent`). For Dirichlet
 classification the sites do not depend on q, and this is the posterior of the other rows. For the variational bound
 those of the other rows would change a little if the row were not there; with several classes the means respond with
-other precisions (`sparse.rules.BoundRule`), and the P of these takes one more pass.
+other precisions (`sparse.sums.BoundRule`), and the P of these takes one more pass.
 """
 
 from __future__ import annotations
@@ -21,8 +21,7 @@ from gpclass.priors.basis import make_basis
 from gpclass.sparse.engine import Q, latent_of
 from gpclass.sparse.latent import Latent, Marginals
 from gpclass.sparse.objective import PassObjective
-from gpclass.sparse.rules import BoundRule
-from gpclass.sparse.sums import Step
+from gpclass.sparse.sums import BoundRule, Step
 
 
 @dataclass(slots=True, eq=False)

@@ -20,34 +20,18 @@ MAX_PASSES = 50  # most passes at one theta; five or six are usual
 
 @dataclass(slots=True, eq=False)
 class PassObjective:
-    """The bound at the inducing inputs Z; at every theta q is iterated to convergence, starting from the last one.
-
-    Parameters
-    ----------
-    engine : Engine
-        The data and the likelihood, or for Dirichlet classification its targets.
-    kernel : kernel
-    Z : array of shape (M, d)
-    jitter : float
-        Relative to the prior variance.
-    tol : float or callable
-        Nats that another pass may still gain.
-    max_passes : int
-        Largest number of passes at one theta.
-    start : Q or Fit, optional
-        q to begin with; or a fit at other hyperparameters or with other inducing inputs, whose sites are used.
-    after : callable, optional
-        Called with theta and the next q after every pass.
-    """
+    """The bound at the inducing inputs Z; at every theta q is iterated to convergence, starting from the last one."""
 
     engine: Engine
     kernel: Any
     Z: Array
-    jitter: float
-    tol: Tol = TOL_NATS
+    jitter: float  # relative to the prior variance
+    tol: Tol = TOL_NATS  # nats that another pass may still gain
     max_passes: int = MAX_PASSES
-    start: Q | Fit | None = None
-    after: Callable[[Array, Q], None] | None = None
+    start: Q | Fit | None = (
+        None  # q, or a fit at other hyperparameters or inducing inputs, whose sites are used
+    )
+    after: Callable[[Array, Q], None] | None = None  # called with theta and the next q after every pass
 
     @property
     def description(self) -> str:
@@ -58,7 +42,10 @@ class PassObjective:
         """Return the bound at theta, starting from the q after another fit."""
         fit = self.fit_at(theta, self.start if warm is None else warm, gradient=gradient)
         # q may be a few nats below its optimum while theta changes; the strategy checks the last fit.
-        return Evaluation(fit.bound, self._slope(fit), fit, Info(True, fit.passes, fit.gap))
+        slope = fit.gradient
+        if slope is not None and len(fit.others):
+            slope = np.concatenate([slope, (fit.others[0::2] - fit.others[1::2]) / (2.0 * DIFFERENCE)])
+        return Evaluation(fit.bound, slope, fit, Info(True, fit.passes, fit.gap))
 
     def fit_at(self, theta: Array, start: Q | Fit | None, *, gradient: bool) -> Fit:
         """Return q at theta after as many passes as needed."""
@@ -85,10 +72,3 @@ class PassObjective:
         steps = DIFFERENCE * np.eye(len(rest)) if gradient else ()
         others = tuple(likelihood.with_theta(rest + sign * e) for e in steps for sign in (1.0, -1.0))
         return kernel, likelihood, others
-
-    def _slope(self, fit: Fit) -> Array | None:
-        """Return the gradient with respect to theta, parameters of the likelihood included."""
-        if fit.gradient is None or not len(fit.others):
-            return fit.gradient
-        up, down = fit.others[0::2], fit.others[1::2]
-        return np.concatenate([fit.gradient, (up - down) / (2.0 * DIFFERENCE)])
