@@ -20,10 +20,11 @@ from scipy.linalg import blas
 from threadpoolctl import threadpool_limits
 
 from gpclass.core import linalg
+from gpclass.data.rows import Rows
 from gpclass.kernels import RBF, metric
 from gpclass.likelihoods import Probit
 from gpclass.priors.basis import make_basis
-from gpclass.sparse.engine import Engine, Q, factor
+from gpclass.sparse.engine import Engine, Q, inverted
 
 COLUMNS = 10
 
@@ -60,7 +61,7 @@ def make_step(X: np.ndarray, M: int, length_scale: float, gradient: bool) -> Any
     basis = make_basis(4.0 * RBF(np.full(COLUMNS, length_scale)), X[:M].copy())
     A = rng.normal(size=(1, M, M)) / np.sqrt(M)
     q = Q(rng.normal(size=(M, 1)), np.eye(M) + A @ A.transpose(0, 2, 1))
-    return Engine(None, Probit()).step(basis, q, factor(q), gradient=gradient)  # type: ignore[arg-type]
+    return Engine(None, Probit()).step(basis, q, inverted(q.P), gradient=gradient)  # type: ignore[arg-type]
 
 
 def bare(n: int, M: int, gradient: bool, rows: int = 2048) -> float:
@@ -94,9 +95,9 @@ def main() -> None:
             for length_scale in options.length_scales:
                 with left_in():
                     step = make_step(X, M, length_scale, gradient)
-                    without = seconds(lambda step=step: step(X, y, None))
+                    without = seconds(lambda step=step: step(Rows(X, y)))
                 step = make_step(X, M, length_scale, gradient)
-                found, alone = seconds(lambda step=step: step(X, y, None)), bare(n, M, gradient)
+                found, alone = seconds(lambda step=step: step(Rows(X, y))), bare(n, M, gradient)
                 print(
                     f"  length scale {length_scale:g}{', gradient' if gradient else ''}: dropped {found:.3f} "
                     f"({found / alone:.2f}), left in {without:.3f} ({without / alone:.2f}), "

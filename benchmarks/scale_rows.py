@@ -34,7 +34,7 @@ from gpclass.kernels import RBF
 from gpclass.labels import Encode
 from gpclass.likelihoods import Probit
 from gpclass.priors.basis import make_basis
-from gpclass.sparse.engine import Engine, Q, factor
+from gpclass.sparse.engine import Engine, Q, inverted
 
 COLUMNS, CHUNK = 10, 250_000
 
@@ -81,11 +81,11 @@ def bare_flops(M: int, rows: int = 2048) -> float:
 def make_step(source: ParquetSource, M: int, gradient: bool) -> Any:
     """Return the job of a pass, at a q that is not the prior."""
     rng = np.random.default_rng(1)
-    X = source.sample(M, rng).X if source.n_rows <= 200_000 else next(source.blocks()).X[:M]
+    X = source.reader()(next(source.blocks())).X[:M]
     basis = make_basis(4.0 * RBF(np.full(COLUMNS, 4.0)), np.asarray(X, dtype=float))
     A = rng.normal(size=(1, M, M)) / np.sqrt(M)
     q = Q(rng.normal(size=(M, 1)), np.eye(M) + A @ A.transpose(0, 2, 1))
-    return Engine(None, Probit()).step(basis, q, factor(q), gradient=gradient)
+    return Engine(None, Probit()).step(basis, q, inverted(q.P), gradient=gradient)
 
 
 def measure(folder: Path, M: int, threads: int, repeat: int) -> dict[str, float]:

@@ -21,7 +21,7 @@ LEARNING = (
     "passes",
     "strategies",
 )
-SPARSE = ("inputs", "objective", "settings", "work")
+SPARSE = ("objective", "settings", "work")
 FILES = [
     *(SOURCE / "learning" / f"{name}.py" for name in LEARNING),
     *(SOURCE / "sparse" / f"{name}.py" for name in SPARSE),

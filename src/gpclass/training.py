@@ -72,6 +72,5 @@ def from_source(
     classes = np.asarray(labels)
     if len(classes) < 2:
         raise ValueError(f"The labels have one class only, {classes[0]!r}: two or more are needed.")
-    rows = source if encoder is None else source.coded(encoder)
-    data = rows.data(encode(classes), n_jobs)
+    data = source.data(encode(classes), n_jobs, encoder)
     return Training(classes, source.n_rows, np.empty(0), np.empty(0), data=data, coding=encoder), encoder

@@ -9,6 +9,11 @@ from moments import labelled_rows, write_files
 from gpclass.data.sources import ParquetSource
 
 
+def read(source):
+    """Return all blocks as they enter a pass."""
+    return [source.reader()(block) for block in source.blocks()]
+
+
 class TestFiles:
     def test_columns_of_any_numbers_become_double_precision(self, tmp_path):
         pa = pytest.importorskip("pyarrow")
@@ -17,7 +22,7 @@ class TestFiles:
         columns = {"a": np.arange(3, dtype=np.float32), "b": np.arange(3, dtype=np.int16), "y": [0, 1, 0]}
         columns |= {"c": [True, False, True], "d": [1 << 40, 1, 2]}
         parquet.write_table(pa.table(columns), tmp_path / "t.parquet")
-        block = next(ParquetSource(tmp_path / "t.parquet", target="y").blocks())
+        (block,) = read(ParquetSource(tmp_path / "t.parquet", target="y"))
         np.testing.assert_array_equal(block.X, [[0, 0, 1, 2.0**40], [1, 1, 0, 1], [2, 2, 1, 2]])
         assert block.X.dtype == float
         chosen = ParquetSource(tmp_path / "t.parquet", target="y", columns=["b", "a"])
@@ -41,7 +46,7 @@ class TestFiles:
             parquet.write_table(pa.table({"x": x, "y": labels}), tmp_path / f"{i}.parquet")
             source = ParquetSource(tmp_path / f"{i}.parquet", target="y")
             assert source.classes().tolist() == classes
-            (block,) = source.blocks()
+            (block,) = read(source)
             assert block.X.tolist() == [[1.5], [2.25], [3.0]]
             assert block.y.tolist() == labels.to_pylist()
 
@@ -71,7 +76,7 @@ class TestFiles:
         write_files(tmp_path, X, y, w, [400], group=100)
         source = ParquetSource(tmp_path, target="label", weight="w", rows=64)
         with pytest.raises(ValueError, match=r"NaN in row 215 of .*part-001.parquet, column 'x1'"):
-            list(source.blocks())
+            read(source)
         labels = pa.array([None if i == 5 else "a" for i in range(9)])
         parquet.write_table(pa.table({"x": np.zeros(9), "y": labels}), tmp_path / "gap.parquet")
         with pytest.raises(ValueError, match=r"label of row 5 of .*gap.parquet is missing"):

@@ -5,35 +5,57 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from moments import NAMES, labelled_rows
+from sklearn.base import BaseEstimator
 
-from gpclass.data.prediction import lazy_predict
+from gpclass.data.prediction import lazily
 
 da = pytest.importorskip("dask.array")
 N = 600
 
 
+class Model(BaseEstimator):
+    """Predicts by the sign of the first column, and refuses empty blocks."""
+
+    classes_ = np.array(["no", "yes"])
+
+    def __sklearn_is_fitted__(self):
+        return True
+
+    def fit(self):
+        return self
+
+    @lazily(labels=True)
+    def predict(self, X):
+        assert len(X)
+        return self.classes_[(np.asarray(X)[:, 0] > 0).astype(int)]
+
+    @lazily()
+    def predict_proba(self, X):
+        assert len(X)
+        return np.asarray(X)[:, :2]
+
+
 def test_arrays():
-    X = labelled_rows(N)[0]
+    X, model = labelled_rows(N)[0], Model()
     lazy = da.from_array(X, chunks=(250, 2))
-    classes = np.array(["no", "yes"])
-    labels = lazy_predict(lambda rows: classes[(rows[:, 0] > 0).astype(int)], lazy, dtype=classes.dtype)
-    assert (labels.shape, labels.dtype, labels.chunks) == ((N,), classes.dtype, ((250, 250, 100),))
+    labels = model.predict(lazy)
+    assert (labels.shape, labels.dtype, labels.chunks) == ((N,), Model.classes_.dtype, ((250, 250, 100),))
     assert np.array_equal(labels.compute(), np.where(X[:, 0] > 0, "yes", "no"))
-    P = lazy_predict(lambda rows: np.stack([rows[:, 0], 1 - rows[:, 0]], axis=1), lazy, classes=classes)
+    P = model.predict_proba(lazy)
     assert (P.shape, P.chunks[1]) == ((N, 2), (2,))
-    assert np.array_equal(P.compute(), np.stack([X[:, 0], 1 - X[:, 0]], axis=1))
+    assert np.array_equal(P.compute(), X[:, :2])
     few = lazy[lazy[:, 0] > 2.0]  # sizes unknown
-    assert np.array_equal(lazy_predict(lambda rows: rows[:, 1], few).compute(), X[X[:, 0] > 2.0, 1])
+    assert np.array_equal(model.predict_proba(few).compute(), X[X[:, 0] > 2.0, :2])
 
 
 def test_frames():
     dd, pd = pytest.importorskip("dask.dataframe"), pytest.importorskip("pandas")
-    frame = pd.DataFrame(labelled_rows(N)[0], columns=NAMES, index=np.arange(N) + 7)
+    frame, model = pd.DataFrame(labelled_rows(N)[0], columns=NAMES, index=np.arange(N) + 7), Model()
     lazy = dd.from_pandas(frame, npartitions=4)
-    first = lazy_predict(lambda rows: rows["x0"], lazy)
-    pd.testing.assert_series_equal(first.compute(), frame["x0"], check_names=False)
-    P = lazy_predict(lambda rows: rows[["x0", "x1"]], lazy, classes=["no", "yes"])
+    labels = model.predict(lazy).compute()
+    assert np.array_equal(labels, model.predict(frame))
+    assert np.array_equal(labels.index, frame.index)
+    P = model.predict_proba(lazy)
     assert list(P.columns) == ["no", "yes"]
     assert np.array_equal(P.compute().to_numpy(), frame[["x0", "x1"]].to_numpy())
-    none = lazy_predict(lambda rows: 1 / 0, lazy[lazy["x0"] > 1e9])  # is not called for no rows
-    assert len(none.compute()) == 0
+    assert len(model.predict(lazy[lazy["x0"] > 1e9]).compute()) == 0

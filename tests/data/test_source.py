@@ -27,9 +27,9 @@ class TestPasses:
         source = BlockSource([(X, y, w)], rows=700)
         encode = Encode(source.classes())
         assert encode.n_latents == 3
-        total = source.data(encode).total(MomentsJob(3))
+        total = source.data(encode).total(MomentsJob())
         P = (y[:, None] == np.array(["no", "perhaps", "yes"])) * w[:, None]
-        assert_same(total, MomentsJob(3)(X, P, None))
+        assert_same(total, MomentsJob()(Rows(X, P)))
 
     def test_a_weight_of_two_is_two_copies(self):
         X, y, _ = labelled_rows(400)

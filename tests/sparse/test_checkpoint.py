@@ -18,7 +18,6 @@ from gpclass.kernels import RBF, Matern
 from gpclass.likelihoods import LabelNoise
 from gpclass.sparse import Inducing
 from gpclass.sparse.engine import Engine
-from gpclass.sparse.identity import DigestRows, digest
 
 
 class TestCheckpoint:
@@ -82,8 +81,8 @@ ANOTHER = {
     "prior": ("hyperprior", {"hyperprior": {"length_scale": stats.gamma(2.0)}}),
     "shrinkage": ("hyperprior", {"hyperprior": Shrinkage(0.2)}),
     "learning": ("optimizer", {"optimizer": "fmin_l_bfgs_b"}),
-    "number": ("inducing inputs", {"n": 11}),
-    "inputs": ("inducing inputs", {"inputs": X[:10]}),
+    "number": ("settings", {"n": 11}),
+    "inputs": ("settings", {"inputs": X[:10]}),
     "precision": ("settings", {"dtype": "float64"}),
     "both": ("kernel and settings", {"kernel": 3.0 * RBF([1.0, 1.0]), "dtype": "float64"}),
 }
@@ -164,16 +163,6 @@ class TestAnotherProblem:
 
 
 class TestTheSameProblem:
-    def test_wherever_the_rows_are(self, tmp_path):
-        first = fitted(tmp_path / "state")
-        cuts = (slice(0, 1), slice(1, 250), slice(250, 400))
-        blocks = fitted(tmp_path / "state", lambda: [(X[rows], Y[rows]) for rows in cuts])
-        assert passes(blocks) < passes(first)
-        da = pytest.importorskip("dask.array")
-        dask = fitted(tmp_path / "state", da.from_array(X, chunks=(70, 2)), da.from_array(Y, chunks=70))
-        assert passes(dask) < passes(first)
-        assert_allclose(dask.predict_proba(X), first.predict_proba(X), atol=1e-3)
-
     def test_weights_of_one_and_another_seed_and_more_steps(self, tmp_path):
         first = fitted(tmp_path / "state")
         again = fitted(tmp_path / "state", weight=np.ones(400), random_state=3, max_refine=60, gain=5e-4)
@@ -201,60 +190,6 @@ class TestSeveralModels:
         )
         for model in (found, again):
             assert_allclose(model.predict_proba(X), calm.predict_proba(X), atol=1e-4)
-
-
-class TestDigestOfRows:
-    def test_depends_on_the_rows_alone(self):
-        step, order = DigestRows(), np.random.default_rng(0).permutation(400)
-        whole = step(X, Y, None).value
-        parts = step.zero()
-        for rows in np.array_split(order, 7):
-            parts.add(step(np.asfortranarray(X[rows]), Y[rows], np.ones(len(rows))))
-        assert parts.value == whole
-        assert (
-            step(X.astype(np.float32), Y, None).value
-            == step(X.astype(np.float32).astype(float), Y, None).value
-        )
-
-    def test_depends_on_every_value(self):
-        step, P = DigestRows(), np.eye(3)[np.arange(400) % 3]
-        seen = {step(X, Y, None).value, step(X, 1.0 - Y, None).value, step(X, P, None).value}
-        for i in range(0, 400, 40):
-            other = X.copy()
-            other[i, 0] = np.nextafter(other[i, 0], 9.0)
-            seen.add(step(other, Y, None).value)
-        swapped = X.copy()  # the labels of two rows exchanged, the sums of all columns being the same
-        i, j = np.flatnonzero(Y == 0)[0], np.flatnonzero(Y == 1)[0]
-        swapped[[i, j]] = swapped[[j, i]]
-        seen |= {
-            step(swapped, Y, None).value,
-            step(X[:, ::-1], Y, None).value,
-            step(X, P[:, ::-1], None).value,
-        }
-        assert len(seen) == 16
-
-
-class Holder:
-    """An object that is not a dataclass, with the representation that Python gives it."""
-
-    def __init__(self, value):
-        self.value = value
-
-
-def test_digests_see_what_objects_hold():
-    different = [
-        Holder(0.5),
-        Holder(0.25),
-        Holder(np.ones(2000)),
-        Holder(np.arange(2000.0)),
-        Holder,
-        None,
-        "0.5",
-        0.5,
-    ]
-    assert len({digest(value) for value in different}) == len(different)
-    assert digest(Holder([RBF(1.0), stats.gamma(2.0)])) == digest(Holder([RBF(1.0), stats.gamma(2.0)]))
-    assert digest(RBF(np.float64(1.0))) == digest(RBF(1.0))
 
 
 class TestNoStepsOnAllRows:

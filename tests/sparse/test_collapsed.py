@@ -87,10 +87,10 @@ class Blocks:
         self.labels = labels
 
     def total(self, job):
-        total = job.zero()
-        for rows in (slice(0, 7), slice(7, 8), slice(8, 45)):
-            total.add(job(X[rows], self.labels[rows], None))
-        return total
+        first, *others = (job(Rows(X[i], self.labels[i])) for i in (slice(0, 7), slice(7, 8), slice(8, 45)))
+        for other in others:
+            first.add(other)
+        return first
 
 
 @pytest.mark.parametrize("name", LABELS)
@@ -115,7 +115,7 @@ def test_weights_are_copies():
 
 def test_the_posterior_of_some_rows_is_the_prior_of_the_next():
     whole = fit(HARD, X[:8])
-    options = {"targets": Targets.at(0.01), "n_latents": 3, "dtype": np.float64, "offset": whole.offset}
+    options = {"likelihood": Targets.at(0.01), "n_latents": 3, "dtype": np.float64, "offset": whole.offset}
     first = fit(HARD, X[:8], engine=Collapsed(Rows(X[:20], HARD[:20]), **options))
     second = fit(HARD, X[:8], engine=Collapsed(Rows(X[20:], HARD[20:]), base=first.q, **options))
     assert_allclose(second.q.mean, whole.q.mean, atol=1e-9)

@@ -64,9 +64,9 @@ class TestFewInducingInputs:
         engine = Engine(Rows(X, y), Logit(), dtype=np.float64)
         other = engine.converge(before, tol=1e-9)
         many = {"tol": 1e-9, "max_passes": 300}
-        found, afresh = engine.converge(here, before=other, **many), engine.converge(here, **many)
+        found, afresh = engine.converge(here, other, **many), engine.converge(here, **many)
         assert_allclose(found.bound, afresh.bound, atol=1e-4)
-        first = engine.converge(here, max_passes=1, before=other)
+        first = engine.converge(here, other, max_passes=1)
         assert afresh.bound - first.bound < 0.05 * (afresh.bound - engine.converge(here, max_passes=1).bound)
 
     @pytest.mark.parametrize("weight", [None, np.arange(40) % 3 + 0.5])

@@ -16,7 +16,7 @@ from gpclass.likelihoods import Probit
 from gpclass.priors.basis import greedy, make_basis
 from gpclass.sparse import Inducing
 from gpclass.sparse.engine import Engine
-from gpclass.sparse.inputs import grown
+from gpclass.sparse.settings import grown
 from gpclass.sparse.work import Work, entropy_of, pass_work
 
 KERNEL = 9.0 * RBF([0.3, 0.3])

@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from gpclass.data.rows import Rows
+
 NAMES = ["x0", "x1", "x2"]
 STARTED, OPEN = threading.Event(), threading.Event()
 
@@ -57,14 +59,9 @@ class Moments:
 class MomentsJob:
     """A pass that adds up moments, of labels -1 and 1 or of label weights (n, C)."""
 
-    n_latents: int = 1
-
-    def zero(self) -> Moments:
-        return Moments(0.0, np.zeros((3, self.n_latents)), np.zeros((3, 3)))
-
-    def __call__(self, X: Any, y: Any, weight: Any) -> Moments:
-        w = np.ones(len(X)) if weight is None else weight
-        Y = y.reshape(len(X), -1)
+    def __call__(self, rows: Rows) -> Moments:
+        X, w = rows.X, np.ones(len(rows)) if rows.weight is None else rows.weight
+        Y = rows.y.reshape(len(X), -1)
         return Moments(w.sum(), X.T @ (w[:, None] * Y), (X.T * w) @ X)
 
 
@@ -72,10 +69,10 @@ class MomentsJob:
 class GatedJob(MomentsJob):
     """Waits, in a worker of this process, until the test opens the gate."""
 
-    def __call__(self, X: Any, y: Any, weight: Any) -> Moments:
+    def __call__(self, rows: Rows) -> Moments:
         STARTED.set()
         assert OPEN.wait(60)
-        return super().__call__(X, y, weight)
+        return super().__call__(rows)
 
 
 @dataclass(frozen=True)
@@ -84,9 +81,9 @@ class SlowJob(MomentsJob):
 
     seconds: float = 0.3
 
-    def __call__(self, X: Any, y: Any, weight: Any) -> Moments:
+    def __call__(self, rows: Rows) -> Moments:
         time.sleep(self.seconds)
-        return super().__call__(X, y, weight)
+        return super().__call__(rows)
 
 
 @dataclass(frozen=True)
@@ -95,11 +92,11 @@ class GreedyJob(MomentsJob):
 
     flag: str = ""
 
-    def __call__(self, X: Any, y: Any, weight: Any) -> Moments:
+    def __call__(self, rows: Rows) -> Moments:
         try:
             open(self.flag, "x").close()
         except FileExistsError:
-            return super().__call__(X, y, weight)
+            return super().__call__(rows)
         hoard = [np.ones(10**7) for _ in range(15) if time.sleep(0.05) is None]
         time.sleep(120.0)  # until the nanny ends this worker
         raise MemoryError(len(hoard))
@@ -109,14 +106,14 @@ class GreedyJob(MomentsJob):
 class DeadlyJob(MomentsJob):
     """Kills its worker, always."""
 
-    def __call__(self, X: Any, y: Any, weight: Any) -> Moments:
+    def __call__(self, rows: Rows) -> Moments:
         os.kill(os.getpid(), 9)
         raise AssertionError("dead")
 
 
 def moments(X: Any, y: Any, weight: Any) -> Moments:
     """Return the truth for two classes: the moments of all rows at once."""
-    return MomentsJob()(X, np.where(y == "no", -1.0, 1.0), weight)
+    return MomentsJob()(Rows(X, np.where(y == "no", -1.0, 1.0), weight))
 
 
 def assert_same(a: Moments, b: Moments, rtol: float = 1e-10) -> None:

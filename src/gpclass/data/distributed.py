@@ -16,9 +16,8 @@ from typing import Any
 import numpy as np
 
 from gpclass.core.protocols import Index
-from gpclass.data.blocks import checked, concatenate, distinct, grouped, place, recut
-from gpclass.data.rows import Job, Rows, T
-from gpclass.data.source import Source
+from gpclass.data.rows import Job, Rows, T, concatenate
+from gpclass.data.source import Read, Source, grouped
 from gpclass.data.sources import is_dask
 
 BRANCHES = 8  # totals added by one task
@@ -26,53 +25,33 @@ RETRIES = 3  # attempts to repeat a failed task, for instance when a file cannot
 
 
 class DaskSource(Source):
-    """Rows in several sources, each read by a Dask worker; made by `on_dask` and `files_on_dask`.
+    """Rows in several delayed sources, those of one task each; made by `on_dask` and `files_on_dask`.
 
-    Parameters
-    ----------
-    parts : list of delayed Source
-        The rows of one task each.
-    sizes : list of int
-        Their numbers of rows.
-    n_columns : int
-    names : list of str or None
-    client : distributed.Client or None
-        The client of the workers; None is the current client, or Dask's scheduler of this process.
+    The client None is the current one, or Dask's scheduler of this process.
     """
 
     kept: Any = None  # persisted collections, whose partitions Dask would release if nothing referred to them
 
     def __init__(
-        self, parts: list[Any], sizes: list[int], n_columns: int, names: list[str] | None, client: Any
+        self,
+        parts: list[Any],
+        sizes: list[int],
+        n_columns: int,
+        names: list[str] | None,
+        is_numeric: bool,
+        client: Any,
     ) -> None:
         self.parts, self.client = parts, client
         self.starts = np.cumsum([0, *sizes])
         self.n_rows, self.n_columns, self.names = int(self.starts[-1]), n_columns, names
+        self.is_numeric = is_numeric
 
     def blocks(self) -> Iterator[Rows]:
         """Yield all rows; those of one task at a time are transferred to this process."""
-        for start, stop in zip(self.starts, self.starts[1:], strict=False):
-            yield self.take(np.arange(start, stop))
-
-    def classes(self) -> Any:
-        """Return the distinct labels, sorted."""
-        return distinct(compute([part.classes() for part in self.parts], self.client))
-
-    def head(self) -> Any:
-        """Return the first block of inputs as it is."""
-        return compute([self.parts[0].head()], self.client)[0]
-
-    def each(self, function: Any) -> list[Any]:
-        """Return the results of a function for the parts, which the workers compute."""
         from dask.delayed import delayed
 
-        return list(compute([delayed(function, pure=False)(part) for part in self.parts], self.client))
-
-    def coded(self, encoder: Any) -> DaskSource:
-        """Return the same rows, whose inputs an encoder turns into numbers."""
-        out: DaskSource = super().coded(encoder)
-        out.parts = [part.coded(encoder) for part in self.parts]
-        return out
+        for part in self.parts:
+            yield from compute([delayed(list)(part.blocks())], self.client)[0]
 
     def total(self, job: Job[T], n_jobs: int | None = None) -> T:
         """Return the total of a job over all rows; the cluster determines the parallelism."""
@@ -86,12 +65,14 @@ class DaskSource(Source):
         total: T = compute(totals, self.client)[0]
         return total
 
-    def take(self, positions: Index) -> Rows:
+    def take(self, positions: Index, read: Read) -> Rows:
         """Return the rows at sorted positions."""
+        from dask.delayed import delayed
+
         few = np.split(positions, np.searchsorted(positions, self.starts[1:-1]))
-        parts = zip(self.parts, few, self.starts, strict=False)
+        parts, sent = zip(self.parts, few, self.starts, strict=False), delayed(read, traverse=False)
         return concatenate(
-            compute([p.take(some - start) for p, some, start in parts if len(some)], self.client)
+            compute([p.take(some - start, sent) for p, some, start in parts if len(some)], self.client)
         )
 
 
@@ -125,59 +106,47 @@ def add_totals(totals: list[Any]) -> Any:
     return first
 
 
-def files_on_dask(source: Source, client: Any = None, rows: int | None = None) -> DaskSource:
+def files_on_dask(source: Any, client: Any = None, rows: int | None = None) -> DaskSource:
     """Return the rows of files as a source. Each worker reads its own parts, under the same path."""
     from dask.delayed import delayed
 
+    if not hasattr(source, "split"):
+        raise ValueError(
+            f"A {type(source).__name__} is read in this process: leave client out, or give files or a Dask "
+            "collection."
+        )
     some = source.split(rows)
-    parts = [delayed(part, pure=False, traverse=False) for part in some]
-    out = DaskSource(parts, [part.n_rows for part in some], source.n_columns, source.names, client)
-    out.is_numeric = source.is_numeric
-    return out
+    parts, sizes = (
+        [delayed(part, pure=False, traverse=False) for part in some],
+        [part.n_rows for part in some],
+    )
+    return DaskSource(parts, sizes, source.n_columns, source.names, source.is_numeric, client)
 
 
 # --------------------------------------------------------------------------------- collections
 
 
 class Partitions(Source):
-    """The rows of partitions of Dask collections: X, y and weights (or None) of each.
+    """The rows of partitions of Dask collections, numbered from ``first``: X, y and weights (or None) of each."""
 
-    ``first`` is the number of the first partition.
-    """
-
-    def __init__(self, first: int, names: list[str] | None, parts: list[list[Any]]) -> None:
-        self.first, self.names, self.parts = first, names, parts
+    def __init__(self, first: int, parts: list[list[Any]]) -> None:
+        self.first, self.parts = first, parts
 
     def blocks(self) -> Iterator[Rows]:
-        """Yield the rows of the partitions."""
-        return recut(self._checked(i, *part) for i, part in enumerate(self.parts, self.first))
-
-    def tables(self) -> Iterator[Any]:
-        """Yield the inputs of the partitions as they are, not coded."""
-        return (part[0] for part in self.parts if len(part[0]))
-
-    def _checked(self, number: int, X: Any, y: Any, weight: Any) -> Rows:
-        if self.encoder is not None and len(X):
-            X = self.encoder.code(X)
-        return checked(X, y, weight, place(0, f"partition {number}"), None if self.encoder else self.names)
+        """Yield the rows of the partitions that are not empty."""
+        for i, part in enumerate(self.parts, self.first):
+            X, y, weight = part
+            if len(X):
+                yield Rows(X, y, weight, 0, f"partition {i}")
 
 
 def on_dask(
     X: Any, y: Any = None, weight: Any = None, *, client: Any = None, rows: int | None = None
 ) -> DaskSource:
-    """Return the rows of Dask collections as a source.
+    """Return the rows of Dask collections as a source; y and weights may be names of columns of X.
 
-    Parameters
-    ----------
-    X : dask array or dask dataframe
-        Its partitions are computed in every pass, unless it is persisted (``X.persist()``).
-    y, weight : dask array or series, or the name of a column of X, optional
-        In the same partitions as X.
-    client : distributed.Client, optional
-        The current one if not given.
-    rows : int, optional
-        Minimum number of rows of a task. The default is a hundred thousand, and more if that would give too
-        many tasks.
+    Partitions are computed in every pass, unless they are persisted (``X.persist()``). A task has at least ``rows``
+    rows, by default a hundred thousand, and more if that would give too many tasks.
     """
     from dask.delayed import delayed
 
@@ -186,16 +155,21 @@ def on_dask(
         X, weight = _without(X, weight)
     if isinstance(y, str):
         X, y = _without(X, y)
-    names = _names(X)
+    if getattr(X, "ndim", None) != 2:
+        raise ValueError(
+            f"X is a {type(X).__name__} of Dask, expected a Dask array or dataframe of two axes."
+        )
+    names = None if _is_array(X) else [str(name) for name in X.columns]
+    is_numeric = names is None or all(dtype.kind in "fiub" for dtype in X.dtypes)
     parts = [list(part) for part in zip(*_partitions(X, y, weight), strict=True)]
     sizes = compute([delayed(len)(part[0]) for part in parts], client)
     if not sum(sizes):
         raise ValueError("The Dask collection has no rows.")
-    groups = grouped(sizes, rows)
-    some = [delayed(Partitions, pure=False)(few[0], names, [parts[i] for i in few]) for few in groups]
-    source = DaskSource(some, [sum(sizes[i] for i in few) for few in groups], int(X.shape[1]), names, client)
+    groups = [few for few in grouped(sizes, rows) if sum(sizes[i] for i in few)]
+    some = [delayed(Partitions, pure=False)(few[0], [parts[i] for i in few]) for few in groups]
+    totals = [sum(sizes[i] for i in few) for few in groups]
+    source = DaskSource(some, totals, int(X.shape[1]), names, is_numeric, client)
     source.kept = kept
-    source.is_numeric = _is_array(X) or all(dtype.kind in "fiub" for dtype in X.dtypes)
     return source
 
 
@@ -207,17 +181,6 @@ def _without(X: Any, name: str) -> tuple[Any, Any]:
 
 def _is_array(collection: Any) -> bool:
     return hasattr(type(collection), "rechunk")
-
-
-def _names(X: Any) -> list[str] | None:
-    """Return the names of the columns of a frame, or None for an array; raise for anything else."""
-    if getattr(X, "ndim", None) != 2:
-        raise ValueError(
-            f"X is a {type(X).__name__} of Dask, expected a Dask array or dataframe of two axes."
-        )
-    if _is_array(X):
-        return None
-    return [str(name) for name in X.columns]
 
 
 def _partitions(X: Any, y: Any, weight: Any) -> list[list[Any]]:

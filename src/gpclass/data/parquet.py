@@ -6,20 +6,17 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from copy import copy
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from gpclass.core.checks import optional
-from gpclass.data.blocks import ROWS, checked, grouped, place, recut
 from gpclass.data.rows import Rows
-from gpclass.data.source import Source
+from gpclass.data.source import ROWS, Source, grouped
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Piece:
-    """Part of a file: a fragment of `pyarrow.dataset`, the number of rows before it in the file, and its own."""
+class Piece(NamedTuple):
+    """Part of a file; ``start`` is the number of rows before it."""
 
     fragment: Any
     start: int
@@ -42,7 +39,7 @@ class ParquetSource(Source):
     columns : list of str, optional
         The columns of X. The default is all others, except those of pandas' index.
     rows : int
-        Number of rows in a block.
+        Largest number of rows in a block.
 
     Examples
     --------
@@ -81,10 +78,9 @@ class ParquetSource(Source):
         self._check(fragments[0].path, schema)
 
     def _check(self, path: str, schema: Any) -> None:
-        """Raise unless a file has the columns, with numbers, text or dates in all but that of the labels."""
+        """Raise unless a file has the columns, with numbers as weights; find out whether all inputs are numbers."""
         types = _arrow().types
         numeric = (types.is_floating, types.is_integer, types.is_boolean, types.is_decimal)
-        coded = (types.is_string, types.is_large_string, types.is_dictionary, types.is_temporal)
         if not self.names or {self.target, self.weight}.intersection(self.names):
             raise ValueError(
                 f"The columns of X are {self.names}, expected some, without the target and the weights."
@@ -95,14 +91,10 @@ class ParquetSource(Source):
                 few = ", ".join(map(repr, schema.names[:12]))
                 raise ValueError(f"{path} has {n or 'no'} columns {name!r}, expected one; it has {few}.")
             kind = schema.field(name).type
-            if name == self.target or any(test(kind) for test in numeric):
-                continue
-            self.is_numeric = False
-            if name == self.weight or not any(test(kind) for test in coded):
-                raise ValueError(
-                    f"Column {name!r} of {path} has type {kind}, expected numbers: convert it first, or name "
-                    "the columns to use."
-                )
+            if name != self.target and not any(test(kind) for test in numeric):
+                self.is_numeric = False
+                if name == self.weight:
+                    raise ValueError(f"Column {name!r} of {path} has type {kind}, expected numbers.")
 
     def split(self, rows: int | None = None) -> list[ParquetSource]:
         """Return sources of some of the pieces each; a Parquet file is cut into its row groups."""
@@ -115,38 +107,22 @@ class ParquetSource(Source):
         return found
 
     def blocks(self) -> Iterator[Rows]:
-        """Yield all rows in blocks."""
-        return recut((block for piece in self.pieces for block in self._read(piece)), self.rows)
-
-    def tables(self) -> Iterator[Any]:
-        """Yield the inputs of all rows in blocks as they are, not coded."""
-        return (batch for piece in self.pieces for batch, _ in self._batches(piece, self.names))
-
-    def _read(self, piece: Piece) -> Iterator[Rows]:
-        path, given = piece.fragment.path, [] if self.weight is None else [self.weight]
-        for batch, start in self._batches(piece, [*self.names, self.target, *given]):
-            yield checked(
-                self._inputs(batch.select(self.names)),
-                np.asarray(batch.column(self.target).to_pylist()),
-                None if self.weight is None else _numbers(batch.column(self.weight)),
-                place(start, path),
-                None if self.encoder else self.names,
-            )
-
-    def _inputs(self, batch: Any) -> Any:
-        if self.encoder is not None:
-            return self.encoder.code(_arrow().Table.from_batches([batch]))
-        return np.column_stack([_numbers(column) for column in batch.columns])
-
-    def _batches(self, piece: Piece, columns: list[str]) -> Iterator[tuple[Any, int]]:
-        """Yield blocks of columns as Arrow has them, each with the position of its first row in the file."""
-        path, start = piece.fragment.path, piece.start
-        with _reading(path):
-            for batch in piece.fragment.to_batches(columns=columns, batch_size=self.rows, batch_readahead=1):
-                yield batch, start
-                start += batch.num_rows
-        if start != piece.start + piece.rows:
-            raise ValueError(f"{path} has changed since its rows were counted: fit again.")
+        """Yield all rows in blocks, with Arrow's tables as X."""
+        columns = [*self.names, self.target, *([] if self.weight is None else [self.weight])]
+        options = {"columns": columns, "batch_size": self.rows, "batch_readahead": 1}
+        for piece in self.pieces:
+            path, start = piece.fragment.path, piece.start
+            with _reading(path):
+                for batch in piece.fragment.to_batches(**options):
+                    X = _arrow().Table.from_batches([batch.select(self.names)])
+                    y = np.asarray(batch.column(self.target).to_pylist())
+                    weight = (
+                        None if self.weight is None else np.asarray(batch.column(self.weight), dtype=float)
+                    )
+                    yield Rows(X, y, weight, start, path)
+                    start += batch.num_rows
+            if start != piece.start + piece.rows:
+                raise ValueError(f"{path} has changed since its rows were counted: fit again.")
 
 
 def index_columns(schema: Any) -> set[str]:
@@ -201,7 +177,3 @@ def _pieces(fragment: Any) -> list[Piece]:
             parts, sizes = [fragment], [fragment.count_rows()]
     starts = np.cumsum([0, *sizes]).tolist()
     return [Piece(*piece) for piece in zip(parts, starts, sizes, strict=False) if piece[-1]]
-
-
-def _numbers(column: Any) -> Any:
-    return column.cast(_arrow().float64(), safe=False).to_numpy(zero_copy_only=False)

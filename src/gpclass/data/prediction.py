@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial, wraps
 from typing import Any, TypeVar, cast
 
@@ -15,7 +15,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def lazily(*, labels: bool = False) -> Callable[[F], F]:
-    """Return a decorator for predictions that are lazy if X is a Dask collection."""
+    """Return a decorator for predictions, of labels or of all classes, that are lazy if X is a Dask collection."""
 
     def decorate(method: F) -> F:
         @wraps(method)
@@ -23,42 +23,28 @@ def lazily(*, labels: bool = False) -> Callable[[F], F]:
             if not is_dask(X):
                 return method(self, X)
             check_is_fitted(self)
-            if labels:
-                return lazy_predict(partial(method, self), X, dtype=self.classes_.dtype)
-            return lazy_predict(partial(method, self), X, classes=self.classes_)
+            work = partial(_predicted, method, self, labels)
+            if hasattr(X, "columns"):
+                return X.map_partitions(work, meta=work(X._meta[:0]))
+            X = X.rechunk({1: -1})
+            shape = {"drop_axis": 1} if labels else {"chunks": (X.chunks[0], (len(self.classes_),))}
+            return X.map_blocks(work, meta=work(np.empty((0, X.shape[1]))), **shape)
 
         return cast(F, predict)
 
     return decorate
 
 
-def lazy_predict(
-    function: Callable[[Any], Any], X: Any, *, classes: Sequence[Any] | None = None, dtype: Any = float
-) -> Any:
-    """Return the predictions of a function as a lazy collection: an array, or a series or frame with the index of X.
-
-    The function takes rows, as an array or a pandas frame, and returns one value per row, or one per row and class.
-    """
-    work = partial(predicted, function, classes, np.dtype(dtype))
-    if hasattr(X, "columns"):
-        return X.map_partitions(work, meta=work(X._meta[:0]))
-    X = X.rechunk({1: -1})
-    columns = {"drop_axis": 1} if classes is None else {"chunks": (X.chunks[0], (len(classes),))}
-    return X.map_blocks(work, dtype=dtype, meta=work(np.empty((0, X.shape[1]))), **columns)
-
-
-def predicted(function: Callable[[Any], Any], classes: Sequence[Any] | None, dtype: Any, X: Any) -> Any:
-    """Return the predictions for some rows, with one BLAS thread; the function is not called for no rows."""
+def _predicted(method: Any, model: Any, labels: bool, X: Any) -> Any:
+    """Return the predictions for a partition, with its index if it has one; it may be empty."""
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-    values = np.empty(0 if classes is None else (0, len(classes)), dtype=dtype)
+    values = model.classes_[:0] if labels else np.empty((0, len(model.classes_)))
     if len(X):
         with threadpool_limits(1):
-            values = np.asarray(function(X), dtype=dtype)
+            values = method(model, X)
     if not hasattr(X, "columns"):
         return values
     import pandas as pd
 
-    if classes is None:
-        return pd.Series(values, index=X.index)
-    return pd.DataFrame(values, index=X.index, columns=list(classes))
+    return pd.Series(values, X.index) if labels else pd.DataFrame(values, X.index, list(model.classes_))

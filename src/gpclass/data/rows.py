@@ -1,38 +1,34 @@
-"""Rows in memory, and the contracts of a pass over rows: `Job`, `Total` and `Data`.
+"""Rows in memory, and the contract of a pass over rows.
 
-Fitting passes over all rows many times. A pass is a job that runs where the rows are stored, and returns
-a total over the blocks. The blocks and their order do not change, so that the total is the same to the last digit.
+Fitting passes over all rows many times. In a pass a job is called with every block of rows, where the block is
+stored, and the totals that it returns are added in the order of the blocks. Jobs and totals can be pickled.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
 from gpclass.core.protocols import Array
 
+T = TypeVar("T")  # a total has a method ``add``, for the total of other rows
+Job = Callable[["Rows"], T]
 
-class Total(Protocol):
-    """The result of a job, which can be added to another one."""
+
+class Additive:
+    """Base class of totals whose fields are numbers, arrays and lists, which are added one by one."""
+
+    __slots__ = ()
 
     def add(self, other: Any) -> None:
-        """Add the numbers of another total to these."""
-
-
-T = TypeVar("T", bound=Total)
-T_co = TypeVar("T_co", bound=Total, covariant=True)
-
-
-class Job(Protocol[T_co]):
-    """The work of a pass. It can be pickled, so that it can be sent to the rows."""
-
-    def zero(self) -> T_co:
-        """Return the total over no rows."""
-
-    def __call__(self, X: Array, y: Any, weight: Array | None) -> T_co:
-        """Return the total over one block of rows."""
+        """Add the numbers of other rows to these."""
+        for field in fields(self):  # type: ignore[arg-type]
+            mine = getattr(self, field.name)
+            mine += getattr(other, field.name)
+            setattr(self, field.name, mine)
 
 
 class Data(Protocol):
@@ -53,6 +49,9 @@ class Data(Protocol):
 class Rows:
     """Rows in memory: inputs (n, d), labels and weights (None: all are one). This is `Data`.
 
+    Blocks that a source reads may have a table as X. For messages, ``start`` is the number of the first row, in the
+    file or partition that ``inside`` names.
+
     Examples
     --------
     >>> import numpy as np
@@ -62,9 +61,11 @@ class Rows:
     (3, [[4.0, 5.0], [0.0, 1.0]])
     """
 
-    X: Array
+    X: Any
     y: Any
     weight: Array | None = None
+    start: int = 0
+    inside: str = ""
 
     @property
     def n_rows(self) -> int:
@@ -81,7 +82,7 @@ class Rows:
 
     def total(self, job: Job[T]) -> T:
         """Return the total over all rows."""
-        return job(self.X, self.y, self.weight)
+        return job(self)
 
     def sample(self, n: int, rng: np.random.Generator) -> Rows:
         """Return n random rows; the rows as they are if there are no more than n."""
@@ -90,3 +91,17 @@ class Rows:
     def take(self, which: Any) -> Rows:
         """Return the rows at these positions, or of this slice, which is a view."""
         return Rows(self.X[which], self.y[which], None if self.weight is None else self.weight[which])
+
+    def where(self, i: int) -> str:
+        """Return the place of a row, as in 'row 7 of a.parquet'."""
+        return f"row {self.start + i}" + (f" of {self.inside}" if self.inside else "")
+
+
+def concatenate(blocks: Sequence[Rows]) -> Rows:
+    """Return the rows of several blocks as one."""
+    if len(blocks) == 1:
+        return blocks[0]
+    weight = None
+    if any(block.weight is not None for block in blocks):
+        weight = np.concatenate([np.ones(len(b)) if b.weight is None else b.weight for b in blocks])
+    return Rows(np.concatenate([b.X for b in blocks]), np.concatenate([b.y for b in blocks]), weight)

@@ -3,66 +3,49 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
-from copy import copy
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
+from sklearn.utils import check_array
 
 from gpclass.core.protocols import Array, Index
-from gpclass.data.blocks import concatenate, distinct
-from gpclass.data.rows import Data, Job, Rows, T
+from gpclass.data.rows import Data, Job, Rows, T, concatenate
+from gpclass.validation import check_finite, check_weight_values
 
-Encoder = Callable[[Any, "Array | None"], "tuple[Array, Array | None]"]  # as `gpclass.labels.Encode`
+ROWS = 1 << 16  # in a block
+FEWEST = 100_000  # minimum number of rows of a task, if there are enough
+MOST_TASKS = 512
+MOST_CLASSES = 10_000
+Labels = Callable[[Any, "Array | None"], "tuple[Array, Array | None]"]  # as `gpclass.labels.Encode`
+Read = Callable[[Rows], Rows]
 
 
 class Source(ABC):
-    """Labelled rows; labels are as the user gave them.
+    """Labelled rows; inputs and labels are as the user gave them.
 
     Subclass it to read rows from elsewhere: set ``n_rows``, ``n_columns`` and, if the columns have names,
     ``names``, and define `blocks`.
     """
 
     n_rows: int
-    n_columns: int  # of X, as coded
+    n_columns: int
     names: list[str] | None = None  # of the columns
-    encoder: Any = None  # codes the columns of tables, as `gpclass.tables.Encoder`; None if they are numbers
     is_numeric: bool = True  # by the types of the columns, which may have gaps
 
     @abstractmethod
     def blocks(self) -> Iterator[Rows]:
-        """Yield all rows, in the same blocks and the same order every time.
+        """Yield all rows, in the same blocks and the same order every time; X may be any table.
 
         Returns
         -------
         iterator of Rows
         """
 
-    def classes(self) -> Any:
-        """Return the distinct labels, sorted."""
-        return distinct(block.y for block in self.blocks())
-
-    def tables(self) -> Iterator[Any]:
-        """Yield the inputs of all rows in blocks as they are, not coded."""
-        return (block.X for block in self.blocks())
-
-    def head(self) -> Any:
-        """Return the first block of inputs as it is."""
-        return next(self.tables())
-
-    def each(self, function: Callable[[Source], Any]) -> list[Any]:
-        """Return the results of a function for the parts of the source, which may be on other machines."""
-        return [function(self)]
-
-    def coded(self, encoder: Any) -> Any:
-        """Return the same rows, whose inputs an encoder turns into numbers."""
-        out = copy(self)
-        out.encoder, out.n_columns = encoder, len(encoder.groups_)
-        return out
-
     def total(self, job: Job[T], n_jobs: int | None = None) -> T:
-        """Return the total of a job over all rows, added block by block in their order.
+        """Return the total of a job over all blocks, added in their order.
 
         ``n_jobs`` is the number of blocks computed at a time, each with one BLAS thread; -1 is one per core. None
         and 1 compute one block after the other, with all BLAS threads.
@@ -70,71 +53,134 @@ class Source(ABC):
         from joblib import Parallel, delayed
         from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-        total = job.zero()
         parallel = Parallel(n_jobs, prefer="threads", return_as="generator")
         with threadpool_limits(None if n_jobs in (None, 1) else 1):
-            for one in parallel(delayed(Rows.total)(block, job) for block in self.blocks()):
+            totals = parallel(delayed(job)(block) for block in self.blocks())
+            total: Any = next(totals)
+            for one in totals:
                 total.add(one)
-        return total
+        return total  # type: ignore[no-any-return]
 
-    def take(self, positions: Index) -> Rows:
-        """Return the rows at sorted positions, in one pass that holds only them and one block."""
+    def take(self, positions: Index, read: Read) -> Rows:
+        """Return the rows at sorted positions, in one pass that keeps only them."""
         found, start = [], 0
         for block in self.blocks():
             first, last = np.searchsorted(positions, [start, start + len(block)])
-            found.append(block.take(positions[first:last] - start))
+            if last > first:
+                found.append(read(block).take(positions[first:last] - start))
             start += len(block)
         return concatenate(found)
 
-    def sample(self, n: int, rng: np.random.Generator) -> Rows:
-        """Return n random rows, drawn without replacement, in random order; all rows if there are fewer.
+    def reader(self, encoder: Any = None, labels: Labels | None = None) -> Read:
+        """Return the function that turns blocks into checked matrices, by an encoder unless columns are numbers."""
+        return partial(read_block, names=self.names, encoder=encoder, labels=labels)
 
-        The positions depend on the number of rows alone, so that all sources of the same rows give the same sample.
-        """
-        positions = rng.choice(self.n_rows, size=min(n, self.n_rows), replace=False)
-        return self.take(np.sort(positions)).take(np.argsort(np.argsort(positions)))
+    def classes(self, encoder: Any = None) -> Any:
+        """Return the distinct labels, sorted; all rows are checked."""
+        return self.total(partial(_found_labels, self.reader(encoder))).values
 
-    def data(self, encode: Encoder, n_jobs: int | None = None) -> Data:
-        """Return these rows with encoded labels; ``n_jobs`` is that of `total`."""
-        return _Encoded(self, encode, n_jobs)
-
-    def split(self, rows: int | None = None) -> list[Any]:
-        """Return sources of at least ``rows`` neighbouring rows each, which Dask's workers can read."""
-        raise ValueError(
-            f"A {type(self).__name__} is read in this process: leave client out, or give files or a Dask "
-            "collection."
-        )
+    def data(self, labels: Labels, n_jobs: int | None = None, encoder: Any = None) -> Data:
+        """Return these rows with encoded labels and inputs; ``n_jobs`` is that of `total`."""
+        return SourceData(self, self.reader(encoder, labels), n_jobs)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Encoded:
-    """The rows of a source with encoded labels, as `Data`."""
+class SourceData:
+    """The rows of a source as a function reads them; this is `Data`."""
 
     source: Source
-    encode: Encoder
+    read: Read
     n_jobs: int | None
 
     @property
     def n_rows(self) -> int:
+        """Number of rows."""
         return self.source.n_rows
 
     def total(self, job: Job[T]) -> T:
-        return self.source.total(_EncodedJob(job, self.encode), self.n_jobs)
+        """Return the total over all rows."""
+        return self.source.total(partial(_run, job, self.read), self.n_jobs)
 
     def sample(self, n: int, rng: np.random.Generator) -> Rows:
-        rows = self.source.sample(n, rng)
-        return Rows(rows.X, *self.encode(rows.y, rows.weight))
+        """Return n random rows in random order, for any source of the same rows the same ones."""
+        positions = rng.choice(self.n_rows, size=min(n, self.n_rows), replace=False)
+        return self.source.take(np.sort(positions), self.read).take(np.argsort(np.argsort(positions)))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _EncodedJob(Job[T]):
-    """A job that encodes the labels of a block before it works on it."""
+def _run(job: Job[T], read: Read, block: Rows) -> T:
+    return job(read(block))
 
-    job: Job[T]
-    encode: Encoder
 
-    def zero(self) -> T:
-        return self.job.zero()
+def read_block(block: Rows, names: Sequence[str] | None, encoder: Any, labels: Labels | None) -> Rows:
+    """Return a block as a matrix of numbers, or raise an error that names the position of the first wrong value."""
+    X = block.X
+    if encoder is not None:
+        X, names = encoder.code(X), None
+    elif hasattr(X, "column_names"):  # Arrow
+        X = np.asarray(X, dtype=float)
+    try:
+        kinds = [np.float64, np.float32]
+        X = check_array(X, dtype=kinds, order="C", ensure_all_finite=False, ensure_min_samples=0)
+        y, weight = _column(block.y), None if block.weight is None else _column(block.weight).astype(float)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"The block at {block.where(0)} cannot be read: {error}") from None
+    for what, given in (("y", y), ("weights", weight)):
+        if given is not None and given.shape != X.shape[:1]:
+            raise ValueError(
+                f"The block at {block.where(0)} has X of shape {X.shape} and {what} of shape {given.shape}, "
+                "expected one for each row."
+            )
+    check_finite(X, names, block.where)
+    _check_present(y, block)
+    if weight is not None:
+        check_weight_values(weight, block.where)
+    return Rows(X, *(y, weight) if labels is None else labels(y, weight))
 
-    def __call__(self, X: Array, y: Any, weight: Array | None) -> T:
-        return self.job(X, *self.encode(y, weight))
+
+def _column(values: Any) -> Any:
+    values = np.asarray(values)
+    return values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values
+
+
+def _check_present(y: Array, block: Rows) -> None:
+    if y.dtype.kind not in "fO":
+        return
+    # A missing label is None, pandas.NA, or NaN, which differs from itself.
+    missing = [label is None or type(label).__name__ == "NAType" or label != label for label in y.tolist()]
+    if any(missing):
+        raise ValueError(f"The label of {block.where(missing.index(True))} is missing: drop such rows first.")
+
+
+@dataclass(slots=True, eq=False)
+class FoundLabels:
+    """The distinct labels of some rows, sorted."""
+
+    values: Any
+
+    def add(self, other: FoundLabels) -> None:
+        """Add the labels of other rows."""
+        self.values = _distinct(np.concatenate([self.values, other.values]))
+
+
+def _found_labels(read: Read, block: Rows) -> FoundLabels:
+    return FoundLabels(_distinct(read(block).y))
+
+
+def _distinct(y: Any) -> Any:
+    try:
+        found = np.unique(y)
+    except TypeError:
+        kinds = ", ".join(sorted({type(label).__name__ for label in y}))
+        raise ValueError(f"y has labels of the kinds {kinds}, expected one kind.") from None
+    if len(found) > MOST_CLASSES:
+        raise ValueError(
+            f"y has more than {MOST_CLASSES} distinct values, expected the labels of a few classes."
+        )
+    return found
+
+
+def grouped(sizes: Sequence[int], rows: int | None) -> list[list[int]]:
+    """Return groups of neighbouring parts with at least ``rows`` rows each, by default those of a task of Dask."""
+    least = max(FEWEST, -(-sum(sizes) // MOST_TASKS)) if rows is None else rows
+    group = (np.cumsum(sizes) - sizes) // least  # assigned by the position of the first row
+    return [np.flatnonzero(group == number).tolist() for number in np.unique(group)]

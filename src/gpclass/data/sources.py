@@ -7,10 +7,11 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from gpclass.data.blocks import ROWS, checked, distinct, place, recut
+import numpy as np
+
 from gpclass.data.parquet import ParquetSource
 from gpclass.data.rows import Rows
-from gpclass.data.source import Source
+from gpclass.data.source import ROWS, Source
 
 __all__ = ["BlockSource", "ParquetSource", "Rows", "Source", "as_source"]
 
@@ -85,7 +86,7 @@ def is_dask(X: Any) -> bool:
 class BlockSource(Source):
     """Rows from anything that yields blocks (X, y) or (X, y, weight) and can be iterated repeatedly.
 
-    Blocks may be slices of an array that is mapped from disk.
+    Blocks may be slices of an array that is mapped from disk. A few thousand rows or more in each are fastest.
 
     Parameters
     ----------
@@ -94,7 +95,7 @@ class BlockSource(Source):
         over more than once, such as a list. A generator is exhausted after one pass: give the function that
         makes it.
     rows : int
-        Number of rows in the blocks that are formed from the given ones.
+        Largest number of rows in a block; larger ones are divided.
 
     Examples
     --------
@@ -117,24 +118,20 @@ class BlockSource(Source):
             )
         self.factory, self.rows = factory, rows
         self.n_rows = self.n_columns = 0
-        labels = []
         for block in self._given():
-            labels.append(distinct([block.y]))
-            self.n_rows, self.n_columns = self.n_rows + len(block), block.X.shape[1]
+            self.n_rows, self.n_columns = self.n_rows + len(block), np.shape(block.X)[-1]
         if not self.n_rows:
             raise ValueError("The blocks have no rows, expected some.")
-        self._classes = distinct(labels)
-
-    def classes(self) -> Any:
-        """Return the distinct labels, sorted."""
-        return self._classes
 
     def blocks(self) -> Iterator[Rows]:
         """Yield all rows in blocks."""
         n = 0
-        for block in recut(self._given(), self.rows):
+        for block in self._given():
+            for start in range(0, len(block), self.rows):
+                some = slice(start, start + self.rows)
+                weight = None if block.weight is None else block.weight[some]
+                yield Rows(block.X[some], block.y[some], weight, block.start + start)
             n += len(block)
-            yield block
         if n != self.n_rows:
             raise ValueError(
                 f"The first pass over the blocks gave {self.n_rows} rows and this one {n}: they must be the "
@@ -142,7 +139,7 @@ class BlockSource(Source):
             )
 
     def _given(self) -> Iterator[Rows]:
-        """Yield the blocks as they are given, checked."""
+        """Yield the blocks as they are given."""
         n, columns = 0, self.n_columns
         for given in self.factory() if callable(self.factory) else self.factory:
             if not isinstance(given, tuple | list) or len(given) not in (2, 3):
@@ -150,11 +147,11 @@ class BlockSource(Source):
                     f"The block at row {n} is a {type(given).__name__}, expected (X, y) or (X, y, weight)."
                 )
             X, y, weight = given if len(given) == 3 else (*given, None)
-            block = checked(X, y, weight, place(n))
-            columns = columns or block.X.shape[1]
-            if block.X.shape[1] != columns:
+            block = Rows(X, y, weight, n)
+            columns = columns or np.shape(block.X)[-1]
+            if np.shape(block.X)[-1] != columns:
                 raise ValueError(
-                    f"The block at row {n} has {block.X.shape[1]} columns, and the first block has {columns}."
+                    f"The block at row {n} has {np.shape(block.X)[-1]} columns, and the first block has {columns}."
                 )
             yield block
             n += len(block)

@@ -24,8 +24,8 @@ from gpclass.posteriors.process import Process, moments
 
 if TYPE_CHECKING:  # rarely used parts
     from gpclass.mcmc.chains import Chains
+    from gpclass.sparse.engine import InducingReport
     from gpclass.sparse.loo import LeftOut
-    from gpclass.sparse.report import InducingReport
 
 
 @stored

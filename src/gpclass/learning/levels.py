@@ -27,10 +27,9 @@ from gpclass.learning.problem import Problem
 from gpclass.sparse.checkpoint import Checkpoint, Kept
 from gpclass.sparse.collapsed import Collapsed
 from gpclass.sparse.engine import Engine, Fit, Q
-from gpclass.sparse.inputs import choose, grown, n_candidates
 from gpclass.sparse.loo import copies, leave_out, log_scores
 from gpclass.sparse.objective import MAX_PASSES, PassObjective
-from gpclass.sparse.settings import Inducing
+from gpclass.sparse.settings import Inducing, choose, grown, n_candidates
 from gpclass.sparse.work import EVALUATION, Work, allowed_gap, entropy_of
 
 FIRST_INPUTS = 150  # initial number of inducing inputs: the cost of their passes is negligible
@@ -40,7 +39,7 @@ LAST_PASSES = (
 )
 
 
-def engine_of(problem: Problem, data: Data, n_latents: int, dtype: Any, **options: Any) -> Engine | Collapsed:
+def engine_of(problem: Problem, data: Data, n_latents: int, dtype: Any, **options: Any) -> Engine:
     """Return the engine that passes over the data: variational, or Dirichlet classification in closed form."""
     method = problem.inference
     if isinstance(method, Dirichlet):

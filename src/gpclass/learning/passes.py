@@ -19,11 +19,9 @@ from gpclass.learning.maximise import Learned, Plan, joined
 from gpclass.learning.problem import Problem, pose_classes
 from gpclass.posteriors.process import Process
 from gpclass.priors.basis import Basis, make_basis, process
-from gpclass.sparse.checkpoint import CHOSEN, Checkpoint
-from gpclass.sparse.engine import Fit, Q
-from gpclass.sparse.identity import digest, identity_of
+from gpclass.sparse.checkpoint import CHOSEN, Checkpoint, digest, identity_of
+from gpclass.sparse.engine import Fit, InducingReport, Q
 from gpclass.sparse.objective import PassObjective
-from gpclass.sparse.report import InducingReport
 from gpclass.sparse.settings import Inducing
 from gpclass.sparse.work import EVALUATION, allowed_gap, entropy_of
 
@@ -139,7 +137,6 @@ def _model(run: Run, fit: Fit, learned: Learned | None) -> FittedModel:
     report = InducingReport(
         Z=fit.basis.Z,
         q=fit.q,
-        next_q=fit.next_q,
         n_rows=n_rows,
         n_inducing=fit.basis.size,
         passes=run.passes,

@@ -14,8 +14,8 @@ from gpclass.learning.ladder import State, learn, rungs
 from gpclass.learning.loo import left_out
 from gpclass.learning.maximise import Learned, Plan, attempt
 from gpclass.learning.problem import OneFunction, Problem
-from gpclass.sparse.inputs import choose as choose_inputs
 from gpclass.sparse.settings import Inducing
+from gpclass.sparse.settings import choose as choose_inputs
 
 
 def fit_by_sites(

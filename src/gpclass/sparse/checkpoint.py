@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 import json
+import re
+import sys
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
 
 import numpy as np
+from scipy.stats.distributions import rv_frozen
+from sklearn.gaussian_process.kernels import Kernel
 
 from gpclass.core.files import replacing
 from gpclass.core.protocols import Array
+from gpclass.data.rows import Data
 from gpclass.sparse.engine import Q
+from gpclass.sparse.settings import Inducing
 
 CHOSEN = "chosen kernel"
 INSTEAD = "remove the file to start again, or name another one in Inducing(checkpoint=...)"
+LENGTH = ("max_refine", "gain", "checkpoint")  # settings that only determine how long learning continues
+SAMPLE = 1000  # rows whose values distinguish data from others
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -71,8 +81,37 @@ class Checkpoint:
         others = [name for name, value in self.identity.items() if identity.get(name) != value]
         if others:
             others = [name for name in others if name != CHOSEN] or others  # the choice depends on the others
-            names = " and ".join([", ".join(others[:-1]), others[-1]] if others[1:] else others)
             raise ValueError(
-                f"The checkpoint {path} belongs to another problem, which differs in its {names}: {INSTEAD}."
+                f"The checkpoint {path} belongs to another problem, which differs in its {' and '.join(others)}: "
+                f"{INSTEAD}."
             )
         return state
+
+
+def identity_of(data: Data, n_latents: int, model: Mapping[str, Any], settings: Inducing) -> dict[str, str]:
+    """Return digests of what a state of learning depends on, by their names in messages; of the data some rows.
+
+    The length of learning may differ, so that a fit can be resumed with more steps.
+    """
+    rows = data.sample(SAMPLE, np.random.default_rng(0))
+    chosen = {field.name: getattr(settings, field.name) for field in fields(settings)}
+    parts = {
+        "data": (data.n_rows, n_latents, rows.X, rows.y, rows.weight),
+        **model,
+        "settings": [value for name, value in chosen.items() if name not in LENGTH],
+    }
+    return {name: digest(value) for name, value in parts.items()}
+
+
+def digest(value: Any) -> str:
+    """Return a digest of a value, the same in every process."""
+    if isinstance(value, Kernel):
+        value = type(value).__name__, value.get_params()
+    elif isinstance(value, dict):  # of hyperpriors
+        value = {
+            name: (p.dist.name, p.args, p.kwds) if isinstance(p, rv_frozen) else p
+            for name, p in value.items()
+        }
+    with np.printoptions(precision=17, threshold=sys.maxsize):
+        text = repr(value)
+    return sha256(re.sub(r" at 0x[0-9a-fA-F]+", "", text).encode()).hexdigest()

@@ -15,29 +15,29 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy.linalg import lapack
 
 from gpclass.core.linalg import (
     cholesky,
     clear_upper,
+    inverse_of,
     invert_factor,
     matmul,
     matvec,
     mirror,
     mirrored,
-    solve_positive,
 )
 from gpclass.core.protocols import Array, Likelihood
 from gpclass.core.registry import stored
 from gpclass.data.rows import Data, Rows
 from gpclass.priors.basis import Basis, pull_basis
 from gpclass.sparse.latent import Latent, working
-from gpclass.sparse.rules import BoundRule
-from gpclass.sparse.sums import Step, Sums
+from gpclass.sparse.sums import BoundRule, Step, Sums
 
 LEAST = 0.1  # smallest eigenvalue of P; those of the prior are one
 
 # --------------------------------------------------------------------- Gaussians over u
+
+Inverses = list[tuple[Array, float]]  # P⁻¹ and ½ log|P| of each function
 
 
 @stored
@@ -53,69 +53,57 @@ class Q:
         """P mu of each function, (M, C)."""
         return np.asarray(np.einsum("cij,jc->ic", self.P, self.mean))
 
-    def mixed(self, other: Q, share: float) -> Q:
+    def mixed(self, other: Q, share: float) -> tuple[Q, Inverses]:
         """Return a Gaussian between this one and another, in the natural parameters P and P mu."""
         P = (1.0 - share) * self.P + share * other.P
-        return solved(P, (1.0 - share) * self.linear + share * other.linear)[0]
+        return solved(P, (1.0 - share) * self.linear + share * other.linear)
 
     def repeated(self, times: float) -> Q:
         """Return q for this many times as many rows of the same kind: P - I and P mu are sums over the rows."""
-        return prior_q(*self.mean.shape).mixed(self, times)
+        return prior_q(*self.mean.shape).mixed(self, times)[0]
 
 
 def prior_q(M: int, n_latents: int) -> Q:
     """Return the prior as q."""
-    return Q(np.zeros((M, n_latents)), np.tile(np.eye(M), (n_latents, 1, 1)))
+    return Q(np.zeros((M, n_latents)), np.broadcast_to(np.eye(M), (n_latents, M, M)))
 
 
-def solved(P: Array, linear: Array) -> tuple[Q, list[float]]:
-    """Return q from its natural parameters, and ½ log|P| of each function."""
-    found = [solve_positive(each, b) for each, b in zip(P, linear.T, strict=True)]
-    return Q(np.stack([mean for mean, _ in found], axis=1), P), [half_logdet for _, half_logdet in found]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Factors:
-    """C⁻¹ of P = C Cᵀ, P⁻¹ and ½ log|P|, for each function."""
-
-    roots: list[Array]
-    inverses: list[Array]
-    half_logdets: list[float]
-
-
-def factor(q: Q) -> Factors:
-    """Factor the precisions."""
-    out = Factors([], [], [])
-    for P in q.P:
-        C = P.copy()
-        cholesky(C)
-        out.half_logdets.append(float(np.log(C.diagonal()).sum()))
-        invert_factor(C)
-        clear_upper(C)
-        inverse = C.copy()
-        lapack.dlauum(inverse.T, lower=0, overwrite_c=1)
+def inverted(P: Array) -> Inverses:
+    """Return P⁻¹ and ½ log|P| of each function."""
+    out = [inverse_of(each) for each in P]
+    for inverse, _ in out:
         mirror(inverse)
-        out.roots.append(C)
-        out.inverses.append(inverse)
     return out
 
 
-def divergence(q: Q, factors: Factors, other: Q, half_logdets: list[float]) -> float:
-    """Return KL(q || other), given the factors of q and ½ log|P| of the other."""
+def solved(P: Array, linear: Array) -> tuple[Q, Inverses]:
+    """Return q from its natural parameters."""
+    inverses = inverted(P)
+    means = [matvec(inverse, b) for (inverse, _), b in zip(inverses, linear.T, strict=True)]
+    return Q(np.stack(means, axis=1), P), inverses
+
+
+def divergence(q: Q, inverses: Inverses, other: Q, others: Inverses) -> float:
+    """Return KL(q || other)."""
     total = 0.0
     for c, P in enumerate(other.P):
         d = other.mean[:, c] - q.mean[:, c]
-        trace = float(np.vdot(P, factors.inverses[c])) - len(P)
-        bend = trace - 2.0 * (half_logdets[c] - factors.half_logdets[c])
+        trace = float(np.vdot(P, inverses[c][0])) - len(P)
+        bend = trace - 2.0 * (others[c][1] - inverses[c][1])
         total += 0.5 * (max(bend, 0.0) + float(d @ matvec(P, d)))
     return total
 
 
-def latent_of(basis: Basis, q: Q, dtype: Any = np.float64, factors: Factors | None = None) -> Latent:
+def latent_of(basis: Basis, q: Q, dtype: Any = np.float64) -> Latent:
     """Return q in the form for passes over rows, in the precision of that work."""
-    roots = (factor(q) if factors is None else factors).roots
-    work = [working(M, dtype) for M in (basis.T, *roots)]
-    return Latent(basis.kernel, basis.Z, work[0], q.mean, tuple(work[1:]))
+    roots = []
+    for P in q.P:
+        C = P.copy()
+        cholesky(C)
+        invert_factor(C)
+        clear_upper(C)
+        roots.append(working(C, dtype))
+    return Latent(basis.kernel, basis.Z, working(basis.T, dtype), q.mean, tuple(roots))
 
 
 # --------------------------------------------------------------------------- the passes
@@ -139,124 +127,144 @@ class Fit:
     offset: Array | None = None  # prior means of the functions, if they are not zero
 
 
+@stored
+@dataclass(frozen=True, slots=True, eq=False)
+class InducingReport:
+    """q(u) at the inducing inputs, and the cost of the fit, which the fitted model keeps."""
+
+    Z: Array
+    q: Q
+    n_rows: int
+    n_inducing: int
+    passes: int
+    seconds: float
+    residual: float  # mean prior variance that the inducing inputs do not explain
+    jitter: float
+    counts: Array  # total weight of each class
+    promised: float | None = None  # nats per row that the next step would gain; None if nothing was learned
+    stopped: str = ""  # why learning ended
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Engine:
-    """The data and the model; ``report`` is called after every pass."""
+    """The data and the model; ``report`` is called with the bound after every pass."""
 
     data: Data
-    likelihood: Likelihood
+    likelihood: Any
     n_latents: int = 1
     dtype: Any = np.float32
     report: Callable[[float], None] | None = None
-    after: Callable[[Basis, Q], None] | None = None  # given the next q after every pass
+    after: Callable[[Q], None] | None = None  # given the next q after every pass
     base: Q | None = None  # the prior of q, if it is not N(0, I): the posterior of earlier rows
 
     def converge(
         self,
         basis: Basis,
-        q: Q | None = None,
+        start: Q | Fit | None = None,
         *,
         tol: float = 1e-6,
         max_passes: int = 50,
         gradient: bool = False,
         others: tuple[Likelihood, ...] = (),
-        before: Fit | None = None,
     ) -> Fit:
         """Iterate q until another step would gain less than ``tol`` nats, within ``max_passes`` passes.
 
-        It starts from ``q``, or from the sites of the fit ``before``, which may have another basis; these cost a pass.
+        It starts from a q, or from the sites of a fit, which may have another basis; these cost a pass.
         """
-        prior = prior_q(basis.size, self.n_latents) if self.base is None else self.base
-        prior_logdets = solved(prior.P, prior.linear)[1]
-        if before is not None:
-            q = self._projected(basis, prior, before)
-        warm, q = q is not None, prior_q(basis.size, self.n_latents) if q is None else q
+        prior, of_prior = self.prior(basis)
+        q = self._projected(basis, prior, start) if isinstance(start, Fit) else start
+        q, inverses = (prior, of_prior) if q is None else (q, inverted(q.P))
         # Each class steps as if the others were fixed; the joint step is too long by a factor of at most two.
         longest = 1.0 if self.n_latents == 1 else 0.6
         best: Fit | None = None
         rho = longest
         for passes in range(1, max_passes + 1):
-            factors = factor(q)
-            wanted = gradient and (warm or passes > 1 or max_passes == 1)
-            sums = self.data.total(self.step(basis, q, factors, gradient=wanted, others=others))
-            bound = sums.value - divergence(q, factors, prior, prior_logdets)
+            sums = self.data.total(self.step(basis, q, inverses, gradient=gradient, others=others))
+            bound = sums.value - divergence(q, inverses, prior, of_prior)
             if self.report is not None:
                 self.report(bound)
             if best is not None and bound < best.bound - 1e-9 * abs(bound) - 0.1 * tol and rho > 1e-3:
                 rho *= 0.5
-                q = balanced(best.q.mixed(best.next_q, rho))
+                q, inverses = _between(best, rho)
                 continue
-            target, half_logdets = natural_step(sums, prior)
+            target, of_target = natural_step(sums, prior)
             best = Fit(
                 basis=basis,
                 q=q,
-                next_q=target,
+                next_q=balanced(target),
                 bound=bound,
-                gap=divergence(q, factors, target, half_logdets),
+                gap=divergence(q, inverses, balanced(target), of_target),
                 passes=passes,
-                gradient=_gradient(basis, q, factors, sums) if wanted else None,
+                gradient=_gradient(basis, q, inverses, sums) if gradient else None,
                 residual=sums.residual / max(self.data.n_rows, 1),
                 lost=sums.lost,
                 others=sums.others,
                 counts=sums.counts,
             )
-            if best.gap <= tol and (wanted or not gradient):
+            if best.gap <= tol:
                 return best
             rho = min(longest, 2.0 * rho)
-            q = target if rho == 1.0 else balanced(q.mixed(target, rho))
+            q, inverses = _between(best, rho)
             if self.after is not None:
-                self.after(basis, q)
+                self.after(q)
         if best is None:
             raise ValueError(f"max_passes={max_passes} is not possible, expected at least one pass.")
-        if gradient and best.gradient is None:  # every later step lowered the bound
-            end = self.converge(basis, best.q, max_passes=1, gradient=True, others=others)
-            best = replace(end, passes=max_passes + 1)
         return best
 
-    def rule(self, offset: Array | None = None) -> BoundRule:
+    def prior(self, basis: Basis) -> tuple[Q, Inverses]:
+        """Return the prior of q."""
+        if self.base is not None:
+            return self.base, inverted(self.base.P)
+        return prior_q(basis.size, self.n_latents), [(np.eye(basis.size), 0.0)] * self.n_latents
+
+    def rule(self, likelihood: Likelihood, offset: Array | None = None) -> Any:
         """Return the rule that computes the sites of rows."""
-        return BoundRule(self.likelihood)
+        return BoundRule(likelihood)
 
     def step(
         self,
         basis: Basis,
         q: Q,
-        factors: Factors,
+        inverses: Inverses,
         *,
         gradient: bool = False,
         others: tuple[Likelihood, ...] = (),
     ) -> Step:
         """Return the job of a pass at q."""
-        step = Step(latent_of(basis, q, self.dtype, factors), self.rule())
+        step = Step(latent_of(basis, q, self.dtype), self.rule(self.likelihood), others=others)
         if not gradient:
             return step
-        J = (np.eye(basis.size) - inverse for inverse in factors.inverses)
-        return replace(step.with_gradient(basis, J), others=others)
+        return step.with_gradient(basis, (np.eye(basis.size) - inverse for inverse, _ in inverses))
 
     def _projected(self, basis: Basis, prior: Q, before: Fit) -> Q:
         """Return q from the sites of another posterior."""
         old = latent_of(before.basis, before.next_q, self.dtype)
         empty = np.zeros((basis.size, self.n_latents))
         new = Latent(basis.kernel, basis.Z, working(basis.T, self.dtype), empty)
-        sums = self.data.total(Step(new, self.rule(), old))
+        sums = self.data.total(Step(new, self.rule(self.likelihood), old))
         if self.report is not None:
             self.report(before.bound)
-        return natural_step(sums, prior)[0]
+        return balanced(natural_step(sums, prior)[0])
 
     def precisions(self, fit: Fit, rows: Rows) -> Array:
         """Return twice the loss of the bound per unit of residual variance at each row."""
         at = latent_of(fit.basis, fit.next_q, self.dtype).at(rows.X)
-        return np.asarray(np.maximum(self.rule()(rows, at).h.sum(axis=1), 0.0))
+        return np.asarray(np.maximum(self.rule(self.likelihood)(rows, at).h.sum(axis=1), 0.0))
 
 
-def natural_step(sums: Sums, prior: Q) -> tuple[Q, list[float]]:
-    """Return q after a full natural-gradient step, and ½ log|P| of each function."""
+def natural_step(sums: Sums, prior: Q) -> tuple[Q, Inverses]:
+    """Return q after a full natural-gradient step."""
     P = np.stack([mirrored(S) for S in sums.curvature])
     P += prior.P
     if sums.convex:
         P = np.stack([_bounded(each) for each in P])
-    q, half_logdets = solved(P, sums.linear + prior.linear)
-    return balanced(q), half_logdets
+    return solved(P, sums.linear + prior.linear)
+
+
+def _between(fit: Fit, share: float) -> tuple[Q, Inverses]:
+    """Return q after a part of the next step."""
+    q, inverses = fit.q.mixed(fit.next_q, share)
+    return balanced(q), inverses
 
 
 def _bounded(P: Array) -> Array:
@@ -280,9 +288,9 @@ def balanced(q: Q) -> Q:
     return q if len(q.P) == 1 else replace(q, mean=q.mean - q.mean.mean(axis=1, keepdims=True))
 
 
-def _gradient(basis: Basis, q: Q, factors: Factors, sums: Sums) -> Array:
+def _gradient(basis: Basis, q: Q, inverses: Inverses, sums: Sums) -> Array:
     """Return the gradient of the bound: through k(x, Z) and k(x, x) of the rows, and through L."""
     E = matmul(q.mean.copy(), np.ascontiguousarray(sums.slope.T))
-    for S, inverse in zip(map(mirrored, sums.curvature), factors.inverses, strict=True):
+    for S, (inverse, _) in zip(map(mirrored, sums.curvature), inverses, strict=True):
         E += S - matmul(inverse, S)
     return pull_basis(basis, E) + sums.theta

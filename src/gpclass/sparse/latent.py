@@ -15,7 +15,7 @@ Work on rows x M is in the precision of ``T``, and in single precision without t
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -28,21 +28,6 @@ from gpclass.kernels import diag, matrix
 from gpclass.priors.base import remove_share
 
 TILE = 1 << 20  # numbers in one array of a tile
-
-
-class Additive:
-    """Base class of the dataclasses that passes return: numbers, arrays and lists, which are added field by field."""
-
-    __slots__ = ()
-
-    def add(self, other: Any) -> None:
-        """Add the numbers of other rows to these."""
-        for field in fields(self):  # type: ignore[arg-type]
-            mine, theirs = getattr(self, field.name), getattr(other, field.name)
-            if isinstance(mine, np.ndarray):
-                mine += theirs
-            else:
-                setattr(self, field.name, mine + theirs)
 
 
 def working(V: Array, dtype: Any) -> Array:

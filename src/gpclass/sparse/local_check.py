@@ -23,8 +23,7 @@ from sklearn.gaussian_process.kernels import Kernel
 
 from gpclass.core.linalg import matmul_transposed, mirrored
 from gpclass.core.protocols import Array, Likelihood, Sites
-from gpclass.data.blocks import concatenate
-from gpclass.data.rows import Rows
+from gpclass.data.rows import Rows, concatenate
 from gpclass.inference.variational import response
 from gpclass.kernels import matrix
 from gpclass.priors import DensePrior
@@ -47,17 +46,12 @@ class Nearest:
 
     def add(self, other: Nearest) -> None:
         """Keep the best rows of both."""
-        both = zip(self.found, other.found, strict=True) if self.found and other.found else ()
-        merged = [
-            self.best(np.concatenate([mine, theirs]), concatenate([rows, more]))
-            for (mine, rows), (theirs, more) in both
-        ]
-        self.found = merged or self.found or other.found
-
-    def best(self, score: Array, rows: Rows) -> tuple[Array, Rows]:
-        """Return the largest scores and their rows."""
-        order = np.argsort(-score, kind="stable")[: self.size]
-        return score[order], rows.take(order)
+        for c, (score, rows) in enumerate(other.found):
+            if c < len(self.found):
+                score = np.concatenate([self.found[c][0], score])
+                rows = concatenate([self.found[c][1], rows])
+            order = np.argsort(-score, kind="stable")[: self.size]
+            self.found[c : c + 1] = [(score[order], rows.take(order))]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -68,18 +62,14 @@ class NearestStep:
     centres: Array
     size: int
 
-    def zero(self) -> Nearest:
-        """Return the result of no rows."""
-        return Nearest(self.size, [])
-
-    def __call__(self, X: Array, y: Array, weight: Array | None) -> Nearest:
+    def __call__(self, block: Rows) -> Nearest:
         """Return the best rows of a block."""
-        total, around = self.zero(), self.latent.at(self.centres).A
-        for rows, at in self.latent.tiles(Rows(X, y, weight), len(self.centres)):
+        total, around = Nearest(self.size, []), self.latent.at(self.centres).A
+        for rows, at in self.latent.tiles(block, len(self.centres)):
             R = np.abs(matrix(self.latent.kernel, rows.X, self.centres) - matmul_transposed(at.A, around))
             for c, centre in enumerate(self.centres):
                 R[(centre == rows.X).all(axis=1), c] = np.inf
-            total.add(Nearest(self.size, [total.best(score, rows) for score in R.T]))
+            total.add(Nearest(self.size, [(score, rows) for score in R.T]))
         return total
 
 
@@ -95,8 +85,7 @@ class GivenCovariance(Kernel):
     def __call__(self, X: Array, Y: Array | None = None, eval_gradient: bool = False) -> Array:
         """Return the covariances of rows X and Y."""
         i = np.ravel(X).astype(int)
-        j = i if Y is None else np.ravel(Y).astype(int)
-        return np.asarray(self.K[np.ix_(i, j)])
+        return np.asarray(self.K[np.ix_(i, i if Y is None else np.ravel(Y).astype(int))])
 
     def diag(self, X: Array) -> Array:
         """Return the variances of rows X."""

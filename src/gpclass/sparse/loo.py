@@ -3,25 +3,25 @@
 Without the site of a row its latent value is normal with known mean and variance (`sparse.latent`). For Dirichlet
 classification the sites do not depend on q, and this is the posterior of the other rows. For the variational bound
 those of the other rows would change a little if the row were not there; with several classes the means respond with
-other precisions (`sparse.rules.BoundRule`), and the P of these takes one more pass.
+other precisions (`sparse.sums.BoundRule`), and the P of these takes one more pass.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from gpclass.core.linalg import mirrored
 from gpclass.core.protocols import Array, Likelihood
-from gpclass.data.rows import Rows
+from gpclass.data.rows import Additive, Rows
 from gpclass.inference.variational import response
 from gpclass.priors.basis import make_basis
 from gpclass.sparse.engine import Q, latent_of
-from gpclass.sparse.latent import Additive, Latent, Marginals
+from gpclass.sparse.latent import Latent, Marginals
 from gpclass.sparse.objective import PassObjective
-from gpclass.sparse.rules import BoundRule, Rule
-from gpclass.sparse.sums import Step
+from gpclass.sparse.sums import BoundRule, Step
 
 
 @dataclass(slots=True, eq=False)
@@ -38,21 +38,17 @@ class LeaveOut:
     """The pass over the rows. With ``keep`` it returns the probabilities of all rows of positive weight."""
 
     latent: Latent
-    rule: Rule
+    rule: Any
     likelihood: Likelihood
     offset: Array | None = None  # prior means
     responding: Latent | None = None  # q with the precisions of the response of the means, if they differ
     keep: bool = True
 
-    def zero(self) -> LeftOut:
-        """Return the result of no rows."""
-        return LeftOut(0.0, 0, [])
-
-    def __call__(self, X: Array, y: Array, weight: Array | None) -> LeftOut:
+    def __call__(self, block: Rows) -> LeftOut:
         """Return the result of a block of rows, in bounded additional memory."""
-        total = self.zero()
-        for rows, at in self.latent.tiles(Rows(X, y, weight)):
-            g, h, _ = self.rule(rows, at)
+        total = LeftOut(0.0, 0, [])
+        for rows, at in self.latent.tiles(block):
+            g, h, *_ = self.rule(rows, at)
             mean, var = self.moments(rows, at, g, h)
             known = copies(rows) > 0.0
             log_p = self.log_predict(mean[known], var[known])
@@ -96,7 +92,7 @@ def leave_out(
 ) -> LeaveOut:
     """Return the pass for q at the inducing inputs of an objective, in double precision."""
     engine, basis = objective.engine, make_basis(kernel, objective.Z, objective.jitter)
-    rule = replace(engine, likelihood=likelihood).rule(offset)
+    rule = engine.rule(likelihood, offset)
     step = LeaveOut(latent_of(basis, q), rule, likelihood, offset)
     if q.mean.shape[1] == 1 or rule.fixed:
         return step

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,6 @@ from gpclass.core.objective import DIFFERENCE, Evaluation
 from gpclass.core.optimisers import TOL_NATS, Tol
 from gpclass.core.protocols import Array, Info, Likelihood
 from gpclass.priors.basis import make_basis
-from gpclass.sparse.collapsed import Collapsed
 from gpclass.sparse.engine import Engine, Fit, Q
 
 MAX_PASSES = 50  # most passes at one theta; five or six are usual
@@ -20,34 +20,18 @@ MAX_PASSES = 50  # most passes at one theta; five or six are usual
 
 @dataclass(slots=True, eq=False)
 class PassObjective:
-    """The bound at the inducing inputs Z; at every theta q is iterated to convergence, starting from the last one.
+    """The bound at the inducing inputs Z; at every theta q is iterated to convergence, starting from the last one."""
 
-    Parameters
-    ----------
-    engine : Engine
-        The data and the likelihood, or for Dirichlet classification its targets.
-    kernel : kernel
-    Z : array of shape (M, d)
-    jitter : float
-        Relative to the prior variance.
-    tol : float or callable
-        Nats that another pass may still gain.
-    max_passes : int
-        Largest number of passes at one theta.
-    start : Q or Fit, optional
-        q to begin with; or a fit at other hyperparameters or with other inducing inputs, whose sites are used.
-    after : callable, optional
-        Called with theta and the next q after every pass.
-    """
-
-    engine: Engine | Collapsed
+    engine: Engine
     kernel: Any
     Z: Array
-    jitter: float
-    tol: Tol = TOL_NATS
+    jitter: float  # relative to the prior variance
+    tol: Tol = TOL_NATS  # nats that another pass may still gain
     max_passes: int = MAX_PASSES
-    start: Q | Fit | None = None
-    after: Callable[[Array, Q], None] | None = None
+    start: Q | Fit | None = (
+        None  # q, or a fit at other hyperparameters or inducing inputs, whose sites are used
+    )
+    after: Callable[[Array, Q], None] | None = None  # called with theta and the next q after every pass
 
     @property
     def description(self) -> str:
@@ -58,18 +42,19 @@ class PassObjective:
         """Return the bound at theta, starting from the q after another fit."""
         fit = self.fit_at(theta, self.start if warm is None else warm, gradient=gradient)
         # q may be a few nats below its optimum while theta changes; the strategy checks the last fit.
-        return Evaluation(fit.bound, self._slope(fit), fit, Info(True, fit.passes, fit.gap))
+        slope = fit.gradient
+        if slope is not None and len(fit.others):
+            slope = np.concatenate([slope, (fit.others[0::2] - fit.others[1::2]) / (2.0 * DIFFERENCE)])
+        return Evaluation(fit.bound, slope, fit, Info(True, fit.passes, fit.gap))
 
     def fit_at(self, theta: Array, start: Q | Fit | None, *, gradient: bool) -> Fit:
         """Return q at theta after as many passes as needed."""
         kernel, likelihood, others = self._model(theta, gradient)
-        after = self.after
-        keep = None if after is None else (lambda _, q: after(theta, q))
+        keep = None if self.after is None else partial(self.after, theta)
         engine = replace(self.engine, likelihood=likelihood, after=keep)
         return engine.converge(
             make_basis(kernel, self.Z, self.jitter),
-            start if isinstance(start, Q) else None,
-            before=start if isinstance(start, Fit) else None,
+            start,
             tol=self.tol() if callable(self.tol) else self.tol,
             max_passes=self.max_passes,
             gradient=gradient,
@@ -87,10 +72,3 @@ class PassObjective:
         steps = DIFFERENCE * np.eye(len(rest)) if gradient else ()
         others = tuple(likelihood.with_theta(rest + sign * e) for e in steps for sign in (1.0, -1.0))
         return kernel, likelihood, others
-
-    def _slope(self, fit: Fit) -> Array | None:
-        """Return the gradient with respect to theta, parameters of the likelihood included."""
-        if fit.gradient is None or not len(fit.others):
-            return fit.gradient
-        up, down = fit.others[0::2], fit.others[1::2]
-        return np.concatenate([fit.gradient, (up - down) / (2.0 * DIFFERENCE)])

@@ -1,34 +1,115 @@
 """The sums of one pass over the data, which are the same for a row, a block or a machine.
 
-From the sites of the rows (`sparse.rules`) a pass returns Σ h a aᵀ and Σ (g + h m) a for each latent function: the
+A rule computes sites on a_iᵀ u from the moments of rows under q(u), with precisions h and g = nu - h m; it is the only
+part in which methods differ. From the sites a pass returns Σ h a aᵀ and Σ (g + h m) a for each latent function: the
 natural-gradient step of the variational bound is P = I + Σ h a aᵀ, P mu = Σ (g + h m) a (Hensman et al. 2015 in the
 form of Khan & Lin 2017). If the sites belong to another q, ``before``, with other hyperparameters or other inducing
 inputs, then a is of the new basis: the sites of the rows are what two bases have in common. For the gradient
 
     adjoint of k(x_i, Z):  (Σ_c g_ic mu_c + W_ic F_c a_i)ᵀ L⁻¹,     of k(x_i, x_i):  -½ Σ_c h_ic,
 
-with W = h and F = I - P⁻¹ for the bound. Where the precisions are known beforehand (Dirichlet classification,
-`sparse.collapsed`), W are the label weights, and a pass returns Σ W a aᵀ and Σ W a. Most of them are
-zero, and rows of one class are worked on together, so that a pass costs the same for any number of classes.
-
-Sums and all that is M x M are in double precision.
+with W = h and F = I - P⁻¹ for the bound. Sums and all that is M x M are in double precision.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from gpclass.core.frequencies import class_counts
 from gpclass.core.linalg import blas_of, drop_tiny, matmul
-from gpclass.core.protocols import Array, Likelihood
-from gpclass.data.rows import Rows
+from gpclass.core.protocols import Array, Likelihood, Sites
+from gpclass.data.rows import Additive, Rows
+from gpclass.inference.dirichlet import Targets
+from gpclass.inference.variational import response
 from gpclass.kernels import pullback, pullback_diag
 from gpclass.priors.basis import Basis
-from gpclass.sparse.latent import Additive, Latent, Marginals, nonzero, working
+from gpclass.sparse.latent import Latent, Marginals, nonzero, working
+
+ROUNDING = 1e-10  # a curvature E[l''] of this size has no sign
+
+# ---------------------------------------------------------------------------- the rules
+
+
+class RowSites(NamedTuple):
+    """The sites of some rows, g and h of shape (n, C), and their part of the bound.
+
+    A pass adds up Σ W a aᵀ and Σ linear a for these weights, (n, C).
+    """
+
+    g: Any
+    h: Array
+    W: Array
+    linear: Array
+    value: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BoundRule:
+    """The variational bound: Σ w E[l], g = w E[l'] and h = -w E[l''].
+
+    With several classes the means of q respond to a change with other precisions (`inference.variational.response`):
+    those are h if ``responding``.
+    """
+
+    likelihood: Likelihood
+    responding: bool = False
+    fixed: ClassVar[bool] = False  # whether the precisions do not depend on q
+
+    def __call__(self, rows: Rows, at: Marginals) -> RowSites:
+        """Return the sites of rows."""
+        several = np.ndim(rows.y) == 2  # label weights, which include those of the rows
+        mean, var = (at.mean, at.var) if several else (at.mean[:, 0], at.var[:, 0])
+        w = 1.0 if several or rows.weight is None else rows.weight
+        e = self.likelihood.expected(rows.y, mean, var)
+        g, h = ((w * part).reshape(at.mean.shape) for part in (e.slope, -e.curvature))
+        h = np.where(h > -ROUNDING, np.maximum(h, 0.0), h)
+        h = response(rows.y, g, h) if self.responding else h
+        return RowSites(g, h, h, g + h * at.mean, float(np.sum(w * e.value)))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TargetRule:
+    """Dirichlet classification: its targets, relative to the prior means ``offset``; g needs these.
+
+    W are the label weights. Most of them are zero, and with the rows sorted by class a pass costs the same for any
+    number of classes.
+    """
+
+    targets: Targets
+    offset: Array | None = None
+    fixed: ClassVar[bool] = True
+
+    def __call__(self, rows: Rows, at: Marginals) -> RowSites:
+        """Return the sites of rows."""
+        sites = self.targets.sites(rows.y, np.zeros(1) if self.offset is None else self.offset)
+        g = None if self.offset is None else sites.nu - sites.tau * at.mean
+        return RowSites(g, sites.tau, rows.y, rows.y)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SiteRule:
+    """The sites on f of Laplace and EP with FITC's prior; the labels of rows are their positions.
+
+    ∫ N(f | a u, r) exp(nu f - tau f² / 2) df ∝ exp(nu/c a u - tau/c (a u)² / 2), c = 1 + tau r.
+    """
+
+    sites: Sites
+    residual: Array
+    fixed: ClassVar[bool] = False
+
+    def __call__(self, rows: Rows, at: Marginals) -> RowSites:
+        """Return the sites of rows."""
+        i = rows.y.astype(int)
+        nu, tau = self.sites.nu[i, None], self.sites.tau[i, None]
+        c = 1.0 + tau * self.residual[i, None]
+        return RowSites(nu / c - tau / c * at.mean, tau / c, tau / c, nu / c)
+
+
+# ----------------------------------------------------------------------------- the pass
 
 
 @dataclass(slots=True, eq=False)
@@ -49,7 +130,7 @@ class Sums(Additive):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Step:
-    """The inputs of a pass. ``alpha`` and ``pull`` are set if the gradient is needed (`with_gradient`)."""
+    """The job of a pass. ``alpha`` and ``pull`` are set if the gradient is needed (`with_gradient`)."""
 
     latent: Latent
     rule: Any
@@ -57,6 +138,7 @@ class Step:
     alpha: Array | None = None  # L⁻ᵀ mu
     pull: tuple[Array, ...] = ()  # F_c L⁻¹
     others: tuple[Likelihood, ...] = ()  # with other parameters, for the gradient with respect to these
+    adds: bool = True  # whether the sums for q are computed
 
     def with_gradient(self, basis: Basis, F: Iterable[Array]) -> Step:
         """Return the step that also adds up the gradient, for the symmetric matrix F of each function."""
@@ -66,46 +148,27 @@ class Step:
         pull = tuple(drop_tiny(trmm(1.0, T.T, each.T, side=0, lower=0, overwrite_b=1).T) for each in work)
         return replace(self, alpha=alpha, pull=pull)
 
-    @property
-    def adds(self) -> bool:
-        """Whether the pass computes the sums for q; with fixed precisions the second pass (gradient) does not."""
-        return self.alpha is None or not self.rule.fixed
-
-    def zero(self) -> Sums:
-        """Return the sums over no data."""
+    def __call__(self, rows: Rows) -> Sums:
+        """Return the sums over a block of data of any size, in bounded memory."""
         M, C = self.latent.mean.shape
         M = M if self.adds else 0
-        return Sums(
-            counts=np.zeros(max(C, 2)),
-            value=0.0,
-            residual=0.0,
-            lost=0.0,
-            curvature=np.zeros((C, M, M)),
-            linear=np.zeros((M, C)),
-            slope=np.zeros((M, C)),
-            theta=np.zeros(self.latent.kernel.n_dims),
-            others=np.zeros(len(self.others)),
-            convex=0,
-        )
-
-    def __call__(self, X: Array, y: Array, weight: Array | None) -> Sums:
-        """Return the sums over a block of data of any size, in bounded memory."""
-        total, rows = self.zero(), Rows(X, y, weight)
-        if y.ndim == 2:
-            rows = rows.take(np.argsort(y.argmax(axis=1), kind="stable"))
+        square, table, theta = np.zeros((C, M, M)), np.zeros((M, C)), np.zeros(self.latent.kernel.n_dims)
+        others = np.zeros(len(self.others))
+        total = Sums(np.zeros(max(C, 2)), 0.0, 0.0, 0.0, square, table, table.copy(), theta, others, 0)
+        if rows.y.ndim == 2:
+            rows = rows.take(np.argsort(rows.y.argmax(axis=1), kind="stable"))
         before, space = self.before, None
         for part, at in self.latent.tiles(rows, 0 if before is None else len(before.Z)):
-            if before is None:
-                self._add(total, part, at, at)
-            else:
+            seen = at
+            if before is not None:
                 space = before.space(len(part)) if space is None else space
-                self._add(total, part, at, before.at(part.X, space))
+                seen = before.at(part.X, space)
+            self._add(total, part, at, seen)
         return total
 
     def _add(self, total: Sums, rows: Rows, at: Marginals, seen: Marginals) -> None:
         """Add some rows, with the sites computed from ``seen``."""
-        g, h, value = self.rule(rows, seen)
-        fixed, W = self.rule.fixed, rows.y if self.rule.fixed else h
+        g, h, W, linear, value = self.rule(rows, seen)
         total.counts += class_counts(rows.y, rows.weight)
         total.value += value
         total.residual += float(at.residual.sum())
@@ -114,10 +177,10 @@ class Step:
         for i, likelihood in enumerate(self.others):
             total.others[i] += replace(self.rule, likelihood=likelihood)(rows, seen).value
         if self.adds:
-            V = W if fixed else np.hstack([g + h * seen.mean, g])
+            V = linear if g is None else np.hstack([linear, g])
             sums = matmul(working(V.T, at.A.dtype), at.A).T
             total.linear += sums[:, : h.shape[1]]
-            total.slope += 0.0 if fixed else sums[:, h.shape[1] :]
+            total.slope += 0.0 if g is None else sums[:, h.shape[1] :]
             for c in np.flatnonzero(W.any(axis=0)):
                 total.curvature[c] += at.gram(W[:, c])
         if self.alpha is not None:

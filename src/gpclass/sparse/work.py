@@ -22,13 +22,7 @@ START = 45  # learning on n rows without inducing inputs costs this times n³: 4
 
 
 def pass_work(n_rows: int, n_inducing: int, n_latents: int = 1) -> float:
-    """Return the work of a pass; matrices of the inducing inputs count as that many more rows.
-
-    Examples
-    --------
-    >>> f"{pass_work(100_000, 500):.1e}"
-    '3.5e+10'
-    """
+    """Return the work of a pass; matrices of the inducing inputs count as that many more rows."""
     return float(n_rows + n_inducing) * n_inducing * (n_inducing + KERNEL) * n_latents
 
 
@@ -62,14 +56,7 @@ class Work:
 
 
 def entropy_of(counts: Array) -> float:
-    """Return the entropy of a label in nats, from the total weights of the classes; half a row of each is added.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> round(entropy_of(np.array([5000.0, 5000.0])), 3), round(entropy_of(np.array([9900.0, 100.0])), 3)
-    (0.693, 0.056)
-    """
+    """Return the entropy of a label in nats, from the total weights of the classes; half a row of each is added."""
     p = (counts + 0.5) / (counts + 0.5).sum()
     return float(-(p * np.log(p)).sum())
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 
+from gpclass.data.rows import Rows
 from gpclass.data.source import Source
 from gpclass.tables.encoder import Encoder, category, number
 from gpclass.tables.kinds import check_levels, chosen_columns, kind_at_fit, names_columns
@@ -21,15 +22,16 @@ SAMPLED = 100_000  # numbers of a column for its median and standard deviation
 
 @dataclass(slots=True, eq=False)
 class Found:
-    """What a pass found in one column: its levels, or some of its numbers with NaN if any is missing."""
+    """The set of levels of each categorical column; for others some numbers, with NaN if any is missing."""
 
-    levels: set[Any] = field(default_factory=set)
-    numbers: list[Any] = field(default_factory=list)
+    columns: list[Any]
 
     def add(self, other: Found) -> None:
         """Add what was found in other rows."""
-        self.levels |= other.levels
-        self.numbers += other.numbers
+        for i, values in enumerate(other.columns):
+            self.columns[i] = (
+                self.columns[i] | values if isinstance(values, set) else self.columns[i] + values
+            )
 
 
 def encode_source(source: Source, categorical_features: Any) -> tuple[Any, Encoder | None]:
@@ -40,12 +42,12 @@ def encode_source(source: Source, categorical_features: Any) -> tuple[Any, Encod
         except MissingValueError:
             pass
     encoder = fit_in_passes(source, categorical_features)
-    return source.coded(encoder).classes(), encoder
+    return source.classes(encoder), encoder
 
 
 def fit_in_passes(source: Source, categorical_features: Any) -> Encoder:
     """Return the encoder of a source. The first block decides the kinds of the columns."""
-    head = source.head()
+    head = next(source.blocks()).X
     names, columns = columns_of(head)
     chosen = chosen_columns(categorical_features, head, names)
     categories = categorical_features is not None
@@ -54,15 +56,13 @@ def fit_in_passes(source: Source, categorical_features: Any) -> Encoder:
         for i, (name, column) in enumerate(zip(names, columns, strict=True))
     ]
     step = -(-source.n_rows // SAMPLED)
-    found, *others = source.each(partial(survey, names=names, kinds=kinds, step=step))
-    for other in others:
-        for one, more in zip(found, other, strict=True):
-            one.add(more)
+    found = source.total(partial(survey, names=names, kinds=kinds, step=step)).columns
+    for name, kind, values in zip(names, kinds, found, strict=True):
+        if kind == "category":
+            check_levels(name, len(values))
     records = [
-        category(name, one.levels, order_of(column))
-        if kind == "category"
-        else number(name, kind, one.numbers)
-        for name, kind, column, one in zip(names, kinds, columns, found, strict=True)
+        category(name, values, order_of(column)) if kind == "category" else number(name, kind, values)
+        for name, kind, column, values in zip(names, kinds, columns, found, strict=True)
     ]
     if not any(record.positions for record in records):
         raise ValueError("All columns of X are constant: there is nothing to learn from.")
@@ -70,17 +70,16 @@ def fit_in_passes(source: Source, categorical_features: Any) -> Encoder:
     return Encoder.restored(tuple(records), categorical_features, named)
 
 
-def survey(source: Source, names: Sequence[str], kinds: Sequence[str], step: int) -> list[Found]:
-    """Return what is found in each column of a source in one pass."""
-    found = [Found() for _ in names]
-    for table in source.tables():
-        for one, name, kind, column in zip(found, names, kinds, columns_of(table)[1], strict=True):
-            if kind == "category":
-                one.levels.update(levels_of(name, column)[1].values())
-                check_levels(name, len(one.levels))
-                continue
-            values = finite_numbers(name, column, kind)
-            gaps, present = np.isnan(values).any(), values[~np.isnan(values)]
-            extremes = [present.min(), present.max()] if len(present) else []
-            one.numbers += [*present[::step].tolist(), *extremes, *[np.nan] * int(gaps)]
-    return found
+def survey(block: Rows, names: Sequence[str], kinds: Sequence[str], step: int) -> Found:
+    """Return what is found in each column of a block."""
+    found: list[Any] = []
+    for name, kind, column in zip(names, kinds, columns_of(block.X)[1], strict=True):
+        if kind == "category":
+            found.append(set(levels_of(name, column)[1].values()))
+            check_levels(name, len(found[-1]))
+            continue
+        values = finite_numbers(name, column, kind)
+        gaps, present = np.isnan(values).any(), values[~np.isnan(values)]
+        extremes = [present.min(), present.max()] if len(present) else []
+        found.append([*present[::step].tolist(), *extremes, *[np.nan] * int(gaps)])
+    return Found(found)
