@@ -31,9 +31,6 @@ class Shrinkage:
 
         log l_j = log l_j0 + a + e_j,      e_j ~ N(0, scale²).
 
-    With a small scale the columns keep the ratios that they were given with, and there is one length scale to learn;
-    with a large one every column has its own. In between, a column differs from the others as far as the data require.
-
     Parameters
     ----------
     scale : float or None
@@ -170,15 +167,15 @@ class Hyperprior:
         groups = tuple(replace(group, scale=scale) if group.open else group for group in self.groups)
         return Hyperprior._of(self.terms, groups)
 
-    def root(self, n_dims: int) -> Array:
+    def root(self, n_dims: int, *, tied: bool = False) -> Array:
         """Return R of shape (n_dims, r), with R Rᵀ the covariance of theta; wide without a log-normal prior.
 
-        Elements that are tied move together, so that r is less than n_dims.
+        Elements that are tied, all of each group if requested, move together, so that r is less than n_dims.
         """
         blocks, known = [], np.zeros(n_dims, dtype=bool)
         for group in self.groups:
             known[group.places] = True
-            own = group.root()
+            own = (replace(group, scale=0.0) if tied else group).root()
             block = np.zeros((n_dims, own.shape[1]))
             block[group.places] = own
             blocks.append(block)
@@ -193,10 +190,8 @@ class Hyperprior:
 
     def tied(self, theta: Array) -> Array:
         """Return the nearest theta at which tied elements have the same differences as their centres."""
-        out = theta.copy()
-        for group in self.groups:
-            if group.scale == 0.0:
-                out[group.places] = group.centre + (theta[group.places] - group.centre).mean()
+        centre, R = self.centre(theta), self.root(len(theta))
+        out: Array = centre + R @ np.linalg.lstsq(R, theta - centre)[0]
         return out
 
     def first(self, n_dims: int) -> Hyperprior:

@@ -81,7 +81,7 @@ def minimise(
     )  # whether H has curvature, and that of the caller
     # Without a Hessian the first step has a length of at most one.
     H: Array = np.eye(len(x)) / max(1.0, float(np.linalg.norm(gradient))) if inverse is None else inverse
-    evaluations, message = 1, ""
+    evaluations, message, trusted = 1, "", RADIUS
     for _ in range(max_iter):
         enough = tol() if callable(tol) else tol
         direction = _direction(x, gradient, bounds, H)
@@ -89,7 +89,7 @@ def minimise(
         if flat or (known and -0.5 * float(gradient @ direction) <= enough):
             break
         new, new_value, new_gradient, tried, rise = _line_search(
-            function, x, value, gradient, direction, bounds, enough
+            function, x, value, gradient, direction, bounds, trusted, enough
         )
         evaluations += tried
         if new is None:
@@ -104,8 +104,10 @@ def minimise(
         moved, bent = new - x, new_gradient - gradient
         if inherited and tried > 1:
             H = _shrunk(H, moved, bent)
-        inherited = inherited and (tried > 1 or np.abs(direction).max() > RADIUS)  # until a full Newton step
+        inherited = inherited and (tried > 1 or np.abs(direction).max() > trusted)  # until a full Newton step
         H, known = _updated(H, moved, bent, known)
+        # A trust region: after longer steps failed the next one starts shorter, and grows again.
+        trusted = min(RADIUS, 2.0 * (trusted if tried == 1 else float(np.abs(moved).max())))
         x, value, gradient = new, new_value, new_gradient
     else:
         if max_iter == MAX_ITER:
@@ -154,6 +156,7 @@ def _line_search(
     gradient: Array,
     direction: Array,
     bounds: Array,
+    radius: float,
     tol: float,
 ) -> tuple[Array | None, float, Array, int, float]:
     """Return the first point along the projected direction that gains enough, and the number of points tried.
@@ -161,7 +164,7 @@ def _line_search(
     There is none if the expected gain of the step is less than ``tol``. The last number is the rise of the value
     at the last point, relative to the expected fall; infinite if the value is infinite.
     """
-    step, tried, rise = min(1.0, RADIUS / max(float(np.abs(direction).max()), 1e-300)), 0, 0.0
+    step, tried, rise = min(1.0, radius / max(float(np.abs(direction).max()), 1e-300)), 0, 0.0
     while True:
         new: Array = np.clip(x + step * direction, *bounds.T)
         slope = float(gradient @ (new - x))

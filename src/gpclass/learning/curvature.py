@@ -42,7 +42,7 @@ def curvature(problem: Problem, prior: Hyperprior, theta: Array, sites: Any) -> 
         V = Q @ vectors
         known: Array = (V * np.maximum(values, 0.0)) @ V.T
         return known
-    wide = _basis(prior.with_scale(0.0).root(p))[:, : DIRECTIONS // 2]
+    wide = _basis(prior.root(p, tied=True))[:, : DIRECTIONS // 2]
     exact = wide.shape[1]
     random = np.random.default_rng(0).standard_normal((p, DIRECTIONS - exact))
     Q = np.linalg.qr(np.column_stack([wide, random]))[0]
