@@ -21,6 +21,7 @@ from gpclass.core.protocols import Array
 from gpclass.data.rows import Data, Rows
 from gpclass.inference.dirichlet import DEFAULT, Dirichlet, Targets
 from gpclass.learning.ladder import Rung, State
+from gpclass.learning.loo import with_eps
 from gpclass.learning.maximise import Enough, Plan, is_clear
 from gpclass.learning.problem import Problem
 from gpclass.sparse.checkpoint import Checkpoint, Kept
@@ -186,7 +187,7 @@ class Run:
         self.scored = rows.take(slice(0, SCORED_ROWS))
         self.enter("choosing inducing inputs", rows.n_rows)
         self.work.entropy = entropy_of(class_counts(rows.y, rows.weight))
-        problem = self.problem.like(problem)
+        problem = with_eps(self.problem.like(problem), DEFAULT)
         most = self.settings.most(self.closed)
         first = most if self.closed else min(FIRST_INPUTS, most)
         Z = choose(self.settings, problem.kernel, np.asarray(rows.X, dtype=float), first, self.rng)

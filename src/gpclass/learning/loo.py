@@ -51,12 +51,12 @@ def dirichlet_scores(problem: Problem, prior: Prior, method: Inference) -> Array
     return out
 
 
-def with_eps(problem: Problem) -> Problem:
-    """Return the problem with the best eps at its hyperparameters, if it is Dirichlet classification without one."""
+def with_eps(problem: Problem, eps: float | None = None) -> Problem:
+    """Return the problem with this or the best eps, if it is Dirichlet classification without one."""
     if not needs_eps(problem):
         return problem
     method: Any = problem.inference
-    return replace(problem, inference=replace(method, eps=choose_eps(problem)))
+    return replace(problem, inference=replace(method, eps=eps or choose_eps(problem)))
 
 
 def choose_eps(problem: Problem) -> float:

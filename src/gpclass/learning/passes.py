@@ -11,7 +11,6 @@ import numpy as np
 from gpclass.core.frequencies import class_counts
 from gpclass.core.protocols import Array, Info
 from gpclass.data.rows import Data, Rows
-from gpclass.inference.dirichlet import Dirichlet
 from gpclass.learning.fitted import FittedModel
 from gpclass.learning.ladder import State, ascend, begin, rungs
 from gpclass.learning.levels import Level, Run, engine_of
@@ -55,8 +54,7 @@ def _begun(run: Run, learning: bool) -> State:
     kept = run.checkpoint.read()
     if kept is not None:
         problem = (problem if state is None else problem.like(state.problem)).at(kept.theta)
-        if needs_eps(problem):
-            problem = replace(problem, inference=Dirichlet(kept.eps))
+        problem = with_eps(problem, kept.eps)
         rows = run.data.sample(POOL_ROWS, np.random.default_rng(0))
         run.work.entropy = entropy_of(class_counts(rows.y, rows.weight))
         run.work.done, run.inverse = kept.work, kept.inverse_hessian

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from gpclass.core.protocols import AnySites
+from gpclass.inference.dirichlet import DEFAULT
 from gpclass.learning.fitted import FittedModel
 from gpclass.learning.ladder import State, learn, rungs
-from gpclass.learning.loo import left_out
+from gpclass.learning.loo import left_out, with_eps
 from gpclass.learning.maximise import Plan, attempt
 from gpclass.learning.problem import Problem
 from gpclass.sparse.inputs import choose as choose_inputs
@@ -41,7 +42,7 @@ def fit_by_sites(
             problem = some = with_inputs(problem)
             ladder = None
     found, learned = learn(some, plan, np.random.default_rng(seed), ladder=ladder, init=init, first=first)
-    problem = problem.like(found)
+    problem = with_eps(problem.like(found), DEFAULT)  # if learning was interrupted before it was chosen
     if settings is not None and problem.Z is None:  # learning was interrupted before
         problem = with_inputs(problem)
     if learned is not None:
