@@ -135,18 +135,14 @@ def ours(split: Split, args: argparse.Namespace) -> dict[str, Any]:
     model = GaussianProcessClassifier(
         kernels[args.kernel], inducing=inducing, random_state=args.seed, verbose=args.verbose, **options
     )
-    clock, last = Clock(split), list[passes.Run]()
-
-    def watch(fit: Any) -> None:
-        posterior = passes.inducing_process(fit.basis, fit.q, fit.offset, single=False)
-        likelihood = last[0].reached.problem.likelihood
-        if split.n_classes == 2 and hasattr(posterior, "latent"):
-            clock.test(lambda X: likelihood.log_predict(*posterior.latent(X)))
+    clock = Clock(split)
 
     class Watched(passes.Run):
-        def __init__(self, *given: Any) -> None:
-            super().__init__(*given, watch)
-            last[:] = [self]
+        def keep(self, level: Any, fit: Any) -> None:
+            super().keep(level, fit)
+            posterior = passes.inducing_process(fit.basis, fit.q, fit.offset, single=False)
+            if split.n_classes == 2 and hasattr(posterior, "latent"):
+                clock.test(lambda X: level.problem.likelihood.log_predict(*posterior.latent(X)))
 
     with mock.patch.object(passes, "Run", Watched):
         model.fit(split.X, split.y)

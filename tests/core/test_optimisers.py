@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from gpclass.core import optimisers
 from gpclass.core.optimisers import MAX_ITER, RADIUS, minimise
 
 FREE = np.array([[-10.0, 10.0]] * 3)
@@ -141,21 +140,15 @@ def test_variables_at_a_bound_leave_newtons_step_of_the_others():
     assert len(calls) <= 3
 
 
-def test_a_curvature_that_is_too_small_everywhere_is_mended_by_one_step(monkeypatch):
-    """As after a rung of fewer rows: each direction would need a shortened step of its own otherwise."""
+def test_a_curvature_that_is_too_small_everywhere_is_mended_by_one_step():
+    """As after a rung of fewer rows: each of the twenty directions would need a shortened step of its own otherwise."""
     rng = np.random.default_rng(0)
     A = rng.normal(size=(20, 20))
     H, x0, bounds = A @ A.T + 20.0 * np.eye(20), rng.normal(size=20), np.array([[-10.0, 10.0]] * 20)
-
-    def evaluations():
-        f = Counted(lambda x: (0.5 * float((x - x0) @ H @ (x - x0)), H @ (x - x0)))
-        minimise(f, np.zeros(20), bounds, 10.0 * np.diag(1.0 / np.diag(H)), tol=1e-8)
-        assert_allclose(f.seen[-1], x0, atol=1e-2)
-        return len(f.seen)
-
-    mended = evaluations()
-    monkeypatch.setattr(optimisers, "_shrunk", lambda H, moved, bent: H)
-    assert mended < 0.7 * evaluations()
+    f = Counted(lambda x: (0.5 * float((x - x0) @ H @ (x - x0)), H @ (x - x0)))
+    minimise(f, np.zeros(20), bounds, 10.0 * np.diag(1.0 / np.diag(H)), tol=1e-8)
+    assert_allclose(f.seen[-1], x0, atol=1e-2)
+    assert len(f.seen) < 30
 
 
 def test_where_no_point_has_a_value_the_search_ends_soon():
@@ -173,7 +166,7 @@ def test_where_no_point_has_a_value_the_search_ends_soon():
 def test_a_search_ends_within_its_tolerance_of_the_minimum(tol, seed):
     f, _, _ = quadratic(seed)
     counted = Counted(f)
-    message, inverse, _ = minimise(counted, np.zeros(3), FREE, np.eye(3), tol=tol)
+    message, inverse = minimise(counted, np.zeros(3), FREE, np.eye(3), tol=tol)
     best = min(counted.seen, key=lambda x: f(x)[0])
     gradient = f(best)[1]
     assert message == ""
@@ -196,7 +189,7 @@ def test_nothing_is_tried_where_newtons_step_promises_less_than_the_tolerance():
     f, x0, H = quadratic()
     away = 1e-3 * np.ones(3)
     counted = Counted(f)
-    message, inverse, _ = minimise(counted, x0 + away, FREE, np.linalg.inv(H), tol=float(away @ H @ away))
+    message, inverse = minimise(counted, x0 + away, FREE, np.linalg.inv(H), tol=float(away @ H @ away))
     assert (message, len(counted.seen)) == ("", 1)
     assert_allclose(inverse, np.linalg.inv(H))
 
@@ -223,15 +216,6 @@ def test_running_out_of_iterations_is_an_error_with_the_default_number_only():
     assert f"stopped after {MAX_ITER + 1} evaluations with a gradient of norm 1 before" in message
 
 
-@pytest.mark.parametrize("radius", [0.1, 1.0, 5.0])
-def test_no_step_is_longer_than_the_radius(radius):
-    f, x0, H = quadratic(3)
-    counted = Counted(f)
-    minimise(counted, x0 + 5.0, FREE, np.linalg.inv(H), radius=radius)
-    assert np.abs(np.diff(counted.seen, axis=0)).max() <= radius + 1e-9
-    assert_allclose(counted.seen[-1], x0, atol=1e-6)
-
-
 # -------------------------------------------------------------------------- singular inverse Hessians
 
 
@@ -241,7 +225,7 @@ def test_a_singular_inverse_hessian_confines_the_search_to_its_range(seed):
     R = np.random.default_rng(seed + 10).normal(size=(3, 2))
     start = x0 + np.array([1.0, -2.0, 0.5])
     counted = Counted(f)
-    message, inverse, _ = minimise(counted, start, FREE, R @ R.T, tol=1e-10)
+    message, inverse = minimise(counted, start, FREE, R @ R.T, tol=1e-10)
     assert message == ""
     across = np.linalg.svd(R)[0][:, 2]  # the direction that R does not reach
     assert_allclose((np.array(counted.seen) - start) @ across, 0.0, atol=1e-9)
@@ -262,18 +246,3 @@ def test_variables_that_are_tied_stop_together_at_their_bound():
         assert message == ""
         third = 0.5 + A[2, :2] @ [2.0, 2.0]
         assert_allclose(counted.seen[-1], [1.0, 1.0, third], atol=1e-4)
-
-
-def test_steps_that_are_refused_are_remembered():
-    """The value falls without end, but only up to an edge that moves by little with every step."""
-    edge = [0.0]
-
-    def f(x):
-        if x[0] > edge[0] + 1e-3:
-            return np.inf, np.zeros(3)
-        edge[0] = max(edge[0], x[0])
-        return -float(x[0]), np.array([-1.0, 0.0, 0.0])
-
-    counted = Counted(f)
-    minimise(counted, np.zeros(3), FREE, np.eye(3))
-    assert len(counted.seen) < 2 * MAX_ITER

@@ -12,7 +12,7 @@ from problems import exact_evidence_on_a_grid, two_moons_like
 from gpclass.data.rows import Rows
 from gpclass.inference import EP, VI, Laplace
 from gpclass.kernels import RBF, matrix
-from gpclass.learning.problem import OneFunction, Problem, SiteObjective
+from gpclass.learning.problem import Problem, SiteObjective
 from gpclass.likelihoods import CLogLog, LabelNoise, Probit
 from gpclass.priors import DensePrior
 from gpclass.sparse.engine import Engine
@@ -69,8 +69,8 @@ def gradient_cases():
 @pytest.mark.parametrize(("method", "likelihood", "Z", "rows"), list(gradient_cases()))
 def test_the_gradient_with_the_parameters_of_the_likelihood(method, likelihood, Z, rows):
     X, y = two_moons_like(12) if rows == "noisy" else surprising()
-    layout = OneFunction(None if Z is None else X[:Z].copy())
-    problem = Problem(X, y, np.resize([1.0, 2.0], 12), KERNEL, likelihood, method, make_prior=layout)
+    inputs = None if Z is None else X[:Z].copy()
+    problem = Problem(X, y, np.resize([1.0, 2.0], 12), KERNEL, likelihood, method, Z=inputs)
     theta = problem.theta + 0.05
     assert len(theta) == 3 + len(likelihood.theta)
     found = SiteObjective(problem).evaluate(theta)

@@ -10,7 +10,7 @@ from regressions import Regressions
 
 from gpclass.inference import Dirichlet
 from gpclass.kernels import RBF, CompoundKernel, WhiteKernel
-from gpclass.learning.problem import SiteObjective, dirichlet_problem
+from gpclass.learning.problem import Problem, SiteObjective
 from gpclass.likelihoods import Softmax
 from gpclass.priors import DensePrior
 from gpclass.testing.differences import central_difference
@@ -42,7 +42,7 @@ CASES = {
 
 
 def run(X, labels, eps=0.01, kernel=KERNEL):
-    problem = dirichlet_problem(kernel, X, labels, eps=eps)
+    problem = Problem(X, labels, None, kernel, Softmax(), Dirichlet(eps))
     prior = problem.prior()
     return problem, prior, problem.infer(prior, None)
 
@@ -52,7 +52,7 @@ def run(X, labels, eps=0.01, kernel=KERNEL):
 def test_evidence_and_gradient_are_those_of_separate_regressions(name, eps):
     X, labels = CASES[name]
     truth = Regressions(X, labels, eps, KERNEL)
-    objective = SiteObjective(dirichlet_problem(KERNEL, X, labels, eps=eps))
+    objective = SiteObjective(Problem(X, labels, None, KERNEL, Softmax(), Dirichlet(eps)))
     for theta in (KERNEL.theta, KERNEL.theta + 0.3):  # the second time in the buffers of the first
         end = objective.evaluate(theta)
         assert_allclose(end.evidence, truth.evidence(theta), rtol=1e-10)
@@ -137,8 +137,8 @@ def test_a_kernel_per_class_is_a_factorisation_per_class():
     X, labels = CASES["three classes"]
     kernel = CompoundKernel([2.0 * RBF(0.5), 3.0 * RBF([0.7, 1.3]), 1.0 * RBF(2.0)])
     truth = Regressions(X, labels, 0.01, kernel)
-    problem = dirichlet_problem(kernel, X, labels)
-    assert not problem.make_prior.shared
+    problem = Problem(X, labels, None, kernel, Softmax(), Dirichlet())
+    assert not problem.shared
     end = SiteObjective(problem).evaluate(kernel.theta)
     assert_allclose(end.evidence, truth.evidence(), rtol=1e-10)
     assert_allclose(end.gradient, central_difference(truth.evidence, kernel.theta), rtol=1e-6, atol=1e-6)

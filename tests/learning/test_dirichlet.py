@@ -17,8 +17,9 @@ from gpclass import DoubtfulFitWarning, GaussianProcessClassifier, compare, load
 from gpclass.inference import Dirichlet
 from gpclass.inference.dirichlet import DEFAULT
 from gpclass.kernels import RBF, CompoundKernel
-from gpclass.learning.dirichlet import EPSILONS, choose_eps
-from gpclass.learning.problem import SiteObjective, dirichlet_problem
+from gpclass.learning.loo import EPSILONS, choose_eps
+from gpclass.learning.problem import Problem, SiteObjective
+from gpclass.likelihoods import Softmax
 from gpclass.testing.differences import central_difference
 
 KERNEL = 4.0 * RBF(1.0)
@@ -108,7 +109,7 @@ def test_eps_is_the_best_by_leaving_rows_out(y):
         return np.log(np.where(y == 1, p, 1.0 - np.array(p))).mean()
 
     scores = [score(eps) for eps in EPSILONS]
-    chosen = choose_eps(dirichlet_problem(KERNEL, X, np.eye(2)[y]))
+    chosen = choose_eps(Problem(X, np.eye(2)[y], None, KERNEL, Softmax(), Dirichlet()))
     assert scores[EPSILONS.index(chosen)] > max(scores) - 1e-3
     clf = fitted(y, eps=None)
     assert clf.base_estimator_.problem.inference == Dirichlet(chosen)

@@ -12,7 +12,6 @@ from scipy import stats
 
 from gpclass.inference import VI, Laplace
 from gpclass.kernels import RBF
-from gpclass.learning import ladder
 from gpclass.learning.ladder import (
     GROWTH,
     State,
@@ -61,16 +60,15 @@ def test_a_rung_starts_where_the_last_one_ended():
     task = many()
     few = first_rung(task)
     assert few.n_rows == 300
-    state = climb(few, State(few, end_of(few)), Plan(), last=False)
-    words = []
-    above = climb(task, state, Plan(report=words.append), last=True)
+    state = climb(State(few, end_of(few)), Plan(), last=False)
+    above = climb(state.onto(task), Plan(), last=True)
     assert_allclose(above.problem.theta, above.learned.theta)
     assert_allclose(above.learned.history.theta[0], state.learned.theta)
     whole = end_of(task)
     assert_allclose(above.learned.objective, whole.objective, atol=0.02)
     assert len(above.learned.history) < len(whole.history)
     words = []
-    climb(few, state, Plan(report=words.append), last=False)
+    climb(state, Plan(report=words.append), last=False)
     assert words[0] == "300 rows"
 
 
@@ -99,37 +97,27 @@ def test_one_row_of_a_class_is_enough_for_rungs():
     assert (few.y > 0.0).sum() == 1
 
 
-def test_the_curvature_of_a_rung_is_that_of_fewer_rows_in_proportion(monkeypatch):
+def test_the_curvature_of_a_rung_is_that_of_fewer_rows_in_proportion():
     """A rung with twice the rows starts from half of the inverse Hessian, which is known on 300 rows."""
     task = many(600)
     few = first_rung(task)
     end = end_of(few)
-    inverse = measured_inverse(few, end.theta, end.warm)
-    assert_allclose(
-        measured_inverse(task, end.theta, None), 0.5 * inverse, rtol=0.1
-    )  # but for the wide prior
-    given = []
-    right = ladder.maximise
-
-    def searched(*args, **options):
-        given.append(options["inverse_hessian"])
-        return right(*args, **options)
-
-    monkeypatch.setattr(ladder, "maximise", searched)
-    climb(task, State(few, replace(end, inverse_hessian=inverse)), Plan(), last=True)
-    assert_allclose(given[0], 0.5 * inverse)
+    inverse = measured_inverse(State(few, end))
+    above = measured_inverse(State(task, replace(end, warm=None)))
+    assert_allclose(above, 0.5 * inverse, rtol=0.1)  # but for the wide prior
+    state = State(few, replace(end, inverse_hessian=inverse)).onto(task)
+    assert_allclose(state.learned.inverse_hessian, 0.5 * inverse)
+    assert state.learned.warm is None
 
 
 def test_a_rung_with_another_method_is_climbed_with_its_own_curvature():
-    """What is chosen on the way, a method with other settings, is what the end has."""
+    """The end is that of the method of the last rung."""
     task = many(200)
     other = VI()
 
     def with_vi(state):
-        return replace(task.like(state.problem), inference=other)
+        return state.onto(replace(task.like(state.problem), inference=other))
 
-    found, learned = learn(
-        replace(task, inference=VI(max_iter=50)), Plan(), np.random.default_rng(0), ladder=[with_vi]
-    )
-    assert found.inference is other
+    given = replace(task, inference=VI(max_iter=50))
+    _, learned = learn(given, Plan(), np.random.default_rng(0), ladder=[with_vi])
     assert_allclose(learned.objective, end_of(replace(task, inference=other)).objective, atol=0.02)

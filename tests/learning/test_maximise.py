@@ -17,7 +17,7 @@ from gpclass.core.hyperpriors import Hyperprior
 from gpclass.inference import Laplace
 from gpclass.kernels import RBF, WhiteKernel
 from gpclass.learning.ladder import State, learn
-from gpclass.learning.maximise import Learned, Plan, Search, best_of, joined, maximise
+from gpclass.learning.maximise import Learned, Plan, Search, best_of, maximise
 from gpclass.learning.problem import Problem, SiteObjective
 from gpclass.likelihoods import Logit
 from gpclass.testing import central_difference
@@ -82,7 +82,7 @@ def test_hyperpriors_enter_value_and_gradient(prior):
     scales = np.exp(theta[1:])
     assert_allclose(plain - withal, prior.logpdf(scales).sum(), rtol=1e-12)
     truth = central_difference(lambda t: prior.logpdf(np.exp(t)).sum(), theta[1:], 1e-3)
-    assert_allclose((gradient - withal_gradient)[1:], truth, rtol=1e-8)
+    assert_allclose((gradient - withal_gradient)[1:], truth, rtol=1e-6)
     assert_allclose(gradient[0], withal_gradient[0])
 
 
@@ -142,7 +142,7 @@ def test_an_interruption_keeps_the_best_so_far(monkeypatch):
 
     monkeypatch.setattr(Problem, "infer", infer)
     task = problem()
-    start = State(task, Learned(task.theta, -np.inf, joined([])))
+    start = State(task, Learned(task.theta, -np.inf))
     found, learned = learn(task, Plan(), np.random.default_rng(0), first=start)
     assert learned.interrupted
     assert "interrupted" in learned.message

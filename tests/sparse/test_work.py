@@ -72,8 +72,6 @@ def test_a_smaller_gain_takes_more_work_and_ends_higher():
     assert cheap.n_inducing <= dear.n_inducing
     assert pass_work(1500, cheap.n_inducing) * cheap.passes < pass_work(1500, dear.n_inducing) * dear.passes
     assert high > low
-    assert dear.promised < cheap.promised
-    assert "Twice as many inducing inputs promise" in dear.stopped
 
 
 def test_no_fit_ends_below_the_kernel_that_was_given():

@@ -10,20 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpclass.core.checks import check_numbers
-from gpclass.core.objective import DIFFERENCE
 from gpclass.core.protocols import Array
 from gpclass.core.registry import stored
 
-SCALES = (
-    0.0,
-    0.15,
-    0.3,
-    0.6,
-    1.2,
-)  # scales of shrinkage to choose from, from one length scale for all columns to one each
+# Scales of shrinkage to choose from: one length scale for all columns to one for each.
+SCALES = (0.0, 0.15, 0.3, 0.6, 1.2)
 WIDE = 3.0  # standard deviation of the logarithm in a vague prior: a factor of 20
 EDGE = 1e-6  # distance in theta kept from the ends of a hyperprior's support
-STENCIL = np.array([-1.0, 9.0, -45.0, 45.0, -9.0, 1.0]) / 60.0  # central difference of sixth order
+STEP = 1e-4  # of theta in differences of a log density, which balances truncation and rounding errors
 DEVIATION = 1.5  # standard deviation of the logarithm of a hyperparameter without a prior
 
 
@@ -36,9 +30,6 @@ class Shrinkage:
     about a common value, which is free, with the standard deviation ``scale``:
 
         log l_j = log l_j0 + a + e_j,      e_j ~ N(0, scale²).
-
-    With a small scale the columns keep the ratios that they were given with, and there is one length scale to learn;
-    with a large one every column has its own. In between, a column differs from the others as far as the data require.
 
     Parameters
     ----------
@@ -83,40 +74,23 @@ class LogNormal:
     scale: float = 0.0
     open: bool = False
 
-    @property
-    def together(self) -> float:
-        """Standard deviation of the mean of the elements, times the root of their number."""
-        return float(np.sqrt(self.scale**2 + len(self.places) * self.common**2))
-
     def __call__(self, theta: Array) -> tuple[float, Array]:
         """Return the log density up to a constant, and its slope."""
         away = theta[self.places] - self.centre
         mean = away.mean()
-        slope = np.full(len(away), -mean / self.together**2)
+        slope = np.full(len(away), -mean / (self.scale**2 + len(away) * self.common**2))
         if self.scale > 0.0:
             slope -= (away - mean) / self.scale**2
         return 0.5 * float(slope @ away), slope
 
-    def unwhitened(self, z: Array) -> Array:
-        """Return R z, with R Rᵀ the covariance, for one column per direction; a free common value counts as a wide one.
-
-        R is scale (I - J) + together J, with J the projection on the common value; its one column if scale is zero.
-        """
-        d = len(self.places)
+    def root(self) -> Array:
+        """Return R with R Rᵀ the covariance: one column if the elements are tied. A free common value is a wide one."""
+        d, common = len(self.places), min(self.common, WIDE)
         if self.scale == 0.0:
-            return np.repeat(self.wide / d**0.5 * z, d, axis=0)
-        out: Array = self.scale * z + (self.wide - self.scale) * z.mean(axis=0)
+            return np.full((d, 1), common)
+        together = np.sqrt(self.scale**2 + d * common**2)
+        out: Array = self.scale * np.eye(d) + (together - self.scale) / d
         return out
-
-    @property
-    def wide(self) -> float:
-        """The same as ``together``, with a wide prior on a free common value."""
-        return self.together if np.isfinite(self.common) else replace(self, common=WIDE).together
-
-    @property
-    def n_free(self) -> int:
-        """Number of directions in which the elements can move."""
-        return len(self.places) if self.scale > 0.0 else 1
 
 
 @stored
@@ -193,49 +167,19 @@ class Hyperprior:
         groups = tuple(replace(group, scale=scale) if group.open else group for group in self.groups)
         return Hyperprior._of(self.terms, groups)
 
-    def unwhitened(self, z: Array, n_dims: int) -> Array:
-        """Return R z, of shape (n_dims, k), with R Rᵀ the covariance of theta; wide without a log-normal prior."""
-        out, left, row = np.zeros((n_dims, z.shape[1])), np.ones(n_dims, dtype=bool), 0
-        for group in self.groups:
-            out[group.places] = group.unwhitened(z[row : row + group.n_free])
-            left[group.places], row = False, row + group.n_free
-        out[left] = WIDE * z[row:]
-        return out
+    def root(self, n_dims: int, *, tied: bool = False) -> Array:
+        """Return R of shape (n_dims, r), with R Rᵀ the covariance of theta; wide without a log-normal prior.
 
-    def whitened(self, g: Array) -> Array:
-        """Return Rᵀ g, of shape (r, k), for gradients g of shape (n_dims, k)."""
-        rows, left = [], np.ones(len(g), dtype=bool)
+        Elements that are tied, all of each group if requested, move together, so that r is less than n_dims.
+        """
+        blocks, known = [], np.zeros(n_dims, dtype=bool)
         for group in self.groups:
-            own = g[group.places]
-            rows.append(
-                group.unwhitened(own) if group.scale > 0.0 else group.unwhitened(own.sum(axis=0)[None])[:1]
-            )
-            left[group.places] = False
-        return np.concatenate([*rows, WIDE * g[left]])
-
-    def ridge(self, rest: float, z: Array) -> tuple[Array, float]:
-        """Return (I + rest RᵀR)⁻¹ z for columns z, and ½ log|I + rest RᵀR|."""
-        out, row = np.empty(z.shape), 0
-        half_logdet = 0.0
-        for group in self.groups:
-            own, n = slice(row, row + group.n_free), group.n_free
-            apart, together = 1.0 + rest * group.scale**2, 1.0 + rest * group.wide**2
-            out[own] = z[own] / apart + (1.0 / together - 1.0 / apart) * z[own].mean(axis=0)
-            half_logdet += 0.5 * ((n - 1) * float(np.log(apart)) + float(np.log(together)))
-            row += n
-        alone = 1.0 + rest * WIDE**2
-        out[row:] = z[row:] / alone
-        return out, half_logdet + 0.5 * (len(z) - row) * float(np.log(alone))
-
-    def wide_directions(self, n_dims: int) -> Array:
-        """Return unit vectors of everything but the deviations of elements from their common value, as columns."""
-        left, columns = np.ones(n_dims, dtype=bool), []
-        for group in self.groups:
-            column = np.zeros(n_dims)
-            column[group.places] = len(group.places) ** -0.5
-            columns.append(column)
-            left[group.places] = False
-        return np.column_stack([*columns, np.eye(n_dims)[:, left]])
+            known[group.places] = True
+            own = (replace(group, scale=0.0) if tied else group).root()
+            block = np.zeros((n_dims, own.shape[1]))
+            block[group.places] = own
+            blocks.append(block)
+        return np.column_stack([*blocks, WIDE * np.eye(n_dims)[:, ~known]])
 
     def centre(self, theta: Array) -> Array:
         """Return the mean of theta; theta itself for elements without a log-normal prior."""
@@ -244,16 +188,10 @@ class Hyperprior:
             out[group.places] = group.centre
         return out
 
-    def n_free(self, n_dims: int) -> int:
-        """Return the number of directions in which theta can move: length scales that are tied have one."""
-        return n_dims - sum(len(group.places) - group.n_free for group in self.groups)
-
     def tied(self, theta: Array) -> Array:
         """Return the nearest theta at which tied elements have the same differences as their centres."""
-        out = theta.copy()
-        for group in self.groups:
-            if group.scale == 0.0:
-                out[group.places] = group.centre + (theta[group.places] - group.centre).mean()
+        centre, R = self.centre(theta), self.root(len(theta))
+        out: Array = centre + R @ np.linalg.lstsq(R, theta - centre)[0]
         return out
 
     def first(self, n_dims: int) -> Hyperprior:
@@ -355,9 +293,8 @@ def _log_support(prior: Any) -> tuple[float, float]:
 
 
 def _slope(prior: Any, theta: float) -> float:
-    """Return d log p(exp(theta)) / d theta by a central difference of sixth order, inside the support."""
+    """Return d log p(exp(theta)) / d theta by a difference inside the support."""
     low, high = _log_support(prior)
-    side = len(STENCIL) // 2
-    h = max(EDGE / (side + 1), min(DIFFERENCE, (theta - low) / (side + 1), (high - theta) / (side + 1)))
-    offsets = h * np.delete(np.arange(-side, side + 1.0), side)
-    return float(STENCIL @ prior.logpdf(np.exp(theta + offsets))) / h
+    ends = np.clip([theta - STEP, theta + STEP], low + 0.5 * EDGE, high - 0.5 * EDGE)
+    below, above = prior.logpdf(np.exp(ends))
+    return float((above - below) / (ends[1] - ends[0]))

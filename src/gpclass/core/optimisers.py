@@ -1,7 +1,7 @@
 """A quasi-Newton minimiser of a smooth function between bounds, for functions that are costly to evaluate.
 
 It is BFGS on a box: variables that would cross a bound are fixed there, steps are projected, and no variable moves by
-more than ``longest`` in one step. The functions minimised here are evidences of log hyperparameters, which are flat in
+more than `RADIUS` in one step. The functions minimised here are evidences of log hyperparameters, which are flat in
 some regions and fall by thousands in others; an unlimited step of a quadratic model that was learned in a flat region
 ends in a corner of the box.
 """
@@ -31,11 +31,10 @@ Tol = float | Callable[[], float]  # a function is called before each step
 
 
 class End(NamedTuple):
-    """The end of a search: an error message or '', the inverse Hessian, and the expected gain of a Newton step."""
+    """The end of a search: an error message or '', and the inverse Hessian."""
 
     message: str
     inverse: Array
-    promised: float
 
 
 def minimise(
@@ -46,8 +45,6 @@ def minimise(
     *,
     tol: Tol = TOL_NATS,
     max_iter: int = MAX_ITER,
-    radius: float = RADIUS,
-    most: float = np.inf,
 ) -> End:
     """Minimise a function.
 
@@ -61,14 +58,9 @@ def minimise(
         The inverse Hessian, if it is known; the first step is then Newton's. A singular one confines the search to its
         range. Without it the first step is along the negative gradient, with a length of at most one.
     tol : float or callable
-        The search ends when the expected gain of Newton's step, or the gain of the last step, is less than this.
+        The search ends when the expected gain of Newton's step is less than this.
     max_iter : int
         Maximum number of iterations. Reaching it is only an error with the default.
-    radius : float
-        Largest change of a variable in one step.
-    most : float
-        The search ends when Newton's step cannot end at or below this value, and the last one gained no more than it
-        promised.
 
     Returns
     -------
@@ -83,17 +75,18 @@ def minimise(
     """
     x: Array = np.clip(start, *bounds.T)
     value, gradient = function(x)
-    known, message = inverse is not None, ""
-    H: Array = _short(gradient) if inverse is None else inverse
-    evaluations, trusted, fair = 1, radius, False
-    inherited = known  # becomes False after a full Newton step
+    known, inherited = (
+        inverse is not None,
+        inverse is not None,
+    )  # whether H has curvature, and that of the caller
+    # Without a Hessian the first step has a length of at most one.
+    H: Array = np.eye(len(x)) / max(1.0, float(np.linalg.norm(gradient))) if inverse is None else inverse
+    evaluations, message, trusted = 1, "", RADIUS
     for _ in range(max_iter):
         enough = tol() if callable(tol) else tol
         direction = _direction(x, gradient, bounds, H)
-        promised = -0.5 * float(gradient @ direction)
         flat = np.abs(gradient[direction != 0.0]).max(initial=0.0) <= GRADIENT_NATS
-        # Within its step a convex function falls by twice what Newton's parabola promises, at most: slope times step.
-        if flat or (known and promised <= enough) or (fair and value - 2.0 * promised > most):
+        if flat or (known and -0.5 * float(gradient @ direction) <= enough):
             break
         new, new_value, new_gradient, tried, rise = _line_search(
             function, x, value, gradient, direction, bounds, trusted, enough
@@ -105,22 +98,21 @@ def minimise(
             if not known or np.isinf(rise):
                 message = _unfinished(evaluations, gradient[direction != 0.0])
                 break
-            known, H = False, _shortened(H, gradient)  # its curvature was wrong: only its scale is kept
+            # The curvature was wrong: only its scale is kept, with steps of at most one.
+            known, inherited, H = False, False, H / max(1.0, float(np.abs(H @ gradient).max()))
             continue
-        if inherited and known and tried > 1:
-            H = _shrunk(H, new - x, new_gradient - gradient)
-        newton = known and tried == 1 and np.abs(direction).max() <= trusted
-        H, known = _updated(H, new - x, new_gradient - gradient, known)
+        moved, bent = new - x, new_gradient - gradient
+        if inherited and tried > 1:
+            H = _shrunk(H, moved, bent)
+        inherited = inherited and (tried > 1 or np.abs(direction).max() > trusted)  # until a full Newton step
+        H, known = _updated(H, moved, bent, known)
         # A trust region: after longer steps failed the next one starts shorter, and grows again.
-        trusted = min(radius, 2.0 * (trusted if tried == 1 else float(np.abs(new - x).max())))
-        gained, x, value, gradient = value - new_value, new, new_value, new_gradient
-        fair, inherited = newton and gained <= promised, inherited and not newton
-        if newton and gained <= enough:
-            break
+        trusted = min(RADIUS, 2.0 * (trusted if tried == 1 else float(np.abs(moved).max())))
+        x, value, gradient = new, new_value, new_gradient
     else:
         if max_iter == MAX_ITER:
             message = _unfinished(evaluations, gradient[_direction(x, gradient, bounds, H) != 0.0])
-    return End(message, H, max(-0.5 * float(gradient @ _direction(x, gradient, bounds, H)), 0.0))
+    return End(message, H)
 
 
 def _unfinished(evaluations: int, gradient: Array) -> str:
@@ -128,18 +120,6 @@ def _unfinished(evaluations: int, gradient: Array) -> str:
         f"Learning stopped after {evaluations} evaluations with a gradient of norm {np.linalg.norm(gradient):.3g} "
         "before it converged: scale the inputs, tighten the bounds or set n_restarts_optimizer."
     )
-
-
-def _short(gradient: Array) -> Array:
-    """Return an inverse Hessian with which the first step has a length of at most one."""
-    out: Array = np.eye(len(gradient)) / max(1.0, float(np.linalg.norm(gradient)))
-    return out
-
-
-def _shortened(H: Array, gradient: Array) -> Array:
-    """Return an inverse Hessian with which no step along the gradient is longer than one."""
-    step = float(np.abs(H @ gradient).max())
-    return H / max(1.0, step)
 
 
 def _direction(x: Array, gradient: Array, bounds: Array, H: Array) -> Array:

@@ -21,7 +21,7 @@ from gpclass.evidence.verdicts import Missing, make_missing
 from gpclass.inference import EP, Laplace
 from gpclass.kernels import CompoundKernel
 from gpclass.learning.fitted import FittedModel
-from gpclass.learning.problem import FunctionPerClass, OneFunction, Problem, pose_classes
+from gpclass.learning.problem import Problem, pose_classes
 from gpclass.posteriors.target import Target, make_target
 from gpclass.priors import DensePrior
 from gpclass.sparse.engine import Q, latent_of
@@ -36,8 +36,7 @@ AROUND = 200  # rows of a neighbourhood
 
 def check(model: FittedModel, n_samples: int, rng: np.random.Generator) -> ApproximationCheck:
     """Check the posterior of a fitted latent function, or of those of all classes."""
-    layout = model.problem.make_prior
-    if model.inducing is not None or (isinstance(layout, OneFunction) and layout.Z is not None):
+    if model.inducing is not None or model.problem.Z is not None:
         return check_inducing(model, rng)
     if not model.is_of_labels:
         raise ValueError(
@@ -54,10 +53,10 @@ def check(model: FittedModel, n_samples: int, rng: np.random.Generator) -> Appro
         return check_chains(model.chains, np.exp(model.likelihood.log_classes(model.chains.f)[..., 1]))
     # Draws are compared with importance sampling from an approximation of the same posterior.
     problem, sites = model.problem, model.sites
-    if isinstance(problem.make_prior, FunctionPerClass):
+    if problem.y.ndim == 2:
         problem = pose_classes(problem, problem.y)
     if sites is None:
-        problem = replace(problem, inference=EP() if problem.make_prior.elementwise else Laplace())
+        problem = replace(problem, inference=EP() if problem.elementwise else Laplace())
         prior = problem.prior()
         sites = prior.latent_sites(problem.infer(prior, None).sites)
     target = make_check_target(model, problem, sites)
@@ -77,10 +76,9 @@ def check(model: FittedModel, n_samples: int, rng: np.random.Generator) -> Appro
 
 def make_check_target(model: FittedModel, problem: Problem, sites: object) -> Target:
     """Return the exact posterior together with its Gaussian approximation by the sites of the latent functions."""
-    layout, kernel = problem.make_prior, problem.kernel
-    if isinstance(layout, OneFunction):
+    labels, kernel = problem.y, problem.kernel
+    if labels.ndim == 1:
         return make_target(model.likelihood, _dense(problem, kernel), problem.y, sites, problem.weight)  # type: ignore[arg-type]
-    labels = problem.y if layout.labels is None else np.eye(layout.n_classes)[layout.labels]
     check_size(labels.shape)
     kernels = kernel.kernels if isinstance(kernel, CompoundKernel) else [kernel]
     Ks = np.stack([_dense(problem, each) for each in kernels])

@@ -12,18 +12,14 @@ Laplace's method at the maximum theta*, with A = -∂² log p(y|theta) / ∂thet
 
     log p(y|M)  ≈  log p(y|theta*, M) - ½ |z*|² - ½ log|I + Rᵀ A R|.
 
-The model with the largest value is chosen. Three facts keep the search short. The likelihood does not depend on
-the scale, so that the gradient g and A at one scale predict the integrated evidence of all, with e = theta* - mu:
+The model with the largest value is chosen. The likelihood does not depend on the scale, so that the gradient g and A at
+one scale predict the integrated evidence of all, with e = theta* - mu:
 
     b = Rᵀ (g + A e),     z = (I + Rᵀ A R)⁻¹ b,     log p(y|theta*) - gᵀ e - ½ eᵀ A e + ½ bᵀ z - ½ log|I + Rᵀ A R|,
 
-and only a scale that is predicted to be better is tried. The last term is never positive, so a search ends
-when even its maximum would be below the integrated evidence of another model. And neighbouring models have nearly
-the same A, so it is measured for those only that are better with the A of their neighbour.
-
-A is found by differences of the gradient at fixed sites of the approximation: one factorisation for each
-direction, and no iterations. On later rungs the neighbours of the chosen model are compared again; A is
-measured on the rows of the first rung there, and grows in proportion to the rows.
+and only a scale that is predicted to be better is tried. Neighbouring models have nearly the same A, so it is measured
+for those only that are better with the A of their neighbour. On the second rung the neighbours of the chosen model are
+compared again; A is measured on the rows of the first rung there, and grows in proportion to the rows.
 """
 
 from __future__ import annotations
@@ -36,13 +32,12 @@ import numpy as np
 from sklearn.gaussian_process.kernels import Matern
 
 from gpclass.core.hyperpriors import SCALES, Hyperprior
-from gpclass.core.protocols import Array
-from gpclass.inference.dirichlet import DEFAULT
+from gpclass.core.protocols import Array, Index
 from gpclass.kernels import Grouped
 from gpclass.kernels.warped import Warp
-from gpclass.learning.curvature import Curvature, curvature, integral
+from gpclass.learning.curvature import curvature, integral
 from gpclass.learning.loo import dirichlet_scores
-from gpclass.learning.maximise import Compared, Learned, Report, is_clear, joined, maximise
+from gpclass.learning.maximise import Learned, Report, is_clear, maximise
 from gpclass.learning.problem import Problem, SiteObjective
 
 SHARE = 0.1  # fraction of the tolerance of a rung, so that the end of a search does not affect the choice
@@ -61,91 +56,98 @@ class Model(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Candidate:
+    """A model at its best hyperparameters: the problem there, the search, and its integrated evidence.
+
+    ``slope`` and ``A`` are the gradient and the curvature of the evidence there, if they are known.
+    """
+
+    model: Model
+    problem: Problem
+    learned: Learned
+    A: Any = None
+    value: float = -np.inf
+    slope: Any = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Grid:
     """The models to choose from: parts of the kernel and scale of shrinkage, or only the scale of shrinkage."""
 
-    problem: Problem
+    problem: Problem  # with all parts of the kernel
     parts: bool
     warps: tuple[Warp, ...] = ()  # transforms of the columns
     few: Problem | None = None  # the problem on fewer rows, on which curvatures are measured
 
     def at(self, model: Model, few: Problem | None = None) -> Problem:
         """Return the problem of a model, on fewer rows if they are given."""
-        problem, prior = few or self.problem, self.problem.hyperprior
         kernel: Any = self.problem.kernel
+        prior = self.problem.hyperprior.with_scale(SCALES[model.scale])
         if self.parts:
-            full = self.inner
+            full = self._inner
             smooth = full.k1.k1.k2
             if model.smooth:
                 smooth = Matern(smooth.length_scale, smooth.length_scale_bounds, nu=1.5)
-            simple = full.k1.k1.k1 * smooth + full.k1.k2
-            if not model.linear:
-                prior = prior.first(simple.n_dims)
-            part = simple + full.k2 if model.linear else simple
+            part = full.k1.k1.k1 * smooth + full.k1.k2
+            if model.linear:
+                part = part + full.k2
+            else:
+                prior = prior.first(part.n_dims)
             kernel = part if full is kernel else Grouped(part, kernel.groups)
         if model.transform:
             kernel = self.warps[model.transform - 1].around(kernel)
-        return replace(problem, kernel=kernel, hyperprior=prior.with_scale(SCALES[model.scale]))
+        return replace(few or self.problem, kernel=kernel, hyperprior=prior)
 
     @property
-    def inner(self) -> Any:
+    def _inner(self) -> Any:
         """All parts of the kernel, without the groups of their length scales."""
         kernel: Any = self.problem.kernel
         return kernel.kernel if isinstance(kernel, Grouped) else kernel
 
-    def start(self, model: Model, near: Candidate) -> Array:
-        """Return the theta of another model, converted to one of this model."""
-        theta, kernel = near.learned.theta, self.inner
-        if model.linear > near.model.linear:
-            theta = np.insert(theta, kernel.k1.n_dims, kernel.k2.theta)
-        elif model.linear < near.model.linear:
-            theta = np.delete(theta, kernel.k1.n_dims)
-        return theta
+    def _places(self, model: Model) -> Index:
+        """Return the positions of the hyperparameters of a model among those of all parts."""
+        places = np.arange(len(self.problem.theta))
+        return np.delete(places, self._inner.k1.n_dims) if self.parts and not model.linear else places
 
-    @property
-    def open(self) -> bool:
-        """Whether the scale of shrinkage is to be chosen."""
-        return self.problem.hyperprior.open
+    def converted(self, near: Candidate, model: Model) -> tuple[Array, Array]:
+        """Return theta and the curvature of a candidate as those of another model; a new part has no curvature."""
+        theta = self.problem.theta
+        A = np.zeros((len(theta), len(theta)))
+        own, other = self._places(near.model), self._places(model)
+        theta[own], A[np.ix_(own, own)] = near.learned.theta, near.A
+        return theta[other], A[np.ix_(other, other)] * (self.problem.n_rows / near.problem.n_rows)
 
-    def promising(self, best: Candidate) -> Iterator[Model]:
-        """Yield the models that may be better: other scales as predicted, best first, then other parts."""
-        model = best.model
-        if self.open:
-            values = [
-                predicted(self.at(model._replace(scale=i)).hyperprior, best) for i in range(len(SCALES))
-            ]
-            for scale in np.argsort(values)[::-1]:
-                if values[scale] > best.value:
-                    yield model._replace(scale=int(scale))
+    def curvature(self, model: Model, prior: Hyperprior, theta: Array, sites: Any) -> Array:
+        """Return A of a model at theta along the directions of a prior, for all rows."""
+        if self.few is None:
+            return curvature(self.at(model), prior, theta, sites)
+        few = self.at(model, self.few)
+        sites = SiteObjective(few).evaluate(theta, gradient=False).warm
+        return curvature(few, prior, theta, sites) * (self.problem.n_rows / self.few.n_rows)
+
+    def promising(self, best: Candidate, seen: set[Model]) -> Iterator[tuple[Model, Candidate]]:
+        """Yield models that may be better, each with a candidate to start from.
+
+        They have other transforms, once each, other scales, as predicted, and other parts.
+        """
+        model, learned = best.model, best.learned
+        tried = {each.transform for each in seen}
+        yield from ((model._replace(transform=i), best) for i in range(1 + len(self.warps)) if i not in tried)
+        if self.problem.hyperprior.open:
+            scales = [model._replace(scale=i) for i in range(len(SCALES))]
+            priors = [self.at(each).hyperprior for each in scales]
+            if not model.scale:  # of tied length scales A is known along their common direction only
+                best = replace(best, A=self.curvature(model, priors[-1], learned.theta, learned.warm))
+            values = [predicted(prior, best) for prior in priors]
+            yield from ((scales[i], best) for i in np.argsort(values)[::-1] if values[i] > best.value)
         if self.parts:
-            yield model._replace(smooth=1 - model.smooth)
-            yield model._replace(linear=1 - model.linear)
-
-    def transformed(self, model: Model) -> Iterator[Model]:
-        """Yield the models with other transforms of the columns."""
-        for transform in range(1 + len(self.warps)):
-            yield model._replace(transform=transform)
-
-    def curvature(self, found: Candidate, *, tied: bool) -> Curvature:
-        """Return A at a candidate, for all its rows; with ``tied`` only along directions that its prior leaves free."""
-        problem, theta, sites, times = found.problem, found.learned.theta, found.learned.warm, 1.0
-        prior = problem.hyperprior
-        if self.few is not None:
-            times = problem.n_rows / self.few.n_rows
-            problem = self.at(found.model, self.few)
-            sites = SiteObjective(problem).evaluate(theta, gradient=False).warm
-        return curvature(problem, prior, theta, sites, tied=tied) * times
-
-    def completed(self, found: Candidate) -> Candidate:
-        """Return a candidate with its curvature along all directions, if other scales are predicted from it."""
-        if not self.open or found.complete:
-            return found
-        return replace(found, curvature=self.curvature(found, tied=False), complete=True)
+            yield model._replace(smooth=1 - model.smooth), best
+            yield model._replace(linear=1 - model.linear), best
 
     def describe(self, model: Model) -> str:
         """Return a description of the model."""
         words = [["RBF", "Matérn 3/2"][model.smooth]] if self.parts else ["kernel as given"]
-        if self.open:
+        if self.problem.hyperprior.open:
             scale = SCALES[model.scale]
             words.append(f"shrinkage {scale:g}" if scale else "length scales in proportion")
         words += ["linear part"] * model.linear
@@ -154,171 +156,103 @@ class Grid:
         return ", ".join(words)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Candidate:
-    """A model at its best hyperparameters: the problem there, the search, and its integrated evidence.
-
-    ``slope`` and ``curvature`` are g and A; they are None if the search ended because the model cannot be the best.
-    """
-
-    model: Model
-    problem: Problem
-    learned: Learned
-    value: float = -np.inf
-    slope: Array | None = None
-    curvature: Curvature | None = None
-    complete: bool = False  # whether A is also known along directions that the prior does not leave free
-
-
-Found = list[Candidate]  # every candidate found, also if the search is interrupted later
-
-
 def choose(
-    grid: Grid, starts: list[Array] | Candidate, found: Found, tol: float, report: Report | None = None
+    grid: Grid,
+    starts: list[Array] | Candidate,
+    found: list[Candidate],
+    tol: float,
+    report: Report | None = None,
 ) -> Candidate:
-    """Return the model with the largest integrated evidence.
+    """Return the model with the largest integrated evidence; every candidate is appended to ``found``.
 
     The search begins at the best of the ``starts`` of the simplest model, or at the model chosen on fewer rows.
     """
-    first, near = ([starts.learned.theta], starts) if isinstance(starts, Candidate) else (starts, None)
-    model = Model() if near is None else near.model
-    best: Candidate | None = None
-    for theta in first:
-        best = _better(best, _candidate(grid, model, theta, near, found, tol, report, best))
+    near = [starts] if isinstance(starts, Candidate) else [_start(grid, theta) for theta in starts]
+    model = near[0].model
+    best, *others = [_candidate(grid, model, each, found, tol, report) for each in near]
+    for other in others:
+        best = _better(best, other)
     seen = {model}
-    while best is not None:
-        tried = {model.transform for model in seen}  # once each, with the simplest model
-        other = next((model for model in grid.transformed(best.model) if model.transform not in tried), None)
-        if other is None:
-            best = grid.completed(best)
-            other = next((model for model in grid.promising(best) if model not in seen), None)
-        if other is None:
+    while True:
+        last = best
+        for model, start in grid.promising(last, seen):
+            if model not in seen:
+                seen.add(model)
+                best = _better(last, _candidate(grid, model, start, found, tol, report, last.value))
+                if best is not last:
+                    break
+        else:
             return best
-        seen.add(other)
-        start = grid.start(other, best)
-        best = _better(best, _candidate(grid, other, start, best, found, tol, report, best))
-    raise ValueError("There is no starting point to choose a model from.")
 
 
-def _better(best: Candidate | None, other: Candidate) -> Candidate:
-    """Return the candidate with the larger integrated evidence.
-
-    The evidence of Dirichlet classification is that of targets made from the labels, and a transform of the columns
-    that suits those may not suit the labels: it must be clearly better by the leave-one-out score too.
-    """
-    if best is None or not other.value > best.value:
-        return other if best is None else best
-    if other.model.transform == best.model.transform or other.problem.is_of_labels:
-        return other
-    return other if is_clear(_loo_scores(other) - _loo_scores(best)) else best
-
-
-def _loo_scores(found: Candidate) -> Array:
-    problem: Any = found.problem
-    return dirichlet_scores(problem, problem.prior(), problem.inference.eps or DEFAULT)
+def _start(grid: Grid, theta: Array) -> Candidate:
+    """Return a starting point of the simplest model, with its sites and its curvature."""
+    model = Model()
+    problem = grid.at(model)
+    theta = problem.hyperprior.tied(theta)
+    end = SiteObjective(problem).evaluate(theta, gradient=False)
+    A = grid.curvature(model, problem.hyperprior, theta, end.warm)
+    return Candidate(model, problem, Learned(theta, end.evidence, warm=end.warm), A)
 
 
 def _candidate(
     grid: Grid,
     model: Model,
-    start: Array,
-    near: Candidate | None,
-    found: Found,
+    near: Candidate,
+    found: list[Candidate],
     tol: float,
     report: Report | None,
-    best: Candidate | None = None,
+    least: float = -np.inf,
 ) -> Candidate:
-    """Maximise the objective of a model and integrate over its hyperparameters, unless it cannot be the ``best``."""
+    """Maximise the objective of a model, starting near another one, and integrate over its hyperparameters."""
     problem = grid.at(model)
     prior = problem.hyperprior
-    least, neighbour = -np.inf if best is None else best.value, near
-    if near is None:
-        near = _measured(grid, problem, model, prior.tied(start))
+    theta, A = grid.converted(near, model)
     learned = maximise(
         SiteObjective(problem),
-        prior.tied(start),
+        prior.tied(theta),
         problem.support,
-        hyperprior=problem.hyperprior,
-        warm=near.learned.warm if near is not None and near.problem.n_rows == problem.n_rows else None,
+        hyperprior=prior,
+        warm=near.learned.warm if near.problem.X is problem.X else None,
         report=report,
-        inverse_hessian=_first_inverse(problem, prior, near),
+        inverse_hessian=integral(prior, A)[0],
         tol=SHARE * tol,
-        least=least,
     )
-    found.append(Candidate(model, problem.at(learned.theta), learned))
+    value = learned.objective - integral(prior, A)[1]
+    found.append(Candidate(model, problem.at(learned.theta), learned, value=value))
     if learned.interrupted:
         raise KeyboardInterrupt
-    if learned.objective > least:
-        # With the curvature of the neighbour at first: only a model that is better so has its own measured.
-        A = None if neighbour is None else _expected(problem, neighbour)
-        value = np.inf if A is None else learned.objective - integral(prior, A)[1]
-        found[-1] = _integrated(grid, found[-1]) if value > least else replace(found[-1], value=value)
+    if value > least:
+        A = grid.curvature(model, prior, learned.theta, learned.warm)
+        inverse, log_volume = integral(prior, A)
+        slope = SiteObjective(problem).gradient_at_sites(learned.theta, learned.warm)
+        value, learned = learned.objective - log_volume, replace(learned, inverse_hessian=inverse)
+        found[-1] = Candidate(model, problem.at(learned.theta), learned, A, value, slope)
     if report is not None:
-        value = found[-1].value
-        words = f"{value:.2f}" if np.isfinite(value) else f"below {least:.2f}"
-        report(f"{grid.describe(model)}: integrated evidence {words}")
+        report(f"{grid.describe(model)}: integrated evidence {value:.2f}")
     return found[-1]
 
 
-def _measured(grid: Grid, problem: Problem, model: Model, theta: Array) -> Candidate:
-    """Return a starting point with its sites and its curvature."""
-    end = SiteObjective(problem).evaluate(theta, gradient=False)
-    there = Learned(theta, end.evidence, joined([]), warm=end.warm)
-    found = Candidate(model, problem.at(theta), there)
-    return replace(found, curvature=grid.curvature(found, tied=True))
+def _better(best: Candidate, other: Candidate) -> Candidate:
+    """Return the candidate with the larger integrated evidence.
 
-
-def _integrated(grid: Grid, found: Candidate) -> Candidate:
-    """Return a candidate with its integrated evidence."""
-    problem, learned, prior = found.problem, found.learned, found.problem.hyperprior
-    tied = prior.n_free(len(learned.theta)) < len(learned.theta)
-    A = grid.curvature(found, tied=tied)
-    inverse, log_volume = integral(prior, A)
-    return replace(
-        found,
-        learned=replace(learned, inverse_hessian=inverse),
-        value=learned.objective - log_volume,
-        slope=SiteObjective(problem).gradient_at_sites(learned.theta, learned.warm),
-        curvature=A,
-        complete=not tied,
-    )
-
-
-def compared(grid: Grid, found: Found) -> tuple[Compared, ...]:
-    """Return the models that were compared, in the order of the comparison."""
-    return tuple(
-        Compared(grid.describe(each.model), each.problem.n_rows, each.value, each.learned.objective)
-        for each in found
-    )
-
-
-def _first_inverse(problem: Problem, prior: Hyperprior, near: Candidate | None) -> Array:
-    """Return the inverse Hessian to start from: that of the prior, with the curvature of another model if known.
-
-    If the other model has no linear part, the curvature along the variance of that part is assumed to be zero.
+    The evidence of Dirichlet classification is that of targets made from the labels, and a transform of the columns
+    that suits those may not suit the labels: it must be clearly better by the leave-one-out score too.
     """
-    p, A = len(problem.theta), None if near is None else _expected(problem, near)
-    if A is None:
-        return prior.unwhitened(prior.unwhitened(np.eye(prior.n_free(p)), p).T, p)  # R Rᵀ
-    return integral(prior, A)[0]
-
-
-def _expected(problem: Problem, near: Candidate) -> Curvature | None:
-    """Return the curvature of a model as expected from that of another one."""
-    if near.curvature is None:
-        return None
-    A = near.curvature * (problem.n_rows / near.problem.n_rows)
-    return A.moved(len(problem.theta), min(near.problem.kernel.n_dims, problem.kernel.n_dims))
+    if not other.value > best.value:
+        return best
+    if other.model.transform == best.model.transform or other.problem.is_of_labels:
+        return other
+    scores = [dirichlet_scores(p, p.prior(), p.inference) for p in (other.problem, best.problem)]
+    return other if is_clear(scores[0] - scores[1]) else best
 
 
 def predicted(prior: Hyperprior, found: Candidate) -> float:
     """Return the integrated evidence under another prior, from the gradient and the curvature at a candidate."""
-    if found.curvature is None or found.slope is None:
-        return -np.inf
-    theta, A, slope = found.learned.theta, found.curvature, found.slope
+    theta, A, slope = found.learned.theta, found.A, found.slope
+    inverse, log_volume = integral(prior, A)
     e = theta - prior.centre(theta)
-    Ae = A.times(e)
-    b = prior.whitened((slope + Ae)[:, None])
-    z, log_volume = A.inside(prior, b)
+    Ae = A @ e
+    b = slope + Ae
     evidence = found.learned.objective - found.problem.hyperprior(theta)[0]
-    return float(evidence - slope @ e - 0.5 * e @ Ae + 0.5 * np.vdot(b, z) - log_volume)
+    return float(evidence - slope @ e - 0.5 * e @ Ae + 0.5 * b @ inverse @ b - log_volume)

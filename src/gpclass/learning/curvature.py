@@ -7,7 +7,6 @@ one factorisation for each direction. With theta = mu + R z and z ~ N(0, I) in t
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -21,84 +20,61 @@ STEP = 0.1  # change of theta for a difference of gradients: 10 % of a hyperpara
 NEGLIGIBLE = 1e-3  # fraction of the largest eigenvalue below which one-sided differences are unreliable
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Curvature:
-    """A = U diag(values) Uᵀ + rest I, with orthonormal columns U and no negative values."""
-
-    U: Array
-    values: Array
-    rest: float = 0.0
-
-    def __mul__(self, factor: float) -> Curvature:
-        """Return the curvature for this many times as many rows."""
-        return Curvature(self.U, factor * self.values, factor * self.rest)
-
-    def times(self, x: Array) -> Array:
-        """Return A x."""
-        out: Array = self.U @ (self.values * (self.U.T @ x)) + self.rest * x
-        return out
-
-    def inside(self, prior: Hyperprior, b: Array) -> tuple[Array, float]:
-        """Return (I + Rᵀ A R)⁻¹ b for columns b, and ½ log|I + Rᵀ A R|, by the matrix inversion lemma."""
-        W = prior.whitened(self.U * np.sqrt(self.values))
-        (VW, half_logdet), Vb = prior.ridge(self.rest, W), prior.ridge(self.rest, b)[0]
-        L = np.linalg.cholesky(np.eye(W.shape[1]) + W.T @ VW)
-        X = np.linalg.solve(L, VW.T)
-        return Vb - X.T @ (X @ b), half_logdet + float(np.log(L.diagonal()).sum())
-
-    def moved(self, n_dims: int, at: int) -> Curvature:
-        """Return the curvature with an element of theta inserted, along which it is zero, or removed, at a position."""
-        if n_dims > len(self.U):
-            return replace(self, U=np.insert(self.U, at, 0.0, axis=0))
-        return replace(self, U=np.delete(self.U, at, axis=0)) if n_dims < len(self.U) else self
-
-
-def integral(prior: Hyperprior, A: Curvature) -> tuple[Array, float]:
+def integral(prior: Hyperprior, A: Array) -> tuple[Array, float]:
     """Return the inverse of A + the prior's Hessian, in the range of R, and ½ log|I + Rᵀ A R|."""
-    p = len(A.U)
-    inner, log_volume = A.inside(prior, np.eye(prior.n_free(p)))
-    return prior.unwhitened(prior.unwhitened(inner, p).T, p), log_volume
+    R = prior.root(len(A))
+    L = np.linalg.cholesky(np.eye(R.shape[1]) + R.T @ A @ R)
+    half = np.linalg.solve(L, R.T)
+    return half.T @ half, float(np.log(L.diagonal()).sum())
 
 
-def curvature(
-    problem: Problem, prior: Hyperprior, theta: Array, sites: Any, *, tied: bool = False
-) -> Curvature:
-    """Return A; directions in which the evidence is not concave count as flat.
+def curvature(problem: Problem, prior: Hyperprior, theta: Array, sites: Any) -> Array:
+    """Return A along the directions of a prior, and zero along all others; where it is not concave it counts as flat.
 
-    With ``tied`` it is measured along the common values of groups of hyperparameters, and zero along all others.
-
-    With many hyperparameters A is known along orthonormal directions Q only, those of wide priors and random ones, and
-    A ≈ A Q (Qᵀ A Q)⁻¹ Qᵀ A (Nyström). The missing part of the trace, also estimated from Q, is distributed evenly
-    over all other directions.
+    With many hyperparameters A is measured along orthonormal directions Q only, those of wide priors and random ones,
+    and A ≈ A Q (Qᵀ A Q)⁻¹ Qᵀ A (Nyström). The missing part of the trace, also estimated from Q, is distributed
+    evenly over all other directions.
     """
-    p = len(theta)
-    first = prior.wide_directions(p)
-    if tied or p <= DIRECTIONS:
-        Q = first if tied else np.eye(p)
-        inside = Q.T @ _differences(problem, theta, sites, Q)
-        values, vectors = np.linalg.eigh(0.5 * (inside + inside.T))
-        return Curvature(Q @ vectors, np.maximum(values, 0.0))
-    exact = min(first.shape[1], DIRECTIONS // 2)
+    p, R = len(theta), prior.root(len(theta))
+    if R.shape[1] < p or p <= DIRECTIONS:
+        Q = _basis(R) if R.shape[1] < p else np.eye(p)
+        values, vectors = np.linalg.eigh(_symmetric(Q.T @ _differences(problem, theta, sites, Q)))
+        V = Q @ vectors
+        known: Array = (V * np.maximum(values, 0.0)) @ V.T
+        return known
+    wide = _basis(prior.root(p, tied=True))[:, : DIRECTIONS // 2]
+    exact = wide.shape[1]
     random = np.random.default_rng(0).standard_normal((p, DIRECTIONS - exact))
-    Q = np.linalg.qr(np.column_stack([first[:, :exact], random]))[0]
+    Q = np.linalg.qr(np.column_stack([wide, random]))[0]
     AQ = _differences(problem, theta, sites, Q)
-    inside = 0.5 * (Q.T @ AQ + AQ.T @ Q)
-    values, vectors = np.linalg.eigh(inside)
+    inside = _symmetric(Q.T @ AQ)
     diagonal = np.maximum(inside.diagonal(), 0.0)
     trace = float(diagonal[:exact].sum() + (p - exact) * diagonal[exact:].mean())
+    values, vectors = np.linalg.eigh(inside)
     good = values > NEGLIGIBLE * max(float(values.max()), 1e-12)
     U, roots, _ = np.linalg.svd((AQ @ vectors[:, good]) / np.sqrt(values[good]), full_matrices=False)
     rest = max(0.0, trace - float((roots**2).sum())) / (p - len(roots))
-    return Curvature(U, np.maximum(roots**2 - rest, 0.0), rest)
+    out: Array = (U * np.maximum(roots**2 - rest, 0.0)) @ U.T + rest * np.eye(p)
+    return out
+
+
+def _basis(R: Array) -> Array:
+    """Return orthonormal columns with the range of R, in its directions."""
+    Q, upper = np.linalg.qr(R)
+    out: Array = Q * np.sign(upper.diagonal())
+    return out
+
+
+def _symmetric(M: Array) -> Array:
+    return 0.5 * (M + M.T)
 
 
 def _differences(problem: Problem, theta: Array, sites: Any, Q: Array) -> Array:
     """Return A Q by differences of the gradient at fixed sites."""
     objective, highest = SiteObjective(problem), problem.bounds[:, 1]
-    lengths = STEP / np.abs(Q).max(axis=0)
     middle = objective.gradient_at_sites(theta, sites)
     out = np.empty(Q.shape)
-    for k, length in enumerate(lengths):
+    for k, length in enumerate(STEP / np.abs(Q).max(axis=0)):
         step = length * Q[:, k]
         if (theta + step > highest).any():
             step, length = -step, -length

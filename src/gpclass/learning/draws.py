@@ -16,7 +16,7 @@ from gpclass.inference import Laplace
 from gpclass.learning.fitted import FittedModel
 from gpclass.learning.ladder import learn
 from gpclass.learning.maximise import Plan
-from gpclass.learning.problem import OneFunction, Problem, pose_classes
+from gpclass.learning.problem import Problem, pose_classes
 from gpclass.mcmc import MCMC, sample
 from gpclass.mcmc.chains import Weighted, array_stats
 from gpclass.mcmc.hyper import HyperModel, PseudoMarginal
@@ -37,8 +37,7 @@ def fit_by_sampling(problem: Problem, plan: Plan, *, seed: Any = None) -> Fitted
     posed = _posed(problem, settings.learn_by)
     posed, learned = learn(posed, plan, rng)
     if learned is not None:
-        likelihood = posed.likelihood if posed.predictive is None else posed.predictive
-        problem = replace(problem, kernel=posed.kernel, likelihood=likelihood)
+        problem = replace(problem, kernel=posed.kernel, likelihood=posed.likelihood)
         learned = replace(learned, warm=None)
     draw = _rejection if isinstance(settings, Rejection) else _chains
     return replace(draw(problem, plan, rng), learned=learned)
@@ -46,9 +45,8 @@ def fit_by_sampling(problem: Problem, plan: Plan, *, seed: Any = None) -> Fitted
 
 def _posed(problem: Problem, method: Inference) -> Problem:
     """Return the problem for an approximation, with several classes in the form that inference uses."""
-    one = isinstance(problem.make_prior, OneFunction)
-    posed = problem if one else pose_classes(problem, problem.y)
-    return replace(posed, inference=method if posed.make_prior.elementwise else Laplace())
+    posed = problem if problem.y.ndim == 1 else pose_classes(problem, problem.y)
+    return replace(posed, inference=method if posed.elementwise else Laplace())
 
 
 def _covariance(problem: Problem) -> Array:
@@ -68,7 +66,7 @@ def _rejection(problem: Problem, plan: Plan, rng: np.random.Generator) -> Fitted
 def _chains(problem: Problem, plan: Plan, rng: np.random.Generator) -> FittedModel:
     array_stats()  # raise before the work, not after it
     settings: Any = problem.inference
-    if isinstance(problem.make_prior, OneFunction):
+    if problem.y.ndim == 1:
         target = target_at(problem, problem.kernel.theta, settings.sampler.whiten, None)
     else:
         target = make_target(problem.likelihood, _covariance(problem), problem.y)
@@ -96,7 +94,7 @@ def _model(problem: Problem, f: Array, info: Info, jitter: float = 0.0) -> Fitte
 
 def _annealed(problem: Problem, sites: AnySites | None, rng: np.random.Generator) -> float | None:
     settings: Any = problem.inference
-    if settings.annealing is None or not isinstance(problem.make_prior, OneFunction):
+    if settings.annealing is None or problem.y.ndim == 2:
         return None
     if sites is None:
         by = replace(problem, inference=settings.learn_by)

@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process.kernels import Kernel
 
 from gpclass.core.checks import check_numbers
-from gpclass.core.frequencies import Baseline, make_baseline
+from gpclass.core.frequencies import Baseline, class_counts, make_baseline
 from gpclass.core.objective import Objective
 from gpclass.core.protocols import AnySites, Array, Info, Inputs, Likelihood
 from gpclass.core.registry import stored
@@ -171,7 +171,7 @@ class FittedModel:
         problem = self.problem
         if self.inducing is not None:
             return self.inducing.counts
-        return problem.make_prior.class_counts(problem.y, problem.weight)
+        return class_counts(problem.y, problem.weight)
 
     @property
     def baseline(self) -> Baseline | None:
@@ -225,7 +225,7 @@ class FittedModel:
         problem, f = self.problem, self.draws
         y = problem.y
         log_p = np.asarray(problem.likelihood.log_prob(y, f))
-        counts = problem.make_prior.counts(y, problem.weight)
+        counts = problem.counts
         log_p = log_p * (np.minimum(counts, 1.0) if f.ndim == 2 else 1.0 / np.maximum(counts, 1.0))
         out = np.empty((len(y), self.n_classes))
         for i in range(len(y)):

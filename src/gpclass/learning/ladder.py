@@ -9,20 +9,22 @@ Dirichlet classification chooses eps there, FITC its inducing inputs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from gpclass.core.objective import Objective
 from gpclass.core.optimisers import TOL_NATS, Tol
 from gpclass.core.protocols import AnySites, Array
-from gpclass.learning.choice import Found, Grid, Model, choose, compared
+from gpclass.data.rows import Data
+from gpclass.learning.choice import Candidate, Grid, Model, choose
 from gpclass.learning.curvature import curvature, integral
 from gpclass.learning.initial import Look, starts
-from gpclass.learning.maximise import Learned, Plan, attempt, best_of, joined, maximise
+from gpclass.learning.loo import with_eps
+from gpclass.learning.maximise import Compared, Learned, Plan, best_of, maximise
 from gpclass.learning.problem import Problem, SiteObjective
 
 FIRST_ROWS = 300  # rows of the first rung: thirty times the ten hyperparameters of a typical table
@@ -32,57 +34,38 @@ RUNG_SHARE = 0.1  # a search on a rung ends at this fraction of the sampling err
 LAST_SHARE = 1e-3  # the same on all rows: such a difference is statistically irrelevant
 
 
-class Level(Protocol):
-    """The objective of a rung: a `Problem` without inducing inputs, or the bound with them in passes over rows."""
+@dataclass(frozen=True, slots=True, eq=False)
+class State:
+    """The state of learning: the problem of a rung at the best theta so far, with its curvature and warm start.
+
+    With inducing inputs in passes ``data`` has the rows, ``bound`` the objective, ``tol`` the nats that a step must
+    gain, and ``options`` further arguments of `maximise`.
+    """
+
+    problem: Problem
+    learned: Learned
+    data: Data | None = None
+    bound: Callable[[Problem], Objective] | None = None
+    tol: Tol | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def n_rows(self) -> int:
         """Number of data points."""
+        return self.problem.n_rows if self.data is None else self.data.n_rows
 
-    @property
-    def support(self) -> Array:
-        """Bounds on theta."""
-
-    @property
-    def hyperprior(self) -> Any:
-        """Log density of theta and its gradient."""
-
-    @property
-    def inference(self) -> Any:
-        """The method."""
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """Further arguments of `maximise`."""
-
-    def at(self, theta: Array) -> Any:
-        """Return the level at other hyperparameters."""
-
-    def needed(self) -> Tol | None:
-        """Return the nats that a step must gain; None if the number of rows determines them."""
-
-    def objective(self, tol: Tol) -> Objective:
-        """Return the objective, for a search that ends at ``tol``."""
-
-    def begun(self, before: Any, learned: Learned) -> tuple[Array, Array | None, Any]:
-        """Return theta, inverse Hessian and warm start from the end of learning on another level."""
-
-    def judged(self, state: State) -> State:
-        """Return the state after a search on this level, without steps that were reverted."""
+    def onto(self, problem: Problem, data: Data | None = None, **passes: Any) -> State:
+        """Return the state from which a search on other rows starts."""
+        learned, after = self.learned, State(problem, self.learned, data, **passes)
+        inverse = learned.inverse_hessian
+        if inverse is not None:  # the curvature grows in proportion to the rows
+            inverse = inverse * (self.n_rows / after.n_rows)
+        same = problem.X is self.problem.X and data is self.data
+        warm = learned.warm if same else None
+        return replace(after, learned=replace(learned, inverse_hessian=inverse, warm=warm))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class State:
-    """The state of learning: the level of a rung with the choices made, at the best theta so far.
-
-    ``learned`` has the curvature there and the warm start of the rung's rows.
-    """
-
-    problem: Any  # a Level
-    learned: Learned
-
-
-Rung = Callable[[State], Level | None]  # returns the next level; None if nothing is learned on it
+Rung = Callable[[State], State | None]  # returns the state on more rows; None if nothing is learned on them
 
 
 def rung_sizes(n_rows: int) -> list[int]:
@@ -117,14 +100,17 @@ def first_rung(problem: Problem) -> Problem:
     return problem.some(sizes[0]) if sizes else problem
 
 
-def rungs(problem: Problem, *last: Rung, most: int | None = None) -> list[Rung]:
-    """Return rungs of increasing size up to ``most`` rows (by default all), and then the ``last``.
+def rungs(problem: Problem, most: int | None = None) -> list[Rung]:
+    """Return rungs of increasing size up to ``most`` rows (by default all).
 
     Each has the kernel and the hyperparameters found on the previous one.
     """
     most = problem.n_rows if most is None else min(most, problem.n_rows)
-    sizes = [*rung_sizes(most), most]
-    return [*(lambda state, n=n: problem.like(state.problem).some(n) for n in sizes), *last]
+
+    def rung(n: int, state: State) -> State:
+        return state.onto(with_eps(problem.like(state.problem)).some(n))
+
+    return [partial(rung, n) for n in (*rung_sizes(most), most)]
 
 
 def learn(
@@ -142,69 +128,80 @@ def learn(
     interruption keeps the best result so far.
     """
     if not (plan.enabled and len(problem.theta)):
-        return problem, None
+        return with_eps(problem), None
     if plan.optimizer is not None and not plan.choose:
         learned = _best_of(problem, [problem.theta], plan, rng, warm=init)
         return problem.at(learned.theta), learned
     state = begin(problem, plan, rng) if first is None else first
-    state = ascend(state, rungs(problem) if ladder is None else ladder, plan, problem.n_rows)
-    last, learned = state.problem, state.learned
-    end = problem.like(last)
-    if last.n_rows < problem.n_rows or type(last.inference) is not type(problem.inference):  # interrupted
-        return end.at(learned.theta), replace(learned, history=joined([]), warm=None)
-    end = replace(end, inference=last.inference, make_prior=last.make_prior)
-    if first_rung(problem) is not problem and len(problem.theta) == len(learned.theta):
-        learned = not_below(problem.theta, State(end, learned), plan).learned
-    return end.at(learned.theta), learned
+    looked_at = first is not None or not rung_sizes(problem.n_rows)
+    given = None if looked_at else problem.theta
+    state = ascend(state, rungs(problem) if ladder is None else ladder, plan, problem.n_rows, given)
+    return problem.like(state.problem), state.learned
 
 
-def ascend(state: State, ladder: Sequence[Rung], plan: Plan, n_rows: float) -> State:
-    """Return the state after all rungs, the last one with ``n_rows`` rows; an interruption keeps the best."""
+def ascend(
+    state: State, ladder: Sequence[Rung], plan: Plan, n_rows: float = np.inf, given: Array | None = None
+) -> State:
+    """Return the state after all rungs, the last one with ``n_rows`` rows; an interruption keeps the best.
+
+    The end is not below the theta that was ``given``.
+    """
     for rung in ladder:
-        before = state.problem
-        problem, learned = attempt(partial(rung, state), state.learned)
-        if problem is None:
-            state = State(before, state.learned if learned is None else learned)
-            continue
-        last = problem.n_rows == n_rows
-        new = last or problem.n_rows > before.n_rows or problem.inference is not before.inference
-        if new and (plan.optimizer is None or last):
-            state = problem.judged(climb(problem, state, plan, last=last))
-        elif new:  # a custom optimizer uses all rows
-            state = State(problem, replace(state.learned, warm=None, inverse_hessian=None))
+        if state.learned.interrupted:
+            break
+        try:
+            after = rung(state)
+            if after is None:
+                continue
+            last = after.n_rows == n_rows
+            method = after.problem.inference
+            if last or after.n_rows > state.n_rows or method is not state.problem.inference:
+                state = climb(after, plan, last=last) if last or plan.optimizer is None else after
+            if last and given is not None:
+                state = not_below(given, state, plan)
+        except KeyboardInterrupt:
+            if not np.isfinite(state.learned.objective):
+                raise
+            state = replace(state, learned=state.learned.stopped())
     return state
 
 
-def climb(rung: Level, state: State, plan: Plan, *, last: bool) -> State:
-    """Return the state after the search on a rung; an interruption keeps the best so far."""
-    before = state.learned
+def climb(state: State, plan: Plan, *, last: bool) -> State:
+    """Return the state after a search on its rows."""
+    problem, before = state.problem, state.learned
+    inverse, tol = before.inverse_hessian, state.tol
     if not last:
-        plan.announce(f"{rung.n_rows} rows")
-
-    def search() -> Learned:
-        theta, inverse, warm = rung.begun(state.problem, before)
-        if inverse is None and plan.optimizer is None:
-            inverse = measured_inverse(rung, theta, warm)
-        return _searched(rung, theta, plan, last, inverse_hessian=inverse, warm=warm)
-
-    # An interruption before the first evaluation has ended keeps the last rung, if there was one.
-    learned, stopped = attempt(search, before if np.isfinite(before.objective) else None)
-    if learned is None:
-        return State(state.problem, stopped or before)
-    return State(rung.at(learned.theta), replace(learned, compared=before.compared))
-
-
-def _searched(rung: Level, theta: Array, plan: Plan, last: bool, **options: Any) -> Learned:
-    """Return the result of a search on a rung."""
-    n_dims, tol = len(theta), rung.needed()
+        plan.announce(f"{state.n_rows} rows")
+    if inverse is None and plan.optimizer is None:
+        inverse = measured_inverse(state)
     if tol is None:
-        tol = last_tol(rung.n_rows, n_dims) if last else rung_tol(n_dims)
-    options = {"report": plan.report, "hyperprior": rung.hyperprior, "tol": tol} | rung.options | options
-    return maximise(rung.objective(tol), theta, rung.support, plan.optimizer, **options)
+        p = len(before.theta)
+        tol = last_tol(state.n_rows, p) if last else rung_tol(p)
+    options = {"report": plan.report} | dict(state.options)
+    learned = maximise(
+        _objective(state, tol),
+        before.theta,
+        problem.support,
+        plan.optimizer,
+        hyperprior=problem.hyperprior,
+        warm=before.warm,
+        inverse_hessian=inverse,
+        tol=tol,
+        **options,
+    )
+    learned = replace(learned, compared=before.compared)
+    return replace(state, problem=problem.at(learned.theta), learned=learned)
 
 
-def measured_inverse(problem: Any, theta: Array, sites: AnySites | None) -> Array:
-    """Return the inverse Hessian of minus the objective at theta, measured on the first rung."""
+def _objective(state: State, tol: Any) -> Objective:
+    return SiteObjective(state.problem.with_tol(tol)) if state.bound is None else state.bound(state.problem)
+
+
+def measured_inverse(state: State) -> Array:
+    """Return the inverse Hessian of minus the objective, measured on the first rung."""
+    problem, theta, sites = state.problem, state.learned.theta, state.learned.warm
+    if state.data is not None:
+        return np.eye(len(theta)) / state.n_rows
     few, prior = first_rung(problem), problem.hyperprior
     if sites is None or few is not problem:
         sites = SiteObjective(few).evaluate(theta, gradient=False).warm
@@ -214,20 +211,20 @@ def measured_inverse(problem: Any, theta: Array, sites: AnySites | None) -> Arra
 
 def not_below(theta: Array, state: State, plan: Plan) -> State:
     """Return the result of learning on all rows, or of a search from theta if the objective is larger there."""
-    level, learned = state.problem, state.learned
+    learned, problem = state.learned, state.problem
     if plan.choose or plan.optimizer is not None or learned.interrupted:
         return state
-    theta, prior = level.begun(level, replace(learned, theta=theta))[0], level.hyperprior
-    tol = level.needed() or last_tol(level.n_rows, len(theta))
     try:
-        end = level.objective(tol).evaluate(theta, learned.warm, gradient=False)
-        if end.evidence + prior(theta)[0] > learned.objective:
-            learned = replace(_searched(level, theta, plan, last=True), compared=learned.compared)
-    except KeyboardInterrupt:
-        return State(level, replace(learned.stopped(), warm=learned.warm))
+        objective = _objective(state, last_tol(state.n_rows, len(theta)))
+        value = (
+            objective.evaluate(theta, learned.warm, gradient=False).evidence + problem.hyperprior(theta)[0]
+        )
     except ValueError:  # the kernel as given has no evidence
         return state
-    return State(level.at(learned.theta), learned)
+    if value <= learned.objective:
+        return state
+    start = replace(learned, theta=theta, inverse_hessian=None)
+    return climb(replace(state, learned=start), plan, last=True)
 
 
 # ---------------------------------------------------------------------------------- the first rung
@@ -238,62 +235,58 @@ def begin(problem: Problem, plan: Plan, rng: np.random.Generator) -> State:
 
     All this uses the problem's guide, which has nearly the same optimum and is many times faster.
     """
-    few, looks, found = first_rung(problem), list[Look](), Found()
-    guide, tol = few.guide(), rung_tol(len(few.theta))
-    chooses = plan.choose or few.hyperprior.open
-    grid = Grid(guide.with_tol(tol), plan.choose, plan.warps)
+    looks, found = list[Look](), list[Candidate]()
+    few = first_rung(problem)
+    tol, chooses = rung_tol(len(few.theta)), plan.choose or few.hyperprior.open
+    grid = Grid(few.guide().with_tol(tol), plan.choose, plan.warps)
     simple = grid.at(Model()) if chooses else grid.problem
     try:
         plan.announce("looking at length scales")
         thetas = starts(simple, looks)
         if chooses:
-            reached, learned = _chosen(grid, problem, thetas, found, plan, rng)
+            best = _chosen(grid, problem, thetas, found, plan, rng)
+            reached, learned = best.problem, best.learned
         else:
             learned = _best_of(simple, thetas, plan, rng, tol=tol)
             # The inverse Hessian of a few quasi-Newton steps may promise far too little along a ridge.
             reached, learned = simple.at(learned.theta), replace(learned, inverse_hessian=None)
     except KeyboardInterrupt:
-        if not found and not looks:
+        if not looks:
             raise
+        value, theta = max(looks, key=lambda look: look[0])
+        reached, learned = simple.at(theta), Learned(theta, value).stopped()
         if found:
             best = max(found, key=lambda each: (each.problem.n_rows, each.value))
             reached, learned = best.problem, best.learned.stopped()
-        else:
-            value, theta = max(looks, key=lambda look: look[0])
-            reached, learned = simple.at(theta), Learned(theta, value, joined([])).stopped()
-    if guide.inference is not few.inference:
-        learned = replace(learned, warm=None)
     rows = few if reached.n_rows == few.n_rows else problem.some(reached.n_rows)
-    return State(rows.like(reached), replace(learned, compared=compared(grid, found)))
+    models = tuple(
+        Compared(grid.describe(each.model), each.problem.n_rows, each.value, each.learned.objective)
+        for each in found
+    )
+    same = grid.problem.y.ndim == 1 or type(reached.inference) is type(few.inference)
+    warm = learned.warm if same else None
+    return State(rows.like(reached), replace(learned, warm=warm, compared=models))
 
 
 def _chosen(
-    grid: Grid, problem: Problem, thetas: list[Array], found: Found, plan: Plan, rng: np.random.Generator
-) -> tuple[Problem, Learned]:
+    grid: Grid, problem: Problem, thetas: list[Array], found: list[Candidate], plan: Plan, rng: Any
+) -> Candidate:
     """Return the model of largest integrated evidence on the first two rungs, at its best hyperparameters."""
     simple, tol = grid.at(Model()), rung_tol(len(grid.problem.theta))
+    R = simple.hyperprior.root(len(simple.theta))
+    draws = [simple.theta + R @ rng.standard_normal(R.shape[1]) for _ in range(plan.n_restarts)]
     plan.announce("choosing the kernel")
-    thetas = thetas + _random_starts(simple, plan.n_restarts, rng)
-    best = choose(grid, thetas, found, tol, plan.report)
+    best = choose(grid, [*thetas, *draws], found, tol, plan.report)
     for n_rows in rung_sizes(problem.n_rows)[1:2]:
         more = problem.some(n_rows)
         if more.n_rows > grid.problem.n_rows:
             plan.announce(f"choosing the kernel on {more.n_rows} rows")
             grid = Grid(more.guide().with_tol(tol), plan.choose, plan.warps, grid.problem)
             best = choose(grid, best, found, tol, plan.report)
-    return best.problem, best.learned
+    return best
 
 
 def _best_of(problem: Problem, thetas: list[Array], plan: Plan, rng: Any, **options: Any) -> Learned:
     """Return the best of the searches from given and from random starting points."""
     options |= {"hyperprior": problem.hyperprior}
     return best_of(partial(SiteObjective, problem), thetas, problem.support, plan, rng, **options)
-
-
-def _random_starts(problem: Problem, n: int, rng: np.random.Generator) -> list[Array]:
-    """Return draws of theta from the hyperprior, centred on the kernel as given."""
-    prior, p = problem.hyperprior, len(problem.theta)
-    if not n:
-        return []
-    moves = prior.unwhitened(rng.standard_normal((prior.n_free(p), n)), p)
-    return [problem.theta + moves[:, k] for k in range(n)]

@@ -26,7 +26,6 @@ Report = Callable[[float | str], None]
 T = TypeVar("T")
 
 CLEARLY = 2.0  # standard errors of a difference of leave-one-out scores: it is not chance in 19 of 20 cases
-BARRIER_NATS = 1e3  # penalty of a point where inference fails, for a custom optimiser
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -64,13 +63,13 @@ class History:
         return len(self.evidence)
 
 
+NO_HISTORY = History(np.empty((0, 0)), np.empty(0), np.empty(0))
+
+
 @stored
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """A model that was compared: its description, number of rows and integrated evidence.
-
-    This is -inf if the search ended because the ``objective`` cannot exceed the best integrated evidence.
-    """
+    """A model that was compared: its description, number of rows, integrated evidence and objective."""
 
     model: str
     n_rows: int
@@ -84,23 +83,22 @@ class Learned:
     """The state or the result of learning: the best theta so far, and the evaluations.
 
     ``message`` is a sentence about a problem, or empty if there was none. ``warm`` is the warm start of the best
-    evaluation, ``promised`` the expected gain of another step, ``compared`` the models that were compared before.
+    evaluation, ``compared`` the models that were compared before.
     """
 
     theta: Array
     objective: float
-    history: History
+    history: History = NO_HISTORY
     message: str = ""
     interrupted: bool = False
     inverse_hessian: Array | None = None
     warm: Any = field(default=None, metadata={"stored": False})
     compared: tuple[Compared, ...] = ()
-    promised: float | None = field(default=None, metadata={"stored": False})
 
     def stopped(self) -> Learned:
-        """Return this result, marked as that of a fit that was interrupted later."""
+        """Return this result, marked as that of a fit that was interrupted."""
         message = "Learning was interrupted: the best hyperparameters so far are kept."
-        return self if self.interrupted else replace(self, message=message, interrupted=True, warm=None)
+        return replace(self, message=message, interrupted=True, warm=None)
 
 
 def attempt(step: Callable[[], T], learned: Learned | None) -> tuple[T | None, Learned | None]:
@@ -128,8 +126,7 @@ class Enough(Exception):
 class Search:
     """-(evidence + log hyperprior) as a function of theta, warm-started and recorded.
 
-    An evaluation fails if covariances overflow or inference does not converge. Its value is not
-    used: it is infinite for an optimiser that ``refuses`` such a step, and a large penalty for one that does not.
+    An evaluation fails if covariances overflow or inference does not converge: its value is infinite.
     """
 
     objective: Objective
@@ -139,48 +136,36 @@ class Search:
     best: tuple[float, Array, Any] | None = None
     records: list[tuple[Array, float, float]] = field(default_factory=list)
     unconverged: int = 0
-    refuses: bool = True
     improved: Callable[[Array, Any], None] | None = None  # called with every better theta and its warm start
 
     def __call__(self, theta: Array, eval_gradient: bool = True) -> Any:
         """Return the value, and the gradient if requested."""
         theta = np.array(theta, dtype=float)
-        value: float = -np.inf
+        value: float = np.inf
         gradient: Array = np.zeros(len(theta))
         try:
             value, gradient = self._evaluate(theta, eval_gradient)
         except NotPositiveError:
             if self.best is None:
                 raise
-            if not self.refuses:
-                away = theta - self.best[1]
-                value = self.best[0] - BARRIER_NATS
-                gradient = -2.0 * BARRIER_NATS * away / max(float(away @ away), 1e-12)
-        return (-value, -gradient) if eval_gradient else -value
+        return (value, gradient) if eval_gradient else value
 
     def _evaluate(self, theta: Array, eval_gradient: bool) -> tuple[float, Array]:
         end: Evaluation = self.objective.evaluate(theta, self.warm, gradient=eval_gradient)
-        value = end.evidence
-        gradient = np.full(len(theta), np.nan) if end.gradient is None else end.gradient
         log_prior, slope = self.hyperprior(theta)
-        value, gradient = value + log_prior, gradient + slope
+        value, gradient = end.evidence + log_prior, slope if end.gradient is None else end.gradient + slope
         self.records.append((theta, end.evidence, float(np.hypot.reduce(gradient))))
         if self.report is not None:
             self.report(end.evidence)
-        believed = end.info.converged or not self.refuses or self.best is None
-        if believed:
-            self.warm = end.warm
-        if believed and (self.best is None or value > self.best[0]):
+        self.unconverged += not end.info.converged
+        if not end.info.converged and self.best is not None:
+            return np.inf, gradient
+        self.warm = end.warm
+        if self.best is None or value > self.best[0]:
             self.best = (value, theta, end.warm)
             if self.improved is not None:
                 self.improved(theta, end.warm)
-        self.unconverged += not end.info.converged
-        return (value, gradient) if believed else (-np.inf, gradient)
-
-    def history(self) -> History:
-        """Return the recorded evaluations as arrays."""
-        thetas, evidences, norms = zip(*self.records, strict=True) if self.records else ((), (), ())
-        return History(np.array(thetas), np.array(evidences), np.array(norms))
+        return -value, -gradient
 
 
 def maximise(
@@ -195,56 +180,41 @@ def maximise(
     inverse_hessian: Array | None = None,
     tol: Tol = TOL_NATS,
     max_iter: int = MAX_ITER,
-    least: float = -np.inf,
     improved: Callable[[Array, Any], None] | None = None,
 ) -> Learned:
     """Run one optimisation from ``start``; an interruption keeps the best theta so far.
 
-    With ``inverse_hessian`` the start should be near the optimum. The search ends when Newton's step does not promise
-    to reach ``least``.
+    With ``inverse_hessian`` the start should be near the optimum.
     """
-    search = Search(objective, hyperprior, report, warm, refuses=optimizer is None, improved=improved)
+    search = Search(objective, hyperprior, report, warm, improved=improved)
     start = np.clip(start, *bounds.T)
-    message, interrupted, theta, promised = "", False, None, None
+    message, interrupted = "", False
     try:
-        if optimizer is not None:
-            theta = _check_theta(optimizer(search, start, bounds), bounds)
-        else:
-            message, inverse_hessian, promised = minimise(
-                search,
-                start,
-                bounds,
-                inverse_hessian,
-                tol=tol,
-                max_iter=max_iter,
-                most=-least,
+        if optimizer is None:
+            message, inverse_hessian = minimise(
+                search, start, bounds, inverse_hessian, tol=tol, max_iter=max_iter
             )
+        else:
+            theta = _check_theta(optimizer(search, start, bounds), bounds)
+            search.best = None  # the result of a custom optimiser is final
+            search(theta, eval_gradient=False)
     except Enough:
         pass
     except KeyboardInterrupt:
         if search.best is None:
             raise
         interrupted = True
-        message = (
-            f"Learning was interrupted after {len(search.records)} evaluations: the best "
-            "hyperparameters so far are kept."
-        )
-    if theta is not None:  # the result of a custom optimiser is final
-        search.best = None
-        search(theta, eval_gradient=False)
-    if search.best is None:
-        raise ValueError("The optimizer returned without evaluating the objective: call it at least once.")
-    value, best, warm = search.best
+    value, best, warm = search.best  # type: ignore[misc]
     # Rejected points do not matter if the search converged.
-    hindered = bool(message) or theta is not None or search.unconverged == len(search.records)
-    if search.unconverged and hindered and not interrupted:
+    hindered = bool(message) or optimizer is not None or search.unconverged == len(search.records)
+    if search.unconverged and hindered:
         message = (
             f"{objective.description} did not converge in {search.unconverged} of {len(search.records)} "
             "evaluations while learning: raise its max_iter (max_iter_predict of the classifier)."
         )
-    return Learned(
-        best, value, search.history(), message, interrupted, inverse_hessian, warm, promised=promised
-    )
+    history = History(*(np.array(column) for column in zip(*search.records, strict=True)))
+    learned = Learned(best, value, history, message, inverse_hessian=inverse_hessian, warm=warm)
+    return learned.stopped() if interrupted else learned
 
 
 def _check_theta(end: Any, bounds: Array) -> Array:
@@ -267,42 +237,22 @@ def best_of(
 ) -> Learned:
     """Return the best of the searches from the starts and from ``plan.n_restarts`` random points.
 
-    They run in parallel if requested. ``objective`` makes an objective with its own buffers. An interruption
-    keeps the best run so far.
+    They run in parallel if requested. ``objective`` makes an objective with its own buffers.
     """
     from joblib import Parallel, delayed, effective_n_jobs
 
     starts = [*starts, *_random_starts(bounds, plan.n_restarts, rng)]
     runs: list[Learned] = []
-    try:
-        if plan.n_restarts and effective_n_jobs(plan.n_jobs) > 1:
-            jobs = (
-                delayed(maximise)(objective(), theta, bounds, plan.optimizer, **options) for theta in starts
-            )
-            runs.extend(Parallel(n_jobs=plan.n_jobs, return_as="generator_unordered")(jobs))
-        else:
-            for theta in starts:
-                runs.append(
-                    maximise(objective(), theta, bounds, plan.optimizer, report=plan.report, **options)
-                )
-                if runs[-1].interrupted:
-                    break
-    except KeyboardInterrupt:
-        if not runs:
-            raise
-        message = f"Learning was interrupted after {len(runs)} of {len(starts)} runs: the best is kept."
-        runs.append(replace(runs[0], message=message, interrupted=True))
+    if plan.n_restarts and effective_n_jobs(plan.n_jobs) > 1:
+        jobs = (delayed(maximise)(objective(), theta, bounds, plan.optimizer, **options) for theta in starts)
+        runs.extend(Parallel(n_jobs=plan.n_jobs)(jobs))
+    else:
+        for theta in starts:
+            runs.append(maximise(objective(), theta, bounds, plan.optimizer, report=plan.report, **options))
+            if runs[-1].interrupted:
+                break
     best = max(runs, key=lambda run: run.objective)
-    stopped = [run.message for run in runs if run.interrupted]
-    return replace(best, message=stopped[0], interrupted=True) if stopped else best
-
-
-def joined(history: Sequence[History]) -> History:
-    """Return the evaluations of several runs, one after another."""
-    history = [h for h in history if len(h)]
-    if not history:
-        return History(np.empty((0, 0)), np.empty(0), np.empty(0))
-    return History(*(np.concatenate([getattr(h, name) for h in history]) for name in History.__slots__))
+    return best.stopped() if runs[-1].interrupted else best
 
 
 def _random_starts(bounds: Array, n: int, rng: np.random.Generator) -> list[Array]:

@@ -11,19 +11,19 @@ import numpy as np
 from gpclass.core.frequencies import class_counts
 from gpclass.core.protocols import Array, Info
 from gpclass.data.rows import Data, Rows
-from gpclass.learning.dirichlet import choose_eps, rungs_with_eps
 from gpclass.learning.fitted import FittedModel
-from gpclass.learning.ladder import State, ascend, begin, not_below, rungs
-from gpclass.learning.levels import PassLevel, Run, engine_of
-from gpclass.learning.maximise import Learned, Plan, joined
-from gpclass.learning.problem import Problem, pose_classes
+from gpclass.learning.ladder import State, ascend, begin, rungs
+from gpclass.learning.levels import Level, Run, engine_of
+from gpclass.learning.loo import with_eps
+from gpclass.learning.maximise import NO_HISTORY, Learned, Plan
+from gpclass.learning.problem import Problem, needs_eps, pose_classes
 from gpclass.posteriors.process import Process
 from gpclass.priors.basis import Basis, make_basis, process
 from gpclass.sparse.checkpoint import CHOSEN, Checkpoint, digest, identity_of
 from gpclass.sparse.engine import Fit, InducingReport, Q
 from gpclass.sparse.objective import PassObjective
 from gpclass.sparse.settings import Inducing
-from gpclass.sparse.work import EVALUATION, allowed_gap, entropy_of
+from gpclass.sparse.work import allowed_gap, entropy_of
 
 POOL_ROWS = 20_000  # rows from which the rungs without inducing inputs are drawn
 EXACT_NATS = 1e-9  # accuracy of q per row if nothing is learned: seven digits of the bound
@@ -37,38 +37,32 @@ def fit_in_passes(
     learning = plan.enabled and len(problem.theta) > 0
     state = _begun(run, learning)
     if learning:
-        resumed = isinstance(state.problem, PassLevel)
-        ladder = [rung for rung in run.ladder() if not resumed or rung == run.on_all]
-        state = ascend(state, ladder, plan, data.n_rows)
-        if ladder and state.problem.n_rows == data.n_rows:
-            state = not_below(problem.theta, state, plan)
-    fit = _last_fit(run, state, learning)
-    return _model(run, fit, _on_all(run, state, fit.bound) if learning else None)
-
-
-# ------------------------------------------------------------------------------------- the start
+        ladder = [rung for rung in run.ladder() if state.data is None or rung == run.on_all]
+        state = ascend(state, ladder, plan, data.n_rows, problem.theta)
+    learned = state.learned if state.data is data else replace(state.learned, history=NO_HISTORY)
+    return _model(run, _last_fit(run, state, learning), learned if learning else None)
 
 
 def _begun(run: Run, learning: bool) -> State:
     """Return the first state: from a checkpoint, from some rows without inducing inputs, or as given."""
     plan, problem = run.plan, run.problem
-    method: Any = problem.inference
     # A resumed run chooses the same kernel again.
     state = _on_some(run) if learning and plan.choose else None
     run.checkpoint = Checkpoint(run.settings.checkpoint, _identity(run, learning, state))
     kept = run.checkpoint.read()
     if kept is not None:
-        problem = run.with_eps(problem if state is None else problem.like(state.problem), kept.eps)
+        problem = (problem if state is None else problem.like(state.problem)).at(kept.theta)
+        problem = with_eps(problem, kept.eps)
         rows = run.data.sample(POOL_ROWS, np.random.default_rng(0))
         run.work.entropy = entropy_of(class_counts(rows.y, rows.weight))
         run.work.done, run.inverse = kept.work, kept.inverse_hessian
-        run.level = PassLevel(run, problem.at(kept.theta), run.data, np.asarray(kept.Z), kept.q)
-        return State(run.level, Learned(kept.theta, 0.0, joined([]), inverse_hessian=run.inverse))
+        run.level = Level(problem, run.data, np.asarray(kept.Z), kept.q)
+        return State(problem, Learned(kept.theta, 0.0, inverse_hessian=run.inverse), run.data)
     if state is not None:
         return state
-    if (learning and plan.optimizer is None) or (run.closed and method.eps is None):
+    if (learning and plan.optimizer is None) or needs_eps(problem):
         return _on_some(run)
-    return State(problem, Learned(problem.theta, 0.0, joined([])))
+    return State(problem, Learned(problem.theta, 0.0))
 
 
 def _identity(run: Run, learning: bool, chosen: State | None) -> dict[str, str]:
@@ -94,46 +88,35 @@ def _on_some(run: Run) -> State:
     pool = replace(run.problem, X=np.asarray(rows.X, dtype=float), y=rows.y, weight=rows.weight)
     most = min(getattr(run.problem.inference, "rows", None) or run.settings.rows[0], rows.n_rows)
     run.enter("a start without inducing inputs", most)
-    if run.n_latents == 1:
-        return ascend(begin(pool, plan, run.rng), rungs(pool, most=most), plan, np.inf)
-    pool = pose_classes(pool, rows.y)
-    if not run.closed:
-        return begin(pool, plan, run.rng)
-    pool = pool.some(most)
-    if plan.enabled and len(pool.theta):
-        ladder = rungs_with_eps(pool) if pool.inference.eps is None else rungs(pool)  # type: ignore[attr-defined]
-        return ascend(begin(pool, plan, run.rng), ladder, plan, np.inf)
-    return State(run.with_eps(pool, choose_eps(pool)), Learned(pool.theta, 0.0, joined([])))
-
-
-# --------------------------------------------------------------------------------------- the end
+    if run.n_latents > 1:
+        pool = pose_classes(pool, rows.y)
+    if run.closed:
+        pool = pool.some(most)
+    if not (plan.enabled and len(pool.theta)):
+        return State(with_eps(pool), Learned(pool.theta, 0.0))
+    state = begin(pool, plan, run.rng)
+    return ascend(state, rungs(pool, most), plan) if run.closed or run.n_latents == 1 else state
 
 
 def _last_fit(run: Run, state: State, learning: bool) -> Fit:
     """Return the best fit on all rows, or q at the hyperparameters of the state, iterated to convergence."""
-    level, fit = state.problem, state.learned.warm
-    if isinstance(level, PassLevel) and level.data is run.data and isinstance(fit, Fit):
-        return fit
-    if not isinstance(level, PassLevel):
-        level = run.on_some(state) if run.level is None else run.level
-    q = fit.next_q if isinstance(fit, Fit) else level.q
-    if level.data is not run.data and q is not None and not run.closed:
-        q = q.repeated(run.data.n_rows / level.n_rows)
-    run.level = level = replace(level, data=run.data, q=q)
-    objective = level.objective(None if learning else EXACT_NATS * run.data.n_rows)
+    if run.fit is not None and run.level is not None and run.level.data is run.data:
+        return run.fit
+    level = run.extended(state.problem)
+    objective = run.objective(level, None if learning else EXACT_NATS * run.data.n_rows)
     objective.max_passes *= 2
     objective.after = lambda theta, q: run.write(level, q)
-    fit = objective.fit_at(level.problem.theta, q, gradient=False)
+    fit = objective.fit_at(level.problem.theta, level.q, gradient=False)
     run.keep(level, fit)
     return fit
 
 
 def _model(run: Run, fit: Fit, learned: Learned | None) -> FittedModel:
     """Return the fitted model, with a report of the fit."""
-    problem, n_rows, kernel = run.reached.problem, run.data.n_rows, fit.basis.kernel
-    promised, stopped = None, ""
+    level: Any = run.level
+    problem, n_rows, kernel = level.problem, run.data.n_rows, fit.basis.kernel
     if learned is not None:
-        promised, stopped = _left_over(run, learned)
+        learned = replace(learned, theta=problem.theta, warm=None)
     report = InducingReport(
         Z=fit.basis.Z,
         q=fit.q,
@@ -144,50 +127,18 @@ def _model(run: Run, fit: Fit, learned: Learned | None) -> FittedModel:
         residual=fit.residual,
         jitter=fit.basis.jitter,
         counts=fit.counts,
-        promised=promised,
-        stopped=stopped,
     )
-    empty = np.empty(0)
     return FittedModel(
         likelihood=problem.likelihood,
         posterior=inducing_process(fit.basis, fit.q, fit.offset, single=run.settings.dtype == "float32"),
         kernel=kernel.clone_with_theta(kernel.theta),
         evidence=fit.bound,
         info=Info(fit.gap <= allowed_gap(n_rows), run.passes, fit.gap),
-        problem=replace(problem, kernel=kernel, X=fit.basis.Z, y=empty, weight=None),
+        problem=replace(problem, kernel=kernel, X=fit.basis.Z, y=np.empty(0), weight=None),
         learned=learned,
         inducing=report,
         objective=objective_of(problem, run.data, run.n_latents, kernel, report),
     )
-
-
-def _left_over(run: Run, learned: Learned) -> tuple[float | None, str]:
-    """Return the nats per row that further work would gain, and a description of its cost."""
-    if learned.interrupted:
-        return None, "interrupted"
-    work, n_rows, (gain, more) = run.work, run.data.n_rows, run.missed
-    others = (
-        f"Twice as many inducing inputs promise {gain:.1g} nats per row for {more / work.done:.2g} times the work so "
-        "far."
-    )
-    if not run.reached.learns:
-        return gain, f"Another step would raise the bound, but not the leave-one-out score. {others}"
-    if learned.promised is None:
-        return None, ""
-    step = learned.promised / n_rows
-    cost = EVALUATION * work.of_pass(n_rows, len(run.reached.Z))
-    return max(step, gain), f"The next step promises {step:.1g} for {cost / work.done:.2g} times. {others}"
-
-
-def _on_all(run: Run, state: State, bound: float) -> Learned:
-    """Return the result of learning on all rows."""
-    learned = replace(state.learned, warm=None)
-    if not isinstance(state.problem, PassLevel) or state.problem.data is not run.data:
-        learned = replace(learned, history=joined([]), objective=bound)
-    if not learned.interrupted:
-        return learned
-    message = f"Learning was interrupted after {run.passes} passes: the best hyperparameters so far are kept."
-    return replace(learned, message=message)
 
 
 def inducing_process(basis: Basis, q: Q, offset: Array | None = None, *, single: bool) -> Process:

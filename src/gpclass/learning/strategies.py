@@ -16,12 +16,11 @@ import numpy as np
 from gpclass.core.protocols import AnySites, Array
 from gpclass.data.rows import Data, Rows
 from gpclass.learning.combine import OneVsOne, OneVsRest, fit_one_vs_one, fit_one_vs_rest
-from gpclass.learning.dirichlet import fit_dirichlet
 from gpclass.learning.fitted import FittedModel
 from gpclass.learning.ladder import State
-from gpclass.learning.maximise import CLEARLY, Learned, Plan, is_clear, joined
-from gpclass.learning.problem import FunctionPerClass, Problem, pose_classes
-from gpclass.learning.sites import fit_by_sites, fit_with_residual
+from gpclass.learning.maximise import CLEARLY, Learned, Plan, is_clear
+from gpclass.learning.problem import Problem, pose_classes
+from gpclass.learning.sites import fit_by_sites
 from gpclass.sparse.settings import Inducing
 
 SAMPLING = ("mcmc", "rejection")
@@ -198,7 +197,7 @@ class Task:
         same = type(known) is type(problem.inference)
         problem = replace(problem, inference=known) if same else problem
         plan = replace(self.plan, choose=False, enabled=self.plan.enabled and not model.interrupted)
-        learned = model.learned or Learned(model.problem.theta, -np.inf, joined([]))
+        learned = model.learned or Learned(model.problem.theta, -np.inf)
         # The curvature is specific to the method, and the sites are specific to the rows.
         learned = replace(learned, warm=model.sites) if same else replace(learned, inverse_hessian=None)
         return replace(self, problem=problem, plan=plan, first=State(model.problem, learned))
@@ -275,7 +274,7 @@ def fit_best(pose: Sequence[Pose[T]], *, rows: T, few: T) -> Model:
 def _kept(model: FittedModel, task: Task) -> FittedModel:
     """Return the model of one method after the other one was interrupted."""
     message = f"Learning was interrupted while {task.case.method} was tried: the other method is kept."
-    learned = model.learned or Learned(model.problem.theta, -np.inf, joined([]))
+    learned = model.learned or Learned(model.problem.theta, -np.inf)
     return replace(model, learned=replace(learned, message=message, interrupted=True))
 
 
@@ -308,7 +307,7 @@ def _fit_one(
         rows = Rows(problem.X, problem.y, problem.weight) if data is None else data
         return _fit_in_passes(problem, rows, 1, plan, settings, seed)
     if strategy == "sites with inducing inputs":
-        return fit_with_residual(problem, plan, settings or Inducing(), seed=seed)
+        return fit_by_sites(problem, plan, settings or Inducing(), seed=seed)
     if strategy.startswith("sampling"):
         return _fit_by_sampling(problem, plan, seed, theta=strategy == "sampling f and theta")
     return fit_by_sites(problem, plan, init=init, seed=seed)
@@ -338,11 +337,8 @@ def _fit_classes(task: Task) -> FittedModel:
         rows = Rows(problem.X, task.labels) if task.data is None else task.data
         return _fit_in_passes(problem, rows, task.n_classes, plan, task.settings, task.seed)
     if task.case.strategy == "sampling f":
-        layout = FunctionPerClass(task.n_classes)
-        problem = replace(problem, y=task.labels, weight=None, make_prior=layout)
+        problem = replace(problem, y=task.labels, weight=None)
         return _fit_by_sampling(problem, plan, task.seed)
-    if task.case.method == "dirichlet":
-        return fit_dirichlet(problem, task.labels, plan, seed=task.seed)
     posed = pose_classes(problem, task.labels)
-    init = task.init if task.init is not None and task.init.nu.shape == posed.y.shape else None
+    init = task.init if task.init is not None and task.init.nu.shape == posed.latent_shape else None
     return fit_by_sites(posed, plan, init=init, seed=task.seed, first=task.first)

@@ -141,8 +141,6 @@ class InducingReport:
     residual: float  # mean prior variance that the inducing inputs do not explain
     jitter: float
     counts: Array  # total weight of each class
-    promised: float | None = None  # nats per row that the next step would gain; None if nothing was learned
-    stopped: str = ""  # why learning ended
 
 
 @dataclass(frozen=True, slots=True, eq=False)
