@@ -178,13 +178,3 @@ def _summarise(
     ess = float(w.sum() ** 2 / np.vdot(w, w))
     estimate = ImportanceEstimate(constant + top + float(np.log(mean)), error / mean, khat, ess, w.size)
     return estimate, w / w.sum()
-
-
-def check_size(shape: tuple[int, ...]) -> None:
-    """Raise if there are too many latent values, shape (n, C), for importance sampling."""
-    n_values = int(np.prod(shape))
-    if len(shape) > 1 and n_values > MOST_VALUES:
-        raise ValueError(
-            f"{shape[0]} rows of {shape[1]} classes have {n_values} latent values, too many for importance "
-            f"sampling (at most {MOST_VALUES}): check a model of fewer rows."
-        )

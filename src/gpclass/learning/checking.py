@@ -15,20 +15,12 @@ from gpclass.core.linalg import mirrored
 from gpclass.core.optimisers import TOL_NATS
 from gpclass.core.protocols import Array
 from gpclass.data.rows import Data, Rows
-from gpclass.evidence import ApproximationCheck
-from gpclass.evidence.check import (
-    check_approximation,
-    check_chains,
-    check_draws,
-    make_report,
-    probability_shifts,
-)
-from gpclass.evidence.importance import check_size, estimate
-from gpclass.evidence.verdicts import Missing, make_missing
-from gpclass.inference import EP, Laplace
+from gpclass.evidence import ApproximationCheck, Missing
+from gpclass.evidence.check import check_approximation, check_draws, make_report, probability_shifts
+from gpclass.evidence.importance import MOST_VALUES, estimate
 from gpclass.kernels import CompoundKernel
 from gpclass.learning.fitted import FittedModel
-from gpclass.learning.problem import FunctionPerClass, OneFunction, Problem, pose_classes
+from gpclass.learning.problem import OneFunction
 from gpclass.posteriors.target import Target, make_target
 from gpclass.priors import DensePrior
 from gpclass.sparse.engine import Q, latent_of
@@ -38,7 +30,6 @@ from gpclass.sparse.loo import LeaveOut, leave_out, log_scores
 from gpclass.sparse.objective import PassObjective
 from gpclass.sparse.rules import SiteRule
 
-INSTEAD = "check a fit of fewer rows with inducing=None instead"
 SHIFT_VALUES = 300  # number of probabilities whose shifts are computed
 PLACES = 200  # rows around which a neighbourhood is treated exactly
 AROUND = 200  # rows of a neighbourhood
@@ -46,8 +37,7 @@ AROUND = 200  # rows of a neighbourhood
 
 def check(model: FittedModel, n_samples: int, rng: np.random.Generator) -> ApproximationCheck:
     """Check the posterior of a fitted latent function, or of those of all classes."""
-    layout = model.problem.make_prior
-    if model.inducing is not None or (isinstance(layout, OneFunction) and layout.Z is not None):
+    if model.inducing is not None or getattr(model.problem.make_prior, "Z", None) is not None:
         return check_inducing(model, n_samples, rng)
     if not model.is_of_labels:
         raise ValueError(
@@ -56,49 +46,28 @@ def check(model: FittedModel, n_samples: int, rng: np.random.Generator) -> Appro
             "by loo_log_score_ or gpclass.compare, or use inference='vi'."
         )
     name = type(model.problem.inference).__name__
-    if model.draws is None:
-        target = make_check_target(model, model.problem, model.latent_sites)
-        known = {"evidence": model.evidence, "baseline": model.baseline}
-        return check_approximation(target, method=name, n_samples=n_samples, rng=rng, **known)  # type: ignore[arg-type]
-    if model.chains is not None and model.chains.theta is not None:
-        return check_chains(model.chains, np.exp(model.likelihood.log_classes(model.chains.f)[..., 1]))
-    # Draws are compared with importance sampling from an approximation of the same posterior.
-    problem, sites = model.problem, model.sites
-    if isinstance(problem.make_prior, FunctionPerClass):
-        problem = pose_classes(problem, problem.y)
-    if sites is None:
-        problem = replace(problem, inference=EP() if problem.make_prior.elementwise else Laplace())
-        prior = problem.prior()
-        sites = prior.latent_sites(problem.infer(prior, None).sites)
-    target = make_check_target(model, problem, sites)
-    points = slice(None) if problem.first is None else problem.first
-    return check_draws(
-        target,
-        model.draws,
-        model.chains,
-        model.evidence,
-        name,
-        n_samples,
-        rng,
-        points=points,
-        baseline=model.baseline,
-    )
+    if model.draws is not None:
+        f = model.draws[None] if model.chains is None else model.chains.f
+        p = np.exp(model.likelihood.log_classes(f))
+        return check_draws(name, model.evidence, p[..., 1:] if p.shape[-1] == 2 else p, model.chains)
+    target = exact_target(model)
+    return check_approximation(target, evidence=model.evidence, method=name, n_samples=n_samples, rng=rng)
 
 
-def make_check_target(model: FittedModel, problem: Problem, sites: object) -> Target:
+def exact_target(model: FittedModel) -> Target:
     """Return the exact posterior together with its Gaussian approximation by the sites of the latent functions."""
-    layout, kernel = problem.make_prior, problem.kernel
-    if isinstance(layout, OneFunction):
-        return make_target(model.likelihood, _dense(problem, kernel), problem.y, sites, problem.weight)  # type: ignore[arg-type]
-    labels = problem.y if layout.labels is None else np.eye(layout.n_classes)[layout.labels]
-    check_size(labels.shape)
-    kernels = kernel.kernels if isinstance(kernel, CompoundKernel) else [kernel]
-    Ks = np.stack([_dense(problem, each) for each in kernels])
-    return make_target(model.likelihood, Ks[0] if len(Ks) == 1 else Ks, labels, sites)  # type: ignore[arg-type]
-
-
-def _dense(problem: Problem, kernel: object) -> Array:
-    return mirrored(DensePrior(kernel, problem.X).K)
+    problem, layout = model.problem, model.problem.make_prior
+    kernels = problem.kernel.kernels if isinstance(problem.kernel, CompoundKernel) else [problem.kernel]
+    labels, weight = problem.y, problem.weight
+    if not isinstance(layout, OneFunction):
+        labels, weight = labels if layout.labels is None else np.eye(layout.n_classes)[layout.labels], None
+        if labels.size > MOST_VALUES:
+            raise ValueError(
+                f"{labels.shape[0]} rows of {labels.shape[1]} classes have {labels.size} latent values, too many for "
+                f"importance sampling (at most {MOST_VALUES}): check a model of fewer rows."
+            )
+    Ks = np.stack([mirrored(DensePrior(kernel, problem.X).K) for kernel in kernels])
+    return make_target(model.likelihood, Ks[0] if len(Ks) == 1 else Ks, labels, model.latent_sites, weight)
 
 
 # --------------------------------------------------------------------- with inducing inputs
@@ -169,8 +138,8 @@ def check_inducing(model: FittedModel, n_samples: int, rng: np.random.Generator)
         error,
         about=f"{name} of the inducing values",
         # With too few inducing inputs a model may be worse than class frequencies for that reason alone.
-        baseline=None if missing.matters else model.baseline,
-        remedy=INSTEAD,
+        counts=None if missing.matters else model.class_counts,
+        remedy="check a fit of fewer rows with inducing=None instead",
     )
     return replace(report, verdict=f"{report.verdict} {missing.verdict}", missing=missing)
 
@@ -191,7 +160,10 @@ def find_missing(
     where = slice(None) if whole else slice(0, 1)
     compared = [_compare(view, rows, where) for rows in near]
     ours, exact, score = (np.concatenate(parts) for parts in zip(*compared, strict=True))
-    return make_missing(ours, exact, score, len(near[0]), whole=whole)
+    shift = np.abs(exact - ours)
+    error = float(score.std(ddof=1)) / np.sqrt(len(score)) if len(score) > 1 else np.inf
+    moves = float(shift.mean()), float(shift.max()), float(score.mean()), float(error)
+    return Missing(len(ours), len(near[0]), whole, *moves)
 
 
 def _compare(view: View, rows: Rows, where: slice) -> tuple[Array, Array, Array]:

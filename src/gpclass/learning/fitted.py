@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -13,12 +13,11 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process.kernels import Kernel
 
 from gpclass.core.checks import check_numbers
-from gpclass.core.frequencies import Baseline, make_baseline
 from gpclass.core.objective import Objective
 from gpclass.core.protocols import AnySites, Array, Info, Inputs, Likelihood
 from gpclass.core.registry import stored
 from gpclass.learning import prediction
-from gpclass.learning.maximise import Learned, bound_messages
+from gpclass.learning.maximise import Learned
 from gpclass.learning.problem import Problem, SiteObjective
 from gpclass.posteriors.process import Process, moments
 
@@ -196,17 +195,6 @@ class FittedModel:
             return self.inducing.counts
         return problem.make_prior.class_counts(problem.y, problem.weight)
 
-    @property
-    def baseline(self) -> Baseline | None:
-        """The log evidence of class frequencies alone; None if that of this model is not comparable with it."""
-        if not self.is_of_labels:
-            return None
-        n_learned = 0.0 if self.learned is None else float(len(self.learned.theta))
-        if n_learned:  # length scales shrunk to each other count as one
-            groups = self.problem.hyperprior.groups
-            n_learned -= sum((len(g.places) - 1) * max(0.0, 1.0 - g.scale) for g in groups)
-        return make_baseline(self.class_counts, round(n_learned))
-
     def evidence_at(self, theta: Array, eval_gradient: bool) -> tuple[float, Array | None]:
         """Return the log evidence at other hyperparameters, and its gradient if requested."""
         objective = self.objective
@@ -272,22 +260,6 @@ class FittedModel:
         offset = getattr(self.posterior, "offset", None)
         step = leave_out(objective, self.problem.kernel, self.likelihood, self.inducing.q, offset)
         return objective.engine.data.total(replace(step, keep=keep))  # type: ignore[no-any-return]
-
-    def shortcomings(self, *, at_bounds: bool) -> Iterator[str]:
-        """Yield a sentence for each problem of the fit."""
-        if self.learned is not None and self.learned.message:
-            yield self.learned.message
-        if not self.info.converged:
-            yield unconverged(repr(self.problem.inference), self.info)
-        if at_bounds and self.learned is not None and (self.chains is None or self.chains.theta is None):
-            yield from bound_messages(self.kernel)
-        if self.chains is not None:
-            if self.chains.interrupted:
-                yield f"Sampling was interrupted: the {self.chains.n_draws} draws so far of each chain are kept."
-            if self.chains.note:
-                yield self.chains.note
-            if sentence := self.chains.complaint():
-                yield sentence
 
 
 def unconverged(description: str, info: Info) -> str:
