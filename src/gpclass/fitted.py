@@ -63,7 +63,7 @@ class Predictions:
         X, route, cost = self._check_fitted_inputs(X), self.integration, None
         if self.cost_matrix is not None:
             cost = check_cost(self.cost_matrix, self.n_classes_, self.n_classes_)
-        elif route in ("exact", "mackay") and self._decides_by_mean():
+        elif route in ("exact", "mackay") and self.base_estimator_.decides_by_mean:
             route = "map"  # the same class (R&W section 3.4.2), and only the mean is needed
         log_proba = self.base_estimator_.log_proba(X, route, self._rng())
         return self.classes_[bayes_decision(np.exp(log_proba), cost)]
@@ -119,7 +119,7 @@ class Predictions:
             of every class, by Monte Carlo.
         """
         X = self._check_fitted_inputs(X)
-        if not self.base_estimator_.models[0].is_of_labels:
+        if not self._latent_models()[0].is_of_labels:
             warnings.warn(TOO_NARROW, DoubtfulFitWarning, stacklevel=2)
         return self.base_estimator_.interval(X, level, self._rng())  # type: ignore[no-any-return]
 
@@ -146,11 +146,14 @@ class Predictions:
         """
         if return_std and return_cov:
             raise ValueError("return_std and return_cov are both True: ask for one of them.")
-        X, model = self._check_fitted_inputs(X), self.base_estimator_
+        X, models = self._check_fitted_inputs(X), self._latent_models()
         if return_std:
-            mean, var = model.latent(X)
-            return mean, np.sqrt(var)
-        return model.covariance(X) if return_cov else model.mean(X)
+            means, variances = zip(*(model.latent(X) for model in models), strict=True)
+            return stacked(means, 1), np.sqrt(stacked(variances, 1))
+        if return_cov:
+            means, covariances = zip(*(model.covariance(X) for model in models), strict=True)
+            return stacked(means, 1), stacked(covariances, 0)
+        return stacked([model.posterior.mean(X) for model in models], 1)
 
     def sample_latent(self, X: Any, n_samples: int = 1, random_state: Any = None) -> Array:
         """Draw the latent functions of `predict_latent` from their posterior, jointly at the rows of X.
@@ -169,7 +172,8 @@ class Predictions:
         X = self._check_fitted_inputs(X)
         check_integers(n_samples=n_samples)
         rng = np.random.default_rng(seed_of(random_state))
-        return np.asarray(self.base_estimator_.sample(X, n_samples, rng))
+        models = self._latent_models()
+        return np.asarray(stacked([model.posterior.sample(X, n_samples, rng) for model in models], 1))
 
     def proba_gradient(self, X: Any) -> Array:
         """Return the gradient of the predicted probability with respect to the inputs.
@@ -186,6 +190,7 @@ class Predictions:
             with respect to the columns that ``encoder_`` makes.
         """
         X = self._check_fitted_inputs(X)
+        self._latent_models()
         return np.asarray(self.base_estimator_.proba_gradient(X, self.integration, self._rng()))
 
     def latent_mean_and_variance(self, X: Any) -> tuple[Array, Array]:
@@ -316,13 +321,11 @@ class Predictions:
             raise AttributeError(NO_LOO)
         if self._rows is None:
             return np.asarray(np.exp(loo))
-        if self._rows.home is None:
-            raise AttributeError("Leave-one-out probabilities of soft labels need likelihood='softmax'.")
         return np.asarray(np.exp(loo[self._rows.home]))
 
     @property
     def loo_log_score_(self) -> float:
-        """Mean log probability of a row's class from the other rows, averaged over soft labels."""
+        """Mean log probability of a row's class from the other rows."""
         if self._rows is None:  # rows that need not fit into memory
             score = self._fitted_models()[0].loo_log_score()
             if score is None:
@@ -330,9 +333,7 @@ class Predictions:
             return float(score)
         p, truth = self.loo_proba_, self._rows.truth
         with np.errstate(divide="ignore"):
-            if truth.ndim == 1:
-                return float(np.mean(np.log(p[np.arange(len(p)), truth])))
-            return float(np.where(truth > 0.0, truth * np.log(p), 0.0).sum(axis=1).mean())
+            return float(np.mean(np.log(p[np.arange(len(p)), truth])))
 
     def save(self, path: Any) -> None:
         """Write the fitted classifier to one file, which `gpclass.load` reads. It contains no code.
@@ -359,7 +360,7 @@ class Predictions:
         rows = self._rows
         if rows is None or any(model.inducing is not None for model in self._fitted_models()):
             raise ValueError("The training rows are not kept by a model with inducing inputs.")
-        if len(problems[0].X) != len(problems[-1].X) or rows.home is None or rows.truth.ndim > 1:
+        if len(problems[0].X) != len(problems[-1].X):
             return np.concatenate([np.asarray(problem.X) for problem in problems]), None
         first = problems[0].first
         home = rows.home if first is None else first[rows.home]
@@ -373,10 +374,12 @@ class Predictions:
             raise AttributeError(f"This {type(self).__name__} is not fitted yet: call fit() first.")
         return self.base_estimator_.models
 
-    def _decides_by_mean(self) -> bool:
-        """Whether the latent mean determines the class: one Gaussian function, and a link symmetric about zero."""
-        models = self.base_estimator_.models
-        return len(models) == 1 and models[0].decides_by_mean
+    def _latent_models(self) -> Any:
+        if getattr(self.base_estimator_, "pairs", ()):
+            raise ValueError(
+                "multi_class='one_vs_one' has no latent function for each class: use 'one_vs_rest'."
+            )
+        return self.base_estimator_.models
 
     def _rng(self) -> np.random.Generator:
         return np.random.default_rng(self._seed)
@@ -385,6 +388,11 @@ class Predictions:
         check_is_fitted(self)
         vectors = bool(self.base_estimator_.models[0].kernel.requires_vector_input)
         return read_inputs(self, X, vectors=vectors, fitting=False)
+
+
+def stacked(items: Any, axis: int) -> Any:
+    """Return the only item, or all of them as one array."""
+    return items[0] if len(items) == 1 else np.stack(items, axis=axis)
 
 
 def one_or_list(items: list[Any]) -> Any:

@@ -169,7 +169,7 @@ def query(
     if n == 1 or not _has_latents(estimator):
         return np.argsort(-scores, kind="stable")[:n]
     rng, model = np.random.default_rng(seed_of(random_state)), _model_of(estimator)
-    f = np.moveaxis(model.sample(estimator._check_fitted_inputs(X), n_draws, rng), -1, 0)
+    f = np.moveaxis(model.posterior.sample(estimator._check_fitted_inputs(X), n_draws, rng), -1, 0)
     return greedy(np.exp(model.likelihood.log_classes(f)), n, scores, rng, noisy=score == "entropy")
 
 

@@ -72,7 +72,7 @@ class FittedModel:
 
     @property
     def models(self) -> Sequence[FittedModel]:
-        """The two-class models it consists of: itself."""
+        """The models it consists of: itself."""
         return (self,)
 
     @property
@@ -107,10 +107,6 @@ class FittedModel:
             out[rows] = prediction.log_proba(self.likelihood, parts, route, noise)
         return out
 
-    def mean(self, X: Inputs) -> Array:
-        """Return the mean of f at each row, (n,) or (n, C)."""
-        return self.posterior.mean(X)
-
     def latent(self, X: Inputs) -> tuple[Array, Array]:
         """Return mean and variance of f at each row, each (n,) or (n, C)."""
         mean, cov = self.posterior.latent(X)
@@ -126,10 +122,6 @@ class FittedModel:
     def covariance(self, X: Inputs) -> tuple[Array, Array]:
         """Return mean and full covariance of f over the rows; with several functions (n, C, C) at each row."""
         return self.posterior.covariance(X) if self.n_latents is None else self.posterior.latent(X)
-
-    def sample(self, X: Inputs, n_samples: int, rng: np.random.Generator) -> Array:
-        """Draw f jointly at the rows of X, shape (n, n_samples) or (n, C, n_samples)."""
-        return self.posterior.sample(X, n_samples, rng)
 
     def marginals(self, X: Inputs, n_samples: int, rng: np.random.Generator) -> Array:
         """Draw f at each row separately, (n, n_samples); all rows use the same draws and normal numbers."""

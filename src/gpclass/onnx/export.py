@@ -13,7 +13,7 @@ from gpclass.core.checks import optional
 from gpclass.core.files import replacing
 from gpclass.decision import TIE, check_cost
 from gpclass.estimator import GaussianProcessClassifier
-from gpclass.learning.combine import OneVsOne, OneVsRest
+from gpclass.learning.combine import Combined
 from gpclass.learning.fitted import FittedModel
 from gpclass.likelihoods import Logit, MultiProbit, Probit, Softmax
 from gpclass.onnx.functions import logistic, normal
@@ -127,10 +127,10 @@ def _probabilities(estimator: Any, X: Value) -> Value:
     base, route = estimator.base_estimator_, estimator.integration
     if route == "monte_carlo":
         raise OnnxExportError("integration='monte_carlo' has no ONNX form: use 'exact', 'mackay' or 'map'.")
-    if isinstance(base, OneVsOne):
+    if isinstance(base, Combined) and base.pairs:
         raise OnnxExportError("multi_class='one_vs_one' has no ONNX form: use 'one_vs_rest'.")
     second = [_second_class(model, X, route) for model in base.models if model.n_classes == 2]
-    if isinstance(base, OneVsRest):
+    if isinstance(base, Combined):
         return _shares(join(second).maximum(1e-300))
     return join([1.0 - second[0], second[0]]) if second else _joint(base, X, route)
 

@@ -228,12 +228,11 @@ def _check_whole(clf: Any) -> None:
 
 
 def _check_rows(rows: TrainingRows, n_classes: int) -> None:
-    """Raise unless positions of rows, positions after copies were merged, and classes are consistent."""
-    kept, home, truth = rows.kept, rows.home, rows.truth
-    n = len(kept)
-    _require(_is_index(kept, n) and (home is None or (_is_index(home, n) and home.max() < n)), "its rows")
-    soft = truth.shape == (n, n_classes) and truth.dtype.kind == "f" and bool(np.isfinite(truth).all())
-    _require(soft or (_is_index(truth, n) and truth.max() < n_classes), "the classes of its rows")
+    """Raise unless positions after copies were merged and classes are consistent."""
+    home, truth = rows.home, rows.truth
+    n = len(home)
+    _require(_is_index(home, n) and home.max() < n, "its rows")
+    _require(_is_index(truth, n) and truth.max() < n_classes, "the classes of its rows")
 
 
 def _is_vector(value: Any, length: int) -> bool:
