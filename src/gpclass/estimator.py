@@ -50,35 +50,29 @@ class GaussianProcessClassifier(TakesTables, Predictions, ClassifierMixin, BaseE
     """Gaussian-process classifier, a drop-in replacement for scikit-learn's class of the same name.
 
     A latent function f has a Gaussian-process prior, and the likelihood turns its values into class probabilities.
-    The posterior of f is approximated or sampled (``inference``). The hyperparameters of the kernel are learned by
-    maximising the evidence, or sampled as well.
+    The posterior of f is approximated or sampled, and the hyperparameters are learned by maximising the evidence.
 
     Parameters
     ----------
     kernel : kernel, name or None, default=None
-        None chooses by the evidence: a smooth part (RBF or Matérn) with one length scale per column, shrunk towards
-        each other, a bias, and a linear part and a transform of the columns where they improve the evidence.
-        Otherwise any kernel of scikit-learn or `gpclass.kernels`, or a name of `gpclass.kernels.kernel_names`
-        (``"rbf"``, ``"rbf-shared"``, ``"matern32"``, ...): a learned variance times the kernel, with length scales
-        that start from the standard deviations of the columns. A `CompoundKernel` has one kernel for each of three
+        None chooses by the evidence: RBF or Matérn with one length scale per column, a bias, and a linear part and a
+        transform of the columns where they improve the evidence. Otherwise any kernel of scikit-learn or
+        `gpclass.kernels`, or a name of `gpclass.kernels.kernel_names` (``"rbf"``, ``"matern32"``, ...), whose
+        hyperparameters start from the scales of the columns. A `CompoundKernel` has one kernel for each of three
         classes or more, in the order of ``classes_``.
     likelihood : {"probit", "logit", "cloglog", "label_noise", "multiprobit", "softmax"} or object, default="probit"
         p(y|f), as a name or as an object of `gpclass.likelihoods`. With three classes or more in one
         model the probit is the multinomial probit, and the logit is softmax; with "dirichlet" both are softmax.
     inference : {"auto", "laplace", "ep", "vi", "dirichlet", "mcmc", "rejection"} or object, default="auto"
-        How p(f|X, y) is found: approximated, as a name or as a settings record of `gpclass.inference`;
-        sampled, as ``"mcmc"`` or a `gpclass.mcmc.MCMC` (needs arviz-stats); or, for a handful of rows,
-        by exact draws, as ``"rejection"`` or a `gpclass.sampling.Rejection`. Before f is sampled,
-        hyperparameters are learned by maximising EP's evidence (see ``learn_by``). ``"auto"`` is ``"vi"`` for two
+        How p(f|X, y) is found, as a name or a settings record of `gpclass.inference`, `gpclass.mcmc` (needs
+        arviz-stats) or `gpclass.sampling` (exact draws, for a handful of rows). ``"auto"`` is ``"vi"`` for two
         classes, and for more of them ``"vi"`` or ``"dirichlet"``, whichever predicts rows that are left out better.
     optimizer : "fmin_l_bfgs_b", callable or None, default="fmin_l_bfgs_b"
         How the evidence is maximised. A callable gets ``(obj_func, initial_theta, bounds)`` and returns
         ``(theta, value)``, where ``obj_func(theta, eval_gradient=True)`` is to be minimised. None
         keeps the hyperparameters of the kernel.
     n_restarts_optimizer : int, default=0
-        Number of additional runs of the optimiser, from random points between the bounds (log-uniform). The best run
-        is kept. The first run starts from the kernel as given, or from a point derived from the data if that has more
-        evidence.
+        Number of additional runs of the optimiser, from random points between the bounds. The best run is kept.
     max_iter_predict : int, default=100
         Largest number of iterations of the approximation, if ``inference`` is a name.
     warm_start : bool, default=False
@@ -93,21 +87,17 @@ class GaussianProcessClassifier(TakesTables, Predictions, ClassifierMixin, BaseE
         Processes for the restarts, or for the two-class problems of a multi-class one.
     hyperparameters : {"learn", "sample"}, default="learn"
         Whether hyperparameters maximise the evidence, or are sampled together with f; predictions then
-        average over them. Those without a ``hyperprior`` are log-normal about the kernel's values
-        when sampled. If ``inference`` is an approximation, sampling starts from it.
+        average over them. Those without a ``hyperprior`` are log-normal about the kernel's values when sampled.
     hyperprior : Shrinkage, or mapping of str to frozen scipy.stats distribution or Shrinkage, default=None
-        Priors of hyperparameters, by their names in the kernel
-        (``{"k2__length_scale": scipy.stats.lognorm(1.0)}``, or ``"length_scale"`` for all of that name).
-        `gpclass.core.hyperpriors.Shrinkage` shrinks the length scales of several columns towards each other.
+        Priors of hyperparameters, by their names in the kernel (``"k2__length_scale"``, or ``"length_scale"`` for all
+        of that name). `gpclass.core.hyperpriors.Shrinkage` shrinks several length scales towards each other.
     inducing : "auto", int, array, `gpclass.sparse.Inducing` or None, default="auto"
         Inducing inputs, for more rows than n x n matrices allow: their number, the inputs themselves, or all settings.
-        "auto" uses all rows up to a few thousand, and up to 2,000 inducing inputs beyond that.
-        None never uses them.
+        "auto" uses up to 2,000 of them beyond a few thousand rows, None never.
     class_weight : mapping, "balanced" or None, default=None
         Weights of the classes, multiplied into ``sample_weight``.
     cost_matrix : array of shape (n_classes, n_classes), default=None
-        ``cost_matrix[i, j]`` is the cost of predicting class j when class i is true; `predict` minimises
-        its expectation. None means that all errors cost the same.
+        ``cost_matrix[i, j]`` is the cost of predicting class j when class i is true. None: all errors cost the same.
     integration : {"exact", "map", "mackay", "monte_carlo"}, default="exact"
         How the latent value is averaged out of the class probability; see `gpclass.learning.prediction`.
     verbose : int, default=0
@@ -118,8 +108,7 @@ class GaussianProcessClassifier(TakesTables, Predictions, ClassifierMixin, BaseE
     Attributes
     ----------
     kernel_ : kernel
-        The kernel with its hyperparameters, or the posterior mean of their logs if they were sampled; for
-        several two-class models a `CompoundKernel` of their kernels.
+        The kernel with its hyperparameters; for several two-class models a `CompoundKernel` of their kernels.
     inference_ : object
         The method with its settings.
     classes_ : ndarray of shape (n_classes,)
@@ -127,8 +116,7 @@ class GaussianProcessClassifier(TakesTables, Predictions, ClassifierMixin, BaseE
     n_classes_ : int
         Number of classes.
     log_marginal_likelihood_value_ : float or None
-        Log evidence at ``kernel_.theta``; the mean over several two-class models. None if sampling
-        does not estimate it.
+        Log evidence at ``kernel_.theta``; the mean over several two-class models. None after sampling.
     base_estimator_ : object
         The fitted model, or a combination of several two-class models.
     posterior_ : Posterior or list of them
@@ -138,8 +126,7 @@ class GaussianProcessClassifier(TakesTables, Predictions, ClassifierMixin, BaseE
     compared_ : tuple of Compared, or list of them
         The models that ``kernel=None`` compared: description, number of rows and integrated evidence of each.
     chains_ : Chains or list of them
-        The draws of f at the training rows, of theta if it was sampled, and their diagnostics; one for
-        each two-class model. Exists only after Markov chain Monte Carlo.
+        The draws of f at the training rows, and of theta if it was sampled. Exists only after ``"mcmc"``.
     encoder_ : gpclass.tables.Encoder or None
         Codes tables with categories, dates or missing values; None if X has only numbers.
     n_features_in_, feature_names_in_ : number and, for data frames, names of the columns

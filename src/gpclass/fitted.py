@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,21 @@ TOO_NARROW = (
 )
 
 
+def stacked(items: Any, axis: int) -> Any:
+    """Return the only item, or all of them as one array."""
+    return items[0] if len(items) == 1 else np.stack(items, axis=axis)
+
+
+def one_or_list(items: list[Any]) -> Any:
+    """Return the only item, or all of them."""
+    return items[0] if len(items) == 1 else items
+
+
+def per_model(get: Callable[[Any], Any], doc: str) -> property:
+    """Return a property with a result of the fitted model, or a list of those of several two-class models."""
+    return property(lambda self: one_or_list([get(model) for model in self._fitted_models()]), doc=doc)
+
+
 class Predictions:
     """Predictions and attributes of a classifier with ``base_estimator_``; absent before it is fitted."""
 
@@ -52,7 +68,7 @@ class Predictions:
         Parameters
         ----------
         X : array-like of shape (n, n_features)
-            Rows with the columns of the training rows. A Dask collection is predicted lazily.
+            A Dask collection is predicted lazily.
 
         Returns
         -------
@@ -75,7 +91,7 @@ class Predictions:
         Parameters
         ----------
         X : array-like of shape (n, n_features)
-            Rows with the columns of the training rows. A Dask collection is predicted lazily.
+            A Dask collection is predicted lazily.
 
         Returns
         -------
@@ -91,7 +107,6 @@ class Predictions:
         Parameters
         ----------
         X : array-like of shape (n, n_features)
-            Rows with the columns of the training rows.
 
         Returns
         -------
@@ -108,7 +123,6 @@ class Predictions:
         Parameters
         ----------
         X : array-like of shape (n, n_features)
-            Rows with the columns of the training rows.
         level : float, default=0.95
             Probability that the interval contains p(y|f), as f varies over its posterior.
 
@@ -132,7 +146,6 @@ class Predictions:
         Parameters
         ----------
         X : array-like of shape (n, n_features)
-            Rows with the columns of the training rows.
         return_std, return_cov : bool, default=False
             Whether to return standard deviations, or covariances, as well.
 
@@ -161,7 +174,6 @@ class Predictions:
         Parameters
         ----------
         X : array-like of shape (n, n_features)
-            Rows with the columns of the training rows.
         n_samples : int, default=1
         random_state : int, RandomState or None, default=None
 
@@ -181,7 +193,6 @@ class Predictions:
         Parameters
         ----------
         X : array-like of shape (n, n_features)
-            Rows with the columns of the training rows.
 
         Returns
         -------
@@ -201,7 +212,6 @@ class Predictions:
         Parameters
         ----------
         X : array-like of shape (n, n_features)
-            Rows with the columns of the training rows.
 
         Returns
         -------
@@ -280,26 +290,16 @@ class Predictions:
         """The method with its settings, the same for all models."""
         return self._fitted_models()[0].problem.inference
 
-    @property
-    def likelihood_(self) -> Any:
-        """The likelihood with its parameters, or a list of them."""
-        return one_or_list([model.likelihood for model in self._fitted_models()])
-
-    @property
-    def posterior_(self) -> Any:
-        """The latent process, or a list of them."""
-        return one_or_list([model.posterior for model in self._fitted_models()])
-
-    @property
-    def history_(self) -> Any:
-        """The history of learning, or a list of them; None if nothing was learned."""
-        return one_or_list([model.learned and model.learned.history for model in self._fitted_models()])
-
-    @property
-    def compared_(self) -> Any:
-        """The models that were compared, with their integrated evidences, or a list of them; may be empty."""
-        learned = [model.learned for model in self._fitted_models()]
-        return one_or_list([end.compared if end else () for end in learned])
+    likelihood_ = per_model(lambda model: model.likelihood, "The likelihood with its parameters.")
+    posterior_ = per_model(lambda model: model.posterior, "The latent process.")
+    history_ = per_model(
+        lambda model: model.learned and model.learned.history,
+        "The history of learning; None if nothing was learned.",
+    )
+    compared_ = per_model(
+        lambda model: model.learned.compared if model.learned else (),
+        "The models that were compared, with their integrated evidences; may be empty.",
+    )
 
     @property
     def chains_(self) -> Any:
@@ -388,13 +388,3 @@ class Predictions:
         check_is_fitted(self)
         vectors = bool(self.base_estimator_.models[0].kernel.requires_vector_input)
         return read_inputs(self, X, vectors=vectors, fitting=False)
-
-
-def stacked(items: Any, axis: int) -> Any:
-    """Return the only item, or all of them as one array."""
-    return items[0] if len(items) == 1 else np.stack(items, axis=axis)
-
-
-def one_or_list(items: list[Any]) -> Any:
-    """Return the only item, or all of them."""
-    return items[0] if len(items) == 1 else items

@@ -21,7 +21,6 @@ from gpclass.sparse.settings import Inducing
 LIKELIHOODS = parts("likelihood")
 INFERENCES = parts("inference")
 MULTI_CLASS = ("joint", "one_vs_rest", "one_vs_one")
-KERNEL_ROWS = 10_000  # rows from which transforms of the columns, or the scales of a source, are found
 AUTO = "auto"  # for ``inference``: one of the methods of `candidates`
 
 

@@ -44,11 +44,9 @@ def check_labels(y: Any) -> None:
             ) from None
         if len(kinds) == 1 and y.dtype != object:
             raise
-        if len(kinds) == 1:
-            raise ValueError(
-                f"y has labels of the kind {kinds[0]}, expected text, integers or truth values: convert them first."
-            ) from None
-        raise ValueError(f"y has labels of the kinds {', '.join(kinds)}, expected one kind.") from None
+        raise ValueError(
+            f"y has labels of the kinds {', '.join(kinds)}, expected text, integers or truth values, of one kind."
+        ) from None
 
 
 class MissingValueError(ValueError):

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import entr
+from scipy.special import entr, ndtri
 from sklearn.utils.validation import check_is_fitted
 
 from gpclass.core.checks import check_integers, check_option, is_integer, seed_of
@@ -16,9 +16,7 @@ from gpclass.core.protocols import Array
 from gpclass.learning.prediction import class_draws, joined, normals
 from gpclass.likelihoods.joint import normal_points
 
-POINTS = 509  # pairs of latent values per row for three classes or more: a lattice needs a prime number
-STEP = 0.25  # grid step, in standard deviations or in widths of the link, whichever is smaller
-REACH, BUMP = 9.0, 40.0  # ends of the grid: standard deviations of f, and widths of the link for H[y|f]
+POINTS = 509  # pairs of latent values per row: a lattice needs a prime number
 FANTASIES = 32  # sets of labels drawn for the rows that are already in a batch
 
 
@@ -55,8 +53,8 @@ def bald(estimator: Any, X: Any) -> Array:
     """Return the mutual information between the label of each row and the latent function.
 
     It is the entropy of the label minus its expected entropy if f were known, so rows whose labels are noise
-    have low scores. With two classes it is computed by quadrature, to about 1e-10; with three or more from
-    1018 lattice points of the latent values, or from as many draws if these are not Gaussian.
+    have low scores. It is an average over 1018 quantiles or lattice points of the latent values at a row, or over the
+    draws of f if it was sampled.
 
     Parameters
     ----------
@@ -82,49 +80,22 @@ def bald(estimator: Any, X: Any) -> Array:
     array([0.06, 0.12, 0.37])
     """
     model, X = _model_of(estimator), estimator._check_fitted_inputs(X)
-    likelihood, posterior, out = model.likelihood, model.posterior, np.empty(len(X))
-    if model.n_latents is None:
-        for rows, mean, std, weight in gaussians_at(posterior, X):
-            p = np.einsum("nsc,s->nc", np.exp(likelihood.log_predict(mean, std * std)), weight)
-            out[rows] = entr(p).sum(axis=1) - expected_entropy(likelihood, mean, std) @ weight
-        return np.maximum(out, 0.0)
-    weight, noise = np.concatenate(posterior.weights), [normal_points(POINTS, model.n_latents).T]
+    posterior, out = model.posterior, np.empty(len(X))
+    weight, noise = np.concatenate(posterior.weights), [_points(posterior.latent_shape)]
     if len(weight) > 1:
         noise = normals(posterior.weights, posterior.latent_shape, np.random.default_rng(0))
     weight = weight if len(weight) > 1 else np.full(len(noise[0]), 1.0 / len(noise[0]))
     for tile in row_tiles(len(X), 4 * len(weight)):
         for rows, parts in posterior.blocks(X[tile]):
-            p = np.exp(likelihood.log_classes(class_draws(parts, noise)))
+            p = np.exp(model.likelihood.log_classes(class_draws(parts, noise)))
             known = np.einsum("nsc,s->n", entr(p), weight)
             out[tile][rows] = entr(np.einsum("nsc,s->nc", p, weight)).sum(axis=1) - known
     return np.maximum(out, 0.0)
 
 
-def expected_entropy(likelihood: Any, mean: Array, std: Array) -> Array:
-    """Return E H[y|f] for f ~ N(mean, std²), elementwise, of a likelihood with a link function.
-
-    Trapezoidal sums of analytic functions converge exponentially in the step (Trefethen & Weideman 2014). H[y|f]
-    is a constant (zero unless labels are flipped) plus a bump about f = 0, whose width is that of the link function.
-    A narrow Gaussian is summed over its own grid, a wide one over that of the bump.
-    """
-
-    def entropy(f: Array) -> Array:
-        L = likelihood.log_classes(f)
-        return np.asarray(-(np.exp(L) * L).sum(axis=-1))
-
-    width, shape = likelihood.probit_scale, np.shape(mean)
-    mean, std = np.ravel(mean), np.ravel(std)
-    narrow, wide = np.flatnonzero(std <= width), np.flatnonzero(std > width)
-    z, f = np.arange(-REACH, REACH + STEP, STEP), width * np.arange(-BUMP, BUMP + STEP, STEP)
-    weight, far = np.exp(-0.5 * z * z), entropy(f[:1])[0]
-    bump = (entropy(f) - far) * (STEP * width / np.sqrt(2.0 * np.pi))
-    out = np.empty(mean.shape)
-    for part in (narrow[rows] for rows in row_tiles(len(narrow), len(z))):
-        out[part] = entropy(mean[part, None] + std[part, None] * z) @ weight / weight.sum()
-    for part in (wide[rows] for rows in row_tiles(len(wide), len(f))):
-        away = (f - mean[part, None]) / std[part, None]
-        out[part] = far + np.exp(-0.5 * np.minimum(away * away, 1400.0)) @ bump / std[part]
-    return out.reshape(shape)
+def _points(shape: tuple[int, ...]) -> Array:
+    """Return standard normal points of equal weight: quantiles of one value, a lattice of several."""
+    return normal_points(POINTS, shape[0]).T if shape else ndtri((np.arange(2 * POINTS) + 0.5) / (2 * POINTS))
 
 
 def query(

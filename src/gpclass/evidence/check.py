@@ -12,6 +12,7 @@ from gpclass.core.checks import apart
 from gpclass.core.frequencies import class_counts, frequency_evidence, no_better
 from gpclass.core.protocols import Array
 from gpclass.evidence.importance import Draws, estimate
+from gpclass.mcmc.chains import diagnose
 from gpclass.posteriors.target import Target
 from gpclass.sampling.checks import Seed
 from gpclass.sampling.pareto import khat_limit
@@ -98,8 +99,8 @@ class ApproximationCheck:
     verdict : str
         The result in one sentence; another one before it if the model is no better than class frequencies.
     missing : Missing or None
-        With inducing inputs, what they miss: all numbers above refer to the posterior of the inducing values, which
-        do not show it. If that posterior is exact (Dirichlet classification), the numbers above are None.
+        What inducing inputs miss; all numbers above refer to the posterior of the inducing values, and are None if
+        that is exact (Dirichlet classification).
     """
 
     method: str
@@ -274,16 +275,12 @@ def check_draws(method: str, evidence: float | None, p: Array, chains: Any) -> A
     """
     half, count = p.shape[1] // 2, p.shape[0] * p.shape[1]
     size = np.abs(p[:, :half].mean(axis=(0, 1)) - p[:, half:].mean(axis=(0, 1))).ravel()
-    mcse, ess = p.std(axis=(0, 1)).ravel() / np.sqrt(count), float(count)
-    verdict = "The draws are exact and independent:"
+    mcse, ess, words = p.std(axis=(0, 1)).ravel() / np.sqrt(count), float(count), "The draws are exact"
     if chains is not None:
-        from gpclass.mcmc.chains import diagnose
-
-        of_p = diagnose(p)
+        of_p, words = diagnose(p), "The chains agree"
         mcse, ess = of_p.mcse.ravel(), float(of_p.ess_bulk.min())
-        verdict = chains.complaint() or "The chains agree:"
-    if verdict.endswith(":"):
-        verdict += f" no probability has a Monte Carlo error above {mcse.max():.2g}."
+    verdict = f"{words}: no probability has a Monte Carlo error above {mcse.max():.2g}."
+    verdict = verdict if chains is None else chains.complaint() or verdict
     worst = int(np.argmax(size))
     shifts = float(size[worst]), 2.0 * float(mcse[worst]), float(size.mean())
     return ApproximationCheck(method, evidence, None, None, None, ess, count, *shifts, verdict)

@@ -6,7 +6,7 @@ posterior of neighbourhoods (`sparse.local_check`).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,21 +14,19 @@ import numpy as np
 from gpclass.core.linalg import mirrored
 from gpclass.core.optimisers import TOL_NATS
 from gpclass.core.protocols import Array
-from gpclass.data.rows import Data, Rows
+from gpclass.data.rows import Rows
 from gpclass.evidence import ApproximationCheck, Missing
 from gpclass.evidence.check import check_approximation, check_draws, make_report, probability_shifts
 from gpclass.evidence.importance import MOST_VALUES, estimate
 from gpclass.kernels import CompoundKernel
-from gpclass.learning.fitted import FittedModel
+from gpclass.learning.fitted import FittedModel, left_out
 from gpclass.learning.problem import OneFunction
 from gpclass.posteriors.target import Target, make_target
 from gpclass.priors import DensePrior
-from gpclass.sparse.engine import Q, latent_of
 from gpclass.sparse.importance import InducingTarget
 from gpclass.sparse.local_check import NearestStep, exact_left_out
-from gpclass.sparse.loo import LeaveOut, leave_out, log_scores
+from gpclass.sparse.loo import LeaveOut, log_scores
 from gpclass.sparse.objective import PassObjective
-from gpclass.sparse.rules import SiteRule
 
 SHIFT_VALUES = 300  # number of probabilities whose shifts are computed
 PLACES = 200  # rows around which a neighbourhood is treated exactly
@@ -73,64 +71,28 @@ def exact_target(model: FittedModel) -> Target:
 # --------------------------------------------------------------------- with inducing inputs
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class View:
-    """The parts of a fitted model with inducing inputs that the checks need.
-
-    Neighbourhoods are chosen from ``rows``, with labels in the form that the rule of ``left`` takes.
-    """
-
-    left: LeaveOut
-    q: Q
-    data: Data
-    rows: Data
-    method: Any
-    y: Array | None = None  # FITC only: the labels; those of ``rows`` are positions in them
-
-    def labelled(self, rows: Rows) -> Rows:
-        """Return rows with labels in the form that the likelihood takes."""
-        return rows if self.y is None else replace(rows, y=self.y[rows.y.astype(int)])
-
-
-def view_of(model: FittedModel) -> View:
-    """Return the view of a model that was fitted in passes, or by Laplace or EP with FITC's prior."""
-    problem, objective, report = model.problem, model.objective, model.inducing
-    method = problem.with_tol(TOL_NATS).inference
+def check_inducing(model: FittedModel, n_samples: int, rng: np.random.Generator) -> ApproximationCheck:
+    """Check q(u) by importance sampling, and the inducing inputs by exact neighbourhoods."""
+    objective, report, name = model.objective, model.inducing, type(model.problem.inference).__name__
     if report is None:
-        prior: Any = problem.prior()
-        sites: Any = model.sites
-        conditioned = prior.condition(sites)
-        X, y, w = np.asarray(problem.X), np.asarray(problem.y), problem.weight
-        q = Q((prior.A.T @ conditioned.alpha)[:, None], conditioned.P[None])
-        left = LeaveOut(latent_of(prior.basis, q), SiteRule(sites, prior.residual), model.likelihood)
-        return View(left, q, Rows(X, y, w), Rows(X, np.arange(float(len(X))), w), method, y)
+        raise ValueError(f"{name} with inducing inputs is not checked: use inference='vi', or inducing=None.")
     if not isinstance(objective, PassObjective):
         raise ValueError(
             "The approximation is checked on the training rows, which this model does not keep after partial_fit or in "
             "a file: call check_approximation in Python on the classifier that was fitted."
         )
-    offset, data = getattr(model.posterior, "offset", None), objective.engine.data
-    left = leave_out(objective, problem.kernel, model.likelihood, report.q, offset)
-    return View(left, report.q, data, data, method)
-
-
-def check_inducing(model: FittedModel, n_samples: int, rng: np.random.Generator) -> ApproximationCheck:
-    """Check q(u) by importance sampling, and the inducing inputs by exact neighbourhoods."""
-    view, name = view_of(model), type(model.problem.inference).__name__
-    if view.left.rule.fixed:
-        missing = find_missing(view, rng)
+    left, data, q = left_out(model), objective.engine.data, report.q
+    if left.rule.fixed:
+        missing = find_missing(model, left, rng)
         verdict = f"q(u) is exact for the targets of {name} classification. {missing.verdict}"
-        return ApproximationCheck(
-            name, model.evidence, None, None, None, 0.0, 0, None, None, None, verdict, missing=missing
-        )
-    target = InducingTarget(
-        view.left.latent, view.q, view.data, model.likelihood, averaged=view.y is not None
-    )
+        numbers = (None, None, None, 0.0, 0, None, None, None)
+        return ApproximationCheck(name, model.evidence, *numbers, verdict, missing=missing)
+    target = InducingTarget(left.latent, q, data, model.likelihood)
     found, drawn = estimate(target, n_samples, rng)
-    some = view.data.sample(max(20, SHIFT_VALUES // len(view.q.P)), rng).X
+    some = data.sample(max(20, SHIFT_VALUES // len(q.P)), rng).X
     shift, error = probability_shifts(lambda D: target.probabilities(some, D), drawn)
-    missing = find_missing(view, rng)
-    report = make_report(
+    missing = find_missing(model, left, rng)
+    check = make_report(
         name,
         model.evidence,
         found,
@@ -141,24 +103,30 @@ def check_inducing(model: FittedModel, n_samples: int, rng: np.random.Generator)
         counts=None if missing.matters else model.class_counts,
         remedy="check a fit of fewer rows with inducing=None instead",
     )
-    return replace(report, verdict=f"{report.verdict} {missing.verdict}", missing=missing)
+    return replace(check, verdict=f"{check.verdict} {missing.verdict}", missing=missing)
 
 
 def find_missing(
-    view: View, rng: np.random.Generator, *, places: int = PLACES, around: int = AROUND
+    model: FittedModel,
+    left: LeaveOut,
+    rng: np.random.Generator,
+    *,
+    places: int = PLACES,
+    around: int = AROUND,
 ) -> Missing:
     """Compare leave-one-out probabilities with those of exact neighbourhoods of random rows."""
-    C, data = len(view.q.P), view.rows
-    if C > 1 and not view.left.rule.fixed:  # iterations with expectations of softmax
+    objective: Any = model.objective
+    data, method, C = objective.engine.data, model.problem.with_tol(TOL_NATS).inference, model.n_latents
+    if C is not None and not left.rule.fixed:  # iterations with expectations of softmax
         around, places = around // 2, max(10, places // C)
     whole = data.n_rows <= around
     if whole:
         near = [data.sample(data.n_rows, rng)]
     else:
         centres = np.asarray(data.sample(places, rng).X, dtype=float)
-        near = [rows for _, rows in data.total(NearestStep(view.left.latent, centres, around)).found]
+        near = [rows for _, rows in data.total(NearestStep(left.latent, centres, around)).found]
     where = slice(None) if whole else slice(0, 1)
-    compared = [_compare(view, rows, where) for rows in near]
+    compared = [_compare(left, method, rows, where) for rows in near]
     ours, exact, score = (np.concatenate(parts) for parts in zip(*compared, strict=True))
     shift = np.abs(exact - ours)
     error = float(score.std(ddof=1)) / np.sqrt(len(score)) if len(score) > 1 else np.inf
@@ -166,13 +134,13 @@ def find_missing(
     return Missing(len(ours), len(near[0]), whole, *moves)
 
 
-def _compare(view: View, rows: Rows, where: slice) -> tuple[Array, Array, Array]:
+def _compare(left: LeaveOut, method: Any, rows: Rows, where: slice) -> tuple[Array, Array, Array]:
     """Return leave-one-out probabilities by the inducing inputs and exactly, and the gain of the log score."""
-    left, rows = view.left, replace(rows, X=np.asarray(rows.X, dtype=float))
-    labelled, at = view.labelled(rows), left.latent.at(rows.X)
+    rows = replace(rows, X=np.asarray(rows.X, dtype=float))
+    at = left.latent.at(rows.X)
     g, h, _ = left.rule(rows, at)
-    ours = left.moments(labelled, at, g, h)
-    exact = exact_left_out(view.method, left.likelihood, labelled, at, g, h, fixed=left.rule.fixed)
+    ours = left.moments(rows, at, g, h)
+    exact = exact_left_out(method, left.likelihood, rows, at, g, h, fixed=left.rule.fixed)
     log_p, log_exact = (left.log_predict(mean[where], cov[where]) for mean, cov in (ours, exact))
-    y = labelled.y[where]
+    y = rows.y[where]
     return np.exp(log_p), np.exp(log_exact), log_scores(y, log_exact) - log_scores(y, log_p)

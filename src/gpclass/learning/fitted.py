@@ -23,7 +23,7 @@ from gpclass.posteriors.process import Process, moments
 
 if TYPE_CHECKING:  # rarely used parts
     from gpclass.mcmc.chains import Chains
-    from gpclass.sparse.loo import LeftOut
+    from gpclass.sparse.loo import LeaveOut, LeftOut
     from gpclass.sparse.report import InducingReport
 
 DIFFERENCE = 1e-4  # step of a gradient with respect to the inputs, relative to the deviation of each column
@@ -247,11 +247,15 @@ class FittedModel:
         objective: Any = self.objective
         if self.inducing is None or objective is None:
             return None
-        from gpclass.sparse.loo import leave_out
+        return objective.engine.data.total(replace(left_out(self), keep=keep))  # type: ignore[no-any-return]
 
-        offset = getattr(self.posterior, "offset", None)
-        step = leave_out(objective, self.problem.kernel, self.likelihood, self.inducing.q, offset)
-        return objective.engine.data.total(replace(step, keep=keep))  # type: ignore[no-any-return]
+
+def left_out(model: Any) -> LeaveOut:
+    """Return the pass over the rows of a model with inducing inputs that leaves each of them out."""
+    from gpclass.sparse.loo import leave_out
+
+    offset = getattr(model.posterior, "offset", None)
+    return leave_out(model.objective, model.problem.kernel, model.likelihood, model.inducing.q, offset)
 
 
 def unconverged(description: str, info: Info) -> str:

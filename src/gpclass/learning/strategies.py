@@ -264,7 +264,9 @@ def fit_best(pose: Sequence[Pose[T]], *, rows: T, few: T) -> Model:
         rival: Any = first if few is rows else fit(fast(few).like(first).unlearned())
         second: Any = fit(task.unlearned())
         if is_clear(gains(second, rival), -CLEARLY):
-            second = fit(task)
+            known = replace(second.problem, inference=task.problem.inference)  # restores the accuracy
+            learned = replace(first.learned, inverse_hessian=None)
+            second = fit(slow(few).like(replace(second, problem=known, learned=learned)))
         gain = gains(second, rival)
         better = is_clear(gain, 0.0 if few is rows else CLEARLY)
         task.plan.announce(
