@@ -43,7 +43,6 @@ CHOICES: dict[str, Chooser] = {
     "random": lambda clf, pool, rng: int(rng.integers(len(pool))),
     "entropy": best("entropy"),
     "BALD": best("bald"),
-    "expected reduction": best("expected_log_loss_reduction"),
 }
 
 

@@ -77,7 +77,7 @@ FAILURES = {
     "weights of another length": ({}, (NAMED, TWO, np.ones(39)), ValueError),
     "negative weights": ({}, (WIDE, TWO, -np.ones(40)), ValueError),
     "zero weights": ({}, (WIDE, TWO, np.zeros(40)), ValueError),
-    "soft labels that are none": ({}, (WIDE, np.full((40, 2), 0.7)), ValueError),
+    "a matrix of labels": ({}, (WIDE, np.full((40, 2), 0.7)), ValueError),
     "unknown name": ({"inference": "magic"}, (WIDE, TWO), ValueError),
     "class weights": ({"class_weight": {"red": 2.0}}, (WIDE, TWO), ValueError),
     "costs": ({"cost_matrix": np.ones((3, 3))}, (WIDE, TWO), ValueError),

@@ -31,6 +31,7 @@ LAYERS = [
     "learning",
     "training",
     "parameters",
+    "tasks",
     "fitted",
     "estimator",
     "active",

@@ -18,34 +18,17 @@ from gpclass.core.hyperpriors import Shrinkage
 from gpclass.core.progress import reporter
 from gpclass.core.protocols import Inference, Likelihood
 from gpclass.data.rows import Rows
-from gpclass.data.sources import Source, as_source
+from gpclass.data.sources import as_source
 from gpclass.decision import check_cost
 from gpclass.fitted import Predictions
-from gpclass.kernels import settable, takes_vectors
-from gpclass.labels import from_labels, from_probabilities, soft_classes
+from gpclass.labels import Encode
 from gpclass.learning.fitted import FittedModel
-from gpclass.learning.maximise import Plan
-from gpclass.learning.problem import Problem
-from gpclass.learning.strategies import SEVERAL, Task, fit_best
+from gpclass.learning.strategies import fit_best
 from gpclass.learning.usefulness import complaints
-from gpclass.parameters import (
-    candidates,
-    check_parameters,
-    check_present,
-    chooses_kernel,
-    encoder,
-    given_kernel,
-    hyperprior_of,
-    inference_of,
-    kernels_for,
-    labels_for,
-    resolve,
-    rows_to_compare,
-    takes_label_weights,
-    warn_without_effect,
-)
+from gpclass.parameters import check_parameters, is_dirichlet
 from gpclass.tables import TakesTables, plain_labels, read_inputs
-from gpclass.training import Training, TrainingRows, from_source
+from gpclass.tasks import candidates, make_task, rows_to_compare
+from gpclass.training import Training, TrainingRows, from_rows, from_source
 from gpclass.validation import check_labels, check_weights
 
 __all__ = ["GaussianProcessClassifier"]
@@ -67,35 +50,29 @@ class GaussianProcessClassifier(TakesTables, Predictions, ClassifierMixin, BaseE
     """Gaussian-process classifier, a drop-in replacement for scikit-learn's class of the same name.
 
     A latent function f has a Gaussian-process prior, and the likelihood turns its values into class probabilities.
-    The posterior of f is approximated or sampled (``inference``). The hyperparameters of the kernel are learned by
-    maximising the evidence, or sampled as well.
+    The posterior of f is approximated or sampled, and the hyperparameters are learned by maximising the evidence.
 
     Parameters
     ----------
     kernel : kernel, name or None, default=None
-        None chooses by the evidence: a smooth part (RBF or Matérn) with one length scale per column, shrunk towards
-        each other, a bias, and a linear part and a transform of the columns where they improve the evidence.
-        Otherwise any kernel of scikit-learn or `gpclass.kernels`, or a name of `gpclass.kernels.kernel_names`
-        (``"rbf"``, ``"rbf-shared"``, ``"matern32"``, ...): a learned variance times the kernel, with length scales
-        that start from the standard deviations of the columns. A `CompoundKernel` has one kernel for each of three
+        None chooses by the evidence: RBF or Matérn with one length scale per column, a bias, and a linear part and a
+        transform of the columns where they improve the evidence. Otherwise any kernel of scikit-learn or
+        `gpclass.kernels`, or a name of `gpclass.kernels.kernel_names` (``"rbf"``, ``"matern32"``, ...), whose
+        hyperparameters start from the scales of the columns. A `CompoundKernel` has one kernel for each of three
         classes or more, in the order of ``classes_``.
     likelihood : {"probit", "logit", "cloglog", "label_noise", "multiprobit", "softmax"} or object, default="probit"
         p(y|f), as a name or as an object of `gpclass.likelihoods`. With three classes or more in one
         model the probit is the multinomial probit, and the logit is softmax; with "dirichlet" both are softmax.
     inference : {"auto", "laplace", "ep", "vi", "dirichlet", "mcmc", "rejection"} or object, default="auto"
-        How p(f|X, y) is found: approximated, as a name or as a settings record of `gpclass.inference`;
-        sampled, as ``"mcmc"`` or a `gpclass.mcmc.MCMC` (needs arviz-stats); or, for a handful of rows,
-        by exact draws, as ``"rejection"`` or a `gpclass.sampling.Rejection`. Before f is sampled,
-        hyperparameters are learned by maximising EP's evidence (see ``learn_by``). ``"auto"`` is ``"vi"`` for two
+        How p(f|X, y) is found, as a name or a settings record of `gpclass.inference`, `gpclass.mcmc` (needs
+        arviz-stats) or `gpclass.sampling` (exact draws, for a handful of rows). ``"auto"`` is ``"vi"`` for two
         classes, and for more of them ``"vi"`` or ``"dirichlet"``, whichever predicts rows that are left out better.
     optimizer : "fmin_l_bfgs_b", callable or None, default="fmin_l_bfgs_b"
         How the evidence is maximised. A callable gets ``(obj_func, initial_theta, bounds)`` and returns
         ``(theta, value)``, where ``obj_func(theta, eval_gradient=True)`` is to be minimised. None
         keeps the hyperparameters of the kernel.
     n_restarts_optimizer : int, default=0
-        Number of additional runs of the optimiser, from random points between the bounds (log-uniform). The best run
-        is kept. The first run starts from the kernel as given, or from a point derived from the data if that has more
-        evidence.
+        Number of additional runs of the optimiser, from random points between the bounds. The best run is kept.
     max_iter_predict : int, default=100
         Largest number of iterations of the approximation, if ``inference`` is a name.
     warm_start : bool, default=False
@@ -110,21 +87,17 @@ class GaussianProcessClassifier(TakesTables, Predictions, ClassifierMixin, BaseE
         Processes for the restarts, or for the two-class problems of a multi-class one.
     hyperparameters : {"learn", "sample"}, default="learn"
         Whether hyperparameters maximise the evidence, or are sampled together with f; predictions then
-        average over them. Those without a ``hyperprior`` are log-normal about the kernel's values
-        when sampled. If ``inference`` is an approximation, sampling starts from it.
+        average over them. Those without a ``hyperprior`` are log-normal about the kernel's values when sampled.
     hyperprior : Shrinkage, or mapping of str to frozen scipy.stats distribution or Shrinkage, default=None
-        Priors of hyperparameters, by their names in the kernel
-        (``{"k2__length_scale": scipy.stats.lognorm(1.0)}``, or ``"length_scale"`` for all of that name).
-        `gpclass.core.hyperpriors.Shrinkage` shrinks the length scales of several columns towards each other.
+        Priors of hyperparameters, by their names in the kernel (``"k2__length_scale"``, or ``"length_scale"`` for all
+        of that name). `gpclass.core.hyperpriors.Shrinkage` shrinks several length scales towards each other.
     inducing : "auto", int, array, `gpclass.sparse.Inducing` or None, default="auto"
         Inducing inputs, for more rows than n x n matrices allow: their number, the inputs themselves, or all settings.
-        "auto" uses all rows up to a few thousand, and up to 2,000 inducing inputs beyond that.
-        None never uses them.
+        "auto" uses up to 2,000 of them beyond a few thousand rows, None never.
     class_weight : mapping, "balanced" or None, default=None
         Weights of the classes, multiplied into ``sample_weight``.
     cost_matrix : array of shape (n_classes, n_classes), default=None
-        ``cost_matrix[i, j]`` is the cost of predicting class j when class i is true; `predict` minimises
-        its expectation. None means that all errors cost the same.
+        ``cost_matrix[i, j]`` is the cost of predicting class j when class i is true. None: all errors cost the same.
     integration : {"exact", "map", "mackay", "monte_carlo"}, default="exact"
         How the latent value is averaged out of the class probability; see `gpclass.learning.prediction`.
     verbose : int, default=0
@@ -135,17 +108,15 @@ class GaussianProcessClassifier(TakesTables, Predictions, ClassifierMixin, BaseE
     Attributes
     ----------
     kernel_ : kernel
-        The kernel with its hyperparameters, or the posterior mean of their logs if they were sampled; for
-        several two-class models a `CompoundKernel` of their kernels.
+        The kernel with its hyperparameters; for several two-class models a `CompoundKernel` of their kernels.
     inference_ : object
         The method with its settings.
     classes_ : ndarray of shape (n_classes,)
-        The labels, sorted; the columns of soft labels, as given.
+        The labels, sorted.
     n_classes_ : int
         Number of classes.
     log_marginal_likelihood_value_ : float or None
-        Log evidence at ``kernel_.theta``; the mean over several two-class models. None if sampling
-        does not estimate it.
+        Log evidence at ``kernel_.theta``; the mean over several two-class models. None after sampling.
     base_estimator_ : object
         The fitted model, or a combination of several two-class models.
     posterior_ : Posterior or list of them
@@ -155,8 +126,7 @@ class GaussianProcessClassifier(TakesTables, Predictions, ClassifierMixin, BaseE
     compared_ : tuple of Compared, or list of them
         The models that ``kernel=None`` compared: description, number of rows and integrated evidence of each.
     chains_ : Chains or list of them
-        The draws of f at the training rows, of theta if it was sampled, and their diagnostics; one for
-        each two-class model. Exists only after Markov chain Monte Carlo.
+        The draws of f at the training rows, and of theta if it was sampled. Exists only after ``"mcmc"``.
     encoder_ : gpclass.tables.Encoder or None
         Codes tables with categories, dates or missing values; None if X has only numbers.
     n_features_in_, feature_names_in_ : number and, for data frames, names of the columns
@@ -230,10 +200,8 @@ class GaussianProcessClassifier(TakesTables, Predictions, ClassifierMixin, BaseE
             It may have text, dates and missing values, and may be a table of pandas, polars or Arrow.
             Rows that are read in passes and never held in memory can be given as a Dask array or data frame, the path
             of a Parquet file or folder, a source of `gpclass.data.sources`, or a function that yields blocks (X, y).
-        y : array-like of shape (n,) or (n, n_classes)
-            Labels of any kind; or a matrix of floats, whose rows are class probabilities (soft labels).
-            The columns of a data frame are then the names of the classes. For files, and optionally for a Dask data
-            frame, the name of the column with the labels.
+        y : array-like of shape (n,)
+            Labels of any kind. For files, and optionally for a Dask data frame, the name of the column with the labels.
         sample_weight : array-like of shape (n,), default=None
             Weight k counts a row as k copies of it.
         client : distributed.Client, default=None
@@ -247,7 +215,10 @@ class GaussianProcessClassifier(TakesTables, Predictions, ClassifierMixin, BaseE
         check_parameters(self)
         seed = seed_of(self.random_state)
         source, new = as_source(X, y, sample_weight, client), copy(self)
-        training = new._read(X, y, sample_weight) if source is None else new._open(source)
+        if source is None:
+            training = from_rows(new, X, y, sample_weight)
+        else:
+            training = from_source(new, source, several=is_dirichlet(self))
         return self._take(new._fit(training, seed))
 
     @available_if(_in_one_model)  # type: ignore[untyped-decorator]
@@ -280,8 +251,8 @@ class GaussianProcessClassifier(TakesTables, Predictions, ClassifierMixin, BaseE
         known = np.unique(y if classes is None else classes)
         if len(known) < 2:
             raise ValueError("The first rows of partial_fit have one class only: give classes=[...].")
-        rows = Rows(X, *encoder(self, known)(y, check_weights(sample_weight, self.class_weight, y)))
-        new._fit(Training(known, len(X), X, np.empty(0), data=rows, coding=new.encoder_), seed)
+        rows, none = self._encoded(X, y, sample_weight, known), np.empty(0, dtype=np.intp)
+        new._fit(Training(known, len(X), X, none, data=rows, coding=new.encoder_), seed)
         new.base_estimator_ = replace(new.base_estimator_, objective=None)  # further rows will change it
         return self._take(new)
 
@@ -290,12 +261,17 @@ class GaussianProcessClassifier(TakesTables, Predictions, ClassifierMixin, BaseE
         X, y = self._check_fitted_inputs(X), np.asarray(plain_labels(y))
         if y.shape != (len(X),):
             raise ValueError(f"y has shape {y.shape}, expected ({len(X)},): one label for each row of X.")
-        rows = Rows(X, *encoder(self, self.classes_)(y, check_weights(sample_weight, self.class_weight, y)))
         from gpclass.learning.passes import update
 
         new = copy(self)
+        rows = self._encoded(X, y, sample_weight, self.classes_)
         new._keep(update(model, rows), self.classes_, None, self._seed)
         return self._take(new)
+
+    def _encoded(self, X: Any, y: Any, sample_weight: Any, classes: Any) -> Rows:
+        """Return rows with labels in the form that the likelihood takes."""
+        weight = check_weights(sample_weight, self.class_weight, y)
+        return Rows(X, *Encode(classes, is_dirichlet(self))(y, weight))
 
     def _take(self, new: Self) -> Self:
         """Take over the results of a fitted copy in one assignment; a failed fit leaves the previous one intact."""
@@ -304,32 +280,6 @@ class GaussianProcessClassifier(TakesTables, Predictions, ClassifierMixin, BaseE
         self.__dict__ = others | {name: value for name, value in vars(new).items() if name in found}
         return self
 
-    def _read(self, X: Any, y: Any, sample_weight: Any) -> Training:
-        """Return rows in memory, checked, with equal rows merged into weights."""
-        vectors = takes_vectors(self.kernel)
-        soft = soft_classes(y)
-        X, y = read_inputs(self, X, y, sample_weight, vectors=vectors, fitting=True, several=soft is not None)
-        given = (sample_weight, self.class_weight, given_kernel(self))
-        if soft is None:
-            data = from_labels(X, y, *given)
-        else:
-            data = from_probabilities(X, y, soft, *given, partial(takes_label_weights, self, len(soft)))
-        check_present(self, data.codes, len(data.classes))
-        rows = TrainingRows(data.kept, data.home, data.truth)
-        X = np.copy(data.X) if self.copy_X_train else data.X
-        vectors = vectors and isinstance(X, np.ndarray) and X.ndim == 2
-        return Training(data.classes, len(X), X, data.codes, data.weight, None, rows, vectors, self.encoder_)
-
-    def _open(self, source: Source) -> Training:
-        """Return the rows of a source, which are read in passes and not kept in memory."""
-        self.n_features_in_ = source.n_columns
-        self.__dict__.pop("feature_names_in_", None)
-        if source.names is not None:
-            self.feature_names_in_ = np.asarray(source.names, dtype=object)
-        given = (self.class_weight, self.categorical_features)
-        training, self.encoder_ = from_source(source, *given, partial(encoder, self), self.n_jobs)
-        return training
-
     def _fit(self, training: Training, seed: int) -> Self:
         """Fit to rows of any kind; `fit` and `partial_fit` both call this."""
         n_classes = len(training.classes)
@@ -337,54 +287,11 @@ class GaussianProcessClassifier(TakesTables, Predictions, ClassifierMixin, BaseE
             check_cost(self.cost_matrix, n_classes, n_classes)
         with reporter(self.verbose) as report:
             methods = candidates(self, training)
-            pose = [partial(clf._task, seed=seed, report=report, warn=len(methods) == 1) for clf in methods]
+            pose = [partial(make_task, clf, seed=seed, report=report) for clf in methods]
             few = training if len(pose) == 1 else training.some(rows_to_compare(training.n_rows, n_classes))
             fitted = fit_best(pose, rows=training, few=few)
         self._keep(fitted, training.classes, training.rows, seed)
         return self
-
-    def _task(self, training: Training, *, seed: int, report: Any, warn: bool) -> Task:
-        """Return the fitting task for these rows once the method is chosen.
-
-        ``warn`` says whether to warn about parameters without effect; another method that is tried may use them.
-        """
-        n_classes, passes = len(training.classes), training.data is not None
-        case, likelihood, settings = resolve(
-            self, n_classes, n_rows=training.n_rows, vectors=training.vectors, passes=passes
-        )
-        labels = training.codes
-        if not passes:
-            case, likelihood, labels = labels_for(
-                self, case, likelihood, training.codes, training.weight, n_classes
-            )
-        if warn:
-            warn_without_effect(self, case)
-        problem, warps = self._problem(training, likelihood)
-        plan = Plan(
-            enabled=self.optimizer is not None,
-            optimizer=self.optimizer if callable(self.optimizer) else None,
-            n_restarts=self.n_restarts_optimizer,
-            n_jobs=self.n_jobs,
-            report=report,
-            choose=chooses_kernel(self),
-            warps=warps,
-            asked={"kernel": self.kernel, "hyperprior": self.hyperprior},
-        )
-        last = getattr(self, "base_estimator_", None)
-        init = last.sites if self.warm_start and isinstance(last, FittedModel) else None
-        if init is not None and case.likelihood not in SEVERAL and init.nu.shape != problem.y.shape:
-            init = None
-        return Task(case, problem, plan, n_classes, labels, seed, settings, training.data, init)
-
-    def _problem(self, training: Training, likelihood: Likelihood) -> tuple[Problem, tuple[Any, ...]]:
-        """Return the problem, and the transforms of the columns to choose from."""
-        kernel = given_kernel(self)
-        kernel, warps = kernels_for(self, training) if kernel is None else (kernel, ())
-        codes = training.codes
-        y = codes if codes.ndim == 2 else np.where(codes == 1, 1.0, -1.0)
-        X = training.X if training.data is None else np.empty(0)
-        method, prior = inference_of(self), hyperprior_of(self, kernel)
-        return Problem(X, y, training.weight, settable(kernel), likelihood, method, prior), warps
 
     def _keep(self, fitted: Any, classes: Any, rows: TrainingRows | None, seed: int) -> None:
         """Store a fitted model, and warn if it did not converge or is of little use."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from gpclass.data.prediction import lazily
 from gpclass.decision import bayes_decision, check_cost
 from gpclass.kernels import CompoundKernel
 from gpclass.learning.combine import mean_evidence, split_theta
-from gpclass.learning.usefulness import TOO_NARROW, DoubtfulFitWarning
+from gpclass.learning.usefulness import DoubtfulFitWarning
 from gpclass.tables import read_inputs
 from gpclass.training import TrainingRows
 
@@ -22,6 +23,27 @@ NO_LOO = (
     "There are no leave-one-out probabilities: they need the training rows, which a model with inducing inputs does "
     "not keep after partial_fit or in a file, and one model of all classes, not multi_class='one_vs_one'."
 )
+
+
+TOO_NARROW = (
+    "Credible intervals of Dirichlet classification are too narrow: its targets are made from the labels, and in "
+    "simulations intervals of 95 % contained 40 to 90 % of the true probabilities. Use inference='vi' for intervals."
+)
+
+
+def stacked(items: Any, axis: int) -> Any:
+    """Return the only item, or all of them as one array."""
+    return items[0] if len(items) == 1 else np.stack(items, axis=axis)
+
+
+def one_or_list(items: list[Any]) -> Any:
+    """Return the only item, or all of them."""
+    return items[0] if len(items) == 1 else items
+
+
+def per_model(get: Callable[[Any], Any], doc: str) -> property:
+    """Return a property with a result of the fitted model, or a list of those of several two-class models."""
+    return property(lambda self: one_or_list([get(model) for model in self._fitted_models()]), doc=doc)
 
 
 class Predictions:
@@ -46,7 +68,7 @@ class Predictions:
         Parameters
         ----------
         X : array-like of shape (n, n_features)
-            Rows with the columns of the training rows. A Dask collection is predicted lazily.
+            A Dask collection is predicted lazily.
 
         Returns
         -------
@@ -57,7 +79,7 @@ class Predictions:
         X, route, cost = self._check_fitted_inputs(X), self.integration, None
         if self.cost_matrix is not None:
             cost = check_cost(self.cost_matrix, self.n_classes_, self.n_classes_)
-        elif route in ("exact", "mackay") and self._decides_by_mean():
+        elif route in ("exact", "mackay") and self.base_estimator_.decides_by_mean:
             route = "map"  # the same class (R&W section 3.4.2), and only the mean is needed
         log_proba = self.base_estimator_.log_proba(X, route, self._rng())
         return self.classes_[bayes_decision(np.exp(log_proba), cost)]
@@ -69,7 +91,7 @@ class Predictions:
         Parameters
         ----------
         X : array-like of shape (n, n_features)
-            Rows with the columns of the training rows. A Dask collection is predicted lazily.
+            A Dask collection is predicted lazily.
 
         Returns
         -------
@@ -85,7 +107,6 @@ class Predictions:
         Parameters
         ----------
         X : array-like of shape (n, n_features)
-            Rows with the columns of the training rows.
 
         Returns
         -------
@@ -102,7 +123,6 @@ class Predictions:
         Parameters
         ----------
         X : array-like of shape (n, n_features)
-            Rows with the columns of the training rows.
         level : float, default=0.95
             Probability that the interval contains p(y|f), as f varies over its posterior.
 
@@ -113,7 +133,7 @@ class Predictions:
             of every class, by Monte Carlo.
         """
         X = self._check_fitted_inputs(X)
-        if not self.base_estimator_.models[0].is_of_labels:
+        if not self._latent_models()[0].is_of_labels:
             warnings.warn(TOO_NARROW, DoubtfulFitWarning, stacklevel=2)
         return self.base_estimator_.interval(X, level, self._rng())  # type: ignore[no-any-return]
 
@@ -126,7 +146,6 @@ class Predictions:
         Parameters
         ----------
         X : array-like of shape (n, n_features)
-            Rows with the columns of the training rows.
         return_std, return_cov : bool, default=False
             Whether to return standard deviations, or covariances, as well.
 
@@ -140,11 +159,14 @@ class Predictions:
         """
         if return_std and return_cov:
             raise ValueError("return_std and return_cov are both True: ask for one of them.")
-        X, model = self._check_fitted_inputs(X), self.base_estimator_
+        X, models = self._check_fitted_inputs(X), self._latent_models()
         if return_std:
-            mean, var = model.latent(X)
-            return mean, np.sqrt(var)
-        return model.covariance(X) if return_cov else model.mean(X)
+            means, variances = zip(*(model.latent(X) for model in models), strict=True)
+            return stacked(means, 1), np.sqrt(stacked(variances, 1))
+        if return_cov:
+            means, covariances = zip(*(model.covariance(X) for model in models), strict=True)
+            return stacked(means, 1), stacked(covariances, 0)
+        return stacked([model.posterior.mean(X) for model in models], 1)
 
     def sample_latent(self, X: Any, n_samples: int = 1, random_state: Any = None) -> Array:
         """Draw the latent functions of `predict_latent` from their posterior, jointly at the rows of X.
@@ -152,7 +174,6 @@ class Predictions:
         Parameters
         ----------
         X : array-like of shape (n, n_features)
-            Rows with the columns of the training rows.
         n_samples : int, default=1
         random_state : int, RandomState or None, default=None
 
@@ -163,7 +184,8 @@ class Predictions:
         X = self._check_fitted_inputs(X)
         check_integers(n_samples=n_samples)
         rng = np.random.default_rng(seed_of(random_state))
-        return np.asarray(self.base_estimator_.sample(X, n_samples, rng))
+        models = self._latent_models()
+        return np.asarray(stacked([model.posterior.sample(X, n_samples, rng) for model in models], 1))
 
     def latent_mean_and_variance(self, X: Any) -> tuple[Array, Array]:
         """Return mean and variance of f at each row, for two classes only (scikit-learn's method).
@@ -173,7 +195,6 @@ class Predictions:
         Parameters
         ----------
         X : array-like of shape (n, n_features)
-            Rows with the columns of the training rows.
 
         Returns
         -------
@@ -252,26 +273,16 @@ class Predictions:
         """The method with its settings, the same for all models."""
         return self._fitted_models()[0].problem.inference
 
-    @property
-    def likelihood_(self) -> Any:
-        """The likelihood with its parameters, or a list of them."""
-        return one_or_list([model.likelihood for model in self._fitted_models()])
-
-    @property
-    def posterior_(self) -> Any:
-        """The latent process, or a list of them."""
-        return one_or_list([model.posterior for model in self._fitted_models()])
-
-    @property
-    def history_(self) -> Any:
-        """The history of learning, or a list of them; None if nothing was learned."""
-        return one_or_list([model.learned and model.learned.history for model in self._fitted_models()])
-
-    @property
-    def compared_(self) -> Any:
-        """The models that were compared, with their integrated evidences, or a list of them; may be empty."""
-        learned = [model.learned for model in self._fitted_models()]
-        return one_or_list([end.compared if end else () for end in learned])
+    likelihood_ = per_model(lambda model: model.likelihood, "The likelihood with its parameters.")
+    posterior_ = per_model(lambda model: model.posterior, "The latent process.")
+    history_ = per_model(
+        lambda model: model.learned and model.learned.history,
+        "The history of learning; None if nothing was learned.",
+    )
+    compared_ = per_model(
+        lambda model: model.learned.compared if model.learned else (),
+        "The models that were compared, with their integrated evidences; may be empty.",
+    )
 
     @property
     def chains_(self) -> Any:
@@ -293,13 +304,11 @@ class Predictions:
             raise AttributeError(NO_LOO)
         if self._rows is None:
             return np.asarray(np.exp(loo))
-        if self._rows.home is None:
-            raise AttributeError("Leave-one-out probabilities of soft labels need likelihood='softmax'.")
         return np.asarray(np.exp(loo[self._rows.home]))
 
     @property
     def loo_log_score_(self) -> float:
-        """Mean log probability of a row's class from the other rows, averaged over soft labels."""
+        """Mean log probability of a row's class from the other rows."""
         if self._rows is None:  # rows that need not fit into memory
             score = self._fitted_models()[0].loo_log_score()
             if score is None:
@@ -307,9 +316,7 @@ class Predictions:
             return float(score)
         p, truth = self.loo_proba_, self._rows.truth
         with np.errstate(divide="ignore"):
-            if truth.ndim == 1:
-                return float(np.mean(np.log(p[np.arange(len(p)), truth])))
-            return float(np.where(truth > 0.0, truth * np.log(p), 0.0).sum(axis=1).mean())
+            return float(np.mean(np.log(p[np.arange(len(p)), truth])))
 
     def save(self, path: Any) -> None:
         """Write the fitted classifier to one file, which `gpclass.load` reads. It contains no code.
@@ -336,25 +343,11 @@ class Predictions:
         rows = self._rows
         if rows is None or any(model.inducing is not None for model in self._fitted_models()):
             raise ValueError("The training rows are not kept by a model with inducing inputs.")
-        if len(problems[0].X) != len(problems[-1].X) or rows.home is None or rows.truth.ndim > 1:
+        if len(problems[0].X) != len(problems[-1].X):
             return np.concatenate([np.asarray(problem.X) for problem in problems]), None
         first = problems[0].first
         home = rows.home if first is None else first[rows.home]
         return np.asarray(problems[0].X)[home], self.classes_[rows.truth]
-
-    def _repr_html_inner(self) -> str:
-        """Return scikit-learn's diagram with the results of the fit below it."""
-        html = str(super()._repr_html_inner())  # type: ignore[misc]
-        if not hasattr(self, "base_estimator_"):
-            return html
-        from gpclass.learning.summary import summary_html
-
-        return html + summary_html(self.base_estimator_.models, self.classes_)
-
-    def _repr_mimebundle_(self, **options: Any) -> dict[str, str]:
-        """Return the representation for notebooks."""
-        shown: dict[str, str] = super()._repr_mimebundle_(**options)  # type: ignore[misc]
-        return {**shown, "text/html": self._repr_html_inner()} if "text/html" in shown else shown
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "base_estimator_")
@@ -364,10 +357,12 @@ class Predictions:
             raise AttributeError(f"This {type(self).__name__} is not fitted yet: call fit() first.")
         return self.base_estimator_.models
 
-    def _decides_by_mean(self) -> bool:
-        """Whether the latent mean determines the class: one Gaussian function, and a link symmetric about zero."""
-        models = self.base_estimator_.models
-        return len(models) == 1 and models[0].decides_by_mean
+    def _latent_models(self) -> Any:
+        if getattr(self.base_estimator_, "pairs", ()):
+            raise ValueError(
+                "multi_class='one_vs_one' has no latent function for each class: use 'one_vs_rest'."
+            )
+        return self.base_estimator_.models
 
     def _rng(self) -> np.random.Generator:
         return np.random.default_rng(self._seed)
@@ -376,8 +371,3 @@ class Predictions:
         check_is_fitted(self)
         vectors = bool(self.base_estimator_.models[0].kernel.requires_vector_input)
         return read_inputs(self, X, vectors=vectors, fitting=False)
-
-
-def one_or_list(items: list[Any]) -> Any:
-    """Return the only item, or all of them."""
-    return items[0] if len(items) == 1 else items

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,20 +11,20 @@ from gpclass.core.protocols import Array, Index
 from gpclass.core.registry import stored
 from gpclass.data.rows import Data
 from gpclass.data.source import Source
+from gpclass.kernels import takes_vectors
 from gpclass.labels import Encode
-from gpclass.tables import Encoder
+from gpclass.tables import read_inputs
 from gpclass.tables.passes import encode_source
-from gpclass.validation import some_of_each, take
+from gpclass.validation import check_labels, check_weights, merge_copies, some_of_each, take
 
 
 @stored
 @dataclass(frozen=True, slots=True, eq=False)
 class TrainingRows:
-    """The rows given to ``fit``: which have a positive weight, into which row each was merged, its class."""
+    """The given rows of positive weight: the row into which each was merged, and its class by position."""
 
-    kept: Index
-    home: Index | None  # None if a soft label was split into several rows
-    truth: Any  # classes by position, (n,), or class probabilities, (n, C)
+    home: Index
+    truth: Index
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -35,7 +34,7 @@ class Training:
     classes: Any
     n_rows: int
     X: Any  # inputs in memory; empty for the rows of a source
-    codes: Any  # classes by position, (n,), or label weights, (n, C); empty for the rows of a source
+    codes: Index  # classes by position; empty for the rows of a source
     weight: Array | None = None
     data: Data | None = None  # rows that are read in passes
     rows: TrainingRows | None = None  # needed for leave-one-out predictions
@@ -46,31 +45,53 @@ class Training:
         """Return n random rows in memory, with some of each class if possible; itself if it has at most n rows."""
         if n >= self.n_rows:
             return self
-        classes = self.codes if self.codes.ndim == 1 else self.codes.argmax(axis=1)
-        kept = some_of_each(classes, n, np.random.default_rng(0))
-        weight = None if self.weight is None else self.weight[kept]
-        X = take(self.X, kept)
-        return Training(
-            self.classes, n, X, self.codes[kept], weight, vectors=self.vectors, coding=self.coding
+        kept = some_of_each(self.codes, n, np.random.default_rng(0))
+        weight, X = None if self.weight is None else self.weight[kept], take(self.X, kept)
+        options: Any = {"vectors": self.vectors, "coding": self.coding}
+        return Training(self.classes, n, X, self.codes[kept], weight, **options)
+
+
+def from_rows(clf: Any, X: Any, y: Any, sample_weight: Any) -> Training:
+    """Return rows in memory, checked, with equal rows merged into weights; the classifier gets their columns."""
+    vectors = takes_vectors(clf.kernel)
+    X, y = read_inputs(clf, X, y, sample_weight, vectors=vectors, fitting=True)
+    check_labels(y)
+    weight = check_weights(sample_weight, clf.class_weight, y)
+    if weight is not None and not weight.all():
+        kept = np.flatnonzero(weight)
+        X, y, weight = take(X, kept), y[kept], weight[kept]
+    classes, truth = np.unique(y, return_inverse=True)
+    if len(classes) < 2:
+        raise ValueError(
+            f"GaussianProcessClassifier requires 2 or more distinct classes; got {len(classes)} class "
+            f"with a positive weight ({classes}): give it rows of another class."
         )
+    kernel = None if isinstance(clf.kernel, str) else clf.kernel
+    X, codes, weight, home = merge_copies(X, truth, weight, kernel)
+    X = np.copy(X) if clf.copy_X_train else X
+    vectors = vectors and isinstance(X, np.ndarray) and X.ndim == 2
+    rows = TrainingRows(home, truth)
+    return Training(classes, len(X), X, codes, weight, None, rows, vectors, clf.encoder_)
 
 
-def from_source(
-    source: Source,
-    class_weight: Any,
-    categorical_features: Any,
-    encode: Callable[[Any], Encode],
-    n_jobs: int | None,
-) -> tuple[Training, Encoder | None]:
-    """Return the rows of a source, which are read in passes and not kept in memory, and the encoder of its columns."""
-    if class_weight is not None:
+def from_source(clf: Any, source: Source, *, several: bool) -> Training:
+    """Return the rows of a source, which are read in passes and not kept in memory; the classifier gets its columns.
+
+    ``several`` is for models with a latent function for each of two classes.
+    """
+    clf.n_features_in_ = source.n_columns
+    clf.__dict__.pop("feature_names_in_", None)
+    if source.names is not None:
+        clf.feature_names_in_ = np.asarray(source.names, dtype=object)
+    if clf.class_weight is not None:
         raise ValueError(
             "class_weight is for rows in memory: give the weights of the rows as sample_weight, or as a "
             "column of the files."
         )
-    labels, encoder = encode_source(source, categorical_features)
+    labels, clf.encoder_ = encode_source(source, clf.categorical_features)
     classes = np.asarray(labels)
     if len(classes) < 2:
         raise ValueError(f"The labels have one class only, {classes[0]!r}: two or more are needed.")
-    data = source.data(encode(classes), n_jobs, encoder)
-    return Training(classes, source.n_rows, np.empty(0), np.empty(0), data=data, coding=encoder), encoder
+    data = source.data(Encode(classes, several), clf.n_jobs, clf.encoder_)
+    empty = np.empty(0, dtype=np.intp)
+    return Training(classes, source.n_rows, np.empty(0), empty, data=data, coding=clf.encoder_)

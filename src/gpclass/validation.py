@@ -17,18 +17,13 @@ HEAVIEST = 1e12  # with a larger weight the others would be lost in rounding
 Where = Callable[[int], str]  # says where row i is, as in 'row 7 of a.parquet'
 
 
-def check_inputs(
-    estimator: Any, X: Any, y: Any = None, *, vectors: bool, fitting: bool, several: bool = False
-) -> Any:
-    """Return X (and y when fitting) as float64 rows, or as they are for kernels on structured inputs.
-
-    ``several`` allows y to have more than one column.
-    """
+def check_inputs(estimator: Any, X: Any, y: Any = None, *, vectors: bool, fitting: bool) -> Any:
+    """Return X (and y when fitting) as float64 rows, or as they are for kernels on structured inputs."""
     options: dict[str, Any] = {"ensure_2d": vectors, "dtype": np.float64 if vectors else None}
     if vectors:
         options["ensure_all_finite"] = False  # checked below, with the position in the message
     if fitting:
-        X, y = validate_data(estimator, X, y, multi_output=several, **options)
+        X, y = validate_data(estimator, X, y, **options)
     else:
         X = validate_data(estimator, X, reset=False, **options)
     if vectors:
@@ -49,11 +44,9 @@ def check_labels(y: Any) -> None:
             ) from None
         if len(kinds) == 1 and y.dtype != object:
             raise
-        if len(kinds) == 1:
-            raise ValueError(
-                f"y has labels of the kind {kinds[0]}, expected text, integers or truth values: convert them first."
-            ) from None
-        raise ValueError(f"y has labels of the kinds {', '.join(kinds)}, expected one kind.") from None
+        raise ValueError(
+            f"y has labels of the kinds {', '.join(kinds)}, expected text, integers or truth values, of one kind."
+        ) from None
 
 
 class MissingValueError(ValueError):

@@ -139,7 +139,7 @@ def test_arguments_of_functions():
             lambda n: compare(X, Y, methods="laplace", n_samples=n),
         ],
         "level": [lambda level: clf.predict_interval(X, level)],
-        "n_draws": [lambda n: active.expected_log_loss_reduction(clf, X, n_draws=n)],
+        "n_draws": [lambda n: active.query(clf, X, n_draws=n)],
         "n": [lambda n: active.query(clf, X, n)],
         "cv": [lambda cv: compare(X, Y, methods="laplace", cv=cv)],
         "n_train": [lambda n: interval(n)],

@@ -9,11 +9,14 @@ from problems import exact_probit_evidence, two_moons_like
 
 from gpclass import GaussianProcessClassifier
 from gpclass.evidence import check_approximation
+from gpclass.evidence.check import judge
 from gpclass.inference import EP, VI, Laplace
 from gpclass.kernels import RBF, WhiteKernel, matrix
 from gpclass.likelihoods import Logit, Probit
 from gpclass.posteriors.target import make_target
 from gpclass.priors import DensePrior
+from gpclass.sampling import ImportanceEstimate
+from gpclass.sampling.pareto import khat_limit
 
 LIKELIHOODS = [Logit(), Probit()]
 
@@ -136,3 +139,23 @@ def test_verdicts_of_the_classifier_on_noise(options):
     checks = clf.check_approximation(random_state=0)
     for check in checks if isinstance(checks, list) else [checks]:
         assert NO_BETTER not in check.verdict
+
+
+@pytest.mark.parametrize(
+    ("khat", "n_samples", "limit"), [("0.670", 1000, "0.667"), ("0.67", 400, "0.62"), ("0.80", 10**6, "0.70")]
+)
+def test_the_verdict_states_the_limit_of_khat_for_the_number_of_draws(khat, n_samples, limit):
+    found = ImportanceEstimate(-1.0, 0.1, float(khat), 50.0, n_samples)
+    verdict = judge("EP", -1.0, found, 0.0, 0.0)
+    assert f"khat = {khat} is not below {limit}, the limit for {n_samples} draws" in verdict
+    assert float(khat) >= khat_limit(n_samples)
+    assert not found.reliable
+
+
+@pytest.mark.parametrize("method", ["Laplace", "EP", "VI"])
+@pytest.mark.parametrize("khat", [0.1, 2.0])
+def test_a_verdict_never_recommends_the_method_that_it_rejects(method, khat):
+    found = ImportanceEstimate(-1.0, 0.1, khat, 900.0, 1000)
+    said = judge(method, -1.0, found, 0.4, 0.001)
+    quick = " or ".join(name for name in ("VI", "EP") if name != method)
+    assert f"use {quick}, or MCMC" in said

@@ -370,10 +370,10 @@ class TestWeights:
     def test_fractions_of_a_data_point_have_no_multinomial_probit(self):
         weight = np.linspace(0.2, 1.7, 15)
         clf = GaussianProcessClassifier(KERNELS["shared"], optimizer=None)
-        with pytest.warns(UserWarning, match="one_vs_rest"):
+        with pytest.warns(UserWarning, match="the softmax likelihood is used"):
             clf.fit(self.X, self.y, sample_weight=weight)
-        rest = clone(clf).set_params(multi_class="one_vs_rest").fit(self.X, self.y, sample_weight=weight)
-        assert_allclose(clf.predict_proba(self.X), rest.predict_proba(self.X), atol=1e-10)
+        softmax = clone(clf).set_params(likelihood="softmax").fit(self.X, self.y, sample_weight=weight)
+        assert_allclose(clf.predict_proba(self.X), softmax.predict_proba(self.X), atol=1e-10)
 
     def test_softmax_takes_them(self):
         weight = np.linspace(0.2, 1.7, 15)

@@ -153,23 +153,14 @@ def test_weights_are_copies():
     assert_allclose(weighted.log_marginal_likelihood_value_, copies.log_marginal_likelihood_value_, rtol=1e-9)
 
 
-def test_soft_labels_and_a_kernel_per_class():
-    soft = np.random.default_rng(1).dirichlet(np.ones(3), size=40)
-    clf = fitted(soft)
-    assert clf.posterior_.root is None  # a factorisation per class
-    mean, variance = Regressions(X, soft, 0.01, KERNEL).predict(Z)
-    got, std = clf.predict_latent(Z, return_std=True)
-    assert_allclose(got, mean, rtol=1e-7)
-    assert_allclose(std, np.sqrt(variance), rtol=1e-7)
-    assert fitted(soft, eps=None).base_estimator_.problem.inference.eps in EPSILONS
+def test_a_kernel_per_class():
     kernels = CompoundKernel([KERNEL, 9.0 * RBF(0.5), 1.0 * RBF(2.0)])
     assert_allclose(fitted(kernel=kernels).predict_latent(Z), truth(kernel=kernels).predict(Z)[0], rtol=1e-8)
 
 
-@pytest.mark.parametrize("y", [CODES, np.eye(3)[CODES] * 0.9 + 0.1 / 3.0], ids=["hard", "soft"])
-def test_a_saved_model_predicts_the_same(y, tmp_path):
+def test_a_saved_model_predicts_the_same(tmp_path):
     pytest.importorskip("safetensors")
-    clf = fitted(y, eps=None)
+    clf = fitted(eps=None)
     clf.save(tmp_path / "model.gpc")
     again = load(tmp_path / "model.gpc")
     assert_allclose(again.predict_proba(Z), clf.predict_proba(Z), rtol=1e-12)
@@ -178,14 +169,12 @@ def test_a_saved_model_predicts_the_same(y, tmp_path):
     assert_allclose(again.log_marginal_likelihood(theta), clf.log_marginal_likelihood(theta), rtol=1e-12)
 
 
-@pytest.mark.parametrize("soft", [False, True])
 @pytest.mark.parametrize(("n_classes", "route"), [(2, "exact"), (3, "mackay"), (3, "map")])
-def test_onnx(n_classes, route, soft):
+def test_onnx(n_classes, route):
     runtime = pytest.importorskip("onnxruntime")
     from gpclass.onnx import to_onnx
 
-    y = np.eye(n_classes)[CODES % n_classes]
-    clf = fitted(0.8 * y + 0.2 / n_classes if soft else CODES % n_classes, integration=route)
+    clf = fitted(CODES % n_classes, integration=route)
     session = runtime.InferenceSession(to_onnx(clf), providers=["CPUExecutionProvider"])
     assert_allclose(session.run(["probabilities"], {"X": Z})[0], clf.predict_proba(Z), atol=1e-9)
 
@@ -205,13 +194,6 @@ def test_what_has_no_meaning_is_refused():
         fitted().check_approximation()
     with pytest.raises(ValueError, match="rows=1 is not possible"):
         Dirichlet(rows=1)
-    with pytest.warns(UserWarning, match=r"warm_start=True has no effect here: the method does not iterate"):
-        fitted(warm_start=True)
-    named = GaussianProcessClassifier(KERNEL, inference="dirichlet", optimizer=None, max_iter_predict=7)
-    with pytest.warns(
-        UserWarning, match="max_iter_predict=7 has no effect here: the method does not iterate"
-    ):
-        named.fit(X, CODES)
 
 
 def test_many_rows_are_in_single_precision(monkeypatch, tmp_path):

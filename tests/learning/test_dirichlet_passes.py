@@ -86,11 +86,7 @@ def test_dask(n_classes):
     assert_allclose(clf.predict_proba(NEW), right.predict_proba(NEW), atol=1e-9)
 
 
-def test_soft_labels_and_weights():
-    soft = np.random.default_rng(1).dirichlet(np.ones(3), size=60)
-    assert_allclose(
-        fitted(soft).predict_latent(NEW), Regressions(X, soft, 0.01, KERNEL).predict(NEW)[0], atol=1e-5
-    )
+def test_weights():
     counts = np.arange(60) % 3 + 1
     clf = GaussianProcessClassifier(KERNEL, inference=Dirichlet(0.01), inducing=EVERY, optimizer=None)
     weighted = clf.fit(X, CODES, sample_weight=counts).predict_latent(NEW)

@@ -232,13 +232,13 @@ def test_leave_one_out_of_weights():
 
 
 def test_check_of_draws_at_fixed_theta():
-    for name in ("HMC", "rejection"):
-        check = fixed(name).check_approximation(4000, random_state=0)
-        truth = exact_logit()
-        assert abs(check.corrected - truth) < 5.0 * check.standard_error + 1e-6
+    for name, words in (("HMC", "The chains agree"), ("rejection", "The draws are exact")):
+        check = fixed(name).check_approximation(random_state=0)
+        assert check.corrected is None
+        assert check.reliable
         assert check.largest_shift < 0.05
-        assert "is accurate" in check.verdict
-    assert fixed("rejection").log_marginal_likelihood_value_ == pytest.approx(truth, abs=0.1)
+        assert check.verdict.startswith(words)
+    assert fixed("rejection").log_marginal_likelihood_value_ == pytest.approx(exact_logit(), abs=0.1)
 
 
 @cache
@@ -248,15 +248,6 @@ def exact_logit():
     K = covariance(np.log([[4.0, 1.0]]), X)[0]
     f = rng.standard_normal((500_000, 6)) @ np.linalg.cholesky(K).T
     return float(np.log(expit(Y * f).prod(axis=1).mean()))
-
-
-def test_check_notices_wrong_draws():
-    clf = pickle.loads(pickle.dumps(fixed("HMC")))
-    model = clf.base_estimator_
-    object.__setattr__(model, "draws", model.draws + 1.0)
-    check = clf.check_approximation(4000, random_state=0)
-    assert "MCMC is inaccurate" in check.verdict
-    assert check.largest_shift > 0.05
 
 
 @pytest.mark.slow

@@ -112,11 +112,10 @@ def test_no_boundary_in_view(fit, moons, moons_clf):
     assert_allclose(display.latent_std.ravel() ** 2, difference / 2.0, rtol=1e-9)
 
 
-def test_weights_that_end_the_joint_model(fit, iris):
-    """Fractional weights make one model per class; its deviations are means over the models."""
+def test_one_model_per_class(fit, iris):
+    """The deviations of several models are means over them."""
     X, y = iris
-    with pytest.warns(UserWarning, match="each class is fitted against the rest"):
-        clf = GaussianProcessClassifier(4.0 * RBF(0.7), optimizer=None).fit(X, y, np.full(len(y), 0.5))
+    clf = GaussianProcessClassifier(4.0 * RBF(0.7), optimizer=None, multi_class="one_vs_rest").fit(X, y)
     display = PredictiveContourDisplay.from_estimator(clf, X, y, grid_resolution=5, latent_std=True)
     std = clf.predict_latent(rows_of(display), return_std=True)[1]
     assert_allclose(display.latent_std.ravel() ** 2, (std**2).mean(axis=1))

@@ -259,10 +259,10 @@ def test_truth_values_are_classes_whatever_their_column(labels):
         (pd.Series(np.where(Y == "yes", "a", None), dtype="string"), "y contains NaN or None in row"),
         (pd.Series(pd.Categorical(np.where(Y == "yes", "a", None))), "y contains NaN or None in row"),
         (np.where(Y == "yes", "a", None), "y contains NaN or None in row"),
-        (np.where(Y == "yes", 1, Y.astype(object)), "y has labels of the kinds int, str, expected one kind"),
+        (np.where(Y == "yes", 1, Y.astype(object)), "y has labels of the kinds int, str, expected text"),
         (
             pd.cut(FRAME["size"], 2),
-            "y has labels of the kind Interval, expected text, integers or truth values",
+            "y has labels of the kinds Interval, expected text, integers or truth values",
         ),
     ],
 )

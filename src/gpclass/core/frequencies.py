@@ -11,17 +11,11 @@ variance of one gives the same, so it is comparable with the evidence of a Gauss
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
-from scipy.special import chdtri, gammaln
+from scipy.special import gammaln
 
 from gpclass.core.checks import apart
 from gpclass.core.protocols import Array
-
-FEW = 30.0  # with fewer rows the evidence cannot distinguish a relation from chance
-CHANCE = 0.95  # quantile of the gain of evidence for labels that have no relation to the inputs
-SHARE = 0.25  # largest gain by chance, as a fraction of the log evidence of class frequencies
 
 
 def class_counts(y: Array, weight: Array | None = None) -> Array:
@@ -60,45 +54,12 @@ def frequency_evidence(counts: Array) -> float:
     return float(max(unknown, -total * np.log(n_classes)))
 
 
-@dataclass(frozen=True, slots=True)
-class Baseline:
-    """The log evidence of class frequencies, and the margin by which chance may exceed it.
-
-    Learned hyperparameters raise the evidence even on labels that have no relation to the inputs: twice the gain of p
-    of them is distributed as chi-squared with p degrees of freedom (Wilks).
-    """
-
-    evidence: float
-    chance: float = 0.0
-    n_learned: int = 0
-
-    def objection(self, evidence: float) -> str:
-        """Return a clause that says why a log evidence does not show that the inputs matter; '' if it does."""
-        if evidence - self.evidence > self.chance:
-            return ""
-        found, known = apart(evidence, self.evidence, 4, "g")
-        known = f"{known}, that of class frequencies alone"
-        if evidence <= self.evidence:
-            return f"its log evidence, {found}, is not above {known}"
-        return (
-            f"its log evidence, {found}, is above {known}, by no more than {self.n_learned} learned "
-            "hyperparameters may gain by chance"
-        )
-
-
-def make_baseline(counts: Array, n_learned: int = 0) -> Baseline:
-    """Return the baseline of labels of these classes, for a model with that many learned hyperparameters.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gpclass.core.frequencies import make_baseline
-    >>> make_baseline(np.array([50, 50]), n_learned=3).objection(-68.0)
-    'its log evidence, -68, is above -69.31, ... by no more than 3 learned hyperparameters may gain by chance'
-    >>> make_baseline(np.array([50, 50]), n_learned=3).objection(-60.0)
-    ''
-    """
-    evidence = frequency_evidence(counts)
-    many = float(np.sum(counts)) >= FEW
-    gain = 0.5 * float(chdtri(n_learned, 1.0 - CHANCE)) if n_learned else 0.0
-    return Baseline(evidence, min(gain, -SHARE * evidence) if many else 0.0, n_learned)
+def no_better(found: float, baseline: float, name: str = "log evidence", margin: float = 0.0) -> str:
+    """Return a clause if a number exceeds the evidence of class frequencies by no more than ``margin``, else ''."""
+    if found > baseline + margin:
+        return ""
+    shown, known = apart(found, baseline, 4, "g")
+    return (
+        f"is no better than predicting the class frequencies: its {name}, {shown}, is not "
+        f"{'clearly ' if found > baseline else ''}above {known}, the log evidence of class frequencies alone"
+    )

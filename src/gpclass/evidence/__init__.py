@@ -8,9 +8,8 @@ sampling fails (`annealed_evidence`). `frequency_evidence` is that of a model wi
 from __future__ import annotations
 
 from gpclass.core.frequencies import frequency_evidence
-from gpclass.evidence.check import ApproximationCheck, check_approximation
+from gpclass.evidence.check import ApproximationCheck, Missing, check_approximation
 from gpclass.evidence.importance import annealed_evidence, importance_evidence
-from gpclass.evidence.verdicts import Missing
 
 __all__ = [
     "ApproximationCheck",

@@ -4,18 +4,70 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from gpclass.core.frequencies import Baseline, class_counts, make_baseline
-from gpclass.core.protocols import Array, Index
+from gpclass.core.checks import apart
+from gpclass.core.frequencies import class_counts, frequency_evidence, no_better
+from gpclass.core.protocols import Array
 from gpclass.evidence.importance import Draws, estimate
-from gpclass.evidence.verdicts import SMALL_SHIFT, Missing, on_approximation, on_model
-from gpclass.mcmc.chains import Chains, diagnose
+from gpclass.mcmc.chains import diagnose
 from gpclass.posteriors.target import Target
 from gpclass.sampling.checks import Seed
 from gpclass.sampling.pareto import khat_limit
 from gpclass.sampling.weigh import ImportanceEstimate
+
+SMALL_SHIFT = 0.05  # of a probability
+SMALL_GAP = 0.5  # difference of log evidences that is too small to choose a model by
+MIN_ESS = 100.0  # effective draws
+SMALL_MEAN_SHIFT = 0.02  # mean change of a probability
+SMALL_GAIN = 0.005  # nats per row
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Missing:
+    """What inducing inputs miss: leave-one-out probabilities compared with those of exact neighbourhoods.
+
+    Parameters
+    ----------
+    n_places : int
+        Number of rows at which they were compared.
+    n_rows : int
+        Number of rows around each of them that were treated exactly.
+    whole : bool
+        Whether these were all rows, so that the comparison is with the model without inducing inputs.
+    mean_shift, largest_shift : float
+        Mean and largest absolute change of a class probability.
+    gain, gain_error : float
+        Change of the mean leave-one-out log score, in nats per row, and its standard error: positive if the exact
+        posterior is better.
+    """
+
+    n_places: int
+    n_rows: int
+    whole: bool
+    mean_shift: float
+    largest_shift: float
+    gain: float
+    gain_error: float
+
+    @property
+    def matters(self) -> bool:
+        """Whether the change is neither small nor explained by chance."""
+        return self.mean_shift > SMALL_MEAN_SHIFT or self.gain > SMALL_GAIN + 2.0 * self.gain_error
+
+    @property
+    def verdict(self) -> str:
+        """The result in one sentence."""
+        where = (
+            "all rows are" if self.whole else f"{self.n_rows} rows around each of {self.n_places} rows are"
+        )
+        advice = "miss part of the function; use more of them" if self.matters else "are enough"
+        return (
+            f"If {where} treated exactly, leave-one-out probabilities move by {self.mean_shift:.2g} on average, and "
+            f"the log score by {self.gain:+.2g} ± {self.gain_error:.1g} per row: the inducing inputs {advice}."
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -28,7 +80,7 @@ class ApproximationCheck:
     evidence : float or None
         The approximate log evidence.
     corrected : float or None
-        The log evidence by importance sampling; None if theta was sampled.
+        The log evidence by importance sampling; None for draws, which are judged by their own errors.
     standard_error : float or None
         Of ``corrected``.
     khat : float or None
@@ -39,7 +91,7 @@ class ApproximationCheck:
     n_samples : int
     largest_shift : float
         The largest change that the weights make to p(y=+1) at a training input, or to the probability of
-        any class if there are three or more.
+        any class if there are three or more; for draws that between their halves.
     shift_error : float
         Its standard error.
     mean_shift : float
@@ -47,8 +99,8 @@ class ApproximationCheck:
     verdict : str
         The result in one sentence; another one before it if the model is no better than class frequencies.
     missing : Missing or None
-        With inducing inputs, what they miss: all numbers above refer to the posterior of the inducing values, which
-        do not show it. If that posterior is exact (Dirichlet classification), the numbers above are None.
+        What inducing inputs miss; all numbers above refer to the posterior of the inducing values, and are None if
+        that is exact (Dirichlet classification).
     """
 
     method: str
@@ -106,7 +158,6 @@ def check_approximation(
     method: str = "approximate",
     n_samples: int = 2000,
     rng: Seed = None,
-    baseline: Baseline | None = None,
 ) -> ApproximationCheck:
     """Correct an approximation by importance sampling and report how much that changes.
 
@@ -120,8 +171,6 @@ def check_approximation(
         Its name in the report.
     n_samples : int
     rng : numpy Generator or seed
-    baseline : Baseline, optional
-        The evidence that the model should exceed, by default that of its class frequencies.
 
     Returns
     -------
@@ -143,57 +192,9 @@ def check_approximation(
     'EP is accurate for this kernel: no probability moves by more than ..., and its log evidence by 0.0...'
     """
     found, drawn = estimate(target, n_samples, np.random.default_rng(rng))
-    shift, error = probability_shifts(lambda D: _at_shifts(target, D), drawn)
-    baseline = baseline or make_baseline(class_counts(target.y, target.weight))
-    return make_report(method, evidence, found, shift, error, baseline=baseline)
-
-
-def check_draws(
-    target: Target,
-    draws: Array,
-    chains: Chains | None,
-    evidence: float | None,
-    method: str,
-    n_samples: int,
-    rng: np.random.Generator,
-    *,
-    points: Index | slice = slice(None),
-    baseline: Baseline | None = None,
-) -> ApproximationCheck:
-    """Compare draws, shape (draws, n) or (draws, n, C), with importance sampling from the same posterior.
-
-    ``chains`` produced the draws, None for independent draws; ``points`` are the data points of
-    the target that the draws belong to, if it has more of them.
-    """
-    found, drawn = estimate(target, n_samples, rng)
-    w = drawn.weights.ravel()
-    p = _at_shifts(target, np.concatenate([drawn.D, -drawn.D]))[:, points].reshape(len(w), -1)
-    mean = w @ p
-    error = np.sqrt((w * w) @ (p - mean) ** 2)
-    ours = probabilities(target, draws).reshape(len(draws), -1)
-    own_error: Array = ours.std(axis=0) / np.sqrt(len(ours))
-    if chains is not None:
-        own_error = diagnose(ours.reshape(chains.n_chains, chains.n_draws, -1)).mcse
-    shift, error = ours.mean(axis=0) - mean, np.hypot(error, own_error)
-    remedy = "check the draws with chains_.diagnostics(), and increase their number"
-    return make_report(method, evidence, found, shift, error, baseline=baseline, remedy=remedy)
-
-
-def check_chains(chains: Chains, p: Array) -> ApproximationCheck:
-    """Compare the first half of chains of theta and f with the second, by probabilities p, shape as of f.
-
-    With theta sampled as well there is no importance sampling to compare with.
-    """
-    half = chains.n_draws // 2
-    shift = p[:, :half].mean(axis=(0, 1)) - p[:, half:].mean(axis=(0, 1))
-    of_p, of_theta = diagnose(p), chains.diagnostics("theta")
-    verdict = of_theta.complaint(chains.n_chains) or (
-        f"The chains agree: the largest R-hat is {float(of_theta.rhat.max()):.3f}, and no probability "
-        f"has a Monte Carlo error above {float(of_p.mcse.max()):.2g}."
-    )
-    ess, count = float(min(of_theta.ess_bulk.min(), of_p.ess_bulk.min())), chains.n_chains * chains.n_draws
-    shifts = _summary(shift, 2.0 * of_p.mcse)
-    return ApproximationCheck("MCMC", None, None, None, None, ess, count, *shifts, verdict)
+    shift, error = probability_shifts(lambda D: _probabilities(target, D), drawn)
+    counts = class_counts(target.y, target.weight)
+    return make_report(method, evidence, found, shift, error, counts=counts)
 
 
 def make_report(
@@ -203,22 +204,86 @@ def make_report(
     shift: Array,
     error: Array,
     *,
+    counts: Array | None = None,
     about: str = "",
-    baseline: Baseline | None = None,
     remedy: str = "",
 ) -> ApproximationCheck:
-    """Return the report on shifts of probabilities with their errors; the verdict names the method ``about``."""
-    verdict = on_model(baseline, evidence, found)
-    verdict += on_approximation(about or method, evidence, found, shift, error, remedy)
+    """Return the report on shifts of probabilities with their errors; the verdict names the method ``about``.
+
+    With the ``counts`` of the classes the evidence is compared with that of class frequencies.
+    """
+    best = found.value if found.reliable and found.ess >= MIN_ESS else evidence
+    objection = ""
+    if counts is not None and best is not None:
+        objection = no_better(best, frequency_evidence(counts))
+    if objection:
+        advice = "look for better columns or another kernel before you try another method"
+        objection = f"The model {objection}; {advice}. "
     numbers = found.value, found.standard_error, found.khat, found.ess, found.n_samples
-    return ApproximationCheck(method, evidence, *numbers, *_summary(shift, error), verdict)
-
-
-def _summary(shift: Array, error: Array) -> tuple[float, float, float]:
-    """Return the largest absolute shift, its error, and the mean."""
     size = np.abs(shift)
     worst = int(np.argmax(size))
-    return float(size[worst]), float(error[worst]), float(size.mean())
+    moves = float(size[worst]), float(error[worst])
+    verdict = objection + judge(about or method, evidence, found, *moves, remedy)
+    return ApproximationCheck(method, evidence, *numbers, *moves, float(size.mean()), verdict)
+
+
+def judge(
+    method: str,
+    evidence: float | None,
+    found: ImportanceEstimate,
+    shift: float,
+    noise: float,
+    remedy: str = "",
+) -> str:
+    """Judge an approximation by the evidence found and the largest shift of a probability with its error.
+
+    ``remedy`` is what to do if the result is bad or unreliable: by default, to use another method.
+    """
+    quick = " or ".join(name for name in ("VI", "EP") if name != method)
+    remedy = remedy or f"use {quick}, or MCMC"
+    if not found.reliable:
+        khat, limit = apart(found.khat or 0.0, khat_limit(found.n_samples))
+        return (
+            f"The correction itself is unreliable, as khat = {khat} is not below {limit}, the limit for "
+            f"{found.n_samples} draws: {remedy}."
+        )
+    if found.ess < MIN_ESS:
+        return (
+            f"The correction is based on only {found.ess:.0f} effective draws: raise n_samples before "
+            f"trusting it or {method}."
+        )
+    gap = 0.0 if evidence is None else found.value - evidence
+    missed = abs(gap) > SMALL_GAP + 2.0 * found.standard_error
+    off = f"its log evidence is too {'low' if gap > 0 else 'high'} by {abs(gap):.2g}"
+    if SMALL_SHIFT < shift < 3.0 * noise:
+        return f"A probability moves by {shift:.2g} ± {noise:.2g}, which may be chance: raise n_samples."
+    if shift > SMALL_SHIFT:
+        also = f", and {off}" if missed else ""
+        return f"{method} is inaccurate for this kernel: a probability moves by {shift:.2g}{also}; {remedy}."
+    if missed:
+        return (
+            f"{method} gives accurate probabilities for this kernel, but {off}: do not choose models by it."
+        )
+    known = "" if evidence is None else f", and its log evidence by {abs(gap):.2g}"
+    return f"{method} is accurate for this kernel: no probability moves by more than {shift:.2g}{known}."
+
+
+def check_draws(method: str, evidence: float | None, p: Array, chains: Any) -> ApproximationCheck:
+    """Judge draws by the Monte Carlo errors of probabilities p, (chains, draws, ...); no ``chains``: exact draws.
+
+    The shifts are those between the first half of the draws and the second.
+    """
+    half, count = p.shape[1] // 2, p.shape[0] * p.shape[1]
+    size = np.abs(p[:, :half].mean(axis=(0, 1)) - p[:, half:].mean(axis=(0, 1))).ravel()
+    mcse, ess, words = p.std(axis=(0, 1)).ravel() / np.sqrt(count), float(count), "The draws are exact"
+    if chains is not None:
+        of_p, words = diagnose(p), "The chains agree"
+        mcse, ess = of_p.mcse.ravel(), float(of_p.ess_bulk.min())
+    verdict = f"{words}: no probability has a Monte Carlo error above {mcse.max():.2g}."
+    verdict = verdict if chains is None else chains.complaint() or verdict
+    worst = int(np.argmax(size))
+    shifts = float(size[worst]), 2.0 * float(mcse[worst]), float(size.mean())
+    return ApproximationCheck(method, evidence, None, None, None, ess, count, *shifts, verdict)
 
 
 def probability_shifts(evaluate: Callable[[Array], Array], drawn: Draws) -> tuple[Array, Array]:
@@ -235,12 +300,9 @@ def probability_shifts(evaluate: Callable[[Array], Array], drawn: Draws) -> tupl
     return mean - mean_q, np.sqrt(np.einsum("ij,ij->j", pairs, pairs))
 
 
-def _at_shifts(target: Target, D: Array) -> Array:
-    return probabilities(target, target.values(target.mean + D))
-
-
-def probabilities(target: Target, f: Array) -> Array:
-    """Return p(y=+1|f), shape (rows, n, 1), or p(class|f), shape (rows, n, C)."""
+def _probabilities(target: Target, D: Array) -> Array:
+    """Return p(y=+1|f), shape (rows, n, 1), or p(class|f), shape (rows, n, C), for f = mean + d."""
+    f = target.values(target.mean + D)
     if len(target.shape) == 1:  # half the work of both classes
         return np.asarray(target.likelihood.link(f))[..., None]
     return np.asarray(np.exp(target.likelihood.log_classes(f)))

@@ -34,23 +34,14 @@ def fit_by_sampling(problem: Problem, plan: Plan, *, seed: Any = None) -> Fitted
     """Sample f at fixed hyperparameters, or at those first learned by an approximation."""
     rng = np.random.default_rng(seed)
     settings: Any = problem.inference
-    posed = _posed(problem, settings.learn_by)
-    posed, learned = learn(posed, plan, rng)
+    posed = problem if problem.y.ndim == 1 else pose_classes(problem, problem.y)
+    method = settings.learn_by if posed.elementwise else Laplace()
+    posed, learned = learn(replace(posed, inference=method), plan, rng)
     if learned is not None:
         problem = replace(problem, kernel=posed.kernel, likelihood=posed.likelihood)
         learned = replace(learned, warm=None)
     draw = _rejection if isinstance(settings, Rejection) else _chains
     return replace(draw(problem, plan, rng), learned=learned)
-
-
-def _posed(problem: Problem, method: Inference) -> Problem:
-    """Return the problem for an approximation, with several classes in the form that inference uses."""
-    posed = problem if problem.y.ndim == 1 else pose_classes(problem, problem.y)
-    return replace(posed, inference=method if posed.elementwise else Laplace())
-
-
-def _covariance(problem: Problem) -> Array:
-    return mirrored(DensePrior(problem.kernel, problem.X).K)
 
 
 def _rejection(problem: Problem, plan: Plan, rng: np.random.Generator) -> FittedModel:
@@ -59,48 +50,42 @@ def _rejection(problem: Problem, plan: Plan, rng: np.random.Generator) -> Fitted
         problem.likelihood, _covariance(problem), problem.y, settings.n_draws, rng,
         weight=problem.weight, max_proposals=settings.max_proposals,
     )  # fmt: skip
-    info = Info(True, drawn.n_proposals, 0.0)
-    return replace(_model(problem, drawn.draws, info), evidence=drawn.log_mass)
+    model = _model(problem, drawn.draws, drawn.n_proposals)
+    return replace(model, evidence=drawn.log_mass)
 
 
 def _chains(problem: Problem, plan: Plan, rng: np.random.Generator) -> FittedModel:
     array_stats()  # raise before the work, not after it
     settings: Any = problem.inference
-    if problem.y.ndim == 1:
+    one, evidence = problem.y.ndim == 1, None
+    if one:
         target = target_at(problem, problem.kernel.theta, settings.sampler.whiten, None)
     else:
         target = make_target(problem.likelihood, _covariance(problem), problem.y)
     chains = sample(target, settings.sampler, **settings.counts, rng=rng, report=plan.report)
-    model = _model(problem, chains.flat(), Info(True, chains.n_draws, 0.0), chains.jitter)
-    evidence = _annealed(problem, target.sites, rng)
+    if one and settings.annealing is not None:
+        sites = target.sites
+        if sites is None:
+            by = replace(problem, inference=settings.learn_by)
+            sites = by.infer(by.prior(), None).sites
+        exact = make_target(problem.likelihood, _covariance(problem), problem.y, sites, problem.weight)
+        evidence = annealed_evidence(exact, n_chains=max(2, settings.annealing), rng=rng).value
+    model = _model(problem, chains.flat(), chains.n_draws, chains.jitter)
     return replace(model, chains=chains, evidence=evidence, sites=target.sites)
 
 
-def _model(problem: Problem, f: Array, info: Info, jitter: float = 0.0) -> FittedModel:
+def _covariance(problem: Problem) -> Array:
+    return mirrored(DensePrior(problem.kernel, problem.X).K)
+
+
+def _model(problem: Problem, f: Array, n_iter: int, jitter: float = 0.0) -> FittedModel:
     kept = f
     if f.ndim == 3:
         kept = f[np.unique(np.linspace(0, len(f) - 1, MOST_DRAWS).round().astype(int))]
     component = Component(problem.kernel, kept, np.full(len(kept), 1.0 / len(kept)), jitter)
-    return FittedModel(
-        likelihood=problem.likelihood,
-        posterior=MixtureProcess(problem.X, (component,)),
-        kernel=problem.kernel.clone_with_theta(problem.kernel.theta),
-        evidence=None,
-        info=info,
-        problem=problem,
-        draws=f,
-    )
-
-
-def _annealed(problem: Problem, sites: AnySites | None, rng: np.random.Generator) -> float | None:
-    settings: Any = problem.inference
-    if settings.annealing is None or problem.y.ndim == 2:
-        return None
-    if sites is None:
-        by = replace(problem, inference=settings.learn_by)
-        sites = by.infer(by.prior(), None).sites
-    target = make_target(problem.likelihood, _covariance(problem), problem.y, sites, problem.weight)
-    return float(annealed_evidence(target, n_chains=max(2, settings.annealing), rng=rng).value)
+    kernel = problem.kernel.clone_with_theta(problem.kernel.theta)
+    posterior, info = MixtureProcess(problem.X, (component,)), Info(True, n_iter, 0.0)
+    return FittedModel(problem.likelihood, posterior, kernel, None, info, problem, draws=f)
 
 
 def target_at(problem: Problem, theta: Array, whiten: Inference | None, init: AnySites | None) -> Target:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -13,19 +13,19 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process.kernels import Kernel
 
 from gpclass.core.checks import check_numbers
-from gpclass.core.frequencies import Baseline, class_counts, make_baseline
+from gpclass.core.frequencies import class_counts
 from gpclass.core.objective import Objective
 from gpclass.core.protocols import AnySites, Array, Info, Inputs, Likelihood
 from gpclass.core.registry import stored
 from gpclass.learning import prediction
-from gpclass.learning.maximise import Learned, bound_messages
+from gpclass.learning.maximise import Learned
 from gpclass.learning.problem import Problem, SiteObjective
 from gpclass.posteriors.process import Process, moments
 
 if TYPE_CHECKING:  # rarely used parts
     from gpclass.mcmc.chains import Chains
     from gpclass.sparse.engine import InducingReport
-    from gpclass.sparse.loo import LeftOut
+    from gpclass.sparse.loo import LeaveOut, LeftOut
 
 
 @stored
@@ -71,7 +71,7 @@ class FittedModel:
 
     @property
     def models(self) -> Sequence[FittedModel]:
-        """The two-class models it consists of: itself."""
+        """The models it consists of: itself."""
         return (self,)
 
     @property
@@ -106,10 +106,6 @@ class FittedModel:
             out[rows] = prediction.log_proba(self.likelihood, parts, route, noise)
         return out
 
-    def mean(self, X: Inputs) -> Array:
-        """Return the mean of f at each row, (n,) or (n, C)."""
-        return self.posterior.mean(X)
-
     def latent(self, X: Inputs) -> tuple[Array, Array]:
         """Return mean and variance of f at each row, each (n,) or (n, C)."""
         mean, cov = self.posterior.latent(X)
@@ -125,10 +121,6 @@ class FittedModel:
     def covariance(self, X: Inputs) -> tuple[Array, Array]:
         """Return mean and full covariance of f over the rows; with several functions (n, C, C) at each row."""
         return self.posterior.covariance(X) if self.n_latents is None else self.posterior.latent(X)
-
-    def sample(self, X: Inputs, n_samples: int, rng: np.random.Generator) -> Array:
-        """Draw f jointly at the rows of X, shape (n, n_samples) or (n, C, n_samples)."""
-        return self.posterior.sample(X, n_samples, rng)
 
     def marginals(self, X: Inputs, n_samples: int, rng: np.random.Generator) -> Array:
         """Draw f at each row separately, (n, n_samples); all rows use the same draws and normal numbers."""
@@ -172,17 +164,6 @@ class FittedModel:
         if self.inducing is not None:
             return self.inducing.counts
         return class_counts(problem.y, problem.weight)
-
-    @property
-    def baseline(self) -> Baseline | None:
-        """The log evidence of class frequencies alone; None if that of this model is not comparable with it."""
-        if not self.is_of_labels:
-            return None
-        n_learned = 0.0 if self.learned is None else float(len(self.learned.theta))
-        if n_learned:  # length scales shrunk to each other count as one
-            groups = self.problem.hyperprior.groups
-            n_learned -= sum((len(g.places) - 1) * max(0.0, 1.0 - g.scale) for g in groups)
-        return make_baseline(self.class_counts, round(n_learned))
 
     def evidence_at(self, theta: Array, eval_gradient: bool) -> tuple[float, Array | None]:
         """Return the log evidence at other hyperparameters, and its gradient if requested."""
@@ -244,27 +225,15 @@ class FittedModel:
         objective: Any = self.objective
         if self.inducing is None or objective is None:
             return None
-        from gpclass.sparse.loo import leave_out
+        return objective.engine.data.total(replace(left_out(self), keep=keep))  # type: ignore[no-any-return]
 
-        offset = getattr(self.posterior, "offset", None)
-        step = leave_out(objective, self.problem.kernel, self.likelihood, self.inducing.q, offset)
-        return objective.engine.data.total(replace(step, keep=keep))  # type: ignore[no-any-return]
 
-    def shortcomings(self, *, at_bounds: bool) -> Iterator[str]:
-        """Yield a sentence for each problem of the fit."""
-        if self.learned is not None and self.learned.message:
-            yield self.learned.message
-        if not self.info.converged:
-            yield unconverged(repr(self.problem.inference), self.info)
-        if at_bounds and self.learned is not None and (self.chains is None or self.chains.theta is None):
-            yield from bound_messages(self.kernel)
-        if self.chains is not None:
-            if self.chains.interrupted:
-                yield f"Sampling was interrupted: the {self.chains.n_draws} draws so far of each chain are kept."
-            if self.chains.note:
-                yield self.chains.note
-            if sentence := self.chains.complaint():
-                yield sentence
+def left_out(model: Any) -> LeaveOut:
+    """Return the pass over the rows of a model with inducing inputs that leaves each of them out."""
+    from gpclass.sparse.loo import leave_out
+
+    offset = getattr(model.posterior, "offset", None)
+    return leave_out(model.objective, model.problem.kernel, model.likelihood, model.inducing.q, offset)
 
 
 def unconverged(description: str, info: Info) -> str:

@@ -20,7 +20,7 @@ import numpy as np
 from scipy.special import logsumexp, ndtr, ndtri
 
 from gpclass.core.protocols import Array, Part
-from gpclass.posteriors.process import moments, symmetric_root
+from gpclass.posteriors.process import symmetric_root
 
 ROUTES = ("exact", "map", "mackay", "monte_carlo")
 N_DRAWS = 4096
@@ -38,10 +38,7 @@ def normals(weights: Sequence[Array], shape: tuple[int, ...], rng: np.random.Gen
 
 
 def log_proba(likelihood: Any, parts: Sequence[Part], route: str, noise: Sequence[Array]) -> Array:
-    """Return log class probabilities of a block of rows by one of the four routes, (rows, n_classes)."""
-    if route == "map":
-        mean = moments(parts)[0]
-        return likelihood.log_classes(mean)  # type: ignore[no-any-return]
+    """Return log class probabilities of a block of rows by a route other than "map", (rows, n_classes)."""
     if len(parts) == 1 and len(parts[0].weight) == 1:
         return gaussian_log_proba(likelihood, parts[0].mean[:, 0], parts[0].cov, route, noise[0])
     each = [_average(likelihood, part, route, z) for part, z in zip(parts, noise, strict=True)]
@@ -141,11 +138,13 @@ def joined(parts: Sequence[Part]) -> tuple[Array, Array]:
 
 
 def class_draws(parts: Sequence[Part], noise: Sequence[Array]) -> Array:
-    """Return draws of the latent values at each row separately, (rows, draws, C), one per draw of a mixture."""
-    out = [
-        part.mean + np.einsum("ncd,sd->nsc", symmetric_root(part.cov), z)
-        for part, z in zip(parts, noise, strict=True)
-    ]
+    """Return draws of f at each row separately, (rows, draws) or (rows, draws, C), one per draw of a mixture."""
+    out = []
+    for part, z in zip(parts, noise, strict=True):
+        if z.ndim == 1:
+            out.append(part.mean + np.sqrt(part.cov)[:, None] * z)
+        else:
+            out.append(part.mean + np.einsum("ncd,sd->nsc", symmetric_root(part.cov), z))
     return np.concatenate(out, axis=1)
 
 

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from itertools import product
 from typing import Any, TypeVar
 
 import numpy as np
 
 from gpclass.core.protocols import AnySites, Array
 from gpclass.data.rows import Data, Rows
-from gpclass.learning.combine import OneVsOne, OneVsRest, fit_one_vs_one, fit_one_vs_rest
+from gpclass.learning.combine import Combined, fit_combined
 from gpclass.learning.fitted import FittedModel
 from gpclass.learning.ladder import State
 from gpclass.learning.maximise import CLEARLY, Learned, Plan, is_clear
@@ -33,8 +33,7 @@ LEAST = -700.0  # lower bound on log probabilities
 
 T = TypeVar("T")
 Pose = Callable[[T], "Task"]  # makes the task of one method for some rows
-Model = FittedModel | OneVsRest | OneVsOne
-COMBINE: dict[str, Any] = {"one_vs_rest": fit_one_vs_rest, "one_vs_one": fit_one_vs_one}
+Model = FittedModel | Combined
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,16 +159,14 @@ def refusal(case: Case) -> str | None:
 
 def table() -> list[dict[str, str]]:
     """Return every combination of method, likelihood, rows and hyperparameters with its strategy or refusal."""
+    methods, likelihoods = ("laplace", "ep", "vi", "dirichlet", *SAMPLING), ("two classes", *SEVERAL)
     out = []
-    for method in ("laplace", "ep", "vi", "dirichlet", *SAMPLING):
-        for likelihood in ("two classes", *SEVERAL):
-            for rows in ("all", "inducing", "passes"):
-                for hyperparameters in ("learn", "sample"):
-                    case = Case(method, likelihood, rows, hyperparameters)
-                    why = refusal(case)
-                    names = ("method", "likelihood", "rows", "hyperparameters")
-                    options = {name: getattr(case, name) for name in names}
-                    out.append(options | {"strategy": "" if why else case.strategy, "why": why or ""})
+    for options in product(methods, likelihoods, ("all", "inducing", "passes"), ("learn", "sample")):
+        case = Case(*options)
+        why = refusal(case)
+        names = ("method", "likelihood", "rows", "hyperparameters")
+        found = {"strategy": "" if why else case.strategy, "why": why or ""}
+        out.append(dict(zip(names, options, strict=True)) | found)
     return out
 
 
@@ -210,28 +207,34 @@ class Task:
 
 
 def fit(task: Task) -> Model:
-    """Fit a model with the strategy of the case."""
-    why = refusal(task.case)
-    if why is not None:
-        raise ValueError(f"{why}.")
+    """Fit a model, or several two-class models."""
     if task.problem.kernel.n_dims == 0:
         task = replace(task, case=replace(task.case, hyperparameters="fixed"))  # nothing to sample
-    if task.case.combine != "joint":
-        one = partial(_fit_one, strategy=task.case.strategy, settings=task.settings)
-        combine: Callable[..., Model] = COMBINE[task.case.combine]
-        dense = task.case.rows == "all"
-        return combine(one, task.problem, task.labels, task.n_classes, task.plan, task.seed, dense=dense)
-    if task.case.likelihood in SEVERAL:
-        return _fit_classes(task)
-    return _fit_one(
-        task.problem,
-        task.plan,
-        seed=task.seed,
-        strategy=task.case.strategy,
-        settings=task.settings,
-        data=task.data,
-        init=task.init,
-    )
+    return fit_one(task) if task.case.combine == "joint" else fit_combined(fit_one, task)
+
+
+def fit_one(task: Task) -> FittedModel:
+    """Fit one model with the strategy of the case; modules that most fits do not need are imported here."""
+    case, problem, plan, seed = task.case, task.problem, task.plan, task.seed
+    several, settings = case.likelihood in SEVERAL, task.settings or Inducing()
+    if case.strategy == "passes over the rows":
+        from gpclass.learning.passes import fit_in_passes
+
+        labels, weight = (task.labels, None) if several else (problem.y, problem.weight)
+        rows = Rows(problem.X, labels, weight) if task.data is None else task.data
+        return fit_in_passes(problem, rows, task.n_classes if several else 1, plan, settings, seed=seed)
+    if case.strategy == "sites with inducing inputs":
+        return fit_by_sites(problem, plan, settings, seed=seed)
+    if case.strategy.startswith("sampling"):
+        from gpclass.learning.draws import fit_by_sampling, fit_by_sampling_theta
+
+        if several:
+            problem = replace(problem, y=task.labels, weight=None)
+        sample = fit_by_sampling_theta if case.hyperparameters == "sample" else fit_by_sampling
+        return sample(problem, plan, seed=seed)
+    problem = pose_classes(problem, task.labels) if several else problem
+    init = task.init if task.init is not None and task.init.nu.shape == problem.latent_shape else None
+    return fit_by_sites(problem, plan, init=init, seed=seed, first=task.first)
 
 
 def fit_best(pose: Sequence[Pose[T]], *, rows: T, few: T) -> Model:
@@ -248,19 +251,23 @@ def fit_best(pose: Sequence[Pose[T]], *, rows: T, few: T) -> Model:
         return first  # type: ignore[no-any-return]
     task = slow(few).like(first)
     task.plan.announce(f"trying {task.case.method}")
+
+    def gains(one: FittedModel, other: FittedModel) -> Array:
+        one_loo, other_loo = (np.maximum(np.asarray(model.loo), LEAST) for model in (one, other))
+        return np.asarray((task.labels * (one_loo - other_loo)).sum(axis=1))
+
     try:
         rival: Any = first if few is rows else fit(fast(few).like(first).unlearned())
         second: Any = fit(task.unlearned())
-        if _is_better(second, rival, task.labels, -CLEARLY):
+        if is_clear(gains(second, rival), -CLEARLY):
             known = replace(second.problem, inference=task.problem.inference)  # restores the accuracy
-            second = replace(second, problem=known, learned=replace(first.learned, inverse_hessian=None))
-            second = fit(slow(few).like(second))
-        better = _is_better(second, rival, task.labels, 0.0 if few is rows else CLEARLY)
-        means = [_scores(model, task.labels).mean() for model in (second, rival)]
-        names = task.case.method, str(first.problem.inference.name)
-        words = ", ".join(f"{name} {mean:.4f}" for name, mean in zip(names, means, strict=True))
+            learned = replace(first.learned, inverse_hessian=None)
+            second = fit(slow(few).like(replace(second, problem=known, learned=learned)))
+        gain = gains(second, rival)
+        better = is_clear(gain, 0.0 if few is rows else CLEARLY)
         task.plan.announce(
-            f"leave-one-out score per row: {words}; {names[0] if better else names[1]} is kept"
+            f"leave-one-out score of {task.case.method} per row: {gain.mean():+.4f}, "
+            f"{task.case.method if better else first.problem.inference.name} is kept"
         )
         if better and few is not rows:
             second = fit(slow(rows).like(second))
@@ -276,69 +283,3 @@ def _kept(model: FittedModel, task: Task) -> FittedModel:
     message = f"Learning was interrupted while {task.case.method} was tried: the other method is kept."
     learned = model.learned or Learned(model.problem.theta, -np.inf)
     return replace(model, learned=replace(learned, message=message, interrupted=True))
-
-
-def _is_better(one: FittedModel, other: FittedModel, labels: Array, margin: float) -> bool:
-    """Return whether the leave-one-out score of label weights (n, C) is higher by ``margin`` standard errors."""
-    return is_clear(_scores(one, labels) - _scores(other, labels), margin)
-
-
-def _scores(model: FittedModel, labels: Array) -> Array:
-    """Return the leave-one-out score of each row."""
-    out: Array = (labels * np.maximum(np.asarray(model.loo), LEAST)).sum(axis=1)
-    return out
-
-
-def _fit_one(
-    problem: Problem,
-    plan: Plan,
-    *,
-    seed: Any,
-    strategy: str,
-    settings: Inducing | None = None,
-    data: Data | None = None,
-    init: AnySites | None = None,
-    number: int | None = None,
-) -> FittedModel:
-    """Fit one latent function; among several two-class models, that of the model with this number."""
-    if settings is not None and number is not None:
-        settings = settings.numbered(number)
-    if strategy == "passes over the rows":
-        rows = Rows(problem.X, problem.y, problem.weight) if data is None else data
-        return _fit_in_passes(problem, rows, 1, plan, settings, seed)
-    if strategy == "sites with inducing inputs":
-        return fit_by_sites(problem, plan, settings or Inducing(), seed=seed)
-    if strategy.startswith("sampling"):
-        return _fit_by_sampling(problem, plan, seed, theta=strategy == "sampling f and theta")
-    return fit_by_sites(problem, plan, init=init, seed=seed)
-
-
-# Imported when needed, because most fits do not use them.
-
-
-def _fit_in_passes(
-    problem: Problem, rows: Data, n_latents: int, plan: Plan, settings: Inducing | None, seed: Any
-) -> FittedModel:
-    from gpclass.learning.passes import fit_in_passes
-
-    return fit_in_passes(problem, rows, n_latents, plan, settings or Inducing(), seed=seed)
-
-
-def _fit_by_sampling(problem: Problem, plan: Plan, seed: Any, *, theta: bool = False) -> FittedModel:
-    from gpclass.learning.draws import fit_by_sampling, fit_by_sampling_theta
-
-    return (fit_by_sampling_theta if theta else fit_by_sampling)(problem, plan, seed=seed)
-
-
-def _fit_classes(task: Task) -> FittedModel:
-    """Fit one latent function for each class, all of them together."""
-    problem, plan = task.problem, task.plan
-    if task.case.strategy == "passes over the rows":
-        rows = Rows(problem.X, task.labels) if task.data is None else task.data
-        return _fit_in_passes(problem, rows, task.n_classes, plan, task.settings, task.seed)
-    if task.case.strategy == "sampling f":
-        problem = replace(problem, y=task.labels, weight=None)
-        return _fit_by_sampling(problem, plan, task.seed)
-    posed = pose_classes(problem, task.labels)
-    init = task.init if task.init is not None and task.init.nu.shape == posed.latent_shape else None
-    return fit_by_sites(posed, plan, init=init, seed=task.seed, first=task.first)

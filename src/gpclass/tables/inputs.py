@@ -31,12 +31,11 @@ def read_inputs(
     *,
     vectors: bool,
     fitting: bool,
-    several: bool = False,
 ) -> Any:
     """Return X (and y when fitting) as rows of float64, or as they are for kernels on structured inputs.
 
     Fitting sets ``estimator.encoder_``, which is None if X has only numbers and no gaps. ``weight`` has the weights of
-    the rows, and ``several`` allows y to have more than one column.
+    the rows.
     """
     options: dict[str, Any] = {"vectors": vectors, "fitting": fitting}
     if vectors:
@@ -50,12 +49,12 @@ def read_inputs(
         return check_inputs(estimator, X, **options)
     given, estimator.encoder_, y = estimator.categorical_features, None, plain_labels(y)
     if not vectors or not needs_coding(X, given):
-        X, y = check_inputs(estimator, X, y, several=several, **options)
+        X, y = check_inputs(estimator, X, y, **options)
         if vectors and hasattr(estimator, "feature_names_in_") and X.shape[1] > 1:
             warn_of_identifiers(list(estimator.feature_names_in_), list(X.T))
         return X, y
     encoder = Encoder(given).fit(X, sample_weight=weight)
-    X, y = check_inputs(estimator, encoder.code(X, warn=False), y, several=several, **options)
+    X, y = check_inputs(estimator, encoder.code(X, warn=False), y, **options)
     estimator.encoder_, estimator.n_features_in_ = encoder, encoder.n_features_in_
     if hasattr(encoder, "feature_names_in_"):
         estimator.feature_names_in_ = encoder.feature_names_in_
