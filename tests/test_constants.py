@@ -11,13 +11,13 @@ SOURCE = Path(__file__).parents[1] / "src" / "gpclass"
 LEARNING = (
     "choice",
     "curvature",
-    "dirichlet",
     "initial",
     "ladder",
     "maximise",
     "problem",
     "sites",
     "levels",
+    "loo",
     "passes",
     "strategies",
 )

@@ -10,7 +10,10 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from gpclass import GaussianProcessClassifier
 
-pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
+    pytest.mark.filterwarnings("ignore::gpclass.DoubtfulFitWarning"),
+]
 VARIANTS = {
     "defaults": GaussianProcessClassifier,
     "laplace-logit": partial(GaussianProcessClassifier, inference="laplace", likelihood="logit"),

@@ -183,11 +183,10 @@ class TestSampling:
         assert_allclose(mcmc.proba, mcmc.estimator.predict_proba(SPLIT.X_test))
         assert mcmc.note == ""
         assert mcmc.evidence is None
-        gap = mcmc.corrected_evidence - ep.corrected_evidence
-        assert abs(gap) < 4 * np.hypot(mcmc.standard_error, ep.standard_error) + 1e-6
+        assert mcmc.corrected_evidence is None
         assert_allclose(mcmc.proba, ep.proba, atol=0.03)
         line = next(line for line in str(result).splitlines() if line.startswith("mcmc"))
-        assert re.match(rf"mcmc +– +{mcmc.corrected_evidence:.3f} ± {mcmc.standard_error:.3f} ", line)
+        assert re.match("mcmc +– +– ", line)
         assert "–*" not in str(result)
         assert result.to_frame().loc["mcmc", "evidence"] is pd.NA
         assert result.best("evidence").label == "ep"
@@ -195,7 +194,7 @@ class TestSampling:
 
         axes = ComparisonDisplay(result).plot().axes_
         drawn = [float(container[0].get_xdata()[0]) for container in axes[1].containers]
-        assert drawn == [ep.corrected_evidence, mcmc.corrected_evidence]
+        assert drawn == [ep.corrected_evidence]
         plt.close("all")
 
     def test_sampled_hyperparameters_have_no_evidence_at_all(self):
@@ -294,8 +293,9 @@ def test_inducing_inputs_are_compared_and_checked():
     for name in methods:
         assert every[name].note == ""
         assert abs(every[name].log_loss - exact[name].log_loss) < 2e-3
-        assert "use more of them" in few[name].note
         assert few[name].log_loss > exact[name].log_loss
+    for name in ("vi", "dirichlet"):
+        assert "use more of them" in few[name].note
     assert few["dirichlet"].evidence is None
     failed = compare(X, y, methods=("mcmc",), inducing=5, **options)["mcmc"]
     assert "all rows in memory" in failed.note

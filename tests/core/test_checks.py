@@ -141,7 +141,6 @@ def test_arguments_of_functions():
         "level": [lambda level: clf.predict_interval(X, level)],
         "n_draws": [lambda n: active.query(clf, X, n_draws=n)],
         "n": [lambda n: active.query(clf, X, n)],
-        "cv": [lambda cv: compare(X, Y, methods="laplace", cv=cv)],
         "n_train": [lambda n: interval(n)],
     }
     for name, each in calls.items():

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from problems import many_rows, three_classes, two_moons_like
-from scipy.stats import lognorm
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
@@ -156,9 +155,6 @@ def test_a_name_is_a_parameter_like_any_other():
     search = GridSearchCV(clf, {"kernel": ["rbf", "matern32"]}, cv=3, scoring="neg_log_loss").fit(RAW, y)
     assert search.best_params_["kernel"] in ("rbf", "matern32")
     assert len(set(search.cv_results_["mean_test_score"])) == 2
-    prior = {"length_scale": lognorm(1.0, scale=1e4)}
-    with pytest.warns(UserWarning, match="one scale for all of them"):
-        GaussianProcessClassifier("rbf-shared", hyperprior=prior, **FAST).fit(RAW, y)
 
 
 def test_a_bound_that_nobody_gave_is_not_told():

@@ -196,7 +196,7 @@ def test_singular_and_vanishing_covariances():
         ({"weight": -np.ones(2)}, "negative weight"),
         ({"K": np.full((2, 2), np.nan)}, "has NaN"),
         ({"K": np.array([[1.0, 2.0], [2.0, 1.0]])}, "not a covariance"),
-        ({"y": np.ones((2, 3)), "K": np.ones((2, 2, 2))}, "do not agree"),
+        ({"y": np.ones((2, 3)), "K": np.ones((2, 2, 2))}, "have the shapes"),
         ({"likelihood": Gaussian(0.01)}, "exceeds its bound at"),
         ({"y": np.array([1.0, np.nan])}, "log p.* is nan at"),
         ({"n_samples": 0}, "size=0"),

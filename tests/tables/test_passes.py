@@ -67,8 +67,9 @@ def test_files_are_fitted_as_they_are(path):
     assert clf.n_features_in_ == 7
     assert clf.score(FRAME, Y) > 0.85
     coded = clf.encoder_.transform(FRAME)
+    files = GaussianProcessClassifier(clf.kernel_, **OPTIONS).fit(str(path), "y")
     rows = GaussianProcessClassifier(clf.kernel_, **OPTIONS).fit(BlockSource([(coded, Y)]))
-    np.testing.assert_allclose(clf.predict_proba(FRAME), rows.predict_proba(coded), rtol=1e-9)
+    np.testing.assert_allclose(files.predict_proba(FRAME), rows.predict_proba(coded), rtol=1e-9)
 
 
 def test_collections_of_dask(path):

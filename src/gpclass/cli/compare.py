@@ -110,6 +110,6 @@ def _to_json(result: Any) -> dict[str, Any]:
         "training_rows": result.n_train,
         "scored_rows": len(result.index),
         "findings": list(result.findings),
-        "tied": {metric: list(result.tied(metric)) for metric in ("log_loss", "error", "brier")},
+        "tied": {"log_loss": list(result.tied())},
         "methods": json.loads(result.to_frame().reset_index().to_json(orient="records", double_precision=15)),
     }

@@ -62,7 +62,7 @@ def complaint(record: Any) -> str:
             numbers = value[np.tri(len(value), dtype=bool)] if stored == "lower" else value
             # Training rows may have any finite value. Comparisons with NaN are false.
             largest = np.finfo(value.dtype).max if hint is Any else LARGEST
-            if numbers.size and not (-largest <= numbers.min() and numbers.max() <= largest):
+            if numbers.size and not (-largest <= float(numbers.min()) and float(numbers.max()) <= largest):
                 return f"{where} has numbers that are not finite or too large"
     try:
         if check := getattr(record, "check_stored", None):
