@@ -22,7 +22,7 @@ from gpclass.learning import prediction
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
-    monkeypatch.setattr(steps, "SIZE", 3)
+    monkeypatch.setattr(steps, "SIZES", (3,))
     monkeypatch.setattr(prediction, "N_DRAWS", 64)  # for integration="monte_carlo"
     for known in registry._PARTS.values():  # what other tests in this process have defined is not on the page
         for name in [name for name, part in known.items() if not part.__module__.startswith("gpclass.")]:

@@ -14,7 +14,7 @@ from gpclass.explore.state import PageState, set_theta, title
 from gpclass.plotting.evidence import evidences
 from gpclass.priors import NotPositiveError
 
-SIZE = 15  # points along each side of the surface of the evidence
+SIZES = (6, 15)  # points along each side of the surface of the evidence: a coarse one is shown first
 SPAN = 3.0  # range around the current hyperparameters, in natural logarithms
 
 
@@ -49,17 +49,18 @@ class Surface:
 
 
 def surface(state: PageState) -> Iterator[Surface | None]:
-    """Yield None before each evaluation, and the surface at the end if the evidence exists anywhere."""
+    """Yield None before each evaluation, and the surface of each size if the evidence exists anywhere."""
     clf, theta = fit(state)[0], np.array(state.theta)
     low, high = state.kernel.bounds.T
-    around = np.linspace(np.maximum(theta - SPAN, low), np.minimum(theta + SPAN, high), SIZE)
-    a, b = around[:, :2].T
-    values = list[float]()
-    for value in evidences(clf, theta, (0, 1), a, b):
-        values.append(value)
-        yield None
-    if np.isfinite(values).any():
-        yield Surface(a, b, np.reshape(values, (SIZE, SIZE)))
+    for size in SIZES:
+        around = np.linspace(np.maximum(theta - SPAN, low), np.minimum(theta + SPAN, high), size)
+        a, b = around[:, :2].T
+        values = list[float]()
+        for value in evidences(clf, theta, (0, 1), a, b):
+            values.append(value)
+            yield None
+        if np.isfinite(values).any():
+            yield Surface(a, b, np.reshape(values, (size, size)))
 
 
 def verdicts(state: PageState) -> Iterator[str]:
