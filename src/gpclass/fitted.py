@@ -135,7 +135,7 @@ class Predictions:
         X = self._check_fitted_inputs(X)
         if not self._latent_models()[0].is_of_labels:
             warnings.warn(TOO_NARROW, DoubtfulFitWarning, stacklevel=2)
-        return self.base_estimator_.interval(X, level, self._rng())  # type: ignore[no-any-return]
+        return self.base_estimator_.interval(X, level, self._rng())
 
     def predict_latent(self, X: Any, return_std: bool = False, return_cov: bool = False) -> Any:
         """Return the posterior mean of the latent function, and its standard deviation or covariance if requested.
@@ -206,7 +206,7 @@ class Predictions:
                 "Returning the mean and variance of the latent function f is only supported for binary "
                 f"classification, received {self.n_classes_} classes: use predict_latent()."
             )
-        return self.base_estimator_.difference(X)  # type: ignore[no-any-return]
+        return self.base_estimator_.difference(X)
 
     def log_marginal_likelihood(
         self, theta: Any = None, eval_gradient: bool = False, clone_kernel: bool = True

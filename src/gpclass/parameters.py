@@ -34,7 +34,7 @@ def likelihood_of(clf: Any) -> Likelihood:
     named = clf.likelihood
     if is_dirichlet(clf) and isinstance(named, str) and named in ("probit", "logit"):
         named = "softmax"
-    return LIKELIHOODS[named]() if isinstance(named, str) else named  # type: ignore[no-any-return]
+    return LIKELIHOODS[named]() if isinstance(named, str) else named
 
 
 def is_dirichlet(clf: Any) -> bool:
@@ -45,10 +45,10 @@ def is_dirichlet(clf: Any) -> bool:
 def inference_of(clf: Any) -> Inference:
     """Return the method that a classifier's parameters mean."""
     if not isinstance(clf.inference, str):
-        return clf.inference  # type: ignore[no-any-return]
+        return clf.inference
     method = INFERENCES["vi" if clf.inference == AUTO else clf.inference]
     iterates = "max_iter" in {field.name for field in fields(method)}
-    return method(max_iter=clf.max_iter_predict) if iterates else method()  # type: ignore[no-any-return]
+    return method(max_iter=clf.max_iter_predict) if iterates else method()
 
 
 def chooses_kernel(clf: Any) -> bool:

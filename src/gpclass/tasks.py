@@ -139,7 +139,7 @@ def _likelihood(clf: Any, n_classes: int, *, copies: bool, passes: bool) -> Like
     if n_classes == 2 or clf.multi_class != "joint":
         return likelihood
     if clf.likelihood == "probit" and clf.inference != "ep" and not copies:
-        return LIKELIHOODS["softmax"]()  # type: ignore[no-any-return]
+        return LIKELIHOODS["softmax"]()
     joint = likelihood.several()
     if joint is None:
         raise ValueError(

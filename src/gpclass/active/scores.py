@@ -45,8 +45,7 @@ def entropy(estimator: Any, X: Any) -> Array:
     >>> active.entropy(clf, [[10.0], [26.0], [200.0]]).round(2)
     array([0.17, 0.68, 0.69])
     """
-    out: Array = entr(estimator.predict_proba(X)).sum(axis=1)
-    return out
+    return entr(estimator.predict_proba(X)).sum(axis=1)
 
 
 def bald(estimator: Any, X: Any) -> Array:

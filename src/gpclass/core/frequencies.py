@@ -22,8 +22,7 @@ def class_counts(y: Array, weight: Array | None = None) -> Array:
     """Return the total weight of each class, for labels -1 and 1 or label weights of shape (n, C)."""
     y = np.asarray(y)
     if y.ndim == 2:
-        out: Array = y.sum(axis=0) if weight is None else np.asarray(weight) @ y
-        return out
+        return y.sum(axis=0) if weight is None else np.asarray(weight) @ y
     return np.bincount((y > 0.0).astype(int), weights=weight, minlength=2).astype(float)
 
 

@@ -89,8 +89,7 @@ class LogNormal:
         if self.scale == 0.0:
             return np.full((d, 1), common)
         together = np.sqrt(self.scale**2 + d * common**2)
-        out: Array = self.scale * np.eye(d) + (together - self.scale) / d
-        return out
+        return self.scale * np.eye(d) + (together - self.scale) / d
 
 
 @stored
@@ -191,8 +190,7 @@ class Hyperprior:
     def tied(self, theta: Array) -> Array:
         """Return the nearest theta at which tied elements have the same differences as their centres."""
         centre, R = self.centre(theta), self.root(len(theta))
-        out: Array = centre + R @ np.linalg.lstsq(R, theta - centre)[0]
-        return out
+        return centre + R @ np.linalg.lstsq(R, theta - centre)[0]
 
     def first(self, n_dims: int) -> Hyperprior:
         """Return the priors on the first elements of theta."""

@@ -189,8 +189,7 @@ def _shrunk(H: Array, moved: Array, bent: Array) -> Array:
     slope = float(moved @ bent)
     if not slope > 0.0:
         return H
-    out: Array = H * min(1.0, slope / float(bent @ H @ bent))
-    return out
+    return H * min(1.0, slope / float(bent @ H @ bent))
 
 
 def _updated(H: Array, moved: Array, bent: Array, known: bool) -> tuple[Array, bool]:

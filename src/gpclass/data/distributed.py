@@ -62,8 +62,7 @@ class DaskSource(Source):
         while len(totals) > 1:
             few = [totals[i : i + BRANCHES] for i in range(0, len(totals), BRANCHES)]
             totals = [delayed(add_totals, pure=False)(some) for some in few]
-        total: T = compute(totals, self.client)[0]
-        return total
+        return compute(totals, self.client)[0]
 
     def take(self, positions: Index, read: Read) -> Rows:
         """Return the rows at sorted positions."""

@@ -59,7 +59,7 @@ class Source(ABC):
             total: Any = next(totals)
             for one in totals:
                 total.add(one)
-        return total  # type: ignore[no-any-return]
+        return total
 
     def take(self, positions: Index, read: Read) -> Rows:
         """Return the rows at sorted positions, in one pass that keeps only them."""

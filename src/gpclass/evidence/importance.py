@@ -148,8 +148,7 @@ def normal_over_mixture(square: Array, rank: int, share: float) -> Array:
     """Return log N(z) - log((1 - share) N(z) + share t(z)) for z with the squared length ``square``."""
     constant = gammaln(0.5 * DEGREES) - gammaln(0.5 * (DEGREES + rank)) + 0.5 * rank * np.log(0.5 * DEGREES)
     over_student = constant - 0.5 * square + 0.5 * (DEGREES + rank) * np.log1p(square / DEGREES)
-    out: Array = -np.logaddexp(np.log1p(-share), np.log(share) - over_student)
-    return out
+    return -np.logaddexp(np.log1p(-share), np.log(share) - over_student)
 
 
 def _summarise(

@@ -57,8 +57,7 @@ def _noise(kernel: Any, X: Any, Z: Any, dtype: Any) -> Covariances:
 
 def _in_place(operation: np.ufunc, first: Array, second: Array) -> Array:
     """Return the result of an operation on two arrays or numbers, written into the larger array."""
-    out: Array = operation(first, second, out=first if first.ndim else second)
-    return out
+    return operation(first, second, out=first if first.ndim else second)
 
 
 def _sum(kernel: Any, *at: Any) -> Covariances:

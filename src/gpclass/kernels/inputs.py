@@ -227,5 +227,4 @@ def positions(columns: Any, n_columns: int) -> Index:
         raise ValueError(f"columns is {columns!r}, expected indices, a mask, a slice or names of columns.")
     if index.dtype != bool and (index.min() < -n_columns or index.max() >= n_columns):
         raise ValueError(f"Columns asks for columns {index.tolist()} but X has only {n_columns}.")
-    positions: Index = np.arange(n_columns)[index]
-    return positions
+    return np.arange(n_columns)[index]

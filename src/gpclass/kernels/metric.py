@@ -103,5 +103,4 @@ def make_metric(
 
 def squared_norms(A: Array) -> Array:
     """Return |a_i|²."""
-    norms: Array = np.einsum("id,id->i", A, A)
-    return norms
+    return np.einsum("id,id->i", A, A)

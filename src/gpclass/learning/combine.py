@@ -85,8 +85,7 @@ class Combined:
 
 def _normalise(against_rest: list[Array]) -> Array:
     raw = np.column_stack([pair[:, 1] for pair in against_rest])
-    out: Array = raw - logsumexp(raw, axis=1, keepdims=True)
-    return out
+    return raw - logsumexp(raw, axis=1, keepdims=True)
 
 
 def couple(pairwise: Array) -> Array:
@@ -113,8 +112,7 @@ def couple(pairwise: Array) -> Array:
     right = np.zeros((n, c + 1, 1))
     right[:, c] = 1.0
     p = np.maximum(np.linalg.solve(system, right)[:, :c, 0], 1e-300)
-    out: Array = p / p.sum(axis=1, keepdims=True)
-    return out
+    return p / p.sum(axis=1, keepdims=True)
 
 
 # -------------------------------------------------------------------------------- fitting

@@ -40,8 +40,7 @@ def curvature(problem: Problem, prior: Hyperprior, theta: Array, sites: Any) -> 
         Q = _basis(R) if R.shape[1] < p else np.eye(p)
         values, vectors = np.linalg.eigh(_symmetric(Q.T @ _differences(problem, theta, sites, Q)))
         V = Q @ vectors
-        known: Array = (V * np.maximum(values, 0.0)) @ V.T
-        return known
+        return (V * np.maximum(values, 0.0)) @ V.T
     wide = _basis(prior.root(p, tied=True))[:, : DIRECTIONS // 2]
     exact = wide.shape[1]
     random = np.random.default_rng(0).standard_normal((p, DIRECTIONS - exact))
@@ -54,15 +53,13 @@ def curvature(problem: Problem, prior: Hyperprior, theta: Array, sites: Any) -> 
     good = values > NEGLIGIBLE * max(float(values.max()), 1e-12)
     U, roots, _ = np.linalg.svd((AQ @ vectors[:, good]) / np.sqrt(values[good]), full_matrices=False)
     rest = max(0.0, trace - float((roots**2).sum())) / (p - len(roots))
-    out: Array = (U * np.maximum(roots**2 - rest, 0.0)) @ U.T + rest * np.eye(p)
-    return out
+    return (U * np.maximum(roots**2 - rest, 0.0)) @ U.T + rest * np.eye(p)
 
 
 def _basis(R: Array) -> Array:
     """Return orthonormal columns with the range of R, in its directions."""
     Q, upper = np.linalg.qr(R)
-    out: Array = Q * np.sign(upper.diagonal())
-    return out
+    return Q * np.sign(upper.diagonal())
 
 
 def _symmetric(M: Array) -> Array:

@@ -225,7 +225,7 @@ class FittedModel:
         objective: Any = self.objective
         if self.inducing is None or objective is None:
             return None
-        return objective.engine.data.total(replace(left_out(self), keep=keep))  # type: ignore[no-any-return]
+        return objective.engine.data.total(replace(left_out(self), keep=keep))
 
 
 def left_out(model: Any) -> LeaveOut:

@@ -43,17 +43,16 @@ def log_proba(likelihood: Any, parts: Sequence[Part], route: str, noise: Sequenc
         return gaussian_log_proba(likelihood, parts[0].mean[:, 0], parts[0].cov, route, noise[0])
     each = [_average(likelihood, part, route, z) for part, z in zip(parts, noise, strict=True)]
     out = logsumexp(each, axis=0)
-    normalised: Array = out - logsumexp(out, axis=1, keepdims=True)  # weights sum to one up to rounding
-    return normalised
+    return out - logsumexp(out, axis=1, keepdims=True)  # weights sum to one up to rounding
 
 
 def gaussian_log_proba(likelihood: Any, mean: Array, cov: Array, route: str, z: Array) -> Array:
     """Return log class probabilities of f ~ N(mean, cov) at each row."""
     if route == "exact":
-        return likelihood.log_predict(mean, cov)  # type: ignore[no-any-return]
+        return likelihood.log_predict(mean, cov)
     var = cov if cov.ndim == 1 else np.einsum("icc->ic", cov)
     if route == "mackay":  # with several classes it is applied to each latent value
-        return likelihood.mackay(mean, var)  # type: ignore[no-any-return]
+        return likelihood.mackay(mean, var)
     if route != "monte_carlo":
         raise ValueError(f"integration={route!r} is not known, expected one of {', '.join(ROUTES)}.")
     rows = []
@@ -76,8 +75,7 @@ def _average(likelihood: Any, part: Part, route: str, z: Array) -> Array:
         L = likelihood.log_classes(mean + np.sqrt(cov)[:, None] * z)
     else:
         L = _many(likelihood, mean, cov, route)
-    out: Array = logsumexp(L, axis=1, b=part.weight[:, None])
-    return out
+    return logsumexp(L, axis=1, b=part.weight[:, None])
 
 
 def _many(likelihood: Any, mean: Array, var: Array, route: str) -> Array:
@@ -99,8 +97,7 @@ def _many(likelihood: Any, mean: Array, var: Array, route: str) -> Array:
     cell = np.minimum(at.astype(np.intp), size - 2)
     t = ((at - cell) / (size - 1))[..., None]
     a, b, c, d = coefficients[:, cell, np.arange(len(mean))[:, None]]
-    out: Array = np.minimum(((a * t + b) * t + c) * t + d, 0.0)
-    return out
+    return np.minimum(((a * t + b) * t + c) * t + d, 0.0)
 
 
 # ------------------------------------------------------------------------------ intervals
@@ -169,5 +166,4 @@ def mixture_quantile(means: Array, stds: Array, weight: Array, level: float) -> 
         slope = (np.exp(-0.5 * z * z) / stds) @ weight / np.sqrt(2.0 * np.pi)
         step = q - excess / np.maximum(slope, 1e-300)
         q = np.where((low < step) & (step < high), step, 0.5 * (low + high))
-    out: Array = q
-    return out
+    return q

@@ -103,7 +103,7 @@ class Problem:
     def counts(self) -> Array:
         """The weight of each data point."""
         if self.y.ndim == 2:
-            return self.y.sum(axis=1)  # type: ignore[no-any-return]
+            return self.y.sum(axis=1)
         return np.ones(len(self.y)) if self.weight is None else self.weight
 
     @property

@@ -248,7 +248,7 @@ def fit_best(pose: Sequence[Pose[T]], *, rows: T, few: T) -> Model:
     slow, fast = pose
     first: Any = fit(fast(rows))
     if first.interrupted:
-        return first  # type: ignore[no-any-return]
+        return first
     task = slow(few).like(first)
     task.plan.announce(f"trying {task.case.method}")
 
@@ -274,7 +274,7 @@ def fit_best(pose: Sequence[Pose[T]], *, rows: T, few: T) -> Model:
     except KeyboardInterrupt:
         return _kept(first, task)
     if better:
-        return second  # type: ignore[no-any-return]
+        return second
     return _kept(first, task) if second.interrupted else first
 
 

@@ -220,5 +220,4 @@ def _at_values(kind: type, f: list[Value]) -> Value:
         factors = [normal(mine - other + u[None, :]) for other in f if other is not mine]
         columns.append(math.prod(factors[1:], start=factors[0]) @ weight[:, None])
     P = join(columns)
-    out: Value = P / P.sum()
-    return out
+    return P / P.sum()

@@ -33,8 +33,7 @@ def normal(z: Value) -> Value:
     for c in reversed(middle):
         first, second = t * 2.0 * first + c - second, first
     small = (t * first - second + lowest) / (x * 2.0 + 1.0) * np.exp(-(x * x)) * 0.5
-    out: Value = (z < 0.0).where(small, 1.0 - small)
-    return out
+    return (z < 0.0).where(small, 1.0 - small)
 
 
 def logistic(mean: Value, var: Value) -> Value:
@@ -45,5 +44,4 @@ def logistic(mean: Value, var: Value) -> Value:
     """
     scales = np.exp(np.arange(np.log(0.15), np.log(5.2), 0.12))
     weights = scales * kstwobign.pdf(scales)
-    out: Value = normal(mean / np.sqrt(var + 4.0 * scales[None, :] ** 2)) @ (weights / weights.sum())[:, None]
-    return out
+    return normal(mean / np.sqrt(var + 4.0 * scales[None, :] ** 2)) @ (weights / weights.sum())[:, None]

@@ -64,9 +64,9 @@ class Value(NDArrayOperatorsMixin):
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Value:
         """Return a NumPy function of values as a value; ``out`` is ignored because values do not change."""
         if ufunc is np.log1p:
-            return np.log(inputs[0] + 1.0)  # type: ignore[no-any-return]
+            return np.log(inputs[0] + 1.0)
         if ufunc is np.square:
-            return inputs[0] * inputs[0]  # type: ignore[no-any-return]
+            return inputs[0] * inputs[0]
         if method != "__call__" or ufunc.__name__ not in OPERATORS:
             raise OnnxExportError(
                 f"The kernel has no ONNX form: no operator is the function {ufunc.__name__}."

@@ -169,8 +169,7 @@ def decision_margins(proba: Array, cost: Array | None = None) -> Array:
     expected = proba @ (1.0 - np.eye(proba.shape[-1]) if cost is None else cost)
     order = np.sort(expected, axis=-1)
     best, second = order[..., :1], order[..., 1:2]
-    out: Array = np.where(expected == best, second, best) - expected
-    return out
+    return np.where(expected == best, second, best) - expected
 
 
 def latent_deviation(estimator: Any, grid: Any) -> Array:

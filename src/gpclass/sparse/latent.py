@@ -126,5 +126,4 @@ class Marginals:
 
 def _row_squares(A: Array) -> Array:
     """Return a_iᵀ a_i of each row, in double."""
-    out: Array = np.einsum("ij,ij->i", A, A).astype(float)
-    return out
+    return np.einsum("ij,ij->i", A, A).astype(float)

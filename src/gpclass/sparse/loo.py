@@ -78,8 +78,7 @@ class LeaveOut:
 def log_scores(y: Array, log_p: Array) -> Array:
     """Return the log probability of the label of each row, or the average over a label of several classes."""
     truth = np.stack([y < 0.0, y > 0.0], axis=1) if y.ndim == 1 else y / y.sum(axis=1, keepdims=True)
-    out: Array = np.where(truth > 0.0, truth * log_p, 0.0).sum(axis=1)
-    return out
+    return np.where(truth > 0.0, truth * log_p, 0.0).sum(axis=1)
 
 
 def copies(rows: Rows) -> Array:
