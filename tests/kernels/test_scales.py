@@ -7,8 +7,8 @@ import warnings
 import numpy as np
 import pytest
 
-from gpclass.kernels import RBF, named_kernel
-from gpclass.kernels.scales import column_scales, disparity
+from gpclass.kernels import named_kernel
+from gpclass.kernels.scales import column_scales
 
 
 def test_columns_of_extreme_magnitudes_give_no_warning():
@@ -16,8 +16,6 @@ def test_columns_of_extreme_magnitudes_give_no_warning():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         scales = column_scales(X)
-        assert disparity(RBF(1.0), scales) == np.inf
-        assert disparity(RBF([1.0, 1.0]), scales) == 1.0
     unit = (X / [1e-200, 1e200]).std(axis=0)
     np.testing.assert_allclose(scales.deviation / [1e-200, 1e200], unit)
 

@@ -188,14 +188,6 @@ def inverse_of(P: Array) -> tuple[Array, float]:
     return C, half_logdet
 
 
-def solve_positive(P: Array, b: Array) -> tuple[Array, float]:
-    """Return P⁻¹ b and ½ log|P|, for a positive definite P whose lower triangle is given."""
-    C = P.copy()
-    cholesky(C)
-    x, _ = lapack.dpotrs(C.T, b, lower=0)
-    return np.ravel(x), float(np.log(C.diagonal()).sum())
-
-
 def pivoted_root(K: Array) -> tuple[Array, Index]:
     """Return A with K = A Aᵀ and the pivots: the rows of A with these numbers are lower triangular.
 

@@ -1,18 +1,13 @@
-"""The scales of the columns of the data, and whether a kernel can adapt to columns of different scales."""
+"""The scales of the columns of the data, from which named kernels start."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from sklearn.gaussian_process.kernels import Kernel
 
-from gpclass.core.protocols import Array, Index
-from gpclass.kernels.composite import inner_kernels
-from gpclass.kernels.covariances import by_differences, formulas_of
-from gpclass.kernels.inputs import Columns, positions
+from gpclass.core.protocols import Array
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -67,30 +62,3 @@ def column_scales(X: Array, weight: Array | None = None) -> Scales:
     centre, deviation = centre * size, np.where(varies, deviation, 1.0) * size
     distance = float(np.hypot.reduce(deviation[varies])) if varies.any() else 1.0
     return Scales(deviation, centre, distance, float(np.hypot(distance, np.hypot.reduce(centre))), varies)
-
-
-def disparity(kernel: Kernel, scales: Scales) -> float:
-    """Return the largest ratio of deviations among columns that share one scale of the kernel, or 1.
-
-    Constant columns do not count, nor do parts of the kernel that gpclass does not know. A kernel with any
-    part that has a scale for each of those columns can adapt, so its ratio is 1.
-    """
-    shared, own = 1.0, 1.0
-    for columns, one in _parts(kernel, np.arange(len(scales.deviation))):
-        sizes = scales.deviation[columns][scales.varies[columns]]
-        with np.errstate(over="ignore"):
-            ratio = float(sizes.max() / sizes.min()) if len(sizes) else 1.0
-        shared, own = (max(shared, ratio), own) if one else (shared, max(own, ratio))
-    return shared if shared > own else 1.0
-
-
-def _parts(kernel: Kernel, columns: Index) -> Iterator[tuple[Index, bool]]:
-    """Yield the columns of each part of a kernel that depends on them, and whether it has one scale for all."""
-    if isinstance(kernel, Columns):
-        yield from _parts(kernel.kernel, columns[positions(kernel.columns, len(columns))])
-        return
-    inside = inner_kernels(kernel)
-    for part in inside:
-        yield from _parts(part, columns)
-    if not inside and kernel.requires_vector_input and formulas_of(kernel) is not by_differences:
-        yield columns, all(np.size(getattr(kernel, h.name)) == 1 for h in kernel.hyperparameters)

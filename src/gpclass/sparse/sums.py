@@ -21,7 +21,7 @@ import numpy as np
 
 from gpclass.core.frequencies import class_counts
 from gpclass.core.linalg import blas_of, drop_tiny, matmul
-from gpclass.core.protocols import Array, Likelihood, Sites
+from gpclass.core.protocols import Array, Likelihood
 from gpclass.data.rows import Additive, Rows
 from gpclass.inference.dirichlet import Targets
 from gpclass.inference.variational import response
@@ -88,25 +88,6 @@ class TargetRule:
         sites = self.targets.sites(rows.y, np.zeros(1) if self.offset is None else self.offset)
         g = None if self.offset is None else sites.nu - sites.tau * at.mean
         return RowSites(g, sites.tau, rows.y, rows.y)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class SiteRule:
-    """The sites on f of Laplace and EP with FITC's prior; the labels of rows are their positions.
-
-    ∫ N(f | a u, r) exp(nu f - tau f² / 2) df ∝ exp(nu/c a u - tau/c (a u)² / 2), c = 1 + tau r.
-    """
-
-    sites: Sites
-    residual: Array
-    fixed: ClassVar[bool] = False
-
-    def __call__(self, rows: Rows, at: Marginals) -> RowSites:
-        """Return the sites of rows."""
-        i = rows.y.astype(int)
-        nu, tau = self.sites.nu[i, None], self.sites.tau[i, None]
-        c = 1.0 + tau * self.residual[i, None]
-        return RowSites(nu / c - tau / c * at.mean, tau / c, tau / c, nu / c)
 
 
 # ----------------------------------------------------------------------------- the pass
