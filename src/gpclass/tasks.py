@@ -10,7 +10,6 @@ import numpy as np
 from sklearn.gaussian_process.kernels import CompoundKernel
 
 from gpclass.core.protocols import Array, Likelihood
-from gpclass.core.registry import Method
 from gpclass.data.rows import Rows
 from gpclass.kernels import default_kernel, named_kernel, settable, warps
 from gpclass.kernels.warped import Warp
@@ -18,7 +17,7 @@ from gpclass.labels import label_weights
 from gpclass.learning.ladder import FIRST_ROWS
 from gpclass.learning.maximise import Plan
 from gpclass.learning.problem import Problem
-from gpclass.learning.strategies import COMPARED, MOST_CLASSES, SEVERAL, Case, Task, refusal
+from gpclass.learning.strategies import COMPARED, METHODS, MOST_CLASSES, SEVERAL, Case, Task, refusal
 from gpclass.parameters import (
     AUTO,
     LIKELIHOODS,
@@ -106,9 +105,9 @@ def resolve(clf: Any, training: Training) -> tuple[Case, Likelihood, Inducing | 
     # One factorisation of Dirichlet classification serves all classes.
     alike = passes or is_dirichlet(clf)
     settings = inducing_of(clf.inducing, 10**9 if passes else training.n_rows, 2 if alike else n_classes)
-    inference = inference_of(clf)
+    method = getattr(inference_of(clf), "name", None)
     options = {
-        "method": type(inference).name if isinstance(inference, Method) else "custom",
+        "method": method if method in METHODS else "custom",
         "hyperparameters": clf.hyperparameters,
         "kernel": "per class" if isinstance(clf.kernel, CompoundKernel) else "one",
         "inputs": "vectors" if training.vectors else "structured",

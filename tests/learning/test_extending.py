@@ -17,6 +17,7 @@ from sklearn.exceptions import ConvergenceWarning
 import gpclass
 from gpclass import GaussianProcessClassifier, testing
 from gpclass.core.registry import _PARTS, parts
+from gpclass.data.sources import BlockSource
 from gpclass.inference import Laplace
 from gpclass.kernels import RBF
 from gpclass.mcmc import MCMC
@@ -146,6 +147,11 @@ class TestLikelihood:
 
 
 class TestMethod:
+    def test_it_is_not_replaced_by_vi_in_passes(self, user):
+        clf = GaussianProcessClassifier(KERNEL, inference="halfpower", optimizer=None)
+        with pytest.raises(ValueError, match="Passes over rows that are not in memory need inference='vi'"):
+            clf.fit(BlockSource([(X, y)]))
+
     def test_by_name_and_as_an_object(self, user):
         assert parts("inference")["halfpower"] is user.HalfPower
         check_inference(user.HalfPower(), parts("likelihood")["probit"](), KERNEL, X[:8], y[:8], rtol=1e-4)

@@ -24,6 +24,7 @@ from gpclass.learning.sites import fit_by_sites
 from gpclass.sparse.settings import Inducing
 
 SAMPLING = ("mcmc", "rejection")
+METHODS = ("laplace", "ep", "vi", "dirichlet", *SAMPLING)  # any other method is "custom"
 SEVERAL = ("softmax", "multiprobit")  # likelihoods with a latent function for each class
 
 COMPARED = 1500  # latent values of the rows on which methods are compared: VI takes a second or two
