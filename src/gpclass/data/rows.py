@@ -14,7 +14,7 @@ import numpy as np
 
 from gpclass.core.protocols import Array
 
-T = TypeVar("T")  # a total has a method ``add``, for the total of other rows
+T = TypeVar("T")  # a total has a method ``add``, which adds the total of other rows
 Job = Callable[["Rows"], T]
 
 

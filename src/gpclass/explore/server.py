@@ -1,4 +1,4 @@
-"""The server of the page, on this machine alone."""
+"""The server of the page, which accepts connections from this machine only."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def make_document(doc: Any, table: PageState | None = None, kept: Any = None) ->
     session = Session(deliver, table)
     doc.title = "gpclass explore"
     doc.template = files("gpclass.explore.page").joinpath("page.html").read_text("utf-8")
-    with doc.models.freeze():  # otherwise all models are collected again for each root, which takes seconds
+    with doc.models.freeze():  # without it Bokeh collects all models again for each root, which takes seconds
         for root in session.roots():
             doc.add_root(root)
     doc.on_session_destroyed(lambda context: session.close())

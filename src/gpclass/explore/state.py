@@ -13,7 +13,7 @@ from gpclass.kernels import move, named_kernel
 from gpclass.plotting.base import hyperparameter_names, short_names
 
 MOST_CLASSES = 5
-SIDE = 12  # points along each side of the view, from which kernels take their scales
+SIDE = 12  # points along each side of a grid over the view, which determines the scales of kernels
 NEAR = 0.025  # distance from a marker, in widths of the figure, within which a click selects it
 HEIGHT = 5.0  # height of a figure of probabilities, in the same unit
 TITLES = {
@@ -34,7 +34,7 @@ class Points:
     codes: NDArray[np.intp]  # positions in ``labels``
     view: Array  # (n_columns, 2): the lowest and the highest value shown of each column
     labels: tuple[str, ...] = ("0", "1")  # names of two to five classes, with or without points
-    names: tuple[str, ...] = ("x",)  # of the columns
+    names: tuple[str, ...] = ("x",)  # names of the columns
 
     @property
     def n_columns(self) -> int:
