@@ -26,7 +26,7 @@ from gpclass.core.protocols import Adjoint, Array, Info, Result, Sites
 from gpclass.core.registry import Method
 from gpclass.priors.base import Prior
 
-DEFAULT = 0.01  # eps where it is not chosen: in the middle of those that are tried
+DEFAULT = 0.01  # eps if it is not chosen: the middle of the values that are tried
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ class Scales:
     the summed variances, is the typical distance between rows, and ``norm`` the typical norm of a row.
     """
 
-    deviation: Array  # of a constant column: its magnitude
+    deviation: Array  # the magnitude of the value for a constant column
     centre: Array
     distance: float
     norm: float
@@ -35,15 +35,15 @@ class Scales:
             return self
         varies = np.bincount(groups, self.varies) > 0
         deviation = np.zeros(len(varies))
-        np.hypot.at(deviation, groups, np.where(self.varies, self.deviation, 0.0))  # squares would overflow
+        np.hypot.at(deviation, groups, np.where(self.varies, self.deviation, 0.0))  # hypot does not overflow
         return replace(self, deviation=np.where(varies, deviation, 1.0), varies=varies)
 
     @property
     def lengths(self) -> tuple[Any, Any]:
         """One length scale per column, and their bounds.
 
-        Distances of standardised rows grow like the root of the number of columns, hence the start. A length scale a
-        hundred times that already means that a column does not matter.
+        Like distances of standardised rows they grow with the root of the number of columns. A length scale that is a
+        hundred times longer makes a column irrelevant.
         """
         scale = self.deviation * np.sqrt(len(self.deviation))
         bounds = np.column_stack([1e-2 * self.deviation, 1e2 * scale])
@@ -59,7 +59,7 @@ def column_scales(X: Array, weight: Array | None = None) -> Scales:
     """Return the scales of the columns of X; a row of weight k counts as k rows."""
     weight = None if weight is None or not weight.any() else weight
     size = np.abs(X).max(axis=0)
-    size = np.where(size > 0.0, size, 1.0)  # so that no square overflows
+    size = np.where(size > 0.0, size, 1.0)  # division prevents overflow of squares
     rows = X / size
     centre = np.average(rows, axis=0, weights=weight)
     deviation = np.sqrt(np.average((rows - centre) ** 2, axis=0, weights=weight))
@@ -85,7 +85,7 @@ def disparity(kernel: Kernel, scales: Scales) -> float:
 
 
 def _parts(kernel: Kernel, columns: Index) -> Iterator[tuple[Index, bool]]:
-    """Yield the columns of each part of a kernel that depends on them, and whether it has one scale for all."""
+    """Yield the columns that each part of a kernel depends on, and whether the part has one scale for all of them."""
     if isinstance(kernel, Columns):
         yield from _parts(kernel.kernel, columns[positions(kernel.columns, len(columns))])
         return

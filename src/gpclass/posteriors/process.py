@@ -11,7 +11,7 @@ import numpy as np
 from gpclass.core.memory import require_memory
 from gpclass.core.protocols import Array, Inputs, Part
 
-ONE = np.ones(1)  # the weight of a single part
+ONE = np.ones(1)  # weights of a process with one part
 
 
 class Process(ABC):
@@ -98,7 +98,7 @@ class Process(ABC):
             means, blocks = gaussian.joint(X, self.latent_shape)
             noise, last = [], None
             for block in blocks:
-                if block is not last:  # functions of a mixture have one covariance
+                if block is not last:  # the functions of a mixture share a covariance
                     order = int(np.sqrt(block.size))
                     last, root = block, symmetric_root(block.reshape(order, order))
                 noise.append(root @ rng.standard_normal((len(root), mine.size)))
