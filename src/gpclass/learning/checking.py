@@ -25,8 +25,8 @@ from gpclass.sparse.local_check import NearestStep, exact_left_out
 from gpclass.sparse.loo import LeaveOut, log_scores
 from gpclass.sparse.objective import PassObjective
 
-PLACES = 200  # rows around which a neighbourhood is treated exactly
-AROUND = 200  # rows of a neighbourhood
+PLACES = 200  # number of neighbourhoods that are treated exactly
+AROUND = 200  # number of rows in a neighbourhood
 
 
 def check(model: FittedModel, n_samples: int, rng: np.random.Generator) -> ApproximationCheck:
@@ -113,7 +113,7 @@ def find_missing(
 
 
 def _compare(left: LeaveOut, method: Any, rows: Rows, where: slice) -> tuple[Array, Array, Array]:
-    """Return leave-one-out probabilities by the inducing inputs and exactly, and the gain of the log score."""
+    """Return leave-one-out probabilities with inducing inputs and exactly, and the difference of their log scores."""
     rows = replace(rows, X=np.asarray(rows.X, dtype=float))
     at = left.latent.at(rows.X)
     g, h, *_ = left.rule(rows, at)

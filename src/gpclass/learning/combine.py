@@ -20,7 +20,7 @@ from gpclass.learning.maximise import Learned, attempt
 from gpclass.learning.prediction import N_DRAWS
 from gpclass.validation import take
 
-BLOCK = 8192  # rows whose pairwise probabilities are coupled at a time
+BLOCK = 8192  # number of rows whose pairwise probabilities are coupled at a time
 
 
 @stored
@@ -43,7 +43,7 @@ class Combined:
 
     def check_stored(self) -> None:
         """Raise unless there is a model for every pair."""
-        n = self.n_classes  # no list of all pairs: the number may come from a damaged file
+        n = self.n_classes  # does not list all pairs, because a damaged file may claim any number
         whole = n * (n - 1) == 2 * len(self.pairs) and len(self.pairs) == len(self.models)
         if self.pairs and not (whole and list(self.pairs) == list(combinations(range(n), 2))):
             raise ValueError("The model file does not have one model for each pair of classes.")
@@ -63,7 +63,7 @@ class Combined:
         return out
 
     def loo_log_proba(self) -> Array | None:
-        """Return log class probabilities at each data point from the others; None if unknown, as it is for pairs."""
+        """Return leave-one-out log class probabilities of the data points; None if unknown, as for pairs."""
         each = [loo for model in self.models if (loo := model.loo_log_proba()) is not None]
         return _normalise(each) if len(each) == len(self.models) and not self.pairs else None
 
@@ -155,7 +155,7 @@ def _of_pair(problem: Any, codes: Array, i: int, j: int) -> Any:
 
 
 def _fit_in_turn(fit: Callable[[Any], FittedModel], tasks: Sequence[Any]) -> list[FittedModel]:
-    """Fit one after another; after an interruption the others use the best hyperparameters so far."""
+    """Fit the tasks in turn; after an interruption the remaining ones use the best hyperparameters so far."""
     models: list[FittedModel] = []
     learned: Learned | None = None
     for task in tasks:

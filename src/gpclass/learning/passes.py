@@ -25,8 +25,8 @@ from gpclass.sparse.objective import PassObjective
 from gpclass.sparse.settings import Inducing
 from gpclass.sparse.work import allowed_gap, entropy_of
 
-POOL_ROWS = 20_000  # rows from which the rungs without inducing inputs are drawn
-EXACT_NATS = 1e-9  # accuracy of q per row if nothing is learned: seven digits of the bound
+POOL_ROWS = 20_000  # number of rows from which the rungs without inducing inputs are sampled
+EXACT_NATS = 1e-9  # tolerance of the bound per row if nothing is learned: seven digits
 
 
 def fit_in_passes(

@@ -1,4 +1,4 @@
-"""Elliptical slice sampling (Murray, Adams & MacKay 2010), which has no step size and nothing to tune.
+"""Elliptical slice sampling (Murray, Adams & MacKay 2010), which has no tuning parameters.
 
 A target N(f | c, A Aᵀ) L(f) is left invariant by moving f along the ellipse through f and a draw from the
 Gaussian, to an angle at which L is above a random height. Any Gaussian can be used, with L the remaining
@@ -19,8 +19,8 @@ from gpclass.inference import EP
 from gpclass.mcmc.sampler import ChainState, Sampler
 from gpclass.posteriors.target import Target
 
-# The angles that a bracket proposes do not depend on the target; only the one that is accepted does. So the next
-# AHEAD angles of a chain are evaluated together, up to ROOM numbers, because the overhead of calls dominates.
+# The sequence of angles that a bracket proposes does not depend on the target; only acceptance does. So the next
+# AHEAD angles of a chain are evaluated in one call, up to ROOM numbers, because the overhead of calls dominates.
 AHEAD, ROOM = 8, 1 << 13
 
 
@@ -83,7 +83,7 @@ def slice_step(
         proposed = centre + start[open_] * np.cos(a) + other[open_] * np.sin(a)
         rows = proposed.reshape(-1, D.shape[1])
         at = target.remainder(rows)
-        # An angle of zero is the present point: if the bracket shrinks to it, rounding must not reject it.
+        # An angle of zero is the current point, which must be accepted in spite of rounding errors.
         above = log_factor(rows, at).reshape(tries.shape) >= height[open_]
         inside = above | (np.abs(tries) < 1e-12)
         done = inside.any(axis=0)

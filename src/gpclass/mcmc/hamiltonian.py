@@ -22,8 +22,8 @@ from gpclass.inference import EP
 from gpclass.mcmc.sampler import ChainState, Draw, Sampler
 from gpclass.posteriors.target import Target
 
-MAX_STEP = 0.45 * np.pi  # after a quarter turn z is independent of its start; longer steps return to it
-MIN_STEP = 1e-3  # with smaller steps a trajectory would take thousands of them
+MAX_STEP = 0.45 * np.pi  # just below a quarter turn, after which z is independent of its start
+MIN_STEP = 1e-3  # with smaller steps a trajectory would need thousands of them
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,9 +43,9 @@ class HMC(Sampler):
     Parameters
     ----------
     whiten : settings record of `gpclass.inference`, or None
-        The approximation whose coordinates are used; None for the prior's.
+        The approximation whose coordinates are used; None means those of the prior.
     step_size : float
-        The first step size, an angle; adapted while warming up.
+        The initial step size, an angle; adapted during the warm-up.
     accept : float
         The mean acceptance probability that the step size is adapted to.
     """

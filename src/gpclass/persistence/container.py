@@ -72,7 +72,7 @@ def reading(path: str | os.PathLike[str]) -> Iterator[tuple[str, dict[str, Any]]
         raise ModelFileError(f"{os.fspath(path)!r} {error}") from None
     except (OSError, MemoryError):
         raise
-    except Exception as error:  # the package has its own errors, and classes raise any for impossible values
+    except Exception as error:  # safetensors has its own errors; classes may raise any for invalid values
         reason = str(error).partition("\n")[0].removesuffix(".")
         raise ModelFileError(
             f"{os.fspath(path)!r} is not a model file of gpclass, or is cut off or damaged: {reason:.200}."

@@ -95,7 +95,7 @@ class EvidenceDisplay(Display):
         ends = [ends if given is None else np.log(given) for ends, given in zip(near, limits, strict=True)]
         a, b = (np.linspace(low, high, grid_resolution) for low, high in ends)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # irrelevant far from the maximum
+            warnings.simplefilter("ignore", ConvergenceWarning)  # far from the maximum
             values = np.reshape(list(evidences(estimator, theta, (i, j), a, b)), (len(b), len(a)))
         if np.isnan(values).all():
             raise ValueError("The evidence could not be computed anywhere on this grid: choose other limits.")
@@ -116,7 +116,7 @@ class EvidenceDisplay(Display):
         from matplotlib.colors import BoundaryNorm
 
         (axis,) = self._panels(ax, (1, 1), (5.6, 4.4))
-        axis.set(xscale="log", yscale="log")  # before labels are placed on the lines
+        axis.set(xscale="log", yscale="log")  # set before contour labels are placed
         top = float(self.evidence.max())
         below = self.evidence - top
         least = min(float(below.min()), -1e-3)

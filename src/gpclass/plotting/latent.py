@@ -116,7 +116,7 @@ class LatentDisplay(Display):
             style.bare(axis)
             for i, (middle, low, high) in enumerate(zip(*(each.T for each in band), strict=True)):
                 self._curve(axis, i, color if i == 0 else None, middle, low, high)
-        if self.X is not None:  # at 0 and 1; those of three classes or more at the top
+        if self.X is not None:  # rows at 0 and 1; with three classes or more, at the top
             heights = np.clip(self.codes, 0, 1) if two else np.full(len(self.X), 1.04)
             points = np.column_stack([self.X, heights])
             style.scatter_classes(bottom, points, self.codes, self.classes, s=20, clip_on=False)
