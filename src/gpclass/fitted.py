@@ -42,7 +42,7 @@ def one_or_list(items: list[Any]) -> Any:
 
 
 def per_model(get: Callable[[Any], Any], doc: str) -> property:
-    """Return a property with a result of the fitted model, or a list of those of several two-class models."""
+    """Return a property that gets a result of the fitted model, or a list with one result per two-class model."""
     return property(lambda self: one_or_list([get(model) for model in self._fitted_models()]), doc=doc)
 
 

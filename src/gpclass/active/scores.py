@@ -145,7 +145,7 @@ def query(
 
 
 def greedy(p: Array, n: int, exact: Array, rng: np.random.Generator, *, noisy: bool) -> NDArray[np.intp]:
-    """Choose n rows one by one, from probabilities at joint draws of f, (draws, rows, C).
+    """Return n rows chosen one after another, from probabilities at joint draws of f, (draws, rows, C).
 
     Each row is scored as if those before it were labelled: the draws are weighted by the probability of labels drawn
     for these rows, and the score is averaged over the sets of labels. The exact scores of single rows are a

@@ -40,7 +40,7 @@ def access(path: str, verb: str) -> Iterator[None]:
 
 
 def ending(path: str) -> str:
-    """Return the ending of a path in lower case, without that of its compression."""
+    """Return the ending of a path in lower case, ignoring endings of compressed files such as .gz."""
     stem, last = os.path.splitext(path.lower())
     return os.path.splitext(stem)[1] if last in (".gz", ".zip", ".bz2", ".xz", ".zst") else last
 

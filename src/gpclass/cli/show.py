@@ -165,7 +165,7 @@ def display_of(clf: Any, kind: str) -> Any:
         if getattr(clf, "chains_", None) is None:
             raise InputError("--kind trace is for models with Markov chains: fit with --inference mcmc.")
         return plotting.TraceDisplay.from_estimator(clf)
-    # The rows of the model are those of the table if each column is a number that is never missing.
+    # The model uses the columns of the table directly if all are numbers without missing values.
     coded = clf.encoder_
     plain = coded is None or (coded.numeric_.all() and len(coded.numeric_) == clf.n_features_in_)
     found = {1: "latent", 2: "contour"}.get(clf.n_features_in_) if plain else None

@@ -138,7 +138,7 @@ def _one_sentence(path: str) -> Iterator[None]:
 
 
 def read_problem(path: str, target: str, *, rows: int | None, seed: int, **options: Any) -> tuple[Any, Any]:
-    """Return the input columns of a table as a frame, and its labels; ``options`` are those of the commands."""
+    """Return the input columns of a table as a frame, and its labels; ``options`` come from the command line."""
     from sklearn.model_selection import train_test_split
 
     columns, drop, categorical = (options.pop(name) for name in ("columns", "drop", "categorical"))

@@ -245,7 +245,7 @@ def _check(fitted: Any, task: _Task, n_samples: int, seed: int) -> Any:
 
 
 def _predictions(clf: Any, fitted: Any, task: _Task, tell: Callable[[str], None]) -> dict[str, Any]:
-    """Predict the test rows, or those of each fold from the other folds, and score them together."""
+    """Predict the test rows, or each fold from the other folds, and score all predictions together."""
     scored, seconds = task.scored, 0.0
     log_proba = np.empty((len(scored.codes), len(scored.classes)))
     for k, (rows, X, places) in enumerate(task.parts, start=1):

@@ -93,7 +93,7 @@ class ComparisonRow:
 
     @property
     def kernel_text(self) -> str | None:
-        """The kernel as text; those of several two-class models are separated by bars."""
+        """The kernel as text; the kernels of several two-class models are separated by bars."""
         parts = getattr(self.kernel, "kernels", [self.kernel])
         return None if self.kernel is None else " | ".join(str(part) for part in parts)
 

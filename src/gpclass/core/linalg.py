@@ -106,7 +106,7 @@ def clear_upper(A: Array, *, diagonal: bool = False) -> None:
 
 
 def mirror(K: Array, into: Array | None = None) -> None:
-    """Copy the lower triangle to the upper one, or to that of another matrix, in blocks that stay in the cache."""
+    """Copy the lower triangle to the upper triangle of this or another matrix, in blocks that stay in the cache."""
     out, mask = K if into is None else into, ~np.tri(MIRROR, dtype=bool)
     for start in range(0, len(K), MIRROR):
         block = slice(start, min(start + MIRROR, len(K)))

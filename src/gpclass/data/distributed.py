@@ -47,7 +47,7 @@ class DaskSource(Source):
         self.is_numeric = is_numeric
 
     def blocks(self) -> Iterator[Rows]:
-        """Yield all rows; those of one task at a time are transferred to this process."""
+        """Yield all rows; they are transferred to this process one task at a time."""
         from dask.delayed import delayed
 
         for part in self.parts:

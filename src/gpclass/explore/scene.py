@@ -69,7 +69,7 @@ class Picture:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scene:
-    """A state with its picture and that of the second method; None if one failed, with the reason in ``error``."""
+    """A state with a picture for each of its two methods; None if a method failed, with the reason in ``error``."""
 
     state: PageState
     picture: Picture | None = None
@@ -83,7 +83,7 @@ class Scene:
 
 
 def scene(state: PageState) -> Scene:
-    """Compute the scene of a state; a failure is reported in its ``error``.
+    """Return the scene of a state; a failure is reported in its ``error``.
 
     Examples
     --------

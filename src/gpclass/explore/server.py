@@ -84,7 +84,7 @@ def make_server(table: PageState | None = None, port: int = 0, kept: Any = None)
 
 
 def own_hosts(port: int) -> list[str]:
-    """Return the values of the Host header that name this server, that of its address first."""
+    """Return the values of the Host header that name this server; the first one is its address."""
     names = (ADDRESS, "localhost", "[::1]")
     return [f"{name}:{port}" for name in names] + (list(names) if port == 80 else [])
 

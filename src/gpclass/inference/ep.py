@@ -84,7 +84,7 @@ class EP(Method):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Terms(VarianceTerms):
-    """Tilted distributions; ``weight`` are the powers of the factors, and the variances those of the cavities."""
+    """Tilted distributions; ``weight`` has the powers of the factors, and variances are cavity variances."""
 
     weight: Array
     copies: Array

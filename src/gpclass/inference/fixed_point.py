@@ -78,7 +78,7 @@ class Search:
 
 
 def iterate(prior: Prior, terms: VarianceTerms, init: Any, *, tol: float, max_iter: int) -> Result:
-    """Iterate the variances until the sites agree with them to ``tol``.
+    """Return the fixed point, found by iterating the variances until the sites agree with them to ``tol``.
 
     An iteration that doubles the disagreement halves the next steps of the log variances; other iterations
     double them again. Coupled sites of another method are not used as a start.
@@ -189,7 +189,7 @@ def anderson(depth: int) -> Any:
 
 
 def _disagreement(sites: Sites, local: Local, mean: Array, var: Array) -> float:
-    """Return the largest difference between the sites and those of their q, in posterior standard deviations."""
+    """Return the largest difference between the sites of q and the sites computed from q, in posterior deviations."""
     by_tau = np.abs(np.maximum(-local.curvature, 0.0) - sites.tau) * var
     by_nu = np.abs(local.slope - (sites.nu - sites.tau * mean)) * np.sqrt(var)
     return float(max(by_tau.max(initial=0.0), by_nu.max(initial=0.0)))

@@ -58,7 +58,7 @@ class Terms:
         return values if self.weight is None else tuple(self.weight * each for each in values)
 
     def step_sites(self, residual: Array, slope: Array, curvature: Array) -> AnySites:
-        """Return the sites whose precision is that of a Newton step, with the residual as nu."""
+        """Return sites with the precision of a Newton step and the residual as nu."""
         return self.likelihood.local_sites(np.zeros_like(residual), residual, curvature)
 
     def differences(self, value: Callable[[Any], float]) -> Array:

@@ -30,7 +30,7 @@ AROUND = 200  # number of rows in a neighbourhood
 
 
 def check(model: FittedModel, n_samples: int, rng: np.random.Generator) -> ApproximationCheck:
-    """Check the posterior of a fitted latent function, or of those of all classes."""
+    """Return the check of the posterior of one latent function, or of the latent functions of all classes."""
     if model.inducing is not None or model.problem.Z is not None:
         return check_inducing(model, rng)
     if not model.is_of_labels:
@@ -68,7 +68,7 @@ def exact_target(model: FittedModel) -> Target:
 
 
 def check_inducing(model: FittedModel, rng: np.random.Generator) -> ApproximationCheck:
-    """Check the inducing inputs by exact neighbourhoods."""
+    """Return the check of the inducing inputs by exact neighbourhoods."""
     name = type(model.problem.inference).__name__
     if model.inducing is None:
         raise ValueError(f"{name} with inducing inputs is not checked: use inference='vi', or inducing=None.")
@@ -92,7 +92,7 @@ def find_missing(
     places: int = PLACES,
     around: int = AROUND,
 ) -> Missing:
-    """Compare leave-one-out probabilities with those of exact neighbourhoods of random rows."""
+    """Return the comparison of leave-one-out probabilities with exact neighbourhoods of random rows."""
     objective: Any = model.objective
     data, method, C = objective.engine.data, model.problem.with_tol(TOL_NATS).inference, model.n_latents
     if C is not None and not left.rule.fixed:  # iterations with expectations of softmax

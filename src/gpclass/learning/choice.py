@@ -40,7 +40,7 @@ from gpclass.learning.loo import dirichlet_scores
 from gpclass.learning.maximise import Learned, Report, is_clear, maximise
 from gpclass.learning.problem import Problem, SiteObjective
 
-SHARE = 0.1  # tolerance as a fraction of that of a rung, so that early stopping does not affect the choice
+SHARE = 0.1  # factor of the tolerance of a rung, so that early stopping does not affect the choice
 
 
 class Model(NamedTuple):
@@ -105,12 +105,12 @@ class Grid:
         return kernel.kernel if isinstance(kernel, Grouped) else kernel
 
     def _places(self, model: Model) -> Index:
-        """Return the positions of the hyperparameters of a model among those of all parts."""
+        """Return the positions of the hyperparameters of a model in theta of the kernel with all parts."""
         places = np.arange(len(self.problem.theta))
         return np.delete(places, self._inner.k1.n_dims) if self.parts and not model.linear else places
 
     def converted(self, near: Candidate, model: Model) -> tuple[Array, Array]:
-        """Return theta and the curvature of a candidate as those of another model; a new part has no curvature."""
+        """Return theta and the curvature of a candidate, converted to another model; a new part has no curvature."""
         theta = self.problem.theta
         A = np.zeros((len(theta), len(theta)))
         own, other = self._places(near.model), self._places(model)

@@ -121,7 +121,7 @@ def couple(pairwise: Array) -> Array:
 
 
 def fit_combined(fit: Callable[[Any], FittedModel], task: Any) -> Combined:
-    """Fit a `gpclass.learning.strategies.Task` as two-class tasks, in parallel if requested."""
+    """Return the two-class models of a `gpclass.learning.strategies.Task`, fitted in parallel if requested."""
     from joblib import Parallel, delayed, effective_n_jobs
 
     problem, codes, pairs = task.problem, task.labels, []
@@ -185,7 +185,7 @@ def mean_evidence(
 
 
 def split_theta(models: Sequence[FittedModel], theta: Array) -> list[Array]:
-    """Return each model's part of theta: that of one kernel, shared by all, or those of all kernels in turn."""
+    """Return the theta of each model; ``theta`` is shared by all models, or has one part for each."""
     sizes = [model.kernel.n_dims for model in models]
     if len(set(sizes)) == 1 and theta.shape == (sizes[0],):
         return [theta] * len(models)

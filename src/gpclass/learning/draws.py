@@ -31,7 +31,7 @@ MOST_DRAWS = 1000  # maximum number of draws in predictions of several classes
 
 
 def fit_by_sampling(problem: Problem, plan: Plan, *, seed: Any = None) -> FittedModel:
-    """Sample f at fixed hyperparameters, or at those first learned by an approximation."""
+    """Return a model with draws of f, at fixed hyperparameters or at values learned by an approximation."""
     rng = np.random.default_rng(seed)
     settings: Any = problem.inference
     posed = problem if problem.y.ndim == 1 else pose_classes(problem, problem.y)
@@ -102,7 +102,7 @@ def target_at(problem: Problem, theta: Array, whiten: Inference | None, init: An
 
 
 def fit_by_sampling_theta(problem: Problem, plan: Plan, *, seed: Any = None) -> FittedModel:
-    """Sample theta and f together, starting at the most probable theta."""
+    """Return a model with joint draws of theta and f, from chains that start at the most probable theta."""
     array_stats()
     rng = np.random.default_rng(seed)
     settings: Any = problem.inference

@@ -123,7 +123,7 @@ class FittedModel:
         return self.posterior.covariance(X) if self.n_latents is None else self.posterior.latent(X)
 
     def marginals(self, X: Inputs, n_samples: int, rng: np.random.Generator) -> Array:
-        """Draw f at each row separately, (n, n_samples); all rows use the same draws and normal numbers."""
+        """Return draws of f at each row separately, (n, n_samples); all rows use the same random numbers."""
         weight = np.concatenate(self.posterior.weights)
         chosen = rng.choice(len(weight), size=n_samples, p=weight / weight.sum()) if len(weight) > 1 else 0
         z = rng.standard_normal(n_samples)

@@ -231,7 +231,7 @@ def not_below(theta: Array, state: State, plan: Plan) -> State:
 
 
 def begin(problem: Problem, plan: Plan, rng: np.random.Generator) -> State:
-    """Find a starting point on the first rung; if requested, choose kernel or shrinkage there and on the second.
+    """Return the state that learning starts from; kernel and shrinkage are chosen on two rungs if requested.
 
     Everything uses the guide of the problem, which has nearly the same optimum and is many times faster.
     """

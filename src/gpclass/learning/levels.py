@@ -48,7 +48,7 @@ def engine_of(problem: Problem, data: Data, n_latents: int, dtype: Any, **option
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Level:
-    """A problem with the inducing inputs Z on some rows, which are those of ``data``; passes start from ``q``."""
+    """A problem with the inducing inputs Z on the rows of ``data``; passes start from ``q``."""
 
     problem: Problem
     data: Data

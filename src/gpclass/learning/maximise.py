@@ -182,7 +182,7 @@ def maximise(
     max_iter: int = MAX_ITER,
     improved: Callable[[Array, Any], None] | None = None,
 ) -> Learned:
-    """Run one optimisation from ``start``; an interruption keeps the best theta so far.
+    """Return the result of one optimisation from ``start``; an interruption keeps the best theta so far.
 
     With ``inverse_hessian`` the start should be near the optimum.
     """

@@ -32,7 +32,7 @@ EXACT_NATS = 1e-9  # tolerance of the bound per row if nothing is learned: seven
 def fit_in_passes(
     problem: Problem, data: Data, n_latents: int, plan: Plan, settings: Inducing, *, seed: Any = None
 ) -> FittedModel:
-    """Fit to the rows of any source; the problem's own rows are not used."""
+    """Return a model fitted to the rows of any source; the rows of the problem are not used."""
     run = Run(problem, data, n_latents, plan, settings, np.random.default_rng(seed))
     learning = plan.enabled and len(problem.theta) > 0
     state = _begun(run, learning)

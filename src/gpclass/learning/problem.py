@@ -74,7 +74,7 @@ class Problem:
         return self.hyperprior.narrow(self.bounds)
 
     def at(self, theta: Array) -> Problem:
-        """Return the problem with other hyperparameters; theta may omit those of the likelihood, which then stay."""
+        """Return the problem with other hyperparameters; if theta omits the likelihood's, they are kept."""
         split = self.kernel.n_dims if len(self.likelihood.theta) else len(theta)
         likelihood = self.likelihood.with_theta(theta[split:]) if len(theta) > split else self.likelihood
         return replace(self, kernel=move(self.kernel, theta[:split]), likelihood=likelihood)
@@ -115,7 +115,7 @@ class Problem:
 
     @property
     def is_of_labels(self) -> bool:
-        """Whether the evidence is that of the labels, and not that of targets made from them."""
+        """Whether the evidence is a probability of the labels, not a density of targets made from them."""
         return bool(getattr(self.inference, "comparable", True))
 
     def prior(self, *, last: bool = False) -> Prior:
@@ -136,7 +136,7 @@ class Problem:
         return DensePrior(kernels, self.X, n_classes, shared=self.shared, single=last)
 
     def infer(self, prior: Prior, init: AnySites | None) -> Result:
-        """Run the method on a prior of this problem."""
+        """Return the result of the method on a prior of this problem."""
         y, likelihood = self.y, self.likelihood
         if self.margins:
             y, likelihood = np.ones(self.latent_shape), Probit()

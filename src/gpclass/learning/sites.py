@@ -28,7 +28,7 @@ def fit_by_sites(
     seed: Any = None,
     first: State | None = None,
 ) -> FittedModel:
-    """Fit a problem by its approximation; learning starts from ``first`` if that is given.
+    """Return a model fitted by the approximation of a problem; learning starts from ``first`` if it is given.
 
     With ``settings`` the prior has inducing inputs (FITC): hyperparameters are learned on some rows without them first,
     then on all rows with them. ``rows`` of Dirichlet classification bounds the rows that are learned from.

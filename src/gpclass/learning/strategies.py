@@ -207,14 +207,14 @@ class Task:
 
 
 def fit(task: Task) -> Model:
-    """Fit a model, or several two-class models."""
+    """Return a fitted model, or a combination of two-class models."""
     if task.problem.kernel.n_dims == 0:
         task = replace(task, case=replace(task.case, hyperparameters="fixed"))  # no hyperparameter to sample
     return fit_one(task) if task.case.combine == "joint" else fit_combined(fit_one, task)
 
 
 def fit_one(task: Task) -> FittedModel:
-    """Fit one model with the strategy of the case; modules that most fits do not need are imported here."""
+    """Return a model fitted with the strategy of the case; modules that most fits do not need are imported here."""
     case, problem, plan, seed = task.case, task.problem, task.plan, task.seed
     several, settings = case.likelihood in SEVERAL, task.settings or Inducing()
     if case.strategy == "passes over the rows":
@@ -238,7 +238,7 @@ def fit_one(task: Task) -> FittedModel:
 
 
 def fit_best(pose: Sequence[Pose[T]], *, rows: T, few: T) -> Model:
-    """Fit with one method, or with the one of two that has the better leave-one-out score on a few of the rows.
+    """Return the model of one method, or of the one of two with the better leave-one-out score on some rows.
 
     Of two methods, slow and fast, the fast one is fitted first and the slow one starts from its result. It learns
     its hyperparameters only if it is not clearly worse there. On a subset of the rows it must be clearly better.

@@ -43,7 +43,7 @@ class LikelihoodBase(Likelihood):
 
 
 class BinaryLikelihood(LikelihoodBase):
-    """p(y|f) for labels y = -1 / +1, or those of ``labels``, and one latent value per data point.
+    """p(y|f) with one latent value per data point, for labels y = -1 / +1 or the values of ``labels``.
 
     A subclass needs only `log_prob`; it registers itself under its name. The link p(y=+1|f) need not be
     symmetric, nor log p(y|f) concave. It should vary on a scale of about one and near f = 0. All else is done by

@@ -140,7 +140,7 @@ def panels(low: Array, high: Array, width: Array, copies: int) -> Iterator[tuple
     The distribution function of variable c rises from 0 to 1 between low_c and high_c and is smooth on panels of
     width_c, all of shape (n, C). The number of panels does not depend on how different the widths are.
     """
-    # The product of the functions vanishes before the last low end, and is one after the last high end.
+    # The product of the functions is zero below the largest low end and one above the largest high end.
     edges = np.sort(np.concatenate([low, high], axis=1), axis=1)
     edges = np.clip(edges, low.max(axis=1, keepdims=True), high.max(axis=1, keepdims=True))
     start, length = edges[:, :-1], np.diff(edges, axis=1)

@@ -42,14 +42,14 @@ class EllipticalSlice(Sampler):
         return ChainState(target, f, target.remainder(f - target.mean))
 
     def step(self, rng: np.random.Generator, state: ChainState) -> tuple[ChainState, Array]:
-        """Move every chain along an ellipse of q, and then along one of the prior if that is not q."""
+        """Return the state after moves along an ellipse of q and, if q is not the prior, along one of the prior."""
         target = state.target
         D, value = slice_both(target, state.f - target.mean, state.value, rng)
         return ChainState(target, D + target.mean, value), np.ones(len(D))
 
 
 def slice_both(target: Target, D: Array, r: Array, rng: np.random.Generator) -> tuple[Array, Array]:
-    """Move every row of D along an ellipse of q, and then along one of the prior if that is not q."""
+    """Return the rows of D and their r after moves along an ellipse of q and, if it is not q, of the prior."""
     D, r = slice_step(target, D, r, 1.0, rng, wide=False)
     return (D, r) if target.is_prior else slice_step(target, D, r, 1.0, rng, wide=True)
 
@@ -64,7 +64,7 @@ def slice_step(
     centre = -target.mean if wide else np.zeros_like(target.mean)
 
     def log_factor(D: Array, r: Array) -> Array:
-        """Return the log density less that of the Gaussian whose ellipses are used."""
+        """Return the log ratio of the target density to the Gaussian whose ellipses are used."""
         return b * r + target.log_sites(D) if wide else b * r
 
     start = D - centre

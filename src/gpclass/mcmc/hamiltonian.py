@@ -64,7 +64,7 @@ class HMC(Sampler):
         return HMCState(target, f, value, target.whiten(f), target.pull(slope), min(self.step_size, MAX_STEP))
 
     def step(self, rng: np.random.Generator, state: HMCState) -> tuple[HMCState, Array]:
-        """Follow a trajectory of about a quarter turn from new momenta, and accept or reject its end."""
+        """Return the state after a trajectory of about a quarter turn with new momenta, whose end may be rejected."""
         target, z, value, slope = state.target, state.z, state.value, state.slope
         p = rng.standard_normal(z.shape)
         angle = rng.uniform(0.5, 1.5) * 0.5 * np.pi

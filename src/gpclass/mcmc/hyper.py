@@ -148,7 +148,7 @@ class PseudoMarginal(HyperSampler):
         return _with_draws(state, target.shifts(target.normals((self.n_importance + 1) // 2, rng)), rng)
 
     def step(self, rng: np.random.Generator, state: HyperState) -> tuple[HyperState, Array]:
-        """Propose theta once, then move f."""
+        """Return the state after one proposal of theta and a move of f."""
         model = state.model
         theta, back = state.proposal.draw(state.theta, rng)
         probability = 0.0

@@ -76,7 +76,7 @@ class BlockMetropolis(Sampler):
         return BlockState(target, f, each @ target.weight, each, Q, order, size, _partitions(Q, order, size))
 
     def step(self, rng: np.random.Generator, state: BlockState) -> tuple[BlockState, Array]:
-        """Propose every block of one partition in turn, for all latent functions together."""
+        """Return the state after proposals for every block of one partition, for all latent functions together."""
         target, blocks = state.target, state.partitions[rng.integers(len(state.partitions))]
         f = state.f.reshape(len(state.f), -1, len(target.y)).copy()  # chains, functions, data points
         each, accepted = state.each.copy(), np.empty(state.each.shape)

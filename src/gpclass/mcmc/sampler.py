@@ -22,7 +22,7 @@ class ChainState:
 
     target: Target
     f: Array  # shape (chains, n), or (chains, C n) with several latent functions
-    value: Array  # log density at f of the posterior minus that of the Gaussian whose coordinates are used
+    value: Array  # log ratio at f of the posterior to the Gaussian whose coordinates are used
 
     @property
     def weighted(self) -> Weighted | None:
@@ -72,7 +72,7 @@ class Sampler(Part):
 def whitened(
     target: Target, method: Inference | None, prior: Prior, *, init: AnySites | None = None
 ) -> Target:
-    """Return the target with the Gaussian that a method finds, or as it is if the method is None or fails.
+    """Return the target with the Gaussian of a method, or unchanged if the method is None or fails.
 
     Chains in the coordinates of the prior sample the same posterior, only more slowly; ``note`` says so.
     """

@@ -51,7 +51,7 @@ def write(path: str | os.PathLike[str], text: str, tensors: Mapping[str, Any]) -
 
 @contextlib.contextmanager
 def reading(path: str | os.PathLike[str]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Give the text and the tensors of a file that `write` wrote.
+    """Yield the text and the tensors of a file that `write` wrote.
 
     Any error while they are read or used becomes a ModelFileError of one sentence that begins with the path.
     """

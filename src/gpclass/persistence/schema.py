@@ -73,7 +73,7 @@ def complaint(record: Any) -> str:
 
 
 def _kernel_complaint(kernel: Kernel) -> str:
-    """Require hyperparameters, which are those with bounds, to be finite and not negative, and all others not NaN."""
+    """Return a clause unless hyperparameters (with bounds) are finite and not negative, and others are not NaN."""
     params = kernel.get_params(deep=False)
     for name, value in params.items():
         numbers = np.asarray(value)

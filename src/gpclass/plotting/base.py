@@ -24,7 +24,7 @@ class Display:
     _draw: Callable[..., None]
 
     def plot(self, ax: Any = None, **options: Any) -> Self:
-        """Draw the display.
+        """Draw the display, and return it.
 
         Parameters
         ----------

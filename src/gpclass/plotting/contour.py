@@ -80,7 +80,7 @@ class PredictiveContourDisplay(Display):
         ax: Any = None,
         **options: Any,
     ) -> Self:
-        """Predict on a grid that covers the two columns of X, and draw it.
+        """Predict on a grid that covers the two columns of X, and return the display, drawn.
 
         Parameters
         ----------
@@ -165,7 +165,7 @@ class PredictiveContourDisplay(Display):
 
 
 def decision_margins(proba: Array, cost: Array | None = None) -> Array:
-    """Return the smallest expected cost of the other decisions minus that of each decision, on the last axis."""
+    """Return, for each decision, the smallest expected cost of the others minus its own, along the last axis."""
     expected = proba @ (1.0 - np.eye(proba.shape[-1]) if cost is None else cost)
     order = np.sort(expected, axis=-1)
     best, second = order[..., :1], order[..., 1:2]

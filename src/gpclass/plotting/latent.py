@@ -78,7 +78,7 @@ class LatentDisplay(Display):
         ax: Any = None,
         **options: Any,
     ) -> Self:
-        """Predict on a grid that covers the one column of X, and draw it.
+        """Predict on a grid that covers the one column of X, and return the display, drawn.
 
         Parameters
         ----------
@@ -145,7 +145,7 @@ def latent_band(estimator: Any, grid: Any, level: float) -> tuple[Array, Array, 
     """Return mean and central credible band of the latent functions, each of shape (n, n_curves).
 
     With two classes the band consists of quantiles, since a function that was sampled may be skewed; with
-    more it is that of Gaussians with the same means and variances.
+    more it is the band of Gaussians with the same means and variances.
     """
     if len(estimator.classes_) > 2:
         mean, std = estimator.predict_latent(grid, return_std=True)

@@ -157,7 +157,7 @@ class GaussianProcess(Process):
         return [matmul(K, self.root) if self.coupled else self.whiten(K) for K in Ks]
 
     def whiten(self, K: Array) -> Array:
-        """Turn rows k into rows T k, in the lower precision of T and K, in the memory of K if the precisions agree."""
+        """Return rows T k for rows k, in the lower precision of T and K, in the memory of K if the precisions agree."""
         root: Any = self.root
         if np.float32 in (K.dtype, root.dtype):
             root = root if root.dtype == np.float32 else single(root)

@@ -82,7 +82,7 @@ class Process(ABC):
         return mean, cov if self.latent_shape else cov.reshape(n, n)
 
     def sample(self, X: Inputs, n_samples: int, rng: np.random.Generator) -> Array:
-        """Draw f jointly at the rows of X; shape (n, n_samples), or (n, C, n_samples).
+        """Return joint draws of f at the rows of X, of shape (n, n_samples) or (n, C, n_samples).
 
         The square root comes from the eigenvalues, so a singular covariance needs no jitter.
         """

@@ -83,7 +83,7 @@ class Target:
         return values.swapaxes(1, -1).reshape(len(values), len(self.mean))
 
     def normals(self, n_rows: int, rng: np.random.Generator) -> Array:
-        """Draw standard normal coordinates."""
+        """Return draws of standard normal coordinates."""
         return rng.standard_normal((n_rows, self.rank))
 
     def shifts(self, Z: Array, *, prior: bool = False) -> Array:

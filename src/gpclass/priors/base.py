@@ -37,7 +37,7 @@ def not_finite(kernel: Any, where: str = "training inputs") -> ValueError:
 
 
 class Prior(ABC):
-    """N(f | 0, K) at the data and at one theta; ``shape`` is that of the latent values, (n,) or (n, C).
+    """N(f | 0, K) at the data and at one theta; ``shape`` is the shape of the latent values, (n,) or (n, C).
 
     A prior and those made from it by `at` share buffers: once a later one is used, earlier ones are invalid.
     """

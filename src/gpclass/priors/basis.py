@@ -51,7 +51,7 @@ class Basis:
 
 
 def make_basis(kernel: Any, Z: Array, jitter: float = JITTER) -> Basis:
-    """Factor the covariance of the inducing inputs with the smallest sufficient jitter, starting from ``jitter``."""
+    """Return the basis of inducing inputs, factored with the smallest sufficient jitter of at least ``jitter``."""
     variance = float(diag(kernel, Z).mean())
     K = matrix(kernel, Z, Z.copy())
     if not np.isfinite(K.sum()):

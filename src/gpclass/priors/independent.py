@@ -170,7 +170,7 @@ class IndependentConditioned(Conditioned):
         return self._marginals[0]
 
     def var(self) -> Array:
-        """Return the marginal variances, of the shape of the sites."""
+        """Return the marginal variances, in the shape of the sites."""
         return self._marginals[1]
 
     @cached_property
@@ -220,7 +220,7 @@ class IndependentConditioned(Conditioned):
 
 
 def by_function(v: Array) -> Array:
-    """Return values of shape (n,) or (n, C) with those of each function in a row."""
+    """Return values of shape (n,) or (n, C) as an array with one row per function."""
     return v[None] if v.ndim == 1 else v.T
 
 

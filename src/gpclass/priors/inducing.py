@@ -167,5 +167,5 @@ class InducingConditioned(Conditioned):
         return self.prior.residual / self.stretch + self.forms / self.stretch**2
 
     def inverse_diagonal(self) -> Array:
-        """Return the diagonal of B⁻¹: that of (1 - w aᵀ P⁻¹ a / lambda) / lambda."""
+        """Return the diagonal of B⁻¹, (1 - w aᵀ P⁻¹ a / lambda) / lambda."""
         return (1.0 - self.w * self.forms) / self.stretch

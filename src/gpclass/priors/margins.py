@@ -77,7 +77,7 @@ class MarginPrior(Prior):
         return v.reshape(len(self._own), -1).sum(axis=1)
 
     def coefficients(self, v: Array) -> Array:
-        """Return the coefficients of f in Σ v g: each v_k g_k adds v_k to that of f_y and -v_k to that of f_k."""
+        """Return the coefficients of f in Σ v g: v_k g_k adds v_k to the coefficient of f_y and -v_k to that of f_k."""
         return self.by_class(-v, own=self.sums(v))
 
     def differences(self, F: Array, v: Array) -> Array:
@@ -95,9 +95,9 @@ class MarginPrior(Prior):
         return CoupledSites(nu=a * (b.sum(axis=1) / a.sum(axis=1))[:, None] - b, a=a)
 
     def on_margins(self, alpha: Array, mean: Array) -> tuple[Array, Array]:
-        """Return alpha and mean of the margins from those of f.
+        """Return alpha and mean of the margins, given alpha and mean of f.
 
-        alpha of f are the coefficients of that of the margins, and e_y has the posterior mean Σ alpha.
+        alpha of f has the coefficients of alpha of the margins, and e_y has the posterior mean Σ alpha.
         """
         own = -self.pick(alpha)
         return own, self.differences(mean, own)

@@ -165,7 +165,7 @@ class Engine:
         gradient: bool = False,
         others: tuple[Likelihood, ...] = (),
     ) -> Fit:
-        """Iterate q until another step would gain less than ``tol`` nats, within ``max_passes`` passes.
+        """Return q, iterated until another step would gain less than ``tol`` nats, in at most ``max_passes`` passes.
 
         ``start`` is a q, or a fit, possibly with another basis, whose sites are projected in one more pass.
         """

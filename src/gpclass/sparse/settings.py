@@ -84,7 +84,7 @@ class Inducing:
         return (BY_RESIDUAL if by_residual else MOST) if self.n == "auto" else int(self.n)
 
     def numbered(self, i: int) -> Inducing:
-        """Return the settings of model i of several, with a checkpoint of its own."""
+        """Return the settings for model i of several models, with a separate checkpoint."""
         return self if self.checkpoint is None else replace(self, checkpoint=f"{self.checkpoint}.{i}")
 
     @property

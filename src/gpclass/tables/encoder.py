@@ -84,7 +84,7 @@ class Encoder(TakesTables, TransformerMixin, BaseEstimator):
         self.categorical_features = categorical_features
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Learn the kinds of the columns, their levels and what replaces missing values.
+        """Learn the kinds of the columns, their levels and replacements for missing values; return the encoder.
 
         Parameters
         ----------

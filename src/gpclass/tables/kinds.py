@@ -49,7 +49,7 @@ class TableWarning(UserWarning):
 
 
 class ColumnError(ValueError):
-    """A column that cannot be used as it is.
+    """Error about a column that cannot be used without conversion.
 
     Parameters
     ----------
