@@ -15,7 +15,7 @@ from gpclass.core.hyperpriors import Hyperprior
 from gpclass.core.protocols import Array
 from gpclass.learning.problem import Problem, SiteObjective
 
-DIRECTIONS = 64  # maximum number of directions in which the curvature is measured; then they are random
+DIRECTIONS = 64  # directions in which curvature is measured; random ones for more hyperparameters than this
 STEP = 0.1  # step of theta in differences of gradients: 10 % of a hyperparameter
 NEGLIGIBLE = 1e-3  # fraction of the largest eigenvalue below which one-sided differences are unreliable
 
