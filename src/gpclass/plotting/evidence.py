@@ -95,7 +95,7 @@ class EvidenceDisplay(Display):
         ends = [ends if given is None else np.log(given) for ends, given in zip(near, limits, strict=True)]
         a, b = (np.linspace(low, high, grid_resolution) for low, high in ends)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # far from the maximum
+            warnings.simplefilter("ignore", ConvergenceWarning)  # irrelevant far from the maximum
             values = np.reshape(list(evidences(estimator, theta, (i, j), a, b)), (len(b), len(a)))
         if np.isnan(values).all():
             raise ValueError("The evidence could not be computed anywhere on this grid: choose other limits.")
