@@ -1,4 +1,4 @@
-"""Gaussian-process classification: probabilities that can be trusted, with their evidence."""
+"""Gaussian-process classification: class probabilities, their credible intervals and the model evidence."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def __getattr__(name: str) -> Any:
         return getattr(import_module(_HOMES[name]), name)
     if not name.startswith("_"):
         try:
-            return import_module(f"gpclass.{name}")  # gpclass.kernels after `import gpclass` alone
+            return import_module(f"gpclass.{name}")  # `gpclass.kernels` works after `import gpclass` alone
         except ModuleNotFoundError as error:
             if error.name != f"gpclass.{name}":
                 raise

@@ -42,7 +42,7 @@ def one_or_list(items: list[Any]) -> Any:
 
 
 def per_model(get: Callable[[Any], Any], doc: str) -> property:
-    """Return a property with a result of the fitted model, or a list of those of several two-class models."""
+    """Return a property that gets a result of the fitted model, or a list with one result per two-class model."""
     return property(lambda self: one_or_list([get(model) for model in self._fitted_models()]), doc=doc)
 
 
@@ -80,7 +80,7 @@ class Predictions:
         if self.cost_matrix is not None:
             cost = check_cost(self.cost_matrix, self.n_classes_, self.n_classes_)
         elif route in ("exact", "mackay") and self.base_estimator_.decides_by_mean:
-            route = "map"  # the same class (R&W section 3.4.2), and only the mean is needed
+            route = "map"  # the sign of the mean gives the same class (R&W section 3.4.2)
         log_proba = self.base_estimator_.log_proba(X, route, self._rng())
         return self.classes_[bayes_decision(np.exp(log_proba), cost)]
 
@@ -116,7 +116,7 @@ class Predictions:
         return np.asarray(self.base_estimator_.log_proba(X, self.integration, self._rng()))
 
     def predict_interval(self, X: Any, level: float = 0.95) -> tuple[Array, Array]:
-        """Return how uncertain the probabilities are: a credible interval of each.
+        """Return credible intervals of the class probabilities.
 
         Intervals of Dirichlet classification are too narrow for their level, and give a warning.
 
@@ -309,7 +309,7 @@ class Predictions:
     @property
     def loo_log_score_(self) -> float:
         """Mean log probability of a row's class from the other rows."""
-        if self._rows is None:  # rows that need not fit into memory
+        if self._rows is None:  # with inducing inputs the rows need not fit into memory
             score = self._fitted_models()[0].loo_log_score()
             if score is None:
                 raise AttributeError(NO_LOO)
@@ -337,7 +337,7 @@ class Predictions:
         -------
         X : ndarray of shape (n, n_features), coded by ``encoder_`` if there is one
         y : ndarray of shape (n,) or None
-            None with soft labels and with ``multi_class="one_vs_one"``, where X has the rows of all parts.
+            None with soft labels and with ``multi_class="one_vs_one"``, where X has the rows of all two-class models.
         """
         problems = [model.problem for model in self._fitted_models()]
         rows = self._rows

@@ -1,4 +1,4 @@
-"""The parameters of the classifier: their names, the objects these mean, and which of them can be combined."""
+"""The parameters of the classifier: valid names, the objects that they stand for, and checks."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from gpclass.sparse.settings import Inducing
 LIKELIHOODS = parts("likelihood")
 INFERENCES = parts("inference")
 MULTI_CLASS = ("joint", "one_vs_rest", "one_vs_one")
-AUTO = "auto"  # for ``inference``: one of the methods of `candidates`
+AUTO = "auto"  # value of ``inference`` that chooses among `gpclass.tasks.candidates`
 
 
 def method_names() -> list[str]:
-    """Return the names of ``inference``."""
+    """Return the names that ``inference`` accepts."""
     return [AUTO, *INFERENCES]
 
 
 def likelihood_of(clf: Any) -> Likelihood:
-    """Return the likelihood that a classifier's parameters mean; with Dirichlet classification probit is softmax."""
+    """Return the likelihood that the parameters specify; for Dirichlet classification the probit becomes softmax."""
     named = clf.likelihood
     if is_dirichlet(clf) and isinstance(named, str) and named in ("probit", "logit"):
         named = "softmax"
@@ -43,7 +43,7 @@ def is_dirichlet(clf: Any) -> bool:
 
 
 def inference_of(clf: Any) -> Inference:
-    """Return the method that a classifier's parameters mean."""
+    """Return the inference method that the parameters specify."""
     if not isinstance(clf.inference, str):
         return clf.inference
     method = INFERENCES["vi" if clf.inference == AUTO else clf.inference]
@@ -61,7 +61,7 @@ def given_kernel(clf: Any) -> Any:
     if clf.kernel is None or isinstance(clf.kernel, str):
         return None
     names, coded = getattr(clf, "feature_names_in_", None), getattr(clf, "encoder_", None)
-    if names is not None and coded is not None:  # a name stands for all coded columns of this column
+    if names is not None and coded is not None:  # a name stands for all coded columns of its column
         names = [coded.group_names_[group] for group in coded.groups_]
     return clf.kernel if names is None else bind_columns(clf.kernel, names)
 

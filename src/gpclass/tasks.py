@@ -1,4 +1,4 @@
-"""From the parameters of a classifier and its rows to the task of fitting it."""
+"""Build the fitting task from the parameters of a classifier and its rows."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ from gpclass.parameters import (
 from gpclass.sparse.settings import Inducing, inducing_of
 from gpclass.training import Training
 
-KERNEL_ROWS = 10_000  # rows from which transforms of the columns, or the scales of a source, are found
+KERNEL_ROWS = 10_000  # maximum number of rows that determine transforms of columns, or the scales of a source
 
 
 def candidates(clf: Any, training: Training) -> list[Any]:
-    """Return classifiers like this one with the methods that ``"auto"`` may mean, the slow one first.
+    """Return copies of the classifier with the methods that ``"auto"`` considers, the slow one first.
 
-    It is VI for two classes, for a user-defined likelihood, one kernel per class or fixed hyperparameters. Otherwise it
+    It is VI for two classes, a user-defined likelihood, one kernel per class or fixed hyperparameters. Otherwise it
     is Dirichlet classification, and also VI as long as there are few classes, no inducing inputs, and weights that the
     multinomial probit can use.
     """
@@ -97,7 +97,7 @@ def make_task(clf: Any, training: Training, *, seed: int, report: Any) -> Task:
 
 
 def resolve(clf: Any, training: Training) -> tuple[Case, Likelihood, Inducing | None]:
-    """Return the case that the parameters mean for these data, its likelihood and the inducing inputs.
+    """Return the case that the parameters specify for these data, its likelihood and the inducing inputs.
 
     With ``inducing="auto"`` a case that does not support inducing inputs keeps all rows.
     """
@@ -128,7 +128,7 @@ def resolve(clf: Any, training: Training) -> tuple[Case, Likelihood, Inducing | 
 
 
 def _likelihood(clf: Any, n_classes: int, *, copies: bool, passes: bool) -> Likelihood:
-    """Return the likelihood for this number of classes; unless weights are ``copies`` of rows the probit is softmax."""
+    """Return the likelihood for this number of classes; the probit becomes softmax unless weights are ``copies``."""
     likelihood = likelihood_of(clf)
     if passes and n_classes == 2 and likelihood.n_latents(2) > 1 and not is_dirichlet(clf):
         raise ValueError(
@@ -157,7 +157,7 @@ def kernels_for(clf: Any, training: Training) -> tuple[Any, tuple[Warp, ...]]:
         return given, ()
     rows, coding = Rows(training.X, training.codes, training.weight), training.coding
     if training.data is not None:
-        rows = training.data.sample(KERNEL_ROWS, np.random.default_rng(0))  # the same when resumed
+        rows = training.data.sample(KERNEL_ROWS, np.random.default_rng(0))  # the same rows when resumed
     X, weight = np.asarray(rows.X, dtype=float), rows.row_weight
     groups = None if coding is None else coding.groups_
     if not chooses_kernel(clf):

@@ -21,7 +21,7 @@ from gpclass.validation import check_labels, check_weights, merge_copies, some_o
 @stored
 @dataclass(frozen=True, slots=True, eq=False)
 class TrainingRows:
-    """The given rows of positive weight: the row into which each was merged, and its class by position."""
+    """For each given row of positive weight, the merged row that contains it (``home``) and its class (``truth``)."""
 
     home: Index
     truth: Index
@@ -52,7 +52,7 @@ class Training:
 
 
 def from_rows(clf: Any, X: Any, y: Any, sample_weight: Any) -> Training:
-    """Return rows in memory, checked, with equal rows merged into weights; the classifier gets their columns."""
+    """Return checked rows in memory, with equal rows merged; sets the attributes of the classifier about columns."""
     vectors = takes_vectors(clf.kernel)
     X, y = read_inputs(clf, X, y, sample_weight, vectors=vectors, fitting=True)
     check_labels(y)
@@ -75,7 +75,7 @@ def from_rows(clf: Any, X: Any, y: Any, sample_weight: Any) -> Training:
 
 
 def from_source(clf: Any, source: Source, *, several: bool) -> Training:
-    """Return the rows of a source, which are read in passes and not kept in memory; the classifier gets its columns.
+    """Return the rows of a source, which are read in passes and not kept in memory; sets the columns of the classifier.
 
     ``several`` is for models with a latent function for each of two classes.
     """

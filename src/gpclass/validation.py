@@ -12,9 +12,9 @@ from sklearn.utils.validation import validate_data
 from gpclass.core.protocols import Array, Index, Inputs
 from gpclass.kernels import has_noise
 
-MERGED_UP_TO = 20_000  # rows: sorting more of them costs more than it saves
-HEAVIEST = 1e12  # with a larger weight the others would be lost in rounding
-Where = Callable[[int], str]  # says where row i is, as in 'row 7 of a.parquet'
+MERGED_UP_TO = 20_000  # copies are merged in at most this many rows: sorting more is not worth its cost
+HEAVIEST = 1e12  # largest weight; next to a larger one the others would be lost in rounding
+Where = Callable[[int], str]  # describes row i, as in 'row 7 of a.parquet'
 
 
 def check_inputs(estimator: Any, X: Any, y: Any = None, *, vectors: bool, fitting: bool) -> Any:
@@ -107,7 +107,7 @@ def check_weight_values(weight: Array, where: Where) -> None:
 
 
 def merge_copies(X: Inputs, codes: Any, weight: Array | None, kernel: Any) -> tuple[Any, Any, Any, Any]:
-    """Return distinct rows, their classes, the sums of their weights, and where each given row went.
+    """Return distinct rows, their classes, the sums of their weights, and the position of each given row among them.
 
     k copies of a row become one row of weight k, so that only distinct rows cost time, and the result
     does not depend, to the last bit, on which of the two was given. Kernels with independent noise
@@ -130,7 +130,7 @@ def take(X: Inputs, rows: Any) -> Inputs:
     return X[rows] if isinstance(X, np.ndarray) else [X[i] for i in rows]
 
 
-CONTROLS = 4  # most rows of one class for each row of the others in a case-control sample: more add little
+CONTROLS = 4  # maximum number of rows of one class per row of the others: more add little information
 
 
 def some_of_each(classes: Index, n: int, rng: np.random.Generator) -> Index:

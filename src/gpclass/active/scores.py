@@ -16,8 +16,8 @@ from gpclass.core.protocols import Array
 from gpclass.learning.prediction import class_draws, joined, normals
 from gpclass.likelihoods.largest import normal_points
 
-POINTS = 509  # pairs of latent values per row: a lattice needs a prime number
-FANTASIES = 32  # sets of labels drawn for the rows that are already in a batch
+POINTS = 509  # pairs of latent values per row; a prime number, as the lattice rule requires
+FANTASIES = 32  # number of label sets drawn for the rows that are already in a batch
 
 
 def entropy(estimator: Any, X: Any) -> Array:
@@ -144,7 +144,7 @@ def query(
 
 
 def greedy(p: Array, n: int, exact: Array, rng: np.random.Generator, *, noisy: bool) -> NDArray[np.intp]:
-    """Choose n rows one by one, from probabilities at joint draws of f, (draws, rows, C).
+    """Return n rows chosen one after another, from probabilities at joint draws of f, (draws, rows, C).
 
     Each row is scored as if those before it were labelled: the draws are weighted by the probability of labels drawn
     for these rows, and the score is averaged over the sets of labels. The exact scores of single rows are a
@@ -191,7 +191,7 @@ def _model_of(estimator: Any) -> Any:
 def gaussians_at(posterior: Any, X: Any) -> Iterator[tuple[slice, Array, Array, Array]]:
     """Yield rows of X with means (rows, S), standard deviations (rows, S) and weights (S,) of one latent function.
 
-    At each row it is a mixture of S Gaussians; S is 1 unless it was sampled.
+    The latent value at each row is a mixture of S Gaussians; S is 1 unless the latent function was sampled.
     """
     weight = np.concatenate(posterior.weights)
     for rows, parts in posterior.blocks(X):

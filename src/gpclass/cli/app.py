@@ -18,11 +18,11 @@ from gpclass.cli.fit import fit
 from gpclass.cli.predict import predict
 from gpclass.cli.show import check, info, plot
 
-SHOWN = ("ConvergenceWarning", "DoubtfulFitWarning", "TableWarning")  # warnings, by name
+SHOWN = ("ConvergenceWarning", "DoubtfulFitWarning", "TableWarning")  # names of the warnings that are shown
 EXTRAS = {
     "bokeh": "explore",
     "matplotlib": "plot",
-}  # which extra installs a package; all others come with "cli"
+}  # the extra that installs each package; "cli" installs all others
 # What to do about a column that cannot be used as it is.
 REMEDIES = {
     "numbers": "give --decimal or --thousands with the mark that they use, such as --decimal , --thousands ., correct "
@@ -70,7 +70,7 @@ class Group(click.Group):
     context_settings={
         "help_option_names": ["-h", "--help"],
         "max_content_width": 100,
-        "color": False if os.environ.get("NO_COLOR") else None,  # None: on a terminal
+        "color": False if os.environ.get("NO_COLOR") else None,  # None: colours only on a terminal
     },
 )
 @click.version_option(__version__, prog_name="gpclass")
@@ -104,7 +104,7 @@ def _show_warnings() -> None:
 
 
 def _discard_output() -> None:
-    """Discard what cannot be written to standard output, as Python would try it again at exit and complain."""
+    """Discard output that cannot be written, because Python would try again at exit and report another error."""
     try:
         sys.stdout.flush()
     except OSError:

@@ -31,7 +31,7 @@ EXAMPLES = (
     "Repeat it for several.  [default: laplace, ep, vi; without DATA also mcmc]",
 )  # fmt: skip
 @click.option("--baselines", is_flag=True, help="Also compare the three classifiers of scikit-learn.")
-@click.option("--cv", default=5, show_default=True, metavar="K", help="Number of folds of DATA.")
+@click.option("--cv", default=5, show_default=True, metavar="K", help="Number of cross-validation folds.")
 @options.likelihood
 @options.kernel
 @options.table

@@ -84,7 +84,7 @@ def read_start(data: str, target: str, table: dict[str, Any]) -> Any:
             "of their variance. Choose one or two columns with --columns."
         )
         names = [f"component {i + 1} ({share:.0%})" for i, share in enumerate(shares)]
-    if len(y) > ROWS:  # with a row of every class
+    if len(y) > ROWS:  # includes a row of every class
         others = np.setdiff1d(
             np.random.default_rng(table["seed"]).permutation(len(y)), first, assume_unique=True
         )

@@ -40,7 +40,7 @@ def access(path: str, verb: str) -> Iterator[None]:
 
 
 def ending(path: str) -> str:
-    """Return the ending of a path in lower case, without that of its compression."""
+    """Return the ending of a path in lower case, ignoring endings of compressed files such as .gz."""
     stem, last = os.path.splitext(path.lower())
     return os.path.splitext(stem)[1] if last in (".gz", ".zip", ".bz2", ".xz", ".zst") else last
 
@@ -72,7 +72,7 @@ def check_output(path: str, kind: str, inputs: Iterable[str | None], *, force: b
 
 
 def read_model(path: str) -> tuple[Any, dict[str, Any]]:
-    """Return the classifier in a file, and what `gpclass fit` recorded about it; nothing if it was saved in Python."""
+    """Return the classifier in a file, and the record that `gpclass fit` saved with it, if any."""
     from gpclass.persistence import load_with_extra
 
     with access(path, "read"):

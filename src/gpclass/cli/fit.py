@@ -33,7 +33,7 @@ EXAMPLES = (
     "--multi-class", default="joint", help="Three classes or more: joint, one_vs_rest or one_vs_one."
 )
 @options.text(
-    "--hyperparameters", default="learn", help="Learn them, or average over samples of them (sample)."
+    "--hyperparameters", default="learn", help="Learn hyperparameters, or average over samples (sample)."
 )
 @click.option(
     "--restarts", "n_restarts_optimizer", type=click.IntRange(0), metavar="N", default=0,

@@ -101,7 +101,7 @@ def table(command: Any) -> Any:
     return together(
         columns("--columns", "Input columns.  [default: all but the target]"),
         columns("--drop", "Columns to leave out, such as identifiers."),
-        columns("--categorical", "Columns to treat as categories, whatever they contain."),
+        columns("--categorical", "Columns to treat as categories, regardless of their type."),
         option("--rows", type=IntRange(2), metavar="N", help="Use a sample of N rows, stratified by class."),
         reading,
         seed,
@@ -109,8 +109,8 @@ def table(command: Any) -> Any:
 
 
 def check_target(data: str | None, target: str | None) -> None:
-    """Raise an error unless both or neither are given."""
+    """Raise an error if only one of DATA and --target is given."""
     if (data is None) != (target is None):
         raise click.UsageError(
-            "DATA needs --target, the column that has the labels, and the other way round."
+            "Give DATA and --target, the column that has the labels, together or not at all."
         )

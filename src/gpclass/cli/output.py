@@ -1,4 +1,4 @@
-"""What a command writes: results to standard output, everything else to standard error.
+"""Output of the commands: results go to standard output, everything else to standard error.
 
 Lines are wrapped, and coloured, only on a terminal.
 """
@@ -13,7 +13,7 @@ from typing import Any
 import rich  # noqa: F401  (its parts are imported when used, because they take long)
 
 WIDEST_LINE = 110  # width of text on a terminal
-WIDEST_TABLE = 10**9  # in a pipe, where nothing is folded
+WIDEST_TABLE = 10**9  # width of tables in a pipe, where cells are not folded
 
 
 def paragraph(text: Any, stream: Any = None) -> None:
@@ -33,7 +33,7 @@ def remark(sentence: str, title: str = "", style: str = "") -> None:
 
 
 def show_json(value: Any) -> None:
-    """Write a result as JSON; a value that does not exist is null."""
+    """Write a result as JSON; missing values are null."""
     text = json.dumps(value, default=lambda array: array.tolist())
     finite = json.loads(text, parse_constant=lambda name: None)
     sys.stdout.write(json.dumps(finite, indent=2, ensure_ascii=False) + "\n")

@@ -95,7 +95,7 @@ def _predictions(clf: Any, X: Any, level: float | None) -> Any:
         parts |= {"low": low.reshape(len(X), -1), "high": high.reshape(len(X), -1)}
     columns = {"prediction": clf.predict(X)}
     for name, values in parts.items():
-        # With two classes the interval of the second one determines that of the first.
+        # With two classes the interval of the second class determines the interval of the first.
         shown = clf.classes_[-values.shape[1] :]
         columns |= {f"{name}_{label}": values[:, i] for i, label in enumerate(shown)}
     return pd.DataFrame(columns)

@@ -100,7 +100,7 @@ def _columns(clf: Any) -> list[dict[str, Any]]:
 
 
 def show_facts(known: Mapping[str, Any]) -> None:
-    """Write what `describe` returned, one line per fact; a value that does not exist is left out."""
+    """Write the information from `describe`, one line per item; missing values are left out."""
     counts = {name: len(known[name]) or None for name in ("columns", "compared_models")}
     facts = {name.replace("_", " "): value for name, value in {**known, **counts}.items()}
     output.show_table(("", ""), [(name, _text(value)) for name, value in facts.items() if value is not None])
@@ -147,7 +147,7 @@ def save_display(display: Any, path: str) -> None:
     """Write the figure of a display in the format that the ending of the path names."""
     from gpclass.core import files
 
-    image = io.BytesIO()  # Pillow reports no error if the disk is full
+    image = io.BytesIO()  # written to memory first, because Pillow reports no error when the disk is full
     display.figure_.savefig(image, format=os.path.splitext(path)[1][1:].lower(), dpi=160)
     with access(path, "written"), files.replacing(path) as file:
         file.write(image.getvalue())
@@ -165,7 +165,7 @@ def display_of(clf: Any, kind: str) -> Any:
         if getattr(clf, "chains_", None) is None:
             raise InputError("--kind trace is for models with Markov chains: fit with --inference mcmc.")
         return plotting.TraceDisplay.from_estimator(clf)
-    # The rows of the model are those of the table if each column is a number that is never missing.
+    # The model uses the columns of the table directly if all are numbers without missing values.
     coded = clf.encoder_
     plain = coded is None or (coded.numeric_.all() and len(coded.numeric_) == clf.n_features_in_)
     found = {1: "latent", 2: "contour"}.get(clf.n_features_in_) if plain else None
@@ -174,9 +174,9 @@ def display_of(clf: Any, kind: str) -> Any:
             f"The model has {clf.n_features_in_} columns{'' if plain else ' of several kinds'}, expected one (latent) "
             "or two (contour) of numbers without gaps: fit a model to such --columns."
         )
-    sparse = clf.base_estimator_.models[0].inducing is not None  # its inducing inputs cover the training rows
+    sparse = clf.base_estimator_.models[0].inducing is not None  # Z covers the training rows
     X, y = (clf.base_estimator_.models[0].problem.X, None) if sparse else clf.training_rows()
     if found == "latent":
         return plotting.LatentDisplay.from_estimator(clf, X, y)
-    pairs = clf.n_classes_ > 2 and clf.multi_class == "one_vs_one"  # no latent function of a class
+    pairs = clf.n_classes_ > 2 and clf.multi_class == "one_vs_one"  # no latent function per class
     return plotting.PredictiveContourDisplay.from_estimator(clf, X, y, latent_std=not pairs)

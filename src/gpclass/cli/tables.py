@@ -19,28 +19,28 @@ import pandas as pd
 
 from gpclass.cli.files import ARROW, InputError, access, ending, named
 
-UNKNOWN = (".xls", ".xlsb", ".ods", ".sav", ".dta", ".rds", ".rda")  # tables, but no text
-SEPARATORS = ",;\t|"  # of CSV, the most likely one first
+UNKNOWN = (".xls", ".xlsb", ".ods", ".sav", ".dta", ".rds", ".rda")  # unsupported binary formats
+SEPARATORS = ",;\t|"  # separators of CSV files, the most likely one first
 DATES = {
     "ISO8601": re.compile(r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}.*)?"),
     "%d.%m.%Y": re.compile(r"\d{1,2}\.\d{1,2}\.\d{4}"),
 }
-FEW = 20  # number of classes that is accepted for any number of rows
+FEW = 20  # this many classes are accepted regardless of the number of rows
 
 # -------------------------------------------------------------------------------------- tables
 
 
 def read_table(path: str, text: Iterable[str] = (), *, sheet: str | None = None, **csv_options: Any) -> Any:
-    """Return the table in a file, by its ending; ``-`` is CSV from standard input.
+    """Return the table in a file, whose ending determines the format; ``-`` is CSV from standard input.
 
-    The columns ``text`` of a CSV file stay as they are in the file.
+    The columns of a CSV file that are listed in ``text`` are not converted.
     """
     kind = ending(path)
     if kind in UNKNOWN:
         raise InputError(f"{path} is a table of a kind that is not read: save it as .xlsx or .csv.")
     with access(path, "read"), _one_sentence(path):
         if path != "-":
-            open(path, "rb").close()  # reports a file that cannot be read
+            open(path, "rb").close()  # raises an error if the file cannot be read
         if kind in ARROW:
             frame = (pd.read_parquet if kind == ".parquet" else pd.read_feather)(path)
         elif kind in (".json", ".jsonl", ".ndjson"):
@@ -77,7 +77,7 @@ def _csv(
     with warnings.catch_warnings():
         warnings.simplefilter(
             "error", pd.errors.ParserWarning
-        )  # more values in all rows than there are names
+        )  # warns if all rows have more values than the header has names
         types = dict.fromkeys(text, str)
         frame = read(sep=separator, na_values=["?"], dtype=types, index_col=False, low_memory=False, **marks)
     return frame.set_axis(names, axis=1)
@@ -104,7 +104,7 @@ def _typed(column: Any) -> Any:
     for form, pattern in DATES.items():
         if texts.dropna().str.fullmatch(pattern).all():
             dates = pd.to_datetime(texts, errors="coerce", format=form, utc=True)
-            return dates if dates.notna().equals(texts.notna()) else texts  # which the classifier refuses
+            return dates if dates.notna().equals(texts.notna()) else texts  # text is rejected later
     return texts
 
 
@@ -138,7 +138,7 @@ def _one_sentence(path: str) -> Iterator[None]:
 
 
 def read_problem(path: str, target: str, *, rows: int | None, seed: int, **options: Any) -> tuple[Any, Any]:
-    """Return the input columns of a table as a frame, and its labels; ``options`` are those of the commands."""
+    """Return the input columns of a table as a frame, and its labels; ``options`` come from the command line."""
     from sklearn.model_selection import train_test_split
 
     columns, drop, categorical = (options.pop(name) for name in ("columns", "drop", "categorical"))

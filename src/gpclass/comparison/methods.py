@@ -23,7 +23,7 @@ BASELINES = ("sklearn-gp", "logistic-regression", "gradient-boosting")
 def classifiers_of(methods: Any, shared: dict[str, Any], coding: list[Any]) -> dict[str, Any]:
     """Return an unfitted classifier for each label; repeated labels are numbered.
 
-    ``coding`` has an encoder if the rows need one; those of scikit-learn by name do not take them otherwise.
+    ``coding`` holds an encoder if the rows need one for the classifiers of scikit-learn that are given by name.
     """
     methods = [methods] if isinstance(methods, str) else methods
     named = methods.items() if isinstance(methods, Mapping) else [(_label(one), one) for one in methods]
@@ -61,12 +61,12 @@ def _classifier(method: Any, shared: dict[str, Any], coding: list[Any]) -> Any:
 
 
 def _baseline(name: str, kernel: Any, seed: int) -> list[Any]:
-    """Return the steps of a pipeline."""
+    """Return the pipeline steps of a classifier of scikit-learn that is given by name."""
     if name == "gradient-boosting":
         return [HistGradientBoostingClassifier(random_state=seed)]
     if name == "logistic-regression":
         return [StandardScaler(), LogisticRegression(max_iter=1000, random_state=seed)]
     if isinstance(kernel, Kernel):
         return [SklearnGP(kernel, random_state=seed)]
-    # Scikit-learn's default kernel is not learned, and one length scale needs columns of one scale.
+    # Scikit-learn does not learn its default kernel. A single length scale needs standardised columns.
     return [StandardScaler(), SklearnGP(1.0 * RBF(1.0), random_state=seed)]

@@ -1,4 +1,4 @@
-"""Fit every method to the same rows, and score its predictions; one that fails does not stop the others."""
+"""Fit every method to the same rows and score its predictions; the failure of one method does not stop the others."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from gpclass.learning.usefulness import DoubtfulFitWarning
 from gpclass.tables import Encoder, needs_coding, read_inputs
 from gpclass.validation import check_labels
 
-METHODS = ("laplace", "ep", "vi", "mcmc")  # the names in gpclass.parameters.INFERENCES for any number of rows
+METHODS = ("laplace", "ep", "vi", "mcmc")  # names in gpclass.parameters.INFERENCES, for any number of rows
 NOTED = (ConvergenceWarning, DoubtfulFitWarning)
 
 
@@ -124,13 +124,13 @@ def compare(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Task:
-    """The training rows, what to predict, and the comparison without results."""
+    """The training rows, the rows to predict, and the comparison before results are filled in."""
 
     X: Any
     y: Any
     parts: Sequence[
         tuple[Codes | None, Any, Codes]
-    ]  # rows to fit (None: all), inputs, their places in `scored`
+    ]  # training rows (None: all), test inputs, and their positions in `scored`
     scored: Comparison
 
 
@@ -145,7 +145,7 @@ def _task(X: Any, y: Any, X_test: Any, y_test: Any, cv: Any, seed: int) -> _Task
         y_test, rows = np.asarray(y_test), np.arange(len(X_test))
         if y_test.shape != rows.shape:
             raise ValueError(
-                f"y_test has shape {y_test.shape}, expected {rows.shape}, as X_test has so many rows."
+                f"y_test has shape {y_test.shape}, expected {rows.shape}, one label for each row of X_test."
             )
         if len(unknown := np.setdiff1d(y_test, classes)):
             raise ValueError(f"y_test has the label {unknown[0]!r}, which does not occur in y: leave it out.")
@@ -195,7 +195,7 @@ def _row(label: str, clf: Any, task: _Task, n_samples: int, seed: int, report: A
 
 
 def _attempt(notes: dict[str, str], step: str, action: Callable[[], Any]) -> Any:
-    """Return the result of an action, None if it fails; note errors and warnings."""
+    """Return the result of an action, or None if it fails; errors and warnings are added to ``notes``."""
     value, messages = None, []
     with warnings.catch_warnings(record=True) as caught:
         for category in NOTED:
@@ -209,7 +209,7 @@ def _attempt(notes: dict[str, str], step: str, action: Callable[[], Any]) -> Any
             messages.append(str(warning.message))
         else:
             warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
-    for message in messages:  # those of several folds differ in numbers only, and the first is kept
+    for message in messages:  # messages that differ only in their numbers are recorded once
         kind = re.sub(r"[-+]?\d[\d.]*(e[-+]?\d+)?", "#", message)
         notes.setdefault(kind, f"{message} [{step}]" if step else message)
     return value
@@ -233,10 +233,10 @@ def _check(fitted: Any, task: _Task, n_samples: int, seed: int) -> Any:
     """Return the result of ``check_approximation``, or None if it does not apply."""
     models, n_classes = _models_of(fitted), len(task.scored.classes)
     large = n_classes > 2 and len(task.y) * n_classes > MOST_VALUES
-    # Of Dirichlet classification only inducing inputs can be checked.
+    # For Dirichlet classification only the inducing inputs can be checked.
     if any(model.inducing is None and (large or not model.is_of_labels) for model in models):
         return None
-    # FITC of Laplace and EP is not checked. Several two-class models have no common evidence of the labels.
+    # Laplace and EP with FITC are not checked. Several two-class models have no joint evidence of the labels.
     if any(model.inducing is None and model.problem.Z is not None for model in models):
         return None
     if len(models) > 1 or not hasattr(fitted, "check_approximation"):
@@ -245,7 +245,7 @@ def _check(fitted: Any, task: _Task, n_samples: int, seed: int) -> Any:
 
 
 def _predictions(clf: Any, fitted: Any, task: _Task, tell: Callable[[str], None]) -> dict[str, Any]:
-    """Predict the test rows, or those of each fold from the other folds, and score them together."""
+    """Predict the test rows, or each fold from the other folds, and score all predictions together."""
     scored, seconds = task.scored, 0.0
     log_proba = np.empty((len(scored.codes), len(scored.classes)))
     for k, (rows, X, places) in enumerate(task.parts, start=1):
@@ -256,7 +256,7 @@ def _predictions(clf: Any, fitted: Any, task: _Task, tell: Callable[[str], None]
         start = time.perf_counter()
         if hasattr(model, "posterior_"):
             log_proba[places] = model.predict_log_proba(X)
-        else:  # logarithms of zero are possible elsewhere
+        else:  # other classifiers may predict a probability of zero
             log_proba[places] = np.log(np.maximum(model.predict_proba(X), np.finfo(float).tiny))
         seconds += time.perf_counter() - start
     scores = score(log_proba, scored.codes, fold=scored.fold, cost=getattr(clf, "cost_matrix", None))

@@ -32,7 +32,7 @@ def score(log_proba: Array, codes: Codes, *, fold: Any = None, cost: Any = None)
     -------
     dict of str to float
         ``log_loss``: mean of -log p(true class), in nats. ``log_loss_error``: its standard error, from the means of
-        the folds, or from the rows without folds; None if there is one of them. It is approximate, because folds share
+        the folds, or of the rows without folds; None if there is only one. It is approximate, because folds share
         training rows. ``error``: fraction of rows whose Bayes decision is not the true class. ``brier``: mean of
         (p(class 1) - y)² for two classes, of Σ_c (p_c - y_c)² for more.
 

@@ -27,7 +27,7 @@ METRICS: dict[str, tuple[str, str, str | None]] = {
     "predict_seconds": ("predict s", ".4f", None),
 }
 WIDTH = 110
-N_BINS = 10  # of the calibration curve
+N_BINS = 10  # number of bins of the calibration curve
 NEGLIGIBLE = 0.01  # difference of log losses that is too small to matter
 SLOWER = 3.0  # a method counts as fast up to this multiple of the shortest time of a fit
 
@@ -39,7 +39,7 @@ class ComparisonRow:
     Attributes
     ----------
     label, likelihood : str
-        Its name in the table, and its likelihood's.
+        Names of the method and of its likelihood in the table.
     evidence : float
         Log evidence of all training rows by the method itself, ``log_marginal_likelihood_value_``. MCMC has
         none unless annealing was requested, and that of Dirichlet classification does not refer to the labels.
@@ -86,14 +86,14 @@ class ComparisonRow:
         if self.check is None:
             return False
         missing = self.check.missing
-        # Draws of MCMC, which have no evidence of their own, are not an approximation.
+        # MCMC draws are not an approximation; its row has no evidence of its own.
         return (missing is not None and missing.matters) or (
             self.evidence is not None and self.check.doubtful
         )
 
     @property
     def kernel_text(self) -> str | None:
-        """The kernel as text; those of several two-class models are separated by bars."""
+        """The kernel as text; the kernels of several two-class models are separated by bars."""
         parts = getattr(self.kernel, "kernels", [self.kernel])
         return None if self.kernel is None else " | ".join(str(part) for part in parts)
 
@@ -141,7 +141,7 @@ class Comparison:
         return {row.label: row for row in self.rows}[label]
 
     def best(self, metric: str = "log_loss") -> ComparisonRow:
-        """Return the row that is best in one number (the first of equals) among those that have it.
+        """Return the row with the best value of a metric, the first one if several are equal.
 
         Parameters
         ----------
@@ -172,7 +172,7 @@ class Comparison:
 
     @property
     def findings(self) -> tuple[str, ...]:
-        """At most four sentences: who predicts best, which method to use, which are doubtful and which failed."""
+        """At most four sentences: which method predicts best, which to use, which are doubtful and which failed."""
         rows, tied, out = self.rows, self.tied(), []
         scored = [row for row in rows if row.log_loss is not None]
         if scored:
@@ -216,7 +216,7 @@ class Comparison:
         p, hit = proba.max(axis=1), proba.argmax(axis=1) == self.codes
         if proba.shape[1] == 2:
             p, hit = proba[:, 1], self.codes == 1
-        p = np.minimum(p, 1.0)  # a sum of rounded numbers may exceed one
+        p = np.minimum(p, 1.0)  # rounding may make the sum exceed one
         frequency, probability = calibration_curve(hit, p, n_bins=N_BINS, strategy="quantile")
         return probability, frequency
 
@@ -231,7 +231,7 @@ class Comparison:
 
     @property
     def title(self) -> str:
-        """Likelihoods, rows and how they were scored, in one line."""
+        """One line with the likelihoods, the numbers of rows and the kind of scoring."""
         likelihoods = ", ".join(sorted({row.likelihood for row in self.rows if row.likelihood}))
         how = "held out" if self.fold is None else f"by {len(np.unique(self.fold))}-fold cross-validation"
         scored = f"scored on {len(self.codes)} rows {how}" if len(self.codes) else "no rows scored"
@@ -255,4 +255,4 @@ class Comparison:
                 lines += textwrap.wrap(text, WIDTH, subsequent_indent=" " * indent)
         return "\n".join(lines)
 
-    __repr__ = __str__  # so that a session shows the table
+    __repr__ = __str__  # interactive sessions then show the table

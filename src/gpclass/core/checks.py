@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 def check_option(name: str, value: Any, fine: bool, expected: str) -> None:
     """Raise an error that names the parameter, its value and what was expected, unless ``fine``."""
     if not fine:
-        found = " ".join(f"{value!r:.200}".split())  # arrays have several lines
+        found = " ".join(f"{value!r:.200}".split())  # the text of an array may have several lines
         raise ValueError(f"{name}={found} is not possible, expected {expected}.")
 
 

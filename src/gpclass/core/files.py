@@ -24,7 +24,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         return
     path = os.path.realpath(path)
     if old is not None:
-        os.close(os.open(path, os.O_WRONLY))  # raises for a file that is read-only
+        os.close(os.open(path, os.O_WRONLY))  # raises an error if the file is read-only
     part = os.path.join(os.path.dirname(path), f".gpclass-{secrets.token_hex(8)}.part")
     try:
         with open(part, "xb") as file:

@@ -1,6 +1,6 @@
 """The evidence of class frequencies alone, a baseline that a model with inputs should exceed.
 
-It is the larger of two: in both models all rows have the same class probabilities p. In one they are equal, as for a
+It is the larger evidence of two models with the same class probabilities p in all rows. In one they are equal, as for a
 latent function that is zero. In the other they are unknown, with a uniform prior, and their integral is exact,
 
     ∫ Π_c p_c^n_c Dir(p | 1, ..., 1) dp = Γ(C) Π_c Γ(n_c + 1) / Γ(n + C),

@@ -1,4 +1,4 @@
-"""Priors on hyperparameters, on their natural scale and on that of theta, their logarithms."""
+"""Priors on hyperparameters, on the natural scale and on the logarithmic scale of theta."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gpclass.core.registry import stored
 SCALES = (0.0, 0.15, 0.3, 0.6, 1.2)
 WIDE = 3.0  # standard deviation of the logarithm in a vague prior: a factor of 20
 EDGE = 1e-6  # distance in theta kept from the ends of a hyperprior's support
-STEP = 1e-4  # of theta in differences of a log density, which balances truncation and rounding errors
+STEP = 1e-4  # step of theta in differences of a log density; balances truncation and rounding errors
 DEVIATION = 1.5  # standard deviation of the logarithm of a hyperparameter without a prior
 
 
@@ -65,7 +65,7 @@ class LogNormal:
     """A log-normal prior on some hyperparameters: their logarithms are normal.
 
     theta_j = centre_j + a + e_j with a ~ N(0, common²) and e_j ~ N(0, scale²). An infinite ``common`` leaves the common
-    value free. With a ``scale`` of zero the elements are tied. ``open`` says that the scale is to be chosen.
+    value free. With a ``scale`` of zero the elements are tied. ``open`` is True if the scale is still to be chosen.
     """
 
     places: NDArray[np.intp] = field(metadata={"shape": "g"})
@@ -84,7 +84,7 @@ class LogNormal:
         return 0.5 * float(slope @ away), slope
 
     def root(self) -> Array:
-        """Return R with R Rᵀ the covariance: one column if the elements are tied. A free common value is a wide one."""
+        """Return R, where R Rᵀ is the covariance: one column for tied elements, a wide one for a free common value."""
         d, common = len(self.places), min(self.common, WIDE)
         if self.scale == 0.0:
             return np.full((d, 1), common)
@@ -121,7 +121,7 @@ class Hyperprior:
 
     terms: dict[int, Any]
     groups: tuple[LogNormal, ...] = ()
-    of_theta: bool = False  # whether it is the density of theta and not that of exp(theta)
+    of_theta: bool = False  # True for a density of theta, False for a density of exp(theta)
 
     def __init__(self, kernel: Any, priors: Mapping[str, Any] | Shrinkage, *, wide: bool = False) -> None:
         owners = [h.name for h in kernel.hyperparameters if not h.fixed for _ in range(h.n_elements)]
@@ -167,7 +167,7 @@ class Hyperprior:
         return Hyperprior._of(self.terms, groups)
 
     def root(self, n_dims: int, *, tied: bool = False) -> Array:
-        """Return R of shape (n_dims, r), with R Rᵀ the covariance of theta; wide without a log-normal prior.
+        """Return R of shape (n_dims, r), where R Rᵀ is the covariance of theta; it is wide without a log-normal prior.
 
         Elements that are tied, all of each group if requested, move together, so that r is less than n_dims.
         """
@@ -213,7 +213,7 @@ class Hyperprior:
     def __call__(self, theta: Array) -> tuple[float, Array]:
         """Return log p(exp(theta)), or log p(theta), and its gradient with respect to theta.
 
-        Those of log-normal priors are known up to a constant.
+        Log-normal priors contribute their log density up to a constant.
         """
         value, gradient = 0.0, np.zeros(len(theta))
         for i, prior in self.terms.items():
@@ -263,7 +263,7 @@ def density_of_theta(kernel: Any, prior: Hyperprior) -> Hyperprior:
 
 
 def _alone(theta: Array, terms: Any, groups: Sequence[LogNormal], deviation: float) -> tuple[LogNormal, ...]:
-    """Return log-normal priors on the elements of theta that have no other."""
+    """Return log-normal priors for the elements of theta that have no other prior."""
     known = {*terms, *(int(i) for group in groups for i in group.places)}
     free = [np.array([i]) for i in range(len(theta)) if i not in known]
     return tuple(LogNormal(i, theta[i].copy(), deviation) for i in free)
@@ -272,7 +272,7 @@ def _alone(theta: Array, terms: Any, groups: Sequence[LogNormal], deviation: flo
 def _groups(
     kernel: Any, owners: list[str], places: list[int], prior: Shrinkage, common: float
 ) -> Iterator[tuple[str, LogNormal]]:
-    """Yield a group for each hyperparameter at these positions, by its name; raise if it has only one element."""
+    """Yield name and prior of each hyperparameter with several elements; raise if there is none."""
     for owner in dict.fromkeys(owners[i] for i in places):
         own = np.array([i for i in places if owners[i] == owner])
         if len(own) > 1:
@@ -291,7 +291,7 @@ def _log_support(prior: Any) -> tuple[float, float]:
 
 
 def _slope(prior: Any, theta: float) -> float:
-    """Return d log p(exp(theta)) / d theta by a difference inside the support."""
+    """Return d log p(exp(theta)) / d theta, by a finite difference inside the support."""
     low, high = _log_support(prior)
     ends = np.clip([theta - STEP, theta + STEP], low + 0.5 * EDGE, high - 0.5 * EDGE)
     below, above = prior.logpdf(np.exp(ends))

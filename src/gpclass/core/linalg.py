@@ -17,7 +17,7 @@ from gpclass.core.protocols import Array, Index
 
 TILE = 1 << 17  # numbers in a tile: 1 MB, so that a few tiles stay in the cache of one core
 MIRROR = 64  # rows of a block when a matrix is transposed
-LARGE_TRIANGLE = 512  # rows from which LAPACK inverts a whole triangle as fast as in halves
+LARGE_TRIANGLE = 512  # with more rows, recursive halving is no faster than LAPACK's trtri
 NEGLIGIBLE = 2.0**-33  # see `drop_tiny`
 
 
@@ -32,7 +32,7 @@ def lapack_of(name: str, A: Array) -> Any:
 
 
 def row_tiles(n: int, columns: int | None = None) -> Iterator[slice]:
-    """Yield slices that cover range(n), each about ``TILE`` numbers when rows have ``columns``."""
+    """Yield slices that cover range(n), each with about ``TILE`` numbers in rows of this many columns."""
     step = min(512, max(32, TILE // max(1, columns if columns is not None else n)))
     for start in range(0, n, step):
         yield slice(start, min(start + step, n))
@@ -70,7 +70,7 @@ def drop_tiny(A: Array, scale: float | None = None) -> Array:
     Below 1e-38 single precision has denormal numbers, with which a matrix product runs ten to a hundred times slower
     on many processors; and products of two numbers below 1e-19 are denormal. With c = 2⁻³³ scale, (a + c) - c is zero
     for abs(a) < 2⁻⁵⁸ scale and differs from a by at most 2⁻⁵⁷ scale, or by one rounding, elsewhere. Two additions cost
-    a hundredth of the products. Without ``scale`` it is the largest number of A.
+    a hundredth of the products. The default ``scale`` is the largest number of A.
     """
     if A.dtype != np.float32 or not A.size:
         return A
@@ -106,7 +106,7 @@ def clear_upper(A: Array, *, diagonal: bool = False) -> None:
 
 
 def mirror(K: Array, into: Array | None = None) -> None:
-    """Copy the lower triangle to the upper one, or to that of another matrix, in blocks that stay in the cache."""
+    """Copy the lower triangle to the upper triangle of this or another matrix, in blocks that stay in the cache."""
     out, mask = K if into is None else into, ~np.tri(MIRROR, dtype=bool)
     for start in range(0, len(K), MIRROR):
         block = slice(start, min(start + MIRROR, len(K)))
@@ -189,9 +189,9 @@ def inverse_of(P: Array) -> tuple[Array, float]:
 
 
 def pivoted_root(K: Array) -> tuple[Array, Index]:
-    """Return A with K = A Aᵀ and the pivots: the rows of A with these numbers are lower triangular.
+    """Return A with K = A Aᵀ, and the pivots: the rows of A in this order form a lower triangle.
 
-    The remainder, at most n · eps · max K_ii on the diagonal, is of the size of rounding errors of K: no jitter.
+    No jitter is needed: the remainder is at most n · eps · max K_ii on the diagonal, the rounding error of K.
     """
     require_memory(len(K), 3.0)
     L, pivots, rank, _ = lapack.dpstrf(K, lower=1)

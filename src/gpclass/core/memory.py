@@ -28,14 +28,14 @@ def _of_container(group: Path) -> float | None:
     try:
         limit = float((group / "memory.max").read_text("ascii"))
         used = float((group / "memory.current").read_text("ascii"))
-    except (ValueError, OSError):  # no such group, or a limit of "max"
+    except (ValueError, OSError):  # there is no control group, or its limit is "max"
         return None
     cache = _entry(group / "memory.stat", "inactive_file") or 0.0
     return max(limit - max(used - cache, 0.0), 0.0)
 
 
 def _entry(path: Path, name: str) -> float | None:
-    """Return the number that follows a name in a file of the kernel."""
+    """Return the number that follows a name in a file of the Linux kernel."""
     try:
         lines = path.read_text("ascii").splitlines()
         return float(dict(line.split()[:2] for line in lines)[name])
@@ -46,7 +46,7 @@ def _entry(path: Path, name: str) -> float | None:
 def require_memory(n: int, matrices: float, *, joint: bool = False) -> None:
     """Raise MemoryError, before anything is allocated, if this number of n x n matrices does not fit.
 
-    They are those of a fit to n rows, or of the ``joint`` distribution of n latent values.
+    The matrices are those of a fit to n rows or, if ``joint``, of the joint distribution of n latent values.
     """
     need, have = 8.0 * matrices * n * n, available_memory()
     if have is None or need <= have:

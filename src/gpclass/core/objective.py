@@ -28,7 +28,7 @@ class Objective(Protocol):
 
     @property
     def description(self) -> str:
-        """Name the method, for messages."""
+        """Return the name of the method, for messages."""
 
     def evaluate(self, theta: Array, warm: Any = None, *, gradient: bool = True) -> Evaluation:
         """Return the evidence at theta, starting from ``warm`` if it is given."""

@@ -1,8 +1,8 @@
 """A quasi-Newton minimiser of a smooth function between bounds, for functions that are costly to evaluate.
 
 It is BFGS on a box: variables that would cross a bound are fixed there, steps are projected, and no variable moves by
-more than `RADIUS` in one step. The functions minimised here are evidences of log hyperparameters, which are flat in
-some regions and fall by thousands in others; an unlimited step of a quadratic model that was learned in a flat region
+more than `RADIUS` in one step. The functions minimised here are negative log evidences of log hyperparameters, flat in
+some regions and steep in others; an unlimited step of a quadratic model that was fitted in a flat region
 ends in a corner of the box.
 """
 
@@ -22,16 +22,16 @@ TOL_NATS = 1e-9  # expected gain at which a search ends: as accurate as L-BFGS-B
 GRADIENT_NATS = 9e-5  # largest element of the gradient at a minimum; scikit-learn tests for 1e-4
 RADIUS = 2.0  # largest change of a variable in one step; a factor of 7.4 for a hyperparameter
 ARMIJO = 1e-4  # fraction of the expected gain that a step must achieve (Nocedal & Wright, p. 33)
-RISE = 0.5  # if even short steps lose this fraction of the expected gain, the gradient is wrong
+RISE = 0.5  # if even short steps raise the value by this fraction of the expected gain, the gradient is wrong
 SHORTER = 0.1  # smallest factor by which a failed step is shortened
-MAX_ITER = 200  # iterations
+MAX_ITER = 200  # maximum number of iterations
 
 
-Tol = float | Callable[[], float]  # a function is called before each step
+Tol = float | Callable[[], float]  # a callable tolerance is evaluated before each step
 
 
 class End(NamedTuple):
-    """The end of a search: an error message or '', and the inverse Hessian."""
+    """The result of a search: an error message or '', and the inverse Hessian."""
 
     message: str
     inverse: Array
@@ -78,7 +78,7 @@ def minimise(
     known, inherited = (
         inverse is not None,
         inverse is not None,
-    )  # whether H has curvature, and that of the caller
+    )  # whether H contains curvature, and whether this is the caller's
     # Without a Hessian the first step has a length of at most one.
     H: Array = np.eye(len(x)) / max(1.0, float(np.linalg.norm(gradient))) if inverse is None else inverse
     evaluations, message, trusted = 1, "", RADIUS
@@ -98,15 +98,15 @@ def minimise(
             if not known or np.isinf(rise):
                 message = _unfinished(evaluations, gradient[direction != 0.0])
                 break
-            # The curvature was wrong: only its scale is kept, with steps of at most one.
+            # The curvature was wrong: keep only the scale of H, with steps of at most one.
             known, inherited, H = False, False, H / max(1.0, float(np.abs(H @ gradient).max()))
             continue
         moved, bent = new - x, new_gradient - gradient
         if inherited and tried > 1:
             H = _shrunk(H, moved, bent)
-        inherited = inherited and (tried > 1 or np.abs(direction).max() > trusted)  # until a full Newton step
+        inherited = inherited and (tried > 1 or np.abs(direction).max() > trusted)  # until a full step
         H, known = _updated(H, moved, bent, known)
-        # A trust region: after longer steps failed the next one starts shorter, and grows again.
+        # Trust region: the radius shrinks after a failed step and doubles after a successful one.
         trusted = min(RADIUS, 2.0 * (trusted if tried == 1 else float(np.abs(moved).max())))
         x, value, gradient = new, new_value, new_gradient
     else:
@@ -141,7 +141,7 @@ def _direction(x: Array, gradient: Array, bounds: Array, H: Array) -> Array:
 
 
 def _among(H: Array, free: NDArray[np.bool_]) -> Array:
-    """Return the inverse of the Hessian of the free variables alone."""
+    """Return the inverse Hessian restricted to the free variables."""
     out: Array = H[np.ix_(free, free)]
     if not free.all():
         across = H[np.ix_(free, ~free)]
@@ -161,7 +161,7 @@ def _line_search(
 ) -> tuple[Array | None, float, Array, int, float]:
     """Return the first point along the projected direction that gains enough, and the number of points tried.
 
-    There is none if the expected gain of the step is less than ``tol``. The last number is the rise of the value
+    The point is None if the expected gain of the step is less than ``tol``. The last number is the rise of the value
     at the last point, relative to the expected fall; infinite if the value is infinite.
     """
     step, tried, rise = min(1.0, radius / max(float(np.abs(direction).max()), 1e-300)), 0, 0.0
@@ -182,9 +182,9 @@ def _line_search(
 
 
 def _shrunk(H: Array, moved: Array, bent: Array) -> Array:
-    """Return an inverse Hessian whose step was too long, scaled by the curvature met (Oren & Luenberger 1974).
+    """Return an inverse Hessian whose step was too long, scaled by the observed curvature (Oren & Luenberger 1974).
 
-    A Hessian that was found on fewer rows is too small in every direction, not in that of the step alone.
+    A Hessian from fewer rows is too small in every direction, not only along the step.
     """
     slope = float(moved @ bent)
     if not slope > 0.0:
@@ -193,9 +193,9 @@ def _shrunk(H: Array, moved: Array, bent: Array) -> Array:
 
 
 def _updated(H: Array, moved: Array, bent: Array, known: bool) -> tuple[Array, bool]:
-    """Return the inverse Hessian of BFGS after one step, and whether it has any curvature in it.
+    """Return the inverse Hessian after a BFGS update, and whether it contains any curvature.
 
-    If the function is concave along the step there is none, and the next step may be longer.
+    If the function is concave along the step, H is doubled instead, for a longer next step.
     """
     slope = float(moved @ bent)
     if not slope > 1e-10 * float(np.linalg.norm(moved) * np.linalg.norm(bent)):

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 def reporter(
     verbose: int, task: str = "fitting", unit: str = " steps", total: int | None = None
 ) -> Iterator[Callable[[float | str], None] | None]:
-    """Yield a function to call with the evidence of each evaluation, or with a text; None when quiet.
+    """Yield a function that reports the evidence of an evaluation, or a text; None if progress is not shown.
 
     Without a total each call counts a finished step. With a total each call names the step that begins.
     """

@@ -42,7 +42,7 @@ class Sites:
 
     @property
     def a(self) -> Array:
-        """The precisions, under their name in `CoupledSites`."""
+        """The precisions ``tau``, under the name that `CoupledSites` uses."""
         return self.tau
 
     def times(self, v: Array) -> Array:
@@ -149,7 +149,7 @@ class Adjoint:
 @stored
 @dataclass(frozen=True, slots=True, eq=False)
 class Info:
-    """The end of an iteration: ``converged`` was decided by ``residual``."""
+    """The end of an iteration; ``residual`` is the quantity whose size determines ``converged``."""
 
     converged: bool
     n_iter: int

@@ -109,7 +109,7 @@ def kinds() -> tuple[str, ...]:
 
 
 def stored(cls: C) -> C:
-    """Allow a dataclass in model files, under its own name and by its fields."""
+    """Return the dataclass, registered for model files under its own name; its fields are stored."""
     if _STORED.setdefault(cls.__name__, cls).__module__ != cls.__module__:
         raise TypeError(f"Two classes of the name {cls.__name__} cannot both be stored in model files.")
     _STORED[cls.__name__] = cls

@@ -1,4 +1,4 @@
-"""Rows that Dask's workers hold or read: they stay on the workers, and only totals are returned.
+"""Rows on Dask workers: they stay on the workers, and only totals are returned.
 
 A pass is a small graph: one task hands the job (hyperparameters and q, of the order of M² numbers) to the workers,
 one task for every few partitions adds up their rows, and a tree adds the totals. The graph depends on the data alone,
@@ -20,14 +20,14 @@ from gpclass.data.rows import Job, Rows, T, concatenate
 from gpclass.data.source import Read, Source, grouped
 from gpclass.data.sources import is_dask
 
-BRANCHES = 8  # totals added by one task
+BRANCHES = 8  # number of totals that one task adds
 RETRIES = 3  # attempts to repeat a failed task, for instance when a file cannot be read
 
 
 class DaskSource(Source):
-    """Rows in several delayed sources, those of one task each; made by `on_dask` and `files_on_dask`.
+    """Rows in several delayed sources, one per task; made by `on_dask` and `files_on_dask`.
 
-    The client None is the current one, or Dask's scheduler of this process.
+    The default client is the current one, or Dask's scheduler in this process.
     """
 
     kept: Any = None  # persisted collections, whose partitions Dask would release if nothing referred to them
@@ -47,7 +47,7 @@ class DaskSource(Source):
         self.is_numeric = is_numeric
 
     def blocks(self) -> Iterator[Rows]:
-        """Yield all rows; those of one task at a time are transferred to this process."""
+        """Yield all rows; they are transferred to this process one task at a time."""
         from dask.delayed import delayed
 
         for part in self.parts:
@@ -57,7 +57,7 @@ class DaskSource(Source):
         """Return the total of a job over all rows; the cluster determines the parallelism."""
         from dask.delayed import delayed
 
-        sent = delayed(job, traverse=False)  # a separate task, so that it is sent once to each worker
+        sent = delayed(job, traverse=False)  # a task of its own, so that it is sent once to each worker
         totals = [delayed(add_rows, pure=False)(part, sent) for part in self.parts]
         while len(totals) > 1:
             few = [totals[i : i + BRANCHES] for i in range(0, len(totals), BRANCHES)]
@@ -99,7 +99,7 @@ def add_rows(source: Source, job: Job[T]) -> T:
 
 def add_totals(totals: list[Any]) -> Any:
     """Return the sum of totals, in order."""
-    first = deepcopy(totals[0])  # the result of a task may be needed again
+    first = deepcopy(totals[0])  # copied, because the result of a task may be needed again
     for total in totals[1:]:
         first.add(total)
     return first

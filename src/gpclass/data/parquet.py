@@ -16,7 +16,7 @@ from gpclass.data.source import ROWS, Source, grouped
 
 
 class Piece(NamedTuple):
-    """Part of a file; ``start`` is the number of rows before it."""
+    """A part of a file; ``start`` is the number of rows that precede it."""
 
     fragment: Any
     start: int
@@ -78,7 +78,7 @@ class ParquetSource(Source):
         self._check(fragments[0].path, schema)
 
     def _check(self, path: str, schema: Any) -> None:
-        """Raise unless a file has the columns, with numbers as weights; find out whether all inputs are numbers."""
+        """Raise unless a file has the columns and numeric weights; update whether all inputs are numbers."""
         types = _arrow().types
         numeric = (types.is_floating, types.is_integer, types.is_boolean, types.is_decimal)
         if not self.names or {self.target, self.weight}.intersection(self.names):
@@ -97,7 +97,7 @@ class ParquetSource(Source):
                     raise ValueError(f"Column {name!r} of {path} has type {kind}, expected numbers.")
 
     def split(self, rows: int | None = None) -> list[ParquetSource]:
-        """Return sources of some of the pieces each; a Parquet file is cut into its row groups."""
+        """Return sources that share the pieces among them; a Parquet file is divided into its row groups."""
         found = []
         for group in grouped([piece.rows for piece in self.pieces], rows):
             some = copy(self)

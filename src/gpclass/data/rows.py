@@ -14,12 +14,12 @@ import numpy as np
 
 from gpclass.core.protocols import Array
 
-T = TypeVar("T")  # a total has a method ``add``, for the total of other rows
+T = TypeVar("T")  # a total has a method ``add``, which adds the total of other rows
 Job = Callable[["Rows"], T]
 
 
 class Additive:
-    """Base class of totals whose fields are numbers, arrays and lists, which are added one by one."""
+    """Base class of totals that are added field by field: numbers, arrays and lists."""
 
     __slots__ = ()
 
@@ -74,7 +74,7 @@ class Rows:
 
     @property
     def row_weight(self) -> Array | None:
-        """One weight for each row; None if all are one. Label weights, (n, C), include those of the rows."""
+        """One weight for each row; None if all are one. Label weights, (n, C), are summed over the classes."""
         return self.weight if np.ndim(self.y) == 1 else self.y.sum(axis=1)
 
     def __len__(self) -> int:

@@ -15,11 +15,11 @@ from gpclass.core.protocols import Array, Index
 from gpclass.data.rows import Data, Job, Rows, T, concatenate
 from gpclass.validation import check_finite, check_weight_values
 
-ROWS = 1 << 16  # in a block
-FEWEST = 100_000  # minimum number of rows of a task, if there are enough
+ROWS = 1 << 16  # number of rows in a block
+FEWEST = 100_000  # minimum number of rows in a task
 MOST_TASKS = 512
 MOST_CLASSES = 10_000
-Labels = Callable[[Any, "Array | None"], "tuple[Array, Array | None]"]  # as `gpclass.labels.Encode`
+Labels = Callable[[Any, "Array | None"], "tuple[Array, Array | None]"]  # signature of `gpclass.labels.Encode`
 Read = Callable[[Rows], Rows]
 
 
@@ -32,8 +32,8 @@ class Source(ABC):
 
     n_rows: int
     n_columns: int
-    names: list[str] | None = None  # of the columns
-    is_numeric: bool = True  # by the types of the columns, which may have gaps
+    names: list[str] | None = None  # names of the columns
+    is_numeric: bool = True  # True if all columns have numeric types; values may be missing
 
     @abstractmethod
     def blocks(self) -> Iterator[Rows]:
@@ -72,7 +72,7 @@ class Source(ABC):
         return concatenate(found)
 
     def reader(self, encoder: Any = None, labels: Labels | None = None) -> Read:
-        """Return the function that turns blocks into checked matrices, by an encoder unless columns are numbers."""
+        """Return the function that turns blocks into checked matrices; columns that are not numbers need an encoder."""
         return partial(read_block, names=self.names, encoder=encoder, labels=labels)
 
     def classes(self, encoder: Any = None) -> Any:
@@ -80,7 +80,7 @@ class Source(ABC):
         return self.total(partial(_found_labels, self.reader(encoder))).values
 
     def data(self, labels: Labels, n_jobs: int | None = None, encoder: Any = None) -> Data:
-        """Return these rows with encoded labels and inputs; ``n_jobs`` is that of `total`."""
+        """Return these rows with encoded labels and inputs; ``n_jobs`` has the same meaning as in `total`."""
         return SourceData(self, self.reader(encoder, labels), n_jobs)
 
 
@@ -102,7 +102,7 @@ class SourceData:
         return self.source.total(partial(_run, job, self.read), self.n_jobs)
 
     def sample(self, n: int, rng: np.random.Generator) -> Rows:
-        """Return n random rows in random order, for any source of the same rows the same ones."""
+        """Return n random rows in random order; the choice does not depend on the kind of source."""
         positions = rng.choice(self.n_rows, size=min(n, self.n_rows), replace=False)
         return self.source.take(np.sort(positions), self.read).take(np.argsort(np.argsort(positions)))
 
@@ -180,7 +180,7 @@ def _distinct(y: Any) -> Any:
 
 
 def grouped(sizes: Sequence[int], rows: int | None) -> list[list[int]]:
-    """Return groups of neighbouring parts with at least ``rows`` rows each, by default those of a task of Dask."""
+    """Return groups of adjacent parts with at least ``rows`` rows each, by default the size of a Dask task."""
     least = max(FEWEST, -(-sum(sizes) // MOST_TASKS)) if rows is None else rows
-    group = (np.cumsum(sizes) - sizes) // least  # assigned by the position of the first row
+    group = (np.cumsum(sizes) - sizes) // least  # by the position of the first row of each part
     return [np.flatnonzero(group == number).tolist() for number in np.unique(group)]

@@ -2,7 +2,7 @@
 
 Every method gives q(f) = prior x Gaussian sites. Importance sampling from q corrects both its evidence and
 its probabilities (`importance_evidence`, `check_approximation`); annealing works where plain importance
-sampling fails (`annealed_evidence`). `frequency_evidence` is that of a model without inputs.
+sampling fails (`annealed_evidence`). `frequency_evidence` is the evidence of a model without inputs.
 """
 
 from __future__ import annotations

@@ -18,16 +18,16 @@ from gpclass.sampling.checks import Seed
 from gpclass.sampling.pareto import khat_limit
 from gpclass.sampling.weigh import ImportanceEstimate
 
-SMALL_SHIFT = 0.05  # of a probability
+SMALL_SHIFT = 0.05  # change of a probability that is too small to matter
 SMALL_GAP = 0.5  # difference of log evidences that is too small to choose a model by
-MIN_ESS = 100.0  # effective draws
-SMALL_MEAN_SHIFT = 0.02  # mean change of a probability
-SMALL_GAIN = 0.005  # nats per row
+MIN_ESS = 100.0  # minimum effective sample size
+SMALL_MEAN_SHIFT = 0.02  # mean change of a probability that is too small to matter
+SMALL_GAIN = 0.005  # gain of the log score that is too small to matter, in nats per row
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Missing:
-    """What inducing inputs miss: leave-one-out probabilities compared with those of exact neighbourhoods.
+    """The error of inducing inputs: leave-one-out probabilities compared with those of exact neighbourhoods.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ class Missing:
 
     @property
     def matters(self) -> bool:
-        """Whether the change is neither small nor explained by chance."""
+        """Whether the change is large enough to matter and statistically significant."""
         return self.mean_shift > SMALL_MEAN_SHIFT or self.gain > SMALL_GAIN + 2.0 * self.gain_error
 
     @property
@@ -82,7 +82,7 @@ class ApproximationCheck:
     corrected : float or None
         The log evidence by importance sampling; None for draws, which are judged by their own errors.
     standard_error : float or None
-        Of ``corrected``.
+        Standard error of ``corrected``.
     khat : float or None
         Shape of the tail of the weights: the correction can be trusted if it is below
         min(0.7, 1 - 1/log10 n_samples).
@@ -91,15 +91,15 @@ class ApproximationCheck:
     n_samples : int
     largest_shift : float
         The largest change that the weights make to p(y=+1) at a training input, or to the probability of
-        any class if there are three or more; for draws that between their halves.
+        any class if there are three or more. For draws, the change between their two halves.
     shift_error : float
-        Its standard error.
+        Standard error of ``largest_shift``.
     mean_shift : float
         The mean absolute change, including noise.
     verdict : str
         The result in one sentence; another one before it if the model is no better than class frequencies.
     missing : Missing or None
-        What inducing inputs miss; all numbers above refer to the posterior of the inducing values, and are None if
+        Error of the inducing inputs. The numbers above refer to the posterior of the inducing values, and are None if
         that is exact (Dirichlet classification).
     """
 
@@ -118,7 +118,7 @@ class ApproximationCheck:
 
     @property
     def reliable(self) -> bool:
-        """Whether the correction can be trusted: khat is below its limit, or there is none."""
+        """Whether the correction can be trusted: khat is None or below its limit."""
         return self.khat is None or self.khat < khat_limit(self.n_samples)
 
     @property
@@ -208,7 +208,7 @@ def make_report(
     about: str = "",
     remedy: str = "",
 ) -> ApproximationCheck:
-    """Return the report on shifts of probabilities with their errors; the verdict names the method ``about``.
+    """Return the report on the shifts of probabilities and their errors; the verdict calls the method ``about``.
 
     With the ``counts`` of the classes the evidence is compared with that of class frequencies.
     """
@@ -235,7 +235,7 @@ def judge(
     noise: float,
     remedy: str = "",
 ) -> str:
-    """Judge an approximation by the evidence found and the largest shift of a probability with its error.
+    """Return the verdict on an approximation, from its corrected evidence and the largest shift of a probability.
 
     ``remedy`` is what to do if the result is bad or unreliable: by default, to use another method.
     """
@@ -269,7 +269,7 @@ def judge(
 
 
 def check_draws(method: str, evidence: float | None, p: Array, chains: Any) -> ApproximationCheck:
-    """Judge draws by the Monte Carlo errors of probabilities p, (chains, draws, ...); no ``chains``: exact draws.
+    """Return the report on draws, from probabilities p, (chains, draws, ...); without ``chains`` they are exact.
 
     The shifts are those between the first half of the draws and the second.
     """
@@ -287,7 +287,7 @@ def check_draws(method: str, evidence: float | None, p: Array, chains: Any) -> A
 
 
 def probability_shifts(evaluate: Callable[[Array], Array], drawn: Draws) -> tuple[Array, Array]:
-    """Return E_posterior[p] - E_q[p] for the probabilities p that ``evaluate`` returns of rows d, and its error.
+    """Return E_posterior[p] - E_q[p] and its error, for the probabilities p that ``evaluate`` returns at rows d.
 
     Both averages are over the same draws, so most of their noise cancels. An antithetic pair is one
     independent contribution, the sum of w (p - mean p) - w_q (p - mean_q p) over the pair.
@@ -303,6 +303,6 @@ def probability_shifts(evaluate: Callable[[Array], Array], drawn: Draws) -> tupl
 def _probabilities(target: Target, D: Array) -> Array:
     """Return p(y=+1|f), shape (rows, n, 1), or p(class|f), shape (rows, n, C), for f = mean + d."""
     f = target.values(target.mean + D)
-    if len(target.shape) == 1:  # half the work of both classes
+    if len(target.shape) == 1:  # the second class determines the first
         return np.asarray(target.likelihood.link(f))[..., None]
     return np.asarray(np.exp(target.likelihood.log_classes(f)))

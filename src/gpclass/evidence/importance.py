@@ -25,7 +25,7 @@ from gpclass.sampling.pareto import stable_weights
 from gpclass.sampling.weigh import ImportanceEstimate
 
 DEGREES = 3.0  # degrees of freedom of the Student distribution
-MOST_VALUES = 4000  # latent values n C of several functions: the time grows as their cube
+MOST_VALUES = 4000  # maximum number n C of latent values; the time grows with its cube
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -167,7 +167,7 @@ def _summarise(
     if known is not None and (noise := float(known.var())) > 0.0:
         slope = float(np.mean((terms - terms.mean()) * known)) / noise
         corrected = terms - slope * (known - 1.0)
-        terms = corrected if corrected.mean() > 0.0 else terms  # otherwise there are too few draws
+        terms = corrected if corrected.mean() > 0.0 else terms  # a negative mean shows too few draws
     mean, error = float(terms.mean()), float(terms.std()) / len(terms) ** 0.5
     ess = float(w.sum() ** 2 / np.vdot(w, w))
     estimate = ImportanceEstimate(constant + top + float(np.log(mean)), error / mean, khat, ess, w.size)

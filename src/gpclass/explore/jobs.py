@@ -16,9 +16,9 @@ _END = object()
 
 
 class Worker:
-    """Computes the parts of a result in a thread, and hands each to the page; a part that is None shows nothing.
+    """Computes a result in a thread, and passes each of its parts to the page; None as a part changes nothing.
 
-    A new request replaces the last one; a ``patient`` worker still shows the part that it was computing. All methods
+    A new request cancels the previous one, but a ``patient`` worker still shows the part in progress. All methods
     are called on the thread of the page.
     """
 
@@ -27,7 +27,7 @@ class Worker:
         self._latest: object = None
 
     def submit(self, parts: Iterable[Any], on_part: Any, on_end: Any = lambda error: None) -> None:
-        """Call ``on_part`` with each part, and ``on_end`` with an error or None, if not cancelled before."""
+        """Call ``on_part`` with each part, then ``on_end`` with an error or None, unless the request is cancelled."""
         request = self._latest = object()
 
         def show(part: Any) -> None:

@@ -11,7 +11,7 @@ from gpclass.datasets import problems
 from gpclass.explore.state import PageState, Points, make_points
 
 TABLE = "your table"
-EMPTY = {"empty line": 1, "empty plane": 2}  # numbers of columns
+EMPTY = {"empty line": 1, "empty plane": 2}  # number of columns of each empty canvas
 
 
 def start_names() -> list[str]:
@@ -46,6 +46,6 @@ def from_table(X: Any, y: Any, names: tuple[str, ...], words: str) -> PageState:
 
 
 def _of_variance_ten(points: Points, origin: str, words: str) -> PageState:
-    """Return a state of a variance at which the methods differ."""
+    """Return the state with a kernel variance of ten, at which the methods differ visibly."""
     state = PageState(points, origin=origin, words=words)
     return replace(state, theta=(float(np.log(10.0)), *state.theta[1:]))

@@ -17,7 +17,7 @@ from gpclass.plotting.contour import decision_margins, latent_deviation
 from gpclass.plotting.latent import latent_band
 from gpclass.sampling import Rejection
 
-LEVEL = 0.95  # of credible bands
+LEVEL = 0.95  # level of the credible bands
 LINE, PLANE = 201, 64  # points along a side of the grid
 N_DRAWS = 12  # functions drawn from the posterior of a method that samples
 
@@ -31,15 +31,15 @@ class Picture:
     """
 
     state: PageState
-    clf: Any  # its labels are positions of classes
+    clf: Any  # fitted to class positions as labels
     notes: list[str]  # the warnings of its fit
     sides: list[Array]  # the grid along each column
     proba: Array  # (*grid, n_classes)
     margin: Array  # (*grid, n_classes): positive for the decision, zero on its boundaries
     latent: Any = None  # mean, low and high of the curves of a line, each (n, n_curves)
     interval: tuple[Array, Array] | None = None  # credible interval of the second of two classes
-    draws: Any = ()  # functions drawn by sampling, of a line with two classes
-    deviation: Any = None  # of f, on a plane
+    draws: Any = ()  # sampled functions, for one column and two classes
+    deviation: Any = None  # standard deviation of f, for two columns
 
     @property
     def evidence(self) -> float | None:
@@ -69,7 +69,7 @@ class Picture:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scene:
-    """A state with its picture and that of the second method; None if one failed, with the reason in ``error``."""
+    """A state with a picture for each of its two methods; None if a method failed, with the reason in ``error``."""
 
     state: PageState
     picture: Picture | None = None
@@ -83,7 +83,7 @@ class Scene:
 
 
 def scene(state: PageState) -> Scene:
-    """Compute the scene of a state; a failure is reported in its ``error``.
+    """Return the scene of a state; a failure is reported in its ``error``.
 
     Examples
     --------
@@ -152,7 +152,7 @@ def draw_picture(state: PageState) -> Picture:
     if len(sides) == 2:
         return replace(picture, deviation=latent_deviation(clf, rows).reshape(proba.shape[:2]))
     picture = replace(picture, latent=latent_band(clf, rows, LEVEL))
-    if len(clf.classes_) > 2 or not clf.base_estimator_.models[0].is_of_labels:  # it would take seconds
+    if len(clf.classes_) > 2 or not clf.base_estimator_.models[0].is_of_labels:  # intervals would be slow
         return picture
     draws = clf.sample_latent(rows, N_DRAWS, random_state=0).T if picture.evidence is None else ()
     return replace(picture, interval=clf.predict_interval(rows, LEVEL), draws=draws)

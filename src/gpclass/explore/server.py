@@ -1,4 +1,4 @@
-"""The server of the page, on this machine alone."""
+"""The server of the page, which accepts connections from this machine only."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def make_document(doc: Any, table: PageState | None = None, kept: Any = None) ->
     session = Session(deliver, table)
     doc.title = "gpclass explore"
     doc.template = files("gpclass.explore.page").joinpath("page.html").read_text("utf-8")
-    with doc.models.freeze():  # otherwise all models are collected again for each root, which takes seconds
+    with doc.models.freeze():  # without it Bokeh collects all models again for each root, which takes seconds
         for root in session.roots():
             doc.add_root(root)
     doc.on_session_destroyed(lambda context: session.close())
@@ -84,7 +84,7 @@ def make_server(table: PageState | None = None, port: int = 0, kept: Any = None)
 
 
 def own_hosts(port: int) -> list[str]:
-    """Return the values of the Host header that name this server, that of its address first."""
+    """Return the values of the Host header that name this server; the first one is its address."""
     names = (ADDRESS, "localhost", "[::1]")
     return [f"{name}:{port}" for name in names] + (list(names) if port == 80 else [])
 

@@ -13,7 +13,7 @@ from gpclass.kernels import move, named_kernel
 from gpclass.plotting.base import hyperparameter_names, short_names
 
 MOST_CLASSES = 5
-SIDE = 12  # points along each side of the view, from which kernels take their scales
+SIDE = 12  # points along each side of a grid over the view, which determines the scales of kernels
 NEAR = 0.025  # distance from a marker, in widths of the figure, within which a click selects it
 HEIGHT = 5.0  # height of a figure of probabilities, in the same unit
 TITLES = {
@@ -34,7 +34,7 @@ class Points:
     codes: NDArray[np.intp]  # positions in ``labels``
     view: Array  # (n_columns, 2): the lowest and the highest value shown of each column
     labels: tuple[str, ...] = ("0", "1")  # names of two to five classes, with or without points
-    names: tuple[str, ...] = ("x",)  # of the columns
+    names: tuple[str, ...] = ("x",)  # names of the columns
 
     @property
     def n_columns(self) -> int:
@@ -137,20 +137,20 @@ def nearest(points: Points, place: Any) -> int | None:
 
 
 def click(state: PageState, place: ArrayLike) -> PageState:
-    """Select the point at a position in the figure, or add one of the current class."""
+    """Return the state with the point at a position of the figure selected, or a new point of the current class."""
     i = nearest(state.points, place)
     return add_point(state, place, state.drawn) if i is None else replace(state, selected=i)
 
 
 def add_point(state: PageState, x: ArrayLike, code: int) -> PageState:
-    """Add a point and select it."""
+    """Return the state with a new point, which is selected."""
     points = state.points
     X, codes = np.concatenate([points.X, _inside(points, x)[None]]), np.append(points.codes, code)
     return replace(state, points=replace(points, X=X, codes=codes), selected=len(points))
 
 
 def move_point(state: PageState, i: int, x: ArrayLike) -> PageState:
-    """Move a point within the view and select it."""
+    """Return the state with a point moved within the view and selected."""
     X = state.points.X.copy()
     X[i] = _inside(state.points, x)
     return replace(state, points=replace(state.points, X=X), selected=i)
@@ -163,7 +163,7 @@ def _inside(points: Points, x: ArrayLike) -> Array:
 
 
 def delete_point(state: PageState) -> PageState:
-    """Delete the selected point, if there is one."""
+    """Return the state without the selected point, if there is one."""
     return state if state.selected is None else _keep(state, np.arange(len(state.points)) != state.selected)
 
 
@@ -173,7 +173,7 @@ def _keep(state: PageState, kept: NDArray[np.bool_]) -> PageState:
 
 
 def set_classes(state: PageState, n_classes: int) -> PageState:
-    """Change the number of classes; points of classes that no longer exist are deleted."""
+    """Return the state with another number of classes; points of classes that no longer exist are deleted."""
     labels = (*state.points.labels, *map(str, range(state.n_classes, n_classes)))[:n_classes]
     state = _keep(state, state.points.codes < n_classes)
     points = replace(state.points, labels=labels)
@@ -205,6 +205,6 @@ def _initial_kernel(state: PageState) -> Any:
 
 
 def set_theta(state: PageState, theta: ArrayLike) -> PageState:
-    """Set all hyperparameters, within their bounds."""
+    """Return the state with these hyperparameters, clipped to their bounds."""
     low, high = _initial_kernel(state).bounds.T
     return replace(state, theta=tuple(np.clip(np.asarray(theta, dtype=float), low, high).tolist()))

@@ -19,7 +19,7 @@ SPAN = 3.0  # range around the current hyperparameters, in natural logarithms
 
 
 def learn(state: PageState) -> Iterator[tuple[Scene, str]]:
-    """Maximise the evidence from the hyperparameters of a state; yield the scene of each improvement, with words."""
+    """Maximise the evidence from the hyperparameters of a state; yield the scene of each improvement with a message."""
     clf, path = fit(state)[0], list[tuple[Array, float]]()
 
     def descend(theta: Array) -> tuple[float, Array]:
@@ -43,7 +43,7 @@ def learn(state: PageState) -> Iterator[tuple[Scene, str]]:
 class Surface:
     """Log evidence over the first two hyperparameters, (rows, columns); NaN where it cannot be computed."""
 
-    first: Array  # natural logarithms, of the columns
+    first: Array  # natural logarithms along the columns
     second: Array
     evidence: Array
 

@@ -26,7 +26,7 @@ from gpclass.core.protocols import Adjoint, Array, Info, Result, Sites
 from gpclass.core.registry import Method
 from gpclass.priors.base import Prior
 
-DEFAULT = 0.01  # eps where it is not chosen: in the middle of those that are tried
+DEFAULT = 0.01  # eps if it is not chosen: the middle of the values that are tried
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ class Dirichlet(Method):
     def __call__(
         self, prior: Prior, likelihood: Any, y: Array, *, weight: Array | None = None, init: Any = None
     ) -> Result:
-        """Condition on the sites; the evidence is that of the transformed targets."""
+        """Condition on the sites; the evidence is the density of the transformed targets, not of the labels."""
         y = np.asarray(y, dtype=float)
         if y.ndim != 2:
             raise ValueError(
@@ -129,7 +129,7 @@ class Targets:
         return tau, target
 
     def log_density(self, counts: Array, offset: Array) -> float:
-        """Return the log density of all targets if the latent functions were the constants ``offset``."""
+        """Return the log density of all targets for latent functions equal to the constants ``offset``."""
         own = np.log(self.high / (2.0 * np.pi)) - self.high * (self.own - offset) ** 2
         other = np.log(self.low / (2.0 * np.pi)) - self.low * (self.other - offset) ** 2
         return 0.5 * float((counts * own + (counts.sum() - counts) * other).sum())

@@ -11,9 +11,9 @@ k / (1 - v_c k). At a *fixed* v_c, m grows with m_c, so g is a function of m, wi
 
     dg/dm = (dg/dm_c) / (dm/dm_c) = -k / (1 - v_c k),
 
-minus the precision of the share. So EP at fixed cavity variances is the maximum of the curves
-c h(m),  h(m) = log Z + ½ v_c g²,  h' = g, which are Laplace's when v_c = 0. It remains to make
-the v_c those of the posterior found (see `cavity`).
+minus the precision of the share. So EP at fixed cavity variances maximises the sum of the curves
+c h(m),  h(m) = log Z + ½ v_c g²,  h' = g, which are those of Laplace if v_c = 0. It remains to make
+the v_c consistent with the posterior found (see `cavity`).
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from gpclass.inference.newton import ROUNDING, Curve
 from gpclass.priors.base import Conditioned, Prior, cavity
 
 FARTHEST = 100.0  # longest step of a cavity mean, in units of its magnitude and standard deviation
-CAVITY_TOL = 1e-8  # last step of a cavity mean, relative to its size: its square is below rounding
-SMALL = 1e-3  # share of a cavity's standard deviation that counts as the size of a mean near zero
+CAVITY_TOL = 1e-8  # relative step at which a cavity mean has converged: its square is below rounding
+SMALL = 1e-3  # minimum size of a mean in relative steps, as a fraction of the cavity's standard deviation
 LEAST_SHARE = 1e-3  # smallest fraction of the marginal precision that a cavity keeps
 MOST = 25  # maximum number of Newton steps for a cavity mean; two or three are usual
 
@@ -46,9 +46,9 @@ class EP(Method):
     power : float
         1 is EP; less is power EP, which tends to variational inference as the power goes to 0.
     tol : float
-        Disagreement of sites and cavities, in units of the posterior's own, at which the iteration ends.
+        Largest disagreement between sites and cavities, in posterior standard deviations, at convergence.
     max_iter : int
-        Largest number of rounds, one factorisation each; running out of them is reported in ``Result.info``.
+        Largest number of iterations, one factorisation each; ``Result.info`` reports whether they were enough.
 
     Examples
     --------
@@ -84,14 +84,14 @@ class EP(Method):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Terms(VarianceTerms):
-    """Tilted distributions; ``weight`` are the powers of the factors, and the variances those of the cavities."""
+    """Tilted distributions; ``weight`` has the powers of the factors, and variances are cavity variances."""
 
     weight: Array
     copies: Array
 
     def tilted(self, mean: Array, var: Array) -> Tilted:
         """Return mass and moments of the tilted distributions of these cavities."""
-        # Powers that are all one are faster.
+        # Without a power the moments are faster to compute.
         return self.likelihood.tilted(self.y, mean, var, 1.0 if (self.weight == 1.0).all() else self.weight)
 
     def curve(self, variance: Array, slope: Array | None = None) -> Curve:
@@ -114,8 +114,8 @@ class Terms(VarianceTerms):
     def _cavity_mean(self, mean: Array, variance: Array, start: Array) -> tuple[Array, Tilted]:
         """Solve m_c + v_c g(m_c) = m by Newton's method.
 
-        The left side is increasing. Up to the label's sign it is convex for a log-concave likelihood, so that after one
-        step all further ones come from the same side. The last step, too small to change curvatures, uses
+        The left side increases. Up to the label's sign it is convex for a log-concave likelihood, so that after one
+        step all further steps approach from one side. The last step, too small to change curvatures, uses
         the derivatives of log Z alone.
         """
         m_c, t, last = start, self.tilted(start, variance), np.inf
@@ -163,6 +163,6 @@ class Terms(VarianceTerms):
         return float(local.sum()) - 0.5 * float(q.alpha @ q.mean) - q.half_logdet
 
     def likelihood_gradient(self, q: Any) -> Array:
-        """Return d free energy / d theta of the likelihood: it is stationary in the sites, only the masses change."""
+        """Return d free energy / d theta of the likelihood: the sites are stationary, so only the masses matter."""
         at = cavity(q, self.copies)
         return self.differences(lambda terms: float(self.copies @ terms.tilted(*at).log_mass))

@@ -1,9 +1,9 @@
 """The fixed-point iteration of methods whose local terms depend on the variances of q.
 
-At given variances (marginal ones, or those of the cavities) a method is a set of curves, whose maximum `find_mode`
+At given variances (marginal ones, or those of the cavities) a method is a sum of curves, whose maximum `find_mode`
 finds with matrix-vector products. The sites found there give new variances, for one factorisation. Means follow the
-variances at once, so the iteration contracts fast, about tenfold per round. Where it is known how variances respond to
-sites (`_follow`), the next round starts from a step of Newton's type in both.
+variances at once, so the error falls about tenfold per iteration. Where the derivative of the variances with respect to
+sites is available (`_follow`), the next iteration starts from an approximate Newton step in both.
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ from gpclass.core.protocols import Adjoint, Array, Info, Result, Sites
 from gpclass.inference.newton import Curve, Mode, Terms, at, elementwise_sites, find_mode, first_point
 from gpclass.priors.base import Conditioned, Prior
 
-MODE_STEPS = 100  # most Newton steps in one round
-STUCK = 15  # rounds without a smaller disagreement, after which the iteration is given up
-FAR = 3.0  # logarithm of a ratio of variances beyond which a warm start is dropped
-INNER = 0.01  # accuracy of the mode as a share of the last disagreement
-FIRST = 0.1  # Newton decrement at which the first mode is accurate enough: its variances will still change
-LEAST_SHARE = 0.1  # smallest fraction of the step of the logarithms of the variances
-FOLLOW = 3.0  # disagreement above which a first-order step is no better than a plain round
-FOLLOW_STEPS = 20  # most first-order steps between two rounds
+MODE_STEPS = 100  # maximum number of Newton steps in one iteration
+STUCK = 15  # iterations without a smaller disagreement after which the method stops
+FAR = 3.0  # change of a log variance beyond which a warm start is discarded
+INNER = 0.01  # tolerance of the mode search, as a fraction of the previous disagreement
+FIRST = 0.1  # tolerance of the first mode search, a Newton decrement: the variances will still change
+LEAST_SHARE = 0.1  # smallest damping factor of a step in the log variances
+FOLLOW = 3.0  # disagreement above which first-order steps do not help
+FOLLOW_STEPS = 20  # maximum number of first-order steps between two factorisations
 FOLLOW_DEPTH = 8  # first-order steps that Anderson acceleration combines
-SECOND_ORDER = 0.02  # a round after first-order steps from a disagreement r leaves about 0.2 r²
-FOLLOW_TOL = 0.1  # share of the tolerance at which first-order steps end
-LONGEST = 5.0  # longest damped step of the logarithm of a variance
-CUT_OFF = 1e-8  # relative size below which a positive curvature, or a singular value, is rounding
+SECOND_ORDER = 0.02  # after first-order steps a disagreement r becomes about 0.2 r²
+FOLLOW_TOL = 0.1  # tolerance of first-order steps, as a fraction of ``tol``
+LONGEST = 5.0  # largest damped step of a log variance
+CUT_OFF = 1e-8  # relative size below which a positive curvature, or a singular value, is a rounding error
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Local:
     """The curves at the marginals of q: their variances and derivatives, and the log evidence.
 
-    ``mode`` is the point of the curves at these variances where the mean is that of q, if it is known.
+    ``mode`` is the point of the curves at the mean of q and these variances, if it is known.
     """
 
     variance: Array
@@ -53,7 +53,7 @@ class VarianceTerms(Terms, ABC):
 
     @abstractmethod
     def curve(self, variance: Array, slope: Array | None = None) -> Curve:
-        """Return the curves at these variances; ``slope``, if given, is about that of the first call."""
+        """Return the curves at these variances; ``slope`` is an estimate of their slopes at the first call."""
 
     @abstractmethod
     def variance(self, var: Array, tau: Array) -> Array:
@@ -78,10 +78,10 @@ class Search:
 
 
 def iterate(prior: Prior, terms: VarianceTerms, init: Any, *, tol: float, max_iter: int) -> Result:
-    """Iterate the variances until the sites agree with them to ``tol``.
+    """Return the fixed point, found by iterating the variances until the sites agree with them to ``tol``.
 
-    A round that doubles the disagreement halves the next steps of the logarithms of the variances; other rounds
-    restore them. Coupled sites of another method are not used as a start.
+    An iteration that doubles the disagreement halves the next steps of the log variances; other iterations
+    double them again. Coupled sites of another method are not used as a start.
     """
     init = None if init is None or init.coupled else init
     search = _begin(prior, terms, init)
@@ -106,7 +106,7 @@ def iterate(prior: Prior, terms: VarianceTerms, init: Any, *, tol: float, max_it
             search = _follow(terms, q, sites.tau, local, max(FOLLOW_TOL * tol, SECOND_ORDER * residual**2))
             continue
         variance = local.variance
-        if share < 1.0:  # a variance that rounding made negative is not changed
+        if share < 1.0:  # negative variances (rounding) stay as they are
             step = np.where(np.isfinite(ratio), share * ratio, 0.0)
             variance = search.variance * np.exp(np.clip(step, -LONGEST, LONGEST))
         known = local.mode if share == 1.0 else None
@@ -157,7 +157,7 @@ def _follow(terms: VarianceTerms, q: Conditioned, tau: Array, local: Local, targ
         r = search.start.slope - alpha
         d = r - q.multiply_R(q.multiply_K(r))
         Kd, new_tau = q.multiply_K(d), np.maximum(-search.start.curvature, 0.0)
-        # With one data point this is exact: 1 / v grows by dtau.
+        # This form is exact for one data point, where 1 / v grows by dtau.
         moved = terms.variance(var / (1.0 - np.clip(q.respond(new_tau - tau) / var, -2.0, 0.5)), new_tau)
         change = np.concatenate([Kd / np.sqrt(var), np.log(moved / variance)])
         size = float(np.abs(change).max())
@@ -189,7 +189,7 @@ def anderson(depth: int) -> Any:
 
 
 def _disagreement(sites: Sites, local: Local, mean: Array, var: Array) -> float:
-    """Return the largest difference between the sites and those of their q, in posterior standard deviations."""
+    """Return the largest difference between the sites of q and the sites computed from q, in posterior deviations."""
     by_tau = np.abs(np.maximum(-local.curvature, 0.0) - sites.tau) * var
     by_nu = np.abs(local.slope - (sites.nu - sites.tau * mean)) * np.sqrt(var)
     return float(max(by_tau.max(initial=0.0), by_nu.max(initial=0.0)))

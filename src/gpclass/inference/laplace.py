@@ -27,10 +27,10 @@ class Laplace(Method):
     Parameters
     ----------
     tol : float
-        Newton's decrement at which the mode counts as found. Errors of the evidence
+        Newton decrement at which the search for the mode ends. Errors of the evidence
         and of its gradient are of this order.
     max_iter : int
-        Largest number of Newton steps; running out of them is reported in ``Result.info``.
+        Largest number of Newton steps; ``Result.info`` reports whether they were enough.
 
     Examples
     --------
@@ -82,7 +82,7 @@ class Terms(newton.Terms):
         return self.weighted(*self.likelihood.derivatives(self.y, f))
 
     def mode_adjoint(self, q: Conditioned) -> Array:
-        """Return u, with which d evidence = ... + uᵀ dK alpha through the movement of the mode.
+        """Return u, where uᵀ dK alpha is the change of the evidence through the change of the mode.
 
         Explicitly, at fixed mode, d evidence / dK is ½(alpha alphaᵀ - R). The mode moves with K as
         df = (I + K W)⁻¹ dK alpha, and the evidence moves with the mode through W alone, by

@@ -10,7 +10,7 @@ r = h'(m) - alpha is
 
     (I + T K) d = r,    alpha += d,    m += K d,
 
-and lambda² = rᵀ K d, Newton's decrement, is twice the gain in Psi that remains (R&W algorithm 3.1).
+and lambda² = rᵀ K d, the squared Newton decrement, is twice the remaining gain in Psi (R&W algorithm 3.1).
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from gpclass.priors.base import Prior
 # Means -> values, slopes and curvatures of the n functions h, weights included.
 Curve = Callable[[Array], tuple[Array, ...]]
 
-ROUNDING = 1e-5  # a decrement below this that no longer falls is the rounding error of K alpha
+ROUNDING = 1e-5  # a smaller decrement that no longer falls is the rounding error of K alpha
 SHORTEST = 1e-9  # smallest fraction of a step that the line search tries
 SHORTER = 0.05  # smallest factor by which the line search shortens a step
 LOOSEST, TIGHTEST = (
     1e-2,
     1e-9,
-)  # bounds of the relative accuracy of a step, which is that of the last decrement
-WARM = 1e-3  # relative accuracy of the means of a warm start
+)  # bounds on the relative tolerance of a step, which is the last decrement
+WARM = 1e-3  # relative tolerance of the means of a warm start
 STALLED = 0.5  # ratio of successive decrements above which exact Newton steps have stalled
 STALLED_APPROXIMATE = 0.98  # the same for steps with approximate second derivatives
 DIFFERENCE = 1e-3  # step of fourth-order differences in the likelihood's theta: errors of 1e-12
@@ -50,7 +50,7 @@ class Terms:
 
     @property
     def exact_newton(self) -> bool:
-        """Whether `step_sites` has the exact second derivatives of the curves."""
+        """Whether `step_sites` uses the exact second derivatives of the curves."""
         return True
 
     def weighted(self, *values: Array) -> tuple[Array, ...]:
@@ -58,7 +58,7 @@ class Terms:
         return values if self.weight is None else tuple(self.weight * each for each in values)
 
     def step_sites(self, residual: Array, slope: Array, curvature: Array) -> AnySites:
-        """Return the sites whose precision is that of a Newton step, with the residual as nu."""
+        """Return sites with the precision of a Newton step and the residual as nu."""
         return self.likelihood.local_sites(np.zeros_like(residual), residual, curvature)
 
     def differences(self, value: Callable[[Any], float]) -> Array:
@@ -97,14 +97,14 @@ def elementwise_sites(mean: Array, slope: Array, curvature: Array) -> Sites:
 
 
 def first_point(prior: Prior, curve: Curve, init: AnySites | None) -> Mode:
-    """Return the mean for the last sites under this prior, or zero if that has no finite value."""
+    """Return the point at the mean for the previous sites under this prior, or at zero if that is not finite."""
     warm = None if init is None else at(curve, *prior.solve(init, rtol=WARM))
     zero: Array = np.zeros(prior.shape)
     return at(curve, zero, zero) if warm is None or not np.isfinite(warm.psi) else warm
 
 
 def find_mode(prior: Prior, terms: Terms, curve: Curve, start: Mode, *, tol: float, max_iter: int) -> Mode:
-    """Return a point within ``tol`` of the maximum of Psi; steps are solved only as accurately as needed.
+    """Return a point within ``tol`` of the maximum of Psi; each step is solved only as accurately as needed.
 
     The mean of q for the sites at that point is the next Newton step, so the last step is not taken here.
     """
@@ -133,9 +133,9 @@ def find_mode(prior: Prior, terms: Terms, curve: Curve, start: Mode, *, tol: flo
 
 
 def _line_search(curve: Curve, point: Mode, d: Array, Kd: Array) -> Mode | None:
-    """Shorten the step until Psi does not fall; None if it falls even for the shortest step.
+    """Shorten the step until Psi does not fall; return None if it falls even for the shortest step.
 
-    The next length maximises the parabola through known values, between a twentieth and a half of the last one.
+    The next length maximises a parabola through known values, between 1/20 and 1/2 of the last length.
     """
     slack, slope = 1e-13 * (1.0 + abs(point.psi)), float(np.vdot(point.slope - point.alpha, Kd))
     step = 1.0

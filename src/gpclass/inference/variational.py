@@ -32,9 +32,9 @@ class VI(Method):
     Parameters
     ----------
     tol : float
-        Disagreement of sites and variances, in units of the posterior's own, at which the iteration ends.
+        Largest disagreement between sites and variances, in posterior standard deviations, at convergence.
     max_iter : int
-        Largest number of rounds, one factorisation each; running out of them is reported in ``Result.info``.
+        Largest number of iterations, one factorisation each; ``Result.info`` reports whether they were enough.
 
     Examples
     --------
@@ -67,8 +67,8 @@ def response(y: Array, slope: Array, tau: Array) -> Array:
 
     The means solve K⁻¹ m = Σ_i E[y_i - p_i]. Without data point i, a Newton step moves them by x with
     (K⁻¹ + W) x = -E[y_i - p_i], W the sum of E[diag(p) - p pᵀ] over the others. The sites of q have the diagonal only,
-    tau_c = E[p_c (1 - p_c)]: that is right for variances, but not here. The slopes of a data point add up to zero over
-    the classes, and so does x: what class c gains, the other classes d lose. Let them share the loss in
+    tau_c = E[p_c (1 - p_c)], which is right for variances, but not here. The slopes of a data point add up to zero over
+    the classes, and so does x: a gain of class c is a loss of the others d. Let them share the loss in
     proportion to their probabilities, x_d = -s_d x_c with s_d = E[p_d] / Σ_{e≠c} E[p_e], and E[p_c p_d] = tau_c s_d:
 
         (W x)_c = tau_c x_c - Σ_{d≠c} E[p_c p_d] x_d = tau_c (1 + Σ_{d≠c} s_d²) x_c.
@@ -78,7 +78,7 @@ def response(y: Array, slope: Array, tau: Array) -> Array:
     least = 1e-12 * y.sum(axis=1, keepdims=True)
     p = np.maximum(y - slope, least)
     squares = p * p
-    rest = np.maximum(p.sum(axis=1, keepdims=True) - p, least)  # the difference may be rounded to zero
+    rest = np.maximum(p.sum(axis=1, keepdims=True) - p, least)  # rounding may make the difference zero
     return tau * (1.0 + (squares.sum(axis=1, keepdims=True) - squares) / rest**2)
 
 
@@ -119,5 +119,5 @@ class Terms(VarianceTerms):
         return Local(var, mode.slope, mode.curvature, bound, mode)
 
     def likelihood_gradient(self, q: Any) -> Array:
-        """Return d bound / d theta of the likelihood: the bound is stationary in q, only E[l] changes."""
+        """Return d bound / d theta of the likelihood: the bound is stationary in q, so only E[l] matters."""
         return self.differences(lambda terms: float(terms.expected(q.mean, q.var())[0].sum()))

@@ -1,8 +1,8 @@
-"""Covariance functions: those of scikit-learn, four more, and fast operations on all of them.
+"""Covariance functions: scikit-learn's kernels, four more, and fast operations on all of them.
 
-``matrix``, ``diag``, ``pullback`` and ``pullback_diag`` work for every scikit-learn kernel: by fast formulas for
-the registered ones, through its own methods for any other. A new kernel is a subclass of `FormulaKernel` in a file
-of its own, which has to be imported; see there for an example.
+``matrix``, ``diag``, ``pullback`` and ``pullback_diag`` work for every scikit-learn kernel, with fast formulas for
+registered kernels and the kernel's own methods for others. A new kernel is a subclass of `FormulaKernel` in a file
+of its own, which has to be imported; the class has an example.
 """
 
 from __future__ import annotations

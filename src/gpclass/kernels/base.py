@@ -17,7 +17,7 @@ from gpclass.kernels.covariances import Formulas, covariances, differences, form
 class FormulaKernel(Kernel):
     """A scikit-learn kernel whose matrix, diagonal and gradient come from its formulas.
 
-    A subclass is registered when it is defined: `matrix`, `pullback` and the other functions, model files and
+    A subclass is registered when it is defined. `matrix`, `pullback` and the other functions, model files and
     exported graphs then support it. A constructor parameter ``name`` is a hyperparameter if there is another one
     ``name_bounds``; all parameters must be stored as attributes of the same name.
 

@@ -39,7 +39,7 @@ def has_noise(kernel: Kernel) -> bool:
 
 
 def _number(kernel: Any, name: str, value: float) -> Covariances:
-    """Return covariances that are all equal to the value of one hyperparameter, or to zero."""
+    """Return constant covariances, equal to the value of one hyperparameter or to zero."""
 
     def pull(G: Array, K: Array | None) -> Array:
         return np.array([value * G.sum(dtype=float)] if is_free(kernel, name) else [], dtype=float)

@@ -1,8 +1,8 @@
 """Covariances with their pullbacks, by the class of the kernel.
 
 For each class of kernels one function is registered. It returns the covariances of some inputs together with the
-function that pulls an adjoint back to the hyperparameters. A sum or a product of kernels combines what its parts
-return. A kernel that is not registered is differentiated by central differences.
+function that pulls an adjoint back to the hyperparameters. A sum or a product of kernels combines the results of its
+parts. A kernel that is not registered is differentiated by central differences.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from sklearn.gaussian_process.kernels import Kernel
 from gpclass.core.linalg import drop_tiny
 from gpclass.core.protocols import Array, Inputs
 
-STEP = np.finfo(float).eps ** (1 / 3)  # balances rounding and truncation of a central difference
+STEP = np.finfo(float).eps ** (1 / 3)  # balances rounding and truncation errors of central differences
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -78,7 +78,7 @@ def _in_double(X: Any) -> Any:
 
 
 def differences(kernel: Kernel, values: Callable[[Kernel], Array]) -> Iterator[Array]:
-    """Yield the derivative of an array by each entry of theta, by central differences."""
+    """Yield the derivative of an array with respect to each entry of theta, by central differences."""
     theta = kernel.theta
     for step in STEP * np.eye(len(theta)):
         up, down = (values(kernel.clone_with_theta(at)) for at in (theta + step, theta - step))

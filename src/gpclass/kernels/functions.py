@@ -18,7 +18,7 @@ from gpclass.kernels.covariances import covariances
 from gpclass.kernels.inputs import unwrapped
 from gpclass.kernels.theta import count_free
 
-TILE_NUMBERS = 2**18  # entries of one row tile: 2 MB in double precision
+TILE_NUMBERS = 2**18  # number of entries in a row tile: 2 MB in double precision
 LEAST_ROWS = 16
 
 
@@ -29,7 +29,7 @@ def matrix(kernel: Kernel, X: Inputs, Z: Inputs | None = None, *, out: Array | N
     ----------
     kernel : Kernel
         Any scikit-learn kernel.
-    X, Z : array of shape (n, d) and (m, d), or sequences of what the kernel works on
+    X, Z : array of shape (n, d) and (m, d), or sequences of objects that the kernel accepts
         Without ``Z`` the matrix is the symmetric one of X with itself: its diagonal is
         ``diag(kernel, X)``, the noise of ``WhiteKernel`` included. With ``Z`` there is no noise.
     out : array of shape (n, m), optional

@@ -1,6 +1,6 @@
-"""Kernels with one kernel inside: at some columns, or with length scales shared by groups of columns.
+"""Kernels that wrap another kernel: on some columns, or with length scales shared by groups of columns.
 
-Each has the hyperparameters of the kernel inside it.
+Their hyperparameters are those of the inner kernel.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from gpclass.kernels.theta import count_free, free_names, hyperparameter_names
 
 
 class Around(FormulaKernel):
-    """A kernel with one kernel inside it, ``kernel``, and the hyperparameters of that."""
+    """Base class of kernels that wrap another one, ``kernel``, and have its hyperparameters."""
 
     kernel: Kernel
 
@@ -58,14 +58,14 @@ def of_inputs(kernel: Any, X: Array, Z: Array | None, dtype: Any) -> Covariances
 
 
 def unwrapped(kernel: Any, X: Any) -> tuple[Any, Any]:
-    """Return the kernel inside all transforms of its inputs, and the transformed inputs."""
+    """Return the innermost kernel without transforms of its inputs, and the transformed inputs."""
     while hasattr(kernel, "inputs"):
         kernel, X = kernel.kernel, kernel.inputs(X)
     return kernel, X
 
 
 def measured_inputs(kernel: Kernel, X: Array) -> tuple[Array, Index | None]:
-    """Return the inputs that the length scales of a kernel measure, and the groups of columns that share one."""
+    """Return the inputs to which the length scales of a kernel apply, and the groups of columns that share a scale."""
     kernel, X = unwrapped(kernel, X)
     return X, np.asarray(kernel.groups) if hasattr(kernel, "groups") else None
 
@@ -107,7 +107,7 @@ class Grouped(Around, formulas=_grouped):
         self.groups = groups
 
     def widened(self) -> tuple[Kernel, Index]:
-        """Return the inner kernel with one value per column, and the position in theta of each of its own."""
+        """Return the inner kernel with one value per column, and the position in theta of each of its elements."""
         return _widened(self.kernel, np.asarray(self.groups, dtype=int))
 
     def __repr__(self) -> str:

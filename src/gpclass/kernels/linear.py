@@ -49,7 +49,7 @@ def _linear(kernel: Any, X: Array, Z: Array | None, dtype: Any) -> Covariances:
 
 
 class Linear(FormulaKernel, formulas=_linear):
-    r"""Covariance of linear functions of the columns, each column centred and in units of its own.
+    r"""Covariance of linear functions of the columns, each centred and divided by its length scale.
 
     .. math:: k(x, z) = \sum_d \frac{(x_d - c_d)(z_d - c_d)}{l_d^2}
 

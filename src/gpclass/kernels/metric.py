@@ -1,8 +1,8 @@
 """The metric of stationary kernels: squared distances in units of the length scales, and their derivatives.
 
 |a - b|² = |a|² + |b|² - 2 a·b is one matrix product if each row is extended by its squared norm and a
-one. Its rounding error is about eps · |a|², so it is used, in single or in double precision, while that is small
-enough for the result. For longer rows (tiny length scales) the differences are computed first, which is exact.
+one. Its rounding error is about eps · |a|², so it is used, in single or in double precision, if that is small
+enough for the result. For longer rows (tiny length scales) differences of rows are computed first, which is exact.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from sklearn.gaussian_process.kernels import Kernel
 from gpclass.core.linalg import drop_tiny, matmul, matmul_transposed
 from gpclass.core.protocols import Array
 
-# For each precision of the result: possible precisions of the product, with the largest squared norm of rows for each.
+# For each precision of the result: precisions of the product, each with the largest squared norm of rows it allows.
 LONGEST: dict[Any, Any] = {
     np.dtype(np.float32): ((np.float32, 512.0), (np.float64, 1e8)),
     np.dtype(np.float64): ((np.float64, 1024.0),),
@@ -37,7 +37,7 @@ def per_column(kernel: Kernel, name: str, n_columns: int) -> Array:
 
 
 def collect(values: Array, by_column: Array) -> Array:
-    """Return derivatives by the numbers of a parameter, from those by column: their sum if it has one number."""
+    """Return the derivatives with respect to a parameter from those for each column; a shared number has their sum."""
     return by_column if values.ndim else by_column.sum(keepdims=True)
 
 
@@ -49,8 +49,8 @@ class Metric:
     scale: Array
     A: Array
     B: Array
-    dtype: np.dtype[Any]  # of S
-    product: type | None  # the precision in which S is a matrix product; None: differences are computed first
+    dtype: np.dtype[Any]  # precision of S
+    product: type | None  # precision of the matrix product that gives S; None: use differences
 
     def distances(self) -> Array:
         """Return S as a new array."""
@@ -69,7 +69,7 @@ class Metric:
         S = matmul_transposed(left, right)
         if self.factor > 0:
             np.maximum(S, 0.0, out=S)
-        else:  # an exponent
+        else:  # S is the exponent of a kernel
             np.clip(S, LAST_EXPONENT if self.dtype == np.float32 else -np.inf, 0.0, out=S)
         return S.astype(self.dtype, copy=False)
 
@@ -89,7 +89,7 @@ def make_metric(
 ) -> Metric:
     """Return the metric between rows, with distances in ``dtype``.
 
-    Distances do not depend on the common centre that is subtracted, but their rounding does.
+    Subtracting a common centre does not change distances, but it reduces their rounding errors.
     """
     centre = Z.mean(axis=0, dtype=float)
     A, B = np.subtract(X, centre, dtype=float), np.subtract(Z, centre, dtype=float)

@@ -15,7 +15,7 @@ from gpclass.kernels.networks import GaussianUnits, NeuralNetwork
 from gpclass.kernels.scales import Scales, column_scales
 
 VARIANCE = (1e-2, 1e4)  # bounds of the signal variance
-LARGEST = 1e100  # standard deviation of a column, if it is squared
+LARGEST = 1e100  # largest standard deviation of a column whose square must be finite
 
 
 def _gaussian_units(scales: Scales) -> Any:
@@ -40,7 +40,7 @@ def _check_squares(scales: Scales) -> None:
         )
 
 
-# Kernels for columns with the scales given; only the factor before a linear kernel is learned.
+# Kernels for columns with given scales. The length scales of the linear kernel are fixed; its variance is learned.
 NAMES: dict[str, Callable[[Scales], Any]] = {
     "exp-sine-squared": lambda s: ExpSineSquared(1.0, s.length[0], (1e-2, 1e2), s.length[1]),
     "gaussian-units": _gaussian_units,
@@ -53,7 +53,7 @@ NAMES: dict[str, Callable[[Scales], Any]] = {
     "rbf": lambda s: RBF(*s.lengths),
     "rbf-shared": lambda s: RBF(*s.length),
 }
-BY_GROUP = {"linear", "matern12", "matern32", "matern52", "rbf"}  # with one length scale for each column
+BY_GROUP = {"linear", "matern12", "matern32", "matern52", "rbf"}  # kernels with one length scale per column
 
 
 def takes_vectors(kernel: Any) -> bool:

@@ -30,8 +30,8 @@ def _unit_rows(kernel: Any, X: Array) -> Array:
 
 
 def _sigmoidal(kernel: Any, X: Array, Z: Array | None, dtype: Any) -> Covariances:
-    # With unit rows u, v, t = u·v and P = G ∘ (2/pi) / sqrt(1 - t²), the derivative of t by the log of the
-    # variance of entry d is u_d v_d - ½ t (u_d² + v_d²): that of the numerator and of the two divisors.
+    # With unit rows u, v, t = u·v and P = G ∘ (2/pi) / sqrt(1 - t²), the derivative of t with respect to the log
+    # variance of entry d is u_d v_d - ½ t (u_d² + v_d²), from the numerator and the two factors of the denominator.
     U = _unit_rows(kernel, X)
     V = U if Z is None else _unit_rows(kernel, Z)
 
@@ -48,7 +48,7 @@ def _sigmoidal(kernel: Any, X: Array, Z: Array | None, dtype: Any) -> Covariance
 
     def pull(G: Array, K: Array | None) -> Array:
         T = cosines(float)
-        # Bounded where t has rounded to ±1.
+        # The divisor is bounded below, because t may be rounded to ±1.
         P = G * (2.0 / np.pi) / np.sqrt(np.maximum((1.0 - T) * (1.0 + T), np.finfo(float).eps))
         if Z is None:
             by_entry = (P * (1.0 - T)) @ (U * U)

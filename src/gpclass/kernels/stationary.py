@@ -1,6 +1,6 @@
-"""Stationary kernels, each by its profile: the function phi(S) of S = factor · Σ_d (x_d - z_d)² / scale_d².
+"""Stationary kernels, each defined by its profile phi(S), S = factor · Σ_d (x_d - z_d)² / scale_d².
 
-A profile is its value and its slope, written with NumPy's elementwise functions. Matrix, derivatives and the exported
+A profile is phi and its slope, written with NumPy's elementwise functions. Matrix, derivatives and the exported
 graph follow. The functions return their result and may overwrite their argument, which saves memory.
 """
 
@@ -67,7 +67,7 @@ class Stationary:
     stationary = True
 
     def __call__(self, kernel: Kernel, X: Array, Z: Array | None, dtype: Any) -> Covariances:
-        """Return the covariances, or variances of one."""
+        """Return the covariances of X and Z, or the variances of X, which are one."""
         if Z is None:
             return Covariances(lambda: np.ones(()), lambda G, K: np.zeros(count_free(kernel)))
         profile, scale = self.profile(kernel), per_column(kernel, self.scale, X.shape[1])
@@ -161,7 +161,7 @@ def _rational_quadratic(kernel: Kernel) -> Profile:
         return _exp(S)
 
     def by_alpha(S: Array) -> Array:
-        # S has the factor 1 / (2 alpha), whence the second term.
+        # The second term comes from the factor 1 / (2 alpha) in S.
         gap = np.log1p(S) - S / (1.0 + S)
         return np.asarray(-alpha * gap * power(S, -alpha))
 

@@ -79,7 +79,7 @@ def move(kernel: Kernel, theta: Array) -> Kernel:
 
 @cache
 def _is_plain(cls: Any) -> bool:
-    """Return whether theta is that of scikit-learn's base class: logarithms of attributes."""
+    """Return whether theta is defined by scikit-learn's base class, as logarithms of attributes."""
     return all(
         getattr(cls, name) is getattr(Kernel, name) for name in ("theta", "clone_with_theta", "set_params")
     )

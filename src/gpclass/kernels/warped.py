@@ -26,8 +26,8 @@ from gpclass.kernels.inputs import Around, of_inputs
 from gpclass.kernels.scales import column_scales
 
 TRANSFORMS = ("asinh", "yeo-johnson")
-POWERS = (-19.0, 21.0)  # range of powers, symmetric about 1: at either end a column is a step
-POWER_ERROR = 1e-2  # accuracy of a power: a change of the shape that a hundred rows cannot show
+POWERS = (-19.0, 21.0)  # range of powers, symmetric about 1; at either end the transform is nearly a step
+POWER_ERROR = 1e-2  # tolerance of a power: a smaller change is not detectable with a hundred rows
 LARGEST = 1e100  # largest transformed value: its square is finite
 
 
@@ -105,7 +105,7 @@ class Warp:
     params: dict[str, Any]
 
     def around(self, kernel: Kernel) -> Warped:
-        """Return the kernel of the transformed columns."""
+        """Return the kernel applied to the transformed columns."""
         return Warped(kernel, self.transform, **self.params)
 
 
@@ -128,7 +128,7 @@ def warps(X: Array, weight: Array | None = None, numeric: Any = None) -> tuple[W
         on &= numeric
     low, centre, high = np.quantile(X, [0.25, 0.5, 0.75], axis=0, weights=weight, method="inverted_cdf")
     with np.errstate(over="ignore"):
-        # Twice the mean distance from the median, as for a uniform distribution, if half of the values are equal.
+        # If half of the values are equal, use twice the mean distance from the median, as for a uniform distribution.
         spread = 2.0 * np.average(np.abs(X - centre), axis=0, weights=weight)
         scale = np.where(high > low, high - low, spread)
         u = (X - centre) / np.where(scale > 0.0, scale, 1.0)

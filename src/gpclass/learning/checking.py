@@ -25,12 +25,12 @@ from gpclass.sparse.local_check import NearestStep, exact_left_out
 from gpclass.sparse.loo import LeaveOut, log_scores
 from gpclass.sparse.objective import PassObjective
 
-PLACES = 200  # rows around which a neighbourhood is treated exactly
-AROUND = 200  # rows of a neighbourhood
+PLACES = 200  # number of neighbourhoods that are treated exactly
+AROUND = 200  # number of rows in a neighbourhood
 
 
 def check(model: FittedModel, n_samples: int, rng: np.random.Generator) -> ApproximationCheck:
-    """Check the posterior of a fitted latent function, or of those of all classes."""
+    """Return the check of the posterior of one latent function, or of the latent functions of all classes."""
     if model.inducing is not None or model.problem.Z is not None:
         return check_inducing(model, rng)
     if not model.is_of_labels:
@@ -68,7 +68,7 @@ def exact_target(model: FittedModel) -> Target:
 
 
 def check_inducing(model: FittedModel, rng: np.random.Generator) -> ApproximationCheck:
-    """Check the inducing inputs by exact neighbourhoods."""
+    """Return the check of the inducing inputs by exact neighbourhoods."""
     name = type(model.problem.inference).__name__
     if model.inducing is None:
         raise ValueError(f"{name} with inducing inputs is not checked: use inference='vi', or inducing=None.")
@@ -92,7 +92,7 @@ def find_missing(
     places: int = PLACES,
     around: int = AROUND,
 ) -> Missing:
-    """Compare leave-one-out probabilities with those of exact neighbourhoods of random rows."""
+    """Return the comparison of leave-one-out probabilities with exact neighbourhoods of random rows."""
     objective: Any = model.objective
     data, method, C = objective.engine.data, model.problem.with_tol(TOL_NATS).inference, model.n_latents
     if C is not None and not left.rule.fixed:  # iterations with expectations of softmax
@@ -113,7 +113,7 @@ def find_missing(
 
 
 def _compare(left: LeaveOut, method: Any, rows: Rows, where: slice) -> tuple[Array, Array, Array]:
-    """Return leave-one-out probabilities by the inducing inputs and exactly, and the gain of the log score."""
+    """Return leave-one-out probabilities with inducing inputs and exactly, and the difference of their log scores."""
     rows = replace(rows, X=np.asarray(rows.X, dtype=float))
     at = left.latent.at(rows.X)
     g, h, *_ = left.rule(rows, at)

@@ -1,7 +1,7 @@
 """The choice of a model by its integrated evidence.
 
 The kernel that the classifier chooses has a bias, a smooth part with one length scale per column, and perhaps a linear
-part, of the columns as they are or of monotone transforms of them:
+part, applied to the columns or to monotone transforms of them:
 
     k(x, z) = b + v · s(x, z) + w · Σ_j (x_j - c_j)(z_j - c_j) / l_j0²,      s: RBF or Matérn 3/2.
 
@@ -17,9 +17,9 @@ one scale predict the integrated evidence of all, with e = theta* - mu:
 
     b = Rᵀ (g + A e),     z = (I + Rᵀ A R)⁻¹ b,     log p(y|theta*) - gᵀ e - ½ eᵀ A e + ½ bᵀ z - ½ log|I + Rᵀ A R|,
 
-and only a scale that is predicted to be better is tried. Neighbouring models have nearly the same A, so it is measured
-for those only that are better with the A of their neighbour. On the second rung the neighbours of the chosen model are
-compared again; A is measured on the rows of the first rung there, and grows in proportion to the rows.
+and only scales that are predicted to be better are tried. Neighbouring models have nearly the same A, so it is measured
+only for models that are better with the A of their neighbour. On the second rung the neighbours of the chosen model are
+compared again, with A measured on the rows of the first rung and scaled in proportion to the rows.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ from gpclass.learning.loo import dirichlet_scores
 from gpclass.learning.maximise import Learned, Report, is_clear, maximise
 from gpclass.learning.problem import Problem, SiteObjective
 
-SHARE = 0.1  # fraction of the tolerance of a rung, so that the end of a search does not affect the choice
+SHARE = 0.1  # factor of the tolerance of a rung, so that early stopping does not affect the choice
 
 
 class Model(NamedTuple):
-    """Position of the smooth part in (RBF, Matérn 3/2), that of the scale in `SCALES`, and one for a linear part.
+    """Indices of the smooth part in (RBF, Matérn 3/2) and of the scale in `SCALES`, and 1 if there is a linear part.
 
-    ``transform`` is the position of the transform of the columns in (none, asinh, Yeo-Johnson).
+    ``transform`` is the index of the transform of the columns in (none, asinh, Yeo-Johnson).
     """
 
     smooth: int = 0
@@ -74,9 +74,9 @@ class Candidate:
 class Grid:
     """The models to choose from: parts of the kernel and scale of shrinkage, or only the scale of shrinkage."""
 
-    problem: Problem  # with all parts of the kernel
+    problem: Problem  # its kernel has all parts
     parts: bool
-    warps: tuple[Warp, ...] = ()  # transforms of the columns
+    warps: tuple[Warp, ...] = ()  # available transforms of the columns
     few: Problem | None = None  # the problem on fewer rows, on which curvatures are measured
 
     def at(self, model: Model, few: Problem | None = None) -> Problem:
@@ -100,17 +100,17 @@ class Grid:
 
     @property
     def _inner(self) -> Any:
-        """All parts of the kernel, without the groups of their length scales."""
+        """The kernel with all parts, without the wrapper that groups length scales."""
         kernel: Any = self.problem.kernel
         return kernel.kernel if isinstance(kernel, Grouped) else kernel
 
     def _places(self, model: Model) -> Index:
-        """Return the positions of the hyperparameters of a model among those of all parts."""
+        """Return the positions of the hyperparameters of a model in theta of the kernel with all parts."""
         places = np.arange(len(self.problem.theta))
         return np.delete(places, self._inner.k1.n_dims) if self.parts and not model.linear else places
 
     def converted(self, near: Candidate, model: Model) -> tuple[Array, Array]:
-        """Return theta and the curvature of a candidate as those of another model; a new part has no curvature."""
+        """Return theta and the curvature of a candidate, converted to another model; a new part has no curvature."""
         theta = self.problem.theta
         A = np.zeros((len(theta), len(theta)))
         own, other = self._places(near.model), self._places(model)
@@ -128,7 +128,7 @@ class Grid:
     def promising(self, best: Candidate, seen: set[Model]) -> Iterator[tuple[Model, Candidate]]:
         """Yield models that may be better, each with a candidate to start from.
 
-        They have other transforms, once each, other scales, as predicted, and other parts.
+        These are each other transform once, scales with a higher predicted evidence, and other parts.
         """
         model, learned = best.model, best.learned
         tried = {each.transform for each in seen}
@@ -136,7 +136,7 @@ class Grid:
         if self.problem.hyperprior.open:
             scales = [model._replace(scale=i) for i in range(len(SCALES))]
             priors = [self.at(each).hyperprior for each in scales]
-            if not model.scale:  # of tied length scales A is known along their common direction only
+            if not model.scale:  # with tied length scales A is known only along their common direction
                 best = replace(best, A=self.curvature(model, priors[-1], learned.theta, learned.warm))
             values = [predicted(prior, best) for prior in priors]
             yield from ((scales[i], best) for i in np.argsort(values)[::-1] if values[i] > best.value)
@@ -237,7 +237,7 @@ def _better(best: Candidate, other: Candidate) -> Candidate:
     """Return the candidate with the larger integrated evidence.
 
     The evidence of Dirichlet classification is that of targets made from the labels, and a transform of the columns
-    that suits those may not suit the labels: it must be clearly better by the leave-one-out score too.
+    that suits the targets may not suit the labels, so its leave-one-out score must be clearly better too.
     """
     if not other.value > best.value:
         return best

@@ -20,7 +20,7 @@ from gpclass.learning.maximise import Learned, attempt
 from gpclass.learning.prediction import N_DRAWS
 from gpclass.validation import take
 
-BLOCK = 8192  # rows whose pairwise probabilities are coupled at a time
+BLOCK = 8192  # number of rows whose pairwise probabilities are coupled at a time
 
 
 @stored
@@ -43,7 +43,7 @@ class Combined:
 
     def check_stored(self) -> None:
         """Raise unless there is a model for every pair."""
-        n = self.n_classes  # no list of all pairs: the number may come from a damaged file
+        n = self.n_classes  # does not list all pairs, because a damaged file may claim any number
         whole = n * (n - 1) == 2 * len(self.pairs) and len(self.pairs) == len(self.models)
         if self.pairs and not (whole and list(self.pairs) == list(combinations(range(n), 2))):
             raise ValueError("The model file does not have one model for each pair of classes.")
@@ -63,7 +63,7 @@ class Combined:
         return out
 
     def loo_log_proba(self) -> Array | None:
-        """Return log class probabilities at each data point from the others; None if unknown, as it is for pairs."""
+        """Return leave-one-out log class probabilities of the data points; None if unknown, as for pairs."""
         each = [loo for model in self.models if (loo := model.loo_log_proba()) is not None]
         return _normalise(each) if len(each) == len(self.models) and not self.pairs else None
 
@@ -119,7 +119,7 @@ def couple(pairwise: Array) -> Array:
 
 
 def fit_combined(fit: Callable[[Any], FittedModel], task: Any) -> Combined:
-    """Fit a `gpclass.learning.strategies.Task` as two-class tasks, in parallel if requested."""
+    """Return the two-class models of a `gpclass.learning.strategies.Task`, fitted in parallel if requested."""
     from joblib import Parallel, delayed, effective_n_jobs
 
     problem, codes, pairs = task.problem, task.labels, []
@@ -153,7 +153,7 @@ def _of_pair(problem: Any, codes: Array, i: int, j: int) -> Any:
 
 
 def _fit_in_turn(fit: Callable[[Any], FittedModel], tasks: Sequence[Any]) -> list[FittedModel]:
-    """Fit one after another; after an interruption the others use the best hyperparameters so far."""
+    """Fit the tasks in turn; after an interruption the remaining ones use the best hyperparameters so far."""
     models: list[FittedModel] = []
     learned: Learned | None = None
     for task in tasks:
@@ -183,7 +183,7 @@ def mean_evidence(
 
 
 def split_theta(models: Sequence[FittedModel], theta: Array) -> list[Array]:
-    """Return each model's part of theta: that of one kernel, shared by all, or those of all kernels in turn."""
+    """Return the theta of each model; ``theta`` is shared by all models, or has one part for each."""
     sizes = [model.kernel.n_dims for model in models]
     if len(set(sizes)) == 1 and theta.shape == (sizes[0],):
         return [theta] * len(models)

@@ -15,8 +15,8 @@ from gpclass.core.hyperpriors import Hyperprior
 from gpclass.core.protocols import Array
 from gpclass.learning.problem import Problem, SiteObjective
 
-DIRECTIONS = 64  # number of directions of the curvature; random ones if there are more hyperparameters
-STEP = 0.1  # change of theta for a difference of gradients: 10 % of a hyperparameter
+DIRECTIONS = 64  # directions in which curvature is measured; random ones for more hyperparameters than this
+STEP = 0.1  # step of theta in differences of gradients: 10 % of a hyperparameter
 NEGLIGIBLE = 1e-3  # fraction of the largest eigenvalue below which one-sided differences are unreliable
 
 
@@ -29,7 +29,7 @@ def integral(prior: Hyperprior, A: Array) -> tuple[Array, float]:
 
 
 def curvature(problem: Problem, prior: Hyperprior, theta: Array, sites: Any) -> Array:
-    """Return A along the directions of a prior, and zero along all others; where it is not concave it counts as flat.
+    """Return A along the directions of a prior, zero along all others and where the evidence is not concave.
 
     With many hyperparameters A is measured along orthonormal directions Q only, those of wide priors and random ones,
     and A ≈ A Q (Qᵀ A Q)⁻¹ Qᵀ A (Nyström). The missing part of the trace, also estimated from Q, is distributed
@@ -57,9 +57,9 @@ def curvature(problem: Problem, prior: Hyperprior, theta: Array, sites: Any) -> 
 
 
 def _basis(R: Array) -> Array:
-    """Return orthonormal columns with the range of R, in its directions."""
+    """Return orthonormal columns that span the range of R, with the signs of its columns."""
     Q, upper = np.linalg.qr(R)
-    return Q * np.sign(upper.diagonal())
+    return np.where(upper.diagonal() < 0.0, -Q, Q)
 
 
 def _symmetric(M: Array) -> Array:
@@ -76,4 +76,4 @@ def _differences(problem: Problem, theta: Array, sites: Any, Q: Array) -> Array:
         if (theta + step > highest).any():
             step, length = -step, -length
         out[:, k] = (middle - objective.gradient_at_sites(theta + step, sites)) / length
-    return np.nan_to_num(out, posinf=0.0, neginf=0.0)  # flat where numbers overflow
+    return np.nan_to_num(out, posinf=0.0, neginf=0.0)  # curvature zero where numbers overflow

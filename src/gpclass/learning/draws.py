@@ -26,12 +26,12 @@ from gpclass.posteriors.target import Target, make_target
 from gpclass.priors import DensePrior, NotPositiveError
 from gpclass.sampling import Rejection, posterior_by_rejection
 
-HYPER_THIN = 2  # steps per draw: theta moves less in one step than f does at a fixed theta
+HYPER_THIN = 2  # factor of ``thin`` if theta is sampled, because theta moves less in one step than f does
 MOST_DRAWS = 1000  # maximum number of draws in predictions of several classes
 
 
 def fit_by_sampling(problem: Problem, plan: Plan, *, seed: Any = None) -> FittedModel:
-    """Sample f at fixed hyperparameters, or at those first learned by an approximation."""
+    """Return a model with draws of f, at fixed hyperparameters or at values learned by an approximation."""
     rng = np.random.default_rng(seed)
     settings: Any = problem.inference
     posed = problem if problem.y.ndim == 1 else pose_classes(problem, problem.y)
@@ -55,7 +55,7 @@ def _rejection(problem: Problem, plan: Plan, rng: np.random.Generator) -> Fitted
 
 
 def _chains(problem: Problem, plan: Plan, rng: np.random.Generator) -> FittedModel:
-    array_stats()  # raise before the work, not after it
+    array_stats()  # raises an error now if arviz-stats is missing
     settings: Any = problem.inference
     one, evidence = problem.y.ndim == 1, None
     if one:
@@ -102,11 +102,11 @@ def target_at(problem: Problem, theta: Array, whiten: Inference | None, init: An
 
 
 def fit_by_sampling_theta(problem: Problem, plan: Plan, *, seed: Any = None) -> FittedModel:
-    """Sample theta and f together, starting at the most probable theta."""
+    """Return a model with joint draws of theta and f, from chains that start at the most probable theta."""
     array_stats()
     rng = np.random.default_rng(seed)
     settings: Any = problem.inference
-    if not isinstance(settings, MCMC):  # an approximation, from which importance sampling starts
+    if not isinstance(settings, MCMC):  # an approximation: the proposal of importance sampling
         settings = MCMC(hyper_sampler=PseudoMarginal(whiten=settings), learn_by=settings)
     log_prior = density_of_theta(problem.kernel, problem.hyperprior)
     start = replace(problem, inference=settings.learn_by, hyperprior=log_prior)
@@ -128,7 +128,7 @@ def fit_by_sampling_theta(problem: Problem, plan: Plan, *, seed: Any = None) -> 
         kernel=problem.kernel.clone_with_theta(np.mean(np.asarray(chains.theta), axis=(0, 1))),
         evidence=None,
         info=Info(True, chains.n_draws, 0.0),
-        problem=replace(problem, inference=settings),  # its kernel is the centre of the prior
+        problem=replace(problem, inference=settings),  # its kernel centres the prior
         learned=None if learned is None else replace(learned, warm=None),
         draws=chains.flat(),
         chains=replace(chains, weighted=()),

@@ -22,7 +22,7 @@ from gpclass.learning.maximise import Learned
 from gpclass.learning.problem import Problem, SiteObjective
 from gpclass.posteriors.process import Process, moments
 
-if TYPE_CHECKING:  # rarely used parts
+if TYPE_CHECKING:  # imported late, because most fits do not use them
     from gpclass.mcmc.chains import Chains
     from gpclass.sparse.engine import InducingReport
     from gpclass.sparse.loo import LeaveOut, LeftOut
@@ -48,7 +48,7 @@ class FittedModel:
     sites: AnySites | None = None
     latent_sites: AnySites | None = None
     loo: Array | None = field(default=None, metadata={"shape": "n,c"})
-    # of f at the data, of equal weight
+    # draws of f at the data, with equal weights
     draws: Array | None = field(default=None, metadata={"shape": "s,n|s,n,c"})
     chains: Chains | None = None
     inducing: InducingReport | None = None
@@ -71,12 +71,12 @@ class FittedModel:
 
     @property
     def models(self) -> Sequence[FittedModel]:
-        """The models it consists of: itself."""
+        """A tuple of this model alone; a combination has several models."""
         return (self,)
 
     @property
     def n_latents(self) -> int | None:
-        """Number of latent functions; None for the single one of two classes."""
+        """Number of latent functions; None if there is a single one, for two classes."""
         return self.posterior.latent_shape[0] if self.posterior.latent_shape else None
 
     @property
@@ -123,7 +123,7 @@ class FittedModel:
         return self.posterior.covariance(X) if self.n_latents is None else self.posterior.latent(X)
 
     def marginals(self, X: Inputs, n_samples: int, rng: np.random.Generator) -> Array:
-        """Draw f at each row separately, (n, n_samples); all rows use the same draws and normal numbers."""
+        """Return draws of f at each row separately, (n, n_samples); all rows use the same random numbers."""
         weight = np.concatenate(self.posterior.weights)
         chosen = rng.choice(len(weight), size=n_samples, p=weight / weight.sum()) if len(weight) > 1 else 0
         z = rng.standard_normal(n_samples)
@@ -188,10 +188,10 @@ class FittedModel:
         return self.learned is not None and self.learned.interrupted
 
     def loo_log_proba(self) -> Array | None:
-        """Return log class probabilities at each data point from the other data points; None if unknown.
+        """Return the leave-one-out log class probabilities of all data points; None if unknown.
 
         With inducing inputs it takes a pass over the rows, which must be available (`sparse.loo`).
-        A draw has the weight 1 / p(y_i|f_i), smoothed as in PSIS-LOO (Vehtari, Gelman & Gabry 2017); of a
+        Sampled draws have weights 1 / p(y_i|f_i), smoothed as in PSIS-LOO (Vehtari, Gelman & Gabry 2017); of a
         data point that represents several copies, one is left out.
         """
         if self.inducing is not None:
@@ -216,7 +216,7 @@ class FittedModel:
         return out
 
     def loo_log_score(self) -> float | None:
-        """Return the mean log probability of the labels from the other rows, with inducing inputs; None if unknown."""
+        """Return the mean leave-one-out log probability of the labels with inducing inputs; None if unknown."""
         found = self._left_out(keep=False)
         return None if found is None else found.score / max(found.n_rows, 1)
 
@@ -229,7 +229,7 @@ class FittedModel:
 
 
 def left_out(model: Any) -> LeaveOut:
-    """Return the pass over the rows of a model with inducing inputs that leaves each of them out."""
+    """Return the pass that computes leave-one-out probabilities of a model with inducing inputs."""
     from gpclass.sparse.loo import leave_out
 
     offset = getattr(model.posterior, "offset", None)
@@ -237,7 +237,7 @@ def left_out(model: Any) -> LeaveOut:
 
 
 def unconverged(description: str, info: Info) -> str:
-    """Return the sentence about a method that reached its maximum number of iterations."""
+    """Return the warning for a method that reached its maximum number of iterations."""
     return (
         f"{description} did not converge in {info.n_iter} iterations (residual {info.residual:.3g}): "
         "raise its max_iter (max_iter_predict of the classifier)."

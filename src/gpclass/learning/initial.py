@@ -25,11 +25,11 @@ from gpclass.priors import NotPositiveError
 RATIO = (
     2.0  # ratio of adjacent length scales of the grid: a peak of the evidence spans a factor of four or more
 )
-MAX_LOOKS = 16  # number of length scales in the grid, for a range of up to 2^15
+MAX_LOOKS = 16  # maximum number of length scales in the grid, which cover a range of up to 2^15
 STARTS = 2  # number of peaks from which learning starts
 VARIANCE = 4.0  # variance of latent values on the grid: probabilities from 0.02 to 0.98
-LARGER = (25.0, 625.0)  # multiples of it at the highest peak: noise-free labels favour a large variance
-HUGE_VARIANCE = 1e8  # labels are not informative about latent values of this variance
+LARGER = (25.0, 625.0)  # factors of the variance at the highest peak: noise-free labels favour a large one
+HUGE_VARIANCE = 1e8  # from this variance on, labels are not informative about the latent values
 
 Look = tuple[float, Array]  # objective, theta
 
@@ -69,7 +69,7 @@ def starts(problem: Problem, looks: list[Look]) -> list[Array]:
 
 
 def _looker(problem: Problem, looks: list[Look]) -> Callable[[Array], Look]:
-    """Return a function that evaluates one point, starting from the last sites; it is -inf if inference fails."""
+    """Return a function that evaluates the objective at a point, with a warm start; -inf if inference fails."""
     objective, support, warm = SiteObjective(problem), problem.support.T, [None]
 
     def look(theta: Array) -> Look:
@@ -104,9 +104,9 @@ def _places(kernel: Kernel, name: str) -> Index:
 
 
 def _range_of_lengths(kernel: Kernel, X: Array, theta: Array) -> tuple[Array, Array]:
-    """Return theta with the shortest and with the longest length scales that the rows can resolve.
+    """Return theta at the shortest and at the longest length scales that the rows can resolve.
 
-    One length scale per column is relative to the column's deviation.
+    Length scales of single columns are relative to the standard deviations of the columns.
     """
     low, high, position = theta.copy(), theta.copy(), 0
     X, groups = measured_inputs(kernel, X)

@@ -2,8 +2,8 @@
 
 On the first rung starting points are found and, if requested, models are compared. Around its optimum the evidence
 of r rows is uncertain by about p / 2 nats for p hyperparameters (Wilks), so a rung below all rows ends when Newton's
-step promises a tenth of that, and the last one at a thousandth. A rung starts from the theta of the last one, and from
-its inverse Hessian times (rows before / rows now). A rung may depend on the state that it starts from:
+step promises a tenth of that, and the last rung at a thousandth. A rung starts from the theta of the last one, and from
+its inverse Hessian, scaled by the ratio of the numbers of rows. A rung may depend on the state that it starts from:
 Dirichlet classification chooses eps there, FITC its inducing inputs.
 """
 
@@ -27,11 +27,11 @@ from gpclass.learning.loo import with_eps
 from gpclass.learning.maximise import Compared, Learned, Plan, best_of, maximise
 from gpclass.learning.problem import Problem, SiteObjective
 
-FIRST_ROWS = 300  # rows of the first rung: thirty times the ten hyperparameters of a typical table
-GROWTH = 4  # times as many rows on the next rung: an evaluation there takes 64 times as long
-EXACT_ROWS = 100  # up to this number hyperparameters are learned as accurately as in scikit-learn
+FIRST_ROWS = 300  # number of rows of the first rung: thirty per hyperparameter of a typical table
+GROWTH = 4  # ratio of the numbers of rows of two rungs: the cost of an evaluation grows 64-fold
+EXACT_ROWS = 100  # up to this number of rows the search is as accurate as scikit-learn's
 RUNG_SHARE = 0.1  # a search on a rung ends at this fraction of the sampling error, p / 2 nats
-LAST_SHARE = 1e-3  # the same on all rows: such a difference is statistically irrelevant
+LAST_SHARE = 1e-3  # the same fraction for the search on all rows: statistically irrelevant
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -144,7 +144,7 @@ def ascend(
 ) -> State:
     """Return the state after all rungs, the last one with ``n_rows`` rows; an interruption keeps the best.
 
-    The end is not below the theta that was ``given``.
+    The final objective is at least that of the theta in ``given``.
     """
     for rung in ladder:
         if state.learned.interrupted:
@@ -219,7 +219,7 @@ def not_below(theta: Array, state: State, plan: Plan) -> State:
         value = (
             objective.evaluate(theta, learned.warm, gradient=False).evidence + problem.hyperprior(theta)[0]
         )
-    except ValueError:  # the kernel as given has no evidence
+    except ValueError:  # the evidence of the given kernel is not finite
         return state
     if value <= learned.objective:
         return state
@@ -231,9 +231,9 @@ def not_below(theta: Array, state: State, plan: Plan) -> State:
 
 
 def begin(problem: Problem, plan: Plan, rng: np.random.Generator) -> State:
-    """Find a starting point on the first rung; if requested, choose kernel or shrinkage there and on the second.
+    """Return the state that learning starts from; kernel and shrinkage are chosen on two rungs if requested.
 
-    All this uses the problem's guide, which has nearly the same optimum and is many times faster.
+    Everything uses the guide of the problem, which has nearly the same optimum and is many times faster.
     """
     looks, found = list[Look](), list[Candidate]()
     few = first_rung(problem)
@@ -241,14 +241,14 @@ def begin(problem: Problem, plan: Plan, rng: np.random.Generator) -> State:
     grid = Grid(few.guide().with_tol(tol), plan.choose, plan.warps)
     simple = grid.at(Model()) if chooses else grid.problem
     try:
-        plan.announce("looking at length scales")
+        plan.announce("searching for length scales")
         thetas = starts(simple, looks)
         if chooses:
             best = _chosen(grid, problem, thetas, found, plan, rng)
             reached, learned = best.problem, best.learned
         else:
             learned = _best_of(simple, thetas, plan, rng, tol=tol)
-            # The inverse Hessian of a few quasi-Newton steps may promise far too little along a ridge.
+            # After a few quasi-Newton steps the inverse Hessian may be far too small along a ridge.
             reached, learned = simple.at(learned.theta), replace(learned, inverse_hessian=None)
     except KeyboardInterrupt:
         if not looks:

@@ -32,9 +32,9 @@ from gpclass.sparse.objective import MAX_PASSES, PassObjective
 from gpclass.sparse.settings import Inducing, choose, grown, n_candidates
 from gpclass.sparse.work import EVALUATION, Work, allowed_gap, entropy_of
 
-FIRST_INPUTS = 150  # initial number of inducing inputs: the cost of their passes is negligible
-SCORED_ROWS = 5000  # rows of leave-one-out scores: differences have a standard error of about 0.001 nats
-LAST_PASSES = 4  # over all rows in every fit: one projects the sites, three iterate q to convergence
+FIRST_INPUTS = 150  # initial number of inducing inputs; passes with so few cost little
+SCORED_ROWS = 5000  # rows with leave-one-out scores: the standard error of differences is about 0.001 nats
+LAST_PASSES = 4  # final passes over all rows: one projects the sites, three iterate q to convergence
 
 
 def engine_of(problem: Problem, data: Data, n_latents: int, dtype: Any, **options: Any) -> Engine:
@@ -48,7 +48,7 @@ def engine_of(problem: Problem, data: Data, n_latents: int, dtype: Any, **option
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Level:
-    """A problem with the inducing inputs Z on some rows, which are those of ``data``; passes start from ``q``."""
+    """A problem with the inducing inputs Z on the rows of ``data``; passes start from ``q``."""
 
     problem: Problem
     data: Data
@@ -66,14 +66,14 @@ class Run:
     plan: Plan
     settings: Inducing
     rng: np.random.Generator
-    level: Level | None = None  # the best so far
-    fit: Fit | None = None  # there, if it is known
-    reverted: bool = False  # whether a step was taken back
-    scored: Rows | None = None  # rows of leave-one-out scores
+    level: Level | None = None  # best level so far
+    fit: Fit | None = None  # fit at that level, if known
+    reverted: bool = False  # whether a step was undone
+    scored: Rows | None = None  # rows with leave-one-out scores
     inverse: Array | None = None  # initial inverse Hessian of learning on all rows
     checkpoint: Checkpoint = field(default_factory=lambda: Checkpoint(None, {}))
     passes: int = 0
-    stage: str = ""  # what is being done
+    stage: str = ""  # name of the current stage, for progress
     started: float = field(default_factory=time.perf_counter)
     work: Work = field(init=False)
 
@@ -83,11 +83,11 @@ class Run:
 
     @property
     def closed(self) -> bool:
-        """Whether q is known in closed form."""
+        """Whether q has a closed form."""
         return isinstance(self.problem.inference, Dirichlet)
 
     def objective(self, level: Level, tol: float | None = None) -> PassObjective:
-        """Return the bound, with q iterated while a pass is worth its work, or to ``tol`` nats."""
+        """Return the bound as an objective; q is iterated while a pass is worth its cost, or to ``tol`` nats."""
         work, n_rows, size = self.work, level.data.n_rows, len(level.Z)
         engine = engine_of(level.problem, level.data, self.n_latents, np.dtype(self.settings.dtype).type)
 
@@ -145,7 +145,7 @@ class Run:
         few inducing inputs for a rough function, learning raises the bound and makes predictions worse.
         """
         work, n_rows, size = self.work, level.data.n_rows, len(level.Z)
-        best = list[tuple[Level, Fit, Array]]()  # the step of best leave-one-out score
+        best = list[tuple[Level, Fit, Array]]()  # the step with the best leave-one-out score
 
         def improved(theta: Array, fit: Fit) -> None:
             here = replace(level, problem=level.problem.at(theta))
@@ -182,7 +182,7 @@ class Run:
     def with_inputs(self, problem: Problem) -> Level:
         """Return the level of more rows, with inducing inputs for the kernel and hyperparameters of a problem."""
         rows = self.data.sample(self.settings.rows[1], self.rng)
-        rows = rows.take(self.rng.permutation(rows.n_rows))  # rows in memory may be sorted
+        rows = rows.take(self.rng.permutation(rows.n_rows))  # the sample may be sorted
         self.scored = rows.take(slice(0, SCORED_ROWS))
         self.enter("choosing inducing inputs", rows.n_rows)
         self.work.entropy = entropy_of(class_counts(rows.y, rows.weight))

@@ -1,7 +1,7 @@
 """Leave-one-out predictions of the data points of a problem, and the choice of eps of Dirichlet classification by them.
 
 eps cannot be learned by the evidence, because the targets depend on it. It is chosen by the leave-one-out log score of
-the class probabilities, which is in closed form up to an average of softmax.
+the class probabilities, which has a closed form except for an average of softmax.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from gpclass.learning.problem import Problem, needs_eps
 from gpclass.likelihoods.largest import normal_points
 from gpclass.priors.base import Prior
 
-POINTS = 61  # a prime number; the softmax is averaged over twice as many points
-# From labels that are pure noise to certain labels; the score changes little within a factor of three.
+POINTS = 61  # number of lattice points, a prime; softmax is averaged over them and their negatives
+# From pure noise to certain labels. The score changes little within a factor of three.
 EPSILONS = (0.3, 0.1, 0.03, DEFAULT, 0.003, 0.001, 0.0003, 0.0001)
 
 

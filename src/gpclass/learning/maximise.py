@@ -25,14 +25,14 @@ Optimizer = Callable[..., tuple[Array, float]]
 Report = Callable[[float | str], None]
 T = TypeVar("T")
 
-CLEARLY = 2.0  # standard errors of a difference of leave-one-out scores: it is not chance in 19 of 20 cases
+CLEARLY = 2.0  # standard errors from which a difference of leave-one-out scores is significant (5 % level)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Plan:
     """Settings of learning; ``enabled=False`` keeps the hyperparameters, ``choose`` also chooses parts of the kernel.
 
-    ``asked`` has the parameters as the user gave them, if those of the problem also depend on the data.
+    ``asked`` holds the parameters given by the user, if those of the problem also depend on the data.
     """
 
     enabled: bool = True
@@ -96,13 +96,13 @@ class Learned:
     compared: tuple[Compared, ...] = ()
 
     def stopped(self) -> Learned:
-        """Return this result, marked as that of a fit that was interrupted."""
+        """Return this result, marked as interrupted."""
         message = "Learning was interrupted: the best hyperparameters so far are kept."
         return replace(self, message=message, interrupted=True, warm=None)
 
 
 def attempt(step: Callable[[], T], learned: Learned | None) -> tuple[T | None, Learned | None]:
-    """Return the result of a step after learning, or None and an interrupted end if either was interrupted."""
+    """Return the result of a step after learning, None if it was interrupted, and the result of learning."""
     try:
         if learned is None or not learned.interrupted:
             return step(), learned
@@ -119,7 +119,7 @@ def is_clear(gains: Array, margin: float = CLEARLY) -> bool:
 
 
 class Enough(Exception):
-    """Raised by the callback for better points to end the search."""
+    """Raised by the callback ``improved`` to end the search."""
 
 
 @dataclass(slots=True, eq=False)
@@ -182,7 +182,7 @@ def maximise(
     max_iter: int = MAX_ITER,
     improved: Callable[[Array, Any], None] | None = None,
 ) -> Learned:
-    """Run one optimisation from ``start``; an interruption keeps the best theta so far.
+    """Return the result of one optimisation from ``start``; an interruption keeps the best theta so far.
 
     With ``inverse_hessian`` the start should be near the optimum.
     """
@@ -205,7 +205,7 @@ def maximise(
             raise
         interrupted = True
     value, best, warm = search.best  # type: ignore[misc]
-    # Rejected points do not matter if the search converged.
+    # Evaluations that failed do not matter if the search converged.
     hindered = bool(message) or optimizer is not None or search.unconverged == len(search.records)
     if search.unconverged and hindered:
         message = (
@@ -265,7 +265,7 @@ def _random_starts(bounds: Array, n: int, rng: np.random.Generator) -> list[Arra
 
 def bound_messages(kernel: Any) -> Iterator[str]:
     """Yield a sentence, in scikit-learn's words, for each hyperparameter whose optimum is at a bound."""
-    position, bounds, theta = 0, kernel.bounds, kernel.theta  # read once: slow for deep kernels
+    position, bounds, theta = 0, kernel.bounds, kernel.theta  # slow for nested kernels: read once
     for hyper in (h for h in kernel.hyperparameters if not h.fixed):
         for dimension in range(hyper.n_elements):
             close = np.isclose(bounds[position], theta[position])

@@ -25,14 +25,14 @@ from gpclass.sparse.objective import PassObjective
 from gpclass.sparse.settings import Inducing
 from gpclass.sparse.work import allowed_gap, entropy_of
 
-POOL_ROWS = 20_000  # rows from which the rungs without inducing inputs are drawn
-EXACT_NATS = 1e-9  # accuracy of q per row if nothing is learned: seven digits of the bound
+POOL_ROWS = 20_000  # number of rows from which the rungs without inducing inputs are sampled
+EXACT_NATS = 1e-9  # tolerance of the bound per row if nothing is learned: seven digits
 
 
 def fit_in_passes(
     problem: Problem, data: Data, n_latents: int, plan: Plan, settings: Inducing, *, seed: Any = None
 ) -> FittedModel:
-    """Fit to the rows of any source; the problem's own rows are not used."""
+    """Return a model fitted to the rows of any source; the rows of the problem are not used."""
     run = Run(problem, data, n_latents, plan, settings, np.random.default_rng(seed))
     learning = plan.enabled and len(problem.theta) > 0
     state = _begun(run, learning)

@@ -1,6 +1,6 @@
 """Class probabilities and credible intervals from the parts of a posterior.
 
-Four routes from f ~ N(mean, var) to p(class):
+Four ways (routes) to compute p(class) from f ~ N(mean, var):
 
     exact        ∫ p(class|f) N(f | mean, var) df, to machine accuracy
     map          p(class|E f): the variance is ignored, so it is overconfident away from the data

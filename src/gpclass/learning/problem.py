@@ -33,7 +33,7 @@ from gpclass.priors import DensePrior, InducingPrior, MarginPrior
 from gpclass.priors.base import Prior, no_evidence
 from gpclass.validation import some_of_each, take
 
-SITES_SHARE = 0.1  # accuracy of sites, relative to the error that changes the evidence by the tolerance
+SITES_SHARE = 0.1  # tolerance of the sites, as a fraction of the error that changes the evidence by ``tol``
 # The caller rejects points at which numbers overflow, so no warning is needed.
 BEYOND: dict[str, Any] = {"over": "ignore", "invalid": "ignore", "divide": "ignore"}
 
@@ -74,7 +74,7 @@ class Problem:
         return self.hyperprior.narrow(self.bounds)
 
     def at(self, theta: Array) -> Problem:
-        """Return the problem with other hyperparameters; theta may omit those of the likelihood, which then stay."""
+        """Return the problem with other hyperparameters; if theta omits the likelihood's, they are kept."""
         split = self.kernel.n_dims if len(self.likelihood.theta) else len(theta)
         likelihood = self.likelihood.with_theta(theta[split:]) if len(theta) > split else self.likelihood
         return replace(self, kernel=move(self.kernel, theta[:split]), likelihood=likelihood)
@@ -108,18 +108,18 @@ class Problem:
 
     @property
     def shared(self) -> bool:
-        """Whether the sites of a row have one precision in all classes but its own, and all classes one kernel."""
+        """Whether all classes share a kernel, and the sites of a row differ in precision only in its own class."""
         one_kernel = not isinstance(self.kernel, CompoundKernel)
         hard = self.y.ndim == 2 and bool((np.count_nonzero(self.y, axis=1) == 1).all())
         return isinstance(self.inference, Dirichlet) and one_kernel and hard
 
     @property
     def is_of_labels(self) -> bool:
-        """Whether the evidence is that of the labels, and not that of targets made from them."""
+        """Whether the evidence is a probability of the labels, not a density of targets made from them."""
         return bool(getattr(self.inference, "comparable", True))
 
     def prior(self, *, last: bool = False) -> Prior:
-        """Return the prior with its own buffers; with ``last`` for a posterior that needs no gradient."""
+        """Return the prior with its own buffers; ``last`` is for a posterior that needs no gradient."""
         if self.y.ndim == 1:
             if self.Z is None:
                 return DensePrior(self.kernel, self.X)
@@ -136,7 +136,7 @@ class Problem:
         return DensePrior(kernels, self.X, n_classes, shared=self.shared, single=last)
 
     def infer(self, prior: Prior, init: AnySites | None) -> Result:
-        """Run the method on a prior of this problem."""
+        """Return the result of the method on a prior of this problem."""
         y, likelihood = self.y, self.likelihood
         if self.margins:
             y, likelihood = np.ones(self.latent_shape), Probit()

@@ -28,7 +28,7 @@ def fit_by_sites(
     seed: Any = None,
     first: State | None = None,
 ) -> FittedModel:
-    """Fit a problem by its approximation; learning starts from ``first`` if that is given.
+    """Return a model fitted by the approximation of a problem; learning starts from ``first`` if it is given.
 
     With ``settings`` the prior has inducing inputs (FITC): hyperparameters are learned on some rows without them first,
     then on all rows with them. ``rows`` of Dirichlet classification bounds the rows that are learned from.
@@ -42,8 +42,8 @@ def fit_by_sites(
             problem = some = with_inputs(problem)
             ladder = None
     found, learned = learn(some, plan, np.random.default_rng(seed), ladder=ladder, init=init, first=first)
-    problem = with_eps(problem.like(found), DEFAULT)  # if learning was interrupted before it was chosen
-    if settings is not None and problem.Z is None:  # learning was interrupted before
+    problem = with_eps(problem.like(found), DEFAULT)  # sets eps if an interruption left it open
+    if settings is not None and problem.Z is None:  # not chosen because of an interruption
         problem = with_inputs(problem)
     if learned is not None:
         init = learned.warm if some.n_rows == problem.n_rows else None

@@ -27,8 +27,8 @@ SAMPLING = ("mcmc", "rejection")
 METHODS = ("laplace", "ep", "vi", "dirichlet", *SAMPLING)  # any other method is "custom"
 SEVERAL = ("softmax", "multiprobit")  # likelihoods with a latent function for each class
 
-COMPARED = 1500  # latent values of the rows on which methods are compared: VI takes a second or two
-MOST_CLASSES = 12  # up to this number VI of all classes in one model is fast enough to be tried
+COMPARED = 1500  # number of latent values when methods are compared: VI takes a second or two
+MOST_CLASSES = 12  # up to this number of classes, joint VI is fast enough to be tried
 ROUGH_NATS = 0.1  # accuracy of the evidence while methods are compared
 LEAST = -700.0  # lower bound on log probabilities
 
@@ -176,7 +176,7 @@ def table() -> list[dict[str, str]]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Task:
-    """A case with its data: what a strategy needs to fit."""
+    """A case with the data and settings that a strategy needs to fit it."""
 
     case: Case
     problem: Problem
@@ -208,14 +208,14 @@ class Task:
 
 
 def fit(task: Task) -> Model:
-    """Fit a model, or several two-class models."""
+    """Return a fitted model, or a combination of two-class models."""
     if task.problem.kernel.n_dims == 0:
-        task = replace(task, case=replace(task.case, hyperparameters="fixed"))  # nothing to sample
+        task = replace(task, case=replace(task.case, hyperparameters="fixed"))  # no hyperparameter to sample
     return fit_one(task) if task.case.combine == "joint" else fit_combined(fit_one, task)
 
 
 def fit_one(task: Task) -> FittedModel:
-    """Fit one model with the strategy of the case; modules that most fits do not need are imported here."""
+    """Return a model fitted with the strategy of the case; modules that most fits do not need are imported here."""
     case, problem, plan, seed = task.case, task.problem, task.plan, task.seed
     several, settings = case.likelihood in SEVERAL, task.settings or Inducing()
     if case.strategy == "passes over the rows":
@@ -239,10 +239,10 @@ def fit_one(task: Task) -> FittedModel:
 
 
 def fit_best(pose: Sequence[Pose[T]], *, rows: T, few: T) -> Model:
-    """Fit with one method, or with the one of two that has the better leave-one-out score on a few of the rows.
+    """Return the model of one method, or of the one of two with the better leave-one-out score on some rows.
 
-    The second, which is fast, is fitted first, and the first starts from its result. Its hyperparameters are learned
-    only if it is not clearly worse there. On a subset of the rows it must be clearly better, because it is slower.
+    Of two methods, slow and fast, the fast one is fitted first and the slow one starts from its result. It learns
+    its hyperparameters only if it is not clearly worse there. On a subset of the rows it must be clearly better.
     """
     if len(pose) == 1:
         return fit(pose[0](rows))
@@ -261,7 +261,7 @@ def fit_best(pose: Sequence[Pose[T]], *, rows: T, few: T) -> Model:
         rival: Any = first if few is rows else fit(fast(few).like(first).unlearned())
         second: Any = fit(task.unlearned())
         if is_clear(gains(second, rival), -CLEARLY):
-            known = replace(second.problem, inference=task.problem.inference)  # restores the accuracy
+            known = replace(second.problem, inference=task.problem.inference)  # restores the tolerance
             learned = replace(first.learned, inverse_hessian=None)
             second = fit(slow(few).like(replace(second, problem=known, learned=learned)))
         gain = gains(second, rival)
@@ -280,7 +280,7 @@ def fit_best(pose: Sequence[Pose[T]], *, rows: T, few: T) -> Model:
 
 
 def _kept(model: FittedModel, task: Task) -> FittedModel:
-    """Return the model of one method after the other one was interrupted."""
+    """Return the model of the fast method after the slow one was interrupted."""
     message = f"Learning was interrupted while {task.case.method} was tried: the other method is kept."
     learned = model.learned or Learned(model.problem.theta, -np.inf)
     return replace(model, learned=replace(learned, message=message, interrupted=True))

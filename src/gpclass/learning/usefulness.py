@@ -43,7 +43,7 @@ def complaints(models: Sequence[FittedModel], given: Any) -> Iterator[tuple[str,
 
 
 def shortcomings(model: FittedModel) -> Iterator[str]:
-    """Yield a sentence for each way in which learning, inference or sampling did not end properly."""
+    """Yield a sentence for each failure of learning, inference or sampling to converge or to finish."""
     if model.learned is not None and model.learned.message:
         yield model.learned.message
     if not model.info.converged:
@@ -55,7 +55,7 @@ def shortcomings(model: FittedModel) -> Iterator[str]:
 
 
 def doubt(models: Sequence[FittedModel]) -> str:
-    """Return why a fit with learned hyperparameters is no better than class frequencies; an empty text if it is.
+    """Return why a fit with learned hyperparameters is no better than class frequencies; '' if it is better.
 
     Several two-class models are judged by their mean evidence. With inducing inputs the evidence is a bound, which may
     be far too low, so that the leave-one-out score is compared as well.

@@ -15,11 +15,11 @@ from gpclass.core.registry import Likelihood, parts
 from gpclass.likelihoods import quadrature
 from gpclass.likelihoods.quadrature import flatten, quiet
 
-_HALVINGS = 24  # bisections of the interval from -1 to 1
+_HALVINGS = 24  # number of bisections of the interval from -1 to 1
 
 
 class LikelihoodBase(Likelihood):
-    """What all likelihoods share: free parameters, learned together with those of the kernel, by default none."""
+    """Base class of all likelihoods: their free parameters (none by default) are learned with those of the kernel."""
 
     __slots__ = ()
     kind = "likelihood"
@@ -43,7 +43,7 @@ class LikelihoodBase(Likelihood):
 
 
 class BinaryLikelihood(LikelihoodBase):
-    """p(y|f) for labels y = -1 / +1, or those of ``labels``, and one latent value per data point.
+    """p(y|f) with one latent value per data point, for labels y = -1 / +1 or the values of ``labels``.
 
     A subclass needs only `log_prob`; it registers itself under its name. The link p(y=+1|f) need not be
     symmetric, nor log p(y|f) concave. It should vary on a scale of about one and near f = 0. All else is done by
@@ -141,7 +141,7 @@ class BinaryLikelihood(LikelihoodBase):
         return Tilted(log_mass, slope, curvature, shrink)
 
     def _by_label(self, rule: Callable[..., Array], n_results: int, *args: Array | float) -> Array:
-        """Return the results of a rule, the second of which is a derivative by the mean, for any labels."""
+        """Return the results of a rule for any labels; the second result is a derivative with respect to the mean."""
         shape, (y, mean, *others) = flatten(*args)
         out = np.empty((n_results, y.size))
         with quiet():
@@ -282,8 +282,8 @@ class ClassLikelihood(LikelihoodBase):
     def ascent_sites(self, y: Array, residual: Array, slope: Array, curvature: Array) -> CoupledSites:
         """Return the sites of an ascent step of E[l] in the means, with the exact diagonal of its second derivatives.
 
-        With three classes all second derivatives are exact. E[p] would not do for ``a``: where variances are large,
-        E[p (1 - p)] is far smaller than E[p] (1 - E[p]), and steps would be as much too short.
+        With three classes all second derivatives are exact. E[p] is not a good ``a``: where variances are large,
+        E[p (1 - p)] is far smaller than E[p] (1 - E[p]), and steps would be too short by the same factor.
         """
         least = 1e-14 * y.sum(axis=1, keepdims=True)
         return CoupledSites(nu=residual, a=_coupled(np.maximum(-curvature, least)))

@@ -11,7 +11,7 @@ from gpclass.likelihoods.base import BinaryLikelihood
 from gpclass.likelihoods.quadrature import quiet
 
 _LARGEST = 230.0  # larger f are clipped, so that squares of exp(f) do not overflow
-_SERIES = 1e-2  # rates below which 1 - u - r is a series: the difference would lose digits
+_SERIES = 1e-2  # below this rate 1 - u - r is computed by a series, because the difference would lose digits
 
 
 @dataclass(frozen=True, slots=True)

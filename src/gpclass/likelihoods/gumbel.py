@@ -30,12 +30,12 @@ from gpclass.likelihoods.quadrature import blocks, hermite
 
 _STEP = 1.0 / 3.0
 _NARROW = 0.13  # variance below which Gauss-Hermite is used, as exp(-2 pi² var / step²) is 1e-10 there
-_ORDER = 16  # nodes of Gauss-Hermite, which then err by less than 1e-10
-_EDGES = np.array([0.5, 1.0, 1.5, 2.25, 3.5, 5.0, 7.0, 10.0, 14.0])  # deviations that have lattices
-_REACH = 8.0  # deviations beyond which a Gaussian is negligible
+_ORDER = 16  # number of Gauss-Hermite nodes, whose error is below 1e-10 there
+_EDGES = np.array([0.5, 1.0, 1.5, 2.25, 3.5, 5.0, 7.0, 10.0, 14.0])  # largest deviation per lattice
+_REACH = 8.0  # number of standard deviations beyond which a Gaussian is negligible
 _LOW, _HIGH = 3.7, 38.0  # beyond -_LOW and _HIGH the Gumbel distribution is negligible
 _TINY = 1e-100  # smaller entries of a table are set to zero: products with denormal numbers are slow
-_PANEL = 1.6  # width of a panel, in deviations of value plus noise
+_PANEL = 1.6  # width of a panel, in standard deviations of value plus noise
 _NOISE_VARIANCE = np.pi**2 / 6.0
 _NOISE = np.arange(-_LOW, 28.0, _STEP)  # nodes of the trapezoidal rule for averages over the noise
 _DENSITY = np.exp(-_NOISE - np.exp(-_NOISE))

@@ -32,10 +32,10 @@ from gpclass.core.protocols import Array, Index
 from gpclass.likelihoods.normal import density
 from gpclass.likelihoods.quadrature import blocks
 
-_ROWS = 512  # rows at a time, so that copies of their covariances stay small
+_ROWS = 512  # rows processed at a time, which bounds the memory for copies of covariances
 _DROP = np.log(1e-9)  # log probability below which a class is left out
-_TRUST = 2e-4  # the estimated error of the series above which points are more accurate
-_POINTS = 1021  # a prime number: lattice points for strongly correlated classes
+_TRUST = 2e-4  # estimated error of the series above which lattice points are used instead
+_POINTS = 1021  # number of lattice points, a prime
 _NODES, _WEIGHTS = roots_legendre(10)  # Gauss-Legendre rule of a panel, on [-1, 1]
 
 
@@ -46,9 +46,9 @@ Rule = tuple[Index, Array, Array, list[Array]]
 class Noise(NamedTuple):
     """The integrals that depend on the distribution of the noise."""
 
-    pair: Callable[[Array, Array], Array]  # mean and variance of a difference: log P(it is positive)
-    rules: Callable[[Array, Array], Iterator[Rule]]  # mean and variances of independent classes
-    given: Callable[[Array, Array], Array]  # latent values (rows, C, points), normals: mean probabilities
+    pair: Callable[[Array, Array], Array]  # log P(x > 0) from mean and variance of x
+    rules: Callable[[Array, Array], Iterator[Rule]]  # from means and variances of independent classes
+    given: Callable[[Array, Array], Array]  # mean probabilities, from values (rows, C, points) and normals
     three: Callable[[Array, Array], Array] | None = None  # probabilities of three classes in closed form
 
 
@@ -68,7 +68,7 @@ def _some_rows(noise: Noise, mean: Array, cov: Array) -> Array:
     bound = noise.pair(mean, variance)
     bound[rows, best] = -np.inf
     kept = bound > _DROP
-    others = np.minimum(np.exp(bound).sum(axis=1), 0.5)  # larger sums are rounding errors, or are not used
+    others = np.minimum(np.exp(bound).sum(axis=1), 0.5)  # larger sums are rounding, or unused
     out = bound.copy()
     out[rows, best] = np.log1p(-others)
     kept[rows, best], bound[rows, best] = True, 0.0
@@ -94,7 +94,7 @@ def _three_or_more(noise: Noise, mean: Array, cov: Array) -> tuple[Array, Array]
 
 
 def _series(rules: Iterator[Rule], O: Array) -> tuple[Array, Array]:
-    """Return the probabilities to order 2 in O, and an estimate of what order 3 would add."""
+    """Return the probabilities to order 2 in O, and an estimate of the terms of order 3."""
     p = np.empty((3, *O.shape[:2]))
     for i, _, weight, (h, h1, h2, h3) in rules:
         F, inverse = weight * h.prod(axis=1), 1.0 / h
@@ -140,7 +140,7 @@ def panels(low: Array, high: Array, width: Array, copies: int) -> Iterator[tuple
     The distribution function of variable c rises from 0 to 1 between low_c and high_c and is smooth on panels of
     width_c, all of shape (n, C). The number of panels does not depend on how different the widths are.
     """
-    # The product of the functions vanishes before the last low end, and is one after the last high end.
+    # The product of the functions is zero below the largest low end and one above the largest high end.
     edges = np.sort(np.concatenate([low, high], axis=1), axis=1)
     edges = np.clip(edges, low.max(axis=1, keepdims=True), high.max(axis=1, keepdims=True))
     start, length = edges[:, :-1], np.diff(edges, axis=1)
@@ -180,12 +180,12 @@ def normal_cdf(x: Array, s: Array, count: int) -> list[Array]:
 def _by_points(noise: Noise, mean: Array, cov: Array) -> Array:
     """Return the mean probabilities over lattice points of N(mean, cov)."""
     values, V = np.linalg.eigh(cov)
-    # Longest axes first, because lattice points are most uniform in their first coordinates.
+    # The longest axes come first, because lattice points are most uniform in their first coordinates.
     A = (V * np.sqrt(np.maximum(values, 0.0))[:, None, :])[:, :, ::-1]
     Z = normal_points(_POINTS, cov.shape[-1])
     out = np.empty_like(mean)
     for b in blocks(len(mean), Z.size):
-        # The shortest axis has no length: its coordinate is left for the noise.
+        # The shortest axis has length zero, so its coordinate can be used for the noise.
         out[b] = noise.given(A[b, :, :-1] @ Z[:-1] + mean[b, :, None], Z[-1])
     return out
 

@@ -15,8 +15,8 @@ from gpclass.likelihoods.normal import hazard
 from gpclass.likelihoods.probit import Probit
 from gpclass.likelihoods.quadrature import blocks, quiet
 
-_REACH = 8.3  # deviations beyond which a Gaussian is negligible
-_PANEL = 2.2  # width of a panel, in deviations: errors of 1e-10
+_REACH = 8.3  # number of standard deviations beyond which a Gaussian is negligible
+_PANEL = 2.2  # width of a panel in standard deviations, for errors of 1e-10
 _ROUNDING = 1e-11  # relative error of a covariance
 
 

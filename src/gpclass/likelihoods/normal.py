@@ -17,7 +17,7 @@ from gpclass.likelihoods.quadrature import quiet
 
 _FAR = 30.0  # beyond -30 the differences have lost ten digits, and five terms of a series in 1 / z² are exact to 2e-10
 _HUGE = 1e150  # largest z: rho is 0 there, and so must rho kappa² be, without overflow
-# Asymptotic series of -kappa z, omega z² and (kappa² - omega) z⁴ in 1 / z², from that of the Mills ratio.
+# Asymptotic series of -kappa z, omega z² and (kappa² - omega) z⁴ in 1 / z², from the Mills ratio.
 _KAPPA = (1.0, -2.0, 10.0, -74.0, 706.0)
 _OMEGA = (1.0, -6.0, 50.0, -518.0, 6354.0)
 _SKEW = (2.0, -26.0, 330.0, -4546.0, 69154.0)

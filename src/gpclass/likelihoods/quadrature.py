@@ -10,8 +10,8 @@ With E_w for averages under w = p(y|f)^power N(f | mean, var), the moments of a 
 
 and as shrink = 1 - var · curvature, each is computed from the other where that is more accurate.
 
-The error of the trapezoidal rule is about exp(-2 pi² r²), with r the width of the integrand over the node distance
-(Poisson summation), and by exp(-2 pi d / distance) if l is analytic up to a height d above the real axis: 2.8 for
+The error of the trapezoidal rule is about exp(-2 pi² r²), where r is the width of the integrand over the node distance
+(Poisson summation), plus exp(-2 pi d / distance) if l is analytic up to a height d above the real axis: 2.8 for
 log Phi, pi for log sigma. The step is halved until r is at least 4/3. A Gaussian that is too narrow for the smallest
 step uses Gauss-Hermite quadrature around the mode of its integrand.
 """
@@ -28,22 +28,22 @@ from scipy.special import roots_hermitenorm
 
 from gpclass.core.protocols import Array, Index
 
-_ELEMENTS = 1 << 16  # numbers in a block of rows and nodes: half a megabyte stays in cache
-_ROWS = 512  # rows in a block of those with about the same nodes
-_B = 8.0  # |f| from which nodes move apart
-_FINEST = 6  # last level; the distance of nodes near 0 is 2**-level
-_RATIO = 0.75  # largest distance of nodes, in deviations of the integrand: errors of exp(-35)
-_REACH = 7.2  # deviations beyond which a Gaussian is negligible
-_DEPTH = 27.0  # exp of minus this is negligible
-_FAR = 1e4  # |f| up to which there are nodes of the finer steps
+_ELEMENTS = 1 << 16  # numbers in a block of rows x nodes: half a megabyte, which fits into the cache
+_ROWS = 512  # maximum number of rows in a block; they share their nodes
+_B = 8.0  # nodes are nearly equidistant up to this |f|
+_FINEST = 6  # finest level; the distance of nodes near 0 is 2**-level
+_RATIO = 0.75  # largest distance of nodes, in widths of the integrand, for errors of exp(-35)
+_REACH = 7.2  # number of standard deviations beyond which a Gaussian is negligible
+_DEPTH = 27.0  # exp(-_DEPTH) is negligible
+_FAR = 1e4  # the finer levels have nodes up to this |f|
 _FARTHEST, _WIDEST = 1e18, 1e34  # larger means and variances are clipped
 _LEAST = -1e100  # smaller log probabilities are clipped
 _ORDER = 10  # nodes of Gauss-Hermite rules
 _NEWTON_STEPS = 200
-_MODE_TOL = 1e-12  # relative change of f at which its mode is found
-_ROUNDED = 1e-6  # relative change of f that rounding may cause
-_HALF, _STEP = 6, 0.04  # points either side of differences, and the distance between them
-_CLEAR = 0.9  # shrink below which 1 - shrink has lost no digits
+_MODE_TOL = 1e-12  # relative step at which the mode has converged
+_ROUNDED = 1e-6  # relative step that rounding may cause
+_HALF, _STEP = 6, 0.04  # finite differences: points on each side, and their distance
+_CLEAR = 0.9  # below this, 1 - shrink loses no digits
 _SQRT_HALF, _SQRT_2PI = np.sqrt(0.5), np.sqrt(2.0 * np.pi)
 
 
@@ -56,7 +56,7 @@ def quiet() -> np.errstate:
 
 
 def blocks(n: int, width: int) -> Iterator[slice]:
-    """Yield slices of range(n) so that each times ``width`` is a cache-sized array."""
+    """Yield slices of range(n), so that arrays of ``width`` columns fit into the cache."""
     step = max(1, _ELEMENTS // width)
     for start in range(0, n, step):
         yield slice(start, min(n, start + step))
@@ -227,7 +227,7 @@ def _moments(table: Table, z: Array, s: Array, power: Array, base: Array, near: 
     if shift.any():
         E -= (table.f - near[:, None]) * (shift / s)[:, None]
     E += table.l if (power == 1.0).all() else power[:, None] * table.l
-    if base.min() < -500.0:  # otherwise the sums do not underflow
+    if base.min() < -500.0:  # prevents underflow of the sums
         base = E.max(axis=1)
         E -= base[:, None]
     else:
@@ -261,7 +261,7 @@ def _near_mode(likelihood: Any, y: float, z: Array, var: Array, power: Array) ->
 
 
 def _around_mode(likelihood: Any, y: float, z: Array, var: Array, power: Array, near: Array) -> Array:
-    """Return the same by Gauss-Hermite quadrature with the width that l has at the mode."""
+    """Return the same moments by Gauss-Hermite quadrature, with the width of the integrand at its mode."""
     label, f, size = np.asarray(y), near, np.inf
     for _ in range(_NEWTON_STEPS):
         l, first, second = likelihood.derivatives(label, f)
@@ -269,14 +269,14 @@ def _around_mode(likelihood: Any, y: float, z: Array, var: Array, power: Array, 
         step = ratio * (power * var * first - (f - z))
         f = f + step
         last, size = size, float((np.abs(step) / (1.0 + np.abs(f))).max(initial=0.0))
-        # Steps that are small and no longer shrink are the rounding of derivatives by differences.
+        # Small steps that no longer shrink are rounding errors of the numerical derivatives.
         if size <= _MODE_TOL or 0.5 * last < size < _ROUNDED:
             break
     l, first, second = (np.asarray(a)[:, None] for a in likelihood.derivatives(label, f))
     x, w = hermite(_ORDER)
     a, d = power[:, None], np.sqrt(var * ratio)[:, None] * x
     at = likelihood.derivatives(label, f[:, None] + d)
-    # At the mode (f - z) / var = power l', which is more accurate.
+    # At the mode (f - z) / var equals power l', which is more accurate.
     W = w * np.exp(np.minimum(a * (at[0] - l - first * d) + 0.5 * (1.0 - ratio[:, None]) * x * x, 100.0))
     mass = np.maximum(W.sum(axis=1), 1e-300)
     W /= mass[:, None]

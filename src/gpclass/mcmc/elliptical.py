@@ -1,4 +1,4 @@
-"""Elliptical slice sampling (Murray, Adams & MacKay 2010), which has no step size and nothing to tune.
+"""Elliptical slice sampling (Murray, Adams & MacKay 2010), which has no tuning parameters.
 
 A target N(f | c, A Aᵀ) L(f) is left invariant by moving f along the ellipse through f and a draw from the
 Gaussian, to an angle at which L is above a random height. Any Gaussian can be used, with L the remaining
@@ -19,8 +19,8 @@ from gpclass.inference import EP
 from gpclass.mcmc.sampler import ChainState, Sampler
 from gpclass.posteriors.target import Target
 
-# The angles that a bracket proposes do not depend on the target; only the one that is accepted does. So the next
-# AHEAD angles of a chain are evaluated together, up to ROOM numbers, because the overhead of calls dominates.
+# The sequence of angles that a bracket proposes does not depend on the target; only acceptance does. So the next
+# AHEAD angles of a chain are evaluated in one call, up to ROOM numbers, because the overhead of calls dominates.
 AHEAD, ROOM = 8, 1 << 13
 
 
@@ -42,14 +42,14 @@ class EllipticalSlice(Sampler):
         return ChainState(target, f, target.remainder(f - target.mean))
 
     def step(self, rng: np.random.Generator, state: ChainState) -> tuple[ChainState, Array]:
-        """Move every chain along an ellipse of q, and then along one of the prior if that is not q."""
+        """Return the state after moves along an ellipse of q and, if q is not the prior, along one of the prior."""
         target = state.target
         D, value = slice_both(target, state.f - target.mean, state.value, rng)
         return ChainState(target, D + target.mean, value), np.ones(len(D))
 
 
 def slice_both(target: Target, D: Array, r: Array, rng: np.random.Generator) -> tuple[Array, Array]:
-    """Move every row of D along an ellipse of q, and then along one of the prior if that is not q."""
+    """Return the rows of D and their r after moves along an ellipse of q and, if it is not q, of the prior."""
     D, r = slice_step(target, D, r, 1.0, rng, wide=False)
     return (D, r) if target.is_prior else slice_step(target, D, r, 1.0, rng, wide=True)
 
@@ -64,7 +64,7 @@ def slice_step(
     centre = -target.mean if wide else np.zeros_like(target.mean)
 
     def log_factor(D: Array, r: Array) -> Array:
-        """Return the log density less that of the Gaussian whose ellipses are used."""
+        """Return the log ratio of the target density to the Gaussian whose ellipses are used."""
         return b * r + target.log_sites(D) if wide else b * r
 
     start = D - centre
@@ -83,7 +83,7 @@ def slice_step(
         proposed = centre + start[open_] * np.cos(a) + other[open_] * np.sin(a)
         rows = proposed.reshape(-1, D.shape[1])
         at = target.remainder(rows)
-        # An angle of zero is the present point: if the bracket shrinks to it, rounding must not reject it.
+        # An angle of zero is the current point, which must be accepted in spite of rounding errors.
         above = log_factor(rows, at).reshape(tries.shape) >= height[open_]
         inside = above | (np.abs(tries) < 1e-12)
         done = inside.any(axis=0)

@@ -22,8 +22,8 @@ from gpclass.inference import EP
 from gpclass.mcmc.sampler import ChainState, Draw, Sampler
 from gpclass.posteriors.target import Target
 
-MAX_STEP = 0.45 * np.pi  # after a quarter turn z is independent of its start; longer steps return to it
-MIN_STEP = 1e-3  # with smaller steps a trajectory would take thousands of them
+MAX_STEP = 0.45 * np.pi  # just below a quarter turn, after which z is independent of its start
+MIN_STEP = 1e-3  # with smaller steps a trajectory would need thousands of them
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,9 +43,9 @@ class HMC(Sampler):
     Parameters
     ----------
     whiten : settings record of `gpclass.inference`, or None
-        The approximation whose coordinates are used; None for the prior's.
+        The approximation whose coordinates are used; None means those of the prior.
     step_size : float
-        The first step size, an angle; adapted while warming up.
+        The initial step size, an angle; adapted during the warm-up.
     accept : float
         The mean acceptance probability that the step size is adapted to.
     """
@@ -64,7 +64,7 @@ class HMC(Sampler):
         return HMCState(target, f, value, target.whiten(f), target.pull(slope), min(self.step_size, MAX_STEP))
 
     def step(self, rng: np.random.Generator, state: HMCState) -> tuple[HMCState, Array]:
-        """Follow a trajectory of about a quarter turn from new momenta, and accept or reject its end."""
+        """Return the state after a trajectory of about a quarter turn with new momenta, whose end may be rejected."""
         target, z, value, slope = state.target, state.z, state.value, state.slope
         p = rng.standard_normal(z.shape)
         angle = rng.uniform(0.5, 1.5) * 0.5 * np.pi

@@ -26,8 +26,8 @@ from gpclass.mcmc.sampler import ChainState, Draw
 from gpclass.posteriors.target import Target
 from gpclass.priors import NotPositiveError
 
-DEGREES = 3.0  # degrees of freedom of the long moves, so that a chain can return from a tail
-LONG = 0.7  # fraction of long moves, once their distribution is known
+DEGREES = 3.0  # degrees of freedom of the proposal of long moves: heavy tails let a chain return
+LONG = 0.7  # fraction of long moves after their distribution was fitted
 FIRST_SCALE = 0.3  # standard deviation of the first proposals of theta
 
 
@@ -35,7 +35,7 @@ FIRST_SCALE = 0.3  # standard deviation of the first proposals of theta
 class HyperModel:
     """The joint posterior of theta and f; chains start around ``theta``."""
 
-    # The target at theta with the Gaussian of a method, started from sites, or NotPositiveError if K is not positive.
+    # Returns the target at theta with the Gaussian of a method, started from sites; raises NotPositiveError.
     at: Callable[[Array, Inference, AnySites | None], Target]
     log_prior: Callable[[Array], float]
     bounds: Array
@@ -85,7 +85,7 @@ class HyperState(ChainState):
 
 
 class HyperSampler(Part):
-    """The family of samplers of theta and f in model files."""
+    """Base class of samplers of theta and f, under which model files store them."""
 
     __slots__ = ()
     kind = "hyper_sampler"
@@ -148,7 +148,7 @@ class PseudoMarginal(HyperSampler):
         return _with_draws(state, target.shifts(target.normals((self.n_importance + 1) // 2, rng)), rng)
 
     def step(self, rng: np.random.Generator, state: HyperState) -> tuple[HyperState, Array]:
-        """Propose theta once, then move f."""
+        """Return the state after one proposal of theta and a move of f."""
         model = state.model
         theta, back = state.proposal.draw(state.theta, rng)
         probability = 0.0
@@ -166,9 +166,9 @@ class PseudoMarginal(HyperSampler):
     def _move_latent(self, rng: np.random.Generator, state: HyperState) -> HyperState:
         """Return the chain with other importance draws at its theta.
 
-        With an estimate that is too high by chance a chain would not move for a long time. Its draws and an index k
-        have the density p(theta) Π q(f_j) w(f_k), where f_k is from the posterior: it may be moved by
-        any step that leaves the posterior invariant, and then all others are drawn again (Andrieu, Doucet &
+        With an estimate that is too high by chance a chain would not move for a long time. The draws and an index k
+        have the density p(theta) Π q(f_j) w(f_k), where f_k is from the posterior. So f_k may be moved by
+        any step that leaves the posterior invariant, and all others are drawn again (Andrieu, Doucet &
         Holenstein 2010). By symmetry the mirror image of f_k moves with it.
         """
         target = state.target
@@ -215,7 +215,7 @@ def fitted_proposal(draws: Array, accept: float, last: Proposal, *, long: bool) 
     scale = last.scale * float(np.exp(np.clip(2.0 * (accept - 0.3), -0.7, 0.7)))
     if len(draws) < 10 * p:
         return replace(last, scale=scale)
-    if last.mean is not None or long:  # the acceptance rate is that of both kinds of moves
+    if last.mean is not None or long:  # the acceptance rate includes both kinds of moves
         scale = last.scale
     cov = np.cov(draws.T).reshape(p, p)
     cov += (1e-6 + 1e-3 * np.trace(cov) / p) * np.eye(p)

@@ -23,11 +23,11 @@ from gpclass.core.protocols import Array, Index
 from gpclass.mcmc.sampler import ChainState, Draw, Sampler
 from gpclass.posteriors.target import Target
 
-MIN_ACCEPT, MAX_ACCEPT = 0.28, 0.45  # acceptance rates between which the block size is kept
+MIN_ACCEPT, MAX_ACCEPT = 0.28, 0.45  # the block size is kept if the acceptance rate is between these
 WINDOW = 20  # steps over which the acceptance rate is measured
 
 
-# A block of values: their index, and their conditional prior N(f M, root rootᵀ); M is zero in their own rows.
+# A block of latent values: index, M and root of the conditional prior N(f M, root rootᵀ); M is zero in its own rows.
 Block = tuple[Index, Array, Array]
 
 
@@ -38,7 +38,7 @@ class BlockState(ChainState):
     each: Array  # the log likelihood of every data point, shape (chains, n)
     Q: Array  # K⁻¹
     order: Index  # data points sorted so that adjacent ones are close
-    size: int  # of blocks
+    size: int  # number of values in a block
     partitions: list[list[Block]]
 
 
@@ -60,7 +60,7 @@ class BlockMetropolis(Sampler):
     block_size: int = 4
     adapt_size: bool = True
     jitter: float = 1e-8
-    whiten = None  # proposals are those of the prior
+    whiten = None  # proposals come from the prior, not from an approximation
 
     def __post_init__(self) -> None:
         check_integers(block_size=self.block_size)
@@ -76,7 +76,7 @@ class BlockMetropolis(Sampler):
         return BlockState(target, f, each @ target.weight, each, Q, order, size, _partitions(Q, order, size))
 
     def step(self, rng: np.random.Generator, state: BlockState) -> tuple[BlockState, Array]:
-        """Propose every block of one partition in turn, for all latent functions together."""
+        """Return the state after proposals for every block of one partition, for all latent functions together."""
         target, blocks = state.target, state.partitions[rng.integers(len(state.partitions))]
         f = state.f.reshape(len(state.f), -1, len(target.y)).copy()  # chains, functions, data points
         each, accepted = state.each.copy(), np.empty(state.each.shape)

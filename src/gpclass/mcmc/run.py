@@ -18,7 +18,7 @@ from gpclass.mcmc.hamiltonian import HMC
 from gpclass.mcmc.hyper import PseudoMarginal
 from gpclass.mcmc.sampler import Draw, Sampler
 
-MIN_DRAWS = 4  # draws of each chain that are kept after an interruption
+MIN_DRAWS = 4  # minimum number of draws of each chain that are kept after an interruption
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class MCMC(Method):
 
     @property
     def counts(self) -> dict[str, int]:
-        """The numbers that `sample` takes."""
+        """The numbers of chains, draws and steps, as arguments of `sample`."""
         return {name: getattr(self, name) for name in ("n_chains", "n_draws", "n_warmup", "thin")}
 
 
@@ -85,19 +85,19 @@ def sample(
         From `gpclass.posteriors.target.make_target`.
     sampler : HMC, EllipticalSlice, BlockMetropolis or PseudoMarginal
     n_chains, n_draws, n_warmup, thin : int
-        As in `MCMC`. Without theta the steps of all chains are one matrix product, so a few more cost little.
+        As in `MCMC`. Unless theta is sampled, all chains step in one matrix product, so a few more cost little.
     rng : numpy Generator or seed
     n_jobs : int, optional
         Processes for the chains of theta.
     n_thetas : int
         Draws of theta, evenly spaced over all chains, that keep all their weighted latent vectors.
     report : callable, optional
-        Called with a few words about the progress.
+        Called with a short text about the progress.
 
     Returns
     -------
     Chains
-        After an interruption with the draws so far, if there are enough.
+        After an interruption they hold the draws so far, if there are enough.
 
     Examples
     --------
@@ -124,7 +124,7 @@ def sample(
             draws, wanted = (warmup, n_warmup) if warming else (kept, n_draws)
             n = min(sampler.piece, wanted - len(draws))
             jobs = [(sampler, *group, n, 1 if warming else thin, len(kept), every) for group in groups]
-            if len(jobs) == 1:  # avoids the overhead of joblib, which is as slow as a step
+            if len(jobs) == 1:  # without joblib, whose overhead is as large as a step
                 ends = [_advance(*jobs[0])]
             else:
                 ends = list(Parallel(n_jobs=n_jobs)(delayed(_advance)(*job) for job in jobs))

@@ -22,7 +22,7 @@ class ChainState:
 
     target: Target
     f: Array  # shape (chains, n), or (chains, C n) with several latent functions
-    value: Array  # log ratio at f of the posterior to the Gaussian whose coordinates the sampler uses
+    value: Array  # log ratio at f of the posterior to the Gaussian whose coordinates are used
 
     @property
     def weighted(self) -> Weighted | None:
@@ -61,7 +61,7 @@ class Sampler(Part):
         return state
 
     def begin(self, target: Target, n_chains: int, rng: np.random.Generator) -> list[Any]:
-        """Return the states of all chains, each with its random numbers: here one state for all.
+        """Return the states of all chains, each with a random generator; here one state for all chains.
 
         The start is overdispersed, so that R-hat detects chains that stay near their start.
         """
@@ -72,7 +72,7 @@ class Sampler(Part):
 def whitened(
     target: Target, method: Inference | None, prior: Prior, *, init: AnySites | None = None
 ) -> Target:
-    """Return the target with the Gaussian that a method finds, or as it is if the method is None or fails.
+    """Return the target with the Gaussian of a method, or unchanged if the method is None or fails.
 
     Chains in the coordinates of the prior sample the same posterior, only more slowly; ``note`` says so.
     """
@@ -85,7 +85,7 @@ def whitened(
             return target.with_sites(result.sites)
         reason = f"{name} did not converge: its residual is {result.info.residual:.2g}"
     except NotPositiveError:
-        raise  # an error of the kernel, not of the approximation
+        raise  # errors of the kernel are not caught
     except (TypeError, ValueError, np.linalg.LinAlgError) as error:
         reason = f"{name} does not apply: {str(error).rstrip('.')}"
     return replace(target, note=f"The chains use the coordinates of the prior, as {reason}.")

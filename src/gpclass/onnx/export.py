@@ -19,7 +19,7 @@ from gpclass.onnx.graph import IR_VERSION, OPSET, Graph, OnnxExportError, Value,
 from gpclass.onnx.kernels import covariances
 from gpclass.posteriors import GaussianProcess
 
-LARGEST = 1_900_000_000  # bytes: a graph in one piece has at most 2 GB
+LARGEST = 1_900_000_000  # largest size in bytes; a graph in one file has at most 2 GB
 
 
 def to_onnx(estimator: Any, path: str | os.PathLike[str] | None = None) -> bytes:
@@ -167,7 +167,7 @@ def _moments(q: Any, X: Value, variances: bool) -> tuple[list[Value], dict[tuple
         )
     alpha, width = q.alpha.reshape(len(q.alpha), -1), q.inputs.shape[1] if np.ndim(q.inputs) == 2 else 0
     functions = range(alpha.shape[1])
-    own = [c % len(q.kernels) for c in functions]  # one kernel for all functions, or one for each
+    own = [c % len(q.kernels) for c in functions]  # index of the kernel of each function
     Ks = [covariances(kernel, X, width, q.inputs) for kernel in q.kernels]
     offset = np.zeros(len(functions)) if q.offset is None else q.offset
     mean = [Ks[own[c]] @ alpha[:, c : c + 1] + float(offset[c]) for c in functions]
@@ -194,9 +194,9 @@ def _moments(q: Any, X: Value, variances: bool) -> tuple[list[Value], dict[tuple
 def _second_class(kind: type, mean: list[Value], cov: dict[tuple[int, int], Value]) -> Value:
     """Return the exact probabilities of two classes.
 
-    Two latent functions are one, their difference, with a link that is wider.
+    Two latent functions are replaced by their difference, with twice the noise variance in the probit.
     """
-    f, var, noise = mean[0], cov[0, 0], 1.0  # the last is the variance of a probit link
+    f, var, noise = mean[0], cov[0, 0], 1.0  # ``noise`` is the variance of the probit
     if len(mean) == 2:
         f, noise = mean[1] - mean[0], 2.0
         var = np.maximum(cov[0, 0] + cov[1, 1] - cov[0, 1] * 2.0, 0.0)

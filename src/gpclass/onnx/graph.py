@@ -10,9 +10,9 @@ import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
 OPSET, IR_VERSION = 17, 8  # old enough for every runtime in use, new enough for all operators used
-# Elementwise functions that runtimes have in double precision, whose operators are called by their first letters.
+# Elementwise functions supported in double precision; the first three letters are the name of the operator.
 SHORT = "absolute add divide exp log maximum minimum multiply negative power sin subtract"
-# Runtimes merge MatMul and a factor after it into one operator in single precision, but not Gemm.
+# Gemm, because runtimes fuse MatMul and a following factor into an operator that has single precision only.
 OPERATORS = {name: name[:3].title() for name in SHORT.split()} | {
     "less": "Less",
     "matmul": "Gemm",

@@ -15,8 +15,8 @@ from gpclass.kernels.inputs import positions
 from gpclass.kernels.metric import per_column, squared_norms
 from gpclass.onnx.graph import OnnxExportError, Value
 
-LONGEST = 1e4  # squared norm of a scaled row up to which distances come from products, not from differences
-NO_POWER = 1e-9  # instead of a power of zero, which would be a logarithm: they agree to nine digits
+LONGEST = 1e4  # largest squared norm of a scaled row for which distances are computed by products
+NO_POWER = 1e-9  # replaces a power of zero, which would need a logarithm; they agree to nine digits
 
 
 def covariances(kernel: Kernel, X: Value, n_columns: int, P: Array | None = None) -> Any:

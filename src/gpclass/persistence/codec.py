@@ -1,6 +1,6 @@
 """Turn values into JSON and tensors, and back: only data, and only classes that are registered.
 
-None, booleans, text, integers, finite floats and lists are themselves. Anything else is an object like
+None, booleans, text, integers, finite floats and lists are stored as such. Anything else is an object like
 
     {"class": "Sites", "fields": {"nu": {"array": "0", "shape": [3], "order": "C", "width": 0}, ...}}
 
@@ -28,7 +28,7 @@ from gpclass.kernels.covariances import registered
 from gpclass.persistence.container import DTYPES, ModelFileError
 from gpclass.persistence.schema import complaint, stored_fields
 
-DEEPEST = 100  # levels of nesting; a sum of more kernels can be grouped
+DEEPEST = 100  # maximum depth of nesting; the terms of a longer sum of kernels can be grouped
 
 
 # ------------------------------------------------------------------------------------ names of classes
@@ -77,7 +77,7 @@ class Encoder:
 
     def __init__(self) -> None:
         self.tensors: dict[str, Any] = {}
-        self._names: dict[Any, str] = {}  # by address; the tensors keep their addresses in use
+        self._names: dict[Any, str] = {}  # names by memory address; the tensors keep the memory alive
 
     def value(self, value: Any, where: str, depth: int = 0) -> Any:
         """Return a value as JSON; ``where`` names it in errors."""
@@ -142,7 +142,7 @@ class Encoder:
                 code[key] = {"lower": self._tensor(rows), "size": len(inside)}
             else:
                 code[key] = self.value(inside, f"{where}.{key}", depth + 1)
-        if sentence := complaint(value):  # after the fields, whose own errors are more precise
+        if sentence := complaint(value):  # checked after the fields, whose errors are more precise
             raise ModelFileError(f"{where} cannot be saved: {sentence}.")
         return {"class": name, "fields": code}
 
@@ -220,7 +220,7 @@ class Decoder:
         values = {key: self.value(code, depth + 1) for key, code in fields.items()}
         if (
             hasattr(cls, "__dataclass_params__") and not cls.__dataclass_params__.init
-        ):  # it has its own arguments
+        ):  # its constructor has other arguments
             out = cls.__new__(cls)
             for key, value in values.items():
                 setattr(out, key, value)

@@ -51,7 +51,7 @@ def write(path: str | os.PathLike[str], text: str, tensors: Mapping[str, Any]) -
 
 @contextlib.contextmanager
 def reading(path: str | os.PathLike[str]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Give the text and the tensors of a file that `write` wrote.
+    """Yield the text and the tensors of a file that `write` wrote.
 
     Any error while they are read or used becomes a ModelFileError of one sentence that begins with the path.
     """
@@ -72,7 +72,7 @@ def reading(path: str | os.PathLike[str]) -> Iterator[tuple[str, dict[str, Any]]
         raise ModelFileError(f"{os.fspath(path)!r} {error}") from None
     except (OSError, MemoryError):
         raise
-    except Exception as error:  # the package has its own errors, and classes raise any for impossible values
+    except Exception as error:  # safetensors has its own errors; classes may raise any for invalid values
         reason = str(error).partition("\n")[0].removesuffix(".")
         raise ModelFileError(
             f"{os.fspath(path)!r} is not a model file of gpclass, or is cut off or damaged: {reason:.200}."

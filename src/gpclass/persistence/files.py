@@ -18,7 +18,7 @@ from gpclass.parameters import check_parameters
 from gpclass.persistence.codec import Decoder, Encoder
 from gpclass.persistence.container import ModelFileError, reading, write
 
-VERSION = 5  # of the format
+VERSION = 5  # version of the format
 
 
 def save(estimator: Any, path: str | os.PathLike[str], *, extra: Mapping[str, Any] | None = None) -> None:
@@ -82,7 +82,7 @@ def load(path: str | os.PathLike[str]) -> GaussianProcessClassifier:
     """Return the classifier that `save` wrote.
 
     Nothing in a file is executed. A file that is cut off, damaged, of another version or of something else is
-    rejected with a `ModelFileError`, and none makes `load` use more memory than a few dozen times its size.
+    rejected with a `ModelFileError`. `load` never uses more memory than a few dozen times the size of the file.
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ def load_with_extra(path: str | os.PathLike[str]) -> tuple[GaussianProcessClassi
         clf = GaussianProcessClassifier(**params)
         clf.__dict__ |= fitted
         check_parameters(clf)
-        np.random.default_rng(clf._seed)  # raises unless it is a seed
+        np.random.default_rng(clf._seed)  # raises an error for an invalid seed
         if clf.encoder_ is not None:
             names = getattr(clf, "feature_names_in_", None)
             clf.encoder_ = tables.Encoder.restored(clf.encoder_, clf.categorical_features, names)
@@ -124,7 +124,7 @@ def load_with_extra(path: str | os.PathLike[str]) -> tuple[GaussianProcessClassi
 
 
 def _check_whole(clf: Any) -> None:
-    """Raise unless classes and columns are those of the models."""
+    """Raise unless the numbers of classes and columns match the models."""
     n_classes, n_inputs = clf.base_estimator_.n_classes, getattr(clf, "n_features_in_", None)
     if clf.n_classes_ != n_classes or np.shape(clf.classes_) != (n_classes,) or n_classes < 2:
         raise ModelFileError("is not consistent: the number of classes cannot be right.")

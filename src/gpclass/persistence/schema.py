@@ -10,7 +10,7 @@ are checked against their annotations. The metadata of a field may say more:
                              "n,..." gives the first length only, and "n|n,c" allows either
 
 Relations between fields are checked by the method ``check_stored()`` of the class, if it has one, which
-raises ValueError; that of a posterior evaluates it, so that kernels which cannot be evaluated are found.
+raises ValueError. A posterior evaluates itself there, which detects kernels that cannot be evaluated.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from sklearn.gaussian_process.kernels import Kernel
 from gpclass.core.checks import is_integer
 from gpclass.core.registry import stored_classes
 
-LARGEST = 1e60  # bound on the numbers that predictions multiply, so that their products are finite
+LARGEST = 1e60  # largest number in a model, so that products in predictions are finite
 SIMPLE: dict[Any, Callable[[Any], bool]] = {
     Any: lambda value: True,
     bool: lambda value: isinstance(value, bool | np.bool_),
@@ -73,7 +73,7 @@ def complaint(record: Any) -> str:
 
 
 def _kernel_complaint(kernel: Kernel) -> str:
-    """Require hyperparameters, which are those with bounds, to be finite and not negative, and all others not NaN."""
+    """Return a clause unless hyperparameters (with bounds) are finite and not negative, and others are not NaN."""
     params = kernel.get_params(deep=False)
     for name, value in params.items():
         numbers = np.asarray(value)

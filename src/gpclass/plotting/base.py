@@ -24,7 +24,7 @@ class Display:
     _draw: Callable[..., None]
 
     def plot(self, ax: Any = None, **options: Any) -> Self:
-        """Draw the display.
+        """Draw the display, and return it.
 
         Parameters
         ----------
@@ -55,9 +55,9 @@ class Display:
 def grid_over(
     estimator: Any, X: Any, y: Any, n_columns: int, resolution: int, eps: float
 ) -> tuple[list[Array], Any, dict[str, Any]]:
-    """Return the points along each column of a grid that covers X, all combinations of them, and what to draw.
+    """Return the points along each column of a grid that covers X, all combinations of them, and data for the display.
 
-    The last is the names of the columns and, if there are labels, the rows X and the positions ``codes`` of the labels.
+    The data are the names of the columns and, if there are labels, the rows X and the positions ``codes`` of labels.
     """
     if np.ndim(X) != 2 or np.shape(X)[1] != n_columns:
         wanted = {1: "one column", 2: "two columns"}[n_columns]
@@ -86,7 +86,7 @@ def grid_over(
 def codes_of(y: Any, classes: Any) -> Any:
     """Return the positions of the labels in ``classes``, -1 for other labels."""
     y = np.asarray(y)
-    if y.ndim == 2:  # soft labels
+    if y.ndim == 2:  # soft labels: take the most probable class
         return y.argmax(axis=1)
     found = y[:, None] == np.asarray(classes)
     return np.where(found.any(axis=1), found.argmax(axis=1), -1)

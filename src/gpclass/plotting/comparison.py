@@ -47,7 +47,7 @@ class ComparisonDisplay(Display):
             axis.grid(axis="x", color="0.9", linewidth=0.8)
             axis.margins(x=0.12)
             axis.locator_params(axis="x", nbins=5)
-        evidences.set_yticklabels([])  # those of the panel beside it
+        evidences.set_yticklabels([])  # shared with the first panel
         evidences.set_title("open: by the method; filled: corrected", fontsize="medium")
         calibration.plot([0, 1], [0, 1], color="0.6", linewidth=1.0, zorder=1)
         for i, row in enumerate(rows):

@@ -12,7 +12,7 @@ from gpclass.decision import check_cost
 from gpclass.plotting import style
 from gpclass.plotting.base import Display, grid_over
 
-LINES = (0.1, 0.5, 0.9)  # contours of the probability, besides the boundary
+LINES = (0.1, 0.5, 0.9)  # contour levels of the probability, in addition to the boundary
 
 
 @dataclass(eq=False, repr=False)
@@ -80,7 +80,7 @@ class PredictiveContourDisplay(Display):
         ax: Any = None,
         **options: Any,
     ) -> Self:
-        """Predict on a grid that covers the two columns of X, and draw it.
+        """Predict on a grid that covers the two columns of X, and return the display, drawn.
 
         Parameters
         ----------
@@ -135,7 +135,7 @@ class PredictiveContourDisplay(Display):
         """Draw the probability of the second class, with contours at `LINES`."""
         p, levels = self.proba[:, :, 1], np.linspace(0.0, 1.0, 21)
         filled = axis.contourf(self.x0, self.x1, p, levels=levels, cmap=style.SEQUENTIAL)
-        label = f"predicted p(y = {self.classes[1]})"  # a label need not be valid in a formula
+        label = f"predicted p(y = {self.classes[1]})"  # plain text, because a label may not be valid mathtext
         bar = self.figure_.colorbar(filled, ax=axis, label=label, ticks=np.linspace(0.0, 1.0, 6))
         if any(p.min() < level < p.max() for level in LINES):
             lines = {"colors": ["white", "white", "0.15"], "linestyles": ["--", ":", "--"], "linewidths": 0.9}
@@ -165,7 +165,7 @@ class PredictiveContourDisplay(Display):
 
 
 def decision_margins(proba: Array, cost: Array | None = None) -> Array:
-    """Return the smallest expected cost of the other decisions minus that of each decision, on the last axis."""
+    """Return, for each decision, the smallest expected cost of the others minus its own, along the last axis."""
     expected = proba @ (1.0 - np.eye(proba.shape[-1]) if cost is None else cost)
     order = np.sort(expected, axis=-1)
     best, second = order[..., :1], order[..., 1:2]

@@ -70,7 +70,7 @@ class EvidenceDisplay(Display):
         limits: Any = (None, None),
         ax: Any = None,
     ) -> Self:
-        """Compute the evidence on a grid and draw it, for methods that have one: Laplace, EP or VI.
+        """Compute the evidence on a grid, and return the display, drawn. The method must be Laplace, EP or VI.
 
         Parameters
         ----------
@@ -116,7 +116,7 @@ class EvidenceDisplay(Display):
         from matplotlib.colors import BoundaryNorm
 
         (axis,) = self._panels(ax, (1, 1), (5.6, 4.4))
-        axis.set(xscale="log", yscale="log")  # before labels are placed on the lines
+        axis.set(xscale="log", yscale="log")  # set before contour labels are placed
         top = float(self.evidence.max())
         below = self.evidence - top
         least = min(float(below.min()), -1e-3)

@@ -78,7 +78,7 @@ class LatentDisplay(Display):
         ax: Any = None,
         **options: Any,
     ) -> Self:
-        """Predict on a grid that covers the one column of X, and draw it.
+        """Predict on a grid that covers the one column of X, and return the display, drawn.
 
         Parameters
         ----------
@@ -116,7 +116,7 @@ class LatentDisplay(Display):
             style.bare(axis)
             for i, (middle, low, high) in enumerate(zip(*(each.T for each in band), strict=True)):
                 self._curve(axis, i, color if i == 0 else None, middle, low, high)
-        if self.X is not None:  # at 0 and 1; those of three classes or more at the top
+        if self.X is not None:  # rows at 0 and 1; with three classes or more, at the top
             heights = np.clip(self.codes, 0, 1) if two else np.full(len(self.X), 1.04)
             points = np.column_stack([self.X, heights])
             style.scatter_classes(bottom, points, self.codes, self.classes, s=20, clip_on=False)
@@ -145,7 +145,7 @@ def latent_band(estimator: Any, grid: Any, level: float) -> tuple[Array, Array, 
     """Return mean and central credible band of the latent functions, each of shape (n, n_curves).
 
     With two classes the band consists of quantiles, since a function that was sampled may be skewed; with
-    more it is that of Gaussians with the same means and variances.
+    more it is the band of Gaussians with the same means and variances.
     """
     if len(estimator.classes_) > 2:
         mean, std = estimator.predict_latent(grid, return_std=True)

@@ -59,7 +59,7 @@ class TraceDisplay(Display):
     def from_estimator(
         cls, estimator: Any, *, rows: Sequence[int] | None = None, model: int = 0, ax: Any = None
     ) -> Self:
-        """Draw the chains of a classifier whose latent function or hyperparameters were sampled.
+        """Draw the chains of a classifier that sampled f or hyperparameters, and return the display.
 
         Parameters
         ----------

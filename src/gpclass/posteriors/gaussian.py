@@ -110,7 +110,7 @@ class GaussianProcess(Process):
             rows = slice(start, start + self.block_size)
             out[rows] = self._mean([matrix(kernel, X[rows], self.inputs) for kernel in self.kernels])
         if not np.isfinite(out).all():
-            self.latent(X)  # which says where
+            self.latent(X)  # raises an error that names the row
         return out
 
     def _mean(self, Ks: list[Array]) -> Array:
@@ -128,8 +128,8 @@ class GaussianProcess(Process):
         """Return the means (n, S, *shape), the (co)variances of each function in turn, and the rows F_c k_c.
 
         ``shape`` is that of the latent values at one input: there are S draws of them. ``prior`` and ``product`` are
-        `diag` and `by_row` for the variances, `matrix` and `all_pairs` for covariances. Coupled functions have the
-        products of the rows besides.
+        `diag` and `by_row` for variances, `matrix` and `all_pairs` for covariances. The rows F_c k_c are
+        needed for covariances between coupled functions.
         """
         size, dtype = (len(X), len(self.inputs)), np.float64 if self.beta is None else np.float32
         Ks = [matrix(kernel, X, self.inputs, out=np.empty(size, dtype)) for kernel in self.kernels]
@@ -151,13 +151,13 @@ class GaussianProcess(Process):
         return mean.reshape(len(X), -1, *shape), covariances(), own
 
     def _common(self, Ks: list[Array]) -> list[Array]:
-        """Return the rows T k, or Tᵀ k of coupled functions, of each kernel; in the memory of K if it can be."""
+        """Return the rows T k of each kernel, or Tᵀ k for coupled functions, in the memory of K if possible."""
         if self.root is None:
             return []
         return [matmul(K, self.root) if self.coupled else self.whiten(K) for K in Ks]
 
     def whiten(self, K: Array) -> Array:
-        """Turn rows k into rows T k, in the lower precision of both, and in the memory of K if that has it."""
+        """Return rows T k for rows k, in the lower precision of T and K, in the memory of K if the precisions agree."""
         root: Any = self.root
         if np.float32 in (K.dtype, root.dtype):
             root = root if root.dtype == np.float32 else single(root)

@@ -4,7 +4,7 @@ Given theta and the latent values f at the data, f(x) is Gaussian with the prior
 
     mean = k(x, P) alpha,  alpha = K_PP⁻¹ f_P        var = k(x, x) - |L⁻¹ k(P, x)|²,  K_PP = L Lᵀ
 
-where P is a subset of the data of the size of the rank of K. All draws at one theta have this variance, so draws that
+where P has as many data points as the rank of K. All draws at one theta have this variance, so draws that
 share theta are one component, and a prediction is the average over all of them.
 """
 
@@ -25,7 +25,7 @@ from gpclass.kernels import diag, matrix
 from gpclass.posteriors.gaussian import GaussianProcess
 from gpclass.posteriors.process import Process
 
-BLOCK = 1 << 21  # numbers of draws x rows at a time
+BLOCK = 1 << 21  # maximum number of draws x rows in a block
 
 
 @stored

@@ -11,7 +11,7 @@ import numpy as np
 from gpclass.core.memory import require_memory
 from gpclass.core.protocols import Array, Inputs, Part
 
-ONE = np.ones(1)  # the weight of a single part
+ONE = np.ones(1)  # weights of a process with one part
 
 
 class Process(ABC):
@@ -82,7 +82,7 @@ class Process(ABC):
         return mean, cov if self.latent_shape else cov.reshape(n, n)
 
     def sample(self, X: Inputs, n_samples: int, rng: np.random.Generator) -> Array:
-        """Draw f jointly at the rows of X; shape (n, n_samples), or (n, C, n_samples).
+        """Return joint draws of f at the rows of X, of shape (n, n_samples) or (n, C, n_samples).
 
         The square root comes from the eigenvalues, so a singular covariance needs no jitter.
         """
@@ -98,7 +98,7 @@ class Process(ABC):
             means, blocks = gaussian.joint(X, self.latent_shape)
             noise, last = [], None
             for block in blocks:
-                if block is not last:  # functions of a mixture have one covariance
+                if block is not last:  # the functions of a mixture share a covariance
                     order = int(np.sqrt(block.size))
                     last, root = block, symmetric_root(block.reshape(order, order))
                 noise.append(root @ rng.standard_normal((len(root), mine.size)))

@@ -41,7 +41,7 @@ from gpclass.core.protocols import AnySites, Array, Index
 class Target:
     """A posterior p(f | y) with a Gaussian q = N(mean, root rootᵀ): the prior unless there are sites.
 
-    ``root`` and ``prior_root`` belong to all latent functions, or to each of them where they are independent
+    ``root`` and ``prior_root`` apply to all latent functions together, or to each of them if they are independent
     and have the same covariance: a matrix with n rows then acts on the functions one after another.
     """
 
@@ -50,7 +50,7 @@ class Target:
     weight: Array
     shape: tuple[int, ...]  # shape of f for the likelihood: (n,) or (n, C)
     prior_root: Array  # A
-    pivots: Index  # the rows of A that are lower triangular
+    pivots: Index  # rows of A that form a lower triangle
     sites: AnySites | None
     mean: Array
     alpha: Array
@@ -83,7 +83,7 @@ class Target:
         return values.swapaxes(1, -1).reshape(len(values), len(self.mean))
 
     def normals(self, n_rows: int, rng: np.random.Generator) -> Array:
-        """Draw standard normal coordinates."""
+        """Return draws of standard normal coordinates."""
         return rng.standard_normal((n_rows, self.rank))
 
     def shifts(self, Z: Array, *, prior: bool = False) -> Array:
@@ -102,7 +102,7 @@ class Target:
     def whiten(self, F: Array) -> Array:
         """Return z with f = mean + root z for each row f.
 
-        As many values of f as A has rank determine A⁻¹ f, and root⁻¹ = Cᵀ A⁻¹.
+        The values of f at the pivots determine A⁻¹ f, and root⁻¹ = Cᵀ A⁻¹.
         """
         D = (F - self.mean).reshape(-1, len(self.prior_root))[:, self.pivots]
         Z: Array = solve_triangular(self.prior_root[self.pivots], D.T, lower=True, check_finite=False).T
@@ -142,7 +142,7 @@ class Target:
     def with_jitter(self, relative: float) -> Target:
         """Return the target with q = prior and this fraction of the mean variance added to the diagonal of K.
 
-        K is then factored without pivoting: the factor is a smooth function of it.
+        K is then factored without pivoting, so that the factor is a smooth function of K.
         """
         A, zero = self.prior_root @ self.prior_root.T, np.zeros_like(self.mean)
         jitter = relative * float(np.trace(A)) / len(A)
@@ -162,7 +162,7 @@ class Target:
     def with_sites(self, sites: AnySites) -> Target:
         """Return the same posterior with the Gaussian of other sites."""
         A = self.prior_root
-        if len(A) < len(self.mean):  # sites may couple the functions: one matrix for all of them
+        if len(A) < len(self.mean):  # coupled sites need one matrix for all functions
             A = block_diag(*[A] * (len(self.mean) // len(A)))
         P = A.T @ self._times(sites, np.ascontiguousarray(A.T)).T
         P[np.diag_indices_from(P)] += 1.0
@@ -231,7 +231,7 @@ def checked(K: Array | Sequence[Array], y: Array, weight: Array | None) -> tuple
     K, y = np.asarray(K, dtype=float), np.asarray(y, dtype=float)
     n = len(y) if y.ndim in (1, 2) else 0
     w = np.ones(n) if weight is None else np.asarray(weight, dtype=float)
-    classes = {*K.shape[:-2], *y.shape[1:]}  # the numbers of latent values per data point, which must be one
+    classes = {*K.shape[:-2], *y.shape[1:]}  # numbers of latent values per data point, which must agree
     if n == 0 or K.shape[-2:] != (n, n) or K.ndim not in (2, 3) or w.shape != (n,) or len(classes) > 1:
         raise ValueError(
             f"K, y and weight have the shapes {K.shape}, {y.shape} and {w.shape}, expected (n, n) or "

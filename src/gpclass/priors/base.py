@@ -11,9 +11,9 @@ import numpy as np
 from gpclass.core.protocols import Adjoint, AnySites, Array
 from gpclass.posteriors.gaussian import GaussianProcess
 
-CANCELLED = 1e-12  # ratio of energies below which their difference is rounding
+CANCELLED = 1e-12  # relative difference of energies below which it is a rounding error
 REFINED = 1e-12  # residual of alpha, relative to its largest entry, that needs no further refinement
-EARLY = 8  # steps of conjugate gradients after which slow convergence ends them
+EARLY = 8  # number of conjugate-gradient steps after which slow convergence stops them
 
 
 class NotPositiveError(ValueError):
@@ -37,7 +37,7 @@ def not_finite(kernel: Any, where: str = "training inputs") -> ValueError:
 
 
 class Prior(ABC):
-    """N(f | 0, K) at the data and at one theta; ``shape`` is that of the latent values, (n,) or (n, C).
+    """N(f | 0, K) at the data and at one theta; ``shape`` is the shape of the latent values, (n,) or (n, C).
 
     A prior and those made from it by `at` share buffers: once a later one is used, earlier ones are invalid.
     """
@@ -73,7 +73,7 @@ class Prior(ABC):
         return sites
 
     def preconditioners(self, sites: AnySites) -> Iterable[tuple[Callable[[Array], Array], int]]:
-        """Return approximations of x → (I + Qᵀ K Q)⁻¹ x, each with the number of steps that costs a factorisation."""
+        """Return preconditioners x → (I + Qᵀ K Q)⁻¹ x, each with the number of steps that cost one factorisation."""
         return ()
 
     def solve(self, sites: Any, rtol: float) -> tuple[Array, Array]:
@@ -81,7 +81,7 @@ class Prior(ABC):
 
         With W = Q Qᵀ, alpha = nu - Q x where (I + Qᵀ K Q) x = Qᵀ K nu. An error e of x causes K Q e in f, whose norm
         in the metric of the posterior, K⁻¹ + W, is at most that of the residual. It is compared with the length of the
-        step in that metric, nuᵀK alpha = nuᵀK nu - (Qᵀ K nu)ᵀ x. Where this difference is rounding, only a
+        step in that metric, nuᵀK alpha = nuᵀK nu - (Qᵀ K nu)ᵀ x. If this difference is a rounding error, only a
         factorisation is accurate.
         """
         nu, K_nu = sites.nu, self.multiply(sites.nu)
@@ -139,10 +139,10 @@ def conjugate_gradient(
 
 
 class Conditioned(ABC):
-    """q(f) ∝ prior x sites; a subclass factors B in its constructor, and then finds the mean."""
+    """q(f) ∝ prior x sites; the constructor of a subclass factors B and computes the mean."""
 
     alpha: Array  # K⁻¹ mean = nu - R K nu
-    mean: Array  # of q at the data
+    mean: Array  # mean of q at the data
     half_logdet: float  # ½ log|B|
     responds = False  # whether `respond` is cheap
 

@@ -27,7 +27,7 @@ from gpclass.posteriors.gaussian import GaussianProcess
 from gpclass.priors.base import not_finite
 
 JITTER = 1e-5  # initial fraction of the mean prior variance; multiplied by ten while the factorisation fails
-BATCH = 128  # candidates in a round of the greedy choice
+BATCH = 128  # number of candidates in a round of the greedy choice
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,7 +51,7 @@ class Basis:
 
 
 def make_basis(kernel: Any, Z: Array, jitter: float = JITTER) -> Basis:
-    """Factor the covariance of the inducing inputs with the smallest sufficient jitter, starting from ``jitter``."""
+    """Return the basis of inducing inputs, factored with the smallest sufficient jitter of at least ``jitter``."""
     variance = float(diag(kernel, Z).mean())
     K = matrix(kernel, Z, Z.copy())
     if not np.isfinite(K.sum()):
@@ -94,7 +94,7 @@ def pull_basis(basis: Basis, E: Array) -> Array:
 def process(
     basis: Basis, P: Array, mean: Array, offset: Array | None = None, *, single: bool = False
 ) -> GaussianProcess:
-    """Return N(mean, P⁻¹) of the whitened u as a process over all inputs.
+    """Return q(u) = N(mean, P⁻¹), u whitened, as a process over all inputs.
 
     P of shape (C, M, M) and a mean of shape (M, C) belong to C latent functions. The mean is k(x, Z) L⁻ᵀ mean, the
     variance k(x, x) - ``|N L⁻¹ k(Z, x)|²`` with N lower triangular and Nᵀ N = I - P⁻¹. One function may be in single

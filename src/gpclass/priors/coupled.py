@@ -6,7 +6,7 @@ over the data, B_c = I + D_c^½ K_c D_c^½, E_c = D_c^½ B_c⁻¹ D_c^½ and M =
     R = E - E 1 M⁻¹ 1ᵀ E,     log|I + K W| = Σ_c log|B_c| + log|M| - Σ_i log s_i,
 
 where 1 adds up the functions. This is R&W's algebra for softmax (section 3.5, algorithm 3.3) with
-Π = D 1 S^(-1/2) in place of theirs. With M = L Lᵀ what is kept of E_c is V_c = E_c L⁻ᵀ, so that
+Π = D 1 S^(-1/2) in place of theirs. With M = L Lᵀ the matrix V_c = E_c L⁻ᵀ replaces E_c, so that
 
     E_c v = V_c Lᵀ v,     E_c 1ᵀ M⁻¹ w = V_c L⁻¹ w,     R_cd = [c = d] E_c - V_c V_dᵀ.
 """
@@ -24,8 +24,8 @@ from gpclass.core.protocols import Array, CoupledSites, Index
 from gpclass.priors.base import Conditioned
 from gpclass.priors.independent import Factored, diagonals, products
 
-# For a smaller a_i K_ii a site is practically flat, and D⁻¹ E would be inaccurate; it is raised to this. A site
-# that is not flat is not changed if the prior variance is small.
+# Lower bound on a_i K_ii: a smaller site is practically flat, and D⁻¹ E would be inaccurate. A site
+# that is not flat is not changed, even if the prior variance is small.
 FLATTEST = 1e-7
 ROUNDING = 1e-13  # keeps I - cov W invertible if the labels determine the latent values
 
@@ -57,7 +57,7 @@ class CoupledConditioned(Conditioned):
         cholesky(self.L)
         clear_upper(self.L)
         self.half_logdet += float(np.log(self.L.diagonal()).sum())
-        # All classes at once: V Lᵀ = E is Lᵀ-solved from the right.
+        # Solve V Lᵀ = E for all classes at once.
         self._stacked = self.V.reshape(-1, self.V.shape[-1])
         blas.dtrsm(1.0, self.L.T, self._stacked.T, side=0, lower=0, trans_a=1, overwrite_b=1)
         self.find_mean(self.sites)
@@ -77,8 +77,8 @@ class CoupledConditioned(Conditioned):
     def precondition(self, x: Array) -> Array:
         """Return (I + Qᵀ K Q)⁻¹ x with Q Qᵀ = W, for x of shape (n, C).
 
-        R = Q (I + Qᵀ K Q)⁻¹ Qᵀ, and Q = diag(a)^½ P with the projections P = I - p pᵀ of `CoupledSites`: where P x
-        is, the inverse is diag(a)^-½ R diag(a)^-½, and where p is, it is one.
+        R = Q (I + Qᵀ K Q)⁻¹ Qᵀ, and Q = diag(a)^½ P with projections P = I - p pᵀ (`CoupledSites`). In the range of P
+        the inverse is diag(a)^-½ R diag(a)^-½, and along p it is one.
         """
         root, inside = np.sqrt(self.a), self.sites.project(x)
         return x - inside + self.multiply_R(inside / root) / root
@@ -91,7 +91,7 @@ class CoupledConditioned(Conditioned):
         """Return (D⁻¹ R D⁻¹)² elementwise for some data points of each function, one function after another.
 
         Only entries below the diagonal are valid, in single precision, for estimates: R_cd = [c = d] E_c - V_c V_dᵀ,
-        and E has to be rounded itself, because V Lᵀ in single precision is not small where the sites are flat.
+        with E rounded from double precision, because V Lᵀ in single precision is not small where the sites are flat.
         """
         inverse = [1.0 / self.a[rows, c] for c, rows in enumerate(kept)]
         U = np.concatenate([

@@ -24,11 +24,11 @@ from gpclass.priors.independent import IndependentConditioned, diagonals, produc
 from gpclass.priors.lowrank import ORDER, low_rank_preconditioner, nystrom_root
 from gpclass.priors.shared import SharedConditioned
 
-LOW_RANK_STEPS = 120  # most steps with the low-rank preconditioner: more would cost a factorisation
+LOW_RANK_STEPS = 120  # maximum number of steps with the low-rank preconditioner; more cost a factorisation
 # A factorisation costs about FACTOR (2 C + 1) n³ operations, the low-rank preconditioner ORDER² n + ORDER³ / 3.
 FACTOR = 0.25
-SINGLE_FROM = 8000  # rows from which a posterior is in single precision, if that is safe
-# The factorisation of A = K + D errs by about 6e-8 |A|, and |A| is hardly above the trace of K. The noise variances D
+SINGLE_FROM = 8000  # number of rows from which a posterior is in single precision, if accurate enough
+# The error of factoring A = K + D is about 6e-8 |A|, and |A| is hardly above the trace of K. The noise variances D
 # are above one, so that with this trace their relative error is below 0.03.
 SINGLE_TRACE = 5e5
 
@@ -87,7 +87,7 @@ class DensePrior(Prior):
         require_memory(n, (len(kernels) + work + spare) * (0.5 if single else 1.0))
         dtype = np.float32 if single else np.float64
         self.Ks = list(np.empty((len(kernels), n, n), dtype))
-        # One block, because the allocator would not return smaller ones to the system.
+        # One array, because the allocator would not return smaller ones to the system.
         self._space: Array = np.zeros((work, n, n), dtype)
         self._last: Any = None  # the posterior whose factors are in the work space
         self._fill(kernels)
@@ -117,7 +117,7 @@ class DensePrior(Prior):
         return products(self.Ks, v)
 
     def preconditioners(self, sites: AnySites) -> Iterator[tuple[Callable[[Array], Array], int]]:
-        """Yield older factors, and then an approximation of low rank for several functions."""
+        """Yield the factors of earlier sites, and then a low-rank preconditioner if there are several functions."""
         n, C = self.shape[0], sum(self.shape[1:])
         if self._last is not None and self._last.coupled == sites.coupled:
             yield self._last.precondition, min(60, max(8, n // 64))

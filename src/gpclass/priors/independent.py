@@ -1,7 +1,7 @@
 """Sites that are independent over the latent values: B_c = I + S_c K_c S_c for each latent function c.
 
-A conditioned form has the covariance matrices, with valid lower triangles only, and the work space of its
-prior, which the factors of other sites may take over.
+A conditioned prior uses the covariance matrices, with valid lower triangles only, and the work space of its
+prior, which the factors of later sites overwrite.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from gpclass.core.protocols import Array, Index, Sites
 from gpclass.priors.base import Conditioned, cavity, remove_share
 
 ROUNDING = 1e-16
-TINY = 1e-7  # for a smaller tau_i K_ii, (1 - [B⁻¹]_ii) / tau_i is inaccurate
-FACTOR, INVERSE_FACTOR, INVERSE = 0, 1, 2  # what the memory of a `Factored` holds: L, L⁻¹ or B⁻¹
+TINY = 1e-7  # (1 - [B⁻¹]_ii) / tau_i is inaccurate for smaller tau_i K_ii
+FACTOR, INVERSE_FACTOR, INVERSE = 0, 1, 2  # content of the memory of a `Factored`: L, L⁻¹ or B⁻¹
 
 
 class Factored:
     """B = I + S K S = L Lᵀ of one latent function, in the memory of ``matrix``, inverted only as far as needed.
 
-    The eigenvalues of B are at least one, so its factorisation is safe for any K. The stages cost n³/3 operations
+    The eigenvalues of B are at least one, so it can be factored for any K. The stages cost n³/3 operations
     each: the factor gives solves and the determinant, the inverse factor the diagonal of B⁻¹, the inverse the gradient.
     """
 
@@ -124,7 +124,7 @@ class Factored:
             V = self.scale * columns(self.K, rows).T
             forms = np.einsum("ij,ij->i", V, blas.dsymm(1.0, self.inverse().T, V.T, lower=0).T)
             var[rows] = prior_var[rows] - forms
-        # A variance below the rounding error of the prior's is only known to be positive.
+        # A variance below the rounding error of the prior variance is set to a positive value.
         return inverse, np.maximum(var, ROUNDING * prior_var)
 
 
@@ -170,7 +170,7 @@ class IndependentConditioned(Conditioned):
         return self._marginals[0]
 
     def var(self) -> Array:
-        """Return the marginal variances, of the shape of the sites."""
+        """Return the marginal variances, in the shape of the sites."""
         return self._marginals[1]
 
     @cached_property
@@ -181,7 +181,7 @@ class IndependentConditioned(Conditioned):
     def respond(self, dtau: Array) -> Array:
         """Return the first-order change of the variances of one function, -(Σ∘Σ) dtau.
 
-        Off the diagonal Σ = S⁻¹ (I - B⁻¹) S⁻¹ is B⁻¹ divided by scales.
+        Off the diagonal, Σ = S⁻¹ (I - B⁻¹) S⁻¹ equals -S⁻¹ B⁻¹ S⁻¹.
         """
         v, inverse = self.var(), np.where(self.tau > 0.0, 1.0 / np.maximum(self.tau, 1e-300), 0.0)
         w = inverse * dtau
@@ -191,7 +191,7 @@ class IndependentConditioned(Conditioned):
     def left_out(self, copies: Array, response: Array | None = None) -> tuple[Array, Array]:
         """Return mean and (co)variance of each data point's latent values without one copy of its site.
 
-        ``response`` has the precisions with which the means respond, if they are not those of the sites.
+        ``response`` holds the precisions with which the means respond, if they differ from those of the sites.
         """
         if self.tau.ndim == 1:
             return cavity(self, copies)
@@ -220,12 +220,12 @@ class IndependentConditioned(Conditioned):
 
 
 def by_function(v: Array) -> Array:
-    """Return values of shape (n,) or (n, C) with those of each function in a row."""
+    """Return values of shape (n,) or (n, C) as an array with one row per function."""
     return v[None] if v.ndim == 1 else v.T
 
 
 def products(Ks: Sequence[Array], v: Array) -> Array:
-    """Return K_c v_c for each function; sums are in double where the one K is in single precision."""
+    """Return K_c v_c for each function; sums are in double precision even if K is in single precision."""
     if Ks[0].dtype == np.float32:
         return _products_in_double(Ks[0], v)
     if v.ndim == 1:

@@ -28,7 +28,7 @@ from gpclass.posteriors.gaussian import GaussianProcess
 from gpclass.priors.base import Conditioned, Prior, not_finite
 from gpclass.priors.basis import Basis, make_basis, process, pull_basis
 
-JITTER = 1e-10  # everything here is in double precision
+JITTER = 1e-10  # small, because everything here is in double precision
 
 
 class InducingPrior(Prior):
@@ -100,7 +100,7 @@ class InducingPrior(Prior):
         return InducingConditioned(self, sites)
 
     def pullback(self, adjoint: Adjoint) -> Array:
-        """Return Σ_ij G_ij ∂K_ij/∂theta, by way of K_fu, K_uu and the diagonal."""
+        """Return Σ_ij G_ij ∂K_ij/∂theta, through K_fu, K_uu and the diagonal."""
         q = adjoint.conditioned
         left, right = (np.column_stack(vectors) for vectors in adjoint.factors())
         diagonal = 0.5 * (np.einsum("ij,ij->i", left, right) - q.w + q.w**2 * q.forms)
@@ -117,7 +117,7 @@ class InducingPrior(Prior):
         return total + pull_basis(self.basis, E)
 
     def posterior(self, conditioned: Any) -> GaussianProcess:
-        """Return q as a process: that of u, and the prior given u."""
+        """Return q as a process: q(u) and the prior given u."""
         return process(self.basis, conditioned.P, self.times_A(conditioned.alpha))
 
 
@@ -167,5 +167,5 @@ class InducingConditioned(Conditioned):
         return self.prior.residual / self.stretch + self.forms / self.stretch**2
 
     def inverse_diagonal(self) -> Array:
-        """Return the diagonal of B⁻¹: that of (1 - w aᵀ P⁻¹ a / lambda) / lambda."""
+        """Return the diagonal of B⁻¹, (1 - w aᵀ P⁻¹ a / lambda) / lambda."""
         return (1.0 - self.w * self.forms) / self.stretch

@@ -4,7 +4,7 @@ With K_c ≈ F_c F_cᵀ (F = K_XJ L⁻ᵀ, K_JJ = L Lᵀ, J a subset of the data
 
     (I + Qᵀ K Q)⁻¹ ≈ I - Qᵀ F (I + Fᵀ W F)⁻¹ Fᵀ Q,
 
-with a matrix of the order rank x C to factor, and two products with F, far less than a product with C matrices of
+which factors a matrix of order rank x C and needs two products with F, far less than a product with C matrices of
 n x n.
 """
 
@@ -24,7 +24,7 @@ ORDER = 400  # order of the matrix that is factored: rank times classes
 
 
 def nystrom_root(K: Array, rank: int) -> Array:
-    """Return F with K ≈ F Fᵀ from the lower triangle of K, always with the same rows."""
+    """Return F with K ≈ F Fᵀ from the lower triangle of K; the choice of rows is deterministic."""
     chosen = np.random.default_rng(0).permutation(len(K))[:rank]
     cross = columns(K, chosen)
     corner = cross[chosen]

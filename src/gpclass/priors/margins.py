@@ -24,8 +24,8 @@ from gpclass.posteriors.gaussian import GaussianProcess
 from gpclass.priors.base import Conditioned, Prior
 from gpclass.priors.dense import DensePrior
 
-# Σ∘Σ takes (C - 1)² n³ operations in single precision, twice as fast as the (2C + 1) n³ in double of a factorisation,
-# of which it saves one to seven. This is the largest order of the matrix.
+# Σ∘Σ takes (C - 1)² n³ operations in single precision, twice as fast as the double precision of a factorisation
+# with (2C + 1) n³, and saves one to seven of these. MOST_RESPONDING is the largest order of the matrix.
 MOST_CLASSES, MOST_RESPONDING = 10, 8192
 
 
@@ -77,7 +77,7 @@ class MarginPrior(Prior):
         return v.reshape(len(self._own), -1).sum(axis=1)
 
     def coefficients(self, v: Array) -> Array:
-        """Return the coefficients of f in Σ v g: each v_k g_k adds v_k to that of f_y and -v_k to that of f_k."""
+        """Return the coefficients of f in Σ v g: v_k g_k adds v_k to the coefficient of f_y and -v_k to that of f_k."""
         return self.by_class(-v, own=self.sums(v))
 
     def differences(self, F: Array, v: Array) -> Array:
@@ -95,9 +95,9 @@ class MarginPrior(Prior):
         return CoupledSites(nu=a * (b.sum(axis=1) / a.sum(axis=1))[:, None] - b, a=a)
 
     def on_margins(self, alpha: Array, mean: Array) -> tuple[Array, Array]:
-        """Return alpha and mean of the margins from those of f.
+        """Return alpha and mean of the margins, given alpha and mean of f.
 
-        alpha of f are the coefficients of that of the margins, and e_y has the posterior mean Σ alpha.
+        alpha of f has the coefficients of alpha of the margins, and e_y has the posterior mean Σ alpha.
         """
         own = -self.pick(alpha)
         return own, self.differences(mean, own)
@@ -127,7 +127,7 @@ class MarginConditioned(Conditioned):
     def __init__(self, prior: MarginPrior, sites: Sites) -> None:
         self.prior, self.responds = prior, prior.responds
         self.latents = q = prior.latents.condition(prior.latent_sites(sites), keep=prior.responds)
-        self.tau = prior.pick(q.a)  # bounded below by the factors
+        self.tau = prior.pick(q.a)  # with the lower bound of the factors
         self.half_logdet = q.half_logdet + 0.5 * float(np.log(q.a.sum(axis=1)).sum())
         self.alpha, self.mean = prior.on_margins(q.alpha, q.mean)
 
@@ -138,9 +138,9 @@ class MarginConditioned(Conditioned):
     def multiply_R(self, v: Array) -> Array:
         """Return R v.
 
-        If u = f_y + e_y were free, f_y would be one more function compared with it, at the precision a_y = 1,
-        and R that of all C of them; the inverse of a Schur complement is a block of the inverse, so
-        R of the margins is its part that belongs to the other classes.
+        If u = f_y + e_y had a flat prior, f_y would be one more function with a site, of precision a_y = 1,
+        and R would be that of all C functions. The inverse of a Schur complement is a block of the inverse, so
+        R of the margins is the block of the other classes.
         """
         return self.prior.pick(self.latents.multiply_R(self.prior.by_class(v)))
 

@@ -1,6 +1,6 @@
 """One factorisation for all classes, for sites with one precision per row in all classes but one.
 
-The sites of row i have the precision b_i in every class but one, and a larger one t_i in that class, its own. With
+The sites of row i have the precision b_i in every class except its own, where the precision t_i is larger. With
 A = K + diag(1 / b) and U_c the columns of I of the rows whose own class is c,
 
     K + D_c = A - U_c Δ_c U_cᵀ,     Δ = diag(1/b - 1/t) ≥ 0,

@@ -21,9 +21,9 @@ from gpclass.posteriors.target import make_target
 from gpclass.sampling.checks import Function, Seed, log_ratio, proposed, shown, values_of
 
 MAX_PROPOSALS = 10_000_000
-PILOT = 10_000  # proposals before the rate is first checked; then their number is doubled each time
-CHUNK = 1 << 20  # numbers proposed at a time
-SLACK = 1e-9  # allowed excess of a ratio over its bound by rounding
+PILOT = 10_000  # number of proposals before the rate is first checked; it doubles each time
+CHUNK = 1 << 20  # maximum number of values proposed at a time
+SLACK = 1e-9  # rounding error by which a ratio may exceed its bound
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,7 +232,7 @@ def _accept(
     check_integers(size=size, max_proposals=max_proposals)
     rng = np.random.default_rng(rng)
     kept: list[Array] = []
-    n, n_kept, total, square = 0, 0, 0.0, 0.0  # proposals, accepted; sums of probabilities and their squares
+    n, n_kept, total, square = 0, 0, 0.0, 0.0  # proposed, accepted; sums of p and p²
     most = PILOT
     mean = error = 1.0
     while n_kept < size:

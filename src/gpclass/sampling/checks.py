@@ -39,7 +39,7 @@ def proposed(proposal: Any, n: int, rng: np.random.Generator) -> Array:
 
 
 def log_ratio(log_density: Function, proposal: Any, x: Array) -> Array:
-    """Return log_density(x) less that of the proposal, for draws x of the proposal."""
+    """Return log_density(x) minus the log density of the proposal, for draws x of the proposal."""
     return np.asarray(values_of(log_density, x, "log_density") - np.atleast_1d(proposal.logpdf(x)))
 
 

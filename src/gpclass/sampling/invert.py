@@ -16,10 +16,10 @@ from numpy.typing import ArrayLike, NDArray
 from gpclass.core.protocols import Array
 from gpclass.sampling.checks import Function, Seed, values_of
 
-PANELS = 512  # on a finite domain, or on either side of zero
+PANELS = 512  # number of panels on a finite domain, or on either side of zero
 REACH = 1e-12, 1e15  # first and last edge on an infinite domain, from its finite end or from zero
-ACCURACY = 4e-9  # variation of the density on a panel times its width, relative to the mass
-SHORTEST = 2.0**-44  # panel relative to x, at jumps and poles; shorter ones are below the resolution of x
+ACCURACY = 4e-9  # tolerance of a panel: variation of the density times width, relative to the mass
+SHORTEST = 2.0**-44  # smallest width of a panel relative to x, at jumps and poles: the resolution of x
 
 
 def inversion(

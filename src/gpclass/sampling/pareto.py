@@ -12,8 +12,8 @@ from scipy.special import boxcox
 
 from gpclass.core.protocols import Array
 
-SMOOTHED = 0.5  # khat from which smoothing is worth its small bias: the weights have no variance
-MIN_TAIL = 5  # weights that a Pareto distribution can be fitted to
+SMOOTHED = 0.5  # khat above which weights have no variance, so that smoothing is worth its small bias
+MIN_TAIL = 5  # minimum number of weights for fitting a Pareto distribution
 
 
 def khat_limit(n_samples: int) -> float:
@@ -75,7 +75,7 @@ def fit_pareto(x: Array) -> tuple[float, float]:
     quartile = x[int(n / 4 + 0.5) - 1]
     j = np.arange(1, n_grid + 1)
     b = 1.0 / x[-1] + (1.0 - np.sqrt(n_grid / (j - 0.5))) / (3.0 * quartile)
-    b = np.where(b == 0.0, np.finfo(float).eps / x[-1], b)  # there the distribution is exponential
+    b = np.where(b == 0.0, np.finfo(float).eps / x[-1], b)  # b = 0 is the exponential distribution
     k = np.log1p(-b[:, None] * x).mean(axis=1)
     profile = n * (np.log(-b / k) - k - 1.0)
     mass = np.exp(profile - profile.max())

@@ -25,7 +25,7 @@ from gpclass.sparse.settings import Inducing
 CHOSEN = "chosen kernel"
 INSTEAD = "remove the file to start again, or name another one in Inducing(checkpoint=...)"
 LENGTH = ("max_refine", "gain", "checkpoint")  # settings that only determine how long learning continues
-SAMPLE = 1000  # rows whose values distinguish data from others
+SAMPLE = 1000  # number of rows in the digest of the data
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -33,7 +33,7 @@ class Kept:
     """The state of learning: hyperparameters, inducing inputs, q, and the inverse Hessian of the hyperparameters.
 
     ``Z`` is None before inducing inputs are chosen. ``eps`` belongs to Dirichlet classification. q and the inverse
-    Hessian are of ``n_rows`` rows; ``work`` is the work done so far.
+    Hessian refer to ``n_rows`` rows; ``work`` is the work done so far.
     """
 
     theta: Array
@@ -80,7 +80,7 @@ class Checkpoint:
             raise ValueError(f"The checkpoint {path} cannot be read ({error}): {INSTEAD}.") from None
         others = [name for name, value in self.identity.items() if identity.get(name) != value]
         if others:
-            others = [name for name in others if name != CHOSEN] or others  # the choice depends on the others
+            others = [name for name in others if name != CHOSEN] or others  # it depends on the others
             raise ValueError(
                 f"The checkpoint {path} belongs to another problem, which differs in its {' and '.join(others)}: "
                 f"{INSTEAD}."
@@ -89,9 +89,9 @@ class Checkpoint:
 
 
 def identity_of(data: Data, n_latents: int, model: Mapping[str, Any], settings: Inducing) -> dict[str, str]:
-    """Return digests of what a state of learning depends on, by their names in messages; of the data some rows.
+    """Return digests of everything that learning depends on, by the names for messages; some rows represent the data.
 
-    The length of learning may differ, so that a fit can be resumed with more steps.
+    Settings of the length of learning are excluded, so that a fit can be resumed with more steps.
     """
     rows = data.sample(SAMPLE, np.random.default_rng(0))
     chosen = {field.name: getattr(settings, field.name) for field in fields(settings)}
@@ -107,7 +107,7 @@ def digest(value: Any) -> str:
     """Return a digest of a value, the same in every process."""
     if isinstance(value, Kernel):
         value = type(value).__name__, value.get_params()
-    elif isinstance(value, dict):  # of hyperpriors
+    elif isinstance(value, dict):  # hyperpriors
         value = {
             name: (p.dist.name, p.args, p.kwds) if isinstance(p, rv_frozen) else p
             for name, p in value.items()

@@ -12,8 +12,8 @@ the best q(u) of class c and the bound of all classes together (Titsias 2009, fo
     bound = Σ_c [log N(targets | m_c) + ½ b_cᵀ mu_c - ½ log|P_c|] - ½ (C w0 + w1 - w0) R.
 
 For the gradient, with J_c = I - P_c⁻¹ and g_ic = tau_ic (t_ic - m_c - a_iᵀ mu_c), the adjoint of a_i is
-Σ_c g_ic mu_c + F_y a_i with F_y = w0 Σ_c J_c + (w1 - w0) J_y: a second pass with one product. What `pull_basis` needs
-follows from the first, Σ a_bar aᵀ = Σ_c mu_c mu_cᵀ + P_c - 2 I + P_c⁻¹.
+Σ_c g_ic mu_c + F_y a_i with F_y = w0 Σ_c J_c + (w1 - w0) J_y: a second pass with one product. The input of `pull_basis`
+follows from the first pass, Σ a_bar aᵀ = Σ_c mu_c mu_cᵀ + P_c - 2 I + P_c⁻¹.
 
 All of this is linear in the label weights: a soft label counts as rows of several classes.
 """
@@ -47,7 +47,7 @@ class Collapsed(Engine):
     def converge(
         self, basis: Basis, start: Q | Fit | None = None, *, gradient: bool = False, **unused: Any
     ) -> Fit:
-        """Return the best q after one pass, and the gradient after a second one. It needs no start."""
+        """Return the best q after one pass, and the gradient after a second one. No starting point is needed."""
         t, (prior, of_prior) = self.likelihood, self.prior(basis)
         empty = np.zeros((basis.size, self.n_latents))
         step = Step(Latent(basis.kernel, basis.Z, working(basis.T, self.dtype), empty), self.rule())

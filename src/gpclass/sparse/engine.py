@@ -4,7 +4,7 @@ q(u) = N(mu, P⁻¹) in whitened coordinates. A pass returns sums (`sums`), whic
 
     bound = Σ E[l] - KL(q || prior),     the natural-gradient step,     d bound / d theta
 
-all exact for all rows. A step that lowers the bound is halved. At another theta, or with other inducing inputs, q
+all exact sums over all rows. A step that lowers the bound is halved. At another theta, or with other inducing inputs, q
 starts from the sites that the rows had before; then one pass is usually enough.
 """
 
@@ -33,7 +33,7 @@ from gpclass.priors.basis import Basis, pull_basis
 from gpclass.sparse.latent import Latent, working
 from gpclass.sparse.sums import BoundRule, Step, Sums
 
-LEAST = 0.1  # smallest eigenvalue of P; those of the prior are one
+LEAST = 0.1  # lower bound on the eigenvalues of P, which are one for the prior
 
 # --------------------------------------------------------------------- Gaussians over u
 
@@ -111,7 +111,7 @@ def latent_of(basis: Basis, q: Q, dtype: Any = np.float64) -> Latent:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fit:
-    """q after a number of passes at one theta; ``gap`` is about the gain of one more, in nats."""
+    """q after a number of passes at one theta; ``gap`` estimates the gain of one more pass, in nats."""
 
     basis: Basis
     q: Q
@@ -120,9 +120,9 @@ class Fit:
     gap: float
     passes: int
     gradient: Array | None
-    residual: float  # mean of r_i
-    lost: float  # loss of the bound by the residual variance in nats, to first order
-    others: Array  # Σ E[l] of the other likelihoods
+    residual: float  # mean residual variance r_i
+    lost: float  # loss of the bound in nats due to the residual variance, to first order
+    others: Array  # Σ E[l] with other parameters of the likelihood
     counts: Array  # total weight of each class
     offset: Array | None = None  # prior means of the functions, if they are not zero
 
@@ -152,7 +152,7 @@ class Engine:
     n_latents: int = 1
     dtype: Any = np.float32
     report: Callable[[float], None] | None = None
-    after: Callable[[Q], None] | None = None  # given the next q after every pass
+    after: Callable[[Q], None] | None = None  # called with the next q after every pass
     base: Q | None = None  # the prior of q, if it is not N(0, I): the posterior of earlier rows
 
     def converge(
@@ -165,14 +165,14 @@ class Engine:
         gradient: bool = False,
         others: tuple[Likelihood, ...] = (),
     ) -> Fit:
-        """Iterate q until another step would gain less than ``tol`` nats, within ``max_passes`` passes.
+        """Return q, iterated until another step would gain less than ``tol`` nats, in at most ``max_passes`` passes.
 
-        It starts from a q, or from the sites of a fit, which may have another basis; these cost a pass.
+        ``start`` is a q, or a fit, possibly with another basis, whose sites are projected in one more pass.
         """
         prior, of_prior = self.prior(basis)
         q = self._projected(basis, prior, start) if isinstance(start, Fit) else start
         q, inverses = (prior, of_prior) if q is None else (q, inverted(q.P))
-        # Each class steps as if the others were fixed; the joint step is too long by a factor of at most two.
+        # Each class steps as if the others were fixed, so all steps together are too long, by at most a factor of two.
         longest = 1.0 if self.n_latents == 1 else 0.6
         best: Fit | None = None
         rho = longest
@@ -260,7 +260,7 @@ def natural_step(sums: Sums, prior: Q) -> tuple[Q, Inverses]:
 
 
 def _between(fit: Fit, share: float) -> tuple[Q, Inverses]:
-    """Return q after a part of the next step."""
+    """Return q after a fraction of the next step."""
     q, inverses = fit.q.mixed(fit.next_q, share)
     return balanced(q), inverses
 
@@ -269,7 +269,7 @@ def _bounded(P: Array) -> Array:
     """Return the precision with eigenvalues of at least ``LEAST``.
 
     Where log p(y|f) is not concave the best precision may be smaller than the prior's, which is one, and a step may
-    overshoot; it has to stay positive.
+    overshoot; the bound keeps it positive.
     """
     values, vectors = np.linalg.eigh(P)
     if values[0] >= LEAST:
@@ -280,7 +280,7 @@ def _bounded(P: Array) -> Array:
 def balanced(q: Q) -> Q:
     """Return q with means that add up to zero over the classes, as the optimal means do.
 
-    mu_c = Σ_i g_ic a_i there, and the slopes of a data point add up to zero; separate steps for each class would
+    At the optimum mu_c = Σ_i g_ic a_i, and the slopes of a data point add up to zero; steps of separate classes would
     converge slowly.
     """
     return q if len(q.P) == 1 else replace(q, mean=q.mean - q.mean.mean(axis=1, keepdims=True))

@@ -5,9 +5,9 @@ r_i = k(x_i, x_i) - a_iᵀ a_i (`priors.basis`). For q(u) = N(mu, P⁻¹) of eac
 
     m_i = a_iᵀ mu,     v_i = r_i + s_i,     s_i = a_iᵀ P⁻¹ a_i.
 
-Row i acts on u through a site on a_iᵀ u alone, of precision h_i and g_i = nu_i - h_i m_i. Without that site, as in
-`priors.base.remove_share`, s_i becomes s_i / (1 - h_i s_i) and m_i falls by g_i times that; r_i stays, as the
-label of the row did not change it.
+Row i acts on u only through a site on a_iᵀ u of precision h_i and slope g_i = nu_i - h_i m_i. Without that site, as in
+`priors.base.remove_share`, s_i becomes s_i / (1 - h_i s_i) and m_i falls by g_i times that; r_i does not
+depend on the label.
 
 Work on rows x M is in the precision of ``T``, and in single precision without tiny numbers (`core.linalg.drop_tiny`).
 """
@@ -27,7 +27,7 @@ from gpclass.data.rows import Rows
 from gpclass.kernels import diag, matrix
 from gpclass.priors.base import remove_share
 
-TILE = 1 << 20  # numbers in one array of a tile
+TILE = 1 << 20  # maximum number of entries of an array in a tile
 
 
 def working(V: Array, dtype: Any) -> Array:
@@ -84,7 +84,7 @@ class Marginals:
     A: Array
     residual: Array
     scale: float
-    work: Array  # memory
+    work: Array  # work space
 
     @cached_property
     def mean(self) -> Array:

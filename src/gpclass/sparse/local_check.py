@@ -8,7 +8,7 @@ largest. Without the sites of N, with V = A P⁻¹ Aᵀ for the features A of N 
 
 and the prior of f on N given all other rows is N(m_-, cov_- + K - A Aᵀ), residual covariances included (Snelson &
 Ghahramani 2007 have it as the partially independent conditional). The method itself then gives the posterior, and
-its leave-one-out probability of the row is compared with that of the model. If N has all rows, it is the model without
+its leave-one-out probability of the row is compared with the model's. If N has all rows, this is the model without
 inducing inputs.
 """
 
@@ -30,8 +30,8 @@ from gpclass.priors import DensePrior
 from gpclass.sparse.latent import Latent, Marginals
 from gpclass.sparse.loo import copies
 
-ROUNDING = 1e-10  # rounding error of the fraction of variance without the sites of a neighbourhood
-SHIFTED = ("derivatives", "third", "expected", "tilted")  # take labels and latent values
+ROUNDING = 1e-10  # added to the diagonal of I - h^½ V h^½ because of rounding errors
+SHIFTED = ("derivatives", "third", "expected", "tilted")  # methods that take labels and latent values
 
 
 # --------------------------------------------------------------------- the rows around some rows
@@ -45,7 +45,7 @@ class Nearest:
     found: list[tuple[Array, Rows]]
 
     def add(self, other: Nearest) -> None:
-        """Keep the best rows of both."""
+        """Merge two results, and keep the rows with the largest scores."""
         for c, (score, rows) in enumerate(other.found):
             if c < len(self.found):
                 score = np.concatenate([self.found[c][0], score])
@@ -56,7 +56,7 @@ class Nearest:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NearestStep:
-    """The pass that finds the rows with the largest residual covariance with each centre, itself first."""
+    """The pass that finds the rows with the largest residual covariance with each centre; the centre comes first."""
 
     latent: Latent
     centres: Array
@@ -100,7 +100,7 @@ class GivenCovariance(Kernel):
 class Shifted:
     """A likelihood of f = shift + g as a function of g, because methods assume a prior mean of zero.
 
-    Its labels are those of the likelihood and the shifts, as columns, so that a method can select rows.
+    Its labels have the labels and the shifts as columns, so that a method can select rows of both.
     """
 
     base: Any

@@ -2,8 +2,8 @@
 
 Without the site of a row its latent value is normal with known mean and variance (`sparse.latent`). For Dirichlet
 classification the sites do not depend on q, and this is the posterior of the other rows. For the variational bound
-those of the other rows would change a little if the row were not there; with several classes the means respond with
-other precisions (`sparse.sums.BoundRule`), and the P of these takes one more pass.
+the sites of other rows would change a little without the row. With several classes the means respond with
+other precisions (`sparse.sums.BoundRule`), whose P takes one more pass.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ class LeaveOut:
     latent: Latent
     rule: Any
     likelihood: Likelihood
-    offset: Array | None = None  # prior means
-    responding: Latent | None = None  # q with the precisions of the response of the means, if they differ
+    offset: Array | None = None  # prior means of the latent functions
+    responding: Latent | None = None  # q with the precisions of `response`, if they differ
     keep: bool = True
 
     def __call__(self, block: Rows) -> LeftOut:

@@ -15,7 +15,7 @@ from gpclass.core.protocols import Array, Info, Likelihood
 from gpclass.priors.basis import make_basis
 from gpclass.sparse.engine import Engine, Fit, Q
 
-MAX_PASSES = 50  # most passes at one theta; five or six are usual
+MAX_PASSES = 50  # maximum number of passes at one theta; five or six are usual
 
 
 @dataclass(slots=True, eq=False)
@@ -25,21 +25,21 @@ class PassObjective:
     engine: Engine
     kernel: Any
     Z: Array
-    jitter: float  # relative to the prior variance
-    tol: Tol = TOL_NATS  # nats that another pass may still gain
+    jitter: float  # jitter relative to the prior variance
+    tol: Tol = TOL_NATS  # gain of another pass, in nats, at which q has converged
     max_passes: int = MAX_PASSES
     start: Q | Fit | None = (
-        None  # q, or a fit at other hyperparameters or inducing inputs, whose sites are used
+        None  # q, or a fit at other hyperparameters or inducing inputs, which provides sites
     )
     after: Callable[[Array, Q], None] | None = None  # called with theta and the next q after every pass
 
     @property
     def description(self) -> str:
-        """The method, for messages."""
+        """Name of the method, for messages."""
         return "Inference with inducing inputs"
 
     def evaluate(self, theta: Array, warm: Fit | None = None, *, gradient: bool = True) -> Evaluation:
-        """Return the bound at theta, starting from the q after another fit."""
+        """Return the bound at theta, starting from the fit ``warm``."""
         fit = self.fit_at(theta, self.start if warm is None else warm, gradient=gradient)
         # q may be a few nats below its optimum while theta changes; the strategy checks the last fit.
         slope = fit.gradient

@@ -1,6 +1,6 @@
 """Settings for inducing inputs and for learning with them, and the choice of inducing inputs.
 
-These are rows where the residual variance is largest, or lowers the bound most.
+Inducing inputs are rows where the residual variance is largest, or lowers the bound most.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from gpclass.core.protocols import Array
 from gpclass.core.registry import stored
 from gpclass.priors.basis import Basis, greedy
 
-MOST = 2000  # inducing inputs with "auto": about ten matrices of 32 MB
+MOST = 2000  # maximum number of inducing inputs with "auto": about ten matrices of 32 MB
 BY_RESIDUAL = 1000  # the same if the residual variance determines their number (EP, Laplace)
 GAIN = 1e-2  # fraction of the entropy of the labels that doubling the work must gain
 CANDIDATES = 5  # candidate rows of the greedy choice, as a multiple of the inducing inputs
 LEAST_CANDIDATES = 2000  # minimum number of candidates
-EXACT_UP_TO = 6000.0  # rows times the root of the number of classes: about ten seconds per evaluation
+EXACT_UP_TO = 6000.0  # bound on n_rows √n_classes of an exact fit: about ten seconds per evaluation
 
 
 @stored
@@ -84,7 +84,7 @@ class Inducing:
         return (BY_RESIDUAL if by_residual else MOST) if self.n == "auto" else int(self.n)
 
     def numbered(self, i: int) -> Inducing:
-        """Return the settings of model i of several, with a checkpoint of its own."""
+        """Return the settings for model i of several models, with a separate checkpoint."""
         return self if self.checkpoint is None else replace(self, checkpoint=f"{self.checkpoint}.{i}")
 
     @property
@@ -98,7 +98,7 @@ class Inducing:
 
 
 def inducing_of(given: Any, n_rows: int, n_classes: int) -> Inducing | None:
-    """Return the settings that a user's ``inducing`` means for this number of rows; None for no inducing inputs.
+    """Return the settings that ``inducing`` specifies for this number of rows; None for no inducing inputs.
 
     "auto" keeps all rows up to a few thousand: the exact posterior is affordable there.
     """
@@ -130,7 +130,7 @@ def grown(basis: Basis, X: Array, precision: Array, size: int, rng: np.random.Ge
     """Return the inducing inputs and further ones, up to ``size``: rows where the residual variance matters most.
 
     A residual variance r_i lowers the bound by h_i r_i / 2 nats to first order, with h_i the ``precision`` of its site:
-    little where the class is certain, for any inputs.
+    little where the class is certain.
     """
     chosen, _ = greedy(basis.kernel, X, size - basis.size, rng, weight=precision, basis=basis)
     return np.vstack([basis.Z, X[chosen]])

@@ -1,14 +1,14 @@
-"""The sums of one pass over the data, which are the same for a row, a block or a machine.
+"""The sums of one pass over the data, computed in the same way for a row, a block or a machine.
 
 A rule computes sites on a_iᵀ u from the moments of rows under q(u), with precisions h and g = nu - h m; it is the only
 part in which methods differ. From the sites a pass returns Σ h a aᵀ and Σ (g + h m) a for each latent function: the
 natural-gradient step of the variational bound is P = I + Σ h a aᵀ, P mu = Σ (g + h m) a (Hensman et al. 2015 in the
 form of Khan & Lin 2017). If the sites belong to another q, ``before``, with other hyperparameters or other inducing
-inputs, then a is of the new basis: the sites of the rows are what two bases have in common. For the gradient
+inputs, then a belongs to the new basis: the sites of the rows carry over to another basis. For the gradient
 
     adjoint of k(x_i, Z):  (Σ_c g_ic mu_c + W_ic F_c a_i)ᵀ L⁻¹,     of k(x_i, x_i):  -½ Σ_c h_ic,
 
-with W = h and F = I - P⁻¹ for the bound. Sums and all that is M x M are in double precision.
+with W = h and F = I - P⁻¹ for the bound. Sums and M x M matrices are in double precision.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from gpclass.kernels import pullback, pullback_diag
 from gpclass.priors.basis import Basis
 from gpclass.sparse.latent import Latent, Marginals, nonzero, working
 
-ROUNDING = 1e-10  # a curvature E[l''] of this size has no sign
+ROUNDING = 1e-10  # smaller curvatures E[l''] are rounding errors
 
 # ---------------------------------------------------------------------------- the rules
 
@@ -52,7 +52,7 @@ class BoundRule:
     """The variational bound: Σ w E[l], g = w E[l'] and h = -w E[l''].
 
     With several classes the means of q respond to a change with other precisions (`inference.variational.response`):
-    those are h if ``responding``.
+    these replace h if ``responding``.
     """
 
     likelihood: Likelihood
@@ -73,7 +73,7 @@ class BoundRule:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TargetRule:
-    """Dirichlet classification: its targets, relative to the prior means ``offset``; g needs these.
+    """Dirichlet classification: sites of its targets, relative to the prior means ``offset``.
 
     W are the label weights. Most of them are zero, and with the rows sorted by class a pass costs the same for any
     number of classes.
@@ -105,7 +105,7 @@ class Sums(Additive):
     linear: Array  # (M, C): Σ (g + h m) a, or Σ W a
     slope: Array  # (M, C): Σ g a
     theta: Array
-    others: Array  # Σ E[l] of the other likelihoods
+    others: Array  # Σ E[l] with other parameters of the likelihood
     convex: int  # number of negative h
 
 
@@ -115,11 +115,11 @@ class Step:
 
     latent: Latent
     rule: Any
-    before: Latent | None = None  # q of the sites, if it is a different one
+    before: Latent | None = None  # q at which the sites are computed, if it differs
     alpha: Array | None = None  # L⁻ᵀ mu
     pull: tuple[Array, ...] = ()  # F_c L⁻¹
-    others: tuple[Likelihood, ...] = ()  # with other parameters, for the gradient with respect to these
-    adds: bool = True  # whether the sums for q are computed
+    others: tuple[Likelihood, ...] = ()  # likelihoods with other parameters, for the gradient
+    adds: bool = True  # whether to compute the sums for a step of q
 
     def with_gradient(self, basis: Basis, F: Iterable[Array]) -> Step:
         """Return the step that also adds up the gradient, for the symmetric matrix F of each function."""

@@ -2,7 +2,7 @@
 
 At most the entropy of the labels can be learned: n H nats, with H = -Σ_c p_c log p_c of the class frequencies p.
 Every doubling of the work so far must gain the fraction ``gain`` of that. So work that multiplies the total by 1 + s
-is worth it if it promises n H * gain * log2(1 + s) nats. With a rare class H is small, so that a few nats
+is done if it promises n H * gain * log2(1 + s) nats. With a rare class H is small, so that a few nats
 are enough. Work is counted in pairs of inducing inputs per row, not in seconds, so that a fit gives the same result on
 every machine.
 """
@@ -15,14 +15,14 @@ import numpy as np
 
 from gpclass.core.protocols import Array
 
-KERNEL = 200  # inducing inputs for which the products of a row take as long as its kernel (measured)
+KERNEL = 200  # number of inducing inputs at which products take as long as kernel values (measured)
 EVALUATION = 2  # passes: one projects the sites on the new inducing inputs, one computes the gradient
 GAP_NATS = 1e-4  # q counts as converged if another pass gains less than this per row
-START = 45  # learning on n rows without inducing inputs costs this times n³: 4.5 to 5 s at 1,200 rows
+START = 45  # work of learning on n rows without inducing inputs, divided by n³: 4.5 to 5 s at 1,200 rows
 
 
 def pass_work(n_rows: int, n_inducing: int, n_latents: int = 1) -> float:
-    """Return the work of a pass; matrices of the inducing inputs count as that many more rows."""
+    """Return the work of a pass; operations on M x M matrices count as M more rows."""
     return float(n_rows + n_inducing) * n_inducing * (n_inducing + KERNEL) * n_latents
 
 
@@ -30,7 +30,7 @@ def pass_work(n_rows: int, n_inducing: int, n_latents: int = 1) -> float:
 class Work:
     """Work done so far, and the fraction of the entropy of the labels that doubling it must gain.
 
-    ``entropy`` is that of one label, in nats. In closed form a pass costs the same for any number of latent functions,
+    ``entropy`` is that of one label, in nats. With q in closed form a pass costs the same for any number of functions,
     and the bound is the sum of theirs.
     """
 

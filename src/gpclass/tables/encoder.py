@@ -48,8 +48,8 @@ class Encoder(TakesTables, TransformerMixin, BaseEstimator):
     categorical_features : "from_dtype", names, indices, mask or None, default="from_dtype"
         Columns that are categories. The type of a column decides with ``"from_dtype"``: text, truth values and
         categorical types are categories, but texts that are all plain numbers are numbers. Columns that are
-        named, by their names, positions or a mask, are categories too, whatever their type. None means that there are
-        no categories, and refuses text.
+        given by names, positions or a mask are categories too, regardless of their type. None means that there are
+        no categories; text is then an error.
 
     Attributes
     ----------
@@ -84,7 +84,7 @@ class Encoder(TakesTables, TransformerMixin, BaseEstimator):
         self.categorical_features = categorical_features
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Learn the kinds of the columns, their levels and what replaces missing values.
+        """Learn the kinds of the columns, their levels and replacements for missing values; return the encoder.
 
         Parameters
         ----------
@@ -119,7 +119,7 @@ class Encoder(TakesTables, TransformerMixin, BaseEstimator):
         return self._set(found)
 
     def _set(self, columns: Any) -> Self:
-        """Place the code of each column after those before it, and derive the other attributes."""
+        """Assign consecutive positions to the coded columns, and set the other attributes."""
         placed, n = [], 0
         for column in columns:
             width = column.width if column.positions else 0
@@ -156,7 +156,7 @@ class Encoder(TakesTables, TransformerMixin, BaseEstimator):
         return self.code(X)
 
     def code(self, X: Any, *, warn: bool = True) -> Array:
-        """Return what `transform` does, as an array regardless of ``set_output``; ``warn`` allows the warning."""
+        """Return the result of `transform` as an array, regardless of ``set_output``; ``warn`` allows the warning."""
         check_is_fitted(self)
         X = self._checked(X, reset=False)
         out = np.zeros((X.shape[0], len(self.groups_)))
@@ -214,7 +214,7 @@ def number(name: str, kind: Any, values: Any, weight: Array | None = None) -> Co
     total = np.bincount(place, weight[~missing])
     below = np.cumsum(total)
     middle = [known[np.searchsorted(below, 0.5 * below[-1], side)] for side in ("left", "right")]
-    size = float(np.abs(known).max()) or 1.0  # divided out, because squares of large numbers overflow
+    size = float(np.abs(known).max()) or 1.0  # divided by it, because squares of large numbers overflow
     centred = known / size - np.average(known / size, weights=total)
     scale = size * float(np.sqrt(np.average(centred**2, weights=total)))
     return Column(

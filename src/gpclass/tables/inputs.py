@@ -20,7 +20,7 @@ from gpclass.tables.reading import (
 )
 from gpclass.validation import check_inputs
 
-NUMERIC = ("number", "truth")  # kinds of columns that need no code
+NUMERIC = ("number", "truth")  # kinds of columns that are not coded
 
 
 def read_inputs(
@@ -62,7 +62,7 @@ def read_inputs(
 
 
 def plain_labels(y: Any) -> Any:
-    """Return truth values and integers in columns of objects or of pandas' types as arrays; raise if one is missing."""
+    """Return labels of object or pandas types as booleans or integers if possible; raise if one is missing."""
     dtype = getattr(y, "dtype", None)
     is_plain = dtype is None or (isinstance(dtype, np.dtype) and dtype.kind != "O")
     if is_plain or len(y.shape) != 1:
@@ -75,7 +75,7 @@ def plain_labels(y: Any) -> Any:
 
 
 def needs_coding(X: Any, categorical_features: Any = "from_dtype") -> bool:
-    """Return whether a table has anything but numbers and truth values, or misses some of them.
+    """Return whether a table has missing values, or columns other than numbers and truth values.
 
     Examples
     --------
@@ -103,7 +103,7 @@ def _is_table(X: Any) -> bool:
 
 
 def _refuse_tables(X: Any) -> None:
-    """Raise an error that names the column if X has other columns than numbers, as the training rows had."""
+    """Raise an error that names the column if X has a column that is not numeric, unlike the training rows."""
     for name, column in zip(*columns_of(X), strict=True) if _is_table(X) else ():
         kind = kind_of(column)
         if kind not in NUMERIC:

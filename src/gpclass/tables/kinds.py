@@ -13,10 +13,10 @@ from gpclass.core.checks import check_option, is_integer
 from gpclass.core.protocols import Array
 from gpclass.tables.reading import is_frame, is_missing, kind_of, type_of, values_of
 
-MOST_LEVELS = 255  # of a category, as in HistGradientBoosting
-FEW_LEVELS = 20  # so many texts are categories, whatever they look like
-DISTINCT = 0.9  # fraction of different texts from which a column is an identifier
-MOSTLY = 0.8  # fraction of number-like texts from which the others are mistakes
+MOST_LEVELS = 255  # maximum number of levels of a category, as in HistGradientBoosting
+FEW_LEVELS = 20  # up to this many different texts are categories, regardless of their form
+DISTINCT = 0.9  # a column with a larger fraction of different texts is an identifier
+MOSTLY = 0.8  # if a larger fraction of the texts are numbers, the others are mistakes
 ROWS_OF_IDS = 50  # fewer different integers may be measurements
 DENSE_IDS = 4  # identifiers are integers in a range of at most this many times their number
 
@@ -49,7 +49,7 @@ class TableWarning(UserWarning):
 
 
 class ColumnError(ValueError):
-    """A column that cannot be used as it is.
+    """Error about a column that cannot be used without conversion.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ class ColumnTypeError(ColumnError, TypeError):
 
 
 def names_columns(categorical_features: Any) -> bool:
-    """Return whether the user names columns as categories, even if they are none."""
+    """Return whether the user selects categorical columns explicitly, even an empty list of them."""
     given = categorical_features
     return given is not None and not (isinstance(given, str) and given == "from_dtype")
 

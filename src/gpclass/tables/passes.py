@@ -17,7 +17,7 @@ from gpclass.tables.reading import columns_of, order_of
 from gpclass.tables.records import finite_numbers, levels_of
 from gpclass.validation import MissingValueError
 
-SAMPLED = 100_000  # numbers of a column for its median and standard deviation
+SAMPLED = 100_000  # number of values sampled per column, for its median and standard deviation
 
 
 @dataclass(slots=True, eq=False)
@@ -27,7 +27,7 @@ class Found:
     columns: list[Any]
 
     def add(self, other: Found) -> None:
-        """Add what was found in other rows."""
+        """Add the results of other rows."""
         for i, values in enumerate(other.columns):
             self.columns[i] = (
                 self.columns[i] | values if isinstance(values, set) else self.columns[i] + values
@@ -71,7 +71,7 @@ def fit_in_passes(source: Source, categorical_features: Any) -> Encoder:
 
 
 def survey(block: Rows, names: Sequence[str], kinds: Sequence[str], step: int) -> Found:
-    """Return what is found in each column of a block."""
+    """Return the levels or a sample of the numbers of each column of a block."""
     found: list[Any] = []
     for name, kind, column in zip(names, kinds, columns_of(block.X)[1], strict=True):
         if kind == "category":

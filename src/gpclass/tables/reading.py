@@ -59,7 +59,7 @@ def as_table(X: Any) -> Any:
     try:
         rows = np.asarray(X)
         return np.array(X, dtype=object) if rows.dtype.kind in "USO" else rows
-    except (TypeError, ValueError):  # rows of different lengths: reported by scikit-learn
+    except (TypeError, ValueError):  # rows of different lengths; scikit-learn reports the error
         return X
 
 

@@ -14,8 +14,8 @@ from gpclass.core.registry import stored
 from gpclass.tables.kinds import ColumnError
 from gpclass.tables.reading import is_missing, kind_of, numbers_of, type_of, values_of
 
-HALF = math.sqrt(0.5)  # codes of different levels are at the distance one
-# Kinds of columns that can be read as those of the training rows; a file may have one column as text.
+HALF = math.sqrt(0.5)  # gives codes of different levels the distance one
+# Kinds of columns that can be read as the kind of the training rows; a file may store numbers or dates as text.
 READABLE = {
     "number": ("number", "truth", "text", "category"),
     "date": ("date", "text", "category"),
@@ -77,7 +77,7 @@ class Column:
         return [f"{self.name}={'missing' if level is None else level}" for level in self.levels]
 
     def code(self, column: Any, out: Array) -> int:
-        """Write the code of a column into zeros, and return the number of values that training did not have."""
+        """Write the code of a column into an array of zeros, and return the number of values that are new."""
         if self.is_numeric:
             numbers = finite_numbers(self.name, column, self.kind)
             gaps = np.isnan(numbers)

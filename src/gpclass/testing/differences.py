@@ -33,6 +33,6 @@ def central_difference(function: Callable[[Array], Any], x: Array, step: float =
 
 
 def close(got: Any, truth: Any, rtol: float, what: str) -> None:
-    """Compare with a tolerance relative to the largest true value, because differences have that accuracy."""
+    """Assert equality with a tolerance relative to the largest true value, the accuracy of differences."""
     scale = max(float(np.max(np.abs(truth), initial=0.0)), 1e-4)
     assert_allclose(got, truth, rtol=0.0, atol=rtol * scale, err_msg=what)

@@ -48,7 +48,7 @@ class Canvas:
         self.root = column(*rows, name="canvas", sizing_mode="stretch_width")
 
     def listen(self, on_event: Callable[[str, Any], None]) -> None:
-        """Call ``on_event(kind, place)`` for clicks and drags; there are no markers on latent functions."""
+        """Call ``on_event(kind, place)`` for clicks and drags; y is NaN on latent functions, which have no markers."""
 
         def tell(event: Any) -> None:
             if event.x is not None and event.y is not None:

@@ -15,7 +15,7 @@ COLOURS = tuple(colour for colour, _, _ in STYLES[:MOST_CLASSES])
 MARKERS = ("circle", "square", "triangle", "diamond", "inverted_triangle")
 DASHES = ("solid", "solid", "dashed", "dotdash", "dotted")  # with two classes only the second one is drawn
 INK = "#222222"
-IMAGE = ("image", "x", "y", "dw", "dh")  # the columns of a source of images
+IMAGE = ("image", "x", "y", "dw", "dh")  # column names of a data source for images
 CURVE = {"colour": COLOURS[1], "dash": "solid", "width": 2.5, "alpha": 1.0}
 
 
@@ -38,7 +38,7 @@ class Panel:
         self.fig.axis.axis_label_text_font_style = "normal"
 
     def put(self, title: str = "", **data: Any) -> None:
-        """Draw these data under a title; what is not given is erased."""
+        """Draw these data under a title; sources that are not given are cleared."""
         self.fig.title.text = title
         for name, source in self.sources.items():
             source.data = data.get(name, {column: [] for column in source.data})
@@ -70,12 +70,12 @@ class LineChart(Panel):
         fig.patches("xs", "ys", source=get["bands"], fill_color="colour", fill_alpha=0.17, line_color=None)
         looks = {f"line_{name}": name for name in ("dash", "width", "alpha")}
         fig.multi_line("xs", "ys", source=get["curves"], line_color="colour", **looks)
-        box = {"left": "left", "right": "right", "bottom": -0.155, "top": -0.105}  # below the probabilities
+        box = {"left": "left", "right": "right", "bottom": -0.155, "top": -0.105}  # below the axis of p
         fig.quad(**box, source=get["strip"], fill_color="colour", line_color=None)
         fig.vspan("x", source=get["boundaries"], color=INK, line_width=1.5, line_dash="dotted")
 
     def show(self, title: str, x: Array, curves: Any, bands: Any, **data: Any) -> None:
-        """Draw curves, each with its values and what differs from `CURVE`, and bands (low, high, colour)."""
+        """Draw curves, each with its values and its changes to the style `CURVE`, and bands (low, high, colour)."""
         styled = [CURVE | curve for curve in curves]
         lines = {name: [curve[name] for curve in styled] for name in ("ys", *CURVE)}
         around = [np.concatenate([low, high[::-1]]) for low, high, _ in bands]
@@ -85,7 +85,7 @@ class LineChart(Panel):
 
 
 class Map(Panel):
-    """A map: numbers through a scale of colours, or colours themselves, with lines and a star over them."""
+    """A map of numbers (by a colour scale) or of colours, with lines and a star on top."""
 
     def __init__(self, height: int, x_range: Any, y_range: Any) -> None:
         from bokeh.models import ColorBar, HoverTool, LinearColorMapper
@@ -108,7 +108,7 @@ class Map(Panel):
         fig.add_tools(HoverTool(renderers=[field], tooltips=[("", "@image{0.000}")], attachment="horizontal"))
 
     def show(self, title: str, sides: list[Array], values: Array, scale: Any = None, **data: Any) -> None:
-        """Draw numbers through a scale (a palette and its two ends), or class probabilities as mixed colours."""
+        """Draw numbers by a colour scale (a palette and its two ends), or class probabilities as mixed colours."""
         self.bar.visible = scale is not None
         if scale is None:
             self.put(title, colours=image(sides, blend(values)), **data)

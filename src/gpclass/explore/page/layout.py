@@ -18,11 +18,11 @@ from gpclass.learning.prediction import ROUTES
 from gpclass.parameters import INFERENCES, LIKELIHOODS
 
 LN10 = float(np.log(10.0))
-# Sliders and axes of hyperparameters are decimal logarithms, and show the value.
+# Sliders and axes use decimal logarithms of the hyperparameters, and display the values themselves.
 SHOWN = "return Number(Math.pow(10, tick).toPrecision(3)).toString()"
-DEPTH = 12.0  # nats below the maximum that the colours of the surface of the evidence span
+DEPTH = 12.0  # range of the colours of the evidence surface, in nats below the maximum
 SIGNS = ("●", "■", "▲", "◆", "▼")
-DIALS = [f"dial{k}" for k in range(4)]  # sliders of hyperparameters; no kernel has more
+DIALS = [f"dial{k}" for k in range(4)]  # sliders of hyperparameters; no kernel on the page has more than four
 WIDE: dict[str, Any] = {"sizing_mode": "stretch_width", "margin": (3, 4, 3, 4)}
 BUTTONS = {"delete": "Delete point", "learn": "Learn", "stop": "Stop", "check": "How wrong is it?"}
 GROUPS: dict[str, list[list[str]]] = {  # rows of widgets in each part of the page
@@ -79,7 +79,7 @@ class Layout:
         return parts
 
     def show(self, state: PageState, path: Any = ()) -> None:
-        """Set all widgets to a state; those that do not apply are hidden. ``path`` is that of learning."""
+        """Set all widgets to a state; those that do not apply are hidden. ``path`` holds the thetas of learning."""
         _set(self["start"], value=state.origin)
         for control in self.controls.values():
             _set(control.widget, **control.show(state))
@@ -152,7 +152,7 @@ def _select(words: str, options: Any) -> Any:
 
 
 def _choice(name: str, words: str, options: Any) -> Control:
-    """Return a control of one field of the state."""
+    """Return a control that sets one field of the state."""
     return Control(
         _select(words, options),
         lambda s: {"value": getattr(s, name)},

@@ -27,7 +27,7 @@ class Session:
         self.canvas = Canvas()
         self.layout = Layout(list(dict.fromkeys([self.state.origin, *start_names()])))
         self.painter = worker(deliver, patient=True)
-        self.worker, self.mapper = worker(deliver), worker(deliver)  # for the buttons, for the surface
+        self.worker, self.mapper = worker(deliver), worker(deliver)  # for buttons; for the surface
         self.shown = Scene(self.state)
         self.dragged: int | None = None
         self.painted = 0
@@ -112,7 +112,7 @@ class Session:
         self.shown = found
         self.canvas.show(found)
         self.painted += 1
-        self.canvas.root.tags = [self.painted]  # tells a browser that the picture is new
+        self.canvas.root.tags = [self.painted]  # a new tag marks a new picture, for tests in a browser
         notes = " ".join(dict.fromkeys(note for each in found.pictures for note in each.notes))
         self.layout.say(found.error or notes, error=bool(found.error))
         code = [f"In Python: {picture.clf!r}" for picture in found.pictures]
@@ -122,7 +122,7 @@ class Session:
     def survey(self) -> None:
         """Draw the evidence over two hyperparameters, if there are two and the method has an evidence."""
         self.mapper.cancel()
-        self.layout.landscape.fig.title.text = "log evidence"  # until the surface for this state is computed
+        self.layout.landscape.fig.title.text = "log evidence"  # shown until the surface is computed
         state, picture = self.shown.state, self.shown.picture
         if picture is not None and picture.evidence is not None and len(state.theta) > 1:
             self.mapper.submit(steps.surface(state), self.layout.show_surface)
