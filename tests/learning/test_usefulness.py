@@ -116,7 +116,9 @@ def test_one_good_class_against_the_rest_is_enough():
     labels = np.where(inputs[:, 0] > 0.5, 2, rng.integers(2, size=90))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        clf = GaussianProcessClassifier("rbf", inference="laplace", multi_class="one_vs_rest").fit(inputs, labels)
+        clf = GaussianProcessClassifier("rbf", inference="laplace", multi_class="one_vs_rest").fit(
+            inputs, labels
+        )
     assert len(clf.base_estimator_.models) == 3
 
 
