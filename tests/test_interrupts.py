@@ -31,9 +31,9 @@ def _usual_handler():
 
 @pytest.mark.parametrize("name", KINDS)
 def test_an_interrupt_at_any_call_leaves_a_sound_model(name):
-    kind = replace(KINDS[name], n_rows=KINDS[name].n_rows // 3)
+    kind = replace(KINDS[name], n_rows=KINDS[name].n_rows // 4)
     whole = count_calls(kind)
-    for fraction in (0.0, 0.1, 0.25, 0.5, 0.75, 0.98):
+    for fraction in (0.0, 0.1, 0.5, 0.98):
         outcome = interrupted(kind, lambda n=1 + int(fraction * whole): at_call(n))
         assert not list(faults(outcome)), (fraction, outcome)
         assert outcome.sent
@@ -64,7 +64,7 @@ def test_an_interrupt_of_the_first_stage_ends_learning_with_inducing_inputs(monk
 def test_an_interrupt_of_the_last_inference_keeps_the_hyperparameters(monkeypatch):
     import gpclass.learning.sites as sites
 
-    X, y = KINDS["vi"].data()
+    X, y = replace(KINDS["vi"], n_rows=150).data()
     expected = GaussianProcessClassifier("rbf").fit(X, y)
     right, calls = sites.left_out, []
 
@@ -91,7 +91,7 @@ def test_a_second_interrupt_goes_through(monkeypatch):
     monkeypatch.setattr("gpclass.learning.sites.left_out", interrupts_always)
     clf = GaussianProcessClassifier("rbf")
     with pytest.raises(KeyboardInterrupt):
-        clf.fit(*KINDS["vi"].data())
+        clf.fit(*replace(KINDS["vi"], n_rows=150).data())
     assert not hasattr(clf, "base_estimator_")
 
 

@@ -30,15 +30,15 @@ class TestCompare:
         assert out["scored_rows"] == 500
 
     def test_data(self, folder):
-        options = ("--target", "ill", "-m", "laplace", "-m", "vi", "--cv", 2, "--json")
+        options = ("--target", "ill", "-m", "laplace", "-m", "vi", "--kernel", "rbf", "--cv", 2, "--json")
         out = json.loads(run("compare", folder / "mixed.csv", *options).stdout)
         assert [row["method"] for row in out["methods"]] == ["laplace", "vi"]
         assert (out["training_rows"], out["scored_rows"]) == (80, 80)
-        two = ("-t", "y", "-m", "laplace", "--cv", 3, "--json")
+        two = ("-t", "y", "-m", "laplace", "--kernel", "rbf", "--cv", 2, "--json")
         out = json.loads(run("compare", folder / "moons.csv.gz", *two).stdout)
         X, y = make_moons(60, noise=0.2, random_state=0)
         X = StandardScaler().fit_transform(X)
-        wanted = compare(X, y, methods=["laplace"], cv=None, n_samples=0)["laplace"].evidence
+        wanted = compare(X, y, kernel="rbf", methods=["laplace"], cv=None, n_samples=0)["laplace"].evidence
         assert out["methods"][0]["evidence"] == pytest.approx(wanted, rel=1e-6)
 
     def test_an_interruption_keeps_what_was_finished(self, monkeypatch):
@@ -61,7 +61,7 @@ class TestCompare:
         assert "99" in one_sentence(run("compare", folder / "iris.csv", "-t", "y", "--cv", 99, code=1))
 
     def test_baselines_and_findings(self, folder):
-        options = ("-t", "y", "-m", "laplace", "--cv", 2, "--json")
+        options = ("-t", "y", "-m", "laplace", "--kernel", "rbf", "--cv", 2, "--json")
         out = json.loads(run("compare", folder / "moons.csv.gz", *options, "--baselines").stdout)
         names = [row["method"] for row in out["methods"]]
         assert names == ["laplace", "sklearn-gp", "logistic-regression", "gradient-boosting"]

@@ -18,7 +18,7 @@ import gpclass.persistence
 import gpclass.plotting  # noqa: F401  (imported before the forks)
 from gpclass.cli import app, main, tables  # noqa: F401
 
-LAPLACE = ("--inference", "laplace")
+LAPLACE = ("--inference", "laplace", "--kernel", "rbf-shared")
 COMPARE = ("compare", "-m", "laplace")
 
 
@@ -37,7 +37,7 @@ WRITERS = {
     "csv.gz": ("predict", "mixed.gpc", "mixed.csv", "-o", "x.csv.gz"),
     "json": ("predict", "mixed.gpc", "mixed.csv", "-o", "x.json"),
     "parquet": ("predict", "mixed.gpc", "mixed.csv", "-o", "x.parquet"),
-    **{f"{end}": ("plot", "moons.gpc", "-o", f"x.{end}") for end in ("png", "pdf", "svg", "jpg")},
+    **{f"{end}": ("plot", "moons.gpc", "-o", f"x.{end}") for end in ("png", "svg")},
     "figure": (*COMPARE, "-o", "x.png"),
 }
 

@@ -64,7 +64,20 @@ def test_files_that_are_no_models(folder, tmp_path):
 def test_pictures(folder, tmp_path):
     pytest.importorskip("matplotlib")
     one = tmp_path / "one.gpc"
-    run("fit", folder / "moons.csv.gz", "-t", "y", "--columns", "a", "--inference", "laplace", "-o", one)
+    run(
+        "fit",
+        folder / "moons.csv.gz",
+        "-t",
+        "y",
+        "--columns",
+        "a",
+        "--inference",
+        "laplace",
+        "--kernel",
+        "rbf",
+        "-o",
+        one,
+    )
     for model in (one, folder / "moons.gpc"):
         figure = tmp_path / f"{model.stem}.png"
         run("plot", model, "-o", figure)

@@ -68,9 +68,9 @@ def gradient_cases():
 
 @pytest.mark.parametrize(("method", "likelihood", "Z", "rows"), list(gradient_cases()))
 def test_the_gradient_with_the_parameters_of_the_likelihood(method, likelihood, Z, rows):
-    X, y = two_moons_like(12) if rows == "noisy" else surprising()
+    X, y = two_moons_like(8) if rows == "noisy" else surprising(8)
     inputs = None if Z is None else X[:Z].copy()
-    problem = Problem(X, y, np.resize([1.0, 2.0], 12), KERNEL, likelihood, method, Z=inputs)
+    problem = Problem(X, y, np.resize([1.0, 2.0], 8), KERNEL, likelihood, method, Z=inputs)
     theta = problem.theta + 0.05
     assert len(theta) == 3 + len(likelihood.theta)
     found = SiteObjective(problem).evaluate(theta)

@@ -84,7 +84,7 @@ def test_the_integrated_evidence_of_one_hyperparameter_is_that_of_quadrature(fix
     kernel = kernel * RBF(1.0, "fixed" if fixed == "length" else (1e-5, 1e5))
     problem = regression(kernel)
     end = learned_at(problem)
-    truth = mass(problem, [np.linspace(-9.0, 9.0, 601)], WIDE**2)
+    truth = mass(problem, [np.linspace(-9.0, 9.0, 181)], WIDE**2)
     assert_allclose(integrated(problem, end.theta, end.warm), truth, atol=0.2)
 
 
@@ -174,7 +174,7 @@ def with_scale(problem, scale):
 def test_no_scale_is_better_than_the_one_chosen():
     """All five are searched to their ends, those that were predicted to be worse as well."""
     for seed, columns in ((0, [0]), (1, [0, 1, 2])):
-        X = rows(120, 3, seed)
+        X = rows(80, 3, seed)
         problem, found = shrunken(X, smooth_labels(X, columns)), []
         grid = Grid(problem, False)
         best = choice.choose(grid, [problem.theta], found, 1e-3)
@@ -251,7 +251,7 @@ def chosen(X, y):
 
 
 def test_columns_without_effect_ask_for_a_large_scale_and_equal_ones_for_a_small_one():
-    X = rows(200, 8)
+    X = rows(150, 8)
     few = chosen(X, smooth_labels(X, [0]))
     alike = chosen(X, np.where((X**2).sum(axis=1) > 7.3, 1.0, -1.0))
     assert few.problem.hyperprior.groups[0].scale >= 0.6
@@ -263,7 +263,7 @@ def kernel_of(X, y, **options):
 
 
 def test_a_linear_boundary_gets_a_linear_part_or_behaves_so():
-    X = rows(200, 4)
+    X = rows(120, 4)
     y = X @ [1.0, -2.0, 0.5, 0.0] > 0.0
     clf = GaussianProcessClassifier().fit(X, y)
     far = 6.0 * rows(400, 4, seed=1)
@@ -271,14 +271,14 @@ def test_a_linear_boundary_gets_a_linear_part_or_behaves_so():
 
 
 def test_a_waved_boundary_gets_no_linear_part():
-    X = rows(200, 2)
+    X = rows(120, 2)
     kernel = kernel_of(X, np.sin(4.0 * X[:, 0]) > 0.0)
     assert "Linear" not in str(kernel)
 
 
 def test_the_unit_of_a_column_does_not_matter():
     X, y = load_iris(return_X_y=True)
-    X, y = X[50:], y[50:]
+    X, y = X[50::2], y[50::2]
     unit = np.array([1e3, 1.0, 1e-4, 5.0])
     plain = GaussianProcessClassifier().fit(X, y)
     scaled = GaussianProcessClassifier().fit(unit * X + 7.0, y)
@@ -346,7 +346,7 @@ def test_nothing_is_chosen_where_nothing_is_learned():
 
 
 def test_a_larger_scale_lets_length_scales_differ_more():
-    X = rows(100, 4)
+    X = rows(70, 4)
     problem = shrunken(X, smooth_labels(X, [0]))
     differences = []
     for scale in SCALES[1:]:
@@ -384,7 +384,7 @@ def logarithmic(n, seed=0):
 
 
 def test_a_transform_is_chosen_where_the_labels_depend_on_logarithms():
-    (X, y), (A, a) = logarithmic(200), logarithmic(1000, seed=1)
+    (X, y), (A, a) = logarithmic(160), logarithmic(1000, seed=1)
     clf = GaussianProcessClassifier(random_state=0).fit(X, y)
     known = GaussianProcessClassifier(random_state=0).fit(np.log(X), y)
     plain = GaussianProcessClassifier("rbf", random_state=0).fit(X, y)
@@ -397,8 +397,7 @@ def test_a_transform_is_chosen_where_the_labels_depend_on_logarithms():
     assert any("yeo-johnson" in each.model for each in clf.compared_)
 
 
-@pytest.mark.parametrize("n_classes", [2, 3])
-@pytest.mark.parametrize("size", [1e6, -1e12])
+@pytest.mark.parametrize(("n_classes", "size"), [(2, -1e12), (3, 1e6)])
 def test_an_outlier_does_no_harm(n_classes, size):
     rng = np.random.default_rng(0)
     X, A = rng.normal(size=(150, 2)), rng.normal(size=(1000, 2))
@@ -430,9 +429,9 @@ def test_only_numbers_are_transformed():
 
 def test_a_pattern_of_two_columns_is_found_among_noise():
     rng = np.random.default_rng(0)
-    X = rng.uniform(size=(800, 8))
+    X = rng.uniform(size=(450, 5))
     y = np.floor(3.0 * X[:, :2]).sum(axis=1) % 2 == 1
-    lengths = [0.13, 0.13, *(100.0,) * 6]
+    lengths = [0.13, 0.13, *(100.0,) * 3]
     known = GaussianProcessClassifier(9.0 * RBF(lengths), optimizer=None).fit(X, y)
     clf = GaussianProcessClassifier(random_state=0).fit(X, y)
     assert clf.log_marginal_likelihood_value_ > known.log_marginal_likelihood_value_

@@ -14,6 +14,7 @@ from gpclass.inference import Dirichlet
 from gpclass.kernels import RBF, CompoundKernel
 from gpclass.learning.loo import EPSILONS
 from gpclass.sparse import Inducing
+from gpclass.sparse.settings import inducing_of
 from gpclass.testing import central_difference
 
 KERNEL = 4.0 * RBF([1.0, 1.5])
@@ -135,10 +136,11 @@ def test_an_own_optimizer_and_a_checkpoint(tmp_path):
     assert_allclose(again.predict_proba(NEW), first.predict_proba(NEW), atol=0.02)
 
 
-def test_automatic_inducing_inputs_are_for_many_rows(monkeypatch):
+def test_automatic_inducing_inputs_are_for_many_rows():
     assert fitted(inducing="auto").base_estimator_.inducing is None
-    monkeypatch.setattr("gpclass.sparse.settings.EXACT_UP_TO", 60.0)
-    assert fitted(inducing="auto").base_estimator_.inducing.n_rows == 60
+    assert inducing_of("auto", 6000, 1) is None
+    assert inducing_of("auto", 3000, 4) is None  # the root of the number of classes counts
+    assert inducing_of("auto", 3001, 4) == Inducing()
 
 
 def test_draws_intervals_and_files(tmp_path):

@@ -277,8 +277,8 @@ def test_attributes():
         _ = fixed("rejection").chains_
     plain = classifier(optimizer=None).fit(X, LABELS)
     assert not hasattr(plain, "chains_")
-    both = sampled("mcmc")
-    assert both.chains_.theta.shape == (4, 300, 2)
+    both = sampled("short")
+    assert both.chains_.theta.shape == (4, 20, 2)
     assert_allclose(both.kernel_.theta, both.chains_.theta.mean(axis=(0, 1)))
     assert both.log_marginal_likelihood_value_ is None
     assert 1 < len(both.posterior_.components) <= 200

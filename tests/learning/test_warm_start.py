@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -14,7 +16,7 @@ from gpclass.core.hyperpriors import Shrinkage
 from gpclass.kernels import RBF
 
 
-def smooth(n=100, d=3, seed=0):
+def smooth(n=60, d=3, seed=0):
     """Return rows whose class depends on the first column in waves: no linear part helps."""
     rng = np.random.default_rng(seed)
     X = rng.uniform(-2.0, 2.0, size=(n, d))
@@ -23,7 +25,7 @@ def smooth(n=100, d=3, seed=0):
 
 def several():
     X, y = load_wine(return_X_y=True)
-    return scale(X)[::3, :3], y[::3]
+    return scale(X)[::4, :3], y[::4]
 
 
 def parts(kernel):
@@ -56,14 +58,14 @@ def assert_same_fit(warm, cold, atol=0.02):
 def test_the_same_data_again_give_the_same_fit(options):
     X, y = smooth()
     cold = GaussianProcessClassifier(warm_start=True, **options).fit(X, y)
-    assert_same_fit(clone(cold).fit(X, y).fit(X, y), cold)
+    assert_same_fit(deepcopy(cold).fit(X, y), cold)
 
 
 def test_more_rows_than_learning_begins_on_give_the_same_fit_again():
     X, y = load_breast_cancer(return_X_y=True)
-    X, y = scale(X)[:450, :5], y[:450]
+    X, y = scale(X)[:320, :5], y[:320]
     cold = GaussianProcessClassifier(warm_start=True, inference="laplace").fit(X, y)
-    assert_same_fit(clone(cold).fit(X, y).fit(X, y), cold)
+    assert_same_fit(deepcopy(cold).fit(X, y), cold)
 
 
 @pytest.mark.parametrize(
@@ -72,13 +74,14 @@ def test_more_rows_than_learning_begins_on_give_the_same_fit_again():
 def test_several_classes_again_give_the_same_fit(inference, likelihood):
     X, y = several()
     cold = GaussianProcessClassifier(inference=inference, likelihood=likelihood, warm_start=True).fit(X, y)
-    assert_same_fit(clone(cold).fit(X, y).fit(X, y), cold, atol=0.05)
+    assert_same_fit(deepcopy(cold).fit(X, y), cold, atol=0.05)
 
 
-@pytest.mark.parametrize("inference", ["laplace", "ep", "vi"])
-@pytest.mark.parametrize("kernel", [None, 2.0 * RBF(1.0)])
+@pytest.mark.parametrize(
+    ("kernel", "inference"), [(None, "laplace"), (2.0 * RBF(1.0), "ep"), (2.0 * RBF(1.0), "vi")]
+)
 def test_other_data_of_another_width_are_fitted_as_from_cold(kernel, inference):
-    X, y = smooth()
+    X, y = smooth(100)
     other, labels = smooth(len(X), d=5, seed=1)
     clf = GaussianProcessClassifier(kernel, inference=inference, warm_start=True).fit(X, y)
     cold = clone(clf).fit(other, labels)
@@ -89,5 +92,5 @@ def test_other_classes_are_fitted_as_from_cold():
     X, y = load_iris(return_X_y=True)
     X, y = X[50::2], y[50::2]
     clf = GaussianProcessClassifier(warm_start=True, inference="laplace").fit(X, y)
-    for labels in (y < 2, np.where(y < 2, "yes", "no")):  # the first and the second class change places
-        assert_same_fit(clf.fit(X, labels), clone(clf).fit(X, labels))
+    labels = np.where(y < 2, "yes", "no")  # the first and the second class change places
+    assert_same_fit(clf.fit(X, labels), clone(clf).fit(X, labels))

@@ -257,8 +257,8 @@ def test_one_latent_value_may_have_more_than_two_classes():
 @pytest.mark.parametrize("method", [Laplace(tol=1e-10), EP(tol=1e-9), VI(tol=1e-9)], ids=repr)
 def test_parameters_of_a_likelihood_of_four_classes_have_a_gradient(method):
     rng = np.random.default_rng(0)
-    X, likelihood = np.sort(rng.uniform(-3.0, 3.0, (16, 1)), axis=0), _Ordered()
-    y = np.clip(np.round(X[:, 0] + 0.5 * rng.normal(size=16) + 1.0), 0.0, 3.0)
+    X, likelihood = np.sort(rng.uniform(-3.0, 3.0, (8, 1)), axis=0), _Ordered()
+    y = np.clip(np.round(X[:, 0] + 0.5 * rng.normal(size=8) + 1.0), 0.0, 3.0)
 
     def run(theta):
         return method(DensePrior(4.0 * RBF(1.5), X), likelihood.with_theta(theta), y)

@@ -34,10 +34,10 @@ def test_two_classes_are_logit(scale):
     np.testing.assert_allclose(second, -np.stack([truth.curvature] * 2, axis=1), rtol=3e-8, atol=1e-13)
 
 
-@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize("scale", [150.0, 1e4, 1e16])
 def test_derivatives_by_differences(scale):
     """E[p] and E[p (1 - p)] are derivatives of the value."""
-    mean, var = mixed(12, 5, scale, seed=1)
+    mean, var = mixed(6, 5, scale, seed=1)
     _, first, second = log_sum(mean, var)
     np.testing.assert_allclose(first.sum(axis=1), 1.0, atol=1e-11)
     assert (second >= 0.0).all()

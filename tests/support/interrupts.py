@@ -72,7 +72,7 @@ KINDS = {
     "default of several classes": Kind({}, 100, 3),
     # There are no draws to keep before the chains are warmed up.
     "mcmc": Kind(
-        {"kernel": KERNEL, "inference": MCMC(EllipticalSlice(), n_draws=400, n_warmup=50)}, 90, 2, 0.4
+        {"kernel": KERNEL, "inference": MCMC(EllipticalSlice(), n_draws=150, n_warmup=50)}, 90, 2, 0.4
     ),
 }
 
