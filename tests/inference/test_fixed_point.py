@@ -8,6 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from problems import exact_logit_evidence, exact_probit_evidence, hard, two_moons_like
+from scipy.integrate import trapezoid
+from scipy.stats import norm
 
 from gpclass.core.protocols import Sites
 from gpclass.inference import EP, VI, Laplace
@@ -88,6 +90,28 @@ def test_it_always_converges(method, log_variance, log_scale, n, shape, likeliho
     assert result.info.converged, result.info
     assert np.isfinite(result.evidence)
     assert (result.sites.tau >= 0.0).all()
+
+
+@pytest.mark.parametrize("variance", [1e4, 1e6, 1e8])
+def test_the_variational_bound_is_found_where_variances_oscillate(variance):
+    """With random labels and a huge prior variance every plain step of the variances overshoots."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 2)), np.where(rng.random(60) < 0.5, 1.0, -1.0)
+    kernel = variance * RBF(0.5)
+    result = run(VI(), kernel, X, Probit(), y)
+    assert result.info.converged
+    # The sites at the marginals of prior times sites, both from their definitions.
+    K, tau = matrix(kernel, X), result.sites.tau
+    root = np.sqrt(tau)
+    B = np.eye(60) + root[:, None] * K * root
+    v = (1.0 - np.linalg.inv(B).diagonal()) / tau
+    m = K @ (result.sites.nu - root * np.linalg.solve(B, root * (K @ result.sites.nu)))
+    ends = np.arcsinh(np.abs(m) + 10.0 * np.sqrt(v))
+    f = np.sinh(ends[:, None] * np.linspace(-1.0, 1.0, 20_001))  # dense where log p bends
+    ratio = np.exp(norm.logpdf(f) - norm.logcdf(y[:, None] * f))
+    density = norm.pdf(f, m[:, None], np.sqrt(v)[:, None])
+    expected = trapezoid(density * ratio * (ratio + y[:, None] * f), f, axis=1)  # -E[l'']
+    assert_allclose(tau, expected, rtol=1e-3)
 
 
 @pytest.mark.parametrize("likelihood", LIKELIHOODS, ids=repr)

@@ -26,7 +26,7 @@ FIRST = 0.1  # tolerance of the first mode search, a Newton decrement: the varia
 LEAST_SHARE = 0.1  # smallest damping factor of a step in the log variances
 FOLLOW = 3.0  # disagreement above which first-order steps do not help
 FOLLOW_STEPS = 20  # maximum number of first-order steps between two factorisations
-FOLLOW_DEPTH = 8  # first-order steps that Anderson acceleration combines
+DEPTH = 8  # number of iterations, or of first-order steps, that Anderson acceleration combines
 SECOND_ORDER = 0.02  # after first-order steps a disagreement r becomes about 0.2 r²
 FOLLOW_TOL = 0.1  # tolerance of first-order steps, as a fraction of ``tol``
 LONGEST = 5.0  # largest damped step of a log variance
@@ -80,12 +80,13 @@ class Search:
 def iterate(prior: Prior, terms: VarianceTerms, init: Any, *, tol: float, max_iter: int) -> Result:
     """Return the fixed point, found by iterating the variances until the sites agree with them to ``tol``.
 
-    An iteration that doubles the disagreement halves the next steps of the log variances; other iterations
-    double them again. Coupled sites of another method are not used as a start.
+    The log variances are accelerated (`anderson`), without which they oscillate at large prior variances. An iteration
+    that doubles the disagreement halves the next step, others make it longer again. Coupled sites of another method
+    are not used as a start.
     """
     init = None if init is None or init.coupled else init
     search = _begin(prior, terms, init)
-    residual, least, reached, share = np.inf, np.inf, 0, 1.0
+    residual, least, reached, share, advance = np.inf, np.inf, 0, 1.0, anderson(DEPTH)
     for n_iter in range(1, max_iter + 1):
         last, inner = residual, max(1e-10, min(FIRST, INNER * residual))
         mode = find_mode(prior, terms, search.curve, search.start, tol=inner, max_iter=MODE_STEPS)
@@ -101,16 +102,16 @@ def iterate(prior: Prior, terms: VarianceTerms, init: Any, *, tol: float, max_it
         if init is not None and n_iter == 1 and not (np.abs(ratio) <= FAR).all():
             search, residual = _begin(prior, terms, None), np.inf
             continue
-        share = max(LEAST_SHARE, 0.5 * share) if residual > 2.0 * last else min(1.0, 2.0 * share)
+        share = max(LEAST_SHARE, 0.5 * share) if residual > 2.0 * last else min(1.0, 1.5 * share)
         if q.responds and residual < min(FOLLOW, 0.5 * last):
             search = _follow(terms, q, sites.tau, local, max(FOLLOW_TOL * tol, SECOND_ORDER * residual**2))
             continue
-        variance = local.variance
-        if share < 1.0:  # negative variances (rounding) stay as they are
-            step = np.where(np.isfinite(ratio), share * ratio, 0.0)
-            variance = search.variance * np.exp(np.clip(step, -LONGEST, LONGEST))
-        known = local.mode if share == 1.0 else None
-        search = _search(terms, variance, local, q.alpha, q.mean, known)
+        ratio = np.where(np.isfinite(ratio), ratio, 0.0)  # negative variances (rounding) stay as they are
+        with np.errstate(divide="ignore", invalid="ignore"):  # variances may be zero
+            before = np.log(search.variance)
+            step = np.nan_to_num(share * (advance(before + ratio, ratio) - before))
+        variance = search.variance * np.exp(np.clip(step, -LONGEST, LONGEST))
+        search = _search(terms, variance, local, q.alpha, q.mean, None)
     return Result(
         replace(sites, variance=search.variance),
         q,
@@ -150,7 +151,7 @@ def _follow(terms: VarianceTerms, q: Conditioned, tau: Array, local: Local, targ
     together, the means by (I + T K) d = h' - alpha with the sites of q: no new factorisation is needed.
     """
     alpha, mean, variance, point, var = q.alpha, q.mean, local.variance, local.mode, q.var()
-    advance, n, least = anderson(FOLLOW_DEPTH), len(tau), np.inf
+    advance, n, least = anderson(DEPTH), len(tau), np.inf
     for _ in range(FOLLOW_STEPS):
         search = _search(terms, variance, local, alpha, mean, point)
         point = None
@@ -182,8 +183,9 @@ def anderson(depth: int) -> Any:
         images[:], changes[:] = [*images, g][-depth:], [*changes, f][-depth:]
         if len(changes) == 1:
             return g
-        weights, *_ = np.linalg.lstsq(np.diff(changes, axis=0).T, f, rcond=CUT_OFF)
-        return g - weights @ np.diff(images, axis=0)
+        differences = np.diff(changes, axis=0).reshape(len(changes) - 1, -1)
+        weights, *_ = np.linalg.lstsq(differences.T, f.ravel(), rcond=CUT_OFF)
+        return g - np.tensordot(weights, np.diff(images, axis=0), 1)
 
     return advance
 
