@@ -83,13 +83,7 @@ class ComparisonRow:
     @property
     def doubtful(self) -> bool:
         """Whether the check found the approximation, or the inducing inputs, inaccurate or could not confirm it."""
-        if self.check is None:
-            return False
-        missing = self.check.missing
-        # MCMC draws are not an approximation; its row has no evidence of its own.
-        return (missing is not None and missing.matters) or (
-            self.evidence is not None and self.check.doubtful
-        )
+        return self.check is not None and self.check.doubtful
 
     @property
     def kernel_text(self) -> str | None:
