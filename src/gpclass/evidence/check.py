@@ -14,8 +14,7 @@ from gpclass.evidence.importance import Draws, estimate
 from gpclass.mcmc.chains import diagnose
 from gpclass.posteriors.target import Target
 from gpclass.sampling.checks import Seed
-from gpclass.sampling.pareto import khat_limit
-from gpclass.sampling.weigh import ImportanceEstimate
+from gpclass.sampling.weigh import ImportanceEstimate, khat_limit
 
 SMALL_SHIFT = 0.05  # change of a probability that is too small to matter
 SMALL_GAP = 0.5  # difference of log evidences that is too small to choose a model by
