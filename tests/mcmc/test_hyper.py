@@ -18,7 +18,7 @@ from gpclass.inference import Laplace
 from gpclass.kernels import RBF, ConstantKernel
 from gpclass.learning.draws import hyper_model
 from gpclass.learning.problem import Problem
-from gpclass.likelihoods import Logit, Probit
+from gpclass.likelihoods import CLogLog, Logit, Probit
 from gpclass.mcmc import PseudoMarginal, sample
 from gpclass.mcmc.chains import diagnose
 from gpclass.mcmc.hyper import HyperModel, HyperState, Proposal, fitted_proposal, refined
@@ -275,6 +275,17 @@ def test_refining_lowers_the_noise_of_the_evidence():
     (one, first), (two, second) = noise(rough), noise(fine)
     assert two < 0.7 * one
     assert abs(np.log(first / second)) < 4.0 * np.hypot(one, two) / 4000**0.5
+
+
+def test_refining_stops_where_expectations_overflow():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 2))
+    y = np.where(X[:, 0] + 0.5 * rng.normal(size=40) > 0.0, 1.0, -1.0)
+    y[:3] *= -1.0
+    model = model_of(X, y, CLogLog(), kernel=ConstantKernel(2.0) * RBF(1.0))
+    for theta in ([np.log(200.0), np.log(0.5)], [np.log(2000.0), np.log(1.0)], [8.0, 2.0]):
+        target = refined(model.at(np.array(theta), None))
+        assert np.isfinite(target.remainder(target.shifts(target.normals(50, rng)))).any()
 
 
 # ------------------------------------------------------------------------------- running

@@ -187,13 +187,18 @@ def _with_draws(state: HyperState, D: Array, rng: np.random.Generator) -> HyperS
 def refined(target: Target) -> Target:
     """Return the target with a better Gaussian, by steps of variational inference.
 
-    With expectations under the marginals N(m, v): tau = -w E[l''], nu = w E[l'] + tau m.
+    With expectations under the marginals N(m, v): tau = -w E[l''], nu = w E[l'] + tau m. These overflow where the
+    likelihood is steep and v is large (cloglog); the Gaussian stays as it is then.
     """
     for _ in range(REFINEMENTS):
         var = np.einsum("ij,ij->i", target.root, target.root)
         e = target.likelihood.expected(target.y, target.mean, var)
         tau = np.maximum(-target.weight * e.curvature, 0.0)
-        target = target.with_sites(Sites(nu=target.weight * e.slope + tau * target.mean, tau=tau))
+        sites = Sites(nu=target.weight * e.slope + tau * target.mean, tau=tau)
+        try:
+            target = target.with_sites(sites)
+        except np.linalg.LinAlgError:
+            break
     return target
 
 
