@@ -76,7 +76,7 @@ INTERNAL = {
         "takes_vectors",
     },
     "gpclass.likelihoods": {"BinaryLikelihood", "ClassLikelihood"},
-    "gpclass.mcmc": {"Info", "Sampler", "State"},
+    "gpclass.mcmc": {"ChainState", "Draw", "Sampler"},
     "gpclass.data.sources": {"Rows", "Source"},
 }  # fmt: skip
 

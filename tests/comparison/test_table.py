@@ -111,8 +111,8 @@ CODES = RNG.integers(0, 2, N)
 
 
 def checked(khat=0.3, shift=0.01, n_samples=1000):
-    numbers = (-10.0, -10.0, 0.01, khat, 500.0, n_samples, shift, 0.001, shift)
-    return ApproximationCheck("X", *numbers, verdict=f"A probability moves by {shift}.")
+    numbers = (-10.0, 0.01, khat, 500.0, n_samples, shift, 0.001, shift)
+    return ApproximationCheck("X", -10.0, f"A probability moves by {shift}.", *numbers)
 
 
 def row(label, p, check=None, *, ours=True, seconds=1.0):

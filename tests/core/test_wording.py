@@ -11,7 +11,7 @@ from gpclass.core.frequencies import no_better
 from gpclass.evidence.check import judge
 from gpclass.mcmc.chains import MAX_RHAT, MIN_ESS, Diagnostics
 from gpclass.sampling import ImportanceEstimate
-from gpclass.sampling.pareto import khat_limit
+from gpclass.sampling.weigh import khat_limit
 
 
 def numbers(pattern, sentence):

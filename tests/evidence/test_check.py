@@ -16,7 +16,7 @@ from gpclass.likelihoods import Logit, Probit
 from gpclass.posteriors.target import make_target
 from gpclass.priors import DensePrior
 from gpclass.sampling import ImportanceEstimate
-from gpclass.sampling.pareto import khat_limit
+from gpclass.sampling.weigh import khat_limit
 
 LIKELIHOODS = [Logit(), Probit()]
 

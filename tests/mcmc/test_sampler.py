@@ -14,7 +14,7 @@ from gpclass import GaussianProcessClassifier
 from gpclass.core.registry import parts, stored_classes
 from gpclass.inference import EP, Laplace
 from gpclass.likelihoods import Logit, Softmax
-from gpclass.mcmc import HMC, MCMC, Chains, Draw, EllipticalSlice, Sampler, sample
+from gpclass.mcmc import HMC, MCMC, Chains, Draw, EllipticalSlice, PseudoMarginal, Sampler, sample
 from gpclass.posteriors.target import make_target
 from gpclass.sampling import Rejection
 
@@ -25,10 +25,10 @@ SAMPLERS = dict(parts("sampler"))
 
 def test_samplers_and_methods_are_registered() -> None:
     assert {"blockmetropolis", "ellipticalslice", "hmc"} <= set(SAMPLERS)
-    assert "pseudomarginal" in parts("hyper_sampler")
     assert parts("inference")["mcmc"] is MCMC
     assert parts("inference")["rejection"] is Rejection
     assert stored_classes()["Chains"] is Chains
+    assert stored_classes()["PseudoMarginal"] is PseudoMarginal
 
 
 @pytest.mark.parametrize("name", SAMPLERS)

@@ -49,7 +49,7 @@ FIXED = {"kernel": 2.0 * RBF(1.0), "optimizer": None}
 LEARNED = {"kernel": 2.0 * RBF(1.0), "inference": "laplace"}
 SAMPLED = {"inference": SHORT, "random_state": 0}
 REST = {"multi_class": "one_vs_rest", "inference": "laplace"}
-MARGINAL = replace(SHORT, hyper_sampler=PseudoMarginal(whiten=Laplace()), learn_by=Laplace(), n_draws=4)
+MARGINAL = replace(SHORT, hyper_sampler=PseudoMarginal(8), learn_by=Laplace(), n_draws=4)
 PRIOR = {"length_scale": stats.lognorm(1.0, scale=2.0)}
 CASES = {
     "laplace": (2, {"inference": "laplace", "likelihood": "logit"}),

@@ -42,7 +42,7 @@ class ComparisonRow:
         Names of the method and of its likelihood in the table.
     evidence : float
         Log evidence of all training rows by the method itself, ``log_marginal_likelihood_value_``. MCMC has
-        none unless annealing was requested, and that of Dirichlet classification does not refer to the labels.
+        none, and that of Dirichlet classification does not refer to the labels.
     corrected_evidence, standard_error, khat : float
         Log evidence by importance sampling from the method's posterior (for MCMC from EP's), its standard
         error, and the Pareto k of the weights (reliable below 0.7), from ``check_approximation``.
@@ -83,13 +83,7 @@ class ComparisonRow:
     @property
     def doubtful(self) -> bool:
         """Whether the check found the approximation, or the inducing inputs, inaccurate or could not confirm it."""
-        if self.check is None:
-            return False
-        missing = self.check.missing
-        # MCMC draws are not an approximation; its row has no evidence of its own.
-        return (missing is not None and missing.matters) or (
-            self.evidence is not None and self.check.doubtful
-        )
+        return self.check is not None and self.check.doubtful
 
     @property
     def kernel_text(self) -> str | None:

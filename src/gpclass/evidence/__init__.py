@@ -8,12 +8,11 @@ sampling fails (`annealed_evidence`). `frequency_evidence` is the evidence of a 
 from __future__ import annotations
 
 from gpclass.core.frequencies import frequency_evidence
-from gpclass.evidence.check import ApproximationCheck, Missing, check_approximation
+from gpclass.evidence.check import ApproximationCheck, check_approximation
 from gpclass.evidence.importance import annealed_evidence, importance_evidence
 
 __all__ = [
     "ApproximationCheck",
-    "Missing",
     "annealed_evidence",
     "check_approximation",
     "frequency_evidence",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,8 +14,7 @@ from gpclass.evidence.importance import Draws, estimate
 from gpclass.mcmc.chains import diagnose
 from gpclass.posteriors.target import Target
 from gpclass.sampling.checks import Seed
-from gpclass.sampling.pareto import khat_limit
-from gpclass.sampling.weigh import ImportanceEstimate
+from gpclass.sampling.weigh import ImportanceEstimate, khat_limit
 
 SMALL_SHIFT = 0.05  # change of a probability that is too small to matter
 SMALL_GAP = 0.5  # difference of log evidences that is too small to choose a model by
@@ -26,95 +24,55 @@ SMALL_GAIN = 0.005  # gain of the log score that is too small to matter, in nats
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Missing:
-    """The error of inducing inputs: leave-one-out probabilities compared with those of exact neighbourhoods.
-
-    Parameters
-    ----------
-    n_places : int
-        Number of rows at which they were compared.
-    n_rows : int
-        Number of rows around each of them that were treated exactly.
-    whole : bool
-        Whether these were all rows, so that the comparison is with the model without inducing inputs.
-    mean_shift, largest_shift : float
-        Mean and largest absolute change of a class probability.
-    gain, gain_error : float
-        Change of the mean leave-one-out log score, in nats per row, and its standard error: positive if the exact
-        posterior is better.
-    """
-
-    n_places: int
-    n_rows: int
-    whole: bool
-    mean_shift: float
-    largest_shift: float
-    gain: float
-    gain_error: float
-
-    @property
-    def matters(self) -> bool:
-        """Whether the change is large enough to matter and statistically significant."""
-        return self.mean_shift > SMALL_MEAN_SHIFT or self.gain > SMALL_GAIN + 2.0 * self.gain_error
-
-    @property
-    def verdict(self) -> str:
-        """The result in one sentence."""
-        where = (
-            "all rows are" if self.whole else f"{self.n_rows} rows around each of {self.n_places} rows are"
-        )
-        advice = "miss part of the function; use more of them" if self.matters else "are enough"
-        return (
-            f"If {where} treated exactly, leave-one-out probabilities move by {self.mean_shift:.2g} on average, and "
-            f"the log score by {self.gain:+.2g} ± {self.gain_error:.1g} per row: the inducing inputs {advice}."
-        )
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class ApproximationCheck:
-    """An approximation compared with its correction by importance sampling.
+    """An approximation compared with its correction; numbers that do not apply are None.
+
+    A Gaussian approximation is corrected by importance sampling, inducing inputs by exact neighbourhoods of some rows.
+    Draws are judged by the agreement of their halves.
 
     Parameters
     ----------
     method : str
     evidence : float or None
         The approximate log evidence.
+    verdict : str
+        The result in one sentence; another one before it if the model is no better than class frequencies.
     corrected : float or None
-        The log evidence by importance sampling; None for draws, which are judged by their own errors.
+        The log evidence by importance sampling.
     standard_error : float or None
         Standard error of ``corrected``.
     khat : float or None
         Shape of the tail of the weights: the correction can be trusted if it is below
         min(0.7, 1 - 1/log10 n_samples).
-    ess : float
+    ess : float or None
         Effective sample size.
     n_samples : int
-    largest_shift : float
-        The largest change that the weights make to p(y=+1) at a training input, or to the probability of
+        Number of draws; with inducing inputs, number of rows at which leave-one-out probabilities were compared.
+    largest_shift : float or None
+        The largest change that the correction makes to p(y=+1) at a training input, or to the probability of
         any class if there are three or more. For draws, the change between their two halves.
-    shift_error : float
+    shift_error : float or None
         Standard error of ``largest_shift``.
-    mean_shift : float
+    mean_shift : float or None
         The mean absolute change, including noise.
-    verdict : str
-        The result in one sentence; another one before it if the model is no better than class frequencies.
-    missing : Missing or None
-        Error of the inducing inputs. The numbers above refer to the posterior of the inducing values, and are None if
-        that is exact (Dirichlet classification).
+    gain, gain_error : float or None
+        Change of the mean leave-one-out log score without inducing inputs, in nats per row, and its standard error:
+        positive if the exact posterior is better.
     """
 
     method: str
     evidence: float | None
-    corrected: float | None
-    standard_error: float | None
-    khat: float | None
-    ess: float
-    n_samples: int
-    largest_shift: float | None
-    shift_error: float | None
-    mean_shift: float | None
     verdict: str
-    missing: Missing | None = None
+    corrected: float | None = None
+    standard_error: float | None = None
+    khat: float | None = None
+    ess: float | None = None
+    n_samples: int = 0
+    largest_shift: float = 0.0
+    shift_error: float | None = None
+    mean_shift: float = 0.0
+    gain: float | None = None
+    gain_error: float | None = None
 
     @property
     def reliable(self) -> bool:
@@ -124,24 +82,22 @@ class ApproximationCheck:
     @property
     def doubtful(self) -> bool:
         """Whether the approximation was found inaccurate, or could not be confirmed."""
-        shift, error = self.largest_shift or 0.0, self.shift_error or 0.0
-        return not self.reliable or shift > max(SMALL_SHIFT, 3.0 * error)
+        if self.gain is not None and self.gain_error is not None:
+            return self.mean_shift > SMALL_MEAN_SHIFT or self.gain > SMALL_GAIN + 2.0 * self.gain_error
+        return not self.reliable or self.largest_shift > max(SMALL_SHIFT, 3.0 * (self.shift_error or 0.0))
 
     def __str__(self) -> str:
-        missing = self.missing
-        rows = [
-            (f"log evidence, {self.method}", _text(self.evidence)),
-            ("log evidence, corrected", _text(self.corrected, self.standard_error)),
-            ("largest shift of p", _text(self.largest_shift, self.shift_error)),
-            ("mean shift of p", _text(self.mean_shift)),
-            ("tail of the weights, khat", "" if self.khat is None else f"{self.khat:.2f}"),
-            ("effective draws", f"{self.ess:.0f} of {self.n_samples}" if self.n_samples else ""),
-            ("missed, mean shift of p", "" if missing is None else _text(missing.mean_shift)),
-            ("missed, log score per row", "" if missing is None else _text(missing.gain, missing.gain_error)),
-        ]
-        rows = [(name, text) for name, text in rows if text]
-        width = max(len(name) for name, _ in rows)
-        return "\n".join([*(f"{name:<{width}}  {text}" for name, text in rows), self.verdict])
+        rows = {
+            f"log evidence, {self.method}": _text(self.evidence),
+            "log evidence, corrected": _text(self.corrected, self.standard_error),
+            "largest shift of p": _text(self.largest_shift, self.shift_error),
+            "mean shift of p": _text(self.mean_shift),
+            "gain of log score per row": _text(self.gain, self.gain_error),
+            "tail of the weights, khat": "" if self.khat is None else f"{self.khat:.2f}",
+            "effective draws": "" if self.ess is None else f"{self.ess:.0f} of {self.n_samples}",
+        }
+        width = max(len(name) for name, text in rows.items() if text)
+        return "\n".join([*(f"{name:<{width}}  {text}" for name, text in rows.items() if text), self.verdict])
 
 
 def _text(number: float | None, error: float | None = None) -> str:
@@ -192,55 +148,24 @@ def check_approximation(
     'EP is accurate for this kernel: no probability moves by more than ..., and its log evidence by 0.0...'
     """
     found, drawn = estimate(target, n_samples, np.random.default_rng(rng))
-    shift, error = probability_shifts(lambda D: _probabilities(target, D), drawn)
-    counts = class_counts(target.y, target.weight)
-    return make_report(method, evidence, found, shift, error, counts=counts)
-
-
-def make_report(
-    method: str,
-    evidence: float | None,
-    found: ImportanceEstimate,
-    shift: Array,
-    error: Array,
-    *,
-    counts: Array | None = None,
-    about: str = "",
-    remedy: str = "",
-) -> ApproximationCheck:
-    """Return the report on the shifts of probabilities and their errors; the verdict calls the method ``about``.
-
-    With the ``counts`` of the classes the evidence is compared with that of class frequencies.
-    """
-    best = found.value if found.reliable and found.ess >= MIN_ESS else evidence
-    objection = ""
-    if counts is not None and best is not None:
-        objection = no_better(best, frequency_evidence(counts))
-    if objection:
-        advice = "look for better columns or another kernel before you try another method"
-        objection = f"The model {objection}; {advice}. "
-    numbers = found.value, found.standard_error, found.khat, found.ess, found.n_samples
+    shift, error = probability_shifts(target, drawn)
     size = np.abs(shift)
     worst = int(np.argmax(size))
-    moves = float(size[worst]), float(error[worst])
-    verdict = objection + judge(about or method, evidence, found, *moves, remedy)
-    return ApproximationCheck(method, evidence, *numbers, *moves, float(size.mean()), verdict)
+    verdict = judge(method, evidence, found, float(size[worst]), float(error[worst]))
+    best = found.value if found.reliable and found.ess >= MIN_ESS else evidence
+    baseline = frequency_evidence(class_counts(target.y, target.weight))
+    if best is not None and (objection := no_better(best, baseline)):
+        advice = "look for better columns or another kernel before you try another method"
+        verdict = f"The model {objection}; {advice}. {verdict}"
+    return ApproximationCheck(
+        method, evidence, verdict, found.value, found.standard_error, found.khat, found.ess, found.n_samples,
+        float(size[worst]), float(error[worst]), float(size.mean()),
+    )  # fmt: skip
 
 
-def judge(
-    method: str,
-    evidence: float | None,
-    found: ImportanceEstimate,
-    shift: float,
-    noise: float,
-    remedy: str = "",
-) -> str:
-    """Return the verdict on an approximation, from its corrected evidence and the largest shift of a probability.
-
-    ``remedy`` is what to do if the result is bad or unreliable: by default, to use another method.
-    """
-    quick = " or ".join(name for name in ("VI", "EP") if name != method)
-    remedy = remedy or f"use {quick}, or MCMC"
+def judge(method: str, evidence: float | None, found: ImportanceEstimate, shift: float, noise: float) -> str:
+    """Return the verdict on an approximation, from its corrected evidence and the largest shift of a probability."""
+    remedy = f"use {' or '.join(name for name in ('VI', 'EP') if name != method)}, or MCMC"
     if not found.reliable:
         khat, limit = apart(found.khat or 0.0, khat_limit(found.n_samples))
         return (
@@ -282,27 +207,28 @@ def check_draws(method: str, evidence: float | None, p: Array, chains: Any) -> A
     verdict = f"{words}: no probability has a Monte Carlo error above {mcse.max():.2g}."
     verdict = verdict if chains is None else chains.complaint() or verdict
     worst = int(np.argmax(size))
-    shifts = float(size[worst]), 2.0 * float(mcse[worst]), float(size.mean())
-    return ApproximationCheck(method, evidence, None, None, None, ess, count, *shifts, verdict)
+    return ApproximationCheck(
+        method, evidence, verdict, ess=ess, n_samples=count,
+        largest_shift=float(size[worst]), shift_error=2.0 * float(mcse[worst]), mean_shift=float(size.mean()),
+    )  # fmt: skip
 
 
-def probability_shifts(evaluate: Callable[[Array], Array], drawn: Draws) -> tuple[Array, Array]:
-    """Return E_posterior[p] - E_q[p] and its error, for the probabilities p that ``evaluate`` returns at rows d.
+def probability_shifts(target: Target, drawn: Draws) -> tuple[Array, Array]:
+    """Return E_posterior[p] - E_q[p] and its error, for p(y=+1|f) or the probability of each of several classes.
 
     Both averages are over the same draws, so most of their noise cancels. An antithetic pair is one
     independent contribution, the sum of w (p - mean p) - w_q (p - mean_q p) over the pair.
     """
+
+    def probabilities(D: Array) -> Array:
+        """Return p at rows f = mean + d, shape (rows, n) or (rows, n C)."""
+        f = target.values(target.mean + D)
+        p = target.likelihood.link(f) if f.ndim == 2 else np.exp(target.likelihood.log_classes(f))
+        return np.asarray(p).reshape(len(D), -1)
+
     w, base = drawn.weights, drawn.base
-    p = np.stack([evaluate(D).reshape(len(D), -1) for D in (drawn.D, -drawn.D)])
+    p = np.stack([probabilities(D) for D in (drawn.D, -drawn.D)])
     mean, mean_q = np.tensordot(w, p, 2), 0.5 * base @ p.sum(axis=0)
     pairs = np.einsum("si,sij->ij", w - 0.5 * base, p)
     pairs -= np.outer(w.sum(axis=0), mean) - np.outer(base, mean_q)
     return mean - mean_q, np.sqrt(np.einsum("ij,ij->j", pairs, pairs))
-
-
-def _probabilities(target: Target, D: Array) -> Array:
-    """Return p(y=+1|f), shape (rows, n, 1), or p(class|f), shape (rows, n, C), for f = mean + d."""
-    f = target.values(target.mean + D)
-    if len(target.shape) == 1:  # the second class determines the first
-        return np.asarray(target.likelihood.link(f))[..., None]
-    return np.asarray(np.exp(target.likelihood.log_classes(f)))

@@ -21,8 +21,7 @@ from gpclass.core.protocols import Array
 from gpclass.mcmc.elliptical import slice_step
 from gpclass.posteriors.target import Target
 from gpclass.sampling.checks import Seed
-from gpclass.sampling.pareto import stable_weights
-from gpclass.sampling.weigh import ImportanceEstimate
+from gpclass.sampling.weigh import ImportanceEstimate, stable_weights
 
 DEGREES = 3.0  # degrees of freedom of the Student distribution
 MOST_VALUES = 4000  # maximum number n C of latent values; the time grows with its cube

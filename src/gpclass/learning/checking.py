@@ -14,7 +14,7 @@ from gpclass.core.linalg import mirrored
 from gpclass.core.optimisers import TOL_NATS
 from gpclass.core.protocols import Array
 from gpclass.data.rows import Rows
-from gpclass.evidence import ApproximationCheck, Missing
+from gpclass.evidence import ApproximationCheck
 from gpclass.evidence.check import check_approximation, check_draws
 from gpclass.evidence.importance import MOST_VALUES
 from gpclass.kernels import CompoundKernel
@@ -23,7 +23,6 @@ from gpclass.posteriors.target import Target, make_target
 from gpclass.priors import DensePrior
 from gpclass.sparse.local_check import NearestStep, exact_left_out
 from gpclass.sparse.loo import LeaveOut, log_scores
-from gpclass.sparse.objective import PassObjective
 
 PLACES = 200  # number of neighbourhoods that are treated exactly
 AROUND = 200  # number of rows in a neighbourhood
@@ -67,33 +66,20 @@ def exact_target(model: FittedModel) -> Target:
 # --------------------------------------------------------------------- with inducing inputs
 
 
-def check_inducing(model: FittedModel, rng: np.random.Generator) -> ApproximationCheck:
-    """Return the check of the inducing inputs by exact neighbourhoods."""
+def check_inducing(
+    model: FittedModel, rng: np.random.Generator, *, places: int = PLACES, around: int = AROUND
+) -> ApproximationCheck:
+    """Return the comparison of leave-one-out probabilities with exact neighbourhoods of random rows."""
     name = type(model.problem.inference).__name__
     if model.inducing is None:
         raise ValueError(f"{name} with inducing inputs is not checked: use inference='vi', or inducing=None.")
-    if not isinstance(model.objective, PassObjective):
+    objective: Any = model.objective
+    if objective is None:
         raise ValueError(
             "The approximation is checked on the training rows, which this model does not keep after partial_fit or in "
             "a file: call check_approximation in Python on the classifier that was fitted."
         )
     left = left_out(model)
-    missing = find_missing(model, left, rng)
-    exact = f"q(u) is exact for the targets of {name} classification. " if left.rule.fixed else ""
-    numbers = (None, None, None, 0.0, 0, None, None, None)
-    return ApproximationCheck(name, model.evidence, *numbers, exact + missing.verdict, missing=missing)
-
-
-def find_missing(
-    model: FittedModel,
-    left: LeaveOut,
-    rng: np.random.Generator,
-    *,
-    places: int = PLACES,
-    around: int = AROUND,
-) -> Missing:
-    """Return the comparison of leave-one-out probabilities with exact neighbourhoods of random rows."""
-    objective: Any = model.objective
     data, method, C = objective.engine.data, model.problem.with_tol(TOL_NATS).inference, model.n_latents
     if C is not None and not left.rule.fixed:  # iterations with expectations of softmax
         around, places = around // 2, max(10, places // C)
@@ -105,11 +91,20 @@ def find_missing(
         near = [rows for _, rows in data.total(NearestStep(left.latent, centres, around)).found]
     where = slice(None) if whole else slice(0, 1)
     compared = [_compare(left, method, rows, where) for rows in near]
-    ours, exact, score = (np.concatenate(parts) for parts in zip(*compared, strict=True))
-    shift = np.abs(exact - ours)
-    error = float(score.std(ddof=1)) / np.sqrt(len(score)) if len(score) > 1 else np.inf
-    moves = float(shift.mean()), float(shift.max()), float(score.mean()), float(error)
-    return Missing(len(ours), len(near[0]), whole, *moves)
+    ours, exact, gain = (np.concatenate(parts) for parts in zip(*compared, strict=True))
+    shift, n = np.abs(exact - ours), len(ours)
+    found = ApproximationCheck(
+        name, model.evidence, "", n_samples=n, largest_shift=float(shift.max()), mean_shift=float(shift.mean()),
+        gain=float(gain.mean()), gain_error=float(gain.std(ddof=1)) / n**0.5 if n > 1 else np.inf,
+    )  # fmt: skip
+    treated = "all rows are" if whole else f"{len(near[0])} rows around each of {n} rows are"
+    verdict = (
+        f"If {treated} treated exactly, leave-one-out probabilities move by {found.mean_shift:.2g} on average, and the "
+        f"log score by {found.gain:+.2g} ± {found.gain_error:.1g} per row: the inducing inputs "
+        f"{'miss part of the function; use more of them' if found.doubtful else 'are enough'}."
+    )
+    exactly = f"q(u) is exact for the targets of {name} classification. " if left.rule.fixed else ""
+    return replace(found, verdict=exactly + verdict)
 
 
 def _compare(left: LeaveOut, method: Any, rows: Rows, where: slice) -> tuple[Array, Array, Array]:

@@ -11,7 +11,6 @@ import numpy as np
 from gpclass.core.hyperpriors import Hyperprior, density_of_theta
 from gpclass.core.linalg import mirrored
 from gpclass.core.protocols import AnySites, Array, Inference, Info
-from gpclass.evidence import annealed_evidence
 from gpclass.inference import Laplace
 from gpclass.learning.fitted import FittedModel
 from gpclass.learning.ladder import learn
@@ -19,7 +18,7 @@ from gpclass.learning.maximise import Plan
 from gpclass.learning.problem import Problem, pose_classes
 from gpclass.mcmc import MCMC, sample
 from gpclass.mcmc.chains import Weighted, array_stats
-from gpclass.mcmc.hyper import HyperModel, PseudoMarginal
+from gpclass.mcmc.hyper import HyperModel
 from gpclass.mcmc.sampler import whitened
 from gpclass.posteriors.mixture import Component, MixtureProcess
 from gpclass.posteriors.target import Target, make_target
@@ -46,49 +45,43 @@ def fit_by_sampling(problem: Problem, plan: Plan, *, seed: Any = None) -> Fitted
 
 def _rejection(problem: Problem, plan: Plan, rng: np.random.Generator) -> FittedModel:
     settings: Any = problem.inference
+    K = mirrored(DensePrior(problem.kernel, problem.X).K)
     drawn = posterior_by_rejection(
-        problem.likelihood, _covariance(problem), problem.y, settings.n_draws, rng,
+        problem.likelihood, K, problem.y, settings.n_draws, rng,
         weight=problem.weight, max_proposals=settings.max_proposals,
     )  # fmt: skip
-    model = _model(problem, drawn.draws, drawn.n_proposals)
-    return replace(model, evidence=drawn.log_mass)
+    component = _component(problem, drawn.draws)
+    theta = problem.kernel.theta
+    return _model(problem, (component,), theta, drawn.draws, drawn.n_proposals, evidence=drawn.log_mass)
 
 
 def _chains(problem: Problem, plan: Plan, rng: np.random.Generator) -> FittedModel:
     array_stats()  # raises an error now if arviz-stats is missing
     settings: Any = problem.inference
-    one, evidence = problem.y.ndim == 1, None
-    if one:
-        target = target_at(problem, problem.kernel.theta, settings.sampler.whiten, None)
-    else:
-        target = make_target(problem.likelihood, _covariance(problem), problem.y)
+    theta, whiten = problem.kernel.theta, settings.sampler.whiten if problem.y.ndim == 1 else None
+    target = target_at(problem, whiten, theta, None)
     chains = sample(target, settings.sampler, **settings.counts, rng=rng, report=plan.report)
-    if one and settings.annealing is not None:
-        sites = target.sites
-        if sites is None:
-            by = replace(problem, inference=settings.learn_by)
-            sites = by.infer(by.prior(), None).sites
-        exact = make_target(problem.likelihood, _covariance(problem), problem.y, sites, problem.weight)
-        evidence = annealed_evidence(exact, n_chains=max(2, settings.annealing), rng=rng).value
-    model = _model(problem, chains.flat(), chains.n_draws, chains.jitter)
-    return replace(model, chains=chains, evidence=evidence, sites=target.sites)
+    component = _component(problem, chains.flat(), chains.jitter)
+    found = {"chains": chains, "sites": target.sites}
+    return _model(problem, (component,), theta, chains.flat(), chains.n_draws, **found)
 
 
-def _covariance(problem: Problem) -> Array:
-    return mirrored(DensePrior(problem.kernel, problem.X).K)
-
-
-def _model(problem: Problem, f: Array, n_iter: int, jitter: float = 0.0) -> FittedModel:
-    kept = f
+def _component(problem: Problem, f: Array, jitter: float = 0.0) -> Component:
+    """Return draws of f at one theta, or some of them if there are several classes."""
     if f.ndim == 3:
-        kept = f[np.unique(np.linspace(0, len(f) - 1, MOST_DRAWS).round().astype(int))]
-    component = Component(problem.kernel, kept, np.full(len(kept), 1.0 / len(kept)), jitter)
-    kernel = problem.kernel.clone_with_theta(problem.kernel.theta)
-    posterior, info = MixtureProcess(problem.X, (component,)), Info(True, n_iter, 0.0)
-    return FittedModel(problem.likelihood, posterior, kernel, None, info, problem, draws=f)
+        f = f[np.unique(np.linspace(0, len(f) - 1, MOST_DRAWS).round().astype(int))]
+    return Component(problem.kernel, f, np.full(len(f), 1.0 / len(f)), jitter)
 
 
-def target_at(problem: Problem, theta: Array, whiten: Inference | None, init: AnySites | None) -> Target:
+def _model(
+    problem: Problem, components: tuple[Component, ...], theta: Array, draws: Array, n_iter: int, **found: Any
+) -> FittedModel:
+    kernel, posterior = problem.kernel.clone_with_theta(theta), MixtureProcess(problem.X, components)
+    known = {"evidence": None, "info": Info(True, n_iter, 0.0), "problem": problem, "draws": draws}
+    return FittedModel(problem.likelihood, posterior, kernel, **(known | found))
+
+
+def target_at(problem: Problem, whiten: Inference | None, theta: Array, init: AnySites | None) -> Target:
     """Return the posterior at theta together with its Gaussian approximation by ``whiten``."""
     prior = DensePrior(problem.kernel.clone_with_theta(theta), problem.X)
     try:
@@ -106,8 +99,8 @@ def fit_by_sampling_theta(problem: Problem, plan: Plan, *, seed: Any = None) -> 
     array_stats()
     rng = np.random.default_rng(seed)
     settings: Any = problem.inference
-    if not isinstance(settings, MCMC):  # an approximation: the proposal of importance sampling
-        settings = MCMC(hyper_sampler=PseudoMarginal(whiten=settings), learn_by=settings)
+    if not isinstance(settings, MCMC):  # an approximation, which finds the start of the chains
+        settings = MCMC(learn_by=settings)
     log_prior = density_of_theta(problem.kernel, problem.hyperprior)
     start = replace(problem, inference=settings.learn_by, hyperprior=log_prior)
     _, learned = learn(start, plan, rng)
@@ -121,40 +114,33 @@ def fit_by_sampling_theta(problem: Problem, plan: Plan, *, seed: Any = None) -> 
         n_thetas=settings.n_thetas,
         report=plan.report,
     )
-    components = _components(problem.kernel, chains.weighted)
-    return FittedModel(
-        likelihood=problem.likelihood,
-        posterior=MixtureProcess(problem.X, tuple(components)),
-        kernel=problem.kernel.clone_with_theta(np.mean(np.asarray(chains.theta), axis=(0, 1))),
-        evidence=None,
-        info=Info(True, chains.n_draws, 0.0),
-        problem=replace(problem, inference=settings),  # its kernel centres the prior
-        learned=None if learned is None else replace(learned, warm=None),
-        draws=chains.flat(),
+    return _model(
+        replace(problem, inference=settings),  # its kernel centres the prior
+        _components(problem.kernel, chains.weighted),
+        np.mean(np.asarray(chains.theta), axis=(0, 1)),
+        chains.flat(),
+        chains.n_draws,
         chains=replace(chains, weighted=()),
+        learned=None if learned is None else replace(learned, warm=None),
     )
 
 
 def hyper_model(problem: Problem, log_prior: Hyperprior, theta: Array) -> HyperModel:
     """Return the posterior of theta and f for a sampler, with chains that start around theta."""
     bounds = log_prior.narrow(problem.kernel.bounds)
-    return HyperModel(partial(target_at, problem), partial(_value, log_prior), bounds, theta)
+    return HyperModel(partial(target_at, problem, Laplace()), log_prior, bounds, theta)
 
 
-def _value(log_prior: Hyperprior, theta: Array) -> float:
-    return log_prior(theta)[0]
-
-
-def _components(kernel: Any, draws: tuple[Weighted, ...]) -> list[Component]:
+def _components(kernel: Any, draws: tuple[Weighted, ...]) -> tuple[Component, ...]:
     """Return draws as components of a mixture; draws that share theta form one component."""
     groups: dict[bytes, list[Weighted]] = {}
     for draw in draws:
         groups.setdefault(draw.theta.tobytes(), []).append(draw)
-    return [
+    return tuple(
         Component(
             kernel.clone_with_theta(group[0].theta),
             np.concatenate([draw.f for draw in group]),
             np.concatenate([draw.weight for draw in group]) / len(draws),
         )
         for group in groups.values()
-    ]
+    )

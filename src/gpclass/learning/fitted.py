@@ -201,7 +201,7 @@ class FittedModel:
             )
         if self.draws is None or self.problem.likelihood is None:
             return self.loo
-        from gpclass.sampling.pareto import pareto_smooth
+        from gpclass.sampling import pareto_smooth
 
         problem, f = self.problem, self.draws
         y = problem.y

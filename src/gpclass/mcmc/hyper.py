@@ -1,9 +1,12 @@
 """Sampling the hyperparameters together with the latent function.
 
 Theta and f are strongly correlated, so a chain that updates them in turn hardly moves. `PseudoMarginal` proposes
-theta alone; the evidence in the Metropolis ratio is estimated by importance sampling from an approximation
+theta alone; the evidence in the Metropolis ratio is estimated by importance sampling from a Gaussian approximation
 q(f | theta). An unbiased estimate, kept until the next acceptance, leaves p(theta | y) exactly invariant (Andrieu &
 Roberts 2009; Filippone & Girolami 2014), and its weighted draws are draws from p(f | theta, y).
+
+Laplace's approximation is centred at the mode, away from the mean of a skewed posterior, and would need many more
+importance draws. So two steps of variational inference follow it, which cost less than they save.
 
 Theta is proposed by a random walk with the covariance of the draws so far and, in most steps after the
 warm-up, from a Student distribution fitted to them, which makes long moves.
@@ -16,10 +19,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from gpclass.core.checks import check_integers, check_option
-from gpclass.core.protocols import AnySites, Array, Inference, Sites
-from gpclass.core.registry import Part
-from gpclass.inference import Laplace
+from gpclass.core.checks import check_integers
+from gpclass.core.protocols import AnySites, Array, Sites
+from gpclass.core.registry import stored
 from gpclass.mcmc.chains import Weighted
 from gpclass.mcmc.elliptical import slice_both
 from gpclass.mcmc.sampler import ChainState, Draw
@@ -29,15 +31,16 @@ from gpclass.priors import NotPositiveError
 DEGREES = 3.0  # degrees of freedom of the proposal of long moves: heavy tails let a chain return
 LONG = 0.7  # fraction of long moves after their distribution was fitted
 FIRST_SCALE = 0.3  # standard deviation of the first proposals of theta
+REFINEMENTS = 2  # steps of variational inference after Laplace's method
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HyperModel:
     """The joint posterior of theta and f; chains start around ``theta``."""
 
-    # Returns the target at theta with the Gaussian of a method, started from sites; raises NotPositiveError.
-    at: Callable[[Array, Inference, AnySites | None], Target]
-    log_prior: Callable[[Array], float]
+    # Returns the target at theta with Laplace's Gaussian, started from sites; raises NotPositiveError.
+    at: Callable[[Array, AnySites | None], Target]
+    log_prior: Callable[[Array], tuple[float, Array]]  # with its gradient
     bounds: Array
     theta: Array
 
@@ -84,37 +87,22 @@ class HyperState(ChainState):
         return Weighted(self.theta, self.draws, np.exp(self.log_weight))
 
 
-class HyperSampler(Part):
-    """Base class of samplers of theta and f, under which model files store them."""
-
-    __slots__ = ()
-    kind = "hyper_sampler"
-
-
+@stored
 @dataclass(frozen=True, slots=True)
-class PseudoMarginal(HyperSampler):
+class PseudoMarginal:
     """Pseudo-marginal Metropolis sampling of theta.
 
     Parameters
     ----------
-    whiten : settings record of `gpclass.inference`
-        The approximation that importance sampling draws from.
     n_importance : int
         Importance draws for each estimate of the evidence, in antithetic pairs.
-    n_refine : int
-        Steps of variational inference that improve the approximation first: Laplace's is centred at the
-        mode, away from the mean of a skewed posterior, and would need more draws, which cost more than two steps.
     """
 
-    whiten: Inference = Laplace()  # noqa: RUF009
     n_importance: int = 64
-    n_refine: int = 2
     piece = 25  # steps between two adaptations
 
     def __post_init__(self) -> None:
         check_integers(2, n_importance=self.n_importance)
-        check_integers(0, n_refine=self.n_refine)
-        check_option("whiten", self.whiten, self.whiten is not None, "an approximation, for example EP()")
 
     def begin(
         self, model: HyperModel, n_chains: int, rng: np.random.Generator
@@ -142,8 +130,8 @@ class PseudoMarginal(HyperSampler):
         sites: AnySites | None = None,
     ) -> HyperState:
         """Return a chain at theta with importance draws from a refined approximation, started from sites."""
-        found = model.at(theta, self.whiten, sites)
-        target, none = refined(found, self.n_refine), np.empty(0)
+        found, none = model.at(theta, sites), np.empty(0)
+        target = refined(found)
         state = HyperState(target, none, none, model, theta, proposal, found.sites, none, none)
         return _with_draws(state, target.shifts(target.normals((self.n_importance + 1) // 2, rng)), rng)
 
@@ -189,23 +177,28 @@ def _with_draws(state: HyperState, D: Array, rng: np.random.Generator) -> HyperS
     target, D = state.target, np.concatenate([D, -D])
     r = target.remainder(D)
     total = float(np.logaddexp.reduce(r))
-    value = np.asarray(total - np.log(len(D)) + target.log_mass + state.model.log_prior(state.theta))
+    value = np.asarray(total - np.log(len(D)) + target.log_mass + state.model.log_prior(state.theta)[0])
     # If the likelihood is zero at every draw, all draws have equal weights.
     log_weight = r - total if np.isfinite(total) else np.full(len(r), -np.log(len(r)))
     draws, k = target.mean + D, rng.choice(len(D), p=np.exp(log_weight))
     return replace(state, f=draws[k : k + 1], value=value, draws=draws, log_weight=log_weight)
 
 
-def refined(target: Target, n_steps: int) -> Target:
+def refined(target: Target) -> Target:
     """Return the target with a better Gaussian, by steps of variational inference.
 
-    With expectations under the marginals N(m, v): tau = -w E[l''], nu = w E[l'] + tau m.
+    With expectations under the marginals N(m, v): tau = -w E[l''], nu = w E[l'] + tau m. These overflow where the
+    likelihood is steep and v is large (cloglog); the Gaussian stays as it is then.
     """
-    for _ in range(n_steps):
+    for _ in range(REFINEMENTS):
         var = np.einsum("ij,ij->i", target.root, target.root)
         e = target.likelihood.expected(target.y, target.mean, var)
         tau = np.maximum(-target.weight * e.curvature, 0.0)
-        target = target.with_sites(Sites(nu=target.weight * e.slope + tau * target.mean, tau=tau))
+        sites = Sites(nu=target.weight * e.slope + tau * target.mean, tau=tau)
+        try:
+            target = target.with_sites(sites)
+        except np.linalg.LinAlgError:
+            break
     return target
 
 

@@ -38,9 +38,6 @@ class MCMC(Method):
         For theta and f together, with ``hyperparameters="sample"``.
     n_thetas : int
         Largest number of draws of theta that predictions average over.
-    annealing : int or None
-        Chains of annealed importance sampling for the log evidence; with None it is not computed, because
-        it costs more than the posterior.
     """
 
     sampler: Sampler = HMC()  # noqa: RUF009
@@ -51,12 +48,9 @@ class MCMC(Method):
     learn_by: Inference = EP()  # noqa: RUF009
     hyper_sampler: PseudoMarginal = PseudoMarginal()  # noqa: RUF009
     n_thetas: int = 200
-    annealing: int | None = None
 
     def __post_init__(self) -> None:
         check_integers(**self.counts, n_thetas=self.n_thetas)
-        if self.annealing is not None:
-            check_integers(annealing=self.annealing)
 
     @property
     def counts(self) -> dict[str, int]:

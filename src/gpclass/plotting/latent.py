@@ -8,9 +8,8 @@ from typing import Any, Self
 import numpy as np
 from scipy.special import ndtri
 
-from gpclass.active.scores import gaussians_at
 from gpclass.core.protocols import Array
-from gpclass.learning.prediction import mixture_quantile
+from gpclass.learning.prediction import joined, mixture_quantile
 from gpclass.plotting import style
 from gpclass.plotting.base import Display, grid_over
 
@@ -153,7 +152,9 @@ def latent_band(estimator: Any, grid: Any, level: float) -> tuple[Array, Array, 
         return mean, mean - half, mean + half
     mean, _ = estimator.latent_mean_and_variance(grid)
     low, high = np.empty((2, len(mean), 1))
-    for rows, means, stds, weight in gaussians_at(estimator.posterior_, np.asarray(grid, dtype=float)):
-        low[rows, 0] = mixture_quantile(means, stds, weight, 0.5 - 0.5 * level)
-        high[rows, 0] = mixture_quantile(means, stds, weight, 0.5 + 0.5 * level)
+    posterior = estimator.posterior_
+    for rows, parts in posterior.blocks(np.asarray(grid, dtype=float)):
+        means_and_stds, weight = joined(parts), np.concatenate(posterior.weights)
+        low[rows, 0] = mixture_quantile(*means_and_stds, weight, 0.5 - 0.5 * level)
+        high[rows, 0] = mixture_quantile(*means_and_stds, weight, 0.5 + 0.5 * level)
     return mean[:, None], low, high

@@ -16,8 +16,7 @@ from gpclass.sampling.accept import (
     rejection,
 )
 from gpclass.sampling.invert import inversion, inversion_discrete
-from gpclass.sampling.pareto import pareto_smooth
-from gpclass.sampling.weigh import ImportanceEstimate, importance
+from gpclass.sampling.weigh import ImportanceEstimate, importance, pareto_smooth
 
 __all__ = [
     "ImportanceEstimate",

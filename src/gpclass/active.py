@@ -1,8 +1,17 @@
-"""Scores of the rows of a pool, and the choice of the rows whose labels are most informative."""
+"""Active learning: choose the rows of an unlabelled pool whose labels are most informative.
+
+`query` chooses rows by one of two scores, in nats. With y the label of a row, f the latent function, and everything
+conditional on the training data, they are::
+
+    entropy    H[y]                     uncertainty of the label, whatever its cause
+    bald       H[y] - E_f H[y|f]        information of the label about f: I(y; f) (Houlsby et al. 2011)
+
+Hyperparameters are kept, and no model is fitted again. `bald` needs a `GaussianProcessClassifier` with one model of
+all classes (``multi_class="joint"``).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -13,8 +22,10 @@ from sklearn.utils.validation import check_is_fitted
 from gpclass.core.checks import check_integers, check_option, is_integer, seed_of
 from gpclass.core.linalg import row_tiles
 from gpclass.core.protocols import Array
-from gpclass.learning.prediction import class_draws, joined, normals
+from gpclass.learning.prediction import class_draws, normals
 from gpclass.likelihoods.largest import normal_points
+
+__all__ = ["bald", "entropy", "query"]
 
 POINTS = 509  # pairs of latent values per row; a prime number, as the lattice rule requires
 FANTASIES = 32  # number of label sets drawn for the rows that are already in a batch
@@ -78,23 +89,28 @@ def bald(estimator: Any, X: Any) -> Array:
     >>> active.bald(clf, [[10.0], [26.0], [200.0]]).round(2)
     array([0.06, 0.12, 0.37])
     """
-    model, X = _model_of(estimator), estimator._check_fitted_inputs(X)
-    posterior, out = model.posterior, np.empty(len(X))
-    weight, noise = np.concatenate(posterior.weights), [_points(posterior.latent_shape)]
+    model = _joint_model(estimator)
+    if model is None:
+        raise ValueError(
+            f"{estimator!r} has no joint model of its classes: use score 'entropy', or a "
+            "GaussianProcessClassifier with multi_class='joint'."
+        )
+    X, posterior = estimator._check_fitted_inputs(X), model.posterior
+    out, shape, weight = np.empty(len(X)), posterior.latent_shape, np.concatenate(posterior.weights)
     if len(weight) > 1:
-        noise = normals(posterior.weights, posterior.latent_shape, np.random.default_rng(0))
-    weight = weight if len(weight) > 1 else np.full(len(noise[0]), 1.0 / len(noise[0]))
+        noise = normals(posterior.weights, shape, np.random.default_rng(0))
+    else:  # lattice points of several values, quantiles of one
+        u = (np.arange(2 * POINTS) + 0.5) / (2 * POINTS)
+        noise, weight = (
+            [normal_points(POINTS, shape[0]).T if shape else ndtri(u)],
+            np.full(len(u), 1.0 / len(u)),
+        )
     for tile in row_tiles(len(X), 4 * len(weight)):
         for rows, parts in posterior.blocks(X[tile]):
             p = np.exp(model.likelihood.log_classes(class_draws(parts, noise)))
             known = np.einsum("nsc,s->n", entr(p), weight)
             out[tile][rows] = entr(np.einsum("nsc,s->nc", p, weight)).sum(axis=1) - known
     return np.maximum(out, 0.0)
-
-
-def _points(shape: tuple[int, ...]) -> Array:
-    """Return standard normal points of equal weight: quantiles of one value, a lattice of several."""
-    return normal_points(POINTS, shape[0]).T if shape else ndtri((np.arange(2 * POINTS) + 0.5) / (2 * POINTS))
 
 
 def query(
@@ -136,9 +152,9 @@ def query(
     check_option("score", score, score in ("bald", "entropy"), "'bald' or 'entropy'")
     check_integers(n_draws=n_draws)
     scores = (bald if score == "bald" else entropy)(estimator, X)
-    if n == 1 or not _has_latents(estimator):
+    model, rng = _joint_model(estimator), np.random.default_rng(seed_of(random_state))
+    if n == 1 or model is None:
         return np.argsort(-scores, kind="stable")[:n]
-    rng, model = np.random.default_rng(seed_of(random_state)), _model_of(estimator)
     f = np.moveaxis(model.posterior.sample(estimator._check_fitted_inputs(X), n_draws, rng), -1, 0)
     return greedy(np.exp(model.likelihood.log_classes(f)), n, scores, rng, noisy=score == "entropy")
 
@@ -173,26 +189,8 @@ def greedy(p: Array, n: int, exact: Array, rng: np.random.Generator, *, noisy: b
     return np.array(chosen, dtype=np.intp)
 
 
-def _has_latents(estimator: Any) -> bool:
-    """Whether a fitted classifier has one model of all its classes, whose latent functions can be drawn jointly."""
+def _joint_model(estimator: Any) -> Any:
+    """Return the model of all classes of a fitted classifier, from which f can be drawn jointly, or None."""
     check_is_fitted(estimator)
-    return len(getattr(getattr(estimator, "base_estimator_", None), "models", ())) == 1
-
-
-def _model_of(estimator: Any) -> Any:
-    if not _has_latents(estimator):
-        raise ValueError(
-            f"{estimator!r} has no joint model of its classes: use score 'entropy', or a "
-            "GaussianProcessClassifier with multi_class='joint'."
-        )
-    return estimator.base_estimator_
-
-
-def gaussians_at(posterior: Any, X: Any) -> Iterator[tuple[slice, Array, Array, Array]]:
-    """Yield rows of X with means (rows, S), standard deviations (rows, S) and weights (S,) of one latent function.
-
-    The latent value at each row is a mixture of S Gaussians; S is 1 unless the latent function was sampled.
-    """
-    weight = np.concatenate(posterior.weights)
-    for rows, parts in posterior.blocks(X):
-        yield rows, *joined(parts), weight
+    model = getattr(estimator, "base_estimator_", None)
+    return model if len(getattr(model, "models", ())) == 1 else None
