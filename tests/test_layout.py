@@ -66,7 +66,6 @@ OPTIONAL = {
     "polars",
     "psutil",
     "pyarrow",
-    "rich",
     "safetensors",
     "tornado",
     "tqdm",
@@ -178,7 +177,7 @@ class TestEveryFile:
     def test_optional_packages_load_late(self, path):
         early = early_optional(path.read_text("utf-8"))
         if dotted(path).startswith("cli."):  # which `gpclass.cli.main` imports when a command runs
-            early = [name for name in early if name not in ("click", "rich", "pandas")]
+            early = [name for name in early if name not in ("click", "pandas")]
         assert not early, (
             f"{path.name} loads {', '.join(early)} at import; move it into the function using it."
         )

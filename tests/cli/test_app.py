@@ -74,7 +74,7 @@ print(*({"numpy", "scipy", "sklearn", "pandas", "matplotlib"} & set(sys.modules)
     assert done.stderr == "\n"
 
 
-@pytest.mark.parametrize(("module", "extra"), [("click", "cli"), ("rich", "cli")])
+@pytest.mark.parametrize(("module", "extra"), [("click", "cli")])
 def test_a_missing_package_is_named(module, extra):
     done = process(
         "-c", f"import sys; sys.modules[{module!r}] = None; from gpclass.cli import main; main(['-h'])"

@@ -1,4 +1,4 @@
-"""What commands write: complete or not at all, never over an input, and over a file of another ending only by force."""
+"""What commands write: complete or not at all, never over an input, and with an ending of its kind."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from children import in_child, small_files
 
 import gpclass.persistence
 import gpclass.plotting  # noqa: F401  (imported before the forks)
-from gpclass.cli import app, main, tables  # noqa: F401
+from gpclass.cli import main, tables  # noqa: F401
 
 LAPLACE = ("--inference", "laplace", "--kernel", "rbf-shared")
 COMPARE = ("compare", "-m", "laplace")
@@ -98,9 +98,8 @@ class TestRefusals:
             output = "link.png" if name.endswith(".png") else "link"
             link(here / name, here / output)
         names = sorted(os.listdir(here))
-        for force in ((), ("--force",)):
-            words = one_sentence(run(*arguments, "-o", output, *force, code=1))
-            assert f"{output} is an input of this command" in words
+        words = one_sentence(run(*arguments, "-o", output, code=1))
+        assert f"{output} is an input of this command" in words
         assert (here / name).read_bytes() == old
         assert sorted(os.listdir(here)) == names
 
@@ -111,18 +110,19 @@ class TestRefusals:
     @pytest.mark.parametrize(
         ("writer", "name", "words"),
         [
-            ("model", "x.csv", "x.csv exists, and a model is expected to end in .gpc"),
-            ("csv", "x.gpc", "x.gpc exists, and a table is expected to end in .csv"),
-            ("csv", "x", "x exists"),
+            ("model", "x.csv", "x.csv is to be a model, expected a name that ends in .gpc"),
+            ("csv", "x.gpc", "x.gpc is to be a table, expected a name that ends in .csv, .csv.gz, .json"),
+            ("csv", "x.csv.zip", "x.csv.zip is to be a table"),
+            ("csv", "x", "x is to be a table"),
         ],
     )
-    def test_a_file_of_another_ending_is_replaced_by_force_only(self, here, writer, name, words):
+    def test_an_ending_of_another_kind_is_refused(self, here, writer, name, words):
         path, arguments = here / name, (*WRITERS[writer][:-1], name)
+        assert words in one_sentence(run(*arguments, code=1))
+        assert not path.exists()
         path.write_bytes(b"old")
         assert words in one_sentence(run(*arguments, code=1))
         assert path.read_bytes() == b"old"
-        run(*arguments, "--force")
-        assert path.read_bytes() != b"old"
 
     @pytest.mark.parametrize("writer", WRITERS)
     def test_an_empty_file_and_one_of_the_same_ending_are_replaced(self, here, writer):
@@ -139,8 +139,3 @@ class TestRefusals:
         for output, words in (("folder", "it is a directory"), ("none/x", "there is no directory none")):
             arguments = ("predict", "mixed.gpc", "mixed.csv", "-o", output)
             assert words in one_sentence(run(*arguments, code=1))
-
-    def test_every_command_that_writes_files_can_be_forced(self):
-        for command in app.gpclass.commands.values():
-            names = {parameter.name for parameter in command.params}
-            assert ("force" in names) == ("path" in names)

@@ -17,7 +17,6 @@ def test_costs_decide(folder):
     proba = None
     given = [
         "[[0, 1], [5, 0]]",
-        '{"yes": {"no": 5, "yes": 0}, "no": {"yes": 1, "no": 0}}',
         write(folder / "cost.csv", ["true", "no", "yes"], [["yes", 5, 0], ["no", 0, 1]]),
     ]
     for cost in given:
@@ -30,7 +29,7 @@ def test_costs_decide(folder):
     rows = rows_of(run("predict", model, table, "--reject", 0.2).stdout)
     unsure = [row["decision"] == "undecided" for row in rows]
     np.testing.assert_array_equal(unsure, proba.min(axis=1) > 0.2)
-    actions = '{"yes": {"treat": 1, "wait": 9}, "no": {"treat": 2, "wait": 0}}'
+    actions = write(folder / "actions.csv", ["true", "treat", "wait"], [["yes", 1, 9], ["no", 2, 0]])
     found = {row["decision"] for row in rows_of(run("predict", model, table, "--cost", actions).stdout)}
     assert found == {"treat", "wait"}
 
@@ -41,12 +40,15 @@ def test_costs_decide(folder):
         ("[[0, 1]]", "shape"),
         ("[[0, 1", "JSON"),
         ("nowhere", "nowhere cannot be read"),
-        ('{"yes": {"a": 1}}', "classes"),
-        ('{"yes": {"a": 1}, "no": {"b": 1}}', "same decisions"),
+        ("[[0, 1, 2], [1, 0, 2]]", "shape"),
+        ([["yes", 1, 0]], "classes"),
+        ([["yes", 1, 0], ["no", "", 1]], "same decisions"),
         ('[[0, 1], ["x", 0]]', "numbers"),
     ],
 )
-def test_costs_that_cannot_be(folder, cost, words):
+def test_costs_that_cannot_be(folder, tmp_path, cost, words):
+    if not isinstance(cost, str):
+        cost = write(tmp_path / "cost.csv", ["true", "no", "yes"], cost)
     result = run("predict", folder / "mixed.gpc", folder / "mixed.csv", "--cost", cost, code=1)
     assert words in one_sentence(result)
 

@@ -83,7 +83,6 @@ def test_pictures(folder, tmp_path):
         run("plot", model, "-o", figure)
         assert figure.read_bytes().startswith(b"\x89PNG")
     assert "4 columns of several" in one_sentence(run("plot", folder / "mixed.gpc", code=1))
-    assert "1 column" in one_sentence(run("plot", one, "--kind", "contour", code=1))
     assert "chains" in one_sentence(run("plot", one, "--kind", "trace", code=1))
     assert ".txt" in one_sentence(run("plot", one, "-o", tmp_path / "a.txt", code=1))
 

@@ -11,9 +11,8 @@ from scipy.special import ndtr
 from scipy.stats import norm
 
 from gpclass import GaussianProcessClassifier, bayes_decision
-from gpclass.explore import problems
 from gpclass.explore.scene import all_proba, draw_picture, scene
-from gpclass.explore.state import PageState, make_points, set_classes
+from gpclass.explore.state import PageState, make_points, set_classes, start
 from gpclass.kernels import RBF, ConstantKernel
 
 
@@ -58,7 +57,7 @@ def test_a_map_has_a_row_for_each_value_of_the_second_column(state):
 
 
 def test_the_boundary_is_where_both_classes_are_equally_probable():
-    state = problems.start("interval")
+    state = start("interval")
     curves = draw_picture(state)
     places, decided = curves.boundaries()
     assert decided.tolist() == [1, 0, 1]
@@ -75,10 +74,10 @@ def test_margins_agree_with_the_decision(n_classes):
 
 
 def test_two_methods_are_side_by_side():
-    state = replace(problems.start("interval"), method="laplace", other="ep")
+    state = replace(start("interval"), method="laplace", other="ep")
     found = scene(state)
     assert found.error == ""
-    assert [each.title.partition(",")[0] for each in found.pictures] == ["Laplace", "EP"]
+    assert [each.title.partition(",")[0] for each in found.pictures] == ["laplace", "ep"]
     np.testing.assert_array_equal(found.other.proba, draw_picture(replace(state, method="ep")).proba)
 
 
@@ -93,7 +92,7 @@ def test_functions_are_drawn_from_the_chains():
 
 
 def test_an_impossible_second_method_leaves_the_first_one():
-    state = replace(problems.start("clouds"), likelihood="softmax", method="laplace", other="ep")
+    state = replace(start("clouds"), likelihood="softmax", method="laplace", other="ep")
     found = scene(state)
     assert found.picture is not None
     assert found.other is None

@@ -1,4 +1,4 @@
-"""Points and kernels of a state."""
+"""What the page starts with, points and kernels of a state."""
 
 from __future__ import annotations
 
@@ -12,10 +12,13 @@ from gpclass.explore.state import (
     click,
     delete_point,
     dials,
+    from_table,
     make_points,
     move_point,
     set_classes,
     set_theta,
+    start,
+    start_names,
 )
 from gpclass.kernels import kernel_names
 
@@ -64,3 +67,24 @@ def test_a_click_on_a_marker_selects_its_point_and_one_elsewhere_adds_a_point():
     assert len(click(state, (x, np.nan)).points) == 9  # beside the latent function there are no markers
     two = plane()
     assert click(two, two.points.X[5]).selected == 5
+
+
+@pytest.mark.parametrize("name", start_names())
+def test_every_start_has_its_points_in_view(name):
+    state = start(name)
+    low, high = state.points.view.T
+    assert ((low < state.points.X) & (high > state.points.X)).all()
+    assert state.origin == name
+    assert state.words
+
+
+def test_a_table_keeps_its_labels_and_names():
+    state = from_table([[1.0, 2.0], [3.0, 5.0], [4.0, 4.0]], ["b", "a", "b"], ("width", "length"), "Flowers.")
+    assert state.points.labels == ("a", "b")
+    np.testing.assert_array_equal(state.points.codes, [1, 0, 1])
+    assert state.points.names == ("width", "length")
+
+
+def test_an_unknown_problem_is_told_with_those_there_are():
+    with pytest.raises(ValueError, match="There is no problem 'spiral': choose one of interval"):
+        start("spiral")

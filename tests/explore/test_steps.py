@@ -10,24 +10,25 @@ import pytest
 from explore_states import line
 
 from gpclass import GaussianProcessClassifier
-from gpclass.explore import problems, steps
+from gpclass.explore import start, steps
 from gpclass.explore.scene import fit
 from gpclass.kernels import RBF, ConstantKernel
 
 
 def test_the_surface_is_the_evidence_at_each_point():
     state = line()
-    found = next(each for each in steps.surface(state) if each is not None)
+    (found,) = (each for each in steps.surface(state) if each is not None)
+    first, second, evidence = found
     i, j = 2, 4
-    kernel = ConstantKernel(np.exp(found.first[j])) * RBF(np.exp(found.second[i]))
+    kernel = ConstantKernel(np.exp(first[j])) * RBF(np.exp(second[i]))
     clf = GaussianProcessClassifier(kernel, inference="ep", optimizer=None).fit(
         state.points.X, state.points.codes
     )
-    assert found.evidence[i, j] == pytest.approx(clf.log_marginal_likelihood_value_, abs=1e-6)
+    assert evidence[i, j] == pytest.approx(clf.log_marginal_likelihood_value_, abs=1e-6)
 
 
 def test_learning_ends_near_the_classifier_which_follows_other_starts_too():
-    state = problems.start("moons")
+    state = start("moons")
     path = [found.picture.evidence for found, _ in steps.learn(replace(state, method="laplace"))]
     kernel = state.kernel
     clf = GaussianProcessClassifier(kernel, inference="laplace").fit(state.points.X, state.points.codes)
@@ -38,7 +39,7 @@ def test_learning_ends_near_the_classifier_which_follows_other_starts_too():
 def test_the_verdict_has_an_error_bar():
     state = line()
     (found,) = steps.verdicts(state)
-    numbers = re.match(r"EP: corrected log evidence (-\d+\.\d+) ± (\d+\.\d+)\. \w", found)
+    numbers = re.match(r"ep: corrected log evidence (-\d+\.\d+) ± (\d+\.\d+)\. \w", found)
     corrected, error = map(float, numbers.groups())
     assert abs(corrected - fit(state)[0].log_marginal_likelihood_value_) < 0.1
     assert 0.0 <= error < 0.1

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 pytest.importorskip("click")
-pytest.importorskip("rich")
 from click.testing import CliRunner
 
 from gpclass.cli.app import gpclass

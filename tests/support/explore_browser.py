@@ -140,7 +140,7 @@ class Page:
         for label, name, value in (("Compare with", "other", ""), ("Method", "method", "ep")):
             if self.value(name) != value:
                 with self.new_picture():
-                    self.select(label, {"ep": "EP", "": "no other method"}[value])
+                    self.select(label, value or "no other method")
         for each in ("empty line", problem):
             with self.new_picture():
                 self.select("Start with", each)

@@ -19,10 +19,7 @@ from gpclass.cli.predict import predict
 from gpclass.cli.show import check, info, plot
 
 SHOWN = ("ConvergenceWarning", "DoubtfulFitWarning", "TableWarning")  # names of the warnings that are shown
-EXTRAS = {
-    "bokeh": "explore",
-    "matplotlib": "plot",
-}  # the extra that installs each package; "cli" installs all others
+EXTRAS = {"bokeh": "explore", "matplotlib": "plot"}  # the extras of these packages; "cli" installs all others
 # What to do about a column that cannot be used as it is.
 REMEDIES = {
     "numbers": "give --decimal or --thousands with the mark that they use, such as --decimal , --thousands ., correct "
@@ -60,7 +57,7 @@ class Group(click.Group):
                 _discard_output()
                 if context.meta.get("debug"):
                     traceback.print_exception(error)
-                output.remark(sentence(error), "gpclass: error: ", "bold red")
+                output.remark(sentence(error), "gpclass: error: ", "red")
                 context.exit(1)
 
 
@@ -70,6 +67,7 @@ class Group(click.Group):
     context_settings={
         "help_option_names": ["-h", "--help"],
         "max_content_width": 100,
+        "show_default": True,
         "color": False if os.environ.get("NO_COLOR") else None,  # None: colours only on a terminal
     },
 )
@@ -79,9 +77,8 @@ def gpclass() -> None:
 
     DATA is a CSV, JSON, Excel (.xlsx), Parquet or Feather file, possibly compressed (.gz, .zip); - is CSV from
     standard input. Columns may have numbers, text, truth values, dates and gaps. An output file appears when it is
-    complete. It replaces an existing file with an ending of its kind, any other file only with --force, and never an
-    input. Every command has its own --help with examples. Exit codes: 0 success, 1 bad input, 2 wrong usage,
-    130 interrupted.
+    complete. It has an ending of its kind, and never replaces an input. Every command has its own --help with examples.
+    Exit codes: 0 success, 1 bad input, 2 wrong usage, 130 interrupted.
     """
 
 
@@ -97,7 +94,7 @@ def _show_warnings() -> None:
         # By name, because importing the classes would import all of scikit-learn.
         if category.__name__ in SHOWN and str(message) not in shown:
             shown.add(str(message))
-            output.remark(str(message), "gpclass: warning: ", "bold yellow")
+            output.remark(str(message), "gpclass: warning: ", "yellow")
 
     warnings.simplefilter("always")
     warnings.showwarning = show

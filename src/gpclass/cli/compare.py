@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import sys
 from typing import Any
 
@@ -12,7 +11,6 @@ import click
 from gpclass.cli import options, output
 from gpclass.cli.files import check_output
 
-BRIEF = ("evidence", "khat", "log_loss", "error", "fit_seconds")  # columns that fit on a narrow terminal
 EXAMPLES = (
     "compare data.csv --target species",
     "compare data.csv --target species --baselines",
@@ -24,16 +22,14 @@ EXAMPLES = (
 @click.command(epilog=options.examples(*EXAMPLES))
 @options.data_or_problem
 @options.figure
-@options.force
 @click.option(
     "--method", "-m", "methods", multiple=True, metavar="NAME",
     help="Method to compare: laplace, ep, vi, mcmc, dirichlet, sklearn-gp, logistic-regression or gradient-boosting. "
     "Repeat it for several.  [default: laplace, ep, vi; without DATA also mcmc]",
 )  # fmt: skip
 @click.option("--baselines", is_flag=True, help="Also compare the three classifiers of scikit-learn.")
-@click.option("--cv", default=5, show_default=True, metavar="K", help="Number of cross-validation folds.")
-@options.likelihood
-@options.kernel
+@click.option("--cv", default=5, metavar="K", help="Number of cross-validation folds.")
+@options.model
 @options.table
 @options.running
 @options.common
@@ -42,7 +38,6 @@ def compare(
     target: str,
     problem: str,
     path: str | None,
-    force: bool,
     methods: list[str],
     baselines: bool,
     cv: int,
@@ -62,7 +57,7 @@ def compare(
 
     options.check_target(data, target)
     if path is not None:
-        check_output(path, "figure", [data], force=force)
+        check_output(path, "figure", [data])
     if data is None:
         X, y, X_test, y_test = problems()[problem]()
         shared |= {"X_test": X_test, "y_test": y_test}
@@ -76,7 +71,7 @@ def compare(
     if as_json:
         output.show_json(_to_json(result))
     else:
-        _show(result)
+        click.echo(result.to_text(output.width_of(sys.stdout) or output.WIDTH))
     if path is not None:
         from gpclass.cli.show import save_display
         from gpclass.plotting import ComparisonDisplay
@@ -84,23 +79,6 @@ def compare(
         save_display(ComparisonDisplay(result).plot(), path)
     if len(result.rows) < result.n_methods:
         raise KeyboardInterrupt
-
-
-def _show(result: Any) -> None:
-    """Write the comparison as text; on a narrow terminal some columns of the table are left out."""
-    from gpclass.comparison import METRICS
-
-    text = str(result)
-    if not sys.stdout.isatty() or max(map(len, text.splitlines())) <= shutil.get_terminal_size().columns:
-        click.echo(text)
-        return
-    output.paragraph(f"{result.title}\n")
-    headings = ["method", *(METRICS[name][0] for name in BRIEF)]
-    rows = [[row.label, *(row.text(name) for name in BRIEF)] for row in result.rows]
-    output.show_table(headings, rows, right=True)
-    output.paragraph("A wider terminal shows more columns.\n\n" + " ".join(result.findings) + "\n")
-    kernels = [(row.label, row.kernel_text or "–", row.note) for row in result.rows]
-    output.show_table(("method", "kernel", "note"), kernels)
 
 
 def _to_json(result: Any) -> dict[str, Any]:

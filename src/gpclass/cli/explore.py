@@ -21,7 +21,7 @@ ROWS = 200  # number of rows shown of a longer table
 @options.data_or_problem
 @click.option(
     "--port", type=click.IntRange(0, 65535), default=0, metavar="N",
-    help="Port of the server.  [default: any that is free]",
+    show_default="any that is free", help="Port of the server.",
 )  # fmt: skip
 @click.option("--no-browser", is_flag=True, help="Do not open the page, only print its address.")
 @options.table

@@ -1,4 +1,4 @@
-"""Files of the user: one-sentence errors about them, and which of them a command may overwrite."""
+"""Files of the user: one-sentence errors about them, and which of them a command may write."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ import os
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-ARROW = (".parquet", ".feather", ".arrow")
 ENDINGS = {
     "model": (".gpc",),
-    "table": (".csv", ".tsv", ".json", ".parquet"),
+    "table": (".csv", ".csv.gz", ".json", ".json.gz", ".parquet"),
     "figure": (".png", ".pdf", ".svg", ".jpg"),
 }
 
@@ -39,35 +38,24 @@ def access(path: str, verb: str) -> Iterator[None]:
         raise InputError(f"{path} cannot be {verb}: {error.strerror or error}.") from error
 
 
-def ending(path: str) -> str:
-    """Return the ending of a path in lower case, ignoring endings of compressed files such as .gz."""
-    stem, last = os.path.splitext(path.lower())
-    return os.path.splitext(stem)[1] if last in (".gz", ".zip", ".bz2", ".xz", ".zst") else last
-
-
-def check_output(path: str, kind: str, inputs: Iterable[str | None], *, force: bool) -> None:
+def check_output(path: str, kind: str, inputs: Iterable[str | None]) -> None:
     """Raise unless a file can be written; called before anything is computed.
 
-    An input is never replaced. An existing file is replaced if it has an ending of this kind of output, otherwise with
-    --force only.
+    A file needs an ending of this kind of output, and an input is never replaced. Pipes and devices may have any name.
     """
     directory = os.path.dirname(path) or "."
     if not os.path.isdir(directory):
         raise InputError(f"{path} cannot be written: there is no directory {directory}.")
     if os.path.isdir(path):
         raise InputError(f"{path} cannot be written: it is a directory, expected the name of a file.")
-    expected = ", ".join(ENDINGS[kind])
-    if kind == "figure" and ending(path) not in ENDINGS[kind]:
-        raise InputError(f"{path} ends in {ending(path)!r}, expected a figure in {expected}.")
-    if not os.path.isfile(path):  # a new file, a pipe or a device
+    if os.path.exists(path) and not os.path.isfile(path):
         return
     for other in filter(None, inputs):
-        if os.path.exists(other) and os.path.samefile(path, other):
+        if os.path.exists(other) and os.path.exists(path) and os.path.samefile(path, other):
             raise InputError(f"{path} is an input of this command, and would be lost: give another output.")
-    if ending(path) not in ENDINGS[kind] and os.path.getsize(path) and not force:
+    if not path.lower().endswith(ENDINGS[kind]):
         raise InputError(
-            f"{path} exists, and a {kind} is expected to end in {expected}: give another output, or --force to "
-            "replace it."
+            f"{path} is to be a {kind}, expected a name that ends in {', '.join(ENDINGS[kind])}."
         )
 
 

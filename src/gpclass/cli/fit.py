@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import click
+from click import option
 
 from gpclass import __version__
 from gpclass.cli import options, output
@@ -23,31 +24,22 @@ EXAMPLES = (
 
 @click.command(epilog=options.examples(*EXAMPLES))
 @click.argument("data")
-@options.text("--target", "-t", metavar="COL", required=True, help="Column of DATA with the labels.")
-@options.text("--output", "-o", "path", metavar="FILE", default="model.gpc", help="Model file to write.")
-@options.force
-@options.text("--inference", default="auto", help="Inference method: auto, laplace, ep, vi, dirichlet, ...")
-@options.likelihood
-@options.kernel
-@options.text(
-    "--multi-class", default="joint", help="Three classes or more: joint, one_vs_rest or one_vs_one."
-)
-@options.text(
-    "--hyperparameters", default="learn", help="Learn hyperparameters, or average over samples (sample)."
-)
-@click.option(
-    "--restarts", "n_restarts_optimizer", type=click.IntRange(0), metavar="N", default=0,
-    help="Number of additional optimiser runs from random starting points.",
-)  # fmt: skip
-@click.option(
-    "--balanced", "class_weight", flag_value="balanced", help="Weight the classes as if they were equally frequent."
-)  # fmt: skip
+@option("--target", "-t", metavar="COL", required=True, help="Column of DATA with the labels.")
+@option("--output", "-o", "path", metavar="FILE", default="model.gpc", help="Model file to write.")
+@option("--inference", metavar="NAME", default="auto", help="Method: auto, laplace, ep, vi, dirichlet, ...")
+@options.model
+@option("--multi-class", metavar="NAME", default="joint",
+        help="Three classes or more: joint, one_vs_rest or one_vs_one.")  # fmt: skip
+@option("--hyperparameters", metavar="NAME", default="learn",
+        help="Learn hyperparameters, or average over samples (sample).")  # fmt: skip
+@option("--restarts", "n_restarts_optimizer", type=click.IntRange(0), metavar="N", default=0,
+        help="Number of additional optimiser runs from random starting points.")  # fmt: skip
+@option("--balanced", "class_weight", flag_value="balanced",
+        help="Weight the classes as if they were equally frequent.")  # fmt: skip
 @options.table
 @options.running
 @options.common
-def fit(
-    data: str, target: str, path: str, force: bool, table: dict[str, Any], as_json: bool, **model: Any
-) -> None:
+def fit(data: str, target: str, path: str, table: dict[str, Any], as_json: bool, **model: Any) -> None:
     """Fit a model to a table and save it.
 
     Text and truth values are categories. Missing values need no preparation. The model file contains the coding of the
@@ -58,7 +50,7 @@ def fit(
     from gpclass.estimator import GaussianProcessClassifier
     from gpclass.persistence import save
 
-    check_output(path, "model", [data], force=force)
+    check_output(path, "model", [data])
     X, y = read_problem(data, target, **table)
     model |= {"categorical_features": table["categorical"], "random_state": table["seed"]}
     start = time.perf_counter()
@@ -71,9 +63,8 @@ def fit(
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "fit_seconds": round(time.perf_counter() - start, 3),
     }
-    for part in clf.base_estimator_.models:  # an interrupted fit returns its best result, which is not saved
-        if any(end is not None and end.interrupted for end in (part.learned, part.chains)):
-            raise KeyboardInterrupt
+    if any(part.interrupted for part in clf.base_estimator_.models):  # its best result so far is not saved
+        raise KeyboardInterrupt
     with access(path, "written"):
         save(clf, path, extra=about)
     (output.show_json if as_json else show_facts)(describe(path, clf, about))

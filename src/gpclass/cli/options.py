@@ -10,29 +10,13 @@ from typing import Any
 import click
 from click import Choice, IntRange, option
 
-TABLE = (
-    "columns",
-    "drop",
-    "categorical",
-    "rows",
-    "seed",
-    "separator",
-    "decimal",
-    "thousands",
-    "encoding",
-    "sheet",
-)
+READING = ("separator", "decimal", "thousands", "encoding", "sheet")
+TABLE = ("columns", "drop", "categorical", "rows", "seed", *READING)
 
 
 def together(*options: Any) -> Callable[[Any], Any]:
     """Return a decorator that adds all of these options."""
-
-    def decorate(command: Any) -> Any:
-        for each in reversed(options):
-            command = each(command)
-        return command
-
-    return decorate
+    return lambda command: functools.reduce(lambda done, each: each(done), reversed(options), command)
 
 
 def examples(*commands: str) -> str:
@@ -49,11 +33,6 @@ def columns(name: str, text: str) -> Callable[[Any], Any]:
     return option(name, multiple=True, metavar="COL[,COL...]", callback=split, help=text)
 
 
-def text(*flags: str, **settings: Any) -> Callable[[Any], Any]:
-    """Return an option that takes a text, and shows its default if it has one."""
-    return option(*flags, **{"metavar": "NAME", "show_default": "default" in settings, **settings})
-
-
 def _debug(context: Any, parameter: Any, value: bool) -> None:
     context.meta["debug"] = value  # shared with the context of the group
 
@@ -64,12 +43,12 @@ common = together(
            help="Show the Python traceback of an error."),
 )  # fmt: skip
 reading = together(
-    text("--separator", metavar="CHAR",
-         help="Separator of a CSV file, such as ';' or tab.  [default: the most frequent one in the header]"),
-    text("--decimal", metavar="CHAR", default=".", help="Decimal mark of the numbers in a CSV file."),
-    text("--thousands", metavar="CHAR", help="Mark between the thousands of numbers in a CSV file.  [default: none]"),
-    text("--encoding", default="utf-8-sig", help="Encoding of a CSV file, such as latin-1."),
-    text("--sheet", help="Sheet of an Excel file.  [default: the first]"),
+    option("--separator", metavar="CHAR",
+           help="Separator of a CSV file, such as ';' or tab.  [default: the most frequent one in the header]"),
+    option("--decimal", metavar="CHAR", default=".", help="Decimal mark of the numbers in a CSV file."),
+    option("--thousands", metavar="CHAR", help="Mark between the thousands of numbers in a CSV file.  [default: none]"),
+    option("--encoding", metavar="NAME", default="utf-8-sig", help="Encoding of a CSV file, such as latin-1."),
+    option("--sheet", metavar="NAME", help="Sheet of an Excel file.  [default: the first]"),
 )  # fmt: skip
 seed = option(
     "--seed", type=IntRange(0, 2**31 - 1), default=0, metavar="N", help="Seed of the random numbers."
@@ -81,14 +60,15 @@ running = together(
 )  # fmt: skip
 data_or_problem = together(
     click.argument("data", required=False),
-    text("--target", "-t", metavar="COL", help="Column of DATA with the labels."),
-    text("--problem", type=Choice(["interval", "moons", "circles", "clouds"]), default="interval",
-         help="Built-in problem to use if there is no DATA."),
+    option("--target", "-t", metavar="COL", help="Column of DATA with the labels."),
+    option("--problem", type=Choice(["interval", "moons", "circles", "clouds"]), default="interval",
+           help="Built-in problem to use if there is no DATA."),
 )  # fmt: skip
-kernel = text("--kernel", help="Kernel: rbf, matern32, linear, ...  [default: chosen by the evidence]")
-likelihood = text("--likelihood", default="probit", help="Likelihood: probit, logit, cloglog, ...")
-force = option("--force", is_flag=True, help="Replace an existing file with any ending, but never an input.")
-figure = text("--output", "-o", "path", metavar="FILE", help="Figure to write: .png, .pdf, .svg or .jpg.")
+model = together(
+    option("--likelihood", metavar="NAME", default="probit", help="Likelihood: probit, logit, cloglog, ..."),
+    option("--kernel", metavar="NAME", help="Kernel: rbf, matern32, linear, ...  [default: chosen by the evidence]"),
+)  # fmt: skip
+figure = option("--output", "-o", "path", metavar="FILE", help="Figure to write: .png, .pdf, .svg or .jpg.")
 
 
 def table(command: Any) -> Any:

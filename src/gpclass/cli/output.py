@@ -6,30 +6,35 @@ Lines are wrapped, and coloured, only on a terminal.
 from __future__ import annotations
 
 import json
+import shutil
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from textwrap import fill
 from typing import Any
 
-import rich  # noqa: F401  (its parts are imported when used, because they take long)
+import click
 
-WIDEST_LINE = 110  # width of text on a terminal
-WIDEST_TABLE = 10**9  # width of tables in a pipe, where cells are not folded
+WIDTH = 110  # of text on a wide terminal
+NAMES = 40  # of the names in a list; longer ones have a line of their own
+
+
+def width_of(stream: Any) -> int | None:
+    """Return the width for text on a terminal; None for other streams."""
+    return min(shutil.get_terminal_size().columns, WIDTH) if stream.isatty() else None
 
 
 def paragraph(text: Any, stream: Any = None) -> None:
     """Write a text as lines of the result; on a terminal each is wrapped to its width."""
-    from rich.console import Console
+    stream = stream or sys.stdout
+    lines, width = str(text).splitlines(), width_of(stream)
+    if width:
+        lines = [fill(line, width, break_on_hyphens=False) for line in lines]
+    click.echo("\n".join(lines), file=stream)
 
-    console = Console(file=stream or sys.stdout, highlight=False, markup=False, emoji=False)
-    width = min(console.width, WIDEST_LINE) if console.is_terminal else None
-    console.print(text, width=width, soft_wrap=width is None)
 
-
-def remark(sentence: str, title: str = "", style: str = "") -> None:
-    """Write a note to standard error, after a styled title if one is given."""
-    from rich.text import Text
-
-    paragraph(Text.assemble((title, style), sentence), sys.stderr)
+def remark(sentence: str, title: str = "", colour: str = "") -> None:
+    """Write a note to standard error, after a coloured title if one is given."""
+    paragraph((click.style(title, fg=colour, bold=True) if title else "") + sentence, sys.stderr)
 
 
 def show_json(value: Any) -> None:
@@ -39,19 +44,9 @@ def show_json(value: Any) -> None:
     sys.stdout.write(json.dumps(finite, indent=2, ensure_ascii=False) + "\n")
 
 
-def show_table(headings: Sequence[str], rows: Iterable[Sequence[str]], *, right: bool = False) -> None:
-    """Write a table; ``right`` aligns all columns but the first. On a terminal cells are folded to its width."""
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    look: dict[str, Any] = {"box": None, "pad_edge": False, "padding": (0, 2, 0, 0), "header_style": "bold"}
-    table = Table(**look, show_header=any(headings))
-    for i, heading in enumerate(headings):
-        table.add_column(heading, justify="right" if right and i else "left", overflow="fold")
-    for row in rows:
-        table.add_row(*map(Text, row))
-    console = Console(file=sys.stdout, highlight=False, width=None if sys.stdout.isatty() else WIDEST_TABLE)
-    with console.capture() as captured:
-        console.print(table)
-    sys.stdout.writelines(f"{line.rstrip()}\n" for line in captured.get().splitlines())
+def show_pairs(title: str, pairs: Sequence[tuple[str, str]]) -> None:
+    """Write names and values in two columns below a title, if there is one; nothing if there are no pairs."""
+    if pairs:
+        text = click.HelpFormatter(width=width_of(sys.stdout) or 10**9)
+        text.write_dl(pairs, col_max=NAMES)
+        click.echo(f"\n{title}\n{text.getvalue()}" if title else text.getvalue(), nl=False)

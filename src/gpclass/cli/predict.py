@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from gpclass.cli import options, output
-from gpclass.cli.files import InputError, access, check_output, ending, named, read_model
+from gpclass.cli.files import InputError, access, check_output, named, read_model
 
 EXAMPLES = (
     "predict model.gpc new.csv",
@@ -22,13 +22,12 @@ EXAMPLES = (
 @click.command(epilog=options.examples(*EXAMPLES))
 @click.argument("model")
 @click.argument("data")
-@options.text(
+@click.option(
     "--output", "-o", "path", metavar="FILE", help="File to write: .csv, .csv.gz, .json or .parquet."
 )
-@options.force
-@click.option("--level", default=0.95, show_default=True, help="Probability that a credible interval covers.")
+@click.option("--level", default=0.95, metavar="P", help="Probability that a credible interval covers.")
 @click.option("--no-intervals", is_flag=True, help="Do not compute credible intervals, which saves time.")
-@options.text("--cost", metavar="JSON|FILE", help="Cost of each decision, for each true class.")
+@click.option("--cost", metavar="JSON|FILE", help="Cost of each decision, for each true class.")
 @click.option(
     "--reject", type=float, metavar="COST",
     help='Cost of not deciding; rows whose best decision costs more are "undecided".',
@@ -40,7 +39,6 @@ def predict(
     model: str,
     data: str,
     path: str | None,
-    force: bool,
     level: float,
     no_intervals: bool,
     cost: str | None,
@@ -56,8 +54,8 @@ def predict(
     columns of DATA may be in any order.
 
     With --cost the result also has the decision that is cheapest on average. Costs are JSON with one row per true class
-    and one column per decision, in the order of the classes or by name, or a CSV file with the decisions in its header
-    and the true classes in its first column. With --reject a row can also be left undecided, at the cost given.
+    and one column per predicted class, in the order of the classes, or a CSV file with the decisions in its header and
+    the true classes in its first column. With --reject a row can also be left undecided, at the cost given.
     """
     import pandas as pd
 
@@ -65,7 +63,7 @@ def predict(
     from gpclass.decision import bayes_decision
 
     if path is not None:
-        check_output(path, "table", [model, data, cost], force=force)
+        check_output(path, "table", [model, data, cost])
     clf, _ = read_model(model)
     costs, decisions = _read_costs(cost, [str(label) for label in clf.classes_])
     names = [str(name) for name in getattr(clf, "feature_names_in_", ())]
@@ -105,7 +103,8 @@ def _write(frame: Any, path: str | None, as_json: bool) -> None:
     """Write a frame: CSV with six digits, JSON or Parquet with all of them."""
     from gpclass.core import files
 
-    if as_json or (path is not None and ending(path) == ".json"):
+    kind = "" if path is None else path.lower().removesuffix(".gz")
+    if as_json or kind.endswith(".json"):
         text = frame.to_json(orient="records", indent=1, double_precision=15, force_ascii=False) + "\n"
     else:
         text = frame.to_csv(index=False, float_format="%.6g", lineterminator="\n")
@@ -113,7 +112,7 @@ def _write(frame: Any, path: str | None, as_json: bool) -> None:
         click.echo(text, nl=False)
         return
     with access(path, "written"), files.replacing(path) as file:
-        if ending(path) == ".parquet":
+        if kind.endswith(".parquet"):
             frame.to_parquet(file)
         else:
             raw = text.encode("utf-8")
@@ -124,28 +123,20 @@ def _write(frame: Any, path: str | None, as_json: bool) -> None:
 def _read_costs(given: str | None, classes: list[str]) -> tuple[Any, list[str]]:
     """Return the costs, with a row per true class and a column per decision, and the names of the decisions.
 
-    JSON is a list of rows in the order of the classes, or an object of objects by name. Decisions need not be classes.
+    JSON is a list of rows in the order of the classes. In a file the decisions need not be classes.
     """
-    import pandas as pd
-
     from gpclass.cli.tables import read_table
     from gpclass.decision import check_cost
 
     if given is None:
         return None, classes
-    if given.lstrip().startswith(("[", "{")):
+    if given.lstrip().startswith("["):
         try:
-            document = json.loads(given)
-            if isinstance(document, list):
-                return check_cost(document, len(classes)), classes
-            frame = pd.DataFrame.from_dict(document, orient="index")
-        except (AttributeError, ValueError) as error:
-            raise InputError(
-                f"--cost cannot be read ({error}), expected JSON such as [[0, 1], [5, 0]]."
-            ) from None
-    else:
-        frame = read_table(given)
-        frame = frame.set_index(frame.columns[0]).rename(index=str)
+            return check_cost(json.loads(given), len(classes), len(classes)), classes
+        except json.JSONDecodeError as error:
+            raise InputError(f"--cost is not JSON such as [[0, 1], [5, 0]]: {error}.") from None
+    frame = read_table(given)
+    frame = frame.set_index(frame.columns[0]).rename(index=str)
     if set(frame.index) != set(classes) or frame.isna().any(axis=None):
         raise InputError(
             f"--cost names the classes {named(frame.index)}, expected those of the model, {named(classes)}, with the "

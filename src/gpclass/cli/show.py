@@ -12,12 +12,13 @@ import click
 
 from gpclass.cli import options, output
 from gpclass.cli.files import InputError, access, check_output, read_model
+from gpclass.cli.output import show_pairs
 
 
 @click.command(epilog=options.examples("check model.gpc", "check model.gpc --draws 10000 --json"))
 @click.argument("model")
 @click.option(
-    "--draws", type=click.IntRange(10), default=2000, show_default=True, metavar="N",
+    "--draws", type=click.IntRange(10), default=2000, metavar="N",
     help="Number of draws from the approximate posterior.",
 )  # fmt: skip
 @options.seed
@@ -50,27 +51,24 @@ def info(model: str, as_json: bool) -> None:
         output.show_json(known)
         return
     show_facts(known)
-    click.echo()
-    rows = [(each["name"], each["kind"], _coded(each)) for each in known["columns"]]
-    output.show_table(("column", "kind", "levels, or the median"), rows)
-    if compared := known["compared_models"]:
-        click.echo()
-        models = [(each["model"], str(each["n_rows"]), f"{each['value']:.2f}") for each in compared]
-        output.show_table(("compared model", "rows", "integrated evidence"), models)
+    show_pairs("columns, with their levels or median", [_column(each) for each in known["columns"]])
+    models = [
+        (f"{each['value']:.2f}", f"{each['model']}, {each['n_rows']} rows")
+        for each in known["compared_models"]
+    ]
+    show_pairs("integrated evidence of the compared models", models)
 
 
-def _coded(column: Mapping[str, Any]) -> str:
+def _column(column: Mapping[str, Any]) -> tuple[str, str]:
     if not column["positions"]:
-        return "constant, not used"
-    known = ", ".join(str(level) for level in column["levels"] if level is not None)
-    return known or ("" if column["fill"] is None else f"{column['fill']:g}")
+        return column["name"], "constant, not used"
+    fill = "" if column["fill"] is None else f"{column['fill']:g}"
+    return column["name"], f"{column['kind']}  {_text(column['levels']) or fill}"
 
 
 def describe(path: str, clf: Any, about: Mapping[str, Any]) -> dict[str, Any]:
     """Return all information about a model as plain data."""
-    from gpclass.kernels import CompoundKernel
-
-    kernel, evidence = clf.kernel_, clf.log_marginal_likelihood_value_
+    evidence = clf.log_marginal_likelihood_value_
     loo = getattr(clf, "loo_log_score_", None)
     compared = clf.compared_ if isinstance(clf.compared_, list) else [clf.compared_]
     return {
@@ -81,7 +79,7 @@ def describe(path: str, clf: Any, about: Mapping[str, Any]) -> dict[str, Any]:
         "inference": repr(clf.inference_),
         "likelihood": repr(getattr(clf.base_estimator_, "likelihood", clf.likelihood)),
         "multi_class": clf.multi_class if clf.n_classes_ > 2 else None,
-        "kernel": " | ".join(map(str, kernel.kernels if isinstance(kernel, CompoundKernel) else [kernel])),
+        "kernel": " | ".join(map(str, getattr(clf.kernel_, "kernels", [clf.kernel_]))),
         "log_evidence": None if evidence is None else float(evidence),
         "leave_one_out_log_loss": None if loo is None else -float(loo),
         "compared_models": [asdict(each) for part in compared for each in part],
@@ -103,12 +101,12 @@ def show_facts(known: Mapping[str, Any]) -> None:
     """Write the information from `describe`, one line per item; missing values are left out."""
     counts = {name: len(known[name]) or None for name in ("columns", "compared_models")}
     facts = {name.replace("_", " "): value for name, value in {**known, **counts}.items()}
-    output.show_table(("", ""), [(name, _text(value)) for name, value in facts.items() if value is not None])
+    show_pairs("", [(name, _text(value)) for name, value in facts.items() if value is not None])
 
 
 def _text(value: Any) -> str:
-    if isinstance(value, list):
-        return ", ".join(map(str, value))
+    if isinstance(value, list | tuple):
+        return ", ".join(str(each) for each in value if each is not None)
     return f"{value:.4f}" if isinstance(value, float) else str(value)
 
 
@@ -120,16 +118,9 @@ def _text(value: Any) -> str:
 )
 @click.argument("model")
 @options.figure
-@options.force
-@click.option(
-    "--kind",
-    type=click.Choice(["auto", "latent", "contour", "trace"]),
-    default="auto",
-    show_default=True,
-    help="Kind of figure.",
-)
+@click.option("--kind", type=click.Choice(["auto", "trace"]), default="auto", help="Kind of figure.")
 @options.common
-def plot(model: str, path: str | None, force: bool, kind: str, as_json: bool) -> None:
+def plot(model: str, path: str | None, kind: str, as_json: bool) -> None:
     """Draw a figure of a model.
 
     A model of one column is drawn as the latent function and the probability below it, and a model of two columns as
@@ -137,7 +128,7 @@ def plot(model: str, path: str | None, force: bool, kind: str, as_json: bool) ->
     the model, with the ending .png.
     """
     path = path or f"{os.path.splitext(model)[0]}.png"
-    check_output(path, "figure", [model], force=force)
+    check_output(path, "figure", [model])
     save_display(display_of(read_model(model)[0], kind), path)
     if as_json:
         output.show_json({"figure": path})
@@ -155,7 +146,7 @@ def save_display(display: Any, path: str) -> None:
 
 
 def display_of(clf: Any, kind: str) -> Any:
-    """Return a display of a model; the kind "auto" is chosen by its columns."""
+    """Return a display of a model: its chains ("trace"), or its predictions over one or two columns ("auto")."""
     import matplotlib as mpl
 
     from gpclass import plotting
@@ -168,15 +159,15 @@ def display_of(clf: Any, kind: str) -> Any:
     # The model uses the columns of the table directly if all are numbers without missing values.
     coded = clf.encoder_
     plain = coded is None or (coded.numeric_.all() and len(coded.numeric_) == clf.n_features_in_)
-    found = {1: "latent", 2: "contour"}.get(clf.n_features_in_) if plain else None
-    if found is None or kind not in ("auto", found):
+    if not plain or clf.n_features_in_ > 2:
         raise InputError(
-            f"The model has {clf.n_features_in_} columns{'' if plain else ' of several kinds'}, expected one (latent) "
-            "or two (contour) of numbers without gaps: fit a model to such --columns."
+            f"The model has {clf.n_features_in_} columns{'' if plain else ' of several kinds'}, expected one or two of "
+            "numbers without gaps: fit a model to such --columns."
         )
-    sparse = clf.base_estimator_.models[0].inducing is not None  # Z covers the training rows
-    X, y = (clf.base_estimator_.models[0].problem.X, None) if sparse else clf.training_rows()
-    if found == "latent":
+    model = clf.base_estimator_.models[0]
+    # Inducing inputs cover the training rows, which such a model does not keep.
+    X, y = clf.training_rows() if model.inducing is None else (model.problem.X, None)
+    if clf.n_features_in_ == 1:
         return plotting.LatentDisplay.from_estimator(clf, X, y)
     pairs = clf.n_classes_ > 2 and clf.multi_class == "one_vs_one"  # no latent function per class
     return plotting.PredictiveContourDisplay.from_estimator(clf, X, y, latent_std=not pairs)

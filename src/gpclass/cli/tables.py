@@ -6,6 +6,7 @@ import codecs
 import contextlib
 import csv
 import io
+import os
 import re
 import sys
 import warnings
@@ -17,8 +18,16 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from gpclass.cli.files import ARROW, InputError, access, ending, named
+from gpclass.cli.files import InputError, access, named
 
+ARROW = (".parquet", ".feather", ".arrow")
+PACKED = (
+    ".gz",
+    ".zip",
+    ".bz2",
+    ".xz",
+    ".zst",
+)  # endings of compressed files, before which stands that of the table
 UNKNOWN = (".xls", ".xlsb", ".ods", ".sav", ".dta", ".rds", ".rda")  # unsupported binary formats
 SEPARATORS = ",;\t|"  # separators of CSV files, the most likely one first
 DATES = {
@@ -35,12 +44,14 @@ def read_table(path: str, text: Iterable[str] = (), *, sheet: str | None = None,
 
     The columns of a CSV file that are listed in ``text`` are not converted.
     """
-    kind = ending(path)
+    stem, kind = os.path.splitext(path.lower())
+    kind = os.path.splitext(stem)[1] if kind in PACKED else kind
     if kind in UNKNOWN:
         raise InputError(f"{path} is a table of a kind that is not read: save it as .xlsx or .csv.")
-    with access(path, "read"), _one_sentence(path):
+    with access(path, "read"):
         if path != "-":
-            open(path, "rb").close()  # raises an error if the file cannot be read
+            open(path, "rb").close()
+    with _one_sentence(path):
         if kind in ARROW:
             frame = (pd.read_parquet if kind == ".parquet" else pd.read_feather)(path)
         elif kind in (".json", ".jsonl", ".ndjson"):
@@ -75,9 +86,7 @@ def _csv(
     names = [name.strip() for name in read(sep=separator, **first).iloc[0]]
     _check_names(path, names)
     with warnings.catch_warnings():
-        warnings.simplefilter(
-            "error", pd.errors.ParserWarning
-        )  # warns if all rows have more values than the header has names
+        warnings.simplefilter("error", pd.errors.ParserWarning)  # more values than names in all rows
         types = dict.fromkeys(text, str)
         frame = read(sep=separator, na_values=["?"], dtype=types, index_col=False, low_memory=False, **marks)
     return frame.set_axis(names, axis=1)
@@ -113,7 +122,7 @@ def _one_sentence(path: str) -> Iterator[None]:
     """Turn the errors of reading a table into one sentence each."""
     try:
         yield
-    except (InputError, ModuleNotFoundError, FileNotFoundError, PermissionError, IsADirectoryError):
+    except (InputError, ModuleNotFoundError):
         raise
     except pd.errors.EmptyDataError:
         raise InputError(f"{path} is empty, expected a header and rows of values.") from None

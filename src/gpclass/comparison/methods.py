@@ -48,16 +48,14 @@ def _classifier(method: Any, shared: dict[str, Any], coding: list[Any]) -> Any:
     if isinstance(method, str) and method in BASELINES:
         steps = [*coding, *_baseline(method, shared["kernel"], shared["random_state"])]
         return make_pipeline(*steps) if len(steps) > 1 else steps[0]
-    if hasattr(method, "fit"):
-        clf = method if isinstance(method, type) else clone(method)
-    else:
+    if not hasattr(method, "fit"):
         inference, likelihood = method if isinstance(method, tuple) else (method, shared["likelihood"])
         clf = GaussianProcessClassifier(**{**shared, "inference": inference, "likelihood": likelihood})
-    if isinstance(clf, GaussianProcessClassifier):
         check_parameters(clf)
-    elif isinstance(clf, type) or not hasattr(clf, "predict_proba"):
+        return clf
+    if isinstance(method, type) or not hasattr(method, "predict_proba"):
         raise ValueError(f"{method!r} is not possible as a method, expected a classifier with predict_proba.")
-    return clf
+    return clone(method)
 
 
 def _baseline(name: str, kernel: Any, seed: int) -> list[Any]:

@@ -6,6 +6,7 @@ import re
 import time
 import warnings
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,7 +22,6 @@ from gpclass.comparison.table import Comparison, ComparisonRow
 from gpclass.core.checks import check_integers, is_integer, seed_of
 from gpclass.core.progress import reporter
 from gpclass.estimator import GaussianProcessClassifier
-from gpclass.evidence.importance import MOST_VALUES
 from gpclass.kernels.names import takes_vectors
 from gpclass.learning.usefulness import DoubtfulFitWarning
 from gpclass.tables import Encoder, needs_coding, read_inputs
@@ -182,7 +182,7 @@ def _row(label: str, clf: Any, task: _Task, n_samples: int, seed: int, report: A
         known |= {"estimator": fitted, "kernel": getattr(fitted, "kernel_", None)}
         if n_samples:
             tell("checking the approximation")
-            known["check"] = _attempt(notes, "checking", lambda: _check(fitted, task, n_samples, seed))
+            known["check"] = _attempt(notes, "checking", lambda: _check(fitted, n_samples, seed))
         if task.parts:
             known |= _attempt(notes, "predicting", lambda: _predictions(clf, fitted, task, tell)) or {}
         if all(model.is_of_labels for model in _models_of(fitted)):  # other evidences are not comparable
@@ -219,9 +219,8 @@ def _fit(clf: Any, X: Any, y: Any) -> Any:
     """Fit a copy of a classifier."""
     fitted = clone(clf).fit(X, y)
     # An interrupted fit keeps its best result so far; here the interruption ends the comparison.
-    for model in _models_of(fitted):
-        if any(end is not None and end.interrupted for end in (model.learned, model.chains)):
-            raise KeyboardInterrupt
+    if any(model.interrupted for model in _models_of(fitted)):
+        raise KeyboardInterrupt
     return fitted
 
 
@@ -229,19 +228,12 @@ def _models_of(fitted: Any) -> Any:
     return getattr(getattr(fitted, "base_estimator_", None), "models", ())
 
 
-def _check(fitted: Any, task: _Task, n_samples: int, seed: int) -> Any:
-    """Return the result of ``check_approximation``, or None if it does not apply."""
-    models, n_classes = _models_of(fitted), len(task.scored.classes)
-    large = n_classes > 2 and len(task.y) * n_classes > MOST_VALUES
-    # For Dirichlet classification only the inducing inputs can be checked.
-    if any(model.inducing is None and (large or not model.is_of_labels) for model in models):
-        return None
-    # Laplace and EP with FITC are not checked. Several two-class models have no joint evidence of the labels.
-    if any(model.inducing is None and model.problem.Z is not None for model in models):
-        return None
-    if len(models) > 1 or not hasattr(fitted, "check_approximation"):
-        return None
-    return fitted.check_approximation(n_samples=n_samples, random_state=seed)
+def _check(fitted: Any, n_samples: int, seed: int) -> Any:
+    """Return the result of ``check_approximation``, or None if the posterior cannot be checked."""
+    if len(_models_of(fitted)) > 1 or not hasattr(fitted, "check_approximation"):
+        return None  # several two-class models have no joint evidence of the labels
+    with suppress(ValueError):
+        return fitted.check_approximation(n_samples=n_samples, random_state=seed)
 
 
 def _predictions(clf: Any, fitted: Any, task: _Task, tell: Callable[[str], None]) -> dict[str, Any]:

@@ -233,20 +233,31 @@ class Comparison:
         stopped = f"; interrupted after {done} of {self.n_methods} methods" if done < self.n_methods else ""
         return f"{likelihoods} likelihood; {self.n_train} training rows; {scored}{stopped}"
 
-    def __str__(self) -> str:
-        table = [["method", *(heading for heading, *_ in METRICS.values())]]
-        table += [[row.label, *(row.text(name) for name in METRICS)] for row in self.rows]
-        widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-        lines = [self.title, ""]
-        for name, *numbers in table:
-            aligned = [f"{text:>{width}}" for text, width in zip(numbers, widths[1:], strict=True)]
-            lines.append("  ".join([f"{name:<{widths[0]}}", *aligned]).rstrip())
-        kernels = [f"{row.label:<{widths[0]}}  {row.kernel_text}" for row in self.rows if row.kernel_text]
-        notes = [f"{row.label:<{widths[0]}}  {row.note}" for row in self.rows if row.note]
-        for paragraph, indent in ((self.findings, 0), (kernels, widths[0] + 2), (notes, widths[0] + 2)):
+    def to_text(self, width: int = WIDTH) -> str:
+        """Return the table, the findings, the kernels and the notes in lines of at most this many characters.
+
+        Columns for which the lines are too short follow below the others.
+        """
+        labels = ["method", *(row.label for row in self.rows)]
+        indent = max(map(len, labels)) + 2
+        labels = [f"{label:<{indent}}" for label in labels]
+        tables = [labels]
+        for name, (heading, *_) in METRICS.items():
+            column = [heading, *(row.text(name) for row in self.rows)]
+            size = max(map(len, column))
+            if len(tables[-1][0]) + size > width:
+                tables.append(labels)
+            tables[-1] = [f"{line}{text:>{size}}  " for line, text in zip(tables[-1], column, strict=True)]
+        rows = list(zip(labels[1:], self.rows, strict=True))
+        kernels = [label + row.kernel_text for label, row in rows if row.kernel_text]
+        notes = [label + row.note for label, row in rows if row.note]
+        lines = textwrap.wrap(self.title, width)
+        for table in tables:
+            lines += ["", *(line.rstrip() for line in table)]
+        for paragraph, hang in ((self.findings, 0), (kernels, indent), (notes, indent)):
             lines += [""] * (len(paragraph) > 0)
             for text in paragraph:
-                lines += textwrap.wrap(text, WIDTH, subsequent_indent=" " * indent)
+                lines += textwrap.wrap(text, width, subsequent_indent=" " * hang)
         return "\n".join(lines)
 
-    __repr__ = __str__  # interactive sessions then show the table
+    __str__ = __repr__ = to_text  # interactive sessions then show the table

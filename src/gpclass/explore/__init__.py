@@ -4,8 +4,7 @@ Needs Bokeh (``pip install "gpclass[explore]"``), which is imported when a serve
 is computed by functions of records: `PageState` (points, kernel, method) in, `Scene` out. The package `page` draws it.
 """
 
-from gpclass.explore.problems import from_table, start
 from gpclass.explore.server import make_server, serve
-from gpclass.explore.state import MOST_CLASSES, PageState
+from gpclass.explore.state import MOST_CLASSES, PageState, from_table, start
 
 __all__ = ["MOST_CLASSES", "PageState", "from_table", "make_server", "serve", "start"]

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from gpclass.core.protocols import Array
 from gpclass.estimator import GaussianProcessClassifier
-from gpclass.explore.state import PageState, title
+from gpclass.explore.state import PageState
 from gpclass.mcmc import MCMC
 from gpclass.plotting.contour import decision_margins, latent_deviation
 from gpclass.plotting.latent import latent_band
@@ -51,7 +51,7 @@ class Picture:
     def title(self) -> str:
         """The name of the method, with its evidence if there is one."""
         words = "" if self.evidence is None else f", log evidence {self.evidence:.2f}"
-        return title(self.state.method) + words
+        return self.state.method + words
 
     @property
     def curves(self) -> list[int]:
@@ -98,7 +98,7 @@ def scene(state: PageState) -> Scene:
     if not state.other:
         return found
     other = scene(replace(state, method=state.other, other=""))
-    return replace(found, other=other.picture, error=other.error and f"{title(state.other)}: {other.error}")
+    return replace(found, other=other.picture, error=other.error and f"{state.other}: {other.error}")
 
 
 def sentence(error: BaseException) -> str:

@@ -1,4 +1,4 @@
-"""The state of the page, as a value: the points, the model and the selection. Each action returns another state."""
+"""The state of the page, as a value: points, model and selection. Each action returns another state."""
 
 from __future__ import annotations
 
@@ -9,21 +9,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gpclass.core.protocols import Array
+from gpclass.datasets import problems
 from gpclass.kernels import move, named_kernel
 from gpclass.plotting.base import hyperparameter_names, short_names
 
 MOST_CLASSES = 5
-SIDE = 12  # points along each side of a grid over the view, which determines the scales of kernels
+TABLE = "your table"
+EMPTY = {"empty line": 1, "empty plane": 2}  # number of columns of each empty canvas
+SIDE = 12  # rows across the view, which determine the scales of kernels
 NEAR = 0.025  # distance from a marker, in widths of the figure, within which a click selects it
 HEIGHT = 5.0  # height of a figure of probabilities, in the same unit
-TITLES = {
-    "laplace": "Laplace", "ep": "EP", "vi": "VI", "mcmc": "MCMC", "dirichlet": "Dirichlet", "rejection": "Rejection",
-}  # fmt: skip
-
-
-def title(method: str) -> str:
-    """Return the usual spelling of the name of a method."""
-    return TITLES.get(method, method)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -125,6 +120,46 @@ class PageState:
         return move(_initial_kernel(self), np.array(self.theta))
 
 
+# ------------------------------------------------------------------------------------ starts
+
+
+def start_names() -> list[str]:
+    """Return the names of all initial states except tables."""
+    return [*problems(), *EMPTY]
+
+
+def start(name: str) -> PageState:
+    """Return a built-in problem, or an empty canvas, as the initial state.
+
+    Examples
+    --------
+    >>> start("interval").points.X.shape, start("empty plane").points.X.shape
+    ((20, 1), (0, 2))
+    """
+    if name in EMPTY:
+        d = EMPTY[name]
+        points = make_points(np.empty((0, d)), [], view=[[0.0, 10.0]] * d)
+        return PageState(points, origin=name, words=f"An {name}: click to add points of two classes or more.")
+    if name not in problems():
+        raise ValueError(f"There is no problem {name!r}: choose one of {', '.join(start_names())}.")
+    split = problems()[name]()
+    points = make_points(split.X, split.y, labels=tuple(map(str, np.unique(split.y_test))))
+    return _of_variance_ten(points, name, f"The problem {name} of gpclass.datasets.")
+
+
+def from_table(X: Any, y: Any, names: tuple[str, ...], words: str) -> PageState:
+    """Return a table of one or two columns as the initial state, with a description in ``words``."""
+    labels, codes = np.unique(np.asarray(y), return_inverse=True)
+    points = make_points(X, codes, labels=tuple(map(str, labels)), names=tuple(names))
+    return _of_variance_ten(points, TABLE, words)
+
+
+def _of_variance_ten(points: Points, origin: str, words: str) -> PageState:
+    """Return the state with a kernel variance of ten, at which the methods differ visibly."""
+    state = PageState(points, origin=origin, words=words)
+    return replace(state, theta=(float(np.log(10.0)), *state.theta[1:]))
+
+
 # ------------------------------------------------------------------------------------ points
 
 
@@ -199,9 +234,7 @@ def _initial_kernel(state: PageState) -> Any:
     They do not depend on the points, so that a point can be moved while everything else is fixed.
     """
     low, high = state.points.view.T
-    sides = np.linspace(0.75 * low + 0.25 * high, 0.25 * low + 0.75 * high, SIDE)
-    rows = np.stack(np.meshgrid(*sides.T), axis=-1).reshape(-1, len(low))
-    return named_kernel(state.family, rows)
+    return named_kernel(state.family, np.linspace(0.75 * low + 0.25 * high, 0.25 * low + 0.75 * high, SIDE))
 
 
 def set_theta(state: PageState, theta: ArrayLike) -> PageState:

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from gpclass.core.optimisers import minimise
 from gpclass.core.protocols import Array
 from gpclass.explore.scene import Scene, fit, scene
-from gpclass.explore.state import PageState, set_theta, title
+from gpclass.explore.state import PageState, set_theta
 from gpclass.plotting.evidence import evidences
 from gpclass.priors import NotPositiveError
 
-SIZES = (6, 15)  # points along each side of the surface of the evidence: a coarse one is shown first
+SIZE = 11  # points along each side of the surface of the evidence
 SPAN = 3.0  # range around the current hyperparameters, in natural logarithms
 
 
@@ -39,40 +39,31 @@ def learn(state: PageState) -> Iterator[tuple[Scene, str]]:
         yield scene(set_theta(state, theta)), words
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Surface:
-    """Log evidence over the first two hyperparameters, (rows, columns); NaN where it cannot be computed."""
+def surface(state: PageState) -> Iterator[tuple[Array, Array, Array] | None]:
+    """Yield None after each evaluation, and then the log evidence over the first two hyperparameters.
 
-    first: Array  # natural logarithms along the columns
-    second: Array
-    evidence: Array
-
-
-def surface(state: PageState) -> Iterator[Surface | None]:
-    """Yield None before each evaluation, and the surface of each size if the evidence exists anywhere."""
-    clf, theta = fit(state)[0], np.array(state.theta)
+    Before the evidence come the natural logarithms of the first, along its columns, and of the second. It is NaN where
+    the method fails; if it fails everywhere, there is no surface.
+    """
+    clf, theta, values = fit(state)[0], np.array(state.theta), list[float]()
     low, high = state.kernel.bounds.T
-    for size in SIZES:
-        around = np.linspace(np.maximum(theta - SPAN, low), np.minimum(theta + SPAN, high), size)
-        a, b = around[:, :2].T
-        values = list[float]()
-        for value in evidences(clf, theta, (0, 1), a, b):
-            values.append(value)
-            yield None
-        if np.isfinite(values).any():
-            yield Surface(a, b, np.reshape(values, (size, size)))
+    a, b, *_ = np.linspace(np.maximum(theta - SPAN, low), np.minimum(theta + SPAN, high), SIZE).T
+    for value in evidences(clf, theta, (0, 1), a, b):
+        values.append(value)
+        yield None
+    if np.isfinite(values).any():
+        yield a, b, np.reshape(values, (SIZE, SIZE))
 
 
 def verdicts(state: PageState) -> Iterator[str]:
     """Yield the errors of the approximations of a state by importance sampling, or why they cannot be checked."""
     for method in dict.fromkeys(filter(None, (state.method, state.other))):
-        name = title(method)
         try:
             check = fit(replace(state, method=method))[0].check_approximation(2000, random_state=0)
         except ValueError as error:
-            yield f"{name}: {error}"
+            yield f"{method}: {error}"
             continue
         corrected = ""
         if check.corrected is not None:
             corrected = f"corrected log evidence {check.corrected:.2f} ± {check.standard_error:.2f}. "
-        yield f"{name}: {corrected}{check.verdict}"
+        yield f"{method}: {corrected}{check.verdict}"

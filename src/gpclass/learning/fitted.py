@@ -184,8 +184,8 @@ class FittedModel:
 
     @property
     def interrupted(self) -> bool:
-        """Whether learning was interrupted."""
-        return self.learned is not None and self.learned.interrupted
+        """Whether learning or sampling was interrupted."""
+        return any(end is not None and end.interrupted for end in (self.learned, self.chains))
 
     def loo_log_proba(self) -> Array | None:
         """Return the leave-one-out log class probabilities of all data points; None if unknown.

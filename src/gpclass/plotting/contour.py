@@ -143,12 +143,7 @@ class PredictiveContourDisplay(Display):
 
     def _fill_many(self, axis: Any) -> None:
         """Draw the mixed colours of the classes; without markers the regions need names."""
-        half = [
-            0.5 * (x[1] - x[0]) for x in (self.x0, self.x1)
-        ]  # pixels are centred at the points of the grid
-        ends = [(x[0] - h, x[-1] + h) for x, h in zip((self.x0, self.x1), half, strict=True)]
-        box = {"extent": (*ends[0], *ends[1]), "origin": "lower", "aspect": "auto"}
-        axis.imshow(style.mixed_colours(self.proba), interpolation="bilinear", **box)
+        axis.pcolormesh(self.x0, self.x1, style.mixed_colours(self.proba), shading="nearest", rasterized=True)
         for label, margin in zip(self.classes, np.moveaxis(self.margin, 2, 0), strict=True):
             row, column = np.unravel_index(int(margin.argmax()), margin.shape)
             if self.X is None and margin[row, column] > 0.0:

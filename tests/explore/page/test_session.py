@@ -15,14 +15,13 @@ from gpclass.explore import scene, steps
 from gpclass.explore.jobs import Worker
 from gpclass.explore.page.layout import DIALS
 from gpclass.explore.page.session import Session
-from gpclass.explore.problems import from_table
-from gpclass.explore.state import delete_point
+from gpclass.explore.state import delete_point, from_table
 from gpclass.learning import prediction
 
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
-    monkeypatch.setattr(steps, "SIZES", (3,))
+    monkeypatch.setattr(steps, "SIZE", 3)
     monkeypatch.setattr(prediction, "N_DRAWS", 64)  # for integration="monte_carlo"
     for known in registry._PARTS.values():  # what other tests in this process have defined is not on the page
         for name in [name for name, part in known.items() if not part.__module__.startswith("gpclass.")]:

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from gpclass.explore.page.figures import COLOURS, DASHES, MARKERS, LineChart, Map, diverging, outlines
+from gpclass.explore.page.figures import COLOURS, DASHES, MARKERS, LineChart, Map, outlines
 from gpclass.explore.scene import Picture, Scene
-from gpclass.explore.state import PageState, title
+from gpclass.explore.state import PageState
 
 EVENTS = ("tap", "panstart", "pan", "panend")
 SIDE_BY_SIDE = {"sizing_mode": "stretch_width", "stylesheets": [":host { flex-wrap: wrap; gap: 4px; }"]}
@@ -33,12 +33,7 @@ class Canvas:
             panel.draw_points(self.points)
         for graph in self.probas:
             graph.fig.yaxis.ticker = [0.0, 0.25, 0.5, 0.75, 1.0]
-        for name, panel in {
-            "latent": self.latents[0],
-            "proba": self.probas[0],
-            "plane": self.maps[0],
-        }.items():
-            panel.fig.name = name
+        self.latents[0].fig.name, self.probas[0].fig.name, self.maps[0].fig.name = "latent", "proba", "plane"
         pairs = zip(self.latents, self.probas, strict=True)
         self.lines = [column(f.fig, p.fig, sizing_mode="stretch_width") for f, p in pairs]
         maps = [panel.fig for panel in self.maps]
@@ -118,11 +113,14 @@ class Canvas:
 
 def _show_proba(panel: Map, picture: Picture) -> None:
     """Draw the probability of the second class, or the mixed colours of several."""
-    points, codes, by = picture.state.points, picture.curves, title(picture.state.method)
+    from bokeh.palettes import interp_palette
+
+    points, codes, by = picture.state.points, picture.curves, picture.state.method
     lines = outlines(picture.sides, picture.margin)
     if len(codes) > 1:
         panel.show(f"class probabilities by {by}", picture.sides, picture.proba, lines=lines)
         return
-    scale = (diverging(*(COLOURS[code] for code in points.present)), 0.0, 1.0)
+    first, second = (COLOURS[code] for code in points.present)
+    scale = interp_palette((first, "#ffffff", second), 255), 0.0, 1.0
     words = f"p(class {points.labels[codes[0]]}) by {by}"
     panel.show(words, picture.sides, picture.proba[..., codes[0]], scale, lines=lines)

@@ -117,13 +117,6 @@ class Map(Panel):
         self.put(title, field=image(sides, values.astype(np.float32)), **data)
 
 
-def diverging(low: str, high: str) -> Any:
-    """Return a palette from one colour through white to another."""
-    from bokeh.palettes import interp_palette
-
-    return interp_palette((low, "#ffffff", high), 255)
-
-
 def blend(proba: Array) -> NDArray[np.uint32]:
     """Return an image of the mixed colours of the classes."""
     mixed = mixed_colours(proba)

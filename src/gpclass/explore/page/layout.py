@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from gpclass.core.protocols import Array
 from gpclass.explore import state as actions
 from gpclass.explore.page.figures import COLOURS, Map
-from gpclass.explore.state import MOST_CLASSES, TITLES, PageState, dials, title
-from gpclass.explore.steps import Surface
+from gpclass.explore.state import MOST_CLASSES, PageState, dials
 from gpclass.kernels import kernel_names
 from gpclass.learning.prediction import ROUTES
 from gpclass.parameters import INFERENCES, LIKELIHOODS
@@ -89,12 +89,13 @@ class Layout:
             self.landscape.sources["star"].data = {"x": x[-1:], "y": y[-1:]}
             self.landscape.sources["lines"].data = {"xs": [x], "ys": [y]}
 
-    def show_surface(self, found: Surface) -> None:
-        """Draw the surface of the evidence relative to its maximum."""
-        top, known = float(np.nanmax(found.evidence)), np.isfinite(found.evidence)
-        below = np.where(known, found.evidence - top, -1e6)
+    def show_surface(self, found: tuple[Array, Array, Array]) -> None:
+        """Draw a surface of the evidence, from `surface`, relative to its maximum."""
+        *logs, evidence = found
+        top, known = float(np.nanmax(evidence)), np.isfinite(evidence)
+        below = np.where(known, evidence - top, -1e6)
         scale = ("Cividis256", min(-0.1, max(-DEPTH, float(below[known].min()))), 0.0)
-        sides = [found.first / LN10, found.second / LN10]
+        sides = [each / LN10 for each in logs]
         kept = {name: dict(self.landscape.sources[name].data) for name in ("lines", "star")}
         self.landscape.show(f"below the maximum, {top:.2f}", sides, below, scale, **kept)
         for axis, side in zip((self.landscape.fig.x_range, self.landscape.fig.y_range), sides, strict=True):
@@ -122,8 +123,6 @@ def _set(widget: Any, **values: Any) -> None:
 
 
 def _controls() -> dict[str, Control]:
-    methods = sorted(INFERENCES, key=[*TITLES, *INFERENCES].index)
-    likelihoods = sorted(LIKELIHOODS, key=lambda name: (name != "probit", name))
     return {
         "drawn": _classes(),
         "classes": Control(
@@ -137,17 +136,17 @@ def _controls() -> dict[str, Control]:
             lambda s, value: replace(s, family=value, theta=()),
         ),
         **{name: _dial(k) for k, name in enumerate(DIALS)},
-        "method": _choice("method", "Method", methods),
-        "likelihood": _choice("likelihood", "Likelihood", likelihoods),
+        "method": _choice("method", "Method", sorted(INFERENCES)),
+        "likelihood": _choice("likelihood", "Likelihood", sorted(LIKELIHOODS)),
         "integration": _choice("integration", "Average over f", ROUTES),
-        "other": _choice("other", "Compare with", ["", *methods]),
+        "other": _choice("other", "Compare with", ["", *sorted(INFERENCES)]),
     }
 
 
 def _select(words: str, options: Any) -> Any:
     from bokeh.models import Select
 
-    named = [(value, title(value) or "no other method") for value in options]
+    named = [(value, value or "no other method") for value in options]
     return Select(title=words, options=named, value=named[0][0], **WIDE)
 
 

@@ -12,9 +12,8 @@ from gpclass.explore import steps
 from gpclass.explore.jobs import Worker
 from gpclass.explore.page.canvas import Canvas
 from gpclass.explore.page.layout import LN10, Layout
-from gpclass.explore.problems import start, start_names
 from gpclass.explore.scene import Scene, scene, sentence
-from gpclass.explore.state import PageState, nearest
+from gpclass.explore.state import PageState, nearest, start, start_names
 
 KEPT = ("likelihood", "method", "integration", "other")  # fields kept when another problem is chosen
 
