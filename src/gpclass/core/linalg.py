@@ -178,14 +178,19 @@ def invert_factor(L: Array, block: int = 64) -> None:
     L[bottom, top] = blas.dtrmm(1.0, C.T, X, side=1, lower=0, overwrite_b=1).T
 
 
+def invert(P: Array) -> float:
+    """Replace the lower triangle of a positive definite P by that of its inverse, and return ½ log|P|."""
+    cholesky(P)
+    half_logdet = float(np.log(P.diagonal()).sum())
+    invert_factor(P)
+    lapack.dlauum(P.T, lower=0, overwrite_c=1)
+    return half_logdet
+
+
 def inverse_of(P: Array) -> tuple[Array, float]:
     """Return the lower triangle of P⁻¹, and ½ log|P|, for a positive definite P whose lower triangle is given."""
     C = P.copy(order="C")
-    cholesky(C)
-    half_logdet = float(np.log(C.diagonal()).sum())
-    invert_factor(C)
-    lapack.dlauum(C.T, lower=0, overwrite_c=1)
-    return C, half_logdet
+    return C, invert(C)
 
 
 def pivoted_root(K: Array) -> tuple[Array, Index]:

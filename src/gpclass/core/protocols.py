@@ -130,20 +130,21 @@ class Tilted:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Adjoint:
-    """d log evidence / d K, not formed as a matrix: ½(alpha alphaᵀ - R) + ½ Σ (u wᵀ + w uᵀ).
+    """d log evidence / d K, not formed as a matrix: G = ½(alpha alphaᵀ - R) + ½(u alphaᵀ + alpha uᵀ).
 
-    R = S B⁻¹ S stays with the `gpclass.priors.base.Conditioned` that made it; ``pairs`` holds the (u, w).
+    R = S B⁻¹ S stays with the `gpclass.priors.base.Conditioned` that made it. Without ``u`` the evidence is stationary
+    in the sites.
     """
 
     alpha: Array
     conditioned: Any
-    pairs: tuple[tuple[Array, Array], ...] = ()
+    u: Array | float = 0.0
 
-    def factors(self) -> tuple[list[Array], list[Array]]:
-        """Return the vectors l and r of 2 G + R = Σ l rᵀ."""
-        flat = [u for pair in self.pairs for u in pair]
-        swapped = [u for pair in self.pairs for u in pair[::-1]]
-        return [self.alpha, *flat], [self.alpha, *swapped]
+    def factors(self) -> tuple[Array, Array]:
+        """Return matrices with 2 G + R = left rightᵀ: the columns of alpha and ½ alpha + u, in either order."""
+        beta, n = 0.5 * self.alpha + self.u, len(self.alpha)
+        a, b = self.alpha.reshape(n, -1), beta.reshape(n, -1)
+        return np.hstack([a, b]), np.hstack([b, a])
 
 
 @stored

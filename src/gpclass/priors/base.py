@@ -147,27 +147,21 @@ class Conditioned(ABC):
     responds = False  # whether `respond` is cheap
 
     @abstractmethod
-    def multiply_K(self, v: Array) -> Array:
-        """Return K v."""
+    def reduce(self, v: Array) -> Array:
+        """Return (I + W K)⁻¹ v = v - R K v, where R = S B⁻¹ S."""
 
-    @abstractmethod
-    def multiply_R(self, v: Array) -> Array:
-        """Return R v, R = S B⁻¹ S."""
-
+    @property
     @abstractmethod
     def inverse_diagonal(self) -> Array:
-        """Return the diagonal of B⁻¹, which is 1 - tau v."""
+        """The diagonal of B⁻¹, which is 1 - tau v."""
 
+    @property
     @abstractmethod
     def var(self) -> Array:
-        """Return the marginal variances of q at the data, or the C x C covariances of coupled latent values."""
+        """The marginal variances of q at the data, or the C x C covariances of coupled latent values."""
 
-    def reduce(self, v: Array) -> Array:
-        """Return (I + W K)⁻¹ v = v - R K v."""
-        return v - self.multiply_R(self.multiply_K(v))
-
-    def find_mean(self, sites: AnySites, steps: int = 1) -> None:
-        """Set alpha = (I + W K)⁻¹ nu and the mean K alpha.
+    def find_mean(self, sites: AnySites, multiply: Callable[[Array], Array], steps: int = 1) -> None:
+        """Set alpha = (I + W K)⁻¹ nu and the mean K alpha; ``multiply`` is v → K v.
 
         nu can be many times larger than alpha. Then rounding leaves a residual, which iterative refinement removes; in
         double precision one step is enough.
@@ -175,12 +169,12 @@ class Conditioned(ABC):
         nu = sites.nu
         self.alpha = self.reduce(nu)
         for _ in range(steps):
-            self.mean = self.multiply_K(self.alpha)
+            self.mean = multiply(self.alpha)
             residual = nu - self.alpha - sites.times(self.mean)
             if np.abs(residual).max(initial=0.0) <= REFINED * np.abs(self.alpha).max(initial=0.0):
                 return
             self.alpha = self.alpha + self.reduce(residual)
-        self.mean = self.multiply_K(self.alpha)
+        self.mean = multiply(self.alpha)
 
     def respond(self, dtau: Array) -> Array:
         """Return the first-order change of the variances with the precisions, -(Σ∘Σ) dtau."""
@@ -197,7 +191,7 @@ def cavity(q: Conditioned, copies: Array) -> tuple[Array, Array]:
     1/v_c = 1/v - tau/c, and tau v = 1 - [B⁻¹]_ii, so v_c = v c / (c - 1 + [B⁻¹]_ii) without cancellation; the share
     alpha/c of alpha = nu - tau m is removed, so m_c = m - v_c alpha / c.
     """
-    return remove_share(q.mean, q.var(), q.alpha, q.inverse_diagonal(), copies)
+    return remove_share(q.mean, q.var, q.alpha, q.inverse_diagonal, copies)
 
 
 def remove_share(

@@ -17,14 +17,23 @@ which predictions need: it is kept in the upper triangle of K, because only the 
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from gpclass.core.linalg import blas_of, cholesky, drop_tiny, lapack_of, mirror
+from gpclass.core.linalg import (
+    blas_of,
+    cholesky,
+    clear_upper,
+    drop_tiny,
+    lapack_of,
+    matmul,
+    mirror,
+    row_tiles,
+)
 from gpclass.core.protocols import Array, Sites
 from gpclass.priors.base import Conditioned, cavity
-from gpclass.priors.independent import products
 
 
 class SharedConditioned(Conditioned):
@@ -34,9 +43,11 @@ class SharedConditioned(Conditioned):
     ``bounds[c]`` to ``bounds[c + 1]`` of Y belong to class c.
     """
 
-    def __init__(self, K: Array, sites: Sites, space: Array) -> None:
+    coupled = False
+
+    def __init__(self, prior: Any, sites: Sites) -> None:
         tau, (n, C) = sites.tau, sites.tau.shape
-        self.K, self.tau, (self.inverse, self.Y) = K, tau, space
+        self.K, self.tau, (self.inverse, self.Y) = prior.K, tau, prior.space
         own, rows, base = tau.argmax(axis=1), np.arange(n), tau.min(axis=1)
         rest = tau.copy()
         rest[rows, own] = base
@@ -49,7 +60,10 @@ class SharedConditioned(Conditioned):
         self.half_logdet = 0.5 * float(np.log(tau).sum()) + C * self._invert(1.0 / base)
         scale = np.sqrt(1.0 / base - 1.0 / tau[rows, own])
         self.half_logdet += sum(self._fill_Y(c, scale) for c in range(C))
-        self.find_mean(sites, steps=2 if K.dtype == np.float32 else 1)
+        if self.K.dtype == np.float32:
+            self.find_mean(sites, self._multiply_in_double, steps=2)
+        else:
+            self.find_mean(sites, prior.multiply)
 
     def _invert(self, noise: Array) -> float:
         """Fill T and A⁻¹, and return ½ log|A|."""
@@ -85,9 +99,16 @@ class SharedConditioned(Conditioned):
         """Return Y_c."""
         return self.Y[self.bounds[c] : self.bounds[c + 1]]
 
-    def multiply_K(self, v: Array) -> Array:
-        """Return K v."""
-        return products([self.K], v)
+    def _multiply_in_double(self, v: Array) -> Array:
+        """Return K v for K in single precision, with sums in double precision."""
+        out = np.zeros(v.shape)
+        for rows in row_tiles(len(v)):
+            tile = self.K[rows, : rows.stop].astype(float)
+            clear_upper(tile[:, rows])
+            out[rows] += matmul(tile, np.ascontiguousarray(v[: rows.stop]))
+            clear_upper(tile[:, rows], diagonal=True)
+            out[: rows.stop] += matmul(np.ascontiguousarray(tile.T), np.ascontiguousarray(v[rows]))
+        return out
 
     def multiply_R(self, v: Array) -> Array:
         """Return R_c v_c for each column of v."""
@@ -105,14 +126,16 @@ class SharedConditioned(Conditioned):
         """Return (I + W K)⁻¹ v as R W⁻¹ v, which is more accurate than v - R K v and exists because no site is flat."""
         return self.multiply_R(v / self.tau)
 
+    @cached_property
     def inverse_diagonal(self) -> Array:
-        """Return the diagonal of B⁻¹, [R_c]_ii / tau."""
+        """The diagonal of B⁻¹, [R_c]_ii / tau."""
         parts = [np.einsum("ij,ij->j", Y, Y) for Y in map(self.of_class, range(self.tau.shape[1]))]
         return (self._diagonal[:, None] + np.stack(parts, axis=1)) / self.tau
 
+    @property
     def var(self) -> Array:
-        """Return the marginal variances, shape (n, C)."""
-        return np.maximum((1.0 - self.inverse_diagonal()) / self.tau, 1e-12)
+        """The marginal variances, shape (n, C)."""
+        return np.maximum((1.0 - self.inverse_diagonal) / self.tau, 1e-12)
 
     def left_out(self, copies: Array) -> tuple[Array, Array]:
         """Return mean and covariance of each data point's latent values without one copy of its site."""
