@@ -24,6 +24,7 @@ from gpclass.core.registry import stored
 Array = NDArray[np.floating[Any]]
 Index = NDArray[np.integer[Any]]
 Inputs = Any  # rows of a 2-D array, or a sequence of structured objects
+DIFFERENCE = 1e-3  # step of theta in central differences, which balances their truncation and rounding errors
 
 
 @stored
@@ -50,12 +51,10 @@ class Sites:
         return self.tau * v
 
     def root(self, v: Array) -> Array:
-        """Return Q v, where Q Qᵀ = T."""
+        """Return Q v, where Q Qᵀ = T; here Q is diagonal, so this is also Qᵀ v."""
         return np.sqrt(self.tau) * v
 
-    def root_transposed(self, v: Array) -> Array:
-        """Return Qᵀ v."""
-        return np.sqrt(self.tau) * v
+    root_transposed = root
 
     def block(self, c: int, d: int) -> Array:
         """Return the precision between the latent values c and d of each data point."""
@@ -198,3 +197,27 @@ class Inference(Protocol):
         self, prior: Any, likelihood: Any, y: Array, *, weight: Array | None = None, init: Any = None
     ) -> Result:
         """Return sites, evidence and adjoint; weight k counts a data point as k copies of it."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Evaluation:
+    """The log evidence at one theta.
+
+    The next evaluation, at a nearby theta, starts from ``warm``. ``gradient`` is None if it was not requested.
+    """
+
+    evidence: float
+    gradient: Array | None
+    warm: Any
+    info: Info
+
+
+class Objective(Protocol):
+    """The log evidence of a model as a function of theta, the logarithms of its hyperparameters."""
+
+    @property
+    def description(self) -> str:
+        """Return the name of the method, for messages."""
+
+    def evaluate(self, theta: Array, warm: Any = None, *, gradient: bool = True) -> Evaluation:
+        """Return the evidence at theta, starting from ``warm`` if it is given."""

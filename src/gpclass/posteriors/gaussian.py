@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from itertools import cycle
 from typing import Any
 
 import numpy as np
@@ -135,8 +136,11 @@ class GaussianProcess(Process):
         Ks = [matrix(kernel, X, self.inputs, out=np.empty(size, dtype)) for kernel in self.kernels]
         if self.beta is None:
             mean = self._mean(Ks)
-        own = [_times(Ks[c % len(Ks)], F) for c, F in enumerate(self.factors)]
-        common = self._common(Ks)
+        own = [
+            matmul_transposed(single(K) if F.dtype == np.float32 else K, F)
+            for F, K in zip(self.factors, cycle(Ks), strict=False)
+        ]
+        common = [] if self.root is None else [self._common(K) for K in Ks]
         if self.beta is not None:
             mean = np.asarray(common[0] @ single(self.beta), dtype=float)
         base = [prior(kernel, X) for kernel in self.kernels]
@@ -150,15 +154,14 @@ class GaussianProcess(Process):
 
         return mean.reshape(len(X), -1, *shape), covariances(), own
 
-    def _common(self, Ks: list[Array]) -> list[Array]:
-        """Return the rows T k of each kernel, or Tᵀ k for coupled functions, in the memory of K if possible."""
-        if self.root is None:
-            return []
-        return [matmul(K, self.root) if self.coupled else self.whiten(K) for K in Ks]
+    def _common(self, K: Array) -> Array:
+        """Return rows T k for rows k, or Tᵀ k for coupled functions.
 
-    def whiten(self, K: Array) -> Array:
-        """Return rows T k for rows k, in the lower precision of T and K, in the memory of K if the precisions agree."""
+        They are in the lower precision of T and K, and in the memory of K if the precisions agree.
+        """
         root: Any = self.root
+        if self.coupled:
+            return matmul(K, root)
         if np.float32 in (K.dtype, root.dtype):
             root = root if root.dtype == np.float32 else single(root)
             K = K if K.dtype == np.float32 else single(K)
@@ -194,8 +197,3 @@ class GaussianProcess(Process):
         for c, block in enumerate(blocks):
             cov[:, c, :, c] += block
         return mean, iter([cov])
-
-
-def _times(K: Array, F: Array) -> Array:
-    """Return the rows F k for rows k, in the precision of F."""
-    return matmul_transposed(single(K) if F.dtype == np.float32 else K, F)

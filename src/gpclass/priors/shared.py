@@ -23,13 +23,12 @@ from typing import Any
 import numpy as np
 
 from gpclass.core.linalg import (
-    blas_of,
     cholesky,
     clear_upper,
     drop_tiny,
-    lapack_of,
     matmul,
     mirror,
+    routine,
     row_tiles,
 )
 from gpclass.core.protocols import Array, Sites
@@ -72,10 +71,10 @@ class SharedConditioned(Conditioned):
         np.add(diagonal, noise, out=diagonal, casting="same_kind")
         cholesky(self.inverse)
         half_logdet, self._summed = float(np.log(diagonal).sum(dtype=float)), False
-        lapack_of("trtri", self.K)(self.inverse.T, lower=0, overwrite_c=1)
+        routine("trtri", self.K)(self.inverse.T, lower=0, overwrite_c=1)
         mirror(self.inverse, into=self.K)
         self._root_diagonal = diagonal.copy()
-        lapack_of("lauum", self.K)(self.inverse.T, lower=0, overwrite_c=1)
+        routine("lauum", self.K)(self.inverse.T, lower=0, overwrite_c=1)
         mirror(self.inverse)
         self._diagonal = diagonal.copy()
         return half_logdet
@@ -92,7 +91,7 @@ class SharedConditioned(Conditioned):
         M *= -own
         M.ravel()[:: len(M) + 1] += 1.0
         cholesky(M)
-        blas_of("trsm", Y)(1.0, M.T, Y.T, side=1, lower=0, overwrite_b=1)  # Yᵀ L⁻ᵀ
+        routine("trsm", Y)(1.0, M.T, Y.T, side=1, lower=0, overwrite_b=1)  # Yᵀ L⁻ᵀ
         return float(np.log(M.diagonal()).sum(dtype=float))
 
     def of_class(self, c: int) -> Array:
@@ -112,8 +111,8 @@ class SharedConditioned(Conditioned):
 
     def multiply_R(self, v: Array) -> Array:
         """Return R_c v_c for each column of v."""
-        v, gemv = np.asfortranarray(v, dtype=self.Y.dtype), blas_of("gemv", self.Y)
-        out: Array = blas_of("symm", self.Y)(1.0, self.inverse.T, v, lower=1)
+        v, gemv = np.asfortranarray(v, dtype=self.Y.dtype), routine("gemv", self.Y)
+        out: Array = routine("symm", self.Y)(1.0, self.inverse.T, v, lower=1)
         if self._summed:
             out += (self._diagonal - self.inverse.diagonal())[:, None] * v
         for c in range(v.shape[1]):
@@ -149,7 +148,7 @@ class SharedConditioned(Conditioned):
         """
         if not self._summed:
             total, C = self.inverse.T, float(self.tau.shape[1])
-            blas_of("syrk", total)(1.0, self.Y.T, beta=C, c=total, lower=0, overwrite_c=1)
+            routine("syrk", total)(1.0, self.Y.T, beta=C, c=total, lower=0, overwrite_c=1)
             self._summed = True
         G -= self.inverse[rows, : rows.stop]
 
