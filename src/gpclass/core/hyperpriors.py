@@ -131,12 +131,8 @@ class Hyperprior:
         (-1.3069, array([ 0., -1.]))
         """
         owners = [h.name for h in kernel.hyperparameters if not h.fixed for _ in range(h.n_elements)]
-        if isinstance(priors, Shrinkage):
-            priors = {"length_scale": priors}
         if not isinstance(priors, Mapping):
-            raise ValueError(
-                f"hyperprior is {priors!r}, expected a mapping of names to distributions, or Shrinkage()."
-            )
+            priors = {"length_scale": priors}
         terms: dict[int, Any] = {}
         groups: dict[str, LogNormal] = {}
         # Full names come after last parts, so that they take precedence.
@@ -150,12 +146,10 @@ class Hyperprior:
             if isinstance(prior, Shrinkage):
                 groups.update(_groups(kernel, owners, places, prior, WIDE if wide else np.inf))
                 continue
-            if not all(callable(getattr(prior, part, None)) for part in ("logpdf", "support")) or not hasattr(
-                prior, "args"
-            ):
+            if not all(hasattr(prior, part) for part in ("logpdf", "support", "args")):
                 raise ValueError(
                     f"hyperprior[{name!r}] is {prior!r}, expected a frozen continuous distribution "
-                    "of scipy.stats such as scipy.stats.lognorm(1.0)."
+                    "of scipy.stats such as scipy.stats.lognorm(1.0), or Shrinkage()."
                 )
             terms.update((i, prior) for i in places)
         known = tuple(groups.values())

@@ -17,7 +17,6 @@ from gpclass.core.protocols import Array, Index
 
 TILE = 1 << 17  # numbers in a tile: 1 MB, so that a few tiles stay in the cache of one core
 MIRROR = 64  # rows of a block when a matrix is transposed
-LARGE_TRIANGLE = 512  # with more rows, recursive halving is no faster than LAPACK's trtri
 NEGLIGIBLE = 2.0**-33  # see `drop_tiny`
 
 
@@ -152,26 +151,9 @@ def cholesky(B: Array, block: int = 4096) -> None:
             rest -= np.tril(product, low)
 
 
-def invert_factor(L: Array, block: int = 64) -> None:
-    """Invert the lower triangle L in place; entries above the diagonal are overwritten.
-
-    LAPACK's trtri runs at a third of the speed of a product. Halved, with [[A, 0], [B, C]]⁻¹ =
-    [[A⁻¹, 0], [-C⁻¹ B A⁻¹, C⁻¹]], it takes 0.6 to 0.8 of the time of trtri from 150 to 500 rows, and the same beyond.
-    """
-    n = len(L)
-    if n <= block or n > LARGE_TRIANGLE:
-        inverse = np.ascontiguousarray(L)
-        lapack.dtrtri(inverse.T, lower=0, overwrite_c=1)
-        if inverse is not L:
-            L[...] = inverse
-        return
-    half = n // 2
-    top, bottom = slice(None, half), slice(half, None)
-    invert_factor(L[top, top], block)
-    invert_factor(L[bottom, bottom], block)
-    A, B, C = (np.ascontiguousarray(part) for part in (L[top, top], L[bottom, top], L[bottom, bottom]))
-    X = blas.dtrmm(-1.0, A.T, B.T, side=0, lower=0, overwrite_b=1)
-    L[bottom, top] = blas.dtrmm(1.0, C.T, X, side=1, lower=0, overwrite_b=1).T
+def invert_factor(L: Array) -> None:
+    """Invert the lower triangle L in place."""
+    lapack.dtrtri(L.T, lower=0, overwrite_c=1)
 
 
 def invert(P: Array) -> float:

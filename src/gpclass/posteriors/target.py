@@ -65,11 +65,6 @@ class Target:
         """Return the number of independent directions of f."""
         return len(self.mean) // len(self.root) * int(self.root.shape[1])
 
-    @property
-    def is_prior(self) -> bool:
-        """Whether q is the prior."""
-        return self.sites is None
-
     def values(self, F: Array) -> Array:
         """Return rows of f in the shape that the likelihood takes, (..., n) or (..., n, C)."""
         if len(self.shape) == 1:

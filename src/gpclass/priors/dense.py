@@ -19,7 +19,7 @@ from gpclass.core.linalg import cholesky, clear_upper, matmul_transposed, matvec
 from gpclass.core.memory import require_memory
 from gpclass.core.protocols import Adjoint, AnySites, Array, Inputs
 from gpclass.kernels import diag, matrix, move, pullback, pullback_diag
-from gpclass.posteriors.gaussian import GaussianProcess
+from gpclass.posteriors.process import GaussianProcess
 from gpclass.priors.base import NotPositiveError, Prior, not_finite
 from gpclass.priors.coupled import CoupledConditioned
 from gpclass.priors.independent import IndependentConditioned, SeveralConditioned, columns

@@ -24,7 +24,7 @@ from gpclass.core.linalg import inverse_of, matmul, matvec, mirrored, row_tiles
 from gpclass.core.memory import available_memory
 from gpclass.core.protocols import Adjoint, Array, Sites
 from gpclass.kernels import diag, matrix, move, pullback, pullback_diag
-from gpclass.posteriors.gaussian import GaussianProcess
+from gpclass.posteriors.process import GaussianProcess
 from gpclass.priors.base import Conditioned, Prior, not_finite
 from gpclass.priors.basis import Basis, make_basis, process, pull_basis
 

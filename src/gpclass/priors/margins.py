@@ -20,7 +20,7 @@ import numpy as np
 from scipy.linalg import blas
 
 from gpclass.core.protocols import Adjoint, Array, CoupledSites, Index, Inputs, Sites
-from gpclass.posteriors.gaussian import GaussianProcess
+from gpclass.posteriors.process import GaussianProcess
 from gpclass.priors.base import Conditioned, Prior
 from gpclass.priors.dense import DensePrior
 
