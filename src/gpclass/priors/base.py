@@ -178,7 +178,10 @@ class Conditioned(ABC):
 
     def left_out(self, copies: Array) -> tuple[Array, Array]:
         """Return mean and (co)variance of the latent values of each data point without one copy of its site."""
-        return cavity(self, copies)
+        if self.mean.ndim == 1:
+            return cavity(self, copies)
+        mean, var = cavity(self, copies[:, None])
+        return mean, var[:, :, None] * np.eye(var.shape[1])
 
 
 def cavity(q: Conditioned, copies: Array) -> tuple[Array, Array]:

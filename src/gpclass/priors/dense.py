@@ -88,7 +88,8 @@ class DensePrior(Prior):
         spare = 0.1 if shared or n_functions is None else 2.0
         require_memory(n, (len(kernels) + work + spare) * (0.5 if single else 1.0))
         dtype = np.float32 if single else np.float64
-        self.Ks = list(np.empty((len(kernels), n, n), dtype))
+        self.Ks = list(np.empty((len(kernels), n, n), dtype))  # only the lower triangles are valid
+        self.K: Array = self.Ks[0]
         # One array, because the allocator would not return smaller ones to the system.
         self.space: Array = np.zeros((work, n, n), dtype)
         self._last: Any = None  # the posterior whose factors are in the work space
@@ -115,11 +116,6 @@ class DensePrior(Prior):
         moved, sizes = copy(self), np.cumsum([kernel.n_dims for kernel in self.kernels])[:-1]
         moved._fill([move(k, t) for k, t in zip(self.kernels, np.split(theta, sizes), strict=True)])
         return moved
-
-    @property
-    def K(self) -> Array:
-        """The lower triangle of the covariance matrix of the first latent function."""
-        return self.Ks[0]
 
     def variances(self) -> Array:
         """Return the variances of the latent values."""

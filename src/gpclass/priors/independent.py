@@ -14,7 +14,7 @@ from scipy.linalg import blas, lapack
 
 from gpclass.core.linalg import cholesky, clear_upper, invert_factor, matvec, multiply, row_tiles
 from gpclass.core.protocols import Array, Index, Sites
-from gpclass.priors.base import Conditioned, cavity, remove_share
+from gpclass.priors.base import Conditioned, remove_share
 
 ROUNDING = 1e-16
 TINY = 1e-7  # (1 - [B⁻¹]_ii) / tau_i is inaccurate for smaller tau_i K_ii
@@ -179,13 +179,13 @@ class SeveralConditioned(Conditioned):
 
         ``response`` holds the precisions with which the means respond, if they differ from those of the sites.
         """
-        mean, var = cavity(self, copies[:, None])
+        mean, cov = super().left_out(copies)
         if response is not None:
             space = np.empty(self.parts[0].B.shape)
             for c, part in enumerate(self.parts):
                 moved = IndependentConditioned(part.K, Sites(part.alpha, response[:, c]), space)
                 mean[:, c], _ = remove_share(part.mean, moved.var, part.alpha, moved.inverse_diagonal, copies)
-        return mean, var[:, :, None] * np.eye(len(self.parts))
+        return mean, cov
 
     def subtract_R(self, functions: slice, rows: slice, G: Array) -> None:
         """Subtract the blocks of R of some functions from G, some rows up to the diagonal."""

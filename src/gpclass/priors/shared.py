@@ -32,7 +32,7 @@ from gpclass.core.linalg import (
     row_tiles,
 )
 from gpclass.core.protocols import Array, Sites
-from gpclass.priors.base import Conditioned, cavity
+from gpclass.priors.base import Conditioned
 
 
 class SharedConditioned(Conditioned):
@@ -135,11 +135,6 @@ class SharedConditioned(Conditioned):
     def var(self) -> Array:
         """The marginal variances, shape (n, C)."""
         return np.maximum((1.0 - self.inverse_diagonal) / self.tau, 1e-12)
-
-    def left_out(self, copies: Array) -> tuple[Array, Array]:
-        """Return mean and covariance of each data point's latent values without one copy of its site."""
-        mean, var = cavity(self, copies[:, None])
-        return mean, var[:, :, None] * np.eye(var.shape[1])
 
     def subtract_R(self, functions: slice, rows: slice, G: Array) -> None:
         """Subtract the blocks of R of all functions from G, some rows up to the diagonal.
