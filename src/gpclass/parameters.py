@@ -74,7 +74,7 @@ def hyperprior_of(clf: Any, kernel: Any) -> Hyperprior:
         several = any(h.n_elements > 1 for h in names)
         shrinkage = {"length_scale": Shrinkage()} if several else {}
         priors = {**shrinkage, **(priors or {})}
-    return NO_PRIOR if priors is None else Hyperprior(kernel, priors, wide=chosen)
+    return NO_PRIOR if priors is None else Hyperprior.on(kernel, priors, wide=chosen)
 
 
 def check_parameters(clf: Any) -> None:

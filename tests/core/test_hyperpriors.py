@@ -16,7 +16,7 @@ KERNEL = 2.0 * RBF([1.0, 2.0, 4.0]) + Matern([3.0, 3.0, 3.0])
 
 
 def test_the_density_is_normal_about_a_free_common_value():
-    prior = Hyperprior(KERNEL, {"k1__k2__length_scale": Shrinkage(0.7)})
+    prior = Hyperprior.on(KERNEL, {"k1__k2__length_scale": Shrinkage(0.7)})
     theta = KERNEL.theta + np.array([0.5, 0.3, -0.2, 0.9, 1.0, -1.0, 0.1])
     e = np.array([0.3, -0.2, 0.9])
     # Integrated over the common value, three normal variables leave two dimensions.
@@ -34,7 +34,7 @@ def test_the_density_is_normal_about_a_free_common_value():
     "priors", [Shrinkage(0.4), {"length_scale": Shrinkage(1.3), "constant_value": stats.gamma(2.0)}]
 )
 def test_gradients(priors):
-    prior = Hyperprior(KERNEL, priors)
+    prior = Hyperprior.on(KERNEL, priors)
     theta = KERNEL.theta + np.random.default_rng(0).normal(size=KERNEL.n_dims)
     truth = central_difference(lambda t: prior(t)[0], theta)
     assert_allclose(prior(theta)[1], truth, rtol=1e-6, atol=1e-8)
@@ -44,9 +44,9 @@ def test_gradients(priors):
 
 
 def test_a_scale_to_be_chosen_is_open():
-    prior = Hyperprior(KERNEL, {"k1__k2__length_scale": Shrinkage(), "k2__length_scale": Shrinkage(0.5)})
+    prior = Hyperprior.on(KERNEL, {"k1__k2__length_scale": Shrinkage(), "k2__length_scale": Shrinkage(0.5)})
     assert prior.open
-    assert not Hyperprior(KERNEL, Shrinkage(0.5)).open
+    assert not Hyperprior.on(KERNEL, Shrinkage(0.5)).open
     assert [group.scale for group in prior.groups] == [SCALES[0], 0.5]
     assert [group.scale for group in prior.with_scale(2.0).groups] == [2.0, 0.5]
     assert len(prior.first(4).groups) == 1
@@ -60,9 +60,9 @@ def test_impossible_scales(scale):
 
 def test_one_length_scale_has_nothing_to_shrink_to():
     with pytest.raises(ValueError, match="give one length scale per column"):
-        Hyperprior(1.0 * RBF(2.0), Shrinkage())
+        Hyperprior.on(1.0 * RBF(2.0), Shrinkage())
     with pytest.raises(ValueError, match="or Shrinkage"):
-        Hyperprior(1.0 * RBF([2.0, 1.0]), 0.5)
+        Hyperprior.on(1.0 * RBF([2.0, 1.0]), 0.5)
 
 
 # ----------------------------------------------------------------------------------- proper priors
@@ -105,7 +105,7 @@ def test_tied_elements_have_the_density_of_their_common_value():
 
 def test_wide_priors_are_proper_in_every_direction():
     kernel = 2.0 * RBF([1.0, 2.0, 4.0]) + 3.0 * Matern(5.0)
-    prior = Hyperprior(kernel, {"k1__k2__length_scale": Shrinkage(0.4)}, wide=True)
+    prior = Hyperprior.on(kernel, {"k1__k2__length_scale": Shrinkage(0.4)}, wide=True)
     p = kernel.n_dims
     truth = WIDE**2 * np.eye(p)
     truth[1:4, 1:4] = WIDE**2 + 0.4**2 * np.eye(3)
@@ -120,21 +120,21 @@ def test_wide_priors_are_proper_in_every_direction():
 @pytest.mark.parametrize("scale", [None, 0.4])
 def test_tied_length_scales_have_one_direction(scale):
     kernel = 2.0 * RBF([1.0, 2.0, 4.0]) + 3.0 * Matern([5.0, 1.0])
-    prior = Hyperprior(kernel, Shrinkage(scale), wide=True)
+    prior = Hyperprior.on(kernel, Shrinkage(scale), wide=True)
     for n_dims in (kernel.n_dims, kernel.n_dims + 2):  # the last two are parameters of a likelihood
         assert prior.root(n_dims).shape == (n_dims, n_dims - (3 if scale is None else 0))
 
 
 def test_a_common_value_that_is_free_is_whitened_as_a_wide_one():
     kernel = 2.0 * RBF([1.0, 2.0])
-    free, wide = (Hyperprior(kernel, Shrinkage(0.4), wide=wide) for wide in (False, True))
+    free, wide = (Hyperprior.on(kernel, Shrinkage(0.4), wide=wide) for wide in (False, True))
     roots = [prior.root(3) for prior in (free, wide)]
     assert_allclose(roots[0] @ roots[0].T, roots[1] @ roots[1].T)
 
 
 def test_tied_length_scales_keep_their_ratios():
     kernel = 2.0 * RBF([1.0, 2.0, 4.0])
-    prior = Hyperprior(kernel, Shrinkage(), wide=True)
+    prior = Hyperprior.on(kernel, Shrinkage(), wide=True)
     theta = kernel.theta + np.array([0.7, 0.1, 0.2, 0.6])
     assert_allclose(prior.tied(theta), kernel.theta + np.array([0.7, 0.3, 0.3, 0.3]))
     assert_allclose(prior.with_scale(0.3).tied(theta), theta)
@@ -142,6 +142,6 @@ def test_tied_length_scales_keep_their_ratios():
 
 @pytest.mark.parametrize("kernel", [2.0 * RBF([1.0, 2.0, 4.0]), KERNEL])
 def test_wide_leaves_priors_of_the_user_alone(kernel):
-    prior = Hyperprior(kernel, {"constant_value": stats.gamma(2.0)}, wide=True)
+    prior = Hyperprior.on(kernel, {"constant_value": stats.gamma(2.0)}, wide=True)
     assert list(prior.terms) == [0]
     assert sorted(int(i) for group in prior.groups for i in group.places) == list(range(1, kernel.n_dims))

@@ -37,7 +37,7 @@ def test_the_shift_is_that_to_the_exact_probabilities(likelihood):
     kernel = 60.0 * RBF(1.0)
     K = matrix(kernel, X)
     result = Laplace()(DensePrior(kernel, X), likelihood, y)
-    var = np.array([result.conditioned.var()])[0]
+    var = np.array([result.conditioned.var])[0]
     approximate = np.exp(likelihood.log_predict(result.conditioned.mean, var))[:, 1]
     shift = np.abs(exact_probabilities(likelihood, K, y) - approximate)
     target = make_target(likelihood, K, y, result.sites)

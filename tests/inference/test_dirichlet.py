@@ -95,7 +95,7 @@ def test_the_posterior_at_the_data():
     mean, variance = Regressions(X, labels, 0.01, kernel).predict(X)
     q = result.conditioned
     assert_allclose(q.mean + result.offset, mean, rtol=1e-9)
-    assert_allclose(q.var(), variance, rtol=1e-9)
+    assert_allclose(q.var, variance, rtol=1e-9)
     v = np.random.default_rng(0).normal(size=labels.shape)
     prior.pullback(result.adjoint())  # which works in the memory of the inverse
     R = [np.linalg.inv(Regressions(X, labels, 0.01, kernel).covariance(c)) for c in range(3)]

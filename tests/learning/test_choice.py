@@ -39,7 +39,7 @@ def smooth_labels(X, columns, seed=0):
 def shrunken(X, y, scale=None, method=None, likelihood=None):
     d = X.shape[1]
     kernel = ConstantKernel(4.0, (1e-2, 1e4)) * RBF(np.full(d, np.sqrt(d)), (1e-2, 1e3))
-    prior = Hyperprior(kernel, Shrinkage(scale), wide=True)
+    prior = Hyperprior.on(kernel, Shrinkage(scale), wide=True)
     return Problem(X, y, None, kernel, likelihood or Probit(), method or EP(), prior)
 
 
@@ -62,7 +62,7 @@ def regression(kernel, priors=None, seed=1):
     """Return a problem whose sites are exact: its evidence is that of Gaussian regression."""
     X = rows(60, 2)
     y = np.sin(2.0 * X[:, 0]) + 0.3 * np.random.default_rng(seed).normal(size=60)
-    prior = Hyperprior(kernel, priors or {}, wide=True)
+    prior = Hyperprior.on(kernel, priors or {}, wide=True)
     return Problem(X, y, None, kernel, Gaussian(0.3), Laplace(), prior)
 
 
@@ -168,7 +168,7 @@ def test_a_prediction_is_the_integral_of_the_quadratic():
 
 def with_scale(problem, scale):
     """Return the prior with another scale of its shrinkage."""
-    return Hyperprior(problem.kernel, Shrinkage(scale), wide=True)
+    return Hyperprior.on(problem.kernel, Shrinkage(scale), wide=True)
 
 
 def test_no_scale_is_better_than_the_one_chosen():
@@ -359,7 +359,7 @@ def test_the_models_of_a_grid():
     X = rows(40, 2)
     kernel = default_kernel(X)
     problem = Problem(
-        X, np.sign(X[:, 0]), None, kernel, Probit(), EP(), Hyperprior(kernel, Shrinkage(), wide=True)
+        X, np.sign(X[:, 0]), None, kernel, Probit(), EP(), Hyperprior.on(kernel, Shrinkage(), wide=True)
     )
     grid = Grid(problem, True)
     for model in (Model(), Model(1, 3, 1)):

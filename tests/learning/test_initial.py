@@ -13,8 +13,7 @@ from sklearn.datasets import load_breast_cancer, load_iris
 
 from gpclass import GaussianProcessClassifier
 from gpclass.core.hyperpriors import Hyperprior
-from gpclass.core.objective import Evaluation
-from gpclass.core.protocols import Info
+from gpclass.core.protocols import Evaluation, Info
 from gpclass.inference import EP, Laplace
 from gpclass.kernels import RBF, ConstantKernel, DotProduct, Linear, Matern
 from gpclass.learning import initial, ladder
@@ -105,7 +104,7 @@ def test_rows_that_coincide(inputs):
 
 def test_starts_stay_inside_the_bounds_and_the_support_of_the_hyperprior():
     kernel = ConstantKernel(1.0, (0.5, 2.0)) * RBF(30.0, (20.0, 100.0))
-    prior = Hyperprior(kernel, {"length_scale": stats.uniform(25.0, 10.0)})
+    prior = Hyperprior.on(kernel, {"length_scale": stats.uniform(25.0, 10.0)})
     for problem in (posed(kernel), posed(kernel, hyperprior=prior)):
         inside = problem.hyperprior.narrow(problem.bounds)
         looks = []

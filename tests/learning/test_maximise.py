@@ -77,7 +77,7 @@ def test_hyperpriors_enter_value_and_gradient(prior):
     task = problem()
     theta = task.kernel.theta + np.array([0.3, -0.2, 0.1])
     plain, gradient = search(task)(theta)
-    hyperprior = Hyperprior(task.kernel, {"k2__length_scale": prior})
+    hyperprior = Hyperprior.on(task.kernel, {"k2__length_scale": prior})
     withal, withal_gradient = search(problem(hyperprior=hyperprior))(theta)
     scales = np.exp(theta[1:])
     assert_allclose(plain - withal, prior.logpdf(scales).sum(), rtol=1e-12)
@@ -250,7 +250,7 @@ def test_a_hyperprior_outside_the_bounds_is_refused():
 
 def test_the_more_exact_name_of_a_hyperprior_wins():
     kernel = 1.0 * RBF(1.0) + 1.0 * RBF(2.0)
-    both = Hyperprior(kernel, {"k1__k2__length_scale": stats.gamma(3.0), "length_scale": stats.gamma(2.0)})
+    both = Hyperprior.on(kernel, {"k1__k2__length_scale": stats.gamma(3.0), "length_scale": stats.gamma(2.0)})
     assert sorted(both.terms) == [1, 3]
     value = stats.gamma(3.0).logpdf(1.0) + stats.gamma(2.0).logpdf(2.0)
     assert_allclose(both(kernel.theta)[0], value)

@@ -384,7 +384,7 @@ def test_bad_settings_are_refused():
 
 def test_density_of_theta_integrates_to_one():
     kernel = RBF(1.0)
-    prior = density_of_theta(kernel, Hyperprior(kernel, {"length_scale": stats.gamma(3.0, scale=0.5)}))
+    prior = density_of_theta(kernel, Hyperprior.on(kernel, {"length_scale": stats.gamma(3.0, scale=0.5)}))
     grid = np.linspace(-10.0, 10.0, 401)
     total = np.exp([prior(grid[i : i + 1])[0] for i in range(401)]).sum() * 0.05
     assert total == pytest.approx(1.0, abs=1e-4)
@@ -394,7 +394,7 @@ def test_density_of_theta_integrates_to_one():
 def test_gradient_of_the_density_of_theta(theta):
     priors = {"constant_value": stats.lognorm(0.8, scale=2.0), "length_scale": stats.gamma(2.0)}
     for given in (priors, {"length_scale": stats.invgamma(2.0)}, None):
-        prior = density_of_theta(KERNEL, NO_PRIOR if given is None else Hyperprior(KERNEL, given))
+        prior = density_of_theta(KERNEL, NO_PRIOR if given is None else Hyperprior.on(KERNEL, given))
         theta, h = np.array(theta), 1e-5
         slopes = [(prior(theta + h * e)[0] - prior(theta - h * e)[0]) / (2 * h) for e in np.eye(2)]
         np.testing.assert_allclose(prior(theta)[1], slopes, rtol=1e-6, atol=1e-8)
@@ -402,7 +402,7 @@ def test_gradient_of_the_density_of_theta(theta):
 
 def test_density_of_theta_is_that_of_its_exponential_with_the_jacobian():
     given = stats.lognorm(0.7, scale=2.0)  # on the log scale a normal density
-    prior = density_of_theta(RBF(1.0), Hyperprior(RBF(1.0), {"length_scale": given}))
+    prior = density_of_theta(RBF(1.0), Hyperprior.on(RBF(1.0), {"length_scale": given}))
     for theta in (-1.0, 0.2, 3.0):
         assert prior(np.array([theta]))[0] == pytest.approx(stats.norm(np.log(2.0), 0.7).logpdf(theta))
     unsaid = density_of_theta(RBF(2.0), NO_PRIOR)
@@ -413,7 +413,7 @@ def test_density_of_theta_is_that_of_its_exponential_with_the_jacobian():
 
 def test_bounds_are_narrowed_to_the_support():
     kernel = RBF(1.0, (1e-3, 1e3))
-    prior = density_of_theta(kernel, Hyperprior(kernel, {"length_scale": stats.uniform(0.5, 2.0)}))
+    prior = density_of_theta(kernel, Hyperprior.on(kernel, {"length_scale": stats.uniform(0.5, 2.0)}))
     np.testing.assert_allclose(prior.narrow(kernel.bounds), np.log([[0.5, 2.5]]), atol=1e-5)
     assert_array_equal(density_of_theta(kernel, NO_PRIOR).narrow(kernel.bounds), kernel.bounds)
     problem = Problem(X4, Y4, None, kernel, Logit(), Laplace())

@@ -106,13 +106,13 @@ def test_a_method_that_does_not_apply_is_replaced_by_the_prior(monkeypatch: pyte
         patch.setattr(Logit, "tilted", Softmax.tilted)  # which raises ValueError
         patch.setattr(Logit, "_lacks", Softmax._lacks, raising=False)
         bare = fitted(Logit(), X3, KERNEL, y, EP())
-    assert bare.is_prior
+    assert bare.sites is None
     assert bare.note.startswith("The chains use the coordinates of the prior, as EP does not apply")
     stopped = fitted(Logit(), X3, KERNEL, y, EP(max_iter=1, tol=1e-12))
-    assert stopped.is_prior
+    assert stopped.sites is None
     assert "EP did not converge: its residual is" in stopped.note
     fine = fitted(Logit(), X3, KERNEL, y, EP())
-    assert not fine.is_prior
+    assert fine.sites is not None
     assert fine.note == ""
     prior = make_target(Logit(), KERNEL(X3), y)
     one, other = (sample(t, EllipticalSlice(), n_draws=50, rng=0) for t in (bare, prior))

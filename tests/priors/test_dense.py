@@ -12,6 +12,7 @@ from scipy.linalg import block_diag
 from gpclass.core.protocols import Adjoint, CoupledSites, Sites
 from gpclass.kernels import RBF, ConstantKernel, Matern, matrix
 from gpclass.priors import DensePrior
+from gpclass.priors.dense import low_rank_preconditioner, nystrom_root
 from gpclass.testing import central_difference
 
 KERNELS = {
@@ -30,7 +31,7 @@ def test_a_singular_covariance_costs_no_digits():
     assert np.linalg.cond(matrix(kernel, X)) > 1e16
     prior = DensePrior(kernel, X)
     q = prior.condition(Sites(nu=nu, tau=tau))
-    mean, var, half_logdet = q.mean.copy(), q.var().copy(), q.half_logdet
+    mean, var, half_logdet = q.mean.copy(), q.var.copy(), q.half_logdet
     new_mean, new_var = prior.posterior(q).latent(Z)
 
     with mp.workdps(60):
@@ -79,10 +80,10 @@ class TestSeveralFunctions:
         assert_allclose(q.mean.T.ravel(), cov @ sites.nu.T.ravel(), atol=1e-9)
         blocks = np.array([cov[i::N, i::N] for i in range(N)])
         coupled = isinstance(sites, CoupledSites)
-        assert_allclose(q.var(), blocks if coupled else np.einsum("icc->ic", blocks), atol=1e-9)
+        assert_allclose(q.var, blocks if coupled else np.einsum("icc->ic", blocks), atol=1e-9)
         R = W @ (np.eye(3 * N) - cov @ W)
         v = np.random.default_rng(2).normal(size=(N, 3))
-        assert_allclose(q.multiply_R(v).T.ravel(), R @ v.T.ravel(), atol=1e-9)
+        assert_allclose(q.reduce(v).T.ravel(), v.T.ravel() - R @ K @ v.T.ravel(), atol=1e-9)
         for c in range(3):
             G = np.zeros((N, N))
             q.subtract_R(slice(c, c + 1), slice(0, N), G)
@@ -141,3 +142,15 @@ def test_the_mean_is_accurate_at_precise_and_at_flat_sites():
         mean = K * alpha
     np.testing.assert_allclose(q.alpha, np.array(alpha.tolist(), dtype=float)[:, 0], rtol=1e-9)
     np.testing.assert_allclose(q.mean, np.array(mean.tolist(), dtype=float)[:, 0], rtol=1e-9)
+
+
+@pytest.mark.parametrize("kind", [Sites, CoupledSites])
+def test_the_low_rank_preconditioner_solves_exactly_with_all_rows(kind):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(9, 2))
+    K = (2.0 * RBF(0.5))(X)
+    sites = kind(np.zeros((9, 3)), rng.uniform(0.1, 2.0, size=(9, 3)))
+    x = rng.normal(size=(9, 3))
+    y = low_rank_preconditioner([nystrom_root(K, 9)], sites)(x)
+    back = y + sites.root_transposed(np.stack([K @ v for v in sites.root(y).T], axis=1))
+    assert_allclose(back, x, atol=1e-6)

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from gpclass.priors.independent import Factored
+from gpclass.core.protocols import Sites
+from gpclass.priors.independent import INVERSE, IndependentConditioned
 
 
 @pytest.fixture(params=[1, 7, 130, 700])
@@ -23,25 +24,27 @@ def problem(request):
 
 def test_every_stage_gives_the_same_answers(problem):
     _, lower, s, B, rng = problem
-    form = Factored(lower, s, np.zeros(B.shape))
     b, inverse = rng.normal(size=len(B)), np.linalg.inv(B)
-    assert_allclose(form.half_logdet, 0.5 * np.linalg.slogdet(B)[1], rtol=1e-12)
-    for advance in (lambda: None, form.inverse_diagonal, form.inverse):
-        advance()
-        assert_allclose(form.solve(b), inverse @ b, atol=1e-11)
-    assert_allclose(form.inverse_diagonal(), inverse.diagonal(), atol=1e-12)
-    assert_allclose(np.tril(form.matrix), np.tril(inverse), atol=1e-12)
-    assert_allclose(form.root(), np.linalg.inv(np.linalg.cholesky(B)) * s, atol=1e-12)
+    q = IndependentConditioned(lower, Sites(b, s**2), np.zeros(B.shape))
+    assert_allclose(q.half_logdet, 0.5 * np.linalg.slogdet(B)[1], rtol=1e-12)
+    for stage in range(INVERSE + 1):
+        q.advance(stage)
+        assert_allclose(q.precondition(b), inverse @ b, atol=1e-11)
+    assert_allclose(q.inverse_diagonal, inverse.diagonal(), atol=1e-12)
+    assert_allclose(np.tril(q.B), np.tril(inverse), atol=1e-12)
+    assert_allclose(q.root(), np.linalg.inv(np.linalg.cholesky(B)) * s, atol=1e-12)
 
 
 @pytest.mark.parametrize("n", [3, 300, 1200])
 def test_squares_of_the_inverse(n):
     A = np.random.default_rng(n).normal(size=(n, n))
     K, v = A @ A.T / n, np.random.default_rng(0).normal(size=n)
-    form = Factored(K, np.ones(n), np.zeros((n, n)))
-    assert_allclose(form.multiply_squares(v), np.linalg.inv(np.eye(n) + K) ** 2 @ v, atol=1e-11)
+    q = IndependentConditioned(K, Sites(v, np.ones(n)), np.zeros((n, n)))
+    assert_allclose(q.multiply_squares(v), np.linalg.inv(np.eye(n) + K) ** 2 @ v, atol=1e-11)
 
 
 def test_an_indefinite_matrix_is_refused():
     with pytest.raises(np.linalg.LinAlgError):
-        Factored(np.array([[0.0, 0.0], [5.0, 0.0]]), np.ones(2), np.zeros((2, 2)))
+        IndependentConditioned(
+            np.array([[0.0, 0.0], [5.0, 0.0]]), Sites(np.ones(2), np.ones(2)), np.zeros((2, 2))
+        )

@@ -93,45 +93,47 @@ class LogNormal:
 
 
 @stored
-@dataclass(init=False, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class Hyperprior:
-    """Priors on hyperparameters: independent ones on their natural scale, and `Shrinkage` of length scales.
+    """Priors on hyperparameters: independent ones on their natural scale, and log-normal ones.
 
-    Parameters
-    ----------
-    kernel : scikit-learn kernel
-        Its free hyperparameters give names and positions in theta.
-    priors : Shrinkage, or mapping of name to frozen scipy.stats distribution or Shrinkage
-        A name is a hyperparameter's (``"k2__length_scale"``) or its last part (``"length_scale"``,
-        which means all of that name); a vector has the distribution on each element. A
-        `Shrinkage` alone means ``{"length_scale": ...}``.
-    wide : bool
-        Whether every other hyperparameter is log-normal about its value in the kernel, a factor of 20 either way being
-        one standard deviation, and so is the common value of length scales that are shrunk.
-
-    Examples
-    --------
-    >>> from scipy import stats
-    >>> from gpclass.kernels import RBF
-    >>> prior = Hyperprior(1.0 * RBF(2.0), {"length_scale": stats.gamma(2.0)})
-    >>> value, gradient = prior((1.0 * RBF(2.0)).theta)
-    >>> round(value, 4), gradient.round(4)
-    (-1.3069, array([ 0., -1.]))
+    ``terms`` are distributions of scipy.stats by position in theta. The density is that of theta itself if
+    ``of_theta``, and that of exp(theta) otherwise.
     """
 
     terms: dict[int, Any]
     groups: tuple[LogNormal, ...] = ()
-    of_theta: bool = False  # True for a density of theta, False for a density of exp(theta)
+    of_theta: bool = False
 
-    def __init__(self, kernel: Any, priors: Mapping[str, Any] | Shrinkage, *, wide: bool = False) -> None:
+    @classmethod
+    def on(cls, kernel: Any, priors: Mapping[str, Any] | Shrinkage, *, wide: bool = False) -> Hyperprior:
+        """Return the priors on the hyperparameters of a kernel.
+
+        Parameters
+        ----------
+        kernel : scikit-learn kernel
+            Its free hyperparameters give names and positions in theta.
+        priors : Shrinkage, or mapping of name to frozen scipy.stats distribution or Shrinkage
+            A name is a hyperparameter's (``"k2__length_scale"``) or its last part (``"length_scale"``,
+            which means all of that name); a vector has the distribution on each element. A
+            `Shrinkage` alone means ``{"length_scale": ...}``.
+        wide : bool
+            Whether every other hyperparameter is log-normal about its value in the kernel, a factor of 20 either way
+            being one standard deviation, and so is the common value of length scales that are shrunk.
+
+        Examples
+        --------
+        >>> from scipy import stats
+        >>> from gpclass.kernels import RBF
+        >>> prior = Hyperprior.on(1.0 * RBF(2.0), {"length_scale": stats.gamma(2.0)})
+        >>> value, gradient = prior((1.0 * RBF(2.0)).theta)
+        >>> round(value, 4), gradient.round(4)
+        (-1.3069, array([ 0., -1.]))
+        """
         owners = [h.name for h in kernel.hyperparameters if not h.fixed for _ in range(h.n_elements)]
-        if isinstance(priors, Shrinkage):
-            priors = {"length_scale": priors}
         if not isinstance(priors, Mapping):
-            raise ValueError(
-                f"hyperprior is {priors!r}, expected a mapping of names to distributions, or Shrinkage()."
-            )
-        self.terms = {}
+            priors = {"length_scale": priors}
+        terms: dict[int, Any] = {}
         groups: dict[str, LogNormal] = {}
         # Full names come after last parts, so that they take precedence.
         for name, prior in sorted(priors.items(), key=lambda item: item[0] in owners):
@@ -144,17 +146,14 @@ class Hyperprior:
             if isinstance(prior, Shrinkage):
                 groups.update(_groups(kernel, owners, places, prior, WIDE if wide else np.inf))
                 continue
-            if not all(callable(getattr(prior, part, None)) for part in ("logpdf", "support")) or not hasattr(
-                prior, "args"
-            ):
+            if not all(hasattr(prior, part) for part in ("logpdf", "support", "args")):
                 raise ValueError(
                     f"hyperprior[{name!r}] is {prior!r}, expected a frozen continuous distribution "
-                    "of scipy.stats such as scipy.stats.lognorm(1.0)."
+                    "of scipy.stats such as scipy.stats.lognorm(1.0), or Shrinkage()."
                 )
-            self.terms.update((i, prior) for i in places)
-        self.groups = tuple(groups.values())
-        if wide:
-            self.groups += _alone(kernel.theta, self.terms, self.groups, WIDE)
+            terms.update((i, prior) for i in places)
+        known = tuple(groups.values())
+        return cls(terms, known + (_alone(kernel.theta, terms, known, WIDE) if wide else ()))
 
     @property
     def open(self) -> bool:
@@ -164,7 +163,7 @@ class Hyperprior:
     def with_scale(self, scale: float) -> Hyperprior:
         """Return the prior with this scale of shrinkage wherever it is to be chosen."""
         groups = tuple(replace(group, scale=scale) if group.open else group for group in self.groups)
-        return Hyperprior._of(self.terms, groups)
+        return replace(self, groups=groups)
 
     def root(self, n_dims: int, *, tied: bool = False) -> Array:
         """Return R of shape (n_dims, r), where R Rᵀ is the covariance of theta; it is wide without a log-normal prior.
@@ -195,15 +194,7 @@ class Hyperprior:
     def first(self, n_dims: int) -> Hyperprior:
         """Return the priors on the first elements of theta."""
         terms = {i: prior for i, prior in self.terms.items() if i < n_dims}
-        return Hyperprior._of(terms, tuple(group for group in self.groups if (group.places < n_dims).all()))
-
-    @staticmethod
-    def _of(
-        terms: dict[int, Any], groups: tuple[LogNormal, ...] = (), *, of_theta: bool = False
-    ) -> Hyperprior:
-        out = object.__new__(Hyperprior)
-        out.terms, out.groups, out.of_theta = terms, groups, of_theta
-        return out
+        return Hyperprior(terms, tuple(group for group in self.groups if (group.places < n_dims).all()))
 
     def check_stored(self) -> None:
         """Raise unless the terms are distributions."""
@@ -239,7 +230,7 @@ class Hyperprior:
         return inside
 
 
-NO_PRIOR = Hyperprior._of({})
+NO_PRIOR = Hyperprior({})
 
 
 def density_of_theta(kernel: Any, prior: Hyperprior) -> Hyperprior:
@@ -259,7 +250,7 @@ def density_of_theta(kernel: Any, prior: Hyperprior) -> Hyperprior:
     """
     groups = tuple(replace(group, common=min(group.common, DEVIATION)) for group in prior.groups)
     others = _alone(kernel.theta, prior.terms, groups, DEVIATION)
-    return Hyperprior._of(prior.terms, groups + others, of_theta=True)
+    return Hyperprior(prior.terms, groups + others, of_theta=True)
 
 
 def _alone(theta: Array, terms: Any, groups: Sequence[LogNormal], deviation: float) -> tuple[LogNormal, ...]:

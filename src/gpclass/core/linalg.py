@@ -17,18 +17,13 @@ from gpclass.core.protocols import Array, Index
 
 TILE = 1 << 17  # numbers in a tile: 1 MB, so that a few tiles stay in the cache of one core
 MIRROR = 64  # rows of a block when a matrix is transposed
-LARGE_TRIANGLE = 512  # with more rows, recursive halving is no faster than LAPACK's trtri
 NEGLIGIBLE = 2.0**-33  # see `drop_tiny`
 
 
-def blas_of(name: str, A: Array) -> Any:
-    """Return BLAS's function of this name for the precision of A, single or double."""
-    return getattr(blas, ("s" if A.dtype == np.float32 else "d") + name)
-
-
-def lapack_of(name: str, A: Array) -> Any:
-    """Return LAPACK's function of this name for the precision of A, single or double."""
-    return getattr(lapack, ("s" if A.dtype == np.float32 else "d") + name)
+def routine(name: str, A: Array) -> Any:
+    """Return the function of BLAS or LAPACK of this name for the precision of A, single or double."""
+    name = ("s" if A.dtype == np.float32 else "d") + name
+    return getattr(blas, name, None) or getattr(lapack, name)
 
 
 def row_tiles(n: int, columns: int | None = None) -> Iterator[slice]:
@@ -45,23 +40,23 @@ def row_tiles(n: int, columns: int | None = None) -> Iterator[slice]:
 def matmul(A: Array, B: Array, out: Array | None = None) -> Array:
     """Return A B by SciPy's BLAS, in the memory of ``out`` if it is given; rows must be contiguous."""
     memory = {} if out is None else {"c": out.T, "overwrite_c": 1}
-    return blas_of("gemm", A)(1.0, B.T, A.T, **memory).T
+    return routine("gemm", A)(1.0, B.T, A.T, **memory).T
 
 
 def matmul_transposed(A: Array, B: Array) -> Array:
     """Return A Bᵀ by SciPy's BLAS; rows must be contiguous."""
-    return blas_of("gemm", A)(1.0, B.T, A.T, trans_a=1).T
+    return routine("gemm", A)(1.0, B.T, A.T, trans_a=1).T
 
 
 def times_lower_transposed(A: Array, T: Array) -> Array:
     """Return A Tᵀ for lower triangular T, in the memory of A; rows must be contiguous."""
-    return blas_of("trmm", A)(1.0, T.T, A.T, side=0, lower=0, trans_a=1, overwrite_b=1).T
+    return routine("trmm", A)(1.0, T.T, A.T, side=0, lower=0, trans_a=1, overwrite_b=1).T
 
 
 def gram(A: Array) -> Array:
     """Return the lower triangle of Aᵀ A, in double precision; rows must be contiguous."""
     # The upper triangle in Fortran order is the lower triangle here.
-    return np.asarray(blas_of("syrk", A)(1.0, A.T, lower=0).T, dtype=float)
+    return np.asarray(routine("syrk", A)(1.0, A.T, lower=0).T, dtype=float)
 
 
 def drop_tiny(A: Array, scale: float | None = None) -> Array:
@@ -124,7 +119,7 @@ def mirrored(K: Array) -> Array:
 
 def multiply(K: Array, v: Array) -> Array:
     """Return K v for the symmetric K whose lower triangle is given."""
-    return blas_of("symv", K)(1.0, K.T, v, lower=0)
+    return routine("symv", K)(1.0, K.T, v, lower=0)
 
 
 def cholesky(B: Array, block: int = 4096) -> None:
@@ -136,7 +131,7 @@ def cholesky(B: Array, block: int = 4096) -> None:
     """
     n = len(B)
     if n <= 3 * block:
-        _, info = lapack_of("potrf", B)(B.T, lower=0, clean=0, overwrite_a=1)
+        _, info = routine("potrf", B)(B.T, lower=0, clean=0, overwrite_a=1)
         if info != 0:
             raise np.linalg.LinAlgError(f"leading minor {info} is not positive")
         return
@@ -146,7 +141,7 @@ def cholesky(B: Array, block: int = 4096) -> None:
         cholesky(corner, block)
         B[start:stop, start:stop] = corner
         panel = B[stop:, start:stop].copy()
-        trsm = blas_of("trsm", panel)
+        trsm = routine("trsm", panel)
         panel = trsm(1.0, corner.T, panel.T, side=0, lower=0, trans_a=1, overwrite_b=1).T
         B[stop:, start:stop] = panel
         for low in range(0, n - stop, block // 4):
@@ -156,36 +151,24 @@ def cholesky(B: Array, block: int = 4096) -> None:
             rest -= np.tril(product, low)
 
 
-def invert_factor(L: Array, block: int = 64) -> None:
-    """Invert the lower triangle L in place; entries above the diagonal are overwritten.
+def invert_factor(L: Array) -> None:
+    """Invert the lower triangle L in place."""
+    lapack.dtrtri(L.T, lower=0, overwrite_c=1)
 
-    LAPACK's trtri runs at a third of the speed of a product. Halved, with [[A, 0], [B, C]]⁻¹ =
-    [[A⁻¹, 0], [-C⁻¹ B A⁻¹, C⁻¹]], it takes 0.6 to 0.8 of the time of trtri from 150 to 500 rows, and the same beyond.
-    """
-    n = len(L)
-    if n <= block or n > LARGE_TRIANGLE:
-        inverse = np.ascontiguousarray(L)
-        lapack.dtrtri(inverse.T, lower=0, overwrite_c=1)
-        if inverse is not L:
-            L[...] = inverse
-        return
-    half = n // 2
-    top, bottom = slice(None, half), slice(half, None)
-    invert_factor(L[top, top], block)
-    invert_factor(L[bottom, bottom], block)
-    A, B, C = (np.ascontiguousarray(part) for part in (L[top, top], L[bottom, top], L[bottom, bottom]))
-    X = blas.dtrmm(-1.0, A.T, B.T, side=0, lower=0, overwrite_b=1)
-    L[bottom, top] = blas.dtrmm(1.0, C.T, X, side=1, lower=0, overwrite_b=1).T
+
+def invert(P: Array) -> float:
+    """Replace the lower triangle of a positive definite P by that of its inverse, and return ½ log|P|."""
+    cholesky(P)
+    half_logdet = float(np.log(P.diagonal()).sum())
+    invert_factor(P)
+    lapack.dlauum(P.T, lower=0, overwrite_c=1)
+    return half_logdet
 
 
 def inverse_of(P: Array) -> tuple[Array, float]:
     """Return the lower triangle of P⁻¹, and ½ log|P|, for a positive definite P whose lower triangle is given."""
     C = P.copy(order="C")
-    cholesky(C)
-    half_logdet = float(np.log(C.diagonal()).sum())
-    invert_factor(C)
-    lapack.dlauum(C.T, lower=0, overwrite_c=1)
-    return C, half_logdet
+    return C, invert(C)
 
 
 def pivoted_root(K: Array) -> tuple[Array, Index]:

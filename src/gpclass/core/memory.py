@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 
 CGROUP = Path("/sys/fs/cgroup")
@@ -9,29 +10,21 @@ CGROUP = Path("/sys/fs/cgroup")
 
 def available_memory(group: Path = CGROUP) -> float | None:
     """Return the bytes that can still be allocated, or None if the system does not report them."""
-    known = (_of_machine(), _of_container(group))
-    return min((left for left in known if left is not None), default=None)
-
-
-def _of_machine() -> float | None:
+    known = []
     try:
         import psutil
 
-        return float(psutil.virtual_memory().available)
+        known.append(float(psutil.virtual_memory().available))
     except ImportError:
-        kilobytes = _entry(Path("/proc/meminfo"), "MemAvailable:")
-        return None if kilobytes is None else 1024.0 * kilobytes
-
-
-def _of_container(group: Path) -> float | None:
-    """Return the remaining memory of the control group, which psutil ignores; its page cache is reclaimable."""
-    try:
+        if (kilobytes := _entry(Path("/proc/meminfo"), "MemAvailable:")) is not None:
+            known.append(1024.0 * kilobytes)
+    # psutil ignores the limit of a control group. Its page cache is reclaimable.
+    with contextlib.suppress(ValueError, OSError):  # there is no control group, or its limit is "max"
         limit = float((group / "memory.max").read_text("ascii"))
         used = float((group / "memory.current").read_text("ascii"))
-    except (ValueError, OSError):  # there is no control group, or its limit is "max"
-        return None
-    cache = _entry(group / "memory.stat", "inactive_file") or 0.0
-    return max(limit - max(used - cache, 0.0), 0.0)
+        cache = _entry(group / "memory.stat", "inactive_file") or 0.0
+        known.append(max(limit - max(used - cache, 0.0), 0.0))
+    return min(known, default=None)
 
 
 def _entry(path: Path, name: str) -> float | None:
@@ -53,14 +46,13 @@ def require_memory(n: int, matrices: float, *, joint: bool = False) -> None:
         return
     fits = int((have / (8.0 * matrices)) ** 0.5)
     most = f"{fits // 1000 * 1000 or fits:,}"
-    what, instead = (
-        f"An exact Gaussian process on {n:,} rows",
-        (
-            f"use inducing inputs (inducing='auto'), or fit a subset of at most {most} rows, for example "
-            "sklearn.utils.resample(X, y, replace=False, n_samples=..., stratify=y)."
-        ),
-    )
     if joint:
         what = f"The joint distribution of {n:,} latent values"
         instead = f"ask for at most {most} of them at a time, or for variances only."
+    else:
+        what = f"An exact Gaussian process on {n:,} rows"
+        instead = (
+            f"use inducing inputs (inducing='auto'), or fit a subset of at most {most} rows, for example "
+            "sklearn.utils.resample(X, y, replace=False, n_samples=..., stratify=y)."
+        )
     raise MemoryError(f"{what} needs {need / 1e9:,.1f} GB and {have / 1e9:,.1f} GB is available: {instead}")

@@ -12,7 +12,6 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gpclass.core.protocols import Array
 
@@ -75,10 +74,7 @@ def minimise(
     """
     x: Array = np.clip(start, *bounds.T)
     value, gradient = function(x)
-    known, inherited = (
-        inverse is not None,
-        inverse is not None,
-    )  # whether H contains curvature, and whether this is the caller's
+    known = inherited = inverse is not None  # whether H contains curvature, and whether this is the caller's
     # Without a Hessian the first step has a length of at most one.
     H: Array = np.eye(len(x)) / max(1.0, float(np.linalg.norm(gradient))) if inverse is None else inverse
     evaluations, message, trusted = 1, "", RADIUS
@@ -133,20 +129,15 @@ def _direction(x: Array, gradient: Array, bounds: Array, H: Array) -> Array:
     while True:
         direction = np.zeros_like(x)
         free = ~held
-        direction[free] = -_among(H, free) @ gradient[free]
+        among: Array = H[np.ix_(free, free)]
+        if held.any():
+            across = H[np.ix_(free, held)]
+            among = among - across @ np.linalg.lstsq(H[np.ix_(held, held)], across.T, rcond=1e-12)[0]
+        direction[free] = -among @ gradient[free]
         leaving = (low & (direction < 0.0)) | (high & (direction > 0.0))
         if not leaving.any():
             return direction
         held |= leaving
-
-
-def _among(H: Array, free: NDArray[np.bool_]) -> Array:
-    """Return the inverse Hessian restricted to the free variables."""
-    out: Array = H[np.ix_(free, free)]
-    if not free.all():
-        across = H[np.ix_(free, ~free)]
-        out = out - across @ np.linalg.lstsq(H[np.ix_(~free, ~free)], across.T, rcond=1e-12)[0]
-    return out
 
 
 def _line_search(

@@ -24,6 +24,7 @@ from gpclass.core.registry import stored
 Array = NDArray[np.floating[Any]]
 Index = NDArray[np.integer[Any]]
 Inputs = Any  # rows of a 2-D array, or a sequence of structured objects
+DIFFERENCE = 1e-3  # step of theta in central differences, which balances their truncation and rounding errors
 
 
 @stored
@@ -50,12 +51,10 @@ class Sites:
         return self.tau * v
 
     def root(self, v: Array) -> Array:
-        """Return Q v, where Q Qᵀ = T."""
+        """Return Q v, where Q Qᵀ = T; here Q is diagonal, so this is also Qᵀ v."""
         return np.sqrt(self.tau) * v
 
-    def root_transposed(self, v: Array) -> Array:
-        """Return Qᵀ v."""
-        return np.sqrt(self.tau) * v
+    root_transposed = root
 
     def block(self, c: int, d: int) -> Array:
         """Return the precision between the latent values c and d of each data point."""
@@ -130,20 +129,21 @@ class Tilted:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Adjoint:
-    """d log evidence / d K, not formed as a matrix: ½(alpha alphaᵀ - R) + ½ Σ (u wᵀ + w uᵀ).
+    """d log evidence / d K, not formed as a matrix: G = ½(alpha alphaᵀ - R) + ½(u alphaᵀ + alpha uᵀ).
 
-    R = S B⁻¹ S stays with the `gpclass.priors.base.Conditioned` that made it; ``pairs`` holds the (u, w).
+    R = S B⁻¹ S stays with the `gpclass.priors.base.Conditioned` that made it. Without ``u`` the evidence is stationary
+    in the sites.
     """
 
     alpha: Array
     conditioned: Any
-    pairs: tuple[tuple[Array, Array], ...] = ()
+    u: Array | float = 0.0
 
-    def factors(self) -> tuple[list[Array], list[Array]]:
-        """Return the vectors l and r of 2 G + R = Σ l rᵀ."""
-        flat = [u for pair in self.pairs for u in pair]
-        swapped = [u for pair in self.pairs for u in pair[::-1]]
-        return [self.alpha, *flat], [self.alpha, *swapped]
+    def factors(self) -> tuple[Array, Array]:
+        """Return matrices with 2 G + R = left rightᵀ: the columns of alpha and ½ alpha + u, in either order."""
+        beta, n = 0.5 * self.alpha + self.u, len(self.alpha)
+        a, b = self.alpha.reshape(n, -1), beta.reshape(n, -1)
+        return np.hstack([a, b]), np.hstack([b, a])
 
 
 @stored
@@ -197,3 +197,27 @@ class Inference(Protocol):
         self, prior: Any, likelihood: Any, y: Array, *, weight: Array | None = None, init: Any = None
     ) -> Result:
         """Return sites, evidence and adjoint; weight k counts a data point as k copies of it."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Evaluation:
+    """The log evidence at one theta.
+
+    The next evaluation, at a nearby theta, starts from ``warm``. ``gradient`` is None if it was not requested.
+    """
+
+    evidence: float
+    gradient: Array | None
+    warm: Any
+    info: Info
+
+
+class Objective(Protocol):
+    """The log evidence of a model as a function of theta, the logarithms of its hyperparameters."""
+
+    @property
+    def description(self) -> str:
+        """Return the name of the method, for messages."""
+
+    def evaluate(self, theta: Array, warm: Any = None, *, gradient: bool = True) -> Evaluation:
+        """Return the evidence at theta, starting from ``warm`` if it is given."""

@@ -18,7 +18,7 @@ the v_c consistent with the posterior found (see `cavity`).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -77,22 +77,21 @@ class EP(Method):
         """Find the fixed point; the evidence is EP's free energy, stationary there."""
         w = np.ones(prior.shape) if weight is None else weight
         power = self.power * np.minimum(w, 1.0)
-        return iterate(
-            prior, Terms(likelihood, y, power, w / power), init, tol=self.tol, max_iter=self.max_iter
-        )
+        terms = Terms(likelihood, y, power, copies=w / power)
+        return iterate(prior, terms, init, tol=self.tol, max_iter=self.max_iter)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Terms(VarianceTerms):
     """Tilted distributions; ``weight`` has the powers of the factors, and variances are cavity variances."""
 
-    weight: Array
-    copies: Array
+    copies: Array = field(kw_only=True)
 
     def tilted(self, mean: Array, var: Array) -> Tilted:
         """Return mass and moments of the tilted distributions of these cavities."""
         # Without a power the moments are faster to compute.
-        return self.likelihood.tilted(self.y, mean, var, 1.0 if (self.weight == 1.0).all() else self.weight)
+        power = 1.0 if np.all(self.weight == 1.0) else self.weight
+        return self.likelihood.tilted(self.y, mean, var, power)
 
     def curve(self, variance: Array, slope: Array | None = None) -> Curve:
         """Return the curves c h, their slopes c g and second derivatives, at the posterior mean."""
@@ -141,26 +140,21 @@ class Terms(VarianceTerms):
         return var / np.maximum(1.0 - tau * var / self.copies, LEAST_SHARE)
 
     def local(self, q: Conditioned) -> Local:
-        """Return the curves at the cavities of q, and the free energy.
+        """Return the curves at the cavities of q, and the free energy (R&W eq. 3.65).
 
         The argument of the curve is the posterior mean. Its slope there is not c g at the cavity's mean m_c but that
         where m_c + v_c g is m; to first order alpha + (c g - alpha) / shrink.
-        """
-        m_c, v_c = cavity(q, self.copies)
-        t = self.tilted(m_c, v_c)
-        slope = q.alpha + (self.copies * t.slope - q.alpha) / t.shrink
-        return Local(v_c, slope, -self.copies * t.curvature / t.shrink, self._energy(t, v_c, q))
-
-    def _energy(self, tilted: Tilted, v_c: Array, q: Conditioned) -> float:
-        """Return EP's log evidence (R&W eq. 3.65) from the distributions tilted at the cavities of q.
 
         log Z = log ∫ prior x sites + Σ c (log ∫ cavity x p^a - log ∫ cavity x share). With the share
         b = alpha / c the cavity mean is m - v_c b, and all squares of means combine to v_c b².
         """
-        c = self.copies
-        ratio = 1.0 - 1.0 / c + q.inverse_diagonal() / c  # v / v_c
-        local = c * (tilted.log_mass + 0.5 * v_c * (q.alpha / c) ** 2 - 0.5 * np.log(ratio))
-        return float(local.sum()) - 0.5 * float(q.alpha @ q.mean) - q.half_logdet
+        c, (m_c, v_c) = self.copies, cavity(q, self.copies)
+        t = self.tilted(m_c, v_c)
+        slope = q.alpha + (c * t.slope - q.alpha) / t.shrink
+        ratio = 1.0 - 1.0 / c + q.inverse_diagonal / c  # v / v_c
+        each = c * (t.log_mass + 0.5 * v_c * (q.alpha / c) ** 2 - 0.5 * np.log(ratio))
+        energy = float(each.sum()) - 0.5 * float(q.alpha @ q.mean) - q.half_logdet
+        return Local(v_c, slope, -c * t.curvature / t.shrink, energy)
 
     def likelihood_gradient(self, q: Any) -> Array:
         """Return d free energy / d theta of the likelihood: the sites are stationary, so only the masses matter."""

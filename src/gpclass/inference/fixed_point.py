@@ -9,13 +9,13 @@ sites is available (`_follow`), the next iteration starts from an approximate Ne
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from gpclass.core.protocols import Adjoint, Array, Info, Result, Sites
-from gpclass.inference.newton import Curve, Mode, Terms, at, elementwise_sites, find_mode, first_point
+from gpclass.inference.newton import Curve, Mode, Terms, at, find_mode, first_point
 from gpclass.priors.base import Conditioned, Prior
 
 MODE_STEPS = 100  # maximum number of Newton steps in one iteration
@@ -29,22 +29,19 @@ FOLLOW_STEPS = 20  # maximum number of first-order steps between two factorisati
 DEPTH = 8  # number of iterations, or of first-order steps, that Anderson acceleration combines
 SECOND_ORDER = 0.02  # after first-order steps a disagreement r becomes about 0.2 r²
 FOLLOW_TOL = 0.1  # tolerance of first-order steps, as a fraction of ``tol``
+SLOW = 0.5  # ratio of successive disagreements above which acceleration begins
 LONGEST = 5.0  # largest damped step of a log variance
 CUT_OFF = 1e-8  # relative size below which a positive curvature, or a singular value, is a rounding error
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Local:
-    """The curves at the marginals of q: their variances and derivatives, and the log evidence.
-
-    ``mode`` is the point of the curves at the mean of q and these variances, if it is known.
-    """
+    """The curves at the marginals of q: their variances and derivatives, and the log evidence."""
 
     variance: Array
     slope: Array
     curvature: Array
     evidence: float
-    mode: Mode | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,9 +52,9 @@ class VarianceTerms(Terms, ABC):
     def curve(self, variance: Array, slope: Array | None = None) -> Curve:
         """Return the curves at these variances; ``slope`` is an estimate of their slopes at the first call."""
 
-    @abstractmethod
     def variance(self, var: Array, tau: Array) -> Array:
         """Return the variances that the curves need, given marginal variances and precisions of sites."""
+        return var
 
     @abstractmethod
     def local(self, q: Conditioned) -> Local:
@@ -80,52 +77,55 @@ class Search:
 def iterate(prior: Prior, terms: VarianceTerms, init: Any, *, tol: float, max_iter: int) -> Result:
     """Return the fixed point, found by iterating the variances until the sites agree with them to ``tol``.
 
-    The log variances are accelerated (`anderson`), without which they oscillate at large prior variances. An iteration
-    that doubles the disagreement halves the next step, others make it longer again. Coupled sites of another method
-    are not used as a start.
+    From the first iteration that does not halve the disagreement, the log variances are accelerated (`anderson`): at
+    large prior variances they would oscillate. One that doubles it halves the next step, others make it longer again.
+    Coupled sites of another method are not used as a start.
     """
     init = None if init is None or init.coupled else init
     search = _begin(prior, terms, init)
-    residual, least, reached, share, advance = np.inf, np.inf, 0, 1.0, anderson(DEPTH)
+    residual, least, reached, share = np.inf, np.inf, 0, 1.0
+    images, changes, slow = list[Array](), list[Array](), False
     for n_iter in range(1, max_iter + 1):
         last, inner = residual, max(1e-10, min(FIRST, INNER * residual))
-        mode = find_mode(prior, terms, search.curve, search.start, tol=inner, max_iter=MODE_STEPS)
-        sites = elementwise_sites(mode.mean, mode.slope, mode.curvature)
+        mode, _ = find_mode(prior, terms, search.curve, search.start, tol=inner, max_iter=MODE_STEPS)
+        tau = np.maximum(-mode.curvature, 0.0)  # zero where log p(y|f) is not concave
+        sites = Sites(mode.slope + tau * mode.mean, tau, search.variance)
         q = prior.condition(sites)
-        local, var = terms.local(q), q.var()
-        residual = _disagreement(sites, local, q.mean, var)
+        local = terms.local(q)
+        residual = _disagreement(sites, local, q)
         least, reached = (residual, n_iter) if residual < least else (least, reached)
         if residual <= tol or n_iter >= reached + STUCK:
             break
-        ratio = _log_ratio(local.variance, search.variance)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            ratio = np.log(local.variance / search.variance)
         # Variances that are far too small make the sites and the bound flat, and the iteration may stop there.
         if init is not None and n_iter == 1 and not (np.abs(ratio) <= FAR).all():
             search, residual = _begin(prior, terms, None), np.inf
             continue
         share = max(LEAST_SHARE, 0.5 * share) if residual > 2.0 * last else min(1.0, 1.5 * share)
         if q.responds and residual < min(FOLLOW, 0.5 * last):
-            search = _follow(terms, q, sites.tau, local, max(FOLLOW_TOL * tol, SECOND_ORDER * residual**2))
+            target = max(FOLLOW_TOL * tol, SECOND_ORDER * residual**2)
+            search = _follow(prior, terms, q, tau, local, target)
             continue
         ratio = np.where(np.isfinite(ratio), ratio, 0.0)  # negative variances (rounding) stay as they are
         with np.errstate(divide="ignore", invalid="ignore"):  # variances may be zero
             before = np.log(search.variance)
-            step = np.nan_to_num(share * (advance(before + ratio, ratio) - before))
+            images, changes = [*images, before + ratio][-DEPTH:], [*changes, ratio][-DEPTH:]
+            slow = slow or residual > SLOW * last
+            end = anderson(images, changes) if slow else images[-1]
+            step = np.nan_to_num(share * (end - before))
         variance = search.variance * np.exp(np.clip(step, -LONGEST, LONGEST))
-        search = _search(terms, variance, local, q.alpha, q.mean, None)
+        curve = terms.curve(variance, local.slope)
+        search = Search(variance, curve, at(curve, q.alpha, q.mean))
     return Result(
-        replace(sites, variance=search.variance),
+        sites,
         q,
         local.evidence,
         lambda: Adjoint(q.alpha, q),
         Info(residual <= tol, n_iter, residual),
         lambda: terms.likelihood_gradient(q),
-        exact_gradient=not (mode.curvature > CUT_OFF / var).any(),
+        exact_gradient=not (mode.curvature > CUT_OFF / q.var).any(),
     )
-
-
-def _log_ratio(variance: Array, before: Array) -> Array:
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.log(variance / before)
 
 
 def _begin(prior: Prior, terms: VarianceTerms, init: Sites | None) -> Search:
@@ -136,62 +136,51 @@ def _begin(prior: Prior, terms: VarianceTerms, init: Sites | None) -> Search:
     return Search(variance, curve, first_point(prior, curve, init))
 
 
-def _search(
-    terms: VarianceTerms, variance: Array, local: Local, alpha: Array, mean: Array, known: Mode | None
+def _follow(
+    prior: Prior, terms: VarianceTerms, q: Conditioned, tau: Array, local: Local, target: float
 ) -> Search:
-    curve = terms.curve(variance, local.slope)
-    return Search(variance, curve, known or at(curve, alpha, mean))
-
-
-def _follow(terms: VarianceTerms, q: Conditioned, tau: Array, local: Local, target: float) -> Search:
     """Return a search at variances that agree with the sites to first order.
 
     If the precisions of q change by dtau, its variances change by -(Σ∘Σ) dtau to first order; Σ is its covariance.
     The error is of second order, so the next factorisation gains about twice as many digits. Means and variances step
     together, the means by (I + T K) d = h' - alpha with the sites of q: no new factorisation is needed.
     """
-    alpha, mean, variance, point, var = q.alpha, q.mean, local.variance, local.mode, q.var()
-    advance, n, least = anderson(DEPTH), len(tau), np.inf
+    alpha, mean, variance, var = q.alpha, q.mean, local.variance, q.var
+    images, changes, n, least = list[Array](), list[Array](), len(tau), np.inf
     for _ in range(FOLLOW_STEPS):
-        search = _search(terms, variance, local, alpha, mean, point)
-        point = None
-        r = search.start.slope - alpha
-        d = r - q.multiply_R(q.multiply_K(r))
-        Kd, new_tau = q.multiply_K(d), np.maximum(-search.start.curvature, 0.0)
+        curve = terms.curve(variance, local.slope)
+        start = at(curve, alpha, mean)
+        d = q.reduce(start.slope - alpha)
+        Kd, new_tau = prior.multiply(d), np.maximum(-start.curvature, 0.0)
         # This form is exact for one data point, where 1 / v grows by dtau.
         moved = terms.variance(var / (1.0 - np.clip(q.respond(new_tau - tau) / var, -2.0, 0.5)), new_tau)
         change = np.concatenate([Kd / np.sqrt(var), np.log(moved / variance)])
         size = float(np.abs(change).max())
         if size < least or least == np.inf:
-            best, least = search, size
+            best, least = Search(variance, curve, start), size
         if not target < size < np.inf:
             break
-        x = advance(np.concatenate([alpha + d, mean + Kd, np.log(moved)]), change)
+        images.append(np.concatenate([alpha + d, mean + Kd, np.log(moved)]))
+        changes.append(change)
+        x = anderson(images[-DEPTH:], changes[-DEPTH:])
         alpha, mean, variance = x[:n], x[n : 2 * n], np.exp(x[2 * n :])
     return best
 
 
-def anderson(depth: int) -> Any:
-    """Return a function that accelerates x → g(x): the next x, given g(x) and the change g(x) - x.
+def anderson(images: list[Array], changes: list[Array]) -> Array:
+    """Return the next x, given the last few g(x) of an iteration x → g(x) and the changes g(x) - x.
 
-    It is the combination of the last few g(x) that minimises the combined change (Anderson acceleration).
+    It is the combination of these g(x) that minimises the combined change (Anderson acceleration).
     """
-    images: list[Array] = []
-    changes: list[Array] = []
-
-    def advance(g: Array, f: Array) -> Array:
-        images[:], changes[:] = [*images, g][-depth:], [*changes, f][-depth:]
-        if len(changes) == 1:
-            return g
-        differences = np.diff(changes, axis=0).reshape(len(changes) - 1, -1)
-        weights, *_ = np.linalg.lstsq(differences.T, f.ravel(), rcond=CUT_OFF)
-        return g - np.tensordot(weights, np.diff(images, axis=0), 1)
-
-    return advance
+    if len(changes) == 1:
+        return images[0]
+    differences = np.diff(changes, axis=0).reshape(len(changes) - 1, -1)
+    weights, *_ = np.linalg.lstsq(differences.T, changes[-1].ravel(), rcond=CUT_OFF)
+    return images[-1] - np.tensordot(weights, np.diff(images, axis=0), 1)
 
 
-def _disagreement(sites: Sites, local: Local, mean: Array, var: Array) -> float:
+def _disagreement(sites: Sites, local: Local, q: Conditioned) -> float:
     """Return the largest difference between the sites of q and the sites computed from q, in posterior deviations."""
-    by_tau = np.abs(np.maximum(-local.curvature, 0.0) - sites.tau) * var
-    by_nu = np.abs(local.slope - (sites.nu - sites.tau * mean)) * np.sqrt(var)
+    by_tau = np.abs(np.maximum(-local.curvature, 0.0) - sites.tau) * q.var
+    by_nu = np.abs(local.slope - (sites.nu - sites.tau * q.mean)) * np.sqrt(q.var)
     return float(max(by_tau.max(initial=0.0), by_nu.max(initial=0.0)))

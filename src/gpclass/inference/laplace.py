@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from gpclass.core.checks import check_integers, check_numbers
-from gpclass.core.protocols import Adjoint, Array, Info, Result
+from gpclass.core.protocols import Adjoint, Array, Result
 from gpclass.core.registry import Method
 from gpclass.inference import newton
 from gpclass.inference.newton import find_mode, first_point
@@ -55,9 +55,9 @@ class Laplace(Method):
         self, prior: Prior, likelihood: Any, y: Array, *, weight: Array | None = None, init: Any = None
     ) -> Result:
         """Find the mode; evidence and adjoint follow R&W eq. 3.32 and algorithm 5.1."""
-        terms = Terms(likelihood, y, weight)
+        terms = Terms(likelihood, y, 1.0 if weight is None else weight)
         start = first_point(prior, terms.curve, init)
-        mode = find_mode(prior, terms, terms.curve, start, tol=self.tol, max_iter=self.max_iter)
+        mode, info = find_mode(prior, terms, terms.curve, start, tol=self.tol, max_iter=self.max_iter)
         sites = likelihood.local_sites(mode.mean, mode.slope, mode.curvature)
         q = prior.condition(sites)
         value = terms.curve(q.mean)[0]
@@ -66,9 +66,9 @@ class Laplace(Method):
             sites,
             q,
             evidence,
-            lambda: Adjoint(q.alpha, q, pairs=((terms.mode_adjoint(q), q.alpha),)),
-            mode.info or Info(False, 0, np.inf),
-            lambda: terms.likelihood_gradient(q),
+            lambda: Adjoint(q.alpha, q, terms.mode_adjoint(q)),
+            info,
+            lambda: terms.likelihood_gradient(prior, q),
             exact_gradient=sites.coupled or not (mode.curvature > 0.0).any(),
         )
 
@@ -79,7 +79,7 @@ class Terms(newton.Terms):
 
     def curve(self, f: Array) -> tuple[Array, ...]:
         """Return w l, w l' and w l''."""
-        return self.weighted(*self.likelihood.derivatives(self.y, f))
+        return tuple(self.weight * each for each in self.likelihood.derivatives(self.y, f))
 
     def mode_adjoint(self, q: Conditioned) -> Array:
         """Return u, where uᵀ dK alpha is the change of the evidence through the change of the mode.
@@ -88,18 +88,16 @@ class Terms(newton.Terms):
         df = (I + K W)⁻¹ dK alpha, and the evidence moves with the mode through W alone, by
         s = d evidence / d f = ½ v l''' (R&W eq. 5.23); hence u = (I + W K)⁻¹ s = s - R K s.
         """
-        (third,) = self.weighted(self.likelihood.third(self.y, q.mean, q.var()))
-        s = 0.5 * third
-        return s - q.multiply_R(q.multiply_K(s))
+        return q.reduce(0.5 * self.weight * self.likelihood.third(self.y, q.mean, q.var))
 
-    def likelihood_gradient(self, q: Conditioned) -> Array:
+    def likelihood_gradient(self, prior: Prior, q: Conditioned) -> Array:
         """Return d evidence / d theta of the likelihood: through l, through W, and through the mode.
 
         -½ log|B| changes by ½ Σ v d(l''), and the mode by (I + K W)⁻¹ K d(l').
         """
         if not len(self.likelihood.theta):
             return np.zeros(0)
-        var, by_slope = q.var(), q.multiply_K(self.mode_adjoint(q))
+        var, by_slope = q.var, prior.multiply(self.mode_adjoint(q))
 
         def local(terms: Terms) -> float:
             value, slope, second = terms.curve(q.mean)

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from gpclass.core.protocols import AnySites, Array, Info, Sites
+from gpclass.core.protocols import AnySites, Array, Info
 from gpclass.priors.base import Prior
 
 # Means -> values, slopes and curvatures of the n functions h, weights included.
@@ -30,10 +30,7 @@ Curve = Callable[[Array], tuple[Array, ...]]
 ROUNDING = 1e-5  # a smaller decrement that no longer falls is the rounding error of K alpha
 SHORTEST = 1e-9  # smallest fraction of a step that the line search tries
 SHORTER = 0.05  # smallest factor by which the line search shortens a step
-LOOSEST, TIGHTEST = (
-    1e-2,
-    1e-9,
-)  # bounds on the relative tolerance of a step, which is the last decrement
+LOOSEST, TIGHTEST = 1e-2, 1e-9  # bounds on the relative tolerance of a step, which is the last decrement
 WARM = 1e-3  # relative tolerance of the means of a warm start
 STALLED = 0.5  # ratio of successive decrements above which exact Newton steps have stalled
 STALLED_APPROXIMATE = 0.98  # the same for steps with approximate second derivatives
@@ -42,20 +39,15 @@ DIFFERENCE = 1e-3  # step of fourth-order differences in the likelihood's theta:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Terms:
-    """The local terms of a method on one set of data; each data point counts ``weight`` times, once if it is None."""
+    """The local terms of a method on one set of data; each data point counts ``weight`` times.
+
+    ``exact`` says whether `step_sites` has the exact second derivatives of the curves.
+    """
 
     likelihood: Any
     y: Array
-    weight: Array | None
-
-    @property
-    def exact_newton(self) -> bool:
-        """Whether `step_sites` uses the exact second derivatives of the curves."""
-        return True
-
-    def weighted(self, *values: Array) -> tuple[Array, ...]:
-        """Return the values of each data point times its weight."""
-        return values if self.weight is None else tuple(self.weight * each for each in values)
+    weight: Array | float = 1.0
+    exact: bool = True
 
     def step_sites(self, residual: Array, slope: Array, curvature: Array) -> AnySites:
         """Return sites with the precision of a Newton step and the residual as nu."""
@@ -81,19 +73,12 @@ class Mode:
     psi: float
     slope: Array
     curvature: Array
-    info: Info | None = None
 
 
 def at(curve: Curve, alpha: Array, mean: Array) -> Mode:
     """Return the point with these means."""
     value, slope, curvature = curve(mean)
     return Mode(alpha, mean, float(value.sum()) - 0.5 * float(np.vdot(alpha, mean)), slope, curvature)
-
-
-def elementwise_sites(mean: Array, slope: Array, curvature: Array) -> Sites:
-    """Return the sites tau = -h'', nu = h' + tau m of one curve per latent value; a negative tau is set to zero."""
-    tau = np.maximum(-curvature, 0.0)
-    return Sites(nu=slope + tau * mean, tau=tau)
 
 
 def first_point(prior: Prior, curve: Curve, init: AnySites | None) -> Mode:
@@ -103,33 +88,34 @@ def first_point(prior: Prior, curve: Curve, init: AnySites | None) -> Mode:
     return at(curve, zero, zero) if warm is None or not np.isfinite(warm.psi) else warm
 
 
-def find_mode(prior: Prior, terms: Terms, curve: Curve, start: Mode, *, tol: float, max_iter: int) -> Mode:
+def find_mode(
+    prior: Prior, terms: Terms, curve: Curve, point: Mode, *, tol: float, max_iter: int
+) -> tuple[Mode, Info]:
     """Return a point within ``tol`` of the maximum of Psi; each step is solved only as accurately as needed.
 
     The mean of q for the sites at that point is the next Newton step, so the last step is not taken here.
     """
-    point, last = start, np.inf
-    stalled = STALLED if terms.exact_newton else STALLED_APPROXIMATE
+    last, stalled = np.inf, STALLED if terms.exact else STALLED_APPROXIMATE
     for n_iter in range(1, max_iter + 1):
         r = point.slope - point.alpha
         sites = terms.step_sites(r, point.slope, point.curvature)
-        if terms.exact_newton:
+        if terms.exact:
             # The decrement is at most (rᵀ T⁻¹ r)^½, as (K⁻¹ + T)⁻¹ <= T⁻¹. This holds for coupled sites too:
             # diag(a)⁻¹ r is an inverse image of r, whose entries for a data point sum to zero.
             with np.errstate(over="ignore"):
                 most = float(np.sqrt(np.vdot(r, r / np.maximum(sites.a, 1e-300))))
             if most <= tol:
-                return replace(point, info=Info(True, n_iter, most))
+                return point, Info(True, n_iter, most)
         d, Kd = prior.solve(sites, rtol=min(LOOSEST, max(TIGHTEST, last)))
         decrement = float(np.maximum(np.vdot(r, Kd), 0.0)) ** 0.5
         rounding = decrement < ROUNDING
         if decrement <= tol or (rounding and decrement > stalled * last):
-            return replace(point, info=Info(True, n_iter, decrement))
+            return point, Info(True, n_iter, decrement)
         moved = _line_search(curve, point, d, Kd) if np.isfinite(decrement) else None
         if moved is None:
-            return replace(point, info=Info(rounding, n_iter, decrement))
+            return point, Info(rounding, n_iter, decrement)
         point, last = moved, decrement
-    return replace(point, info=Info(False, n_iter, last))
+    return point, Info(False, max_iter, last)
 
 
 def _line_search(curve: Curve, point: Mode, d: Array, Kd: Array) -> Mode | None:

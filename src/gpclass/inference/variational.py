@@ -59,7 +59,8 @@ class VI(Method):
         self, prior: Prior, likelihood: Any, y: Array, *, weight: Array | None = None, init: Any = None
     ) -> Result:
         """Maximise the bound, which is the evidence returned."""
-        return iterate(prior, Terms(likelihood, y, weight), init, tol=self.tol, max_iter=self.max_iter)
+        terms = Terms(likelihood, y, 1.0 if weight is None else weight, likelihood.exact_ascent)
+        return iterate(prior, terms, init, tol=self.tol, max_iter=self.max_iter)
 
 
 def response(y: Array, slope: Array, tau: Array) -> Array:
@@ -86,38 +87,28 @@ def response(y: Array, slope: Array, tau: Array) -> Array:
 class Terms(VarianceTerms):
     """Expected log likelihoods; the variances are the marginal ones of q."""
 
-    @property
-    def exact_newton(self) -> bool:
-        """Whether a step has the exact second derivatives of the curve."""
-        return self.likelihood.exact_ascent
-
     def curve(self, variance: Array, slope: Array | None = None) -> Curve:
         """Return w E[l], w E[l'], w E[l''] as functions of the mean."""
-        return lambda mean: self.expected(mean, variance)
 
-    def expected(self, mean: Array, var: Array) -> tuple[Array, ...]:
-        """Return w E[l], w E[l'] and w E[l'']."""
-        e = self.likelihood.expected(self.y, mean, var)
-        return self.weighted(e.value, e.slope, e.curvature)
+        def curve(mean: Array) -> tuple[Array, Array, Array]:
+            e = self.likelihood.expected(self.y, mean, variance)
+            return self.weight * e.value, self.weight * e.slope, self.weight * e.curvature
+
+        return curve
 
     def step_sites(self, residual: Array, slope: Array, curvature: Array) -> AnySites:
         """Return the sites of an ascent step in the means."""
         return self.likelihood.ascent_sites(self.y, residual, slope, curvature)
-
-    def variance(self, var: Array, tau: Array) -> Array:
-        """Return the marginal variances themselves."""
-        return var
 
     def local(self, q: Conditioned) -> Local:
         """Return the curves at the marginals of q, and the bound.
 
         It is Σ w E[l] - ½ (tr B⁻¹ + alphaᵀ m - n) - ½ log|B|.
         """
-        var, inverse = q.var(), q.inverse_diagonal()
-        mode = at(self.curve(var), q.alpha, q.mean)
-        bound = mode.psi - 0.5 * (float(inverse.sum()) - inverse.size) - q.half_logdet
-        return Local(var, mode.slope, mode.curvature, bound, mode)
+        mode = at(self.curve(q.var), q.alpha, q.mean)
+        bound = mode.psi - 0.5 * (float(q.inverse_diagonal.sum()) - q.var.size) - q.half_logdet
+        return Local(q.var, mode.slope, mode.curvature, bound)
 
     def likelihood_gradient(self, q: Any) -> Array:
         """Return d bound / d theta of the likelihood: the bound is stationary in q, so only E[l] matters."""
-        return self.differences(lambda terms: float(terms.expected(q.mean, q.var())[0].sum()))
+        return self.differences(lambda terms: float(terms.curve(q.var)(q.mean)[0].sum()))

@@ -14,8 +14,7 @@ from sklearn.gaussian_process.kernels import Kernel
 
 from gpclass.core.checks import check_numbers
 from gpclass.core.frequencies import class_counts
-from gpclass.core.objective import Objective
-from gpclass.core.protocols import AnySites, Array, Info, Inputs, Likelihood
+from gpclass.core.protocols import AnySites, Array, Info, Inputs, Likelihood, Objective
 from gpclass.core.registry import stored
 from gpclass.learning import prediction
 from gpclass.learning.maximise import Learned

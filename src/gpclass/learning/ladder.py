@@ -16,9 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from gpclass.core.objective import Objective
 from gpclass.core.optimisers import TOL_NATS, Tol
-from gpclass.core.protocols import AnySites, Array
+from gpclass.core.protocols import AnySites, Array, Objective
 from gpclass.data.rows import Data
 from gpclass.learning.choice import Candidate, Grid, Model, choose
 from gpclass.learning.curvature import curvature, integral

@@ -14,9 +14,8 @@ from typing import Any, TypeVar
 import numpy as np
 
 from gpclass.core.hyperpriors import NO_PRIOR, Hyperprior
-from gpclass.core.objective import Evaluation, Objective
 from gpclass.core.optimisers import MAX_ITER, TOL_NATS, Tol, minimise
-from gpclass.core.protocols import Array
+from gpclass.core.protocols import Array, Evaluation, Objective
 from gpclass.core.registry import stored
 from gpclass.kernels.warped import Warp
 from gpclass.priors import NotPositiveError

@@ -13,11 +13,12 @@ import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 
 from gpclass.core.hyperpriors import NO_PRIOR, Hyperprior
-from gpclass.core.objective import DIFFERENCE, Evaluation
 from gpclass.core.protocols import (
+    DIFFERENCE,
     Adjoint,
     AnySites,
     Array,
+    Evaluation,
     Index,
     Inference,
     Inputs,

@@ -51,7 +51,7 @@ class EllipticalSlice(Sampler):
 def slice_both(target: Target, D: Array, r: Array, rng: np.random.Generator) -> tuple[Array, Array]:
     """Return the rows of D and their r after moves along an ellipse of q and, if it is not q, of the prior."""
     D, r = slice_step(target, D, r, 1.0, rng, wide=False)
-    return (D, r) if target.is_prior else slice_step(target, D, r, 1.0, rng, wide=True)
+    return (D, r) if target.sites is None else slice_step(target, D, r, 1.0, rng, wide=True)
 
 
 def slice_step(

@@ -218,14 +218,7 @@ class Decoder:
         if set(fields) != set(fields_of(cls)):
             raise ModelFileError(f"has other fields of {cls.__name__} than this version of the class.")
         values = {key: self.value(code, depth + 1) for key, code in fields.items()}
-        if (
-            hasattr(cls, "__dataclass_params__") and not cls.__dataclass_params__.init
-        ):  # its constructor has other arguments
-            out = cls.__new__(cls)
-            for key, value in values.items():
-                setattr(out, key, value)
-        else:
-            out = cls(**values)
+        out = cls(**values)
         if sentence := complaint(out):
             raise ModelFileError(f"is not consistent: {sentence}.")
         return out

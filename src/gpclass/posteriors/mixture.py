@@ -22,8 +22,7 @@ from gpclass.core.memory import require_memory
 from gpclass.core.protocols import Array, Inputs
 from gpclass.core.registry import stored
 from gpclass.kernels import diag, matrix
-from gpclass.posteriors.gaussian import GaussianProcess
-from gpclass.posteriors.process import Process
+from gpclass.posteriors.process import GaussianProcess, Process
 
 BLOCK = 1 << 21  # maximum number of draws x rows in a block
 

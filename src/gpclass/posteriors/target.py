@@ -65,11 +65,6 @@ class Target:
         """Return the number of independent directions of f."""
         return len(self.mean) // len(self.root) * int(self.root.shape[1])
 
-    @property
-    def is_prior(self) -> bool:
-        """Whether q is the prior."""
-        return self.sites is None
-
     def values(self, F: Array) -> Array:
         """Return rows of f in the shape that the likelihood takes, (..., n) or (..., n, C)."""
         if len(self.shape) == 1:
@@ -211,7 +206,17 @@ def make_target(
     >>> target.rank, target.remainder(np.zeros((1, 3))).round(3)
     (3, array([-1.099]))
     """
-    K, y, w = checked(K, y, weight)
+    K, y = np.asarray(K, dtype=float), np.asarray(y, dtype=float)
+    n = len(y) if y.ndim in (1, 2) else 0
+    w = np.ones(n) if weight is None else np.asarray(weight, dtype=float)
+    classes = {*K.shape[:-2], *y.shape[1:]}  # numbers of latent values per data point, which must agree
+    if n == 0 or K.shape[-2:] != (n, n) or K.ndim not in (2, 3) or w.shape != (n,) or len(classes) > 1:
+        raise ValueError(
+            f"K, y and weight have the shapes {K.shape}, {y.shape} and {w.shape}, expected (n, n) or "
+            "(C, n, n), (n,) or (n, C), and (n,)."
+        )
+    if not (np.isfinite(K).all() and np.isfinite(w).all() and (w >= 0.0).all()):
+        raise ValueError("K or weight has NaN, infinity or a negative weight, expected finite numbers.")
     shape = (len(y), *(y.shape[1:] or K.shape[:-2]))
     if sites is not None and np.shape(sites.nu) != shape:
         raise ValueError(
@@ -224,19 +229,3 @@ def make_target(
     zero = np.zeros(int(np.prod(shape)))
     target = Target(likelihood, y, w, shape, A, pivots, None, zero, zero, A, None, 0.0)
     return target if sites is None else target.with_sites(sites)
-
-
-def checked(K: Array | Sequence[Array], y: Array, weight: Array | None) -> tuple[Array, Array, Array]:
-    """Return covariance, labels and weights as arrays whose shapes agree."""
-    K, y = np.asarray(K, dtype=float), np.asarray(y, dtype=float)
-    n = len(y) if y.ndim in (1, 2) else 0
-    w = np.ones(n) if weight is None else np.asarray(weight, dtype=float)
-    classes = {*K.shape[:-2], *y.shape[1:]}  # numbers of latent values per data point, which must agree
-    if n == 0 or K.shape[-2:] != (n, n) or K.ndim not in (2, 3) or w.shape != (n,) or len(classes) > 1:
-        raise ValueError(
-            f"K, y and weight have the shapes {K.shape}, {y.shape} and {w.shape}, expected (n, n) or "
-            "(C, n, n), (n,) or (n, C), and (n,)."
-        )
-    if not (np.isfinite(K).all() and np.isfinite(w).all() and (w >= 0.0).all()):
-        raise ValueError("K or weight has NaN, infinity or a negative weight, expected finite numbers.")
-    return K, y, w

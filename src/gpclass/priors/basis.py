@@ -17,13 +17,14 @@ from gpclass.core.linalg import (
     cholesky,
     clear_upper,
     inverse_of,
+    invert_factor,
     matmul_transposed,
     mirrored,
     times_lower_transposed,
 )
 from gpclass.core.protocols import Array, Index
 from gpclass.kernels import diag, matrix, pullback, pullback_diag
-from gpclass.posteriors.gaussian import GaussianProcess
+from gpclass.posteriors.process import GaussianProcess
 from gpclass.priors.base import not_finite
 
 JITTER = 1e-5  # initial fraction of the mean prior variance; multiplied by ten while the factorisation fails
@@ -66,7 +67,7 @@ def make_basis(kernel: Any, Z: Array, jitter: float = JITTER) -> Basis:
             continue
         clear_upper(L)
         T = L.copy()
-        lapack.dtrtri(T.T, lower=0, overwrite_c=1)
+        invert_factor(T)
         return Basis(kernel, Z, L, T, jitter)
     raise ValueError(
         f"The kernel {kernel} gave a covariance matrix of the {len(Z)} inducing inputs with a negative "

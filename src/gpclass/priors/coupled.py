@@ -14,15 +14,16 @@ where 1 adds up the functions. This is R&W's algebra for softmax (section 3.5, a
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from scipy.linalg import blas
 
-from gpclass.core.linalg import cholesky, clear_upper, matmul_transposed, matvec, mirror, row_tiles
+from gpclass.core.linalg import cholesky, clear_upper, invert, matmul_transposed, matvec, mirror, row_tiles
 from gpclass.core.protocols import Array, CoupledSites, Index
 from gpclass.priors.base import Conditioned
-from gpclass.priors.independent import Factored, diagonals, products
+from gpclass.priors.independent import form_B
 
 # Lower bound on a_i K_ii: a smaller site is practically flat, and D⁻¹ E would be inaccurate. A site
 # that is not flat is not changed, even if the prior variance is small.
@@ -31,7 +32,7 @@ ROUNDING = 1e-13  # keeps I - cov W invertible if the labels determine the laten
 
 
 class CoupledConditioned(Conditioned):
-    """q(f) for coupled sites; ``Ks`` holds one matrix for all functions or one for each.
+    """q(f) for coupled sites, in the work space of a `DensePrior`.
 
     The V_c are the first matrices of the work space and L is the last one. With ``keep`` the E_c are kept too, in
     single precision, for `squares`.
@@ -39,15 +40,19 @@ class CoupledConditioned(Conditioned):
 
     coupled = True
 
-    def __init__(self, Ks: Sequence[Array], sites: CoupledSites, space: Array, *, keep: bool = False) -> None:
-        floor = FLATTEST / np.maximum(diagonals(Ks, sites.a.shape), 1.0)
+    def __init__(self, prior: Any, sites: CoupledSites, *, keep: bool = False) -> None:
+        floor = FLATTEST / np.maximum(prior.variances(), 1.0)
         self.sites = CoupledSites(sites.nu, np.maximum(sites.a, floor))
-        self.Ks, self.a, self.V, self.L = Ks, self.sites.a, space[:-1], space[-1]
+        self.multiply, self.a, self.V, self.L = (
+            prior.multiply,
+            self.sites.a,
+            prior.space[:-1],
+            prior.space[-1],
+        )
         self.half_logdet = -0.5 * float(np.log(self.a.sum(axis=1)).sum())
         for c, (s, E) in enumerate(zip(np.sqrt(self.a.T), self.V, strict=True)):
-            B = Factored(Ks[c % len(Ks)], s, E)
-            self.half_logdet += B.half_logdet
-            B.inverse()
+            form_B(prior.Ks[c % len(prior.Ks)], s, E)
+            self.half_logdet += invert(E)
             mirror(E)  # the full matrix allows ordinary products
             E *= s
             E *= s[:, None]
@@ -60,11 +65,11 @@ class CoupledConditioned(Conditioned):
         # Solve V Lᵀ = E for all classes at once.
         self._stacked = self.V.reshape(-1, self.V.shape[-1])
         blas.dtrsm(1.0, self.L.T, self._stacked.T, side=0, lower=0, trans_a=1, overwrite_b=1)
-        self.find_mean(self.sites)
+        self.find_mean(self.sites, self.multiply)
 
-    def multiply_K(self, v: Array) -> Array:
-        """Return K v."""
-        return products(self.Ks, v)
+    def reduce(self, v: Array) -> Array:
+        """Return (I + W K)⁻¹ v."""
+        return v - self.multiply_R(self.multiply(v))
 
     def multiply_R(self, v: Array) -> Array:
         """Return R v for v of shape (n, C)."""
@@ -83,8 +88,9 @@ class CoupledConditioned(Conditioned):
         root, inside = np.sqrt(self.a), self.sites.project(x)
         return x - inside + self.multiply_R(inside / root) / root
 
+    @property
     def inverse_diagonal(self) -> Array:
-        """Return the diagonal of D^-½ R D^-½, which is that of B⁻¹ for the margins of `MarginPrior`."""
+        """The diagonal of D^-½ R D^-½, which is that of B⁻¹ for the margins of `MarginPrior`."""
         return (self._diagonal - np.einsum("cij,cij->ic", self.V, self.V)) / self.a
 
     def squares(self, kept: Sequence[Index]) -> Array:
@@ -107,8 +113,9 @@ class CoupledConditioned(Conditioned):
         np.square(S, out=S)
         return S
 
+    @cached_property
     def var(self) -> Array:
-        """Return the covariances of the latent values of each data point, shape (n, C, C).
+        """The covariances of the latent values of each data point, shape (n, C, C).
 
         (K_c⁻¹ + D_c)⁻¹ has the diagonal (a - E_ii) / a², and K E_c = I - D_c⁻¹ E_c, so that
         K V_c = L⁻ᵀ - D_c⁻¹ V_c.
@@ -128,7 +135,7 @@ class CoupledConditioned(Conditioned):
 
     def left_out(self, copies: Array) -> tuple[Array, Array]:
         """Return mean and covariance of each data point's latent values without one copy of its site."""
-        return leave_out(self.mean, self.var(), self.sites, copies)
+        return leave_out(self.mean, self.var, self.sites, copies)
 
     def subtract_R(self, functions: slice, rows: slice, G: Array) -> None:
         """Subtract the blocks of R of some functions, V_c (L - V_c)ᵀ, from G, some rows up to the diagonal."""

@@ -9,21 +9,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from copy import copy
+from itertools import pairwise
 from typing import Any, Self
 
 import numpy as np
+from scipy.linalg import blas, lapack
 
-from gpclass.core.linalg import clear_upper, matmul_transposed, multiply, row_tiles
+from gpclass.core.linalg import cholesky, clear_upper, matmul_transposed, matvec, multiply, row_tiles
 from gpclass.core.memory import require_memory
 from gpclass.core.protocols import Adjoint, AnySites, Array, Inputs
 from gpclass.kernels import diag, matrix, move, pullback, pullback_diag
-from gpclass.posteriors.gaussian import GaussianProcess
+from gpclass.posteriors.process import GaussianProcess
 from gpclass.priors.base import NotPositiveError, Prior, not_finite
 from gpclass.priors.coupled import CoupledConditioned
-from gpclass.priors.independent import IndependentConditioned, diagonals, products
-from gpclass.priors.lowrank import ORDER, low_rank_preconditioner, nystrom_root
+from gpclass.priors.independent import IndependentConditioned, SeveralConditioned, columns
 from gpclass.priors.shared import SharedConditioned
 
+ORDER = 400  # order of the matrix that the low-rank preconditioner factors: rank times functions
 LOW_RANK_STEPS = 120  # maximum number of steps with the low-rank preconditioner; more cost a factorisation
 # A factorisation costs about FACTOR (2 C + 1) n³ operations, the low-rank preconditioner ORDER² n + ORDER³ / 3.
 FACTOR = 0.25
@@ -86,16 +88,28 @@ class DensePrior(Prior):
         spare = 0.1 if shared or n_functions is None else 2.0
         require_memory(n, (len(kernels) + work + spare) * (0.5 if single else 1.0))
         dtype = np.float32 if single else np.float64
-        self.Ks = list(np.empty((len(kernels), n, n), dtype))
+        self.Ks = list(np.empty((len(kernels), n, n), dtype))  # only the lower triangles are valid
+        self.K: Array = self.Ks[0]
         # One array, because the allocator would not return smaller ones to the system.
-        self._space: Array = np.zeros((work, n, n), dtype)
+        self.space: Array = np.zeros((work, n, n), dtype)
         self._last: Any = None  # the posterior whose factors are in the work space
         self._fill(kernels)
 
     def _fill(self, kernels: list[Any]) -> None:
-        self.kernels, self._roots = kernels, list[Array]()
+        """Write k(X, X) into the lower triangle of each K, tile by tile; ValueError if it is not finite."""
+        self.kernels, self._roots, n = kernels, list[Array](), len(self.X)
         for kernel, K in zip(kernels, self.Ks, strict=True):
-            fill_lower(kernel, self.X, K)
+            variances = diag(kernel, self.X)
+            if variances.min(initial=0.0) < 0.0:
+                raise NotPositiveError(
+                    f"The kernel {kernel} gave the variance {variances.min():.3g}, a covariance matrix with a "
+                    "negative eigenvalue: it is not a covariance function."
+                )
+            for rows in row_tiles(n):
+                matrix(kernel, self.X[rows], self.X[: rows.stop], out=K[rows, : rows.stop])
+            K.ravel()[:: n + 1] = variances
+            if not np.isfinite(np.add.reduce(multiply(K, np.ones(n)))):
+                raise not_finite(kernel)
 
     def at(self, theta: Array) -> Self:
         """Return the prior at theta; the factors at the last theta stay as a preconditioner."""
@@ -103,18 +117,18 @@ class DensePrior(Prior):
         moved._fill([move(k, t) for k, t in zip(self.kernels, np.split(theta, sizes), strict=True)])
         return moved
 
-    @property
-    def K(self) -> Array:
-        """The lower triangle of the covariance matrix of the first latent function."""
-        return self.Ks[0]
-
     def variances(self) -> Array:
         """Return the variances of the latent values."""
-        return diagonals(self.Ks, self.shape)
+        each = np.stack([K.diagonal() for K in self.Ks], axis=-1)
+        return np.broadcast_to(each if self.shape[1:] else each[:, 0], self.shape).copy()
 
     def multiply(self, v: Array) -> Array:
         """Return K v."""
-        return products(self.Ks, v)
+        if v.ndim == 1:
+            return multiply(self.K, v)
+        if len(self.Ks) == 1:
+            return blas.dsymm(1.0, self.K.T, np.asfortranarray(v), lower=0)
+        return np.stack([multiply(K, v[:, c]) for c, K in enumerate(self.Ks)], axis=1)
 
     def preconditioners(self, sites: AnySites) -> Iterator[tuple[Callable[[Array], Array], int]]:
         """Yield the factors of earlier sites, and then a low-rank preconditioner if there are several functions."""
@@ -134,11 +148,13 @@ class DensePrior(Prior):
         self._last = None
         try:
             if self._shared:
-                return SharedConditioned(self.K, sites, self._space)
+                return SharedConditioned(self, sites)
             if sites.coupled:
-                self._last = CoupledConditioned(self.Ks, sites, self._space, keep=keep)
+                self._last = CoupledConditioned(self, sites, keep=keep)
+            elif self.shape[1:]:
+                self._last = SeveralConditioned(self, sites)
             else:
-                self._last = IndependentConditioned(self.Ks, sites, self._space)
+                self._last = IndependentConditioned(self.K, sites, self.space[0])
         except np.linalg.LinAlgError:
             raise NotPositiveError(
                 f"The kernel {self.kernels[0]} gave a covariance matrix with a negative eigenvalue on the "
@@ -149,18 +165,18 @@ class DensePrior(Prior):
         return self._last
 
     def pullback(self, adjoint: Adjoint) -> Array:
-        """Return Σ_ij G_ij ∂K_ij/∂theta for 2 G = Σ left rightᵀ - R, summed over the functions of each kernel.
+        """Return Σ_ij G_ij ∂K_ij/∂theta, summed over the functions of each kernel.
 
         G is symmetric: its diagonal counts once, and its strictly lower triangle twice.
         """
-        q, (lefts, rights) = adjoint.conditioned, adjoint.factors()
         n, one, totals = len(self.X), len(self.Ks) == 1, []
         for c, (kernel, K) in enumerate(zip(self.kernels, self.Ks, strict=True)):
-            left, right = (np.column_stack([v if one else v[:, c] for v in each]) for each in (lefts, rights))
+            functions = slice(None) if one else slice(c, c + 1)
+            left, right = (F.reshape(n, 2, -1)[:, :, functions].reshape(n, -1) for F in adjoint.factors())
             diagonal, total = np.empty(n), np.zeros(kernel.n_dims)
             for rows in row_tiles(n):
                 G = matmul_transposed(left[rows], right[: rows.stop])
-                q.subtract_R(slice(None) if one else slice(c, c + 1), rows, G)
+                adjoint.conditioned.subtract_R(functions, rows, G)
                 diagonal[rows] = 0.5 * G[:, rows].diagonal()
                 clear_upper(G[:, rows], diagonal=True)
                 total += pullback(kernel, self.X[rows], self.X[: rows.stop], G, K=K[rows, : rows.stop])
@@ -172,16 +188,41 @@ class DensePrior(Prior):
         return GaussianProcess(tuple(self.kernels), self.X, conditioned.alpha, **conditioned.roots())
 
 
-def fill_lower(kernel: Any, X: Inputs, K: Array) -> None:
-    """Write k(X, X) into the lower triangle of K, tile by tile; ValueError if it is not finite."""
-    n, variances = len(X), diag(kernel, X)
-    if variances.min(initial=0.0) < 0.0:
-        raise NotPositiveError(
-            f"The kernel {kernel} gave the variance {variances.min():.3g}, a covariance matrix with a "
-            "negative eigenvalue: it is not a covariance function."
-        )
-    for rows in row_tiles(n):
-        matrix(kernel, X[rows], X[: rows.stop], out=K[rows, : rows.stop])
-    K.ravel()[:: n + 1] = variances
-    if not np.isfinite(np.add.reduce(multiply(K, np.ones(n)))):
-        raise not_finite(kernel)
+def nystrom_root(K: Array, rank: int) -> Array:
+    """Return F = K_XJ L⁻ᵀ with K_JJ = L Lᵀ, so that K ≈ F Fᵀ (Nyström); the choice of rows J is deterministic."""
+    chosen = np.random.default_rng(0).permutation(len(K))[:rank]
+    cross = columns(K, chosen)
+    corner = cross[chosen]
+    corner.ravel()[:: len(chosen) + 1] += 1e-8 * float(corner.diagonal().mean()) + 1e-300
+    cholesky(corner)
+    return np.ascontiguousarray(blas.dtrsm(1.0, corner.T, cross, side=1, lower=0))
+
+
+def low_rank_preconditioner(roots: Sequence[Array], sites: AnySites) -> Callable[[Array], Array]:
+    """Return x → (I + Qᵀ K Q)⁻¹ x for x of shape (n, C); ``roots`` holds one F for all functions or one for each.
+
+    With K_c ≈ F_c F_cᵀ, F block-diagonal, and W = Q Qᵀ, Woodbury gives
+
+        (I + Qᵀ K Q)⁻¹ ≈ I - Qᵀ F (I + Fᵀ W F)⁻¹ Fᵀ Q,
+
+    which factors a matrix of order rank x C and needs two products with F, far less than with C matrices of n x n.
+    """
+    C = sites.nu.shape[1]
+    roots = [roots[c % len(roots)] for c in range(C)]
+    ends = np.cumsum([0, *(F.shape[1] for F in roots)])
+    parts = [slice(*pair) for pair in pairwise(ends)]
+    inner = np.eye(ends[-1])
+    for c in range(C):
+        for d in range(c + 1):
+            WF = roots[c].T * sites.block(c, d)
+            inner[parts[c], parts[d]] += blas.dgemm(1.0, WF, roots[d].T, trans_b=1)
+    cholesky(inner)
+
+    def precondition(x: Array) -> Array:
+        w = sites.root(x)
+        t = np.concatenate([blas.dgemv(1.0, F.T, w[:, c]) for c, F in enumerate(roots)])
+        z, _ = lapack.dpotrs(inner.T, t, lower=0)
+        inside = [matvec(F, z[part]) for F, part in zip(roots, parts, strict=True)]
+        return x - sites.root_transposed(np.stack(inside, axis=1))
+
+    return precondition

@@ -24,7 +24,7 @@ from gpclass.core.linalg import inverse_of, matmul, matvec, mirrored, row_tiles
 from gpclass.core.memory import available_memory
 from gpclass.core.protocols import Adjoint, Array, Sites
 from gpclass.kernels import diag, matrix, move, pullback, pullback_diag
-from gpclass.posteriors.gaussian import GaussianProcess
+from gpclass.posteriors.process import GaussianProcess
 from gpclass.priors.base import Conditioned, Prior, not_finite
 from gpclass.priors.basis import Basis, make_basis, process, pull_basis
 
@@ -102,7 +102,7 @@ class InducingPrior(Prior):
     def pullback(self, adjoint: Adjoint) -> Array:
         """Return Σ_ij G_ij ∂K_ij/∂theta, through K_fu, K_uu and the diagonal."""
         q = adjoint.conditioned
-        left, right = (np.column_stack(vectors) for vectors in adjoint.factors())
+        left, right = adjoint.factors()
         diagonal = 0.5 * (np.einsum("ij,ij->i", left, right) - q.w + q.w**2 * q.forms)
         total = pullback_diag(self.kernel, self.X, diagonal)
         projected = matmul(np.ascontiguousarray(right.T), self.A)  # rightᵀ A
@@ -135,23 +135,12 @@ class InducingConditioned(Conditioned):
         inverse, half_logdet = inverse_of(self.P)
         self.inverse = mirrored(inverse)
         self.half_logdet = half_logdet + 0.5 * float(np.log(self.stretch).sum())
-        self.find_mean(sites)
+        self.find_mean(sites, prior.multiply)
 
     def reduce(self, v: Array) -> Array:
-        """Return (I + diag(tau) K)⁻¹ v."""
-        return self._inside(v / self.stretch)
-
-    def multiply_K(self, v: Array) -> Array:
-        """Return K v."""
-        return self.prior.multiply(v)
-
-    def multiply_R(self, v: Array) -> Array:
-        """Return R v."""
-        return self._inside(self.w * v)
-
-    def _inside(self, v: Array) -> Array:
-        """Return v - diag(w) A P⁻¹ Aᵀ v."""
-        return v - self.w * matvec(self.prior.A, self.inverse @ self.prior.times_A(v))
+        """Return (I + diag(tau) K)⁻¹ v = x - diag(w) A P⁻¹ Aᵀ x with x = v / lambda."""
+        x = v / self.stretch
+        return x - self.w * matvec(self.prior.A, self.inverse @ self.prior.times_A(x))
 
     @cached_property
     def forms(self) -> Array:
@@ -162,10 +151,12 @@ class InducingConditioned(Conditioned):
             out[rows] = np.einsum("ij,ij->i", matmul(A, self.inverse), A)
         return out
 
+    @property
     def var(self) -> Array:
-        """Return the marginal variances."""
+        """The marginal variances."""
         return self.prior.residual / self.stretch + self.forms / self.stretch**2
 
+    @property
     def inverse_diagonal(self) -> Array:
-        """Return the diagonal of B⁻¹, (1 - w aᵀ P⁻¹ a / lambda) / lambda."""
+        """The diagonal of B⁻¹, (1 - w aᵀ P⁻¹ a / lambda) / lambda."""
         return (1.0 - self.w * self.forms) / self.stretch

@@ -20,7 +20,7 @@ import numpy as np
 from scipy.linalg import blas
 
 from gpclass.core.protocols import Adjoint, Array, CoupledSites, Index, Inputs, Sites
-from gpclass.posteriors.gaussian import GaussianProcess
+from gpclass.posteriors.process import GaussianProcess
 from gpclass.priors.base import Conditioned, Prior
 from gpclass.priors.dense import DensePrior
 
@@ -112,9 +112,8 @@ class MarginPrior(Prior):
 
     def pullback(self, adjoint: Adjoint) -> Array:
         """Return Σ_ij G_ij ∂K_ij/∂theta; `coefficients` converts G for the margins to one for f."""
-        pairs = tuple((self.coefficients(u), self.coefficients(w)) for u, w in adjoint.pairs)
-        latents = adjoint.conditioned.latents
-        return self.latents.pullback(Adjoint(self.coefficients(adjoint.alpha), latents, pairs))
+        latents, u = adjoint.conditioned.latents, adjoint.u + np.zeros(self.shape)
+        return self.latents.pullback(Adjoint(latents.alpha, latents, self.coefficients(u)))
 
     def posterior(self, conditioned: Any) -> GaussianProcess:
         """Return q of the latent functions as a process over all inputs; the prior must not be used afterwards."""
@@ -131,36 +130,31 @@ class MarginConditioned(Conditioned):
         self.half_logdet = q.half_logdet + 0.5 * float(np.log(q.a.sum(axis=1)).sum())
         self.alpha, self.mean = prior.on_margins(q.alpha, q.mean)
 
-    def multiply_K(self, v: Array) -> Array:
-        """Return K v."""
-        return self.prior.multiply(v)
-
-    def multiply_R(self, v: Array) -> Array:
-        """Return R v.
+    def reduce(self, v: Array) -> Array:
+        """Return (I + T K)⁻¹ v = v - R K v.
 
         If u = f_y + e_y had a flat prior, f_y would be one more function with a site, of precision a_y = 1,
         and R would be that of all C functions. The inverse of a Schur complement is a block of the inverse, so
         R of the margins is the block of the other classes.
         """
-        return self.prior.pick(self.latents.multiply_R(self.prior.by_class(v)))
-
-    def inverse_diagonal(self) -> Array:
-        """Return the diagonal of B⁻¹."""
-        return self._inverse_diagonal
+        K_v = self.prior.by_class(self.prior.multiply(v))
+        return v - self.prior.pick(self.latents.multiply_R(K_v))
 
     @cached_property
-    def _inverse_diagonal(self) -> Array:
-        return self.prior.pick(self.latents.inverse_diagonal())
+    def inverse_diagonal(self) -> Array:
+        """The diagonal of B⁻¹."""
+        return self.prior.pick(self.latents.inverse_diagonal)
 
+    @property
     def var(self) -> Array:
-        """Return the marginal variances of the margins."""
-        return (1.0 - self.inverse_diagonal()) / self.tau
+        """The marginal variances of the margins."""
+        return (1.0 - self.inverse_diagonal) / self.tau
 
     @cached_property
     def _squares(self) -> Array:
         """The lower triangle of Σ∘Σ, in single precision; off the diagonal Σ is -T⁻¹ R T⁻¹."""
         out: Array = self.latents.squares(self.prior.by_function)
-        out.ravel()[:: len(out) + 1] = self.var()[self.prior.order] ** 2
+        out.ravel()[:: len(out) + 1] = self.var[self.prior.order] ** 2
         return out
 
     def respond(self, dtau: Array) -> Array:

@@ -17,14 +17,22 @@ which predictions need: it is kept in the upper triangle of K, because only the 
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from gpclass.core.linalg import blas_of, cholesky, drop_tiny, lapack_of, mirror
+from gpclass.core.linalg import (
+    cholesky,
+    clear_upper,
+    drop_tiny,
+    matmul,
+    mirror,
+    routine,
+    row_tiles,
+)
 from gpclass.core.protocols import Array, Sites
-from gpclass.priors.base import Conditioned, cavity
-from gpclass.priors.independent import products
+from gpclass.priors.base import Conditioned
 
 
 class SharedConditioned(Conditioned):
@@ -34,9 +42,11 @@ class SharedConditioned(Conditioned):
     ``bounds[c]`` to ``bounds[c + 1]`` of Y belong to class c.
     """
 
-    def __init__(self, K: Array, sites: Sites, space: Array) -> None:
+    coupled = False
+
+    def __init__(self, prior: Any, sites: Sites) -> None:
         tau, (n, C) = sites.tau, sites.tau.shape
-        self.K, self.tau, (self.inverse, self.Y) = K, tau, space
+        self.K, self.tau, (self.inverse, self.Y) = prior.K, tau, prior.space
         own, rows, base = tau.argmax(axis=1), np.arange(n), tau.min(axis=1)
         rest = tau.copy()
         rest[rows, own] = base
@@ -49,7 +59,10 @@ class SharedConditioned(Conditioned):
         self.half_logdet = 0.5 * float(np.log(tau).sum()) + C * self._invert(1.0 / base)
         scale = np.sqrt(1.0 / base - 1.0 / tau[rows, own])
         self.half_logdet += sum(self._fill_Y(c, scale) for c in range(C))
-        self.find_mean(sites, steps=2 if K.dtype == np.float32 else 1)
+        if self.K.dtype == np.float32:
+            self.find_mean(sites, self._multiply_in_double, steps=2)
+        else:
+            self.find_mean(sites, prior.multiply)
 
     def _invert(self, noise: Array) -> float:
         """Fill T and A⁻¹, and return ½ log|A|."""
@@ -58,10 +71,10 @@ class SharedConditioned(Conditioned):
         np.add(diagonal, noise, out=diagonal, casting="same_kind")
         cholesky(self.inverse)
         half_logdet, self._summed = float(np.log(diagonal).sum(dtype=float)), False
-        lapack_of("trtri", self.K)(self.inverse.T, lower=0, overwrite_c=1)
+        routine("trtri", self.K)(self.inverse.T, lower=0, overwrite_c=1)
         mirror(self.inverse, into=self.K)
         self._root_diagonal = diagonal.copy()
-        lapack_of("lauum", self.K)(self.inverse.T, lower=0, overwrite_c=1)
+        routine("lauum", self.K)(self.inverse.T, lower=0, overwrite_c=1)
         mirror(self.inverse)
         self._diagonal = diagonal.copy()
         return half_logdet
@@ -78,21 +91,28 @@ class SharedConditioned(Conditioned):
         M *= -own
         M.ravel()[:: len(M) + 1] += 1.0
         cholesky(M)
-        blas_of("trsm", Y)(1.0, M.T, Y.T, side=1, lower=0, overwrite_b=1)  # Yᵀ L⁻ᵀ
+        routine("trsm", Y)(1.0, M.T, Y.T, side=1, lower=0, overwrite_b=1)  # Yᵀ L⁻ᵀ
         return float(np.log(M.diagonal()).sum(dtype=float))
 
     def of_class(self, c: int) -> Array:
         """Return Y_c."""
         return self.Y[self.bounds[c] : self.bounds[c + 1]]
 
-    def multiply_K(self, v: Array) -> Array:
-        """Return K v."""
-        return products([self.K], v)
+    def _multiply_in_double(self, v: Array) -> Array:
+        """Return K v for K in single precision, with sums in double precision."""
+        out = np.zeros(v.shape)
+        for rows in row_tiles(len(v)):
+            tile = self.K[rows, : rows.stop].astype(float)
+            clear_upper(tile[:, rows])
+            out[rows] += matmul(tile, np.ascontiguousarray(v[: rows.stop]))
+            clear_upper(tile[:, rows], diagonal=True)
+            out[: rows.stop] += matmul(np.ascontiguousarray(tile.T), np.ascontiguousarray(v[rows]))
+        return out
 
     def multiply_R(self, v: Array) -> Array:
         """Return R_c v_c for each column of v."""
-        v, gemv = np.asfortranarray(v, dtype=self.Y.dtype), blas_of("gemv", self.Y)
-        out: Array = blas_of("symm", self.Y)(1.0, self.inverse.T, v, lower=1)
+        v, gemv = np.asfortranarray(v, dtype=self.Y.dtype), routine("gemv", self.Y)
+        out: Array = routine("symm", self.Y)(1.0, self.inverse.T, v, lower=1)
         if self._summed:
             out += (self._diagonal - self.inverse.diagonal())[:, None] * v
         for c in range(v.shape[1]):
@@ -105,19 +125,16 @@ class SharedConditioned(Conditioned):
         """Return (I + W K)⁻¹ v as R W⁻¹ v, which is more accurate than v - R K v and exists because no site is flat."""
         return self.multiply_R(v / self.tau)
 
+    @cached_property
     def inverse_diagonal(self) -> Array:
-        """Return the diagonal of B⁻¹, [R_c]_ii / tau."""
+        """The diagonal of B⁻¹, [R_c]_ii / tau."""
         parts = [np.einsum("ij,ij->j", Y, Y) for Y in map(self.of_class, range(self.tau.shape[1]))]
         return (self._diagonal[:, None] + np.stack(parts, axis=1)) / self.tau
 
+    @property
     def var(self) -> Array:
-        """Return the marginal variances, shape (n, C)."""
-        return np.maximum((1.0 - self.inverse_diagonal()) / self.tau, 1e-12)
-
-    def left_out(self, copies: Array) -> tuple[Array, Array]:
-        """Return mean and covariance of each data point's latent values without one copy of its site."""
-        mean, var = cavity(self, copies[:, None])
-        return mean, var[:, :, None] * np.eye(var.shape[1])
+        """The marginal variances, shape (n, C)."""
+        return np.maximum((1.0 - self.inverse_diagonal) / self.tau, 1e-12)
 
     def subtract_R(self, functions: slice, rows: slice, G: Array) -> None:
         """Subtract the blocks of R of all functions from G, some rows up to the diagonal.
@@ -126,7 +143,7 @@ class SharedConditioned(Conditioned):
         """
         if not self._summed:
             total, C = self.inverse.T, float(self.tau.shape[1])
-            blas_of("syrk", total)(1.0, self.Y.T, beta=C, c=total, lower=0, overwrite_c=1)
+            routine("syrk", total)(1.0, self.Y.T, beta=C, c=total, lower=0, overwrite_c=1)
             self._summed = True
         G -= self.inverse[rows, : rows.stop]
 

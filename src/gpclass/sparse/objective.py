@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from gpclass.core.objective import DIFFERENCE, Evaluation
 from gpclass.core.optimisers import TOL_NATS, Tol
-from gpclass.core.protocols import Array, Info, Likelihood
+from gpclass.core.protocols import DIFFERENCE, Array, Evaluation, Info, Likelihood
 from gpclass.priors.basis import make_basis
 from gpclass.sparse.engine import Engine, Fit, Q
 

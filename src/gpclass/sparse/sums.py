@@ -20,7 +20,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from gpclass.core.frequencies import class_counts
-from gpclass.core.linalg import blas_of, drop_tiny, matmul
+from gpclass.core.linalg import drop_tiny, matmul, routine
 from gpclass.core.protocols import Array, Likelihood
 from gpclass.data.rows import Additive, Rows
 from gpclass.inference.dirichlet import Targets
@@ -123,7 +123,7 @@ class Step:
 
     def with_gradient(self, basis: Basis, F: Iterable[Array]) -> Step:
         """Return the step that also adds up the gradient, for the symmetric matrix F of each function."""
-        T, trmm = self.latent.T, blas_of("trmm", self.latent.T)
+        T, trmm = self.latent.T, routine("trmm", self.latent.T)
         alpha = working(matmul(np.ascontiguousarray(basis.T.T), self.latent.mean.copy()), T.dtype)
         work = (working(each, T.dtype) for each in F)
         pull = tuple(drop_tiny(trmm(1.0, T.T, each.T, side=0, lower=0, overwrite_b=1).T) for each in work)
