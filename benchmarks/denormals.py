@@ -21,7 +21,7 @@ from threadpoolctl import threadpool_limits
 
 from gpclass.core import linalg
 from gpclass.data.rows import Rows
-from gpclass.kernels import RBF, metric
+from gpclass.kernels import RBF, stationary
 from gpclass.likelihoods import Probit
 from gpclass.priors.basis import make_basis
 from gpclass.sparse.engine import Engine, Q, inverted
@@ -33,14 +33,14 @@ COLUMNS = 10
 def left_in() -> Iterator[None]:
     """Leave denormal numbers where they arise, in all modules."""
     users = [m for name, m in sys.modules.items() if name.startswith("gpclass") and hasattr(m, "drop_tiny")]
-    original, last = linalg.drop_tiny, metric.LAST_EXPONENT
+    original, last = linalg.drop_tiny, stationary.LAST_EXPONENT
     for module in users:
         module.drop_tiny = lambda A, scale=None: A
-    metric.LAST_EXPONENT = -np.inf
+    stationary.LAST_EXPONENT = -np.inf
     try:
         yield
     finally:
-        metric.LAST_EXPONENT = last
+        stationary.LAST_EXPONENT = last
         for module in users:
             module.drop_tiny = original
 

@@ -28,7 +28,7 @@ from gpclass.kernels import (
     pullback,
     pullback_diag,
 )
-from gpclass.kernels.covariances import by_differences, formulas_of
+from gpclass.kernels.base import by_differences, formulas_of
 
 STEP = np.finfo(float).eps ** (1 / 3)
 

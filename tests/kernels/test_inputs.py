@@ -17,16 +17,14 @@ FULL = [1.5, 1.5, 0.7, 2.0]
 
 
 def transforms():
-    return [
-        warp.around(ConstantKernel(2.0) * RBF([1.0, 3.0, 0.5, 2.0]) + WhiteKernel(0.1)) for warp in warps(X)
-    ]
+    return [warp(ConstantKernel(2.0) * RBF([1.0, 3.0, 0.5, 2.0]) + WhiteKernel(0.1)) for warp in warps(X)]
 
 
 KERNELS = [
     *transforms(),
     Grouped(2.0 * RBF([1.5, 0.7, 2.0]) + 1.0 + Linear([1.5, 0.7, 2.0], [0.1, 0.2, 0.3, 0.4]), GROUPS),
     Grouped(Matern(0.7, nu=1.5) * RBF([1.5, 0.7, 2.0], "fixed"), GROUPS),
-    warps(X)[1].around(Grouped(2.0 * Matern([1.5, 0.7, 2.0], nu=2.5), GROUPS)),
+    warps(X)[1](Grouped(2.0 * Matern([1.5, 0.7, 2.0], nu=2.5), GROUPS)),
     2.0 * Columns(Grouped(RBF([1.0, 2.0]), [0, 1, 1]), [0, 2, 3]) + 1.0,
 ]
 
@@ -82,30 +80,30 @@ def test_a_transform_preserves_order_mean_and_deviation(kernel):
 @pytest.mark.parametrize("which", [0, 1])
 def test_a_transform_does_not_depend_on_the_units(which):
     scale, shift = np.array([1e-3, 7.0, 1e5, 2.0]), np.array([3.0, -5.0, 0.0, 1.0])
-    plain, moved = warps(X)[which].around(RBF()), warps(scale * X + shift)[which].around(RBF())
+    plain, moved = warps(X)[which](RBF()), warps(scale * X + shift)[which](RBF())
     np.testing.assert_allclose(moved.inputs(scale * X + shift), scale * plain.inputs(X) + shift, rtol=1e-6)
 
 
 def test_a_weight_counts_as_copies():
     weight = RNG.integers(1, 4, len(X))
     for one, other in zip(warps(X, weight.astype(float)), warps(np.repeat(X, weight, axis=0)), strict=True):
-        for name, value in one.params.items():
-            if value is not None:
-                np.testing.assert_allclose(value, other.params[name], rtol=1e-6)
+        for name, value in one.keywords.items():
+            if name != "transform" and value is not None:
+                np.testing.assert_allclose(value, other.keywords[name], rtol=1e-6)
 
 
 def test_the_power_is_that_of_maximum_likelihood():
     x = RNG.gamma(2.0, size=(400, 1))
     low, middle, high = np.quantile(x, [0.25, 0.5, 0.75], method="inverted_cdf")
     expected = stats.yeojohnson((x[:, 0] - middle) / (high - low))[1]
-    found = warps(x)[1].params["power"][0]
+    found = warps(x)[1].keywords["power"][0]
     assert found == pytest.approx(expected, abs=0.02)
 
 
 def test_an_outlier_is_close_to_the_others():
     x = np.append(RNG.normal(size=299), 1e6)[:, None]
     for warp in warps(x):
-        W = warp.around(RBF()).inputs(x)[:, 0]
+        W = warp(RBF()).inputs(x)[:, 0]
         assert W[-1] - W[:-1].max() < 5.0 * np.ptp(W[:-1])
 
 
@@ -123,7 +121,7 @@ def test_nothing_to_transform():
 
 
 def test_the_inputs_that_length_scales_measure():
-    kernel = warps(X)[0].around(Grouped(RBF([1.5, 0.7, 2.0]), GROUPS))
+    kernel = warps(X)[0](Grouped(RBF([1.5, 0.7, 2.0]), GROUPS))
     W, groups = measured_inputs(kernel, X)
     np.testing.assert_array_equal(W, kernel.inputs(X))
     np.testing.assert_array_equal(groups, GROUPS)

@@ -226,11 +226,11 @@ def test_errors_name_what_is_wrong():
     for call in (lambda k: k(X), lambda k: matrix(k, X), lambda k: k.diag(X)):
         with pytest.raises(ValueError, match="bind_columns"):
             call(Columns(RBF(), "age"))
-    with pytest.raises(ValueError, match=r"\[3\] but X has only 3"):
+    with pytest.raises(ValueError, match=r"Columns\(3\) is not possible for X with 3 columns"):
         matrix(Columns(RBF(), 3), X)
-    with pytest.raises(ValueError, match="mask of Columns has 2 entries but X has 3"):
+    with pytest.raises(ValueError, match=r"Columns\(\[True, False\]\) is not possible for X with 3 columns"):
         matrix(Columns(RBF(), [True, False]), X)
-    with pytest.raises(ValueError, match="expected indices"):
+    with pytest.raises(ValueError, match=r"Columns\(0.5\) is not possible"):
         matrix(Columns(RBF(), 0.5), X)
     with pytest.raises(ValueError, match="weight_variance of NeuralNetwork has shape"):
         matrix(NeuralNetwork(1.0, [1.0, 2.0]), X)

@@ -11,7 +11,7 @@ import pytest
 from mp_rules import integrate, march
 
 from gpclass.likelihoods import Logit, Probit
-from gpclass.likelihoods.normal import tail
+from gpclass.likelihoods.probit import tail
 
 RTOL, ATOL = 1e-9, 1e-10
 

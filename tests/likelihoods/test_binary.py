@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy.stats import norm
 
 from gpclass.likelihoods import Logit, Probit
-from gpclass.likelihoods.normal import tail
+from gpclass.likelihoods.probit import tail
 from gpclass.likelihoods.quadrature import blocks, flatten, hermite
 
 CLASSES = [Logit(), Probit()]

@@ -29,8 +29,9 @@ from gpclass.kernels import (
     Profile,
     Stationary,
     WhiteKernel,
-    covariances,
+    base,
 )
+from gpclass.persistence import codec
 from gpclass.persistence.codec import Decoder, Encoder
 from gpclass.persistence.container import ModelFileError, reading, write
 from gpclass.persistence.schema import complaint, fits, stored_fields
@@ -248,7 +249,9 @@ def test_impossible_kernels(kernel):
 
 
 def test_kernels_of_others(monkeypatch):
-    monkeypatch.setattr(covariances, "_REGISTERED", dict(covariances._REGISTERED))
+    formulas = dict(base.FORMULAS)
+    for module in (base, codec):
+        monkeypatch.setattr(module, "FORMULAS", formulas)
 
     class Hump(FormulaKernel, formulas=Stationary(lambda kernel: Profile(np.exp, np.exp, factor=-1.0))):
         def __init__(self, length_scale=1.0, nu="text", metric=(1.0, 2.0), length_scale_bounds=(1e-5, 1e5)):

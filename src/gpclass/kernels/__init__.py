@@ -27,16 +27,14 @@ from sklearn.gaussian_process.kernels import (
     WhiteKernel,
 )
 
-from gpclass.kernels.base import FormulaKernel
+from gpclass.kernels.base import Covariances, FormulaKernel, move, register
 from gpclass.kernels.composite import CompoundKernel, has_noise, settable
-from gpclass.kernels.covariances import Covariances, register
 from gpclass.kernels.functions import diag, matrix, pullback, pullback_diag
 from gpclass.kernels.inputs import Columns, Grouped, bind_columns
 from gpclass.kernels.linear import Linear
 from gpclass.kernels.names import default_kernel, kernel_names, named_kernel, takes_vectors
 from gpclass.kernels.networks import GaussianUnits, NeuralNetwork
 from gpclass.kernels.stationary import Profile, Stationary
-from gpclass.kernels.theta import move
 from gpclass.kernels.warped import Warped, warps
 
 __all__ = [

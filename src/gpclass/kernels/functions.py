@@ -6,22 +6,20 @@ symmetric matrices. The formulas are chosen by the class of the kernel.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 
-from gpclass.core.linalg import mirror
+from gpclass.core.linalg import mirror, row_tiles
 from gpclass.core.protocols import Array, Inputs
-from gpclass.kernels.covariances import covariances
+from gpclass.kernels.base import covariances, free_sizes
 from gpclass.kernels.inputs import unwrapped
-from gpclass.kernels.theta import count_free
 
-TILE_NUMBERS = 2**18  # number of entries in a row tile: 2 MB in double precision
-LEAST_ROWS = 16
+quiet = np.errstate(under="ignore")  # where covariances underflow, they are zero
 
 
+@quiet
 def matrix(kernel: Kernel, X: Inputs, Z: Inputs | None = None, *, out: Array | None = None) -> Array:
     """Return the covariances k(x_i, z_j).
 
@@ -47,19 +45,20 @@ def matrix(kernel: Kernel, X: Inputs, Z: Inputs | None = None, *, out: Array | N
     array([[1.5   , 0.6065],
            [0.6065, 1.5   ]])
     """
-    inner, X = _inputs(kernel, X, "X")
-    Z, symmetric = (X, True) if Z is None else (_inputs(kernel, Z, "Z")[1], False)
-    shape = len(X), len(Z)
-    out = np.empty(shape, dtype=_precision(X, Z)) if out is None else _floats("out", out, shape)
-    with np.errstate(under="ignore"):
-        for rows in _tiles(*out.shape):
-            out[rows] = covariances(inner, X[rows], Z, out.dtype).values()
-        if symmetric:
-            mirror(out)
-            np.einsum("ii->i", out)[...] = covariances(inner, X, None, out.dtype).values()
+    inner, X = _read(kernel, X, "X")
+    Z, symmetric = (X, True) if Z is None else (_read(kernel, Z, "Z")[1], False)
+    if out is None:
+        out = np.empty((len(X), len(Z)), _precision(X, Z))
+    _check_floats("out", out, (len(X), len(Z)))
+    for rows in row_tiles(len(X) if len(Z) else 0, len(Z)):
+        out[rows] = covariances(inner, X[rows], Z, out.dtype).values()
+    if symmetric:
+        mirror(out)
+        np.einsum("ii->i", out)[...] = covariances(inner, X, None, out.dtype).values()
     return out
 
 
+@quiet
 def diag(kernel: Kernel, X: Inputs) -> Array:
     """Return k(x_i, x_i), noise included.
 
@@ -74,13 +73,13 @@ def diag(kernel: Kernel, X: Inputs) -> Array:
     >>> diag(DotProduct(sigma_0=1.0), [[1.0, 2.0], [0.0, 3.0]])
     array([ 6., 10.])
     """
-    inner, X = _inputs(kernel, X, "X")
-    with np.errstate(under="ignore"):
-        out = np.empty(len(X), dtype=_precision(X))
-        out[:] = covariances(inner, X, None, out.dtype).values()
+    inner, X = _read(kernel, X, "X")
+    out = np.empty(len(X), _precision(X))
+    out[:] = covariances(inner, X, None, out.dtype).values()
     return out
 
 
+@quiet
 def pullback(kernel: Kernel, X: Inputs, Z: Inputs | None, G: Array, *, K: Array | None = None) -> Array:
     """Return Σ_ij G_ij ∂k(x_i, z_j) / ∂theta, without an array of n · m · len(theta) numbers.
 
@@ -109,22 +108,22 @@ def pullback(kernel: Kernel, X: Inputs, Z: Inputs | None, G: Array, *, K: Array 
     >>> pullback(2.0 * RBF(1.0), [[0.0]], [[1.0]], np.ones((1, 1))).round(4)
     array([1.2131, 1.2131])
     """
-    inner, X = _inputs(kernel, X, "X")
-    Z, symmetric = (X, True) if Z is None else (_inputs(kernel, Z, "Z")[1], False)
-    G = _floats("the adjoint", G, (len(X), len(Z)))
-    total = np.zeros(count_free(kernel))
-    if symmetric:
-        total += pullback_diag(inner, X, np.diagonal(G))
-    with np.errstate(under="ignore"):
-        for rows in _tiles(*G.shape):
-            tile = G[rows]
-            if symmetric:
-                tile = tile.copy()
-                np.fill_diagonal(tile[:, rows], 0.0)
-            total += covariances(inner, X[rows], Z, G.dtype).pull(tile, None if K is None else K[rows])
+    inner, X = _read(kernel, X, "X")
+    Z, symmetric = (X, True) if Z is None else (_read(kernel, Z, "Z")[1], False)
+    _check_floats("the adjoint", G, (len(X), len(Z)))
+    total = (
+        pullback_diag(inner, X, np.diagonal(G)) if symmetric else np.zeros(sum(free_sizes(kernel).values()))
+    )
+    for rows in row_tiles(len(X) if len(Z) else 0, len(Z)):
+        tile = G[rows]
+        if symmetric:
+            tile = tile.copy()
+            np.fill_diagonal(tile[:, rows], 0.0)
+        total += covariances(inner, X[rows], Z, G.dtype).pull(tile, None if K is None else K[rows])
     return total
 
 
+@quiet
 def pullback_diag(kernel: Kernel, X: Inputs, g: Array) -> Array:
     """Return Σ_i g_i ∂k(x_i, x_i) / ∂theta, noise included.
 
@@ -142,21 +141,16 @@ def pullback_diag(kernel: Kernel, X: Inputs, g: Array) -> Array:
     >>> pullback_diag(3.0 * RBF() + WhiteKernel(0.5), [[0.0], [1.0]], np.ones(2))
     array([6., 0., 1.])
     """
-    inner, X = _inputs(kernel, X, "X")
-    with np.errstate(under="ignore"):
-        return covariances(inner, X, None).pull(_floats("the adjoint", g, (len(X),)), None)
-
-
-def _tiles(n: int, m: int) -> Iterator[slice]:
-    size = max(LEAST_ROWS, TILE_NUMBERS // max(m, 1))
-    return (slice(start, min(start + size, n)) for start in range(0, n if m else 0, size))
+    inner, X = _read(kernel, X, "X")
+    _check_floats("the adjoint", g, (len(X),))
+    return covariances(inner, X, None).pull(g, None)
 
 
 # ----------------------------------------------------------------------------- checks
 
 
-def _inputs(kernel: Kernel, X: Inputs, name: str) -> tuple[Any, Any]:
-    """Return rows of floats, or structured inputs as they are if the kernel takes them.
+def _read(kernel: Kernel, X: Inputs, name: str) -> tuple[Any, Any]:
+    """Return a kernel and its inputs: rows of floats, or structured inputs as they are if the kernel takes them.
 
     Transforms of the inputs are applied here, once for all tiles; the kernel inside them is returned first.
     """
@@ -181,8 +175,6 @@ def _precision(*inputs: Inputs) -> Any:
     return np.float32 if single else np.float64
 
 
-def _floats(name: str, array: Array, shape: tuple[int, ...]) -> Array:
-    array = np.asarray(array)
+def _check_floats(name: str, array: Array, shape: tuple[int, ...]) -> None:
     if array.shape != shape or array.dtype not in (np.float32, np.float64):
         raise ValueError(f"{name} is {array.dtype} of shape {array.shape}, expected floats of shape {shape}.")
-    return array

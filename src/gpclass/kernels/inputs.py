@@ -11,12 +11,10 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.gaussian_process.kernels import CompoundKernel, Exponentiation, Kernel, Product, Sum
+from sklearn.gaussian_process.kernels import CompoundKernel, Exponentiation, Kernel
 
 from gpclass.core.protocols import Array, Index
-from gpclass.kernels.base import FormulaKernel
-from gpclass.kernels.covariances import Covariances, covariances
-from gpclass.kernels.theta import count_free, free_names, hyperparameter_names
+from gpclass.kernels.base import Covariances, FormulaKernel, covariances, free_sizes, names_of
 
 
 class Around(FormulaKernel):
@@ -39,18 +37,6 @@ class Around(FormulaKernel):
             params.update(("kernel__" + name, value) for name, value in self.kernel.get_params().items())
         return params
 
-    def __eq__(self, other: object) -> bool:
-        if type(self) is not type(other):
-            return False
-        mine, theirs = self.get_params(deep=False), other.get_params(deep=False)
-        return all(_same(mine[name], theirs[name]) for name in mine)
-
-
-def _same(first: Any, second: Any) -> bool:
-    if isinstance(first, Kernel | slice):
-        return bool(first == second)
-    return np.array_equal(first, second)
-
 
 def of_inputs(kernel: Any, X: Array, Z: Array | None, dtype: Any) -> Covariances:
     """Return the covariances of the inner kernel at the transformed inputs."""
@@ -72,7 +58,7 @@ def measured_inputs(kernel: Kernel, X: Array) -> tuple[Array, Index | None]:
 
 def _grouped(kernel: Any, X: Array, Z: Array | None, dtype: Any) -> Covariances:
     wide, places = kernel.widened()
-    inner, n_dims = covariances(wide, X, Z, dtype), count_free(kernel)
+    inner, n_dims = covariances(wide, X, Z, dtype), sum(free_sizes(kernel).values())
 
     def pull(G: Array, K: Array | None) -> Array:
         return np.bincount(places, inner.pull(G, K), minlength=n_dims).astype(float)
@@ -115,20 +101,20 @@ class Grouped(Around, formulas=_grouped):
 
 
 def _widened(kernel: Any, groups: Index) -> tuple[Any, Index]:
-    if type(kernel) in (Sum, Product):
-        (first, places), (second, others) = _widened(kernel.k1, groups), _widened(kernel.k2, groups)
-        return type(kernel)(first, second), np.concatenate([places, count_free(kernel.k1) + others])
-    n_groups, wide, start = int(groups.max()) + 1, copy.copy(kernel), 0
-    free = free_names(kernel)
+    wide, sizes, start = copy.copy(kernel), free_sizes(kernel), 0
     found: list[Index] = [np.empty(0, dtype=np.intp)]
-    for name in hyperparameter_names(kernel.__class__):
-        value = np.asarray(getattr(kernel, name))
-        place = groups if value.size == n_groups > 1 else np.arange(value.size)
-        if place is groups:
-            setattr(wide, name, value[groups])
-        if name in free:
-            found.append(start + place)
-            start += value.size
+    for name in names_of(kernel.__class__) or ():
+        value = getattr(kernel, name)
+        if isinstance(value, Kernel):
+            value, places = _widened(value, groups)
+        elif np.size(value) == groups.max() + 1 > 1:
+            value, places = np.asarray(value)[groups], groups
+        else:
+            places = np.arange(np.size(value))
+        setattr(wide, name, value)
+        if name in sizes:
+            found.append(start + places)
+            start += sizes[name]
     return wide, np.concatenate(found)
 
 
@@ -213,18 +199,16 @@ def _by_name(columns: Any, names: list[str]) -> list[int]:
 
 def positions(columns: Any, n_columns: int) -> Index:
     """Return the positions of the chosen columns in an array that has ``n_columns`` of them."""
-    if isinstance(columns, slice):
-        return np.arange(n_columns)[columns]
     if _is_named(columns):
         raise ValueError(
             f"Columns has names ({columns!r}) but X has none: convert them to indices with "
             "gpclass.kernels.bind_columns(kernel, feature_names)."
         )
-    index = np.atleast_1d(np.asarray(columns))
-    if index.dtype == bool and index.shape != (n_columns,):
-        raise ValueError(f"the mask of Columns has {index.size} entries but X has {n_columns} columns.")
-    if index.dtype.kind not in "biu" or index.ndim != 1 or not index.size:
-        raise ValueError(f"columns is {columns!r}, expected indices, a mask, a slice or names of columns.")
-    if index.dtype != bool and (index.min() < -n_columns or index.max() >= n_columns):
-        raise ValueError(f"Columns asks for columns {index.tolist()} but X has only {n_columns}.")
-    return np.arange(n_columns)[index]
+    try:
+        return np.atleast_1d(
+            np.arange(n_columns)[columns if isinstance(columns, slice) else np.asarray(columns)]
+        )
+    except IndexError as error:
+        raise ValueError(
+            f"Columns({columns!r}) is not possible for X with {n_columns} columns: {error}."
+        ) from error

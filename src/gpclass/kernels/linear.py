@@ -11,16 +11,14 @@ from sklearn.gaussian_process.kernels import DotProduct, PairwiseKernel
 
 from gpclass.core.linalg import drop_tiny, matmul, matmul_transposed
 from gpclass.core.protocols import Array
-from gpclass.kernels.base import FormulaKernel
-from gpclass.kernels.covariances import Covariances, by_differences, register
-from gpclass.kernels.metric import collect, per_column, squared_norms
-from gpclass.kernels.theta import is_free
+from gpclass.kernels.base import Covariances, FormulaKernel, by_differences, free_sizes, register
+from gpclass.kernels.stationary import collect, per_column
 
 
 def _products(U: Array, V: Array | None, dtype: Any) -> Array:
     """Return u_i · v_j, or |u_i|² if V is None."""
     if V is None:
-        return squared_norms(U).astype(dtype, copy=False)
+        return np.vecdot(U, U).astype(dtype, copy=False)
     return matmul_transposed(*(drop_tiny(rows.astype(dtype)) for rows in (U, V)))
 
 
@@ -28,7 +26,7 @@ def _dot_product(kernel: Any, X: Array, Z: Array | None, dtype: Any) -> Covarian
     variance = float(kernel.sigma_0) ** 2
 
     def pull(G: Array, K: Array | None) -> Array:
-        return np.array([2.0 * variance * G.sum(dtype=float)] if is_free(kernel, "sigma_0") else [])
+        return np.array([2.0 * variance * G.sum(dtype=float)] if free_sizes(kernel) else [])
 
     return Covariances(lambda: _products(X, Z, dtype) + variance, pull)
 
@@ -39,7 +37,7 @@ def _linear(kernel: Any, X: Array, Z: Array | None, dtype: Any) -> Covariances:
     V = None if Z is None else np.subtract(Z, centre, dtype=float) / scale
 
     def pull(G: Array, K: Array | None) -> Array:
-        if not is_free(kernel, "length_scale"):
+        if not free_sizes(kernel):
             return np.empty(0)
         G = np.array(G, dtype=float)
         sums = G[:, None] * U if V is None else matmul(G, V)

@@ -12,10 +12,8 @@ from numpy.typing import ArrayLike
 
 from gpclass.core.linalg import drop_tiny, matmul, matmul_transposed
 from gpclass.core.protocols import Array
-from gpclass.kernels.base import FormulaKernel
-from gpclass.kernels.covariances import Covariances
-from gpclass.kernels.metric import collect, make_metric, per_column, squared_norms
-from gpclass.kernels.theta import free_names
+from gpclass.kernels.base import Covariances, FormulaKernel, free_sizes
+from gpclass.kernels.stationary import collect, per_column, squared_distances
 
 # ------------------------------------------------------------------------------- sigmoidal units
 
@@ -25,7 +23,7 @@ def _unit_rows(kernel: Any, X: Array) -> Array:
     rows = np.empty((len(X), X.shape[1] + 1))
     rows[:, 0] = np.sqrt(2.0 * kernel.bias_variance)
     np.multiply(X, np.sqrt(2.0 * per_column(kernel, "weight_variance", X.shape[1])), out=rows[:, 1:])
-    rows /= np.sqrt(1.0 + squared_norms(rows))[:, None]
+    rows /= np.sqrt(1.0 + np.vecdot(rows, rows))[:, None]
     return rows
 
 
@@ -37,7 +35,7 @@ def _sigmoidal(kernel: Any, X: Array, Z: Array | None, dtype: Any) -> Covariance
 
     def cosines(dtype: Any) -> Array:
         if Z is None:
-            return squared_norms(U).astype(dtype)
+            return np.vecdot(U, U).astype(dtype)
         T = matmul_transposed(*(drop_tiny(rows.astype(dtype)) for rows in (U, V)))
         return np.clip(T, -1.0, 1.0, out=T)
 
@@ -58,7 +56,7 @@ def _sigmoidal(kernel: Any, X: Array, Z: Array | None, dtype: Any) -> Covariance
             by_entry -= 0.5 * (P.sum(axis=1) @ (U * U) + P.sum(axis=0) @ (V * V))
         weights = collect(per_column(kernel, "weight_variance", X.shape[1]), by_entry[1:])
         parts = {"bias_variance": by_entry[:1], "weight_variance": weights}
-        return np.concatenate([np.empty(0), *(parts[name] for name in free_names(kernel))])
+        return np.concatenate([np.empty(0), *(parts[name] for name in free_sizes(kernel))])
 
     return Covariances(values, pull)
 
@@ -115,25 +113,25 @@ def _gaussian(kernel: Any, X: Array, Z: Array | None, dtype: Any) -> Covariances
     g2, u2 = float(kernel.unit_width) ** 2, float(kernel.center_scale) ** 2
     ratio = g2 * (g2 / u2)
     fade, decay = 1.0 / (2.0 * u2 + g2), 1.0 / (2.0 * g2 + ratio)
-    norms = squared_norms(X.astype(float))
+    norms = np.vecdot(X, X, dtype=float)
     if Z is None:
-        fading, metric = -fade * norms, None
+        fading, distances = -fade * norms, None
     else:
-        fading = -0.5 * fade * np.add.outer(norms, squared_norms(Z.astype(float)))
-        metric = make_metric(-0.5, np.array(decay**-0.5), X, Z, dtype)
+        fading = -0.5 * fade * np.add.outer(norms, np.vecdot(Z, Z, dtype=float))
+        distances = squared_distances(-0.5, np.array(decay**-0.5), X, Z, dtype)
 
     def values() -> Array:
-        exponent = np.asarray(fading + metric.distances() if metric else fading, dtype=dtype)
+        exponent = np.asarray(fading + distances.values() if distances else fading, dtype=dtype)
         return drop_tiny(np.exp(exponent), 1.0)
 
     def pull(G: Array, K: Array | None) -> Array:
         H = np.multiply(G, values() if K is None else K, dtype=float)
-        by_fade, by_decay = np.vdot(H, fading), -0.5 * metric.pull(H)[0] if metric else 0.0
+        by_fade, by_decay = np.vdot(H, fading), -0.5 * distances.pull(H, None)[0] if distances else 0.0
         by_name = {
             "center_scale": -4.0 * u2 * fade * by_fade + 2.0 * ratio * decay * by_decay,
             "unit_width": -2.0 * g2 * fade * by_fade - 4.0 * (g2 + ratio) * decay * by_decay,
         }
-        return np.array([by_name[name] for name in free_names(kernel)], dtype=float)
+        return np.array([by_name[name] for name in free_sizes(kernel)], dtype=float)
 
     return Covariances(values, pull)
 

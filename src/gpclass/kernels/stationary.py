@@ -12,16 +12,21 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from scipy.spatial.distance import cdist
 from scipy.special import gamma, kv
 from sklearn.gaussian_process.kernels import RBF, ExpSineSquared, Kernel, Matern, RationalQuadratic
 
-from gpclass.core.linalg import drop_tiny
+from gpclass.core.linalg import drop_tiny, matmul, matmul_transposed
 from gpclass.core.protocols import Array
-from gpclass.kernels.covariances import Covariances, register
-from gpclass.kernels.metric import make_metric, per_column
-from gpclass.kernels.theta import count_free, free_names
+from gpclass.kernels.base import Covariances, free_sizes, register
 
 Elementwise = Callable[[Any], Any]
+# For each precision of the distances: precisions of the product, each with the largest squared norm of rows it allows.
+LONGEST: dict[Any, Any] = {
+    np.dtype(np.float32): ((np.float32, 512.0), (np.float64, 1e8)),
+    np.dtype(np.float64): ((np.float64, 1024.0),),
+}
+LAST_EXPONENT = -87.0  # exponentials of smaller numbers are denormal in single precision
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -69,25 +74,84 @@ class Stationary:
     def __call__(self, kernel: Kernel, X: Array, Z: Array | None, dtype: Any) -> Covariances:
         """Return the covariances of X and Z, or the variances of X, which are one."""
         if Z is None:
-            return Covariances(lambda: np.ones(()), lambda G, K: np.zeros(count_free(kernel)))
+            return Covariances(lambda: np.ones(()), lambda G, K: np.zeros(sum(free_sizes(kernel).values())))
         profile, scale = self.profile(kernel), per_column(kernel, self.scale, X.shape[1])
-        metric = make_metric(profile.factor, scale, X, Z, dtype, exact=profile.exact)
+        distances = squared_distances(profile.factor, scale, X, Z, dtype, exact=profile.exact)
 
         def values() -> Array:
-            return drop_tiny(profile.value(metric.distances()), 1.0)
+            return drop_tiny(profile.value(distances.values()), 1.0)
 
         def pull(G: Array, K: Array | None) -> Array:
             parts: list[Any] = [np.empty(0)]
-            for name in free_names(kernel):
+            for name in free_sizes(kernel):
                 if name != self.scale:
-                    parts.append([np.sum(G * profile.others[name](metric.distances()), dtype=float)])
+                    parts.append([np.sum(G * profile.others[name](distances.values()), dtype=float)])
                     continue
                 if K is None or profile.slope is not profile.value:
-                    K = profile.slope(metric.distances())
-                parts.append(metric.pull(np.multiply(G, K, dtype=float)))
+                    K = profile.slope(distances.values())
+                parts.append(distances.pull(np.multiply(G, K, dtype=float), None))
             return np.concatenate(parts)
 
         return Covariances(values, pull)
+
+
+# ------------------------------------------------------------------------------ squared distances
+
+
+def per_column(kernel: Kernel, name: str, n_columns: int) -> Array:
+    """Return a parameter of a kernel that applies to the columns of X: 0-d, or one number for each column."""
+    values = np.squeeze(np.asarray(getattr(kernel, name), dtype=float))
+    if values.ndim and values.shape != (n_columns,):
+        raise ValueError(
+            f"{name} of {type(kernel).__name__} has shape {values.shape} but X has {n_columns} columns: "
+            "give one number, or one for each column."
+        )
+    return values
+
+
+def collect(values: Array, by_column: Array) -> Array:
+    """Return the derivatives with respect to a parameter from those for each column; a shared number has their sum."""
+    return by_column if values.ndim else by_column.sum(keepdims=True)
+
+
+def squared_distances(
+    factor: float, scale: Array, X: Array, Z: Array, dtype: Any = float, *, exact: bool = False
+) -> Covariances:
+    """Return S_ij = factor · |x_i - z_j|² in units of the scales, with the pullback to their logarithms.
+
+    |a - b|² = |a|² + |b|² - 2 a·b is one matrix product if each row is extended by its squared norm and a
+    one. Its rounding error is about eps · |a|², so it is used, in single or in double precision, if that is small
+    enough for the result. For longer rows (tiny length scales) differences of rows are computed first, which is
+    exact. Subtracting a common centre does not change distances, but it makes rows shorter.
+    """
+    centre = Z.mean(axis=0, dtype=float)
+    A, B = (np.subtract(rows, centre, dtype=float) / scale for rows in (X, Z))
+    longest = max(np.vecdot(rows, rows).max(initial=0.0) for rows in (A, B))
+    product = next((each for each, limit in LONGEST[np.dtype(dtype)] if longest <= limit and not exact), None)
+
+    def values() -> Array:
+        if product is None:
+            return np.asarray(cdist(A, B, "sqeuclidean") * factor, dtype=dtype)
+        U, V = (drop_tiny(rows.astype(product, copy=False), 1.0) for rows in (A, B))
+        left = np.column_stack([U, factor * np.vecdot(U, U), np.ones(len(U), product)])
+        right = np.column_stack([-2.0 * factor * V, np.ones(len(V), product), factor * np.vecdot(V, V)])
+        S = matmul_transposed(left, right)
+        if factor > 0:
+            np.maximum(S, 0.0, out=S)
+        else:  # S is the exponent of a kernel
+            np.clip(S, LAST_EXPONENT if dtype == np.float32 else -np.inf, 0.0, out=S)
+        return S.astype(dtype, copy=False)
+
+    def pull(W: Array, S: Array | None) -> Array:
+        if product is None:
+            D = (np.subtract.outer(a, b) for a, b in zip(A.T, B.T, strict=True))
+            squares = np.array([np.vdot(W, np.square(d, out=d)) for d in D])
+        else:  # Σ_ij W_ij (a_id - b_jd)², multiplied out
+            squares = W.sum(axis=1) @ (A * A) + W.sum(axis=0) @ (B * B)
+            squares -= 2.0 * np.einsum("id,id->d", A, matmul(W, B))
+        return -2.0 * factor * collect(scale, squares)
+
+    return Covariances(values, pull)
 
 
 # ------------------------------------------------------------------------ squared exponential and Matern

@@ -13,7 +13,7 @@ length scales mean the same with and without a transform.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,7 @@ from sklearn.gaussian_process.kernels import Kernel
 
 from gpclass.core.protocols import Array
 from gpclass.kernels.inputs import Around, of_inputs
-from gpclass.kernels.scales import column_scales
+from gpclass.kernels.names import column_scales
 
 TRANSFORMS = ("asinh", "yeo-johnson")
 POWERS = (-19.0, 21.0)  # range of powers, symmetric about 1; at either end the transform is nearly a step
@@ -51,7 +51,7 @@ class Warped(Around, formulas=of_inputs):
     >>> from gpclass.kernels import RBF, Warped, warps
     >>> X = np.array([[0.0], [1.0], [2.0], [1000.0]])
     >>> asinh, power = warps(X)
-    >>> asinh.around(RBF(500.0))(X)[0].round(2)
+    >>> asinh(RBF(500.0))(X)[0].round(2)
     array([1.  , 0.97, 0.9 , 0.09])
     """
 
@@ -97,20 +97,13 @@ def _g(u: Array, power: Array | None) -> Array:
     return np.asarray(np.sign(u) * np.minimum(size, LARGEST))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Warp:
-    """The parameters of a transform of the columns."""
-
-    transform: str
-    params: dict[str, Any]
-
-    def around(self, kernel: Kernel) -> Warped:
-        """Return the kernel applied to the transformed columns."""
-        return Warped(kernel, self.transform, **self.params)
+Warp = partial[Warped]  # the parameters of a transform; called with a kernel
 
 
 def warps(X: Array, weight: Array | None = None, numeric: Any = None) -> tuple[Warp, ...]:
     """Return the transforms for the columns of X, in the order of `TRANSFORMS`; none if there is nothing to transform.
+
+    Called with a kernel, each returns the `Warped` kernel.
 
     Parameters
     ----------
@@ -139,21 +132,19 @@ def warps(X: Array, weight: Array | None = None, numeric: Any = None) -> tuple[W
     power = np.array(
         [_best_power(column, weight) if used else 1.0 for column, used in zip(u.T, on, strict=True)]
     )
-    plain = column_scales(X, weight)
-    return tuple(
-        _warp(name, u, weight, plain, {"centre": centre, "scale": scale, "power": powers})
-        for name, powers in zip(TRANSFORMS, (None, power), strict=True)
-    )
-
-
-def _warp(name: str, u: Array, weight: Array, plain: Any, params: dict[str, Any]) -> Warp:
-    """Return the transform that preserves the means and the standard deviations of the columns."""
-    found = column_scales(_g(u, params["power"]), weight)
-    slope = plain.deviation / np.where(found.varies, found.deviation, 1.0)
-    scale = np.where(found.varies, params["scale"], 0.0)
-    return Warp(
-        name, params | {"scale": scale, "slope": slope, "offset": plain.centre - slope * found.centre}
-    )
+    plain, found = column_scales(X, weight), []
+    for name, powers in zip(TRANSFORMS, (None, power), strict=True):
+        moved = column_scales(
+            _g(u, powers), weight
+        )  # the mean and the standard deviation are to be preserved
+        slope = plain.deviation / np.where(moved.varies, moved.deviation, 1.0)
+        used, offset = np.where(moved.varies, scale, 0.0), plain.centre - slope * moved.centre
+        found.append(
+            partial(
+                Warped, transform=name, centre=centre, scale=used, offset=offset, slope=slope, power=powers
+            )
+        )
+    return tuple(found)
 
 
 def _best_power(u: Array, weight: Array) -> float:

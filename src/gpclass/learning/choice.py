@@ -95,7 +95,7 @@ class Grid:
                 prior = prior.first(part.n_dims)
             kernel = part if full is kernel else Grouped(part, kernel.groups)
         if model.transform:
-            kernel = self.warps[model.transform - 1].around(kernel)
+            kernel = self.warps[model.transform - 1](kernel)
         return replace(few or self.problem, kernel=kernel, hyperprior=prior)
 
     @property
@@ -152,7 +152,7 @@ class Grid:
             words.append(f"shrinkage {scale:g}" if scale else "length scales in proportion")
         words += ["linear part"] * model.linear
         if model.transform:
-            words.append(f"{self.warps[model.transform - 1].transform} of the columns")
+            words.append(f"{self.warps[model.transform - 1].keywords['transform']} of the columns")
         return ", ".join(words)
 
 

@@ -18,7 +18,7 @@ from sklearn.gaussian_process.kernels import Kernel
 from gpclass.core.optimisers import TOL_NATS
 from gpclass.core.protocols import Array, Index
 from gpclass.kernels.inputs import measured_inputs
-from gpclass.kernels.scales import column_scales
+from gpclass.kernels.names import column_scales
 from gpclass.learning.problem import Problem, SiteObjective
 from gpclass.priors import NotPositiveError
 

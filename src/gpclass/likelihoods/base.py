@@ -159,7 +159,7 @@ class BinaryLikelihood(LikelihoodBase):
         with quiet():
             if not self.symmetric:
                 return normalised(self.tilted(np.array(self.labels), mean, var).log_mass)
-            # Averaging the less probable class alone is faster.
+            # Averaging the less probable class alone takes half the time.
             rare = self.tilted(np.array(-1.0), np.abs(mean), var).log_mass
             rare = np.where(mean == 0.0, np.log(0.5), np.minimum(rare, np.log(0.5)))
             both = np.concatenate([rare, np.log1p(-np.exp(rare))], axis=-1)

@@ -11,8 +11,7 @@ from scipy.special import log_ndtr, ndtr, owens_t
 from gpclass.core.protocols import Array
 from gpclass.likelihoods import largest
 from gpclass.likelihoods.base import ClassLikelihood
-from gpclass.likelihoods.normal import hazard
-from gpclass.likelihoods.probit import Probit
+from gpclass.likelihoods.probit import Probit, hazard
 from gpclass.likelihoods.quadrature import blocks, quiet
 
 _REACH = 8.3  # number of standard deviations beyond which a Gaussian is negligible

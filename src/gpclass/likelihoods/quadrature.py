@@ -166,8 +166,7 @@ def expected(likelihood: Any, y: float, mean: Array, var: Array) -> Array:
     out = np.empty((3, z.size))
     # Add the variance, because exp(±f) shifts the Gaussian by that much.
     for i, table in _nodes(likelihood, y, z, _REACH * s + var, level):
-        E = _exponents(table.f, z[i], s[i])
-        out[:, i] = (_exp(E) @ table.expected).T / (_SQRT_2PI * s[i])
+        out[:, i] = _sums(_exponents(table.f, z[i], s[i]), table.expected).T / (_SQRT_2PI * s[i])
     i = np.flatnonzero(level > _FINEST)
     if i.size:
         x, w = hermite(_ORDER)
@@ -182,10 +181,9 @@ def _exponents(f: Array, z: Array, s: Array) -> Array:
     return np.multiply(E, -E, out=E)
 
 
-def _exp(E: Array) -> Array:
-    """Return exp(E) in place, without subnormal numbers, which are a hundred times slower."""
-    np.maximum(E, -600.0, out=E)
-    return np.exp(E, out=E)
+def _sums(E: Array, functions: Array) -> Array:
+    """Return exp(E) @ functions, without subnormal numbers, which are a hundred times slower; E is overwritten."""
+    return np.asarray(np.exp(np.maximum(E, -600.0, out=E), out=E) @ functions)
 
 
 def tilted(likelihood: Any, y: float, mean: Array, var: Array, power: Array) -> Array:
@@ -232,7 +230,7 @@ def _moments(table: Table, z: Array, s: Array, power: Array, base: Array, near: 
         E -= base[:, None]
     else:
         base = np.zeros_like(z)
-    mass, *sums = (_exp(E) @ table.moments).T
+    mass, *sums = _sums(E, table.moments).T
     first, second, square, mean, second_moment = sums / mass
     direct = -power * second - power * power * (square - first * first)
     var = s * s

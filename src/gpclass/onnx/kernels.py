@@ -10,9 +10,9 @@ from sklearn.gaussian_process.kernels import ConstantKernel, DotProduct, Kernel,
 
 from gpclass.core.protocols import Array
 from gpclass.kernels import Columns, Grouped, Linear, Stationary, Warped
-from gpclass.kernels.covariances import formulas_of
+from gpclass.kernels.base import formulas_of
 from gpclass.kernels.inputs import positions
-from gpclass.kernels.metric import per_column, squared_norms
+from gpclass.kernels.stationary import per_column
 from gpclass.onnx.graph import OnnxExportError, Value
 
 LONGEST = 1e4  # largest squared norm of a scaled row for which distances are computed by products
@@ -73,7 +73,7 @@ def _stationary(kernel: Any, X: Value, n_columns: int, P: Array | None) -> Any:
     profile, centre = formulas.profile(kernel), P.mean(axis=0)
     scales = np.broadcast_to(per_column(kernel, formulas.scale, n_columns), n_columns)
     A, B = (X - centre) * (1.0 / scales), (P - centre) / scales
-    norms = squared_norms(B)
+    norms = np.vecdot(B, B)
     if profile.exact or n_columns <= 2 or norms.max() > LONGEST:
         S: Any = 0.0
         for d in range(n_columns):

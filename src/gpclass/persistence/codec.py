@@ -24,7 +24,7 @@ from sklearn.gaussian_process.kernels import Kernel
 
 from gpclass.core.registry import Part, kinds, parts, stored_classes
 from gpclass.kernels import CompoundKernel
-from gpclass.kernels.covariances import registered
+from gpclass.kernels.base import FORMULAS
 from gpclass.persistence.container import DTYPES, ModelFileError
 from gpclass.persistence.schema import complaint, stored_fields
 
@@ -36,7 +36,7 @@ DEEPEST = 100  # maximum depth of nesting; the terms of a longer sum of kernels 
 
 def _kernels() -> dict[str, Any]:
     lists = {"CompoundKernel": CompoundKernel, "sklearn.CompoundKernel": theirs.CompoundKernel}
-    return {cls.__name__: cls for cls in registered()} | lists
+    return {cls.__name__: cls for cls in FORMULAS} | lists
 
 
 @cache
