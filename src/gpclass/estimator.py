@@ -22,9 +22,8 @@ from gpclass.data.sources import as_source
 from gpclass.decision import check_cost
 from gpclass.fitted import Predictions
 from gpclass.labels import Encode
-from gpclass.learning.fitted import FittedModel
+from gpclass.learning.fitted import FittedModel, complaints
 from gpclass.learning.strategies import fit_best
-from gpclass.learning.usefulness import complaints
 from gpclass.parameters import check_parameters, is_dirichlet
 from gpclass.tables import TakesTables, plain_labels, read_inputs
 from gpclass.tasks import candidates, make_task, rows_to_compare
@@ -242,8 +241,8 @@ class GaussianProcessClassifier(TakesTables, Predictions, ClassifierMixin, BaseE
         """
         check_parameters(self)
         seed = seed_of(self.random_state)
-        model = getattr(self, "base_estimator_", None)
-        if isinstance(model, FittedModel) and model.inducing is not None:
+        model: Any = getattr(self, "base_estimator_", None)
+        if getattr(model, "inducing", None) is not None:
             return self._update(model, X, y, sample_weight)
         new = copy(self)
         X, y = read_inputs(new, X, y, sample_weight, vectors=True, fitting=True)

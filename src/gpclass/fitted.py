@@ -15,7 +15,7 @@ from gpclass.data.prediction import lazily
 from gpclass.decision import bayes_decision, check_cost
 from gpclass.kernels import CompoundKernel
 from gpclass.learning.combine import mean_evidence, split_theta
-from gpclass.learning.usefulness import DoubtfulFitWarning
+from gpclass.learning.fitted import DoubtfulFitWarning
 from gpclass.tables import read_inputs
 from gpclass.training import TrainingRows
 

@@ -23,7 +23,7 @@ from gpclass.core.progress import reporter
 from gpclass.estimator import GaussianProcessClassifier
 from gpclass.evidence.importance import MOST_VALUES
 from gpclass.kernels.names import takes_vectors
-from gpclass.learning.usefulness import DoubtfulFitWarning
+from gpclass.learning.fitted import DoubtfulFitWarning
 from gpclass.tables import Encoder, needs_coding, read_inputs
 from gpclass.validation import check_labels
 

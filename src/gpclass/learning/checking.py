@@ -17,13 +17,11 @@ from gpclass.data.rows import Rows
 from gpclass.evidence import ApproximationCheck, Missing
 from gpclass.evidence.check import check_approximation, check_draws
 from gpclass.evidence.importance import MOST_VALUES
-from gpclass.kernels import CompoundKernel
 from gpclass.learning.fitted import FittedModel, left_out
 from gpclass.posteriors.target import Target, make_target
 from gpclass.priors import DensePrior
 from gpclass.sparse.local_check import NearestStep, exact_left_out
 from gpclass.sparse.loo import LeaveOut, log_scores
-from gpclass.sparse.objective import PassObjective
 
 PLACES = 200  # number of neighbourhoods that are treated exactly
 AROUND = 200  # number of rows in a neighbourhood
@@ -51,7 +49,6 @@ def check(model: FittedModel, n_samples: int, rng: np.random.Generator) -> Appro
 def exact_target(model: FittedModel) -> Target:
     """Return the exact posterior together with its Gaussian approximation by the sites of the latent functions."""
     problem = model.problem
-    kernels = problem.kernel.kernels if isinstance(problem.kernel, CompoundKernel) else [problem.kernel]
     labels, weight = problem.y, problem.weight
     if labels.ndim == 2:
         weight = None
@@ -60,7 +57,7 @@ def exact_target(model: FittedModel) -> Target:
                 f"{labels.shape[0]} rows of {labels.shape[1]} classes have {labels.size} latent values, too many for "
                 f"importance sampling (at most {MOST_VALUES}): check a model of fewer rows."
             )
-    Ks = np.stack([mirrored(DensePrior(kernel, problem.X).K) for kernel in kernels])
+    Ks = np.stack([mirrored(DensePrior(kernel, problem.X).K) for kernel in problem.kernels])
     return make_target(model.likelihood, Ks[0] if len(Ks) == 1 else Ks, labels, model.latent_sites, weight)
 
 
@@ -72,7 +69,7 @@ def check_inducing(model: FittedModel, rng: np.random.Generator) -> Approximatio
     name = type(model.problem.inference).__name__
     if model.inducing is None:
         raise ValueError(f"{name} with inducing inputs is not checked: use inference='vi', or inducing=None.")
-    if not isinstance(model.objective, PassObjective):
+    if model.objective is None:
         raise ValueError(
             "The approximation is checked on the training rows, which this model does not keep after partial_fit or in "
             "a file: call check_approximation in Python on the classifier that was fitted."

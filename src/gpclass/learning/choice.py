@@ -18,7 +18,8 @@ one scale predict the integrated evidence of all, with e = theta* - mu:
     b = Rᵀ (g + A e),     z = (I + Rᵀ A R)⁻¹ b,     log p(y|theta*) - gᵀ e - ½ eᵀ A e + ½ bᵀ z - ½ log|I + Rᵀ A R|,
 
 and only scales that are predicted to be better are tried. Neighbouring models have nearly the same A, so it is measured
-only for models that are better with the A of their neighbour. On the second rung the neighbours of the chosen model are
+only for models that are better with the A of their neighbour, by differences of the gradient at fixed sites: one
+factorisation for each direction. On the second rung the neighbours of the chosen model are
 compared again, with A measured on the rows of the first rung and scaled in proportion to the rows.
 """
 
@@ -35,12 +36,14 @@ from gpclass.core.hyperpriors import SCALES, Hyperprior
 from gpclass.core.protocols import Array, Index
 from gpclass.kernels import Grouped
 from gpclass.kernels.warped import Warp
-from gpclass.learning.curvature import curvature, integral
 from gpclass.learning.loo import dirichlet_scores
 from gpclass.learning.maximise import Learned, Report, is_clear, maximise
 from gpclass.learning.problem import Problem, SiteObjective
 
 SHARE = 0.1  # factor of the tolerance of a rung, so that early stopping does not affect the choice
+DIRECTIONS = 64  # directions in which curvature is measured; random ones for more hyperparameters than this
+STEP = 0.1  # step of theta in differences of gradients: 10 % of a hyperparameter
+NEGLIGIBLE = 1e-3  # fraction of the largest eigenvalue below which one-sided differences are unreliable
 
 
 class Model(NamedTuple):
@@ -115,7 +118,7 @@ class Grid:
         A = np.zeros((len(theta), len(theta)))
         own, other = self._places(near.model), self._places(model)
         theta[own], A[np.ix_(own, own)] = near.learned.theta, near.A
-        return theta[other], A[np.ix_(other, other)] * (self.problem.n_rows / near.problem.n_rows)
+        return theta[other], A[np.ix_(other, other)] * (len(self.problem.X) / len(near.problem.X))
 
     def curvature(self, model: Model, prior: Hyperprior, theta: Array, sites: Any) -> Array:
         """Return A of a model at theta along the directions of a prior, for all rows."""
@@ -123,7 +126,16 @@ class Grid:
             return curvature(self.at(model), prior, theta, sites)
         few = self.at(model, self.few)
         sites = SiteObjective(few).evaluate(theta, gradient=False).warm
-        return curvature(few, prior, theta, sites) * (self.problem.n_rows / self.few.n_rows)
+        return curvature(few, prior, theta, sites) * (len(self.problem.X) / len(self.few.X))
+
+    def start(self, theta: Array) -> Candidate:
+        """Return a starting point of the simplest model, with its sites and its curvature."""
+        model = Model()
+        problem = self.at(model)
+        theta = problem.hyperprior.tied(theta)
+        end = SiteObjective(problem).evaluate(theta, gradient=False)
+        A = self.curvature(model, problem.hyperprior, theta, end.warm)
+        return Candidate(model, problem, Learned(theta, end.evidence, warm=end.warm), A)
 
     def promising(self, best: Candidate, seen: set[Model]) -> Iterator[tuple[Model, Candidate]]:
         """Yield models that may be better, each with a candidate to start from.
@@ -158,18 +170,17 @@ class Grid:
 
 def choose(
     grid: Grid,
-    starts: list[Array] | Candidate,
+    starts: list[Candidate],
     found: list[Candidate],
     tol: float,
     report: Report | None = None,
 ) -> Candidate:
     """Return the model with the largest integrated evidence; every candidate is appended to ``found``.
 
-    The search begins at the best of the ``starts`` of the simplest model, or at the model chosen on fewer rows.
+    The search begins at the best of the ``starts``, which are points of one model.
     """
-    near = [starts] if isinstance(starts, Candidate) else [_start(grid, theta) for theta in starts]
-    model = near[0].model
-    best, *others = [_candidate(grid, model, each, found, tol, report) for each in near]
+    model = starts[0].model
+    best, *others = [_candidate(grid, model, each, found, tol, report) for each in starts]
     for other in others:
         best = _better(best, other)
     seen = {model}
@@ -183,16 +194,6 @@ def choose(
                     break
         else:
             return best
-
-
-def _start(grid: Grid, theta: Array) -> Candidate:
-    """Return a starting point of the simplest model, with its sites and its curvature."""
-    model = Model()
-    problem = grid.at(model)
-    theta = problem.hyperprior.tied(theta)
-    end = SiteObjective(problem).evaluate(theta, gradient=False)
-    A = grid.curvature(model, problem.hyperprior, theta, end.warm)
-    return Candidate(model, problem, Learned(theta, end.evidence, warm=end.warm), A)
 
 
 def _candidate(
@@ -256,3 +257,65 @@ def predicted(prior: Hyperprior, found: Candidate) -> float:
     b = slope + Ae
     evidence = found.learned.objective - found.problem.hyperprior(theta)[0]
     return float(evidence - slope @ e - 0.5 * e @ Ae + 0.5 * b @ inverse @ b - log_volume)
+
+
+# ------------------------------------------------------------------ curvature and integral
+
+
+def integral(prior: Hyperprior, A: Array) -> tuple[Array, float]:
+    """Return the inverse of A + the prior's Hessian, in the range of R, and ½ log|I + Rᵀ A R|."""
+    R = prior.root(len(A))
+    L = np.linalg.cholesky(np.eye(R.shape[1]) + R.T @ A @ R)
+    half = np.linalg.solve(L, R.T)
+    return half.T @ half, float(np.log(L.diagonal()).sum())
+
+
+def curvature(problem: Problem, prior: Hyperprior, theta: Array, sites: Any) -> Array:
+    """Return A along the directions of a prior, zero along all others and where the evidence is not concave.
+
+    With many hyperparameters A is measured along orthonormal directions Q only, those of wide priors and random ones,
+    and A ≈ A Q (Qᵀ A Q)⁻¹ Qᵀ A (Nyström). The missing part of the trace, also estimated from Q, is distributed
+    evenly over all other directions.
+    """
+    p, R = len(theta), prior.root(len(theta))
+    if R.shape[1] < p or p <= DIRECTIONS:
+        Q = _basis(R) if R.shape[1] < p else np.eye(p)
+        values, vectors = np.linalg.eigh(_symmetric(Q.T @ _differences(problem, theta, sites, Q)))
+        V = Q @ vectors
+        return (V * np.maximum(values, 0.0)) @ V.T
+    wide = _basis(prior.root(p, tied=True))[:, : DIRECTIONS // 2]
+    exact = wide.shape[1]
+    random = np.random.default_rng(0).standard_normal((p, DIRECTIONS - exact))
+    Q = np.linalg.qr(np.column_stack([wide, random]))[0]
+    AQ = _differences(problem, theta, sites, Q)
+    inside = _symmetric(Q.T @ AQ)
+    diagonal = np.maximum(inside.diagonal(), 0.0)
+    trace = float(diagonal[:exact].sum() + (p - exact) * diagonal[exact:].mean())
+    values, vectors = np.linalg.eigh(inside)
+    good = values > NEGLIGIBLE * max(float(values.max()), 1e-12)
+    U, roots, _ = np.linalg.svd((AQ @ vectors[:, good]) / np.sqrt(values[good]), full_matrices=False)
+    rest = max(0.0, trace - float((roots**2).sum())) / (p - len(roots))
+    return (U * np.maximum(roots**2 - rest, 0.0)) @ U.T + rest * np.eye(p)
+
+
+def _basis(R: Array) -> Array:
+    """Return orthonormal columns that span the range of R, with the signs of its columns."""
+    Q, upper = np.linalg.qr(R)
+    return np.where(upper.diagonal() < 0.0, -Q, Q)
+
+
+def _symmetric(M: Array) -> Array:
+    return 0.5 * (M + M.T)
+
+
+def _differences(problem: Problem, theta: Array, sites: Any, Q: Array) -> Array:
+    """Return A Q by differences of the gradient at fixed sites."""
+    objective, highest = SiteObjective(problem), problem.bounds[:, 1]
+    middle = objective.gradient_at_sites(theta, sites)
+    out = np.empty(Q.shape)
+    for k, length in enumerate(STEP / np.abs(Q).max(axis=0)):
+        step = length * Q[:, k]
+        if (theta + step > highest).any():
+            step, length = -step, -length
+        out[:, k] = (middle - objective.gradient_at_sites(theta + step, sites)) / length
+    return np.nan_to_num(out, posinf=0.0, neginf=0.0)  # curvature zero where numbers overflow

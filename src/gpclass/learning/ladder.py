@@ -18,10 +18,9 @@ import numpy as np
 
 from gpclass.core.objective import Objective
 from gpclass.core.optimisers import TOL_NATS, Tol
-from gpclass.core.protocols import AnySites, Array
+from gpclass.core.protocols import Array
 from gpclass.data.rows import Data
-from gpclass.learning.choice import Candidate, Grid, Model, choose
-from gpclass.learning.curvature import curvature, integral
+from gpclass.learning.choice import Candidate, Grid, Model, choose, curvature, integral
 from gpclass.learning.initial import Look, starts
 from gpclass.learning.loo import with_eps
 from gpclass.learning.maximise import Compared, Learned, Plan, best_of, maximise
@@ -52,7 +51,7 @@ class State:
     @property
     def n_rows(self) -> int:
         """Number of data points."""
-        return self.problem.n_rows if self.data is None else self.data.n_rows
+        return len(self.problem.X) if self.data is None else self.data.n_rows
 
     def onto(self, problem: Problem, data: Data | None = None, **passes: Any) -> State:
         """Return the state from which a search on other rows starts."""
@@ -69,19 +68,19 @@ Rung = Callable[[State], State | None]  # returns the state on more rows; None i
 
 
 def rung_sizes(n_rows: int) -> list[int]:
-    """Return the numbers of rows, below ``n_rows``, of the first rungs.
+    """Return the numbers of rows of the rungs, the last of which has all rows.
 
-    A rung with more than two thirds of all rows would save little work.
+    A rung below with more than two thirds of all rows would save little work.
 
     Examples
     --------
     >>> rung_sizes(400), rung_sizes(5000)
-    ([], [300, 1200])
+    ([400], [300, 1200, 5000])
     """
     sizes: list[int] = []
     while 3 * (size := FIRST_ROWS * GROWTH ** len(sizes)) <= 2 * n_rows:
         sizes.append(size)
-    return sizes
+    return [*sizes, n_rows]
 
 
 def rung_tol(n_dims: int) -> float:
@@ -96,8 +95,7 @@ def last_tol(n_rows: int, n_dims: int) -> float:
 
 def first_rung(problem: Problem) -> Problem:
     """Return the problem on the rows that learning begins with."""
-    sizes = rung_sizes(problem.n_rows)
-    return problem.some(sizes[0]) if sizes else problem
+    return problem.some(rung_sizes(len(problem.X))[0])
 
 
 def rungs(problem: Problem, most: int | None = None) -> list[Rung]:
@@ -105,12 +103,12 @@ def rungs(problem: Problem, most: int | None = None) -> list[Rung]:
 
     Each has the kernel and the hyperparameters found on the previous one.
     """
-    most = problem.n_rows if most is None else min(most, problem.n_rows)
 
     def rung(n: int, state: State) -> State:
         return state.onto(with_eps(problem.like(state.problem)).some(n))
 
-    return [partial(rung, n) for n in (*rung_sizes(most), most)]
+    n_rows = len(problem.X)
+    return [partial(rung, n) for n in rung_sizes(min(most or n_rows, n_rows))]
 
 
 def learn(
@@ -119,7 +117,6 @@ def learn(
     rng: np.random.Generator,
     *,
     ladder: Sequence[Rung] | None = None,
-    init: AnySites | None = None,
     first: State | None = None,
 ) -> tuple[Problem, Learned | None]:
     """Return a problem at its best hyperparameters, and the result of learning: None if there are none to learn.
@@ -130,12 +127,12 @@ def learn(
     if not (plan.enabled and len(problem.theta)):
         return with_eps(problem), None
     if plan.optimizer is not None and not plan.choose:
-        learned = _best_of(problem, [problem.theta], plan, rng, warm=init)
+        learned = best_of(problem, [problem.theta], plan, rng)
         return problem.at(learned.theta), learned
     state = begin(problem, plan, rng) if first is None else first
-    looked_at = first is not None or not rung_sizes(problem.n_rows)
+    looked_at = first is not None or len(rung_sizes(len(problem.X))) == 1
     given = None if looked_at else problem.theta
-    state = ascend(state, rungs(problem) if ladder is None else ladder, plan, problem.n_rows, given)
+    state = ascend(state, rungs(problem) if ladder is None else ladder, plan, len(problem.X), given)
     return problem.like(state.problem), state.learned
 
 
@@ -205,7 +202,7 @@ def measured_inverse(state: State) -> Array:
     few, prior = first_rung(problem), problem.hyperprior
     if sites is None or few is not problem:
         sites = SiteObjective(few).evaluate(theta, gradient=False).warm
-    A = curvature(few, prior, theta, sites) * (problem.n_rows / few.n_rows)
+    A = curvature(few, prior, theta, sites) * (len(problem.X) / len(few.X))
     return integral(prior, A)[0]
 
 
@@ -247,7 +244,7 @@ def begin(problem: Problem, plan: Plan, rng: np.random.Generator) -> State:
             best = _chosen(grid, problem, thetas, found, plan, rng)
             reached, learned = best.problem, best.learned
         else:
-            learned = _best_of(simple, thetas, plan, rng, tol=tol)
+            learned = best_of(simple, thetas, plan, rng, tol)
             # After a few quasi-Newton steps the inverse Hessian may be far too small along a ridge.
             reached, learned = simple.at(learned.theta), replace(learned, inverse_hessian=None)
     except KeyboardInterrupt:
@@ -256,11 +253,11 @@ def begin(problem: Problem, plan: Plan, rng: np.random.Generator) -> State:
         value, theta = max(looks, key=lambda look: look[0])
         reached, learned = simple.at(theta), Learned(theta, value).stopped()
         if found:
-            best = max(found, key=lambda each: (each.problem.n_rows, each.value))
+            best = max(found, key=lambda each: (len(each.problem.X), each.value))
             reached, learned = best.problem, best.learned.stopped()
-    rows = few if reached.n_rows == few.n_rows else problem.some(reached.n_rows)
+    rows = few if len(reached.X) == len(few.X) else problem.some(len(reached.X))
     models = tuple(
-        Compared(grid.describe(each.model), each.problem.n_rows, each.value, each.learned.objective)
+        Compared(grid.describe(each.model), len(each.problem.X), each.value, each.learned.objective)
         for each in found
     )
     same = grid.problem.y.ndim == 1 or type(reached.inference) is type(few.inference)
@@ -276,17 +273,11 @@ def _chosen(
     R = simple.hyperprior.root(len(simple.theta))
     draws = [simple.theta + R @ rng.standard_normal(R.shape[1]) for _ in range(plan.n_restarts)]
     plan.announce("choosing the kernel")
-    best = choose(grid, [*thetas, *draws], found, tol, plan.report)
-    for n_rows in rung_sizes(problem.n_rows)[1:2]:
+    best = choose(grid, [grid.start(theta) for theta in (*thetas, *draws)], found, tol, plan.report)
+    for n_rows in rung_sizes(len(problem.X))[1:-1][:1]:
         more = problem.some(n_rows)
-        if more.n_rows > grid.problem.n_rows:
-            plan.announce(f"choosing the kernel on {more.n_rows} rows")
+        if len(more.X) > len(grid.problem.X):
+            plan.announce(f"choosing the kernel on {len(more.X)} rows")
             grid = Grid(more.guide().with_tol(tol), plan.choose, plan.warps, grid.problem)
-            best = choose(grid, best, found, tol, plan.report)
+            best = choose(grid, [best], found, tol, plan.report)
     return best
-
-
-def _best_of(problem: Problem, thetas: list[Array], plan: Plan, rng: Any, **options: Any) -> Learned:
-    """Return the best of the searches from given and from random starting points."""
-    options |= {"hyperprior": problem.hyperprior}
-    return best_of(partial(SiteObjective, problem), thetas, problem.support, plan, rng, **options)

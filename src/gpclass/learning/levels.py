@@ -19,10 +19,10 @@ from gpclass.core.frequencies import class_counts
 from gpclass.core.optimisers import MAX_ITER
 from gpclass.core.protocols import Array
 from gpclass.data.rows import Data, Rows
-from gpclass.inference.dirichlet import DEFAULT, Dirichlet, Targets
+from gpclass.inference.dirichlet import DEFAULT, Targets
 from gpclass.learning.ladder import Rung, State
 from gpclass.learning.loo import with_eps
-from gpclass.learning.maximise import Enough, Plan, is_clear
+from gpclass.learning.maximise import Plan, is_clear
 from gpclass.learning.problem import Problem
 from gpclass.sparse.checkpoint import Checkpoint, Kept
 from gpclass.sparse.collapsed import Collapsed
@@ -39,8 +39,8 @@ LAST_PASSES = 4  # final passes over all rows: one projects the sites, three ite
 
 def engine_of(problem: Problem, data: Data, n_latents: int, dtype: Any, **options: Any) -> Engine:
     """Return the engine that passes over the data: variational, or Dirichlet classification in closed form."""
-    method = problem.inference
-    if isinstance(method, Dirichlet):
+    if problem.closed:
+        method: Any = problem.inference
         targets = Targets.at(DEFAULT if method.eps is None else method.eps)
         return Collapsed(data, targets, n_latents, dtype, **options)
     return Engine(data, problem.likelihood, n_latents, dtype, **options)
@@ -79,12 +79,7 @@ class Run:
 
     def __post_init__(self) -> None:
         n_rows = min(self.settings.rows[0], self.data.n_rows)
-        self.work = Work.of_start(n_rows, self.settings.gain, self.n_latents, self.closed)
-
-    @property
-    def closed(self) -> bool:
-        """Whether q has a closed form."""
-        return isinstance(self.problem.inference, Dirichlet)
+        self.work = Work.of_start(n_rows, self.settings.gain, self.n_latents, self.problem.closed)
 
     def objective(self, level: Level, tol: float | None = None) -> PassObjective:
         """Return the bound as an objective; q is iterated while a pass is worth its cost, or to ``tol`` nats."""
@@ -133,7 +128,7 @@ class Run:
         """Return the level of all rows with the inducing inputs so far; they are chosen for a problem if needed."""
         level = self.with_inputs(problem) if self.level is None else self.level
         q = level.q if self.fit is None else self.fit.next_q
-        if level.data is not self.data and q is not None and not self.closed:
+        if level.data is not self.data and q is not None and not self.problem.closed:
             q = q.repeated(self.data.n_rows / level.data.n_rows)
         self.level, self.fit = replace(level, data=self.data, q=q), None
         return self.level
@@ -149,12 +144,12 @@ class Run:
 
         def improved(theta: Array, fit: Fit) -> None:
             here = replace(level, problem=level.problem.at(theta))
-            if self.plan.optimizer is None and not self.closed:
+            if self.plan.optimizer is None and not self.problem.closed:
                 scores = self.loo_scores(here, fit)
                 if best and is_clear(best[0][2] - scores):
                     self.reverted = True
                     self.keep(*best[0][:2])
-                    raise Enough
+                    raise StopIteration
                 if not best or scores.mean() >= best[0][2].mean():
                     best[:] = [(here, fit, scores)]
             self.keep(here, fit)
@@ -187,11 +182,11 @@ class Run:
         self.enter("choosing inducing inputs", rows.n_rows)
         self.work.entropy = entropy_of(class_counts(rows.y, rows.weight))
         problem = with_eps(self.problem.like(problem), DEFAULT)
-        most = self.settings.most(self.closed)
-        first = most if self.closed else min(FIRST_INPUTS, most)
+        most = self.settings.most(self.problem.closed)
+        first = most if self.problem.closed else min(FIRST_INPUTS, most)
         Z = choose(self.settings, problem.kernel, np.asarray(rows.X, dtype=float), first, self.rng)
         self.level = Level(problem, rows, Z)
-        return self.level if self.closed else self._grown(self.level)
+        return self.level if self.problem.closed else self._grown(self.level)
 
     def _grown(self, level: Level) -> Level:
         """Double the inducing inputs, at the same hyperparameters, as long as that is worth its cost.

@@ -90,12 +90,12 @@ def _on_some(run: Run) -> State:
     run.enter("a start without inducing inputs", most)
     if run.n_latents > 1:
         pool = pose_classes(pool, rows.y)
-    if run.closed:
+    if run.problem.closed:
         pool = pool.some(most)
     if not (plan.enabled and len(pool.theta)):
         return State(with_eps(pool), Learned(pool.theta, 0.0))
     state = begin(pool, plan, run.rng)
-    return ascend(state, rungs(pool, most), plan) if run.closed or run.n_latents == 1 else state
+    return ascend(state, rungs(pool, most), plan) if run.problem.closed or run.n_latents == 1 else state
 
 
 def _last_fit(run: Run, state: State, learning: bool) -> Fit:
