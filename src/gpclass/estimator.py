@@ -26,8 +26,7 @@ from gpclass.learning.fitted import FittedModel, complaints
 from gpclass.learning.strategies import fit_best
 from gpclass.parameters import check_parameters, is_dirichlet
 from gpclass.tables import TakesTables, plain_labels, read_inputs
-from gpclass.tasks import candidates, make_task, rows_to_compare
-from gpclass.training import Training, TrainingRows, from_rows, from_source
+from gpclass.tasks import Training, TrainingRows, candidates, from_rows, from_source, make_task
 from gpclass.validation import check_labels, check_weights
 
 __all__ = ["GaussianProcessClassifier"]
@@ -214,10 +213,7 @@ class GaussianProcessClassifier(TakesTables, Predictions, ClassifierMixin, BaseE
         check_parameters(self)
         seed = seed_of(self.random_state)
         source, new = as_source(X, y, sample_weight, client), copy(self)
-        if source is None:
-            training = from_rows(new, X, y, sample_weight)
-        else:
-            training = from_source(new, source, several=is_dirichlet(self))
+        training = from_rows(new, X, y, sample_weight) if source is None else from_source(new, source)
         return self._take(new._fit(training, seed))
 
     @available_if(_in_one_model)  # type: ignore[untyped-decorator]
@@ -286,9 +282,9 @@ class GaussianProcessClassifier(TakesTables, Predictions, ClassifierMixin, BaseE
             check_cost(self.cost_matrix, n_classes, n_classes)
         with reporter(self.verbose) as report:
             methods = candidates(self, training)
-            pose = [partial(make_task, clf, seed=seed, report=report) for clf in methods]
-            few = training if len(pose) == 1 else training.some(rows_to_compare(training.n_rows, n_classes))
-            fitted = fit_best(pose, rows=training, few=few)
+            fitted = fit_best(
+                [partial(make_task, clf, seed=seed, report=report) for clf in methods], training
+            )
         self._keep(fitted, training.classes, training.rows, seed)
         return self
 

@@ -17,7 +17,7 @@ from gpclass.kernels import CompoundKernel
 from gpclass.learning.combine import mean_evidence, split_theta
 from gpclass.learning.fitted import DoubtfulFitWarning
 from gpclass.tables import read_inputs
-from gpclass.training import TrainingRows
+from gpclass.tasks import TrainingRows
 
 NO_LOO = (
     "There are no leave-one-out probabilities: they need the training rows, which a model with inducing inputs does "

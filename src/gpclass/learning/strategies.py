@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -29,13 +29,10 @@ SAMPLING = ("mcmc", "rejection")
 METHODS = ("laplace", "ep", "vi", "dirichlet", *SAMPLING)  # any other method is "custom"
 SEVERAL = ("softmax", "multiprobit")  # likelihoods with a latent function for each class
 
-COMPARED = 1500  # number of latent values when methods are compared: VI takes a second or two
-MOST_CLASSES = 12  # up to this number of classes, joint VI is fast enough to be tried
 ROUGH_NATS = 0.1  # accuracy of the evidence while methods are compared
 LEAST = -700.0  # lower bound on log probabilities
 
-T = TypeVar("T")
-Pose = Callable[[T], "Task"]  # makes the task of one method for some rows
+Pose = Callable[[Any], "Task"]  # makes the task of one method for some rows
 Model = FittedModel | Combined
 
 
@@ -278,15 +275,15 @@ def _inferred(problem: Problem, init: AnySites | None) -> FittedModel:
     )
 
 
-def fit_best(pose: Sequence[Pose[T]], *, rows: T, few: T) -> Model:
+def fit_best(pose: Sequence[Pose], rows: Any) -> Model:
     """Return the model of one method, or of the one of two with the better leave-one-out score on some rows.
 
-    Of two methods, slow and fast, the fast one is fitted first and the slow one starts from its result. It learns
-    its hyperparameters only if it is not clearly worse there. On a subset of the rows it must be clearly better.
+    Of two methods, slow and fast, the fast one is fitted first and the slow one starts from its result. It learns its
+    hyperparameters only if it is not clearly worse on ``rows.few``. If these are not all it must be clearly better.
     """
     if len(pose) == 1:
         return fit(pose[0](rows))
-    slow, fast = pose
+    (slow, fast), few = pose, rows.few
     first: Any = fit(fast(rows))
     if first.interrupted:
         return first
